@@ -10,6 +10,7 @@
 #define GAP        1e-11
 #define LEAST_GAIN (4 * LP_TOLERANCE)
 
+/* Far above what problems take: it ends a search that rounding errors keep going. */
 enum { MAX_ROUNDS = 2000 };
 
 typedef struct {

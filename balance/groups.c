@@ -43,12 +43,12 @@ uint32_t balance_groups_metis(const Graph *graph, const double *time_s, uint32_t
                               double imbalance, uint16_t *group, GError **error)
 {
     const uint32_t n = graph_n_ops(graph);
-    enum { OPS_A_PART = 2 }; /* with fewer ops METIS makes empty parts */
+    enum { OPS_A_PART = 2 }; /* groups of single ops are no groups */
     n_groups = MIN(n_groups, MAX(1, n / OPS_A_PART));
     g_autoptr(Mesh) mesh = mesh_new(n);
     g_autofree uint32_t *part = g_new0(uint32_t, n + 1);
     add_flows(mesh, graph);
-    if (n_groups > 1 && !mesh_partition(mesh, time_s, n_groups, imbalance, part, error))
+    if (n_groups > 1 && !mesh_bisect(mesh, time_s, n_groups, imbalance, part, error))
         return 0;
     return number_parts(n, part, n_groups, group);
 }

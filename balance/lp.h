@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Of constraints, in the scaled problem: finer than the gaps that are asked for. */
 #define LP_TOLERANCE 1e-12
 
 typedef struct Lp Lp;

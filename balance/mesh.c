@@ -2,6 +2,7 @@
 #include "balance/mesh.h"
 
 #include <float.h>
+#include <math.h>
 
 #include <metis.h>
 
@@ -118,8 +119,13 @@ static void layout_clear(Layout *l)
     g_array_unref(l->vertex);
 }
 
-bool mesh_partition(const Mesh *mesh, const double *weight, uint32_t n_parts,
-                    double imbalance, uint32_t *part, GError **error)
+/* METIS draws from rand(), which all threads share, and seeds it by srand(): one call at a time, or
+ * the parts would depend on what other threads do. The library's only state, since it is METIS's. */
+G_LOCK_DEFINE_STATIC(metis);
+
+/* fraction: of the weight, [n_parts]; NULL: equal ones. */
+static bool partition(const Mesh *mesh, const double *weight, uint32_t n_parts,
+                      real_t *fraction, double imbalance, uint32_t *part, GError **error)
 {
     Layout l = lay_out(mesh, weight);
     g_autofree idx_t *of = g_new0(idx_t, mesh->n + 1);
@@ -128,15 +134,116 @@ bool mesh_partition(const Mesh *mesh, const double *weight, uint32_t n_parts,
     real_t tolerance = (real_t)imbalance;
     METIS_SetDefaultOptions(options);
     options[METIS_OPTION_SEED] = 1;
+    G_LOCK(metis);
     const int code = METIS_PartGraphKway(
         &vertices, &constraints, (idx_t *)(void *)l.first->data,
         (idx_t *)(void *)l.neighbour->data, (idx_t *)(void *)l.vertex->data, NULL,
-        (idx_t *)(void *)l.edge->data, &parts, NULL, imbalance > 0 ? &tolerance : NULL,
-        options, &cut, of);
+        (idx_t *)(void *)l.edge->data, &parts, fraction,
+        imbalance > 0 ? &tolerance : NULL, options, &cut, of);
+    G_UNLOCK(metis);
     layout_clear(&l);
     for (uint32_t v = 0; v < mesh->n; v++)
         part[v] = (uint32_t)of[v];
     return code == METIS_OK ||
            kilter_fail(error, KILTER_ERROR_FAILED, "METIS finds no %u segments (code %d)",
                        n_parts, code);
+}
+
+bool mesh_partition(const Mesh *mesh, const double *weight, uint32_t n_parts,
+                    double imbalance, uint32_t *part, GError **error)
+{
+    return partition(mesh, weight, n_parts, NULL, imbalance, part, error);
+}
+
+/* --- bisections --- */
+
+/* Vertices that get the parts from `first` on. */
+typedef struct {
+    uint32_t n, *vertex, first, n_parts;
+} Piece;
+
+/* The mesh between the piece's vertices, which are numbered by their places in it. */
+static Mesh *mesh_of(const Mesh *mesh, const Piece *piece)
+{
+    Mesh *own = mesh_new(piece->n);
+    g_autofree uint32_t *place = g_new0(uint32_t, mesh->n + 1);
+    GHashTableIter at;
+    void *key, *weight;
+    for (uint32_t i = 0; i < piece->n; i++)
+        place[piece->vertex[i]] = i + 1;
+    g_hash_table_iter_init(&at, mesh->edges);
+    while (g_hash_table_iter_next(&at, &key, &weight)) {
+        const uint32_t a = place[*(gint64 *)key >> 32],
+                       b = place[*(gint64 *)key & G_MAXUINT32];
+        if (a > 0 && b > 0)
+            add_half(own, a - 1, b - 1, *(double *)weight);
+    }
+    return own;
+}
+
+/* Halves the piece: side[i] is 0 or 1, and neither side is empty. */
+static bool halve(const Mesh *mesh, const double *weight, const Piece *piece,
+                  double imbalance, uint32_t *side, GError **error)
+{
+    g_autoptr(Mesh) own = mesh_of(mesh, piece);
+    g_autofree double *of = g_new(double, piece->n);
+    const uint32_t half = piece->n_parts / 2;
+    real_t fraction[] = {(real_t)half / (real_t)piece->n_parts,
+                         (real_t)(piece->n_parts - half) / (real_t)piece->n_parts};
+    uint32_t n = 0, heaviest = 0;
+    for (uint32_t i = 0; i < piece->n; i++) {
+        of[i] = weight[piece->vertex[i]];
+        heaviest = of[i] > of[heaviest] ? i : heaviest;
+    }
+    if (!partition(own, of, 2, fraction, imbalance, side, error))
+        return false;
+    for (uint32_t i = 0; i < piece->n; i++)
+        n += side[i];
+    if (n == 0 || n == piece->n)
+        side[heaviest] = !side[heaviest];
+    return true;
+}
+
+/* Gives the sides their vertices, and each at most as many parts as it has of them. */
+static void divide(const Piece *piece, const uint32_t *side, Piece child[2])
+{
+    for (uint32_t s = 0; s < 2; s++)
+        child[s] = (Piece){.vertex = g_new(uint32_t, piece->n)};
+    for (uint32_t i = 0; i < piece->n; i++)
+        child[side[i]].vertex[child[side[i]].n++] = piece->vertex[i];
+    const uint32_t least = piece->n_parts > child[1].n ? piece->n_parts - child[1].n : 1;
+    child[0].n_parts = MIN(MAX(piece->n_parts / 2, least), child[0].n);
+    child[1].n_parts = piece->n_parts - child[0].n_parts;
+    child[0].first = piece->first;
+    child[1].first = piece->first + child[0].n_parts;
+    KILTER_ASSERT(child[1].n_parts > 0 && child[1].n_parts <= child[1].n);
+}
+
+bool mesh_bisect(const Mesh *mesh, const double *weight, uint32_t n_parts,
+                 double imbalance, uint32_t *part, GError **error)
+{
+    g_assert(n_parts > 0 && n_parts <= mesh->n && imbalance >= 1);
+    /* of one bisection, so that all of them together have the tolerance */
+    const double each = pow(imbalance, 1 / ceil(log2(MAX(n_parts, 2))));
+    g_autoptr(GArray) open = g_array_new(FALSE, FALSE, sizeof(Piece));
+    Piece piece = {mesh->n, g_new(uint32_t, mesh->n), 0, n_parts};
+    bool good = true;
+    for (uint32_t v = 0; v < mesh->n; v++)
+        piece.vertex[v] = v;
+    g_array_append_val(open, piece);
+    while (open->len > 0) {
+        piece = g_array_index(open, Piece, open->len - 1);
+        g_array_set_size(open, open->len - 1);
+        g_autofree uint32_t *side = g_new0(uint32_t, piece.n);
+        for (uint32_t i = 0; piece.n_parts == 1 && i < piece.n; i++)
+            part[piece.vertex[i]] = piece.first;
+        if (good && piece.n_parts > 1 &&
+            (good = halve(mesh, weight, &piece, each, side, error))) {
+            Piece child[2];
+            divide(&piece, side, child);
+            g_array_append_vals(open, child, 2);
+        }
+        g_free(piece.vertex);
+    }
+    return good;
 }

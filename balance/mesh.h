@@ -22,4 +22,10 @@ void mesh_edge(Mesh *mesh, uint32_t a, uint32_t b, double weight);
 bool mesh_partition(const Mesh *mesh, const double *weight, uint32_t n_parts,
                     double imbalance, uint32_t *part, GError **error);
 
+/* The same by METIS's bisections, one after the other, for any number of parts up to that of the
+ * vertices: no part is empty. METIS's own cut into many parts loses vertices of uneven weight, and
+ * prints that it does. */
+bool mesh_bisect(const Mesh *mesh, const double *weight, uint32_t n_parts,
+                 double imbalance, uint32_t *part, GError **error);
+
 #endif

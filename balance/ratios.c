@@ -240,11 +240,12 @@ static bool fail_infeasible(const Balance *b, GError **error)
     uint32_t c = worst % b->classes->n, point = worst / b->classes->n;
     const Device *device = &b->view->device[b->classes->device[c]];
     g_autofree char *amount = units_format(missing, QUANTITY_BYTES);
-    return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
-                       "no ratios fit the memory: device %s (%s, %u alike) lacks at "
-                       "least %s (%.0f bytes) a GPU at instruction %u",
-                       device->name, device->type_name, b->classes->count[c], amount,
-                       missing, b->memory->instr[point]);
+    return kilter_fail(
+        error, KILTER_ERROR_INFEASIBLE,
+        "no ratios fit the memory: device %s (%s, %u of this kind) lacks at "
+        "least %s (%.0f bytes) per GPU at instruction %u",
+        device->name, device->type_name, b->classes->count[c], amount, missing,
+        b->memory->instr[point]);
 }
 
 /* The time of cutting planes, which end at a vertex, grows with the classes more than with the
@@ -267,7 +268,7 @@ static bool solve_interior(Balance *b, double *ratio, BalanceReport *report)
 
 static bool solve(Balance *b, double *ratio, BalanceReport *report, GError **error)
 {
-    enum { ATTEMPTS = 3 };
+    enum { ATTEMPTS = 3 }; /* each starts from a better point, in its unit */
     /* The start is ratios proportional to speed; segments that cost nothing keep them. */
     memcpy(b->cuts.x, b->rows->start, b->rows->n_columns * sizeof *b->cuts.x);
     scale_limits(b);

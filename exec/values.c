@@ -56,6 +56,7 @@ static Reading reading_of(const Graph *graph, TensorId id)
                 reading.vocabulary = vocabulary_of(graph, o);
             reading.squared |=
                 (g_str_has_prefix(op_kind_name(op->kind), "adam") && i == 3) ||
+                (g_str_has_prefix(op_kind_name(op->kind), "adafactor") && i >= 2) ||
                 (op->kind == OP_LOG_SUM_EXP && i == 0);
             reading.master |= i + 1 == op->n_in && is_master(op->kind);
         }

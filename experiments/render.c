@@ -1,4 +1,4 @@
-/* Text from JSON by templates, which are short: they are read again for every row. */
+/* Text from JSON by templates. A template is short and is parsed again for every row. */
 #include "experiments/render.h"
 
 #include <stdbool.h>
@@ -7,12 +7,12 @@
 
 #include "experiments/render_value.h"
 
-/* What a key is looked up in: an element of a list, then what is around it. */
+/* The scope in which a key is looked up: an element of a list, then the scope around it. */
 typedef struct Scope {
     const struct Scope *outer;
     const json_t *value;
     const json_t *facts;  /* {"#", "alike"}; NULL outside of rows */
-    const json_t *before; /* the row before; NULL at the first */
+    const json_t *before; /* the previous row; NULL at the first */
 } Scope;
 
 /* A piece of a template, from `at` to before `end`. */
@@ -50,7 +50,7 @@ static const json_t *find(const Scope *scope, const char *path)
 
 /* --- fields --- */
 
-/* A number, or how many elements a list has. */
+/* A number, or the length of a list. */
 static double size_of(const json_t *value)
 {
     return json_is_array(value) ? (double)json_array_size(value)
@@ -158,7 +158,7 @@ static char *text_of(const Rows *rows, size_t i, Piece piece, const Scope *outer
     return g_string_free(text, FALSE);
 }
 
-/* How many elements from the i-th on are as it is; 0 if one before it is. */
+/* The number of elements from the i-th on that are equal to it; 0 if an earlier one is. */
 static size_t count_alike(const Rows *rows, char *const *key, size_t i, size_t n)
 {
     size_t alike = 0;
@@ -201,7 +201,7 @@ static void put_rows(GString *out, const Rows *rows, const Scope *outer)
     }
 }
 
-/* The list itself, or the members of an object. */
+/* The list itself, or a list of the object's members. */
 static json_t *rows_of(const json_t *value)
 {
     json_t *list = json_array(), *member;
@@ -247,7 +247,7 @@ static void put_group(GString *out, Piece piece, const Scope *scope)
         put_first_complete(out, piece, scope);
 }
 
-/* Whether every member of the text is there. */
+/* Appends the text; returns whether all of its members are there. */
 static bool put(GString *out, Piece piece, const Scope *scope)
 {
     bool complete = true;

@@ -1,26 +1,26 @@
-/* Text from JSON: a command makes its answer once, as JSON, and a template says how that reads.
+/* Text from JSON: a command makes its answer once, as JSON, and a template turns it into text.
  *
  *     {KEY}               the member: a string as it is, an integer, a real as %.4g, a list joined by commas; "-" without it
  *     {KEY:SPEC}          SPEC is [-][+][WIDTH][.PRECISION][KIND]; - aligns left. Kinds:
  *                           time bytes bandwidth rate    with a unit and three digits (data/base/units.h)
  *                           f g % ms mi                  %f, %g, in percent, in milliseconds, in 2^20
  *                           s                            "s" unless the number is 1
- *                           count over                   how many a list has; by how many more, or a number, than PRECISION
- *                           names rest                   "a, b, c and 4 more"; from the second on, "layers.1-7, layers.9"
- *     [A|B|C]             the first text of which every member is there, else none; null, false, "" and empty lists are not
- *     {?KEY} {!KEY}       nothing, but the text needs a member that is there and not 0, or one that is not
- *     {?KEY=WORD}         nothing, but the text needs the member to be this word
- *     {?KEY>N}            nothing, but the text needs the number, or the length of the list, to be larger
- *     {^KEY}              nothing, but the text needs a row that is the first with this member
- *     [=WIDTH:TEXT]       the text in so many columns; - aligns left
- *     [*KEY:ROW]          the row for each element of a list; [*KEY/SEPARATOR:ROW] with a text between, [*KEY<N:ROW] for the first N
- *     [*KEY:A&B&C]        elements whose B and C are equal make one row A B; {alike} is their number
- *     [*KEY:...]          of an object: one row for each member, with {key} and {value}
+ *                           count over                   the length of a list; by how much it, or a number, exceeds PRECISION
+ *                           names rest                   "a, b, c and 4 more"; from the second entry on, "layers.1-7, layers.9"
+ *     [A|B|C]             the first text whose members are all there, else nothing; null, false, "" and empty lists count as absent
+ *     {?KEY} {!KEY}       prints nothing; the text needs the member to be there and not 0, or (!) not to be
+ *     {?KEY=WORD}         prints nothing; the text needs the member to be this word
+ *     {?KEY>N}            prints nothing; the text needs the number, or the length of the list, to be larger than N
+ *     {^KEY}              prints nothing; the text needs the row to be the first with this member
+ *     [=WIDTH:TEXT]       the text in WIDTH columns; - aligns left
+ *     [*KEY:ROW]          a row per element of a list; [*KEY/SEPARATOR:ROW] with a text between, [*KEY<N:ROW] the first N only
+ *     [*KEY:A&B&C]        elements with equal B and C make one row A B; {alike} is their number
+ *     [*KEY:...]          the same of an object: one row for each member, with {key} and {value}
  *     \C                  the character C
  *
- * KEY is a path such as a.b or names.0. In a row its members come before those around it; "." is the element, ".a" a
- * member of no other than it, "#" its
- * index among the rows that are not empty. Lists and groups in a text are no reason to leave it out. */
+ * KEY is a path such as a.b or names.0. In a row, members of the element hide those of the object
+ * around it; "." is the element, ".a" a member of the element only, and "#" its index among the
+ * rows that are not empty. An empty list or group inside a text does not make the text absent. */
 #ifndef KILTER_EXPERIMENTS_RENDER_H
 #define KILTER_EXPERIMENTS_RENDER_H
 

@@ -61,7 +61,7 @@ static bool quantity_of(const char *kind, Quantity *quantity)
     return false;
 }
 
-/* Fixed digits, with or without a plus. */
+/* A number with fixed digits, with or without a plus. */
 static char *fixed(const Format *spec, double value, int digits, const char *unit)
 {
     const int precision = spec->precision < 0 ? digits : spec->precision;
@@ -102,7 +102,7 @@ static char *element_text(const json_t *list, size_t i)
                                  : g_strdup(json_string_value(value));
 }
 
-/* "a, b, c and 4 more", of at most `shown` and one. */
+/* "a, b, c and 4 more"; at most `most` + 1 names are written out. */
 static char *some_names(const json_t *list, size_t most)
 {
     GString *text = g_string_new(NULL);
@@ -116,7 +116,7 @@ static char *some_names(const json_t *list, size_t most)
     return g_string_free(text, FALSE);
 }
 
-/* Length of the name up to its number at the end, and the number; false if it has none. */
+/* The length of the name up to a number at its end, and the number; false if it has none. */
 static bool numbered(const char *name, size_t *stem, unsigned long *number)
 {
     const size_t n = strlen(name);
@@ -136,7 +136,7 @@ static bool follows(const char *a, const char *b)
            strncmp(a, b, stem) == 0 && next == number + 1;
 }
 
-/* "layers.1-7, layers.9": the names from the second on. */
+/* The names from the second on, as "layers.1-7, layers.9". */
 static char *rest_of(const json_t *names)
 {
     GString *text = g_string_new(NULL);
@@ -167,7 +167,8 @@ static char *list_text(const json_t *list, const Format *spec)
     return some_names(list, strcmp(spec->kind, "names") == 0 ? NAMES_SHOWN : n);
 }
 
-/* By how much a number, or the length of a list, is above the precision; false if it is not. */
+/* Appends how much a number, or the length of a list, exceeds the precision; false if it does
+ * not. */
 static bool put_over(GString *out, const json_t *value, const Format *spec)
 {
     const json_int_t n = json_is_array(value) ? (json_int_t)json_array_size(value)

@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* Not absent, null, false, "" or an empty list. */
+/* Whether the value is there: not NULL, null, false, "" or an empty list. */
 bool render_is_there(const json_t *value);
 
 /* Appends the value, or "-", and returns whether it is there. */

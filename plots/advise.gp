@@ -1,5 +1,5 @@
 # Choices of machines: iteration against cost, the Pareto front in colour.
-# Data: index 0 all choices (cost, seconds, on the front, machines), index 1 the front in the order of cost, index 2 what cost is.
+# Data: index 0 all choices (cost, seconds, on the front, machines), index 1 the front in the order of cost, index 2 the name of the cost.
 set terminal @ARG3 size 1100,700 font "DejaVu Sans,13" background rgb "white"
 set output ARG2
 set datafile separator tab

@@ -1,4 +1,4 @@
--- AMP, Fig. 3: one row a curve and point. Columns: seat of the curve, its name, heterogeneity, seconds of AMP's plan, its speed-up.
+-- AMP, Fig. 3: one row per curve and point. Columns: seat of the curve, its name, heterogeneity, seconds of AMP's plan, its speed-up.
 -- Heterogeneity, Eq. 9: FLOPs of a narrow layer over those of a wide one. A layer of width h on t tokens that attend to a: 24 h^2 t of
 -- matrices and 4 h t a of attention; wide: 81 tokens of 1024; narrow: 324 windows of 16 u tokens of 16.
 WITH

@@ -1,9 +1,7 @@
 # Best and average strategies of several methods, relative to AMP's best. Called by a table's own script with the arguments data,
 # output, terminal, title. Columns of the data: seat, name, best, mean, the paper's best, the paper's mean, strategies.
-set terminal @ARG3 size 900,600 font "DejaVu Sans,13" background rgb "white"
-set output ARG2
-set datafile separator tab
-set datafile commentschars "#"
+page_width = 900; page_height = 600; page_title = ARG4
+call "page.gp" ARG2 ARG3
 
 methods = 0; top = 1
 names = ""
@@ -12,7 +10,6 @@ stats ARG1 using (methods = $1 + 1 > methods ? $1 + 1 : methods, top = $3 > top 
 array name[methods]
 stats ARG1 using (name[$1 + 1] = strcol(2), 0) nooutput
 
-set title ARG4 font "DejaVu Sans,15" offset 0, 0.4
 set border 3 linecolor rgb "#444444"
 set tics nomirror out textcolor rgb "#222222"
 set grid ytics linetype 1 linecolor rgb "#dddddd" back
@@ -30,4 +27,4 @@ plot ARG1 using ($1 - 0.17):3 with boxes linecolor rgb "#14375e" title "best, si
      ARG1 using ($1 + 0.17):4 with boxes linecolor rgb "#9cc7e6" title "average, simulated", \
      ARG1 using ($1 - 0.17):5 with points pointtype 7 pointsize 1.6 linecolor rgb "#f0a63c" title "best, measured in the paper", \
      ARG1 using ($1 + 0.17):6 with points pointtype 9 pointsize 1.8 linecolor rgb "#a6500f" title "average, measured"
-set output
+load "close.gp"

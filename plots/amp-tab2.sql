@@ -1,4 +1,4 @@
--- AMP, Table 2: one row a curve and point. Columns: seat of the curve, its name, GPUs, iteration time, seconds of search. The latest
+-- AMP, Table 2: one row per curve and point. Columns: seat of the curve, its name, GPUs, iteration time, seconds of search. The latest
 -- row counts.
 WITH
 paper (gpus, s) AS (VALUES (4, 58.0), (16, 325.6), (64, 890.3), (256, 1627.4)),

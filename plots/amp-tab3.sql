@@ -1,5 +1,5 @@
--- AMP, Table 3: one row a method. Columns: seat, name, the best and the average of its strategies over AMP's best: ours, then the
--- paper's; how many strategies there are.
+-- AMP, Table 3: one row per method. Columns: seat, name, the best and the average of its strategies over AMP's best: ours, then the
+-- paper's; number of strategies.
 WITH
 paper (seat, name, best, mean) AS (
     VALUES (0, 'Megatron', 1.32, 2.41), (1, 'AMP', 1.2, 1.43), (2, 'SA', 1.57, 1.82)),

@@ -1,5 +1,5 @@
--- AMP, Table 4: one row a method. Columns: seat, name, the best and the average of its strategies over AMP's best: ours, then the
--- paper's; how many strategies there are.
+-- AMP, Table 4: one row per method. Columns: seat, name, the best and the average of its strategies over AMP's best: ours, then the
+-- paper's; number of strategies.
 WITH
 paper (seat, name, best, mean) AS (
     VALUES (0, 'Megatron', 1.97, 2.62), (1, 'random', 1.71, 3.04), (2, 'AMP', 1.28, 1.73), (3, 'SA', 1.46, 2.29)),

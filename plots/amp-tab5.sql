@@ -1,5 +1,5 @@
--- AMP, Table 5: one row a method. Columns: seat, name, the best and the average of its strategies over AMP's best: ours, then the
--- paper's; how many strategies there are.
+-- AMP, Table 5: one row per method. Columns: seat, name, the best and the average of its strategies over AMP's best: ours, then the
+-- paper's; number of strategies.
 WITH
 paper (seat, name, best, mean) AS (
     VALUES (0, 'Megatron', 1.89, 1.94), (1, 'even parameters', 2.19, 2.19), (2, 'even layers', 1.25, 1.25), (3, 'AMP', 1.07, 1.66)),

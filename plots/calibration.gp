@@ -1,4 +1,4 @@
-# What the fitted costs say, as a share of what was measured, by bytes: ops and collectives.
+# Fitted over measured costs, by bytes: ops and collectives.
 # Data: collective (0 or 1), kind, bytes, measured_s, predicted_s.
 set terminal @ARG3 size 1200,560 font "DejaVu Sans,12" background rgb "white"
 set output ARG2

@@ -1,8 +1,6 @@
 # HAP, Fig. 15: ablation. The data is hap-fig15.sql's.
-set terminal @ARG3 size 900,600 font "DejaVu Sans,13" background rgb "white"
-set output ARG2
-set datafile separator tab
-set datafile commentschars "#"
+page_width = 900; page_height = 600; page_title = "What HAP's decisions add to data parallelism (64 GPUs, simulated)"
+call "page.gp" ARG2 ARG3
 
 # OOM: out of memory. The colours of HAP and DP-EV are those of the other figures; all differ in grey too.
 colours = "#a6500f #14375e #9cc7e6 #e3e3e3"
@@ -14,7 +12,6 @@ array misfit[bars]
 stats ARG1 using (name[$3 + 1] = strcol(4), title[$1 + 1] = strcol(2), \
                   misfit[$1 + 1] = $3 == 0 ? strcol(7) : misfit[$1 + 1], 0) nooutput
 
-set title "What HAP's decisions add to data parallelism (64 GPUs, simulated)" font "DejaVu Sans,15" offset 0, 0.4
 set border 3 linecolor rgb "#444444"
 set tics nomirror out textcolor rgb "#222222"
 set grid ytics linetype 1 linecolor rgb "#dddddd" back
@@ -33,4 +30,4 @@ set tmargin 4
 do for [i = 1:bars] { if (misfit[i] eq "oom") { set label i "DP-EV OOM" at i - 1, 0.03 center front font "DejaVu Sans,11" textcolor rgb "#ffffff" } }
 plot for [k = 1:seats] ARG1 using ($3 == k - 1 ? $1 : NaN):(($5 + $6) / 2):($1 - 0.275):($1 + 0.275):5:6 \
     with boxxyerror linecolor rgb word(colours, k) title name[k]
-set output
+load "close.gp"

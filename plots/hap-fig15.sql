@@ -1,4 +1,4 @@
--- HAP, Fig. 15: one row a piece of a stacked bar. Columns: bar, model, piece's seat, its name, where the piece begins and ends as
+-- HAP, Fig. 15: one row per piece of a stacked bar. Columns: bar, model, piece's seat, its name, where the piece begins and ends as
 -- a part of the throughput of all together, status of the piece. A piece that loses is drawn empty: where the bar is before it.
 WITH
 model (bar, model, title) AS (

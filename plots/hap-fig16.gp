@@ -1,8 +1,6 @@
-# HAP, Fig. 16: one model on all machines against two at once. The data is hap-fig16.sql's.
-set terminal @ARG3 size 900,600 font "DejaVu Sans,13" background rgb "white"
-set output ARG2
-set datafile separator tab
-set datafile commentschars "#"
+# HAP, Fig. 16: one model on all machines compared with two at once. The data is hap-fig16.sql's.
+page_width = 900; page_height = 600; page_title = "Two models on the V100 and the P100 machines, or one on all (simulated)"
+call "page.gp" ARG2 ARG3
 
 colours = "#f0a63c #a6500f #14375e"
 places = 0; seats = 0
@@ -11,7 +9,6 @@ array name[seats]
 array title[places]
 stats ARG1 using (name[$3 + 1] = strcol(4), title[$1 + 1] = strcol(2), 0) nooutput
 
-set title "Two models on the V100 and the P100 machines, or one on all (simulated)" font "DejaVu Sans,15" offset 0, 0.4
 set border 3 linecolor rgb "#444444"
 set tics nomirror out textcolor rgb "#222222"
 set grid ytics linetype 1 linecolor rgb "#dddddd" back
@@ -24,9 +21,13 @@ set ytics nomirror
 set ylabel "throughput relative to concurrent"
 set key outside bottom center horizontal reverse Left samplen 2.5 width 2
 set tmargin 4
+set object 1 rectangle from graph 0, first paper_low("lowest") to graph 1, first paper_high("lowest") fillcolor rgb "#ffd24d" fillstyle transparent solid 0.25 noborder front
+set object 2 rectangle from graph 0, first paper_low("highest") to graph 1, first paper_high("highest") fillcolor rgb "#ffd24d" fillstyle transparent solid 0.25 noborder front
 left(place, seat) = place + (seat == 2 ? 0.02 : -0.36)
 plot for [k = 1:seats] ARG1 using ($3 == k - 1 ? left($1, $3) + 0.17 : NaN):(($5 + $6) / 2):(left($1, $3)):(left($1, $3) + 0.34):5:6 \
          with boxxyerror linecolor rgb word(colours, k) title name[k], \
      ARG1 using ($3 == 2 ? left($1, $3) + 0.17 : NaN):6:(sprintf("%.0f %%", 100 * $6)) with labels offset 0, 0.7 \
-         textcolor rgb "#222222" notitle
-set output
+         textcolor rgb "#222222" notitle, \
+     paper("lowest") with lines linewidth 2 dashtype 2 linecolor rgb "#000000" title "paper: lowest, highest", \
+     paper("highest") with lines linewidth 2 dashtype 2 linecolor rgb "#000000" notitle
+load "close.gp"

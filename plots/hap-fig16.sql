@@ -1,4 +1,4 @@
--- HAP, Fig. 16: one row a piece of a bar. Columns: model's place, its title, seat (0: concurrent's V100 part, 1: its P100 part, 2:
+-- HAP, Fig. 16: one row per piece of a bar. Columns: model's place, its title, seat (0: concurrent's V100 part, 1: its P100 part, 2:
 -- HAP), name, where the piece begins and ends, as a part of concurrent's throughput. GPUs / time, since all scale weakly.
 WITH
 model (place, model, title) AS (

@@ -1,5 +1,5 @@
--- HAP, Fig. 17: one row a curve and point. Columns: seat of the curve, its name, experts, -, seconds. A padded model has as many
--- sequences as one with the experts that count: 16 an expert.
+-- HAP, Fig. 17: one row per curve and point. Columns: seat of the curve, its name, experts, -, seconds. A padded model has as many
+-- sequences as one with the experts that count: 16 per expert.
 WITH
 curve (seat, planner, name) AS (VALUES (2, 'deepspeed', 'DeepSpeed, padded to a multiple of 4'), (3, 'hap', 'HAP')),
 run AS (
@@ -15,4 +15,10 @@ UNION ALL
 SELECT 0, 'HAP, padded to a multiple of 4', experts, NULL, s
 FROM run
 WHERE seat = 3 AND made = (experts + 3) / 4 * 4
+UNION ALL
+SELECT -1, 'paper', experts, 'largest', s
+FROM (SELECT padded.experts AS experts, padded.s AS s, max(padded.s / own.s)
+      FROM run AS padded JOIN run AS own USING (experts)
+      WHERE padded.seat = 2 AND padded.made = (padded.experts + 3) / 4 * 4 AND own.seat = 3 AND own.made = own.experts)
+WHERE experts IS NOT NULL
 ORDER BY 1, 3;

@@ -1,4 +1,4 @@
-# Estimated against actual iteration times (HAP, Fig. 18): points on the diagonal are predicted right, the band is 15 %.
+# Estimated against actual iteration times (HAP, Fig. 18): points on the diagonal are exact predictions; the band is 15 %.
 # Data: measured_s, predicted_s.
 set terminal @ARG3 size 720,680 font "DejaVu Sans,12" background rgb "white"
 set output ARG2

@@ -1,4 +1,4 @@
--- HAP, Fig. 19: one row a curve and point. Columns: seat of the curve, its name, layers, iteration time, seconds of search. The
+-- HAP, Fig. 19: one row per curve and point. Columns: seat of the curve, its name, layers, iteration time, seconds of search. The
 -- latest row counts. HAP's published program was measured on 2 cores, unchanged, with its ratio LP (medians of 3 runs).
 WITH
 curve (seat, search, name) AS (

@@ -1,4 +1,4 @@
--- HAP, Fig. 2: one row a curve and point. Columns: seat of the curve, its name, computation / communication under even ratios
+-- HAP, Fig. 2: one row per curve and point. Columns: seat of the curve, its name, computation / communication under even ratios
 -- (the P100s compute longest), global batch, iteration time relative to even ratios, seconds.
 WITH
 curve (seat, planner, ratios, name) AS (

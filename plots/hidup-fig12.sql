@@ -1,4 +1,4 @@
--- HiDup, Fig. 12: one row a bar, in the columns of hap-bars.gp; what bars measure are numbers of MoE layers.
+-- HiDup, Fig. 12: one row per bar, in the columns of hap-bars.gp; bars measure numbers of MoE layers.
 WITH
 kind (seat, key, name) AS (VALUES (0, '$.gates.whole', 'on every GPU'), (1, '$.gates.cut', 'divided')),
 bar AS (
@@ -6,6 +6,6 @@ bar AS (
     FROM result WHERE fidelity = 'stage' AND granularity = 'gpu' AND cluster IN ('hidup-2x4-10', 'hidup-2x4-30', 'hidup-2x4-100') AND model = 'bert-sgmoe' AND planner = 'hidup'
     GROUP BY cluster)
 SELECT 0, 'BERT-SGMoE', dense_rank() OVER (ORDER BY place) - 1 AS "group", place, seat, name, seat AS slot, 2 AS slots, status,
-       json_extract(detail, key) AS layers
+       json_extract(detail, key) AS layers, NULL AS claim, NULL AS base
 FROM bar JOIN kind
 ORDER BY place, seat;

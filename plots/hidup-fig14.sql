@@ -1,4 +1,4 @@
--- HiDup, Fig. 14: one row a curve and point. Columns: seat of the curve, its name, layers, iteration time, seconds of search. The
+-- HiDup, Fig. 14: one row per curve and point. Columns: seat of the curve, its name, layers, iteration time, seconds of search. The
 -- latest row counts. HiDup's published searcher was measured unchanged, with its own graphs (medians of 3 runs).
 WITH
 artifact (layers, s) AS (

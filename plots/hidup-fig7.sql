@@ -1,4 +1,4 @@
--- HiDup, Fig. 7: one row a bar, in the columns of hap-bars.gp.
+-- HiDup, Fig. 7: one row per bar, in the columns of hap-bars.gp.
 WITH
 .read shared/hidup-panels.sql
 seat (seat, planner, name) AS (
@@ -7,5 +7,8 @@ bar AS (
     SELECT *, gpus AS place, max(result.ordinal)
     FROM result JOIN panel USING (model) JOIN seat USING (planner)
     WHERE fidelity = 'flow' AND granularity = 'gpu' AND cluster = 'hidup-1x8'
-    GROUP BY model, cluster, planner)
-.read shared/hidup-bars.sql
+    GROUP BY model, cluster, planner),
+marked (claim, first_panel, last_panel, least, most, first_rival, last_rival) AS (
+    VALUES ('data-parallel', 0, 3, 0, 1000, 3, 4)),
+.read shared/marks.sql
+.read shared/marked-bars.sql

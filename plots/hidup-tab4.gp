@@ -1,3 +1,3 @@
 # HiDup, Table 4. The data is hidup-tab4.sql's.
 call ARG4."/hap-bars.gp" ARG1 ARG2 ARG3 \
-    "Communication beside computation, BERT-SGMoE, simulated" "cluster" "overlapping ratio"
+    "Time of an iteration and what it consists of, BERT-SGMoE, simulated" "cluster" ""

@@ -1,12 +1,13 @@
--- HiDup, Table 4: one row a bar, in the columns of hap-bars.gp; what bars measure is the part of the smaller one of communication
--- and computation that overlaps.
+-- HiDup, Table 4: one row a bar, in the columns of hap-bars.gp: seconds of an iteration, of a GPU's computation and of its
+-- communication, and the part of the smaller one of the last two that overlaps.
 WITH
 seat (seat, planner, name) AS (
     VALUES (0, 'hidup', 'HiDup'), (1, 'fastmoe', 'FastMoE'), (2, 'deepspeed', 'DeepSpeed')),
 place (place, cluster, label) AS (
-    VALUES (0, 'hidup-1x4', '4 GPUs'), (1, 'hidup-2x4-100', '2x4 at 100 Gb/s'), (2, 'hidup-2x4-30', '2x4 at 30 Gb/s')),
+    VALUES (0, 'hidup-1x4', '4 GPUs'), (1, 'hidup-2x4-100', '2x4, 100 Gb/s'), (2, 'hidup-2x4-30', '2x4, 30 Gb/s')),
+panel (measure, title) AS (
+    VALUES (0, 'iteration (s)'), (1, 'computation of a GPU (s)'), (2, 'communication of a GPU (s)'), (3, 'overlapping ratio')),
 .read shared/hidup-tab4.sql
-SELECT 0, 'BERT-SGMoE', place AS "group", label, seat, name, dense_rank() OVER (ORDER BY seat) - 1 AS slot,
-       (SELECT count(DISTINCT planner) FROM bar) AS slots, status, hidden_s / min(all_comm_s, all_comp_s) AS overlap
-FROM bar JOIN seat USING (planner) JOIN place USING (cluster)
-ORDER BY place, seat;
+SELECT measure, title, place AS "group", label, seat, name, seat AS slot, 3 AS slots, status, ours, 'published' AS claim, theirs AS base
+FROM cell JOIN panel USING (measure) JOIN seat USING (planner) JOIN place USING (cluster)
+ORDER BY measure, place, seat;

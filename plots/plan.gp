@@ -1,4 +1,4 @@
-# A plan: the layers of each device, how they lie there and what part of the work it has; what it does when; the busiest links.
+# A plan: the layers of each device, their forms, its part of the work, its timeline, and the busiest links.
 # Data: index 0 title, number of layers, links in words; 1 rows and names; 2 boxes (row, first layer, end, form, part);
 # 3 spans (row, stream, start, end, category).
 set terminal @ARG3 size 1400,900 font "DejaVu Sans,12" background rgb "white"
@@ -30,7 +30,7 @@ set yrange [rows - 0.5:-0.5]
 unset ytics
 set grid xtics linetype 1 linecolor rgb "#dddddd" back
 
-# What each device has: the height of a box is its part of the work, relative to the largest in its stage.
+# The layers of each device: the height of a box is the device's part of the work, relative to the largest in its stage.
 set origin 0.0, 0.52
 set size 1.0, 0.43
 set key at screen 0.98, 0.97 right horizontal reverse Left samplen 1.5 width 1
@@ -42,7 +42,7 @@ plot for [k = 1:4] ARG1 index 2 \
      for [k = 1:4] NaN with boxes linecolor rgb word(forms, k) title form(k), \
      ARG1 index 1 using (0):1:2 with labels right offset -0.8, 0 notitle
 
-# What it does when.
+# The timeline.
 unset label 1
 set label 2 links eq "-" ? "" : links at screen 0.17, 0.015 left font "DejaVu Sans,11" textcolor rgb "#444444"
 set style fill solid 1.0 noborder

@@ -1,5 +1,5 @@
 'use strict';
-// Tables: a button in each head sorts, a field above filters. Without scripts they stay as they were written.
+// Tables: a button in each head sorts, a field above filters. Without scripts they stay as written.
 for (const table of document.querySelectorAll('table.sortable')) {
   const body = table.tBodies[0];
   table.querySelectorAll('thead th').forEach((head, column) => {
@@ -35,7 +35,7 @@ for (const table of document.querySelectorAll('table.sortable')) {
     }
   });
 }
-// Timelines: the wheel, or the buttons, zoom; dragging moves.
+// Timelines: the wheel or the buttons zoom, dragging moves.
 for (const box of document.querySelectorAll('.timeline')) {
   const svg = box.querySelector('svg'), whole = svg.viewBox.baseVal.width, view = svg.viewBox.baseVal;
   const zoom = (factor, at) => {

@@ -1,4 +1,4 @@
--- TAG, Fig. 5: one row a bar, in the columns of tag-bars.gp: panel, its title, seat, name, status, ours, the paper's.
+-- TAG, Fig. 5: one row per bar, in the columns of tag-bars.gp: panel, its title, seat, name, status, ours, the paper's.
 WITH
 .read shared/tag-panels.sql
 .read shared/tag-seats.sql

@@ -1,4 +1,4 @@
--- TAG, Fig. 6: one row a bar, in the columns of tag-bars.gp: speed over that of data parallelism with gradients one by one.
+-- TAG, Fig. 6: one row per bar, in the columns of tag-bars.gp: speed over that of data parallelism with gradients one by one.
 WITH
 .read shared/tag-fig6.sql
 dp AS (SELECT iteration_time_s AS dp_s FROM bar WHERE planner = 'dp-nccl')

@@ -1,4 +1,4 @@
--- TAG, Fig. 8: one row a bar, in the columns of tag-bars.gp: seconds of search.
+-- TAG, Fig. 8: one row per bar, in the columns of tag-bars.gp: seconds of search.
 WITH
 .read shared/tag-panels.sql
 .read shared/tag-priors.sql

@@ -1,4 +1,4 @@
--- TAG, Table 4: one row a bar, in the columns of tag-bars.gp: GPUs an op is on, by type; ours by TAG's search and by Kilter's.
+-- TAG, Table 4: one row per bar, in the columns of tag-bars.gp: GPUs per op, by type; ours by TAG's search and by Kilter's.
 WITH
 .read shared/tag-panels.sql
 seat (seat, planner, search, name) AS (VALUES (5, 'tag', 'mcts', 'TAG'), (6, 'tag', 'own', 'Kilter')),

@@ -1,4 +1,4 @@
--- TAG, Table 5: one row a bar, in the columns of tag-bars.gp: seconds an iteration, ours and the measured ones.
+-- TAG, Table 5: one row per bar, in the columns of tag-bars.gp: seconds per iteration, ours and the measured ones.
 WITH
 .read shared/tag-tab5.sql
 paper (title, seat, s) AS (

@@ -1,4 +1,4 @@
--- TAG, Table 6: one row a kind of op. Columns: kind, how many are duplicated over all six models, in how many models.
+-- TAG, Table 6: one row per kind of op. Columns: kind, number of duplicated ops over all six models, number of models.
 SELECT kind.key, sum(kind.value), count(*)
 FROM result, json_each(detail, '$.placement.duplicated') AS kind
 WHERE experiment = 'tag-tab6' AND status = 'ok'

@@ -1,4 +1,4 @@
--- TAG, Table 7: one row a bar, in the columns of tag-bars.gp: iterations until data parallelism is beaten, the mean of topologies.
+-- TAG, Table 7: one row per bar, in the columns of tag-bars.gp: iterations until data parallelism is beaten, the mean of topologies.
 WITH
 .read shared/tag-panels.sql
 .read shared/tag-priors.sql

@@ -1,4 +1,4 @@
--- TAG, Table 8: one row a bar, in the columns of tag-bars.gp: speed-up over DP-NCCL in per cent.
+-- TAG, Table 8: one row per bar, in the columns of tag-bars.gp: speed-up over DP-NCCL in percent.
 WITH
 .read shared/tag-panels.sql
 .read shared/tag-seats.sql

@@ -7,17 +7,6 @@
 
 static const SimEvaluator *const evaluators[] = {&sim_analytic, &sim_stage, &sim_flow};
 
-uint32_t sim_fidelity_count(void)
-{
-    return G_N_ELEMENTS(evaluators);
-}
-
-const SimFidelity *sim_fidelity(uint32_t index)
-{
-    g_assert(index < sim_fidelity_count());
-    return index < G_N_ELEMENTS(evaluators) ? &evaluators[index]->fidelity : NULL;
-}
-
 static const SimEvaluator *find_evaluator(const char *name, GError **error)
 {
     const char *known[G_N_ELEMENTS(evaluators) + 1] = {NULL};
@@ -76,9 +65,10 @@ static void report_group_memory(const SimCase *sim, SimReport *report)
 {
     const SimTimeline *timeline = report->timeline;
     g_autoptr(SimBuffers) buffers =
-        timeline->memory ? NULL
-                         : sim_buffers(sim->plan->program, sim->graph,
-                                       sim->parts->layout.instances, sim->plan->segment);
+        timeline->memory
+            ? NULL
+            : sim_buffers(sim->plan->program, sim->graph, sim->parts->layout.instances,
+                          sim->parts->layout.segment);
     if (buffers)
         sim_buffers_add_runtime(buffers, sim->runtime, sim->plan->program, sim->graph);
     g_autofree double *peak = g_new(double, timeline->n_lanes);
@@ -98,8 +88,9 @@ static void report_group_memory(const SimCase *sim, SimReport *report)
 
 static void report_spmd_memory(const SimCase *sim, SimReport *report)
 {
-    g_autoptr(SimMemory) memory = sim_memory_with(
-        sim->plan->program, sim->graph, sim->linear, sim->plan->segment, sim->runtime);
+    /* where the fidelity recorded memory nothing else is read */
+    g_autoptr(SimMemory) memory =
+        report->timeline && report->timeline->memory ? NULL : sim_memory_of(sim);
 
     SimKinds kinds = sim_kinds(sim->view, sim->linear->n_splits, sim->share);
     for (uint32_t j = 0; j < report->n_devices; j++) {

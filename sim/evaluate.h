@@ -50,9 +50,8 @@ double sim_linear_comm_s(const SimLinear *linear, const ClusterView *view,
 double sim_linear_comp_s(const SimLinear *linear, const ClusterView *view,
                          const double *share, uint32_t stage, uint32_t device);
 
-/* sim_memory with what a runtime holds beside the plan, but sim_runtime_bytes. */
-SimMemory *sim_memory_with(const Program *program, const Graph *graph,
-                           const SimLinear *linear, const uint16_t *segment,
-                           const Runtime *runtime);
+/* sim_memory of an SPMD plan, with what its runtime holds beside the plan, but
+ * sim_runtime_bytes. */
+SimMemory *sim_memory_of(const SimCase *sim);
 
 #endif

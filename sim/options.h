@@ -11,36 +11,54 @@
 /*    type    member              key             default       help */
 #define SIM_OPTION_TABLE(X)                                                             \
     X(CHOICE, overlap, "overlap", "on",                                                 \
-      "off|on: whether communication overlaps computation")                             \
-    X(COUNT(1, 8), streams, "streams", "1",                                             \
-      "communication streams a device; gradients have all but the first to themselves") \
-    X(BYTES, first_bucket, "first_bucket", "1MiB",                                      \
-      "limit of the first gradient bucket; the others' is the planner's option bucket") \
-    X(CHOICE, network, "network", "topology",                                           \
-      "crossbar|topology: collectives take the cost model's time, or share links")      \
-    X(PARSED(read_algorithms), algorithm, "algorithm", "",                          \
-      "of collectives, as KIND:NAME+..., before the cluster's tuning table")            \
-    X(CHOICE, host, "host", "ahead",                                                    \
-      "ahead|waits: whether a host launches on while what it receives is on its way")   \
-    X(PARSED(read_runtime), runtime, "runtime", "",                                     \
-      "what a framework holds in memory beside the plan: a file's name in data/runtimes") \
-    X(NUMBER(0, 10), jitter, "jitter", "0",                                             \
-      "standard deviation of an op's time, relative to it")                             \
-    X(CHOICE, distribution, "distribution", "lognormal",                                \
-      "normal|lognormal|gamma: of the jitter, with mean 1")                             \
-    X(TEXT, straggler, "straggler", "",                                                 \
-      "devices that compute slower, as DEVICE*FACTOR+...; the device any is drawn")     \
-    X(TEXT, slow_link, "slow_link", "",                                                 \
-      "links that are slower from some time on, as FROM>TO*FACTOR@TIME+...")            \
-    X(TEXT, fail, "fail", "", "devices and links that fail, as NAME@TIME+...")          \
-    X(TIME, restart, "restart", "0s",                                                   \
-      "time to replace what failed and start the iteration again; 0s: it fails")         \
-    X(CHOICE, task_links, "task_links", "fifo",                                         \
-      "fifo|free: in task-graph files, whether transfers wait for their links")         \
-    X(CHOICE, task_collectives, "task_collectives", "fifo",                             \
-      "fifo|free: there, whether collectives wait for one another, in one queue")       \
-    X(CHOICE, task_memory, "task_memory", "free-first",                                 \
-      "free-first|make-first: there, what a task does first with buffers at its end")
+      "off|on|forward: whether communication overlaps computation; forward: until "   \
+      "the backward begins (with order=program)")                                     \
+    X(CHOICE, order, "order", "program",                                              \
+      "program|ready: the op that a device runs next: the program's, or the first "   \
+      "one that is ready, as in TensorFlow")                                          \
+    X(CHOICE, transfers, "transfers", "queued",                                       \
+      "queued|free: whether transfers between two groups of a pipeline go one after " \
+      "the other")                                                                    \
+    X(COUNT(1, 8), streams, "streams", "1",                                           \
+      "communication streams per device; gradients have all but the first to "        \
+      "themselves")                                                                   \
+    X(BYTES, first_bucket, "first_bucket", "1MiB",                                    \
+      "limit of the first gradient bucket; the planner's option bucket limits the "   \
+      "others")                                                                       \
+    X(CHOICE, network, "network", "topology",                                         \
+      "crossbar|topology: collectives take the time of the cost model, or share "     \
+      "links")                                                                        \
+    X(PARSED(read_algorithms), algorithm, "algorithm", "",                            \
+      "algorithms of collectives, as KIND:NAME+...; the cluster's tuning table "      \
+      "has the others")                                                               \
+    X(CHOICE, host, "host", "ahead",                                                  \
+      "ahead|waits: whether a host launches ops while a message to it is on its "     \
+      "way")                                                                          \
+    X(PARSED(read_runtime), runtime, "runtime", "",                                   \
+      "memory that a framework holds beside the plan: the name of a file in "         \
+      "data/runtimes")                                                                \
+    X(NUMBER(0, 10), jitter, "jitter", "0",                                           \
+      "standard deviation of an op's time, relative to the time")                     \
+    X(CHOICE, distribution, "distribution", "lognormal",                              \
+      "normal|lognormal|gamma: distribution of the jitter, with mean 1")              \
+    X(TEXT, straggler, "straggler", "",                                               \
+      "devices that compute slower, as DEVICE*FACTOR+...; the device `any` is "       \
+      "drawn at random")                                                              \
+    X(TEXT, slow_link, "slow_link", "",                                               \
+      "links that are slower from a time on, as FROM>TO*FACTOR@TIME+...")             \
+    X(TEXT, fail, "fail", "",                                                         \
+      "devices and links that fail at a time, as NAME@TIME+...")                      \
+    X(TIME, restart, "restart", "0s",                                                 \
+      "time to replace what failed and start the iteration again; 0s: the "           \
+      "iteration fails")                                                              \
+    X(CHOICE, task_links, "task_links", "fifo",                                       \
+      "fifo|free: in task-graph files, whether transfers wait for their links")       \
+    X(CHOICE, task_collectives, "task_collectives", "fifo",                           \
+      "fifo|free: in task-graph files, whether collectives wait for one another "     \
+      "in one queue")                                                                 \
+    X(CHOICE, task_memory, "task_memory", "free-first",                               \
+      "free-first|make-first: in task-graph files, what a task does first with "      \
+      "buffers at its end")
 
 typedef struct {
     SIM_OPTION_TABLE(OPTION_MEMBER)
@@ -49,6 +67,9 @@ typedef struct {
     bool separate;  /* devices that do the same are simulated one by one */
 } SimOptions;
 
+enum { SIM_OVERLAP_OFF, SIM_OVERLAP_ON, SIM_OVERLAP_FORWARD };
+enum { SIM_ORDER_PROGRAM, SIM_ORDER_READY };
+enum { SIM_TRANSFERS_QUEUED, SIM_TRANSFERS_FREE };
 enum { SIM_CROSSBAR, SIM_TOPOLOGY };
 enum { SIM_HOST_AHEAD, SIM_HOST_WAITS };
 enum { SIM_TASK_FIFO, SIM_TASK_FREE };

@@ -256,26 +256,6 @@ double sim_linear_time(const SimLinear *linear, const ClusterView *view,
  * not rounded. The caller frees them. */
 double *sim_shares(const SimLinear *linear, const ClusterView *view, const double *ratio);
 
-/* --- two microbatches in alternation --- */
-
-/* A stage of both microbatches: communication, then computation. */
-typedef struct {
-    double comm_s[2], comp_s[2];
-} SimDuplexStage;
-
-/* Time of two microbatches that take turns (HiDup Sec. 3, Eq. 4 and 5): while the first one
- * computes its stage i the second one communicates for its stage i, then the second computes and
- * the first communicates for its stage i + 1. With psi the time up to a stage and -phi the second
- * microbatch's computation in it,
- *
- *     phi_i = -comp2_i                                                                      (4)
- *     psi_i = psi_(i-1) + phi_(i-1) + max(-phi_(i-1), comm1_i) + max(comm2_i, comp1_i) - phi_i  (5)
- *
- * In the paper both microbatches have the same times. Here they differ where one of them
- * communicates for both: a parameter gathered for the first microbatch serves the second too, and
- * gradients are summed before they are synchronized. */
-double sim_duplex_time(uint32_t n_stages, const SimDuplexStage *stage);
-
 /* --- memory --- */
 
 /* Live bytes of one GPU of device j at a point = (whole + sum_s sharded_s share_sj) for tensors
@@ -390,8 +370,6 @@ typedef struct {
     const char *name, *description;
 } SimFidelity;
 
-uint32_t sim_fidelity_count(void);
-const SimFidelity *sim_fidelity(uint32_t index);
 /* KILTER_ERROR_INPUT for an unknown name lists the known fidelities. */
 const SimFidelity *sim_fidelity_find(const char *name, GError **error);
 

@@ -27,6 +27,14 @@ static OpId update_op(const Graph *graph, TensorId parameter)
     return graph_tensor(graph, graph_updated(graph, parameter))->producer;
 }
 
+bool parameter_updates_in(const Graph *graph, TensorId parameter, Form form)
+{
+    Form forms[OP_MAX_OPERANDS];
+    Rule rule;
+    memset(forms, form, sizeof forms);
+    return op_rule_find(graph, update_op(graph, parameter), forms, &rule);
+}
+
 static void update_rule(const Graph *graph, OpId update, Form form, Rule *rule)
 {
     Form forms[OP_MAX_OPERANDS];
@@ -150,7 +158,8 @@ GArray *parameter_plans(const Pricer *pricer, TensorId parameter, ParameterPrice
              made < FORM_MAX);
     GArray *plans = g_array_new(FALSE, FALSE, sizeof(ParameterPlan));
     for (Form update = 0; update < FORM_MAX; update++) {
-        if (update == FORM_REDUCE || !form_can_hold(pricer->graph, parameter, update))
+        if (update == FORM_REDUCE || !form_can_hold(pricer->graph, parameter, update) ||
+            !parameter_updates_in(pricer->graph, parameter, update))
             continue;
         for (uint32_t replicated = 0; replicated < (update == FORM_IDENTITY ? 1 : 2);
              replicated++) {

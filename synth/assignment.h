@@ -32,6 +32,10 @@ typedef struct {
     Times tail;    /* inner communication after it */
 } ParameterPlan;
 
+/* Whether a parameter's update can work on it in that form: an update that sees whole rows and
+ * columns cannot work on parts of them. */
+bool parameter_updates_in(const Graph *graph, TensorId parameter, Form form);
+
 /* A step that converts one tensor; `known` once it has been priced. */
 typedef struct {
     bool known, can;

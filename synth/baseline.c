@@ -284,9 +284,13 @@ bool baseline_assign_gradients(const Graph *graph, OpId id, Baseline baseline,
         memset(forms, a->gradient[op->in[i]], sizeof forms);
         if (graph_tensor(graph, op->in[i])->role == ROLE_PARAMETER) {
             Form cut = baseline_dual(a->rule[id].form[i]);
+            if (!parameter_updates_in(graph, op->in[i], cut))
+                cut = FORM_IDENTITY;
             ParameterPlan plan = {.rest = cut, .update = cut};
             if (cut == FORM_IDENTITY && baseline == BASELINE_ZERO_EXPERT)
                 plan.update = widest(graph, op->in[i]);
+            if (!parameter_updates_in(graph, op->in[i], plan.update))
+                plan.update = FORM_IDENTITY;
             parameter_plan_apply(graph, op->in[i], &plan, a);
         } else if (accumulation != GRAPH_NONE &&
                    !op_rule_find(graph, accumulation, forms, &a->rule[accumulation])) {

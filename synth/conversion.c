@@ -24,7 +24,7 @@ static void find_conversion(const Pricer *pricer, TensorId tensor, Form from, Fo
     for (Collective kind = 0; kind < COLLECTIVES; kind++) {
         if (!collective_converts(kind, from, to))
             continue;
-        SimWork work = {0};
+        SimWork work;
         sim_work_collective(pricer->graph, kind, tensor, from, to, &work);
         Step step = {.closes = (int)kind < COLLECTIVES_PRICED,
                      .inner = price_work(pricer, &work, units_in(t, to, from))};

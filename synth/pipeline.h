@@ -79,6 +79,11 @@ Program *synth_pipeline(const Program *inner, const Graph *graph,
 Program *synth_recompute(const Program *inner, const Graph *graph,
                          const SynthPipeline *pipeline, GError **error);
 
+/* Whether the op has an output that only backward ops read and that is at least as large as an
+ * output that the forward reads: such ops are computed again by themselves. Fused attention has no
+ * such output. read: [tensor], whether a forward op reads it. */
+bool synth_makes_inner(const Graph *graph, const bool *read, OpId op);
+
 /* Cuts the batch of a program of one group on n_devices into microbatches, and computes layers
  * again (NULL: none). The program's batch must not be cut yet. Gradients are added up and
  * communicated once, after the last microbatch; parameters are gathered once, before the first.

@@ -196,16 +196,13 @@ static void find_units(Builder *b)
     }
 }
 
-/* Whether the op has an output that only backward ops read and that is at least as large as an
- * output that the forward reads: such ops are computed again by themselves. Fused attention has no
- * such output. */
-static bool has_inner_output(const Builder *b, OpId id)
+bool synth_makes_inner(const Graph *graph, const bool *read, OpId id)
 {
-    const Op *op = graph_get_op(b->graph, id);
+    const Op *op = graph_get_op(graph, id);
     uint64_t inner = 0, outer = UINT64_MAX;
     for (uint32_t o = 0; o < op->n_out; o++) {
-        const Tensor *made = graph_tensor(b->graph, op->out[o]);
-        if (b->read[op->out[o]])
+        const Tensor *made = graph_tensor(graph, op->out[o]);
+        if (read[op->out[o]])
             outer = MIN(outer, tensor_elements(made));
         else if (made->role != ROLE_LOSS)
             inner = MAX(inner, tensor_elements(made));
@@ -250,7 +247,8 @@ static bool is_again_alone(const Builder *b, uint32_t i, Recompute mode)
     const Instr *instr = &b->inner->instr[i];
     const bool *sequence = b->pipeline->sequence;
     if (instr->kind == INSTR_COMPUTE)
-        return mode == RECOMPUTE_SELECTIVE && has_inner_output(b, instr->op);
+        return mode == RECOMPUTE_SELECTIVE &&
+               synth_makes_inner(b->graph, b->read, instr->op);
     return instr->kind == INSTR_COLLECTIVE && sequence && sequence[b->place[i].layer] &&
            form_is_gather(instr->from) && instr->to == FORM_IDENTITY;
 }

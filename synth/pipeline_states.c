@@ -8,6 +8,7 @@
  * shards, and the new parameter is gathered. From level 2 on a gradient goes there when its layer's
  * backward on a microbatch has ended. From level 3 on a parameter rests there, too, and a layer's
  * parameters are gathered while the layer before runs, in the forward and again in the backward. */
+#include "synth/assignment.h"
 #include "synth/pipeline_build.h"
 
 #include <math.h>
@@ -39,7 +40,8 @@ static Form choose_form(const Builder *b, TensorId parameter, Form inside, uint3
     for (uint32_t d = over_replicas(b, parameter); d < MIN(tensor->rank, 4); d++) {
         const uint32_t units = tensor->units[d];
         const double part = ceil((double)units / n) / units;
-        if (inside != form_gather(d) && part < least) {
+        if (inside != form_gather(d) && part < least &&
+            parameter_updates_in(b->graph, parameter, form_gather(d))) {
             least = part;
             best = form_gather(d);
         }

@@ -180,6 +180,13 @@ typedef struct {
 bool synth_search(SynthSpace *space, const ClusterView *view, const double *ratio,
                   const SynthOptions *options, SynthResult *result, GError **error);
 
+/* The layers with from_other [graph_n_layers] as `other` does them, all others as `program` does;
+ * both are programs of one group without microbatches or recomputation. KILTER_ERROR_FAILED if no
+ * conversions join them. */
+Program *synth_mix(const Graph *graph, const ClusterView *view, const double *ratio,
+                   const Program *program, const Program *other, const bool *from_other,
+                   GError **error);
+
 /* HAP's own search, Fig. 10, as published: the yardstick, and an oracle on small graphs.
  *
  * A* over explicit forward triples, each charged with its adjoint backward: a tensor in form
@@ -200,7 +207,7 @@ bool synth_search(SynthSpace *space, const ClusterView *view, const double *rati
 bool synth_reference(const Graph *graph, const ClusterView *view, const double *ratio,
                      SynthResult *result, GError **error);
 
-/* HiDup's search (Sec. 4): the best program for two microbatches that take turns (sim_duplex_time),
+/* HiDup's search (Sec. 4): the best program for two microbatches that take turns (HiDup Eq. 4, 5),
  * for ratios [n_devices].
  *
  * The space: the forward ops in graph order, each under a rule whose backward is its adjoint

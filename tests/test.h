@@ -1,12 +1,12 @@
-/* What every test includes: cmocka, and asserts that it lacks. They survive NDEBUG, print both operands and
- * the place, and are macros so that the place is the caller's.
+/* What every test includes: cmocka, and further asserts. These survive NDEBUG, print both operands
+ * and the place, and are macros so that the place is the caller's.
  *
  *     assert_close(got, want, 1e-9)               |got - want| <= 1e-9 max(|got|, |want|)
  *     assert_error(error, KILTER_ERROR_INPUT, "unknown key")
  *     assert_no_error(error)
  *     const char *path = test_shared("measured/amp/trials.csv");
  *     if (!path)
- *         skip();                                 test_shared said why
+ *         skip();                                 test_shared printed the reason
  */
 #ifndef KILTER_TESTS_TEST_H
 #define KILTER_TESTS_TEST_H
@@ -35,7 +35,7 @@
 static inline void test_close(double got, double want, double tolerance, const char *text,
                               const char *file, int line)
 {
-    /* An infinity is close to itself only; a NaN to nothing. */
+    /* An infinity is close only to itself; a NaN is close to nothing. */
     double scale = fmax(fabs(got), fabs(want));
     if (got == want || (isfinite(scale) && fabs(got - want) <= tolerance * scale))
         return;
@@ -76,15 +76,14 @@ static inline void test_no_error(const GError *error, const char *file, int line
 #define assert_at_most(low, high) \
     test_at_most((low), (high), #low " <= " #high, __FILE__, __LINE__)
 
-/* A GError is set, has this code, and its message contains `part`. */
+/* The GError is set, has this code, and its message contains `part`. */
 #define assert_error(error, code, part) \
     test_error((error), (code), (part), __FILE__, __LINE__)
 
 #define assert_no_error(error) test_no_error((error), __FILE__, __LINE__)
 
-/* Path of a file below the reference data ($KILTER_SHARED, else ../shared beside the source,
- * where tests run), or
- * NULL after saying that it is absent. Lives until the test program ends. */
+/* Path of a file below the reference data ($KILTER_SHARED, by default ../shared beside the source),
+ * or NULL after printing that it is absent. Lives until the test program ends. */
 static inline const char *test_shared(const char *relative)
 {
     const char *root = g_getenv("KILTER_SHARED");

@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "data/base/error.h"
 #include "data/base/text.h"
@@ -33,12 +34,11 @@ json_t *json_text(const char *text)
 
 char *json_canonical(json_t *value)
 {
-    char *text = json_dumps(value, JSON_SORT_KEYS | JSON_COMPACT);
-    g_assert(text); /* only NULL has no text */
-    char *copy = g_strdup(text);
-    free(text);
+    g_assert(value);
+    GString *text = g_string_new("");
+    json_append(text, value, true);
     json_decref(value);
-    return copy;
+    return g_string_free(text, FALSE);
 }
 
 json_t *json_read_file(const char *file, const char *what, GError **error)
@@ -56,4 +56,112 @@ json_t *json_read_file(const char *file, const char *what, GError **error)
                     wrong.line, what, valid);
     }
     return root;
+}
+
+/* --- texts of large values --- */
+
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void append_scalar(GString *text, const json_t *value)
+{
+    char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(JSON_DIGITS));
+    g_string_append(text, dump);
+    free(dump);
+}
+
+/* Strings mostly need no escapes. */
+static void append_string(GString *text, const char *string, size_t length)
+{
+    size_t plain = 0;
+    while (plain < length && (unsigned char)string[plain] >= ' ' &&
+           string[plain] != '"' && string[plain] != '\\')
+        plain++;
+    if (plain < length) {
+        json_t *value = json_stringn(string, length);
+        append_scalar(text, value);
+        json_decref(value);
+        return;
+    }
+    g_string_append_c(text, '"');
+    g_string_append_len(text, string, (gssize)length);
+    g_string_append_c(text, '"');
+}
+
+static void append_integer(GString *text, json_int_t value)
+{
+    char digits[24];
+    char *at = digits + sizeof digits;
+    uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    do
+        *--at = (char)('0' + left % 10);
+    while ((left /= 10) > 0);
+    if (value < 0)
+        *--at = '-';
+    g_string_append_len(text, at, digits + sizeof digits - at);
+}
+
+static void append_object(GString *text, const json_t *value, bool canonical)
+{
+    const size_t n = json_object_size(value);
+    g_autofree const char **name = g_new(const char *, n + 1);
+    const char *key;
+    json_t *member;
+    size_t i = 0;
+    json_object_foreach ((json_t *)value, key, member)
+        name[i++] = key;
+    if (canonical)
+        qsort(name, n, sizeof *name, by_key);
+    g_string_append_c(text, '{');
+    for (i = 0; i < n; i++) {
+        g_string_append(text, i == 0 ? "" : canonical ? "," : ", ");
+        append_string(text, name[i], strlen(name[i]));
+        g_string_append(text, canonical ? ":" : ": ");
+        json_append(text, json_object_get(value, name[i]), canonical);
+    }
+    g_string_append_c(text, '}');
+}
+
+void json_append(GString *text, const json_t *value, bool canonical)
+{
+    if (json_is_object(value)) {
+        append_object(text, value, canonical);
+    } else if (json_is_array(value)) {
+        g_string_append_c(text, '[');
+        for (size_t i = 0; i < json_array_size(value); i++) {
+            g_string_append(text, i == 0 ? "" : canonical ? "," : ", ");
+            json_append(text, json_array_get(value, i), canonical);
+        }
+        g_string_append_c(text, ']');
+    } else if (json_is_string(value)) {
+        append_string(text, json_string_value(value), json_string_length(value));
+    } else if (json_is_integer(value)) {
+        append_integer(text, json_integer_value(value));
+    } else {
+        append_scalar(text, value);
+    }
+}
+
+bool json_fail(const JsonPlace *at, const char *key, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *reason = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_autofree char *item =
+        at->item ? g_strdup_printf("%s[%zu].", at->list, at->index) : g_strdup("");
+    return kilter_fail(at->error, KILTER_ERROR_INPUT, "%s: %s%s: %s", at->file, item, key,
+                       reason);
+}
+
+bool json_known(const JsonPlace *at, const json_t *object, const char *const *known)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach ((json_t *)object, key, value)
+        if (!g_strv_contains(known, key))
+            return json_fail(at, key, "unknown key");
+    return true;
 }

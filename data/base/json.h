@@ -3,6 +3,7 @@
 #define KILTER_DATA_BASE_JSON_H
 
 #include <glib.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct json_t;
@@ -19,8 +20,29 @@ struct json_t *json_text(const char *text);
 /* Writes without line breaks, keys sorted, and releases the value. Caller frees with g_free. */
 char *json_canonical(struct json_t *value);
 
+/* Appends what json_dumps writes, in a fraction of its time; `canonical`: without blanks, keys sorted. Reals have
+ * enough digits to be read as the same double again. */
+enum { JSON_DIGITS = 17 };
+void json_append(GString *text, const struct json_t *value, bool canonical);
+
 /* The value in a file without repeated keys. KILTER_ERROR_INPUT names file and line, and `what` (as
  * in "plan") as what was expected. */
 struct json_t *json_read_file(const char *file, const char *what, GError **error);
+
+/* What is read of a file. */
+typedef struct {
+    const char *file, *list;
+    const struct json_t
+        *item; /* element `index` of the file's array `list`; NULL: none of them */
+    size_t index;
+    GError **error;
+} JsonPlace;
+
+/* Fails with "FILE: LIST[INDEX].KEY: reason", KILTER_ERROR_INPUT; returns false. */
+bool json_fail(const JsonPlace *at, const char *key, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+/* Checks that an object has no other keys than these. known: NULL ends it. */
+bool json_known(const JsonPlace *at, const struct json_t *object,
+                const char *const *known);
 
 #endif

@@ -214,7 +214,7 @@ void options_help(const OptionTable *table, GString *text)
 {
     for (uint32_t i = 0; i < table->n; i++) {
         const Option *option = &table->row[i];
-        g_string_append_printf(text, "\n  %-14s%-11s%s", option->key,
+        g_string_append_printf(text, "\n  %-18s%-11s%s", option->key,
                                *option->value ? option->value : "-", option->help);
     }
 }

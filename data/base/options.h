@@ -23,7 +23,7 @@
  *     BYTES                 uint64_t        "25 MiB", or 0
  *     TIME                  double, s       "10 ms", or 0
  *     TEXT                  const char *    anything; kept interned
- *     DATA                  const char *    the path of a file whose contents count; kept interned
+ *     DATA                  const char *    the path of a file whose contents count, or of a bundled one; kept interned
  *     PARSED(reader)        const char *    any text that the OptionReader accepts
  */
 #ifndef KILTER_DATA_BASE_OPTIONS_H

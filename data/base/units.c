@@ -167,12 +167,15 @@ char *number_exact(double value)
     return g_strdup(text);
 }
 
-/* The text in one unit, as short as its value allows; NULL if no number of 17 digits is exact. */
-static char *exact_in(double value, const Unit *unit, Quantity quantity)
+/* The text in one unit, as short as its value allows; NULL if no number of 17 digits is exact, or only
+ * such as make it `most` characters or longer. */
+static char *exact_in(double value, const Unit *unit, Quantity quantity, size_t most)
 {
     char number[G_ASCII_DTOSTR_BUF_SIZE], format[8];
-    /* fewer digits would give 1e+01 for 10 */
-    for (int digits = 6; digits <= 17; digits++) {
+    const size_t besides = strlen(" ") + strlen(unit->name);
+    /* Fewer digits would give 1e+01 for 10. What 6 digits do not say takes as many as are tried. */
+    for (int digits = 6; digits <= 17 && (digits == 6 || (size_t)digits + besides < most);
+         digits++) {
         double again;
         g_snprintf(format, sizeof format, "%%.%dg", digits);
         g_ascii_formatd(number, sizeof number, format, value / unit->times * unit->per);
@@ -191,7 +194,7 @@ char *units_exact(double value, Quantity quantity)
         const bool in_bits = quantity == QUANTITY_BANDWIDTH && UNIT[i].per != 1;
         if (UNIT[i].quantity != quantity || in_bits)
             continue;
-        char *text = exact_in(value, &UNIT[i], quantity);
+        char *text = exact_in(value, &UNIT[i], quantity, best ? strlen(best) : G_MAXSIZE);
         if (text && (!best || strlen(text) < strlen(best))) {
             g_free(best);
             best = g_steal_pointer(&text);

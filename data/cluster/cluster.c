@@ -271,6 +271,19 @@ double cluster_view_launch_s(const ClusterView *view, const Device *device, OpKi
     return cost ? cost->launch_s : device->launch_s;
 }
 
+bool cluster_view_launches(const ClusterView *view)
+{
+    const Device *last = NULL; /* most devices are like the one before */
+    for (const Device *d = view->device; d < view->device + view->n_devices; last = d++) {
+        if (last && last->fitted == d->fitted && last->launch_s == d->launch_s)
+            continue;
+        for (uint32_t kind = 0; kind < OP_KINDS; kind++)
+            if (cluster_view_launch_s(view, d, (OpKind)kind) > 0)
+                return true;
+    }
+    return false;
+}
+
 /* The invariant of a view: its devices have every GPU of the cluster, machine by machine. */
 static void walk_devices(const ClusterView *view)
 {

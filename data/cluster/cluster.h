@@ -241,6 +241,8 @@ void cluster_view_own(ClusterView *view, Cluster *cluster);
 /* Seconds that the host of a device takes to launch an op of that kind; 0 for views
  * (op_kind_is_view). */
 double cluster_view_launch_s(const ClusterView *view, const Device *device, OpKind kind);
+/* Whether an op of any kind takes time to launch on any device. */
+bool cluster_view_launches(const ClusterView *view);
 
 /* The line that prices a collective on a tensor of `bytes`. */
 LinkCost cluster_view_line(const ClusterView *view, Collective kind, double bytes);

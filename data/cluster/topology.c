@@ -269,7 +269,7 @@ static void take(Topology *topology, Build *build)
     g_free(build->port);
 }
 
-/* The invariant: links come in pairs of opposite directions between nodes that there are. */
+/* The invariant: links come in pairs of opposite directions between existing nodes. */
 static void walk_links(const Topology *topology)
 {
     g_assert(topology->n_links % 2 == 0);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/json.h"
 #include "data/cluster/cluster_json.h"
 
 enum { INDENT = 2 };
@@ -108,16 +109,6 @@ char *cluster_write(const Cluster *cluster)
     return g_string_free(out, FALSE);
 }
 
-/* Releases the value. */
-static char *canonical(json_t *value)
-{
-    char *dump = json_dumps(value, JSON_SORT_KEYS | JSON_COMPACT);
-    char *text = g_strdup(dump);
-    free(dump);
-    json_decref(value);
-    return text;
-}
-
 /* Removes the members on which no time depends: sources, peak rates, prices. */
 static json_t *without_sources(json_t *value)
 {
@@ -137,16 +128,16 @@ static json_t *without_sources(json_t *value)
 
 char *cluster_json_text(const Cluster *cluster)
 {
-    return canonical(cluster_json(cluster));
+    return json_canonical(cluster_json(cluster));
 }
 
 char *cluster_canonical(const Cluster *cluster)
 {
-    return canonical(without_sources(cluster_json(cluster)));
+    return json_canonical(without_sources(cluster_json(cluster)));
 }
 
 char *tuning_canonical(const Cluster *cluster, GError **error)
 {
     g_autoptr(Tuning) tuning = tuning_of_cluster(cluster, error);
-    return tuning ? canonical(without_sources(tuning_json(tuning))) : NULL;
+    return tuning ? json_canonical(without_sources(tuning_json(tuning))) : NULL;
 }

@@ -3,6 +3,7 @@
  * Ops are visited in reverse order; when one is reached the gradients of its outputs are complete, as all of their
  * consumers came later. The first contribution to an input's gradient becomes that gradient, further ones are added
  * to it. Inputs that no parameter feeds get none. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "data/graph/autodiff.h"
@@ -104,16 +105,6 @@ static void chain(Backward *b, uint32_t input, OpKind kind, const char *suffix,
     chain(b, input, kind, suffix, G_N_ELEMENTS(((TensorId[]){__VA_ARGS__})), \
           (TensorId[]){__VA_ARGS__}, extents)
 
-static char *extents_text(const char *format, ...) G_GNUC_PRINTF(1, 2);
-static char *extents_text(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    char *text = g_strdup_vprintf(format, args);
-    va_end(args);
-    return text;
-}
-
 static void differentiate_norm(Backward *b, const Op *op, TensorId dy)
 {
     CHAIN(0, OP_LAYER_NORM_DX, "dx", NULL, dy, op->in[0], op->in[1]);
@@ -165,7 +156,7 @@ static void differentiate_concat(Backward *b, const Op *op, TensorId dy)
             continue;
         const uint32_t before = i ? graph_tensor(b->graph, op->in[0])->dim[1] : 0;
         g_autofree char *extents =
-            extents_text("A=%u", graph_tensor(b->graph, op->in[i])->dim[1]);
+            g_strdup_printf("A=%u", graph_tensor(b->graph, op->in[i])->dim[1]);
         g_autofree char *suffix = g_strdup_printf("d%u", i);
         const OpId id = append(b, OP_CONCAT_PART, suffix, 1, &dy, 1, &op->in[i], extents);
         g_array_index(b->graph->ops, Op, id).attr.first = before;
@@ -184,7 +175,7 @@ static void differentiate_opaque(Backward *b, const Op *op, TensorId dy)
                             : whole ? OP_OPAQUE_WHOLE_DX
                                     : OP_OPAQUE_DX;
         g_autofree char *extents =
-            extents_text(weights ? "P=%u" : "A=%u", x->dim[x->rank - 1]);
+            g_strdup_printf(weights ? "P=%u" : "A=%u", x->dim[x->rank - 1]);
         g_autofree char *suffix = weights ? g_strdup("dw") : g_strdup_printf("d%u", i);
         CHAIN(i, kind, suffix, extents, dy, op->out[1]);
     }
@@ -208,119 +199,136 @@ static bool normalises(const Graph *graph, const TensorId *x)
            shift->in[0] == x[0] && shift->in[1] == x[1];
 }
 
-/* x: the op's inputs; dy: the gradient of its first output. */
+/* --- gradients that are one op for each input --- */
+
+/* The op that makes the gradient of an input. It reads the tensors that `reads` names: d is the gradient of the
+ * first output, y that output, k the second one, a digit an input of the op. Its extents, by the letters of its
+ * space, are dims of inputs: "H=0.2" is dim 2 of input 0, and -1 the last dim. */
+typedef struct {
+    OpKind kind;
+    const char *suffix; /* NULL: the input's gradient is d itself */
+    const char *reads;  /* NULL: the input has no gradient */
+    const char *extents;
+} Gradient;
+
+enum { GRADIENTS = 3 };
+
+/* [op kind][input]. Of some inputs: masks, and where tokens go, are held fixed. */
+/* clang-format off */
+static const Gradient GRADIENT[OP_KINDS][GRADIENTS] = {
+    [OP_LINEAR] = {{OP_LINEAR_DX, "dx", "d1", NULL}, {OP_LINEAR_DW, "dw", "d0", NULL}, {OP_BIAS_GRAD, "db", "d", NULL}},
+    [OP_QKV] = {{OP_QKV_DX, "dx", "d1", NULL}, {OP_QKV_DW, "dw", "d0", NULL}, {OP_QKV_DB, "db", "d", NULL}},
+    [OP_OUT_PROJ] = {{OP_OUT_PROJ_DX, "dx", "d1", NULL}, {OP_OUT_PROJ_DW, "dw", "d0", NULL}, {OP_BIAS_GRAD, "db", "d", NULL}},
+    [OP_ATTENTION] = {{OP_ATTENTION_DX, "dx", "d0k", "T=3"}},
+    [OP_EMBEDDING] = {[1] = {OP_EMBEDDING_DW, "dw", "d0", "v=1.0"}},
+    [OP_GELU] = {{OP_GELU_DX, "dx", "d0", NULL}},
+    [OP_RELU] = {{OP_RELU_DX, "dx", "dy", NULL}}, /* y > 0 where x > 0, so x need not be kept */
+    [OP_DROPOUT] = {{OP_DROPOUT, "dx", "d", NULL}},
+    [OP_ADD] = {{.reads = "d"}, {.reads = "d"}},
+    [OP_ADD_ROWS] = {{.reads = "d"}, {OP_SUM_ROWS, "dw", "d", NULL}},
+    [OP_SPLIT] = {{OP_MERGE, "dx", "d", "n=0.-1"}},
+    [OP_MERGE] = {{OP_SPLIT, "dx", "d", "n=0.-2,D=0.-1"}},
+    [OP_RESHAPE] = {{OP_RESHAPE, "dx", "d", "b=0.0,T=0.1,D=0.2"}},
+    [OP_TRANSPOSE] = {{OP_TRANSPOSE, "dx", "d", NULL}},
+    [OP_CONV2D] = {{OP_CONV2D_DX, "dx", "d1", "H=0.2,W=0.3,R=1.2,S=1.3"},
+                   {OP_CONV2D_DW, "dw", "d0", "H=0.2,W=0.3,R=1.2,S=1.3"}, {OP_CHANNEL_SUM, "db", "d", NULL}},
+    [OP_MAX_POOL2D] = {{OP_MAX_POOL2D_DX, "dx", "d0", NULL}},
+    [OP_AVG_POOL2D] = {{OP_AVG_POOL2D_DX, "dx", "d", "H=0.2,W=0.3"}},
+    [OP_APPEND_TOKEN] = {{OP_DROP_TOKEN, "dx", "d", "S=0.1"}, {OP_SUM_TOKEN, "dw", "d", NULL}},
+    [OP_TAKE_TOKEN] = {{OP_PAD_TOKEN, "dx", "d", "T=0.1"}},
+    [OP_GATE_TOP1] = {{OP_GATE_TOP1_DX, "dx", "d0", NULL}},
+    [OP_GATE_TOP2] = {{OP_GATE_TOP2_DX, "dx", "d0", NULL}},
+    [OP_MOE_DISPATCH] = {[1] = {OP_MOE_COMBINE, "dx", "d0", NULL}},
+    [OP_MOE_COMBINE] = {{OP_MOE_DISPATCH, "dx", "1d", NULL}, {OP_MOE_COMBINE_DW, "dw", "d0", NULL}},
+    [OP_EXPERT] = {{OP_EXPERT_DX, "dx", "d1", NULL}, {OP_EXPERT_DW, "dw", "d0", NULL}},
+    [OP_MOMENTS] = {{OP_MOMENTS_DX, "dx", "d0", NULL}},
+    [OP_SPLIT_CHANNELS] = {{OP_MERGE_CHANNELS, "dx", "d", "c=0.1"}},
+    [OP_MERGE_CHANNELS] = {{OP_SPLIT_CHANNELS, "dx", "d", "c=0.1,D=0.2"}},
+    [OP_GROUP_CONV2D] = {{OP_GROUP_CONV2D_DX, "dx", "d1", "H=0.3,W=0.4,R=1.3,S=1.4"},
+                         {OP_GROUP_CONV2D_DW, "dw", "d0", "H=0.3,W=0.4,R=1.3,S=1.4"},
+                         {OP_GROUP_CHANNEL_SUM, "db", "d", NULL}},
+    [OP_SIGMOID_LOSS] = {{OP_SIGMOID_LOSS_DX, "dx", "d01", NULL}},
+    [OP_SMOOTH_NLL_SUM] = {{OP_SMOOTH_NLL_SUM_DX, "dx", "d1", "v=0.-1"}},
+    [OP_TIED] = {{OP_TIED_DX, "dx", "d", NULL}},
+    [OP_RMS_NORM] = {{OP_RMS_NORM_DX, "dx", "d01", NULL}, {OP_RMS_NORM_DW, "dw", "d0", NULL}},
+    [OP_KEY_NORM] = {{OP_KEY_NORM_DX, "dx", "d01", NULL}, {OP_KEY_NORM_DW, "dw", "d0", "D=1.0"}},
+    [OP_SILU] = {{OP_SILU_DX, "dx", "d0", NULL}},
+    [OP_LINEAR_PAIR] = {{OP_LINEAR_PAIR_DX, "dx", "d1", NULL}, {OP_LINEAR_PAIR_DW, "dw", "d0", NULL},
+                        {OP_LINEAR_PAIR_DB, "db", "d", NULL}},
+    [OP_SWIGLU] = {{OP_SWIGLU_DX, "dx", "d0", NULL}},
+    [OP_GEGLU] = {{OP_GEGLU_DX, "dx", "d0", NULL}},
+    [OP_ROTARY] = {{OP_ROTARY_DX, "dx", "d", NULL}},
+    [OP_Q_PROJ] = {{OP_Q_PROJ_DX, "dx", "d1", NULL}, {OP_Q_PROJ_DW, "dw", "d0", NULL}, {OP_Q_PROJ_DB, "db", "d", NULL}},
+    [OP_KV_PROJ] = {{OP_KV_PROJ_DX, "dx", "d1", NULL}, {OP_KV_PROJ_DW, "dw", "d0", NULL}, {OP_KV_PROJ_DB, "db", "d", NULL}},
+    [OP_GROUPED_OUT] = {{OP_GROUPED_OUT_DX, "dx", "d1", NULL}, {OP_GROUPED_OUT_DW, "dw", "d0", NULL}, {OP_BIAS_GRAD, "db", "d", NULL}},
+    [OP_JOIN_KEYS] = {{OP_JOIN_KEYS_DX, "dx", "d", "D=0.3,R=1.2"}, {OP_JOIN_KEYS_DR, "dr", "d", "D=0.3,R=1.2"}},
+    [OP_GATE_TOPK] = {{OP_GATE_TOPK_DX, "dx", "d0", NULL}},
+    [OP_ROUTE] = {[1] = {OP_ROUTE_DX, "dx", "d0", NULL}},
+    [OP_UNROUTE] = {{OP_UNROUTE_DX, "dx", "d1", "C=0.2"}, {OP_UNROUTE_DW, "dw", "d01", NULL}},
+    [OP_EXPERT_PAIR] = {{OP_EXPERT_PAIR_DX, "dx", "d1", NULL}, {OP_EXPERT_PAIR_DW, "dw", "d0", NULL}},
+    [OP_EXPERT_BIAS] = {{.reads = "d"}, {OP_EXPERT_BIAS_DB, "db", "d", NULL}},
+    [OP_OPAQUE_LOSS] = {{OP_OPAQUE_LOSS_DX, "dx", "d0", NULL}},
+    [OP_LOG_SOFTMAX] = {{OP_LOG_SOFTMAX_DX, "dx", "dy", NULL}},
+    [OP_NLL_SUM] = {{OP_NLL_SUM_DX, "dx", "d1", "v=0.-1"}},
+    [OP_CROSS_ENTROPY] = {{OP_CROSS_ENTROPY_DX, "dx", "d012", NULL}}, /* through x[2], too, which is made from x[0] */
+};
+/* clang-format on */
+
+/* "H=0.2,W=0.3" with the sizes of these dims; other numbers ("T=3") stand for themselves. NULL for NULL. */
+static char *sizes(const Backward *b, const Op *op, const char *extents)
+{
+    enum { MOST = 64 }; /* four sizes of ten digits, with their letters */
+    char text[MOST];
+    size_t length = 0;
+    for (const char *at = extents; at && *at;) {
+        char *end;
+        unsigned long number = strtoul(at + 2, &end, 10);
+        if (*end == '.') {
+            const Tensor *x = graph_tensor(b->graph, op->in[number]);
+            const long dim = strtol(end + 1, &end, 10);
+            number = x->dim[dim < 0 ? (long)x->rank + dim : dim];
+        }
+        length +=
+            (size_t)g_snprintf(text + length, MOST - length, "%.2s%lu%s", at, number,
+                               *end == ',' ? "," : ""); /* the letter and = */
+        g_assert(length < MOST);
+        at = *end == ',' ? end + 1 : end;
+    }
+    return extents ? g_strndup(text, length) : NULL;
+}
+
+static void differentiate_by_table(Backward *b, const Op *op, TensorId dy)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < GRADIENTS; i++) {
+        const Gradient *g = &GRADIENT[op->kind][i];
+        any |= g->reads != NULL;
+        if (!g->reads || !wants(b, i))
+            continue;
+        if (!g->suffix) {
+            contribute(b, i, dy);
+            continue;
+        }
+        TensorId in[OP_MAX_IN];
+        const uint32_t n = (uint32_t)strlen(g->reads);
+        for (uint32_t k = 0; k < n; k++)
+            in[k] = g->reads[k] == 'd'   ? dy
+                    : g->reads[k] == 'y' ? op->out[0]
+                    : g->reads[k] == 'k' ? op->out[1]
+                                         : op->in[g->reads[k] - '0'];
+        g_autofree char *extents = sizes(b, op, g->extents);
+        chain(b, i, g->kind, g->suffix, n, in, extents);
+    }
+    g_assert(any); /* else a forward kind without a gradient */
+}
+
 void differentiate_op(Backward *b)
 {
-    Op op = op_of(b);
-    const TensorId *x = op.in, y = op.out[0], dy = gradient_of(b, y);
-    const Tensor x0 = *graph_tensor(b->graph, x[0]);
-    const uint32_t *d = x0.dim;
-    g_autofree char *extents = NULL;
+    const Op op = op_of(b);
+    const TensorId dy = gradient_of(b, op.out[0]);
     switch (op.kind) {
-    case OP_LINEAR:
-        CHAIN(0, OP_LINEAR_DX, "dx", NULL, dy, x[1]);
-        CHAIN(1, OP_LINEAR_DW, "dw", NULL, dy, x[0]);
-        CHAIN(2, OP_BIAS_GRAD, "db", NULL, dy);
-        break;
-    case OP_QKV:
-        CHAIN(0, OP_QKV_DX, "dx", NULL, dy, x[1]);
-        CHAIN(1, OP_QKV_DW, "dw", NULL, dy, x[0]);
-        CHAIN(2, OP_QKV_DB, "db", NULL, dy);
-        break;
-    case OP_OUT_PROJ:
-        CHAIN(0, OP_OUT_PROJ_DX, "dx", NULL, dy, x[1]);
-        CHAIN(1, OP_OUT_PROJ_DW, "dw", NULL, dy, x[0]);
-        CHAIN(2, OP_BIAS_GRAD, "db", NULL, dy);
-        break;
-    case OP_ATTENTION:
-        extents = extents_text("T=3");
-        CHAIN(0, OP_ATTENTION_DX, "dx", extents, dy, x[0], op.out[1]);
-        break;
-    case OP_EMBEDDING:
-        extents = extents_text("v=%u", graph_tensor(b->graph, x[1])->dim[0]);
-        CHAIN(1, OP_EMBEDDING_DW, "dw", extents, dy, x[0]);
-        break;
     case OP_LAYER_NORM:
         differentiate_norm(b, &op, dy);
-        break;
-    case OP_GELU:
-        CHAIN(0, OP_GELU_DX, "dx", NULL, dy, x[0]);
-        break;
-    case OP_RELU:
-        CHAIN(0, OP_RELU_DX, "dx", NULL, dy,
-              y); /* y > 0 where x > 0, so x need not be kept */
-        break;
-    case OP_DROPOUT:
-        CHAIN(0, OP_DROPOUT, "dx", NULL, dy);
-        break;
-    case OP_ADD:
-        for (uint32_t i = 0; i < 2; i++)
-            if (wants(b, i))
-                contribute(b, i, dy);
-        break;
-    case OP_ADD_ROWS:
-        if (wants(b, 0))
-            contribute(b, 0, dy);
-        CHAIN(1, OP_SUM_ROWS, "dw", NULL, dy);
-        break;
-    case OP_SPLIT:
-        extents = extents_text("n=%u", d[x0.rank - 1]);
-        CHAIN(0, OP_MERGE, "dx", extents, dy);
-        break;
-    case OP_MERGE:
-        extents = extents_text("n=%u,D=%u", d[x0.rank - 2], d[x0.rank - 1]);
-        CHAIN(0, OP_SPLIT, "dx", extents, dy);
-        break;
-    case OP_RESHAPE:
-        extents = extents_text("b=%u,T=%u,D=%u", d[0], d[1], d[2]);
-        CHAIN(0, OP_RESHAPE, "dx", extents, dy);
-        break;
-    case OP_TRANSPOSE:
-        CHAIN(0, OP_TRANSPOSE, "dx", NULL, dy);
-        break;
-    case OP_CONV2D:
-        extents = extents_text("H=%u,W=%u,R=%u,S=%u", d[2], d[3],
-                               graph_tensor(b->graph, x[1])->dim[2],
-                               graph_tensor(b->graph, x[1])->dim[3]);
-        CHAIN(0, OP_CONV2D_DX, "dx", extents, dy, x[1]);
-        CHAIN(1, OP_CONV2D_DW, "dw", extents, dy, x[0]);
-        CHAIN(2, OP_CHANNEL_SUM, "db", NULL, dy);
-        break;
-    case OP_MAX_POOL2D:
-        CHAIN(0, OP_MAX_POOL2D_DX, "dx", NULL, dy, x[0]);
-        break;
-    case OP_AVG_POOL2D:
-        extents = extents_text("H=%u,W=%u", d[2], d[3]);
-        CHAIN(0, OP_AVG_POOL2D_DX, "dx", extents, dy);
-        break;
-    case OP_APPEND_TOKEN:
-        extents = extents_text("S=%u", d[1]);
-        CHAIN(0, OP_DROP_TOKEN, "dx", extents, dy);
-        CHAIN(1, OP_SUM_TOKEN, "dw", NULL, dy);
-        break;
-    case OP_TAKE_TOKEN:
-        extents = extents_text("T=%u", d[1]);
-        CHAIN(0, OP_PAD_TOKEN, "dx", extents, dy);
-        break;
-    case OP_GATE_TOP1:
-        CHAIN(0, OP_GATE_TOP1_DX, "dx", NULL, dy, x[0]);
-        break;
-    case OP_GATE_TOP2:
-        CHAIN(0, OP_GATE_TOP2_DX, "dx", NULL, dy, x[0]);
-        break;
-    case OP_MOE_DISPATCH: /* the mask x[0] is a constant */
-        CHAIN(1, OP_MOE_COMBINE, "dx", NULL, dy, x[0]);
-        break;
-    case OP_MOE_COMBINE:
-        CHAIN(0, OP_MOE_DISPATCH, "dx", NULL, x[1], dy);
-        CHAIN(1, OP_MOE_COMBINE_DW, "dw", NULL, dy, x[0]);
-        break;
-    case OP_EXPERT:
-        CHAIN(0, OP_EXPERT_DX, "dx", NULL, dy, x[1]);
-        CHAIN(1, OP_EXPERT_DW, "dw", NULL, dy, x[0]);
-        break;
-    case OP_MOMENTS:
-        CHAIN(0, OP_MOMENTS_DX, "dx", NULL, dy, x[0]);
         break;
     case OP_BATCH_NORM:
         differentiate_batch_norm(b, &op, dy);
@@ -328,101 +336,9 @@ void differentiate_op(Backward *b)
     case OP_CONCAT:
         differentiate_concat(b, &op, dy);
         break;
-    case OP_SPLIT_CHANNELS:
-        extents = extents_text("c=%u", d[1]);
-        CHAIN(0, OP_MERGE_CHANNELS, "dx", extents, dy);
-        break;
-    case OP_MERGE_CHANNELS:
-        extents = extents_text("c=%u,D=%u", d[1], d[2]);
-        CHAIN(0, OP_SPLIT_CHANNELS, "dx", extents, dy);
-        break;
-    case OP_GROUP_CONV2D:
-        extents = extents_text("H=%u,W=%u,R=%u,S=%u", d[3], d[4],
-                               graph_tensor(b->graph, x[1])->dim[3],
-                               graph_tensor(b->graph, x[1])->dim[4]);
-        CHAIN(0, OP_GROUP_CONV2D_DX, "dx", extents, dy, x[1]);
-        CHAIN(1, OP_GROUP_CONV2D_DW, "dw", extents, dy, x[0]);
-        CHAIN(2, OP_GROUP_CHANNEL_SUM, "db", NULL, dy);
-        break;
-    case OP_SIGMOID_LOSS:
-        CHAIN(0, OP_SIGMOID_LOSS_DX, "dx", NULL, dy, x[0], x[1]);
-        break;
-    case OP_SMOOTH_NLL_SUM:
-        extents = extents_text("v=%u", d[x0.rank - 1]);
-        CHAIN(0, OP_SMOOTH_NLL_SUM_DX, "dx", extents, dy, x[1]);
-        break;
-    case OP_TIED:
-        CHAIN(0, OP_TIED_DX, "dx", NULL, dy);
-        break;
-    case OP_RMS_NORM:
-        CHAIN(0, OP_RMS_NORM_DX, "dx", NULL, dy, x[0], x[1]);
-        CHAIN(1, OP_RMS_NORM_DW, "dw", NULL, dy, x[0]);
-        break;
-    case OP_KEY_NORM:
-        extents = extents_text("D=%u", graph_tensor(b->graph, x[1])->dim[0]);
-        CHAIN(0, OP_KEY_NORM_DX, "dx", NULL, dy, x[0], x[1]);
-        CHAIN(1, OP_KEY_NORM_DW, "dw", extents, dy, x[0]);
-        break;
-    case OP_SILU:
-        CHAIN(0, OP_SILU_DX, "dx", NULL, dy, x[0]);
-        break;
-    case OP_LINEAR_PAIR:
-        CHAIN(0, OP_LINEAR_PAIR_DX, "dx", NULL, dy, x[1]);
-        CHAIN(1, OP_LINEAR_PAIR_DW, "dw", NULL, dy, x[0]);
-        CHAIN(2, OP_LINEAR_PAIR_DB, "db", NULL, dy);
-        break;
-    case OP_SWIGLU:
-        CHAIN(0, OP_SWIGLU_DX, "dx", NULL, dy, x[0]);
-        break;
-    case OP_GEGLU:
-        CHAIN(0, OP_GEGLU_DX, "dx", NULL, dy, x[0]);
-        break;
-    case OP_ROTARY:
-        CHAIN(0, OP_ROTARY_DX, "dx", NULL, dy);
-        break;
-    case OP_Q_PROJ:
-        CHAIN(0, OP_Q_PROJ_DX, "dx", NULL, dy, x[1]);
-        CHAIN(1, OP_Q_PROJ_DW, "dw", NULL, dy, x[0]);
-        CHAIN(2, OP_Q_PROJ_DB, "db", NULL, dy);
-        break;
-    case OP_KV_PROJ:
-        CHAIN(0, OP_KV_PROJ_DX, "dx", NULL, dy, x[1]);
-        CHAIN(1, OP_KV_PROJ_DW, "dw", NULL, dy, x[0]);
-        CHAIN(2, OP_KV_PROJ_DB, "db", NULL, dy);
-        break;
-    case OP_GROUPED_OUT:
-        CHAIN(0, OP_GROUPED_OUT_DX, "dx", NULL, dy, x[1]);
-        CHAIN(1, OP_GROUPED_OUT_DW, "dw", NULL, dy, x[0]);
-        CHAIN(2, OP_BIAS_GRAD, "db", NULL, dy);
-        break;
-    case OP_JOIN_KEYS:
-        extents = extents_text("D=%u,R=%u", d[3], graph_tensor(b->graph, x[1])->dim[2]);
-        CHAIN(0, OP_JOIN_KEYS_DX, "dx", extents, dy);
-        CHAIN(1, OP_JOIN_KEYS_DR, "dr", extents, dy);
-        break;
     case OP_GROUPED_ATTENTION:
     case OP_FUSED_ATTENTION:
         differentiate_attention(b, &op, dy);
-        break;
-    case OP_GATE_TOPK:
-        CHAIN(0, OP_GATE_TOPK_DX, "dx", NULL, dy, x[0]);
-        break;
-    case OP_ROUTE: /* the routing of tokens is held fixed */
-        CHAIN(1, OP_ROUTE_DX, "dx", NULL, dy, x[0]);
-        break;
-    case OP_UNROUTE:
-        extents = extents_text("C=%u", d[2]);
-        CHAIN(0, OP_UNROUTE_DX, "dx", extents, dy, x[1]);
-        CHAIN(1, OP_UNROUTE_DW, "dw", NULL, dy, x[0], x[1]);
-        break;
-    case OP_EXPERT_PAIR:
-        CHAIN(0, OP_EXPERT_PAIR_DX, "dx", NULL, dy, x[1]);
-        CHAIN(1, OP_EXPERT_PAIR_DW, "dw", NULL, dy, x[0]);
-        break;
-    case OP_EXPERT_BIAS:
-        if (wants(b, 0))
-            contribute(b, 0, dy);
-        CHAIN(1, OP_EXPERT_BIAS_DB, "db", NULL, dy);
         break;
     case OP_OPAQUE:
     case OP_OPAQUE_WEIGHTS:
@@ -430,21 +346,8 @@ void differentiate_op(Backward *b)
     case OP_OPAQUE_WHOLE_WEIGHTS:
         differentiate_opaque(b, &op, dy);
         break;
-    case OP_OPAQUE_LOSS:
-        CHAIN(0, OP_OPAQUE_LOSS_DX, "dx", NULL, dy, x[0]);
-        break;
-    case OP_LOG_SOFTMAX:
-        CHAIN(0, OP_LOG_SOFTMAX_DX, "dx", NULL, dy, y);
-        break;
-    case OP_NLL_SUM:
-        extents = extents_text("v=%u", d[x0.rank - 1]);
-        CHAIN(0, OP_NLL_SUM_DX, "dx", extents, dy, x[1]);
-        break;
-    case OP_CROSS_ENTROPY: /* x[2] is made from x[0]: dx is the gradient through both */
-        g_assert(normalises(b->graph, x));
-        CHAIN(0, OP_CROSS_ENTROPY_DX, "dx", NULL, dy, x[0], x[1], x[2]);
-        break;
     default:
-        g_assert_not_reached(); /* a forward kind without a gradient */
+        g_assert(op.kind != OP_CROSS_ENTROPY || normalises(b->graph, op.in));
+        differentiate_by_table(b, &op, dy);
     }
 }

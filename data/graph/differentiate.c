@@ -45,6 +45,22 @@ Optimizer optimizer_from_name(const char *name)
     return optimizer;
 }
 
+/* Adafactor of parameters with one dim, whose second moment is not factored. */
+static const Update VECTOR = {"adafactor", OP_ADAFACTOR_VECTOR,
+                              OP_ADAFACTOR_VECTOR_MASTER, "v"};
+
+/* The dims of state `s` of a parameter: the parameter's, or those of a factor. */
+static uint32_t state_dims(const Update *by, const Tensor *parameter, uint32_t s,
+                           uint32_t dim[TENSOR_MAX_RANK])
+{
+    memcpy(dim, parameter->dim, sizeof parameter->dim);
+    if (by->op != OP_ADAFACTOR || s > 1)
+        return parameter->rank;
+    if (s == 1) /* columns */
+        dim[parameter->rank - 2] = dim[parameter->rank - 1];
+    return parameter->rank - 1;
+}
+
 /* Appends the update of a parameter: it reads gradient and optimizer states, and makes their next
  * values. */
 static void append_update(Graph *graph, TensorId p, Optimizer optimizer)
@@ -53,7 +69,9 @@ static void append_update(Graph *graph, TensorId p, Optimizer optimizer)
                   graph_tensor(graph, p)->role == ROLE_PARAMETER);
     const Tensor parameter = *graph_tensor(graph, p);
     const bool half = parameter.dtype == DTYPE_F16;
-    const Update *by = &UPDATE[optimizer];
+    const Update *by = optimizer == OPTIMIZER_ADAFACTOR && parameter.rank < 2
+                           ? &VECTOR
+                           : &UPDATE[optimizer];
     g_autofree char *states = g_strconcat(by->states, half ? " master" : "", NULL);
     g_auto(GStrv) state_name = g_strsplit(g_strstrip(states), " ", -1);
     const uint32_t n_states = *states ? g_strv_length(state_name) : 0;
@@ -68,8 +86,10 @@ static void append_update(Graph *graph, TensorId p, Optimizer optimizer)
                    .out_of = {p}};
     for (uint32_t s = 0; s < n_states; s++) {
         g_autofree char *state = g_strdup_printf("%s.%s", parameter.name, state_name[s]);
-        spec.in[2 + s] = spec.out_of[1 + s] = graph_add_tensor(
-            graph, state, ROLE_OPTIMIZER, DTYPE_F32, parameter.rank, parameter.dim, p);
+        uint32_t dim[TENSOR_MAX_RANK];
+        const uint32_t rank = state_dims(by, &parameter, s, dim);
+        spec.in[2 + s] = spec.out_of[1 + s] =
+            graph_add_tensor(graph, state, ROLE_OPTIMIZER, DTYPE_F32, rank, dim, p);
     }
     char *out_name[OP_MAX_OUT] = {0};
     for (uint32_t o = 0; o < 1 + n_states; o++)

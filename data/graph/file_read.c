@@ -1,5 +1,5 @@
 /* Reading a graph from its file (data/graph/file.h). */
-#include "data/base/error.h"
+#include "data/base/json.h"
 #include "data/graph/build.h"
 #include "data/graph/check.h"
 #include "data/graph/file.h"
@@ -11,89 +11,62 @@
 enum { MOST_NODES = 1 << 19 };
 
 typedef struct {
-    const char *file;
-    const json_t *root, *node; /* the node being read */
-    size_t at;                 /* its number */
+    JsonPlace at; /* the node being read */
+    const json_t *root;
     Graph *graph;
     GHashTable *op_names; /* names of ops; borrowed from the file */
-    GError **error;
 } Reader;
-
-/* Fails with "FILE: nodes[3].KEY: ...". */
-static bool fail(const Reader *r, const char *key, const char *format, ...)
-    G_GNUC_PRINTF(3, 4);
-static bool fail(const Reader *r, const char *key, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    g_autofree char *reason = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_autofree char *at = r->node ? g_strdup_printf("nodes[%zu].", r->at) : g_strdup("");
-    return kilter_fail(r->error, KILTER_ERROR_INPUT, "%s: %s%s: %s", r->file, at, key,
-                       reason);
-}
 
 static bool check_name(const Reader *r, const char *key, const char *name)
 {
     enum { LONGEST = 200 };
     if (!name || !*name || strlen(name) > LONGEST)
-        return fail(r, key, "expected a name of 1 to %d bytes", LONGEST);
+        return json_fail(&r->at, key, "expected a name of 1 to %d bytes", LONGEST);
     if (graph_name_is_reserved(name))
-        return fail(r, key, "'%s' is what a gradient or an update is named like", name);
+        return json_fail(&r->at, key,
+                         "'%s' is what a gradient or an update is named like", name);
     return true;
 }
 
 static bool check_new(const Reader *r, const char *key, const char *name)
 {
     return graph_find(r->graph, name) == GRAPH_NONE ||
-           fail(r, key, "there is a tensor '%s' already", name);
-}
-
-static bool check_keys(const Reader *r, const json_t *object, const char *const *known)
-{
-    const char *key;
-    json_t *value;
-    json_object_foreach ((json_t *)object, key, value) {
-        bool found = g_strv_contains(known, key);
-        for (uint32_t i = 0; !found && i < GRAPH_ATTRS; i++)
-            found = json_object_get(object, "op") && strcmp(GRAPH_ATTR[i].key, key) == 0;
-        if (!found)
-            return fail(r, key, "unknown key");
-    }
-    return true;
+           json_fail(&r->at, key, "there is a tensor '%s' already", name);
 }
 
 static bool read_shape(const Reader *r, Shape *shape)
 {
-    const json_t *value = json_object_get(r->node, "shape");
+    const json_t *value = json_object_get(r->at.item, "shape");
     double elements = 1;
     shape->rank = (uint32_t)json_array_size(value);
     if (!json_is_array(value) || json_array_size(value) > TENSOR_MAX_RANK)
-        return fail(r, "shape", "expected an array of at most %d sizes", TENSOR_MAX_RANK);
+        return json_fail(&r->at, "shape", "expected an array of at most %d sizes",
+                         TENSOR_MAX_RANK);
     for (uint32_t d = 0; d < shape->rank; d++) {
         const json_int_t dim = json_integer_value(json_array_get(value, d));
         if (dim < 1 || dim > INT32_MAX)
-            return fail(r, "shape", "expected sizes from 1 to %d", INT32_MAX);
+            return json_fail(&r->at, "shape", "expected sizes from 1 to %d", INT32_MAX);
         shape->dim[d] = (uint32_t)dim;
         elements *= (double)dim;
     }
-    return elements <= 0x1p53 || fail(r, "shape", "expected at most 2^53 elements");
+    return elements <= 0x1p53 ||
+           json_fail(&r->at, "shape", "expected at most 2^53 elements");
 }
 
 static bool read_input(const Reader *r)
 {
     static const char *const known[] = {"input", "dtype", "shape", NULL};
-    const char *name = json_string_value(json_object_get(r->node, "input")),
-               *dtype = json_string_value(json_object_get(r->node, "dtype"));
+    const char *name = json_string_value(json_object_get(r->at.item, "input")),
+               *dtype = json_string_value(json_object_get(r->at.item, "dtype"));
     DType type = 0;
     Shape shape;
     while (type < DTYPES && (!dtype || strcmp(GRAPH_DTYPE_NAMES[type], dtype) != 0))
         type++;
-    if (!check_keys(r, r->node, known) || !check_name(r, "input", name) ||
+    if (!json_known(&r->at, r->at.item, known) || !check_name(r, "input", name) ||
         !check_new(r, "input", name) || !read_shape(r, &shape))
         return false;
     if (type == DTYPES)
-        return fail(r, "dtype", "expected f16, f32, f64 or i64");
+        return json_fail(&r->at, "dtype", "expected f16, f32, f64 or i64");
     graph_input(r->graph, name, type, shape.rank, shape.dim);
     return true;
 }
@@ -101,10 +74,10 @@ static bool read_input(const Reader *r)
 static bool read_parameter(const Reader *r)
 {
     static const char *const known[] = {"parameter", "shape", "whole", NULL};
-    const char *name = json_string_value(json_object_get(r->node, "parameter"));
-    const json_t *whole = json_object_get(r->node, "whole");
+    const char *name = json_string_value(json_object_get(r->at.item, "parameter"));
+    const json_t *whole = json_object_get(r->at.item, "whole");
     Shape shape;
-    if (!check_keys(r, r->node, known) || !check_name(r, "parameter", name) ||
+    if (!json_known(&r->at, r->at.item, known) || !check_name(r, "parameter", name) ||
         !check_new(r, "parameter", name) || !read_shape(r, &shape))
         return false;
     const TensorId id = graph_parameter(r->graph, name, shape.rank, shape.dim);
@@ -112,7 +85,7 @@ static bool read_parameter(const Reader *r)
         const json_t *dim = json_array_get(whole, i);
         if (!json_is_integer(dim) || json_integer_value(dim) < 0 ||
             json_integer_value(dim) >= shape.rank)
-            return fail(r, "whole", "expected dims of the parameter");
+            return json_fail(&r->at, "whole", "expected dims of the parameter");
         graph_keep_whole(r->graph, id, (uint32_t)json_integer_value(dim));
     }
     return true;
@@ -121,24 +94,25 @@ static bool read_parameter(const Reader *r)
 static bool read_attr(const Reader *r, OpAttr *attr)
 {
     for (uint32_t i = 0; i < GRAPH_ATTRS; i++) {
-        const json_t *value = json_object_get(r->node, GRAPH_ATTR[i].key);
+        const json_t *value = json_object_get(r->at.item, GRAPH_ATTR[i].key);
         void *at = (char *)attr + GRAPH_ATTR[i].at;
         if (!value)
             continue;
         const double number = json_number_value(value);
         if (GRAPH_ATTR[i].type == ATTR_FLAG) {
             if (!json_is_boolean(value))
-                return fail(r, GRAPH_ATTR[i].key, "expected true or false");
+                return json_fail(&r->at, GRAPH_ATTR[i].key, "expected true or false");
             *(bool *)at = json_is_true(value);
         } else if (GRAPH_ATTR[i].type == ATTR_SIZE) {
             if (!json_is_integer(value) || number < 0 || number > UINT32_MAX)
-                return fail(r, GRAPH_ATTR[i].key,
-                            "expected an integer from 0 to 2^32 - 1");
+                return json_fail(&r->at, GRAPH_ATTR[i].key,
+                                 "expected an integer from 0 to 2^32 - 1");
             *(uint32_t *)at = (uint32_t)number;
         } else {
             const double most = GRAPH_ATTR[i].at == offsetof(OpAttr, rate) ? 0.99 : 1e6;
             if (!json_is_number(value) || number < 0 || number > most)
-                return fail(r, GRAPH_ATTR[i].key, "expected a number from 0 to %g", most);
+                return json_fail(&r->at, GRAPH_ATTR[i].key,
+                                 "expected a number from 0 to %g", most);
             *(double *)at = number;
         }
     }
@@ -152,20 +126,20 @@ static bool check_input(const Reader *r, OpKind kind, uint32_t i, TensorId id)
     const bool indices = i == op_kind_index(kind);
     g_autofree char *key = g_strdup_printf("in[%u]", i);
     if (indices != (tensor->dtype == DTYPE_I64))
-        return fail(r, key, "expected %s, got '%s'",
-                    indices ? "indices (i64)" : "numbers", tensor->name);
+        return json_fail(&r->at, key, "expected %s, got '%s'",
+                         indices ? "indices (i64)" : "numbers", tensor->name);
     if (tensor->producer == GRAPH_NONE)
         return true;
     const Op *maker = graph_get_op(r->graph, tensor->producer);
     const bool masks = maker->kind == OP_GATE_TOP1 || maker->kind == OP_GATE_TOP2;
     if (maker->out[0] != id && !(masks && kind == OP_MOE_DISPATCH && i == 0))
-        return fail(r, key, "'%s' is kept for the backward only", tensor->name);
+        return json_fail(&r->at, key, "'%s' is kept for the backward only", tensor->name);
     const bool part = maker->kind == OP_LABEL_LOGIT || maker->kind == OP_SUM_EXP ||
                       maker->kind == OP_LOG_SUM_EXP;
     const bool joins = kind == OP_SUM_EXP || kind == OP_LOG_SUM_EXP ||
                        (kind == OP_CROSS_ENTROPY && i == 2);
     return !part || joins ||
-           fail(r, key, "'%s' is a part of cross_entropy only", tensor->name);
+           json_fail(&r->at, key, "'%s' is a part of cross_entropy only", tensor->name);
 }
 
 /* cross_entropy is differentiated through the ops that it stands for. */
@@ -185,25 +159,27 @@ static bool check_cross_entropy(const Reader *r, const TensorId *in)
     return (sum && shift && sum->kind == OP_SUM_EXP && shift->kind == OP_LABEL_LOGIT &&
             sum->in[0] == in[0] && sum->in[1] == log->in[1] && shift->in[0] == in[0] &&
             shift->in[1] == in[1]) ||
-           fail(r, "in[2]",
-                "expected the log_sum_exp of the sum_exp of the same logits, shifted by "
-                "their label_logit");
+           json_fail(
+               &r->at, "in[2]",
+               "expected the log_sum_exp of the sum_exp of the same logits, shifted by "
+               "their label_logit");
 }
 
 static bool read_inputs(const Reader *r, OpKind kind, uint32_t *n_in, TensorId *in,
                         Shape *shape)
 {
-    const json_t *names = json_object_get(r->node, "in");
+    const json_t *names = json_object_get(r->at.item, "in");
     if (!json_is_array(names) || json_array_size(names) > OP_MAX_IN)
-        return fail(r, "in", "expected an array of at most %d names", OP_MAX_IN);
+        return json_fail(&r->at, "in", "expected an array of at most %d names",
+                         OP_MAX_IN);
     *n_in = (uint32_t)json_array_size(names);
     for (uint32_t i = 0; i < *n_in; i++) {
         const char *name = json_string_value(json_array_get(names, i));
         g_autofree char *key = g_strdup_printf("in[%u]", i);
         in[i] = name ? graph_find(r->graph, name) : GRAPH_NONE;
         if (in[i] == GRAPH_NONE)
-            return fail(r, key, "expected a tensor made before, got '%s'",
-                        name ? name : "no name");
+            return json_fail(&r->at, key, "expected a tensor made before, got '%s'",
+                             name ? name : "no name");
         const Tensor *tensor = graph_tensor(r->graph, in[i]);
         shape[i].rank = tensor->rank;
         memcpy(shape[i].dim, tensor->dim, sizeof shape[i].dim);
@@ -222,8 +198,9 @@ static bool check_outputs(const Reader *r, const Op *op)
         for (uint32_t d = 0; d < tensor->rank; d++)
             elements *= tensor->dim[d];
         if (elements > 0x1p53)
-            return fail(r, "op", "'%s' would have %.3g elements, expected at most 2^53",
-                        tensor->name, elements);
+            return json_fail(&r->at, "op",
+                             "'%s' would have %.3g elements, expected at most 2^53",
+                             tensor->name, elements);
     }
     return true;
 }
@@ -238,33 +215,40 @@ static bool names_are_free(const Reader *r, const char *name)
             return false;
     }
     return g_hash_table_add(r->op_names, (char *)name) ||
-           fail(r, "op", "there is an op '%s' already", name);
+           json_fail(&r->at, "op", "there is an op '%s' already", name);
+}
+
+static bool check_op_keys(const Reader *r)
+{
+    const char *known[4 + GRAPH_ATTRS + 1] = {"op", "kind", "in", "extents"};
+    for (uint32_t i = 0; i < GRAPH_ATTRS; i++)
+        known[4 + i] = GRAPH_ATTR[i].key;
+    return json_known(&r->at, r->at.item, known);
 }
 
 static bool read_op(const Reader *r)
 {
-    static const char *const known[] = {"op", "kind", "in", "extents", NULL};
-    const char *name = json_string_value(json_object_get(r->node, "op")),
-               *kind_name = json_string_value(json_object_get(r->node, "kind")),
-               *extents = json_string_value(json_object_get(r->node, "extents"));
+    const char *name = json_string_value(json_object_get(r->at.item, "op")),
+               *kind_name = json_string_value(json_object_get(r->at.item, "kind")),
+               *extents = json_string_value(json_object_get(r->at.item, "extents"));
     const OpKind kind = kind_name ? op_kind_from_name(kind_name) : OP_KINDS;
     OpAttr attr = {0};
     uint32_t n_in = 0;
     TensorId in[OP_MAX_IN];
     Shape shape[OP_MAX_IN];
-    if (!check_keys(r, r->node, known) || !check_name(r, "op", name) ||
-        !names_are_free(r, name))
+    if (!check_op_keys(r) || !check_name(r, "op", name) || !names_are_free(r, name))
         return false;
     if (kind == OP_KINDS || !op_kind_is_forward(kind))
-        return fail(r, "kind", "expected a forward op of the op table, got '%s'",
-                    kind_name ? kind_name : "nothing");
-    if (json_object_get(r->node, "extents") && !extents)
-        return fail(r, "extents", "expected a string");
+        return json_fail(&r->at, "kind",
+                         "expected a forward op of the op table, got '%s'",
+                         kind_name ? kind_name : "nothing");
+    if (json_object_get(r->at.item, "extents") && !extents)
+        return json_fail(&r->at, "extents", "expected a string");
     if (!read_attr(r, &attr) || !read_inputs(r, kind, &n_in, in, shape))
         return false;
     g_autofree char *wrong = op_check(kind, &attr, n_in, shape, extents);
     if (wrong)
-        return fail(r, "op", "%s: %s", kind_name, wrong);
+        return json_fail(&r->at, "op", "%s: %s", kind_name, wrong);
     if (kind == OP_CROSS_ENTROPY && !check_cross_entropy(r, in))
         return false;
     const TensorId out = graph_op(r->graph, kind, name, attr, n_in, in, extents);
@@ -274,27 +258,27 @@ static bool read_op(const Reader *r)
 
 static bool read_node(Reader *r, size_t n)
 {
-    const char *layer = json_string_value(json_object_get(r->node, "layer"));
-    const bool last = r->at + 1 == n;
+    const char *layer = json_string_value(json_object_get(r->at.item, "layer"));
+    const bool last = r->at.index + 1 == n;
     if (layer) {
         static const char *const known[] = {"layer", NULL};
         graph_layer(r->graph, layer);
-        return check_keys(r, r->node, known);
+        return json_known(&r->at, r->at.item, known);
     }
-    if (json_object_get(r->node, "input"))
+    if (json_object_get(r->at.item, "input"))
         return read_input(r);
-    if (json_object_get(r->node, "parameter"))
+    if (json_object_get(r->at.item, "parameter"))
         return read_parameter(r);
-    if (!json_object_get(r->node, "op"))
-        return fail(r, "op", "expected layer, input, parameter or op");
+    if (!json_object_get(r->at.item, "op"))
+        return json_fail(&r->at, "op", "expected layer, input, parameter or op");
     if (!read_op(r))
         return false;
     const TensorId out = graph_n_tensors(r->graph) - 1;
     const bool loss = graph_tensor(r->graph, out)->role == ROLE_LOSS;
     if (loss != last)
-        return fail(r, "kind",
-                    loss ? "the loss is expected last"
-                         : "expected the last op to make the loss");
+        return json_fail(&r->at, "kind",
+                         loss ? "the loss is expected last"
+                              : "expected the last op to make the loss");
     r->graph->loss = last ? out : GRAPH_NONE;
     return true;
 }
@@ -304,18 +288,19 @@ static bool read_nodes(Reader *r)
     const json_t *nodes = json_object_get(r->root, "nodes");
     const size_t n = json_array_size(nodes);
     if (!json_is_array(nodes) || n == 0 || n > MOST_NODES)
-        return fail(r, "nodes", "expected an array of 1 to %d nodes", MOST_NODES);
-    for (r->at = 0; r->at < n; r->at++) {
-        r->node = json_array_get(nodes, r->at);
-        if (!json_is_object(r->node))
-            return fail(r, "", "expected an object");
+        return json_fail(&r->at, "nodes", "expected an array of 1 to %d nodes",
+                         MOST_NODES);
+    for (r->at.index = 0; r->at.index < n; r->at.index++) {
+        r->at.item = json_array_get(nodes, r->at.index);
+        if (!json_is_object(r->at.item))
+            return json_fail(&r->at, "", "expected an object");
         if (!read_node(r, n))
             return false;
     }
-    r->at--;
+    r->at.index--;
     if (r->graph->loss == GRAPH_NONE)
-        return fail(r, "", "expected the op that makes the loss last");
-    r->node = NULL;
+        return json_fail(&r->at, "", "expected the op that makes the loss last");
+    r->at.item = NULL;
     return true;
 }
 
@@ -329,11 +314,11 @@ static bool check_graph(const Reader *r)
                  t != graph_gradient(r->graph, graph_loss(r->graph));
         parameter |= tensor->role == ROLE_PARAMETER;
         if (tensor->role == ROLE_PARAMETER && graph_gradient(r->graph, t) == GRAPH_NONE)
-            return fail(r, "nodes", "the loss does not depend on parameter '%s'",
-                        tensor->name);
+            return json_fail(&r->at, "nodes",
+                             "the loss does not depend on parameter '%s'", tensor->name);
     }
     return (input && parameter) ||
-           fail(r, "nodes", "expected an input with samples and a parameter");
+           json_fail(&r->at, "nodes", "expected an input with samples and a parameter");
 }
 
 static bool read_seconds(const Reader *r)
@@ -342,7 +327,7 @@ static bool read_seconds(const Reader *r)
     if (!seconds)
         return true;
     if (!json_is_object(seconds))
-        return fail(r, "seconds", "expected an object");
+        return json_fail(&r->at, "seconds", "expected an object");
     g_autoptr(GHashTable) ids = g_hash_table_new(g_str_hash, g_str_equal);
     for (OpId id = 0; id < graph_n_ops(r->graph); id++)
         g_hash_table_insert(ids, (char *)graph_get_op(r->graph, id)->name,
@@ -353,10 +338,10 @@ static bool read_seconds(const Reader *r)
     json_object_foreach (seconds, name, value) {
         const uint32_t id = GPOINTER_TO_UINT(g_hash_table_lookup(ids, name));
         if (id == 0)
-            return fail(r, "seconds", "there is no op '%s'", name);
+            return json_fail(&r->at, "seconds", "there is no op '%s'", name);
         if (!json_is_number(value) || json_number_value(value) < 0 ||
             json_number_value(value) > 1e9)
-            return fail(r, "seconds", "%s: expected seconds", name);
+            return json_fail(&r->at, "seconds", "%s: expected seconds", name);
         graph_set_seconds(r->graph, id - 1, json_number_value(value));
     }
     return true;
@@ -372,16 +357,16 @@ static bool read_head(const Reader *r, Optimizer *optimizer)
     const json_t *version =
         json_object_get(json_object_get(r->root, "format"), "version");
     const Precision precision = name ? precision_from_name(name) : PRECISIONS;
-    if (!check_keys(r, r->root, known))
+    if (!json_known(&r->at, r->root, known))
         return false;
     if (json_integer_value(version) != GRAPH_VERSION)
-        return fail(r, "format", "expected version %d", GRAPH_VERSION);
+        return json_fail(&r->at, "format", "expected version %d", GRAPH_VERSION);
     if (precision >= PRECISIONS)
-        return fail(r, "precision",
-                    "expected single, mixed or another one of the models'");
+        return json_fail(&r->at, "precision",
+                         "expected single, mixed or another one of the models'");
     *optimizer = update ? optimizer_from_name(update) : OPTIMIZERS;
     if (*optimizer == OPTIMIZERS)
-        return fail(r, "optimizer", "expected " OPTIMIZER_NAMES);
+        return json_fail(&r->at, "optimizer", "expected " OPTIMIZER_NAMES);
     graph_set_precision(r->graph, precision);
     return true;
 }
@@ -391,11 +376,13 @@ Graph *graph_from_json(const char *file, const json_t *root, GError **error)
     const char *name = json_string_value(json_object_get(root, "name"));
     g_autoptr(GHashTable) op_names = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(Graph) graph = graph_new(name ? name : "graph");
-    Reader r = {
-        .file = file, .root = root, .graph = graph, .op_names = op_names, .error = error};
+    Reader r = {.at = {.file = file, .list = "nodes", .error = error},
+                .root = root,
+                .graph = graph,
+                .op_names = op_names};
     Optimizer optimizer = OPTIMIZER_ADAM;
     if (!name) {
-        fail(&r, "name", "expected a string");
+        json_fail(&r.at, "name", "expected a string");
         return NULL;
     }
     if (!read_head(&r, &optimizer) || !read_nodes(&r))
@@ -405,7 +392,7 @@ Graph *graph_from_json(const char *file, const json_t *root, GError **error)
         return NULL;
     g_autofree char *wrong = graph_times_read(graph, json_object_get(root, "times"));
     if (wrong) {
-        fail(&r, "times", "%s", wrong);
+        json_fail(&r.at, "times", "%s", wrong);
         return NULL;
     }
     graph_seal(graph);

@@ -383,13 +383,6 @@ double graph_op_flops(const Graph *graph, OpId id)
     return space_flops(class->kind, &class->space, -1);
 }
 
-double graph_op_flops_over(const Graph *graph, OpId id, uint32_t loop)
-{
-    KILTER_ASSERT(loop < graph_op_class(graph, id)->space.n_loops);
-    const OpClass *class = graph_op_class(graph, id);
-    return space_flops(class->kind, &class->space, (int)loop);
-}
-
 uint64_t graph_op_bytes(const Graph *graph, OpId id, uint32_t operand)
 {
     KILTER_ASSERT(operand <

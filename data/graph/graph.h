@@ -127,11 +127,13 @@ typedef struct {
 
 /* How parameters are updated: the op, the op for parameters of half precision, which works on a
  * float32 copy, and the float32 states that it reads and writes beside parameter and gradient; the
- * copy comes last. FLOPs are the ops'. */
+ * copy comes last. FLOPs are the ops'. Adafactor's states are R and C, the parameter's dims without
+ * the last one and without the last but one; a parameter of one dim has a state `v` of that dim. */
 #define OPTIMIZER_TABLE(X)                          \
     X(ADAM, "adam", OP_ADAM, OP_ADAM_MASTER, "m v") \
     X(SGD, "sgd", OP_SGD, OP_SGD_MASTER, "")        \
-    X(ADAMW, "adamw", OP_ADAMW, OP_ADAMW_MASTER, "m v")
+    X(ADAMW, "adamw", OP_ADAMW, OP_ADAMW_MASTER, "m v")                    \
+    X(ADAFACTOR, "adafactor", OP_ADAFACTOR, OP_ADAFACTOR_MASTER, "rows columns")
 typedef enum {
 #define X(id, name, op, master, states) OPTIMIZER_##id,
     OPTIMIZER_TABLE(X)
@@ -143,7 +145,7 @@ const char *optimizer_name(Optimizer optimizer);
 /* The optimizer of that name; OPTIMIZERS if there is none. */
 Optimizer optimizer_from_name(const char *name);
 /* "adam, sgd or ..." */
-#define OPTIMIZER_NAMES "adam, adamw or sgd"
+#define OPTIMIZER_NAMES "adam, adamw, sgd or adafactor"
 
 typedef struct Graph Graph;
 
@@ -282,9 +284,8 @@ uint32_t graph_op_kept_bytes(const Graph *graph, OpId id, TensorId *of);
 /* The numbers that the op computes with: updates compute in F32, whatever the model's precision. */
 Numbers graph_op_numbers(const Graph *graph, OpId id);
 
-/* FLOPs of the whole op, and the part of them that sharding loop `l` divides. */
+/* FLOPs of the whole op. */
 double graph_op_flops(const Graph *graph, OpId id);
-double graph_op_flops_over(const Graph *graph, OpId id, uint32_t loop);
 
 /* Bytes that the whole op reads or writes of an operand (inputs, then outputs): its tensor's bytes,
  * or for a tensor that is looked up (op_kind_looked_up) one entry per index. */

@@ -59,7 +59,8 @@
  * the backward. Reshape: a sample becomes several, or several one. MoE (GShard): b groups
  * (sequences), s tokens, e experts, c capacity slots, d model width. Updates: parameter, gradient,
  * optimizer states; *_MASTER: the last state is the float32 copy that is updated, and the parameter
- * is that one, rounded. Pooling and convolution: H, W in; P, Q out; R, S the kernel.
+ * is that one, rounded; adafactor keeps the means of squared gradients by row and by column of each
+ * matrix of the last two dims, which it has to see whole (Shazeer and Stern 2018). Pooling and convolution: H, W in; P, Q out; R, S the kernel.
  *
  * Attention of several queries to one key (GQA, Ainslie et al. 2023): h heads of keys and values, g
  * queries to each, D elements of a key, V of a value; keys and values lie in one vector of E = D + V.
@@ -224,6 +225,10 @@
     X(ADAM_MASTER,          adam_master,          "adam_master",     "*,*,*,*,*->*,*,*,*",                  "-",    "12*")                                 \
     X(ADAMW,                adamw,                "adamw",           "*,*,*,*->*,*,*",                      "-",    "14*")                                 \
     X(ADAMW_MASTER,         adamw_master,         "adamw_master",    "*,*,*,*,*->*,*,*,*",                  "-",    "14*")                                 \
+    X(ADAFACTOR,            adafactor,            "adafactor",       "*RC,*RC,*R,*C->*RC,*R,*C",            "-",    "12*RC")                               \
+    X(ADAFACTOR_MASTER,     adafactor_master,     "adafactor_master", "*RC,*RC,*R,*C,*RC->*RC,*R,*C,*RC",    "-",    "12*RC")                               \
+    X(ADAFACTOR_VECTOR,     adafactor_vector,     "adafactor_vector", "*,*,*->*,*",                          "-",    "8*")                                  \
+    X(ADAFACTOR_VECTOR_MASTER, adafactor_vector_master, "adafactor_vector_master", "*,*,*,*->*,*,*",         "-",    "8*")                                  \
     X(SGD,                  sgd,                  "sgd",             "*,*->*",                              "-",    "2*")                                  \
     X(SGD_MASTER,           sgd_master,           "sgd_master",      "*,*,*->*,*",                          "-",    "2*")
 

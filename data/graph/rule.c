@@ -74,11 +74,15 @@ uint32_t op_cut_with(const Op *op, const Form *form, uint32_t operand)
 static bool find_rule(const OpClass *class, const Form *plain, Rule *rule)
 {
     const uint32_t n = class->n_in + class->n_out;
-    for (uint32_t r = 0; r < class->n_rules; r++)
-        if (memcmp(class->rule[r].form, plain, n * sizeof *plain) == 0) {
-            *rule = class->rule[r];
+    for (const Rule *r = class->rule; r < class->rule + class->n_rules; r++) {
+        uint32_t i = 0;
+        while (i < n && r->form[i] == plain[i])
+            i++;
+        if (i == n) {
+            *rule = *r;
             return true;
         }
+    }
     return false;
 }
 

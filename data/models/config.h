@@ -45,5 +45,6 @@ Architecture *config_read(const char *path, json_t *root, GError **error);
 /* Fills the architecture by the family of that name (data/models/family.c); false: an error, which
  * names model_type if the family is unknown. */
 bool config_family(Config *config, const char *model_type, Architecture *architecture);
+bool config_knows_family(const char *model_type);
 
 #endif

@@ -54,6 +54,9 @@ Architecture *config_read(const char *path, json_t *root, GError **error)
         /* Of a multimodal model the text part is what is counted and trained. */
         config.root = json_object_get(root, "text_config");
         config.nested = "text_config";
+        const char *part = config_text(&config, "model_type");
+        if (part && config_knows_family(part))
+            type = part;
     }
     const bool known = type && config_family(&config, type, a);
     if (known && config_flag(&config, "is_encoder_decoder", false))

@@ -44,15 +44,18 @@ static void read_mixtral(Config *c, Architecture *a)
     memset(a->sparse, true, a->layers * sizeof *a->sparse);
 }
 
-/* With use_sliding_window, layers from max_window_layers on have a sliding window. */
+/* With use_sliding_window, layers from max_window_layers on have a sliding window, or those that
+ * layer_types says. */
 static void read_qwen_window(Config *c, Architecture *a)
 {
     enum { WINDOW = 4096, FIRST = 28 };
     const uint32_t window = config_size(c, "sliding_window", 0, WINDOW),
                    first = config_size(c, "max_window_layers", 0, FIRST);
-    for (uint32_t i = first; config_flag(c, "use_sliding_window", false) && i < a->layers;
+    const bool slides = config_flag(c, "use_sliding_window", false);
+    family_set_windows(c, slides ? window : 0, 0, 0, a);
+    for (uint32_t i = 0; !config_value(c, "layer_types") && i < MIN(first, a->layers);
          i++)
-        a->window[i] = window;
+        a->window[i] = 0;
 }
 
 static void read_qwen2(Config *c, Architecture *a)
@@ -361,6 +364,14 @@ static const struct {
     {"kimi_k2", read_deepseek},
     {"gpt_oss", read_gpt_oss},
 };
+
+bool config_knows_family(const char *model_type)
+{
+    bool knows = false;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(FAMILIES); i++)
+        knows |= strcmp(FAMILIES[i].model_type, model_type) == 0;
+    return knows;
+}
 
 bool config_family(Config *config, const char *model_type, Architecture *architecture)
 {

@@ -23,7 +23,10 @@ static bool family_read_sizes(Config *c, const Defaults *d, Architecture *a)
     a->vocab = config_size(c, "vocab_size", 1, d->vocab);
     a->hidden = a->embedding_size = config_size(c, HIDDEN, 1, d->hidden);
     a->heads = config_size(c, HEADS, 1, d->heads);
-    a->kv_heads = config_size(c, KV_HEADS, 1, d->kv_heads ? d->kv_heads : a->heads);
+    /* null is as good as "as many as heads", whatever the family's default */
+    const bool each = json_is_null(json_object_get(c->root, "num_key_value_heads"));
+    a->kv_heads =
+        config_size(c, KV_HEADS, 1, d->kv_heads && !each ? d->kv_heads : a->heads);
     a->ffn = config_size(c, FFN, 1, d->ffn ? d->ffn : 4 * a->hidden);
     a->limit = config_size(c, POSITIONS, 1, d->positions);
     a->head_size = config_size(c, "head_dim", 1, a->hidden / a->heads);
@@ -42,6 +45,12 @@ static bool family_read_sizes(Config *c, const Defaults *d, Architecture *a)
 
 void family_read_rotary(Config *c, const char *keys, double otherwise, Architecture *a)
 {
+    Config nested =
+        *c; /* newer files have the keys of positions in an object of their own */
+    nested.root = json_object_get(c->root, "rope_parameters");
+    if (json_is_object(nested.root))
+        otherwise = config_number(&nested, keys, 1, otherwise);
+    c->failed = nested.failed;
     const double share = config_number(c, keys, 1, otherwise);
     a->rotary = (uint32_t)(share * a->head_size) / 2 * 2;
 }
@@ -73,9 +82,14 @@ void family_set_windows(Config *c, uint32_t window, uint32_t period, uint32_t fu
         return;
     }
     for (uint32_t i = 0; i < a->layers; i++) {
-        const char *type = json_string_value(json_array_get(types, i));
+        const json_t *item = json_array_get(types, i);
+        const char *type = json_string_value(item);
         const bool slides = type ? strcmp(type, "sliding_attention") == 0
                                  : period == 0 || i % period != full;
+        if (item && !slides && (!type || strcmp(type, "full_attention") != 0))
+            config_wrong(c, "layer_types",
+                         "expected full_attention or sliding_attention, got \"%s\"",
+                         type ? type : "?");
         a->window[i] = slides ? window : 0;
     }
 }

@@ -1,7 +1,8 @@
-/* The table of models, and building one from its spec. */
+/* Building a model from its spec: a row of the table, or a file. */
 #include "data/models/model.h"
 
 #include "data/base/error.h"
+#include "data/base/json.h"
 #include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/base/text.h"
@@ -303,14 +304,6 @@ Graph *model_build_from(const char *spec, const char *content, uint32_t gpus,
 
 /* --- specs without graphs --- */
 
-static char *compact(const json_t *root)
-{
-    char *text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
-    char *copy = g_strdup(text);
-    free(text);
-    return copy;
-}
-
 /* The resolved spec; NULL on failure, and also for gpus == 0, which only checks. */
 static char *resolve_config(const char *spec, const char *path, json_t *root,
                             const char *list, uint32_t gpus, GError **error)
@@ -345,7 +338,7 @@ static char *resolve_file(const char *spec, const char *path, const char *list,
         g_clear_pointer(&graph, graph_free);
     } else if (root)
         canonical = resolve_config(spec, file, root, list, gpus, error);
-    *content = canonical ? compact(root) : NULL;
+    *content = canonical ? json_canonical(json_incref(root)) : NULL;
     json_decref(root);
     return canonical;
 }
@@ -414,7 +407,7 @@ bool model_content(const char *spec, char **content, GError **error)
     json_t *root = load(file, error);
     if (!root)
         return false;
-    *content = compact(root);
+    *content = json_canonical(json_incref(root));
     json_decref(root);
     return true;
 }
@@ -441,7 +434,7 @@ char *model_file_facts(const char *spec, GError **error)
     g_autofree char *file = file_of(name);
     json_t *root = load(file, error),
            *facts = root ? onnx_file_facts(spec, file, root, list, error) : NULL;
-    char *text = facts ? compact(facts) : NULL;
+    char *text = facts ? json_canonical(json_incref(facts)) : NULL;
     json_decref(facts);
     json_decref(root);
     return text;

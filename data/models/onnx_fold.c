@@ -34,77 +34,54 @@ static uint64_t place(const OnnxValue *out, const uint64_t *step, uint64_t i)
 
 /* --- elementwise --- */
 
-static double binary(const char *op, bool whole, double a, double b)
+/* Names of ops, and what they make of one element x or of two, a and b; `whole` where the result is an integer. */
+#define UNARY_TABLE(X)            \
+    X(Cast, whole ? trunc(x) : x) \
+    X(Neg, -x)                    \
+    X(Not, x == 0)                \
+    X(Sqrt, sqrt(x))              \
+    X(Reciprocal, 1 / x)          \
+    X(Floor, floor(x))            \
+    X(Ceil, ceil(x))              \
+    X(Abs, fabs(x))               \
+    X(Exp, exp(x))                \
+    X(Log, log(x))
+#define BINARY_TABLE(X)                                 \
+    X(Add, a + b)                                       \
+    X(Sum, a + b)                                       \
+    X(Sub, a - b)                                       \
+    X(Mul, a *b)                                        \
+    X(Div, whole ? (b != 0 ? trunc(a / b) : 0) : a / b) \
+    X(Mod, b != 0 ? a - b * floor(a / b) : 0)           \
+    X(Pow, pow(a, b))                                   \
+    X(Min, fmin(a, b))                                  \
+    X(Max, fmax(a, b))                                  \
+    X(Equal, a == b)                                    \
+    X(Less, a < b)                                      \
+    X(LessOrEqual, a <= b)                              \
+    X(Greater, a > b)                                   \
+    X(GreaterOrEqual, a >= b)                           \
+    X(And, a != 0 && b != 0)                            \
+    X(Or, a != 0 || b != 0)
+#define NAME(op, value) #op,
+static const char *const UNARY[] = {UNARY_TABLE(NAME) NULL};
+static const char *const BINARY[] = {BINARY_TABLE(NAME) NULL};
+
+#define VALUE(op, value)        \
+    if (strcmp(name, #op) == 0) \
+        return value;
+static double unary(const char *name, bool whole, double x)
 {
-    if (strcmp(op, "Add") == 0 || strcmp(op, "Sum") == 0)
-        return a + b;
-    if (strcmp(op, "Sub") == 0)
-        return a - b;
-    if (strcmp(op, "Mul") == 0)
-        return a * b;
-    if (strcmp(op, "Div") == 0)
-        return whole ? (b != 0 ? trunc(a / b) : 0) : a / b;
-    if (strcmp(op, "Mod") == 0)
-        return b != 0 ? a - b * floor(a / b) : 0;
-    if (strcmp(op, "Pow") == 0)
-        return pow(a, b);
-    if (strcmp(op, "Min") == 0)
-        return fmin(a, b);
-    if (strcmp(op, "Max") == 0)
-        return fmax(a, b);
-    if (strcmp(op, "Equal") == 0)
-        return a == b;
-    if (strcmp(op, "Less") == 0)
-        return a < b;
-    if (strcmp(op, "LessOrEqual") == 0)
-        return a <= b;
-    if (strcmp(op, "Greater") == 0)
-        return a > b;
-    if (strcmp(op, "GreaterOrEqual") == 0)
-        return a >= b;
-    if (strcmp(op, "And") == 0)
-        return a != 0 && b != 0;
-    if (strcmp(op, "Or") == 0)
-        return a != 0 || b != 0;
+    UNARY_TABLE(VALUE)
     return NAN;
 }
 
-static double unary(const char *op, bool to_whole, double x)
+static double binary(const char *name, bool whole, double a, double b)
 {
-    if (strcmp(op, "Cast") == 0)
-        return to_whole ? trunc(x) : x;
-    if (strcmp(op, "Neg") == 0)
-        return -x;
-    if (strcmp(op, "Not") == 0)
-        return x == 0;
-    if (strcmp(op, "Sqrt") == 0)
-        return sqrt(x);
-    if (strcmp(op, "Reciprocal") == 0)
-        return 1 / x;
-    if (strcmp(op, "Floor") == 0)
-        return floor(x);
-    if (strcmp(op, "Ceil") == 0)
-        return ceil(x);
-    if (strcmp(op, "Abs") == 0)
-        return fabs(x);
-    if (strcmp(op, "Exp") == 0)
-        return exp(x);
-    if (strcmp(op, "Log") == 0)
-        return log(x);
+    BINARY_TABLE(VALUE)
     return NAN;
 }
 
-static bool is_one_of(const char *op, const char *const *names)
-{
-    return g_strv_contains(names, op);
-}
-
-static const char *const BINARY[] = {
-    "Add", "Sum", "Sub",   "Mul",  "Div",         "Mod",     "Pow",
-    "Min", "Max", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual",
-    "And", "Or",  NULL};
-static const char *const UNARY[] = {"Cast", "Neg", "Not", "Sqrt", "Reciprocal", "Floor",
-                                    "Ceil", "Abs", "Exp", "Log",  NULL};
 /* The same elements in the same order. */
 static const char *const SAME[] = {"Identity", "Reshape", "Unsqueeze", "Squeeze",
                                    "Flatten",  "Dropout", NULL};
@@ -292,12 +269,12 @@ static bool compute(const Fold *f)
     if (!f->in[0] || !f->in[0]->value || onnx_elements(f->in[0]) == 0)
         return false;
     const uint64_t n_in = onnx_elements(f->in[0]);
-    if (is_one_of(op, SAME) && n_in == f->n)
+    if (g_strv_contains(SAME, op) && n_in == f->n)
         memcpy(f->to, f->in[0]->value, f->n * sizeof *f->to);
-    else if (is_one_of(op, UNARY) && n_in == f->n)
+    else if (g_strv_contains(UNARY, op) && n_in == f->n)
         for (uint64_t i = 0; i < f->n; i++)
             f->to[i] = unary(op, !onnx_dtype_is_float(f->out->dtype), f->in[0]->value[i]);
-    else if (is_one_of(op, BINARY) || strcmp(op, "Where") == 0)
+    else if (g_strv_contains(BINARY, op) || strcmp(op, "Where") == 0)
         return spread(f);
     else if (strcmp(op, "Expand") == 0)
         return expand(f);
@@ -341,8 +318,9 @@ static uint32_t origin_of(const OnnxModel *model, const OnnxNode *node, uint32_t
                                        "Flatten", "Cast",      "Transpose",
                                        "Expand",  "Dropout",   NULL};
     const uint32_t in = onnx_in(model, node, 0);
-    return in != ONNX_NONE && is_one_of(node->op, view) ? onnx_value(model, in)->origin
-                                                        : made;
+    return in != ONNX_NONE && g_strv_contains(view, node->op)
+               ? onnx_value(model, in)->origin
+               : made;
 }
 
 /* Rows of a table of weights, which are trained where the table is. */

@@ -2,6 +2,7 @@
 #include "data/models/profile.h"
 
 #include "data/base/error.h"
+#include "data/base/json.h"
 #include "data/graph/check.h"
 #include "data/graph/file_times.h"
 
@@ -11,9 +12,7 @@
 enum { MOST_OPS = 1 << 15, MOST_INPUTS = 1024, LONGEST_NAME = 200 };
 
 typedef struct {
-    const char *file;
-    const json_t *op; /* that is read, or NULL: */
-    size_t at;        /* its number */
+    JsonPlace at; /* the op that is read */
     Graph *graph;
     double width;    /* bytes of a number */
     double measured; /* samples that bytes and single times are of */
@@ -23,37 +22,13 @@ typedef struct {
     GHashTable *joins; /* ids of ops that only join; a set */
     GHashTable *read;  /* ids of tensors that some op reads; a set */
     TensorId loss;
-    GError **error;
 } Profile;
-
-static bool fail(const Profile *p, const char *key, const char *format, ...)
-    G_GNUC_PRINTF(3, 4);
-static bool fail(const Profile *p, const char *key, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    g_autofree char *reason = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_autofree char *at = p->op ? g_strdup_printf("ops[%zu].", p->at) : g_strdup("");
-    return kilter_fail(p->error, KILTER_ERROR_INPUT, "%s: %s%s: %s", p->file, at, key,
-                       reason);
-}
 
 bool profile_is_one(const json_t *root)
 {
     const char *name =
         json_string_value(json_object_get(json_object_get(root, "format"), "name"));
     return name && strcmp(name, "kilter-profile") == 0;
-}
-
-static bool check_keys(const Profile *p, const json_t *object, const char *const *known)
-{
-    const char *key;
-    json_t *value;
-    json_object_foreach ((json_t *)object, key, value)
-        if (!g_strv_contains(known, key))
-            return fail(p, key, "unknown key");
-    return true;
 }
 
 /* Numbers of one sample, or, with samples 1, of all of them; 0 only where it is not there. */
@@ -67,10 +42,10 @@ static bool read_numbers(const Profile *p, const json_t *object, const char *key
         return true;
     const double n = ceil(bytes / p->width / samples);
     if (!json_is_number(value) || bytes < 0 || n > INT32_MAX)
-        return fail(p, key, "expected bytes, at most 2^31 numbers of a sample");
+        return json_fail(&p->at, key, "expected bytes, at most 2^31 numbers of a sample");
     *numbers = (uint32_t)fmax(1, n);
     if (p->small > 0) /* other sizes for neighbours */
-        *numbers = MIN(*numbers, p->small + (uint32_t)(p->at % 3));
+        *numbers = MIN(*numbers, p->small + (uint32_t)(p->at.index % 3));
     return true;
 }
 
@@ -82,7 +57,7 @@ static bool is_free(const Profile *p, const char *name)
     g_autofree char *further = g_strdup_printf("%s.1", name);
     return (graph_find(p->graph, name) == GRAPH_NONE &&
             graph_find(p->graph, further) == GRAPH_NONE) ||
-           fail(p, "op", "there is a '%s' already", name);
+           json_fail(&p->at, "op", "there is a '%s' already", name);
 }
 
 /* The op of that name, which makes what several others did. */
@@ -106,7 +81,8 @@ static bool join_inputs(Profile *p, OpKind kind, const char *name, bool sum,
         for (uint32_t k = 0; k < n; k++)
             numbers += graph_tensor(p->graph, last[k])->dim[1];
         if (numbers > INT32_MAX)
-            return fail(p, "in", "more than 2^31 numbers of a sample come together");
+            return json_fail(&p->at, "in",
+                             "more than 2^31 numbers of a sample come together");
         g_autofree char *joined = g_strdup_printf("%s.join%u", name, i);
         if (!is_free(p, joined))
             return false;
@@ -119,7 +95,7 @@ static bool join_inputs(Profile *p, OpKind kind, const char *name, bool sum,
 
 static bool read_inputs(Profile *p, GArray *in)
 {
-    const json_t *names = json_object_get(p->op, "in");
+    const json_t *names = json_object_get(p->at.item, "in");
     const size_t n = json_array_size(names);
     if (!names) {
         const TensorId input = graph_find(p->graph, "input");
@@ -127,14 +103,14 @@ static bool read_inputs(Profile *p, GArray *in)
         return true;
     }
     if (!json_is_array(names) || n == 0 || n > MOST_INPUTS)
-        return fail(p, "in", "expected an array of 1 to %d names", MOST_INPUTS);
+        return json_fail(&p->at, "in", "expected an array of 1 to %d names", MOST_INPUTS);
     for (size_t i = 0; i < n; i++) {
         const char *name = json_string_value(json_array_get(names, i));
         const TensorId id = name ? graph_find(p->graph, name) : GRAPH_NONE;
         g_autofree char *key = g_strdup_printf("in[%zu]", i);
         if (id == GRAPH_NONE || graph_tensor(p->graph, id)->rank != 2)
-            return fail(p, key, "expected the input or an op before, got '%s'",
-                        name ? name : "no name");
+            return json_fail(&p->at, key, "expected the input or an op before, got '%s'",
+                             name ? name : "no name");
         g_hash_table_add(p->read, GUINT_TO_POINTER(id));
         g_array_append_val(in, id);
     }
@@ -144,15 +120,15 @@ static bool read_inputs(Profile *p, GArray *in)
 static bool check_name(const Profile *p, const char *key, const char *name)
 {
     if (!name || !*name || strlen(name) > LONGEST_NAME)
-        return fail(p, key, "expected a name of 1 to %d bytes", LONGEST_NAME);
+        return json_fail(&p->at, key, "expected a name of 1 to %d bytes", LONGEST_NAME);
     if (!g_utf8_validate(name, -1, NULL) || strpbrk(name, "\n\r"))
-        return fail(p, key, "expected a name on one line");
+        return json_fail(&p->at, key, "expected a name on one line");
     return true;
 }
 
 static bool begin_layer(Profile *p, const char *op)
 {
-    const json_t *value = json_object_get(p->op, "layer");
+    const json_t *value = json_object_get(p->at.item, "layer");
     const char *layer = value ? json_string_value(value) : op;
     if (value && !check_name(p, "layer", layer))
         return false;
@@ -169,7 +145,8 @@ static bool check_op_name(const Profile *p, const char *name)
     if (!check_name(p, "op", name))
         return false;
     if (graph_name_is_reserved(name))
-        return fail(p, "op", "'%s' is what a gradient or an update is named like", name);
+        return json_fail(&p->at, "op",
+                         "'%s' is what a gradient or an update is named like", name);
     return is_free(p, name);
 }
 
@@ -184,23 +161,24 @@ static bool read_node(const Profile *p, Node *node)
     static const char *const known[] = {
         "op",         "in",        "layer",      "bytes", "kept_bytes", "parameter_bytes",
         "splittable", "forward_s", "backward_s", NULL};
-    const json_t *splittable = json_object_get(p->op, "splittable");
-    node->name = json_string_value(json_object_get(p->op, "op"));
-    if (!json_is_object(p->op) || !check_keys(p, p->op, known) ||
+    const json_t *splittable = json_object_get(p->at.item, "splittable");
+    node->name = json_string_value(json_object_get(p->at.item, "op"));
+    if (!json_is_object(p->at.item) || !json_known(&p->at, p->at.item, known) ||
         !check_op_name(p, node->name))
-        return json_is_object(p->op) ? false : fail(p, "op", "expected an object");
+        return json_is_object(p->at.item) ? false
+                                          : json_fail(&p->at, "op", "expected an object");
     if (splittable && !json_is_boolean(splittable))
-        return fail(p, "splittable", "expected true or false");
+        return json_fail(&p->at, "splittable", "expected true or false");
     node->splittable = !splittable || json_is_true(splittable);
-    if (!read_numbers(p, p->op, "bytes", p->measured, &node->numbers) ||
-        !read_numbers(p, p->op, "kept_bytes", p->measured, &node->kept) ||
-        !read_numbers(p, p->op, "parameter_bytes", 1, &node->weights))
+    if (!read_numbers(p, p->at.item, "bytes", p->measured, &node->numbers) ||
+        !read_numbers(p, p->at.item, "kept_bytes", p->measured, &node->kept) ||
+        !read_numbers(p, p->at.item, "parameter_bytes", 1, &node->weights))
         return false;
     if (node->numbers == 0)
-        return fail(p, "bytes", "expected what the op makes");
-    if (json_number_value(json_object_get(p->op, "parameter_bytes")) == 0)
+        return json_fail(&p->at, "bytes", "expected what the op makes");
+    if (json_number_value(json_object_get(p->at.item, "parameter_bytes")) == 0)
         node->weights = 0;
-    node->kept = json_object_get(p->op, "kept_bytes") ? node->kept : node->numbers;
+    node->kept = json_object_get(p->at.item, "kept_bytes") ? node->kept : node->numbers;
     return true;
 }
 
@@ -218,7 +196,7 @@ static bool build_op(Profile *p)
     if (node.weights) {
         g_autofree char *name = g_strdup_printf("%s.weights", node.name);
         if (graph_find(p->graph, name) != GRAPH_NONE)
-            return fail(p, "op", "there is a '%s' already", name);
+            return json_fail(&p->at, "op", "there is a '%s' already", name);
         const TensorId weights = graph_parameter(p->graph, name, 1, &node.weights);
         g_array_prepend_val(in, weights);
         kind = node.splittable ? OP_OPAQUE_WEIGHTS : OP_OPAQUE_WHOLE_WEIGHTS;
@@ -240,10 +218,10 @@ static bool build_loss(Profile *p)
         if (!g_hash_table_contains(p->read, GUINT_TO_POINTER(out)))
             g_array_append_val(in, out);
     }
-    p->op = NULL;
+    p->at.item = NULL;
     graph_layer(p->graph, "loss");
     if (graph_find(p->graph, "loss") != GRAPH_NONE)
-        return fail(p, "ops", "'loss' is the name of what comes last");
+        return json_fail(&p->at, "ops", "'loss' is the name of what comes last");
     if (!join_inputs(p, OP_OPAQUE, "loss", false, 1, in))
         return false;
     p->loss = graph_op(p->graph, OP_OPAQUE_LOSS, "loss", (OpAttr){0}, 1,
@@ -272,10 +250,10 @@ static void set_no_times(const Profile *p, GHashTable *types)
 
 static bool set_op_times(const Profile *p, const char *key, OpId id, double part)
 {
-    const json_t *value = json_object_get(p->op, key);
+    const json_t *value = json_object_get(p->at.item, key);
     g_autofree char *wrong = value ? op_times_read(p->graph, id, value, p->measured, part)
                                    : g_strdup("expected seconds by device type");
-    return !wrong || fail(p, key, "%s", wrong);
+    return !wrong || json_fail(&p->at, key, "%s", wrong);
 }
 
 static bool set_times(Profile *p, const json_t *ops)
@@ -294,8 +272,8 @@ static bool set_times(Profile *p, const json_t *ops)
         const Op *op = graph_get_op(p->graph, id);
         if (!op_kind_is_opaque(op->kind) || node[op->of] == 0)
             continue;
-        p->at = node[op->of] - 1;
-        p->op = json_array_get(ops, p->at);
+        p->at.index = node[op->of] - 1;
+        p->at.item = json_array_get(ops, p->at.index);
         const bool forward = op->pass == PASS_FORWARD;
         if (!set_op_times(p, forward ? "forward_s" : "backward_s", id,
                           forward ? 1 : 1.0 / n_backward[op->of]))
@@ -313,17 +291,19 @@ static bool set_times(Profile *p, const json_t *ops)
 static bool check_sizes(Profile *p)
 {
     bool parameters = false;
-    p->op = NULL;
+    p->at.item = NULL;
     for (TensorId t = 0; t < graph_n_tensors(p->graph); t++) {
         const Tensor *tensor = graph_tensor(p->graph, t);
         double elements = 1;
         for (uint32_t d = 0; d < tensor->rank; d++)
             elements *= tensor->dim[d];
         if (elements > 0x1p53)
-            return fail(p, "ops", "'%s' would have more than 2^53 numbers", tensor->name);
+            return json_fail(&p->at, "ops", "'%s' would have more than 2^53 numbers",
+                             tensor->name);
         parameters |= tensor->role == ROLE_PARAMETER;
     }
-    return parameters || fail(p, "ops", "expected some op with parameter_bytes to train");
+    return parameters ||
+           json_fail(&p->at, "ops", "expected some op with parameter_bytes to train");
 }
 
 static bool build_nodes(Profile *p, const json_t *root)
@@ -333,15 +313,15 @@ static bool build_nodes(Profile *p, const json_t *root)
     const json_t *ops = json_object_get(root, "ops");
     const size_t n = json_array_size(ops);
     uint32_t numbers;
-    if (!check_keys(p, root, known) ||
+    if (!json_known(&p->at, root, known) ||
         !read_numbers(p, root, "input_bytes", p->measured, &numbers))
         return false;
     if (!json_is_array(ops) || n == 0 || n > MOST_OPS)
-        return fail(p, "ops", "expected an array of 1 to %d ops", MOST_OPS);
+        return json_fail(&p->at, "ops", "expected an array of 1 to %d ops", MOST_OPS);
     graph_input(p->graph, "input", precision_compute(graph_precision(p->graph)), 2,
                 (uint32_t[]){p->batch, MAX(1, numbers)});
-    for (p->at = 0; p->at < n; p->at++) {
-        p->op = json_array_get(ops, p->at);
+    for (p->at.index = 0; p->at.index < n; p->at.index++) {
+        p->at.item = json_array_get(ops, p->at.index);
         if (!build_op(p))
             return false;
     }
@@ -359,7 +339,7 @@ static Graph *build(const char *file, const json_t *root, const ModelParams *par
     g_autoptr(GArray) made = g_array_new(FALSE, FALSE, sizeof(OpId));
     g_autoptr(GHashTable) joins = g_hash_table_new(NULL, NULL),
                           reads = g_hash_table_new(NULL, NULL);
-    Profile p = {.file = file,
+    Profile p = {.at = {.file = file, .list = "ops", .error = error},
                  .graph = graph,
                  .width = dtype_bytes(precision_compute(params->precision)),
                  .measured = batch > 0 ? batch : model_param(params, "batch"),
@@ -368,8 +348,7 @@ static Graph *build(const char *file, const json_t *root, const ModelParams *par
                  .layers = layers,
                  .made = made,
                  .joins = joins,
-                 .read = reads,
-                 .error = error};
+                 .read = reads};
     if (!build_nodes(&p, root))
         return NULL;
     graph_differentiate(graph, p.loss, params->optimizer);
@@ -383,7 +362,7 @@ static bool read_params(const char *spec, const char *file, const json_t *root,
                         const char *list, uint32_t gpus, ModelParams *params,
                         GError **error)
 {
-    const Profile p = {.file = file, .error = error};
+    const JsonPlace at = {.file = file, .error = error};
     const json_t *batch = json_object_get(root, "batch"),
                  *precision = json_object_get(root, "precision");
     const char *name = json_string_value(precision);
@@ -393,12 +372,13 @@ static bool read_params(const char *spec, const char *file, const json_t *root,
     *params = model_params_new(&MODEL_OF_PROFILE);
     if (json_integer_value(json_object_get(json_object_get(root, "format"), "version")) !=
         1)
-        return fail(&p, "format", "expected version 1");
+        return json_fail(&at, "format", "expected version 1");
     if (batch && (!json_is_integer(batch) || json_integer_value(batch) < 1 ||
                   json_integer_value(batch) > 1000000))
-        return fail(&p, "batch", "expected an integer from 1 to 1000000");
+        return json_fail(&at, "batch", "expected an integer from 1 to 1000000");
     if (measured >= PRECISIONS)
-        return fail(&p, "precision", "expected single, mixed or another one of models");
+        return json_fail(&at, "precision",
+                         "expected single, mixed or another one of models");
     params->precision = measured;
     model_params_find(params, "batch")->value = (double)json_integer_value(batch);
     if (!model_params_parse(spec, list, params, error))
@@ -408,9 +388,9 @@ static bool read_params(const char *spec, const char *file, const json_t *root,
                            "model '%s': precision: its times were measured in %s", spec,
                            precision_name(measured));
     if (model_param(params, "batch") == 0)
-        return fail(&p, "batch",
-                    "expected the samples that were measured, here or as "
-                    "batch=... of the model");
+        return json_fail(&at, "batch",
+                         "expected the samples that were measured, here or as "
+                         "batch=... of the model");
     return model_params_follow(spec, params, 0, gpus, error);
 }
 

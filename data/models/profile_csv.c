@@ -24,7 +24,12 @@ typedef struct {
 } Row;
 
 typedef struct {
+    Row *from, *to;
+} Edge;
+
+typedef struct {
     GPtrArray *rows;    /* Row */
+    GArray *edges;      /* Edge: those from or to an op of the backward */
     GHashTable *by_id;  /* borrowed */
     GPtrArray *type;    /* names of device types, borrowed from `columns` */
     GPtrArray *columns; /* their columns' names */
@@ -87,8 +92,11 @@ static bool take_edge(const Csv *csv, void *data, GError **error)
         return csv_fail(csv, from ? "to" : "from", error, "expected the id of an op");
     if (!csv_number(csv, "bytes", -1, MOST_BYTES, &bytes, error))
         return false;
-    if (!from->forward || !to->forward)
-        return true; /* follows from these */
+    if (!from->forward || !to->forward) {
+        const Edge edge = {from, to};
+        g_array_append_val(table->edges, edge);
+        return true;
+    }
     from->bytes = MAX(from->bytes, bytes);
     if (!g_ptr_array_find(to->from, from, NULL))
         g_ptr_array_add(to->from, from);
@@ -137,25 +145,46 @@ static json_t *times_json(const Table *table, const double *time_s, double n)
     return times;
 }
 
-typedef struct {
+typedef struct Colour {
     double backward_s[MOST_TYPES];
     uint32_t n_forward;
-    const Row *backward; /* one of them, or NULL */
+    const Row *backward;       /* one of them, or NULL */
+    struct Colour *with;       /* the colour that it goes with, or NULL */
+    GPtrArray *read, *readers; /* Row: next to its ops, where one is of the backward */
 } Colour;
+
+static void colour_free(void *data)
+{
+    Colour *colour = data;
+    g_ptr_array_unref(colour->read);
+    g_ptr_array_unref(colour->readers);
+    g_free(colour);
+}
 
 static char *name_of(const Row *row)
 {
     return g_strdup_printf("%s.%s", *row->name ? row->name : "op", row->id);
 }
 
+/* An op that reads nothing and takes no time is a variable: its memory is what it makes. */
+static bool is_variable(const Table *table, const Row *row)
+{
+    bool works = row->from->len > 0;
+    for (guint t = 0; t < table->type->len; t++)
+        works |= row->time_s[t] > 0;
+    return !works;
+}
+
 static json_t *op_json(const Table *table, const Row *row, const Colour *colour)
 {
-    const double bytes = MAX(row->bytes, 0);
+    const double bytes = MAX(row->bytes, 0), own = is_variable(table, row)
+                                                       ? row->memory
+                                                       : MAX(row->memory - bytes, 0);
     g_autofree char *name = name_of(row);
-    json_t *op = json_pack("{s:s, s:f, s:f, s:o, s:o}", "op", name, "bytes", bytes,
-                           "parameter_bytes", MAX(row->memory - bytes, 0), "forward_s",
-                           times_json(table, row->time_s, 1), "backward_s",
-                           times_json(table, colour->backward_s, colour->n_forward));
+    json_t *op =
+        json_pack("{s:s, s:f, s:f, s:o, s:o}", "op", name, "bytes", bytes,
+                  "parameter_bytes", own, "forward_s", times_json(table, row->time_s, 1),
+                  "backward_s", times_json(table, colour->backward_s, colour->n_forward));
     json_t *in = json_array();
     for (guint i = 0; i < row->from->len; i++) {
         g_autofree char *from = name_of(row->from->pdata[i]);
@@ -169,12 +198,15 @@ static json_t *op_json(const Table *table, const Row *row, const Colour *colour)
 
 static GHashTable *colours_of(const Table *table)
 {
-    GHashTable *colours = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
+    GHashTable *colours =
+        g_hash_table_new_full(g_str_hash, g_str_equal, NULL, colour_free);
     for (guint i = 0; i < table->rows->len; i++) {
         Row *row = table->rows->pdata[i];
         Colour *colour = g_hash_table_lookup(colours, row->colour);
         if (!colour) {
             colour = g_new0(Colour, 1);
+            colour->read = g_ptr_array_new();
+            colour->readers = g_ptr_array_new();
             g_hash_table_insert(colours, row->colour, colour);
         }
         colour->n_forward += row->forward;
@@ -183,6 +215,55 @@ static GHashTable *colours_of(const Table *table)
         colour->backward = row->forward ? colour->backward : row;
     }
     return colours;
+}
+
+static Colour *root_of(Colour *colour)
+{
+    return colour->with ? colour->with : colour; /* they go with colours that stay */
+}
+
+/* Lets colours without a forward op go with `from`, if they lie next to it. */
+static void join_near(const Table *table, const GPtrArray *near, Colour *from,
+                      GHashTable *colours, GQueue *joined)
+{
+    for (guint i = 0; i < near->len; i++) {
+        Colour *lone = g_hash_table_lookup(colours, ((Row *)near->pdata[i])->colour);
+        if (lone->n_forward > 0 || lone->with)
+            continue;
+        for (guint t = 0; t < table->type->len; t++)
+            from->backward_s[t] += lone->backward_s[t];
+        lone->with = from;
+        g_queue_push_tail(joined, lone);
+    }
+}
+
+/* Colours without a forward op (a loss, where its forward is told as part of the backward) go with the
+ * colour of what their ops read, and the others with that of what reads theirs. */
+static void join_colours(const Table *table, GHashTable *colours)
+{
+    for (guint e = 0; e < table->edges->len; e++) {
+        const Edge *edge = &g_array_index(table->edges, Edge, e);
+        Colour *from = g_hash_table_lookup(colours, edge->from->colour),
+               *to = g_hash_table_lookup(colours, edge->to->colour);
+        g_ptr_array_add(from->readers, edge->to);
+        g_ptr_array_add(to->read, edge->from);
+    }
+    for (uint32_t round = 0; round < 2; round++) {
+        g_autoptr(GQueue) queue = g_queue_new();
+        for (guint i = 0; i < table->rows->len; i++)
+            g_queue_push_tail(
+                queue,
+                g_hash_table_lookup(colours, ((Row *)table->rows->pdata[i])->colour));
+        while (!g_queue_is_empty(queue)) {
+            const Colour *colour = g_queue_pop_head(queue);
+            Colour *with = root_of((Colour *)colour);
+            if (with->n_forward == 0)
+                continue;
+            join_near(table, colour->readers, with, colours, queue);
+            if (round > 0)
+                join_near(table, colour->read, with, colours, queue);
+        }
+    }
 }
 
 /* Appends the op and what it reads, whose ops come before. An explicit stack: chains may be long. */
@@ -218,16 +299,18 @@ static bool append_op(const Table *table, GHashTable *colours, Row *first, json_
 static json_t *to_profile(const Table *table, const char *path, GError **error)
 {
     g_autoptr(GHashTable) colours = colours_of(table);
+    join_colours(table, colours);
     GHashTableIter iter;
     gpointer value;
     g_hash_table_iter_init(&iter, colours);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const Colour *colour = value;
-        if (colour->n_forward > 0)
+        if (colour->n_forward > 0 || colour->with)
             continue;
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s:%u: colour: expected a forward op of the same colour '%s'", path,
-                    colour->backward->line, colour->backward->colour);
+        kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "%s:%u: colour: expected a forward op of the same colour '%s', or beside it",
+            path, colour->backward->line, colour->backward->colour);
         return NULL;
     }
     g_autofree char *base = g_path_get_basename(path);
@@ -251,7 +334,8 @@ json_t *profile_from_table(const char *path, GError **error)
     g_autoptr(GPtrArray) columns = g_ptr_array_new_with_free_func(g_free),
                          type = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GHashTable) by_id = g_hash_table_new(g_str_hash, g_str_equal);
-    Table table = {rows, by_id, type, columns};
+    g_autoptr(GArray) edges = g_array_new(FALSE, FALSE, sizeof(Edge));
+    Table table = {rows, edges, by_id, type, columns};
     return read_ops(path, &table, error) && read_edges(path, &table, error)
                ? to_profile(&table, path, error)
                : NULL;

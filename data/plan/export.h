@@ -13,7 +13,7 @@
     X(torchtitan,                                                                        \
       "overrides of a torchtitan configuration (JSON), and its schedule (CSV)")          \
     X(deepspeed, "ds_config.json, for plans without pipelines and tensor parallelism")   \
-    X(ddp, "a rank table with batch shares and loss weights, and how a script reads it") \
+    X(ddp, "a rank table with batch shares and loss weights, and code that reads it")    \
     X(json, "everything: ranks, stages, layers, steps, shards of parameters")
 
 typedef struct {

@@ -1,12 +1,21 @@
 /* What exporters have in common but the checks (data/plan/export_check.c): steps, ranks, files. */
 #include "data/plan/export_case.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void export_add_file(GArray *files, const char *suffix, GString *text)
 {
     const ExportFile file = {suffix, g_string_free(text, FALSE)};
     g_array_append_val(files, file);
+}
+
+void export_add_json(GArray *files, json_t *root)
+{
+    char *dump = json_dumps(root, JSON_INDENT(2));
+    export_add_file(files, "", g_string_new(dump));
+    free(dump);
+    json_decref(root);
 }
 
 /* Whether the program's groups are those of the strategy: other planners keep keys of it, such as
@@ -138,7 +147,7 @@ void export_add_torchrun(const ExportCase *c, const char *prefix, const char *sc
 {
     const Cluster *cluster = c->view->cluster;
     bool in_order;
-    g_autofree uint32_t *device = export_ranks(c, &in_order);
+    g_free(export_ranks(c, &in_order)); /* the order alone is asked for */
     if (!in_order) {
         g_string_append_printf(
             out,

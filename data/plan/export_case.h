@@ -2,6 +2,8 @@
 #ifndef KILTER_DATA_PLAN_EXPORT_CASE_H
 #define KILTER_DATA_PLAN_EXPORT_CASE_H
 
+#include <jansson.h>
+
 #include "data/plan/export.h"
 #include "data/plan/layout.h"
 
@@ -78,5 +80,7 @@ EXPORT_TABLE(X)
 #undef X
 
 void export_add_file(GArray *files, const char *suffix, GString *text);
+/* Releases the value. */
+void export_add_json(GArray *files, json_t *root);
 
 #endif

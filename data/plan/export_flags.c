@@ -182,7 +182,7 @@ bool export_megatron(const ExportCase *c, GArray *files, GError **error)
     if (!need_megatron(c, error))
         return false;
     g_string_append_printf(
-        out, "# %s on %s: %.6g s an iteration, predicted by kilter %s\n", c->plan->model,
+        out, "# %s on %s: %.6g s per iteration, predicted by kilter %s\n", c->plan->model,
         c->plan->cluster, c->plan->iteration_time_s, c->plan->version);
     g_string_append(out, "# Ranks:\n");
     export_add_ranks(c, "# ", out);
@@ -246,7 +246,7 @@ bool export_flagscale(const ExportCase *c, GArray *files, GError **error)
         return false;
     if (c->layout.schedule == SCHEDULE_INTERLEAVED)
         return export_refuse(c, first_of_layer(c, c->layout.first[c->layout.pp]), error,
-                             "virtual stages; its meshes have one stage a rank");
+                             "virtual stages; its meshes have one stage per rank");
     g_string_append_printf(out, "# %s on %s, by kilter %s\nsystem:\n", c->plan->model,
                            c->plan->cluster, c->plan->version);
     add_number(out, LINE, "tensor_model_parallel_size", c->layout.tp);
@@ -316,10 +316,7 @@ bool export_deepspeed(const ExportCase *c, GArray *files, GError **error)
                             json_pack("{s:b}", "enabled", 1));
     if (full > 0)
         json_object_set_new(root, "activation_checkpointing", json_object());
-    char *dump = json_dumps(root, JSON_INDENT(2));
-    export_add_file(files, "", g_string_new(dump));
-    free(dump);
-    json_decref(root);
+    export_add_json(files, root);
     return (c->layout.zero_ranks == c->layout.dp || c->layout.zero == 3 ||
             c->layout.zero == 0) ||
            export_refuse(c, first_of_layer(c, 1), error,

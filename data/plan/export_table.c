@@ -89,7 +89,7 @@ bool export_ddp(const ExportCase *c, GArray *files, GError **error)
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
     g_string_append_printf(
-        out, "# %s on %s by %s: %.6g s an iteration, predicted by kilter %s\n",
+        out, "# %s on %s by %s: %.6g s per iteration, predicted by kilter %s\n",
         c->plan->model, c->plan->cluster, c->plan->planner, c->plan->iteration_time_s,
         c->plan->version);
     export_add_torchrun(c, "# ", "train.py", out);
@@ -220,9 +220,6 @@ bool export_json(const ExportCase *c, GArray *files, GError **error)
     if (c->has_strategy)
         add_strategy(c, root);
     json_object_set_new(root, "parameters", parameters_json(c));
-    char *dump = json_dumps(root, JSON_INDENT(2));
-    export_add_file(files, "", g_string_new(dump));
-    free(dump);
-    json_decref(root);
+    export_add_json(files, root);
     return true;
 }

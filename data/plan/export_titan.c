@@ -163,9 +163,7 @@ bool export_torchtitan(const ExportCase *c, GArray *files, GError **error)
                                                           "parameters in fp16")) &&
                       add_states(c, parallelism, error) && add_recompute(c, root, error);
     if (good) {
-        char *dump = json_dumps(root, JSON_INDENT(2));
-        export_add_file(files, "", g_string_new(dump));
-        free(dump);
+        export_add_json(files, json_incref(root));
         if (c->layout.pp > 1)
             export_add_file(files, ".csv", schedule_csv(c));
     }

@@ -7,8 +7,6 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { DOUBLE_DIGITS = 17 }; /* enough to read the same double again */
-
 uint8_t plan_json_stream(InstrKind kind, Collective collective)
 {
     return kind == INSTR_TRANSFER ||
@@ -342,11 +340,9 @@ static char *digest(const json_t *root, const char *const *keys)
     json_object_foreach ((json_t *)root, key, value) {
         if (keys ? !g_strv_contains(keys, key) : g_strv_contains(open, key))
             continue;
-        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS |
-                                           JSON_REAL_PRECISION(DOUBLE_DIGITS));
-        g_checksum_update(checksum, (const guchar *)key, -1);
-        g_checksum_update(checksum, (const guchar *)text, -1);
-        free(text);
+        g_autoptr(GString) text = g_string_new(key);
+        json_append(text, value, true);
+        g_checksum_update(checksum, (const guchar *)text->str, (gssize)text->len);
     }
     return g_strndup(g_checksum_get_string(checksum), DIGITS);
 }
@@ -375,25 +371,18 @@ void plan_json_seals(const json_t *root, bool *shards, bool *all)
 
 /* --- text --- */
 
-static void append_json(GString *text, const json_t *value)
-{
-    char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(DOUBLE_DIGITS));
-    g_string_append(text, dump);
-    free(dump);
-}
-
 /* Writes one key per line, and arrays of arrays or objects with one element per line. */
 static void append_value(GString *text, const json_t *value)
 {
     const json_t *first = json_array_get(value, 0);
     if (!json_is_array(first) && !json_is_object(first)) {
-        append_json(text, value);
+        json_append(text, value, false);
         return;
     }
     g_string_append(text, "[");
     for (size_t i = 0; i < json_array_size(value); i++) {
         g_string_append(text, i ? ",\n    " : "\n    ");
-        append_json(text, json_array_get(value, i));
+        json_append(text, json_array_get(value, i), false);
     }
     g_string_append(text, "\n  ]");
 }

@@ -41,22 +41,23 @@ typedef struct {
 } Split;
 
 /* The outcome of a requested proof: how it ended, and the text printed beside the bound. */
-#define CERTIFICATE_TABLE(X)                                                            \
-    X(NONE, "none", "")                                                                 \
-    X(REACHED, "reached", "within the gap asked for")                                   \
-    X(BOXES, "boxes",                                                                   \
-      "not within the gap asked for: stopped at the most boxes of ratios")              \
-    X(BUDGET, "budget", "not within the gap asked for: the budget ran out")             \
-    X(ROUNDING, "rounding",                                                             \
-      "not within the gap asked for: rounding the shards costs more than that")         \
-    X(MEMORY, "memory",                                                                 \
-      "not within the gap asked for: too many programs need about that memory")         \
-    X(BUCKETS, "buckets", "nothing is proved of plans with gradient buckets")           \
-    X(SEGMENTS, "segments",                                                             \
-      "not within the gap asked for: segments of their own ratios have one box")        \
-    X(KINDS, "kinds", "nothing is proved for so many kinds of devices")                 \
-    X(PLANNER, "planner",                                                               \
-      "not within the gap asked for: other programs or ratios are faster, see planner " \
+#define CERTIFICATE_TABLE(X)                                                             \
+    X(NONE, "none", "")                                                                  \
+    X(REACHED, "reached", "the gap is as small as requested")                            \
+    X(BOXES, "boxes",                                                                    \
+      "the gap is larger than requested: the limit of boxes of ratios was reached")      \
+    X(BUDGET, "budget", "the gap is larger than requested: the budget ran out")          \
+    X(ROUNDING, "rounding",                                                              \
+      "the gap is larger than requested: rounding the shards alone costs more")          \
+    X(MEMORY, "memory",                                                                  \
+      "the gap is larger than requested: too many programs need about that memory")      \
+    X(BUCKETS, "buckets", "nothing is proved about plans with gradient buckets")         \
+    X(SEGMENTS, "segments",                                                              \
+      "the gap is larger than requested: with segments there is only one box of ratios") \
+    X(KINDS, "kinds", "nothing is proved for so many kinds of devices")                  \
+    X(PLANNER, "planner",                                                                \
+      "the gap is larger than requested: other programs or ratios are faster, see "      \
+      "planner "                                                                         \
       "hap")
 typedef enum {
 #define X(id, name, text) CERTIFICATE_##id,
@@ -114,6 +115,8 @@ typedef struct {
      * how many of them until one was faster than data parallelism (0: none was); not in the file */
     uint32_t tries, tries_to_beat_dp;
     double certificate_time_s; /* wall clock of the bound and its proof */
+    /* partial programs that the searches kept: unlike seconds they repeat; 0: not counted; not in the file */
+    uint64_t search_labels;
     uint32_t stages;
 } Plan;
 

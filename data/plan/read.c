@@ -52,9 +52,7 @@ static bool read_object(const Reader *r, const char *key, char **text)
     const json_t *object = json_object_get(r->root, key);
     if (!json_is_object(object))
         return reader_expected(r, key, READER_WHOLE, "an object", object);
-    char *dump = json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS);
-    *text = g_strdup(dump);
-    free(dump);
+    *text = json_canonical(json_incref((json_t *)object));
     return true;
 }
 

@@ -189,15 +189,16 @@ static void add_row(Instances *instances, uint32_t group, TensorId tensor)
         instances->outer->len / FORM_OUTERS;
 }
 
-static void see(Instances *instances, uint32_t n_groups, uint32_t group, TensorId tensor,
-                Form form)
+/* Most operands have plain forms that an instruction before had. */
+static inline void see(Instances *instances, uint32_t n_groups, uint32_t group,
+                       TensorId tensor, Form form)
 {
     KILTER_ASSERT(n_groups > 0);
     if (group >= n_groups || tensor >= instances->n_tensors)
         return;
     const uint32_t outer = form_outer(form);
-    uint32_t *first = noted(instances, group, tensor, outer);
-    if (!first) {
+    uint32_t *first = &instances->first[(size_t)group * instances->n_tensors + tensor];
+    if (outer != 0 && !(first = noted(instances, group, tensor, outer))) {
         add_row(instances, group, tensor);
         first = noted(instances, group, tensor, outer);
     }

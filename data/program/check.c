@@ -82,6 +82,7 @@ static bool add_sums(Check *check, const Op *op, bool again)
 static bool check_operands(const Check *check, const Op *op)
 {
     const Instr *instr = check_current(check);
+    uint32_t outer = 0;
     for (uint32_t i = 0; i < op->n_in; i++)
         if (!check_form(check, op->in[i], instr->form[i]) ||
             !check_axes(check, instr->group, op->in[i], instr->form[i]) ||
@@ -91,10 +92,13 @@ static bool check_operands(const Check *check, const Op *op)
         if (!check_form(check, op->out[o], instr->form[op->n_in + o]) ||
             !check_axes(check, instr->group, op->out[o], instr->form[op->n_in + o]))
             return false;
+    for (uint32_t i = 0; i < op->n_in + op->n_out; i++)
+        outer |= form_outer(instr->form[i]);
     Rule rule;
     if (!op_rule_find(check->graph, instr->op, instr->form, &rule))
         return check_wrong(check, "not a rule of %s", op->name);
-    return (op_rule_of_shards(check->graph, instr->op, instr->form, &rule) &&
+    return !outer ||
+           (op_rule_of_shards(check->graph, instr->op, instr->form, &rule) &&
             op_rule_of_replicas(check->graph, instr->op, instr->form, &rule)) ||
            check_wrong(check, "not a rule of %s over shards and replicas", op->name);
 }

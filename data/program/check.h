@@ -2,6 +2,7 @@
 #ifndef KILTER_DATA_PROGRAM_CHECK_H
 #define KILTER_DATA_PROGRAM_CHECK_H
 
+#include "data/base/assert.h"
 #include "data/program/batch.h"
 
 typedef struct {
@@ -26,7 +27,12 @@ static inline const char *tensor_name(const Check *check, TensorId tensor)
     return graph_tensor(check->graph, tensor)->name;
 }
 
-const Instr *check_current(const Check *check);
+static inline const Instr *check_current(const Check *check)
+{
+    KILTER_ASSERT(check->at < check->program->n);
+    return &check->program->instr[check->at];
+}
+
 /* Fails: "instruction 12 (text): reason". */
 bool check_wrong(const Check *check, const char *format, ...) G_GNUC_PRINTF(2, 3);
 

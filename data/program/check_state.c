@@ -6,12 +6,6 @@
 #include "data/base/assert.h"
 #include "data/base/error.h"
 
-const Instr *check_current(const Check *check)
-{
-    KILTER_ASSERT(check->at < check->program->n);
-    return &check->program->instr[check->at];
-}
-
 /* "instruction 12 (text): reason" */
 bool check_wrong(const Check *check, const char *format, ...)
 {
@@ -37,7 +31,8 @@ bool check_form(const Check *check, TensorId id, Form form)
     const Tensor *tensor = graph_tensor(check->graph, id);
     if (form_inside(form) >= FORM_MAX || form_shards(form) >= FORM_MAX)
         return check_wrong(check, "%s: unknown form %u", tensor->name, form);
-    for (FormAxis axis = AXIS_POSITIONS; axis <= AXIS_REPLICAS; axis++) {
+    const FormAxis last = form_outer(form) ? AXIS_REPLICAS : AXIS_POSITIONS;
+    for (FormAxis axis = AXIS_POSITIONS; axis <= last; axis++) {
         const Form over = form_on(axis, form);
         if (!form_is_gather(over))
             continue;
@@ -61,9 +56,9 @@ bool check_has_replicas(const Check *check, uint32_t group)
  * axes, the batch's parts and the replicas counting as one. */
 bool check_axes(const Check *check, uint32_t group, TensorId id, Form form)
 {
-    const Tensor *tensor = graph_tensor(check->graph, id);
     if (!form_outer(form))
         return true;
+    const Tensor *tensor = graph_tensor(check->graph, id);
     if (form_shards(form) && (group >= check->program->n_groups ||
                               group_shards(&check->program->group[group]) == 1))
         return check_wrong(check, "%s: the group has no shards", tensor->name);

@@ -284,14 +284,6 @@ FormAxis instr_axis(const Instr *instr)
                                                                 : AXIS_POSITIONS;
 }
 
-Form form_on(FormAxis axis, Form form)
-{
-    KILTER_ASSERT(axis <= AXIS_REPLICAS);
-    return axis == AXIS_REPLICAS ? form_replicas(form)
-           : axis == AXIS_SHARDS ? form_shards(form)
-                                 : form_inside(form);
-}
-
 bool instr_regroups(const Program *program, const Instr *instr)
 {
     if (instr->kind != INSTR_TRANSFER || instr->group >= program->n_groups ||

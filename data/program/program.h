@@ -178,7 +178,12 @@ uint32_t instr_makes(const Instr *instr, const Graph *graph, Operand make[OP_MAX
 typedef enum { AXIS_POSITIONS, AXIS_SHARDS, AXIS_REPLICAS } FormAxis;
 FormAxis instr_axis(const Instr *instr);
 /* The form over that axis. */
-Form form_on(FormAxis axis, Form form);
+static inline Form form_on(FormAxis axis, Form form)
+{
+    return axis == AXIS_REPLICAS ? form_replicas(form)
+           : axis == AXIS_SHARDS ? form_shards(form)
+                                 : form_inside(form);
+}
 
 /* Whether a transfer only regroups, so that nothing is sent. */
 bool instr_regroups(const Program *program, const Instr *instr);

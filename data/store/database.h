@@ -19,7 +19,8 @@ struct StorePart {
     "gpus, status, message, iteration_time_s, fractional_time_s, lower_bound_s, " \
     "gap, optimal, stages, peak_memory_bytes, communication_s, computation_s, "   \
     "search_time_s, balance_time_s, plan, detail"
-#define STORE_ASKED_COLUMNS "experiment, answer, ordinal, model, cluster, entry, axes"
+#define STORE_ASKED_COLUMNS   "experiment, answer, ordinal, model, cluster, entry, axes"
+#define STORE_ATTEMPT_COLUMNS "hash, host, pid, process, started, deaths, message"
 
 struct Store {
     char *file;
@@ -27,10 +28,26 @@ struct Store {
     sqlite3 *db;
     bool writable;
     sqlite3_stmt *find, *is_asked, *ask, *put, *add_run, *add_part;
+    sqlite3_stmt *attempted, *claim, *drop;
     GHashTable *part; /* hash -> id of the parts known to be in the store */
-    char *command;    /* command line of this invocation; NULL before store_begin_run */
+    GHashTable
+        *axis; /* names of the axes that the view `configuration` is known to have */
+    char *last_axes; /* what store_axes_add was given last */
+    char *command;   /* command line of this invocation; NULL before store_begin_run */
     char *revision, *started;
     sqlite3_int64 run; /* id of the run's row; 0 until its first result is written */
+    /* What a roll-back undoes: the run's id before the transaction, and hashes of parts made in it. */
+    sqlite3_int64 run_before;
+    GPtrArray *made;
+    /* This process, as locks and attempts name it; set where the store is writable. `process` tells
+     * it from others of the same number, and this store from others that it has open. */
+    char *host, *process;
+    sqlite3_int64 pid;
+    char *lock;   /* the lock's path; NULL: none is kept */
+    char *locked; /* since when, UTC */
+    uint64_t beats;
+    gint64 beat_us; /* when the lock was written last, monotonic */
+    char *note;     /* what a user should know about how it was opened, or NULL */
 };
 
 /* --- store/file.c: the kind of a file, by its bytes --- */
@@ -69,9 +86,59 @@ bool store_insert(sqlite3_stmt *statement);
 /* Binds a SHA-256, given in hex, to a parameter; false if the text is not one. */
 bool store_bind_hash(sqlite3_stmt *statement, int at, const char *hex);
 
+/* --- store/check.c --- */
+
 /* Creates the schema in an empty database. */
 bool store_create_schema(const Store *store);
 /* Whether the database is sound: its pages, its schema, and every row's seal. */
 bool store_check_rows(const Store *store, GError **error);
+
+/* --- store/lock.c: the machine that writes a store --- */
+
+/* Notes this process in FILE-lock. Several processes of one machine may be in it, as SQLite keeps them apart; a process of another
+ * machine that still beats is KILTER_ERROR_FAILED, and one that does not beat for a lease is taken over. A folder that
+ * cannot be written has no lock, without an error. */
+bool store_lock_take(Store *store, GError **error);
+/* Says that the process still writes, if it is time to. KILTER_ERROR_FAILED if another machine took the store over. */
+bool store_lock_beat(Store *store, GError **error);
+void store_lock_release(Store *store);
+/* Waits until no other machine writes the store; KILTER_ERROR_FAILED if one does. */
+bool store_lock_wait(const char *file, GError **error);
+/* Whether a process noted by this machine still runs; false for those of other machines. */
+bool store_process_runs(const char *host, sqlite3_int64 pid, const char *process);
+
+/* --- store/journal.c --- */
+
+/* Whether other machines may see the file: by its file system, or by $KILTER_SHARED_FILES (1 or 0). */
+bool store_is_shared(const char *file);
+
+/* --- store/store.c --- */
+
+/* Rolls the transaction back, and forgets what was learnt in it. */
+void store_forget_transaction(Store *store);
+/* store_find of one question, in the caller's transaction. */
+bool store_find_one(Store *store, const StoreAsked *asked, bool *has);
+
+/* --- store/attempt.c --- */
+
+bool store_attempt_is_there(const Store *store);
+/* Makes the table if it is not there, as in stores of earlier versions. */
+bool store_attempt_make(const Store *store);
+/* Whether the table is as it should be, and all its rows, or not there. */
+bool store_attempt_check(const Store *store);
+/* Prepares the statements of claims. */
+bool store_attempt_prepare(Store *store);
+
+/* --- store/axes.c: the view `configuration`, whose columns depend on what was asked --- */
+
+/* The statement that makes the view for what is in the store; NULL on failure. The caller frees it. */
+char *store_axes_view(const Store *store);
+/* Reads the names of the axes, and makes the view if it is not there. False if SQLite failed, as in the others. */
+bool store_axes_read(Store *store);
+bool store_axes_make(const Store *store);
+/* After a question with these axes (JSON, or NULL) was written, in the same transaction: makes the view again if one is new. */
+bool store_axes_add(Store *store, const char *axes);
+/* After a roll-back. */
+void store_axes_forget(Store *store);
 
 #endif

@@ -47,6 +47,12 @@ static const char COPY_ASKED[] =
     "ordinal, model, cluster, entry, axes FROM other.asked AS o) WHERE true ON CONFLICT "
     "DO NOTHING";
 
+/* What was tried without an answer; what others know of it is kept. */
+static const char COPY_ATTEMPTS[] =
+    "INSERT OR IGNORE INTO main.attempt (" STORE_ATTEMPT_COLUMNS
+    ", seal) SELECT " STORE_ATTEMPT_COLUMNS ", seal FROM other.attempt;"
+    "DELETE FROM main.attempt WHERE hash IN (SELECT hash FROM main.answer)";
+
 static bool copy(const Store *store, uint32_t *added, GError **error)
 {
     g_autofree char *conflict = store_one_value(store, CONFLICT);
@@ -67,9 +73,11 @@ bool store_merge(Store *store, const char *file, uint32_t *added, GError **error
 {
     g_assert(store->writable);
     /* Opening checks the whole store. */
-    g_autoptr(Store) other = store_open_read(file, error);
+    g_autoptr(Store) other =
+        store_lock_wait(file, error) ? store_open_read(file, error) : NULL;
     if (!other)
         return false;
+    const bool has_attempts = store_attempt_is_there(other);
     g_clear_pointer(&other, store_close);
     g_autofree char *path = g_canonicalize_filename(file, NULL);
     char *attach = sqlite3_mprintf("ATTACH %Q AS other", path);
@@ -78,8 +86,11 @@ bool store_merge(Store *store, const char *file, uint32_t *added, GError **error
         store_failed(store, KILTER_ERROR_FAILED, "merge", error);
     sqlite3_free(attach);
     good = good && copy(store, added, error) &&
-           (store_execute(store, "COMMIT") ||
+           (((!has_attempts || store_execute(store, COPY_ATTEMPTS)) &&
+             store_axes_read(store) && store_execute(store, "COMMIT")) ||
             store_failed(store, KILTER_ERROR_FAILED, "merge", error));
+    if (!good)
+        store_axes_forget(store);
     store_roll_back(store);
     store_execute(store, "DETACH other");
     return good;

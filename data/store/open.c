@@ -33,12 +33,14 @@ static bool check_database(const Store *store, GError **error)
            store_check_rows(store, error);
 }
 
-/* Switches to WAL mode. SQLite does not wait when readers prevent a change of the journal mode, so
+/* Switches to the journal that the file system allows. SQLite does not wait when readers prevent a change of the journal mode, so
  * this function does. */
-static bool use_wal(const Store *store)
+static bool use_journal(const Store *store)
 {
+    const char *pragma = store_is_shared(store->file) ? "PRAGMA journal_mode = TRUNCATE"
+                                                      : "PRAGMA journal_mode = WAL";
     for (int waited = 0; waited < BUSY_MS * 1000; waited += RETRY_US) {
-        g_autofree char *mode = store_one_value(store, "PRAGMA journal_mode = WAL");
+        g_autofree char *mode = store_one_value(store, pragma);
         if (mode)
             return true;
         if ((sqlite3_errcode(store->db) & 0xff) != SQLITE_BUSY)
@@ -48,12 +50,25 @@ static bool use_wal(const Store *store)
     return false;
 }
 
+/* A disk that is full, damaged or only read is not the user's mistake. */
+static KilterError failure_of(const Store *store)
+{
+    switch (sqlite3_errcode(store->db) & 0xff) {
+    case SQLITE_FULL:
+    case SQLITE_READONLY:
+    case SQLITE_IOERR:
+        return KILTER_ERROR_FAILED;
+    default:
+        return KILTER_ERROR_INPUT;
+    }
+}
+
 static bool make_or_check(const Store *store, GError **error)
 {
     if (!is_empty(store))
         return check_database(store, error);
     return store_create_schema(store) ||
-           store_failed(store, KILTER_ERROR_INPUT, "create the store", error);
+           store_failed(store, failure_of(store), "create the store", error);
 }
 
 /* Creates the schema in an empty file, or checks an existing one, in one transaction, so that one
@@ -62,13 +77,15 @@ static bool prepare_for_writing(Store *store, GError **error)
 {
     if (!store_execute(store, "PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL;"
                               "BEGIN IMMEDIATE"))
-        return store_failed(store, KILTER_ERROR_INPUT, "write the store", error);
-    if (!make_or_check(store, error)) {
+        return store_failed(store, failure_of(store), "write the store", error);
+    if (!make_or_check(store, error) ||
+        !((store_attempt_make(store) && store_axes_read(store)) ||
+          store_failed(store, failure_of(store), "write the store", error))) {
         store_roll_back(store);
         return false;
     }
-    if (!store_execute(store, "COMMIT") || !use_wal(store))
-        return store_failed(store, KILTER_ERROR_INPUT, "write the store", error);
+    if (!store_execute(store, "COMMIT") || !use_journal(store))
+        return store_failed(store, failure_of(store), "write the store", error);
     return true;
 }
 
@@ -122,10 +139,13 @@ static bool prepare_statements(Store *store, GError **error)
         "?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25))";
     return prepare(store, find, &store->find, error) &&
            prepare(store, is_asked, &store->is_asked, error) &&
-           (!store->writable || (prepare(store, ask, &store->ask, error) &&
-                                 prepare(store, add_run, &store->add_run, error) &&
-                                 prepare(store, add_part, &store->add_part, error) &&
-                                 prepare(store, put, &store->put, error)));
+           (!store->writable ||
+            (prepare(store, ask, &store->ask, error) &&
+             prepare(store, add_run, &store->add_run, error) &&
+             prepare(store, add_part, &store->add_part, error) &&
+             prepare(store, put, &store->put, error) &&
+             (store_attempt_prepare(store) ||
+              store_failed(store, KILTER_ERROR_INPUT, "use the store", error))));
 }
 
 static Store *store_new(const char *file)
@@ -133,6 +153,8 @@ static Store *store_new(const char *file)
     Store *store = g_new0(Store, 1);
     store->file = g_strdup(file);
     store->part = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    store->made = g_ptr_array_new_with_free_func(g_free);
+    store->axis = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return store;
 }
 
@@ -153,6 +175,8 @@ Store *store_open(const char *file, GError **error)
     const bool fresh = !g_file_test(file, G_FILE_TEST_EXISTS);
     g_autoptr(Store) store = store_new(file);
     store->writable = true;
+    if (!store_lock_take(store, error))
+        return NULL;
     if (!open_database(store, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, error) ||
         !prepare_for_writing(store, error) || !prepare_statements(store, error)) {
         struct stat status;
@@ -194,14 +218,34 @@ void store_close(Store *store)
     if (!store)
         return;
     sqlite3_stmt *const statement[] = {store->find, store->is_asked, store->ask,
-                                       store->put,  store->add_run,  store->add_part};
+                                       store->put,  store->add_run,  store->add_part,
+                                       store->drop, store->claim,    store->attempted};
     for (uint32_t i = 0; i < G_N_ELEMENTS(statement); i++)
         sqlite3_finalize(statement[i]);
     sqlite3_close(store->db);
+    store_lock_release(store);
+    g_ptr_array_unref(store->made);
     g_hash_table_unref(store->part);
+    g_hash_table_unref(store->axis);
+    g_free(store->last_axes);
     g_free(store->command);
     g_free(store->revision);
     g_free(store->started);
+    g_free(store->host);
+    g_free(store->process);
+    g_free(store->lock);
+    g_free(store->locked);
+    g_free(store->note);
     g_free(store->file);
     g_free(store);
+}
+
+bool store_keep(Store *store, GError **error)
+{
+    return store_lock_beat(store, error);
+}
+
+const char *store_note(const Store *store)
+{
+    return store->note;
 }

@@ -5,6 +5,11 @@
 #include "data/store/database.h"
 #include "data/views.h" /* STORE_VIEWS, generated from data/store/views.sql */
 
+/* In what is selected an answer has the planner's name that was asked for: another one may stand for it. */
+static const char PLANNER[] = "answer.planner,";
+static const char PLANNER_ASKED[] =
+    "substr(asked.entry, 1, instr(asked.entry || ':', ':') - 1) AS planner,";
+
 /* Creates the views in the connection, from the same texts, over a temporary table in place of the
  * store's. */
 static bool make_views(const Store *store)
@@ -16,7 +21,10 @@ static bool make_views(const Store *store)
                                 "INTEGER, ordinal INTEGER PRIMARY "
                                 "KEY, model TEXT, cluster TEXT, entry TEXT, axes TEXT)";
     g_auto(GStrv) part = g_strsplit(STORE_VIEWS, "CREATE VIEW", -1);
-    g_autofree char *views = g_strjoinv("CREATE TEMP VIEW", part);
+    g_autofree char *own = g_strjoinv("CREATE TEMP VIEW", part);
+    g_auto(GStrv) rest = g_strsplit(own, PLANNER, 2);
+    g_autofree char *views = g_strjoinv(PLANNER_ASKED, rest);
+    g_assert(rest[0] && rest[1]);
     return store_execute(store, reset) && store_execute(store, views);
 }
 

@@ -61,8 +61,7 @@ static sqlite3_int64 find_answer(const Store *store, const char *hash)
     return id;
 }
 
-static bool insert_asked(const Store *store, const StoreAsked *asked,
-                         sqlite3_int64 answer)
+static bool insert_asked(Store *store, const StoreAsked *asked, sqlite3_int64 answer)
 {
     int at = 1;
     bind_text(store->ask, &at, asked->experiment);
@@ -72,10 +71,10 @@ static bool insert_asked(const Store *store, const StoreAsked *asked,
     bind_text(store->ask, &at, asked->cluster);
     bind_text(store->ask, &at, asked->entry);
     bind_text(store->ask, &at, asked->axes);
-    return store_insert(store->ask);
+    return store_insert(store->ask) && store_axes_add(store, asked->axes);
 }
 
-static bool find_one(const Store *store, const StoreAsked *asked, bool *has)
+bool store_find_one(Store *store, const StoreAsked *asked, bool *has)
 {
     int at = 1;
     const sqlite3_int64 answer = find_answer(store, asked->hash);
@@ -95,11 +94,12 @@ bool store_find(Store *store, const StoreAsked *asked, uint32_t n, bool *has,
 {
     bool good = store_execute(store, store->writable ? "BEGIN IMMEDIATE" : "BEGIN");
     for (uint32_t i = 0; good && i < n; i++)
-        good = find_one(store, &asked[i], &has[i]);
+        good = store_find_one(store, &asked[i], &has[i]);
     if (good && store_execute(store, "COMMIT"))
         return true;
     store_failed(store, KILTER_ERROR_FAILED, "look up results", error);
     store_roll_back(store);
+    store_axes_forget(store);
     return false;
 }
 
@@ -116,9 +116,8 @@ static bool insert_run(const Store *store)
     return store_insert(store->add_run);
 }
 
-/* The id of the part's row, which is inserted if there is none; 0 on failure. `made`: collects new
- * parts, which a roll-back removes again. */
-static sqlite3_int64 id_of(const Store *store, const StorePart *part, GPtrArray *made)
+/* The id of the part's row, which is inserted if there is none; 0 on failure. */
+static sqlite3_int64 id_of(const Store *store, const StorePart *part)
 {
     int at = 1;
     gpointer known = g_hash_table_lookup(store->part, part->hash);
@@ -131,7 +130,7 @@ static sqlite3_int64 id_of(const Store *store, const StorePart *part, GPtrArray 
     if (sqlite3_reset(store->add_part) != SQLITE_OK)
         return 0;
     g_hash_table_insert(store->part, g_strdup(part->hash), GSIZE_TO_POINTER((gsize)id));
-    g_ptr_array_add(made, part->hash);
+    g_ptr_array_add(store->made, g_strdup(part->hash));
     return id;
 }
 
@@ -195,45 +194,76 @@ static bool check_result(const Store *store, const StoreResult *result, GError *
     return true;
 }
 
+/* What has an answer is not tried any more. */
+static bool end_attempt(const Store *store, const char *hash)
+{
+    return store_bind_hash(store->drop, 1, hash) && store_insert(store->drop);
+}
+
 /* Writes a result. An existing answer keeps its values, its run and its parts: then only the
  * experiment that asked is added. */
-static bool write_result(const Store *store, sqlite3_int64 *run,
-                         const StoreResult *result, GPtrArray *made)
+static bool write_result(Store *store, const StoreResult *result)
 {
     const StoreQuestion *q = &result->question;
     sqlite3_int64 answer = find_answer(store, result->asked.hash);
     if (answer == 0) {
-        if (*run == 0) {
+        if (store->run == 0) {
             if (!insert_run(store))
                 return false;
-            *run = sqlite3_last_insert_rowid(store->db);
+            store->run = sqlite3_last_insert_rowid(store->db);
         }
-        const sqlite3_int64 part[] = {id_of(store, q->subject, made),
-                                      id_of(store, q->cluster, made),
-                                      id_of(store, q->method, made)};
-        if (!part[0] || !part[1] || !part[2] || !insert_answer(store, *run, part, result))
+        const sqlite3_int64 part[] = {id_of(store, q->subject), id_of(store, q->cluster),
+                                      id_of(store, q->method)};
+        if (!part[0] || !part[1] || !part[2] ||
+            !insert_answer(store, store->run, part, result))
             return false;
         answer = sqlite3_last_insert_rowid(store->db);
     }
-    return answer > 0 && insert_asked(store, &result->asked, answer);
+    return answer > 0 && insert_asked(store, &result->asked, answer) &&
+           end_attempt(store, result->asked.hash);
+}
+
+/* --- transactions --- */
+
+bool store_begin(Store *store, GError **error)
+{
+    g_assert(sqlite3_get_autocommit(store->db));
+    g_ptr_array_set_size(store->made, 0);
+    store->run_before = store->run;
+    return store_execute(store, "BEGIN IMMEDIATE") ||
+           store_failed(store, KILTER_ERROR_FAILED, "write the store", error);
+}
+
+void store_forget_transaction(Store *store)
+{
+    store_roll_back(store);
+    store_axes_forget(store);
+    store->run = store->run_before;
+    for (uint32_t i = 0; i < store->made->len; i++)
+        g_hash_table_remove(store->part, store->made->pdata[i]);
+    g_ptr_array_set_size(store->made, 0);
+}
+
+bool store_commit(Store *store, GError **error)
+{
+    if (store_execute(store, "COMMIT"))
+        return true;
+    store_failed(store, KILTER_ERROR_FAILED, "write the store", error);
+    store_forget_transaction(store);
+    return false;
 }
 
 /* The run's row is written together with its first result, so that neither exists without the
  * other. */
 bool store_put(Store *store, const StoreResult *result, GError **error)
 {
-    if (!check_result(store, result, error))
+    const bool own = sqlite3_get_autocommit(store->db);
+    if (!check_result(store, result, error) || (own && !store_begin(store, error)))
         return false;
-    sqlite3_int64 run = store->run;
-    g_autoptr(GPtrArray) made = g_ptr_array_new();
-    if (store_execute(store, "BEGIN IMMEDIATE") &&
-        write_result(store, &run, result, made) && store_execute(store, "COMMIT")) {
-        store->run = run;
-        return true;
+    if (!write_result(store, result)) {
+        store_failed(store, KILTER_ERROR_FAILED, "write a result", error);
+        store_forget_transaction(store);
+        return false;
     }
-    store_failed(store, KILTER_ERROR_FAILED, "write a result", error);
-    store_roll_back(store);
-    for (uint32_t i = 0; i < made->len; i++)
-        g_hash_table_remove(store->part, made->pdata[i]);
-    return false;
+    return !own || store_commit(store, error);
 }

@@ -7,9 +7,12 @@
  *   2. A result is written in one transaction with its provenance (run, question, seed, version).
  *   3. A file that is not a Kilter store, of another schema version, damaged, or with tables,
  *      triggers or views that a store does not have is refused and left untouched.
- *   4. Opening creates nothing but the file itself and SQLite's own journals.
+ *   4. Opening creates nothing but the file itself, SQLite's own journals and, for writing, FILE-lock,
+ *      which names the processes that write it; closing removes all but the file.
+ *   5. One machine at a time writes a store. On a file system that other machines may share it has a
+ *      rollback journal, on a local one a write-ahead log.
  * The schema is data/store/schema.sql, the views that queries are written for are
- * data/store/views.sql. A Store is used by one thread at a time. */
+ * data/store/views.sql; a further view, `configuration`, has the axes of grids as columns (data/store/axes.c). A Store is used by one thread at a time. */
 #ifndef KILTER_DATA_STORE_STORE_H
 #define KILTER_DATA_STORE_STORE_H
 
@@ -93,6 +96,52 @@ bool store_find(Store *store, const StoreAsked *asked, uint32_t n, bool *has,
  * if it cannot be written: the disk is full, or the file was removed. */
 bool store_put(Store *store, const StoreResult *result, GError **error);
 
+/* --- claims: who works on what, so that several processes share a store's questions --- */
+
+/* A question that ended as many processes as this is not tried again. */
+enum { STORE_DEATHS = 2 };
+
+typedef enum {
+    STORE_CLAIMED, /* this process works on it from now on */
+    STORE_TAKEN,   /* another process does */
+    STORE_ANSWERED, /* another process has answered it; the answer is recorded for the experiment */
+    STORE_SUSPECT, /* a process ended while it worked on it, and STORE_ALONE was not given */
+    STORE_POISON, /* STORE_DEATHS processes did */
+} StoreClaim;
+
+enum {
+    STORE_ALONE = 1, /* nothing else is worked on: if the process ends, this was why */
+    STORE_AGAIN = 2, /* forgets how many processes it ended */
+};
+
+/* Notes, before the work begins, that this process answers a question. `flags`: STORE_ALONE and so on. */
+bool store_claim(Store *store, const StoreAsked *asked, uint32_t flags, StoreClaim *claim,
+                 GError **error);
+/* Ends a claim without an answer, with the reason. A hash of NULL: all claims of this process,
+ * without a reason. store_put ends the claim of what it answers. */
+bool store_give_up(Store *store, const char *hash, const char *message, GError **error);
+
+/* What is known of a question without an answer. Strings are borrowed. */
+typedef struct {
+    const char *hash, *host, *started;
+    int64_t pid;
+    bool runs;           /* a process of this machine works on it */
+    uint32_t deaths;     /* processes that ended while they worked on it */
+    const char *message; /* the error that it gave last, or NULL */
+} StoreAttempt;
+typedef void (*StoreAttemptEach)(const StoreAttempt *attempt, void *data);
+bool store_attempts(Store *store, StoreAttemptEach each, void *data, GError **error);
+
+/* Between these, what is put and claimed is written in one transaction. A failure in between undoes all of it. */
+bool store_begin(Store *store, GError **error);
+bool store_commit(Store *store, GError **error);
+
+/* Says that this process still writes; to be called several times in ten seconds. KILTER_ERROR_FAILED
+ * if another machine took the store over. */
+bool store_keep(Store *store, GError **error);
+/* A sentence for the user about how the store was opened, or NULL. */
+const char *store_note(const Store *store);
+
 /* Adds the answers of another store with the experiments that asked for them: all of them or, on
  * failure, none. Equal answers are skipped. *added gets the number of new answers.
  * KILTER_ERROR_INPUT for a file that is not a sound store of this version, KILTER_ERROR_FAILED if
@@ -101,7 +150,7 @@ bool store_merge(Store *store, const char *file, uint32_t *added, GError **error
 
 /* From now on the views `result` and `best` show store_query only the answers to these questions,
  * in the order of their ordinals: an experiment sees exactly its current questions, whatever else
- * the store holds. */
+ * the store holds. `planner` is that of asked.entry, up to a colon. */
 bool store_select(Store *store, const StoreAsked *asked, uint32_t n, GError **error);
 
 /* Runs a query with one or more columns and passes each row to `row`, as text columns (NULL for

@@ -39,36 +39,43 @@ typedef enum { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } Recompute;
 /*    type    member              key                  default    help */
 #define STRATEGY_TABLE(X)                                                                  \
     X(COUNT(0, 65535), pp, "pp", "0", "pipeline stages; 0: any number (manual: 1)")        \
-    X(COUNT(0, 65535), dp, "dp", "0",                                                      \
-      "replicas, each with its part of the batch; 0: any number (manual: what is left)")   \
+    X(COUNT(0, 65535), dp, "dp", "0",                                                     \
+      "replicas, each with its part of the batch; 0: any number (manual: as many as "     \
+      "devices allow)")                                                                   \
     X(COUNT(0, 65535), tp, "tp", "0",                                                      \
       "devices that share each layer's tensors; 0: any number (manual: 1)")                \
-    X(COUNT(0, 65535), cp, "cp", "1", "devices that share each sequence")                  \
-    X(CHOICE, cp_comm, "cp_comm", "allgather",                                             \
-      "allgather|a2a: of keys and values; or from sequences to heads and back")            \
-    X(COUNT(0, 65535), ep, "ep", "1",                                                      \
-      "replicas that share the experts of a layer; cp, where that is more than 1")         \
-    X(COUNT(0, 65535), micro_batch, "micro_batch", "0",                                    \
-      "samples of a microbatch on a replica; 0: by microbatches")                          \
-    X(COUNT(0, 65534), microbatches, "microbatches", "1",                                  \
-      "equal parts of the batch that run one after the other, gradients added up")         \
-    X(CHOICE, schedule, "schedule", "1f1b", "gpipe|1f1b|interleaved: of the microbatches") \
-    X(COUNT(0, 65535), virtual_stages, "virtual_stages", "0",                              \
-      "stages of each device; 0: 2 where interleaved, else 1")                             \
-    X(PARSED(strategy_list), layers, "layers", "", "how many each stage has")              \
-    X(PARSED(strategy_list), cuts, "cuts", "", "the first layer of each stage but the first") \
-    X(PARSED(strategy_lists), ranks, "ranks", "", "the devices of each stage")             \
-    X(PARSED(strategy_shares), shares, "shares", "",                                       \
-      "of the batch, a number per replica; equal unless given")                              \
-    X(PARSED(strategy_recompute), recompute, "recompute", "none",                          \
-      "none, selective or full; a word per stage; MODE@FIRST-LAST of layers; or auto: the "  \
-      "layers that make it fit, or faster")         \
-    X(PARSED(strategy_switches), sequence_parallel, "sequence_parallel", "off",            \
-      "on or off, or a word per stage: what tp does not divide is divided along the sequence") \
-    X(COUNT(0, 3), zero, "zero", "0",                                                      \
-      "what replicas divide: 1 optimizer states, 2 gradients too, 3 parameters too (FSDP)") \
-    X(COUNT(0, 65535), zero_ranks, "zero_ranks", "0",                                      \
-      "among how many neighbouring replicas; 0: all (hybrid sharding where it is less)")
+    X(COUNT(0, 65535), cp, "cp", "1",                                                     \
+      "devices that share each sequence (context parallelism)")                           \
+    X(CHOICE, cp_comm, "cp_comm", "allgather",                                            \
+      "allgather|a2a: gather keys and values, or exchange sequences for heads and back")  \
+    X(COUNT(0, 65535), ep, "ep", "1",                                                     \
+      "replicas that share the experts of a layer; with cp above 1: 1 or cp")             \
+    X(COUNT(0, 65535), micro_batch, "micro_batch", "0",                                   \
+      "samples of a microbatch on a replica; 0: by the option microbatches")              \
+    X(COUNT(0, 65534), microbatches, "microbatches", "1",                                 \
+      "equal parts of the batch that run one after the other, with gradients added up")   \
+    X(CHOICE, schedule, "schedule", "1f1b",                                               \
+      "gpipe|1f1b|interleaved: schedule of the microbatches")                             \
+    X(COUNT(0, 65535), virtual_stages, "virtual_stages", "0",                             \
+      "stages per device; 0: 2 when interleaved, else 1")                                 \
+    X(PARSED(strategy_list), layers, "layers", "", "number of layers of each stage")      \
+    X(PARSED(strategy_list), cuts, "cuts", "",                                            \
+      "first layer of each stage but the first")                                          \
+    X(PARSED(strategy_lists), ranks, "ranks", "", "devices of each stage")                \
+    X(PARSED(strategy_shares), shares, "shares", "",                                      \
+      "shares of the batch, one number per replica; default: equal")                      \
+    X(PARSED(strategy_recompute), recompute, "recompute", "none",                         \
+      "none, selective or full, or one word per stage; MODE@FIRST-LAST for some "         \
+      "layers; auto: the layers that make the plan fit, or faster")                       \
+    X(PARSED(strategy_switches), sequence_parallel, "sequence_parallel", "off",           \
+      "on or off, or one word per stage: whether tensors that tp leaves whole are cut "   \
+      "along the sequence")                                                               \
+    X(COUNT(0, 3), zero, "zero", "0",                                                     \
+      "states that replicas divide: 1 optimizer states, 2 also gradients, 3 also "        \
+      "parameters (FSDP)")                                                                \
+    X(COUNT(0, 65535), zero_ranks, "zero_ranks", "0",                                     \
+      "number of neighbouring replicas that divide; 0: all (hybrid sharding where it "    \
+      "is less)")
 
 /* Readers of the table's texts; each keeps its text in canonical form, interned. */
 OptionReader strategy_list, strategy_lists, strategy_shares, strategy_recompute,

@@ -139,6 +139,91 @@ template <typename T> static void adamw_master(const CudaCall *call)
 }
 CUDA_KERNEL(cuda_adamw_master, adamw_master)
 
+// Adafactor on the matrices of the value in input `from`, one warp per matrix: the means of squared
+// gradients by row and by column, then the clipped step (exec/kernels/update.c).
+template <typename T>
+static void adafactor_from(const CudaCall *call, uint32_t from, uint32_t copy)
+{
+    const ExecShard *shard = &call->in[0];
+    const T *p = in<T>(call, from), *g = in<T>(call, 1);
+    const T *r = in<T>(call, 2), *c = in<T>(call, 3);
+    T *p1 = out<T>(call, 0), *r1 = out<T>(call, 1), *c1 = out<T>(call, 2);
+    T *p2 = out<T>(call, copy);
+    const uint64_t rows_n = shard->dim[shard->rank - 2], columns = shard->dim[shard->rank - 1];
+    const uint64_t n = rows_n * columns;
+    const T keep = T(ADAFACTOR_BETA), add = T(1 - ADAFACTOR_BETA);
+    each(
+        call->queue, exec_shard_elements(&call->out[1]), BODY(uint64_t i) {
+            T sum = 0;
+            for (uint64_t j = 0; j < columns; j++)
+                sum += g[i * columns + j] * g[i * columns + j] + T(ADAFACTOR_EPSILON);
+            r1[i] = keep * r[i] + add * sum / T(columns);
+        });
+    each(
+        call->queue, exec_shard_elements(&call->out[2]), BODY(uint64_t k) {
+            const T *column = g + k / columns * n + k % columns;
+            T sum = 0;
+            for (uint64_t i = 0; i < rows_n; i++)
+                sum += column[i * columns] * column[i * columns] + T(ADAFACTOR_EPSILON);
+            c1[k] = keep * c[k] + add * sum / T(rows_n);
+        });
+    rows(
+        call->queue, n ? exec_shard_elements(shard) / n : 0, BODY(uint64_t m, Lane lane) {
+            const T *row = r1 + m * rows_n, *column = c1 + m * columns;
+            T sum = 0, squares = 0;
+            for (uint64_t i = lane.id; i < rows_n; i += lane.n)
+                sum += row[i];
+            const T mean = lane.sum(sum) / T(rows_n);
+            for (uint64_t i = lane.id; i < n; i += lane.n) {
+                const T u = g[m * n + i];
+                squares += u * u * mean / (row[i / columns] * column[i % columns]);
+            }
+            const T size = sqrt(lane.sum(squares) / T(n)) / T(ADAFACTOR_CLIPPING);
+            const T rate = T(LEARNING_RATE) / (size > 1 ? size : T(1));
+            for (uint64_t i = lane.id; i < n; i += lane.n)
+                p1[m * n + i] = p2[m * n + i] =
+                    p[m * n + i] -
+                    rate * g[m * n + i] / sqrt(row[i / columns] * column[i % columns] / mean);
+        });
+}
+
+template <typename T> static void adafactor(const CudaCall *call)
+{
+    adafactor_from<T>(call, 0, 0);
+}
+CUDA_KERNEL(cuda_adafactor, adafactor)
+
+template <typename T> static void adafactor_master(const CudaCall *call)
+{
+    adafactor_from<T>(call, 4, 3);
+}
+CUDA_KERNEL(cuda_adafactor_master, adafactor_master)
+
+template <typename T>
+static void adafactor_vector_from(const CudaCall *call, uint32_t from, uint32_t copy)
+{
+    const T *p = in<T>(call, from), *g = in<T>(call, 1), *v = in<T>(call, 2);
+    T *p1 = out<T>(call, 0), *v1 = out<T>(call, 1), *p2 = out<T>(call, copy);
+    each(
+        call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
+            v1[i] = T(ADAFACTOR_BETA) * v[i] +
+                    T(1 - ADAFACTOR_BETA) * (g[i] * g[i] + T(ADAFACTOR_EPSILON));
+            p1[i] = p2[i] = p[i] - T(LEARNING_RATE) * g[i] / sqrt(v1[i]);
+        });
+}
+
+template <typename T> static void adafactor_vector(const CudaCall *call)
+{
+    adafactor_vector_from<T>(call, 0, 0);
+}
+CUDA_KERNEL(cuda_adafactor_vector, adafactor_vector)
+
+template <typename T> static void adafactor_vector_master(const CudaCall *call)
+{
+    adafactor_vector_from<T>(call, 3, 2);
+}
+CUDA_KERNEL(cuda_adafactor_vector_master, adafactor_vector_master)
+
 template <typename T>
 static void sgd_from(const CudaCall *call, uint32_t from, uint32_t copy)
 {

@@ -42,6 +42,13 @@ Kernel kernel_of(OpKind kind);
 #define ADAM_STEP     1
 #define ADAMW_DECAY   0.01
 
+/* Adafactor (Shazeer and Stern 2018, Sec. 7 and Algorithm 4): the moments' decay 1 - t^-0.8 at step
+ * t = 2 (at the first step no moment is kept), what is added to squares, and where steps are
+ * clipped. */
+#define ADAFACTOR_BETA     0.42565082250148256
+#define ADAFACTOR_EPSILON  1e-30
+#define ADAFACTOR_CLIPPING 1.0
+
 /* The kernels that the op table names. Several kinds may share a kernel, which is then declared
  * again. */
 #define X(id, kernel, name, signature, linear, flops) \

@@ -60,6 +60,101 @@ void kernel_adamw_master(const KernelCall *call)
     copy_next(call, 3);
 }
 
+/* --- adafactor --- */
+
+/* Moves the means of squared gradients of a matrix [rows, columns] towards those of g. Returns the
+ * mean of the new means of rows. */
+static double next_factors(const double *g, uint64_t rows, uint64_t columns,
+                           const double *r, const double *c, double *r1, double *c1)
+{
+    const double keep = ADAFACTOR_BETA, add = 1 - ADAFACTOR_BETA;
+    double sum = 0;
+    for (uint64_t j = 0; j < columns; j++)
+        c1[j] = keep * c[j];
+    for (uint64_t i = 0; i < rows; i++) {
+        r1[i] = keep * r[i];
+        for (uint64_t j = 0; j < columns; j++) {
+            const double square =
+                g[i * columns + j] * g[i * columns + j] + ADAFACTOR_EPSILON;
+            r1[i] += add * square / (double)columns;
+            c1[j] += add * square / (double)rows;
+        }
+        sum += r1[i];
+    }
+    return sum / (double)rows;
+}
+
+/* One matrix: p1 = p - rate * U / max(1, RMS(U) / d), U = g / sqrt(R C / mean(R)). */
+static void step_factored(const double *p, const double *g, uint64_t rows,
+                          uint64_t columns, double mean, const double *r1,
+                          const double *c1, double *p1)
+{
+    const uint64_t n = rows * columns;
+    double sum = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        p1[i] = g[i] / sqrt(r1[i / columns] * c1[i % columns] / mean);
+        sum += p1[i] * p1[i];
+    }
+    const double clip = fmax(1, sqrt(sum / (double)n) / ADAFACTOR_CLIPPING);
+    for (uint64_t i = 0; i < n; i++)
+        p1[i] = p[i] - LEARNING_RATE * p1[i] / clip;
+}
+
+static void adafactor(const KernelCall *call, const double *p)
+{
+    const ExecTensor *in = call->in;
+    g_assert(in[0].rank >= 2);
+    const uint64_t rows = in[0].dim[in[0].rank - 2], columns = in[0].dim[in[0].rank - 1],
+                   n = rows * columns,
+                   matrices = n ? exec_tensor_elements(&in[0]) / n : 0;
+    for (uint64_t m = 0; m < matrices; m++) {
+        const double *g = in[1].data + m * n;
+        double *r1 = call->out[1].data + m * rows, *c1 = call->out[2].data + m * columns;
+        const double mean = next_factors(g, rows, columns, in[2].data + m * rows,
+                                         in[3].data + m * columns, r1, c1);
+        step_factored(p + m * n, g, rows, columns, mean, r1, c1,
+                      call->out[0].data + m * n);
+    }
+}
+
+/* Adafactor without momentum, with a given rate. In: parameter, gradient, the means of squared
+ * gradients by row and by column of each matrix. Out: the next parameter and means. */
+void kernel_adafactor(const KernelCall *call)
+{
+    adafactor(call, call->in[0].data);
+}
+
+/* The same with a master copy as the last input and output. */
+void kernel_adafactor_master(const KernelCall *call)
+{
+    adafactor(call, call->in[4].data);
+    copy_next(call, 3);
+}
+
+/* A vector has its whole second moment, and its steps are not clipped. */
+static void adafactor_vector(const KernelCall *call, const double *p)
+{
+    const double *g = call->in[1].data, *v = call->in[2].data;
+    const uint64_t n = exec_tensor_elements(&call->in[0]);
+    for (uint64_t i = 0; i < n; i++) {
+        const double v1 = ADAFACTOR_BETA * v[i] +
+                          (1 - ADAFACTOR_BETA) * (g[i] * g[i] + ADAFACTOR_EPSILON);
+        call->out[0].data[i] = p[i] - LEARNING_RATE * g[i] / sqrt(v1);
+        call->out[1].data[i] = v1;
+    }
+}
+
+void kernel_adafactor_vector(const KernelCall *call)
+{
+    adafactor_vector(call, call->in[0].data);
+}
+
+void kernel_adafactor_vector_master(const KernelCall *call)
+{
+    adafactor_vector(call, call->in[3].data);
+    copy_next(call, 2);
+}
+
 static void sgd(const KernelCall *call, const double *p)
 {
     const double *g = call->in[1].data;

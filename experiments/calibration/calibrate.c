@@ -12,7 +12,7 @@ enum { BOOTSTRAP_ROUNDS = 200 };
 
 typedef struct {
     uint32_t n, k;
-    uint32_t *index; /* of the measurement */
+    uint32_t *index; /* indices of the measurements */
     double *a, *y, *bytes;
 } Rows;
 
@@ -42,8 +42,9 @@ static bool belongs(const Work *work, uint32_t i, const CalibrationFit *fit)
     }
 }
 
-/* How often a collective pays its latency, and the bytes that its formula divides by the bandwidth. Where
- * `a_host` ranks share a machine's port, an all-to-all has the part of it that cluster_view gives each. */
+/* The coefficients of a collective: the number of latencies, and the bytes that its formula divides
+ * by the bandwidth. Where `a_host` ranks share a machine's port, each rank of an all-to-all has the
+ * part of the port that cluster_view gives it. */
 static void exchange_terms(const Measurement *m, uint32_t a_host, double *a)
 {
     ClusterView view = {.n_devices = m->ranks};
@@ -96,7 +97,7 @@ static void bootstrap(const Work *work, const FitData *data, CalibrationLine *li
     fit_bootstrap(data, BOOTSTRAP_ROUNDS, work->options->seed, line->low, line->high);
 }
 
-/* One line. */
+/* Fits one line. */
 static void fit_line(const Work *work, const Rows *rows, CalibrationFit *fit)
 {
     const FitData data = {rows->n, rows->k, rows->a, rows->y};
@@ -106,7 +107,7 @@ static void fit_line(const Work *work, const Rows *rows, CalibrationFit *fit)
     bootstrap(work, &data, &fit->line[0]);
 }
 
-/* The intervals of a piece are those at its breakpoints, which are not resampled. */
+/* Fits a collective in pieces. Intervals hold for fixed breakpoints, which are not resampled. */
 static void fit_collective(const Work *work, const Rows *rows, CalibrationFit *fit)
 {
     const FitData data = {rows->n, rows->k, rows->a, rows->y};

@@ -1,11 +1,11 @@
 /* Calibration: from measurements to a cluster that is priced by them.
  *
- * Per device type and op kind: time = overhead + FLOPs / rate + bytes / bandwidth
+ * For each device type and op kind: time = overhead + FLOPs / rate + bytes / bandwidth
  * (data/cluster/cluster.h: OpCost), by robust non-negative least squares
- * (experiments/calibration/fit.h). Per collective: the formula of sim/sim.h with latency and
- * bandwidth fitted in pieces by the tensor's bytes, breakpoints by cross-validation. Measurements among the
- * ranks of one machine are fitted to its inner link, messages between machines to what transfers of pipelines
- * take (experiments/calibration/place.h). */
+ * (experiments/calibration/fit.h). For each collective: the formula of sim/sim.h, with latency and
+ * bandwidth fitted in pieces of the tensor's size; cross-validation chooses the breakpoints.
+ * Measurements among the ranks of one machine are fitted to its inner link, messages between
+ * machines to the cost of a pipeline's transfers (experiments/calibration/place.h). */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_H
 #define KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_H
 
@@ -14,8 +14,8 @@
 #include "experiments/calibration/place.h"
 #include "experiments/calibration/statistics.h"
 
-/* x[0] is in seconds (overhead, latency), x[1] and x[2] in seconds per FLOP and byte (op) or x[1]
- * per byte (collective). */
+/* Of an op, x[0] is the overhead in seconds, x[1] in seconds per FLOP and x[2] in seconds per byte;
+ * of a collective, x[0] is the latency in seconds and x[1] in seconds per byte. */
 typedef struct {
     double x[FIT_MAX_COLUMNS];
     double low[FIT_MAX_COLUMNS], high[FIT_MAX_COLUMNS]; /* 95 % intervals */
@@ -24,15 +24,15 @@ typedef struct {
 
 typedef struct {
     Place place;
-    uint32_t type;            /* PLACE_INNER: of the machines; UINT32_MAX: all */
-    uint32_t ranks;           /* of the measurements; of an op 0 */
+    uint32_t type;  /* PLACE_INNER: device type of the machines; UINT32_MAX: all types */
+    uint32_t ranks; /* number of ranks in the measurements; 0 for an op */
     const char *device;       /* borrowed from the cluster; NULL for a collective */
     OpKind op;                /* OP_KINDS if it is a collective */
     Collective collective;    /* COLLECTIVES if it is an op */
-    double smallest, largest; /* bytes that were measured */
+    double smallest, largest; /* sizes that were measured, in bytes */
     uint32_t n_lines;         /* 1 for an op */
     CalibrationLine line[FIT_MAX_PIECES];
-    Agreement agreement; /* of the fit with what it was fitted to */
+    Agreement agreement; /* between the fit and its measurements */
 } CalibrationFit;
 
 typedef struct {
@@ -41,15 +41,17 @@ typedef struct {
     CalibrationFit *fit;
     double *predicted_s; /* [measurement]; NaN where it was not used */
     Placing *placing;    /* [measurement] */
-    Agreement agreement; /* over all that were used */
+    Agreement agreement; /* over all measurements that were used */
 } Calibration;
 
 typedef struct {
-    /* fitted costs are put in a copy of it; NULL: one machine per rank, with one device each */
+    /* a copy of it gets the fitted costs; NULL: the cluster has one machine per rank, with one
+     * device each */
     Cluster *base;
-    uint32_t ranks; /* without base: machines; 0: the most that were measured together */
+    uint32_t
+        ranks; /* number of machines without a base; 0: the most ranks measured together */
     const char *name;      /* of the cluster */
-    const char *source;    /* where the measurements are from */
+    const char *source;    /* of the measurements, in words */
     uint64_t memory_bytes; /* of a device, without base */
     uint64_t seed;         /* of the bootstrap */
 } CalibrateOptions;

@@ -8,7 +8,7 @@ enum { KEPT_DIGITS = 6 };
 
 static const double FASTEST = 1e18; /* data/cluster/read.c: LARGEST */
 
-/* Rounds a fitted number to the few digits that are written to files. */
+/* Rounds a fitted number to a few digits, as it is written to files. */
 static double rounded(double value)
 {
     char text[G_ASCII_DTOSTR_BUF_SIZE], format[8];
@@ -73,7 +73,7 @@ static DeviceType *find_type(Cluster *cluster, const char *name)
     return NULL;
 }
 
-/* FLOP/s over all measured ops, which planners take as the device's speed. */
+/* The mean FLOP/s over all measured ops, which planners use as the device's speed. */
 static double mean_rate(const Work *work, const char *device)
 {
     double flops = 0, seconds = 0;
@@ -87,7 +87,7 @@ static double mean_rate(const Work *work, const char *device)
     return seconds > 0 ? fmax(rounded(flops / seconds), 1) : 0;
 }
 
-/* Name of the one device type whose ops were measured. */
+/* The name of the only device type whose ops were measured. */
 static const char *only_device(const Work *work, GError **error)
 {
     const char *device = NULL;
@@ -111,7 +111,7 @@ static const char *only_device(const Work *work, GError **error)
     return device;
 }
 
-/* Machines of one device each, one per rank. */
+/* Makes a cluster with one machine of one device per rank. */
 bool calibrate_make_cluster(Work *work, GError **error)
 {
     const char *device = only_device(work, error);

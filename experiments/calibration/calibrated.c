@@ -1,4 +1,4 @@
-/* Predictions of a calibrated cluster for the measurements. */
+/* Whether a plan stays within the measured sizes of a calibrated cluster. */
 #include "experiments/calibration/calibrated.h"
 
 /* Sizes are measured in steps: half of the smallest and twice the largest are still known. */
@@ -41,7 +41,7 @@ static bool compute_outside(const Plan *plan, const Graph *graph, const ClusterV
 {
     for (uint32_t j = 0; j < view->n_devices; j++) {
         const Device *device = &view->device[j];
-        /* A type is also fitted to, without any op, if its half-precision rate is given. */
+        /* A type counts as fitted, without any op, if its half-precision rate is given. */
         const DeviceType *type = device->fitted ? view->fitted[device->fitted - 1] : NULL;
         if (!type || !type->op)
             continue;

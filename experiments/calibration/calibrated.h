@@ -4,8 +4,8 @@
 
 #include "sim/sim.h"
 
-/* Instructions whose bytes, on some device, are fewer or more than any that were measured of their
- * kind. 0 on a cluster that was not calibrated. */
+/* The number of instructions whose bytes, on some device, lie outside of the sizes measured for
+ * their kind; 0 on a cluster that was not calibrated. */
 uint32_t calibrated_outside(const Plan *plan, const Graph *graph,
                             const ClusterView *view);
 

@@ -1,4 +1,4 @@
-/* Costs and the clusters that have them. */
+/* Costs, and clusters with these costs. */
 #include "experiments/calibration/costs.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ bool cost_is_of_network(Cost cost)
 
 /* --- starts --- */
 
-/* Parts of a data sheet, and seconds, that fits begin with (the header says why). */
+/* Starting values, as parts of data sheet's numbers and in seconds (the header has the reasons). */
 static const double PEAK_PART = 0.8, MEMORY_PART = 0.4, UNFUSED_PART = 0.1;
 static const double LAUNCH_S = 100e-6, OVERHEAD_S = 15e-6;
 

@@ -1,23 +1,24 @@
-/* Costs of devices and links that iterations are fitted with.
+/* Costs of devices and links: the unknowns that are fitted to measured iterations.
  *
- * An op takes its launch on the host, and on the device overhead + FLOPs / rate + bytes / bandwidth;
- * attention and the loss, where they are not fused, have bandwidths of their own, since they go
- * through scores and logits several times. A message takes latency + bytes / bandwidth inside of
- * machines, and between them. Each cost is that of a device type or of a network, and is known as the
- * logarithm of a factor on where it starts.
+ * An op takes its launch time on the host and, on the device, overhead + FLOPs / rate + bytes /
+ * bandwidth; attention and the loss, where they are not fused, have bandwidths of their own, since
+ * they go through scores and logits several times. A message takes latency + bytes / bandwidth,
+ * with costs of their own inside a machine and between machines. Each cost belongs to a device type
+ * or to a network and is stored as the logarithm of a factor on its starting value.
  *
- * Starts. Rates are 0.8 of a data sheet's peak, memory 0.4 of its bandwidth, since biases, masks and
- * conversions are kernels of their own, which go through operands again, and 0.1 where not fused;
- * links are what the cluster's file says. A launch on the host is 100 us and an op's overhead on the
- * device 15 us. These are guesses about software that hold for every data set; how far each may be
- * off is its width. */
+ * Starting values. A rate starts at 0.8 of the data sheet's peak. Memory bandwidth starts at 0.4 of
+ * the sheet's, since biases, masks and conversions are kernels of their own that read operands
+ * again, and at 0.1 where attention or the loss is not fused. Links start at the numbers of the
+ * cluster's file, a launch on the host at 100 us and an op's overhead on the device at 15 us. These
+ * are guesses about software, the same for every data set; the width of each says how far it may be
+ * off. */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_COSTS_H
 #define KILTER_EXPERIMENTS_CALIBRATION_COSTS_H
 
 #include "data/data.h"
 
-/* id, name, unit, within about which factor exp(width) of its start it is expected: hardware is near
- * its data sheet, what software does is anybody's guess. */
+/* id, name, unit, width: the cost is expected within a factor exp(width) of its starting value.
+ * Hardware is near its data sheet; the costs of software are far less certain. */
 #define COST_TABLE(X)                                           \
     X(LAUNCH, "launch of an op", "s", 1.0)                      \
     X(OVERHEAD, "overhead of an op", "s", 1.0)                  \
@@ -52,15 +53,17 @@ bool cost_is_of_network(Cost cost);
 typedef struct {
     double bandwidth, attention, loss; /* of memory, bytes/s */
     double overhead_s, launch_s;
-    uint32_t processors; /* that work on tiles of an output at a time; 0: no waves */
+    uint32_t processors; /* tiles of an output that are computed at a time; 0: no waves */
 } TypeStart;
 
-/* Starts by the data sheet of the type's name, else by the sheet whose sustained rate is nearest,
- * scaled by their rates. Sets the type's rates, too, where a sheet has peaks. */
+/* Starting values from the data sheet with the type's name or, failing that, from the sheet with
+ * the nearest sustained rate, scaled by the ratio of the rates. Sets the type's rates, too, where a
+ * sheet has peaks. */
 TypeStart type_start(const Sheets *sheets, DeviceType *type);
 
-/* Sets all costs of `to`, a copy of `from`, to those of `from` times exp(log[type * COSTS + cost]); costs
- * of the network are those of type 0. start: [n_types]. log NULL: as they start. */
+/* Sets all costs of `to`, a copy of `from`, to those of `from` times exp(log[type * COSTS + cost]);
+ * costs of the network are those of type 0. start: [n_types]. log NULL: every cost keeps its
+ * starting value. */
 void costs_apply(const Cluster *from, const TypeStart *start, const double *log,
                  Cluster *to);
 

@@ -11,8 +11,8 @@
 
 /* --- non-negative least squares --- */
 
-/* The weighted rows [a scale | y], or, where there are more than columns, the triangle R of their
- * QR, which has the same least squares. */
+/* The weighted rows [a scale | y] or, if there are more rows than columns, the triangle R of their
+ * QR decomposition, which has the same least squares. */
 static gsl_matrix *compress(const FitData *data, const double *weight,
                             const double *scale)
 {
@@ -73,7 +73,8 @@ static double solve_set(const gsl_matrix *m, uint32_t k, uint32_t set, double *x
     return cost;
 }
 
-/* Every set of columns is tried, smaller ones first: with at most three that is the whole search. */
+/* Tries every set of columns, smaller ones first; with at most three columns there are only
+ * eight. */
 void fit_nnls(const FitData *data, const double *weight, double *x)
 {
     double scale[FIT_MAX_COLUMNS], best = 0, norm[FIT_MAX_COLUMNS] = {0};
@@ -121,7 +122,7 @@ static double relative_error(const FitData *data, uint32_t i, const double *x)
 
 /* Huber 1964: quadratic within this many standard deviations, 95 % efficient for normal errors. */
 static const double HUBER = 1.345;
-/* The median of |normal errors| is that share of their deviation. */
+/* The standard deviation of normal errors over the median of their absolute values. */
 static const double MEDIAN_TO_DEVIATION = 1.4826;
 /* Errors below a millionth are equal. */
 static const double SMALLEST_SCALE = 1e-6;
@@ -248,8 +249,8 @@ typedef struct {
     double x[MAX_CUTS + 1][MAX_CUTS + 1][2];
 } PieceCosts;
 
-/* best[p][j]: least cost of the rows before cut j in p pieces; from[p][j]: where the last of them
- * begins. */
+/* best[p][j]: least cost of the rows before cut j in p pieces; from[p][j]: the cut at which the
+ * last piece begins. */
 static FitPieces best_pieces(const Sorted *s, const PieceCosts *costs, uint32_t pieces)
 {
     double best[FIT_MAX_PIECES + 1][MAX_CUTS + 1];
@@ -273,7 +274,7 @@ static FitPieces best_pieces(const Sorted *s, const PieceCosts *costs, uint32_t 
     return result;
 }
 
-/* Fits in 1 to *most pieces; *most gets less where there are not so many cuts. */
+/* Fits in 1 to *most pieces; *most is lowered if there are fewer cuts. */
 static void fit_all(Sorted *s, uint32_t *most, FitPieces *fits)
 {
     g_autofree PieceCosts *costs = g_new0(PieceCosts, 1);
@@ -294,8 +295,8 @@ static double fit_pieces_at(const FitPieces *pieces, const double *a, double siz
     return dot(a, pieces->piece[p].x, 2);
 }
 
-/* Mean relative error on the rows of each fold, of fits to the others: error[piece count -
- * 1][fold]. Returns the most pieces that all folds have. */
+/* error[piece count - 1][fold]: the mean relative error on the rows of each fold, by fits to the
+ * other folds. Returns the largest number of pieces that all folds have. */
 static uint32_t cross_validate(const FitData *data, const double *size,
                                double error[FIT_MAX_PIECES][FOLDS])
 {

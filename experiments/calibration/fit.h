@@ -11,7 +11,7 @@
 
 enum { FIT_MAX_COLUMNS = 3 };
 
-/* n rows of k columns a[i * k + column], and what they should give. */
+/* n rows of k columns a[i * k + column], and the values y[i] that they should give. */
 typedef struct {
     uint32_t n, k;
     const double *a, *y;

@@ -1,4 +1,4 @@
-/* The list of costs that trials are fitted by. */
+/* The list of costs that are fitted to trials. */
 #include "experiments/calibration/fitted_costs.h"
 
 #include <string.h>

@@ -19,7 +19,7 @@ typedef struct {
     const GArray *measurements;
     const Cluster *cluster;
     const Sheets *sheets;
-    uint32_t gpus, most_gpus; /* of the cluster, of a machine */
+    uint32_t gpus, most_gpus; /* GPUs of the cluster; most of a machine */
     Placing *placing;
 } Work;
 
@@ -41,7 +41,7 @@ static uint32_t type_of(const Work *work, const char *device)
     return UINT32_MAX;
 }
 
-/* Machines that the ranks were on; 0 where neither the file nor the cluster says. */
+/* The number of machines of the ranks; 0 if neither the file nor the cluster says. */
 static uint32_t hosts_of(const Work *work, const Measurement *m)
 {
     const uint32_t machines = work->cluster->n_machines;
@@ -70,7 +70,7 @@ static Placing place_of(const Work *work, const Measurement *m)
         return (Placing){.place = PLACE_OP};
     if (m->ranks == 1)
         return none("one rank alone sends nothing");
-    /* Of machines with one GPU each, a machine's ranks on one host are its machines. */
+    /* With one GPU per machine, ranks on one host stand for machines. */
     const bool alone = work->most_gpus == 1;
     if (hosts == 1 &&
         !(alone && cluster->n_machines > 1 && m->ranks == cluster->n_machines)) {
@@ -85,7 +85,7 @@ static Placing place_of(const Work *work, const Measurement *m)
     return (Placing){.place = m->send ? PLACE_SEND : PLACE_BETWEEN, .a_host = a_host};
 }
 
-/* How unlike the cluster the ranks are; smaller is better. */
+/* How much the ranks differ from the cluster; smaller is better. */
 static double distance(const Work *work, uint32_t i)
 {
     const Measurement *m = row(work, i);
@@ -120,7 +120,8 @@ static bool same_ranks(const Work *work, uint32_t i, uint32_t j)
                   : work->placing[i].a_host == work->placing[j].a_host);
 }
 
-/* All inner links are one line: that of all-reduce, which all costs are relative to, if it was measured. */
+/* The preference of a row. An inner link has one line for all collectives: that of all-reduce, to
+ * which all costs are relative, if it was measured. */
 static double preference(const Work *work, uint32_t i)
 {
     const Measurement *m = row(work, i);
@@ -130,14 +131,13 @@ static double preference(const Work *work, uint32_t i)
                                     : 0);
 }
 
-/* Index of the row whose ranks are taken for the fit of row i. Fits are few: a row is compared with the first
- * rows of each. */
+/* Chooses, for the fit of each row, the row whose ranks are taken. There are few fits, so a row is
+ * compared with the first row of each. */
 static void choose(Work *work)
 {
     const uint32_t n = work->measurements->len;
-    g_autofree uint32_t *best =
-        g_new(uint32_t, n + 1); /* [row that is first of its fit] */
-    g_autofree uint32_t *fit = g_new(uint32_t, n + 1); /* [row]: first row of its fit */
+    g_autofree uint32_t *best = g_new(uint32_t, n + 1); /* [first row of a fit] */
+    g_autofree uint32_t *fit = g_new(uint32_t, n + 1);  /* [row]: first row of its fit */
     g_autofree uint32_t *first = g_new(uint32_t, n + 1);
     uint32_t n_first = 0;
     for (uint32_t i = 0; i < n; i++) {

@@ -1,5 +1,5 @@
-/* Where measurements belong in a cluster: ranks of one machine tell its inner link, ranks of several ones what
- * is between machines. */
+/* Where measurements belong in a cluster: measurements among the ranks of one machine tell about
+ * its inner link, those among several machines about the links between them. */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_PLACE_H
 #define KILTER_EXPERIMENTS_CALIBRATION_PLACE_H
 
@@ -23,9 +23,9 @@ typedef struct {
 /* "between machines", "inside machines", ... */
 const char *place_name(Place place);
 
-/* For each measurement. Of several numbers of ranks of a kind the one that is most like the cluster's is taken:
- * one rank per machine, then all GPUs, then the nearest number of machines; inside of machines the largest. Caller
- * frees. */
+/* The place of each measurement. Where a kind was measured with several numbers of ranks, the
+ * number most like the cluster is taken: between machines one rank per machine, then all GPUs, then
+ * the nearest number of machines; inside a machine the largest number. Caller frees. */
 Placing *place_measurements(const GArray *measurements, const Cluster *cluster,
                             const Sheets *sheets);
 

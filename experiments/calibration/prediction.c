@@ -9,7 +9,7 @@ static gint compare_names(gconstpointer a, gconstpointer b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sorted, with "+" between them. */
+/* The types are sorted and joined by "+". */
 const char *prediction_types(const ClusterView *view)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new();
@@ -27,14 +27,14 @@ const char *prediction_types(const ClusterView *view)
     return g_intern_string(text);
 }
 
-/* The last extent of what the first op makes: that of an embedding is the width of all layers. */
+/* The last extent of the first op's output: for an embedding it is the width of all layers. */
 static uint32_t width_of(const Graph *graph)
 {
     const Tensor *first = graph_tensor(graph, graph_get_op(graph, 0)->out[0]);
     return first->rank > 0 ? first->dim[first->rank - 1] : 0;
 }
 
-/* Where the plan lies among trials. Strings are interned or borrowed. */
+/* The plan's place among the trials. Strings are interned or borrowed. */
 static FittedPoint prediction_point(const Plan *plan, const char *planner,
                                     const char *fidelity, const Graph *graph,
                                     const ClusterView *view)
@@ -130,7 +130,8 @@ static bool is_same_fit(const Fitted *a, const Fitted *b)
     return same;
 }
 
-/* Errors of the types, or of all where they are fewer than `enough`; returns how many there are. */
+/* Copies the errors of the types, or all errors if there are fewer than `enough`; returns their
+ * number. */
 static uint32_t errors_of(const Fitted *fitted, const char *types, uint32_t enough,
                           double *error)
 {

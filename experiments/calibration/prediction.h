@@ -13,19 +13,22 @@ FittedPoint prediction_point_of_trial(const TrialPlan *plan);
  * fit that left its group out. Free with fitted_free. */
 Fitted *prediction_record(const TrialPlan *plan, const double *held_out_s, uint32_t n);
 
-/* Adds interval_50_s and interval_90_s ([low, high], or null where there are too few trials), out_of_domain and
- * outside (texts) to the object; nothing on a cluster that was not fitted. */
+/* Adds interval_50_s and interval_90_s ([low, high], or null where there are too few trials),
+ * out_of_domain and outside (texts) to the object; adds nothing on a cluster that was not
+ * fitted. */
 void prediction_add(json_t *object, const Plan *plan, const Graph *graph,
                     const ClusterView *view, const SimReport *report);
 
-/* The part of pairs of different trials' errors by which a plan predicted to take a_s would be faster than one predicted to
- * take b_s, both on devices of these types: of the errors of these types where there are enough, else of all. Plans that are
- * alike err alike, so that it says too little of them, not too much. False: fewer than ten errors, or plans on clusters
- * that were fitted to other trials. */
+/* The probability that a plan predicted to take a_s is faster than one predicted to take b_s, both
+ * on devices of these types: the share of pairs of errors, from different trials, with which it
+ * would be. Errors on these device types are used where there are enough of them, otherwise all
+ * errors. Similar plans have similar errors, so for them the probability is nearer 1/2 than it
+ * could be. False if there are fewer than ten errors, or if the two clusters were fitted to
+ * different trials. */
 bool prediction_faster(const Fitted *a, const Fitted *b, const char *types, double a_s,
                        double b_s, double *probability);
 
-/* Types of the view's devices, as trials' errors have them. Interned. */
+/* The types of the view's devices as one text, as the errors of trials name them. Interned. */
 const char *prediction_types(const ClusterView *view);
 
 #endif

@@ -21,7 +21,7 @@ static double *ranks_of(const double *value, uint32_t n)
     return rank;
 }
 
-/* NaN where one of the two does not vary. */
+/* The correlation; NaN if one of the two does not vary. */
 static double correlation(const double *a, const double *b, uint32_t n)
 {
     if (n < 2 || gsl_stats_variance(a, 1, n) == 0 || gsl_stats_variance(b, 1, n) == 0)

@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* Relative errors are |predicted - measured| / measured. What n is too small for is NaN. */
+/* Relative errors are |predicted - measured| / measured. A member that n is too small for is
+ * NaN. */
 typedef struct {
     uint32_t n;
     double mape, p95, worst;  /* of the relative errors: mean, 95th percentile, largest */

@@ -1,42 +1,43 @@
 /* A trial: an iteration that somebody measured, or would like to.
  *
  * It is a model on a cluster by a planner with its options; the strategies of frameworks are the
- * options of `manual` (data/strategy/strategy.h). What the cluster's devices and links cost is not
- * said by the trial but fitted to many (experiments/calibration/trial_fit.h); the cluster's numbers are where
- * that begins. */
+ * options of `manual` (data/strategy/strategy.h). The trial does not state what devices and links
+ * cost: these costs are fitted to many trials (experiments/calibration/trial_fit.h), starting from
+ * the cluster's numbers. */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_TRIAL_H
 #define KILTER_EXPERIMENTS_CALIBRATION_TRIAL_H
 
 #include "experiments/calibration/costs.h"
 
-/* What a trial may be used for: to fit to, to compare models by while they are made, or nothing but
- * a last judgement. */
+/* The use of a trial: to fit costs to, to compare cost models during development, or only for a
+ * last judgement. */
 typedef enum { SPLIT_FIT, SPLIT_DEVELOPMENT, SPLIT_SEALED, SPLITS } TrialSplit;
 const char *trial_split_name(TrialSplit split);
 
 typedef struct {
-    char *name;            /* as messages call it */
-    char *group;           /* trials of a group are alike: they are held out together */
-    char *contest;         /* those of one contest are alternatives for the same work */
-    char *model, *planner; /* of kilter models, and of kilter planners */
+    char *name;    /* its name in messages */
+    char *group;   /* trials of a group are alike: they are held out together */
+    char *contest; /* the trials of one contest are alternatives for the same work */
+    char *model, *planner; /* names of kilter models and kilter planners */
     char *options;         /* of the planner: "tp=2,pp=4" */
-    const char *fidelity;  /* that predicts it, not owned; NULL: trial_fidelity chooses */
+    const char *
+        fidelity; /* the fidelity that predicts it, not owned; NULL: trial_fidelity chooses */
     Cluster *cluster;
     TypeStart *start; /* [cluster->n_types] */
     TrialSplit split;
     /* hosts wait for what they receive, as those of Megatron-LM and DeepSpeed do */
     bool waits;
     bool steady; /* the time of many microbatches may be extrapolated from fewer */
-    bool failed; /* it ended for want of memory */
+    bool failed; /* it ran out of memory */
     double measured_s, measured_bytes, measured_comm_s,
         measured_hidden_s; /* NAN: not measured */
-    /* instead of measured_s, where that is NAN; NAN: not measured */
+    /* used where measured_s is NAN; NAN: not measured */
     double tokens_per_s, samples_per_s;
 } Trial;
 
 void trial_clear(Trial *trial);
 
-/* The trial with other options, not measured. */
+/* A copy of the trial with other options, not measured. */
 Trial trial_copy(const Trial *trial, const char *options);
 
 /* Whether its time was measured, or a throughput from which the time follows. */
@@ -51,7 +52,8 @@ uint32_t trial_slots(const Trial *trial);
  * network. Borrowed. */
 const char *trial_slot_key(const Trial *trial, uint32_t slot);
 
-/* GPUs of the cluster; the least memory of any of them, without what the runtime takes. */
+/* The number of GPUs of the cluster; the smallest memory of any of them, without the runtime's
+ * part. */
 uint32_t trial_gpus(const Trial *trial);
 double trial_memory_bytes(const Trial *trial);
 

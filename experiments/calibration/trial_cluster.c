@@ -1,4 +1,4 @@
-/* The cluster that trials were run on, with its costs fitted to them. */
+/* A cluster with costs fitted to the trials on it. */
 #include "experiments/calibration/trial_cluster.h"
 
 #include <gsl/gsl_statistics_double.h>
@@ -57,7 +57,7 @@ static bool predict_one(void *data, uint32_t i, GError **error)
     return trial_plan_predict(&work->plan[i], log, &time_s, &work->detail[i], error);
 }
 
-/* Fits to the measured ones, whose plans are put next to one another for it. */
+/* Fits to the measured trials, whose plans are moved next to one another. */
 static bool fit_measured(const Work *work, TrialCluster *fitted, uint32_t threads,
                          GError **error)
 {
@@ -74,7 +74,8 @@ static bool fit_measured(const Work *work, TrialCluster *fitted, uint32_t thread
 
 /* --- memory --- */
 
-/* A trial's peak is that of a device of some type: the first one's that it is not less for. */
+/* Whether the trial tells about a device type's memory: its peak was measured, on that type
+ * only. */
 static bool tells_of(const Trial *trial, const char *type)
 {
     return isfinite(trial->measured_bytes) && trial->cluster->n_types == 1 &&
@@ -128,7 +129,7 @@ static void judge_memory(const Work *work, TrialCluster *fitted)
                                          (double *)(void *)measured->data, peak->len);
 }
 
-/* Errors of the measured trials by fits without their groups, and where these trials lie. */
+/* The errors of the measured trials by fits without their groups, and the range of these trials. */
 static Fitted *fitted_to(const Work *work, const TrialCluster *fitted)
 {
     g_autofree TrialPlan *plan = g_new(TrialPlan, fitted->measured->len + 1);

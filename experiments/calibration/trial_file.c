@@ -39,7 +39,7 @@ static Cluster *copy_of(const Cluster *cluster, GError **error)
     return cluster_parse(cluster->name, text, strlen(text), error);
 }
 
-/* Keeps `most` machines of a device type (NULL: any), the first ones. */
+/* Keeps the first `most` machines of a device type (NULL: any). */
 static bool keep_first(const Csv *csv, const Cluster *cluster, const char *type,
                        uint32_t most, bool *keep, GError **error)
 {
@@ -212,7 +212,7 @@ static bool take(const Csv *csv, void *data, GError **error)
     return good;
 }
 
-/* Takes the table; NULL: it cannot be read. */
+/* Reads the trials and takes the table over; NULL if the table cannot be read. */
 static GArray *read_table(Csv *table, const Cluster *cluster, GError **error)
 {
     static const char *const required[] = {"model", NULL};

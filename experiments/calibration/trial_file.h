@@ -1,19 +1,19 @@
-/* Trials of one's own, a CSV file with a row for each iteration that was measured, or might be:
+/* A user's own trials: a CSV file with one row for each iteration that was measured, or could be:
  *
  *     model,machines,tp,pp,micro_batch,seconds,peak,group
  *     "llama:layers=32,seq=4096,global_batch=64,precision=bf16",2,4,2,1,1.84,61 GiB,8B
  *     "llama:layers=32,seq=4096,global_batch=64,precision=bf16",2,2,4,1,2.31,oom,8B
  *
- *     model            of kilter models
- *     cluster *        a cluster's name or file; else the one that the command is given
- *     machines *       how many of its machines took part: 2, or by device type, h100-sxm=2 a100=1; else all
- *     gpus *           of each machine, if not all
+ *     model            one of kilter models
+ *     cluster *        a cluster's name or file; empty: the command's cluster
+ *     machines *       the machines that took part: 2, or by device type, h100-sxm=2 a100=1; empty: all
+ *     gpus *           the GPUs used in each machine; empty: all
  *     pp, tp, ... *    any key of a strategy (data/strategy/strategy.h), for the planner manual; empty: the key's default
- *     planner, options *   another planner and options of its, as 'bucket=25MiB duplex=on'
- *     seconds *        of an iteration; or tokens_per_s, tokens_per_s_per_gpu, samples_per_s; empty: not measured
- *     peak *           of the fullest GPU's memory, as 61 GiB; or peak_bytes, peak_gib; oom: it ended for want of memory
- *     group *          what is held out together; else the model
- *     contest *        alternatives for the same work; else model and machines
+ *     planner, options *   another planner and its options, such as 'bucket=25MiB duplex=on'
+ *     seconds *        the time of an iteration; or tokens_per_s, tokens_per_s_per_gpu, samples_per_s; empty: not measured
+ *     peak *           the peak of memory on the fullest GPU, such as 61 GiB; or peak_bytes, peak_gib; oom: it ran out of memory
+ *     group *          trials that are held out together; empty: the model
+ *     contest *        alternatives for the same work; empty: model and machines
  *
  * Columns marked * may be left out. */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_TRIAL_FILE_H

@@ -8,12 +8,13 @@
 
 /* Beyond this a residual counts less: Huber's bound, in log(predicted / measured). */
 static const double HUBER_BOUND = 0.1;
-/* Simulated times are exact, but a max over paths: differences of some percent say more than tiny
- * ones. */
+/* The step of slopes. Simulated times are exact but a maximum over paths, so differences of a few
+ * percent say more than tiny ones. */
 static const double DIFFERENCE = 0.03;
 /* No step changes a cost by more than this, as a logarithm. */
 static const double LONGEST_STEP = 1.0;
-/* A cost that changes a trial's time less than this, as a part of its own change, keeps doing so. */
+/* A cost that changes a trial's time by less than this part of its own change is taken to have no
+ * effect. */
 static const double UNFELT = 2e-3;
 enum { STEPS = 10 };
 static const uint32_t NO_COST = UINT32_MAX;
@@ -29,22 +30,22 @@ static uint32_t index_of(const FittedCosts *costs, Cost cost, const char *key)
 typedef struct {
     TrialPlan *plan;
     uint32_t n, threads;
-    const FittedCosts *costs; /* whose logs are where it is */
-    bool slopes;              /* asked for */
-    bool known;               /* there are slopes already: costs that had none keep it */
-    double *time_s;           /* [n] */
-    double *slope;            /* [n * costs->n] of log(time) */
+    const FittedCosts *costs;    /* their logs are the current point */
+    bool slopes;                 /* compute slopes, too */
+    bool known;                  /* slopes are known already: costs without one stay so */
+    double *time_s;              /* [n] */
+    double *slope;               /* [n * costs->n] of log(time) */
     double *measured_s, *weight; /* [n] */
 } Problem;
 
-/* Whether a cost that a trial does not feel will not be felt at other costs either: a launch that is
- * hidden may come to light. */
+/* Whether a cost without an effect on a trial has none at other costs either; not so for a launch,
+ * which may be hidden only at present. */
 static bool can_rest(Cost cost)
 {
     return cost != COST_LAUNCH && cost != COST_OVERHEAD;
 }
 
-/* Slopes by own costs, added to those in common. */
+/* Finds the slopes by own costs and adds them to those of common costs. */
 static bool find_slopes(Problem *problem, uint32_t i, double *log, GError **error)
 {
     TrialPlan *plan = &problem->plan[i];
@@ -105,7 +106,8 @@ static double prior_precision(const FittedCosts *costs, uint32_t p)
     return 1 / (width * width);
 }
 
-/* What is minimised: Huber's loss of the residuals, and how far costs are from where they start. */
+/* The objective: Huber's loss of the residuals, plus the distance of costs from their starting
+ * values. */
 static double objective(const Problem *problem)
 {
     double sum = 0;
@@ -119,7 +121,7 @@ static double objective(const Problem *problem)
     return sum;
 }
 
-/* Outliers weigh less. */
+/* Gives outliers less weight. */
 static void weigh(Problem *problem)
 {
     for (uint32_t i = 0; i < problem->n; i++) {
@@ -187,7 +189,8 @@ static double *logs_of(const FittedCosts *costs)
     return log;
 }
 
-/* One step that makes the objective less, with more damping until one does. *done: there is none. */
+/* Takes a step that lowers the objective, with more and more damping until one does. *done: no step
+ * does. */
 static bool step_once(Problem *problem, double *damping, double *least,
                       gsl_matrix *curvature, gsl_vector *gradient, bool *done,
                       GError **error)
@@ -219,7 +222,8 @@ static bool step_once(Problem *problem, double *damping, double *least,
     return good && evaluate(problem, false, error);
 }
 
-/* From where the costs are, launches times `launch`; ends there with times. */
+/* Minimises from the current costs with launches multiplied by `launch`; ends with the times at the
+ * minimum. */
 static bool minimise(Problem *problem, double launch, GError **error)
 {
     const FittedCosts *costs = problem->costs;
@@ -238,8 +242,8 @@ static bool minimise(Problem *problem, double launch, GError **error)
     return good;
 }
 
-/* Where fits begin: the launch is that many times what is expected. Hidden launches have no slope,
- * so that one begins high. */
+/* Starting points of a fit: factors on the expected launch. Hidden launches have no slope, so one
+ * fit starts high. */
 static const double LAUNCH_STARTS[] = {1, 0.3, 3};
 
 static bool minimise_all(Problem *problem, bool one_start, GError **error)
@@ -264,11 +268,11 @@ static bool minimise_all(Problem *problem, bool one_start, GError **error)
 
 /* --- what the fit is worth --- */
 
-/* The logarithms' covariance: the curvature's inverse, wider where trials are met worse than
- * expected. */
+/* The covariance of the logarithms: the inverse of the curvature, widened if trials are predicted
+ * worse than expected. */
 static void find_covariance(const Problem *problem, TrialFit *fit)
 {
-    /* 95 % of a normal distribution lie within so many deviations. */
+    /* 95 % of a normal distribution lie within this many deviations. */
     static const double DEVIATIONS = 1.96;
     const uint32_t n = problem->costs->n;
     fit->covariance = g_new(double, (size_t)n *n);
@@ -288,7 +292,7 @@ static void find_covariance(const Problem *problem, TrialFit *fit)
     gsl_vector_free(gradient);
 }
 
-/* Simulates the trials of a group with costs of a step without it. */
+/* Simulates the trials of a group with the costs after a step without the group. */
 typedef struct {
     Problem *problem;
     double *held_out_s;

@@ -1,28 +1,29 @@
-/* Costs fitted to trials, of several device types and networks at once.
+/* Costs fitted to trials on several device types and networks at once.
  *
- * Each cost of a device type or a network is where it starts times exp(common + own): `common` is
- * what all of them are off alike (of costs that only one has there is none), `own` what is left.
- * Both are expected within the cost's width, so that few trials leave a cost where it is, and a
- * device type without any is predicted with what the others have in common. The fit is least squares
- * of log(predicted / measured), outliers weighing less (Huber), by Gauss-Newton steps with GSL's
- * Cholesky factors. Launches that nothing waits for have no slope, so that it begins from several;
- * the minimum that leaves the least of the trials is taken.
+ * Each cost of a device type or a network is its starting value times exp(common + own): `common`
+ * is the factor that all types or networks share (absent where only one of them has the cost),
+ * `own` is the rest. Both are expected within the cost's width, so that few trials leave a cost
+ * where it is, and a device type without any trial is predicted with the common factor of the
+ * others. The fit is least squares of log(predicted / measured), outliers weighing less (Huber), by
+ * Gauss-Newton steps with GSL's Cholesky factors. Launches that nothing waits for have no slope, so
+ * the fit starts from several points and keeps the minimum with the smallest loss.
  *
- * Leave-one-group-out: for each group of trials the costs are those of one more step without it, and
- * its trials are simulated again with these. */
+ * Leave-one-group-out errors: for each group of trials, one more step without the group gives other
+ * costs, and the group's trials are simulated again with these. */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_TRIAL_FIT_H
 #define KILTER_EXPERIMENTS_CALIBRATION_TRIAL_FIT_H
 
 #include "experiments/calibration/fitted_costs.h"
 #include "experiments/calibration/statistics.h"
 
-/* A trial is expected to be met within 10 %, so that few trials leave a cost where it is. */
+/* Predictions are expected within 10 % of the trials, so that few trials leave a cost near its
+ * starting value. */
 #define TRIAL_EXPECTED_ERROR 0.1
 
 typedef struct {
     uint32_t threads; /* 0: one per core */
-    bool one_start;   /* begin once */
-    bool hold_out;    /* leave-one-group-out, too */
+    bool one_start;   /* start from one point only */
+    bool hold_out;    /* also compute leave-one-group-out errors */
 } TrialFitOptions;
 
 typedef struct {
@@ -35,13 +36,14 @@ typedef struct {
     Agreement fitted, held_out;
 } TrialFit;
 
-/* Of n plans, all measured. An error of a trial is passed on. */
+/* Fits costs to n plans, all of them measured. An error of a trial is passed on. */
 bool trial_fit(TrialPlan *plan, uint32_t n, const TrialFitOptions *options, TrialFit *fit,
                GError **error);
 void trial_fit_clear(TrialFit *fit);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(TrialFit, trial_fit_clear)
 
-/* The slopes of log(time) of a trial by the fit's costs, at them: row [fit->costs.n]. */
+/* The slopes of a trial's log(time) by each of the fit's costs, at these costs: row
+ * [fit->costs.n]. */
 bool trial_fit_slopes(const TrialFit *fit, TrialPlan *plan, double *row, GError **error);
 
 #endif

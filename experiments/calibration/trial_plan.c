@@ -8,8 +8,8 @@
 #include "experiments/sweep/configuration.h"
 #include "synth/synth.h"
 
-/* Planner manual. Trials take its program and shares, and price them once, where the planner looks for
- * what does not fit as well. */
+/* Whether the planner is manual. Trials take its program and shares and price them once; the
+ * planner itself would also check what does not fit. */
 static bool is_strategy(const Trial *trial)
 {
     return strcmp(trial->planner, "manual") == 0;
@@ -38,7 +38,8 @@ static bool set_options(PlannerOptions *options, const char *text, GError **erro
     return options_assign(options, spec, error);
 }
 
-/* The strategy's program of the model; NULL with an error. *graph: the model's, also then. */
+/* The strategy's program of the model; NULL with an error. *graph: the model's graph, also after an
+ * error. */
 static Plan *strategy_plan(const char *model, const PlannerOptions *options,
                            const ClusterView *view, Graph **graph, GError **error)
 {
@@ -67,7 +68,7 @@ static uint32_t batch_of(const char *model)
     return at ? (uint32_t)g_ascii_strtoull(at + strlen(BATCH), NULL, 10) : 0;
 }
 
-/* The model, which says its global batch, with another one. Caller frees. */
+/* The model with another global batch. Caller frees. */
 static char *with_batch(const char *model, uint32_t batch)
 {
     const char *at = strstr(model, BATCH), *number = at + strlen(BATCH);
@@ -75,7 +76,8 @@ static char *with_batch(const char *model, uint32_t batch)
                            number + strspn(number, "0123456789"));
 }
 
-/* Microbatches that fill the pipeline, and twice as many, if those of the trial are more. */
+/* Chooses a number of microbatches that fills the pipeline, and twice that number, if the trial has
+ * more. */
 static bool find_steady(const Strategy *strategy, uint32_t n_devices, TrialPlan *plan)
 {
     enum { LEAST = 4 };
@@ -146,7 +148,7 @@ static TrialDetail detail_of(const SimReport *report)
     return detail;
 }
 
-/* From the time of n_most microbatches to that of all. */
+/* Extrapolates from the time of n_most microbatches to that of all. */
 static bool extrapolate(const TrialPlan *plan, const ClusterView *view,
                         const SimOptions *options, double *time_s, GError **error)
 {

@@ -1,4 +1,4 @@
-/* A trial as a plan on its cluster, and what the simulator says of it at given costs. */
+/* A trial as a plan on its cluster, and the simulator's prediction for it at given costs. */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_TRIAL_PLAN_H
 #define KILTER_EXPERIMENTS_CALIBRATION_TRIAL_PLAN_H
 
@@ -9,7 +9,8 @@ typedef struct {
     const Trial *trial;
     Graph *graph;
     Plan *plan;
-    Cluster *cluster; /* whose costs each prediction sets: one prediction at a time */
+    Cluster
+        *cluster; /* each prediction sets its costs, so predictions run one at a time */
     SimOptions options;
     /* NULL, or the same strategy on fewer microbatches: the plan has n_most of them, this one n_fewer, the
      * trial n_all. A pipeline that is full takes as long for each further one. */
@@ -18,30 +19,31 @@ typedef struct {
     uint32_t n_all, n_most, n_fewer;
 } TrialPlan;
 
-/* More of what was predicted of a trial. */
+/* Further predictions for a trial. */
 typedef struct {
-    double peak_bytes; /* of one device, the largest */
-    double comm_s;     /* in which a device communicates, on average over devices, */
-    double hidden_s;   /* part of it in which it computes as well */
+    double peak_bytes; /* on the device where it is largest */
+    double comm_s;   /* the time in which a device communicates, averaged over devices */
+    double hidden_s; /* the part of comm_s in which the device computes as well */
 } TrialDetail;
 
-/* The fidelity that predicts it, unless the trial says one: `stage` of strategies; of a plan by one of the
- * other planners, some of which overlap, `flow`. */
+/* The fidelity that predicts the trial, unless the trial names one: `stage` for strategies, `flow`
+ * for plans of the other planners, some of which overlap communication. */
 const char *trial_fidelity(const Trial *trial);
 
-/* The plan of the trial's strategy, or that its planner makes on devices of these costs (log as
- * costs_apply takes it). KILTER_ERROR_INPUT: a strategy that cannot be made; no such planner, option
- * or model. Cleared by the caller also then. */
+/* Makes the plan of the trial's strategy, or the plan that its planner makes, on devices with these
+ * costs (log: see costs_apply). KILTER_ERROR_INPUT: a strategy that cannot be made; no such
+ * planner, option or model. The caller clears the plan, also after a failure. */
 bool trial_plan_make(const Trial *trial, const double *log, TrialPlan *plan,
                      GError **error);
 void trial_plan_clear(TrialPlan *plan);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(TrialPlan, trial_plan_clear)
 
-/* The time of an iteration at these costs. detail: NULL if it is not asked for. */
+/* The time of an iteration at these costs. detail may be NULL. */
 bool trial_plan_predict(TrialPlan *plan, const double *log, double *time_s,
                         TrialDetail *detail, GError **error);
 
-/* The measured time of an iteration, also of trials that say tokens or samples; NAN: not measured. */
+/* The measured time of an iteration, computed from tokens or samples per second where the trial
+ * gives these; NAN: not measured. */
 double trial_plan_measured_s(const TrialPlan *plan);
 
 #endif

@@ -1,17 +1,17 @@
-/* Trials by what they would tell. */
+/* Trials by the information that they would give. */
 #include "experiments/calibration/trial_suggest.h"
 
 #include <gsl/gsl_blas.h>
 #include <math.h>
 #include <string.h>
 
-/* Models and clusters that strategies are made for, and strategies of each. */
+/* Limits: models and clusters for which strategies are made, and the strategies of each. */
 enum { MOST_SUBJECTS = 4, MOST_DEGREE = 16, MOST_MICRO = 8 };
 
 typedef struct {
     Trial trial;
     double *
-        slope; /* [fit->costs.n] of log(time); NULL: it cannot be made, or does not fit */
+        slope; /* [fit->costs.n] of log(time); NULL: the candidate cannot be made, or does not fit */
     double time_s;
 } Candidate;
 
@@ -49,7 +49,7 @@ static bool is_known(const GArray *list, const Trial *trial, const char *options
     return false;
 }
 
-/* Strategies for the trial's model on its cluster. */
+/* Adds strategies for the trial's model on its cluster. */
 static void add_strategies(GArray *candidates, const GArray *list, const Trial *like)
 {
     uint32_t gpus = UINT32_MAX;
@@ -82,7 +82,7 @@ static GArray *list_candidates(const GArray *list)
     return candidates;
 }
 
-/* Slopes of a candidate that can be made and fits the memory. */
+/* Finds the slopes of a candidate if it can be made and fits the memory. */
 static bool price(void *data, uint32_t i, GError **error)
 {
     const Search *search = data;
@@ -112,7 +112,7 @@ static double information(const gsl_matrix *covariance, const double *slope,
     return log1p(variance / (TRIAL_EXPECTED_ERROR * TRIAL_EXPECTED_ERROR)) / 2;
 }
 
-/* What the best candidate tells becomes known: C -= C s s' C / (e^2 + s' C s). */
+/* Updates the covariance by the best candidate: C -= C s s' C / (e^2 + s' C s). */
 static void learn(gsl_matrix *covariance, const double *slope)
 {
     gsl_vector *spread = gsl_vector_alloc(covariance->size1);
@@ -141,7 +141,7 @@ static Candidate *best_of(GArray *candidates, const gsl_matrix *covariance, doub
     return best;
 }
 
-/* The cost that a candidate has the most variance of. */
+/* The cost that contributes most to a candidate's variance. */
 static const FittedCost *told(const TrialFit *fit, const gsl_matrix *covariance,
                               const double *slope)
 {

@@ -40,7 +40,7 @@ static const ValidationRow *row_at(const Validation *v, uint32_t i)
 
 /* --- groups --- */
 
-/* Regret 5 %: what counts as having found the best. */
+/* With at most this regret the best plan counts as found. */
 static const double GOOD_REGRET = 0.05;
 
 static void add_group(Validation *v, const char *name)
@@ -100,11 +100,11 @@ static const char *const REQUIRED[] = {"plan", "measured_s", NULL};
 static const char *const OPTIONAL[] = {"predicted_s", "group", "slowdown", NULL};
 
 typedef struct {
-    const char *cluster; /* NULL: that of the plan */
+    const char *cluster; /* NULL: the plan's own */
     Validation *result;
 } Reader;
 
-/* No iteration is beyond these. */
+/* Reads a time; no iteration is shorter or longer than these limits. */
 static bool read_seconds(const Csv *csv, const char *column, double *value,
                          GError **error)
 {
@@ -162,7 +162,7 @@ Validation *validate_csv(const char *file, const char *cluster, GError **error)
         !csv_each(csv, read_row, &reader, error))
         return NULL;
     if (v->row->len == 0) {
-        csv_fail(csv, NULL, error, "expected rows with a plan and what it took");
+        csv_fail(csv, NULL, error, "expected rows with a plan and its measured time");
         return NULL;
     }
     summarise(v);
@@ -203,7 +203,8 @@ Validation *validate_store(const char *file, GError **error)
         "->> '$.method.slowdown'),"
         " iteration_time_s, detail ->> '$.predicted_time_s', detail ->> '$.unmeasured'"
         " FROM result WHERE fidelity = 'exec' AND status = 'ok' AND"
-        " detail ->> '$.predicted_time_s' > 0 ORDER BY model, config ->> '$.method.slowdown',"
+        " detail ->> '$.predicted_time_s' > 0 ORDER BY model, config ->> "
+        "'$.method.slowdown',"
         " planner, ratios, hash";
     g_autoptr(Store) store = store_open_read(file, error);
     g_autoptr(Validation) v = validation_new();

@@ -2,13 +2,13 @@
  *
  * The set is a CSV file whose first line names the columns, in any order:
  *
- *     plan          what the row is about: a plan's file, or any name if predicted_s is given
- *     measured_s    seconds of an iteration
+ *     plan          a plan's file, or any name if predicted_s is given
+ *     measured_s    measured seconds of an iteration
  *     predicted_s   optional: seconds; without it the plan's file is evaluated by the analytic model
  *     group         optional: plans that compete with one another (a model under one slowdown); the best of each group counts
- *     slowdown      optional: "1=2 0=1.5", as kilter exec took it
+ *     slowdown      optional: "1=2 0=1.5", as given to kilter exec
  *
- * or a store to which kilter exec added rows: a group is a model under one slowdown. */
+ * or it is a store with rows added by kilter exec, where a group is a model under one slowdown. */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_VALIDATE_H
 #define KILTER_EXPERIMENTS_CALIBRATION_VALIDATE_H
 
@@ -18,7 +18,9 @@
 typedef struct {
     char *plan, *group;
     double predicted_s, measured_s;
-    uint32_t unmeasured; /* instructions outside of what the cluster was calibrated on */
+    uint32_t
+        unmeasured; /* number of instructions outside of the sizes that the cluster was
+                          * calibrated on */
 } ValidationRow;
 
 /* The ranking of one group: which plan is predicted to be the fastest, and how much slower it is
@@ -28,18 +30,18 @@ typedef struct {
     uint32_t n;
     const char *chosen, *fastest; /* plans, borrowed */
     double regret;
-    double spearman; /* NaN where there are fewer than two plans, or equal ones */
+    double spearman; /* NaN where there are fewer than two plans, or all are equal */
 } ValidationGroup;
 
 typedef struct {
     GArray *row;   /* ValidationRow */
-    GArray *group; /* ValidationGroup, those of at least two plans */
+    GArray *group; /* ValidationGroup, for groups of at least two plans */
     Agreement agreement;
     double mean_regret, worst_regret; /* over groups */
     double within;                    /* share of groups with a regret of at most 5 % */
 } Validation;
 
-/* cluster: evaluates every plan on it instead of what the file says; may be NULL.
+/* cluster: the cluster that every plan is evaluated on in place of its own; may be NULL.
  * KILTER_ERROR_INPUT with file and line. */
 Validation *validate_csv(const char *file, const char *cluster, GError **error);
 Validation *validate_store(const char *file, GError **error);

@@ -1,4 +1,4 @@
-/* kilter advise: which machines to train on, with which planner, and what mixing them buys. */
+/* kilter advise: which machines to train on, with which planner, and how much mixing them gains. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@ typedef AdviseRow Row;
 typedef struct {
     AdvisePrices prices;
     char *target, *tokens, *folder;
-    double target_s, tokens_per_s; /* as they are asked for; INFINITY, 0: not */
+    double target_s, tokens_per_s; /* the requested limits; INFINITY, 0: none */
     gboolean all;
 } Own;
 
@@ -51,7 +51,7 @@ static char *seconds(double value)
     return units_format(value, QUANTITY_TIME);
 }
 
-/* Says what more GPUs gain over fewer, in percent of the throughput. */
+/* Says how much more GPUs gain over fewer, in percent of the throughput. */
 static void say_gain(GString *text, const Row *more, const Row *fewer)
 {
     const double faster = 100 * (fewer->iteration_s / more->iteration_s - 1);
@@ -60,7 +60,8 @@ static void say_gain(GString *text, const Row *more, const Row *fewer)
     g_string_append_printf(text, "%s alone: %s. ", fewer->choice->machines, time);
     if (faster > 0 && gpus > 0)
         g_string_append_printf(
-            text, "The %d GPUs more buy %.1f %% of throughput for %.0f %% more %s. ",
+            text,
+            "The %d further GPUs give %.1f %% more throughput for %.0f %% more %s. ",
             gpus, faster,
             isnan(more->dollars_an_hour + fewer->dollars_an_hour)
                 ? 100.0 * gpus / fewer->choice->gpus
@@ -73,7 +74,7 @@ static char *advice(const Row *row, uint32_t n)
     g_autoptr(GString) text = g_string_new("");
     const Row *best = &row[0], *all = whole(row, n), *alone = fastest_alone(row, n);
     g_autofree char *time = seconds(best->iteration_s);
-    g_string_append_printf(text, "Fastest: %s by %s (%s), %s an iteration. ",
+    g_string_append_printf(text, "Fastest: %s by %s (%s), %s per iteration. ",
                            best->choice->machines, best->choice->best->planner->name,
                            granularity_name(best->choice->best->granularity), time);
     if (alone && alone != best)
@@ -89,7 +90,8 @@ static char *advice(const Row *row, uint32_t n)
     if (all->choice->bound_s > 0) {
         g_autofree char *bound = seconds(all->choice->bound_s);
         g_string_append_printf(
-            text, "Computation alone takes all machines together %s, whatever the plan.",
+            text,
+            "On all machines together, computation alone takes %s, whatever the plan.",
             bound);
     }
     return g_string_free(g_steal_pointer(&text), FALSE);
@@ -176,19 +178,20 @@ static json_t *row_json(const Portfolio *portfolio, const Row *row, const char *
 static const char TEXT[] =
     "{model} on {cluster}\n\n"
     "  machines                      GPUs   iteration   not below  samples/s   tokens/s    MFU      memory   kWh/M"
-    "[{?priced}      $/M]  planner, what binds\n"
+    "[{?priced}      $/M]  planner, limit\n"
     "[*choices:[{?planner}[{?pareto}*| ] {machines:-28} {gpus:5} {iteration_time_s:11time} "
-    "{lower_bound_s:11time} {samples_per_s:10} [=10:[{tokens_per_s}|-]] [=6:[{mfu:.1%}|-]] {memory_bytes:11bytes} "
+    "{lower_bound_s:11time} {samples_per_s:10.1f} [=10:[{tokens_per_s:.0f}|-]] [=6:[{mfu:.1%}|-]] {memory_bytes:11bytes} "
     "[=7:[{kwh_per_million:.3g}|-]][ {dollars_per_million:8}]  {planner} ({granularity}), {binds.what}"
-    "|  {machines:-28} {gpus:5}  [{?skipped}cannot be faster than the best, by its bound|no plan fits]]\n"
+    "|  {machines:-28} {gpus:5}  [{?skipped}left out: its bound is above the best time|no plan fits]]\n"
     "[{?all}[*tries:      {planner:-16} {granularity:-8} {iteration_time_s:11time}  [{reason}]\n]]]"
-    "\n* no other choice is faster for no more [{?priced}dollars an iteration|GPUs]\n{advice}\n"
+    "\n* no other choice is faster with no more [{?priced}dollars per iteration|GPUs]\n{advice}\n"
     "  {choices.0.command}\n"
     "[Within the target: {within_target}, {within_gpus} GPUs.\n]"
     "[{figure}\n]";
 /* clang-format on */
 
-/* Cost and time of each choice; those that no other one beats once more, by cost; what cost is. */
+/* The data file: cost and time of each choice; the same of the choices that no other one beats, by
+ * cost; the name of the cost. */
 static bool draw(const Row *row, uint32_t n, const char *folder, GError **error)
 {
     g_autoptr(GString) text = g_string_new("# cost\tseconds\tfront\tmachines\n");
@@ -199,16 +202,16 @@ static bool draw(const Row *row, uint32_t n, const char *folder, GError **error)
                                    row[i].iteration_s, row[i].front,
                                    row[i].choice->machines);
     g_string_append(text, "\n\n# cost\tseconds\n");
-    for (uint32_t i = 0; i < n; i++) /* the fastest first, which cost most */
+    for (uint32_t i = 0; i < n; i++) /* from the fastest, which costs most */
         if (row[i].front)
             g_string_append_printf(text, "%.9g\t%.9g\n", advise_cost(&row[i]),
                                    row[i].iteration_s);
-    g_string_append_printf(text, "\n\n# what cost is\n%s\n",
-                           priced ? "dollars an iteration" : "GPUs");
+    g_string_append_printf(text, "\n\n# the name of the cost\n%s\n",
+                           priced ? "dollars per iteration" : "GPUs");
     return figure_draw_text("advise", text->str, folder, error);
 }
 
-/* Whether what is asked of time and throughput can be had. */
+/* Whether some choice reaches the target time and throughput. */
 static bool check_target(const Own *own, const Row *fastest, const Row *enough,
                          GError **error)
 {
@@ -217,13 +220,15 @@ static bool check_target(const Own *own, const Row *fastest, const Row *enough,
         return true;
     return own->tokens_per_s > 0
                ? kilter_fail(error, KILTER_ERROR_INFEASIBLE,
-                             "no choice of machines does %g tokens/s in time; the "
-                             "fastest does %g",
+                             "no choice of machines reaches %g tokens/s within the "
+                             "target time; the "
+                             "fastest reaches %g",
                              own->tokens_per_s, fastest->tokens_per_s)
-               : kilter_fail(error, KILTER_ERROR_INFEASIBLE,
-                             "no choice of machines takes at most %g s; the fastest takes "
-                             "%g s",
-                             own->target_s, fastest->iteration_s);
+               : kilter_fail(
+                     error, KILTER_ERROR_INFEASIBLE,
+                     "no choice of machines takes at most %g s; the fastest takes "
+                     "%g s",
+                     own->target_s, fastest->iteration_s);
 }
 
 static bool report(const Portfolio *portfolio, const Own *own, const char *cluster,
@@ -266,11 +271,10 @@ static void show_progress(void *context, uint32_t done, uint32_t total, const ch
 static bool run(const char *model, const char *name, const Own *own,
                 const CommandOptions *options, const Cluster *cluster, GError **error)
 {
-    static const double LIMIT_S = 2; /* of each search: most end in a tenth of it */
+    static const double LIMIT_S = 2; /* limit of each search: most end in a tenth of it */
     const bool shows = !options->quiet && isatty(STDERR_FILENO);
-    const PortfolioOptions how = {.limit_s = LIMIT_S,
-                                  .all = own->all,
-                                  .progress = shows ? show_progress : NULL};
+    const PortfolioOptions how = {
+        .limit_s = LIMIT_S, .all = own->all, .progress = shows ? show_progress : NULL};
     g_autoptr(Portfolio) portfolio =
         portfolio_new(model, cluster, &options->planner, &how, error);
     if (shows)
@@ -278,7 +282,7 @@ static bool run(const char *model, const char *name, const Own *own,
     return portfolio && report(portfolio, own, name, options, error);
 }
 
-/* What --target and --tokens-per-day say. */
+/* Reads --target and --tokens-per-day. */
 static bool read_targets(Own *own, GError **error)
 {
     enum { SECONDS_A_DAY = 86400 };
@@ -305,14 +309,15 @@ bool cmd_advise(int argc, char **argv, GError **error)
     const GOptionEntry entries[] = {
         COMMAND_CHANGE_ENTRIES(how),
         {"price", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.prices.price,
-         "Price of a GPU and hour, as in h100=2.5; may be repeated", "DEVICE=DOLLARS"},
+         "Price per GPU and hour, such as h100=2.5; may be repeated", "DEVICE=DOLLARS"},
         {"target", 0, 0, G_OPTION_ARG_STRING, &own.target,
-         "Name the fewest GPUs, or the cheapest, that take at most so long an iteration",
+         "Also name the fewest (with prices: cheapest) GPUs whose iteration takes at "
+         "most TIME",
          "TIME"},
         {"tokens-per-day", 0, 0, G_OPTION_ARG_STRING, &own.tokens,
-         "The same for at least so many tokens a day, as in 2e10", "N"},
+         "The same for at least N tokens per day, such as 2e10", "N"},
         {"power", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.prices.power,
-         "Power of a GPU (default: its data sheet's); may be repeated", "DEVICE=WATTS"},
+         "Power per GPU (default: by its data sheet); may be repeated", "DEVICE=WATTS"},
         {"plot", 0, 0, G_OPTION_ARG_FILENAME, &own.folder,
          "Draw time against cost as DIR/advise.png and DIR/advise.svg", "DIR"},
         {"all", 'a', 0, G_OPTION_ARG_NONE, &own.all, "Show every planner's time", NULL},
@@ -322,20 +327,20 @@ bool cmd_advise(int argc, char **argv, GError **error)
         .arguments = "MODEL CLUSTER",
         .min_arguments = 2,
         .max_arguments = 2,
-        .summary =
-            "Plans a model by every planner on every set of a cluster's device types, "
-            "and "
-            "on single machines, with the\nglobal batch of the whole cluster, and says "
-            "which machines to use and what mixing them buys. \"not below\" is\nwhat "
-            "computation alone takes on them, a bound on every plan; energy and dollars are for a "
-            "million tokens\n(samples of models without a sequence), energy with all GPUs "
-            "at full power.",
+        .summary = "Plans a model by every planner on every set of a cluster's device "
+                   "types and on single\n"
+                   "machines, with the global batch of the whole cluster, and says which "
+                   "machines to use and what\n"
+                   "mixing them gains. \"not below\" is the time of the computation "
+                   "alone on these machines, a bound\n"
+                   "on every plan. Energy and dollars are per million tokens (samples, "
+                   "of models without a\n"
+                   "sequence), energy with all GPUs at full power.",
         .example = "kilter advise vgg19 hap-16 --price v100=2 --price p100=0.8",
         .entries = entries,
     };
     g_auto(CommandSetting) setting = {0};
     return command_parse(&syntax, &argc, argv, &options, error) &&
-           read_targets(&own, error) &&
-           command_setting(&how, argv[2], &setting, error) &&
+           read_targets(&own, error) && command_setting(&how, argv[2], &setting, error) &&
            run(argv[1], argv[2], &own, &options, setting.cluster, error);
 }

@@ -1,4 +1,4 @@
-/* What choices of machines cost. */
+/* The costs of choices of machines. */
 #include "experiments/cli/advise_cost.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 
 enum { SECONDS_AN_HOUR = 3600, JOULES_A_KWH = 3600000 };
 
-/* What the texts say of a device type; the last one counts. NaN: nothing. */
+/* The number that the texts give for a device type; the last one counts. NaN: none. */
 static bool number_of(char **texts, const char *option, const char *expected,
                       const char *type, double *number, GError **error)
 {
@@ -29,14 +29,14 @@ static bool price_of(const AdvisePrices *prices, const char *type, double *price
                      GError **error)
 {
     return number_of(prices->price, "--price",
-                     "DEVICE=DOLLARS for a GPU and hour, such as h100=2.5", type, price,
+                     "DEVICE=DOLLARS per GPU and hour, such as h100=2.5", type, price,
                      error);
 }
 
 static bool power_of(const AdvisePrices *prices, const char *type, double *watts,
                      GError **error)
 {
-    return number_of(prices->power, "--power", "DEVICE=WATTS of a GPU, such as h100=700",
+    return number_of(prices->power, "--power", "DEVICE=WATTS per GPU, such as h100=700",
                      type, watts, error);
 }
 
@@ -46,7 +46,7 @@ bool advise_prices_check(const AdvisePrices *prices, GError **error)
     return price_of(prices, "", &number, error) && power_of(prices, "", &number, error);
 }
 
-/* Dollars an hour and watts of the choice's GPUs, NaN if they are not known of one. */
+/* Adds up the dollars per hour and watts of the choice's GPUs; NaN if one of them is not known. */
 static void add_up(const AdvisePrices *prices, const Sheets *sheets,
                    const Cluster *cluster, AdviseRow *row)
 {

@@ -40,7 +40,7 @@ static json_t *triple_json(const double *x, uint32_t n)
     return list;
 }
 
-/* Seconds for a unit as units in a second, with the interval; null where it costs nothing. */
+/* Seconds per unit as units per second, with the interval; null where the unit costs nothing. */
 static json_t *speed_json(const CalibrationLine *line, uint32_t j)
 {
     return line->x[j] > 0
@@ -99,7 +99,7 @@ static json_t *report_json(const Calibration *calibration, const GArray *tables,
         measured_report_json(tables, calibration), "version", KILTER_VERSION);
 }
 
-/* Rows of the figure: is it a collective, kind, bytes, measured, predicted. */
+/* Rows of the figure: whether it is a collective, kind, bytes, measured, predicted. */
 static bool draw(const Calibration *calibration, const GArray *measurements,
                  const char *folder, GError **error)
 {
@@ -117,7 +117,7 @@ static bool draw(const Calibration *calibration, const GArray *measurements,
 
 /* --- input --- */
 
-/* The share of this machine that each of its ranks gets. */
+/* The share of this machine's memory for each of its ranks. */
 static double own_memory(uint32_t ranks)
 {
     return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / ranks;
@@ -201,15 +201,16 @@ bool cmd_calibrate(int argc, char **argv, GError **error)
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output, "Write the cluster (YAML)",
          "FILE"},
         {"base", 0, 0, G_OPTION_ARG_STRING, &own.base,
-         "Put the fitted costs into a copy of this cluster (default: a machine of one "
-         "device a rank)",
+         "Put the fitted costs into a copy of this cluster (default: one machine with "
+         "one device per rank)",
          "CLUSTER"},
         {"ranks", 'n', 0, G_OPTION_ARG_INT, &own.ranks,
-         "Without --base: how many ranks (default: the most that were measured together)",
+         "Without --base: number of ranks (default: the most that were measured "
+         "together)",
          "N"},
         {"memory", 0, 0, G_OPTION_ARG_STRING, &own.memory,
-         "Without --base: memory of a device (default: this machine's, shared by the "
-         "ranks)",
+         "Without --base: memory per device (default: this machine's memory, divided by "
+         "the ranks)",
          "BYTES"},
         {"plot", 0, 0, G_OPTION_ARG_FILENAME, &own.plot,
          "Draw the residuals: FOLDER/calibration.png and .svg", "FOLDER"},
@@ -220,12 +221,13 @@ bool cmd_calibrate(int argc, char **argv, GError **error)
         .min_arguments = 1,
         .max_arguments = 1000,
         .summary =
-            "Fits what ops and collectives cost to measurements (of kilter profile, or "
-            "the text or JSON\noutput of nccl-tests, among any number of ranks), and "
-            "writes a "
-            "cluster that is priced by them.\nRanks of one machine tell its inner link, "
-            "sendrecv_perf what transfers of pipelines take. With -v the\nfitted numbers "
-            "and their 95 % intervals.",
+            "Fits the costs of ops and collectives to measurements (by kilter profile, "
+            "or the text or JSON\n"
+            "output of nccl-tests with any number of ranks) and writes a cluster with "
+            "these costs.\n"
+            "Measurements within one machine determine its inner link, sendrecv_perf the "
+            "transfers of\n"
+            "pipelines. With -v it prints the fitted numbers and their 95 % intervals.",
         .example = "kilter calibrate measured.csv -o mine.yaml --plot out\n  kilter "
                    "calibrate all_reduce.json --base hap-8 -o mine.yaml",
         .entries = entries,

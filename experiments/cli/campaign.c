@@ -134,7 +134,8 @@ static bool read_failures(const char *file, GArray *times, GError **error)
     return true;
 }
 
-/* One copy of parameters and optimizer states, an equal part through each machine's port. */
+/* The time to send one copy of parameters and optimizer states, an equal part through each
+ * machine's port. */
 static double save_s(const Evaluation *evaluation, uint32_t machines)
 {
     double bytes = 0;
@@ -157,7 +158,7 @@ static uint32_t machines_of(const ClusterView *view)
 
 /* --- plans for fewer machines --- */
 
-/* Iteration times with 1, 2, ... of the machines of the most frequent type gone. */
+/* Iteration times without 1, 2, ... of the machines of the most frequent type. */
 static bool plan_fewer(const CommandCampaign *campaign, const CommandPlanning *how,
                        int argc, char **argv, const CommandOptions *options,
                        const Evaluation *evaluation, GArray *times, GError **error)

@@ -20,7 +20,7 @@ static void how_clear(How *how)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(How, how_clear)
 
-/* "90x8" or "910x16": values of the GPUs with how many have them, in the file's order. */
+/* "90x8" or "910x16": each value of the GPUs with the number of GPUs, in the file's order. */
 static char *values_of(const MachineFile *machine, bool gcn)
 {
     GString *out = g_string_new(NULL);
@@ -44,7 +44,7 @@ static char *values_of(const MachineFile *machine, bool gcn)
     return g_string_free(out, FALSE);
 }
 
-/* A list of numbers, one for each GPU, or for each that differs. */
+/* A list of numbers: one per GPU, or one per different number if `distinct`. */
 static char *numbers_of(const MachineFile *machine, double (*get)(const MachineGpu *gpu),
                         const char *format, bool distinct)
 {
@@ -80,7 +80,7 @@ static void set_text(json_t *json, const char *key, char *text)
     g_free(text);
 }
 
-/* Keys of one kind of links. */
+/* Sets the keys of one kind of links. */
 static void set_links(json_t *json, const MachineFile *machine, const char *kind,
                       uint32_t elements, uint32_t sum)
 {
@@ -125,7 +125,7 @@ static void set_nccl(json_t *json, const MachineFile *machine)
     set_text(json, "gpu_pcie_GBps_nccl", numbers_of(machine, pcie_gbps, "%.1f", true));
 }
 
-/* Links of all GPUs by kind; of a matrix, pairs of GPUs by code. */
+/* The links of all GPUs by kind or, for a matrix, pairs of GPUs by code. */
 static json_t *links_json(const MachineFile *machine)
 {
     json_t *links = json_object();
@@ -162,7 +162,7 @@ static json_t *machine_json(const MachineFile *machine, const Sheets *sheets,
                                          import->nic->bandwidth
                                    : machine->net_bandwidth;
     json_object_set_new(json, "file", json_string(machine->file));
-    json_object_set_new(json, "format",
+    json_object_set_new(json, "source_format",
                         json_string(machine->format == MACHINE_FILE_NCCL
                                         ? "nccl_topo"
                                         : "nvidia_smi_topo"));
@@ -174,7 +174,9 @@ static json_t *machine_json(const MachineFile *machine, const Sheets *sheets,
     json_object_set_new(json, "link_count",
                         json_integer(machine->nvlink_sum + machine->xgmi_sum));
     json_object_set_new(json, "link_name",
-                        json_string(machine->nvlink_sum ? "NVLink" : "xGMI"));
+                        machine->nvlink_sum ? json_string("NVLink")
+                        : machine->xgmi_sum ? json_string("xGMI")
+                                            : json_null());
     if (import->nic)
         json_object_set_new(json, "nic", json_string(import->nic->name));
     json_object_set_new(
@@ -206,7 +208,7 @@ static bool write_cluster(const Cluster *cluster, const How *how, GError **error
     return output_check(how->output, error) && output_write(how->output, text, -1, error);
 }
 
-/* The cluster's name: that of the file that is written. */
+/* The cluster's name: by default that of the output file. */
 static char *name_of(const How *how)
 {
     if (how->name)
@@ -252,34 +254,32 @@ bool cmd_cluster(int argc, char **argv, GError **error)
     g_auto(How) how = {.nodes = 1};
     const GOptionEntry entries[] = {
         {"nodes", 'n', 0, G_OPTION_ARG_INT, &how.nodes,
-         "Machines of that kind (default 1)", "N"},
+         "Number of such machines (default 1)", "N"},
         {"nic", 0, 0, G_OPTION_ARG_STRING, &how.nic,
-         "What each NIC is: ib-hdr, ib-ndr, eth-100, ... (default: as fast as the file "
-         "says)",
+         "Type of each NIC: ib-hdr, ib-ndr, eth-100, ... (default: with the speed in the "
+         "file)",
          "NAME"},
         {"nics", 0, 0, G_OPTION_ARG_INT, &how.nics,
-         "NICs of a machine (default: as many as the file has)", "N"},
+         "NICs per machine (default: as many as in the file)", "N"},
         {"gpu", 0, 0, G_OPTION_ARG_STRING, &how.gpu,
-         "What the GPUs are, a name of data/devices (default: by PCI id or nvidia-smi "
-         "-L)",
+         "Type of the GPUs, a name in data/devices (default: by PCI id or nvidia-smi -L)",
          "NAME"},
         {"name", 0, 0, G_OPTION_ARG_STRING, &how.name,
          "The cluster's name (default: the file's)", "NAME"},
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &how.output, "Write the cluster there",
-         "FILE"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &how.output,
+         "Write the cluster to this file", "FILE"},
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "cluster",
         .arguments = "import FILE",
         .min_arguments = 2,
         .max_arguments = 2,
-        .summary = "Makes a cluster of what a machine says of itself: a topology file of "
-                   "NCCL or RCCL "
-                   "(NCCL_TOPO_DUMP_FILE,\nNCCL_TOPO_FILE), or the output of nvidia-smi "
-                   "topo -m, best "
-                   "with that of nvidia-smi -L before it.\nWithout --output it says what "
-                   "the file "
-                   "holds.",
+        .summary = "Makes a cluster from a description of one of its machines: a "
+                   "topology file of NCCL or RCCL\n"
+                   "(NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE), or the output of nvidia-smi "
+                   "topo -m, preferably after\n"
+                   "that of nvidia-smi -L in the same file. Without --output it shows "
+                   "what the file holds.",
         .example = "kilter cluster import topo.xml --nodes 4 --nic ib-ndr -o mine.yaml",
         .entries = entries,
     };

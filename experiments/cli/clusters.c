@@ -64,7 +64,7 @@ static json_t *link_json(char *what, const LinkCost *link)
     return json;
 }
 
-/* What is priced between machines: collectives, then links. */
+/* The costs between machines: collectives, then links. */
 static json_t *between_json(const Cluster *cluster)
 {
     json_t *list = json_array();
@@ -156,10 +156,10 @@ bool cmd_clusters(int argc, char **argv, GError **error)
         .arguments = "[NAME|FILE]",
         .max_arguments = 1,
         .summary = "Lists the clusters on the search path: clusters/NAME.yaml below the "
-                   "folders of "
-                   "KILTER_PATH,\nthen the bundled ones. With a cluster's name or file "
-                   "it shows that one: devices, machines, "
-                   "links,\nand what collectives follow from them.",
+                   "folders of KILTER_PATH,\n"
+                   "then the bundled ones. With a cluster's name or file, shows that "
+                   "cluster: devices, machines,\n"
+                   "links, and the costs of collectives that follow from them.",
         .example = "kilter clusters\n  kilter clusters dgx-h100",
     };
     g_auto(CommandOptions) options = {0};

@@ -7,7 +7,7 @@
 typedef struct {
     char *bytes, *algorithm, *granularity, *skew, *shares, *root;
     GArray *share;       /* double */
-    CommandPlanning how; /* what changes the cluster */
+    CommandPlanning how; /* changes of the cluster */
 } Own;
 
 static void own_clear(Own *own)
@@ -26,7 +26,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
 static const double SHARE_MAX = 1e12;
 
-/* Busy links first: by the part of their bandwidth that was used, then by name. */
+/* Orders links by the used part of their bandwidth, the largest first, then by name. */
 static int by_use(const void *a, const void *b)
 {
     const SimLinkReport *x = a, *y = b;
@@ -161,21 +161,21 @@ bool cmd_collective(int argc, char **argv, GError **error)
     g_auto(Own) own = {0};
     const GOptionEntry entries[] = {
         {"bytes", 'b', 0, G_OPTION_ARG_STRING, &own.bytes,
-         "Size of the tensor, such as 100MB; of an all-to-all, of each rank", "SIZE"},
+         "Size of the tensor, such as 100MB; for all_to_all, per rank", "SIZE"},
         {"algorithm", 'a', 0, G_OPTION_ARG_STRING, &own.algorithm,
          "ring, tree, double_tree, halving, pairwise, direct or hierarchical (default: "
-         "what the cluster's tuning table says)",
+         "by the cluster's tuning table)",
          "NAME"},
         {"shares", 0, 0, G_OPTION_ARG_STRING, &own.shares,
-         "What part of the tensor each rank has, gets or serves, such as 2,1,1; relative "
+         "Relative part of the tensor that each rank has, gets or serves, such as 2,1,1 "
          "(default: equal)",
          "A,B,..."},
         {"root", 0, 0, G_OPTION_ARG_STRING, &own.root,
-         "Rank that broadcasts, gets the sum, or is the server (default: 0); of push and "
-         "pull also all",
+         "Rank that broadcasts, gets the sum, or is the server (default: 0); for push "
+         "and pull also all",
          "RANK"},
         {"skew", 0, 0, G_OPTION_ARG_STRING, &own.skew,
-         "Ranks come at random within this time, such as 1ms", "TIME"},
+         "Ranks start at random within this time, such as 1ms", "TIME"},
         {"granularity", 0, 0, G_OPTION_ARG_STRING, &own.granularity,
          "What a rank is: gpu (default) or machine", "LEVEL"},
         COMMAND_CHANGE_ENTRIES(own.how),
@@ -187,13 +187,15 @@ bool cmd_collective(int argc, char **argv, GError **error)
         .max_arguments = 2,
         .summary =
             "Simulates one collective alone on a cluster's network. KIND is all_reduce, "
-            "all_gather,\ngrouped_all_gather, reduce_scatter, grouped_reduce_scatter, "
-            "all_to_all, broadcast, reduce,\nsend, push or pull; rank 0 is the root. "
-            "CLUSTER is one of kilter clusters, or a network:\n"
-            "star:hosts=N, tree:hosts=N,leaf=N,oversubscription=X,spines=N,pod=N, "
-            "rail:hosts=N,gpus=N,rails=N,\ndragonfly:hosts=N,leaf=N,group=N,global=N; "
-            "all "
-            "take bandwidth=10Gb/s,latency=5us of a link\nand, for several GPUs a host, "
+            "all_gather,\n"
+            "grouped_all_gather, reduce_scatter, grouped_reduce_scatter, all_to_all, "
+            "broadcast, reduce,\n"
+            "send, push or pull; rank 0 is the root. CLUSTER is one of kilter clusters, "
+            "or a network:\n"
+            "star:hosts=N, tree:hosts=N,leaf=N,oversubscription=X,spines=N,pod=N,\n"
+            "rail:hosts=N,gpus=N,rails=N, dragonfly:hosts=N,leaf=N,group=N,global=N. All "
+            "networks take\n"
+            "bandwidth=10Gb/s,latency=5us for a link and, for several GPUs per host,\n"
             "gpus=N,inner_bandwidth=100GB/s,inner_latency=10us.",
         .example = "kilter collective all_reduce "
                    "star:hosts=1024,bandwidth=10Gb/s,latency=5us --bytes 100MB "

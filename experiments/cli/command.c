@@ -91,18 +91,19 @@ bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
                    CommandOptions *options, GError **error)
 {
     const GOptionEntry common[] = {
-        {"json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Print one JSON value", NULL},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &options->json,
+         "Print the answer as one JSON object", NULL},
         {"seed", 0, 0, G_OPTION_ARG_STRING, &options->seed_text,
-         "Seed of everything random", "N"},
+         "Seed of all random numbers", "N"},
         {"set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->set,
          "Set an option of the planner or the simulation (see kilter planners); may be "
          "repeated",
          "KEY=VALUE"},
         {"memory-limit", 0, 0, G_OPTION_ARG_STRING, &options->memory_limit,
-         "Fail when more memory than this is needed, such as 4GiB", "SIZE"},
-        {"quiet", 'q', 0, G_OPTION_ARG_NONE, &options->quiet, "Say nothing but errors",
+         "Fail if the command needs more memory than this, such as 4GiB", "SIZE"},
+        {"quiet", 'q', 0, G_OPTION_ARG_NONE, &options->quiet, "Print nothing but errors",
          NULL},
-        {"verbose", 'v', 0, G_OPTION_ARG_NONE, &options->verbose, "Say more", NULL},
+        {"verbose", 'v', 0, G_OPTION_ARG_NONE, &options->verbose, "Print more", NULL},
         G_OPTION_ENTRY_NULL};
     g_autofree char *program = g_strdup_printf("kilter %s", syntax->name);
     if (*argc == 2 && strcmp(argv[1], COMMAND_DESCRIBE) == 0)
@@ -148,7 +149,7 @@ static json_t *format_json(void)
                      VERSION);
 }
 
-/* An object; a list becomes the member that is called as the command is. Takes the value. */
+/* The value as an object; a list becomes a member with the command's name. Takes the value. */
 static json_t *object_of(json_t *value)
 {
     const char *program = g_get_prgname();
@@ -161,10 +162,12 @@ static json_t *object_of(json_t *value)
 void command_print_json(json_t *value)
 {
     json_t *members = object_of(value);
+    g_assert(
+        !json_object_get(members, "format")); /* a command's own member would hide it */
     json_t *object = json_pack("{s:o}", "format", format_json());
     json_object_update(object, members);
     char *text = json_dumps(object, JSON_INDENT(2));
-    g_assert(text); /* only a value that was not made has no text */
+    g_assert(text); /* dumping fails only for NULL */
     puts(text);
     free(text);
     json_decref(object);
@@ -268,7 +271,7 @@ bool command_check_fits(const Evaluation *evaluation, GError **error)
     g_autofree char *misfit = evaluation_misfit(evaluation);
     if (evaluation->plan->misfit)
         return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
-                           "no plan fits, proved: %s; the best one found: %s",
+                           "it is proved that no plan fits: %s; the best one found: %s",
                            evaluation->plan->misfit, misfit);
     if (evaluation->searched)
         return kilter_fail(error, KILTER_ERROR_FAILED,

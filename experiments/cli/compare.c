@@ -11,7 +11,7 @@ enum { MOST_PLANS = 16 };
 
 /* --- one plan --- */
 
-/* Seconds of an average GPU. */
+/* The mean of seconds over the GPUs. */
 static double mean(const Evaluation *evaluation, const double *seconds)
 {
     const ClusterView *view = evaluation->view;
@@ -96,7 +96,7 @@ static const struct {
     {"samples_per_s", "samples/s", NUMBER},
     {"tokens_per_s", "tokens/s", NUMBER},
     {"mfu", "MFU", NUMBER},
-    {"memory_bytes", "memory of a GPU", BYTES},
+    {"memory_bytes", "memory per GPU", BYTES},
 };
 
 static char *value_text(const json_t *value, uint32_t kind)
@@ -117,7 +117,7 @@ static char *value_text(const json_t *value, uint32_t kind)
     }
 }
 
-/* Columns that all values of a plan need. */
+/* The width of the column for a plan's values. */
 static int width_of(const json_t *plan)
 {
     g_autofree char *name =
@@ -154,7 +154,7 @@ static void print_stages(const json_t *plan)
     json_array_foreach ((json_t *)stages, i, stage) {
         g_autofree char *busy = units_format(
             json_number_value(json_object_get(stage, "busy_s")), QUANTITY_TIME);
-        printf("  %2zu  %3d layers on %-20s %3d replicas of %d GPUs, busy %s\n", i,
+        printf("  %2zu  %3d layers on %-20s dp %2d, tp %d, busy %s\n", i,
                (int)json_integer_value(json_object_get(stage, "layers")),
                json_string_value(json_object_get(stage, "devices")),
                (int)json_integer_value(json_object_get(stage, "replicas")),
@@ -162,7 +162,7 @@ static void print_stages(const json_t *plan)
     }
 }
 
-/* Keys of what the plans are, not of what they cost, that are not the same in all of them. */
+/* The keys of the plans' settings (not their costs) that differ between plans. */
 static json_t *differences(const json_t *plans)
 {
     static const char *const key[] = {"model",       "machines",     "planner",
@@ -251,7 +251,7 @@ static json_t *faster_json(const Evaluation *evaluation, const Evaluation *first
                : json_null();
 }
 
-/* *evaluation gets the plan's, which the caller clears. */
+/* *evaluation gets the plan's evaluation, which the caller clears. */
 static bool add_plan(json_t *plans, char *file, const char *fidelity,
                      const CommandOptions *options, const Evaluation *first,
                      Evaluation *evaluation, GError **error)
@@ -272,19 +272,20 @@ bool cmd_compare(int argc, char **argv, GError **error)
     g_auto(CommandOptions) options = {0};
     const GOptionEntry entries[] = {
         {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &fidelity,
-         "How to simulate them: stage (default), flow, or analytic", "NAME"},
+         "Fidelity for all plans: stage (default), flow or analytic", "NAME"},
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "compare",
         .arguments = "PLAN.json PLAN.json...",
         .min_arguments = 2,
         .max_arguments = MOST_PLANS,
-        .summary =
-            "Puts plans side by side: what they are, where an average GPU's time goes, "
-            "their stages, what differs,\nand what the fastest one gains on the slowest. "
-            "On a cluster of kilter fit: how probable it is "
-            "that each is\nfaster than the first one, by errors of trials that were left "
-            "out.",
+        .summary = "Shows plans side by side: their settings, where the time of an "
+                   "average GPU goes, their stages,\n"
+                   "their differences, and how much faster the fastest one is than the "
+                   "slowest. On a cluster of\n"
+                   "kilter fit it also gives the probability that each plan is faster "
+                   "than the first one, from the\n"
+                   "errors on held-out trials.",
         .example =
             "kilter plan vgg19 hap-8 -q -o a.json\n  kilter plan vgg19 hap-8 --planner "
             "dp-ev -q -o b.json\n  kilter compare a.json b.json",

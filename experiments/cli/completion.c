@@ -1,5 +1,6 @@
-/* Scripts that complete commands, options, and what an option or an argument stands for. Names of models, clusters and planners are asked of the
- * program when they are wanted: a user's own clusters are among them. */
+/* Scripts that complete commands, options, and the values of options and arguments. They ask the
+ * program for the names of models, clusters and planners, so that a user's own clusters are
+ * included. */
 #include "experiments/cli/completion.h"
 
 #include <glib.h>
@@ -31,7 +32,7 @@ static const Values *values_of(const char *option)
     return NULL;
 }
 
-/* In single quotes for a shell. */
+/* The text in single quotes for a shell. */
 static char *quoted(const char *text)
 {
     g_auto(GStrv) part = g_strsplit(text, "'", -1);
@@ -39,7 +40,7 @@ static char *quoted(const char *text)
     return g_strdup_printf("'%s'", inner);
 }
 
-/* Names of the commands that take a model and then a cluster. */
+/* Whether the command takes a model and then a cluster. */
 static bool takes_model(const json_t *command)
 {
     return g_str_has_prefix(text_of(command, "arguments"), "MODEL");

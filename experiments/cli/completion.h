@@ -1,4 +1,5 @@
-/* Completion scripts of shells, of the commands' descriptions (experiments/cli/describe.h, with the `help` of each). */
+/* Completion scripts for shells, made from the commands' descriptions (experiments/cli/describe.h,
+ * with the `help` of each). */
 #ifndef KILTER_EXPERIMENTS_CLI_COMPLETION_H
 #define KILTER_EXPERIMENTS_CLI_COMPLETION_H
 

@@ -1,6 +1,6 @@
-/* The arguments and options of a command, as JSON, of which manual pages and completions are made.
- * It is made of the table that --help prints, and leaves the command as an error of its own kind,
- * since the table lives where the options are parsed. */
+/* The arguments and options of a command as JSON, from which manual pages and completions are made.
+ * The JSON comes from the table that --help prints. It leaves the command as a special error, since
+ * the table exists only where the options are parsed. */
 #include "experiments/cli/describe.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Commands described for machines: `kilter COMMAND --describe` prints what --help says as JSON. */
+/* Commands described for machines: `kilter COMMAND --describe` prints the content of --help as
+ * JSON. */
 #ifndef KILTER_EXPERIMENTS_CLI_DESCRIBE_H
 #define KILTER_EXPERIMENTS_CLI_DESCRIBE_H
 
@@ -14,7 +15,8 @@ GQuark command_description_quark(void);
 bool command_describe(const CommandSyntax *syntax, const GOptionEntry *common,
                       GError **error);
 
-/* {name, arguments, summary, example, options: [{name, help, file, letter?, argument?}]}; a reference of the caller's. */
+/* {name, arguments, summary, example, options: [{name, help, file, letter?, argument?}]}; the
+ * caller gets a reference. */
 json_t *command_description(const char *name, CommandRun run);
 
 #endif

@@ -1,4 +1,4 @@
-/* MODEL CLUSTER or PLAN.json, as commands that evaluate a plan take them. */
+/* Evaluating MODEL CLUSTER or PLAN.json, for all commands that take them. */
 #include "experiments/cli/command.h"
 
 Configuration *command_configuration(const CommandPlanning *how, char **argv,
@@ -44,7 +44,7 @@ static bool evaluate_file(const CommandPlanning *how, const char *file,
         graph_free(graph);
         return false;
     }
-    if (plan && command_changes(how)) { /* it is evaluated on another cluster */
+    if (plan && command_changes(how)) { /* the plan is evaluated on a changed cluster */
         g_free(plan->cluster);
         plan->cluster = g_strdup(cluster->name);
         g_clear_pointer(&plan->cluster_text, g_free);

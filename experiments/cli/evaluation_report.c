@@ -7,25 +7,27 @@
 #include "experiments/cli/plan_words.h"
 #include "experiments/planners/explain/shards.h"
 
-/* A bound that was proved; 0 says that none was. */
+/* A proved bound; null if it is 0, which means that none was proved. */
 static json_t *bound_json(double bound)
 {
     return bound > 0.0 ? json_number(bound) : json_null();
 }
 
-/* What the bound is over. It is one on times of the stage-synchronized cost model, which flow can undercut. Caller frees. */
+/* The words for the space of the bound. The bound is on times of the stage-synchronized cost model,
+ * and flow can be faster. Caller frees. */
 static char *bound_words(const Evaluation *evaluation)
 {
     const char *over = evaluation->plan->bound_over;
     return over && strcmp(evaluation->report->fidelity, "flow") == 0
-               ? g_strconcat(over,
-                             "; as the cost model prices them, one step after the other, "
-                             "which flow may undercut",
-                             NULL)
+               ? g_strconcat(
+                     over,
+                     "; by the formula, in which steps do not overlap: flow can be "
+                     "faster",
+                     NULL)
                : g_strdup(over);
 }
 
-/* The plan before rounding and after, and what its bound is over. */
+/* Adds the time before rounding, the change by rounding, and the space of the bound. */
 static void add_rounding(json_t *object, const Evaluation *evaluation)
 {
     const Plan *plan = evaluation->plan;
@@ -48,7 +50,8 @@ static json_t *devices_json(const Evaluation *evaluation)
     json_t *devices = json_array();
     for (uint32_t j = 0; j < report->n_devices; j++) {
         const Device *device = &evaluation->view->device[j];
-        /* A difference of sums: below a part in 1e12 it is rounding. */
+        /* The idle time is a difference of sums: below 1e-12 of the iteration it is a rounding
+         * error. */
         const bool idles = report->idle_s[j] > 1e-12 * report->iteration_time_s;
         json_array_append_new(
             devices,
@@ -84,7 +87,8 @@ static json_t *stages_json(const Evaluation *evaluation)
     return stages;
 }
 
-/* Rates that are peaks: of types in numbers of their own, since those of data sheets are none. */
+/* Warns of rates that equal a peak, for types with their own numbers; rates from data sheets are
+ * below the peaks. */
 static json_t *warnings_json(const Cluster *cluster)
 {
     json_t *list = json_array();
@@ -208,12 +212,12 @@ char *command_waits_text(const Evaluation *evaluation)
 const char COMMAND_EVALUATION_TEXT[] =
     "{model} on {cluster} with {planner}[ ({made_by})], {fidelity} fidelity\n"
     "  iteration    {iteration_time_s:time} = communication {communication_s:time} + computation "
-    "{computation_s:time}, {stages} stages\n"
-    "[  interval     {interval_50_s.0:time} to {interval_50_s.1:time} of 50 %[, {interval_90_s.0:time} to {interval_90_s.1:time} of 90 %]\n]"
-    "[{?out_of_domain}  outside      of what was fitted: {outside}\n]"
+    "{computation_s:time}, {stages} stage{stages:s}\n"
+    "[  interval     50 %: {interval_50_s.0:time} to {interval_50_s.1:time}[; 90 %: {interval_90_s.0:time} to {interval_90_s.1:time}]\n]"
+    "[{?out_of_domain}  outside      of the fitted range: {outside}\n]"
     "[{?spmd}  unrounded    {fractional_time_s:time}[{?optimal}, no program is faster at these ratios]; "
-    "rounding the shards costs {rounding_loss:.2%}\n]"
-    "[  lower bound  {lower_bound_s:time}, gap {gap:.2%}\n[               of {bound_over}\n]]"
+    "whole units change the time by {rounding_loss:.2%}\n]"
+    "[  lower bound  {lower_bound_s:time}, gap {gap:.2%}\n[               over {bound_over}\n]]"
     "[  certificate  {certified}\n]"
     "  planning     search {search_time_s:time}, balance {balance_time_s:time}"
     "[{?certificate_time_s}, bound {certificate_time_s:time}]\n"
@@ -222,7 +226,7 @@ const char COMMAND_EVALUATION_TEXT[] =
     PLAN_TEXT_STAGES
     "[*shards<5:[{?uneven}{?tensors}  [=-12:[{!#}shards]] {units} units as [*counts/,<16:{.}]"
     "[{?counts>16},... on {counts:count} devices]: {tensor}[ and {tensors:.1over} more]\n]]"
-    "  devices             gpus     ratio      busy      idle   memory of a GPU\n"
+    "  devices             gpus     ratio      busy      idle   memory per GPU\n"
     "[*devices:  [=-18:[{?alike>1}{alike} x {type}|{name} ({type})]]& {gpus:5} {ratio:9.4f} "
     "{computation_s:9time} {idle_s:9time}   {memory_bytes:bytes} of {capacity_bytes:bytes}\n"
     "&{type}]"

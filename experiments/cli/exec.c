@@ -1,4 +1,4 @@
-/* kilter exec: runs a plan for real and says how long it takes. */
+/* kilter exec: runs a plan for real and times it. */
 #include <glib/gstdio.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,13 +12,18 @@
 /* float32 is compared with a float64 run. */
 #define SINGLE_TOLERANCE 1e-4
 
+/* Folder of the plan file that is made for the ranks. */
+#define HANDED_PREFIX "kilter-exec-"
+
 typedef struct {
     ExecPlan source;
     char *backend, *dtype;
-    char *db, *command; /* store for what is measured, and the line that asked for it */
+    char *db, *command; /* store for the measurement, and the command line */
     int ranks;
     ExecTiming timing;
     gboolean shrink, check;
+    gboolean handed;  /* the plan file was made for these ranks */
+    const char *file; /* it */
 } Own;
 
 static void own_clear(Own *own)
@@ -96,7 +101,7 @@ static bool shrink_source(ExecPlan *source, GError **error)
 
 /* --- on the ranks --- */
 
-/* Numbers first: on a small model the plan must compute what one device computes. */
+/* Checks the numbers first: on a small model the plan must compute the results of one device. */
 static bool check_plan(const Own *own, ExecBackend *backend, uint64_t seed,
                        GError **error)
 {
@@ -116,7 +121,7 @@ static bool check_plan(const Own *own, ExecBackend *backend, uint64_t seed,
                verdict.error, verdict.wrong_tensor, verdict.wrong_instr);
 }
 
-/* Prints and stores what was measured, beside what was predicted. */
+/* Prints and stores the measurement beside the prediction. */
 static bool report(const Own *own, const ExecMeasurement *measurement,
                    const CommandOptions *options, GError **error)
 {
@@ -172,15 +177,32 @@ typedef struct {
     const CommandOptions *options;
 } Work;
 
+/* Removes the plan file that was made for these ranks, and its folder, when all of them have read it: whoever started them
+ * may be killed before it can. */
+static void remove_handed(const Own *own, ExecRank rank)
+{
+    double all = 0;
+    exec_mpi_maximum(&all, 1);
+    if (rank.rank > 0)
+        return;
+    g_autofree char *folder = g_path_get_dirname(own->file);
+    g_autofree char *name = g_path_get_basename(folder);
+    if (g_str_has_prefix(name, HANDED_PREFIX)) {
+        g_unlink(own->file);
+        g_rmdir(folder);
+    }
+}
+
 static bool measure_as_rank(ExecRank rank, void *data, GError **error)
 {
     const Work *work = data;
-    (void)rank;
+    if (work->own->handed)
+        remove_handed(work->own, rank);
     g_autoptr(ExecBackend) backend = exec_mpi_new(element_bytes(work->own));
     return measure(work->own, backend, work->options, error);
 }
 
-/* All GPUs of a node in one process; under mpirun one process per node. */
+/* Runs all GPUs of a node in one process; under mpirun there is one process per node. */
 static bool measure_on_gpus(ExecRank rank, void *data, GError **error)
 {
     const Work *work = data;
@@ -195,7 +217,7 @@ static bool measure_on_gpus(ExecRank rank, void *data, GError **error)
 
 /* --- starting the ranks --- */
 
-/* Memory that this machine can still give, in bytes; UINT64_MAX if it does not say. */
+/* The free memory of this machine in bytes; UINT64_MAX if it is not known. */
 static uint64_t free_memory(void)
 {
     g_autofree char *text = NULL;
@@ -206,7 +228,8 @@ static uint64_t free_memory(void)
                 : UINT64_MAX;
 }
 
-/* All ranks together must fit: a rank that the kernel ends says nothing. */
+/* Checks that all ranks together fit the memory, since a rank killed by the kernel leaves no
+ * message. */
 static bool check_memory(const Own *own, GError **error)
 {
     const Plan *plan = own->source.plan;
@@ -230,7 +253,7 @@ static char **rank_arguments(const Own *own, const char *file,
 {
     g_autoptr(GStrvBuilder) list = g_strv_builder_new();
     g_autofree char *dtype = g_strdup_printf("--dtype=%s", own->dtype);
-    g_strv_builder_add_many(list, "exec", file, "--backend=mpi", dtype, NULL);
+    g_strv_builder_add_many(list, "exec", file, "--backend=mpi", "--handed", dtype, NULL);
     exec_rank_options(list, options, &own->timing);
     if (own->check)
         g_strv_builder_add(list, "--check");
@@ -260,7 +283,7 @@ static bool start_ranks(Own *own, const CommandOptions *options, GError **error)
     if ((own->shrink && !shrink_source(&own->source, error)) || !check_memory(own, error))
         return false;
     g_autoptr(GError) trouble = NULL;
-    g_autofree char *folder = g_dir_make_tmp("kilter-exec-XXXXXX", &trouble);
+    g_autofree char *folder = g_dir_make_tmp(HANDED_PREFIX "XXXXXX", &trouble);
     g_autofree char *file = folder ? g_build_filename(folder, "plan.json", NULL) : NULL;
     bool good = file && g_file_set_contents(file, text, -1, &trouble);
     if (good) {
@@ -278,7 +301,7 @@ static bool start_ranks(Own *own, const CommandOptions *options, GError **error)
     return good;
 }
 
-/* Refuses a file that is no store before anything is run. */
+/* Refuses a file that is not a store, before anything is run. */
 static bool prepare_store(Own *own, const char *line, GError **error)
 {
     if (!own->db)
@@ -296,6 +319,7 @@ static bool run(Own *own, int argc, char **argv, const CommandOptions *options,
     uint32_t rank;
     double factor;
     const bool starts = is_mpi(own) && !exec_is_rank();
+    own->file = argv[1];
     if (!exec_plan_obtain(&own->source, argc, argv, options, error) ||
         !exec_plan_check_precision(own->source.graph, error) ||
         (own->shrink && !starts && !shrink_source(&own->source, error)))
@@ -321,23 +345,25 @@ bool cmd_exec(int argc, char **argv, GError **error)
     g_auto(Own) own = {.timing = {.warm_up = 2, .repeats = 10, .timeout_s = 600}};
     const GOptionEntry entries[] = {
         {"backend", 'b', 0, G_OPTION_ARG_STRING, &own.backend,
-         "Where to run: mpi (default), cuda or reference", "NAME"},
+         "Backend: mpi (default), cuda or reference", "NAME"},
         {"ranks", 'n', 0, G_OPTION_ARG_INT, &own.ranks,
-         "How many ranks to start (default and only choice: the plan's devices)", "N"},
+         "Number of ranks; must equal the number of the plan's devices (default)", "N"},
         {"dtype", 0, 0, G_OPTION_ARG_STRING, &own.dtype,
          "float32 (default of mpi and cuda) or float64", "TYPE"},
-        EXEC_TIMING_ENTRIES(own.timing, "Iterations", "600"),
+        EXEC_TIMING_ENTRIES(own.timing, "iterations", "600"),
         {"slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.source.how.slowdown,
-         "Stretch a rank's computation by a factor of its own time; may be repeated",
+         "Slow a rank's computation down by a factor; may be repeated",
          "RANK=FACTOR"},
         {"shrink", 0, 0, G_OPTION_ARG_NONE, &own.shrink,
-         "Run the small model of kilter verify", NULL},
+         "Run the small model that kilter verify uses", NULL},
         {"check", 0, 0, G_OPTION_ARG_NONE, &own.check,
          "Verify the plan on these ranks first", NULL},
         {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.db,
-         "Add the measurement, beside the prediction, to this results file", "FILE"},
+         "Add the measurement and the prediction to this database", "FILE"},
         {"asked", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING, &own.command,
          "The command line that started these ranks", "LINE"},
+        {"handed", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &own.handed,
+         "Remove the plan file once all ranks have read it", NULL},
         COMMAND_PLANNING_ENTRIES(own.source.how),
         COMMAND_CHANGE_ENTRIES(own.source.how),
         G_OPTION_ENTRY_NULL};
@@ -346,13 +372,12 @@ bool cmd_exec(int argc, char **argv, GError **error)
         .arguments = "PLAN.json | MODEL CLUSTER",
         .min_arguments = 1,
         .max_arguments = 2,
-        .summary =
-            "Runs a plan for real and times it: a rank per device. With mpi on this "
-            "machine's "
-            "CPUs; it starts the\nranks itself, or is started by mpirun -n RANKS. With "
-            "cuda "
-            "on GPUs, all of a node's in one process;\nmpirun starts one process per "
-            "node.",
+        .summary = "Runs a plan for real and times it, with one rank per device. The "
+                   "backend mpi runs on this\n"
+                   "machine's CPUs; it starts the ranks itself, or is started by mpirun "
+                   "-n RANKS. The backend cuda\n"
+                   "runs on GPUs, all GPUs of a node in one process; mpirun starts one "
+                   "process per node.",
         .example = "kilter exec plan.json --shrink --repeats 20\n  kilter exec "
                    "bert-base:layers=2,batch=1,vocab=512 hap-8 --planner dp-ev --check",
         .entries = entries,

@@ -2,15 +2,19 @@
 #include "experiments/cli/exec_launch.h"
 
 #include <gio/gio.h>
+#include <glib-unix.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "exec/exec.h"
 
-/* Ranks end themselves if mpirun does not; after its own limit, in seconds. */
-enum { RANK_GRACE_S = 10 };
+/* In seconds: ranks end themselves RANK_GRACE_S after mpirun's limit, in case mpirun does not end
+ * them; mpirun is killed if it has not ended its ranks STOP_GRACE_S after a request. */
+enum { RANK_GRACE_S = 10, STOP_GRACE_S = 5 };
 
-/* How mpirun says that its --timeout has passed. */
+/* The words of mpirun when its --timeout has passed. */
 #define TIME_LIMIT_TEXT "time limit"
 
 bool exec_is_rank(void)
@@ -39,7 +43,7 @@ static GPtrArray *command_of(const char *mpirun, const char *self, uint32_t n_ra
     g_ptr_array_add(command, g_strdup("--oversubscribe"));
     g_ptr_array_add(command, g_strdup("--timeout"));
     g_ptr_array_add(command, g_strdup_printf("%u", timeout_s));
-    /* Ranks that wait on a core that others need must give it up. */
+    /* Ranks that wait must give up their core if others need it. */
     if (n_ranks > g_get_num_processors()) {
         g_ptr_array_add(command, g_strdup("--mca"));
         g_ptr_array_add(command, g_strdup("mpi_yield_when_idle"));
@@ -54,7 +58,7 @@ static GPtrArray *command_of(const char *mpirun, const char *self, uint32_t n_ra
     return command;
 }
 
-/* The first message of a rank, or of mpirun, in what they wrote to stderr. */
+/* Fails with the first message of a rank, or of mpirun, in their stderr. */
 static bool fail_as_ranks(const char *text, int status, uint32_t timeout_s,
                           GError **error)
 {
@@ -79,6 +83,86 @@ static bool fail_as_ranks(const char *text, int status, uint32_t timeout_s,
                        status);
 }
 
+/* --- waiting for the ranks --- */
+
+/* Signals that end the ranks before the command ends. */
+static const int STOPS[] = {SIGINT, SIGTERM, SIGHUP};
+
+typedef struct {
+    GSubprocess *mpirun;
+    guint source[G_N_ELEMENTS(STOPS)], force; /* sources of the main context; 0: none */
+    bool stopped, ended;
+    char *text;      /* of stderr */
+    GError *trouble; /* why there is no text */
+} Wait;
+
+static void wait_clear(Wait *wait)
+{
+    for (uint32_t i = 0; i < G_N_ELEMENTS(STOPS); i++)
+        g_clear_handle_id(&wait->source[i], g_source_remove);
+    g_clear_handle_id(&wait->force, g_source_remove);
+    g_clear_object(&wait->mpirun);
+    g_free(wait->text);
+    g_clear_error(&wait->trouble);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Wait, wait_clear)
+
+static gboolean end_by_force(gpointer data)
+{
+    Wait *wait = data;
+    g_subprocess_force_exit(wait->mpirun);
+    wait->force = 0;
+    return G_SOURCE_REMOVE;
+}
+
+/* The first signal asks mpirun to end its ranks, another one does not wait for it. */
+static gboolean stop(gpointer data)
+{
+    Wait *wait = data;
+    if (wait->stopped)
+        g_subprocess_force_exit(wait->mpirun);
+    else
+        g_subprocess_send_signal(wait->mpirun, SIGTERM);
+    if (!wait->stopped)
+        wait->force = g_timeout_add_seconds(STOP_GRACE_S, end_by_force, wait);
+    wait->stopped = true;
+    return G_SOURCE_CONTINUE;
+}
+
+static void take_text(GObject *source, GAsyncResult *result, gpointer data)
+{
+    Wait *wait = data;
+    g_subprocess_communicate_utf8_finish(G_SUBPROCESS(source), result, NULL, &wait->text,
+                                         &wait->trouble);
+    wait->ended = true;
+}
+
+/* In a child: ends with its parent, however that ends. */
+static void end_with_parent(gpointer unused)
+{
+    (void)unused;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+}
+
+/* Starts mpirun and waits for its end, unless there is an error in `wait`. */
+static void wait_for(Wait *wait, const char *const *command)
+{
+    g_autoptr(GSubprocessLauncher) launcher =
+        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDERR_PIPE);
+    g_subprocess_launcher_set_child_setup(launcher, end_with_parent, NULL, NULL);
+    wait->mpirun = g_subprocess_launcher_spawnv(launcher, command, &wait->trouble);
+    if (!wait->mpirun)
+        return;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(STOPS); i++) {
+        struct sigaction before;
+        if (sigaction(STOPS[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            wait->source[i] = g_unix_signal_add(STOPS[i], stop, wait);
+    }
+    g_subprocess_communicate_utf8_async(wait->mpirun, NULL, NULL, take_text, wait);
+    while (!wait->ended)
+        g_main_context_iteration(NULL, TRUE);
+}
+
 bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *arguments,
                  GError **error)
 {
@@ -90,16 +174,18 @@ bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *argume
                            "(openmpi-bin)");
     g_autoptr(GPtrArray) command =
         command_of(mpirun, self, n_ranks, timeout_s, arguments);
-    g_autoptr(GError) trouble = NULL;
-    g_autoptr(GSubprocess) ranks = g_subprocess_newv(
-        (const char *const *)command->pdata, G_SUBPROCESS_FLAGS_STDERR_PIPE, &trouble);
-    g_autofree char *text = NULL;
-    if (!ranks ||
-        !g_subprocess_communicate_utf8(ranks, NULL, NULL, NULL, &text, &trouble))
-        return kilter_fail(error, KILTER_ERROR_FAILED, "mpirun: %s", trouble->message);
-    const int status =
-        g_subprocess_get_if_exited(ranks) ? g_subprocess_get_exit_status(ranks) : -1;
-    return status == 0 || fail_as_ranks(text, status, timeout_s, error);
+    g_auto(Wait) wait = {0};
+    wait_for(&wait, (const char *const *)command->pdata);
+    if (wait.stopped)
+        return kilter_fail(error, KILTER_ERROR_FAILED,
+                           "stopped by a signal; the %u ranks were ended", n_ranks);
+    if (wait.trouble)
+        return kilter_fail(error, KILTER_ERROR_FAILED, "mpirun: %s",
+                           wait.trouble->message);
+    const int status = g_subprocess_get_if_exited(wait.mpirun)
+                           ? g_subprocess_get_exit_status(wait.mpirun)
+                           : -1;
+    return status == 0 || fail_as_ranks(wait.text, status, timeout_s, error);
 }
 
 /* --- on the ranks --- */
@@ -135,6 +221,8 @@ bool exec_as_rank(uint32_t timeout_s, bool alone,
 {
     ExecRank rank = {1, 0};
     alarm(timeout_s + RANK_GRACE_S);
+    if (!alone)
+        end_with_parent(NULL);
     if (!alone && !exec_mpi_start(&rank.n, &rank.rank, error))
         return false;
     if (!work(rank, data, error))

@@ -1,4 +1,5 @@
-/* Ranks of kilter exec and kilter profile: starting them, and what a process that is one does. */
+/* Ranks of kilter exec and kilter profile: starting them, and the work of a process that is a
+ * rank. */
 #ifndef KILTER_EXPERIMENTS_CLI_EXEC_LAUNCH_H
 #define KILTER_EXPERIMENTS_CLI_EXEC_LAUNCH_H
 
@@ -7,28 +8,28 @@
 /* Whether mpirun (or a process manager that speaks PMI) started this process. */
 bool exec_is_rank(void);
 
-/* Runs `kilter arguments...` on n_ranks ranks of this machine, more than it has cores if need be,
- * and waits. What the ranks write to stdout goes to ours. KILTER_ERROR_FAILED (or the ranks' own
- * code) with their first message if they fail, if there is no mpirun, or if they take more than
- * timeout_s. */
+/* Runs `kilter arguments...` on n_ranks ranks of this machine, even more than it has cores, and
+ * waits. The ranks' stdout goes to ours. KILTER_ERROR_FAILED (or the ranks' own code) with their
+ * first message if they fail, if there is no mpirun, if they take more than timeout_s, or if SIGINT,
+ * SIGTERM or SIGHUP ended them early. The ranks never outlive this process, even if it is killed. */
 bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *arguments,
                  GError **error);
 
-/* How often both commands run what they time, and when they give up. */
+/* How often both commands repeat a measurement, and when they give up. */
 typedef struct {
     int warm_up, repeats, timeout_s;
 } ExecTiming;
 
-/* Its options, which set a struct that has the defaults; `runs`: what is counted, `s`: the default
- * timeout, in words. */
+/* The options that set this struct, which holds the defaults; `runs`: the word for what is counted,
+ * `s`: the default timeout as text. */
 /* clang-format off */
 #define EXEC_TIMING_ENTRIES(timing, runs, s)                                                \
     {"warm-up", 0, 0, G_OPTION_ARG_INT, &(timing).warm_up,                                  \
-     runs " before the clock starts (default 2)", "N"},                                     \
+     "Untimed " runs " at the start (default 2)", "N"},                                     \
     {"repeats", 0, 0, G_OPTION_ARG_INT, &(timing).repeats,                                  \
-     runs " that are timed (default 10)", "N"},                                             \
+     "Timed " runs " (default 10)", "N"},                                                    \
     {"timeout", 0, 0, G_OPTION_ARG_INT, &(timing).timeout_s,                                \
-     "Give up after that many seconds (default " s ")", "S"}
+     "Give up after S seconds (default " s ")", "S"}
 /* clang-format on */
 
 bool exec_timing_check(const ExecTiming *timing, GError **error);
@@ -37,7 +38,7 @@ bool exec_timing_check(const ExecTiming *timing, GError **error);
 void exec_rank_options(GStrvBuilder *list, const CommandOptions *options,
                        const ExecTiming *timing);
 
-/* Which rank this process is, of how many. */
+/* This process' rank, and the number of ranks. */
 typedef struct {
     uint32_t n, rank;
 } ExecRank;
@@ -49,8 +50,8 @@ bool exec_as_rank(uint32_t timeout_s, bool alone,
                   bool (*work)(ExecRank rank, void *data, GError **error), void *data,
                   GError **error);
 
-/* Before a process ends, well or not: what is wrong on all ranks is said by the first one, whose
- * end ends the others. */
+/* To be called before a process ends, after success or failure: an error on all ranks is printed by
+ * the first one only, and its end ends the others. */
 bool exec_rank_ends(bool good);
 
 #endif

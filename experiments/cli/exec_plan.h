@@ -1,11 +1,11 @@
-/* Where verify and exec get their plan: a file, or MODEL CLUSTER planned on the spot. */
+/* The plan of verify and exec: from a file, or made for MODEL CLUSTER. */
 #ifndef KILTER_EXPERIMENTS_CLI_EXEC_PLAN_H
 #define KILTER_EXPERIMENTS_CLI_EXEC_PLAN_H
 
 #include "experiments/cli/command.h"
 
 typedef struct {
-    CommandPlanning how; /* as given; for MODEL CLUSTER only */
+    CommandPlanning how; /* from the command line; for MODEL CLUSTER only */
     Plan *plan;
     Graph *graph;
 } ExecPlan;
@@ -17,7 +17,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExecPlan, exec_plan_clear)
 bool exec_plan_obtain(ExecPlan *source, int argc, char **argv,
                       const CommandOptions *options, GError **error);
 
-/* Refuses to time a model in half precision, which no backend computes in. */
+/* Refuses to time a model in half precision: no backend computes in it. */
 bool exec_plan_check_precision(const Graph *graph, GError **error);
 
 #endif

@@ -126,12 +126,12 @@ const char EXEC_REPORT_TEXT[] =
     "[{?verbose}  stage          communication            computation   first\n"
     "[*stages:  {#:5} [=22:{communication.median_s:time}[ ({predicted.communication_s:time})]] "
     "[=22:{computation.median_s:time}[ ({predicted.computation_s:time})]]   {first}\n]]"
-    "[  {database} [{?kept}has it now|keeps an earlier measurement of the same]\n]";
+    "[  {database} [{?kept}has the measurement|keeps an earlier measurement of the same configuration]\n]";
 /* clang-format on */
 
 /* --- the store --- */
 
-/* SHA-256 of what the plan makes the ranks do. Caller frees. */
+/* SHA-256 of the program and shards that the ranks run. Caller frees. */
 static char *program_hash(const ExecReport *report)
 {
     static const char *const keys[] = {"program", "ratios", "segments", "splits"};

@@ -1,4 +1,4 @@
-/* Execution traces: written from a plan, or run on a cluster. */
+/* Execution traces: written from a plan, or simulated on a cluster. */
 #include "experiments/cli/execution.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ bool command_execution_check(const CommandExecution *to, GError **error)
     g_autofree char *first = to->chakra ? g_strconcat(to->chakra, ".0.et", NULL) : NULL;
     if (to->messages && !to->chakra)
         return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--messages is for --chakra; GOAL has nothing else");
+                           "--messages is for --chakra; GOAL always has messages");
     return (!first || output_check(first, error)) &&
            (!to->goal || output_check(to->goal, error));
 }
@@ -33,34 +33,39 @@ static bool write_rank(const char *prefix, uint32_t rank, const Trace *trace,
     return output_write(file, data, (gssize)length, error);
 }
 
-static bool write_chakra(const CommandExecution *to, const Evaluation *evaluation,
-                         const SimOptions *sim, GError **error)
+static bool write_chakra(const CommandExecution *to, const GPtrArray *traces,
+                         const char *groups, GError **error)
 {
-    g_autofree char *groups = NULL;
-    g_autoptr(GPtrArray) traces =
-        sim_execution(evaluation->plan, evaluation->graph, evaluation->view, sim,
-                      to->messages, &groups, error);
     g_autofree char *file = g_strconcat(to->chakra, ".groups.json", NULL);
-    for (uint32_t r = 0; traces && r < traces->len; r++)
+    for (uint32_t r = 0; r < traces->len; r++)
         if (!write_rank(to->chakra, r, traces->pdata[r], error))
             return false;
-    return traces && output_write(file, groups, -1, error);
-}
-
-static bool write_goal(const CommandExecution *to, const Evaluation *evaluation,
-                       const SimOptions *sim, GError **error)
-{
-    g_autoptr(GPtrArray) traces = sim_execution(evaluation->plan, evaluation->graph,
-                                                evaluation->view, sim, true, NULL, error);
-    g_autofree char *text = traces ? goal_write(traces, error) : NULL;
-    return text && output_write(to->goal, text, -1, error);
+    return output_write(file, groups, -1, error);
 }
 
 bool command_execution_write(const CommandExecution *to, const Evaluation *evaluation,
                              const SimOptions *sim, GError **error)
 {
-    return (!to->chakra || write_chakra(to, evaluation, sim, error)) &&
-           (!to->goal || write_goal(to, evaluation, sim, error));
+    if (!to->chakra && !to->goal)
+        return true;
+    g_autoptr(SimExecution) execution = sim_execution_new(
+        evaluation->plan, evaluation->graph, evaluation->view, sim, error);
+    g_autofree char *groups = NULL;
+    /* GOAL has messages only, which are Chakra's where these are asked for */
+    const bool messages = to->messages || !to->chakra;
+    g_autoptr(GPtrArray) traces =
+        execution ? sim_execution_traces(execution, messages, &groups, error) : NULL;
+    if (!traces || (to->chakra && !write_chakra(to, traces, groups, error)))
+        return false;
+    if (!to->goal)
+        return true;
+    if (!messages) {
+        g_ptr_array_unref(traces);
+        if (!(traces = sim_execution_traces(execution, true, NULL, error)))
+            return false;
+    }
+    g_autofree char *text = goal_write(traces, error);
+    return text && output_write(to->goal, text, -1, error);
 }
 
 /* --- running --- */

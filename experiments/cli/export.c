@@ -15,7 +15,7 @@ static void own_clear(Own *own)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
-/* FILE and what lies beside it; without -o the first one on stdout. */
+/* Writes FILE and the files beside it; without -o the first one to stdout. */
 static bool write_files(const GArray *files, const Own *own, GError **error)
 {
     if (!own->output) {
@@ -66,9 +66,9 @@ static bool export_plan(const char *file, const Own *own, const CommandOptions *
 static char *summary(void)
 {
     GString *text = g_string_new(
-        "Writes a plan for a training framework, as far as that can hold it: what it "
-        "cannot is refused with the\nfirst instruction that has no counterpart, and no "
-        "plan is rounded to another one.\n");
+        "Writes a plan for a training framework, or stored results as CSV. A plan that "
+        "the framework\ncannot run is refused, with the first instruction that has no "
+        "counterpart; no plan is changed\ninto a similar one.\n");
     for (uint32_t i = 0; i < export_target_count(); i++)
         g_string_append_printf(text, "\n  %-11s %s", export_target(i)->name,
                                export_target(i)->description);
@@ -82,13 +82,13 @@ bool cmd_export(int argc, char **argv, GError **error)
     gboolean csv = FALSE;
     g_autofree char *experiment = NULL;
     const GOptionEntry entries[] = {
-        {"to", 0, 0, G_OPTION_ARG_STRING, &own.target, "For which framework", "TARGET"},
+        {"to", 0, 0, G_OPTION_ARG_STRING, &own.target, "Framework", "TARGET"},
         {"csv", 0, 0, G_OPTION_ARG_NONE, &csv,
-         "Of a database of results: a row per configuration (default there)", NULL},
+         "For a database of results: write one row per configuration (default)", NULL},
         {"experiment", 0, 0, G_OPTION_ARG_STRING, &experiment,
-         "Of a database of results: those of this experiment only", "NAME"},
+         "For a database of results: only those of this experiment", "NAME"},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output,
-         "Write it there, and what belongs to it beside it (default: stdout)", "FILE"},
+         "Write to this file, and further files beside it (default: stdout)", "FILE"},
         G_OPTION_ENTRY_NULL};
     g_autofree char *words = summary();
     const CommandSyntax syntax = {

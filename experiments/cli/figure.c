@@ -20,7 +20,7 @@ static void own_clear(Own *own)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
-/* The one figure that is not drawn from the store. */
+/* The figure timeline, which is not drawn from the store. */
 static bool draw_timeline(const Own *own, GError **error)
 {
     if (!own->trace)
@@ -48,8 +48,9 @@ static void note_row(uint32_t n_columns, char **value, char **column, void *any)
     *(bool *)any = true;
 }
 
-/* What the experiment of that name asks now. All of the store if there is no such experiment, or none of what it asks is
- * there: rows of one's own on other clusters. */
+/* Selects the configurations that the experiment of that name asks for now. Selects the whole store
+ * if there is no such experiment, or if the store has none of its configurations but, for example,
+ * rows on other clusters. */
 static bool select_asked(const char *name, Store **store, const char *database,
                          const CommandOptions *options, GError **error)
 {
@@ -89,31 +90,35 @@ static bool draw(const char *name, const char *plan, const Own *own,
                            "--trace is for the figure timeline, not for %s", name);
     g_autofree char *database =
         own->database ? g_strdup(own->database) : g_strdup_printf("out/%s.db", name);
-    /* Before the store: an unknown figure is the likelier mistake. */
+    /* Checked before the store, since an unknown figure is the more likely mistake. */
     g_autofree char *sql = figure_query(name, ".sql", error);
     g_autoptr(Store) store = sql ? store_open_read(database, error) : NULL;
-    return store && select_asked(name, &store, database, options, error) &&
-           figure_draw(name, store, own->folder ? own->folder : "out", error);
+    if (!store || !select_asked(name, &store, database, options, error))
+        return false;
+    g_autoptr(Claims) claims = claims_judge(name, store, error);
+    return claims &&
+           figure_draw(name, store, claims, own->folder ? own->folder : "out", error);
 }
 
 bool cmd_figure(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
     const GOptionEntry entries[] = {{"db", 0, 0, G_OPTION_ARG_FILENAME, &own.database,
-                                     "The results (default out/NAME.db)", "FILE"},
+                                     "Database of the results (default out/NAME.db)",
+                                     "FILE"},
                                     {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.folder,
-                                     "Folder (default out)", "DIR"},
+                                     "Folder for the pictures (default out)", "DIR"},
                                     {"trace", 't', 0, G_OPTION_ARG_FILENAME, &own.trace,
-                                     "Trace that the figure timeline draws", "FILE"},
+                                     "Trace for the figure timeline", "FILE"},
                                     G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "figure",
         .arguments = "NAME|timeline|all|plan PLAN.json",
         .min_arguments = 1,
         .max_arguments = 2,
-        .summary =
-            "Draws a figure from stored results, the timeline of a trace, or a plan, as "
-            "DIR/NAME.png and DIR/NAME.svg.",
+        .summary = "Draws a figure from stored results, the timeline of a trace, or a "
+                   "plan, as DIR/NAME.png and\n"
+                   "DIR/NAME.svg.",
         .example = "kilter figure hap-fig13 --db results.db -o pictures",
         .entries = entries,
     };

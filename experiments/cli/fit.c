@@ -1,4 +1,4 @@
-/* kilter fit: a cluster file from iterations that were measured. */
+/* kilter fit: a cluster file from measured iterations. */
 #include <math.h>
 #include <string.h>
 
@@ -41,7 +41,7 @@ static char *value_text(double value, const char *unit)
     return isfinite(value) ? units_format(value, quantity) : g_strdup("-");
 }
 
-/* Costs that the cluster has: with what all have in common, as values. */
+/* The costs that the cluster has, including the common part, as values. */
 static json_t *costs_json(const TrialCluster *fitted)
 {
     json_t *list = json_array();
@@ -50,7 +50,7 @@ static json_t *costs_json(const TrialCluster *fitted)
         const CostInfo *info = cost_info(cost->cost);
         const double log[] = {cost->log, cost->low, cost->high};
         double value[3];
-        g_autofree char *text[3] = {NULL};
+        g_auto(GStrv) text = g_new0(char *, 3 + 1);
         for (uint32_t k = 0; k < 3; k++) {
             value[k] = trial_cluster_value(fitted, cost->cost, cost->key, log[k]);
             text[k] = value_text(value[k], info->unit);
@@ -60,13 +60,11 @@ static json_t *costs_json(const TrialCluster *fitted)
         json_array_append_new(
             list,
             json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:s, s:s, s:s, s:f, s:i}", "cost",
-                      info->name, "of", *cost->key ? cost->key : "all alike", "unit",
+                      info->name, "of", *cost->key ? cost->key : "common to all", "unit",
                       info->unit, "value", json_number(value[0]), "low",
                       json_number(value[1]), "high", json_number(value[2]), "text",
                       text[0], "low_text", text[1], "high_text", text[2], "factor",
                       exp(cost->log), "trials", (int)cost->n_trials));
-        g_free(text[1]);
-        g_free(text[2]);
     }
     return list;
 }
@@ -108,7 +106,7 @@ static json_t *suggestions_json(const GArray *suggestions)
                       "planner", s->trial.planner, "options", s->trial.options, "cluster",
                       cluster, "predicted_s", s->predicted_s, "information",
                       s->information, "cost", cost_info(s->cost)->name, "of",
-                      *s->key ? s->key : "all alike"));
+                      *s->key ? s->key : "common to all"));
     }
     return list;
 }
@@ -180,7 +178,7 @@ bool cmd_fit(int argc, char **argv, GError **error)
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output,
          "Write the fitted cluster (YAML)", "FILE"},
         {"suggest", 0, 0, G_OPTION_ARG_INT, &own.suggest,
-         "Also say which N trials would tell the most next", "N"},
+         "Also suggest the N trials that would tell the most next", "N"},
         {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.jobs, "Threads (default: one per core)",
          "N"},
         G_OPTION_ENTRY_NULL};
@@ -189,14 +187,15 @@ bool cmd_fit(int argc, char **argv, GError **error)
         .arguments = "TRIALS.csv",
         .min_arguments = 1,
         .max_arguments = 1,
-        .summary =
-            "Fits launches, overheads, rates, memory bandwidths, links and the runtime's "
-            "memory of a cluster "
-            "to\niterations that were measured on it: a row for each, with model, "
-            "machines, the keys of a strategy\n"
-            "(kilter planners), seconds or tokens_per_s, and peak or oom "
-            "(experiments/calibration/trial_file.h\n"
-            "has the columns). What the trials say little of stays near the data sheets.",
+        .summary = "Fits the launches, overheads, rates, memory bandwidths, links and "
+                   "runtime memory of a cluster\n"
+                   "to iterations that were measured on it. TRIALS.csv has one row per "
+                   "iteration, with model,\n"
+                   "machines, the keys of a strategy (kilter planners), seconds or "
+                   "tokens_per_s, and peak or oom\n"
+                   "(experiments/calibration/trial_file.h describes the columns). Costs "
+                   "about which the trials say\n"
+                   "little stay near the data sheets.",
         .example = "kilter fit trials.csv --cluster dgx-a100 --suggest 5 -o mine.yaml",
         .entries = entries,
     };

@@ -1,4 +1,4 @@
-/* kilter import: what others measured, as measurements. */
+/* kilter import: measurements from other formats. */
 #include <math.h>
 
 #include "experiments/cli/command.h"
@@ -14,7 +14,7 @@ static bool write_rows(const char *file, const GArray *list, const char *names,
     return output_write(file, text, -1, error);
 }
 
-/* Facts of a trace, beside what all files have. */
+/* The facts of a PyTorch trace, beside the members of all files. */
 static json_t *facts_json(const char *file, const KinetoFacts *facts)
 {
     json_t *json = json_pack(
@@ -37,7 +37,7 @@ static void count(json_t *object, const char *name)
         json_integer(json_integer_value(json_object_get(object, name)) + 1));
 }
 
-/* Facts of an execution trace. */
+/* The facts of an execution trace. */
 static json_t *execution_json(const char *file, const Trace *trace)
 {
     json_t *types = json_object(), *collectives = json_object();
@@ -62,9 +62,10 @@ static json_t *execution_json(const char *file, const Trace *trace)
 
 static const char TRACES_TEXT[] =
     "[*traces:[{?of}{file}: execution trace, {nodes} nodes:[*types: {value} {key}]; "
-    "{dependencies} dependencies, {dangling_dependencies} on nodes that are not there\n]]";
+    "{dependencies} dependencies, {dangling_dependencies} on nodes that are not "
+    "there\n]]";
 
-/* Each file by what it begins with; `traces` gets the facts of traces. */
+/* Reads each file by its first bytes; `traces` gets the facts of traces. */
 static bool read_all(int argc, char **argv, GArray *list, GArray *tables, json_t *traces,
                      GError **error)
 {
@@ -115,21 +116,22 @@ static bool run(int argc, char **argv, const char *output, const CommandOptions 
 bool cmd_import(int argc, char **argv, GError **error)
 {
     g_autofree char *output = NULL;
-    const GOptionEntry entries[] = {
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
-         "Write the measurements (CSV), as kilter calibrate reads them", "FILE"},
-        G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {{"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
+                                     "Write the measurements (CSV) for kilter calibrate",
+                                     "FILE"},
+                                    G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "import",
         .arguments = "FILE...",
         .min_arguments = 1,
         .max_arguments = 1000,
-        .summary =
-            "Reads what others measured, says what it holds and what of it is of "
-            "use, and "
-            "writes it as\nmeasurements: text or JSON output of nccl-tests, traces "
-            "of PyTorch's profiler. Of execution\ntraces of Chakra it says what "
-            "they hold; kilter simulate runs them.",
+        .summary = "Reads measurements in other formats, shows their content and the "
+                   "part of it that Kilter can\n"
+                   "use, and writes that part as measurements: text or JSON output of "
+                   "nccl-tests, traces of\n"
+                   "PyTorch's profiler. For execution traces of Chakra it only shows "
+                   "their content; kilter\n"
+                   "simulate runs them.",
         .example = "kilter import all_reduce.log sendrecv.log -o measured.csv",
         .entries = entries,
     };

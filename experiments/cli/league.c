@@ -53,7 +53,7 @@ static const char TEXT[] =
     "[{?missing}{missing} configurations have no result yet; kilter sweep makes them.\n]"
     "[{figure}\n]";
 
-/* One row a planner: place, name, regret, worst regret, gap in percent. */
+/* One row per planner: place, name, regret, worst regret, gap in percent. */
 static bool draw(const GArray *rows, const char *folder, GError **error)
 {
     g_autoptr(GString) text = g_string_new("# rank\tplanner\tregret\tworst\tgap\n");
@@ -101,7 +101,7 @@ bool cmd_league(int argc, char **argv, GError **error)
     g_auto(CommandOptions) options = {0};
     const GOptionEntry entries[] = {
         {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.database,
-         "The results (default out/NAME.db)", "FILE"},
+         "Database of the results (default out/NAME.db)", "FILE"},
         {"plot", 0, 0, G_OPTION_ARG_FILENAME, &own.folder,
          "Draw the table as DIR/league.png and DIR/league.svg", "DIR"},
         G_OPTION_ENTRY_NULL};
@@ -110,13 +110,11 @@ bool cmd_league(int argc, char **argv, GError **error)
         .arguments = "EXPERIMENT",
         .min_arguments = 1,
         .max_arguments = 1,
-        .summary =
-            "Ranks the planners of an experiment whose results kilter sweep has stored: "
-            "how "
-            "many of its\nconfigurations they have a plan for, how often theirs is the "
-            "fastest, and how much slower it is than the\nfastest one and than a bound "
-            "on "
-            "every plan.",
+        .summary = "Ranks the planners of an experiment by its results that kilter sweep "
+                   "stored: for how many\n"
+                   "configurations they have a plan, how often theirs is the fastest, "
+                   "and how much slower it is\n"
+                   "than the fastest plan and than a bound on every plan.",
         .example = "kilter league hap-fig13 --db results.db",
         .entries = entries,
     };

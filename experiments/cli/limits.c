@@ -1,7 +1,9 @@
-/* Bounds on memory, output that cannot be written, and a word about commands that take long. */
+/* Limits on memory, failures of output, and notes about commands that take long. */
 #include "experiments/cli/limits.h"
 
+#include <errno.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,7 @@
 enum { SAY_AFTER_S = 60, LOOK_EVERY_S = 1 };
 static const double SAY_BYTES = 0x1p31, LEAST_BYTES = 0x1p26;
 
-/* 1: nothing is to be said. */
+/* 1: notes are turned off. */
 static gint hushed;
 
 /* Memory in use, in bytes; 0 where the system does not say. */
@@ -27,7 +29,7 @@ static double resident_bytes(void)
     return known ? (double)resident * (double)sysconf(_SC_PAGESIZE) : 0;
 }
 
-/* Looks on until there is something to say. */
+/* Watches until there is something to say. */
 static gpointer watch(gpointer unused)
 {
     (void)unused;
@@ -44,7 +46,8 @@ static gpointer watch(gpointer unused)
     return NULL;
 }
 
-/* GLib ends a program whose allocation fails; this says so in one line instead of leaving a core. No allocation here. */
+/* GLib ends a program whose allocation fails; this reports it in one line instead of dumping core.
+ * It must not allocate. */
 static void end_without_memory(const char *domain, GLogLevelFlags level,
                                const char *message, gpointer unused)
 {
@@ -59,7 +62,7 @@ static void end_without_memory(const char *domain, GLogLevelFlags level,
     _exit(KILTER_ERROR_FAILED);
 }
 
-/* Also where a library prints and exits, as --help does. */
+/* Called also where a library prints and exits, as for --help. */
 static void flush_output(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -68,12 +71,33 @@ static void flush_output(void)
     _exit(KILTER_ERROR_FAILED);
 }
 
+/* Says that the command was interrupted, and ends it as the signal does. It may only call what a
+ * signal handler may. */
+static void say_interrupted(int number)
+{
+    static const char line[] = "kilter: interrupted\n";
+    const int cause = errno;
+    if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
+        errno = cause;
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+void limits_catch_interrupts(void)
+{
+    struct sigaction before;
+    const struct sigaction after = {.sa_handler = say_interrupted};
+    if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+        sigaction(SIGINT, &after, NULL);
+}
+
 void limits_begin(void)
 {
+    limits_catch_interrupts();
     atexit(flush_output);
     g_log_set_handler("GLib", G_LOG_LEVEL_ERROR | G_LOG_FLAG_FATAL, end_without_memory,
                       NULL);
-    /* Jansson leaves out what it has no memory for. */
+    /* Without this, Jansson leaves out members for which there is no memory. */
     json_set_alloc_funcs(g_malloc, g_free);
     g_thread_unref(g_thread_new("watch", watch, NULL));
 }

@@ -1,18 +1,24 @@
-/* What a command may use, and a word when it takes much. */
+/* The limits of a command, and notes when it takes long or much. */
 #ifndef KILTER_EXPERIMENTS_CLI_LIMITS_H
 #define KILTER_EXPERIMENTS_CLI_LIMITS_H
 
 #include <glib.h>
 #include <stdbool.h>
 
-/* From here on memory that cannot be had, and output that cannot be written, end the program with one line on stderr and
- * status 1; a command that takes a minute, or 2 GiB, says so once on stderr. Call first in main(). */
+/* From here on a failed allocation or a failed write to stdout ends the program with one line on
+ * stderr and status 1; a command that takes a minute, or 2 GiB, says so once on stderr. Call first
+ * in main(). */
 void limits_begin(void);
 
-/* Says nothing of the kind any more: the command is to be quiet, or shows its progress itself. */
+/* From here on an interrupt (SIGINT) says so in one line before it ends the program, unless it was
+ * ignored. limits_begin does so; to be called again by who let it have another meaning. */
+void limits_catch_interrupts(void);
+
+/* Turns these notes off: the command is to be quiet, or shows its progress itself. */
 void limits_hush(void);
 
-/* Bounds the memory of this process to "SIZE", such as 4GiB. KILTER_ERROR_INPUT: it is no size, or less than 64 MiB. */
+/* Bounds the memory of this process to "SIZE", such as 4GiB. KILTER_ERROR_INPUT if it is not a
+ * size, or less than 64 MiB. */
 bool limits_set_memory(const char *size, GError **error);
 
 #endif

@@ -18,16 +18,16 @@ static const Command commands[] = {
 static void print_help(void)
 {
     puts("Usage:\n  kilter COMMAND [OPTION…] [ARGUMENT…]\n\n"
-         "Plans how the training of a deep network is sharded over unequal GPUs, says "
+         "Plans how to shard the training of a deep network over unequal GPUs, predicts "
          "what an\n"
          "iteration costs, and reproduces published comparisons.\n\nCommands:");
     for (guint i = 0; i < G_N_ELEMENTS(commands); i++)
-        printf("  %-10s %s\n", commands[i].name, commands[i].help);
+        printf("  %-12s%s\n", commands[i].name, commands[i].help);
     puts("\nOptions:\n"
-         "  --help     this text; kilter help COMMAND says more, with an example; kilter "
-         "help\n"
-         "             --write DIR writes manual pages and completions\n"
-         "  --version  the version\n\n"
+         "  --help      this text; kilter help COMMAND explains a command, with an "
+         "example;\n"
+         "              kilter help --write DIR writes manual pages and completions\n"
+         "  --version   the version\n\n"
          "Example:\n  kilter plan vgg19 hap-32 --planner hap");
 }
 
@@ -66,10 +66,11 @@ int main(int argc, char **argv)
 {
     if (!exec_is_rank())
         limits_begin();
-    /* Only characters: numbers are written with a point everywhere. */
+    /* Only the character type: numbers are written with a point in every locale. */
     setlocale(LC_CTYPE, "");
     g_autoptr(GError) error = NULL;
-    /* Before options are taken out of argv. What a rank of exec says, the program that started it says again. */
+    /* Looked up before options are taken out of argv. A rank of exec prints plain text, which the
+     * program that started it reports. */
     const bool json =
         !exec_is_rank() && g_strv_contains((const char *const *)argv, "--json");
     if (run(argc, argv, &error))
@@ -78,7 +79,7 @@ int main(int argc, char **argv)
         puts(error->message);
         return 0;
     }
-    /* One line, whatever a library put into the message. */
+    /* One line, even if a library put several into the message. */
     g_strdelimit(error->message, "\r\n", ' ');
     const int status = error->domain == KILTER_ERROR ? error->code : KILTER_ERROR_FAILED;
     if (json)

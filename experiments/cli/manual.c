@@ -1,4 +1,4 @@
-/* Pages in roff's man macros, one of the program and one of each command. */
+/* Manual pages in roff's man macros: one for the program and one for each command. */
 #include "experiments/cli/manual.h"
 
 #include <errno.h>
@@ -16,7 +16,8 @@ static const char *text_of(const json_t *object, const char *key)
 
 /* --- roff --- */
 
-/* Text in which roff sees no request, no escape and no hyphen that it may turn into a dash. */
+/* Adds text, escaped so that roff sees no request, no escape and no hyphen that it may turn into a
+ * dash. */
 static void add_text(GString *page, const char *text)
 {
     bool begins = true;
@@ -49,7 +50,7 @@ static void add_term(GString *page, const char *term, const char *text)
     g_string_append_c(page, '\n');
 }
 
-/* Lines as they stand. */
+/* Adds lines unchanged. */
 static void add_lines(GString *page, const char *title, const char *lines)
 {
     g_string_append_printf(page, ".SH %s\n.nf\n", title);

@@ -1,4 +1,4 @@
-/* Manual pages and completions, made of the tables that --help is made of. */
+/* Manual pages and completions, made from the tables of --help. */
 #ifndef KILTER_EXPERIMENTS_CLI_MANUAL_H
 #define KILTER_EXPERIMENTS_CLI_MANUAL_H
 
@@ -9,8 +9,9 @@ typedef struct {
     CommandRun run;
 } Command;
 
-/* Writes below `folder`: man/man1/kilter.1 and a page for each command; completions for bash, zsh and fish where each of them
- * looks below a prefix's share/. KILTER_ERROR_INPUT if a file cannot be written. */
+/* Writes below `folder`: man/man1/kilter.1 and a page for each command; completions for bash, zsh
+ * and fish, where each shell looks for them below share/ of a prefix. KILTER_ERROR_INPUT if a file
+ * cannot be written. */
 bool manual_write(const Command *command, uint32_t n, const char *folder, GError **error);
 
 #endif

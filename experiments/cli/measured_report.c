@@ -58,7 +58,7 @@ static json_t *table_json(const MeasuredTable *table, const Calibration *calibra
         "place", place_of(table, calibration), "reason", reason_of(table, calibration));
 }
 
-/* Tables of one file, from `first`; *end gets the index after them. */
+/* The tables of one file, from `first` on; *end gets the index after them. */
 static json_t *file_json(const GArray *tables, uint32_t first,
                          const Calibration *calibration, uint32_t *end)
 {

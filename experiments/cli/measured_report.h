@@ -1,4 +1,5 @@
-/* What measurement files held, and what became of it: a table and JSON (kilter import, kilter calibrate). */
+/* The content of measurement files and its use, as a table and as JSON (kilter import, kilter
+ * calibrate). */
 #ifndef KILTER_EXPERIMENTS_CLI_MEASURED_REPORT_H
 #define KILTER_EXPERIMENTS_CLI_MEASURED_REPORT_H
 
@@ -6,9 +7,9 @@
 
 #include "experiments/calibration/calibrate.h"
 
-/* `calibration`: NULL where rows are only read. `tables`: MeasuredTable. */
+/* `calibration`: NULL if rows are only read. `tables`: of MeasuredTable. */
 json_t *measured_report_json(const GArray *tables, const Calibration *calibration);
-/* How the member `files` of an answer reads that is this list. */
+/* The template for the member `files` of an answer with this list. */
 extern const char MEASURED_REPORT_TEXT[];
 
 /* Reads argv[1..argc-1] into `list` and `tables`. */

@@ -17,24 +17,25 @@ bool cmd_memory(int argc, char **argv, GError **error)
         .min_arguments = 1,
         .max_arguments = 2,
         .summary =
-            "Says what the memory of the fullest GPU of each type holds at its "
-            "peak, of a plan "
-            "that is made\nas by kilter plan, or read.\n\n"
-            "  weights      parameters as they lie between iterations\n"
-            "  gradients    of parameters\n"
-            "  optimizer    its states, with float32 copies of parameters\n"
-            "  activations  what the forward makes and keeps for the backward\n"
-            "  buffers      gradients of activations, gathered parameters and the "
-            "like, in "
-            "flight\n"
-            "  runtime      what the cluster's file says that driver and "
-            "libraries take\n\n"
-            "With --set runtime=NAME (a file of data/runtimes, as pytorch-ddp) what "
-            "that framework holds beside the\nplan counts, too: gradients between "
-            "iterations, copies of gradients and logits as buffers, the rest as "
-            "runtime.\n\n"
-            "Nothing is offloaded to the host: that is not modelled. Exit status "
-            "3 if the plan "
+            "Shows what the memory of the fullest GPU of each type holds at its peak, "
+            "for a plan that is\n"
+            "read or made as by kilter plan.\n"
+            "\n"
+            "  weights      parameters as they are kept between iterations\n"
+            "  gradients    gradients of parameters\n"
+            "  optimizer    optimizer states, with float32 copies of parameters\n"
+            "  activations  results of the forward pass that the backward pass needs\n"
+            "  buffers      short-lived tensors: gradients of activations, gathered "
+            "parameters, ...\n"
+            "  runtime      memory of the driver and libraries, from the cluster's file\n"
+            "\n"
+            "With --set runtime=NAME (a file of data/runtimes, such as pytorch-ddp) the "
+            "memory that the\n"
+            "framework holds beside the plan counts too: gradients between iterations, "
+            "copies of gradients\n"
+            "and logits (as buffers), and the rest (as runtime).\n"
+            "\n"
+            "Offloading to the host is not modelled. The exit status is 3 if the plan "
             "does not fit.",
         .example =
             "kilter memory gpt2:batch=8 hap-a100-4 --planner dp-ev --set recompute=full",
@@ -47,6 +48,6 @@ bool cmd_memory(int argc, char **argv, GError **error)
     if (!command_is_silent(&options))
         command_report(&options, command_evaluation_json(&evaluation, options.verbose),
                        TEXT, NULL);
-    /* The table is the answer, whether the plan fits or not; the exit status says which. */
+    /* The table is printed whether the plan fits or not; the exit status says whether it does. */
     return command_check_fits(&evaluation, error);
 }

@@ -36,7 +36,7 @@ static json_t *graph_json(const Graph *graph, const char *canonical)
                      facts.forward_flops / tokens, "tokens", (json_int_t)facts.tokens);
 }
 
-/* One model, built in or of a file, for one GPU unless its spec says otherwise. */
+/* Shows one model, built in or from a file, for one GPU unless its spec says otherwise. */
 static bool show_model(const char *spec, const CommandOptions *options, GError **error)
 {
     g_autofree char *canonical = NULL;
@@ -54,7 +54,7 @@ static bool show_model(const char *spec, const CommandOptions *options, GError *
     json_t *json =
         graph ? graph_json(graph, canonical) : json_pack("{s:s}", "name", spec);
     const bool onnx = file != NULL;
-    if (graph && onnx) /* `ops` are those of the file */
+    if (graph && onnx) /* `ops` is already the list of the file's ops */
         json_object_set(json, "graph_ops", json_object_get(json, "ops"));
     if (onnx)
         json_object_update_new(json, file);
@@ -76,32 +76,32 @@ bool cmd_models(int argc, char **argv, GError **error)
     g_autofree char *output = NULL;
     const GOptionEntry entries[] = {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
-         "Write MODEL's graph there, as a file that names a model itself", "FILE"},
+         "Write MODEL's graph to this file, which can then be used as a MODEL", "FILE"},
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "models",
         .arguments = "[MODEL]",
         .max_arguments = 1,
-        .summary =
-            "Says what a model is, which may be a config.json of Hugging Face or a "
-            "folder with one,\na file of ONNX, or a graph: parameters, those that work "
-            "on "
-            "one token, layers, ops of the\ntraining graph, FLOPs, and the spec with "
-            "every "
-            "key: seq=, batch=, attention=fused|materialized, ...\nbehind a colon. Of "
-            "ONNX "
-            "also the file's nodes, which of them became one op, and those for which\n"
-            "another op or none stands.\n\n"
-            "Without a model lists the built-in models: parameters and ops of the "
-            "training graph at the "
-            "defaults on 8 GPUs\n(1 Mi = 2^20), and the keys that MODEL:key=value,... "
-            "takes\n(global_batch and experts at 0 follow the cluster; "
-            "optimizer=adam|adamw|sgd; "
-            "precision=single|mixed|\nmixed-fp32-grads: mixed is two bytes for "
-            "parameters, "
-            "activations and gradients, float32 for optimizer\nstates and a master copy, "
-            "16 bytes per parameter with Adam; 18 with float32 gradients as in "
-            "Megatron-LM).",
+        .summary = "Describes a model: its parameters, those that work on one token, "
+                   "layers, ops of the training\n"
+                   "graph, FLOPs, and its spec with every key. MODEL is a built-in "
+                   "model, a config.json of Hugging\n"
+                   "Face or its folder, an ONNX file, or a graph file; keys follow a "
+                   "colon (seq=, batch=,\n"
+                   "attention=fused|materialized, ...). For an ONNX file it also lists "
+                   "the nodes, those that were\n"
+                   "joined into one op, and those that another op or no op stands for.\n"
+                   "\n"
+                   "Without MODEL it lists the built-in models with their parameters and "
+                   "ops (1 Mi = 2^20; at the\n"
+                   "defaults on 8 GPUs) and their keys. global_batch=0 and experts=0 "
+                   "follow the cluster;\n"
+                   "optimizer=adam|adamw|sgd|adafactor; precision=single|mixed|mixed-fp32-grads. "
+                   "Mixed means two bytes per\n"
+                   "parameter, activation and gradient, and float32 for optimizer states "
+                   "and a master copy: 16\n"
+                   "bytes per parameter with Adam, and 18 with float32 gradients, as in "
+                   "Megatron-LM.",
         .example = "kilter models Llama-3.1-8B/config.json:seq=8192,batch=1 --json\n"
                    "  kilter models vit:layers=2 -o vit.json",
         .entries = entries,

@@ -71,7 +71,7 @@ static bool take_options(const Own *own, PlannerOptions *options, GError **error
     return true;
 }
 
-/* A plan that exists is shown, not made again. */
+/* Refuses options of planning for a plan from a file, which is shown, not made again. */
 static bool check_shown(const char *file, const Own *own, const CommandOptions *options,
                         GError **error)
 {
@@ -101,18 +101,19 @@ bool cmd_plan(int argc, char **argv, GError **error)
         COMMAND_SLOWDOWN_ENTRY(own.how),
         COMMAND_CHANGE_ENTRIES(own.how),
         {"certify", 0, 0, G_OPTION_ARG_STRING, &own.certify,
-         "Prove how far the plan can be from the best program and ratios, until that is "
-         "less than GAP (0.01: 1 %)",
+         "Improve the plan and its lower bound until they are less than GAP apart (0.01: "
+         "1 %)",
          "GAP"},
         {"segments", 0, 0, G_OPTION_ARG_STRING, &own.segments,
-         "Ratios of their own for parts of the model: none (default), layers, ops, "
+         "Parts of the model with their own ratios: none (default), layers, ops, "
          "metis:K, OP=NUMBER;..., or a file of such lines",
          "SEGMENTS"},
         {"budget", 0, 0, G_OPTION_ARG_STRING, &own.budget,
-         "Stop searching and proving after so long, with the best plan and bound so far",
+         "Stop searching and proving after this time, with the best plan and bound so "
+         "far",
          "SECONDS"},
         {"explain", 'e', 0, G_OPTION_ARG_NONE, &own.explain,
-         "Say how each layer is sharded, and what limits the time", NULL},
+         "Also print how each layer is sharded, and what limits the time", NULL},
         COMMAND_PIN_ENTRIES(&options),
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
@@ -120,11 +121,11 @@ bool cmd_plan(int argc, char **argv, GError **error)
         .arguments = "MODEL CLUSTER | PLAN.json",
         .min_arguments = 1,
         .max_arguments = 2,
-        .summary =
-            "Plans a model on a cluster, or reads a plan, and prints what an iteration "
-            "costs by the analytic model.\nExit status 3, and nothing written, if the "
-            "plan does not fit "
-            "the memory.\n\n" PLAN_HELP_PACE,
+        .summary = "Plans a model on a cluster, or reads a plan, and prints the cost of "
+                   "an iteration by the\n"
+                   "fidelity that the planner optimizes. If no plan fits the memory, "
+                   "nothing is written and\n"
+                   "the exit status is 3.\n\n" PLAN_HELP_PACE,
         .example = "kilter plan vit:layers=24,batch=64 hap-32 --planner hap -o plan.json",
         .entries = entries,
     };

@@ -1,4 +1,4 @@
-/* The stages of a pipeline, read off its program. */
+/* The stages of a pipeline, read from its program. */
 #include "experiments/cli/plan_stages.h"
 
 char *plan_stages_runs(const uint32_t *number, uint32_t n)
@@ -22,7 +22,8 @@ typedef struct {
     bool any;
 } Stage;
 
-/* Which layers each group computes, and how many of them twice; forward ops on the first microbatch. */
+/* Finds the layers that each group computes, and the number of those that it recomputes, from the
+ * forward ops on the first microbatch. */
 static Stage *find_stages(const Program *program, const Graph *graph)
 {
     const uint32_t n_layers = graph_n_layers(graph);
@@ -53,7 +54,7 @@ static Stage *find_stages(const Program *program, const Graph *graph)
     return stage;
 }
 
-/* Whether the groups are stages: each has layers of its own, and devices of its own. */
+/* Whether the groups are stages: each has its own layers and its own devices. */
 static bool are_stages(const Evaluation *evaluation, const Stage *stage)
 {
     const Program *program = evaluation->plan->program;

@@ -1,20 +1,23 @@
-/* The stages of a pipeline as its program has them, whoever made it. */
+/* The stages of a pipeline as its program has them, whichever planner made it. */
 #ifndef KILTER_EXPERIMENTS_CLI_PLAN_STAGES_H
 #define KILTER_EXPERIMENTS_CLI_PLAN_STAGES_H
 
 #include "experiments/cli/command.h"
 
-/* A list of {first, last: names of layers, layers, devices: "8 h100", replicas, tensor_parallel, samples of a microbatch by
- * replica: "4 x 2, 1", recompute: how many of its layers are computed again, busy_s: computation of its busiest device}, in
- * the order of layers; null unless groups have different layers and no device in common. */
+/* A list of {first, last: names of layers, layers, devices: "8 h100", replicas, tensor_parallel,
+ * samples: of a microbatch by replica, "4 x 2, 1", recompute: number of its layers that are
+ * recomputed, busy_s: computation of its busiest device}, in the order of layers; null unless
+ * groups have different layers and no device in common. */
 json_t *plan_stages_json(const Evaluation *evaluation);
 
 /* Runs of equal numbers: "3 x 6, 7". Caller frees. */
 char *plan_stages_runs(const uint32_t *number, uint32_t n);
 
-#define PLAN_TEXT_STAGES                                                                 \
-    "[{!layout}[*pipeline:  stage [=-3:{#}]    {layers} layer{layers:s} from {first} to {last} on "  \
-    "{devices}: {replicas} replica{replicas:s}[{?tensor_parallel>1}, {tensor_parallel}-way tensor " \
+#define PLAN_TEXT_STAGES                                                               \
+    "[{!layout}[*pipeline:  stage [=-3:{#}]    {layers} layer{layers:s} from {first} " \
+    "to {last} on "                                                                    \
+    "{devices}: {replicas} replica{replicas:s}[{?tensor_parallel>1}, "                 \
+    "{tensor_parallel}-way tensor "                                                    \
     "parallelism][, samples {samples}][{?recompute}, {recompute} computed again]\n]]"
 
 #endif

@@ -1,4 +1,4 @@
-/* What commands say about a plan besides its times, as JSON. */
+/* The facts about a plan beside its times, as JSON. */
 #include "experiments/cli/plan_words.h"
 
 #include <math.h>

@@ -8,8 +8,8 @@ bool cmd_planners(int argc, char **argv, GError **error)
     const CommandSyntax syntax = {
         .name = "planners",
         .arguments = "",
-        .summary = "Lists the planners and where they come from, then the options that "
-                   "--set takes.",
+        .summary =
+            "Lists the planners with their sources, then the options that --set takes.",
         .example = "kilter planners",
     };
     g_auto(CommandOptions) options = {0};

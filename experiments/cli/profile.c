@@ -1,4 +1,4 @@
-/* kilter profile: measures what kilter calibrate fits. */
+/* kilter profile: measures ops and collectives for kilter calibrate. */
 #include <string.h>
 
 #include "exec/exec.h"
@@ -23,10 +23,10 @@ static void own_clear(Own *own)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
-/* Of the first rank; the first of them stands for an even share. */
+/* Shares of the first rank; the first entry stands for an even share. */
 static const double SHARE[] = {0.5, 0.75, 0.9};
 
-/* Smaller messages cost their latency only. */
+/* Smaller messages take only their latency. */
 static const double SMALLEST_BYTES = 1024;
 
 static bool is_cuda(const Own *own)
@@ -60,7 +60,7 @@ static bool check_options(Own *own, GError **error)
 
 /* --- on the ranks --- */
 
-/* Every rule of every op of a model in turn, for each way to share. */
+/* Measures every rule of every op of a model, for each way to share. */
 static bool profile_model(const char *model, ExecBackend *backend,
                           const ExecProfile *profile, GArray *list, GError **error)
 {
@@ -116,7 +116,7 @@ static bool write_file(const Own *own, const GArray *list, const ExecLimits *lim
     return true;
 }
 
-/* float32; with cuda one GPU per process. */
+/* A backend that computes in float32; with cuda one GPU per process. */
 static ExecBackend *backend_new(const Own *own, ExecRank rank, GError **error)
 {
     const ExecCudaWorld world = {.ranks = EXEC_CUDA_GPUS,
@@ -201,27 +201,29 @@ bool cmd_profile(int argc, char **argv, GError **error)
                        .largest_bytes = 0x1p24};
     const GOptionEntry entries[] = {
         {"backend", 'b', 0, G_OPTION_ARG_STRING, &own.backend,
-         "What to measure: cpu (default) or cuda", "NAME"},
+         "Backend to measure: cpu (default) or cuda", "NAME"},
         {"ranks", 'n', 0, G_OPTION_ARG_INT, &own.ranks,
-         "How many ranks work at the same time (default 2)", "N"},
+         "Number of ranks that work at the same time (default 2)", "N"},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output,
-         "Write the measurements (CSV, see data/measured/measurement.h)", "FILE"},
+         "Write the measurements (CSV; data/measured/measurement.h describes it)",
+         "FILE"},
         {"device", 0, 0, G_OPTION_ARG_STRING, &own.device,
-         "What to call the type of the ranks' devices (default: the backend)", "NAME"},
+         "Name for the type of the ranks' devices (default: the backend's)", "NAME"},
         {"largest", 0, 0, G_OPTION_ARG_STRING, &own.largest,
          "Largest tensor of the collectives (default 16 MiB)", "BYTES"},
-        EXEC_TIMING_ENTRIES(own.timing, "Runs", "3600"),
+        EXEC_TIMING_ENTRIES(own.timing, "runs", "3600"),
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "profile",
         .arguments = "MODEL...",
         .min_arguments = 1,
         .max_arguments = 100,
-        .summary = "Measures how long the ops of the models take, whole and in shards of "
-                   "several sizes, and how\nlong collectives take, on ranks of this "
-                   "machine's CPUs (or on GPUs) that all work at the same\ntime. Prints "
-                   "the FLOP/s and bytes/s that each kind of op reaches, beside the best "
-                   "of a device.",
+        .summary =
+            "Measures the ops of the models, whole and in shards of several sizes, and "
+            "the collectives, on\n"
+            "ranks of this machine's CPUs (or GPUs) that all work at the same time. "
+            "Prints the FLOP/s and\n"
+            "bytes/s that each kind of op reaches, beside the best rates of the device.",
         .example = "kilter profile bert-base:layers=1,batch=1,vocab=512 --ranks 2 "
                    "-o measured.csv",
         .entries = entries,

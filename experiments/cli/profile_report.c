@@ -6,7 +6,8 @@ GArray *profile_kernel_rates(const GArray *measurements)
     KernelRate of[OP_KINDS] = {0};
     for (uint32_t i = 0; i < measurements->len; i++) {
         const Measurement *m = &g_array_index(measurements, Measurement, i);
-        if (m->op == OP_KINDS || m->share <= 0) /* no work, but whole operands */
+        if (m->op == OP_KINDS ||
+            m->share <= 0) /* no rate: collectives, ranks without work */
             continue;
         KernelRate *rate = &of[m->op];
         rate->shapes++;

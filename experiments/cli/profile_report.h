@@ -5,7 +5,7 @@
 #include "exec/exec.h"
 #include "experiments/cli/command.h"
 
-/* The best that one op kind reached in any shape on any rank. */
+/* The best rates that an op kind reached in any shape on any rank. */
 typedef struct {
     OpKind kind;
     uint32_t shapes;
@@ -15,7 +15,7 @@ typedef struct {
 /* The rates of each kind of kernel that was measured; free with g_array_unref. */
 GArray *profile_kernel_rates(const GArray *measurements);
 
-/* How the report reads, which has these members too. */
+/* The template of the report, which has these members too. */
 extern const char PROFILE_REPORT_TEXT[];
 /* {"limits": {...}, "kernels": [...]} */
 json_t *profile_rates_json(const GArray *rates, const ExecLimits *limits);

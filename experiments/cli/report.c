@@ -19,7 +19,7 @@ static void own_clear(Own *own)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
-/* Runs what the database lacks of an experiment. */
+/* Runs the configurations of an experiment that the database lacks. */
 static bool run(const char *name, const char *database, const char *line, const Own *own,
                 const CommandOptions *options, GError **error)
 {
@@ -76,7 +76,7 @@ static char *report_file(const char *file, const CommandOptions *options, GError
     return text;
 }
 
-/* Whether the file begins as SQLite's do. */
+/* Whether the file begins as an SQLite database does. */
 static bool is_store(const char *file)
 {
     static const char MAGIC[] = "SQLite format 3";
@@ -106,24 +106,26 @@ bool cmd_report(int argc, char **argv, GError **error)
     g_auto(Own) own = {0};
     const GOptionEntry entries[] = {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output,
-         "The page (default out/report.html, or .md)", "FILE"},
+         "File of the page (default out/report.html, or .md)", "FILE"},
         {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.database,
-         "Of NAME: where results are kept (default out/NAME.db)", "FILE"},
+         "For NAME: database of the results (default out/NAME.db)", "FILE"},
         {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.threads,
          "Threads (default: one per core)", "N"},
         {"markdown", 0, 0, G_OPTION_ARG_NONE, &own.markdown,
-         "Only the claims, as tables of Markdown", NULL},
+         "Write only the claims, as Markdown tables", NULL},
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "report",
         .arguments = "RESULTS.db | PLAN.json | NAME|PAPER|all",
         .min_arguments = 1,
         .max_arguments = 1,
-        .summary = "Writes a page (HTML in one file, no network) of stored results: the "
-                   "papers' claims with verdict\n"
-                   "and cause, figures, the rows behind them; of a plan: its timeline, "
-                   "memory and links. Of an\n"
-                   "experiment's or a paper's name it runs what is missing first.",
+        .summary = "Writes an HTML page, in one file that needs no network. For stored "
+                   "results: the papers' claims\n"
+                   "with verdict and cause, the figures, and the rows behind them. For a "
+                   "plan: its timeline,\n"
+                   "memory and links. For the name of an experiment or a paper it first "
+                   "runs the missing\n"
+                   "configurations.",
         .example = "kilter report hap-fig2 -o report.html",
         .entries = entries,
     };

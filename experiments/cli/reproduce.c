@@ -58,11 +58,26 @@ static void print_claims(const Claims *claims)
             isnan(claim->ours) ? g_strdup("-") : g_strdup_printf("%.2f", claim->ours);
         printf("%s%*s  %4.2f +- %4.2f  %5s  %-13s  %s\n", claim->text, padding, "",
                claim->value, claim->tolerance, ours, verdict(claim), claim->where);
+        g_autofree char *columns = claims_columns_text(claims, claim);
+        if (*columns)
+            print_wrapped("", columns);
         if (*claim->note)
             print_wrapped("", claim->note);
         if (*claim->reason)
             print_wrapped("why: ", claim->reason);
     }
+}
+
+/* What the experiment's columns say. */
+static json_t *columns_json(const Claims *claims, const Claim *claim)
+{
+    json_t *columns = json_object();
+    for (uint32_t k = 0; k < claims->n_columns; k++)
+        json_object_set_new(columns, claims->column[k],
+                            json_pack("{s:o, s:b}", "ours",
+                                      json_number(claim->column[k].ours), "holds",
+                                      claim->column[k].holds));
+    return columns;
 }
 
 static json_t *claims_json(const Claims *claims)
@@ -71,11 +86,12 @@ static json_t *claims_json(const Claims *claims)
     for (uint32_t i = 0; i < claims->n; i++) {
         const Claim *claim = &claims->claim[i];
         json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:f, s:f, s:o, s:s, s:s, s:s}", "claim",
+            list, json_pack("{s:s, s:s, s:s, s:f, s:f, s:o, s:s, s:s, s:s, s:o}", "claim",
                             claim->claim, "text", claim->text, "where", claim->where,
                             "paper", claim->value, "tolerance", claim->tolerance, "ours",
                             json_number(claim->ours), "verdict", verdict(claim), "note",
-                            claim->note, "reason", claim->reason));
+                            claim->note, "reason", claim->reason, "columns",
+                            columns_json(claims, claim)));
     }
     return list;
 }
@@ -102,6 +118,7 @@ static void report(const Experiment *experiment, const Reproduction *reproductio
 static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *own,
                           const CommandOptions *options, json_t *list, GError **error)
 {
+    ClaimsCount count = {0};
     for (guint i = 0; i < experiments->len; i++) {
         Terminal *terminal = terminal_begin(options->quiet);
         ReproduceOptions reproduce_options = {
@@ -109,6 +126,9 @@ static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *o
             .folder = own->folder ? own->folder : "out",
             .command = line,
             .revision = command_revision(),
+            .change = {.granularity = own->granularity,
+                       .seed = options->seed_given ? &options->planner.seed : NULL,
+                       .set = options->set},
             .sweep = {.threads = (uint32_t)own->threads,
                       .watch = terminal_watch,
                       .data = terminal},
@@ -122,7 +142,12 @@ static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *o
         if (i > 0 && !options->json && !options->quiet)
             puts("");
         report(experiments->pdata[i], &reproduction, options, list);
+        claims_count(reproduction.claims, &count);
     }
+    if (experiments->len > 1 && !options->json && !options->quiet)
+        printf(
+            "\n%u of %u claims hold; %u where columns called calibrated have a value\n",
+            count.held, count.n, count.calibrated);
     return true;
 }
 
@@ -184,17 +209,18 @@ bool cmd_reproduce(int argc, char **argv, GError **error)
         {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.threads,
          "Threads (default: one per core)", "N"},
         {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.database,
-         "The results (default DIR/NAME.db)", "FILE"},
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.folder, "Folder (default out)",
-         "DIR"},
+         "Database of the results (default DIR/NAME.db)", "FILE"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.folder,
+         "Folder for pictures and databases (default out)", "DIR"},
         {"granularity", 0, 0, G_OPTION_ARG_STRING, &own.granularity,
          "Instead of the experiment's: machine or gpu", "LEVEL"},
         {"measured", 0, 0, G_OPTION_ARG_FILENAME, &own.measured,
-         "Of scorecard: the folder of measured data (default $KILTER_MEASURED)", "DIR"},
+         "For scorecard: folder of the measured data (default $KILTER_MEASURED)", "DIR"},
         {"sealed", 0, 0, G_OPTION_ARG_NONE, &own.sealed,
-         "Of scorecard: test on the sealed trials, which nothing was made by", NULL},
+         "For scorecard: test on the sealed trials, which development leaves alone",
+         NULL},
         {"unfitted", 0, 0, G_OPTION_ARG_NONE, &own.unfitted,
-         "Of scorecard: fit nothing, costs start from data sheets", NULL},
+         "For scorecard: fit nothing, take the costs from data sheets", NULL},
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "reproduce",
@@ -202,10 +228,11 @@ bool cmd_reproduce(int argc, char **argv, GError **error)
         .min_arguments = 1,
         .max_arguments = 1,
         .summary = "Runs a published experiment, draws its figure, and prints the "
-                   "paper's claims "
-                   "beside ours.\nResumes and reuses what the database holds.\n"
-                   "scorecard holds the simulator against iterations that others "
-                   "measured, a data set a row.",
+                   "paper's claims beside our\n"
+                   "results. It resumes, and reuses the results in the database. "
+                   "`scorecard` compares the\n"
+                   "simulator with iterations that others measured, and prints one row "
+                   "per data set.",
         .example = "kilter reproduce hap-fig13\n  kilter reproduce scorecard:vtrain "
                    "--measured data-of-others",
         .entries = entries,

@@ -1,4 +1,4 @@
-/* kilter scorecard. */
+/* kilter reproduce scorecard. */
 #include "experiments/cli/scorecard.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "experiments/scorecard/record.h"
 
-/* More say little that these do not, and every step of a fit simulates all of them. */
+/* More trials would add little, and every step of a fit simulates all of them. */
 enum { MAX_FITTED = 48 };
 
 /* clang-format off */
@@ -22,7 +22,7 @@ static const char TEXT[] =
     "[{?not_expressed}; {not_expressed} not expressed]\n"
     "[{?verbose}  {description}\n"
     "  [{?fitted}calibration: MAPE {calibration.mape:%}; costs as factors on where they start, with 95 % intervals|not fitted]\n"
-    "[*costs:    {cost:-30}  [=-26:[{?of}{of}|all alike]]  x {factor:5.2f}  ({low:.2f} to {high:.2f})  {trials} trials\n]"
+    "[*costs:    {cost:-30}  [=-26:[{?of}{of}|common to all]]  x {factor:5.2f}  ({low:.2f} to {high:.2f})  {trials} trials\n]"
     "[{?coverage.inside}  intervals: of {coverage.inside} trials like those fitted {coverage.in_50} in 50 % and {coverage.in_90} in 90 %; "
     "{coverage.outside} outside of what was fitted; {coverage.missed_flagged} of {coverage.missed} beyond their 90 % are of these\n]"
     "[*baselines:  {baseline:-18}  MAPE {mape:6%}  Spearman {spearman:6.3f}  regret {regret:6%}\n]"
@@ -51,7 +51,7 @@ static uint32_t count_unable(const TrialSet *set, const Score *score)
     return n;
 }
 
-/* Reasons with how many trials have each, sorted. */
+/* The reasons, sorted; `count` gets the number of trials for each. */
 static GList *reasons_of(const TrialSet *set, const Score *score, GHashTable *count)
 {
     GHashTableIter iter;
@@ -120,7 +120,7 @@ static json_t *coverage_json(const Coverage *c)
                      "missed", (int)c->missed, "missed_flagged", (int)c->missed_flagged);
 }
 
-/* Of a set that was fitted. */
+/* The baselines of a set that was fitted. */
 static json_t *baselines_json(const Score *score)
 {
     json_t *list = json_array();
@@ -180,7 +180,7 @@ static bool score_one(TrialSet *set, const ScorecardRun *run,
     return true;
 }
 
-/* All of them, so that nothing is written if one cannot be read. */
+/* Reads all sets first, so that nothing is written if one cannot be read. */
 static GPtrArray *read_sets(const ScorecardRun *run, GError **error)
 {
     g_auto(GStrv) names = run->sets ? g_strsplit(run->sets, ",", -1) : trials_names();

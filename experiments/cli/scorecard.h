@@ -7,11 +7,11 @@
 typedef struct {
     const char *sets;     /* some of the data sets' names, with commas; NULL: all */
     const char *measured; /* folder of the data; NULL: refused */
-    const char *database; /* where the trials' rows go (experiments/scorecard/record.h) */
+    const char *database; /* for the trials' rows (experiments/scorecard/record.h) */
     const char *line;     /* the command line */
     uint32_t threads;     /* 0: one per core */
-    bool sealed;          /* test on the sealed trials */
-    bool unfitted;        /* costs stay where they start */
+    bool sealed;          /* the test uses the sealed trials */
+    bool unfitted;        /* costs keep their starting values */
 } ScorecardRun;
 
 /* Scores the data sets, stores their trials, prints the table. */

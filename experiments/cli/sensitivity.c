@@ -1,26 +1,26 @@
-/* kilter sensitivity: what each number of a cluster is worth. */
+/* kilter sensitivity: how much each number of a cluster matters. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "experiments/cli/command.h"
 
-static const double STEP = 0.01; /* of a derivative */
+static const double STEP = 0.01; /* relative step of a derivative */
 
-/* A number of the cluster, as --scale names it. */
+/* A number of the cluster, with its name for --scale. */
 typedef struct {
     char *what;
     double better;  /* the factor of an upgrade */
-    bool replanned; /* it does nothing to a plan that is made */
-    double slope;   /* percent of time for a percent more of it */
-    double kept_s;  /* with the upgrade, the plan kept; NaN: no */
-    double again_s; /* planned again; NaN: not asked for, or no plan */
+    bool replanned; /* it matters only for new plans */
+    double slope;   /* change of the time in percent for one percent more */
+    double kept_s;  /* time with the upgrade and the same plan; NaN: none */
+    double again_s; /* time with a new plan; NaN: not requested, or no plan */
 } Knob;
 
 typedef struct {
     const Evaluation *evaluation;
     const Configuration
-        *configuration; /* NULL: of a plan's file, which is not made again */
+        *configuration; /* NULL: the plan is from a file and not made again */
     double time_s;
     GArray *knob; /* Knob */
 } Survey;
@@ -69,7 +69,7 @@ static Cluster *scaled(const Cluster *cluster, const char *what, double factor,
                : NULL;
 }
 
-/* The plan as it is, on the changed cluster. */
+/* The time of the same plan on the changed cluster. */
 static bool reprice(const Survey *s, const char *what, double factor, double *time_s,
                     GError **error)
 {
@@ -85,7 +85,7 @@ static bool reprice(const Survey *s, const char *what, double factor, double *ti
     return report != NULL;
 }
 
-/* A plan made for the changed cluster; NaN if none fits. */
+/* The time of a plan made for the changed cluster; NaN if none fits. */
 static bool replan(const Survey *s, const Knob *knob, double *time_s, GError **error)
 {
     const Configuration *c = s->configuration;
@@ -119,7 +119,7 @@ static bool turn(const Survey *s, Knob *knob, GError **error)
     return !s->configuration || replan(s, knob, &knob->again_s, error);
 }
 
-/* The better of the plan that is kept and the one that is made again. */
+/* The time of the better plan: the same one or the new one. */
 static double upgraded_s(const Knob *knob)
 {
     return fmin(isnan(knob->kept_s) ? INFINITY : knob->kept_s,
@@ -148,7 +148,7 @@ static json_t *knob_json(const Survey *s, const Knob *knob)
 
 static const char TEXT[] =
     "{model} on {cluster} with {planner}, {fidelity} fidelity: {iteration_time_s:time}\n"
-    "  what                      1 % more of it   upgrade   plan kept  planned again    "
+    "  number                  effect of 1 % more  upgrade   same plan      new plan    "
     "gain\n"
     "[*knobs:  [=-24:{what}] [=16:[{elasticity:.3f} % time|-]]   x[=-6:{factor}]"
     " [=11:[{kept_s:time}|-]] [=13:[{replanned_s:time}|-]] [=9:[{gain:.1%}|-]]\n]"
@@ -159,13 +159,12 @@ static char *words_of(const Survey *s)
     const Knob *best = &g_array_index(s->knob, Knob, 0);
     const double time_s = upgraded_s(best);
     if (!(time_s < s->time_s * (1 - 1e-6)))
-        return g_strdup("No upgrade of a single number makes it faster.");
-    return g_strdup_printf("Pays most: %s x %g, %.1f %% more throughput. %s", best->what,
-                           best->better, 100 * (s->time_s / time_s - 1),
-                           s->configuration
-                               ? "Derivatives are of the plan kept, by pricing it again."
-                               : "The plan is kept and priced again; name MODEL CLUSTER "
-                                 "to have it planned again.");
+        return g_strdup("No upgrade of a single number makes the iteration faster.");
+    return g_strdup_printf(
+        "Largest gain: %s x %g, %.1f %% more throughput. %s", best->what, best->better,
+        100 * (s->time_s / time_s - 1),
+        s->configuration ? "The effects of 1 % are those on the same plan."
+                         : "The plan is kept; give MODEL CLUSTER for new plans, too.");
 }
 
 static void report(const Survey *s, const CommandOptions *options)
@@ -218,24 +217,25 @@ bool cmd_sensitivity(int argc, char **argv, GError **error)
     g_auto(CommandOptions) options = {0};
     g_auto(CommandPlanning) how = {0};
     g_autofree char *fidelity = NULL;
-    const GOptionEntry entries[] = {
-        COMMAND_PLANNING_ENTRIES(how),
-        COMMAND_CHANGE_ENTRIES(how),
-        {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &fidelity,
-         "How to simulate: stage, flow or analytic (default: as the plan was made)",
-         "NAME"},
-        G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {COMMAND_PLANNING_ENTRIES(how),
+                                    COMMAND_CHANGE_ENTRIES(how),
+                                    {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &fidelity,
+                                     "Fidelity: stage, flow or analytic (default: the "
+                                     "one that the planner optimizes)",
+                                     "NAME"},
+                                    G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "sensitivity",
         .arguments = "MODEL CLUSTER | PLAN.json",
         .min_arguments = 1,
         .max_arguments = 2,
-        .summary =
-            "Says what each rate, bandwidth, latency and memory of the cluster is worth: "
-            "percent of the iteration for one\npercent more of it, the plan kept; and "
-            "the "
-            "iteration with twice of it (half the latency), the plan kept\nand, of MODEL "
-            "CLUSTER, planned again. Memory does nothing to a plan that is made.",
+        .summary = "Shows how much each rate, bandwidth, latency and memory of the "
+                   "cluster matters: the change of\n"
+                   "the iteration in percent for one percent more of it, with the same "
+                   "plan; and the iteration\n"
+                   "with twice as much (half the latency), with the same plan and, for "
+                   "MODEL CLUSTER, with a new\n"
+                   "plan. More memory does not change the time of an existing plan.",
         .example = "kilter sensitivity vgg19 hap-8 --planner dp-cp",
         .entries = entries,
     };

@@ -1,4 +1,4 @@
-/* kilter sfb: which ops sufficient factor broadcasting duplicates. */
+/* kilter sfb: finds the ops that sufficient factor broadcasting duplicates. */
 #include "experiments/cli/command.h"
 #include "experiments/planners/ratios.h"
 #include "experiments/planners/sfb_file.h"
@@ -102,9 +102,8 @@ bool cmd_sfb(int argc, char **argv, GError **error)
     g_auto(CommandPlanning) how = {0};
     const GOptionEntry entries[] = {
         {"prices", 0, 0, G_OPTION_ARG_STRING, &prices,
-         "For MODEL CLUSTER: kilter (default: the cluster's collectives, a tensor "
-         "broadcast "
-         "once), paper or ring",
+         "For MODEL CLUSTER: kilter (default; the cluster's collectives, each tensor "
+         "broadcast once), paper or ring",
          "NAME"},
         {"granularity", 0, 0, G_OPTION_ARG_STRING, &how.granularity,
          "What a device is: machine (default) or gpu", "LEVEL"},
@@ -115,16 +114,14 @@ bool cmd_sfb(int argc, char **argv, GError **error)
         .arguments = "CASES.json | MODEL CLUSTER",
         .min_arguments = 1,
         .max_arguments = 2,
-        .summary = "Finds by a minimum cut which ops sufficient factor broadcasting "
-                   "duplicates (TAG, "
-                   "Sec. 4.2.3): all\ndevices run them on the whole batch, so that the "
-                   "gradients "
-                   "that they make need no all-reduce. CASES.json\nis an array of "
-                   "instances of the "
-                   "paper's integer program (experiments/planners/sfb_file.h has its "
-                   "keys),\nsolved "
-                   "by its prices and, as `ring`, with what a ring's all-gather takes "
-                   "for a broadcast.",
+        .summary = "Finds, by a minimum cut, the ops that sufficient factor broadcasting "
+                   "duplicates (TAG, Sec.\n"
+                   "4.2.3): all devices run them on the whole batch, so that their "
+                   "gradients need no all-reduce.\n"
+                   "CASES.json is an array of instances of the paper's integer program\n"
+                   "(experiments/planners/sfb_file.h describes the keys), solved with "
+                   "the paper's prices and, as\n"
+                   "`ring`, with the time of a ring's all-gather for a broadcast.",
         .example = "kilter sfb vgg19:image=224,classes=1000,global_batch=8 tag-sfb",
         .entries = entries,
     };

@@ -5,7 +5,8 @@
 #include "experiments/cli/command.h"
 #include "experiments/sweep/stored.h"
 
-/* The row in that database or, if none is named, in the first of out/ that has it. */
+/* The row from the given database or, if none is named, from the first database in out/ that has
+ * it. */
 static json_t *find(const char *hash, const char *database, GError **error)
 {
     if (database) {
@@ -34,7 +35,8 @@ static json_t *open_row(const CommandSyntax *what, int argc, char **argv,
 {
     g_autofree char *database = NULL;
     const GOptionEntry entries[] = {{"db", 0, 0, G_OPTION_ARG_FILENAME, &database,
-                                     "The results (default: those in out/)", "FILE"},
+                                     "Database of the results (default: those in out/)",
+                                     "FILE"},
                                     G_OPTION_ENTRY_NULL};
     CommandSyntax syntax = *what;
     syntax.arguments = "HASH";
@@ -57,15 +59,16 @@ static const char SHOWN[] =
     "{computation_s:time} computation\n]"
     "[  lower bound   {lower_bound_s:time}, gap {gap:%}; kilter plan says which plans "
     "it is over\n]"
-    "  peak memory   {peak_memory_bytes:bytes} of a GPU\n"
+    "  peak memory   {peak_memory_bytes:bytes} per GPU\n"
     "  written by    kilter {version}[ {revision}] on {host}, {started}: {command}\n";
 
 bool cmd_show(int argc, char **argv, GError **error)
 {
     const CommandSyntax syntax = {
         .name = "show",
-        .summary = "Prints a stored result, found by the beginning of its hash: what was "
-                   "asked, what came out, and who wrote it. --json has all of it.",
+        .summary =
+            "Prints a stored result, found by the beginning of its hash: the question, "
+            "the answer, and\nthe command that wrote it. --json prints all of it.",
         .example = "kilter sweep hap-fig4 --db fig4.db\n"
                    "  kilter show --db fig4.db "
                    "$(kilter export fig4.db | cut -d, -f3 | sed -n 2p)",
@@ -77,7 +80,7 @@ bool cmd_show(int argc, char **argv, GError **error)
     return row != NULL;
 }
 
-/* Releases both. */
+/* Reports the comparison and releases both values. */
 static bool report(json_t *row, json_t *again, const CommandOptions *options,
                    GError **error)
 {
@@ -102,9 +105,9 @@ bool cmd_rerun(int argc, char **argv, GError **error)
     const CommandSyntax syntax = {
         .name = "rerun",
         .summary =
-            "Asks the question of a stored result again and says whether the answer is "
-            "the same but for the time of the search; if not, the status is 1.\nFiles "
-            "that the options named are not stored: give them again by --set.",
+            "Evaluates the question of a stored result again and compares the answers in "
+            "everything but\nthe time of the search. The exit status is 1 if they "
+            "differ. Files named by options are not\nstored: give them again by --set.",
         .example = "kilter sweep hap-fig4 --db fig4.db\n"
                    "  kilter rerun --db fig4.db "
                    "$(kilter export fig4.db | cut -d, -f3 | sed -n 2p)",

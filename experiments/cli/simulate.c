@@ -16,7 +16,7 @@ typedef struct {
     char *fidelity, *trace, *dot;
     gboolean explain;
     int samples, jobs;
-    char **argv; /* what the command was given, for what plans again */
+    char **argv; /* the command's arguments, for --replan */
 } Own;
 
 static void own_clear(Own *own)
@@ -44,7 +44,7 @@ static bool write_dot(const Evaluation *evaluation, const char *file, GError **e
     return output_write(file, text, -1, error);
 }
 
-/* Samples, if any are asked for. */
+/* Runs the samples, if any were requested. */
 static bool sample(const Evaluation *evaluation, const Own *own, const SimOptions *sim,
                    SimSamples **samples, GError **error)
 {
@@ -132,7 +132,7 @@ static bool check_options(const char *file, const Own *own, const CommandOptions
                        file);
 }
 
-/* Options that a task graph has no use for are refused. */
+/* Runs a task graph; refuses options that do not apply to it. */
 static bool simulate_tasks(const char *file, const Own *own,
                            const CommandOptions *options, GError **error)
 {
@@ -148,14 +148,18 @@ static bool simulate_tasks(const char *file, const Own *own,
 static char *summary(void)
 {
     GString *text = g_string_new(
-        "Simulates one iteration of a plan, read from a file or made on the "
-        "spot, or of a task graph: a JSON\nfile of computations, transfers "
-        "and collectives with given times, which runs by the rules of TAG's\n"
-        "simulator and gives time_us and peak_bytes of each device "
-        "(sim/tasks/task_file.h has its keys). Execution traces of Chakra, one file for "
-        "each rank, "
-        "run on a\ncluster's first GPUs with durations of theirs and collectives of the "
-        "cluster's.\n\n" PLAN_HELP_PACE "\n\nOptions of the flow fidelity (--set "
+        "Simulates one iteration of a plan, which is read from a file or made for MODEL "
+        "CLUSTER.\n"
+        "A task graph TASKS.json (computations, transfers and collectives with given "
+        "times;\n"
+        "sim/tasks/task_file.h describes it) runs by the rules of TAG's simulator, which "
+        "give\n"
+        "time_us and the peak_bytes of each device. Chakra execution traces, one file "
+        "per rank,\n"
+        "run on the first GPUs of a cluster: ops take the durations of the trace, "
+        "collectives\n"
+        "those of the cluster.\n\n" PLAN_HELP_PACE
+        "\n\nOptions of the flow fidelity (--set "
         "KEY=VALUE):");
     options_help(&sim_option_table, text);
     return g_string_free(text, FALSE);
@@ -170,19 +174,21 @@ bool cmd_simulate(int argc, char **argv, GError **error)
         COMMAND_SLOWDOWN_ENTRY(own.how),
         COMMAND_CHANGE_ENTRIES(own.how),
         {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &own.fidelity,
-         "How to evaluate: stage (default), flow or analytic", "NAME"},
+         "Fidelity: stage (default), flow or analytic", "NAME"},
         {"trace", 't', 0, G_OPTION_ARG_FILENAME, &own.trace,
-         "Write the timeline as Chrome trace JSON, which Perfetto opens", "FILE"},
+         "Write the timeline as Chrome trace JSON, for Perfetto", "FILE"},
         {"explain", 'e', 0, G_OPTION_ARG_NONE, &own.explain,
-         "Say what bounds the iteration; with -v and --json its critical path too", NULL},
+         "Also print what limits the iteration; with -v and --json also its critical "
+         "path",
+         NULL},
         {"samples", 'n', 0, G_OPTION_ARG_INT, &own.samples,
-         "Also simulate so many iterations under the noise that --set asks for", "N"},
+         "Also simulate N iterations with the noise set by --set", "N"},
         {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.jobs,
          "Threads for the samples (default all cores)", "N"},
         COMMAND_EXECUTION_ENTRIES(own.execution),
         COMMAND_CAMPAIGN_ENTRIES(own.campaign),
         {"dot", 0, 0, G_OPTION_ARG_FILENAME, &own.dot,
-         "Write the program as a picture, which Graphviz' dot draws", "FILE"},
+         "Write the program as a graph for dot of Graphviz", "FILE"},
         COMMAND_PIN_ENTRIES(&options),
         G_OPTION_ENTRY_NULL};
     g_autofree char *words = summary();

@@ -1,11 +1,11 @@
-/* The part of `kilter simulate` that runs task graphs of files. */
+/* The part of `kilter simulate` that simulates task graphs from files. */
 #ifndef KILTER_EXPERIMENTS_CLI_SIMULATE_TASKS_H
 #define KILTER_EXPERIMENTS_CLI_SIMULATE_TASKS_H
 
 #include "experiments/cli/command.h"
 #include "sim/sim.h"
 
-/* Runs the file by the simulation's options and prints time and peaks. */
+/* Simulates the file under the simulation's options and prints time and peaks. */
 bool command_simulate_tasks(const char *file, const CommandOptions *options,
                             GError **error);
 

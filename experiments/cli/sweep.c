@@ -9,7 +9,7 @@
 typedef struct {
     char *database, *granularity, *shard, *emit;
     int threads, parts;
-    gboolean dry_run, status;
+    gboolean dry_run, status, retry;
 } Own;
 
 static void own_clear(Own *own)
@@ -30,8 +30,8 @@ static void report(const char *name, const char *database, const SweepProgress *
                              "present", (int)p->present, "evaluated", (int)p->done,
                              "out_of_memory", (int)p->oom, "impossible",
                              (int)p->impossible),
-                   "{experiment}: {configurations} configurations, {present} there "
-                   "before, {evaluated} evaluated ({out_of_memory} out of memory"
+                   "{experiment}: {configurations} configurations, {present} "
+                   "already there, {evaluated} evaluated ({out_of_memory} out of memory"
                    "[{?impossible}, {impossible} impossible]) in {database}\n",
                    NULL);
 }
@@ -47,49 +47,76 @@ static bool count_of(const char *text, guint64 most, uint32_t *count)
     return good;
 }
 
-/* Finds the shard in `--shard I/N` or, without it, in the environment of the Slurm array whose task
- * this is. */
+/* The variable that says which part of an array this process is; NULL: it is of none. */
+static const char *shard_variable(void)
+{
+    static const char *const VARIABLE[] = {"SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(VARIABLE); i++)
+        if (g_getenv(VARIABLE[i]))
+            return VARIABLE[i];
+    return NULL;
+}
+
+/* The shard that Slurm's or Kubernetes' variables name. An indexed job of Kubernetes does not say
+ * how many parts it has. */
+static bool shard_of_array(const Own *own, const char *variable, SweepOptions *sweep,
+                           GError **error)
+{
+    const char *text = g_getenv(variable);
+    uint32_t least = 0;
+    if (strcmp(variable, "JOB_COMPLETION_INDEX") == 0) {
+        sweep->shards = (uint32_t)own->parts;
+        return (count_of(text, MOST_SHARDS, &sweep->shard) &&
+                sweep->shard < sweep->shards) ||
+               kilter_fail(
+                   error, KILTER_ERROR_INPUT,
+                   "JOB_COMPLETION_INDEX: expected an index below --plan-shards N, "
+                   "the job's completions, got '%s' of %d",
+                   text, own->parts);
+    }
+    const bool good =
+        count_of(text, UINT32_MAX, &sweep->shard) &&
+        count_of(g_getenv("SLURM_ARRAY_TASK_MIN"), sweep->shard, &least) &&
+        count_of(g_getenv("SLURM_ARRAY_TASK_COUNT"), MOST_SHARDS, &sweep->shards);
+    sweep->shard -= least;
+    return (good && sweep->shard < sweep->shards) ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "SLURM_ARRAY_TASK_ID: expected a task of an array without gaps, "
+                       "got '%s'",
+                       text);
+}
+
+/* Finds the shard in `--shard I/N` or, without it, in the environment of the array that this
+ * process is of. */
 static bool find_shard(const Own *own, SweepOptions *sweep, GError **error)
 {
-    const char *task = g_getenv("SLURM_ARRAY_TASK_ID");
-    if (!own->shard && !task)
-        return true;
-    g_auto(GStrv) part = g_strsplit(own->shard ? own->shard : "", "/", -1);
-    uint32_t least = 0;
-    bool good;
-    if (own->shard) {
-        good = g_strv_length(part) == 2 &&
-               count_of(part[0], MOST_SHARDS, &sweep->shard) &&
-               count_of(part[1], MOST_SHARDS, &sweep->shards);
-    } else {
-        good = count_of(task, UINT32_MAX, &sweep->shard) &&
-               count_of(g_getenv("SLURM_ARRAY_TASK_MIN"), sweep->shard, &least) &&
-               count_of(g_getenv("SLURM_ARRAY_TASK_COUNT"), MOST_SHARDS, &sweep->shards);
-        sweep->shard -= least;
-    }
-    if (good && sweep->shard < sweep->shards)
-        return true;
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       own->shard
-                           ? "--shard: expected I/N with I from 0 to N - 1, got '%s'"
-                           : "SLURM_ARRAY_TASK_ID: expected a task of an array "
-                             "without gaps, got '%s'",
-                       own->shard ? own->shard : task);
+    const char *variable = shard_variable();
+    if (!own->shard)
+        return !variable || shard_of_array(own, variable, sweep, error);
+    g_auto(GStrv) part = g_strsplit(own->shard, "/", -1);
+    return (g_strv_length(part) == 2 && count_of(part[0], MOST_SHARDS, &sweep->shard) &&
+            count_of(part[1], MOST_SHARDS, &sweep->shards) &&
+            sweep->shard < sweep->shards) ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "--shard: expected I/N with I from 0 to N - 1, got '%s'",
+                       own->shard);
 }
 
 static bool sweep(const Experiment *experiment, const char *database, const char *line,
                   const Own *own, const CommandOptions *options, GError **error)
 {
-    SweepOptions sweep_options = {.threads = (uint32_t)own->threads,
-                                  .watch = terminal_watch};
+    SweepOptions sweep_options = {
+        .threads = (uint32_t)own->threads, .again = own->retry, .watch = terminal_watch};
     if (!find_shard(own, &sweep_options, error))
         return false;
     if (sweep_options.shards > 0 && !own->shard && !options->quiet)
-        fprintf(stderr, "kilter: shard %u of %u, by SLURM_ARRAY_TASK_ID\n",
-                sweep_options.shard, sweep_options.shards);
+        fprintf(stderr, "kilter: shard %u of %u, by %s\n", sweep_options.shard,
+                sweep_options.shards, shard_variable());
     g_autoptr(Store) store = store_open(database, error);
     if (!store || !store_begin_run(store, line, command_revision(), error))
         return false;
+    if (store_note(store))
+        fprintf(stderr, "kilter: %s\n", store_note(store));
     Terminal *terminal = terminal_begin(options->quiet);
     sweep_options.data = terminal;
     SweepProgress progress;
@@ -102,7 +129,7 @@ static bool sweep(const Experiment *experiment, const char *database, const char
 
 /* --- without running it --- */
 
-/* The store that is there; NULL without an error if there is none yet. */
+/* The existing store; NULL without an error if there is none yet. */
 static Store *existing(const char *database, GError **error)
 {
     return g_file_test(database, G_FILE_TEST_EXISTS) ? store_open_read(database, error)
@@ -131,7 +158,7 @@ static bool dry_run(const Experiment *experiment, const char *database, const Ow
                   (int)(estimate.total - estimate.present), "tried", (int)estimate.tried,
                   "each_s", json_number(estimate.each_s), "estimated_s",
                   json_number(estimate.all_s)),
-        "{experiment}: {configurations} configurations, {present} of them there, "
+        "{experiment}: {configurations} configurations, {present} already there, "
         "{missing} to evaluate, about {estimated_s:time}[{?tried} ({tried} tried, "
         "{each_s:time} each)]\n",
         NULL);
@@ -140,29 +167,46 @@ static bool dry_run(const Experiment *experiment, const char *database, const Ow
 
 static json_t *status_json(const SweepStatus *s)
 {
-    return json_pack("{s:i, s:i, s:i, s:i, s:i}", "configurations", (int)s->total, "ok",
-                     (int)s->ok, "out_of_memory", (int)s->oom, "impossible",
-                     (int)s->impossible, "missing", (int)s->missing);
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "configurations",
+                     (int)s->total, "ok", (int)s->ok, "out_of_memory", (int)s->oom,
+                     "impossible", (int)s->impossible, "missing", (int)s->missing,
+                     "running", (int)s->running, "failed", (int)s->failed);
 }
 
-/* How far the sweep is, in all and part by part. */
+static void add_failed(const Configuration *c, const StoreAttempt *attempt, void *list)
+{
+    json_array_append_new(
+        list,
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:i, s:s?}", "hash", attempt->hash,
+                  "model", c->model, "cluster", c->cluster_name, "planner",
+                  c->entry ? c->entry : "none", "host", attempt->host, "pid",
+                  (json_int_t)attempt->pid, "started", attempt->started,
+                  "processes_ended", (int)attempt->deaths, "message", attempt->message));
+}
+
+/* Reports how far the sweep is, in total and for each part. */
 static bool status(const Experiment *experiment, const char *database, const Own *own,
                    const CommandOptions *options, GError **error)
 {
     const uint32_t shards = (uint32_t)own->parts;
     g_autoptr(Store) store = store_open_read(database, error);
+    json_t *list = json_array(), *tried = json_array();
     g_autofree SweepStatus *of =
-        store ? sweep_status(experiment, store, shards, error) : NULL;
-    if (!of)
+        store ? sweep_status(experiment, store, shards, add_failed, tried, error) : NULL;
+    if (!of) {
+        json_decref(list);
+        json_decref(tried);
         return false;
+    }
     SweepStatus all = {0};
-    json_t *list = json_array();
     for (uint32_t i = 0; i < MAX(shards, 1); i++) {
         all.total += of[i].total;
         all.ok += of[i].ok;
         all.oom += of[i].oom;
         all.impossible += of[i].impossible;
         all.missing += of[i].missing;
+        all.running += of[i].running;
+        all.failed += of[i].failed;
         json_t *one = status_json(&of[i]);
         json_object_set_new(one, "shard", json_integer(i));
         json_array_append_new(list, one);
@@ -173,17 +217,22 @@ static bool status(const Experiment *experiment, const char *database, const Own
     if (shards > 0)
         json_object_set(answer, "shards", list);
     json_decref(list);
+    json_object_set_new(answer, "tried", tried);
     command_report(
         options, answer,
         "{experiment} in {database}: {configurations} configurations, {ok} ok, "
         "{out_of_memory} out of memory, {impossible} impossible, {missing} "
-        "missing\n[*shards:[{?missing}shard {shard}: {missing} of "
-        "{configurations} missing\n]]",
+        "missing[{?running}, {running} of them worked on][{?failed}, {failed} of them "
+        "failed]\n[*shards:[{?missing}shard {shard}: {missing} of "
+        "{configurations} missing[{?failed}, {failed} failed]\n]]"
+        "[*tried:{model} on {cluster} with {planner}: [{message}|ended "
+        "{processes_ended} process[{?processes_ended>1}es], the last one {pid} of "
+        "{host}]\n]",
         NULL);
     return true;
 }
 
-/* The experiment's file and what changes it, for the shell. Caller frees. */
+/* The experiment's file with the options that change it, quoted for the shell. Caller frees. */
 static char *quoted_experiment(const char *file, const Own *own,
                                const CommandOptions *options)
 {
@@ -268,28 +317,28 @@ bool cmd_sweep(int argc, char **argv, GError **error)
         {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.threads,
          "Threads (default: one per core)", "N"},
         {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.database,
-         "The results (default out/NAME.db)", "FILE"},
+         "Database of the results (default out/NAME.db)", "FILE"},
         {"granularity", 0, 0, G_OPTION_ARG_STRING, &own.granularity,
-         "Instead of the file's: machine or gpu", "LEVEL"},
+         "Granularity in place of the file's: machine or gpu", "LEVEL"},
         {"shard", 0, 0, G_OPTION_ARG_STRING, &own.shard,
-         "Only part I (from 0) of N, into a database of its "
-         "own; kilter merge joins them",
+         "Evaluate only part I (from 0) of N, into its own database; kilter merge joins "
+         "the parts",
          "I/N"},
+        {"retry", 0, 0, G_OPTION_ARG_NONE, &own.retry,
+         "Also try configurations that ended two processes", NULL},
         {"dry-run", 0, 0, G_OPTION_ARG_NONE, &own.dry_run,
-         "Say how many there are, how many are missing, and "
-         "about how long they take; write nothing",
+         "Print the numbers of all and of missing configurations and an estimate of "
+         "their time; write nothing",
          NULL},
         {"status", 0, 0, G_OPTION_ARG_NONE, &own.status,
-         "Say how many of them the database has, with "
-         "--plan-shards part by part (also: --status "
-         "RESULTS.db FILE.yaml)",
+         "Print how many configurations the database has, with --plan-shards for each "
+         "part (also: --status RESULTS.db FILE.yaml)",
          NULL},
         {"emit", 0, 0, G_OPTION_ARG_STRING, &own.emit,
-         "Print a script that runs it in parts: slurm or "
-         "parallel",
-         "KIND"},
+         "Print a script that runs the sweep in parts: slurm or parallel", "KIND"},
         {"plan-shards", 0, 0, G_OPTION_ARG_INT, &own.parts,
-         "Parts of the script (default 16), or of --status", "N"},
+         "Number of parts for --emit (default 16), --status or JOB_COMPLETION_INDEX",
+         "N"},
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "sweep",
@@ -297,8 +346,11 @@ bool cmd_sweep(int argc, char **argv, GError **error)
         .min_arguments = 1,
         .max_arguments = 2,
         .summary = "Evaluates every configuration of an experiment file that the "
-                   "database lacks, one "
-                   "row each.\nAfter an interruption the same command resumes.",
+                   "database lacks, and stores one\n"
+                   "row for each. After an interruption the same command resumes; run "
+                   "twice on one "
+                   "machine at\n"
+                   "a time, it shares the work.",
         .example = "kilter sweep hap-fig4 --dry-run\n"
                    "  kilter sweep hap-fig4 -j 2 --db fig4.db\n"
                    "  kilter sweep --status fig4.db hap-fig4\n"

@@ -25,7 +25,7 @@ static void add_head(GString *text, const SweepScript *s, const char *how)
                            s->name, s->shards, how, kilter, parts, quoted, quoted_folder);
 }
 
-/* Merges the parts that there are, and says what is missing. */
+/* Adds the lines that merge the existing parts and report missing ones. */
 static void add_tail(GString *text, const SweepScript *s, const char *indent)
 {
     g_string_append_printf(text,
@@ -35,7 +35,8 @@ static void add_tail(GString *text, const SweepScript *s, const char *indent)
                            indent, indent, s->experiment, s->shards);
 }
 
-/* One file for the array, which is what `sbatch` makes of it, for the job that merges, and for `sh`, which submits both. */
+/* Writes one file for three uses: for `sbatch` it is the job array or, later, the job that merges;
+ * for `sh` it submits both. */
 static void add_slurm(GString *text, const SweepScript *s)
 {
     enum { AT_ONCE = 32 };
@@ -73,11 +74,12 @@ static void add_slurm(GString *text, const SweepScript *s)
 static void add_parallel(GString *text, const SweepScript *s)
 {
     g_string_append(text, "#!/bin/sh\n");
-    add_head(text, s, "GNU parallel; run again, it does what is missing");
+    add_head(text, s, "GNU parallel; run it again to evaluate missing parts");
     g_string_append_printf(
         text,
         "mkdir -p \"$parts\" \"$folder\"\n"
-        "seq 0 %u | parallel -q --joblog \"$parts/joblog\" --resume-failed --retries 2 \\\n"
+        "seq 0 %u | parallel -q --joblog \"$parts/joblog\" --resume-failed --retries 3 "
+        "\\\n"
         "    \"$kilter\" sweep %s %s--shard {}/%u --db \"$parts/part-{}.db\" -q || "
         "true\n",
         s->shards - 1, s->experiment, *s->threads ? s->threads : "-j 1 ", s->shards);

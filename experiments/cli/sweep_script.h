@@ -8,14 +8,14 @@
 
 typedef struct {
     const char *name;       /* of the experiment */
-    const char *database;   /* of all results */
-    const char *experiment; /* quoted for the shell, with what changes it */
+    const char *database;   /* the database for all results */
+    const char *experiment; /* quoted for the shell, with its options */
     const char *threads;    /* "-j 4 ", or "" */
     uint32_t shards;
 } SweepScript;
 
-/* "slurm": a job array and a last job that merges; "parallel": the same by GNU parallel. Caller frees. KILTER_ERROR_INPUT for
- * another kind. */
+/* kind "slurm": a job array and a last job that merges; "parallel": the same for GNU parallel.
+ * Caller frees. KILTER_ERROR_INPUT for any other kind. */
 char *sweep_script(const char *kind, const SweepScript *script, GError **error);
 
 #endif

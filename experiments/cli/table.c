@@ -1,4 +1,4 @@
-/* kilter table, and kilter export of results. */
+/* kilter table, and kilter export for results. */
 #include <stdio.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static json_t *rows_json(const Frame *frame)
     return list;
 }
 
-/* To the file, or the terminal. */
+/* Writes the table to the file, or to the terminal. */
 static bool give(const Frame *frame, const Own *own, const CommandOptions *options,
                  GError **error)
 {
@@ -43,11 +43,13 @@ static bool give(const Frame *frame, const Own *own, const CommandOptions *optio
                                : own->tex      ? FRAME_TEX
                                                : FRAME_TEXT;
     g_autofree char *text = frame_write(frame, format);
-    if (own->output)
-        return output_write(own->output, text, -1, error);
+    if (own->output && !output_write(own->output, text, -1, error))
+        return false;
     if (options->json)
-        command_print_json(json_pack("{s:o}", "rows", rows_json(frame)));
-    else if (!options->quiet)
+        command_print_json(own->output ? json_pack("{s:s, s:i}", "output", own->output,
+                                                   "n_rows", (int)frame->row->len)
+                                       : json_pack("{s:o}", "rows", rows_json(frame)));
+    else if (!own->output && !options->quiet)
         fputs(text, stdout);
     return true;
 }
@@ -87,18 +89,19 @@ bool cmd_table(int argc, char **argv, GError **error)
         {"rows", 0, 0, G_OPTION_ARG_STRING, &own.rows,
          "Columns whose values become rows (default model,cluster)", "NAMES"},
         {"columns", 0, 0, G_OPTION_ARG_STRING, &own.columns,
-         "Column whose values become columns (default planner; entry: with its options)",
+         "Column whose values become columns (default planner; entry is the planner with "
+         "its options)",
          "NAME"},
         {"value", 0, 0, G_OPTION_ARG_STRING, &own.value,
-         "What is shown (default iteration_time_s)", "NAME"},
+         "Column that is shown (default iteration_time_s)", "NAME"},
         {"reduce", 0, 0, G_OPTION_ARG_STRING, &own.reduce,
-         "Of several results at one place: min (default), max, mean or count", "HOW"},
+         "How to combine results at one place: min (default), max, mean or count", "HOW"},
         {"experiment", 0, 0, G_OPTION_ARG_STRING, &own.experiment,
-         "Of this experiment only", "NAME"},
-        {"md", 0, 0, G_OPTION_ARG_NONE, &own.markdown, "As Markdown", NULL},
-        {"csv", 0, 0, G_OPTION_ARG_NONE, &own.csv, "As CSV, numbers exact", NULL},
-        {"tex", 0, 0, G_OPTION_ARG_NONE, &own.tex, "As a tabular of LaTeX", NULL},
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output, "Write it to a file",
+         "Only results of this experiment", "NAME"},
+        {"md", 0, 0, G_OPTION_ARG_NONE, &own.markdown, "Write Markdown", NULL},
+        {"csv", 0, 0, G_OPTION_ARG_NONE, &own.csv, "Write CSV with exact numbers", NULL},
+        {"tex", 0, 0, G_OPTION_ARG_NONE, &own.tex, "Write a LaTeX tabular", NULL},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output, "Write to this file",
          "FILE"},
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
@@ -106,9 +109,9 @@ bool cmd_table(int argc, char **argv, GError **error)
         .arguments = "RESULTS.db",
         .min_arguments = 1,
         .max_arguments = 1,
-        .summary =
-            "Prints stored results as a table, one of their columns against others.\n"
-            "Columns are those of kilter export, the axes of the grids among them.",
+        .summary = "Prints stored results as a table of one column against others. The "
+                   "columns are those of kilter\n"
+                   "export, including the axes of the grids.",
         .example = "kilter sweep hap-fig4 --db fig4.db\n"
                    "  kilter table fig4.db --rows model --columns cluster --value "
                    "iteration_time_s --md",

@@ -17,7 +17,7 @@ static const int SIGNAL[SIGNALS] = {SIGINT, SIGTERM};
 struct Terminal {
     bool shows;
     bool stopped;
-    guint source[SIGNALS]; /* 0: ignored before, or not looked at any more */
+    guint source[SIGNALS]; /* 0: the signal was ignored before, or is no longer watched */
 };
 
 static gboolean stop(gpointer data)
@@ -31,6 +31,7 @@ static void let_go(Terminal *terminal)
 {
     for (int i = 0; i < SIGNALS; i++)
         g_clear_handle_id(&terminal->source[i], g_source_remove);
+    limits_catch_interrupts();
 }
 
 Terminal *terminal_begin(bool quiet)
@@ -71,10 +72,10 @@ bool terminal_watch(const SweepProgress *progress, void *data)
         show(progress);
     if (!terminal->stopped && g_main_context_iteration(NULL, FALSE) &&
         terminal->stopped) {
-        /* A second Ctrl-C does not wait for what is in flight. */
+        /* A second Ctrl-C does not wait for configurations in flight. */
         let_go(terminal);
         if (terminal->shows)
-            fputs("\nfinishing what is in flight\n", stderr);
+            fputs("\nfinishing the configurations in flight\n", stderr);
     }
     return !terminal->stopped;
 }

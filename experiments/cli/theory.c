@@ -2,7 +2,7 @@
 #include "experiments/cli/command.h"
 #include "synth/synth.h"
 
-/* Kinds that are counted: loads, computations by pass, collectives by kind. */
+/* The kinds of triples that are counted: loads, computations by pass, collectives by kind. */
 enum {
     KIND_LOAD,
     KIND_FORWARD,
@@ -64,7 +64,8 @@ bool cmd_theory(int argc, char **argv, GError **error)
     int gpus = 8;
     const GOptionEntry entries[] = {
         {"gpus", 0, 0, G_OPTION_ARG_INT, &gpus,
-         "GPUs that the batch and MoE's experts follow (default 8)", "N"},
+         "Number of GPUs, which sets the batch and the number of experts (default 8)",
+         "N"},
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "theory",
@@ -72,12 +73,12 @@ bool cmd_theory(int argc, char **argv, GError **error)
         .min_arguments = 1,
         .max_arguments = 1,
         .summary = "Prints the theory of a model's training graph: every way to load a "
-                   "tensor, to "
-                   "run an op and to\nconvert a tensor, as a Hoare triple a line. What "
-                   "is whole on "
-                   "every device is Identity, what is cut\nalong dim d is Gather(d), "
-                   "partial sums "
-                   "are Reduce. The last line counts them.",
+                   "tensor, to run an op and to\n"
+                   "convert a tensor, one Hoare triple per line. Identity is a tensor "
+                   "that is whole on every\n"
+                   "device, Gather(d) one that is cut along dimension d, Reduce partial "
+                   "sums. The last line counts\n"
+                   "the triples.",
         .example = "kilter theory vit:layers=1 | grep attention",
         .entries = entries,
     };

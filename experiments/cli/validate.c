@@ -58,7 +58,7 @@ static json_t *answer_json(const Validation *v)
 static const char TEXT[] =
     "   predicted     measured    error   plan\n"
     "[*rows:[{^group}{group}\n]{predicted_s:12time} {measured_s:12time} {error:+8.1%}   {plan}"
-    "[{?unmeasured} ({unmeasured} instructions outside of what was calibrated)]\n]"
+    "[{?unmeasured} ({unmeasured} instructions outside of the calibrated sizes)]\n]"
     "[{?groups}\nplans   regret Spearman   group\n"
     "[*groups:{plans:5} {regret:8%} {spearman:8.2f}   {group}: chose {chosen}"
     "[{?regret}, fastest was {fastest}]\n]]"
@@ -84,20 +84,21 @@ bool cmd_validate(int argc, char **argv, GError **error)
     g_auto(Own) own = {0};
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &own.cluster,
-         "Evaluate the plans on this cluster instead of taking predicted_s", "CLUSTER"},
+         "Evaluate the plans on this cluster, in place of predicted_s", "CLUSTER"},
         {"plot", 0, 0, G_OPTION_ARG_FILENAME, &own.plot,
-         "Draw estimated against actual: FOLDER/hap-fig18.png and .svg", "FOLDER"},
+         "Draw predicted against measured times: FOLDER/hap-fig18.png and .svg",
+         "FOLDER"},
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "validate",
         .arguments = "FILE.csv | RESULTS.db",
         .min_arguments = 1,
         .max_arguments = 1,
-        .summary =
-            "Compares predicted with measured times of plans: a CSV with the columns "
-            "plan, "
-            "measured_s and, optional,\npredicted_s, group, slowdown; or the rows that "
-            "kilter exec --db stored.",
+        .summary = "Compares predicted with measured times of plans: from a CSV file "
+                   "with the columns plan,\n"
+                   "measured_s and, optionally, predicted_s, group and slowdown; or from "
+                   "the rows that kilter exec\n"
+                   "--db stored.",
         .example = "kilter validate results.db --plot out",
         .entries = entries,
     };

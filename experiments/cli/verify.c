@@ -1,18 +1,18 @@
-/* kilter verify: numeric proofs, of a plan and of the theory. */
+/* kilter verify: numeric proofs of a plan and of the theory. */
 #include <string.h>
 
 #include "exec/exec.h"
 #include "experiments/cli/exec_plan.h"
 
-/* Sizes are the same on every cluster here, so the theory needs no cluster: a model for that many
- * GPUs, shrunk for that many devices. */
+/* The theory needs no cluster, since sizes are the same on every cluster here: it takes a model for
+ * this many GPUs, shrunk for this many devices. */
 enum { THEORY_GPUS = 8, THEORY_DEVICES = 4 };
 
 typedef struct {
     ExecPlan source;
     char *backend;
     gboolean theory, virtual_ranks;
-    int shapes; /* random small models; G_MININT: as many as is usual */
+    int shapes; /* number of small models; G_MININT: the default */
 } Own;
 
 static void own_clear(Own *own)
@@ -85,9 +85,9 @@ static const char *backend_name(const Own *own)
 /* clang-format off */
 static const char TEXT[] =
     "{model} on {cluster} with {planner}: [{?right}right|WRONG]\n"
-    "  shrunk to    {shrunk_model}[{?shapes>1} (worst of several)]\n"
+    "  model        {shrunk_model}[{?shapes>1} (the worst of {shapes})]\n"
     "  compared     {tensors} tensors on {devices} devices ({backend}, float64): the loss, gradients of "
-    "parameters, what the update writes\n"
+    "parameters, results of updates\n"
     "  error        {error:.2} of {where} on device {rank}, allowed {tolerance:.2}\n";
 /* clang-format on */
 
@@ -108,7 +108,7 @@ static json_t *verdict_json(const Own *own, const char *small, int shapes,
         verdict->wrong_instr, "seed", (json_int_t)seed, "version", KILTER_VERSION);
 }
 
-/* float64 on either. */
+/* The backend, computing in float64. */
 static ExecBackend *backend_new(const Own *own, uint32_t n_ranks, GError **error)
 {
     const ExecCudaWorld world = {.ranks = own->virtual_ranks ? EXEC_CUDA_VIRTUAL
@@ -169,7 +169,7 @@ static bool verify_plan(Own *own, int argc, char **argv, const CommandOptions *o
                verdict.error, verdict.wrong_tensor, verdict.wrong_instr);
 }
 
-/* A lone argument that names a model, not a plan's file, asks for its theory. */
+/* Whether the only argument names a model, not a plan's file, and so asks for its theory. */
 static bool asks_for_theory(int argc, char **argv)
 {
     return argc == 2 && model_is_one(argv[1]);
@@ -182,13 +182,14 @@ bool cmd_verify(int argc, char **argv, GError **error)
         {"theory", 0, 0, G_OPTION_ARG_NONE, &own.theory,
          "Verify every sharding rule of MODEL's ops instead of a plan", NULL},
         {"shapes", 0, 0, G_OPTION_ARG_INT, &own.shapes,
-         "How many small models to verify on, of random sizes but for the first (default "
-         "1; of the theory 3)",
+         "Number of small models to verify on, the first of fixed and the others of "
+         "random sizes (default 1; with --theory 3)",
          "N"},
         {"backend", 'b', 0, G_OPTION_ARG_STRING, &own.backend,
-         "Where to run: reference (default; plain C) or cuda", "NAME"},
+         "Backend: reference (default; plain C) or cuda", "NAME"},
         {"virtual-ranks", 0, 0, G_OPTION_ARG_NONE, &own.virtual_ranks,
-         "With cuda: run all devices on one GPU, copies in its memory in NCCL's place",
+         "With cuda: run all devices on one GPU, with copies in its memory in place of "
+         "NCCL",
          NULL},
         COMMAND_PLANNING_ENTRIES(own.source.how),
         COMMAND_CHANGE_ENTRIES(own.source.how),
@@ -198,14 +199,15 @@ bool cmd_verify(int argc, char **argv, GError **error)
         .arguments = "PLAN.json | MODEL CLUSTER | MODEL",
         .min_arguments = 1,
         .max_arguments = 2,
-        .summary =
-            "Proves a plan by running it: on a small model of the same structure the "
-            "devices' loss, gradients,\nupdated parameters and optimizer states must be "
-            "those of a single device. Of a lone MODEL, every\nsharding rule is proved "
-            "the same way. All arithmetic is float64, also where the model has "
-            "precision=mixed.\nExit status 1, naming the first wrong tensor, if the plan "
-            "is "
-            "wrong.",
+        .summary = "Proves a plan by running it: on a small model of the same structure, "
+                   "the devices' loss,\n"
+                   "gradients, updated parameters and optimizer states must equal those "
+                   "of a single device. For a\n"
+                   "MODEL alone, every sharding rule of its ops is proved in the same "
+                   "way. All arithmetic is\n"
+                   "float64, also for precision=mixed. The exit status is 1 if the plan "
+                   "is wrong, and the message\n"
+                   "names the first wrong tensor.",
         .example = "kilter verify bert-moe hap-8 --planner deepspeed\n  kilter verify "
                    "--theory vit",
         .entries = entries,
@@ -213,7 +215,8 @@ bool cmd_verify(int argc, char **argv, GError **error)
     g_auto(CommandOptions) options = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
-    if (own.shapes != G_MININT && !command_check_range("--shapes", own.shapes, 1, 1000, error))
+    if (own.shapes != G_MININT &&
+        !command_check_range("--shapes", own.shapes, 1, 1000, error))
         return false;
     own.backend = own.backend ? own.backend : g_strdup("reference");
     if (strcmp(own.backend, "reference") != 0 && strcmp(own.backend, "cuda") != 0)

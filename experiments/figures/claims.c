@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/figures/figure.h"
+#include "experiments/figures/query.h"
 
 /* --- the paper's side --- */
 
@@ -14,7 +14,7 @@ static const char *const COLUMN[] = {"figure",    "claim", "text", "value",
 
 typedef struct {
     const char *figure;
-    GArray *claims; /* those about it */
+    GArray *claims; /* claims about the figure */
 } Reader;
 
 /* No published number is larger. */
@@ -119,11 +119,54 @@ Claims *claims_judge(const char *figure, Store *store, GError **error)
     return good ? g_steal_pointer(&claims) : NULL;
 }
 
+void claims_add_column(Claims *claims, const char *column, const Claims *judged)
+{
+    g_assert(claims->n == judged->n);
+    const uint32_t at = claims->n_columns++;
+    claims->column = g_renew(char *, claims->column, claims->n_columns);
+    claims->column[at] = g_strdup(column);
+    for (uint32_t i = 0; i < claims->n; i++) {
+        Claim *claim = &claims->claim[i];
+        claim->column = g_renew(ClaimColumn, claim->column, claims->n_columns);
+        claim->column[at] = (ClaimColumn){judged->claim[i].ours, judged->claim[i].holds};
+    }
+}
+
+char *claims_columns_text(const Claims *claims, const Claim *claim)
+{
+    g_autoptr(GString) text = g_string_new("");
+    for (uint32_t k = 0; k < claims->n_columns; k++)
+        if (!isnan(claim->column[k].ours))
+            g_string_append_printf(text, "%s%s %.2f%s", text->len ? ", " : "",
+                                   claims->column[k], claim->column[k].ours,
+                                   claim->column[k].holds ? " (holds)" : "");
+    return g_strdup(text->str);
+}
+
+void claims_count(const Claims *claims, ClaimsCount *count)
+{
+    for (uint32_t i = 0; i < claims->n; i++) {
+        const Claim *claim = &claims->claim[i];
+        bool fitted = claim->holds;
+        for (uint32_t k = 0; k < claims->n_columns; k++)
+            if (strcmp(claims->column[k], "calibrated") == 0 &&
+                !isnan(claim->column[k].ours))
+                fitted = claim->column[k].holds;
+        count->n++;
+        count->held += claim->holds;
+        count->calibrated += fitted;
+    }
+}
+
 void claims_free(Claims *claims)
 {
     if (!claims)
         return;
+    for (uint32_t i = 0; i < claims->n_columns; i++)
+        g_free(claims->column[i]);
+    g_free(claims->column);
     for (uint32_t i = 0; i < claims->n; i++) {
+        g_free(claims->claim[i].column);
         g_free(claims->claim[i].claim);
         g_free(claims->claim[i].text);
         g_free(claims->claim[i].where);

@@ -1,32 +1,58 @@
-/* Claims: what a paper says of a figure, beside what our results say.
+/* Claims: a paper's statements about a figure, beside the numbers of our results.
  *
  * data/paper/PAPER.csv holds the paper's side, one claim per line: figure, claim, text, value,
  * tolerance, where. PAPER is the figure's name up to its first dash. plots/NAME-claims.sql computes
- * ours: columns claim, ours, note, reason. A claim holds if |ours - value| <= tolerance. */
+ * our numbers: columns claim, ours, note, reason. A claim holds if |ours - value| <= tolerance. */
 #ifndef KILTER_EXPERIMENTS_FIGURES_CLAIMS_H
 #define KILTER_EXPERIMENTS_FIGURES_CLAIMS_H
 
 #include "data/data.h"
+
+/* The claim's result in another column of the experiment. */
+typedef struct {
+    double ours; /* NaN: the column's results do not say */
+    bool holds;
+} ClaimColumn;
+
+/* In the text of a claim that holds or does not, without a number of its own. */
+#define CLAIMS_YES "(1: yes)"
 
 typedef struct {
     char *claim; /* id */
     char *text;
     double value, tolerance; /* of the paper */
     char *where;
-    double ours;  /* NaN: our results say nothing */
-    char *note;   /* what the results say about it */
+    double ours;  /* NaN: the results do not say */
+    char *note;   /* a remark on our number */
     char *reason; /* why it does not hold, as far as the results tell; "" if it holds */
     bool holds;
+    ClaimColumn *column; /* [Claims.n_columns] */
 } Claim;
 
 typedef struct {
     uint32_t n;
     Claim *claim;
+    uint32_t n_columns;
+    char **column; /* their names */
 } Claims;
 
 /* The claims of `figure`, in the file's order, judged by the store's results. KILTER_ERROR_INPUT
  * names file and line of a bad claim, or the claim of a query that the file lacks. */
 Claims *claims_judge(const char *figure, Store *store, GError **error);
+/* Adds a column: the same claims, judged by the results of that column. */
+void claims_add_column(Claims *claims, const char *column, const Claims *judged);
+/* The claim's results in all columns, as "calibrated 2.77, best 3.33 (holds)"; "" if there are
+ * none. Caller frees. */
+char *claims_columns_text(const Claims *claims, const Claim *claim);
+typedef struct {
+    uint32_t n, held; /* claims, and those that hold by the experiment itself */
+    uint32_t
+        calibrated; /* those that hold with the column `calibrated` where it says something */
+} ClaimsCount;
+
+/* Adds the claims to the count. */
+void claims_count(const Claims *claims, ClaimsCount *count);
+
 void claims_free(Claims *claims);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Claims, claims_free)
 

@@ -4,77 +4,11 @@
 #include <errno.h>
 #include <gio/gio.h>
 #include <glib/gstdio.h>
+#include <math.h>
 #include <string.h>
 
+#include "experiments/figures/claims.h"
 #include "experiments/figures/stamp.h"
-
-/* Scripts without a query are parts of others, or draw something else than the store. */
-char **figure_list(void)
-{
-    g_auto(GStrv) scripts = path_list("plots", ".gp");
-    g_autoptr(GStrvBuilder) list = g_strv_builder_new();
-    for (char **name = scripts; *name; name++) {
-        g_autofree char *relative = g_strdup_printf("plots/%s.sql", *name);
-        g_autofree char *query = path_find(relative);
-        if (query)
-            g_strv_builder_add(list, *name);
-    }
-    return g_strv_builder_end(list);
-}
-
-static char *find(const char *name, const char *suffix, GError **error)
-{
-    g_autofree char *relative = g_strdup_printf("plots/%s%s", name, suffix);
-    char *path = strchr(name, '/') ? NULL : path_find(relative);
-    if (path)
-        return path;
-    g_auto(GStrv) known = figure_list();
-    uint32_t index;
-    if (names_find("figure", name, (const char *const *)known, &index, error))
-        kilter_fail(error, KILTER_ERROR_INPUT, "figure '%s' lacks %s", name, relative);
-    return NULL;
-}
-
-static bool append_file(GString *text, const char *path, GError **error)
-{
-    g_autofree char *part = text_read(path, error);
-    if (part)
-        g_string_append(text, part);
-    return part != NULL;
-}
-
-/* Lines `.read FILE` stand for the text of plots/FILE, which queries share. */
-static char *with_parts(const char *path, const char *query, GError **error)
-{
-    static const char READ[] = ".read ";
-    g_auto(GStrv) lines = g_strsplit(query, "\n", -1);
-    g_autoptr(GString) text = g_string_new(NULL);
-    for (char **line = lines; *line; line++) {
-        if (!g_str_has_prefix(*line, READ)) {
-            g_string_append_printf(text, "%s%s", *line, line[1] ? "\n" : "");
-            continue;
-        }
-        const char *name = *line + strlen(READ);
-        g_autofree char *relative = g_strdup_printf("plots/%s", name);
-        g_autofree char *part = strstr(name, "..") ? NULL : path_find(relative);
-        if (!part) {
-            kilter_fail(error, KILTER_ERROR_INPUT,
-                        "%s:%u: expected a file of plots/, got '%s'", path,
-                        (uint32_t)(line - lines) + 1, name);
-            return NULL;
-        }
-        if (!append_file(text, part, error))
-            return NULL;
-    }
-    return g_string_free(g_steal_pointer(&text), FALSE);
-}
-
-char *figure_query(const char *name, const char *suffix, GError **error)
-{
-    g_autofree char *path = find(name, suffix, error);
-    g_autofree char *query = path ? text_read(path, error) : NULL;
-    return query ? with_parts(path, query, error) : NULL;
-}
 
 /* --- data --- */
 
@@ -122,7 +56,8 @@ static char *query_data(const char *name, Store *store, GError **error)
 
 /* --- drawing --- */
 
-/* First line of what gnuplot said that is not an echo of the script or its pointer. */
+/* The first line of gnuplot's output that is neither an echo of the script nor a pointer into
+ * it. */
 static char *complaint(const char *output)
 {
     g_auto(GStrv) lines = g_strsplit(output ? output : "", "\n", -1);
@@ -132,11 +67,12 @@ static char *complaint(const char *output)
     return g_strdup(lines[0] && *g_strstrip(lines[0]) ? lines[0] : "no message");
 }
 
-/* Names inside of the scratch folder. gnuplot takes a name that starts with | or < for a command, so it is told no other
- * ones than these and the script's absolute path. */
-static const char DATA[] = "data.tsv", PICTURE[] = "picture";
+/* Names inside the scratch folder. gnuplot takes a name that starts with | or < for a command, so
+ * it gets only these names and the script's absolute path. */
+static const char DATA[] = "data.tsv", PICTURE[] = "picture", CLAIMS[] = "claims.tsv";
 
-/* Draws the scratch folder's data there. The user's start files are not read (-d): they could change any figure. */
+/* Draws the data of the scratch folder into the same folder. The user's start files are not read
+ * (-d), since they could change any figure. */
 static bool run_gnuplot(const char *script, const char *scratch, const char *terminal,
                         GError **error)
 {
@@ -148,6 +84,7 @@ static bool run_gnuplot(const char *script, const char *scratch, const char *ter
     g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(
         G_SUBPROCESS_FLAGS_STDOUT_SILENCE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
     g_subprocess_launcher_set_cwd(launcher, scratch);
+    g_subprocess_launcher_setenv(launcher, "GNUPLOT_LIB", folder, TRUE);
     g_autoptr(GSubprocess) gnuplot =
         g_subprocess_launcher_spawn(launcher, &trouble, "gnuplot", "-d", "-c", whole,
                                     DATA, PICTURE, terminal, folder, NULL);
@@ -175,7 +112,7 @@ typedef struct {
 static bool draw_as(const char *name, const char *scratch, const char *terminal,
                     Picture *picture, GError **error)
 {
-    g_autofree char *script = find(name, ".gp", error);
+    g_autofree char *script = figure_file(name, ".gp", error);
     g_autofree char *output = g_build_filename(scratch, PICTURE, NULL);
     const bool good =
         script && run_gnuplot(script, scratch, terminal, error) &&
@@ -184,7 +121,7 @@ static bool draw_as(const char *name, const char *scratch, const char *terminal,
     return good;
 }
 
-/* `stamp`: NULL for a picture of other things than stored results. */
+/* Stores the picture; `stamp` is NULL for a picture that is not of stored results. */
 static bool keep(const char *name, const char *suffix, const Picture *picture,
                  const Stamp *stamp, const char *folder, GError **error)
 {
@@ -196,13 +133,22 @@ static bool keep(const char *name, const char *suffix, const Picture *picture,
                         error);
 }
 
-/* Draws in the scratch folder; only what is drawn makes the folder and the files in it. */
-static bool draw_in(const char *name, const char *text, const Stamp *stamp,
-                    const char *scratch, const char *folder, GError **error)
+/* The text of a figure's data file, and what is drawn below the figure. */
+typedef struct {
+    const char *data, *claims;
+    const Stamp *stamp; /* NULL for a picture of other things than stored results */
+} Drawing;
+
+/* Draws in the scratch folder; the target folder and its files are made only after success. */
+static bool draw_in(const char *name, const Drawing *drawing, const char *scratch,
+                    const char *folder, GError **error)
 {
     Picture png = {0}, svg = {0};
     g_autofree char *data = g_build_filename(scratch, DATA, NULL);
-    bool good = g_file_set_contents(data, text, -1, error) &&
+    g_autofree char *claims = g_build_filename(scratch, CLAIMS, NULL);
+    const Stamp *stamp = drawing->stamp;
+    bool good = g_file_set_contents(data, drawing->data, -1, error) &&
+                g_file_set_contents(claims, drawing->claims, -1, error) &&
                 draw_as(name, scratch, "pngcairo", &png, error) &&
                 draw_as(name, scratch, "svg", &svg, error);
     if (good && g_mkdir_with_parents(folder, 0777) != 0)
@@ -213,24 +159,68 @@ static bool draw_in(const char *name, const char *text, const Stamp *stamp,
     g_free(png.bytes);
     g_free(svg.bytes);
     g_unlink(data);
+    g_unlink(claims);
     return good;
 }
 
-static bool draw_stamped(const char *name, const char *text, const Stamp *stamp,
-                         const char *folder, GError **error)
+static bool draw(const char *name, const Drawing *drawing, const char *folder,
+                 GError **error)
 {
     g_autofree char *scratch = g_dir_make_tmp("kilter-XXXXXX", error);
     if (!scratch)
         return false;
-    const bool good = draw_in(name, text, stamp, scratch, folder, error);
+    const bool good = draw_in(name, drawing, scratch, folder, error);
     g_rmdir(scratch);
     return good;
+}
+
+/* --- claims --- */
+
+/* Always the first row, so that the file has data. */
+static const char NO_CLAIM[] = "-\t0\t0\tNaN\tNaN\t-\t-\t-\n";
+
+/* A claim of the kind yes or no says so instead of a number. */
+static char *claim_number(const Claim *claim, double value)
+{
+    if (isnan(value))
+        return g_strdup("no result");
+    if (strstr(claim->text, CLAIMS_YES))
+        return g_strdup(value > 0 ? "yes" : "no");
+    return g_strdup_printf("%.4g", value);
+}
+
+/* One row: id, the paper's value, tolerance, our value, our distance in tolerances, whether it holds, text, numbers in words. */
+static void add_claim(GString *text, const Claim *claim)
+{
+    g_autofree char *theirs = claim_number(claim, claim->value),
+                    *ours = claim_number(claim, claim->ours);
+    g_auto(GStrv) words = g_strsplit(claim->text, CLAIMS_YES, 2);
+    const double distance =
+        claim->tolerance > 0 ? (claim->ours - claim->value) / claim->tolerance : NAN;
+    g_string_append_printf(text, "%s\t%.9g\t%.9g\t", claim->claim, claim->value,
+                           claim->tolerance);
+    g_string_append_printf(text, isnan(claim->ours) ? "NaN\t" : "%.9g\t", claim->ours);
+    g_string_append_printf(text, isnan(distance) ? "NaN\t" : "%.9g\t", distance);
+    g_string_append_printf(text, "%s\t%s\t%s: paper %s",
+                           claim->holds ? "holds" : "does not hold", g_strchomp(words[0]),
+                           claim->where, theirs);
+    if (claim->tolerance > 0)
+        g_string_append_printf(text, " \u00b1 %.4g", claim->tolerance);
+    g_string_append_printf(text, ", here %s\n", ours);
+}
+
+static char *claims_text(const Claims *claims)
+{
+    g_autoptr(GString) text = g_string_new(NO_CLAIM);
+    for (uint32_t i = 0; claims && i < claims->n; i++)
+        add_claim(text, &claims->claim[i]);
+    return g_strdup(text->str);
 }
 
 bool figure_draw_text(const char *name, const char *text, const char *folder,
                       GError **error)
 {
-    return draw_stamped(name, text, NULL, folder, error);
+    return draw(name, &(Drawing){.data = text, .claims = NO_CLAIM}, folder, error);
 }
 
 /* --- where it is from --- */
@@ -247,7 +237,7 @@ static void add_word(uint32_t n_columns, char **value, char **column, void *text
     g_string_append_printf(text, "%s%s", ((GString *)text)->len ? " " : "", value[0]);
 }
 
-/* Of the answers that queries see now. */
+/* The stamp of the results that queries see now. */
 static bool stamp_of(const char *name, Store *store, Stamp *stamp, GError **error)
 {
     g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
@@ -265,10 +255,13 @@ static bool stamp_of(const char *name, Store *store, Stamp *stamp, GError **erro
     return true;
 }
 
-bool figure_draw(const char *name, Store *store, const char *folder, GError **error)
+bool figure_draw(const char *name, Store *store, const Claims *claims, const char *folder,
+                 GError **error)
 {
     g_auto(Stamp) stamp = {0};
     g_autofree char *text = query_data(name, store, error);
+    g_autofree char *below = claims_text(claims);
+    const Drawing drawing = {text, below, &stamp};
     return text && stamp_of(name, store, &stamp, error) &&
-           draw_stamped(name, text, &stamp, folder, error);
+           draw(name, &drawing, folder, error);
 }

@@ -17,7 +17,7 @@ typedef struct {
     const ClusterView *view;
     const SimTimeline *timeline;
     uint32_t n_rows;
-    uint32_t row[ROWS_DRAWN]; /* device that stands for all of its lane */
+    uint32_t row[ROWS_DRAWN]; /* the device that represents its lane */
     GString *text;
 } Picture;
 
@@ -79,7 +79,7 @@ static bool is_member(const DeviceGroup *group, uint32_t device)
     return false;
 }
 
-/* Part of its group's work, relative to the largest part of any device there. */
+/* The device's part of its group's work, relative to the largest part in the group. */
 static double part_of(const Picture *p, const DeviceGroup *group, uint32_t device)
 {
     double largest = 0;
@@ -208,7 +208,7 @@ static void add_title(const Picture *p, const SimReport *report)
     g_autofree char *time = units_format(report->iteration_time_s, QUANTITY_TIME);
     g_autofree char *links = links_text(p->timeline);
     g_string_append_printf(p->text,
-                           "# title\tlayers\tlinks\n%s on %u GPUs by %s: %s an "
+                           "# title\tlayers\tlinks\n%s on %u GPUs by %s: %s per "
                            "iteration\t%u\t%s\n\n\n",
                            graph_name(p->graph), cluster_gpus(p->view->cluster),
                            p->plan->planner, time, graph_n_layers(p->graph), links);

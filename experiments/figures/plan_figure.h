@@ -1,16 +1,18 @@
-/* The figure `plan`: which layers each device computes, how it holds them and what share of them it has; and what it does when. */
+/* The figure `plan`: which layers each device computes, how it holds them, its share of them, and
+ * its timeline. */
 #ifndef KILTER_EXPERIMENTS_FIGURES_PLAN_FIGURE_H
 #define KILTER_EXPERIMENTS_FIGURES_PLAN_FIGURE_H
 
 #include "data/data.h"
 #include "sim/sim.h"
 
-/* Draws FOLDER/plan.png and .svg. The report has a timeline, whose lanes are the rows: devices that do the same at the same
- * time are one; of more rows than can be told apart the one that computes longest is always there. */
+/* Draws FOLDER/plan.png and .svg. The lanes of the report's timeline are the rows of the picture;
+ * devices that do the same at the same time share a row. Where there are more rows than can be told
+ * apart, some are left out, but never the one that computes longest. */
 bool plan_figure_draw(const Plan *plan, const Graph *graph, const ClusterView *view,
                       const SimReport *report, const char *folder, GError **error);
 
-/* The data file of it (plots/plan.gp says what is in it). Caller frees. */
+/* The text of the figure's data file (plots/plan.gp describes it). Caller frees. */
 char *plan_figure_data(const Plan *plan, const Graph *graph, const ClusterView *view,
                        const SimReport *report);
 

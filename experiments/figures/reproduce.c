@@ -21,7 +21,7 @@ char **reproduce_names(const char *what, GError **error)
         g_autofree char *hint = names_hint(what, (const char *const *)known);
         kilter_fail(
             error, KILTER_ERROR_INPUT,
-            "nothing to reproduce is called '%s', expected a paper, all, or one of %s%s",
+            "nothing to reproduce is named '%s', expected a paper, all, or one of %s%s",
             what, list, hint);
         g_ptr_array_free(names, TRUE);
         return NULL;
@@ -32,6 +32,38 @@ char **reproduce_names(const char *what, GError **error)
 
 /* --- the whole --- */
 
+static void add_progress(SweepProgress *all, const SweepProgress *more)
+{
+    all->total += more->total;
+    all->present += more->present;
+    all->done += more->done;
+    all->oom += more->oom;
+    all->impossible += more->impossible;
+    all->failed += more->failed;
+    all->elapsed_s += more->elapsed_s;
+}
+
+/* The claims by the results of a column, beside those of the experiment itself. */
+static bool add_column(const Experiment *experiment, uint32_t index,
+                       const ReproduceOptions *options, Store *store,
+                       Reproduction *reproduction, GError **error)
+{
+    const char *name = experiment_name(experiment);
+    ExperimentChange change = options->change;
+    SweepProgress progress = {0};
+    change.column = experiment_column(experiment, index);
+    g_autoptr(Experiment) column = experiment_load(name, &change, error);
+    const bool good =
+        column && sweep_run(column, store, &options->sweep, &progress, error);
+    add_progress(&reproduction->progress, &progress);
+    if (!good || !experiment_select(column, store, error))
+        return false;
+    g_autoptr(Claims) judged = claims_judge(name, store, error);
+    if (judged)
+        claims_add_column(reproduction->claims, change.column, judged);
+    return judged != NULL;
+}
+
 static bool sweep_and_judge(const Experiment *experiment, const ReproduceOptions *options,
                             Reproduction *reproduction, GError **error)
 {
@@ -39,11 +71,16 @@ static bool sweep_and_judge(const Experiment *experiment, const ReproduceOptions
     g_autoptr(Store) store = store_open(reproduction->database, error);
     if (!store || !store_begin_run(store, options->command, options->revision, error) ||
         !sweep_run(experiment, store, &options->sweep, &reproduction->progress, error) ||
-        !experiment_select(experiment, store, error) ||
-        !figure_draw(name, store, options->folder, error))
+        !experiment_select(experiment, store, error))
         return false;
     reproduction->claims = claims_judge(name, store, error);
-    return reproduction->claims != NULL;
+    if (!reproduction->claims ||
+        !figure_draw(name, store, reproduction->claims, options->folder, error))
+        return false;
+    for (uint32_t i = 0; i < experiment_n_columns(experiment); i++)
+        if (!add_column(experiment, i, options, store, reproduction, error))
+            return false;
+    return true;
 }
 
 static bool prepare(const char *name, const char *folder, GError **error)

@@ -14,6 +14,8 @@ typedef struct {
     const char *database; /* NULL: folder/NAME.db */
     const char *folder;
     const char *command, *revision; /* the command line and the commit, for the store */
+    ExperimentChange
+        change; /* with which the experiment was read; also applied to its columns */
     SweepOptions sweep;
 } ReproduceOptions;
 
@@ -24,7 +26,8 @@ typedef struct {
     SweepProgress progress; /* also set on failure */
 } Reproduction;
 
-/* Figure and claims are of what the experiment asks now, whatever else the database holds. */
+/* Sweeps the experiment and its columns. The figure and the claims use only the configurations that the experiment asks for
+ * now, whatever else the database holds. */
 bool reproduce_run(const Experiment *experiment, const ReproduceOptions *options,
                    Reproduction *reproduction, GError **error);
 void reproduction_clear(Reproduction *reproduction);

@@ -6,7 +6,7 @@
 
 #include "experiments/figures/figure.h"
 
-/* More devices than one can tell apart are left out, and the figure says so. */
+/* More devices than can be told apart are left out, and the figure says so. */
 enum { DEVICES_DRAWN = 16 };
 
 static const char *const category[] = {"forward", "backward", "update", "inside",
@@ -48,7 +48,7 @@ static uint32_t category_of(const json_t *event)
     return i;
 }
 
-/* Devices, and which one's memory is fullest. */
+/* Finds the devices, and the one with the fullest memory. */
 static void look(Table *table)
 {
     double most = -1;
@@ -63,7 +63,8 @@ static void look(Table *table)
     }
 }
 
-/* Rows of one index of the data file, and a line that ends it. Index 0: device, its name. */
+/* Adds the rows of one index of the data file, and the line that ends it. Index 0: device and its
+ * name. */
 static void add_names(Table *table)
 {
     g_string_append_printf(table->text, "# device\tname\n");
@@ -114,7 +115,7 @@ static void add_memory(Table *table)
     }
 }
 
-/* A number >= 0 of that member, which `optional` may lack. */
+/* Whether the member is a number >= 0, or absent if `optional`. */
 static bool has_number(const json_t *event, const char *key, bool optional, double most)
 {
     const json_t *value = json_object_get(event, key);
@@ -122,7 +123,8 @@ static bool has_number(const json_t *event, const char *key, bool optional, doub
     return value ? json_is_number(value) && v >= 0 && v <= most : optional;
 }
 
-/* Whether events are drawn as they say: a device and a stream that are small integers, a start and a length. */
+/* Checks that events can be drawn: device and stream are small integers, and there is a start and a
+ * length. */
 static bool check(const json_t *events, const char *trace, GError **error)
 {
     enum { MOST_DEVICES = 1 << 24, MOST_STREAMS = 1 << 24 };

@@ -1,5 +1,5 @@
-/* The figure `timeline`: what each device does when, from a trace that `kilter simulate --trace`
- * wrote. */
+/* The figure `timeline`: the work of each device over time, from a trace that `kilter simulate
+ * --trace` wrote. */
 #ifndef KILTER_EXPERIMENTS_FIGURES_TIMELINE_FIGURE_H
 #define KILTER_EXPERIMENTS_FIGURES_TIMELINE_FIGURE_H
 

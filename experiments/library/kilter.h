@@ -11,14 +11,15 @@
  *     cluster        a name, a YAML file, or a network such as "star:hosts=8"; kilter_clusters lists the names
  *     planner        default "hap"; kilter_planners lists them
  *     granularity    what a device is: "machine" (default) or "gpu"
- *     fidelity       "stage" (default), "flow" or "analytic"; of kilter_plan the one that its plans are made by
+ *     fidelity       "stage" (default), "flow" or "analytic"; kilter_plan: by default the one that the planner optimizes
  *     seed           default 1
- *     set            {"bucket": "25MiB", ...}: options as kilter --set takes them, values as text
- *     plan           the path of a plan's file in place of model to granularity; not of kilter_plan
+ *     set            {"bucket": "25MiB", ...}: the options of kilter --set, with values as text
+ *     plan           the path of a plan's file, in place of model, cluster, planner and granularity; not for kilter_plan
  *
- * Each call fills *json, on failure with {"error": {"status", "message"}}; free it with kilter_free. An answer begins with
- * "format": {"name", "version"}. Calls may be made from several threads. Names are looked up as the program does it, in
- * KILTER_PATH and in the data that were installed with the library. */
+ * Each call fills *json, on failure with {"error": {"status", "message"}}; free it with
+ * kilter_free. An answer begins with "format": {"name", "version"}. Calls may be made from several
+ * threads. Names are looked up as the program looks them up: in KILTER_PATH and in the data
+ * installed with the library. */
 #ifndef KILTER_H
 #define KILTER_H
 
@@ -30,7 +31,7 @@ extern "C" {
 typedef enum {
     KILTER_DONE,
     KILTER_FAILED,      /* the work failed */
-    KILTER_BAD_INPUT,   /* of the request */
+    KILTER_BAD_INPUT,   /* the request is wrong */
     KILTER_DOES_NOT_FIT /* no plan fits the memory */
 } KilterStatus;
 
@@ -42,9 +43,10 @@ KilterStatus kilter_models(char **json);
 KilterStatus kilter_clusters(char **json);
 KilterStatus kilter_planners(char **json);
 
-/* The plan, as the file that kilter plan -o writes. */
+/* The plan, with the content of the file that kilter plan -o writes. */
 KilterStatus kilter_plan(const char *request, char **json);
-/* What kilter simulate --json prints: times of the iteration and of each device in seconds, bytes of memory. */
+/* The JSON of kilter simulate --json: times of the iteration and of each device in seconds, memory
+ * in bytes. */
 KilterStatus kilter_simulate(const char *request, char **json);
 /* Proves the plan on a small model of the same structure: "right", the largest relative "error" and its "tolerance". A wrong
  * plan is KILTER_FAILED, with the answer. */

@@ -1,9 +1,9 @@
-"""Kilter from Python, by ctypes: requests and answers are dicts (kilter.h says what they hold).
+"""Kilter from Python, by ctypes: requests and answers are dicts (kilter.h describes them).
 
     import kilter
     times = {p: kilter.simulate(model="vgg19", cluster="hap-8", planner=p)["iteration_time_s"] for p in ("hap", "dp-ev")}
 
-KILTER_LIBRARY names libkilter.so where the loader does not find it."""
+KILTER_LIBRARY is the path of libkilter.so, if the loader does not find it."""
 import ctypes
 import json
 import os

@@ -1,4 +1,5 @@
-/* The calls of kilter.h: a request becomes a configuration or a plan that is read, an evaluation becomes JSON. */
+/* The calls of kilter.h: from a request to a configuration or a plan from a file, and from its
+ * evaluation to JSON. */
 #include "experiments/library/kilter.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include "experiments/cli/command.h"
 #include "experiments/library/request.h"
 
-/* An answer without its format belongs to this caller. */
+/* Adds the format to an answer; takes the body. */
 static char *answer_text(const char *call, json_t *body)
 {
     enum { VERSION = 1 };

@@ -8,7 +8,7 @@ static const char *const MEMBER[] = {"model",       "cluster",  "planner",
                                      "granularity", "fidelity", "seed",
                                      "set",         "plan",     NULL};
 
-/* A member's text, or `usual` where it is absent. NULL with an error if it is no text. */
+/* A member's text, or `usual` where it is absent. NULL with an error if it is not text. */
 static const char *text_of(const json_t *root, const char *key, const char *usual,
                            GError **error)
 {
@@ -70,7 +70,7 @@ static bool read_options(const json_t *root, PlannerOptions *options, GError **e
     return true;
 }
 
-/* fidelity: NULL for that of the planner. */
+/* fidelity: NULL for the planner's default. */
 static bool evaluate_model(const json_t *root, const char *fidelity,
                            Evaluation *evaluation, GError **error)
 {

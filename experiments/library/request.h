@@ -1,13 +1,13 @@
-/* A request of kilter.h becomes an evaluation. */
+/* From a request (kilter.h) to an evaluation. */
 #ifndef KILTER_EXPERIMENTS_LIBRARY_REQUEST_H
 #define KILTER_EXPERIMENTS_LIBRARY_REQUEST_H
 
 #include "experiments/sweep/configuration.h"
 
-/* Plans as it is asked; the fidelity is the one that plans of the kind are made by, unless the request names one.
- * KILTER_ERROR_INPUT names the member and what was expected. */
+/* Makes the plan that the request asks for. Unless the request names a fidelity, it is the one that
+ * plans of the kind are made by. KILTER_ERROR_INPUT names the member and what was expected. */
 bool request_plan(const char *request, Evaluation *evaluation, GError **error);
-/* The same at the fidelity `stage` unless the request names one; or of a plan's file. */
+/* The same, also for a plan's file, by the fidelity `stage` unless the request names one. */
 bool request_evaluate(const char *request, Evaluation *evaluation, GError **error);
 
 #endif

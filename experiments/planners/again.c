@@ -1,9 +1,10 @@
-/* Which layers are computed again: what each saves, and what that takes.
+/* Which layers are recomputed: the memory that each saves, and the time that it takes.
  *
- * Full recomputation of a layer keeps what comes in and repeats its forward. Layers that are alike
- * save and take the same, so that the fewest that make a plan fit are the best ones; among unlike
- * layers those of least time for a byte come first, as in the greedy solution of a knapsack, which
- * is at most one layer worse than the best. Time is that of FLOPs, whatever the sharding. */
+ * Full recomputation of a layer keeps the layer's inputs and repeats its forward pass. Equal layers
+ * save the same memory and take the same time, so the fewest layers that make a plan fit are the
+ * best choice. Among different layers those with the least time per byte come first, as in the
+ * greedy solution of a knapsack, which is at most one layer worse than the best. Times are
+ * estimated from FLOPs, regardless of the sharding. */
 #include "experiments/planners/again.h"
 
 #include <stdlib.h>
@@ -41,7 +42,7 @@ static double bytes_of(const Graph *graph, TensorId tensor)
     return (double)tensor_elements(t) * dtype_bytes(t->dtype);
 }
 
-/* What the backward reads of the op and no other layer does. */
+/* The bytes of the op's outputs that the backward pass reads and no other layer does. */
 static double saved_by(const Graph *graph, const uint8_t *read, OpId id)
 {
     const Op *op = graph_get_op(graph, id);

@@ -1,11 +1,12 @@
-/* Which layers are computed again (private to experiments). */
+/* Which layers are recomputed (private to experiments). */
 #ifndef KILTER_EXPERIMENTS_PLANNERS_AGAIN_H
 #define KILTER_EXPERIMENTS_PLANNERS_AGAIN_H
 
 #include "data/data.h"
 
-/* The layers but for the first and the last one (all of up to two), those first whose recomputation
- * takes least time for each byte that it saves; equal ones as they come. *n of them; caller frees. */
+/* All layers but the first and the last one (all layers if there are at most two), ordered by the
+ * time of recomputation per byte saved, the least first; equal ones in the model's order. *n: their
+ * number. Caller frees. */
 uint32_t *again_order(const Graph *graph, uint32_t *n);
 
 /* The option `recompute` for full recomputation of the first n_full of n layers in that order, and

@@ -47,6 +47,7 @@ Alternation alternation_new(const Planning *planning)
 void alternation_end(Alternation *a, Plan *plan)
 {
     plan->search_time_s += a->search_s;
+    plan->search_labels += a->search_labels;
     plan->balance_time_s += a->balance_s;
     plan_free(a->best);
     g_ptr_array_unref(a->known);
@@ -76,7 +77,7 @@ static const SimMemory *memory_of(const Alternation *a, Known *known)
     return known->memory;
 }
 
-/* The plan of these ratios, NULL if there was none. */
+/* The earlier plan with these ratios, or NULL. */
 static const Considered *find_considered(const Alternation *a, const Known *known,
                                          const double *ratio)
 {
@@ -94,7 +95,7 @@ static void note(const Alternation *a, Known *known, const double *ratio, bool f
     g_array_append_val(known->considered, plan);
 }
 
-/* Takes a plan that is complete if it is better. */
+/* Takes a complete plan if it is better. */
 static void take(Alternation *a, Plan *candidate)
 {
     if (plan_is_better(candidate, a->best)) {
@@ -105,8 +106,8 @@ static void take(Alternation *a, Plan *candidate)
     }
 }
 
-/* Considers the program with ratios of their own for as many segments as it keeps apart, next to
- * the common ratios. */
+/* Considers the program with different ratios for as many segments as it keeps apart, beside the
+ * common ratios. */
 static bool consider_segments(Alternation *a, const Program *program,
                               const double *common, GError **error)
 {
@@ -125,7 +126,7 @@ static bool consider_segments(Alternation *a, const Program *program,
     bool solved =
         balance_ratios(linear, memory, a->view, n_segments, ratio, &report, &failed);
     a->balance_s += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
-    if (!solved) /* the common ratios may still do */
+    if (!solved) /* the common ratios may still fit */
         return failed->code == KILTER_ERROR_INFEASIBLE ||
                (g_propagate_error(error, g_steal_pointer(&failed)), false);
     g_autoptr(Plan) candidate = plan_new();
@@ -138,7 +139,7 @@ static bool consider_segments(Alternation *a, const Program *program,
     return true;
 }
 
-/* Whether a plan that is slower once rounded could be the best one if it were rounded better. */
+/* Whether a plan that is slower after rounding could become the best with a better rounding. */
 static bool worth_climbing(const Alternation *a, const Plan *plan)
 {
     static const double visible = 1e-3; /* of the time before rounding */
@@ -148,7 +149,8 @@ static bool worth_climbing(const Alternation *a, const Plan *plan)
            (!alternation_fits(a) || least_s < a->best->iteration_time_s);
 }
 
-/* Sets what candidates are compared by, as plan_complete would; the plan is rounded. */
+/* Sets the numbers that candidates are compared by, as plan_complete would; the plan is already
+ * rounded. */
 static void measure(const Alternation *a, Known *known, Plan *plan)
 {
     g_autofree double *share = sim_plan_shares(plan, known->linear);
@@ -162,12 +164,12 @@ static void measure(const Alternation *a, Known *known, Plan *plan)
         done->seen_s = plan->fractional_time_s;
     if (!worth_climbing(a, plan))
         return;
-    plan->iteration_time_s =
-        rounding_climb(plan, known->linear, memory_of(a, known), a->view, share);
+    plan->iteration_time_s = rounding_climb(plan, known->linear, memory_of(a, known),
+                                            a->view, share, a->options->moves);
     plan->feasible = sim_memory_fits(memory_of(a, known), a->view, share);
 }
 
-/* Rounds a plan of a known program, by time where that may matter. */
+/* Rounds a plan of a known program, by time where that can make it the best. */
 static bool evaluate(const Alternation *a, Known *known, Plan *plan, GError **error)
 {
     if (!plan_round(plan, a->graph, error))
@@ -268,6 +270,7 @@ bool alternation_round(Alternation *a, double *ratio, const double *memory_s,
         return false;
     g_autoptr(Program) program = result.program;
     a->search_s += result.search_s;
+    a->search_labels += result.labels;
     *feasible = false;
     if (!program)
         return true; /* the budget ran out */
@@ -293,7 +296,7 @@ bool alternation_run(Alternation *a, const double *start, const double *memory_s
         if (!alternation_round(a, ratio, memory_s, &feasible, error))
             return false;
         if (!feasible && !memory_s)
-            break; /* memory will have to be charged for: better ratios of this program lead nowhere */
+            break; /* memory must be charged for: better ratios of this program do not help */
     }
     return true;
 }
@@ -348,8 +351,9 @@ bool alternation_round_best(Alternation *a, GError **error)
 
 bool alternation_settle(Alternation *a, GError **error)
 {
-    enum { ROUNDS = 3 };
-    static const double visible = 2e-3; /* rounding costs less: nothing to gain */
+    enum { ROUNDS = 3 }; /* each is a search at the shares of the one before */
+    static const double visible =
+        2e-3; /* if rounding costs less, nothing can be gained */
     bool better = true;
     for (uint32_t i = 0; i < ROUNDS && better && alternation_fits(a) &&
                          a->best->n_segments == 1 && !planning_is_late(a->planning);
@@ -370,6 +374,7 @@ bool alternation_settle(Alternation *a, GError **error)
             return false;
         g_autoptr(Program) program = result.program;
         a->search_s += result.search_s;
+        a->search_labels += result.labels;
         if (program && !consider_rounded(a, alternation_know(a, program), error))
             return false;
         better = a->best->iteration_time_s < before_s;

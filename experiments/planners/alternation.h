@@ -1,5 +1,5 @@
-/* Search and linear program in turn, and the best plan of all that they meet: what the planner hap is
- * made of (private to experiments). */
+/* Search and linear program in turn, and the best plan that they meet: the core of the planner hap
+ * (private to experiments). */
 #ifndef KILTER_EXPERIMENTS_PLANNERS_ALTERNATION_H
 #define KILTER_EXPERIMENTS_PLANNERS_ALTERNATION_H
 
@@ -9,10 +9,10 @@
 typedef struct {
     Program *program;
     SimLinear *linear;
-    SimMemory *memory;  /* NULL until it is asked for */
-    double *balanced;   /* its best ratios; NULL until they are */
-    bool roomy;         /* with ratios that leave memory free it misses by rounding */
-    GArray *considered; /* ratios that it was considered with */
+    SimMemory *memory;  /* NULL until needed */
+    double *balanced;   /* its best ratios; NULL until computed */
+    bool roomy;         /* rounding makes it miss the memory even with room left */
+    GArray *considered; /* ratios with which it was considered */
 } Known;
 
 typedef struct {
@@ -20,18 +20,19 @@ typedef struct {
     const Graph *graph; /* the planning's, like view and options */
     const ClusterView *view;
     const PlannerOptions *options;
-    GPtrArray *known;        /* Known: rounds and baselines meet the same again */
-    Plan *best;              /* NULL until there is a candidate */
-    bool pinned;             /* the ratios stay what they are */
-    bool rough;              /* plans are not rounded by time: better ones are to come */
-    const uint16_t *segment; /* [op] as asked for, or NULL: one */
+    GPtrArray *known; /* Known; rounds and baselines meet the same programs again */
+    Plan *best;       /* NULL until there is a candidate */
+    bool pinned;      /* the ratios are not changed */
+    bool rough;       /* plans are not rounded by time, since better ones will come */
+    const uint16_t *segment; /* [op] the segments asked for; NULL: one segment */
     double search_s, balance_s;
-    /* ratios that the program at hand is proved best for, or NULL */
+    uint64_t search_labels;
+    /* ratios for which the current program is proved best, or NULL */
     const double *proved;
 } Alternation;
 
 Alternation alternation_new(const Planning *planning);
-/* Hands the times spent to the plan. */
+/* Records the times spent in the plan. */
 void alternation_end(Alternation *a, Plan *plan);
 
 /* Whether the best plan so far fits the memory. */
@@ -45,21 +46,21 @@ Known *alternation_know(Alternation *a, const Program *program);
 bool alternation_consider(Alternation *a, Known *known, const double *ratio,
                           bool *feasible, GError **error);
 
-/* The linear program with a part of every GPU's memory. */
+/* Solves the linear program with a part of every GPU's memory. */
 bool alternation_solve(Alternation *a, const SimLinear *linear, const SimMemory *memory,
                        double part, double *ratio, GError **error);
 
-/* Considers a program with its best ratios; those that fit the memory if there are any. Rounding
- * can need more than the ratios do, so a plan that misses the memory is tried again with less of
- * it. */
+/* Considers a program with its best ratios among those that fit the memory, if any do. Rounding can
+ * need more memory than the ratios do, so a plan that does not fit is tried again within less
+ * memory. */
 bool alternation_balance(Alternation *a, Known *known, double *ratio, bool *feasible,
                          GError **error);
 
-/* Rounds the best plan by time, if it was not. */
+/* Rounds the best plan by time, unless that was done before. */
 bool alternation_round_best(Alternation *a, GError **error);
 
-/* Searches again at the shares of the best plan as rounded, where rounding costs something: programs
- * that were a little slower before it may be faster after it. */
+/* Where rounding costs time, searches again at the rounded shares of the best plan: programs that
+ * were a little slower before rounding may be faster after it. */
 bool alternation_settle(Alternation *a, GError **error);
 
 /* Considers programs with their best ratios, and takes the better plans. */
@@ -71,8 +72,8 @@ bool alternation_consider_all(Alternation *a, const GPtrArray *programs,
 bool alternation_round(Alternation *a, double *ratio, const double *memory_s,
                        bool *feasible, GError **error);
 
-/* Rounds until ratios repeat. history: ratios that were searched with memory_s; from there on rounds
- * only repeat. */
+/* Runs rounds until ratios repeat. history: ratios that were already searched with memory_s; rounds
+ * from these would only repeat. */
 bool alternation_run(Alternation *a, const double *start, const double *memory_s,
                      GPtrArray *history, GError **error);
 

@@ -1,13 +1,14 @@
 /* The planners of pipelines: AMP's search (NeurIPS'22, Algorithm 1), annealed placements,
  * Megatron's heuristics, and strategies at random.
  *
- * The search orders candidates by predicted time; of the first ones the program is made and
- * simulated, and the fastest that fits is the plan. That is the paper's last step, which runs them. */
+ * The search orders candidates by predicted time; programs are made for the first ones and
+ * simulated, and the fastest that fits is the plan. The paper runs the candidates in this last
+ * step. */
 #include "experiments/planners/complete.h"
 #include "experiments/planners/make.h"
 #include "experiments/planners/ratios.h"
 
-/* Keys of the strategy that they can be asked for. */
+/* Keys of the strategy that these planners take. */
 static const char *const ASKED[] = {
     "pp",        "dp",   "tp",         "micro_batch",       "schedule",
     "recompute", "zero", "zero_ranks", "sequence_parallel", "virtual_stages",
@@ -22,7 +23,7 @@ typedef struct {
     Strategy best_strategy;
     double best_s;
     bool fits;    /* whether `best` does */
-    bool is_last; /* whether `best` was tried last: it is in the plan */
+    bool is_last; /* whether `best` was tried last, so that the plan holds it */
 } Trials;
 
 static AmpOptions search_options(const PlannerOptions *options)
@@ -37,11 +38,13 @@ static AmpOptions search_options(const PlannerOptions *options)
                         .any_memory = asked->zero > 0,
                         .seed = options->seed,
                         .draws = amp->rank,
+                        .steps = amp->steps,
                         .pp = asked->pp,
                         .dp = asked->dp,
                         .tmp = amp->tmp ? amp->tmp : asked->tp,
                         .mbs = amp->mbs ? amp->mbs : asked->micro_batch,
-                        .most_tmp = amp->most_tmp};
+                        .most_tmp = amp->most_tmp,
+                        .in_order = amp->placement == AMP_PLACEMENT_ORDERED};
 }
 
 static GArray *find_candidates(Trials *t, AmpMethod method, GError **error)
@@ -58,7 +61,7 @@ static GArray *find_candidates(Trials *t, AmpMethod method, GError **error)
                  : NULL;
 }
 
-/* Equal shares: every device of a replica, and every replica, has as much. */
+/* Equal shares for all devices of a replica, and for all replicas. */
 static bool put_program(const Trials *t, const Program *program, const Strategy *strategy,
                         GError **error)
 {
@@ -77,7 +80,7 @@ static const char *list_of(const uint32_t *number, uint32_t n)
     return n ? g_intern_string(text->str) : NULL;
 }
 
-/* A candidate as the strategy that makes it by planner manual. */
+/* A candidate as the strategy by which planner manual makes it. */
 static Strategy strategy_of(const Trials *t, const AmpStrategy *s)
 {
     const uint32_t of_stage = s->dp * s->tmp;
@@ -110,7 +113,8 @@ static Strategy strategy_of(const Trials *t, const AmpStrategy *s)
     return strategy;
 }
 
-/* The candidate's program: by its strategy where that asks for more than the search chooses. */
+/* The candidate's program, made by its strategy where the strategy has more keys than the search
+ * chooses. */
 static Program *program_of(const Trials *t, const AmpCandidate *candidate,
                            const Strategy *strategy, GError **error)
 {
@@ -124,7 +128,8 @@ static Program *program_of(const Trials *t, const AmpCandidate *candidate,
                : NULL;
 }
 
-/* Simulates a candidate; it is the best one if it fits and is faster, or if it is the first. */
+/* Simulates a candidate, which becomes the best one if it fits and is faster, or if it is the
+ * first. */
 static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **error)
 {
     const Strategy strategy = strategy_of(t, &candidate->strategy);
@@ -145,7 +150,7 @@ static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **err
     return true;
 }
 
-/* Whether no evaluation of a candidate is faster than a plan that is known. */
+/* Whether a bound shows that the candidate is not faster than a known plan. */
 static bool is_lost(const Trials *t, const AmpCandidate *candidate)
 {
     const Cluster *cluster = t->planning->view->cluster;
@@ -155,8 +160,8 @@ static bool is_lost(const Trials *t, const AmpCandidate *candidate)
     return !stretched && planning_is_lost(t->planning, candidate->least_s);
 }
 
-/* The first `trials` candidates, and more until one fits, but for those that cannot be of use; or the one of the rank asked
- * for. */
+/* Tries the first `trials` candidates, and more until one fits, without those that cannot be of
+ * use; or only the candidate of the requested rank. */
 static bool run_trials(Trials *t, const GArray *candidates, GError **error)
 {
     const AmpPlanOptions *amp = &t->planning->options->amp;

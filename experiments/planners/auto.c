@@ -1,11 +1,12 @@
 /* The planner auto: the fastest plan that any planner makes on any of the machines.
  *
- * Its plan is on a cluster of its own, the machines that it uses, which the plan's file carries: all
- * that reads the file works on these. The bound is over every plan on any of the machines. */
+ * Its plan is on its own cluster, the machines that it uses. The plan's file carries this cluster,
+ * so everything that reads the file works on these machines. The bound is over every plan on any of
+ * the machines. */
 #include "experiments/planners/make.h"
 #include "experiments/planners/portfolio.h"
 
-/* The plan as auto's: who made it, on which machines, and what it was held against. */
+/* Signs the plan as auto's: its maker, its machines, and its bound. */
 static void sign(Plan *plan, const Portfolio *portfolio, const char *cluster)
 {
     const PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, 0);
@@ -21,7 +22,7 @@ static void sign(Plan *plan, const Portfolio *portfolio, const char *cluster)
     plan->lower_bound_s = portfolio->bound_s;
     if (plan->lower_bound_s > 0)
         plan->bound_over =
-            g_strdup("every plan on any of the machines: computation alone, "
+            g_strdup("every plan on any of the machines, by computation alone on "
                      "all devices at once");
 }
 

@@ -12,7 +12,7 @@ typedef struct {
     const Planning *planning;
     Baseline baseline;
     Plan *plan;
-    double best_s; /* of the plan's program and ratios; infinite without */
+    double best_s; /* time of the plan's program and ratios; infinite without a plan */
 } Rebalance;
 
 /* The strategy's program at these ratios, then the best ratios of that program, in place: those
@@ -42,8 +42,8 @@ static bool rebalance(Rebalance *r, double *ratio, GError **error)
     return true;
 }
 
-/* From both ends, since the strategy's collectives depend on the ratios; twice, so that they are
- * those of the ratios found. */
+/* Starts from both even and proportional ratios, since the strategy's collectives depend on the
+ * ratios; repeats once, so that the collectives are those of the final ratios. */
 static bool make_best(Rebalance *r, GError **error)
 {
     for (uint32_t choice = RATIOS_EVEN; choice <= RATIOS_PROPORTIONAL; choice++) {
@@ -54,7 +54,7 @@ static bool make_best(Rebalance *r, GError **error)
     return true;
 }
 
-/* Shares as the strategy says them; NULL: all have the same. */
+/* Shares as text of the strategy; NULL: all shares are equal. */
 static const char *shares_text(const double *ratio, uint32_t n)
 {
     g_autoptr(GString) text = g_string_new("");
@@ -66,7 +66,8 @@ static const char *shares_text(const double *ratio, uint32_t n)
     return even ? NULL : g_intern_string(text->str);
 }
 
-/* Replicas that divide states, gradients or parameters: the program of planner manual for one stage of single devices. */
+/* Replicas that divide states, gradients or parameters, by the program of planner manual with one
+ * stage of single devices. */
 static bool make_divided(const Planning *planning, const double *ratio, Plan *plan,
                          GError **error)
 {
@@ -92,7 +93,7 @@ static bool make_divided(const Planning *planning, const double *ratio, Plan *pl
     return true;
 }
 
-/* `own`: the strategy's ratios, which the options may replace; taken over. */
+/* `own`: the strategy's ratios, taken over; the options may replace them. */
 static bool make(const Planning *planning, Baseline baseline, double *own, Plan *plan,
                  GError **error)
 {
@@ -144,7 +145,7 @@ bool plan_make_tensor_parallel(const Planning *planning, Plan *plan, GError **er
     return make(planning, BASELINE_MEGATRON, ratios_even(planning->view), plan, error);
 }
 
-/* Expert parallelism as GShard's; the capacity of experts is the model's, where FastMoE has no
+/* Expert parallelism as in GShard. The capacity of experts is the model's, although FastMoE has no
  * limit. */
 bool plan_make_fastmoe(const Planning *planning, Plan *plan, GError **error)
 {

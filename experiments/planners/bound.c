@@ -1,4 +1,4 @@
-/* Bounds of boxes of ratios, and the one of all ratios, which is had at once. */
+/* Bounds of boxes of ratios, and the quick bound: that of the box of all ratios. */
 #include "experiments/planners/bound.h"
 
 #include <math.h>
@@ -102,7 +102,7 @@ CertifierBox certifier_all(const Certifier *c)
     return all;
 }
 
-/* The plans that the bound is below, in words. Caller frees. */
+/* The space of plans that the bound is over, in words. Caller frees. */
 static char *bound_over(const Planning *planning, bool fits)
 {
     static const char *const exchange[] = {
@@ -116,7 +116,7 @@ static char *bound_over(const Planning *planning, bool fits)
         "fewer devices or a pipeline may be faster",
         planning->cluster->n_devices, planning->pins ? " that keep the pins" : "",
         fits ? ", within the memory" : "",
-        planning->options->strategy.recompute ? ", with any layers computed again" : "",
+        planning->options->strategy.recompute ? ", with any layers recomputed" : "",
         exchange[planning->options->collectives]);
 }
 
@@ -129,8 +129,8 @@ void certifier_set_bound(Certifier *c, double bound_s)
         plan->lower_bound_s > 0 ? bound_over(c->planning, c->memory_s != NULL) : NULL;
 }
 
-/* Where memory decided: the box of all ratios with the charge that the plan was found with, or that is best at its
- * ratios. */
+/* Where memory decided the plan: bounds the box of all ratios with the charge with which the plan
+ * was found, or with the best one at its ratios. */
 static bool charge(Certifier *c, CertifierBox *all, GError **error)
 {
     const double *found = c->planning->done->memory_s;
@@ -140,8 +140,9 @@ static bool charge(Certifier *c, CertifierBox *all, GError **error)
            (!c->memory_s || bound_charged(c, all, error));
 }
 
-/* A bound without regard to memory is not above the fastest program, whether it fits or not: where memory's charge makes one
- * that is, the other is not looked for. */
+/* The bound of all ratios. A bound that ignores memory is never above the fastest program's time,
+ * whether that fits or not, so it is not computed where the bound with a charge for memory is above
+ * that time. */
 static bool bound_at_once(Certifier *c, double *bound_s, GError **error)
 {
     const Planning *planning = c->planning;
@@ -159,7 +160,7 @@ static bool bound_at_once(Certifier *c, double *bound_s, GError **error)
 bool plan_bound(Plan *plan, const Planning *planning, GError **error)
 {
     Certifier *c = certifier_new(plan, planning);
-    plan->certificate = CERTIFICATE_NONE; /* none was asked for */
+    plan->certificate = CERTIFICATE_NONE; /* no certificate was requested */
     if (!c)
         return true;
     double bound_s;

@@ -1,5 +1,5 @@
-/* Boxes of ratios and bounds of all programs in them (private to experiments): what a bound at once (bound.c) and a
- * certificate (certify.c) share. */
+/* Boxes of ratios and bounds of all programs in them (private to experiments): shared by the quick
+ * bound (bound.c) and the certificate (certify.c). */
 #ifndef KILTER_EXPERIMENTS_PLANNERS_BOUND_H
 #define KILTER_EXPERIMENTS_PLANNERS_BOUND_H
 
@@ -11,33 +11,33 @@ enum { CERTIFIER_MAX_KINDS = 256 };
 typedef struct {
     double lo[CERTIFIER_MAX_KINDS], hi[CERTIFIER_MAX_KINDS];
     double bound_s;
-    SynthBytes bytes[SYNTH_POINTS]; /* of a program there, once memory is rationed */
+    SynthBytes bytes[SYNTH_POINTS]; /* of a program in the box, where memory is limited */
 } CertifierBox;
 
 typedef struct {
     const Planning *planning;
     const ClusterView *view;
     Plan *plan;
-    double upper_s; /* the least time before rounding of a plan that was seen */
-    /* multipliers (SynthOptions.memory_s); NULL: memory does not matter */
+    double upper_s; /* the least time before rounding of all plans seen */
+    /* multipliers of memory (SynthOptions.memory_s); NULL: memory does not matter */
     double *memory_s;
     DeviceKinds kinds;
-    GArray *boxes; /* CertifierBox; those that cover all ratios */
+    GArray *boxes; /* CertifierBox; together they cover all ratios */
 } Certifier;
 
-/* NULL, with the reason in plan->certificate, where nothing is proved. */
+/* NULL where nothing can be proved; the reason is in plan->certificate. */
 Certifier *certifier_new(Plan *plan, const Planning *planning);
 void certifier_free(Certifier *c);
 
 /* The box of all ratios. */
 CertifierBox certifier_all(const Certifier *c);
-/* One value per kind, for each device. Caller frees. */
+/* Spreads one value per kind to all devices. Caller frees. */
 double *certifier_spread(const Certifier *c, const double *kind);
-/* Raises a box's bound to one without regard to memory. */
+/* Raises a box's bound to the bound without regard to memory. */
 bool certifier_bound(const Certifier *c, CertifierBox *box, GError **error);
 /* Sets multipliers at the plan's ratios, if memory matters there. */
 bool certifier_find_multipliers(Certifier *c, GError **error);
-/* Gives the plan its bound and says what it is over. */
+/* Sets the plan's bound and the words for its space of plans. */
 void certifier_set_bound(Certifier *c, double bound_s);
 
 #endif

@@ -1,4 +1,4 @@
-/* A lower bound on the joint optimum of program and ratios: min over Q and B of t(Q, B), of those
+/* A lower bound on the joint optimum of program and ratios: min over Q and B of t(Q, B), over pairs
  * that fit the memory.
  *
  * Branch and bound on boxes of ratios. Equal devices have equal ratios (for a fixed program t is
@@ -7,17 +7,18 @@
  * that cover everything is the certificate. The box with the smallest bound is halved along the
  * kind whose shares vary most, until the gap to the plan is small enough.
  *
- * Memory is a constraint with multipliers (Lagrange), of a kind of device at a point: for any of
- * them >= 0
+ * Memory is a constraint with Lagrangian multipliers, one per kind of device and point. For any
+ * multipliers >= 0
  *
  *     min t over plans that fit  >=  min over Q, B of  t + sum_j lambda_j (bytes_j - memory_j)
  *
- * The box of all ratios has the best that are alike for all devices, and parts of it inherit them.
- * What multipliers leave open is closed by the constraint that they make of all
+ * The box of all ratios has the best multipliers that are equal for all devices, and its parts
+ * inherit them. The gap that multipliers leave is closed by the aggregate constraint
  * (SynthBox.tolerance).
  *
  * Boxes also show where better plans are: programs that attain the bound of a box are tried; or,
- * where memory does not matter, now and then hap starts from the middle of the least box. */
+ * where memory does not matter, hap sometimes starts from the middle of the box with the smallest
+ * bound. */
 #include "experiments/planners/bound.h"
 #include "experiments/planners/make.h"
 
@@ -43,8 +44,8 @@ static bool tighten(const Certifier *c, CertifierBox *box)
     return true;
 }
 
-/* The bound that is wanted: within the gap of the plan as rounded, or, where rounding takes more
- * than half of the gap, of the plan before. */
+/* The bound to reach: within the gap of the rounded plan or, where rounding costs more than half of
+ * the gap, of the plan before rounding. */
 static double wanted(const Certifier *c)
 {
     static const double rounding = 1 + 1e-9;
@@ -65,7 +66,8 @@ static double middle_of(const CertifierBox *box, uint32_t k)
     return (fmax(0, box->lo[k]) + box->hi[k]) / 2;
 }
 
-/* A plan from these programs, or, if there are none, from the middle of a box, if it is better. */
+/* Takes a plan from these programs or, if there are none, from the middle of a box, if it is
+ * better. */
 static bool improve(Certifier *c, const CertifierBox *box, const GPtrArray *programs,
                     GError **error)
 {
@@ -85,7 +87,7 @@ static bool improve(Certifier *c, const CertifierBox *box, const GPtrArray *prog
     return true;
 }
 
-/* The kind whose devices lack most for the program known, in the middle of the box. */
+/* The kind whose devices lack the most memory for the known program in the middle of the box. */
 static uint32_t fullest_kind(const Certifier *c, const CertifierBox *box)
 {
     double most[CERTIFIER_MAX_KINDS];
@@ -107,8 +109,8 @@ static uint32_t fullest_kind(const Certifier *c, const CertifierBox *box)
     return fullest;
 }
 
-/* The multipliers; where one kind has more than its part in all of the box, those of all devices
- * together on that kind. Caller frees. */
+/* The multipliers of a box; where one kind exceeds its part everywhere in the box, that kind gets
+ * the multipliers of all devices together. Caller frees. */
 static double *charge_box(const Certifier *c, const CertifierBox *box)
 {
     static const double rounding = 1 - 1e-9;
@@ -136,7 +138,7 @@ static bool ration(Certifier *c, CertifierBox *box, bool look, GError **error)
 {
     static const double narrow = 0.06; /* a smaller box has hardly a better bound */
     /* In a narrow box the gap is due to the limit on labels, not to ratios, so it gets more
-     * labels. */
+     * labels. Few programs differ in a box. */
     enum { PROGRAMS = 4, LABELS = 1500, MANY = 8000 };
     if (is_closed(c, box->bound_s) || planning_is_late(c->planning))
         return true;
@@ -160,7 +162,7 @@ static bool ration(Certifier *c, CertifierBox *box, bool look, GError **error)
     return !look || improve(c, box, bound.programs, error);
 }
 
-/* Bounds a box and keeps it, if anything is left of it. */
+/* Bounds a box and keeps it, unless it is empty. */
 static bool add_box(Certifier *c, CertifierBox box, bool look, GError **error)
 {
     if (!tighten(c, &box))
@@ -205,7 +207,7 @@ static bool split(Certifier *c, uint32_t index, bool look, GError **error)
 /* Halves boxes until the gap is small enough, or says why it is not. */
 static bool close_gap(Certifier *c, GError **error)
 {
-    static const double point = 0.01; /* what is left then is no matter of ratios */
+    static const double point = 0.01; /* the rest of the gap does not come from ratios */
     for (uint32_t n = 1;; n += 2) {
         uint32_t least = least_box(c);
         const CertifierBox *box = &g_array_index(c->boxes, CertifierBox, least);
@@ -219,7 +221,8 @@ static bool close_gap(Certifier *c, GError **error)
                                                                      : CERTIFICATE_NONE;
         if (c->plan->certificate != CERTIFICATE_NONE)
             return true;
-        bool look = (n & (n + 1)) == 0; /* ever more rarely: 1, 3, 7, 15, ... boxes */
+        bool look =
+            (n & (n + 1)) == 0; /* more and more rarely: after 1, 3, 7, 15, ... boxes */
         if ((look && !c->memory_s &&
              !improve(c, &g_array_index(c->boxes, CertifierBox, least), NULL, error)) ||
             !split(c, least, look, error))
@@ -240,8 +243,8 @@ static bool add_all(Certifier *c, GError **error)
     return true;
 }
 
-/* The least time that the search can reach, for planners that make one plan only: how far they can be
- * from the best is known as soon as that is. */
+/* Finds the least time that the search can reach, for planners that make only one plan, so that
+ * their distance from the best is known. */
 static bool see_best(const Planning *planning, GError **error)
 {
     if (planner_can(planning->planner, PLANNER_SEARCHES))
@@ -255,7 +258,7 @@ static bool see_best(const Planning *planning, GError **error)
     return plan_make_hap(&other, plan, error);
 }
 
-/* Why a plan is not within the gap though the bound is as good as it was to be. */
+/* Why a plan is not within the gap although the bound was reached. */
 static Certificate why_slower(const Plan *plan, const Planning *planning)
 {
     return planner_can(planning->planner, PLANNER_SEARCHES) ||

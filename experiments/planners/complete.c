@@ -82,8 +82,8 @@ bool plan_complete(Plan *plan, const Planning *planning, GError **error)
     return complete_on(plan, planning, planning->view, error);
 }
 
-/* The time before rounding: by the formula, or, of programs that it does not know, by `stage` at
- * the plan's ratios, which may need no rounding. */
+/* The time before rounding: by the formula or, for programs that the formula cannot evaluate, by
+ * `stage` at the plan's ratios, which may need no rounding. */
 static bool set_fractional(Plan *plan, const Planning *planning, GError **error)
 {
     const Graph *graph = planning->graph;
@@ -112,7 +112,7 @@ static bool set_fractional(Plan *plan, const Planning *planning, GError **error)
 bool plan_finish(Plan *plan, const Planning *planning, GError **error)
 {
     const PlanningDone *done = planning->done;
-    /* What changes a plan drops its splits. */
+    /* Any change of a plan drops its splits. */
     const bool is_done =
         done->plan == plan && plan->split && done->view == planning->cluster;
     return (is_done || complete_on(plan, planning, planning->cluster, error)) &&

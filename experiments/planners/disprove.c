@@ -1,6 +1,6 @@
-/* A proof that no program of the space fits the memory, whatever the ratios: the least bytes that
- * some devices have to hold together, found by the search with memory as all that costs anything,
- * are more than they have. */
+/* A proof that no program of the space fits the memory, whatever the ratios: the search, with
+ * memory as its only cost, finds the least bytes that some devices must hold together, and these
+ * are more than the devices have. */
 #include "experiments/planners/make.h"
 #include "experiments/planners/ratios.h"
 
@@ -8,15 +8,16 @@
 #include <math.h>
 
 typedef struct {
-    uint32_t first, n; /* a device of the group, how many there are */
+    uint32_t first, n; /* the first device of the group, and their number */
     SynthPoint point;
-    double missing; /* bytes, of one GPU of a device in the group, on average */
+    double missing; /* bytes missing per GPU, averaged over the group */
 } Lack;
 
 /* The cluster where nothing takes time, or next to nothing. */
 static ClusterView timeless(const ClusterView *view, Device *device)
 {
-    /* Not infinite: speeds are summed, and multiplied by a few shares and sizes, and neither may overflow. */
+    /* Not infinite: speeds are summed and multiplied by shares and sizes, and neither result may
+     * overflow. */
     const double at_once = sqrt(DBL_MAX);
     ClusterView copy = *view;
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
@@ -30,8 +31,8 @@ static ClusterView timeless(const ClusterView *view, Device *device)
     return copy;
 }
 
-/* The devices of a kind, or, after the last kind, all of them: what they lack at a point at least.
- * view: the timeless one. */
+/* The bytes that the devices of a kind, or after the last kind all devices, lack at least at some
+ * point. view: the timeless one. */
 static bool find_lack(const Planning *planning, const ClusterView *view,
                       const DeviceKinds *kinds, uint32_t kind, Lack *lack, GError **error)
 {
@@ -51,7 +52,8 @@ static bool find_lack(const Planning *planning, const ClusterView *view,
         memory += (double)view->device[j].memory_bytes;
         lack->n++;
     }
-    /* Seconds are bytes here. With far more than the devices have the answer is as clear. */
+    /* Seconds stand for bytes here. The search may stop at far more bytes than the devices have,
+     * since the answer is clear then. */
     enum { ENOUGH = 16 };
     SynthBox box = {.lo = lo,
                     .hi = hi,
@@ -72,7 +74,7 @@ static char *describe(const ClusterView *view, const Lack *lack)
     g_autofree char *who =
         lack->n == view->n_devices
             ? g_strdup_printf("a GPU of the %u devices", lack->n)
-            : g_strdup_printf("a GPU of device %s (%s, %u alike)", device->name,
+            : g_strdup_printf("a GPU of device %s (%s, %u of this kind)", device->name,
                               device->type_name, lack->n);
     return g_strdup_printf("%s lacks at least %.0f bytes (%s) at the end of the %s, "
                            "whatever the program and ratios",
@@ -96,7 +98,7 @@ bool plan_disprove(Plan *plan, const Planning *planning, GError **error)
             if (lack.missing > worst.missing)
                 worst = lack;
         }
-    /* Less than a byte may be rounding. */
+    /* A lack of less than a byte may be a rounding error. */
     plan->misfit = worst.missing >= 1 ? describe(view, &worst) : NULL;
     return true;
 }

@@ -1,21 +1,20 @@
 /* HAP's planner (Sec. 3.1): alternate the best program for fixed ratios (Eq. 1) and the best ratios
  * for a fixed program (Eq. 2) until they repeat; keep the best pair.
  *
- * Kilter starts from two ratios, proportional to speed as in the paper and even, and judges pairs
- * by what they cost after rounding. The baselines are candidates too, so that rounding cannot make
- * the plan slower than data parallelism. A plan that fits the memory is preferred to any that does
- * not; if the fastest programs do not fit, programs come from the search with memory limited
- * (spend.h); if none of these fits either, memory is charged for, ever more until one does. Where
- * they only miss it by rounding, as on more devices than dimensions have units, a baseline that
- * fits will do.
+ * Kilter starts from two ratios, proportional to speed as in the paper and even, and compares pairs
+ * by their time after rounding. The baselines are candidates too, so that rounding cannot make the
+ * plan slower than data parallelism. A plan that fits the memory is preferred to any plan that does
+ * not. If the fastest programs do not fit, the search runs with limited memory (spend.h); if none
+ * of its programs fits either, memory is charged for, more and more until one does. Where rounding
+ * alone makes them miss the memory, as with more devices than units, a baseline that fits is taken.
  *
- * With segments every program is also considered with ratios of their own for as many segments as
- * it keeps apart, by one linear program; the search itself looks at common ratios, so such a plan
- * is never slower than without.
+ * With segments, one linear program also finds different ratios for as many segments as the program
+ * keeps apart. The search itself uses common ratios, so a plan with segments is never slower than
+ * one without.
  *
- * Where the option `ratios` pins the ratios, what is left is the best program for them. With
- * search=reference programs are those of HAP's own search alone, which knows no memory. With pins
- * all programs keep them. */
+ * Where the option `ratios` pins the ratios, only the best program for them is searched. With
+ * search=reference all programs come from HAP's own search, which ignores memory. All programs keep
+ * the pins. */
 #include <string.h>
 
 #include "experiments/planners/alternation.h"
@@ -62,8 +61,9 @@ static bool consider_baselines(Alternation *a, const double *ratio, GError **err
     return true;
 }
 
-/* From both ratios; `even` NULL: there is one. Where the fastest programs do not fit (`tight`), a baseline is what the
- * search for others starts from, and rounding it by time can wait until it is known to be the best plan. */
+/* Considers the baselines with both ratios; `even` NULL: with one. Where the fastest programs do
+ * not fit (`tight`), the search for others starts from a baseline, whose rounding by time can wait
+ * until it is known to be the best plan. */
 static bool consider_all_baselines(Alternation *a, const double *proportional,
                                    const double *even, bool tight, GError **error)
 {
@@ -74,7 +74,7 @@ static bool consider_all_baselines(Alternation *a, const double *proportional,
     return done;
 }
 
-/* The best plan's program, ratios, and shards as they were rounded. */
+/* Hands over the best plan's program, ratios and rounded shards. */
 static void give(Alternation *a, Plan *plan)
 {
     plan_set(plan, a->graph, a->view, g_steal_pointer(&a->best->program), a->best->ratio);

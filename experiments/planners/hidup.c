@@ -1,8 +1,8 @@
 /* The planner hidup: HiDup's search, its program made duplex: two microbatches that take turns.
  *
- * HiDup knows equal devices alone. With the option ratios=best search and linear program alternate
- * as hap's do (HAP Sec. 3.1), the linear program with the turns' overlap, from ratios by speed and
- * from even ones. */
+ * HiDup handles equal devices only. With the option ratios=best, search and linear program
+ * alternate as in hap (HAP Sec. 3.1), from ratios by speed and from even ratios; the linear program
+ * includes the overlap of the turns. */
 #include <string.h>
 
 #include "experiments/planners/complete.h"
@@ -16,7 +16,7 @@ typedef struct {
     Plan *plan;
 } Make;
 
-/* The best plan with memory at `memory_s` a byte (synth_hidup). */
+/* The best plan with memory charged at `memory_s` seconds per byte (synth_hidup). */
 static bool make_at(const Make *m, double memory_s, GError **error)
 {
     const Planning *planning = m->planning;
@@ -33,6 +33,7 @@ static bool make_at(const Make *m, double memory_s, GError **error)
         return false;
     plan_set(m->plan, planning->graph, planning->view, result.program, m->ratio);
     m->plan->search_time_s += result.search_s;
+    m->plan->search_labels += result.labels;
     m->plan->optimal = result.optimal;
     return (options->duplex == DUPLEX_OFF || plan_duplex(m->plan, planning, error)) &&
            plan_complete(m->plan, planning, error) &&
@@ -42,8 +43,9 @@ static bool make_at(const Make *m, double memory_s, GError **error)
 /* Raises the charge for memory until the plan fits, then lowers it again as far as it still does. */
 static bool make_fit(const Make *m, GError **error)
 {
-    /* From a 16th of what all memory should cost, four times more each, to a quarter of a million times that: then memory is
-     * all that counts. Four halvings leave the charge within 20 %. */
+    /* The charge starts at a 16th of the price at which all memory costs as much as the plan's
+     * time, and is multiplied by four each time, up to a quarter of a million times that price,
+     * where memory is all that counts. Four halvings then leave the charge within 20 %. */
     enum { FIRST_PART = 16, RAISES = 12, RAISE = 4, HALVINGS = 4 };
     const double first = m->plan->iteration_time_s /
                          (double)m->planning->view->device[0].memory_bytes /
@@ -65,7 +67,7 @@ static bool make_fit(const Make *m, GError **error)
     return fits == 0 || m->plan->feasible || make_at(m, fits, error);
 }
 
-/* Gives the plan what another one has; times of search and balance add up. */
+/* Replaces the plan by another one; times of search and balancing add up. */
 static bool take(const Make *m, Plan *from, GError **error)
 {
     m->plan->optimal = from->optimal;
@@ -87,6 +89,7 @@ static bool alternate(const Make *m, double *ratio, GError **error)
         if (!make_at(&round, 0, error))
             return false;
         m->plan->search_time_s += plan->search_time_s;
+        m->plan->search_labels += plan->search_labels;
         m->plan->balance_time_s += plan->balance_time_s;
         better = !m->plan->program || plan_is_better(plan, m->plan);
         memcpy(ratio, plan->ratio, m->planning->view->n_devices * sizeof *ratio);

@@ -1,9 +1,11 @@
 /* The planner joint: pipelines of unlike stages (synth/joint/joint.h).
  *
- * For every number of microbatches and every schedule the best pipelines by the formula, which is below what a schedule takes
- * by up to a fifth; each is then walked step by step, by its own schedule and by the others that its stages have the memory
- * for. The fastest few are made into programs and evaluated, as long as the walk leaves room for a faster one. Where
- * memory is short, stages plan with less than there is. The bound is the formula's without communication, memory and waits. */
+ * For every number of microbatches and every schedule, the search finds the best pipelines by a
+ * formula, which is up to a fifth below the time of the schedule. Each pipeline is then walked step
+ * by step, under its own schedule and under the others for which its stages have the memory. The
+ * fastest few are made into programs and evaluated, as long as the walk leaves room for a faster
+ * one. Where memory is short, stages are planned with only a part of it. The bound is that of the
+ * formula without communication, memory and waits. */
 #include <math.h>
 #include <string.h>
 
@@ -11,15 +13,14 @@
 #include "experiments/planners/make.h"
 
 enum {
-    TRIALS = 3,       /* programs that are evaluated, */
-    MOST_TRIALS = 12, /* and more until one fits */
-    EACH = 40,        /* pipelines of each number of microbatches */
+    TRIALS = 3,       /* programs that are evaluated */
+    MOST_TRIALS = 12, /* most programs evaluated until one fits */
     BEAM = 4,
-    LABELS = 3000000,      /* of a search, */
-    LABELS_LARGE = 100000, /* and of one for a bound on thousands of GPUs */
+    LABELS = 3000000,      /* most labels of a search */
+    LABELS_LARGE = 100000, /* most labels of a search for a bound on thousands of GPUs */
 };
 
-/* A pipeline and the problem that it is of. */
+/* A pipeline and its problem. */
 typedef struct {
     JointPipeline pipeline;
     uint32_t problem;
@@ -50,7 +51,8 @@ static gint by_walk(gconstpointer a, gconstpointer b)
     return (x->problem > y->problem) - (x->problem < y->problem);
 }
 
-/* The pipeline as it is, and by the other schedules that its stages have the memory for. */
+/* Walks the pipeline under its own schedule and under the others for which its stages have the
+ * memory. */
 static void find(Joint *j, uint32_t number, const JointPipeline *pipeline)
 {
     const JointProblem *problem = j->problems->pdata[number];
@@ -68,7 +70,7 @@ static void find(Joint *j, uint32_t number, const JointPipeline *pipeline)
     }
 }
 
-/* Whether a search for several labels a state takes long: thousands of GPUs. */
+/* Whether a search with several labels per state takes long, as on thousands of GPUs. */
 static bool is_large(const JointProblem *p)
 {
     static const double large = 3e6;
@@ -78,14 +80,15 @@ static bool is_large(const JointProblem *p)
     return extensions > large;
 }
 
-/* The best pipelines of a problem; with one label a state first, so that there is something to beat. */
+/* Finds the best pipelines of a problem; searches with one label per state first, which gives a
+ * time to beat. */
 static void search(Joint *j, uint32_t number, SynthSchedule schedule, uint32_t beam)
 {
     const bool last = beam > 1 || is_large(j->problems->pdata[number]);
     g_auto(JointResult) result = {0};
     const JointProblem *problem = j->problems->pdata[number];
     const JointOptions options = {.schedule = schedule,
-                                  .n_best = last ? EACH : 1,
+                                  .n_best = last ? j->planning->options->pipelines : 1,
                                   .beam = beam,
                                   .upper_s = j->upper_s,
                                   .most_labels = LABELS,
@@ -97,7 +100,8 @@ static void search(Joint *j, uint32_t number, SynthSchedule schedule, uint32_t b
         find(j, number, &g_array_index(result.best, JointPipeline, i));
 }
 
-/* Every number of microbatches that divides the batch, or the one that is asked for. */
+/* Makes a problem for every number of microbatches that divides the batch, or for the requested
+ * one. */
 static void make_problems(Joint *j, double headroom)
 {
     const Strategy *asked = &j->planning->options->strategy;
@@ -151,7 +155,8 @@ static bool is_better(const Trial *a, const Trial *b)
     return (a->fits && !b->fits) || (a->fits == b->fits && a->time_s < b->time_s);
 }
 
-/* The fastest that fits is left in the plan. What the walk says is too long by about as much for each. */
+/* Leaves the fastest program that fits in the plan. The walk is too slow by about the same factor
+ * for all pipelines. */
 static bool try_first(Joint *j, GError **error)
 {
     Trial best = {.time_s = INFINITY}, last = best;
@@ -173,7 +178,8 @@ static bool try_first(Joint *j, GError **error)
 
 static bool search_and_try(Joint *j, GError **error)
 {
-    /* Of the memory: its model here is coarser than the check at the end. */
+    /* Parts of the memory to plan with, since the model of memory here is coarser than the final
+     * check. */
     static const double headroom[] = {0.985, 0.9, 0.75, 0.5};
     for (uint32_t i = 0; i < G_N_ELEMENTS(headroom); i++) {
         j->upper_s = j->planning->upper_s;
@@ -189,7 +195,7 @@ static bool search_and_try(Joint *j, GError **error)
                "no pipeline of stages on groups of these devices fits the memory");
 }
 
-/* Over every number of microbatches that the plan could have had. */
+/* The bound over every number of microbatches that the plan could have. */
 static void bound(Joint *j)
 {
     Plan *plan = j->plan;
@@ -219,12 +225,12 @@ static void bound(Joint *j)
     }
     plan->lower_bound_s = fmin(bound_s, plan->iteration_time_s);
     plan->bound_over = g_strdup(
-        exact ? "pipelines of these stages, one a device, in any order and schedule, "
+        exact ? "pipelines of these stages, one per device, in any order and schedule, "
                 "without communication"
-              : "pipelines of these stages, by the computation that a device does");
+              : "pipelines of these stages, by the computation per device");
 }
 
-/* Whether the search does what the options ask of the strategy. */
+/* Checks that the search can do what the options ask for. */
 static bool check_options(const Planning *planning, GError **error)
 {
     const Strategy *asked = &planning->options->strategy;

@@ -1,5 +1,5 @@
-/* The planners' make functions (see experiments/planners/planner.h), and what is proved of their plans
- * (private to experiments). */
+/* The planners' make functions (see experiments/planners/planner.h), and the proofs about their
+ * plans (private to experiments). */
 #ifndef KILTER_EXPERIMENTS_PLANNERS_MAKE_H
 #define KILTER_EXPERIMENTS_PLANNERS_MAKE_H
 
@@ -38,8 +38,8 @@ bool plan_make_m_sct(const Planning *planning, Plan *plan, GError **error);
 /* manual.c */
 bool plan_make_manual(const Planning *planning, Plan *plan, GError **error);
 
-/* train.c: whether the options ask for microbatches or recomputation of planners that know neither;
- * and the planner's plan with them. */
+/* train.c: whether the options ask a planner that has neither for microbatches or recomputation;
+ * and its plan with them. */
 bool plan_is_trained(const Planning *planning);
 bool plan_make_trained(const Planning *planning, Plan *plan, GError **error);
 
@@ -52,19 +52,19 @@ bool plan_make_auto(const Planning *planning, Plan *plan, GError **error);
 /* hidup.c */
 bool plan_make_hidup(const Planning *planning, Plan *plan, GError **error);
 
-/* For plans of hap's own ratios and search: alternates from `start`, or, if `programs` (Program) is
- * not NULL, tries these with their best ratios; takes the plan that comes out if it is better.
- * Others are left alone. */
+/* For plans with hap's own ratios and search: alternates from `start` or, if `programs` (Program)
+ * is not NULL, tries these with their best ratios, and takes the resulting plan if it is better.
+ * Does nothing to other plans. */
 bool plan_improve(Plan *plan, const Planning *planning, const double *start,
                   const GPtrArray *programs, GError **error);
 
-/* Sets plan->lower_bound_s, a bound on every program that keeps the pins and every ratios that fit
- * the memory, from boxes of ratios until the plan's gap is at most the option certify, and
- * plan->certificate: that it is, or why not. */
+/* Sets plan->lower_bound_s, a bound on every program that keeps the pins with any ratios that fit
+ * the memory. Boxes of ratios are refined until the plan's gap is at most the option `certify`;
+ * plan->certificate says that it is, or why not. */
 bool plan_certify(Plan *plan, const Planning *planning, GError **error);
 
-/* The bound of one box that holds all ratios: cheap enough for every plan. Left alone where nothing
- * is proved. */
+/* The bound from one box of all ratios, cheap enough for every plan. The plan is unchanged where
+ * nothing can be proved. */
 bool plan_bound(Plan *plan, const Planning *planning, GError **error);
 
 /* For a plan that does not fit: sets plan->misfit if it can be proved that no program and ratios

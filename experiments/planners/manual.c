@@ -1,4 +1,4 @@
-/* The planner that is told what to do: a strategy becomes a program, and nothing is searched. */
+/* The planner manual: makes a strategy's program, without any search. */
 #include "experiments/planners/complete.h"
 #include "experiments/planners/make.h"
 

@@ -3,10 +3,11 @@
  *     model, cluster, options  --planning_open-->  Planning  graph, pins and segments, checked
  *                              --planning_plan-->  Plan      program and ratios, rounded, evaluated, bounded
  *
- * A planner is a row of the table in experiments/planners/planner.c: name, description, paper, what
- * it can do, and a function make() that gets what it plans with (experiments/planners/planning.h)
- * and fills the plan's program and ratios (experiments/planners/complete.h has the tools). Options
- * are rows of tables as well (experiments/planners/planner_options.h). */
+ * A planner is a row of the table in experiments/planners/planner.c (of choosers.c if it chooses
+ * among the plans of others): name, description, paper, abilities, and a function make() that gets
+ * the opened inputs (experiments/planners/planning.h) and fills the plan's program and ratios
+ * (experiments/planners/complete.h has the tools). Options are rows of tables as well
+ * (experiments/planners/planner_options.h). */
 #ifndef KILTER_EXPERIMENTS_PLANNERS_PLANNER_H
 #define KILTER_EXPERIMENTS_PLANNERS_PLANNER_H
 
@@ -20,7 +21,7 @@ typedef struct Planning Planning; /* experiments/planners/planning.h */
 /* What a planner can do. Other code asks for abilities, never for a planner's name. */
 typedef enum {
     PLANNER_PINS = 1u << 0,     /* keeps the forms that pins ask for */
-    PLANNER_SEGMENTS = 1u << 1, /* gives segments ratios of their own */
+    PLANNER_SEGMENTS = 1u << 1, /* gives each segment its own ratios */
     PLANNER_RATIOS =
         1u << 2, /* can be given ratios by speed, or asked for the best ones */
     PLANNER_STRATEGY =
@@ -32,20 +33,18 @@ typedef enum {
     PLANNER_BALANCES =
         1u << 7, /* the ratios it chooses are the best ones for its program */
     PLANNER_SEARCHES =
-        1u << 8, /* takes the best of all programs: where its plan does not fit,
-                                   another one may, or it can be proved that none does */
-    PLANNER_CERTIFIES =
-        1u << 9,               /* its plans can be held against a bound on all programs */
-    PLANNER_BOUNDS = 1u << 10, /* they always are, by the bound that is had at once */
+        1u << 8, /* searches all programs: where its plan does not fit, another may */
+    PLANNER_CERTIFIES = 1u << 9, /* can compare its plans with a bound on all programs */
+    PLANNER_BOUNDS = 1u << 10,   /* always compares them with the quick bound */
     PLANNER_PLACES =
         1u << 12, /* takes the options of op groups: groups, evaluations, ... */
-    PLANNER_TREES = 1u << 13, /* takes search=best, mcts or exact */
-    PLANNER_TRIED = 1u << 11, /* one that `advise` tries: needs nothing but its options */
-    PLANNER_CHOOSES = 1u << 14, /* chooses machines, and what a device is */
+    PLANNER_TREES = 1u << 13,   /* takes search=best, mcts or exact */
+    PLANNER_TRIED = 1u << 11,   /* tried by `advise`: needs nothing but its options */
+    PLANNER_CHOOSES = 1u << 14, /* chooses the machines and the granularity */
     PLANNER_EVEN = 1u << 15,    /* its own ratios are equal shares per GPU */
-    PLANNER_FIRST = 1u << 16,   /* quick, and seldom beaten: tried before the others, */
-    PLANNER_ZERO = 1u << 18,    /* its replicas can divide what they all hold (zero) */
-    PLANNER_LAST = 1u << 17,    /* or, a long search that seldom wins, after them */
+    PLANNER_FIRST = 1u << 16,   /* quick and seldom beaten: tried first */
+    PLANNER_ZERO = 1u << 18,    /* its replicas can divide their equal states (zero) */
+    PLANNER_LAST = 1u << 17,    /* a long search that seldom wins: tried last */
 } PlannerAbility;
 
 typedef struct Planner Planner;
@@ -55,37 +54,41 @@ struct Planner {
     const char *source; /* paper and section */
     uint32_t ability;   /* PlannerAbility, or-ed */
     /* Fills program, ratios, search and balance times; planning_plan() rounds, evaluates and
-     * bounds. One that can PLANNER_CHOOSES makes the whole plan, and sets the planning's chosen view and
-     * its report. */
+     * bounds. A planner with PLANNER_CHOOSES makes the whole plan and sets the planning's chosen
+     * view and its report. */
     bool (*make)(const Planning *planning, Plan *plan, GError **error);
 };
 
 uint32_t planner_count(void);
 const Planner *planner_at(uint32_t index);
-/* Whether it can do all of that. */
+/* The planners that make plans themselves, in contrast to those that choose among the plans of
+ * others. */
+const Planner *planner_makers(uint32_t *n);
+/* Whether the planner has all of these abilities. */
 static inline bool planner_can(const Planner *planner, uint32_t ability)
 {
     return (planner->ability & ability) == ability;
 }
 
-/* The planners with an ability, as text: "planner hap", "one of the planners amp, megatron". Caller
+/* The makers with an ability, as text: "planner hap", "one of the planners amp, megatron". Caller
  * frees. */
 char *planners_that(uint32_t ability);
 const Planner *planner_find(const char *name,
                             GError **error); /* KILTER_ERROR_INPUT lists the known ones */
 
-/* Builds the graph and checks that the planner can do what the options ask for; KILTER_ERROR_INPUT
- * names the option, the pin, or what is wrong with the model. The view is not taken over, the
- * options are copied. */
+/* Builds the graph and checks the options against the planner's abilities; KILTER_ERROR_INPUT names
+ * the option, the pin, or what is wrong with the model. The view is not taken over, the options are
+ * copied. */
 Planning *planning_open(const Planner *planner, const char *model,
                         const ClusterView *view, const PlannerOptions *options,
                         GError **error);
-/* The same on a graph that is there, of the canonical spec `model`; the planning takes a reference of its own. */
+/* The same on an existing graph of the canonical spec `model`; the planning takes its own
+ * reference. */
 Planning *planning_open_on(const Planner *planner, const char *model, Graph *graph,
                            const ClusterView *view, const PlannerOptions *options,
                            GError **error);
-/* The checks that need no graph: whether the planner works at this granularity, and can do what the
- * options ask for. */
+/* The checks that need no graph: whether the planner works at this granularity and has the
+ * abilities that the options need. */
 bool planner_check(const Planner *planner, Granularity granularity,
                    const PlannerOptions *options, GError **error);
 void planning_free(Planning *planning);
@@ -93,24 +96,25 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Planning, planning_free)
 
 /* The model with every parameter. */
 const char *planning_model(const Planning *planning);
-/* Whether it has made its plan. */
+/* Whether the plan was made. */
 bool planning_is_used(const Planning *planning);
-/* The graph, the caller's from now on: for after the plan. */
+/* Hands the graph over to the caller, after the plan was made. */
 Graph *planning_take_graph(Planning *planning);
 
-/* Runs the planner: once a planning. A plan that does not fit has feasible == false; it is not an
- * error here. cluster: the name that the plan gets. *report: of the plan, by the fidelity
- * plan_fidelity() and with the default options of the simulation; the caller's. */
+/* Runs the planner, once per planning. A plan that does not fit has feasible == false; it is not an
+ * error here. cluster: the cluster's name in the plan. *report: the plan's report by the fidelity
+ * plan_fidelity() with the default options of the simulation; the caller owns it. */
 Plan *planning_plan(Planning *planning, const char *cluster, SimReport **report,
                     GError **error);
-/* The view that the plan is on where the planner chose the machines; NULL: the planning's. The
- * caller's, with its cluster. */
+/* The plan's view if the planner chose the machines, which the caller owns, with its cluster; NULL
+ * if the plan is on the planning's view. */
 ClusterView *planning_take_view(Planning *planning);
-/* Before the plan is made: one that takes as long is of no use, and need not be searched for to the
- * end. */
+/* To be called before the plan is made: a plan that takes this long is of no use, so the search for
+ * it may stop early. */
 void planning_set_upper(Planning *planning, double seconds);
 
-/* All of it, for planners that do not choose the machines (KILTER_ERROR_INPUT). *graph, if not NULL, gets the graph. */
+/* Opens, plans and closes; a planner that chooses the machines fails with KILTER_ERROR_INPUT.
+ * *graph, if not NULL, gets the graph. */
 Plan *planner_plan(const Planner *planner, const char *model, const char *cluster_name,
                    const ClusterView *view, const PlannerOptions *options, Graph **graph,
                    GError **error);

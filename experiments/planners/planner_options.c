@@ -6,7 +6,7 @@
 #include "experiments/planners/segments.h"
 #include "synth/synth.h"
 
-/* Adds pins to those that are there. */
+/* Adds pins to the earlier ones. */
 static bool read_pins(const char *text, const char **kept, GError **error)
 {
     g_autofree char *pins = synth_pins_text(text, error);
@@ -48,11 +48,11 @@ static const OptionTable special_table = {special_row, G_N_ELEMENTS(special_row)
 static const OptionTable amp_table = {amp_row, G_N_ELEMENTS(amp_row)};
 static const OptionTable tag_table = {tag_row, G_N_ELEMENTS(tag_row)};
 
-/* The tables, and where in PlannerOptions each has its struct. */
+/* The tables, and the place of each one's struct in PlannerOptions. */
 static const struct {
     const OptionTable *table;
     size_t offset;
-    bool listed; /* also where they are at their defaults */
+    bool listed; /* listed even at their defaults */
 } part[] = {{&planner_table, 0, true},
             {&special_table, 0, false},
             {&strategy_table, offsetof(PlannerOptions, strategy), false},
@@ -90,7 +90,7 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
     return names_find("option", key, (const char *const *)known, &index, error);
 }
 
-/* The option's text; of a file, the SHA-256 of its contents. Caller frees. */
+/* The option's text or, for a file, the SHA-256 of its contents. Caller frees. */
 static char *value_of(const Option *option, const void *own, GError **error)
 {
     g_autofree char *text = option_get(option, own), *content = NULL;
@@ -181,15 +181,16 @@ char *planner_options_help(void)
     options_help(&planner_table, text);
     options_help(&special_table, text);
     g_string_append(
-        text, "\n\nOf the strategy (--strategy FILE has the same keys); all planners "
-              "take microbatches and recompute,\ndata parallel ones zero, manual takes "
-              "all, the planners of pipelines the degrees, micro_batch, schedule,\nzero "
-              "and sequence_parallel:");
+        text,
+        "\n\nOptions of the strategy, which are also the keys of --strategy FILE. All "
+        "planners take microbatches\nand recompute, data parallel planners also zero, "
+        "planners of pipelines also the degrees, micro_batch,\nschedule, zero and "
+        "sequence_parallel, manual all of them:");
     options_help(&strategy_table, text);
-    g_string_append(text, "\n\nOf the planners of pipelines that search:");
+    g_string_append(text, "\n\nOptions of the planners that search for pipelines:");
     options_help(&amp_table, text);
-    g_string_append(text, "\n\nOf the planners of op groups:");
+    g_string_append(text, "\n\nOptions of the planners of op groups:");
     options_help(&tag_table, text);
-    g_string_append(text, "\n\nOf the simulation: see kilter simulate --help");
+    g_string_append(text, "\n\nOptions of the simulation: see kilter simulate --help");
     return g_string_free(text, FALSE);
 }

@@ -1,90 +1,120 @@
-/* What planners may be told: `--set key=value` and the `set:` of an experiment file. */
+/* The options of planners: `--set key=value`, and `set:` in an experiment file. */
 #ifndef KILTER_EXPERIMENTS_PLANNERS_PLANNER_OPTIONS_H
 #define KILTER_EXPERIMENTS_PLANNERS_PLANNER_OPTIONS_H
 
 #include "data/data.h"
 #include "sim/sim.h"
 
-/* Of planning; all of them are part of every configuration.
+/* Options of planning; all of them are part of every configuration.
  *    type    member            key            default     help */
 #define PLANNER_OPTION_TABLE(X)                                                            \
-    X(CHOICE, ratios, "ratios", "own",                                                     \
-      "own|even|proportional|best: the planner's, by number of GPUs, by speed, or what "   \
-      "is best for its program (hap, hidup: together with it)")                            \
-    X(CHOICE, collectives, "collectives", "both",                                          \
-      "both|padded|grouped: how uneven shards are gathered and reduce-scattered")          \
-    X(CHOICE, search, "search", "own",                                                     \
-      "own|exact|reference|best|mcts: of hap exact, its own, or reference, HAP's (Fig. 10), " \
-      "without memory and baselines; of tag best, its own, mcts, TAG's, or exact")         \
-    X(BYTES, bucket_bytes, "bucket", "0",                                                  \
-      "up to which size gradients are all-reduced together; 0: one by one")                \
-    X(COUNT(0, 100000000), beam, "beam", "500", "of hap's search; 0: none, it is exact")   \
-    X(COUNT(0, 1000), max_rounds, "max_rounds", "8",                                       \
-      "of search and ratios in turn (hap, hidup)")                                         \
-    X(NUMBER(0, 1), certify, "certify", "0",                                               \
-      "gap to a lower bound that is good enough; 0: take the bound that is had at once")   \
-    X(NUMBER(0, 1000000), budget_s, "budget_s", "0",                                       \
-      "seconds for search and certificate together; 0: as many as it takes")
+    X(CHOICE, ratios, "ratios", "own",                                                    \
+      "own|even|proportional|best: the planner's own, equal per GPU, by speed, or the "   \
+      "best ones for its program (hap, hidup: found together with it)")                   \
+    X(CHOICE, collectives, "collectives", "both",                                         \
+      "both|padded|grouped: which collectives gather and reduce-scatter uneven shards")   \
+    X(CHOICE, search, "search", "own",                                                    \
+      "own|exact|reference|best|mcts: hap: exact, its own, or reference, the search "     \
+      "of HAP's Fig. 10, without memory and baselines; tag: best, its own, mcts, "        \
+      "TAG's, or exact")                                                                  \
+    X(BYTES, bucket_bytes, "bucket", "0",                                                 \
+      "gradients up to this size together share one all-reduce; 0: one by one")           \
+    X(COUNT(0, 100000000), beam, "beam", "500",                                           \
+      "width of hap's search; 0: no beam, the search is exact")                           \
+    X(COUNT(0, 1000), max_rounds, "max_rounds", "8",                                      \
+      "most rounds of search and ratios in turn (hap, hidup)")                            \
+    X(NUMBER(0, 1), certify, "certify", "0",                                              \
+      "prove more until the gap to a lower bound is at most this; 0: only the quick "     \
+      "bound")                                                                            \
+    X(NUMBER(0, 1000000), budget_s, "budget_s", "0",                                      \
+      "seconds for search and certificate together; 0: no limit")
 
-/* Of some planners; part of a configuration where they are not at their defaults. */
+/* Options of some planners; part of a configuration where they are not at their defaults. */
 #define SPECIAL_OPTION_TABLE(X)                                                            \
-    X(CHOICE, duplex, "duplex", "own",                                                     \
-      "own|off|on: whether two microbatches take turns; own: in hidup's plans only")       \
-    X(CHOICE, backward, "backward", "overlapped",                                          \
-      "overlapped|serial: how the backward runs, to hidup's search; serial: its artifact's") \
-    X(NUMBER(0, 1), noise, "noise", "0",                                                   \
-      "part by which hidup's estimates are off, at random by the seed")                    \
-    X(NUMBER(-1, 100), communication, "communication", "0",                                \
-      "part by which hidup believes communication longer; -1: free")                       \
-    X(COUNT(0, 1000000000), effort, "effort", "600000",                                    \
-      "partial programs that a round of hap's search for less memory makes, where the "    \
-      "fastest program does not fit: under a second; more with a budget; 0: any")     \
-    X(COUNT(1, 1000000), boxes, "boxes", "400",                                            \
-      "of ratios that a certificate looks at, at most (certify)")                          \
-    X(PARSED(read_pins), pins, "pin", "",                                                  \
-      "of hap: the form of a tensor, as TENSOR=FORM; adds up; pins=FILE: of its lines")    \
-    X(PARSED(segments_parse), segments, "segments", "none",                                \
-      "of hap: none, layers, ops, metis:K or FILE: ops that may have their own ratios")
+    X(CHOICE, duplex, "duplex", "own",                                                    \
+      "own|off|on: whether two microbatches take turns; own: only in hidup's plans")      \
+    X(CHOICE, backward, "backward", "overlapped",                                         \
+      "overlapped|serial: how the backward pass runs in hidup's search; serial: as in "   \
+      "its artifact")                                                                     \
+    X(NUMBER(0, 1), noise, "noise", "0",                                                  \
+      "relative error of hidup's estimates, drawn from the seed")                         \
+    X(NUMBER(-1, 100), communication, "communication", "0",                               \
+      "part by which hidup takes communication to be longer; -1: free")                   \
+    X(COUNT(0, 1000000000), effort, "effort", "600000",                                   \
+      "partial programs per round of hap's search for less memory, where the fastest "    \
+      "program does not fit (600000: under a second; a budget adds more); 0: no limit")   \
+    X(COUNT(1, 100000000), labels, "labels", "800",                                        \
+      "hap: partial programs per op that its search for less memory keeps (certify: at "   \
+      "least 3000)")                                                                       \
+    X(COUNT(1, 100000), programs, "programs", "12",                                        \
+      "hap: fastest programs of its search for less memory that are rounded and "          \
+      "evaluated")                                                                         \
+    X(COUNT(0, 1000000), moves, "moves", "200",                                           \
+      "hap: most moves of units between devices that improve rounded shards; 0: none")    \
+    X(COUNT(1, 1000000), pipelines, "pipelines", "40",                                    \
+      "joint: pipelines of each number of microbatches that are walked step by step")     \
+    X(COUNT(1, 1000000), boxes, "boxes", "400",                                           \
+      "most boxes of ratios that a certificate looks at (certify)")                       \
+    X(PARSED(read_pins), pins, "pin", "",                                                 \
+      "hap: the form of a tensor, as TENSOR=FORM; may be repeated; pins=FILE reads "      \
+      "lines of these")                                                                   \
+    X(PARSED(segments_parse), segments, "segments", "none",                               \
+      "hap: ops with ratios of their own: none, layers, ops, metis:K, OP=NUMBER;... "     \
+      "or FILE")
 
-/* Of the planners of pipelines (amp, amp-sa, megatron, amp-random); likewise. */
+/* Options of the planners of pipelines (amp, amp-sa, megatron, amp-random); likewise. */
 #define AMP_OPTION_TABLE(X)                                                                \
-    X(COUNT(0, 1000000), tmp, "tmp", "0", "AMP's name of tp")                              \
-    X(COUNT(0, 1000000), most_tmp, "most_tmp", "0", "the most that tmp may be; 0: any")    \
-    X(COUNT(0, 1000000), mbs, "mbs", "0", "AMP's name of micro_batch; 0: any number")      \
-    X(COUNT(0, 1000000), chunks, "chunks", "2", "stages of each device when interleaved")  \
+    X(COUNT(0, 1000000), tmp, "tmp", "0", "AMP's name for tp")                            \
+    X(COUNT(0, 1000000), most_tmp, "most_tmp", "0", "largest tmp; 0: any")                \
+    X(COUNT(0, 1000000), mbs, "mbs", "0", "AMP's name for micro_batch; 0: any number")    \
+    X(COUNT(0, 1000000), chunks, "chunks", "2", "stages per device when interleaved")     \
     X(CHOICE, cost, "cost", "detailed",                                                    \
-      "detailed|faithful: how AMP's cost model is read")                                   \
-    X(CHOICE, balance, "balance", "layers",                                                \
-      "layers|parameters: what megatron cuts evenly")                                      \
-    X(DATA, profile, "profile", "",                                                        \
-      "file of measured layer times; without: FLOPs over rates")                           \
-    X(COUNT(0, 1000000), trials, "trials", "5",                                            \
-      "candidates of least predicted time that are simulated")                             \
-    X(COUNT(0, 1000000), rank, "rank", "0",                                                \
-      "the n-th candidate by predicted time, or at random; 0: by trials")
+      "detailed|faithful: which reading of AMP's cost model")                              \
+    X(CHOICE, balance, "balance", "layers",                                               \
+      "layers|parameters: what megatron divides evenly")                                  \
+    X(CHOICE, placement, "placement", "random",                                           \
+      "random|ordered: how amp-random places its ranks; ordered: as amp does")            \
+    X(DATA, profile, "profile", "",                                                       \
+      "file of measured layer times; default: FLOPs over rates")                          \
+    X(COUNT(1, 1000000), steps, "steps", "20", "amp-sa: steps at each temperature")        \
+    X(COUNT(0, 1000000), trials, "trials", "5",                                           \
+      "number of candidates, by predicted time, that are simulated")                      \
+    X(COUNT(0, 1000000), rank, "rank", "0",                                               \
+      "take the n-th candidate by predicted time, or the n-th random one; 0: choose "     \
+      "by trials")
 
 typedef struct {
     AMP_OPTION_TABLE(OPTION_MEMBER)
 } AmpPlanOptions;
 
-/* Of the planners of op groups (tag and what it is compared with); likewise. */
+/* Options of the planners of op groups (tag and its baselines); likewise. */
 #define TAG_PLAN_OPTION_TABLE(X)                                                           \
-    X(COUNT(1, 1000), groups, "groups", "60", "op groups, at most")                        \
+    X(COUNT(1, 1000), groups, "groups", "60", "most op groups")                           \
     X(CHOICE, grouping, "grouping", "own",                                                 \
-      "own|metis|layers: op groups by time and bytes between them, TAG's own, or of whole "  \
-      "layers; own: metis with search=mcts")                                               \
-    X(COUNT(1, 100000000), evaluations, "evaluations", "8000",                             \
-      "strategies to try at most; of search=mcts iterations")                              \
-    X(COUNT(0, 1000000), branches, "branches", "200",                                      \
-      "of strategies that the bound is improved by; 0: none")                              \
-    X(CHOICE, objective, "objective", "both",                                              \
-      "both|stage|flow: whose time is searched for; both: half of the evaluations each")   \
-    X(CHOICE, sets, "sets", "kinds",                                                       \
-      "kinds|machines: what subsets are made of: the machines of a kind together, or each") \
-    X(CHOICE, leave, "leave", "on",                                                        \
-      "on|off: whether finished vertices leave the tree of search=mcts; off: TAG's artifact's") \
-    X(CHOICE, priors, "priors", "uniform",                                                 \
-      "uniform|gnn: of search=mcts; gnn: of the network in data/tag/network.txt")
+      "own|metis|layers: op groups by METIS, as TAG makes them, or whole layers; own: "    \
+      "layers, but metis with search=mcts")                                                \
+    X(COUNT(1, 100000000), evaluations, "evaluations", "8000",                            \
+      "most strategies to try; with search=mcts most iterations")                         \
+    X(NUMBER(0, 1000), heat, "heat", "0.01",                                               \
+      "flexflow: a strategy slower by this part of data parallelism's time is taken "      \
+      "with probability 1/e; 0: only faster ones")                                         \
+    X(COUNT(0, 1000000), branches, "branches", "200",                                     \
+      "most branches that the bound visits to improve itself; 0: none")                   \
+    X(CHOICE, objective, "objective", "both",                                             \
+      "both|stage|flow: the fidelity whose time is minimized; both: half of the "         \
+      "evaluations each")                                                                 \
+    X(CHOICE, sets, "sets", "kinds",                                                      \
+      "kinds|machines: subsets are made of all machines of a kind together, or of "       \
+      "single machines")                                                                  \
+    X(CHOICE, leave, "leave", "on",                                                       \
+      "on|off: whether finished vertices leave the tree of search=mcts; off: as in "      \
+      "TAG's artifact")                                                                   \
+    X(COUNT(1, 256), leaves, "leaves", "1",                                                \
+      "number of leaves that search=mcts chooses before it evaluates them, on all "        \
+      "cores; 1: as in the paper")                                                         \
+    X(CHOICE, priors, "priors", "uniform",                                                \
+      "uniform|gnn: priors of search=mcts; gnn: from the network in "                     \
+      "data/tag/network.txt")
 
 typedef struct {
     TAG_PLAN_OPTION_TABLE(OPTION_MEMBER)
@@ -98,6 +128,7 @@ enum { TAG_PRIORS_UNIFORM, TAG_PRIORS_GNN };
 
 enum { AMP_COST_DETAILED, AMP_COST_FAITHFUL };
 enum { AMP_BALANCE_LAYERS, AMP_BALANCE_PARAMETERS };
+enum { AMP_PLACEMENT_RANDOM, AMP_PLACEMENT_ORDERED };
 
 enum { RATIOS_OWN, RATIOS_EVEN, RATIOS_PROPORTIONAL, RATIOS_BEST };
 enum { EXCHANGES_BOTH, EXCHANGES_PADDED, EXCHANGES_GROUPED }; /* HAP Sec. 2.5.1 */
@@ -109,7 +140,7 @@ typedef struct {
     PLANNER_OPTION_TABLE(OPTION_MEMBER)
     SPECIAL_OPTION_TABLE(OPTION_MEMBER) /* pins: as synth_pins_text() makes them; NULL: none */
     uint64_t seed;
-    Strategy strategy; /* what is asked for of it; the planners fill in the rest */
+    Strategy strategy; /* the keys that were set; planners fill in the rest */
     AmpPlanOptions amp;
     TagPlanOptions tag;
     SimOptions sim; /* of the simulation of the plan; plans do not depend on it */
@@ -120,13 +151,14 @@ void planner_options_init(PlannerOptions *options);
 bool planner_options_set(PlannerOptions *options, const char *key, const char *value,
                          GError **error);
 
-/* The options as `key`, `value` pairs for the effective configuration; the value of a file is the
- * SHA-256 of its contents. Free with g_strfreev. KILTER_ERROR_INPUT for a file that cannot be read. */
+/* The options as `key`, `value` pairs for the configuration; the value of a file is the SHA-256 of
+ * its contents. Free with g_strfreev. KILTER_ERROR_INPUT for a file that cannot be read. */
 char **planner_options_list(const PlannerOptions *options, GError **error);
 
-/* Whether an option of the planners of pipelines, or of op groups, is not at its default. */
+/* Whether an option of the planners of op groups is not at its default. */
 bool planner_options_of_op_groups(const PlannerOptions *options);
-/* Whether an option of the planners of pipelines is not at its default, or one of AMP's search. */
+/* Whether an option of the planners of pipelines, or (second) of AMP's search, is not at its
+ * default. */
 bool planner_options_of_pipelines(const PlannerOptions *options);
 bool planner_options_of_amp(const PlannerOptions *options);
 
@@ -135,14 +167,14 @@ bool planner_options_of_amp(const PlannerOptions *options);
 const char *planner_options_strategy_beside(const PlannerOptions *options,
                                             const char *const *known);
 
-/* What every planner's program can be given: keys of the strategy, ends with NULL. */
+/* The keys of the strategy that apply to every planner's program; ends with NULL. */
 extern const char *const planner_techniques[];
 
 /* Whether an option of the simulation is not at its default, so that the plan's own report is not
  * the answer. */
 bool planner_options_of_simulation(const PlannerOptions *options);
 
-/* What can be set and what it means, without the options of the simulation. Caller frees. */
+/* The text of all options with their meaning, without those of the simulation. Caller frees. */
 char *planner_options_help(void);
 
 #endif

@@ -9,7 +9,7 @@
 
 /* --- what the options ask of the planner --- */
 
-/* An ability that the options ask for where `asked`. */
+/* An ability, which the options need if `asked`. */
 typedef struct {
     bool asked;
     uint32_t ability;
@@ -25,7 +25,7 @@ static bool meets(const Planner *method, const Demand *demand, GError **error)
                        method->name, demand->option, able, demand->reason);
 }
 
-/* Whether the planner can do what the options ask for. */
+/* Checks that the planner has the abilities that the options need. */
 static bool check_abilities(const Planner *method, const PlannerOptions *options,
                             GError **error)
 {
@@ -36,8 +36,7 @@ static bool check_abilities(const Planner *method, const PlannerOptions *options
          "since the others have one vector of ratios"},
         {options->noise != 0 || options->communication != 0 ||
              options->backward != BACKWARD_OVERLAPPED,
-         PLANNER_TURNS, "backward, communication, noise",
-         "whose search alone can be told what to believe"},
+         PLANNER_TURNS, "backward, communication, noise", "whose search takes them"},
         {planner_options_of_pipelines(options), PLANNER_STRATEGY,
          "pp, dp, tmp, mbs, schedule, ...", "since the others have no pipelines"},
         {options->strategy.zero > 0 || options->strategy.zero_ranks > 0, PLANNER_ZERO,
@@ -65,12 +64,16 @@ static bool takes_turns(const Planner *method, const PlannerOptions *options)
                                               : options->duplex == DUPLEX_ON;
 }
 
-/* Options that cannot be had together. */
+/* Refuses options that exclude one another. */
 static bool check_options(const Planner *method, const PlannerOptions *options,
                           GError **error)
 {
     const bool is_pinned =
         options->ratios == RATIOS_EVEN || options->ratios == RATIOS_PROPORTIONAL;
+    const bool places =
+        planner_can(method, PLANNER_PLACES) ||
+        (planner_can(method, PLANNER_GROUPS) &&
+         !(method->ability & (PLANNER_GPUS | PLANNER_PLACES | PLANNER_CHOOSES)));
     const bool is_technique =
         options->strategy.microbatches > 1 || options->strategy.recompute;
     const struct {
@@ -88,25 +91,18 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
         {planner_can(method, PLANNER_PLACES) && !planner_can(method, PLANNER_TREES) &&
              options->search != SEARCH_OWN,
          "search", "own, since it has one search"},
-        {planner_can(method, PLANNER_PLACES) && is_technique, "microbatches, recompute",
-         "neither, since op groups on subsets of the devices run the batch once, and "
-         "keep "
-         "what they make"},
-        {planner_can(method, PLANNER_GROUPS) &&
-             !(method->ability & (PLANNER_GPUS | PLANNER_PLACES | PLANNER_CHOOSES)) &&
-             is_technique,
-         "microbatches, recompute",
-         "neither, since layers on single devices run the batch once, and keep what they "
-         "make"},
+        {places && options->strategy.microbatches > 1, "microbatches",
+         "one, since op groups on subsets of the devices run the batch once"},
         {takes_turns(method, options) && is_technique, "microbatches, recompute",
          "duplex=off, since two microbatches that take turns have a schedule of their "
          "own"},
         {options->certify > 0 && is_technique, "certify",
-         "neither microbatches nor recompute, which the bound does not know"},
+         "neither microbatches nor recompute, which the bound does not include"},
         {options->strategy.zero > 0 &&
              (options->certify > 0 || takes_turns(method, options) ||
               options->ratios == RATIOS_BEST),
-         "zero", "neither certify, duplex=on nor ratios=best, which know no replicas"},
+         "zero",
+         "neither certify, duplex=on nor ratios=best, which do not include replicas"},
         {options->certify > 0 && takes_turns(method, options), "certify",
          "duplex=off, since the bound is on programs of one microbatch"},
         {!planner_can(method, PLANNER_RATIOS) &&
@@ -126,8 +122,7 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
 
 /* --- opening --- */
 
-/* The cluster as planners see it under the options: collectives that they may not use cost more
- * than any plan. */
+/* The cluster as planners see it: collectives that the options forbid cost more than any plan. */
 static ClusterView narrow(const ClusterView *view, uint32_t collectives)
 {
     static const Collective uneven[][2] = {
@@ -143,7 +138,7 @@ static ClusterView narrow(const ClusterView *view, uint32_t collectives)
     return copy;
 }
 
-/* Pins and segments, as the options name them for this graph. */
+/* Reads the pins and segments that the options name, for this graph. */
 static bool read_parts(Planning *planning, GError **error)
 {
     const PlannerOptions *options = planning->options;
@@ -288,7 +283,7 @@ static bool is_duplex(const Planning *planning)
            !planner_can(planning->planner, PLANNER_TURNS);
 }
 
-/* Ratios that were the best ones for one microbatch are found again for two. */
+/* Ratios that were best for one microbatch are found again for two. */
 static bool duplex_and_balance(const Planning *planning, Plan *plan, GError **error)
 {
     plan->optimal = false;
@@ -297,8 +292,8 @@ static bool duplex_and_balance(const Planning *planning, Plan *plan, GError **er
                                                    plan_balance(plan, planning, error)));
 }
 
-/* A single box is cheap enough for every plan of the search; more of them, and other planners'
- * plans, are asked for. */
+/* One box is cheap enough for every plan of the search; more boxes, and bounds for other planners'
+ * plans, must be requested. */
 static bool bound(const Planning *planning, Plan *plan, GError **error)
 {
     const gint64 start = g_get_monotonic_time();
@@ -328,7 +323,7 @@ static bool make_plan(const Planning *planning, Plan *plan, GError **error)
     return may_fit || duplex || trained || plan_disprove(plan, planning, error);
 }
 
-/* A plan of nothing yet: what it is of. */
+/* A plan that only names its question. */
 static Plan *blank_plan(const Planning *planning, const char *cluster)
 {
     Plan *plan = plan_new();
@@ -371,7 +366,7 @@ Plan *planner_plan(const Planner *method, const char *model, const char *cluster
     if (planner_can(method, PLANNER_CHOOSES)) {
         kilter_fail(
             error, KILTER_ERROR_INPUT,
-            "%s chooses the machines: expected a planner for those that there are",
+            "%s chooses the machines: expected a planner that keeps the given ones",
             method->name);
         return NULL;
     }

@@ -5,38 +5,40 @@
 #include "experiments/planners/planner.h"
 #include "synth/synth.h"
 
-/* The last plan that was completed, on which view, and what came out. */
+/* The plan completed last, its view, and its results. */
 typedef struct {
     const Plan *plan;
     const ClusterView *view;
     SimReport *report;
-    /* least time before rounding of a plan that fits, of all that were met; 0: none was */
+    /* least time before rounding of all plans that fit; 0: none does */
     double seen_s;
-    ClusterView *chosen; /* of the plan, where the planner chose it; NULL */
-    /* [SYNTH_POINTS * n_devices] multipliers of memory where the best plan so far was found; NULL: it took none */
+    ClusterView *chosen; /* the plan's view if the planner chose it, or NULL */
+    /* [SYNTH_POINTS * n_devices] multipliers of memory with which the best plan so far was found;
+     * NULL: without any */
     double *memory_s;
-    /* the fastest program's time before rounding where it does not fit, so that plans were searched for that take less
-     * memory; 0: it fits */
+    /* the fastest program's time before rounding if it does not fit, so that plans with less memory
+     * were searched for; 0: it fits */
     double misfit_s;
 } PlanningDone;
 
 struct Planning {
     const Planner *planner;
-    char *model;                /* canonical */
-    Graph *graph;               /* planners do not change it */
-    const ClusterView *cluster; /* as it is: the caller's, or */
-    ClusterView *measured;      /* where ops have measured times; NULL */
+    char *model;  /* canonical */
+    Graph *graph; /* planners do not change it */
+    const ClusterView
+        *cluster;          /* the cluster as it is: the caller's view or `measured` */
+    ClusterView *measured; /* the view with measured times of ops; NULL: there are none */
     ClusterView
-        narrowed; /* where collectives that the options forbid cost more than any plan */
-    const ClusterView *view; /* what planners see: one of the two */
+        narrowed; /* the view in which forbidden collectives cost more than any plan */
+    const ClusterView *view; /* the view that planners see: `cluster` or `narrowed` */
     PlannerOptions own;
     const PlannerOptions *options; /* `own` */
     SynthPins *pins;               /* NULL: none */
-    uint16_t *segment;  /* [op] as the options say; NULL: all ops have the same ratios */
+    uint16_t *segment;  /* [op] by the options; NULL: all ops have the same ratios */
     SynthSpace *space;  /* the programs that keep the pins */
     gint64 deadline_us; /* when the budget ends (g_get_monotonic_time); 0: never */
-    double upper_s;     /* plans that take as long are of no use; INFINITY */
-    /* room will be made for the plan: neither memory nor rounding is searched for */
+    double upper_s;     /* plans that take this long are of no use; default INFINITY */
+    /* the caller will make room for the plan: neither memory nor rounding is searched for */
     bool roomy;
     PlanningDone *done;
 };
@@ -47,13 +49,13 @@ static inline bool planning_is_late(const Planning *planning)
     return planning->deadline_us > 0 && g_get_monotonic_time() >= planning->deadline_us;
 }
 
-/* Whether a plan that takes so long with all memory that it wants is of no use. */
+/* Whether a plan that takes so long, without a limit of memory, is of no use. */
 static inline bool planning_is_lost(const Planning *planning, double seconds)
 {
     return seconds >= planning->upper_s;
 }
 
-/* Whether a program's ratios are to be the best ones for it. */
+/* Whether a program gets its best ratios. */
 static inline bool planning_wants_best_ratios(const Planning *planning)
 {
     const uint32_t ratios = planning->options->ratios;

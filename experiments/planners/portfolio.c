@@ -6,10 +6,10 @@
 
 enum {
     MOST_TYPES =
-        6, /* all sets of device types up to here; beyond, sets of the fastest ones */
-    MOST_CHOICES = 64, /* numbers of machines of each kind */
+        6, /* all sets of up to this many device types; with more, sets of the fastest ones */
+    MOST_CHOICES = 64, /* most choices of numbers of machines */
     MOST_DEVICES =
-        1024, /* single GPUs that planners of one program for all are tried on */
+        1024, /* most single GPUs on which planners of one program for all devices are tried */
 };
 
 /* --- choices of machines --- */
@@ -53,8 +53,8 @@ static char *describe(const Cluster *cluster)
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-/* The machines that are kept, which `only` names; `keep` and `only` NULL: all of them. Takes `only`
- * over. No choice where the network cannot be built of these machines. */
+/* Adds the choice of the machines in `keep`, which `only` names; both NULL: all machines. Takes
+ * `only` over. Adds nothing if the network cannot be built from these machines. */
 static void add_choice(Portfolio *portfolio, const Cluster *cluster, const bool *keep,
                        char *only)
 {
@@ -83,7 +83,7 @@ static char *types_of(const Cluster *cluster, uint32_t set)
     return g_string_free(g_steal_pointer(&names), FALSE);
 }
 
-/* All sets of device types but the empty one and all of them. */
+/* All sets of device types but the empty and the full set. */
 static void add_types(Portfolio *portfolio, const Cluster *cluster)
 {
     const uint32_t n = MIN(cluster->n_types, MOST_TYPES);
@@ -115,7 +115,7 @@ static void add_machines(Portfolio *portfolio, const Cluster *cluster)
     }
 }
 
-/* Machines of a kind: planning sees no difference between them. */
+/* Numbers of machines of each kind: planning sees no difference between machines of a kind. */
 static void add_counts(Portfolio *portfolio, const Cluster *cluster,
                        const DeviceKinds *kinds, const uint32_t *count)
 {
@@ -132,7 +132,8 @@ static void add_counts(Portfolio *portfolio, const Cluster *cluster,
     add_choice(portfolio, cluster, keep, g_strdup(names->str));
 }
 
-/* Every number of machines of each kind, if these are not too many choices; but none and all. */
+/* Adds every combination of numbers of machines of each kind, except none and all, if there are not
+ * too many. */
 static bool add_some(Portfolio *portfolio, const Cluster *cluster)
 {
     g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
@@ -174,10 +175,12 @@ static bool is_tried(const Planner *planner, Granularity granularity,
 
 static void list_tries(PortfolioChoice *choice)
 {
-    for (uint32_t p = 0; p < planner_count(); p++)
+    uint32_t n;
+    const Planner *maker = planner_makers(&n);
+    for (uint32_t p = 0; p < n; p++)
         for (Granularity g = GRANULARITY_MACHINE; g <= GRANULARITY_GPU; g++) {
             const PortfolioTry attempt = {
-                .planner = planner_at(p), .granularity = g, .iteration_s = INFINITY};
+                .planner = &maker[p], .granularity = g, .iteration_s = INFINITY};
             if (is_tried(attempt.planner, g, choice->cluster))
                 g_array_append_val(choice->tries, attempt);
         }
@@ -185,7 +188,7 @@ static void list_tries(PortfolioChoice *choice)
 
 /* --- the whole --- */
 
-/* By what is possible; the whole cluster comes first where nothing is known. */
+/* Orders choices by their bounds; the whole cluster comes first where no bound is known. */
 static gint by_bound(gconstpointer a, gconstpointer b)
 {
     const PortfolioChoice *x = *(PortfolioChoice *const *)a;

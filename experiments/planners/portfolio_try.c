@@ -1,14 +1,17 @@
 /* Tries: a planner on a choice of machines, several at once.
  *
- * Tries are run in rounds. Whatever a round's tries are held against (the fastest plan so far) is known before it begins, and
- * what they make is taken in their order after it: the result does not depend on which one ends first. */
+ * Tries are run in rounds. The fastest plan so far, with which a round's tries are compared, is
+ * fixed before the round begins, and the plans of the round are taken in the order of the tries
+ * after it. So the result does not depend on which try ends first. */
 #include "experiments/planners/portfolio_try.h"
 
 #include <math.h>
 
-enum { ROUND = 4 }; /* tries of a round: few, so that each is held against the latest */
+enum {
+    ROUND = 4
+}; /* tries per round: few, so that each is compared with a recent best plan */
 
-/* A try, and what came of it. */
+/* A try and its result. */
 typedef struct {
     PortfolioChoice *choice;
     PortfolioTry *attempt;
@@ -48,8 +51,8 @@ static void task_free(gpointer data)
 
 /* --- what can be said before --- */
 
-/* Whether programs of the planner hold more than there is, whatever they are. Two microbatches that
- * take turns may hold half of what is kept for the backward. */
+/* Whether every program of the planner needs more memory than the devices have. Two microbatches
+ * that take turns may need only half of the memory kept for the backward pass. */
 static bool cannot_fit(const PortfolioRun *run, const Planner *planner,
                        const ClusterView *view)
 {
@@ -64,7 +67,7 @@ static bool cannot_fit(const PortfolioRun *run, const Planner *planner,
     return !sim_memory_floor_fits(&floor, view);
 }
 
-/* Whether every device gets an equal share of all that is cut. */
+/* Whether every device gets an equal share of every cut dimension. */
 static bool is_even(const PortfolioRun *run, const Planner *planner)
 {
     const uint32_t ratios = run->options->ratios;
@@ -129,7 +132,8 @@ static GPtrArray *list_tasks(const PortfolioRun *run)
 /* Seconds left of the budget, at most the limit; 0: no limit. */
 static double time_left(const PortfolioRun *run)
 {
-    static const double least_s = 1e-3; /* the budget is spent: what is there at once */
+    static const double least_s =
+        1e-3; /* the budget is spent: only the first plan found */
     double left_s = run->how->limit_s;
     if (run->deadline_us > 0) {
         const double budget_s =
@@ -147,7 +151,7 @@ static void plan_once(const PortfolioRun *run, Task *task)
     if (cannot_fit(run, task->attempt->planner, task->view)) {
         kilter_fail(
             &task->error, KILTER_ERROR_INFEASIBLE,
-            "does not fit: what its backward needs is more than all devices have");
+            "does not fit: its backward pass needs more memory than all devices have");
         return;
     }
     g_autoptr(Planning) planning =
@@ -164,7 +168,7 @@ static void plan_once(const PortfolioRun *run, Task *task)
 
 static bool run_one(void *context, uint32_t i, GError **error)
 {
-    (void)error; /* one that fails stops no other */
+    (void)error; /* a try that fails does not stop the others */
     Tasks *tasks = context;
     Task *task = g_ptr_array_index(tasks->task, tasks->first + i);
     const PortfolioOptions *how = tasks->run->how;
@@ -182,7 +186,8 @@ static bool run_one(void *context, uint32_t i, GError **error)
 
 /* --- rounds --- */
 
-/* Sets what the task is held against, and leaves it out if its bound says that it is of no use. */
+/* Sets the time that the task must beat, and leaves the task out if its bound shows that it
+ * cannot. */
 static void prepare(const PortfolioRun *run, Task *task)
 {
     const SimReport *report = task->choice->report;
@@ -195,7 +200,7 @@ static void prepare(const PortfolioRun *run, Task *task)
             task->bound_s);
 }
 
-/* The choice's plan from now on, with all that belongs to it. */
+/* Makes the task's plan the choice's plan, with everything that belongs to it. */
 static void keep(Task *task)
 {
     PortfolioChoice *choice = task->choice;

@@ -11,13 +11,13 @@ typedef struct {
     Graph *graph;
     SimMemoryFloor floor;
     gint64 deadline_us; /* 0: none */
-    double best_s;      /* of all choices; INFINITY */
+    double best_s;      /* least time of all choices; INFINITY at first */
     GError *first;      /* why the first try failed */
 } PortfolioRun;
 
-/* Runs the tries of all choices, on all processors: quick planners and those whose plans are seldom beaten come first, so
- * that the bounds of later tries can leave these out. A choice keeps its fastest plan. The plans are the same however many
- * processors there are. */
+/* Runs the tries of all choices, on all processors. Quick planners whose plans are seldom beaten
+ * come first, so that later tries can be left out by their bounds. A choice keeps its fastest plan.
+ * The plans are the same however many processors there are. */
 void portfolio_run(PortfolioRun *run);
 
 #endif

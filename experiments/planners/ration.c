@@ -1,10 +1,9 @@
-/* Programs that fit the memory: multipliers that ration it. */
+/* Multipliers that limit the memory of programs. */
 #include "experiments/planners/ration.h"
 
 #include <math.h>
 
-/* A multiplier at one point, the others fixed: the bound there, and what it grows by with the
- * multiplier. */
+/* The bound at one value of a multiplier, with the others fixed, and its slope there. */
 typedef struct {
     double charge, bound_s, slope;
 } Tangent;
@@ -23,7 +22,7 @@ static void set_charge(const Climb *c, double charge)
         c->memory_s[c->point * c->view->n_devices + j] = charge;
 }
 
-/* Bytes that the program of a bound has too much of, in all devices. */
+/* Bytes by which the program of a bound exceeds the memory, over all devices. */
 static double excess(const Climb *c, const SynthBytes *b)
 {
     double sum = 0;
@@ -39,7 +38,7 @@ static double excess(const Climb *c, const SynthBytes *b)
 
 static bool find_tangent(const Climb *c, double charge, Tangent *at, GError **error)
 {
-    static const double tolerance = 1e-3;
+    static const double tolerance = 1e-3; /* the charge itself is not better known */
     SynthBox box = {.lo = c->at->lo,
                     .hi = c->at->hi,
                     .upper_s = c->at->upper_s,
@@ -58,9 +57,9 @@ static bool find_tangent(const Climb *c, double charge, Tangent *at, GError **er
  * of the top meet. */
 static bool climb(const Climb *c, GError **error)
 {
-    enum { STEPS = 6 };
+    enum { STEPS = 6 }; /* each is a search of its own */
     static const double enough =
-        1.0005; /* times the bound: what a further step may still gain */
+        1.0005; /* factor on the bound: a further step must be able to gain this much */
     Tangent low, high = {0}, best;
     if (!find_tangent(c, 0, &low, error))
         return false;

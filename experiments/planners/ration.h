@@ -5,9 +5,9 @@
 
 #include "synth/synth.h"
 
-/* About the best Lagrangian multipliers of memory at ratios `at` (lo and hi of the box; upper_s and
- * deadline_us count), alike for all devices. memory_s: as in SynthOptions, out; all 0 where memory
- * does not matter. */
+/* Approximates the best Lagrangian multipliers of memory at ratios `at` (lo and hi of the box;
+ * upper_s and deadline_us apply), equal for all devices. memory_s: output, as in SynthOptions; all
+ * 0 where memory does not matter. */
 bool ration_multipliers(SynthSpace *space, const ClusterView *view, const SynthBox *at,
                         double *memory_s, GError **error);
 

@@ -1,4 +1,4 @@
-/* Ratios that are pinned or start an alternation. */
+/* Ratios that options pin or an alternation starts from. */
 #include "experiments/planners/ratios.h"
 
 #include <math.h>

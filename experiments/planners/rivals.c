@@ -1,5 +1,5 @@
-/* The systems that TAG is compared with (TPDS 2023, Sec. 5.2), in its own terms: the same op groups, evaluator and
- * programs, and of each its own space of strategies and its own search. */
+/* TAG's baselines (TPDS 2023, Sec. 5.2) in TAG's terms: with the same op groups, evaluator and
+ * programs, but each with its own space of strategies and its own search. */
 #include "balance/balance.h"
 #include "experiments/planners/complete.h"
 #include "experiments/planners/make.h"
@@ -20,8 +20,8 @@ bool plan_make_dp_factors(const Planning *planning, Plan *plan, GError **error)
     return plan_make_in_space(planning, &limits, plan, error);
 }
 
-/* FlexFlow's dimension of samples, with the devices taken for equal, as TAG says of it. What its other
- * dimensions do, tensor parallelism, is not in it. */
+/* FlexFlow with its sample dimension only, as if devices were equal, which TAG says of it. Its
+ * other dimensions, tensor parallelism, are left out. */
 bool plan_make_flexflow(const Planning *planning, Plan *plan, GError **error)
 {
     const TagLimits limits = {
@@ -29,8 +29,8 @@ bool plan_make_flexflow(const Planning *planning, Plan *plan, GError **error)
     return plan_make_in_space(planning, &limits, plan, error);
 }
 
-/* HeteroG's space, by the search `best` in place of its network: shares even or by speed, of the whole
- * plan where its own may differ from op to op. */
+/* HeteroG's space, searched by `best` in place of its network. Shares are even or by speed for the
+ * whole plan, where HeteroG's may differ from op to op. */
 bool plan_make_heterog(const Planning *planning, Plan *plan, GError **error)
 {
     const TagLimits limits = {
@@ -40,7 +40,8 @@ bool plan_make_heterog(const Planning *planning, Plan *plan, GError **error)
 
 /* --- Baechi --- */
 
-/* Each task with its mean time, each arc with its longest. */
+/* Finds the favourite children, from the mean time of each task and the longest time of each
+ * arc. */
 static bool find_favourites(const TagList *list, uint32_t *favourite, GError **error)
 {
     g_autofree BalanceArc *arc = g_new(BalanceArc, list->n_arcs + 1);
@@ -49,7 +50,7 @@ static bool find_favourites(const TagList *list, uint32_t *favourite, GError **e
     return balance_favourites(list->n, list->mean_s, list->n_arcs, arc, favourite, error);
 }
 
-/* Every layer a group, with its backward pass and its update. */
+/* Makes every layer a group, with its backward pass and its update. */
 static bool find_layers(const Planning *planning, const double *ratio, TagCase *l,
                         GError **error)
 {
@@ -60,7 +61,35 @@ static bool find_layers(const Planning *planning, const double *ratio, TagCase *
     for (OpId id = 0; id < graph_n_ops(graph); id++)
         l->time_s[id] = sim_quick_place_s(l->quick, l->space->single[0], id, 0);
     const uint32_t n = balance_groups_layers(graph, l->time_s, n_layers, l->group);
-    l->work = (TagWork){graph, l->batch, n, l->group, l->time_s};
+    l->work = (TagWork){.graph = graph,
+                        .batch = l->batch,
+                        .n_groups = n,
+                        .group = l->group,
+                        .time_s = l->time_s};
+    return true;
+}
+
+/* Makes the program of a placement, with as much computed again as makes it fit. */
+static bool give_program(const Planning *planning, TagCase *l,
+                         const TagPlacement *placement, const double *ratio, Plan *plan,
+                         GError **error)
+{
+    const Graph *graph = planning->graph;
+    const char *recompute = NULL;
+    for (uint32_t i = 0; (recompute = tag_recompute(planning->options, i)); i++) {
+        Recompute *modes;
+        if (i > 0 && plan->feasible)
+            break;
+        if (!tag_modes(graph, recompute, &modes, error))
+            return false;
+        l->work.recompute = modes;
+        plan_set(plan, graph, planning->view,
+                 synth_tag_program(l->space, &l->work, placement, false), ratio);
+        l->work.recompute = NULL;
+        g_free(modes);
+        if (!plan_complete(plan, planning, error))
+            return false;
+    }
     return true;
 }
 
@@ -83,10 +112,8 @@ static bool make_by_list(const Planning *planning, TagListRule rule, Plan *plan,
     g_autoptr(TagPlacement) placement = synth_tag_placement_new(graph);
     for (OpId id = 0; id < graph_n_ops(graph); id++)
         placement->group[id] = l.space->single[device[l.group[id]]];
-    plan_set(plan, graph, planning->view,
-             synth_tag_program(l.space, &l.work, placement, false), ratio);
     plan->search_time_s = (double)(g_get_monotonic_time() - begin) / G_USEC_PER_SEC;
-    return plan_complete(plan, planning, error);
+    return give_program(planning, &l, placement, ratio, plan, error);
 }
 
 bool plan_make_m_topo(const Planning *planning, Plan *plan, GError **error)

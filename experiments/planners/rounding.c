@@ -1,4 +1,4 @@
-/* Rounding a plan's shards by the time that they take. */
+/* Rounding a plan's shards by the iteration's time. */
 #include "experiments/planners/rounding.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ typedef struct {
     const SimMemory *memory;
     const ClusterView *view;
     double *share; /* [linear's split * n_devices] */
-    Split **split; /* [linear's split] of the plan, NULL: it has none */
+    Split **split; /* [linear's split] of the plan; NULL: none */
     bool fits;
     double time_s;
 } Climb;
@@ -19,7 +19,7 @@ typedef struct {
 /* Devices that do the same: equal ones with equal counts. Members of a group are neighbours in
  * `device`. */
 typedef struct {
-    uint32_t n, *first, *device; /* groups, [n + 1], [n_devices] */
+    uint32_t n, *first, *device; /* number of groups; [n + 1]; [n_devices] */
 } Groups;
 
 static bool same_counts(const Climb *c, uint32_t a, uint32_t b)
@@ -93,7 +93,7 @@ static bool try_move(Climb *c, uint32_t k, const uint32_t *from, const uint32_t 
     return false;
 }
 
-/* A move between two groups in some cut, if one pays. */
+/* Moves units between two groups in some cut, if that shortens the iteration. */
 static bool improve(Climb *c, const Groups *g)
 {
     for (uint32_t k = 0; k < c->linear->n_splits; k++) {
@@ -113,9 +113,8 @@ static bool improve(Climb *c, const Groups *g)
 }
 
 double rounding_climb(Plan *plan, const SimLinear *linear, const SimMemory *memory,
-                      const ClusterView *view, double *share)
+                      const ClusterView *view, double *share, uint32_t most_moves)
 {
-    enum { MOST_MOVES = 200 };
     g_autofree Split **split = g_new0(Split *, linear->n_splits);
     for (uint32_t k = 0; k < linear->n_splits; k++)
         split[k] =
@@ -130,7 +129,7 @@ double rounding_climb(Plan *plan, const SimLinear *linear, const SimMemory *memo
                .fits = sim_memory_fits(memory, view, share)};
     c.time_s = time_of(&c);
     bool better = true;
-    for (uint32_t i = 0; i < MOST_MOVES && better; i++) {
+    for (uint32_t i = 0; i < most_moves && better; i++) {
         Groups g = find_groups(&c);
         better = improve(&c, &g);
         groups_clear(&g);
@@ -146,7 +145,7 @@ static int compare_units(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The units of all dims that can be cut, rising. Caller frees. */
+/* The numbers of units of all dimensions that can be cut, ascending. Caller frees. */
 static uint32_t *all_units(const Graph *graph, uint32_t *n)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);

@@ -1,18 +1,20 @@
-/* Shards in whole units, by time (private to experiments). HAP rounds ratios to the nearest units (Sec.
- * 5.1); where units are few, as experts are, the nearest ones are not the fastest. */
+/* Shards in whole units, chosen by time (private to experiments). HAP rounds ratios to the nearest
+ * units (Sec. 5.1); where units are few, as experts are, the nearest ones are not the fastest. */
 #ifndef KILTER_EXPERIMENTS_PLANNERS_ROUNDING_H
 #define KILTER_EXPERIMENTS_PLANNERS_ROUNDING_H
 
 #include "synth/synth.h"
 
 /* Moves units of a rounded plan of one program between devices as long as that makes the iteration
- * shorter: single ones, or one from each device of a kind to each of another, in one cut at a time.
- * A plan that fits the memory goes on fitting. share: as sim_plan_shares() has it, in place, like the
- * plan's splits; returns the iteration's time. */
+ * shorter, at most `most_moves` times: single ones, or one from each device of a kind to each of
+ * another, in one cut at a time.
+ * A plan that fits the memory goes on fitting. share: as from sim_plan_shares(), changed in place
+ * like the plan's splits. Returns the iteration's time. */
 double rounding_climb(Plan *plan, const SimLinear *linear, const SimMemory *memory,
-                      const ClusterView *view, double *share);
+                      const ClusterView *view, double *share, uint32_t most_moves);
 
-/* Shares of all numbers of units in the graph: those of the plan's splits, else its ratios rounded. */
+/* The shares for all numbers of units in the graph: those of the plan's splits where it has them,
+ * its rounded ratios elsewhere. */
 typedef struct {
     SynthShares shares;
     uint32_t *units;

@@ -15,7 +15,7 @@ static bool check_entry(const char *entry, GError **error)
 {
     const char *equals = strrchr(entry, '=');
     uint64_t number;
-    if (!g_utf8_validate(entry, -1, NULL)) /* a pattern has to be */
+    if (!g_utf8_validate(entry, -1, NULL)) /* patterns need UTF-8 */
         return kilter_fail(error, KILTER_ERROR_INPUT, "expected UTF-8, got '%s'", entry);
     return (equals && equals > entry && is_count(equals + 1, G_MAXUINT16 - 1, &number)) ||
            kilter_fail(error, KILTER_ERROR_INPUT,

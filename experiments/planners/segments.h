@@ -4,16 +4,17 @@
  *     layers         one segment per layer of the model, with its backward and updates
  *     ops            one segment per op: as many as the program allows
  *     metis:K        K segments of equal FLOPs with few bytes between them
- *     OP=NUMBER;...  by the names of forward ops (* any text), or a file of such lines; ops that are not named are in 0 */
+ *     OP=NUMBER;...  by the names of forward ops (* is any text), or a file of such lines; other ops are in segment 0 */
 #ifndef KILTER_EXPERIMENTS_PLANNERS_SEGMENTS_H
 #define KILTER_EXPERIMENTS_PLANNERS_SEGMENTS_H
 
 #include "data/data.h"
 
-/* *segments: the same text, of a file its lines, interned; NULL for none. KILTER_ERROR_INPUT. */
+/* *segments: the same text, or the lines of the file; interned; NULL for "none". */
 bool segments_parse(const char *text, const char **segments, GError **error);
 
-/* segment [op]: out. KILTER_ERROR_INPUT for an op that the model lacks, or too many segments. */
+/* Fills segment [op]. Fails with KILTER_ERROR_INPUT for an op that the model lacks, or too many
+ * segments. */
 bool segments_make(const char *segments, const Graph *graph, uint16_t *segment,
                    GError **error);
 

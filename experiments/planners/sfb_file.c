@@ -1,4 +1,4 @@
-/* The reader of sufficient factor broadcasting's instances. */
+/* Reading instances of sufficient factor broadcasting. */
 #include "experiments/planners/sfb_file.h"
 
 #include <jansson.h>
@@ -190,7 +190,7 @@ double sfb_case_solve(const SfbCase *sfb, SfbPrices prices, bool *duplicated)
         saved[i] = 2 * (n - 1) / n * sfb->gradient[i] / sfb->tau;
     }
     for (uint32_t e = 0; e < sfb->n_edges; e++) {
-        /* Each reader pays, so an edge is a tensor. */
+        /* Each reader pays for the transfer, so every edge is a tensor. */
         producer[e] = sfb->edge[e].tensor;
         read[e] = (SfbRead){sfb->edge[e].op, e};
         broadcast[e] = (prices == SFB_PAPER ? n * (n - 1) : (n - 1) / n) *

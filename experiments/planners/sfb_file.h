@@ -1,6 +1,6 @@
 /* Instances of sufficient factor broadcasting from files (TAG, TPDS 2023, Sec. 4.2.3).
  *
- * A file is a JSON array of objects, or one of them, each with
+ * A file is a JSON array of objects, or a single object. An object has
  *
  *     case              a number, optional
  *     D                 devices;  tau_bytes_per_us: bandwidth between them
@@ -9,7 +9,8 @@
  *     gradient          [op that makes it, bytes]
  *     never_duplicated  ops, optional
  *
- * Ops are indices. What the optimizer reads beside gradients is left out; other keys are passed over. */
+ * Ops are indices. The optimizer's operands other than gradients are left out; other keys are
+ * ignored. */
 #ifndef KILTER_EXPERIMENTS_PLANNERS_SFB_FILE_H
 #define KILTER_EXPERIMENTS_PLANNERS_SFB_FILE_H
 
@@ -21,13 +22,14 @@ typedef struct {
     uint32_t n_devices, n_ops, n_edges;
     char **op;
     double *compute_us; /* [op] */
-    double *gradient;   /* [op]: bytes of the gradients that it makes */
+    double *gradient;   /* [op]: bytes of the gradients that the op makes */
     bool *never;        /* [op] */
     SfbRead *edge;      /* op: the reader; tensor: the producer */
     double *edge_bytes; /* [edge] */
 } SfbCase;
 
-/* Cases of a file (SfbCase). KILTER_ERROR_INPUT names the file, the case, the key and what was expected. */
+/* The cases of a file (SfbCase). KILTER_ERROR_INPUT names the file, the case, the key and what was
+ * expected. */
 GPtrArray *sfb_file_read(const char *file, GError **error);
 
 /* The optimum by TAG's prices, SFB_PAPER or SFB_RING, in microseconds; duplicated: out, [op]. */

@@ -16,12 +16,12 @@ static double *even_charge(const ClusterView *view, double charge)
     return memory_s;
 }
 
-/* The programs of least memory, at ratios by speed, by GPUs and by memory. `charge`: one at which
- * memory already decides. */
+/* Finds the programs of least memory, at ratios by speed, by GPUs and by memory. `charge`: a charge
+ * at which memory decides. */
 static bool spare(Alternation *a, double charge, GError **error)
 {
-    /* Not infinite, as the faster of two programs that take the same memory is wanted: a million times what all
-     * memory should cost leaves seconds six digits. */
+    /* Not infinite, since the faster of two programs with equal memory is wanted: a million times
+     * the price of all memory leaves six digits for seconds. */
     static const double OUTWEIGHS = 1e6;
     g_autofree double *memory_s = even_charge(a->view, OUTWEIGHS * charge);
     for (uint32_t i = 0; i < 3; i++) {
@@ -35,18 +35,17 @@ static bool spare(Alternation *a, double charge, GError **error)
     return true;
 }
 
-/* The fastest programs whose memory is limited, not only charged for, at these ratios, and again at
- * those that come out. One charge saves memory in all of the layers that are alike or in none;
- * among these are those that save it in some. */
+/* Finds the fastest programs with limited memory, not only charged memory, at these ratios, and
+ * again at the ratios that follow. A charge saves memory in all equal layers or in none; these
+ * programs can save it in some of them. */
 static bool ration(Alternation *a, const double *start, uint64_t effort, GError **error)
 {
     /* Ratios settle in a few rounds. Rounding can turn programs around that are close to one another, so
-     * a dozen are rounded; a certificate that was asked for affords more labels. */
-    enum { ROUNDS = 3, PROGRAMS = 12, LABELS = 800, LABELS_TO_CERTIFY = 3000 };
+     * several are rounded; a certificate that was asked for affords more labels. */
+    enum { ROUNDS = 3, LABELS_TO_CERTIFY = 3000 };
     static const double guess =
-        4; /* times the fastest program: enough for any that fits */
-    double tolerance =
-        0.008; /* below 1 %, which is what is asked for; finer every round */
+        4;                    /* times the fastest program: enough for any that fits */
+    double tolerance = 0.008; /* below the usual target of 1 %; finer in every round */
     uint32_t n = a->view->n_devices;
     g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
     g_autofree double *memory_s = g_new(double, SYNTH_POINTS *n);
@@ -65,11 +64,12 @@ static bool ration(Alternation *a, const double *start, uint64_t effort, GError 
             return false;
         box.memory_s = memory_s;
         box.rationed = true;
-        box.labels = a->options->certify > 0 ? LABELS_TO_CERTIFY : LABELS;
+        box.labels = a->options->certify > 0 ? MAX(LABELS_TO_CERTIFY, a->options->labels)
+                                             : a->options->labels;
         box.effort = effort;
         box.tolerance = tolerance;
         tolerance /= 2;
-        box.n_programs = PROGRAMS;
+        box.n_programs = a->options->programs;
         bool done = synth_bound(a->planning->space, a->view, &box, &bound, error);
         a->search_s += (double)(g_get_monotonic_time() - begin) / G_USEC_PER_SEC;
         if (!done || !alternation_consider_all(a, bound.programs, ratio, error))
@@ -84,12 +84,14 @@ static bool ration(Alternation *a, const double *start, uint64_t effort, GError 
     return true;
 }
 
-/* From both ratios with the effort that the options say; with a budget of time, ever more until it
- * is spent or makes nothing better. */
+/* Searches from both ratios with the effort of the options; with a budget of time, with more and
+ * more effort until the budget is spent or nothing improves. */
 static bool ration_both(Alternation *a, const double *proportional, const double *even,
                         GError **error)
 {
-    enum { MORE = 8 };
+    enum {
+        MORE = 8
+    }; /* each search takes the most of the time, so that few are made for nothing */
     uint64_t effort = a->options->effort;
     double before_s;
     do {
@@ -103,13 +105,14 @@ static bool ration_both(Alternation *a, const double *proportional, const double
     return true;
 }
 
-/* Raises the charge until a program fits, then narrows it down to the least one that still does.
- * The scale: all memory of the GPUs costs as much as the fastest iteration, of `time_s`. */
+/* Raises the charge until a program fits, then lowers it to the least charge at which one still
+ * does. At the unit of the scale, all memory of the GPUs costs as much as the fastest iteration,
+ * `time_s`. */
 static bool save_memory(Alternation *a, const double *start, double time_s,
                         GError **error)
 {
-    /* From a 32nd, four times more each: to thirty times what all memory should cost. Two bisections leave the charge
-     * within a factor of 1.75. */
+    /* Starts from a 32nd of the unit and multiplies by four, up to thirty times the unit. Two
+     * bisections then leave the charge within a factor of 1.75. */
     enum { FIRST_PART = 32, RAISES = 6, RAISE = 4, BISECTIONS = 2 };
     uint32_t n = a->view->n_devices;
     double capacity = 0, low = 0, high = 0;

@@ -1,10 +1,10 @@
-/* The planner tag: op groups on subsets of the devices (TAG, TPDS 2023), and what it is compared with in
- * the same space.
+/* The planner tag: op groups on subsets of the devices (TAG, TPDS 2023), and the search of its
+ * baselines in the same space.
  *
- * The searches believe the quick evaluator, which knows neither fused gradients nor links that are
- * shared. So the strategies that they find, with and without sufficient factors, and data
- * parallelism with its gradients one by one or fused, are evaluated as every plan is, and by
- * `flow`; the fastest is the plan. */
+ * The searches use the quick evaluator, which has neither fused gradients nor shared links. So the
+ * strategies that they find, with and without sufficient factors, and data parallelism with
+ * gradients one by one or fused, are also evaluated like every plan, and by `flow`; the fastest
+ * becomes the plan. */
 #include "experiments/planners/tag.h"
 
 #include <math.h>
@@ -14,11 +14,13 @@
 #include "experiments/planners/complete.h"
 #include "experiments/planners/make.h"
 #include "experiments/planners/ratios.h"
+#include "experiments/planners/tag_case.h"
 
 /* METIS's imbalance, TAG Sec. 5.1. */
 static const double IMBALANCE = 2;
 
-/* Of the strategies that the bound comes from the first and then each n-th are starts. */
+/* Of the strategies that the bound comes from the first and then each n-th are starts: neighbours are
+ * alike. */
 enum { BOUND_STARTS_ALL = 16, BOUND_STARTS_APART = 4 };
 
 static const uint64_t BUCKETS[] = {0, UINT64_C(25) << 20, UINT64_C(64) << 20};
@@ -27,8 +29,8 @@ typedef struct {
     Program *program;
     double *ratio;
     uint64_t bucket_bytes;
-    double time_s, flow_s; /* as the plan is evaluated, and by `flow` */
-    SimQuickSums sums;     /* with which bounds hold for it */
+    double time_s, flow_s; /* by the plan's evaluation, and by `flow` */
+    SimQuickSums sums;     /* the bounds for this kind of sums hold for it */
     bool fits;
     bool optimal;
 } Candidate;
@@ -42,9 +44,10 @@ typedef struct {
     uint16_t *group;
     double *time_s;
     TagWork work;
-    TagNet *net;        /* of mcts; NULL: uniform priors */
+    Recompute *modes;   /* of layers that are computed again; NULL: none are */
+    TagNet *net;        /* priors of mcts; NULL: uniform */
     GArray *candidates; /* Candidate */
-    double bound_s;     /* of all strategies at all ratios tried */
+    double bound_s;     /* bound on all strategies at all ratios tried */
 } Make;
 
 static void candidate_clear(gpointer data)
@@ -59,6 +62,7 @@ static void make_clear(Make *m)
     synth_tag_space_free(m->space);
     batch_forms_free(m->batch);
     tag_net_free(m->net);
+    g_free(m->modes);
     g_free(m->group);
     g_free(m->time_s);
     g_clear_pointer(&m->candidates, g_array_unref);
@@ -67,7 +71,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Make, make_clear)
 
 /* --- what is placed --- */
 
-/* Each op's time on the whole batch, the mean over the devices. */
+/* The time of each op on the whole batch, as the mean over the devices. */
 static double *find_times(const Make *m, SimQuick *quick)
 {
     const Graph *graph = m->planning->graph;
@@ -91,13 +95,18 @@ static bool find_groups(Make *m, SimQuick *quick, GError **error)
             ? balance_groups_layers(graph, m->time_s, options->groups, m->group)
             : balance_groups_metis(graph, m->time_s, options->groups, IMBALANCE, m->group,
                                    error);
-    m->work = (TagWork){graph, m->batch, n, m->group, m->time_s};
+    m->work = (TagWork){.graph = graph,
+                        .batch = m->batch,
+                        .n_groups = n,
+                        .group = m->group,
+                        .time_s = m->time_s,
+                        .recompute = m->modes};
     return n > 0;
 }
 
 /* --- candidates --- */
 
-/* Evaluates a program, which is taken over. */
+/* Evaluates a program and takes it over. */
 static bool add_candidate(Make *m, Program *program, const double *ratio, uint64_t bucket,
                           SimQuickSums sums, GError **error)
 {
@@ -123,6 +132,18 @@ static bool add_candidate(Make *m, Program *program, const double *ratio, uint64
     return true;
 }
 
+/* Puts the program with the layers that are computed again in its place. */
+static bool compute_again(const Make *m, Program **program, GError **error)
+{
+    if (!m->modes)
+        return true;
+    Program *again = synth_train(*program, m->planning->graph,
+                                 m->planning->view->n_devices, 1, m->modes, error);
+    program_free(*program);
+    *program = again;
+    return again != NULL;
+}
+
 static bool add_data_parallel(Make *m, const double *ratio, GError **error)
 {
     for (uint32_t b = 0; b < G_N_ELEMENTS(BUCKETS); b++) {
@@ -131,6 +152,7 @@ static bool add_data_parallel(Make *m, const double *ratio, GError **error)
             break;
         if (!synth_baseline(m->planning->graph, m->planning->view, ratio,
                             BASELINE_DATA_PARALLEL, &result, error) ||
+            !compute_again(m, &result.program, error) ||
             !add_candidate(m, result.program, ratio,
                            m->planning->options->bucket_bytes
                                ? m->planning->options->bucket_bytes
@@ -141,7 +163,7 @@ static bool add_data_parallel(Make *m, const double *ratio, GError **error)
     return true;
 }
 
-/* The strategy's program, and with sufficient factors if they pay. */
+/* Adds the strategy's program, and one with sufficient factors if they pay. */
 static bool add_strategy(Make *m, SimQuick *quick, const uint16_t *action,
                          TagObjective objective, const double *ratio, GError **error)
 {
@@ -165,7 +187,7 @@ static bool add_strategy(Make *m, SimQuick *quick, const uint16_t *action,
 
 /* --- searches --- */
 
-/* The devices with the average rate. */
+/* The devices, all with the average rate. */
 static Device *alike(const ClusterView *view)
 {
     Device *device = g_memdup2(view->device, view->n_devices * sizeof *device);
@@ -180,13 +202,14 @@ static Device *alike(const ClusterView *view)
     return device;
 }
 
-/* Of the strategies that the bound comes from some, [n * op groups], for the search to start with. */
+/* Some of the strategies that attain the bound, [n * op groups], as starts of the search. */
 static uint16_t *find_starts(const Make *m, const TagBound *bound, uint32_t *n)
 {
     const uint16_t *seen;
     const uint32_t n_seen = bound ? tag_bound_seen(bound, &seen) : 0;
     const size_t bytes = m->work.n_groups * sizeof *seen;
-    uint16_t *start = g_malloc((n_seen + 2) * bytes); /* with those that searches find */
+    uint16_t *start =
+        g_malloc((n_seen + 2) * bytes); /* with room for those that searches find */
     *n = 0;
     for (uint32_t k = 0; k < n_seen && m->limits->method == TAG_BEST;
          k += k < BOUND_STARTS_ALL ? 1 : BOUND_STARTS_APART)
@@ -201,7 +224,7 @@ static double candidate_s(const Make *m, const Candidate *c)
                                                                      : c->time_s;
 }
 
-/* Bounds what is faster than all that was found. */
+/* A bound on the strategies that are faster than all those found. */
 static double find_bound(const Make *m, TagBound *bound)
 {
     double best_s = INFINITY;
@@ -213,8 +236,7 @@ static double find_bound(const Make *m, TagBound *bound)
     return tag_bound_branch(bound, best_s, m->planning->options->tag.branches);
 }
 
-/* The bound at all ratios that were tried that holds for a candidate that strategies with gradients summed one by
- * one do not reach. */
+/* The bound, at all ratios tried, for a candidate whose sums of gradients are not one by one. */
 static bool bound_wider(const Make *m, const Candidate *of, double *bound_s,
                         GError **error)
 {
@@ -239,7 +261,8 @@ static bool bound_wider(const Make *m, const Candidate *of, double *bound_s,
     return true;
 }
 
-/* At given ratios, by one measure after the other, each from what the one before found. */
+/* Searches at given ratios, by one measure after the other, each starting from the strategies of
+ * the one before. */
 static bool search_ratios(Make *m, const double *ratio, uint32_t share, GError **error)
 {
     const PlannerOptions *options = m->planning->options;
@@ -266,6 +289,8 @@ static bool search_ratios(Make *m, const double *ratio, uint32_t share, GError *
             .objective = o,
             .evaluations = MAX(1, options->tag.evaluations / share / (both ? 2 : 1)),
             .leave = options->tag.leave == TAG_LEAVE_ON,
+            .leaves = options->tag.leaves,
+            .heat = options->tag.heat,
             .net = m->net,
             .seed = options->seed,
             .deadline_us = m->planning->deadline_us};
@@ -287,7 +312,8 @@ static bool search_ratios(Make *m, const double *ratio, uint32_t share, GError *
     return true;
 }
 
-static bool search(Make *m, GError **error)
+/* At all ratios, with the layers computed again that `modes` says. */
+static bool search_modes(Make *m, GError **error)
 {
     const ClusterView *view = m->planning->view;
     const uint32_t choice = m->planning->options->ratios;
@@ -307,6 +333,30 @@ static bool search(Make *m, GError **error)
     return true;
 }
 
+static bool any_fits(const Make *m)
+{
+    for (uint32_t i = 0; i < m->candidates->len; i++)
+        if (g_array_index(m->candidates, Candidate, i).fits)
+            return true;
+    return false;
+}
+
+static bool search(Make *m, GError **error)
+{
+    const char *recompute;
+    for (uint32_t i = 0; (recompute = tag_recompute(m->planning->options, i)) &&
+                         (i == 0 || !any_fits(m));
+         i++) {
+        g_clear_pointer(&m->modes, g_free);
+        if (!tag_modes(m->planning->graph, recompute, &m->modes, error))
+            return false;
+        m->work.recompute = m->modes;
+        if (!search_modes(m, error))
+            return false;
+    }
+    return true;
+}
+
 /* --- the plan --- */
 
 static bool is_better(const Candidate *a, const Candidate *b)
@@ -316,7 +366,7 @@ static bool is_better(const Candidate *a, const Candidate *b)
     return a->time_s != b->time_s ? a->time_s < b->time_s : a->flow_s < b->flow_s;
 }
 
-/* The fastest by the measure that is searched for: as the plan is evaluated, or by `flow`. */
+/* The fastest candidate by the measure of the search: by the plan's evaluation, or by `flow`. */
 static const Candidate *choose(const Make *m)
 {
     Candidate *all = &g_array_index(m->candidates, Candidate, 0);
@@ -371,11 +421,12 @@ bool plan_make_in_space(const Planning *planning, const TagLimits *limits, Plan 
     if (plan->lower_bound_s > 0)
         plan->bound_over = g_strdup_printf(
             "strategies of these op groups on any of the device groups%s, at the ratios "
-            "tried, whether they fit the memory or not; finer groups, sharding or a "
+            "tried, whether they fit the memory or not%s; finer groups, sharding or a "
             "pipeline may be faster",
             best->sums == SIM_SUMS_FREE    ? ", with sufficient factors or without"
             : best->sums == SIM_SUMS_FUSED ? ", gradients in buckets of any size"
-                                           : ", gradients one by one");
+                                           : ", gradients one by one",
+            planning->options->strategy.recompute ? ", whatever is computed again" : "");
     plan->optimal = best->optimal;
     return plan_complete(plan, planning, error);
 }

@@ -6,10 +6,10 @@
 
 typedef struct {
     TagMethod method;
-    bool factors;  /* try sufficient factor broadcasting, */
-    bool shares;   /* shares by speed beside even ones, */
-    bool parallel; /* and data parallelism with fused gradients */
-    bool ones;     /* single devices beside subsets */
+    bool factors;  /* try sufficient factor broadcasting */
+    bool shares;   /* also shares by speed, beside even ones */
+    bool parallel; /* also data parallelism with fused gradients */
+    bool ones;     /* also single devices, beside subsets */
     bool alike;    /* search as if all devices were of the average speed */
     void (*narrow)(TagSpace *space); /* drops actions; NULL: all of them */
 } TagLimits;

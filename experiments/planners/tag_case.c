@@ -1,5 +1,7 @@
-/* The setup that searches and lists in TAG's space share. */
+/* The setup shared by searches and list schedulers in TAG's space. */
 #include "experiments/planners/tag_case.h"
+
+#include <string.h>
 
 bool tag_case_open(TagCase *c, const Graph *graph, const ClusterView *view,
                    const double *ratio, GError **error)
@@ -21,4 +23,23 @@ void tag_case_clear(TagCase *c)
     batch_forms_free(c->batch);
     g_free(c->group);
     g_free(c->time_s);
+}
+
+const char *tag_recompute(const PlannerOptions *options, uint32_t i)
+{
+    static const char *const in_turn[] = {"none", "selective", "full"};
+    const char *asked = options->strategy.recompute;
+    if (g_strcmp0(asked, "auto") == 0)
+        return i < G_N_ELEMENTS(in_turn) ? in_turn[i] : NULL;
+    return i > 0 ? NULL : asked ? asked : "none";
+}
+
+bool tag_modes(const Graph *graph, const char *recompute, Recompute **modes,
+               GError **error)
+{
+    const uint32_t all[] = {0, graph_n_layers(graph)};
+    const Strategy strategy = {.recompute = recompute};
+    *modes = NULL;
+    return strcmp(recompute, "none") == 0 ||
+           strategy_layer_modes(&strategy, graph, 1, all, modes, error);
 }

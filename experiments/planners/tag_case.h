@@ -3,21 +3,29 @@
 #define KILTER_EXPERIMENTS_PLANNERS_TAG_CASE_H
 
 #include "balance/balance.h"
+#include "experiments/planners/planner_options.h"
 #include "synth/synth.h"
 
 typedef struct {
     TagSpace *space;
     BatchForms *batch;
     SimQuick *quick;
-    uint16_t *group; /* [op]: 0; the caller fills it, */
-    double *time_s;  /* [op]: these too, */
-    TagWork work;    /* and this */
+    uint16_t *group; /* [op]: 0 at first; the caller fills it */
+    double *time_s;  /* [op]: filled by the caller */
+    TagWork work;    /* filled by the caller */
 } TagCase;
 
-/* Of subsets that are alike one stands for all. The graph and the view must outlive it. */
+/* One subset stands for all equal ones. The graph and the view must outlive it. */
 bool tag_case_open(TagCase *c, const Graph *graph, const ClusterView *view,
                    const double *ratio, GError **error);
 void tag_case_clear(TagCase *c);
+
+/* What the option `recompute` asks of planners of op groups, the i-th of what is tried in turn until
+ * a plan fits: itself, or for auto none, selective, full. NULL: that was all. */
+const char *tag_recompute(const PlannerOptions *options, uint32_t i);
+/* The mode of each layer, allocated; NULL where nothing is computed again. KILTER_ERROR_INPUT. */
+bool tag_modes(const Graph *graph, const char *recompute, Recompute **modes,
+               GError **error);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(TagCase, tag_case_clear)
 
 #endif

@@ -1,11 +1,14 @@
-/* Trains TAG's network and asks whether it pays (TPDS 2023, Sec. 4.2.5, 5.7). A program of its own, run by ./run train-tag:
+/* Trains TAG's network and measures whether it pays (TPDS 2023, Sec. 4.2.5, 5.5, 5.7). This is a
+ * separate program, run by ./run train-tag:
  *
- *     train_tag OUTPUT COMMIT
+ *     train_tag OUTPUT CURVES COMMIT
  *
- * Lessons are the visits of tree searches with uniform priors on random topologies (random:seed=, from FIRST_SEED on), of all six
- * models; the network learns them by Adam in batches, whose gradients are summed in one order. Then, on 100 topologies that it
- * never saw, the iterations until the tree search beats data parallelism are counted with uniform priors and with the
- * network's, and the strategies that the search `best` tries without either. */
+ * Lessons are the visits of tree searches with uniform priors on random topologies (random:seed=,
+ * from FIRST_SEED on), for all six models; the network learns them (synth/tag/net.h) with and
+ * without runtime feedback, whose losses by epoch are the curves of Fig. 7. Then, on 100 unseen
+ * topologies, the program counts the iterations until the tree search beats data parallelism, with
+ * uniform priors and with the network's, and the strategies that the search `best` tries, which uses
+ * neither. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,11 +20,12 @@
 
 enum {
     SEED = 1,
-    FIRST_SEED = 1001, /* of topologies to learn on; those to test on begin at 1 */
+    FIRST_SEED =
+        1001, /* first seed of the topologies to learn on; test topologies begin at 1 */
     TOPOLOGIES = 10,
-    ITERATIONS = 300, /* of a search that teaches, */
-    VISITS = 24,      /* and the least visits of a vertex that does */
-    HELD_OUT = 5,     /* each n-th topology is not learnt, to see the loss on */
+    ITERATIONS = 300, /* iterations of a search for lessons */
+    VISITS = 24,      /* least visits of a vertex that becomes a lesson */
+    HELD_OUT = 5,     /* every n-th topology is held out, for the loss */
     EPOCHS = 24,
     BATCH = 8,
     TESTS = 100,
@@ -73,7 +77,11 @@ static bool case_open(Case *c, const Graph *graph, uint32_t seed, GError **error
                 sim_quick_place_s(tag->quick, tag->space->single[j], id, 0) / n;
     const uint32_t groups =
         balance_groups_metis(graph, tag->time_s, GROUPS, IMBALANCE, tag->group, error);
-    tag->work = (TagWork){graph, tag->batch, groups, tag->group, tag->time_s};
+    tag->work = (TagWork){.graph = graph,
+                          .batch = tag->batch,
+                          .n_groups = groups,
+                          .group = tag->group,
+                          .time_s = tag->time_s};
     return groups > 0;
 }
 
@@ -115,106 +123,59 @@ static bool find_lessons(Graph *const *graph, Lessons *lessons, GError **error)
     return true;
 }
 
-static double mean_loss(const TagNet *net, const GPtrArray *lessons)
-{
-    g_autofree double *gradient = g_new(double, tag_net_size());
-    double sum = 0;
-    for (uint32_t i = 0; i < lessons->len; i++) {
-        const NetLesson *lesson = lessons->pdata[i];
-        sum += tag_net_learn(net, lesson->view, lesson->target, gradient);
-    }
-    return sum / MAX(lessons->len, 1);
-}
-
+/* What is said of an epoch: the curves of TAG's Fig. 7. */
 typedef struct {
-    const TagNet *net;
-    const NetLesson *lesson[BATCH];
-    double *gradient[BATCH], loss[BATCH];
-    uint32_t first, n; /* of the batch, for one of two threads */
-} Half;
+    const Lessons *lessons;
+    const char *name;
+    uint32_t seat;
+    GString *rows;
+} Curve;
 
-static gpointer learn_half(gpointer data)
+static void note_epoch(void *context, const TagNet *net, uint32_t epoch, double loss)
 {
-    Half *half = data;
-    for (uint32_t i = half->first; i < half->n; i += 2) {
-        memset(half->gradient[i], 0, tag_net_size() * sizeof(double));
-        half->loss[i] = tag_net_learn(half->net, half->lesson[i]->view,
-                                      half->lesson[i]->target, half->gradient[i]);
-    }
-    return NULL;
+    const Curve *curve = context;
+    const GPtrArray *held = curve->lessons->held;
+    const double of_held =
+        tag_net_mean_loss(net, (NetLesson *const *)held->pdata, held->len);
+    g_string_append_printf(
+        curve->rows, "%s(%u, '%s, learnt', %u, %.6f), (%u, '%s, held out', %u, %.6f)",
+        curve->rows->len > 0 ? ",\n           " : "", curve->seat, curve->name, epoch,
+        loss, curve->seat + 1, curve->name, epoch, of_held);
+    if (epoch % 4 == 0)
+        printf("%s: epoch %u: %.4f learnt, %.4f held out\n", curve->name, epoch, loss,
+               of_held);
+    fflush(stdout);
 }
 
-typedef struct {
-    double *mean, *square; /* Adam's moments, [weight] */
-    uint32_t step;
-    double *gradient[BATCH];
-} Adam;
-
-/* One step on a batch, by two threads; the sum over the batch is in its order. */
-static double learn_batch(TagNet *net, Adam *adam, NetLesson *const *lesson, uint32_t n)
+static TagNet *learn(const Lessons *lessons, Curve curve)
 {
-    static const double BETA1 = 0.9, BETA2 = 0.999, LEAST = 1e-8;
-    Half half[2];
-    double loss = 0;
-    for (uint32_t h = 0; h < 2; h++) {
-        half[h] = (Half){.net = net, .first = h, .n = n};
-        for (uint32_t i = 0; i < n; i++) {
-            half[h].lesson[i] = lesson[i];
-            half[h].gradient[i] = adam->gradient[i];
-        }
-    }
-    GThread *thread = g_thread_new("half", learn_half, &half[1]);
-    learn_half(&half[0]);
-    g_thread_join(thread);
-    for (uint32_t i = 0; i < n; i++)
-        loss += half[i % 2].loss[i];
-    adam->step++;
-    const double rate =
-        RATE * sqrt(1 - pow(BETA2, adam->step)) / (1 - pow(BETA1, adam->step));
-    for (uint32_t w = 0; w < tag_net_size(); w++) {
-        double g = 0;
-        for (uint32_t i = 0; i < n; i++)
-            g += adam->gradient[i][w] / n;
-        adam->mean[w] = BETA1 * adam->mean[w] + (1 - BETA1) * g;
-        adam->square[w] = BETA2 * adam->square[w] + (1 - BETA2) * g * g;
-        tag_net_weights(net)[w] -= rate * adam->mean[w] / (sqrt(adam->square[w]) + LEAST);
-    }
-    return loss;
+    TagNet *net = tag_net_new(SEED);
+    const NetTraining training = {.epochs = EPOCHS,
+                                  .batch = BATCH,
+                                  .rate = RATE,
+                                  .seed = SEED,
+                                  .after = note_epoch,
+                                  .context = &curve};
+    tag_net_train(net, (NetLesson *const *)lessons->learnt->pdata, lessons->learnt->len,
+                  &training);
+    return net;
 }
 
-static void learn(TagNet *net, const Lessons *lessons)
+static void forget_feedback(GPtrArray *lessons)
 {
-    Adam adam = {.mean = g_new0(double, tag_net_size()),
-                 .square = g_new0(double, tag_net_size())};
-    GRand *rand = g_rand_new_with_seed(SEED);
-    NetLesson **order =
-        g_memdup2(lessons->learnt->pdata, lessons->learnt->len * sizeof *order);
-    const uint32_t n = lessons->learnt->len;
-    for (uint32_t i = 0; i < BATCH; i++)
-        adam.gradient[i] = g_new0(double, tag_net_size());
-    printf("loss before: %.4f learnt, %.4f held out\n", mean_loss(net, lessons->learnt),
-           mean_loss(net, lessons->held));
-    for (uint32_t epoch = 1; epoch <= EPOCHS; epoch++) {
-        double loss = 0;
-        for (uint32_t i = n; i > 1; i--) {
-            const uint32_t other = (uint32_t)g_rand_int_range(rand, 0, (gint32)i);
-            NetLesson *last = order[i - 1];
-            order[i - 1] = order[other];
-            order[other] = last;
-        }
-        for (uint32_t i = 0; i < n; i += BATCH)
-            loss += learn_batch(net, &adam, &order[i], MIN(BATCH, n - i));
-        if (epoch % 4 == 0)
-            printf("epoch %u: %.4f learnt, %.4f held out\n", epoch, loss / n,
-                   mean_loss(net, lessons->held));
-        fflush(stdout);
-    }
-    for (uint32_t i = 0; i < BATCH; i++)
-        g_free(adam.gradient[i]);
-    g_free(adam.mean);
-    g_free(adam.square);
-    g_free(order);
-    g_rand_free(rand);
+    for (uint32_t i = 0; i < lessons->len; i++)
+        net_view_forget_feedback(((NetLesson *)lessons->pdata[i])->view);
+}
+
+/* Learns with the feedback of the lessons, and, for Fig. 7, without it; returns the former. */
+static TagNet *learn_both(Lessons *lessons, GString *rows)
+{
+    TagNet *net = learn(lessons, (Curve){lessons, "with feedback", 0, rows});
+    forget_feedback(lessons->learnt);
+    forget_feedback(lessons->held);
+    g_autoptr(TagNet) plain =
+        learn(lessons, (Curve){lessons, "without feedback", 2, rows});
+    return net;
 }
 
 /* --- does it pay? --- */
@@ -283,30 +244,54 @@ static bool test(Graph *const *graph, const TagNet *net, GError **error)
     return true;
 }
 
-static bool train(const char *output, const char *commit, GError **error)
+/* Where the files say that they are from. */
+static char *origin_of(const Lessons *lessons, const char *mark, const char *commit)
+{
+    return g_strdup_printf(
+        "%s Made by ./run train-tag at commit %s: seed %d; %u lessons and %u held out, "
+        "vertices of tree searches of %d iterations, six\n"
+        "%s models, random:seed=%d and on; %d epochs. TAG's network has %u numbers "
+        "(synth/tag/net.h).\n",
+        mark, commit, SEED, lessons->learnt->len, lessons->held->len, ITERATIONS, mark,
+        FIRST_SEED, EPOCHS, tag_net_size());
+}
+
+static bool write_files(const char *output, const char *curves, const char *commit,
+                        const Lessons *lessons, const TagNet *net, const GString *rows,
+                        GError **error)
+{
+    g_autofree char *origin = origin_of(lessons, "#", commit);
+    g_autofree char *text = tag_net_text(net, origin);
+    g_autofree char *said = origin_of(lessons, "--", commit);
+    g_autofree char *query = g_strdup_printf(
+        "%s-- The mean cross entropy of lessons by epoch, with and without what running "
+        "the strategies says (Fig. 7).\n"
+        "learning (seat, name, epoch, loss) AS (\n    VALUES %s)\n",
+        said, rows->str);
+    return g_file_set_contents(output, text, -1, error) &&
+           g_file_set_contents(curves, query, -1, error);
+}
+
+static bool train(const char *output, const char *curves, const char *commit,
+                  GError **error)
 {
     Graph *graph[MODELS] = {0};
     Lessons lessons = {g_ptr_array_new_with_free_func(net_lesson_free),
                        g_ptr_array_new_with_free_func(net_lesson_free)};
-    g_autoptr(TagNet) net = tag_net_new(SEED);
+    g_autoptr(TagNet) read = NULL;
+    g_autoptr(GTimer) timer = g_timer_new();
     bool good = true;
     for (uint32_t m = 0; good && m < MODELS; m++)
         good = (graph[m] = model_build(MODEL[m], 1, NULL, error)) != NULL;
     if (good && (good = find_lessons(graph, &lessons, error))) {
-        printf("%u lessons to learn, %u held out\n", lessons.learnt->len,
-               lessons.held->len);
-        learn(net, &lessons);
-        g_autofree char *comment = g_strdup_printf(
-            "# Weights of TAG's network (synth/tag/net.h), %u numbers. Made by ./run "
-            "train-tag at commit %s.\n"
-            "# Seed %d; lessons: %u vertices of tree searches of %d iterations, six "
-            "models, random:seed=%d and on, %d epochs.\n",
-            tag_net_size(), commit, SEED, lessons.learnt->len, ITERATIONS, FIRST_SEED,
-            EPOCHS);
-        g_autofree char *text = tag_net_text(net, comment);
-        g_autoptr(TagNet) read = NULL;
-        good = g_file_set_contents(output, text, -1, error) &&
+        printf("%u lessons to learn, %u held out, after %.0f s\n", lessons.learnt->len,
+               lessons.held->len, g_timer_elapsed(timer, NULL));
+        g_autoptr(GString) rows = g_string_new(NULL);
+        g_autoptr(TagNet) net = learn_both(&lessons, rows);
+        printf("trained after %.0f s\n", g_timer_elapsed(timer, NULL));
+        good = write_files(output, curves, commit, &lessons, net, rows, error) &&
                (read = tag_net_read(output, error)) && test(graph, read, error);
+        printf("done after %.0f s\n", g_timer_elapsed(timer, NULL));
     }
     for (uint32_t m = 0; m < MODELS; m++)
         graph_free(graph[m]);
@@ -318,11 +303,11 @@ static bool train(const char *output, const char *commit, GError **error)
 int main(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
-    if (argc != 3) {
-        fprintf(stderr, "usage: train_tag OUTPUT COMMIT\n");
+    if (argc != 4) {
+        fprintf(stderr, "usage: train_tag OUTPUT CURVES COMMIT\n");
         return 2;
     }
-    if (!train(argv[1], argv[2], &error)) {
+    if (!train(argv[1], argv[2], argv[3], &error)) {
         fprintf(stderr, "train_tag: %s\n", error->message);
         return error->code;
     }

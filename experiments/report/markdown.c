@@ -31,7 +31,8 @@ char *report_store_markdown(const char *file, const char *const *names, GError *
         if (part->claims && (!before || strcmp(before->paper, part->paper) != 0))
             g_string_append_printf(text,
                                    "\n## %s\n\n| figure | claim | paper | ours | verdict "
-                                   "| place | cause |\n|---|---|---|---|---|---|---|\n",
+                                   "| place | other columns | cause |\n"
+                                   "|---|---|---|---|---|---|---|---|\n",
                                    report_title(part->paper));
         for (uint32_t k = 0; part->claims && k < part->claims->n; k++) {
             const Claim *claim = &part->claims->claim[k];
@@ -46,6 +47,8 @@ char *report_store_markdown(const char *file, const char *const *names, GError *
             add_plain(text, ours);
             add_plain(text, report_verdict(claim));
             add_plain(text, claim->where);
+            g_autofree char *columns = claims_columns_text(part->claims, claim);
+            add_plain(text, columns);
             add_plain(text, claim->reason);
             g_string_append(text, "\n");
         }

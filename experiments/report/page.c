@@ -142,13 +142,3 @@ void page_table_end(GString *page)
 {
     g_string_append(page, "</tbody>\n</table>\n</div>\n");
 }
-
-void page_picture(GString *page, const char *svg, gsize length, const char *words)
-{
-    g_autofree char *data = g_base64_encode((const guchar *)svg, length);
-    g_autofree char *alt = g_markup_escape_text(words, -1);
-    g_string_append_printf(page,
-                           "<figure><img alt=\"%s\" "
-                           "src=\"data:image/svg+xml;base64,%s\"></figure>\n",
-                           alt, data);
-}

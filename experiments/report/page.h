@@ -1,14 +1,16 @@
-/* A page of HTML in one file: no other file and no network is needed to read it, scripts neither. All texts are escaped. */
+/* A page of HTML in one file, which can be read without any other file, a network or scripts. All
+ * texts are escaped. */
 #ifndef KILTER_EXPERIMENTS_REPORT_PAGE_H
 #define KILTER_EXPERIMENTS_REPORT_PAGE_H
 
 #include <glib.h>
 #include <stdbool.h>
 
-/* The head, with the styles and the script of plots/report.css and .js, and the title. KILTER_ERROR_INPUT: these are not
- * there. Free with g_string_free, or end it. */
+/* The head, with the styles and the script of plots/report.css and .js, and the title.
+ * KILTER_ERROR_INPUT if these files are missing. Free with g_string_free, or end the page with
+ * page_end. */
 GString *page_new(const char *title, GError **error);
-/* The whole text; frees the page. Caller frees. */
+/* Frees the page and returns its whole text, which the caller frees. */
 char *page_end(GString *page);
 
 /* <ELEMENT>text</ELEMENT>; ELEMENT may have attributes, as in "p class='x'". */
@@ -19,11 +21,13 @@ void page_heading(GString *page, const char *element, const char *id, const char
 /* Text alone, escaped. */
 void page_text(GString *page, const char *text);
 
-/* A table whose head scripts make sortable. Columns whose name begins with '#' hold numbers, without the '#'. */
+/* Begins a table; scripts make it sortable by its head. A column whose name begins with '#' holds
+ * numbers; the '#' is not shown. */
 void page_table(GString *page, const char *caption, const char *const *columns);
-/* A row begins; then a cell for each column: page_cell, page_number, page_link, or page_mark with a class of its own. */
+/* Begins a row; a cell for each column follows: page_cell, page_number, page_link, or page_mark
+ * with a class of its own. */
 void page_row(GString *page);
-/* The same with a name that links lead to. */
+/* The same, with an id that links can lead to. */
 void page_row_of(GString *page, const char *id);
 void page_cell(GString *page, const char *text);
 void page_number(GString *page, double value, const char *format);

@@ -30,7 +30,7 @@ static void add_name(uint32_t n_columns, char **value, char **column, void *name
     g_ptr_array_add(names, g_strdup(value[0]));
 }
 
-/* Names that are asked for must be there. */
+/* Chooses the requested experiments, which must be in the store. */
 static bool choose(const char *file, GPtrArray *there, const char *const *names,
                    GError **error)
 {
@@ -61,6 +61,18 @@ static ReportPart *part_new(const char *name, GError **error)
     return part;
 }
 
+/* Columns of our experiments come with them. */
+static bool is_column(const char *name)
+{
+    const char *at = strchr(name, '@');
+    if (!at)
+        return false;
+    g_autofree char *relative =
+        g_strdup_printf("experiments/%.*s.yaml", (int)(at - name), name);
+    g_autofree char *path = path_find(relative);
+    return path != NULL;
+}
+
 static bool report_open(ReportParts *report, const char *file, const char *const *names,
                         GError **error)
 {
@@ -76,7 +88,8 @@ static bool report_open(ReportParts *report, const char *file, const char *const
         !choose(file, there, names, error))
         return false;
     for (guint i = 0; i < there->len; i++) {
-        if (names && !g_strv_contains(names, there->pdata[i]))
+        if ((names && !g_strv_contains(names, there->pdata[i])) ||
+            is_column(there->pdata[i]))
             continue;
         ReportPart *part = part_new(there->pdata[i], error);
         if (!part)
@@ -86,7 +99,24 @@ static bool report_open(ReportParts *report, const char *file, const char *const
     return true;
 }
 
-/* Only what the experiment asks now counts. */
+/* The claims by the results of the experiment's columns; those without any say nothing. */
+static bool judge_columns(ReportParts *report, ReportPart *part, GError **error)
+{
+    for (uint32_t i = 0; i < experiment_n_columns(part->experiment); i++) {
+        const ExperimentChange change = {.column =
+                                             experiment_column(part->experiment, i)};
+        g_autoptr(Experiment) column = experiment_load(part->name, &change, error);
+        if (!column || !experiment_select(column, report->store, error))
+            return false;
+        g_autoptr(Claims) judged = claims_judge(part->name, report->store, error);
+        if (!judged)
+            return false;
+        claims_add_column(part->claims, change.column, judged);
+    }
+    return true;
+}
+
+/* Judges the claims by the configurations that the experiment asks for now. */
 static bool judge(ReportParts *report, ReportPart *part, GError **error)
 {
     if (!part->experiment)
@@ -100,7 +130,7 @@ static bool judge(ReportParts *report, ReportPart *part, GError **error)
         report->n_claims += part->claims->n;
         report->n_held += part->n_held;
     }
-    return part->claims != NULL;
+    return part->claims && judge_columns(report, part, error);
 }
 
 static bool judge_all(ReportParts *report, GError **error)

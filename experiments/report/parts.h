@@ -7,8 +7,10 @@
 
 /* An experiment of the store. */
 typedef struct {
-    char *name, *paper;     /* paper: up to the first dash; "" if it is none of ours */
-    Experiment *experiment; /* NULL: none of ours */
+    char *name,
+        *paper; /* paper: the name up to the first dash; "" if the experiment is not a
+                             * bundled one */
+    Experiment *experiment; /* NULL: not a bundled experiment */
     Claims *claims;
     uint32_t n_held;
 } ReportPart;
@@ -16,7 +18,7 @@ typedef struct {
 typedef struct {
     const char *file;
     Store *store;
-    GPtrArray *part; /* ReportPart, those of a paper together */
+    GPtrArray *part; /* ReportPart, with the experiments of a paper together */
     GString *page;
     uint32_t n_claims, n_held;
 } ReportParts;
@@ -24,10 +26,11 @@ typedef struct {
 void report_parts_clear(ReportParts *report);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ReportParts, report_parts_clear)
 
-/* Those of the list (NULL: all), a paper's together, sweeps last. Errors as report_store. */
+/* Opens the experiments of the list (NULL: all): those of a paper together, sweeps last. Fails as
+ * report_store does. */
 bool report_parts_open(ReportParts *report, const char *file, const char *const *names,
                        GError **error);
-/* All rows of the store are there again, after experiments have chosen theirs. */
+/* Shows all rows of the store again, after experiments have selected their own. */
 bool report_parts_reopen(ReportParts *report, GError **error);
 
 const char *report_title(const char *paper);

@@ -1,4 +1,5 @@
-/* A plan as a page: what it is in words, a timeline of its devices, memory over time, the busiest links. */
+/* A plan as a page: its report as text, a timeline of its devices, memory over time, the busiest
+ * links. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,8 @@
 
 enum { WIDTH = 1200, LANE = 26, LABEL = 150, MAX_LANES = 48, MAX_LINKS = 20 };
 
-/* Spans shorter than so many of a picture's units are joined with those of their kind before them. */
+/* Spans shorter than this, in units of the picture, are joined with the previous spans of their
+ * kind. */
 static const double JOINED = 0.4;
 
 typedef enum { FORWARD, BACKWARD, UPDATE, COMMUNICATION, INSIDE, KINDS } Kind;
@@ -49,7 +51,8 @@ static Kind kind_of(const Drawing *drawing, const SimSpan *span)
 
 /* --- lanes --- */
 
-/* One device of each lane, the slowest ones among them when there are too many: those that compute most. */
+/* One device of each lane; if there are too many lanes, some of them, with those that compute
+ * most. */
 static GArray *lanes_of(const Drawing *drawing)
 {
     const SimTimeline *timeline = drawing->timeline;
@@ -77,7 +80,8 @@ static char *lane_label(const Drawing *drawing, uint32_t device)
     for (uint32_t j = 0; j < timeline->n_devices; j++)
         alike += timeline->lane[j] == timeline->lane[device];
     const Device *d = &drawing->evaluation->view->device[device];
-    return alike > 1 ? g_strdup_printf("%s, %u alike (%s)", d->name, alike, d->type_name)
+    return alike > 1 ? g_strdup_printf("%s and %u like it (%s)", d->name, alike - 1,
+                                       d->type_name)
                      : g_strdup_printf("%s (%s)", d->name, d->type_name);
 }
 
@@ -91,7 +95,7 @@ static void add_svg_text(GString *page, double x, double y, const char *text)
     g_string_append(page, "</text>\n");
 }
 
-/* The span that was drawn last in a row, which the next one may join. */
+/* The last span drawn in a row, which the next one may join. */
 typedef struct {
     double from, to;
     Kind kind;
@@ -204,7 +208,7 @@ static void add_timeline(const Drawing *drawing)
 
 /* --- memory --- */
 
-/* What the upper edge is: the capacity, or less where that would leave a flat line. */
+/* The upper edge of the picture: the capacity, or less where that would show only a flat line. */
 static double most_bytes(const Drawing *drawing, uint32_t device)
 {
     const double capacity =
@@ -266,9 +270,9 @@ static void add_memory(const Drawing *drawing)
     if (!drawing->timeline->memory)
         return;
     page_heading(drawing->page, "h2", "memory", "Memory over time");
-    page_add(
-        drawing->page, "p",
-        "Of a GPU of the fullest device of each type; categories at the peak are above.");
+    page_add(drawing->page, "p",
+             "Memory of a GPU of the fullest device of each type; categories at the peak "
+             "are above.");
     for (uint32_t j = 0; j < evaluation->view->n_devices; j++) {
         const char *type = evaluation->view->device[j].type_name;
         const uint32_t known = GPOINTER_TO_UINT(g_hash_table_lookup(fullest, type));
@@ -294,7 +298,7 @@ static int by_use(gconstpointer a, gconstpointer b)
 static void add_links(const Drawing *drawing)
 {
     static const char *const COLUMNS[] = {
-        "link", "#GB/s", "#GB carried", "#busy %", "#of what it can carry %", NULL};
+        "link", "#GB/s", "#GB carried", "#busy %", "#of its capacity %", NULL};
     const SimTimeline *timeline = drawing->timeline;
     if (timeline->n_links == 0)
         return;

@@ -7,8 +7,9 @@
 #include "experiments/report/page.h"
 #include "experiments/report/parts.h"
 #include "experiments/report/report.h"
+#include "experiments/report/summary.h"
 
-/* Claims of a paper, and those of them that hold. */
+/* The number of a paper's claims; *held: of those that hold. */
 static uint32_t count(const ReportParts *report, const char *paper, uint32_t *held)
 {
     uint32_t n = 0;
@@ -27,9 +28,9 @@ static uint32_t count(const ReportParts *report, const char *paper, uint32_t *he
 
 static void add_claims(const ReportParts *report, const char *paper)
 {
-    static const char *const COLUMNS[] = {"figure", "claim",   "#paper", "#\u00b1",
-                                          "#ours",  "verdict", "place",  "what came out",
-                                          "cause",  NULL};
+    static const char *const COLUMNS[] = {
+        "figure", "claim",         "#paper",      "#\u00b1", "#ours", "verdict",
+        "place",  "other columns", "our results", "cause",   NULL};
     GString *page = report->page;
     page_table(page, NULL, COLUMNS);
     for (guint i = 0; i < report->part->len; i++) {
@@ -46,6 +47,8 @@ static void add_claims(const ReportParts *report, const char *paper)
             page_number(page, claim->ours, "%.2f");
             page_mark(page, claim->holds ? "holds" : "fails", report_verdict(claim));
             page_cell(page, claim->where);
+            g_autofree char *columns = claims_columns_text(part->claims, claim);
+            page_cell(page, columns);
             page_cell(page, claim->note);
             page_cell(page, claim->reason);
             page_row_end(page);
@@ -73,7 +76,7 @@ static void add_table_row(uint32_t n_columns, char **value, char **column, void 
     page_row_end(page);
 }
 
-/* A name for the inside of quotes of SQL: a store may be a stranger's. Caller frees. */
+/* A name escaped for quotes in SQL, since a store may come from a stranger. Caller frees. */
 static char *quoted(const char *name)
 {
     g_auto(GStrv) quotes = g_strsplit(name, "'", -1);
@@ -145,8 +148,9 @@ static bool add_figure(const ReportParts *report, const ReportPart *part, GError
     g_autofree char *png = g_strdup_printf("%s/%s.png", scratch, part->name);
     g_autofree char *text = NULL;
     gsize length;
-    const bool good = figure_draw(part->name, report->store, scratch, error) &&
-                      g_file_get_contents(svg, &text, &length, error);
+    const bool good =
+        figure_draw(part->name, report->store, part->claims, scratch, error) &&
+        g_file_get_contents(svg, &text, &length, error);
     if (good)
         page_picture(report->page, text, length,
                      experiment_description(part->experiment));
@@ -165,12 +169,16 @@ static bool add_experiment(const ReportParts *report, const ReportPart *part,
     page_add(report->page, "p", "%s. %u of %u claims hold. kilter reproduce %s",
              experiment_description(part->experiment), part->n_held, part->claims->n,
              part->name);
+    for (uint32_t i = 0; i < experiment_n_columns(part->experiment); i++)
+        page_add(report->page, "p", "Column %s: %s.",
+                 experiment_column(part->experiment, i),
+                 experiment_column_about(part->experiment, i));
     return add_figure(report, part, error) && add_rows(report, part, error);
 }
 
 /* --- sweeps --- */
 
-/* Planners by how they compare with the fastest of each model and cluster. */
+/* The planners, by how they compare with the fastest plan for each model and cluster. */
 static const char LEAGUE[] = "WITH r AS (SELECT entry, status, iteration_time_s AS s, "
                              "min(CASE status WHEN 'ok' THEN "
                              "iteration_time_s END) OVER (PARTITION BY model, cluster, "
@@ -211,6 +219,8 @@ static void add_head(const ReportParts *report)
                  "the tolerance of the paper's number; "
                  "each of the others has its cause beside it.",
                  report->n_held, report->n_claims);
+    if (report->n_claims > 0)
+        report_add_summary(report);
     page_add(page, "p", "Made by kilter " KILTER_VERSION " of %s.", report->file);
     g_string_append(page, "<nav aria-label=\"Contents\">\n<ul>\n");
     for (guint i = 0; i < report->part->len; i++) {
@@ -234,6 +244,8 @@ static bool add_part(ReportParts *report, guint index, GError **error)
         if (n > 0) {
             page_add(report->page, "p", "%u of %u claims hold.", held, n);
             add_claims(report, part->paper);
+            if (!report_add_uncovered(report, part->paper, error))
+                return false;
         }
     }
     return part->experiment ? add_experiment(report, part, error)
@@ -245,7 +257,7 @@ char *report_store(const char *file, const char *const *names, GError **error)
     g_auto(ReportParts) report = {0};
     if (!report_parts_open(&report, file, names, error))
         return NULL;
-    report.page = page_new(report.n_claims ? "Kilter: what papers say, and what comes out"
+    report.page = page_new(report.n_claims ? "Kilter: claims of papers, and our results"
                                            : "Kilter: results",
                            error);
     if (!report.page)

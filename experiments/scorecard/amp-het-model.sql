@@ -2,7 +2,7 @@
 --
 -- Layers of 1024 and of 16 wide. Tested on the trials of 2-way tensor parallelism, calibrated on the others. Starting values:
 -- V100's data sheet (15.7 TFLOP/s in single precision, 900 GB/s; memory 16 GB) and the paper's links (170 and 10 Gb/s). The
--- paper says that it trains in half precision, but what runs out of memory in the calibration trials does so in single precision.
+-- paper says that it trains in half precision, but the calibration trials run out of memory as in single precision.
 -- Narrow layers' heads are not divided: AMP's profile (amp/known_cost.csv) has their forward pass take 4.0, 4.9 and 4.6 ms with
 -- 1, 2 and 4-way tensor parallelism.
 SELECT

@@ -45,14 +45,14 @@ BaselinePoint baseline_point(const TrialPlan *plan)
 
 /* --- rates --- */
 
-/* Logarithm of the time at rate 1. */
+/* The logarithm of the time at rate 1. */
 static double work_of(Baseline baseline, const BaselinePoint *point)
 {
     return point->term[TERM_FLOPS] +
            (baseline == BASELINE_BUBBLE ? point->term[TERM_BUBBLE] : 0);
 }
 
-/* The median log(work / time) of the points of a kind; NULL: of all. */
+/* The median log(work / time) over the points of a kind; NULL: over all points. */
 static double median_rate(Baseline baseline, const BaselinePoint *point,
                           const double *measured_s, uint32_t n, const char *kind)
 {
@@ -66,10 +66,10 @@ static double median_rate(Baseline baseline, const BaselinePoint *point,
 
 /* --- the ridge --- */
 
-/* Terms of which few trials say anything stay small: a precision of a hundredth of a trial's. */
+/* Keeps terms small about which few trials tell: the prior weighs a hundredth of a trial. */
 static const double RIDGE = 0.01;
 
-/* Of terms and times less their means, so that the constant is free. */
+/* Fits the ridge to terms and times minus their means, so that the constant is not penalized. */
 static void fit_ridge(const BaselinePoint *point, const double *measured_s, uint32_t n,
                       double *weight)
 {

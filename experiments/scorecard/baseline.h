@@ -1,12 +1,13 @@
-/* What predicts iterations without a simulation, to hold the scorecard's errors against.
+/* Predictions of iterations without a simulation: baselines for the scorecard's errors.
  *
- *     mfu       FLOPs of the model a GPU, at one rate
+ *     mfu       the model's FLOPs per GPU, at one rate
  *     bubble    the same times a pipeline's bubble, 1 + (pp - 1) / (stages of a device * microbatches)
- *     ridge     log(time) as a sum of seven terms: 1 and the logarithms of FLOPs a GPU, bubble, tp, pp, replicas,
+ *     ridge     log(time) as a sum of seven terms: 1 and the logarithms of FLOPs per GPU, bubble, tp, pp, replicas,
  *               samples of a microbatch
  *
- * All are fitted to the trials that costs are fitted to: rates are those of the median trial of a device type and
- * precision, or of all trials where the type has none; the sum is ridge regression, which keeps terms that few trials tell near 0. */
+ * All are fitted to the same trials as the costs. A rate is the median over the trials of a device
+ * type and precision, or over all trials where the type has none. The sum is fitted by ridge
+ * regression, which keeps a term near 0 where few trials tell about it. */
 #ifndef KILTER_EXPERIMENTS_SCORECARD_BASELINE_H
 #define KILTER_EXPERIMENTS_SCORECARD_BASELINE_H
 
@@ -38,9 +39,10 @@ typedef struct {
 BaselinePoint baseline_point(const TrialPlan *plan);
 
 typedef struct {
-    double weight[BASELINE_TERMS]; /* of the ridge */
-    double rate[BASELINES];        /* logarithms; of MFU and BUBBLE, of all trials */
-    GHashTable *own;               /* kind -> double[BASELINES], owned */
+    double weight[BASELINE_TERMS]; /* weights of the ridge's terms */
+    double
+        rate[BASELINES]; /* logarithms of the rates of MFU and BUBBLE over all trials */
+    GHashTable *own;     /* kind -> double[BASELINES], owned */
 } BaselineFit;
 
 /* Fits to n > 0 points and their measured times. */

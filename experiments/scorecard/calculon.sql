@@ -1,10 +1,10 @@
 -- Calculon: iterations of Megatron's 22B, 175B, 530B and 1T on 8 to 512 A100 (Korthikanti et al. 2022)
 --
--- With full recomputation, and with sequence parallelism and selective recomputation; without any only the memory is known (a
--- trial fails where that is more than a device has). Memory is that of the paper's Sec. 4.1 and 4.2, 18 bytes a parameter of the
--- layers, and what Sec. 4.3 has beside: of the first stage the tables' parameters and the mask of dropout for each microbatch in
--- flight (two a stage where interleaved), without a pipeline the output layer's, too. Calibrated on 22B, tested on the larger
--- models. Starting values: A100's data sheet (312 TFLOP/s in half precision, 2.0 TB/s, 80 GB; NVLink 300 GB/s a direction; 8 x 25 GB/s a machine).
+-- With full recomputation, and with sequence parallelism and selective recomputation; without recomputation only the memory is known (a
+-- trial fails where that is more than a device has). Memory is that of the paper's Sec. 4.1 and 4.2, 18 bytes per parameter of the
+-- layers, and the additions of Sec. 4.3: for the first stage the tables' parameters and the mask of dropout for each microbatch in
+-- flight (two per stage where interleaved), without a pipeline the output layer's, too. Calibrated on 22B, tested on the larger
+-- models. Starting values: A100's data sheet (312 TFLOP/s in half precision, 2.0 TB/s, 80 GB; NVLink 300 GB/s per direction; 8 x 25 GB/s per machine).
 WITH mode (recompute, word, options, timed) AS (
     VALUES ('full', 'full', 'recompute=full', 1),
         ('seqsel', 'seqsel', 'recompute=selective,sequence_parallel=on', 1),

@@ -3,7 +3,7 @@
 -- Nothing is fitted to an iteration: computation and memory are priced by single kernels of the first system's trace, links by the
 -- least times of collectives of each size, and all four iterations are tests.
 --
--- All systems route each token to one expert with 1.25 slots a token, but not alike. DeepSpeed routes the 32 sequences of
+-- All systems route each token to one expert with 1.25 slots per token, but in different ways. DeepSpeed routes the 32 sequences of
 -- a GPU together, the others each sequence by itself. FastMoE has no slots: an expert takes all tokens that come, as many as another
 -- one only if tokens are spread evenly. DeepSpeed and FastMoE share the experts out and run Adam, with all of DeepSpeed's other
 -- gradients in one all-reduce (its bucket is 500 million elements), and none of FastMoE's; neither computes while it
@@ -30,20 +30,20 @@ kernel AS (
     FROM hidup_1x4_v100_1x4_ddp_iter
     WHERE class = 'compute' AND phase IN ('forward', 'update')
 ),
--- Bytes/s of ReLU and the update, whose vectorized kernels have 256 elements a block and go through 2 and 3 of them of 4 bytes
+-- Bytes/s of ReLU and the update, whose vectorized kernels have 256 elements per block and go through 2 and 3 of them of 4 bytes
 elementwise AS (
     SELECT sum(256.0 * blocks * CASE WHEN name LIKE '%clamp%' THEN 8 ELSE 12 END) / sum(dur_us) * 1e6 AS bandwidth
     FROM kernel
     WHERE blocks > 10000 AND (name LIKE 'vectorized%clamp%' OR phase = 'update')
 ),
 -- Two layers have 8 + 11 matrix products; the scores are the 4th of each, the mean of values the 5th. Between and after them are
--- attention's other kernels; its operands are q, k, v, the result and 4 x 256 probabilities a token, of 32 x 256 tokens.
+-- attention's other kernels; its operands are q, k, v, the result and 4 x 256 probabilities per token, of 32 x 256 tokens.
 attention AS (
     SELECT 6 * 32 * 256 * 4 * (4 * 1024 + 4 * 256.0) / sum(dur_us) * 1e6 AS bandwidth
     FROM kernel
     WHERE phase = 'forward' AND name NOT LIKE '%gemm%' AND products % 19 IN (4, 5, 12, 13)
 ),
--- Between two kernels of the forward pass, and what their host takes for one
+-- The time between two kernels of the forward pass, and the host time of one
 gap AS (
     SELECT (max(start_us + dur_us) - min(start_us) - sum(dur_us)) * 1e-6 / count(*) AS overhead_s, count(*) AS kernels
     FROM kernel
@@ -55,7 +55,7 @@ interference AS (
     FROM hidup_1x4_v100_interference
     WHERE trace = '1x4_ddp' AND kernel LIKE '%gemm%'
 ),
--- Least time and bytes that pass a GPU's link. Other times have ranks that came late in them.
+-- Least time and bytes that pass a GPU's link. Other times include late ranks.
 message AS (
     SELECT min_us * 1e-6 AS y, payload_bytes * CASE collective WHEN 'AllReduce' THEN 1.5 ELSE 0.75 END AS x
     FROM hidup_1x4_v100_collectives_by_size

@@ -1,14 +1,14 @@
 -- Today's models on V100 to GB300: 456 published iterations with tensor, pipeline, context, expert and data parallelism, FSDP, FP8
 --
--- Strategies are those of `manual`. What a page leaves out is what its framework does by itself: Megatron's tensor parallelism is
+-- Strategies are those of `manual`. Where a page leaves something out, the default of its framework is taken: Megatron's tensor parallelism is
 -- with sequence parallelism since 2023, and since then gradients are exchanged, and FSDP's parameters gathered, while it computes
 -- (`flow`; before, after the last micro-batch: `stage`); a batch that is not given is a
 -- micro-batch for each replica, a micro-batch that is not given has 8,192 tokens. Models without gated units are written as gated
 -- ones of 2/3 of the width, which have the same parameters and FLOPs; a shared expert is one expert and one choice more. Of
 -- BLOOM's runs layers follow from the parameters where they are not given. Heads that are not given are those of Narayanan et al.
 -- 2021 (Table 1): 128 wide, in their two smallest models 96. Where experts are shared among more GPUs than there are
--- replicas, the GPUs that share layers are replicas, too: experts' work is the same. Where a page has TFLOP/s alone, the time is
--- that of the FLOPs it counts: 6 a parameter and token, and attention's without the causal half. The
+-- replicas, the GPUs that share layers are replicas, too: experts' work is the same. Where a page has only TFLOP/s, the time is
+-- that of the FLOPs that it counts: 6 per parameter and token, and attention's without the causal half. The
 -- launcher's first page has no plans; those with the same figures on its next page are taken. Calibrated on some models of each type of GPU, tested on the others.
 WITH page AS (
     SELECT * FROM modern_automodel UNION ALL SELECT * FROM modern_bigscience_tr11 UNION ALL SELECT * FROM modern_bigscience_v100
@@ -18,7 +18,7 @@ WITH page AS (
     UNION ALL SELECT * FROM modern_nemo_launcher UNION ALL SELECT * FROM modern_neuron_sp UNION ALL SELECT * FROM modern_primus
     UNION ALL SELECT * FROM modern_torchao UNION ALL SELECT * FROM modern_torchtitan
 ),
--- Which models are which, in whose words, and which of them are for calibration
+-- The names of models on each page, and the models for calibration
 model(name, fit, family, dims) AS (
     VALUES
     ('Llama3.1-8b', 1, 'llama', 'layers=32,hidden=4096,heads=32,kv_heads=8,ffn=14336,vocab=128256'),
@@ -68,7 +68,7 @@ model(name, fit, family, dims) AS (
     ('Kimi K2', 0, 'experiments/scorecard/models/kimi-k2.json', ''),
     ('GPT-OSS 120B', 1, 'experiments/scorecard/models/gpt-oss-120b.json', '')
 ),
--- GPUs by the name that data/devices has, with GPUs of a machine and its NICs; a rack of 72 gives jobs 64
+-- GPUs by their names in data/devices, with GPUs and NICs per machine; a rack of 72 gives jobs 64
 gpu(name, device, of_machine, nic, nics, inner) AS (
     VALUES
     ('H100', 'h100-sxm', 8, 'ib-ndr', 8, ''), ('H200', 'h200', 8, 'ib-ndr', 8, ''), ('H800-80GB', 'h800', 8, 'ib-ndr', 8, ''),
@@ -79,12 +79,12 @@ gpu(name, device, of_machine, nic, nics, inner) AS (
 ),
 -- Plans of the launcher's first page
 early(model, tp, pp, mbs) AS (VALUES ('LLAMA2-70B', 4, 4, 1), ('LLAMA2-13B', 2, 1, 1), ('Nemotron-8B', 2, 1, 2)),
--- Parameters that work on a token, layers and width, where a page has TFLOP/s alone
+-- Parameters that work on a token, layers and width, where a page has only TFLOP/s
 counts(name, active, deep, wide) AS (
     VALUES ('LLAMA2-7B (long sequence)', 6.607e9, 32, 4096), ('LLAMA2-13B', 12.85e9, 40, 5120), ('LLAMA2-70B', 68.71e9, 80, 8192),
     ('Nemotron-8B', 7.49e9, 32, 4096)
 ),
--- Numbers as numbers; what the pages leave out
+-- Numbers as numbers, with defaults for those that the pages leave out
 trial AS (
     SELECT page.source_id, page.model, page.gpu, page.precision, page.gbs, page.n_gpus, page.layers, page.params, page.other, page.fsdp, page.recompute,
         page.tokens_per_s_per_gpu, page.step_s, page.mfu, page.peak_gib, active, deep, wide,
@@ -114,7 +114,7 @@ trial AS (
 shared AS (
     SELECT *, CASE WHEN eps > n / (tps * pps * cps) AND eps <= n / (pps * cps) THEN 1 ELSE tps END AS tp_used FROM trial
 ),
--- A micro-batch that is not given has 8,192 tokens, as most of those that are, if the batch of a replica can be cut so
+-- A micro-batch that is not given has 8,192 tokens, as most of the given ones have, if the batch of a replica can be divided so
 cut AS (
     SELECT *, n / (tp_used * pps * cps) AS dps,
         CASE WHEN mbs <> '' THEN max(1, CAST(mbs AS INTEGER)) WHEN gbs = '' OR seq = '' THEN 1

@@ -12,7 +12,7 @@ static json_t *trial_json(const Trial *t)
                      "options", t->options, "cluster", json_loads(cluster, 0, NULL));
 }
 
-/* The values that the fit gave the trial's devices and links. */
+/* The fitted values of the trial's devices and links. */
 static json_t *costs_json(const Trial *t, const Score *score)
 {
     json_t *types = json_object();
@@ -37,7 +37,8 @@ static json_t *detail_json(const Trial *t)
                      (int)t->failed);
 }
 
-/* The trial with what was measured; on what the costs make it; how. */
+/* Sets the question of a trial: its subject with the measurements, its cluster with the costs, and
+ * its method. */
 static void ask(const TrialSet *set, const Trial *t, const Score *score,
                 StoreQuestion *question)
 {

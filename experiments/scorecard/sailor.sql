@@ -1,7 +1,7 @@
 -- Sailor: plans of OPT-350M and GPT-Neo-2.7B on GH200, machines of 4
 --
 -- Calibrated on OPT-350M, tested on GPT-Neo-2.7B. Starting values: GH200's data sheet (990 TFLOP/s in half precision, 4 TB/s,
--- 96 GB; NVLink 450 GB/s a direction; Slingshot 4 x 25 GB/s a machine). A row whose stages have other layers than its
+-- 96 GB; NVLink 450 GB/s per direction; Slingshot 4 x 25 GB/s per machine). A row whose stages have other layers than its
 -- model, and those of a single sample, are left out.
 WITH plan AS (
     SELECT *,

@@ -30,8 +30,8 @@ void score_clear(Score *score)
     g_clear_pointer(&score->reason, g_free);
 }
 
-/* Trials of a split, at most `most` of them (0: all), evenly chosen; of those to fit to the ones
- * that were measured. */
+/* Trials of a split, at most `most` of them (0: all), evenly chosen; for SPLIT_FIT only measured
+ * ones. */
 static GArray *choose(const TrialSet *set, TrialSplit split, uint32_t most)
 {
     g_autoptr(GArray) all = g_array_new(false, false, sizeof(uint32_t));
@@ -54,7 +54,7 @@ static GArray *choose(const TrialSet *set, TrialSplit split, uint32_t most)
 
 typedef struct {
     TrialSet *set;
-    const GArray *index; /* uint32_t: trials to do */
+    const GArray *index; /* uint32_t: indices of the trials */
     TrialPlan *plan;     /* [index], kept; NULL: made and freed one by one */
     Score *score;
 } Making;
@@ -67,7 +67,7 @@ static double *costs_of(const Score *score, const Trial *trial)
     return log;
 }
 
-/* The plan of a trial, or why there is none. */
+/* Makes the plan of a trial, or records why there is none. */
 static bool make_one(const Making *making, uint32_t i, TrialPlan *plan)
 {
     Trial *trial = trial_at(making->set, i);
@@ -108,7 +108,7 @@ static bool predict_one(void *data, uint32_t k, GError **error)
 
 /* --- calibration --- */
 
-/* The bytes that the runtime has of a device, by the trials of `index` that tell their memory. */
+/* The bytes of a device that the runtime takes, by the trials of `index` with a measured peak. */
 static double runtime_bytes(const TrialSet *set, const GArray *index,
                             const TrialDetail *detail)
 {
@@ -123,7 +123,7 @@ static double runtime_bytes(const TrialSet *set, const GArray *index,
     return n == 0 ? 0 : fmax(0, gsl_stats_median(more, 1, n));
 }
 
-/* Whether the trials have several device types: there are enough of them to tell launches by one start. */
+/* Whether the trials have several device types, so that launches can be found from one start. */
 static bool has_types(const TrialPlan *plan, uint32_t n)
 {
     for (uint32_t i = 1; i < n; i++)
@@ -186,7 +186,7 @@ static bool calibrate_trials(TrialSet *set, const ScoreOptions *options, Score *
 
 /* --- the test --- */
 
-/* Regret over the contest of trial index[k]; false if it is none. */
+/* The regret in the contest of trial index[k]; false if it is no contest. */
 static bool contest_regret(const TrialSet *set, const GArray *index, uint32_t k,
                            const double *time_s, double *regret)
 {
@@ -209,7 +209,7 @@ static bool contest_regret(const TrialSet *set, const GArray *index, uint32_t k,
     return true;
 }
 
-/* Mean regret of the times over the contests of measured test trials; *contests: how many there are. */
+/* Mean regret of the times over the contests of measured test trials; *contests: their number. */
 static double judge_contests(const TrialSet *set, const GArray *index,
                              const double *time_s, uint32_t *contests)
 {
@@ -262,7 +262,7 @@ static void append_pair(GArray *predicted, double p, GArray *measured, double m)
     g_array_append_val(measured, m);
 }
 
-/* Baselines fitted to the trials that costs were fitted to, on the trials of the test. */
+/* Judges baselines on the test trials, fitted to the same trials as the costs. */
 static void judge_baselines(const TrialSet *set, const GArray *index, Score *score)
 {
     g_autoptr(GArray) point = g_array_new(false, false, sizeof(BaselinePoint)),
@@ -335,7 +335,7 @@ static bool predict_trials(TrialSet *set, const GArray *index,
     return true;
 }
 
-/* The first reason where nothing could be made. */
+/* Fails with the first reason if no trial could be made. */
 static bool check_some(const TrialSet *set, const Score *score, GError **error)
 {
     const char *reason = NULL;
@@ -360,17 +360,6 @@ static void score_start(const TrialSet *set, Score *score)
                      .held_out = statistics_agreement(NULL, NULL, 0)};
     for (uint32_t i = 0; i < n; i++)
         score->predicted_s[i] = NAN;
-}
-
-bool score_evaluate(TrialSet *set, const ScoreOptions *options, Score *score,
-                    GError **error)
-{
-    g_autoptr(GArray) all = g_array_new(false, false, sizeof(uint32_t));
-    for (uint32_t i = 0; i < set->trial->len; i++)
-        g_array_append_val(all, i);
-    score_start(set, score);
-    return predict_trials(set, all, options, score, error) &&
-           check_some(set, score, error);
 }
 
 bool score_trials(TrialSet *set, const ScoreOptions *options, Score *score,

@@ -1,14 +1,14 @@
 /* The scorecard: the simulator held against iterations that others measured
  * (experiments/scorecard/trials.h).
  *
- * What devices and links cost is fitted to the times of the calibration trials
- * (experiments/calibration/trial_fit.h), the others are predicted with it. Memory is that of the plan
- * and what the runtime has besides (its context, communicators, unused pieces), the same for every
- * device of a type: the median of what calibration trials have more than their plans. A set without
- * calibration trials is predicted with the costs that it starts from.
+ * The costs of devices and links are fitted to the times of the calibration trials
+ * (experiments/calibration/trial_fit.h); the other trials are predicted with these costs. Memory is
+ * the plan's memory plus that of the runtime (its context, communicators, unused pieces), which is
+ * the same for every device of a type: the median excess of the calibration trials over their
+ * plans. A set without calibration trials is predicted with the costs' starting values.
  *
- * Development trials were looked at while Kilter was made; sealed ones are predicted only if asked
- * for. A trial whose strategy cannot be made is counted, with the reason. */
+ * Development trials were looked at while Kilter was made; sealed trials are predicted only on
+ * request. A trial whose strategy cannot be made is counted, with the reason. */
 #ifndef KILTER_EXPERIMENTS_SCORECARD_SCORECARD_H
 #define KILTER_EXPERIMENTS_SCORECARD_SCORECARD_H
 
@@ -16,61 +16,60 @@
 #include "experiments/scorecard/baseline.h"
 #include "experiments/scorecard/trials.h"
 
-/* Whether trials fit their devices' memory, predicted and in fact. */
+/* Whether trials fit their devices' memory, predicted and measured. */
 typedef struct {
-    uint32_t fit, failed;  /* in fact */
-    uint32_t hits;         /* failed, as predicted */
-    uint32_t false_alarms; /* fit, but predicted to fail */
+    uint32_t fit, failed;  /* in the measurements */
+    uint32_t hits;         /* failures that were predicted */
+    uint32_t false_alarms; /* trials that fit although failure was predicted */
 } MemoryVerdict;
 
-/* Intervals of the test trials' times, by what fits say of trials that were left out. */
+/* Prediction intervals of the test trials, from the errors of fits on trials that were left out. */
 typedef struct {
     uint32_t inside, in_50,
-        in_90; /* trials like those fitted, and how many of them lie in the intervals */
+        in_90; /* trials like the fitted ones, and the numbers of them within the intervals */
     uint32_t
-        outside; /* the others, of which it is said that they are outside of what was fitted */
+        outside; /* the other trials, which are flagged as outside of the fitted ones */
     uint32_t missed,
-        missed_flagged; /* beyond the 90 % interval, and those of them of which it is said */
+        missed_flagged; /* trials outside beyond the 90 % interval, and the number of them that were
+                         * flagged */
 } Coverage;
 
 typedef struct {
     uint32_t n;            /* trials of the set */
-    FittedCosts costs;     /* empty: nothing was fitted */
-    double runtime_bytes;  /* 0: no calibration trial tells its memory */
-    uint32_t n_fitted;     /* calibration trials that were fitted to */
-    Agreement calibration; /* of times of the fitted ones */
-    Agreement held_out;    /* the same by fits without their group */
+    FittedCosts costs;     /* empty if nothing was fitted */
+    double runtime_bytes;  /* 0: no calibration trial gives a peak of memory */
+    uint32_t n_fitted;     /* number of calibration trials in the fit */
+    Agreement calibration; /* of the times of the fitted trials */
+    Agreement held_out;    /* the same, predicted by fits without their group */
     Agreement test;        /* of the development trials, or the sealed ones */
-    double regret; /* mean over the test's contests of at least two trials; NAN: none */
-    uint32_t contests;             /* such ones */
-    Agreement baseline[BASELINES]; /* of the test's times; n = 0: nothing was fitted */
+    double
+        regret; /* mean over the test's contests with at least two trials; NAN: there is none */
+    uint32_t contests;             /* number of these contests */
+    Agreement baseline[BASELINES]; /* for the test's times; n = 0 if nothing was fitted */
     double baseline_regret[BASELINES];
     BaselinePoint *base;   /* [trial] */
     Fitted *fitted;        /* NULL: nothing was fitted */
     FittedPoint *point;    /* [trial], where the time is not NAN */
     Coverage coverage;     /* of the test trials */
     MemoryVerdict verdict; /* of the test trials */
-    Agreement memory;      /* of the test trials' peaks that were measured */
-    /* [trial], of the test and what was fitted to; NAN where it was not predicted */
+    Agreement memory;      /* of the measured peaks of the test trials */
+    /* [trial]: times of test and fitted trials; NAN where a trial was not predicted */
     double *predicted_s;
     TrialDetail *detail; /* [trial], where the time is not NAN */
-    char **reason;       /* [trial], why it cannot be made; NULL */
+    char **reason;       /* [trial]: why its strategy cannot be made, or NULL */
 } Score;
 
 typedef struct {
-    uint32_t max_fitted; /* calibration trials to fit to, evenly chosen; 0: all */
-    uint32_t threads;    /* 0: one per core */
-    bool sealed;    /* the test is on the sealed trials, else on the development ones */
-    bool unfitted;  /* the costs stay where they start */
-    bool one_start; /* the fit begins once (TrialFitOptions) */
+    uint32_t
+        max_fitted;   /* number of calibration trials to fit to, evenly chosen; 0: all */
+    uint32_t threads; /* 0: one per core */
+    bool sealed;      /* the test uses the sealed trials, not the development ones */
+    bool unfitted;    /* the costs keep their starting values */
+    bool one_start;   /* the fit starts from one point (TrialFitOptions) */
 } ScoreOptions;
 
-/* Predicts all trials at the set's starting values, without a fit. */
-bool score_evaluate(TrialSet *set, const ScoreOptions *options, Score *score,
-                    GError **error);
-
-/* Fits to the calibration trials, predicts the test trials. Sets measured_s of trials that say
- * tokens. KILTER_ERROR_INPUT: there is no trial that can be made. */
+/* Fits to the calibration trials, predicts the test trials. Sets measured_s of trials that give
+ * tokens per second. KILTER_ERROR_INPUT: none of the trials can be made. */
 bool score_trials(TrialSet *set, const ScoreOptions *options, Score *score,
                   GError **error);
 void score_clear(Score *score);

@@ -43,7 +43,7 @@ void trials_free(TrialSet *set)
     g_free(set);
 }
 
-/* A trial that cannot be expressed is counted by its reason. */
+/* Counts a trial that cannot be expressed, by its reason. */
 static void trials_count_unable(TrialSet *set, const char *reason)
 {
     const guint n = GPOINTER_TO_UINT(g_hash_table_lookup(set->unable, reason));
@@ -147,7 +147,7 @@ static bool load_all(sqlite3 *db, const char *folder, const char *query, GError 
 
 /* --- the query's rows --- */
 
-/* The column of that name, or -1 and, if it is asked for, an error. */
+/* The column of that name, or -1 and, if `error` is not NULL, an error. */
 static int column_of(sqlite3_stmt *row, const char *name, GError **error)
 {
     for (int i = 0; i < sqlite3_column_count(row); i++)
@@ -157,7 +157,7 @@ static int column_of(sqlite3_stmt *row, const char *name, GError **error)
     return -1;
 }
 
-/* "" for NULL, or where there is no such column. */
+/* The text of a column; "" for NULL or a missing column. */
 static char *text_of(sqlite3_stmt *row, const char *name)
 {
     const int column = column_of(row, name, NULL);
@@ -165,7 +165,7 @@ static char *text_of(sqlite3_stmt *row, const char *name)
     return g_strdup(text ? text : "");
 }
 
-/* NAN likewise. */
+/* The number of a column; NAN for NULL or a missing column. */
 static double number_of(sqlite3_stmt *row, const char *name)
 {
     const int column = column_of(row, name, NULL);
@@ -209,7 +209,7 @@ static bool check_columns(sqlite3_stmt *row, GError **error)
            (column_of(row, "planner", NULL) >= 0 || expect_columns(row, degrees, error));
 }
 
-/* Devices all alike, of the row's numbers. */
+/* A cluster of equal devices, from the numbers of the row. */
 static Cluster *cluster_of_row(sqlite3_stmt *row, TypeStart **start)
 {
     Cluster *cluster = g_new0(Cluster, 1);
@@ -276,7 +276,7 @@ static bool read_cluster(sqlite3_stmt *row, const Sheets *sheets, Trial *trial,
                              sheets);
 }
 
-/* Test trials of which nothing is said: a quarter of the groups. */
+/* Whether a group of test trials is sealed, as a quarter of them are. */
 static bool is_sealed(const char *group)
 {
     enum { ONE_OF = 4 };
@@ -295,7 +295,7 @@ static void read_measured(sqlite3_stmt *row, Trial *trial)
     trial->failed = count_of(row, "failed") > 0;
 }
 
-/* NULL where the row says none. */
+/* The row's fidelity, NULL if it names none. */
 static bool read_fidelity(sqlite3_stmt *row, Trial *trial, GError **error)
 {
     g_autofree char *name = text_of(row, "fidelity");

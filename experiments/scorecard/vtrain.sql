@@ -1,7 +1,7 @@
 -- vTrain: 1,440 iterations of GPT on 2, 4 and 8 A100 of one machine (Megatron-DeepSpeed)
 --
 -- Calibrated on the models of width 1024, tested on those of width 2048. Starting values: A100's data sheet (NVIDIA A100
--- 80 GB: 312 TFLOP/s in half precision, 2.0 TB/s, NVLink 300 GB/s a direction).
+-- 80 GB: 312 TFLOP/s in half precision, 2.0 TB/s, NVLink 300 GB/s per direction).
 SELECT
     CASE WHEN hidden_size = 1024 THEN 'calibration' ELSE 'test' END AS split,
     hidden_size || ' x ' || num_layers || ', batch ' || global_batch || ', ' || num_GPUs || ' GPUs' AS contest,

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-
 Configuration *configuration_new(const ConfigurationAsk *ask, GError **error)
 {
     const char *known = ask->fidelity ? fidelity_find(ask->fidelity, error) : NULL;
@@ -155,7 +154,7 @@ bool option_assign(PlannerOptions *options, const char *pair, GError **error)
 
 bool options_assign(PlannerOptions *options, const Spec *spec, GError **error)
 {
-    /* Pins add to one another. */
+    /* Pins accumulate. */
     if (!spec_check_once(spec, "pin", error))
         return false;
     for (uint32_t i = 0; i < spec->n; i++) {
@@ -173,14 +172,14 @@ static const char *fidelity_of(const char *fidelity, const Plan *plan)
     return fidelity ? fidelity : plan_fidelity(plan);
 }
 
-/* Whether the planner's own report answers the configuration. */
+/* Whether the planner's own report is the answer to the configuration. */
 static bool is_answer(const Configuration *c, const Plan *plan)
 {
     return strcmp(fidelity_of(c->fidelity, plan), plan_fidelity(plan)) == 0 &&
            !planner_options_of_simulation(&c->options);
 }
 
-/* The plan, its graph, and the report that comes with it. */
+/* Makes the plan; takes over its graph and report. */
 static bool plan_with(Planning *planning, const Configuration *c, Evaluation *evaluation,
                       SimReport **planned, GError **error)
 {
@@ -196,7 +195,7 @@ static bool plan_with(Planning *planning, const Configuration *c, Evaluation *ev
     return true;
 }
 
-/* Plans with the planning that the check has opened, or with a new one. */
+/* Plans with the planning that the check opened, or with a new one. */
 static bool make_plan(const Configuration *c, Evaluation *evaluation, SimReport **planned,
                       GError **error)
 {

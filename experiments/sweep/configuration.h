@@ -1,7 +1,8 @@
 /* A configuration: everything that one result depends on, checked before any work is done.
  *
- * What it asks is a StoreQuestion, whose SHA-256 is the identity of its result (experiments/sweep/result.h):
- * equal configurations are evaluated once, and a file that was edited makes another configuration. */
+ * A configuration asks a StoreQuestion, whose SHA-256 identifies its result
+ * (experiments/sweep/result.h): equal configurations are evaluated once, and an edited file makes a
+ * new configuration. */
 #ifndef KILTER_EXPERIMENTS_SWEEP_CONFIGURATION_H
 #define KILTER_EXPERIMENTS_SWEEP_CONFIGURATION_H
 
@@ -10,13 +11,18 @@
 #include "experiments/sweep/subject.h"
 #include "sim/sim.h"
 
-/* A collective alone: the first device has `share` of the sharded dim, the others share the rest
- * alike. */
+/* A collective alone: the first device has `share` of the sharded dimension, the others equal parts
+ * of the rest. */
 typedef struct {
     Collective kind;
     double bytes; /* of the whole tensor */
     double share;
 } Exchange;
+
+/* What it stands for in the experiment that a column varies; borrowed. */
+typedef struct {
+    const char *model, *cluster, *planner;
+} ConfigurationRole;
 
 typedef struct {
     char *model;            /* as asked for */
@@ -24,22 +30,24 @@ typedef struct {
     char *cluster_name;     /* as asked for */
     const Cluster *cluster; /* borrowed */
     Granularity granularity;
-    const Planner *planner; /* NULL: no plan of a model but the exchange, priced */
+    const Planner *planner; /* NULL: the exchange is priced, no model is planned */
     Exchange exchange;
-    /* NULL: the one that plans of its kind are made by (plan_fidelity) */
+    /* NULL: the default of the plan's kind (plan_fidelity) */
     const char *fidelity;
     PlannerOptions options;
-    Subject *subject; /* borrowed: whose graph its plan is of; NULL: one of its own */
-    /* opened by the check, for one plan; NULL: each plan opens it again */
+    Subject *
+        subject; /* borrowed: shares its graph; NULL: the graph is the configuration's own */
+    /* opened by the check, for one plan; NULL: each plan opens a new one */
     Planning *planning;
-    ClusterView *view; /* the planning's */
-    const char
-        *impossible; /* why it cannot be, borrowed; NULL: nothing is known against it */
-    char *entry, *axes; /* the planner as asked for; further axes, JSON, or NULL */
+    ClusterView *view; /* the view of the planning */
+    const char *
+        impossible; /* why the configuration is impossible, borrowed; NULL: no reason is known */
+    char *entry, *axes; /* the planner as asked for; the further axes as JSON, or NULL */
     uint32_t ordinal;   /* in its experiment's grid, from 1 */
-    /* Set by result_identify(), the parts its own. */
+    ConfigurationRole role; /* NULL members: of no grid */
+    /* Set by result_identify(); the configuration owns the parts. */
     StoreQuestion question;
-    char *hash; /* hex; NULL before */
+    char *hash; /* hex; NULL before result_identify() */
 } Configuration;
 
 /* The question: everything that the result depends on. All of it is borrowed. */
@@ -48,14 +56,14 @@ typedef struct {
     const Cluster *cluster;
     Granularity granularity;
     const Planner *planner;
-    const char *fidelity; /* NULL: the one that plans of its kind are made by */
+    const char *fidelity; /* NULL: the default of the plan's kind */
     const PlannerOptions *options;
 } ConfigurationAsk;
 
 /* KILTER_ERROR_INPUT on an unknown model, a parameter that does not fit, or an unknown fidelity. */
 Configuration *configuration_new(const ConfigurationAsk *ask, GError **error);
-/* One of many: nothing is built, and nothing checked that takes a graph or the cluster, before its turn. What is wrong then
- * is the answer. */
+/* A configuration of a sweep: before its turn nothing is built, and only checks that need neither
+ * graph nor cluster are made. An error found later becomes its result. */
 Configuration *configuration_of_subject(const char *model, Subject *subject,
                                         const char *cluster_name, const Cluster *cluster,
                                         Granularity granularity, const Planner *planner,
@@ -66,7 +74,7 @@ Configuration *configuration_of_exchange(const char *kind, const char *bytes,
                                          const char *share, const char *cluster_name,
                                          const Cluster *cluster, Granularity granularity,
                                          GError **error);
-/* As an experiment asks it; borrowed. */
+/* The question as the experiment asks it; borrowed. */
 StoreAsked configuration_asked(const Configuration *configuration,
                                const char *experiment);
 /* Its time by the cost model (sim_collective_s). */
@@ -74,7 +82,8 @@ double configuration_exchange_s(const Configuration *configuration);
 void configuration_free(Configuration *configuration);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Configuration, configuration_free)
 
-/* The fidelity's own name, or NULL with KILTER_ERROR_INPUT that lists the known ones. */
+/* The name as a string that lives forever, or NULL with a KILTER_ERROR_INPUT that lists the known
+ * fidelities. */
 const char *fidelity_find(const char *name, GError **error);
 /* machine or gpu, or KILTER_ERROR_INPUT. */
 bool granularity_find(const char *name, Granularity *granularity, GError **error);
@@ -86,9 +95,9 @@ bool option_assign(PlannerOptions *options, const char *pair, GError **error);
 /* Sets all options of a spec. */
 bool options_assign(PlannerOptions *options, const Spec *spec, GError **error);
 
-/* Plans and simulates. A plan that does not fit is no error: see report->feasible.
- * KILTER_ERROR_INFEASIBLE when the planner found that none of its plans fits. Safe to call from
- * several threads of a configuration of a subject. */
+/* Plans and simulates. A plan that does not fit the memory is no error: see report->feasible.
+ * KILTER_ERROR_INFEASIBLE when the planner found that none of its plans fits. Several threads may
+ * call it for configurations of one subject. */
 bool configuration_evaluate(const Configuration *configuration, Evaluation *evaluation,
                             GError **error);
 

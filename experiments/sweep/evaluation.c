@@ -1,4 +1,4 @@
-/* Plans with what they are on and what they cost: read from files, simulated, written. */
+/* Plans with their graphs, clusters and reports: read from files, simulated, written. */
 #include "experiments/sweep/evaluation.h"
 
 #include <math.h>
@@ -38,8 +38,8 @@ Plan *evaluation_read(const char *file, Graph **graph, Cluster **cluster, GError
     return g_steal_pointer(&plan);
 }
 
-/* Whether the plan takes on this cluster what it took on the one that it was made for, so that what
- * was proved there holds. */
+/* Whether the plan has the same time here as on the cluster that it was made for, so that its
+ * proofs still hold. */
 static bool costs_what_it_did(const Evaluation *evaluation)
 {
     static const double rounding = 1e-9;
@@ -92,7 +92,7 @@ char *evaluation_misfit(const Evaluation *evaluation)
     const Device *device = &evaluation->view->device[report->worst_device];
     g_autofree char *missing =
         units_format((double)report->missing_bytes, QUANTITY_BYTES);
-    return g_strdup_printf("device %s (%s) misses %" G_GUINT64_FORMAT " bytes (%s) at %s",
+    return g_strdup_printf("device %s (%s) lacks %" G_GUINT64_FORMAT " bytes (%s) at %s",
                            device->name, device->type_name, report->missing_bytes,
                            missing,
                            report->worst_instr ? report->worst_instr : "its peak");

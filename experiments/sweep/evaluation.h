@@ -1,4 +1,5 @@
-/* An evaluation: a plan that was made (experiments/sweep/configuration.h) or read from a file, and what it costs. */
+/* An evaluation: a plan that was made (experiments/sweep/configuration.h) or read from a file, and
+ * its costs. */
 #ifndef KILTER_EXPERIMENTS_SWEEP_EVALUATION_H
 #define KILTER_EXPERIMENTS_SWEEP_EVALUATION_H
 
@@ -8,19 +9,18 @@
 /* A plan with its graph, its cluster and its report. */
 typedef struct {
     Graph *graph;
-    ClusterView
-        *view; /* of the machines that were given, or of those that the planner chose */
-    Cluster *cluster; /* owned; NULL: the view is of a cluster of the caller's */
+    ClusterView *view; /* the machines that were given, or those that the planner chose */
+    Cluster *cluster;  /* owned; NULL: the view is of a cluster of the caller's */
     Plan *plan;
     SimReport *report;
-    /* the plan is the best of those that a search found, not read or a fixed strategy's */
+    /* the plan is the best that a search found; false for a fixed strategy or a plan from a file */
     bool searched;
 } Evaluation;
 
 /* The text of the plan's file, with its cluster. Caller frees. */
 char *evaluation_plan_text(const Evaluation *evaluation);
-/* The cluster that a plan carries, or, if it only has the name, the one of that name; messages call
- * the plan `file`. */
+/* The cluster that the plan carries, or the cluster of that name if the plan has only the name.
+ * Messages call the plan `file`. */
 Cluster *evaluation_cluster(const Plan *plan, const char *file, GError **error);
 /* Reads a plan's file, its graph and its cluster. NULL, and nothing to free, on failure. */
 Plan *evaluation_read(const char *file, Graph **graph, Cluster **cluster, GError **error);

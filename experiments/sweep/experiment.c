@@ -8,6 +8,7 @@
 
 struct Experiment {
     char *name, *description;
+    char *figure; /* the name without a column's */
     ExperimentFile *file;
     Grid grid;
     GPtrArray *clusters;       /* Cluster of collectives alone */
@@ -21,6 +22,7 @@ void experiment_free(Experiment *experiment)
         return;
     g_free(experiment->name);
     g_free(experiment->description);
+    g_free(experiment->figure);
     g_ptr_array_unref(experiment->configurations);
     g_hash_table_unref(experiment->subjects);
     g_ptr_array_unref(experiment->clusters);
@@ -54,7 +56,7 @@ const Configuration *experiment_at(const Experiment *experiment, uint32_t index)
 /* The name becomes part of file names. */
 #define NAME_LETTERS G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "._-"
 
-/* Takes it over. */
+/* Adds the configuration and takes it over. */
 static void add_configuration(Experiment *experiment, Configuration *configuration)
 {
     configuration->ordinal = experiment->configurations->len + 1;
@@ -90,11 +92,13 @@ static Configuration *configuration_at(Experiment *experiment, const GridPlace *
     c->fidelity = grid->fidelity[place->at[GRID_FIDELITY]];
     c->impossible = on->impossible;
     c->entry = g_strdup(by->text);
+    c->role = (ConfigurationRole){model->role, on->role, by->role};
     c->axes = grid_axes(grid, place);
     return c;
 }
 
-/* Its method is that of all with the same planner, granularity and fidelity: made for the first. */
+/* Identifies a configuration. Its method is shared by all with the same planner, granularity and
+ * fidelity, and made for the first of them. */
 static bool identify(Experiment *experiment, Configuration *c, const GridPlace *place,
                      StorePart **method, GError **error)
 {
@@ -112,7 +116,7 @@ static bool identify(Experiment *experiment, Configuration *c, const GridPlace *
     return true;
 }
 
-/* The place after this one, seeds fastest; false after the last. */
+/* Moves to the next place, seeds changing fastest; false after the last. */
 static bool advance(const Grid *grid, GridPlace *place)
 {
     const uint32_t n[GRID_PLAIN] = {grid->model->len,   grid->cluster->len,
@@ -216,7 +220,11 @@ static bool fill(Experiment *experiment, const ExperimentChange *change, GError 
     if (strspn(text->name, NAME_LETTERS) != strlen(text->name))
         return yaml_fail(experiment->file->yaml, error, "name",
                          "expected letters, digits and . _ -, got '%s'", text->name);
-    experiment->name = g_strdup(text->name);
+    experiment->figure = g_strdup(text->name);
+    experiment->name =
+        experiment->file->column
+            ? g_strdup_printf("%s@%s", text->name, experiment->file->column->name)
+            : g_strdup(text->name);
     experiment->description = g_strdup(text->description ? text->description : "");
     const Exchanges *e = &text->exchange;
     const bool exchanges = e->n_kind || e->n_bytes || e->n_share || e->n_cluster;
@@ -228,6 +236,24 @@ static bool fill(Experiment *experiment, const ExperimentChange *change, GError 
         return fill_exchanges(experiment, change, error);
     return grid_open(&experiment->grid, experiment->file, change, error) &&
            fill_grid(experiment, error);
+}
+
+uint32_t experiment_n_columns(const Experiment *experiment)
+{
+    return experiment->file->text->n_columns;
+}
+
+const char *experiment_column(const Experiment *experiment, uint32_t index)
+{
+    g_assert(index < experiment_n_columns(experiment));
+    return experiment->file->text->columns[index].name;
+}
+
+const char *experiment_column_about(const Experiment *experiment, uint32_t index)
+{
+    g_assert(index < experiment_n_columns(experiment));
+    const char *about = experiment->file->text->columns[index].about;
+    return about ? about : "";
 }
 
 static char *find_file(const char *name, GError **error)
@@ -254,9 +280,14 @@ Experiment *experiment_load(const char *name, const ExperimentChange *change,
                                                  (GDestroyNotify)subject_free);
     experiment->configurations =
         g_ptr_array_new_with_free_func((GDestroyNotify)configuration_free);
-    g_autofree char *path = find_file(name, error);
-    experiment->file = path ? experiment_file_read(path, error) : NULL;
-    return experiment->file && fill(experiment, change ? change : &none, error)
+    if (!change)
+        change = &none;
+    const char *at = g_file_test(name, G_FILE_TEST_EXISTS) ? NULL : strrchr(name, '@');
+    g_autofree char *whole = at ? g_strndup(name, (gsize)(at - name)) : g_strdup(name);
+    g_autofree char *path = find_file(whole, error);
+    experiment->file =
+        path ? experiment_file_read(path, at ? at + 1 : change->column, error) : NULL;
+    return experiment->file && fill(experiment, change, error)
                ? g_steal_pointer(&experiment)
                : NULL;
 }
@@ -269,8 +300,22 @@ StoreAsked *experiment_asked(const Experiment *experiment)
     return asked;
 }
 
+/* In the roles of the grid's entries. */
+static StoreAsked asked_in_role(const Experiment *experiment, const Configuration *c)
+{
+    StoreAsked asked = configuration_asked(c, experiment->figure);
+    if (!c->role.planner)
+        return asked;
+    asked.model = c->role.model;
+    asked.cluster = c->role.cluster;
+    asked.entry = c->role.planner;
+    return asked;
+}
+
 bool experiment_select(const Experiment *experiment, Store *store, GError **error)
 {
-    g_autofree StoreAsked *asked = experiment_asked(experiment);
+    g_autofree StoreAsked *asked = g_new(StoreAsked, experiment_count(experiment));
+    for (uint32_t i = 0; i < experiment_count(experiment); i++)
+        asked[i] = asked_in_role(experiment, experiment_at(experiment, i));
     return store_select(store, asked, experiment_count(experiment), error);
 }

@@ -1,4 +1,4 @@
-/* Reading experiment files: the schema has a field for each axis that the file itself names. */
+/* Reading experiment files: the schema has one field for each axis that the file names. */
 #include "experiments/sweep/experiment_file.h"
 
 #include <cyaml/cyaml.h>
@@ -49,7 +49,8 @@ static void add_named(yaml_document_t *document, const yaml_node_t *grid, GPtrAr
     }
 }
 
-/* The named axes of a text, in its order; none where it is no YAML, which its reader says. */
+/* The named axes of a text, in its order; none if it is not YAML, which the reader reports
+ * later. */
 static GPtrArray *named_axes(const char *text, gsize length)
 {
     GPtrArray *keys = g_ptr_array_new_with_free_func(g_free);
@@ -72,7 +73,7 @@ static GPtrArray *named_axes(const char *text, gsize length)
 
 struct ExperimentSchema {
     GPtrArray *named;
-    cyaml_schema_field_t grid[GRID_AXES + 1], excluded[GRID_AXES + 1], top[7];
+    cyaml_schema_field_t grid[GRID_AXES + 1], excluded[GRID_AXES + 1], top[8];
     cyaml_schema_value_t exclusion, file;
 };
 
@@ -88,7 +89,20 @@ static const cyaml_schema_field_t exchange_fields[] = {
     TEXT_LIST(Exchanges, share),       TEXT_LIST(Exchanges, cluster),
     TEXT_LIST(Exchanges, granularity), CYAML_FIELD_END};
 
-/* A list of the grid, and a pattern of an exclusion. */
+static const cyaml_schema_field_t column_fields[] = {
+    CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, ColumnText, name, 1,
+                           CYAML_UNLIMITED),
+    CYAML_FIELD_STRING_PTR("about", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, ColumnText,
+                           about, 0, CYAML_UNLIMITED),
+    TEXT_LIST(ColumnText, replace),
+    TEXT_LIST(ColumnText, scale),
+    TEXT_LIST(ColumnText, set),
+    CYAML_FIELD_END};
+
+static const cyaml_schema_value_t column_entry = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, ColumnText, column_fields)};
+
+/* Adds an axis to the schema: as a list of the grid, and as a pattern of an exclusion. */
 static void add_axis(struct ExperimentSchema *s, uint32_t axis, const char *key)
 {
     const cyaml_schema_field_t end = CYAML_FIELD_END;
@@ -107,7 +121,7 @@ static void add_axis(struct ExperimentSchema *s, uint32_t axis, const char *key)
     s->grid[axis + 1] = s->excluded[axis + 1] = end;
 }
 
-/* The grid's lists lie in the top structure itself. */
+/* The grid's lists are members of the top structure itself. */
 static void add_top(struct ExperimentSchema *s)
 {
     const cyaml_schema_field_t top[] = {
@@ -125,6 +139,9 @@ static void add_top(struct ExperimentSchema *s)
         TEXT_LIST(ExperimentText, set),
         CYAML_FIELD_SEQUENCE_COUNT("exclude", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
                                    ExperimentText, exclude, n_exclude, &s->exclusion, 0,
+                                   CYAML_UNLIMITED),
+        CYAML_FIELD_SEQUENCE_COUNT("columns", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                                   ExperimentText, columns, n_columns, &column_entry, 0,
                                    CYAML_UNLIMITED),
         CYAML_FIELD_END};
     const cyaml_schema_value_t exclusion = {
@@ -151,6 +168,96 @@ static struct ExperimentSchema *schema_new(GPtrArray *named)
     return s;
 }
 
+/* --- columns --- */
+
+/* Lists of the grid that a column can replace entries of. */
+static const GridAxis REPLACED[] = {GRID_MODEL, GRID_CLUSTER, GRID_PLANNER};
+
+static void list_as_it_is(const TextList *list, ColumnList *plain)
+{
+    plain->list.value = g_new(char *, list->n + 1);
+    plain->role = g_new(char *, list->n + 1);
+    plain->from = g_new(uint32_t, list->n + 1);
+    plain->list.n = list->n;
+    for (uint32_t i = 0; i < list->n; i++) {
+        plain->list.value[i] = plain->role[i] = list->value[i];
+        plain->from[i] = i;
+    }
+}
+
+static void drop(ColumnList *plain, uint32_t index)
+{
+    plain->list.n--;
+    for (uint32_t i = index; i < plain->list.n; i++) {
+        plain->list.value[i] = plain->list.value[i + 1];
+        plain->role[i] = plain->role[i + 1];
+        plain->from[i] = plain->from[i + 1];
+    }
+}
+
+/* "FROM -> TO": the entries of a list that are FROM, a pattern with * and ?, are TO in this column, or left out where TO is none.
+ * TO is borrowed from the file's text. */
+static uint32_t replace_in(ColumnList *plain, const char *from, char *to)
+{
+    uint32_t n = 0;
+    for (uint32_t i = plain->list.n; i-- > 0;) {
+        if (!g_pattern_match_simple(from, plain->role[i]))
+            continue;
+        n++;
+        if (strcmp(to, "none") == 0)
+            drop(plain, i);
+        else
+            plain->list.value[i] = to;
+    }
+    return n;
+}
+
+static bool replace(ExperimentFile *file, uint32_t column, uint32_t index, GError **error)
+{
+    static const char ARROW[] = " -> ";
+    char *text = file->text->columns[column].replace[index];
+    char *arrow = strstr(text, ARROW);
+    g_autofree char *from = g_strndup(text, arrow ? (gsize)(arrow - text) : 0);
+    for (uint32_t k = 0; arrow && k < G_N_ELEMENTS(REPLACED); k++)
+        if (replace_in(&file->plain[REPLACED[k]], from, arrow + strlen(ARROW)) > 0)
+            return true;
+    g_autofree char *key = g_strdup_printf("columns[%u].replace[%u]", column, index);
+    return yaml_fail(file->yaml, error, key,
+                     "expected ENTRY%sOTHER, the entry being one of the grid's models, "
+                     "clusters or planners, got '%s'",
+                     ARROW, text);
+}
+
+/* The name becomes part of the experiment's. */
+#define COLUMN_LETTERS G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "._-"
+
+static bool choose_column(ExperimentFile *file, const char *name, GError **error)
+{
+    const ExperimentText *text = file->text;
+    uint32_t at = 0;
+    for (uint32_t k = 0; k < G_N_ELEMENTS(REPLACED); k++)
+        list_as_it_is(&text->axis[REPLACED[k]], &file->plain[REPLACED[k]]);
+    for (uint32_t i = 0; i < text->n_columns; i++)
+        if (strspn(text->columns[i].name, COLUMN_LETTERS) !=
+            strlen(text->columns[i].name)) {
+            g_autofree char *key = g_strdup_printf("columns[%u].name", i);
+            return yaml_fail(file->yaml, error, key,
+                             "expected letters, digits and . _ -, got '%s'",
+                             text->columns[i].name);
+        }
+    if (!name)
+        return true;
+    while (at < text->n_columns && strcmp(text->columns[at].name, name) != 0)
+        at++;
+    if (at == text->n_columns)
+        return yaml_fail(file->yaml, error, "columns", "there is no column '%s'", name);
+    file->column = &text->columns[at];
+    for (uint32_t i = 0; i < file->column->n_replace; i++)
+        if (!replace(file, at, i, error))
+            return false;
+    return true;
+}
+
 /* --- the file --- */
 
 void experiment_file_free(ExperimentFile *file)
@@ -159,16 +266,22 @@ void experiment_file_free(ExperimentFile *file)
         return;
     if (file->yaml)
         yaml_close(file->yaml);
+    for (uint32_t k = 0; k < G_N_ELEMENTS(REPLACED); k++) {
+        g_free(file->plain[REPLACED[k]].list.value);
+        g_free(file->plain[REPLACED[k]].role);
+        g_free(file->plain[REPLACED[k]].from);
+    }
     g_ptr_array_unref(file->schema->named);
     g_free(file->schema);
     g_free(file);
 }
 
-ExperimentFile *experiment_file_read(const char *path, GError **error)
+ExperimentFile *experiment_file_read(const char *path, const char *column, GError **error)
 {
     g_autofree char *content = NULL;
     gsize length = 0;
-    g_file_get_contents(path, &content, &length, NULL); /* the next reader says why not */
+    g_file_get_contents(path, &content, &length,
+                        NULL); /* the next reader reports a failure */
     g_autoptr(GPtrArray) named = named_axes(content ? content : "", length);
     if (named->len > GRID_KEYS) {
         kilter_fail(error, KILTER_ERROR_INPUT,
@@ -191,7 +304,7 @@ ExperimentFile *experiment_file_read(const char *path, GError **error)
             yaml_fail(file->yaml, error, key, "expected at least one value");
             return NULL;
         }
-    return g_steal_pointer(&file);
+    return choose_column(file, column, error) ? g_steal_pointer(&file) : NULL;
 }
 
 bool experiment_file_fail(const ExperimentFile *file, const char *list, uint32_t index,
@@ -210,4 +323,9 @@ const char *experiment_file_key(const ExperimentFile *file, uint32_t axis,
     const char *key = file->key[axis];
     return strncmp(key, owner, length) == 0 && key[length] == '.' ? key + length + 1
                                                                   : NULL;
+}
+
+const TextList *experiment_file_list(const ExperimentFile *file, uint32_t axis)
+{
+    return axis <= GRID_PLANNER ? &file->plain[axis].list : &file->text->axis[axis];
 }

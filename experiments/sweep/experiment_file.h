@@ -1,6 +1,6 @@
-/* Experiment files as they are written: texts under their keys, nothing of it looked up yet (private to experiments/sweep).
- * Beside the axes that every grid has, a grid has those that the file names by a key of the model, the cluster, the planner or
- * the simulation: `model.layers: [12, 24]`. */
+/* Experiment files as they are written: texts under their keys, before anything is looked up
+ * (private to experiments/sweep). Beside the axes that every grid has, a file can name further axes
+ * by a key of the model, the cluster, the planner or the simulation: `model.layers: [12, 24]`. */
 #ifndef KILTER_EXPERIMENTS_SWEEP_EXPERIMENT_FILE_H
 #define KILTER_EXPERIMENTS_SWEEP_EXPERIMENT_FILE_H
 
@@ -30,31 +30,51 @@ typedef struct {
     uint32_t n_kind, n_bytes, n_share, n_cluster, n_granularity;
 } Exchanges;
 
-/* Configurations that are left out: each value that is given is a pattern with `*` and `?`. */
+/* Configurations to leave out: each given value is a pattern with `*` and `?`. */
 typedef struct {
     char *pattern[GRID_AXES]; /* NULL: any */
 } Exclusion;
 
+/* A further column of an experiment's results: the same configurations, with some replaced and with
+ * more options. */
+typedef struct {
+    char *name, *about;
+    char **replace, **scale, **set;
+    uint32_t n_replace, n_scale, n_set;
+} ColumnText;
+
 typedef struct {
     char *name, *description;
-    TextList axis[GRID_AXES]; /* the plain ones, then the named ones */
+    TextList axis[GRID_AXES]; /* plain axes, then named ones */
     Exchanges exchange;
     char **set;
     uint32_t n_set;
     Exclusion *exclude;
     uint32_t n_exclude;
+    ColumnText *columns;
+    uint32_t n_columns;
 } ExperimentText;
+
+/* A list of the grid, as it is in the requested column. */
+typedef struct {
+    TextList list;  /* borrowed texts */
+    char **role;    /* the file's entry whose role each one has, borrowed */
+    uint32_t *from; /* its place in the file's list */
+} ColumnList;
 
 typedef struct {
     Yaml *yaml;
     const ExperimentText *text;
-    uint32_t n_axes;            /* GRID_PLAIN and the named ones */
+    uint32_t n_axes;            /* number of plain and named axes */
     const char *key[GRID_AXES]; /* "model", ..., "model.layers" */
+    const ColumnText *column;   /* NULL: the experiment itself */
+    ColumnList plain[GRID_PLANNER + 1];
     struct ExperimentSchema *schema;
 } ExperimentFile;
 
-/* KILTER_ERROR_INPUT names file, line and key. */
-ExperimentFile *experiment_file_read(const char *path, GError **error);
+/* The experiment, or one of its columns. KILTER_ERROR_INPUT names file, line and key. */
+ExperimentFile *experiment_file_read(const char *path, const char *column,
+                                     GError **error);
 void experiment_file_free(ExperimentFile *file);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExperimentFile, experiment_file_free)
 
@@ -62,8 +82,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExperimentFile, experiment_file_free)
 bool experiment_file_fail(const ExperimentFile *file, const char *list, uint32_t index,
                           GError *cause, GError **error);
 
-/* The part of a named axis' key behind "OWNER."; NULL if it is not one of that owner. */
+/* The part of a named axis' key behind "OWNER."; NULL if the axis belongs to another owner. */
 const char *experiment_file_key(const ExperimentFile *file, uint32_t axis,
                                 const char *owner);
+
+/* The values of an axis; for models, clusters and planners those of the column. Borrowed. */
+const TextList *experiment_file_list(const ExperimentFile *file, uint32_t axis);
 
 #endif

@@ -1,4 +1,4 @@
-/* Results as tables: reading and turning them. */
+/* Results as tables: reading and pivoting them. */
 #include "experiments/sweep/frame.h"
 
 #include <jansson.h>
@@ -36,7 +36,8 @@ static bool has_column(const Frame *frame, const char *name, uint32_t *index)
 }
 
 /* The place of a column, or false with KILTER_ERROR_INPUT that lists the columns. */
-static bool frame_find(const Frame *frame, const char *name, uint32_t *index, GError **error)
+static bool frame_find(const Frame *frame, const char *name, uint32_t *index,
+                       GError **error)
 {
     if (has_column(frame, name, index))
         return true;
@@ -77,7 +78,7 @@ static void add_axes(Frame *frame, GPtrArray *row, const char *axes)
     json_decref(object);
 }
 
-/* SQLite writes 15 digits of a real; 17 were asked for. */
+/* SQLite writes 15 digits of a real; the query asks for 17. */
 static char *text_of(const char *column, const char *value)
 {
     const bool is_real = value && strcmp(column, "gap") == 0;
@@ -90,7 +91,7 @@ static void add_row(uint32_t n_columns, char **value, char **column, void *data)
 {
     Frame *frame = data;
     GPtrArray *row = g_ptr_array_new_with_free_func(g_free);
-    const uint32_t last = n_columns - 1; /* the axes, which become columns */
+    const uint32_t last = n_columns - 1; /* the axes as JSON, which become columns */
     if (frame->column->len == 0)
         for (uint32_t i = 0; i < last; i++)
             g_ptr_array_add(frame->column, g_strdup(column[i]));
@@ -168,7 +169,7 @@ static char *cell_text(const Cell *cell, PivotReduce reduce)
     return number_exact(value[reduce]);
 }
 
-/* Indices of the columns that `list` names, by commas. Caller frees. */
+/* Indices of the columns that `list` names, separated by commas. Caller frees. */
 static GArray *find_all(const Frame *frame, const char *list, GError **error)
 {
     g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -182,7 +183,7 @@ static GArray *find_all(const Frame *frame, const char *list, GError **error)
     return g_steal_pointer(&found);
 }
 
-/* The number that a key has, a new one if it was not there. */
+/* The number of a key; a new number for a new key. */
 static uint32_t number_of(GHashTable *known, const char *key, bool *is_new)
 {
     gpointer number;
@@ -295,7 +296,7 @@ static void add_csv(GString *out, const char *text)
     g_string_append_c(out, '"');
 }
 
-/* With a backslash before the format's own characters. */
+/* Appends the text with a backslash before the format's special characters. */
 static void add_escaped(GString *out, const char *text, const char *special)
 {
     g_autofree char *brief = short_text(text);

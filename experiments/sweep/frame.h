@@ -6,12 +6,12 @@
 
 typedef struct {
     GPtrArray *column; /* names */
-    GPtrArray
-        *row; /* GPtrArray of as many texts, NULL for none, or fewer: the rest are NULL */
+    GPtrArray *row;    /* GPtrArray of texts by column, NULL for none; it may be short */
 } Frame;
 
-/* All results of an experiment (NULL: of all), in the order of their grids. Columns are those of the view `result` but for
- * its long texts, then an axis each. KILTER_ERROR_INPUT: there is no result of that experiment. */
+/* All results of an experiment (NULL: of all experiments), in the order of their grids. The columns
+ * are those of the view `result` without its long texts, then one column per axis.
+ * KILTER_ERROR_INPUT: there is no result of that experiment. */
 Frame *frame_read(Store *store, const char *experiment, GError **error);
 void frame_free(Frame *frame);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Frame, frame_free)
@@ -28,13 +28,14 @@ typedef struct {
     PivotReduce reduce;
 } PivotSpec;
 
-/* A column for each value of `columns`, behind those of `rows`; rows and columns in the order in which they come up. A place
- * without a number has the status of its results ("oom"), or nothing. */
+/* The columns of `rows`, then one column for each value of `columns`; rows and columns are in the
+ * order of their first appearance. A place without a number shows the status of its results
+ * ("oom"), or nothing. */
 Frame *frame_pivot(const Frame *frame, const PivotSpec *spec, GError **error);
 
 typedef enum { FRAME_TEXT, FRAME_CSV, FRAME_MARKDOWN, FRAME_TEX } FrameFormat;
 
-/* Numbers with four digits but in CSV, where they are exact (RFC 4180). Caller frees. */
+/* The table as text. Numbers have four digits, but are exact in CSV (RFC 4180). Caller frees. */
 char *frame_write(const Frame *frame, FrameFormat format);
 
 #endif

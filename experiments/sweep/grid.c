@@ -10,6 +10,7 @@ static void variant_clear(gpointer data)
 {
     Variant *variant = data;
     g_free(variant->text);
+    g_free(variant->role);
     cluster_free(variant->cluster);
     store_part_unref(variant->part);
     g_free(variant->impossible);
@@ -26,15 +27,12 @@ void grid_clear(Grid *grid)
     g_free(grid->seed);
 }
 
-static const TextList *list_of(const ExperimentFile *file, uint32_t axis)
-{
-    return &file->text->axis[axis];
-}
-
 static bool fail_at(const ExperimentFile *file, uint32_t axis, uint32_t index,
                     GError *cause, GError **error)
 {
     g_autofree char *list = g_strconcat("grid.", file->key[axis], NULL);
+    if (axis <= GRID_PLANNER)
+        index = file->plain[axis].from[index];
     return experiment_file_fail(file, list, index, cause, error);
 }
 
@@ -50,19 +48,21 @@ static GArray *expand(const ExperimentFile *file, GridAxis plain)
 {
     GArray *variants = g_array_new(FALSE, TRUE, sizeof(Variant));
     g_array_set_clear_func(variants, variant_clear);
-    uint64_t n = list_of(file, plain)->n;
+    uint64_t n = experiment_file_list(file, plain)->n;
     for (uint32_t i = GRID_PLAIN; i < file->n_axes; i++)
-        n *= belongs(file, i, plain) ? list_of(file, i)->n : 1;
+        n *= belongs(file, i, plain) ? experiment_file_list(file, i)->n : 1;
     for (uint64_t k = 0; k < n && n <= EXPERIMENT_MOST; k++) {
         Variant variant = {0};
         uint64_t rest = k;
         for (uint32_t i = file->n_axes; i-- > GRID_PLAIN;) {
             const bool own = belongs(file, i, plain);
-            variant.value[i] = own ? (uint32_t)(rest % list_of(file, i)->n) : GRID_NONE;
-            rest /= own ? list_of(file, i)->n : 1;
+            variant.value[i] =
+                own ? (uint32_t)(rest % experiment_file_list(file, i)->n) : GRID_NONE;
+            rest /= own ? experiment_file_list(file, i)->n : 1;
         }
         variant.entry = (uint32_t)rest;
-        variant.text = g_strdup(list_of(file, plain)->value[rest]);
+        variant.text = g_strdup(experiment_file_list(file, plain)->value[rest]);
+        variant.role = g_strdup(file->plain[plain].role[rest]);
         g_array_append_val(variants, variant);
     }
     return variants;
@@ -77,18 +77,24 @@ static void extend(char **spec, const char *key, const char *value)
     *spec = longer;
 }
 
+static void extend_both(Variant *variant, const char *key, const char *value)
+{
+    extend(&variant->text, key, value);
+    extend(&variant->role, key, value);
+}
+
 /* --- models --- */
 
-/* A value that no model takes is a mistake. */
+/* A value that no model takes is an error. */
 static bool check_model_value(const ExperimentFile *file, uint32_t axis, uint32_t index,
                               GError **error)
 {
-    const TextList *models = list_of(file, GRID_MODEL);
+    const TextList *models = experiment_file_list(file, GRID_MODEL);
     const char *key = experiment_file_key(file, axis, "model");
     GError *first = NULL;
     for (uint32_t i = 0; i < models->n; i++) {
         g_autofree char *spec = g_strdup(models->value[i]);
-        extend(&spec, key, list_of(file, axis)->value[index]);
+        extend(&spec, key, experiment_file_list(file, axis)->value[index]);
         if (model_check(spec, first ? NULL : &first)) {
             g_clear_error(&first);
             return true;
@@ -100,7 +106,7 @@ static bool check_model_value(const ExperimentFile *file, uint32_t axis, uint32_
 static bool open_models(Grid *grid, GError **error)
 {
     const ExperimentFile *file = grid->file;
-    const TextList *models = list_of(file, GRID_MODEL);
+    const TextList *models = experiment_file_list(file, GRID_MODEL);
     for (uint32_t i = 0; i < models->n; i++) {
         GError *cause = NULL;
         if (!model_check(models->value[i], &cause))
@@ -108,7 +114,8 @@ static bool open_models(Grid *grid, GError **error)
     }
     for (uint32_t axis = GRID_PLAIN; axis < file->n_axes; axis++)
         for (uint32_t i = 0;
-             belongs(file, axis, GRID_MODEL) && i < list_of(file, axis)->n; i++)
+             belongs(file, axis, GRID_MODEL) && i < experiment_file_list(file, axis)->n;
+             i++)
             if (!check_model_value(file, axis, i, error))
                 return false;
     grid->model = expand(file, GRID_MODEL);
@@ -116,21 +123,23 @@ static bool open_models(Grid *grid, GError **error)
         Variant *variant = &g_array_index(grid->model, Variant, k);
         for (uint32_t axis = GRID_PLAIN; axis < file->n_axes; axis++)
             if (variant->value[axis] != GRID_NONE)
-                extend(&variant->text, experiment_file_key(file, axis, "model"),
-                       list_of(file, axis)->value[variant->value[axis]]);
+                extend_both(
+                    variant, experiment_file_key(file, axis, "model"),
+                    experiment_file_list(file, axis)->value[variant->value[axis]]);
     }
     return true;
 }
 
 /* --- clusters --- */
 
-/* A change that an axis asks for. */
+/* A change of the cluster that an axis asks for. */
 typedef struct {
     ChangeKind kind;
     char *text; /* NULL: none */
 } Change;
 
-/* `only`, `without`, `add` and `scale.WHAT` are changes; any other key is one of a network's text. */
+/* `only`, `without`, `add` and `scale.WHAT` are changes; any other key belongs to a network's
+ * text. */
 static Change change_of(const char *key, const char *value)
 {
     const bool scales = g_str_has_prefix(key, "scale.");
@@ -146,44 +155,66 @@ static Change change_of(const char *key, const char *value)
                         : g_strdup_printf("%s=%s", key + strlen("scale."), value)};
 }
 
-/* The keys of a network's text become part of it. */
+/* Adds the keys of a network to its text. */
 static void extend_network(const ExperimentFile *file, Variant *variant)
 {
     for (uint32_t axis = GRID_PLAIN; axis < file->n_axes; axis++) {
         if (variant->value[axis] == GRID_NONE)
             continue;
         const char *key = experiment_file_key(file, axis, "cluster");
-        const char *value = list_of(file, axis)->value[variant->value[axis]];
+        const char *value = experiment_file_list(file, axis)->value[variant->value[axis]];
         const Change change = change_of(key, value);
         if (change.kind == CHANGES)
-            extend(&variant->text, key, value);
+            extend_both(variant, key, value);
         g_free(change.text);
     }
 }
 
-/* A change that the cluster cannot have is why its configurations are impossible. */
+static void add_words(char **text, ChangeKind kind, const char *change)
+{
+    char *longer = g_strdup_printf("%s %s %s", *text, change_name(kind), change);
+    g_free(*text);
+    *text = longer;
+}
+
+/* Applies the changes; a change that the cluster cannot have makes its configurations
+ * impossible. */
 static void apply_changes(const ExperimentFile *file, Variant *variant)
 {
     for (uint32_t axis = GRID_PLAIN; axis < file->n_axes && !variant->impossible;
          axis++) {
         if (variant->value[axis] == GRID_NONE)
             continue;
-        Change change = change_of(experiment_file_key(file, axis, "cluster"),
-                                  list_of(file, axis)->value[variant->value[axis]]);
+        Change change =
+            change_of(experiment_file_key(file, axis, "cluster"),
+                      experiment_file_list(file, axis)->value[variant->value[axis]]);
         g_autofree char *text = change.text;
         g_autoptr(GError) wrong = NULL;
         if (!text)
             continue;
-        char *name =
-            g_strdup_printf("%s %s %s", variant->text, change_name(change.kind), text);
-        g_free(variant->text);
-        variant->text = name;
+        add_words(&variant->text, change.kind, text);
+        add_words(&variant->role, change.kind, text);
         if (!cluster_change(variant->cluster, change.kind, text, &wrong))
             variant->impossible = g_strdup(wrong->message);
     }
 }
 
-/* Its part of a question; one that cannot be is known by its name. */
+/* The numbers of all clusters that a column changes. */
+static bool scale_column(const ExperimentFile *file, Variant *variant, GError **error)
+{
+    const ColumnText *column = file->column;
+    for (uint32_t i = 0; column && i < column->n_scale && !variant->impossible; i++) {
+        GError *cause = NULL;
+        g_autofree char *list = g_strdup_printf("columns[%u].scale",
+                                                (uint32_t)(column - file->text->columns));
+        add_words(&variant->text, CHANGE_SCALE, column->scale[i]);
+        if (!cluster_change(variant->cluster, CHANGE_SCALE, column->scale[i], &cause))
+            return experiment_file_fail(file, list, i, cause, error);
+    }
+    return true;
+}
+
+/* The cluster's part of a question; an impossible cluster is identified by its name. */
 static StorePart *part_of(const Variant *variant, GError **error)
 {
     return variant->impossible ? question_part(json_pack("{s:s}", "name", variant->text))
@@ -203,11 +234,12 @@ static bool open_clusters(Grid *grid, GError **error)
             return fail_at(file, GRID_CLUSTER, variant->entry, cause, error);
         g_autofree char *unchanged = g_strdup(variant->text);
         apply_changes(file, variant);
-        if (variant->impossible) { /* half changed: what is left of it is no cluster */
+        if (variant->impossible) { /* half changed, it is no longer a cluster */
             cluster_free(variant->cluster);
             variant->cluster = cluster_load(unchanged, NULL);
         }
-        variant->part = part_of(variant, error);
+        variant->part =
+            scale_column(file, variant, error) ? part_of(variant, error) : NULL;
         if (!variant->part)
             return false;
     }
@@ -225,13 +257,20 @@ static bool read_options(const ExperimentFile *file, const ExperimentChange *cha
         if (!option_assign(options, file->text->set[i], &cause))
             return experiment_file_fail(file, "set", i, cause, error);
     }
+    for (uint32_t i = 0; file->column && i < file->column->n_set; i++) {
+        GError *cause = NULL;
+        g_autofree char *list = g_strdup_printf(
+            "columns[%u].set", (uint32_t)(file->column - file->text->columns));
+        if (!option_assign(options, file->column->set[i], &cause))
+            return experiment_file_fail(file, list, i, cause, error);
+    }
     for (char **pair = change->set; pair && *pair; pair++)
         if (!option_assign(options, *pair, error))
             return false;
     return true;
 }
 
-/* NAME or NAME:key=value,...; *options start as those of all. */
+/* NAME or NAME:key=value,...; *options starts as the options for all planners. */
 static const Planner *parse_planner(const char *text, PlannerOptions *options,
                                     GError **error)
 {
@@ -240,7 +279,7 @@ static const Planner *parse_planner(const char *text, PlannerOptions *options,
     return planner && options_assign(options, spec, error) ? planner : NULL;
 }
 
-/* The options of the named axes; those of the simulation are set as those of the planner are. */
+/* Sets the options of the named axes, those of the simulation like those of the planner. */
 static bool assign_axes(const ExperimentFile *file, Variant *variant, GError **error)
 {
     for (uint32_t axis = GRID_PLAIN; axis < file->n_axes; axis++) {
@@ -248,13 +287,13 @@ static bool assign_axes(const ExperimentFile *file, Variant *variant, GError **e
         if (index == GRID_NONE)
             continue;
         const char *key = experiment_file_key(file, axis, "planner");
-        const char *value = list_of(file, axis)->value[index];
+        const char *value = experiment_file_list(file, axis)->value[index];
         GError *cause = NULL;
         if (!key)
             key = experiment_file_key(file, axis, "simulation");
         if (!planner_options_set(&variant->options, key, value, &cause))
             return fail_at(file, axis, index, cause, error);
-        extend(&variant->text, key, value);
+        extend_both(variant, key, value);
     }
     return true;
 }
@@ -282,7 +321,7 @@ static bool open_planners(Grid *grid, const ExperimentChange *change, GError **e
 
 static bool open_granularity(Grid *grid, const char *changed, GError **error)
 {
-    const TextList *list = list_of(grid->file, GRID_GRANULARITY);
+    const TextList *list = experiment_file_list(grid->file, GRID_GRANULARITY);
     const uint32_t n = changed ? 0 : list->n;
     grid->n_granularity = MAX(n, 1);
     grid->granularity = g_new0(Granularity, grid->n_granularity);
@@ -299,7 +338,7 @@ static bool open_granularity(Grid *grid, const char *changed, GError **error)
 
 static bool open_fidelity(Grid *grid, GError **error)
 {
-    const TextList *list = list_of(grid->file, GRID_FIDELITY);
+    const TextList *list = experiment_file_list(grid->file, GRID_FIDELITY);
     grid->n_fidelity = MAX(list->n, 1);
     grid->fidelity = g_new0(const char *, grid->n_fidelity);
     grid->fidelity[0] = "stage";
@@ -314,7 +353,7 @@ static bool open_fidelity(Grid *grid, GError **error)
 
 static bool open_seed(Grid *grid, const uint64_t *changed, GError **error)
 {
-    const TextList *list = list_of(grid->file, GRID_SEED);
+    const TextList *list = experiment_file_list(grid->file, GRID_SEED);
     const uint32_t n = changed ? 0 : list->n;
     grid->n_seed = MAX(n, 1);
     grid->seed = g_new0(uint64_t, grid->n_seed);
@@ -332,7 +371,7 @@ static bool check_filled(const ExperimentFile *file, GError **error)
 {
     double n = 1;
     for (uint32_t i = 0; i < file->n_axes; i++) {
-        const TextList *list = list_of(file, i);
+        const TextList *list = experiment_file_list(file, i);
         g_autofree char *key = g_strconcat("grid.", file->key[i], NULL);
         n *= MAX(list->n, 1);
         if (i <= GRID_PLANNER && list->n == 0)
@@ -352,89 +391,4 @@ bool grid_open(Grid *grid, const ExperimentFile *file, const ExperimentChange *c
            open_granularity(grid, change->granularity, error) &&
            open_fidelity(grid, error) && open_seed(grid, change->seed, error) &&
            open_models(grid, error) && open_clusters(grid, error);
-}
-
-/* --- places --- */
-
-static const Variant *variant_at(const Grid *grid, const GridPlace *place, GridAxis axis)
-{
-    GArray *const list[] = {grid->model, grid->cluster, grid->planner};
-    return &g_array_index(list[axis], Variant, place->at[axis]);
-}
-
-/* The value of a named axis, which one of the three variants has. */
-static const char *value_at(const Grid *grid, const GridPlace *place, uint32_t axis)
-{
-    for (GridAxis plain = GRID_MODEL; plain <= GRID_PLANNER; plain++) {
-        const uint32_t index = variant_at(grid, place, plain)->value[axis];
-        if (index != GRID_NONE)
-            return list_of(grid->file, axis)->value[index];
-    }
-    g_assert_not_reached();
-}
-
-static bool matches(const char *pattern, const char *text)
-{
-    return g_pattern_match_simple(pattern, text);
-}
-
-/* Of an axis that every grid has: as the file has it, or with the values of its named axes. */
-static bool matches_plain(const Grid *grid, const GridPlace *place, uint32_t axis,
-                          const char *pattern)
-{
-    const uint32_t at = place->at[axis];
-    g_autofree char *seed = NULL;
-    switch ((GridAxis)axis) {
-    case GRID_MODEL:
-    case GRID_CLUSTER:
-    case GRID_PLANNER: {
-        const Variant *variant = variant_at(grid, place, (GridAxis)axis);
-        return matches(pattern, variant->text) ||
-               matches(pattern, list_of(grid->file, axis)->value[variant->entry]);
-    }
-    case GRID_GRANULARITY:
-        return matches(pattern, granularity_name(grid->granularity[at]));
-    case GRID_FIDELITY:
-        return matches(pattern, grid->fidelity[at]);
-    case GRID_SEED:
-        seed = g_strdup_printf("%" G_GUINT64_FORMAT, grid->seed[at]);
-        return matches(pattern, seed);
-    case GRID_PLAIN:
-        break;
-    }
-    g_assert_not_reached();
-}
-
-static bool excluded_by(const Grid *grid, const GridPlace *place, const Exclusion *e)
-{
-    bool all = true, any = false;
-    for (uint32_t axis = 0; all && axis < grid->file->n_axes; axis++) {
-        const char *pattern = e->pattern[axis];
-        if (!pattern)
-            continue;
-        any = true;
-        all = axis < GRID_PLAIN ? matches_plain(grid, place, axis, pattern)
-                                : matches(pattern, value_at(grid, place, axis));
-    }
-    return all && any;
-}
-
-bool grid_excludes(const Grid *grid, const GridPlace *place)
-{
-    const ExperimentText *text = grid->file->text;
-    for (uint32_t i = 0; i < text->n_exclude; i++)
-        if (excluded_by(grid, place, &text->exclude[i]))
-            return true;
-    return false;
-}
-
-char *grid_axes(const Grid *grid, const GridPlace *place)
-{
-    if (grid->file->n_axes == GRID_PLAIN)
-        return NULL;
-    json_t *axes = json_object();
-    for (uint32_t axis = GRID_PLAIN; axis < grid->file->n_axes; axis++)
-        json_object_set_new(axes, grid->file->key[axis],
-                            json_string(value_at(grid, place, axis)));
-    return json_canonical(axes);
 }

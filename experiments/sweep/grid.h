@@ -9,9 +9,10 @@
 /* An entry of the axis `model`, `cluster` or `planner` with one value of each named axis that belongs to it. */
 typedef struct {
     char *text;     /* as it could stand in the file by itself */
-    uint32_t entry; /* of the plain axis */
-    uint32_t
-        value[GRID_AXES]; /* which of the named axis; GRID_NONE for those of others */
+    char *role;     /* of a column: what it stands for; otherwise the same */
+    uint32_t entry; /* index in the plain axis */
+    uint32_t value
+        [GRID_AXES]; /* index in each named axis; GRID_NONE for axes that belong to others */
     /* of clusters */
     Cluster *cluster;
     StorePart *part;
@@ -32,7 +33,7 @@ typedef struct {
     uint32_t n_granularity, n_fidelity, n_seed;
 } Grid;
 
-/* KILTER_ERROR_INPUT names file, line and key of the first thing that there is not, or of an empty axis. */
+/* KILTER_ERROR_INPUT names file, line and key of the first unknown name, or of an empty axis. */
 bool grid_open(Grid *grid, const ExperimentFile *file, const ExperimentChange *change,
                GError **error);
 void grid_clear(Grid *grid);
@@ -43,9 +44,10 @@ typedef struct {
     uint32_t at[GRID_PLAIN];
 } GridPlace;
 
-/* Whether the file leaves it out. */
+/* Whether the file excludes this place. */
 bool grid_excludes(const Grid *grid, const GridPlace *place);
-/* The values of the named axes there, a JSON object of texts; NULL if there are no such axes. Caller frees. */
+/* The values of the named axes at the place, as a JSON object of texts; NULL if there are no named
+ * axes. Caller frees. */
 char *grid_axes(const Grid *grid, const GridPlace *place);
 
 #endif

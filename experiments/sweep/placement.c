@@ -1,14 +1,14 @@
-/* Where a plan's ops run, in numbers (TAG, Tables 4 and 6): part of a result's detail. */
+/* Statistics of where a plan's ops run (TAG, Tables 4 and 6), part of a result's detail. */
 #include "experiments/sweep/placement.h"
 
 typedef struct {
     const Evaluation *evaluation;
     uint32_t n_groups, n_devices;
     DeviceGroup *group;
-    double *on_type; /* [device type]: devices that ops are on, summed over ops */
+    double *on_type; /* [device type]: number of devices of each op, summed over ops */
     double n_ops;
     json_int_t n_served, n_reduced; /* parameters' gradients */
-    json_t *duplicated;             /* {kind of op: how many} */
+    json_t *duplicated;             /* {kind of op: number} */
 } Placement;
 
 static bool is_gradient(const Graph *graph, TensorId id)

@@ -1,4 +1,4 @@
-/* Where a plan's ops run, in numbers (private to experiments/sweep). */
+/* Statistics of where a plan's ops run (private to experiments/sweep). */
 #ifndef KILTER_EXPERIMENTS_SWEEP_PLACEMENT_H
 #define KILTER_EXPERIMENTS_SWEEP_PLACEMENT_H
 
@@ -6,8 +6,9 @@
 
 #include "experiments/sweep/configuration.h"
 
-/* {"devices_an_op": {device type: the mean over ops}, "served", "all_reduced": gradients of parameters that have a server,
- * or have none; "duplicated": {kind of op: how many run whole on several devices}}. */
+/* {"devices_an_op": {device type: mean over ops}, "served": gradients of parameters with a server,
+ * "all_reduced": gradients of the others, "duplicated": {kind of op: number of ops that run whole
+ * on several devices}}. */
 json_t *placement_json(const Evaluation *evaluation);
 
 #endif

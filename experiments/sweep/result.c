@@ -144,7 +144,7 @@ void result_take_plan(Result *result, const Plan *plan)
 
 /* --- what is reported of it --- */
 
-/* How many parameters rest whole and how many cut. */
+/* The numbers of parameter tensors that rest whole and that rest cut, and of the model's parameters. */
 static json_t *parameters_json(const Evaluation *evaluation)
 {
     const Program *program = evaluation->plan->program;
@@ -155,11 +155,12 @@ static json_t *parameters_json(const Evaluation *evaluation)
             graph_tensor(evaluation->graph, instr->tensor)->role == ROLE_PARAMETER)
             n[form_is_gather(instr->to)]++;
     }
-    return json_pack("{s:I, s:I}", "whole", n[0], "cut", n[1]);
+    return json_pack("{s:I, s:I, s:I}", "whole", n[0], "cut", n[1], "elements",
+                     (json_int_t)graph_parameter_count(evaluation->graph));
 }
 
-/* How many gates of MoE layers are computed on parts of the tokens, and how many on all of them on
- * every device. */
+/* The numbers of MoE gates that are computed on parts of the tokens, and on all tokens on every
+ * device. */
 static json_t *gates_json(const Evaluation *evaluation)
 {
     const Program *program = evaluation->plan->program;
@@ -185,7 +186,7 @@ static json_t *device_json(const SimReport *report, uint32_t j)
         "memory_bytes", (json_int_t)report->memory_bytes[j]);
 }
 
-/* Runs of devices that report the same: {"n": devices, busy and idle seconds, peak bytes} each. */
+/* Runs of devices with equal reports, each as {"n": devices, busy and idle seconds, peak bytes}. */
 static json_t *devices_json(const SimReport *report)
 {
     json_t *list = json_array(), *last = NULL;
@@ -205,7 +206,7 @@ static json_t *devices_json(const SimReport *report)
     return list;
 }
 
-/* Devices; parameters; gates; if it does not fit, what the iteration would take. */
+/* Devices; parameters; gates; the work of the search; if it does not fit, what the iteration would take. */
 static json_t *report_json(const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;
@@ -219,6 +220,9 @@ static json_t *report_json(const Evaluation *evaluation)
                                       (json_int_t)evaluation->plan->tries,
                                       "tries_to_beat_dp",
                                       (json_int_t)evaluation->plan->tries_to_beat_dp));
+    if (evaluation->plan->search_labels > 0)
+        json_object_set_new(detail, "search_labels",
+                            json_integer((json_int_t)evaluation->plan->search_labels));
     if (!report->feasible) {
         json_object_set_new(detail, "missing_bytes",
                             json_integer((json_int_t)report->missing_bytes));

@@ -1,4 +1,4 @@
-/* Stored results: finding one, and asking it again. */
+/* Stored results: finding one, and asking its question again. */
 #include "experiments/sweep/stored.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 /* --- finding --- */
 
-/* Texts of JSON, and numbers. */
+/* Columns that hold JSON, and columns that hold numbers. */
 static const char *const OBJECTS[] = {"axes",   "ratios",  "plan",    "detail",
                                       "config", "options", "subject", NULL};
 static const char *const TEXTS[] = {
@@ -30,7 +30,7 @@ static json_t *column_json(const char *column, const char *value)
     return json_integer(g_ascii_strtoll(value, &end, 10));
 }
 
-/* The first row; of further ones with its hash the experiments. */
+/* Takes the first row, and from further rows with its hash the experiments. */
 static void take_row(uint32_t n_columns, char **value, char **column, void *data)
 {
     json_t *found = data, *row = json_object();
@@ -48,7 +48,7 @@ static void take_row(uint32_t n_columns, char **value, char **column, void *data
     json_decref(row);
 }
 
-/* Reals with all of their digits. */
+/* A column of reals with all digits. */
 #define REAL(column) \
     "CASE WHEN " column " NOTNULL THEN printf('%!.17g', " column ") END AS " column ", "
 static const char ROW[] =
@@ -99,14 +99,14 @@ static const char *text_of(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
-/* The cluster as the row has it. */
+/* The cluster of the row. */
 static Cluster *cluster_of(const json_t *row, GError **error)
 {
     json_t *part = json_object_get(json_object_get(row, "config"), "cluster");
     json_t *content = json_object_get(part, "cluster");
     if (!content) {
         kilter_fail(error, KILTER_ERROR_INPUT,
-                    "the result is of no cluster that could be asked again");
+                    "the result has no cluster, so it cannot be evaluated again");
         return NULL;
     }
     char *text = json_dumps(content, JSON_COMPACT);
@@ -115,7 +115,7 @@ static Cluster *cluster_of(const json_t *row, GError **error)
     return cluster;
 }
 
-/* The options as the row has them, then `set`. A file is known by its checksum only. */
+/* The options of the row, then those of `set`. The row knows a file only by its checksum. */
 static bool options_of(const json_t *row, char **set, PlannerOptions *options,
                        GError **error)
 {
@@ -163,7 +163,7 @@ static Configuration *configuration_of(const json_t *row, const Cluster *cluster
         return exchange_of(row, exchange, cluster, granularity, error);
     if (!model || json_object_get(json_object_get(row, "subject"), "trial")) {
         kilter_fail(error, KILTER_ERROR_INPUT,
-                    "the result is no plan of a model, which could be made again");
+                    "the result is not a plan of a model, so it cannot be made again");
         return NULL;
     }
     const Planner *planner = planner_find(text_of(row, "planner"), error);

@@ -1,4 +1,4 @@
-/* A stored result by its hash: what was asked, what came out, and the same question once more. */
+/* A stored result by its hash: its question, its answer, and asking again. */
 #ifndef KILTER_EXPERIMENTS_SWEEP_STORED_H
 #define KILTER_EXPERIMENTS_SWEEP_STORED_H
 
@@ -6,13 +6,15 @@
 
 #include "experiments/sweep/configuration.h"
 
-/* The row whose hash begins with `prefix`, hex, all columns of the view `result` and the run that wrote it, with the names of
- * all "experiments" that asked it. KILTER_ERROR_INPUT: there is none, or there are several. The caller releases it. */
+/* The row whose hash begins with the hex digits `prefix`: all columns of the view `result`, the run
+ * that wrote it, and the names of all "experiments" that asked for it. KILTER_ERROR_INPUT: there is
+ * none, or there are several. The caller releases it. */
 json_t *stored_find(Store *store, const char *prefix, GError **error);
 
-/* Asks its question again and compares all but times of search: {"same": ..., "same_question": ..., "differences": [{"column",
- * "stored", "now"}]}. `set`: files that it was made with, as "key=FILE", which the store does not have. KILTER_ERROR_INPUT: it
- * is no plan of a model, or a file is needed. */
+/* Asks the row's question again and compares all columns but the times of search: {"same": ...,
+ * "same_question": ..., "differences": [{"column", "stored", "now"}]}. `set`: the files that the
+ * row was made with, as "key=FILE", since the store does not hold them. KILTER_ERROR_INPUT: the row
+ * is not the plan of a model, or a file is missing. */
 json_t *stored_rerun(const json_t *row, char **set, GError **error);
 
 #endif

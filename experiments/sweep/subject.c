@@ -5,12 +5,12 @@
 
 struct Subject {
     char *model;   /* canonical, or as asked for */
-    char *message; /* why it cannot be; NULL if it can */
+    char *message; /* why the model is impossible; NULL if it is possible */
     uint32_t gpus;
     StorePart *part;
-    GMutex mutex;      /* of the two below */
-    Graph *graph;      /* NULL while nobody needs it */
-    uint32_t expected; /* graphs that will be taken */
+    GMutex mutex;      /* protects the two members below */
+    Graph *graph;      /* NULL while unused */
+    uint32_t expected; /* number of graphs still to be taken */
 };
 
 Subject *subject_new(const char *model, uint32_t gpus)
@@ -64,7 +64,7 @@ void subject_expect(Subject *subject)
     g_mutex_unlock(&subject->mutex);
 }
 
-/* Others wait for the one that builds: they want the same graph. */
+/* While one thread builds the graph, the others wait for it. */
 Graph *subject_take(Subject *subject, GError **error)
 {
     Graph *taken = NULL;

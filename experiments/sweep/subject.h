@@ -1,5 +1,6 @@
-/* Subjects: a model for a number of GPUs, which many configurations of an experiment have in common. Its spec is resolved
- * once; its graph is built when the first of them is evaluated, and goes with the last. For any thread. */
+/* Subjects: a model for a number of GPUs, shared by many configurations of an experiment. Its spec
+ * is resolved once; its graph is built when the first of them is evaluated and freed after the
+ * last. All functions are safe for any thread. */
 #ifndef KILTER_EXPERIMENTS_SWEEP_SUBJECT_H
 #define KILTER_EXPERIMENTS_SWEEP_SUBJECT_H
 
@@ -7,20 +8,22 @@
 
 typedef struct Subject Subject;
 
-/* A subject of a spec that cannot be for that many GPUs is one all the same (subject_check says why). */
+/* A spec that is not possible for that many GPUs still makes a subject (subject_check says why it
+ * is not possible). */
 Subject *subject_new(const char *model, uint32_t gpus);
 void subject_free(Subject *subject);
 
-/* KILTER_ERROR_INPUT: why its model cannot be. */
+/* Fails with KILTER_ERROR_INPUT if the model is not possible, and says why. */
 bool subject_check(const Subject *subject, GError **error);
-/* The model with every parameter, or as it was asked for if it cannot be. */
+/* The model with every parameter, or as it was asked for if it is not possible. */
 const char *subject_model(const Subject *subject);
-/* Its part of a question; of a model in a file with what the file holds. Borrowed. */
+/* Its part of a question, with the file's content for a model in a file. Borrowed. */
 StorePart *subject_part(const Subject *subject);
 
-/* One more graph will be taken: as long as some are expected, it is kept. */
+/* Announces that the graph will be taken once more; the subject keeps it while further uses are
+ * expected. */
 void subject_expect(Subject *subject);
-/* The graph; the caller gives its reference back with graph_free. */
+/* The graph; the caller releases its reference with graph_free. */
 Graph *subject_take(Subject *subject, GError **error);
 
 #endif

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "experiments/sweep/queue.h"
 #include "experiments/sweep/result.h"
 
 /* The result of a worker: a row, or an error. */
@@ -46,18 +47,36 @@ typedef struct {
     const SweepOptions *options;
     SweepProgress *progress;
     Store *store;
+    Queue *queue;
+    uint32_t threads;
+    uint32_t present; /* at the start */
     gint64 start_us;
     GError *first; /* why the first failed configuration failed, or the store */
     bool stopped;
+    bool broken; /* the store failed; it is not written any more */
 } Sweep;
 
 static void watch(Sweep *sweep)
 {
     sweep->progress->elapsed_s =
         (double)(g_get_monotonic_time() - sweep->start_us) / G_USEC_PER_SEC;
-    if (sweep->options->watch &&
-        !sweep->options->watch(sweep->progress, sweep->options->data))
+    sweep->progress->present = sweep->present + queue_answered(sweep->queue);
+    if (!sweep->stopped && sweep->options->watch &&
+        !sweep->options->watch(sweep->progress, sweep->options->data)) {
         sweep->stopped = true;
+        /* What is in flight is finished; a process that is killed over it was not ended by it. */
+        store_give_up(sweep->store, NULL, NULL, NULL);
+    }
+}
+
+/* A sweep whose store fails is over. Takes the error. */
+static void break_off(Sweep *sweep, GError *error)
+{
+    sweep->stopped = sweep->broken = true;
+    if (sweep->first)
+        g_error_free(error);
+    else
+        sweep->first = error;
 }
 
 static void keep_first(Sweep *sweep, const Configuration *c, GError *error)
@@ -67,23 +86,31 @@ static void keep_first(Sweep *sweep, const Configuration *c, GError *error)
         return;
     }
     kilter_prefix(&error, "%s on %s with %s: ", c->model, c->cluster_name,
-                   c->planner ? c->planner->name : "no planner");
+                  c->planner ? c->planner->name : "no planner");
     sweep->first = error;
 }
 
+/* Writes an outcome, or notes why there is no result. */
 static void take(Sweep *sweep, Outcome *outcome)
 {
-    GError *error = g_steal_pointer(&outcome->error);
-    const bool evaluated = !error;
-    if (evaluated && store_put(sweep->store, &outcome->result.row, &error)) {
-        sweep->progress->done++;
-        sweep->progress->oom += strcmp(outcome->result.row.status, "oom") == 0;
-        sweep->progress->impossible +=
-            strcmp(outcome->result.row.status, "impossible") == 0;
+    SweepProgress *p = sweep->progress;
+    const StoreResult *row = &outcome->result.row;
+    GError *error = NULL;
+    if (sweep->broken) {
+        p->failed++;
+    } else if (outcome->error) {
+        p->failed++;
+        if (!store_give_up(sweep->store, outcome->configuration->hash,
+                           outcome->error->message, &error))
+            break_off(sweep, error);
+        keep_first(sweep, outcome->configuration, g_steal_pointer(&outcome->error));
+    } else if (store_put(sweep->store, row, &error)) {
+        p->done++;
+        p->oom += strcmp(row->status, "oom") == 0;
+        p->impossible += strcmp(row->status, "impossible") == 0;
     } else {
-        sweep->progress->failed++;
-        sweep->stopped |= evaluated; /* what cannot be written is not worth computing */
-        keep_first(sweep, outcome->configuration, error);
+        p->failed++;
+        break_off(sweep, error);
     }
     outcome_free(outcome);
 }
@@ -127,44 +154,111 @@ static GPtrArray *missing(const Experiment *experiment, Store *store,
     return g_steal_pointer(&list);
 }
 
-/* Keeps as many configurations in flight as there are threads: then stopping needs no cancellation. */
-static void drive(Sweep *sweep, GThreadPool *pool, GAsyncQueue *outcomes,
-                  const GPtrArray *list, uint32_t threads)
+/* Claims as many as there are free threads. */
+static void claim(Sweep *sweep, uint32_t free_threads, uint32_t in_flight,
+                  GPtrArray *started)
+{
+    const Configuration *next = NULL;
+    do {
+        GError *error = NULL;
+        if (sweep->stopped || started->len == free_threads)
+            return;
+        if (!queue_next(sweep->queue, in_flight + started->len, &next, &error)) {
+            break_off(sweep, error);
+            return;
+        }
+        if (next)
+            g_ptr_array_add(started, (gpointer)next);
+    } while (next);
+}
+
+/* Writes outcomes, from this one (or NULL) on, and claims what comes next, in one transaction. Returns the number of
+ * outcomes. */
+static uint32_t exchange(Sweep *sweep, GAsyncQueue *outcomes, Outcome *outcome,
+                         uint32_t in_flight, GPtrArray *started)
+{
+    GError *error = NULL;
+    SweepProgress *p = sweep->progress;
+    const SweepProgress before = *p;
+    uint32_t n = 0;
+    if (!sweep->broken &&
+        !(store_keep(sweep->store, &error) && store_begin(sweep->store, &error)))
+        break_off(sweep, error);
+    for (; outcome; outcome = g_async_queue_try_pop(outcomes), n++)
+        take(sweep, outcome);
+    claim(sweep, sweep->threads - (in_flight - n), in_flight - n, started);
+    if (!sweep->broken && !store_commit(sweep->store, &error))
+        break_off(sweep, error);
+    if (sweep->broken) { /* nothing of it is written */
+        g_ptr_array_set_size(started, 0);
+        p->done = before.done;
+        p->oom = before.oom;
+        p->impossible = before.impossible;
+        p->failed = before.failed + n;
+    }
+    return n;
+}
+
+/* Keeps as many configurations in flight as there are threads, so that stopping needs no
+ * cancellation. */
+static void drive(Sweep *sweep, GThreadPool *pool, GAsyncQueue *outcomes)
 {
     const guint64 poll_us = G_USEC_PER_SEC / 5;
-    uint32_t next = 0, in_flight = 0;
+    g_autoptr(GPtrArray) started = g_ptr_array_new();
+    uint32_t in_flight = 0;
     watch(sweep);
-    while (in_flight > 0 || (next < list->len && !sweep->stopped)) {
-        while (in_flight < threads && next < list->len && !sweep->stopped) {
-            g_thread_pool_push(pool, list->pdata[next++], NULL);
-            in_flight++;
-        }
-        Outcome *outcome = g_async_queue_timeout_pop(outcomes, poll_us);
-        if (outcome) {
-            take(sweep, outcome);
-            in_flight--;
-        }
+    while (in_flight > 0 || (!sweep->stopped && !queue_is_done(sweep->queue))) {
+        const bool waits = in_flight > 0 || queue_waits(sweep->queue);
+        Outcome *outcome = waits ? g_async_queue_timeout_pop(outcomes, poll_us) : NULL;
+        in_flight -= exchange(sweep, outcomes, outcome, in_flight, started);
+        for (guint i = 0; i < started->len; i++)
+            g_thread_pool_push(pool, started->pdata[i], NULL);
+        in_flight += started->len;
+        g_ptr_array_set_size(started, 0);
         watch(sweep);
     }
+}
+
+/* Adds which configurations are not tried any more. */
+static void add_poison(const Sweep *sweep, GString *text)
+{
+    enum { NAMED = 8 };
+    const GPtrArray *poison = queue_poison(sweep->queue);
+    if (poison->len == 0)
+        return;
+    g_string_append_printf(text, "%s%u of %u configurations ended %d processes each: ",
+                           text->len ? "; " : "", poison->len, sweep->progress->total,
+                           STORE_DEATHS);
+    for (guint i = 0; i < MIN(poison->len, NAMED); i++) {
+        const Configuration *c = poison->pdata[i];
+        g_string_append_printf(text, "%s%s on %s with %s", i ? ", " : "", c->model,
+                               c->cluster_name, c->entry ? c->entry : "no planner");
+    }
+    if (poison->len > NAMED)
+        g_string_append(text, " and others");
+    g_string_append(text, "; --retry tries them again");
 }
 
 static bool verdict(const Sweep *sweep, GError **error)
 {
     const SweepProgress *p = sweep->progress;
-    uint32_t left = p->total - p->present - p->done;
+    const uint32_t poison = queue_poison(sweep->queue)->len;
+    const uint32_t left = p->total - p->present - p->done - poison;
+    g_autoptr(GString) text = g_string_new(NULL);
     if (p->failed > 0)
-        return kilter_fail(error, KILTER_ERROR_FAILED,
-                           "%u of %u configurations failed, first %s", p->failed,
-                           p->total, sweep->first->message);
-    if (left > 0)
-        return kilter_fail(
-            error, KILTER_ERROR_FAILED,
-            "stopped with %u of %u configurations to do; the same command resumes", left,
-            p->total);
-    return true;
+        g_string_printf(text, "%u of %u configurations failed, first %s", p->failed,
+                        p->total, sweep->first->message);
+    else if (sweep->broken)
+        g_string_append(text, sweep->first->message);
+    else if (left > 0)
+        g_string_printf(
+            text, "stopped with %u of %u configurations to do; the same command resumes",
+            left, p->total);
+    add_poison(sweep, text);
+    return text->len == 0 || kilter_fail(error, KILTER_ERROR_FAILED, "%s", text->str);
 }
 
-/* The graphs that the list's configurations have in common are kept until the last of them is done. */
+/* Graphs shared by configurations of the list are kept until the last of these is done. */
 static void expect(const GPtrArray *list)
 {
     for (uint32_t i = 0; i < list->len; i++) {
@@ -193,11 +287,16 @@ bool sweep_run(const Experiment *experiment, Store *store, const SweepOptions *o
     GThreadPool *pool = g_thread_pool_new(work, &shared, (int)threads, FALSE, error);
     if (!pool)
         return false;
+    g_autoptr(Queue) queue =
+        queue_new(store, experiment_name(experiment), list, options->again);
     Sweep sweep = {.options = options,
                    .progress = progress,
                    .store = store,
+                   .queue = queue,
+                   .threads = threads,
+                   .present = progress->present,
                    .start_us = g_get_monotonic_time()};
-    drive(&sweep, pool, outcomes, list, threads);
+    drive(&sweep, pool, outcomes);
     g_thread_pool_free(pool, FALSE, TRUE);
     bool good = verdict(&sweep, error);
     g_clear_error(&sweep.first);
@@ -223,7 +322,7 @@ bool sweep_estimate(const Experiment *experiment, Store *store,
         GError *cause = NULL;
         if (!result_evaluate(list->pdata[(uint64_t)i * list->len / n],
                              experiment_name(experiment), &result, &cause))
-            g_clear_error(&cause); /* the sweep will say so */
+            g_clear_error(&cause); /* the sweep will report it */
         estimate->tried++;
         now = g_get_monotonic_time();
     }
@@ -240,6 +339,8 @@ typedef struct {
     const Experiment *experiment;
     SweepStatus *status;
     uint32_t shards;
+    SweepFailed failed;
+    void *data;
 } Count;
 
 static SweepStatus *status_of(const Count *count, uint32_t index)
@@ -261,11 +362,30 @@ static void count_row(uint32_t n_columns, char **value, char **column, void *dat
     status->impossible += strcmp(value[1], "impossible") == 0;
 }
 
+/* Counts what is worked on, and what failed: it gave an error, or ended as many processes as it may. */
+static void count_attempt(const StoreAttempt *attempt, void *data)
+{
+    const Count *count = data;
+    const uint32_t n = experiment_count(count->experiment);
+    for (uint32_t i = 0; i < n; i++) {
+        const Configuration *c = experiment_at(count->experiment, i);
+        if (strcmp(c->hash, attempt->hash) != 0)
+            continue;
+        SweepStatus *status = status_of(count, i);
+        status->running += attempt->runs;
+        status->failed +=
+            !attempt->runs && (attempt->message || attempt->deaths >= STORE_DEATHS);
+        if (count->failed && !attempt->runs)
+            count->failed(c, attempt, count->data);
+        return;
+    }
+}
+
 SweepStatus *sweep_status(const Experiment *experiment, Store *store, uint32_t shards,
-                          GError **error)
+                          SweepFailed failed, void *data, GError **error)
 {
     g_autofree SweepStatus *status = g_new0(SweepStatus, MAX(shards, 1));
-    Count count = {experiment, status, shards};
+    Count count = {experiment, status, shards, failed, data};
     for (uint32_t i = 0; i < experiment_count(experiment); i++) {
         SweepStatus *of = status_of(&count, i);
         of->total++;
@@ -273,7 +393,8 @@ SweepStatus *sweep_status(const Experiment *experiment, Store *store, uint32_t s
     }
     return experiment_select(experiment, store, error) &&
                    store_query(store, "SELECT ordinal, status FROM result", count_row,
-                               &count, error)
+                               &count, error) &&
+                   store_attempts(store, count_attempt, &count, error)
                ? g_steal_pointer(&status)
                : NULL;
 }

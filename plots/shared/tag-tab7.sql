@@ -1,5 +1,5 @@
--- Iterations until data parallelism is beaten: those that were spent where it never was. Topologies where no search beats it say
--- nothing of searches and are left out. After tag-panels.sql and tag-priors.sql.
+-- Iterations until data parallelism is beaten; if it never is, all iterations spent. Topologies where no search beats it say
+-- nothing about searches and are left out. After tag-panels.sql and tag-priors.sql.
 beatable AS (SELECT panel, cluster FROM run WHERE experiment = 'tag-tab7' GROUP BY panel, cluster HAVING max(beaten) > 0),
 mean AS (
     SELECT panel, title, seat, name, avg(CASE WHEN beaten > 0 THEN beaten ELSE tries END) AS n, sum(beaten = 0) AS never, count(*) AS topologies

@@ -13,7 +13,7 @@ typedef struct {
     const Graph *graph;
     const ClusterView *view;
     const uint16_t *segment, *instance_segment;
-    const Instances *instances;
+    const BatchForms *batch;
     uint32_t n_microbatches;
     uint32_t *runs; /* [op]: the number of microbatches that have run it */
     GArray *terms;
@@ -54,7 +54,7 @@ static void gather_work(SimWork *work)
  * of it is sharded. */
 static void work_of_part(Build *build, OpId op, const Rule *rule, SimWork *work)
 {
-    const BatchForms *batch = build->instances->batch;
+    const BatchForms *batch = build->batch;
     const double part = 1.0 / build->n_microbatches;
     SimWork none;
 
@@ -82,7 +82,7 @@ static void work_of_part(Build *build, OpId op, const Rule *rule, SimWork *work)
 static void add_compute(Build *build, uint32_t stage, const Instr *instr)
 {
     const SimLinear *linear = build->linear;
-    const BatchForms *batch = build->instances->batch;
+    const BatchForms *batch = build->batch;
     const Rule rule = sim_split_rule(build->graph, instr);
     SimWork work;
 
@@ -103,7 +103,7 @@ static void add_collective(Build *build, uint32_t stage, uint32_t inner,
 {
     KILTER_ASSERT(inner <= stage || instr->kind == INSTR_COLLECTIVE);
     SimLinear *linear = build->linear;
-    const double part = instances_has_parts(build->instances, instr->tensor)
+    const double part = build->batch && form_is_gather(build->batch->form[instr->tensor])
                             ? 1.0 / build->n_microbatches
                             : 1;
     const double bytes =
@@ -199,7 +199,6 @@ SimLinear *sim_linear(const Program *program, const Graph *graph, const ClusterV
     SimLinear *linear = g_new0(SimLinear, 1);
     const bool turns = program->n_microbatches > 1;
     g_autoptr(BatchForms) batch = turns ? batch_forms_new(graph, NULL) : NULL;
-    g_autoptr(Instances) instances = instances_new(program, graph, batch);
     g_autofree uint16_t *instance_segment = plan_segments(program, graph, segment);
     g_autofree uint32_t *runs = g_new0(uint32_t, graph_n_ops(graph));
     Build build = {linear,
@@ -207,7 +206,7 @@ SimLinear *sim_linear(const Program *program, const Graph *graph, const ClusterV
                    view,
                    segment,
                    instance_segment,
-                   instances,
+                   batch,
                    program->n_microbatches,
                    runs,
                    g_array_new(false, false, sizeof(SimTerm))};
@@ -215,6 +214,7 @@ SimLinear *sim_linear(const Program *program, const Graph *graph, const ClusterV
     linear->split =
         sim_split_collect(program, graph, segment, instance_segment, &linear->n_splits);
     if (turns) {
+        g_autoptr(Instances) instances = instances_new(program, graph, batch);
         SimTurnStages of = sim_turn_stages(program, graph, view, instances);
         linear->n_stages = of.stages->len;
         linear->stage = (SimStage *)(void *)g_array_free(of.stages, false);

@@ -159,20 +159,26 @@ static SimMemory *collect_points(const Points *l)
 SimMemory *sim_memory(const Program *program, const Graph *graph, const SimLinear *linear,
                       const uint16_t *segment)
 {
-    return sim_memory_with(program, graph, linear, segment, NULL);
-}
-
-SimMemory *sim_memory_with(const Program *program, const Graph *graph,
-                           const SimLinear *linear, const uint16_t *segment,
-                           const Runtime *runtime)
-{
     g_autoptr(BatchForms) batch =
         program->n_microbatches > 1 ? batch_forms_new(graph, NULL) : NULL;
     g_autoptr(Instances) instances = instances_new(program, graph, batch);
-    g_autoptr(SimBuffers) buffers = sim_buffers(program, graph, instances, segment);
-    sim_buffers_add_runtime(buffers, runtime, program, graph);
     g_autofree uint16_t *instance_segment = plan_segments(program, graph, segment);
+    g_autoptr(SimBuffers) buffers =
+        sim_buffers(program, graph, instances, instance_segment);
     const Points points = {program, graph, linear, instance_segment, instances, buffers};
+
+    return collect_points(&points);
+}
+
+SimMemory *sim_memory_of(const SimCase *sim)
+{
+    const Program *program = sim->plan->program;
+    const PlanLayout *layout = &sim->parts->layout;
+    g_autoptr(SimBuffers) buffers =
+        sim_buffers(program, sim->graph, layout->instances, layout->segment);
+    sim_buffers_add_runtime(buffers, sim->runtime, program, sim->graph);
+    const Points points = {program,         sim->graph,        sim->linear,
+                           layout->segment, layout->instances, buffers};
 
     return collect_points(&points);
 }

@@ -108,7 +108,7 @@ GArray *sim_memory_table(const Plan *plan, const Graph *graph, const ClusterView
     const SimCase sim = {
         .plan = plan, .graph = graph, .view = view, .parts = parts, .runtime = held};
     g_autoptr(SimBuffers) buffers =
-        sim_buffers(plan->program, graph, parts->layout.instances, plan->segment);
+        sim_buffers(plan->program, graph, parts->layout.instances, parts->layout.segment);
     sim_buffers_add_runtime(buffers, held, plan->program, graph);
     GArray *rows = find_rows(view, memory_bytes);
     for (uint32_t k = 0; k < rows->len; k++)

@@ -371,13 +371,17 @@ static void maker_clear(Maker *maker)
     sim_engine_free(maker->engine);
 }
 
-GPtrArray *sim_execution(const Plan *plan, const Graph *graph, const ClusterView *view,
-                         const SimOptions *options, bool messages, char **groups,
-                         GError **error)
+struct SimExecution {
+    SimOptions options;
+    SimParts *parts;
+    SimCase sim;
+    SimFlowCase flow;
+};
+
+SimExecution *sim_execution_new(const Plan *plan, const Graph *graph,
+                                const ClusterView *view, const SimOptions *options,
+                                GError **error)
 {
-    SimOptions own = *options;
-    own.separate = true;
-    own.network = SIM_TOPOLOGY;
     if (view->n_devices > TRACE_MAX_RANKS) {
         kilter_fail(error, KILTER_ERROR_INPUT,
                     "execution traces of %u ranks, expected at most %d", view->n_devices,
@@ -386,16 +390,36 @@ GPtrArray *sim_execution(const Plan *plan, const Graph *graph, const ClusterView
     }
     if (!sim_check_plan(plan, graph, view, error))
         return NULL;
-    g_autoptr(SimParts) parts = sim_parts_new(plan, graph, error);
-    if (!parts)
+    g_autoptr(SimExecution) execution = g_new0(SimExecution, 1);
+    if (!(execution->parts = sim_parts_new(plan, graph, error)))
         return NULL;
-    const SimCase sim = {
-        .plan = plan, .graph = graph, .view = view, .parts = parts, .options = &own};
-    g_auto(SimFlowCase) flow = {0};
-    if (!sim_flow_prepare(&sim, &flow, error))
-        return NULL;
+    execution->options = *options;
+    execution->options.separate = true;
+    execution->options.network = SIM_TOPOLOGY;
+    execution->sim = (SimCase){.plan = plan,
+                               .graph = graph,
+                               .view = view,
+                               .parts = execution->parts,
+                               .options = &execution->options};
+    return sim_flow_prepare(&execution->sim, &execution->flow, error)
+               ? g_steal_pointer(&execution)
+               : NULL;
+}
+
+void sim_execution_free(SimExecution *execution)
+{
+    if (!execution)
+        return;
+    sim_flow_clear(&execution->flow);
+    sim_parts_free(execution->parts);
+    g_free(execution);
+}
+
+GPtrArray *sim_execution_traces(const SimExecution *execution, bool messages,
+                                char **groups, GError **error)
+{
     Maker maker;
-    maker_init(&maker, &flow, messages);
+    maker_init(&maker, &execution->flow, messages);
     const bool good = add_all(&maker, error);
     if (good && groups)
         *groups = groups_json(&maker);

@@ -6,16 +6,22 @@
 #include "data/data.h"
 #include "sim/options.h"
 
-/* One trace per device (GPtrArray of Trace; free with g_ptr_array_unref) of the work that the flow
- * fidelity runs. Transfers between groups and traffic with a server become sends and receives; with
+/* A plan lowered to the tasks that the flow fidelity runs. Plan, graph and view must outlive it.
+ * KILTER_ERROR_INPUT for too many ranks; also the errors of sim_evaluate_with. */
+typedef struct SimExecution SimExecution;
+SimExecution *sim_execution_new(const Plan *plan, const Graph *graph,
+                                const ClusterView *view, const SimOptions *options,
+                                GError **error);
+void sim_execution_free(SimExecution *execution);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimExecution, sim_execution_free)
+
+/* One trace per device (GPtrArray of Trace; free with g_ptr_array_unref) of these tasks. Transfers between groups and traffic with a server become sends and receives; with
  * `messages` so do collectives, in the rounds of the algorithm that flow takes. Otherwise a
  * collective is one node per rank, with the bytes of the largest rank and the rank's own bytes
  * beside them. *groups (may be NULL; caller frees) gets a JSON object with the ranks of each group.
- * Jitter, stragglers and faults are left out. KILTER_ERROR_INPUT for too many nodes; also the
- * errors of sim_evaluate_with. */
-GPtrArray *sim_execution(const Plan *plan, const Graph *graph, const ClusterView *view,
-                         const SimOptions *options, bool messages, char **groups,
-                         GError **error);
+ * Jitter, stragglers and faults are left out. KILTER_ERROR_INPUT for too many nodes. */
+GPtrArray *sim_execution_traces(const SimExecution *execution, bool messages,
+                                char **groups, GError **error);
 
 /* The times that traces take. */
 typedef struct {

@@ -262,7 +262,7 @@ SimExecutionReport *sim_execution_run(const GPtrArray *traces, const ClusterView
 {
     if (traces->len == 0 || traces->len > view->n_devices) {
         kilter_fail(error, KILTER_ERROR_INPUT,
-                    "traces of %u ranks, expected one to %u: what the cluster has",
+                    "traces of %u ranks, expected 1 to %u, the GPUs of the cluster",
                     traces->len, view->n_devices);
         return NULL;
     }

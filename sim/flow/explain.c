@@ -118,7 +118,7 @@ static const char *kind_text(const Explain *e, const Part *part)
     return part->key == TRANSFERS ? "transfer" : collective_name((Collective)part->key);
 }
 
-/* "fast-0 (v100)", "fast-0 (v100) and 3 alike". Caller frees. */
+/* "fast-0 (v100)", "fast-0 (v100) and 3 like it". Caller frees. */
 static char *lane_text(const Explain *e, uint32_t lane)
 {
     KILTER_ASSERT(e->timeline->n_lanes > 0);
@@ -134,7 +134,7 @@ static char *lane_text(const Explain *e, uint32_t lane)
     const Device *device = &e->view->device[first];
     if (n == 1)
         return g_strdup_printf("%s (%s)", device->name, device->type_name);
-    return g_strdup_printf("%s (%s) and %u alike", device->name, device->type_name,
+    return g_strdup_printf("%s (%s) and %u like it", device->name, device->type_name,
                            n - 1);
 }
 
@@ -229,7 +229,7 @@ static void say_longest(const Explain *e)
 
     g_qsort_with_data(span, (gint)e->n_path, sizeof *span, longest_span,
                       e->timeline->span);
-    g_string_append(e->text, "The longest on it:\n");
+    g_string_append(e->text, "Longest parts of the path:\n");
     for (uint32_t i = 0; i < MIN(e->n_path, LONGEST_SHOWN); i++) {
         const SimSpan *s = &e->timeline->span[span[i]];
         g_autofree char *time = units_format(seconds(s), QUANTITY_TIME);
@@ -298,7 +298,7 @@ static void say_links(const Explain *e)
     g_qsort_with_data(link, (gint)n, sizeof *link, most_used, (gpointer)e);
     if (n == 0 || link[0]->bytes == 0)
         return;
-    g_string_append(e->text, "Links, the most used of what they can carry:\n");
+    g_string_append(e->text, "Links with the largest part of their capacity in use:\n");
     for (uint32_t i = 0; i < MIN(n, LONGEST_SHOWN) && link[i]->bytes > 0; i++) {
         g_autofree char *bytes = units_format(link[i]->bytes, QUANTITY_BYTES);
         g_string_append_printf(e->text, "  %9s  %5.1f %%  %s, busy %.1f %% of the time\n",
@@ -334,8 +334,8 @@ static void say_memory(const Explain *e)
     g_autofree char *time = units_format(peak->time_s, QUANTITY_TIME);
     g_autofree char *what = instr_text(&e->program->instr[peak->instr], e->graph);
     g_autofree char *where = lane_text(e, lane);
-    g_string_append_printf(e->text, "Memory: most is %s on %s, at %s, with %s.\n", bytes,
-                           where, time, what);
+    g_string_append_printf(e->text, "Memory: the peak is %s on %s, at %s, during %s.\n",
+                           bytes, where, time, what);
 }
 
 char *sim_timeline_explain(const SimTimeline *timeline, const Program *program,

@@ -2,6 +2,7 @@
 #include "sim/flow/flow.h"
 
 #include "sim/flow/memory_timeline.h"
+#include "sim/flow/ready.h"
 #include "sim/network/transport.h"
 
 /* The computation that a lane is running. */
@@ -24,6 +25,7 @@ typedef struct {
     uint32_t n_done;
     bool any_slowdown;
     Lane *lane;
+    SimReady *ready; /* NULL: streams have a fixed order */
     GError *error;
 } Run;
 
@@ -102,6 +104,14 @@ static void start(Run *run, uint32_t id, uint32_t cause)
                             end_collective, run, id);
 }
 
+/* All that the task waits for has ended, the last of it was `cause`. */
+static void arrive(Run *run, uint32_t id, uint32_t cause)
+{
+    if (!run->ready || !sim_ready_queues(&run->flow->tasks->task[id]) ||
+        sim_ready_join(run->ready, id))
+        start(run, id, cause);
+}
+
 static void end_task(Run *run, uint32_t id)
 {
     KILTER_ASSERT(run->n_done < run->flow->tasks->n_tasks);
@@ -109,9 +119,14 @@ static void end_task(Run *run, uint32_t id)
 
     run->timeline->span[id].end_s = sim_engine_now(run->engine);
     run->n_done++;
+    if (run->ready && sim_ready_queues(&run->flow->tasks->task[id])) {
+        const GArray *started = sim_ready_leave(run->ready, id);
+        for (uint32_t i = 0; i < started->len; i++)
+            start(run, g_array_index(started, uint32_t, i), id);
+    }
     for (uint32_t i = streams->first_next[id]; i < streams->first_next[id + 1]; i++)
         if (--run->waiting[streams->next[i]] == 0)
-            start(run, streams->next[i], id);
+            arrive(run, streams->next[i], id);
 }
 
 static void end_compute(SimEngine *engine, void *context, uint64_t argument)
@@ -177,6 +192,7 @@ static void free_run(Run *run)
     g_free(run->duration_s);
     g_free(run->waiting);
     g_free(run->lane);
+    sim_ready_free(run->ready);
 }
 
 /* Records the bytes that each link has carried. */
@@ -213,11 +229,12 @@ static bool attempt(const SimFlowCase *flow, uint64_t sample, bool faults, bool 
     if (faults && run.transport)
         sim_faults_schedule(flow->faults, sim_transport_network(run.transport));
     run.waiting = g_memdup2(flow->streams->waiting, n * sizeof *run.waiting);
+    run.ready = flow->streams->by_readiness ? sim_ready_new(flow->streams) : NULL;
     init_lanes(&run);
     init_durations(&run, sample);
     for (uint32_t i = 0; i < n; i++)
         if (flow->streams->waiting[i] == 0)
-            start(&run, i, SIM_NO_SPAN);
+            arrive(&run, i, SIM_NO_SPAN);
     sim_engine_run(run.engine);
     g_assert(run.n_done <= n);
     *left = n - run.n_done;
@@ -269,9 +286,11 @@ bool sim_flow_run(const SimFlowCase *flow, uint64_t sample, bool links,
 bool sim_flow_prepare(const SimCase *sim, SimFlowCase *flow, GError **error)
 {
     const bool noisy = sim_noise_separates(sim->options);
-    const SimLowering how = {.overlap = sim->options->overlap,
+    const SimLowering how = {.overlap = sim->options->overlap != SIM_OVERLAP_OFF,
                              .first_bucket_bytes = sim->options->first_bucket,
-                             .separate = noisy || sim->options->separate};
+                             .separate = noisy || sim->options->separate,
+                             .free_transfers =
+                                 sim->options->transfers == SIM_TRANSFERS_FREE};
 
     *flow = (SimFlowCase){.sim = sim, .tasks = sim_tasks_lower(sim, &how)};
     flow->streams = sim_streams_new(flow->tasks, sim->options);

@@ -247,8 +247,9 @@ static void sort_spans(Record *r)
 void sim_memory_record(const SimCase *sim, SimTimeline *timeline)
 {
     const Program *program = sim->plan->program;
-    g_autoptr(SimBuffers) buffers = sim_buffers(
-        program, sim->graph, sim->parts->layout.instances, sim->plan->segment);
+    const PlanLayout *layout = &sim->parts->layout;
+    g_autoptr(SimBuffers) buffers =
+        sim_buffers(program, sim->graph, layout->instances, layout->segment);
     g_autofree uint32_t *device = g_new(uint32_t, timeline->n_lanes);
     sim_buffers_add_runtime(buffers, sim->runtime, program, sim->graph);
     Record r = {.sim = sim, .timeline = timeline, .buffers = buffers};

@@ -84,12 +84,15 @@ static int compare(const void *a, const void *b)
     return (x->start_s > y->start_s) - (x->start_s < y->start_s);
 }
 
-/* Sorts intervals and merges those that touch; returns how many are left. */
+/* Sorts intervals, which mostly are in order already, and merges those that touch; returns how many
+ * are left. */
 static uint32_t merge(Interval *interval, uint32_t n)
 {
-    uint32_t kept = 0;
+    uint32_t kept = 0, sorted = 1;
 
-    if (n > 1)
+    while (sorted < n && interval[sorted - 1].start_s <= interval[sorted].start_s)
+        sorted++;
+    if (sorted < n)
         qsort(interval, n, sizeof *interval, compare);
     for (uint32_t i = 0; i < n; i++) {
         if (kept > 0 && interval[i].start_s <= interval[kept - 1].end_s)
@@ -126,43 +129,46 @@ static double common(const Interval *a, uint32_t n_a, const Interval *b, uint32_
     return sum;
 }
 
-static void append(GArray *list, const SimSpan *span)
+/* The intervals of each lane's computations (list 2 lane) and communication (2 lane + 1), in a row.
+ * Returns where each list begins and the last ends; the caller frees both. */
+static size_t *lane_intervals(const SimTimeline *timeline, Interval **interval)
 {
-    const Interval interval = {span->start_s, span->end_s};
+    size_t *first = g_new0(size_t, 2 * (size_t)timeline->n_lanes + 2);
+    uint32_t n;
 
-    g_array_append_val(list, interval);
-}
-
-static Interval *merged(GArray *list)
-{
-    g_array_set_size(list, merge((Interval *)(void *)list->data, list->len));
-    return (Interval *)(void *)list->data;
+    /* two lists further on first, so that filling a list moves its place to the next one's */
+    for (const SimSpan *s = timeline->span; s < timeline->span + timeline->n_spans; s++) {
+        const uint32_t *lane = sim_span_lanes(timeline, s, &n);
+        for (uint32_t k = 0; !s->launch && k < n; k++)
+            first[2 * lane[k] + (s->lane == SIM_TEAM) + 2]++;
+    }
+    for (uint32_t l = 2; l < 2 * timeline->n_lanes + 2; l++)
+        first[l] += first[l - 1];
+    *interval = g_new(Interval, first[2 * timeline->n_lanes + 1]);
+    for (const SimSpan *s = timeline->span; s < timeline->span + timeline->n_spans; s++) {
+        const uint32_t *lane = sim_span_lanes(timeline, s, &n);
+        for (uint32_t k = 0; !s->launch && k < n; k++)
+            (*interval)[first[2 * lane[k] + (s->lane == SIM_TEAM) + 1]++] =
+                (Interval){s->start_s, s->end_s};
+    }
+    return first;
 }
 
 void sim_timeline_breakdown(const SimTimeline *timeline, SimBreakdown *of)
 {
-    const uint32_t n = timeline->n_lanes;
     const double end_s = sim_timeline_end_s(timeline);
-    g_autofree GArray **list = g_new(GArray *, 2 * n); /* computes, communicates */
+    g_autofree Interval *interval = NULL;
+    g_autofree size_t *first = lane_intervals(timeline, &interval);
 
-    for (uint32_t l = 0; l < 2 * n; l++)
-        list[l] = g_array_new(false, false, sizeof(Interval));
-    for (uint32_t i = 0; i < timeline->n_spans; i++) {
-        const SimSpan *span = &timeline->span[i];
-        uint32_t n_lanes;
-        const uint32_t *lane = sim_span_lanes(timeline, span, &n_lanes);
-        for (uint32_t k = 0; !span->launch && k < n_lanes; k++)
-            append(list[2 * lane[k] + (span->lane == SIM_TEAM)], span);
-    }
-    for (uint32_t l = 0; l < n; l++) {
-        GArray *compute = list[2 * l], *communicate = list[2 * l + 1];
-        const Interval *comp = merged(compute), *comm = merged(communicate);
-        of[l].compute_s = length(comp, compute->len);
-        of[l].hidden_s = common(comp, compute->len, comm, communicate->len);
-        of[l].exposed_s = length(comm, communicate->len) - of[l].hidden_s;
+    for (uint32_t l = 0; l < timeline->n_lanes; l++) {
+        const size_t *at = &first[2 * l];
+        Interval *compute = &interval[at[0]], *communicate = &interval[at[1]];
+        const uint32_t n_compute = merge(compute, (uint32_t)(at[1] - at[0]));
+        const uint32_t n_communicate = merge(communicate, (uint32_t)(at[2] - at[1]));
+        of[l].compute_s = length(compute, n_compute);
+        of[l].hidden_s = common(compute, n_compute, communicate, n_communicate);
+        of[l].exposed_s = length(communicate, n_communicate) - of[l].hidden_s;
         of[l].idle_s = end_s - of[l].compute_s - of[l].exposed_s;
-        g_array_free(compute, true);
-        g_array_free(communicate, true);
     }
 }
 

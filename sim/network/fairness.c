@@ -63,7 +63,7 @@ static void grow(SimShare *share)
     share->flow_capacity = n;
 }
 
-SimFlowId share_new(SimShare *share, SimFlowId id, const SimFlow *flow, const SimUse *own)
+SimFlowId share_new(SimShare *share, SimFlowId id, const SimFlow *flow)
 {
     if (id == UINT32_MAX) {
         id = share->n_flows++;
@@ -74,9 +74,8 @@ SimFlowId share_new(SimShare *share, SimFlowId id, const SimFlow *flow, const Si
     rest->done = (SharerDone){flow->done, flow->context, flow->argument};
     rest->bytes = flow->bytes;
     rest->payload = flow->payload;
-    rest->own_use = own ? g_memdup2(own, flow->n_uses * sizeof *own) : NULL;
     rest->far_place = flow->n_uses > NEAR_USES ? g_new(UsePlace, flow->n_uses) : NULL;
-    share->flow[id] = (Sharer){.use = own ? rest->own_use : flow->use,
+    share->flow[id] = (Sharer){.use = flow->use,
                                .n_uses = flow->n_uses,
                                .stretch = 1 / flow->efficiency,
                                .bottleneck = NO_LINK};
@@ -86,7 +85,6 @@ SimFlowId share_new(SimShare *share, SimFlowId id, const SimFlow *flow, const Si
 void share_release(SimShare *share, SimFlowId id)
 {
     g_clear_pointer(&share->rest[id].far_place, g_free);
-    g_clear_pointer(&share->rest[id].own_use, g_free);
 }
 
 /* --- coming and going --- */
@@ -212,33 +210,6 @@ double share_rate(const SimShare *share, SimFlowId flow)
     if (f->bottleneck < share->n_links)
         return share->clock[f->bottleneck].speed;
     return f->bottleneck == ALONE ? f->rate : 0;
-}
-
-uint32_t share_stalled(const SimShare *share)
-{
-    uint32_t n = 0;
-    for (SimFlowId id = 0; id < share->n_flows; id++)
-        n += share->flow[id].active && !(share_rate(share, id) > 0);
-    return n;
-}
-
-double share_link_rate(const SimShare *share, uint32_t link)
-{
-    KILTER_ASSERT(link < share->n_links);
-    const SharedLink *l = &share->link[link];
-    if (l->alone != UINT32_MAX) {
-        const Sharer *f = &share->flow[l->alone];
-        uint32_t k = 0;
-        while (f->use[k].link != link)
-            k++;
-        return f->rate * share_weight(share, l->alone, k);
-    }
-    const Terms *row = &share->coupling.row[link];
-    double rate = 0;
-    for (uint32_t i = 0; i < row->n; i++)
-        if (row->term[i].other < share->n_links)
-            rate += row->term[i].weight * share->clock[row->term[i].other].speed;
-    return rate;
 }
 
 static double moved(const SimShare *share, SimFlowId id, uint32_t use, double now_s)

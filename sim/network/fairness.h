@@ -57,7 +57,6 @@ typedef struct {
 typedef struct {
     SharerDone done;
     double bytes, payload;
-    SimUse *own_use;     /* a copy, if the flow's uses do not stay in memory */
     UsePlace *far_place; /* [use]; NULL: near_place */
     UsePlace near_place[NEAR_USES];
 } SharerRest;
@@ -137,10 +136,8 @@ typedef struct {
 void share_init(SimShare *share, const Topology *topology);
 void share_clear(SimShare *share);
 
-/* Makes a flow that does not share yet, with number `id`, or a new number if id is UINT32_MAX.
- * `own`: uses to copy, if the flow's own do not stay in memory. */
-SimFlowId share_new(SimShare *share, SimFlowId id, const SimFlow *flow,
-                    const SimUse *own);
+/* Makes a flow that does not share yet, with number `id`, or a new number if id is UINT32_MAX. */
+SimFlowId share_new(SimShare *share, SimFlowId id, const SimFlow *flow);
 void share_release(SimShare *share, SimFlowId id);
 
 /* Begins and ends sharing; rates are stale until share_solve. Links left without flows are appended
@@ -160,9 +157,7 @@ double share_next_end_s(const SimShare *share); /* INFINITY if no flow ends */
  * their numbers; share_remove must still be called. */
 void share_take_due(SimShare *share, double until_s, GArray *due);
 
-uint32_t share_stalled(const SimShare *share);
 double share_rate(const SimShare *share, SimFlowId flow);
-double share_link_rate(const SimShare *share, uint32_t link);
 /* Payload in bytes that the active flows have moved over the link until now. */
 double share_link_moved(const SimShare *share, uint32_t link, double now_s);
 

@@ -279,8 +279,7 @@ static Batch *find_batch(SimNetwork *network, double due_s)
     return batch;
 }
 
-/* Starts the flow. `own`: uses to copy, or NULL to use flow->use in place. */
-static SimFlowId start(SimNetwork *network, const SimFlow *flow, const SimUse *own)
+SimFlowId sim_network_start(SimNetwork *network, const SimFlow *flow)
 {
     const double now_s = sim_engine_now(network->engine);
     SimFlowId id = UINT32_MAX;
@@ -291,7 +290,7 @@ static SimFlowId start(SimNetwork *network, const SimFlow *flow, const SimUse *o
         id = g_array_index(network->free_flows, SimFlowId, network->free_flows->len - 1);
         g_array_set_size(network->free_flows, network->free_flows->len - 1);
     }
-    id = share_new(&network->share, id, flow, own);
+    id = share_new(&network->share, id, flow);
     if (flow->latency_s > 0 || is_empty(flow->n_uses, flow->bytes)) {
         Batch *batch = find_batch(network, now_s + flow->latency_s);
         if (batch->n == batch->capacity) {
@@ -306,32 +305,6 @@ static SimFlowId start(SimNetwork *network, const SimFlow *flow, const SimUse *o
         activate(network, id);
     }
     return id;
-}
-
-SimFlowId sim_network_start(SimNetwork *network, const SimFlow *flow)
-{
-    return start(network, flow, NULL);
-}
-
-SimFlowId sim_network_send(SimNetwork *network, uint32_t from, uint32_t to, double bytes,
-                           SimHandler done, void *context, uint64_t argument)
-{
-    uint32_t link[ROUTE_MAX_LINKS];
-    SimUse use[ROUTE_MAX_LINKS];
-    const uint32_t n = sim_network_route(network, from, to, link);
-    SimFlow flow = {.n_uses = n,
-                    .bytes = bytes,
-                    .payload = 1,
-                    .efficiency = 1,
-                    .done = done,
-                    .context = context,
-                    .argument = argument};
-
-    for (uint32_t i = 0; i < n; i++) {
-        use[i] = (SimUse){link[i], 1};
-        flow.latency_s += network->topology->link[link[i]].latency_s;
-    }
-    return start(network, &flow, use);
 }
 
 void sim_network_set_bandwidth(SimNetwork *network, uint32_t link, double bandwidth)
@@ -374,21 +347,6 @@ bool sim_network_cancel(SimNetwork *network, SimFlowId flow, double *bytes,
 bool sim_network_is_idle(const SimNetwork *network)
 {
     return network->n_waiting + network->share.n_active == 0 && !network->changed;
-}
-
-uint32_t sim_network_active(const SimNetwork *network)
-{
-    return network->n_waiting + network->share.n_active;
-}
-
-uint32_t sim_network_stalled(const SimNetwork *network)
-{
-    return share_stalled(&network->share);
-}
-
-double sim_network_link_rate(const SimNetwork *network, uint32_t link)
-{
-    return share_link_rate(&network->share, link);
 }
 
 double sim_network_link_bytes(const SimNetwork *network, uint32_t link)

@@ -61,10 +61,6 @@ typedef struct {
 typedef uint32_t SimFlowId;
 SimFlowId sim_network_start(SimNetwork *network, const SimFlow *flow);
 
-/* One message between two devices, over their route, at efficiency 1. */
-SimFlowId sim_network_send(SimNetwork *network, uint32_t from, uint32_t to, double bytes,
-                           SimHandler done, void *context, uint64_t argument);
-
 /* Cancels a flow that is not done, so that its handler is not called. *bytes and *latency_s get the
  * rest that it had to move and to wait. False if it has ended at this instant. */
 bool sim_network_cancel(SimNetwork *network, SimFlowId flow, double *bytes,
@@ -82,11 +78,6 @@ void sim_network_set_bandwidth(SimNetwork *network, uint32_t link, double bandwi
 
 /* --- state, of the present instant; all changes made at it count after it has passed --- */
 
-/* number of flows, waiting ones included */
-uint32_t sim_network_active(const SimNetwork *network);
-/* how many of them have rate 0 */
-uint32_t sim_network_stalled(const SimNetwork *network);
-double sim_network_link_rate(const SimNetwork *network, uint32_t link);  /* bytes/s */
 double sim_network_link_bytes(const SimNetwork *network, uint32_t link); /* payload */
 /* time with any flow */
 double sim_network_link_busy_s(const SimNetwork *network, uint32_t link);

@@ -12,10 +12,14 @@
 #define NO_BUFFER UINT32_MAX
 
 typedef struct {
+    uint32_t buffer, instr;
+} Use;
+
+typedef struct {
     const Program *program;
     const Graph *graph;
     const Instances *instances;
-    uint16_t *instance_segment;
+    const uint16_t *instance_segment;
     bool *again;   /* [instr]: it adds to a sum that other instructions have begun */
     bool *drained; /* [group * n_tensors + tensor]: its total moves to another instance */
     uint32_t *end; /* [instr * OP_MAX_OUT + output]: last use of the value made there */
@@ -25,12 +29,9 @@ typedef struct {
     uint32_t *kept_end;
     uint32_t *kept; /* [place]: buffer of the data kept beside the instance */
     GArray *buffers;
-    GArray *uses;
+    Use *use; /* [n_uses] */
+    uint32_t n_uses, most_uses;
 } Liveness;
-
-typedef struct {
-    uint32_t buffer, instr;
-} Use;
 
 static size_t tensor_at(const Liveness *l, uint32_t group, TensorId tensor)
 {
@@ -197,19 +198,17 @@ static bool same_layout(const Liveness *l, PlacedOperand a, PlacedOperand b)
 }
 
 /* The buffer that a computation's output can share, or NO_BUFFER. */
-static uint32_t shared_by_compute(const Liveness *l, uint32_t i, PlacedOperand made)
+static uint32_t shared_by_compute(const Liveness *l, uint32_t i, PlacedOperand made,
+                                  const PlacedOperand *used)
 {
     KILTER_ASSERT(i < l->program->n);
-    const Instr *instr = &l->program->instr[i];
-    const Op *op = graph_get_op(l->graph, instr->op);
-    PlacedOperand used[OP_MAX_IN];
-    const uint32_t n_used = instances_uses(l->instances, l->graph, instr, used);
+    const Op *op = graph_get_op(l->graph, l->program->instr[i].op);
 
     if (op_kind_is_view(op->kind))
         return l->buffer[placed_cell(&used[0])];
     if (!op_kind_is_elementwise(op->kind) || op->n_out > 1)
         return NO_BUFFER;
-    for (uint32_t k = 0; k < n_used; k++)
+    for (uint32_t k = 0; k < op->n_in; k++)
         if (free_at(l, used[k], i) && !buffer_of(l, used[k])->at_rest &&
             same_layout(l, used[k], made))
             return l->buffer[placed_cell(&used[k])];
@@ -217,12 +216,10 @@ static uint32_t shared_by_compute(const Liveness *l, uint32_t i, PlacedOperand m
 }
 
 /* The buffer that a conversion's result can share, or NO_BUFFER. */
-static uint32_t shared_by_conversion(const Liveness *l, uint32_t i, const Instr *instr)
+static uint32_t shared_by_conversion(const Liveness *l, uint32_t i, PlacedOperand from)
 {
-    KILTER_ASSERT(i < l->program->n && instr == &l->program->instr[i]);
-    const PlacedOperand from =
-        instances_operand(l->instances, instr->group, instr->microbatch,
-                          (Operand){instr->tensor, instr->from});
+    KILTER_ASSERT(i < l->program->n);
+    const Instr *instr = &l->program->instr[i];
 
     if (instr->kind == INSTR_TRANSFER)
         return instr_regroups(l->program, instr) ? l->buffer[placed_cell(&from)]
@@ -244,7 +241,9 @@ static PlacedOperand old_of(const Liveness *l, PlacedOperand made)
         (Operand){graph_tensor(l->graph, made.tensor)->of, made.form});
 }
 
-static uint32_t find_shared(const Liveness *l, uint32_t i, PlacedOperand made)
+/* `used`: the operands of instruction `i`. */
+static uint32_t find_shared(const Liveness *l, uint32_t i, PlacedOperand made,
+                            const PlacedOperand *used)
 {
     KILTER_ASSERT(i < l->program->n);
     const Instr *instr = &l->program->instr[i];
@@ -255,8 +254,8 @@ static uint32_t find_shared(const Liveness *l, uint32_t i, PlacedOperand made)
             return l->buffer[placed_cell(&old)];
     }
     if (instr->kind == INSTR_COMPUTE)
-        return shared_by_compute(l, i, made);
-    return instr->kind == INSTR_LOAD ? NO_BUFFER : shared_by_conversion(l, i, instr);
+        return shared_by_compute(l, i, made, used);
+    return instr->kind == INSTR_LOAD ? NO_BUFFER : shared_by_conversion(l, i, used[0]);
 }
 
 /* Whether the value is accumulated in place: it is an F32 gradient of a parameter in a model that
@@ -273,12 +272,14 @@ static bool is_accumulated(const Liveness *l, uint32_t i, const Tensor *tensor,
            tensor->role == ROLE_GRADIENT && sim_is_held(l->graph, tensor);
 }
 
-/* Puts the value made at instruction `i` and last used at `end` into a buffer. */
-static void place(Liveness *l, uint32_t i, uint32_t end, PlacedOperand made)
+/* Puts the value that instruction `i`, with operands `used`, makes and that is last used at `end`
+ * into a buffer. */
+static void place(Liveness *l, uint32_t i, uint32_t end, PlacedOperand made,
+                  const PlacedOperand *used)
 {
     KILTER_ASSERT(i <= end && end < l->program->n);
     const Tensor *tensor = graph_tensor(l->graph, made.tensor);
-    const uint32_t shared = find_shared(l, i, made);
+    const uint32_t shared = find_shared(l, i, made, used);
     bool stays = false;
 
     if (tensor->role == ROLE_UPDATED) {
@@ -315,9 +316,11 @@ static void place(Liveness *l, uint32_t i, uint32_t end, PlacedOperand made)
 static void add_use(Liveness *l, uint32_t i, uint32_t buffer)
 {
     KILTER_ASSERT(buffer < l->buffers->len);
-    const Use use = {buffer, i};
-
-    g_array_append_val(l->uses, use);
+    if (l->n_uses == l->most_uses) {
+        l->most_uses *= 2;
+        l->use = g_renew(Use, l->use, l->most_uses);
+    }
+    l->use[l->n_uses++] = (Use){buffer, i};
 }
 
 /* Places the buffer of the data that a forward op keeps, which is cut like its output. */
@@ -363,7 +366,7 @@ static void place_instr(Liveness *l, uint32_t i)
                 place(l, i,
                       instr->kind == INSTR_LOAD ? l->load_end[placed_cell(&made[k])]
                                                 : l->end[i * OP_MAX_OUT + k],
-                      made[k]);
+                      made[k], used);
             add_use(l, i, l->buffer[placed_cell(&made[k])]);
         }
     place_kept(l, i);
@@ -380,29 +383,31 @@ static SimBuffers *collect(const Liveness *l)
 
     buffers->n = l->buffers->len;
     buffers->buffer = g_memdup2(l->buffers->data, l->buffers->len * sizeof(SimBuffer));
-    buffers->use = g_new(uint32_t, l->uses->len);
-    for (uint32_t u = 0; u < l->uses->len; u++)
-        buffers->buffer[g_array_index(l->uses, Use, u).buffer].n++;
+    buffers->use = g_new(uint32_t, l->n_uses);
+    for (uint32_t u = 0; u < l->n_uses; u++)
+        buffers->buffer[l->use[u].buffer].n++;
     for (uint32_t b = 0; b < buffers->n; b++) {
         buffers->buffer[b].first = first;
         first += buffers->buffer[b].n;
         buffers->buffer[b].n = 0;
     }
-    for (uint32_t u = 0; u < l->uses->len; u++) {
-        const Use *use = &g_array_index(l->uses, Use, u);
-        SimBuffer *buffer = &buffers->buffer[use->buffer];
-        buffers->use[buffer->first + buffer->n++] = use->instr;
+    for (uint32_t u = 0; u < l->n_uses; u++) {
+        SimBuffer *buffer = &buffers->buffer[l->use[u].buffer];
+        buffers->use[buffer->first + buffer->n++] = l->use[u].instr;
     }
     return buffers;
 }
 
 SimBuffers *sim_buffers(const Program *program, const Graph *graph,
-                        const Instances *instances, const uint16_t *segment)
+                        const Instances *instances, const uint16_t *instance_segment)
 {
+    enum { FIRST_USES = 4 }; /* per instruction; more are made room for */
     const size_t n_cells = (size_t)instances->n_places * FORM_MAX;
-    Liveness l = {.program = program, .graph = graph, .instances = instances};
+    Liveness l = {.program = program,
+                  .graph = graph,
+                  .instances = instances,
+                  .instance_segment = instance_segment};
 
-    l.instance_segment = plan_segments(program, graph, segment);
     l.again = g_new0(bool, program->n);
     l.drained = g_new0(bool, MAX(1, program->n_groups) * (size_t)graph_n_tensors(graph));
     l.end = g_new0(uint32_t, (size_t)program->n * OP_MAX_OUT);
@@ -411,7 +416,8 @@ SimBuffers *sim_buffers(const Program *program, const Graph *graph,
     l.kept_end = g_new0(uint32_t, program->n);
     l.kept = g_new0(uint32_t, instances->n_places);
     l.buffers = g_array_new(false, false, sizeof(SimBuffer));
-    l.uses = g_array_new(false, false, sizeof(Use));
+    l.most_uses = FIRST_USES * (program->n + 1);
+    l.use = g_new(Use, l.most_uses);
     for (size_t i = 0; i < n_cells; i++)
         l.buffer[i] = NO_BUFFER;
     find_drained(&l);
@@ -421,7 +427,6 @@ SimBuffers *sim_buffers(const Program *program, const Graph *graph,
     for (uint32_t i = 0; i < program->n; i++)
         place_instr(&l, i);
     SimBuffers *buffers = collect(&l);
-    g_free(l.instance_segment);
     g_free(l.again);
     g_free(l.drained);
     g_free(l.end);
@@ -430,7 +435,7 @@ SimBuffers *sim_buffers(const Program *program, const Graph *graph,
     g_free(l.kept_end);
     g_free(l.kept);
     g_array_unref(l.buffers);
-    g_array_unref(l.uses);
+    g_free(l.use);
     return buffers;
 }
 

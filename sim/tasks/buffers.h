@@ -36,8 +36,9 @@ double sim_buffer_whole_bytes(const Graph *graph, const SimBuffer *buffer);
 uint32_t sim_buffer_first(const SimBuffer *buffer);
 uint32_t sim_buffer_last(const Program *program, const SimBuffer *buffer);
 
+/* instance_segment: [tensor * FORM_MAX + form], as plan_segments. */
 SimBuffers *sim_buffers(const Program *program, const Graph *graph,
-                        const Instances *instances, const uint16_t *segment);
+                        const Instances *instances, const uint16_t *instance_segment);
 /* Adds what the runtime holds beside the plan: gradients lie there all the time, copies of them and of the logits,
  * parameters gathered ahead. NULL: nothing. */
 void sim_buffers_add_runtime(SimBuffers *buffers, const Runtime *runtime,

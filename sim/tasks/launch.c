@@ -100,18 +100,9 @@ static void add_launched(Launching *l, uint32_t id)
     g_array_append_val(l->task, task);
 }
 
-static bool launches(const ClusterView *view)
-{
-    for (uint32_t j = 0; j < view->n_devices; j++)
-        for (uint32_t kind = 0; kind < OP_KINDS; kind++)
-            if (cluster_view_launch_s(view, &view->device[j], (OpKind)kind) > 0)
-                return true;
-    return false;
-}
-
 void sim_tasks_launch(SimTasks *tasks, const SimCase *sim)
 {
-    if (!launches(sim->view))
+    if (!cluster_view_launches(sim->view))
         return;
     const uint32_t n_lanes = tasks->teams->n_lanes;
     Launching l = {sim,

@@ -5,6 +5,7 @@
  * taken back, and the chains go on from the last checkpoint (quick_run.c). */
 #include "sim/tasks/quick_parts.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "sim/cost/split.h"
@@ -204,9 +205,29 @@ void sim_quick_price_sums(SimQuick *q, SimQuickSums sums)
         g_clear_pointer(&q->sum_s[g], g_free);
 }
 
+SimQuickSums sim_quick_sums(const SimQuick *q)
+{
+    return q->sums;
+}
+
 SimQuickTimes sim_quick_times(SimQuick *q, const Program *program)
 {
     return quick_run(q, lower(q, program));
+}
+
+bool sim_quick_span(const SimQuick *q, uint32_t instr, double *start_s, double *end_s)
+{
+    KILTER_ASSERT(instr < q->instr->len);
+    const uint32_t first = q->mark[instr].n_tasks,
+                   end = instr + 1 < q->instr->len ? q->mark[instr + 1].n_tasks
+                                                   : q->n_tasks;
+    *start_s = INFINITY;
+    *end_s = 0;
+    for (uint32_t i = first; i < end; i++) {
+        *start_s = MIN(*start_s, q->task[i].flow_s - q->task[i].s);
+        *end_s = MAX(*end_s, q->task[i].flow_s);
+    }
+    return first < end;
 }
 
 double sim_quick_busy_s(const SimQuick *q, uint32_t device)
@@ -247,19 +268,6 @@ static Rule *whole_rules(const Graph *graph)
     return rule;
 }
 
-static bool leaves_nothing_out(const ClusterView *view)
-{
-    for (uint32_t j = 0; j < view->n_devices; j++) {
-        const Device *device = &view->device[j];
-        if (device->launch_s > 0 || device->slowdown > 1)
-            return false;
-        for (uint32_t kind = 0; kind < OP_KINDS; kind++)
-            if (cluster_view_launch_s(view, device, (OpKind)kind) > 0)
-                return false;
-    }
-    return true;
-}
-
 static void make_room(SimQuick *q)
 {
     const size_t n_groups = q->n_groups;
@@ -298,9 +306,17 @@ SimQuick *sim_quick_new(const Graph *graph, const ClusterView *view, const doubl
         return NULL;
     q->sim = (SimCase){.plan = q->plan, .graph = graph, .view = view, .parts = q->parts};
     q->teams = sim_teams_new(&q->sim, false);
-    q->exact = leaves_nothing_out(view);
     make_room(q);
     return g_steal_pointer(&q);
+}
+
+SimQuick *sim_quick_another(const SimQuick *q)
+{
+    SimQuick *other = sim_quick_new(q->graph, q->view, q->plan->ratio, q->n_groups,
+                                    q->plan->program->group, NULL);
+    g_assert(other); /* its batch could be cut once */
+    sim_quick_price_sums(other, q->sums);
+    return other;
 }
 
 static void free_all(double **of, uint32_t n)
@@ -341,9 +357,4 @@ void sim_quick_free(SimQuick *q)
     sim_parts_free(q->parts);
     plan_free(q->plan);
     g_free(q);
-}
-
-bool sim_quick_is_exact(const SimQuick *q)
-{
-    return q->exact;
 }

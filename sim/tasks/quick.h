@@ -21,11 +21,10 @@ typedef struct SimQuick SimQuick;
  * must outlive it. KILTER_ERROR_INPUT if the batch cannot be cut. For one thread at a time. */
 SimQuick *sim_quick_new(const Graph *graph, const ClusterView *view, const double *ratio,
                         uint32_t n_groups, const DeviceGroup *group, GError **error);
+/* Another one of the same groups at the same prices, for another thread. */
+SimQuick *sim_quick_another(const SimQuick *quick);
 void sim_quick_free(SimQuick *quick);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimQuick, sim_quick_free)
-
-/* Whether the times are those of the fidelities: nothing is left out on this cluster. */
-bool sim_quick_is_exact(const SimQuick *quick);
 
 typedef struct {
     double flow_s;  /* communication beside computation */
@@ -40,16 +39,22 @@ SimQuickTimes sim_quick_times(SimQuick *quick, const Program *program);
 /* The next program is looked at from its first instruction. */
 void sim_quick_forget(SimQuick *quick);
 
+/* When the first task of an instruction of that program starts and the last one ends, by flow;
+ * false: it takes no time. */
+bool sim_quick_span(const SimQuick *quick, uint32_t instr, double *start_s,
+                    double *end_s);
+
 /* How long a device computes in the program that was last asked for. */
 double sim_quick_busy_s(const SimQuick *quick, uint32_t device);
 
 /* Peak bytes of one GPU of each device, [device], as the fidelities report; whether all fit. */
 bool sim_quick_memory(SimQuick *quick, const Program *program, uint64_t *peak);
 
-/* How sums of gradients are priced from now on. FUSED: each by its part of the cheapest sum of any number of them, which
+/* How sums are priced from now on. FUSED: each of a parameter's gradient by its part of the cheapest sum of any number of them, which
  * is the least that buckets of whatever size leave of it (servers are not fused). FREE: at nothing. */
 typedef enum { SIM_SUMS_EACH, SIM_SUMS_FUSED, SIM_SUMS_FREE } SimQuickSums;
 void sim_quick_price_sums(SimQuick *quick, SimQuickSums sums);
+SimQuickSums sim_quick_sums(const SimQuick *quick);
 
 /* Seconds of an op on the device at a place (replica * n_devices + position) of a group, on its
  * share of the batch; and that share. */

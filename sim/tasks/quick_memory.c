@@ -58,7 +58,8 @@ bool sim_quick_memory(SimQuick *q, const Program *program, uint64_t *peak)
 {
     g_autoptr(Instances) instances =
         instances_new(program, q->graph, q->parts->layout.batch);
-    g_autoptr(SimBuffers) buffers = sim_buffers(program, q->graph, instances, NULL);
+    g_autofree uint16_t *segment = plan_segments(program, q->graph, NULL);
+    g_autoptr(SimBuffers) buffers = sim_buffers(program, q->graph, instances, segment);
     g_autofree double *change = find_changes(q, program, buffers);
     g_autofree uint64_t *of_lane = g_new(uint64_t, q->teams->n_lanes);
     bool fits = true;

@@ -84,7 +84,6 @@ struct SimQuick {
     double **
         part; /* [group]: [tensor * lanes + lane]: the part of it there; NaN: not known yet */
     SimQuickSums sums;
-    bool exact;
 };
 
 /* Runs the tasks, of which the first n_same are those of the run before. */

@@ -8,7 +8,7 @@
  * microbatch's computation. Turns replace the clocks: a turn is a step of collectives and the
  * computations after it of one microbatch, which overlap unless one depends on the other
  * (sim/cost/turns.h). A turn begins when the turn before has ended on all devices, so that the time
- * equals that of sim_duplex_time (HiDup Eq. 4, 5) and of sim_linear_time. */
+ * equals that of the formula (HiDup Eq. 4, 5) and of sim_linear_time. */
 #include <math.h>
 
 #include "sim/cost/turns.h"

@@ -25,7 +25,7 @@ static Place place_of(const SimStreams *s, uint32_t id)
 
     for (; task->kind == TASK_LAUNCH; task++)
         place.place++;
-    if (s->overlap && task->kind == TASK_COLLECTIVE && task->gradient) {
+    if (s->overlap == SIM_OVERLAP_ON && task->kind == TASK_COLLECTIVE && task->gradient) {
         place.place = 0;
         for (uint32_t i = 0; i < task->n_deps; i++) {
             const uint32_t dep = s->tasks->dep[task->first_dep + i];
@@ -90,6 +90,27 @@ static void add_edge(GArray *edges, uint32_t from, uint32_t to)
         g_array_append_val(edges, edge);
 }
 
+/* Whether a task is in one stream with all that its devices do. */
+static bool is_alone(const SimStreams *s, uint32_t task)
+{
+    return s->tasks->task[task].kind != TASK_LAUNCH &&
+           (s->overlap == SIM_OVERLAP_OFF ||
+            (s->overlap == SIM_OVERLAP_FORWARD && task >= s->tasks->backward));
+}
+
+/* The first task that is alone on a lane after a time of overlap waits for what its streams did last. */
+static void add_joins(const SimStreams *s, uint32_t task, uint32_t lane, uint32_t *last,
+                      GArray *edges)
+{
+    const uint32_t n_lanes = s->tasks->teams->n_lanes;
+    for (uint32_t stream = 1; stream < s->n_streams; stream++) {
+        uint32_t *before = &last[stream * n_lanes + lane];
+        if (*before != SIM_NO_TASK)
+            add_edge(edges, *before, task);
+        *before = SIM_NO_TASK;
+    }
+}
+
 /* Every task waits for the task before it in its stream, a collective in the stream of every lane
  * of its team; a transfer is in no stream. Launches have a stream of their own, after the others.
  * last: [stream * n_lanes + lane]. */
@@ -104,17 +125,19 @@ static void add_stream_edges(const SimStreams *s, const Place *place, GArray *ed
     for (uint32_t i = 0; i < tasks->n_tasks; i++) {
         const uint32_t id = place[i].task;
         const SimTask *task = &tasks->task[id];
-        const bool one = !s->overlap && task->kind != TASK_LAUNCH;
+        const bool one = is_alone(s, id);
         uint32_t *of_lane = &last[(one ? 0 : s->stream[id]) * n_lanes];
         uint32_t n_own, before = SIM_NO_TASK;
         const uint32_t *lane = sim_task_lanes(tasks, task, &n_own);
-        if (task->kind == TASK_TRANSFER)
+        if (task->kind == TASK_TRANSFER || (s->by_readiness && task->kind != TASK_LAUNCH))
             continue;
         for (uint32_t k = 0; k < n_own; k++) {
             if (of_lane[lane[k]] != before)
                 add_edge(edges, of_lane[lane[k]], id);
             before = of_lane[lane[k]];
             of_lane[lane[k]] = id;
+            if (one && s->overlap == SIM_OVERLAP_FORWARD)
+                add_joins(s, id, lane[k], last, edges);
         }
     }
 }
@@ -156,6 +179,7 @@ SimStreams *sim_streams_new(const SimTasks *tasks, const SimOptions *options)
 
     s->tasks = tasks;
     s->overlap = options->overlap;
+    s->by_readiness = options->order == SIM_ORDER_READY;
     s->n_streams = sim_streams_count(options);
     s->stream = g_new(uint8_t, tasks->n_tasks);
     g_autofree Place *place = place_all(s);

@@ -12,6 +12,10 @@
  *     overlap off    one stream for both, in the order of the tasks. With the cost model's
  *                    times this is equation (1) of sim/sim.h: a collective is a barrier, and
  *                    the slowest device decides the time between two of them.
+ *     overlap forward  as with overlap until the first computation of the backward, which waits
+ *                    for all communication before it; from there on as without.
+ *
+ * With the option order=ready streams have no fixed order (sim/flow/ready.h), and forward is as with overlap.
  *
  * Transfers are in no stream; between two groups of a pipeline each waits for the transfer before
  * it. The launches of a lane have a stream of their own, in the order of the tasks that they
@@ -23,7 +27,8 @@
 
 typedef struct {
     const SimTasks *tasks;
-    bool overlap;
+    uint32_t overlap;  /* SIM_OVERLAP_ */
+    bool by_readiness; /* streams run what is ready first: only launches keep their order */
     uint32_t n_streams;
     uint8_t *stream;      /* [task] */
     uint32_t *first_next; /* [task + 1]: range in `next` */

@@ -75,6 +75,17 @@ static void init_lower(Lower *lower)
     }
 }
 
+static uint32_t first_backward(const SimCase *sim, const SimTasks *tasks)
+{
+    for (uint32_t i = 0; i < tasks->n_tasks; i++) {
+        const Instr *instr = &sim->plan->program->instr[tasks->task[i].instr];
+        if (tasks->task[i].kind == TASK_COMPUTE && instr->kind == INSTR_COMPUTE &&
+            graph_get_op(sim->graph, instr->op)->pass == PASS_BACKWARD)
+            return i;
+    }
+    return tasks->n_tasks;
+}
+
 SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how)
 {
     SimTasks *tasks = new_tasks(sim, how);
@@ -87,6 +98,7 @@ SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how)
     tasks->task = (SimTask *)(void *)g_array_free(lower.task, false);
     tasks->dep = (uint32_t *)(void *)g_array_free(lower.dep, false);
     sim_tasks_launch(tasks, sim);
+    tasks->backward = first_backward(sim, tasks);
     g_free(lower.maker);
     g_array_unref(lower.held);
     g_free(lower.is_held);

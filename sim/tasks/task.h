@@ -11,7 +11,7 @@
  * priced collective becomes one task per team and, where it needs communication inside machines,
  * one computation per lane after it (equation 3 of sim/sim.h). A transfer becomes one task per team
  * of receivers; between two groups of a pipeline (a program with microbatches) transfers run one
- * after the other, all others are independent. Loads and local conversions cost nothing and become
+ * after the other, unless they are free of each other, all others are independent. Loads and local conversions cost nothing and become
  * no task: the users of their result wait for the maker of their operand. A collective on the
  * result of another collective waits for that collective only, not for its inner communication.
  * Without overlap the inner communication of a step's collectives comes after all of them.
@@ -70,6 +70,7 @@ typedef struct {
     SimTeams *teams;
     GPtrArray *transfers; /* SimTransfer */
     GArray *share;        /* double */
+    uint32_t backward;    /* the first computation of the backward; n_tasks if there is none */
     uint32_t *bucket;     /* [instr]: the task that it was fused into, or SIM_NO_TASK */
 } SimTasks;
 
@@ -78,6 +79,8 @@ typedef struct {
     /* limit of the first bucket, if it is less than the plan's */
     uint64_t first_bucket_bytes;
     bool separate; /* each device has a lane of its own */
+    /* transfers between two groups of a pipeline wait for no other ones */
+    bool free_transfers;
 } SimLowering;
 
 SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how);

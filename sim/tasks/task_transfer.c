@@ -53,7 +53,8 @@ void task_lower_transfer(Lower *lower, const Instr *instr, SimTask task)
         task.team = to->first[AXIS_POSITIONS] + t;
         add_senders(lower, instr, &lower->tasks->teams->team[task.team],
                     task.transfer->cut.has_parts);
-        if (sim->plan->program->n_microbatches > 1 && *sent != SIM_NO_TASK)
+        if (sim->plan->program->n_microbatches > 1 && !lower->how->free_transfers &&
+            *sent != SIM_NO_TASK)
             task_add_dep(lower, *sent + t);
         task_add(lower, task, first_dep);
     }

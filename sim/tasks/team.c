@@ -2,6 +2,7 @@
 #include "sim/tasks/team.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "sim/event/random.h"
 #include "sim/tasks/transfer.h"
@@ -22,75 +23,72 @@ typedef struct {
 
 /* --- colors --- */
 
-static void append(GByteArray *key, const void *data, size_t size)
+/* A device's key is a hash of 64 bits of all that may tell it from others. */
+static void mix(uint64_t *key, double value)
 {
-    g_byte_array_append(key, data, (guint)size);
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    *key = sim_random_mix(*key, bits);
 }
 
-static void append_device(GByteArray *key, const Device *d)
+static void mix_device(uint64_t *key, const Device *d)
 {
-    append(key, &d->rate, sizeof d->rate);
-    append(key, &d->gpus, sizeof d->gpus);
-    append(key, &d->slowdown, sizeof d->slowdown);
-    append(key, &d->fitted, sizeof d->fitted);
-    append(key, &d->stretch, sizeof d->stretch);
-    append(key, &d->launch_s, sizeof d->launch_s);
+    mix(key, d->rate);
+    mix(key, d->gpus);
+    mix(key, d->slowdown);
+    mix(key, d->fitted);
+    mix(key, d->stretch);
+    mix(key, d->launch_s);
     if (d->gpus > 1) {
-        append(key, &d->inner.latency_s, sizeof d->inner.latency_s);
-        append(key, &d->inner.bandwidth, sizeof d->inner.bandwidth);
+        mix(key, d->inner.latency_s);
+        mix(key, d->inner.bandwidth);
     }
 }
 
-/* Appends to a device's key that it is in a group, and its shares there. */
-static void append_shares(GByteArray *key, const SimParts *parts, uint32_t group,
-                          uint32_t i)
+/* Adds to a device's key that it is in a group, and its shares there. */
+static void mix_shares(uint64_t *key, const SimParts *parts, uint32_t group, uint32_t i)
 {
-    append(key, &group, sizeof group);
-    for (uint32_t s = 0; s < parts->n_splits; s++) {
-        const SimPartSplit *split = &parts->split[s];
-        if (split->key.group == group)
-            append(key, &split->share[i], sizeof split->share[i]);
-    }
+    mix(key, group);
+    for (uint32_t s = 0; s < parts->n_splits; s++)
+        if (parts->split[s].key.group == group)
+            mix(key, parts->split[s].share[i]);
 }
 
-/* Gives devices of equal keys the same color; frees the keys. */
-static void color_by(Coloring *c, GByteArray **key)
+/* Gives keys that are equal the same number, in the order of their first ones: [n], the caller frees
+ * them. */
+static uint32_t *number_keys(const uint64_t *key, uint32_t n, uint32_t *n_numbers)
 {
-    g_autoptr(GHashTable) known = g_hash_table_new_full(
-        g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, NULL);
+    g_autoptr(GHashTable) known = g_hash_table_new(g_int64_hash, g_int64_equal);
+    uint32_t *number = g_new(uint32_t, n);
 
-    c->n_colors = 0;
-    for (uint32_t j = 0; j < c->teams->n_devices; j++) {
-        GBytes *bytes = g_byte_array_free_to_bytes(key[j]);
-        const gpointer found = g_hash_table_lookup(known, bytes);
-        c->color[j] = found ? GPOINTER_TO_UINT(found) - 1 : c->n_colors++;
-        if (found)
-            g_bytes_unref(bytes);
-        else
-            g_hash_table_insert(known, bytes, GUINT_TO_POINTER(c->n_colors));
+    *n_numbers = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const gpointer found = g_hash_table_lookup(known, &key[i]);
+        number[i] = found ? GPOINTER_TO_UINT(found) - 1 : (*n_numbers)++;
+        if (!found)
+            g_hash_table_insert(known, (gpointer)&key[i],
+                                GUINT_TO_POINTER(number[i] + 1));
     }
+    return number;
 }
 
-static GByteArray **new_keys(const Coloring *c)
+static void color_by(Coloring *c, const uint64_t *key)
 {
-    GByteArray **key = g_new(GByteArray *, c->teams->n_devices);
-
-    for (uint32_t j = 0; j < c->teams->n_devices; j++)
-        key[j] = g_byte_array_new();
-    return key;
+    g_free(c->color);
+    c->color = number_keys(key, c->teams->n_devices, &c->n_colors);
 }
 
 static void color_alone(Coloring *c)
 {
     const SimParts *parts = c->sim->parts;
-    g_autofree GByteArray **key = new_keys(c);
+    g_autofree uint64_t *key = g_new0(uint64_t, c->teams->n_devices);
 
     for (uint32_t j = 0; j < c->teams->n_devices; j++)
-        append_device(key[j], &c->sim->view->device[j]);
+        mix_device(&key[j], &c->sim->view->device[j]);
     for (uint32_t g = 0; g < parts->layout.n_groups; g++) {
         const DeviceGroup *group = &parts->layout.group[g];
         for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
-            append_shares(key[group->device[i]], parts, g, i);
+            mix_shares(&key[group->device[i]], parts, g, i);
     }
     color_by(c, key);
 }
@@ -142,7 +140,7 @@ static uint64_t *hash_sets(const Coloring *c, const DeviceGroup *group, FormAxis
     return hash;
 }
 
-static void append_senders(const Coloring *c, GByteArray **key)
+static void mix_senders(const Coloring *c, uint64_t *key)
 {
     const SimParts *parts = c->sim->parts;
 
@@ -159,7 +157,8 @@ static void append_senders(const Coloring *c, GByteArray **key)
             for (; first < end; first++)
                 all = sim_random_mix(all, hash[first]);
             for (uint32_t p = 0; p < to->n_devices; p++)
-                append(key[to->device[r * to->n_devices + p]], &all, sizeof all);
+                key[to->device[r * to->n_devices + p]] =
+                    sim_random_mix(key[to->device[r * to->n_devices + p]], all);
         }
     }
 }
@@ -168,20 +167,20 @@ static void append_senders(const Coloring *c, GByteArray **key)
 static void refine(Coloring *c)
 {
     const SimParts *parts = c->sim->parts;
-    g_autofree GByteArray **key = new_keys(c);
+    g_autofree uint64_t *key = g_new0(uint64_t, c->teams->n_devices);
 
     for (uint32_t j = 0; j < c->teams->n_devices; j++)
-        append(key[j], &c->color[j], sizeof c->color[j]);
+        mix(&key[j], c->color[j]);
     for (uint32_t g = 0; g < parts->layout.n_groups; g++) {
         const DeviceGroup *group = &parts->layout.group[g];
         for (FormAxis axis = AXIS_POSITIONS; axis <= AXIS_REPLICAS; axis++) {
             g_autofree uint64_t *hash = hash_sets(c, group, axis);
             for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
-                append(key[group->device[i]], &hash[set_of(group, axis, i)],
-                       sizeof *hash);
+                key[group->device[i]] =
+                    sim_random_mix(key[group->device[i]], hash[set_of(group, axis, i)]);
         }
     }
-    append_senders(c, key);
+    mix_senders(c, key);
     color_by(c, key);
 }
 
@@ -318,20 +317,10 @@ LinkCost sim_team_line(const ClusterView *view, const SimTeam *team, Collective 
 static uint32_t *number_teams(const SimTeams *teams, const DeviceGroup *group,
                               FormAxis axis, uint32_t *n_teams)
 {
-    const uint32_t sets = n_sets(group, axis);
     const Coloring c = {.color = teams->lane};
     g_autofree uint64_t *hash = hash_sets(&c, group, axis);
-    g_autoptr(GHashTable) known = g_hash_table_new(g_int64_hash, g_int64_equal);
-    uint32_t *number = g_new(uint32_t, sets);
 
-    *n_teams = 0;
-    for (uint32_t s = 0; s < sets; s++) {
-        const gpointer found = g_hash_table_lookup(known, &hash[s]);
-        number[s] = found ? GPOINTER_TO_UINT(found) - 1 : (*n_teams)++;
-        if (!found)
-            g_hash_table_insert(known, &hash[s], GUINT_TO_POINTER(number[s] + 1));
-    }
-    return number;
+    return number_keys(hash, n_sets(group, axis), n_teams);
 }
 
 /* Adds a group's teams over an axis. Returns [set] the number of the set's team. */
@@ -408,7 +397,7 @@ SimTeams *sim_teams_new(const SimCase *sim, bool separate)
 {
     const uint32_t n = sim->view->n_devices;
     SimTeams *teams = g_new0(SimTeams, 1);
-    Coloring c = {.sim = sim, .teams = teams, .color = g_new(uint32_t, n)};
+    Coloring c = {.sim = sim, .teams = teams};
 
     teams->n_devices = n;
     teams->n_groups = sim->parts->layout.n_groups;

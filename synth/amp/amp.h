@@ -136,6 +136,8 @@ typedef struct {
     const char *recompute;
     uint64_t seed;  /* seed of annealing and of random strategies */
     uint32_t draws; /* number of random strategies that fit; 0: one */
+    uint32_t steps; /* simulated annealing: at each temperature; 0: 20 */
+    bool in_order;  /* random strategies are placed as those of the search, not at random */
     /* the degrees and micro-batch size that a strategy must have, and the largest tmp; 0: any */
     uint32_t pp, dp, tmp, mbs, most_tmp;
 } AmpOptions;

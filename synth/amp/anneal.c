@@ -1,4 +1,4 @@
-/* Placements by simulated annealing (AMP Sec. 4.2): a state is a choice of degrees and micro-batch
+/* Placements by simulated annealing (AMP Sec. 4.2): a state is a choice of degrees and microbatch
  * size and the order in which devices are handed out; a step swaps two devices or takes another
  * choice; the energy is the cost with the layers assigned exactly. */
 #include <float.h>
@@ -9,8 +9,8 @@
 
 #include "synth/amp/search.h"
 
-/* Steps per temperature, and the temperatures: they fall from a part of the first energy, each time
- * by a factor. */
+/* Steps per temperature where the options say none, and the temperatures: they fall from a part of the
+ * first energy, which takes all but the worst steps, to one that takes none, each time by a factor. */
 enum { STEPS = 20 };
 static const double FIRST_PART = 0.1, COOLING = 1.05, LAST_PART = 1e-4;
 
@@ -124,13 +124,14 @@ void amp_anneal(const AmpSearch *search, GArray *candidates)
     }
     gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
     gsl_rng_set(rng, (unsigned long)search->options->seed);
-    const gsl_siman_params_t params = {.n_tries = 1,
-                                       .iters_fixed_T = STEPS,
-                                       .step_size = 1,
-                                       .k = 1,
-                                       .t_initial = FIRST_PART * first,
-                                       .mu_t = COOLING,
-                                       .t_min = LAST_PART * first};
+    const gsl_siman_params_t params = {
+        .n_tries = 1,
+        .iters_fixed_T = search->options->steps > 0 ? (int)search->options->steps : STEPS,
+        .step_size = 1,
+        .k = 1,
+        .t_initial = FIRST_PART * first,
+        .mu_t = COOLING,
+        .t_min = LAST_PART * first};
     gsl_siman_solve(rng, &state, energy, step, distance, NULL, copy_state,
                     duplicate_state, free_state, 0, params);
     gsl_rng_free(rng);

@@ -1,14 +1,14 @@
 /* What a strategy takes at least by the fidelity `stage`, in which messages among devices that
  * share layers come in the place of computation.
  *
- * Stage p of a replica takes m_p = f_p + b_p seconds for a micro-batch: the computations of its
+ * Stage p of a replica takes m_p = f_p + b_p seconds for a microbatch: the computations of its
  * slowest device, which runs one after another, and the all-reduces among the devices that share
- * layers inside a machine, at the link's bandwidth. Of M micro-batches the first comes through the
+ * layers inside a machine, at the link's bandwidth. Of M microbatches the first comes through the
  * stages before, forward, and the last goes back through them, so that an iteration takes
  *
  *     max over p of  sum over q < p of m_q  +  M m_p  +  the update of p's layers
  *
- * With 1f1b stage p has n_p = min(M, P - p) - 1 micro-batches in flight beside one, and waits for
+ * With 1f1b stage p has n_p = min(M, P - p) - 1 microbatches in flight beside one, and waits for
  * the rest: S_p + M m_p - n_p min(f_p, b_p) in the place of M m_p, with S_p = the sum of m behind
  * p, if that is more (synth/joint/joint.h). */
 #include <math.h>

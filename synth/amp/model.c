@@ -262,7 +262,7 @@ static void add_value(GArray *values, uint32_t value)
         g_array_insert_val(values, at, value);
 }
 
-/* Distinct degrees and micro-batch sizes of the model in the profile, increasing. */
+/* Distinct degrees and microbatch sizes of the model in the profile, increasing. */
 static void profiled_values(const LayerProfile *profile, const char *model,
                             uint32_t n_devices, GArray *degrees, GArray *sizes)
 {

@@ -1,4 +1,4 @@
-/* The search over all degrees, micro-batch sizes, placements and cuts, and the baselines beside
+/* The search over all degrees, microbatch sizes, placements and cuts, and the baselines beside
  * it. */
 #include "synth/amp/search.h"
 
@@ -163,7 +163,7 @@ static void cut_evenly(const AmpModel *model, bool by_parameters, AmpStrategy *s
     synth_amp_assign(&problem, strategy->first, &cost);
 }
 
-/* For each micro-batch size, the degrees with the least tmp x pp that fit. */
+/* For each microbatch size, the degrees with the least tmp x pp that fit. */
 static void search_megatron(const AmpSearch *search, bool by_parameters,
                             GArray *candidates)
 {
@@ -211,7 +211,7 @@ static void cut_at_random(gsl_rng *rng, uint32_t n_layers, AmpStrategy *strategy
 
 static void search_random(const AmpSearch *search, GArray *candidates)
 {
-    enum { TRIES = 1000 };
+    enum { TRIES = 1000 }; /* draws that do not fit, before none is taken to fit */
     gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
     gsl_rng_set(rng, (unsigned long)search->options->seed);
     g_autofree uint32_t *order = machine_order(search->cluster, false);
@@ -220,7 +220,8 @@ static void search_random(const AmpSearch *search, GArray *candidates)
         const AmpDegrees *c = &g_array_index(
             search->choices, AmpDegrees, gsl_rng_uniform_int(rng, search->choices->len));
         AmpStrategy strategy = amp_strategy_of(search, c);
-        gsl_ran_shuffle(rng, order, search->cluster->n_devices, sizeof *order);
+        if (!search->options->in_order)
+            gsl_ran_shuffle(rng, order, search->cluster->n_devices, sizeof *order);
         amp_place_stages(&strategy, order);
         cut_at_random(rng, search->model->n_layers, &strategy);
         const AmpCost cost = cost_of(search, &strategy);

@@ -1,4 +1,4 @@
-/* An iteration by its schedule: the steps of every stage on every micro-batch, each of which
+/* An iteration by its schedule: the steps of every stage on every microbatch, each of which
  * moves the clocks of a replica by the delays of its layers, then the all-reduces of gradients
  * and the updates. A message starts when its data are made, one message after the other between
  * two stages, and only users of the data wait for it. Gradients of a layer are all-reduced as

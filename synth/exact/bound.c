@@ -130,7 +130,8 @@ bool synth_bound(SynthSpace *space, const ClusterView *view, const SynthBox *box
                  SynthBound *bound, GError **error)
 {
     g_assert(!box->rationed || box->memory_s || box->n_programs == 0);
-    /* labels at a cut; with more, the earlier proof has to suffice */
+    /* labels at a cut; with more, the earlier proof has to suffice, so
+     * that a bound takes no longer than a search */
     enum { MAX_LABELS = 500 };
     *bound = (SynthBound){
         .programs = g_ptr_array_new_with_free_func((GDestroyNotify)program_free)};

@@ -53,7 +53,7 @@ static void cut_to_beam(Search *s, uint32_t cut, uint32_t beam)
 static uint32_t affordable(const Search *s, uint32_t cut, uint32_t beam, uint64_t begun,
                            uint64_t extended)
 {
-    enum { FEWEST = 4 };
+    enum { FEWEST = 4 }; /* one would be a greedy choice */
     const uint32_t left = s->states->n_ops - cut;
     if (!s->effort || left == 0 || extended == 0)
         return beam;

@@ -61,7 +61,9 @@ static bool prepare_live(States *s, const OpId *last, GError **error)
  * order. */
 static bool number_states(States *s, OpId id, const OpView *view, GError **error)
 {
-    enum { MAX_STATES = 1 << 24 };
+    enum {
+        MAX_STATES = 1 << 24
+    }; /* bounds a cut's memory; graphs that need more are refused */
     Cut *cut = &s->cut[id];
     uint32_t order[MAX_LIVE], n = 0;
     for (uint32_t i = 0; i < view->n_in; i++)

@@ -15,7 +15,7 @@
 
 #include "synth/exact/transition.h"
 
-enum { MAX_LIVE = 10 }; /* tensors alive at a cut */
+enum { MAX_LIVE = 10 }; /* tensors alive at a cut: 8^10 states number in 32 bits */
 
 /* How an op moves states: a state of its cut is in * n_others + other, where `in` is the state of
  * its inputs and `other` that of the other live tensors; a state of the next cut is after[to] +

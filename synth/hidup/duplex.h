@@ -3,7 +3,7 @@
  *
  * Nodes run in order, each under one of its choices, which give the forms in which it reads and
  * makes tensors. Between nodes a tensor has one form; before a node any of its inputs can be
- * converted. Both microbatches run all nodes in alternation (sim_duplex_time), and then backwards:
+ * converted. Both microbatches run all nodes in alternation (HiDup Eq. 4, 5), and then backwards:
  * a tensor communicated before a node's forward computation has its gradient communicated after the
  * node's backward computation. Every communication opens a stage, forward and backward separately
  * (opening one without communication never helps); but a sync may join the communication after the

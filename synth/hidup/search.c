@@ -48,6 +48,8 @@ static Form rest_of(const Graph *graph, const Op *op, const Placed *placed,
     Form best;
     if (placed->cut && rest == FORM_IDENTITY && widest(graph, op->in[input], &best))
         rest = best;
+    if (!parameter_updates_in(graph, op->in[input], rest))
+        rest = FORM_IDENTITY;
     return rest;
 }
 

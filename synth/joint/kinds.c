@@ -1,7 +1,9 @@
 /* Kinds of equal machines, and the units in which groups take them. */
 #include "synth/joint/menu.h"
 
-enum { MOST_STATES = 64000 }; /* states (layers left, units used) */
+enum {
+    MOST_STATES = 64000
+}; /* states (layers left, units used): beyond, units are coarser */
 
 static uint32_t first_gpu(const ClusterView *view, uint32_t machine)
 {

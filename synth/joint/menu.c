@@ -4,6 +4,8 @@
 
 #include "synth/joint/menu.h"
 
+/* Groups of several kinds, and costs of a group: each is one more choice at
+ * every layer of the search. */
 enum { MOST_UNIONS = 64, MOST_ENTRIES = 32 };
 
 static void clear_kind(void *data)

@@ -327,10 +327,20 @@ static void collect(const Search *s, JointResult *result)
         g_array_set_size(result->best, s->o->n_best);
 }
 
+/* The invariant of the result: a pipeline costs what the formula says. */
+static void walk_best(const Search *s, const JointResult *result)
+{
+    for (uint32_t i = 0; i < result->best->len; i++) {
+        const JointPipeline *made = &g_array_index(result->best, JointPipeline, i);
+        const double formula = synth_joint_cost(s->p, made, s->o->relaxed);
+        g_assert(fabs(formula - made->cost_s) <= 1e-9 * made->cost_s);
+    }
+}
+
 void synth_joint_solve(const JointProblem *p, const JointOptions *options,
                        JointResult *result)
 {
-    static const double SLACK = 1.1;
+    static const double SLACK = 1.1; /* pipelines whose order the walk may change */
     g_assert(p->n_layers > 0 && p->n_layers < UINT16_MAX && options->n_best > 0);
     g_autofree uint32_t *step = g_new(uint32_t, p->n_kinds),
                         *use = g_new0(uint32_t, MAX(p->n_groups, 1));
@@ -367,6 +377,7 @@ void synth_joint_solve(const JointProblem *p, const JointOptions *options,
     result->best = g_array_new(FALSE, FALSE, sizeof(JointPipeline));
     g_array_set_clear_func(result->best, clear_pipeline);
     collect(&s, result);
+    KILTER_WALK(walk_best(&s, result));
     result->exact = !s.cut;
     result->labels = label->len;
 }

@@ -77,9 +77,12 @@ static void add_collective(const Pricer *pricer, Collective kind, TensorId tenso
                                 pricer->max_share, pricer->max_share);
 }
 
-/* The plan of a parameter that an op reads in `form`: it rests and is updated in that form. */
-static ParameterPlan plan_of(Form form)
+/* The plan of a parameter that an op reads in `form`: it rests and is updated in that form, or whole
+ * if its update cannot be cut so. */
+static ParameterPlan plan_of(const Graph *graph, TensorId parameter, Form form)
 {
+    if (!parameter_updates_in(graph, parameter, form))
+        form = FORM_IDENTITY;
     return (ParameterPlan){.rest = form, .update = form};
 }
 
@@ -98,7 +101,7 @@ static void price_parameter(const Pricer *pricer, TensorId parameter, Form form,
     }
     OpId update = graph_tensor(graph, graph_updated(graph, parameter))->producer;
     Form forms[OP_MAX_OPERANDS];
-    memset(forms, plan_of(form).update, sizeof forms);
+    memset(forms, plan_of(graph, parameter, form).update, sizeof forms);
     Rule rule;
     bool found = op_rule_find(graph, update, forms, &rule);
     g_assert(found);
@@ -381,8 +384,8 @@ static void assign_computation(const Graph *graph, const Fused *fused, const For
         assignment->rule[backward[k]] = fused->backward[k];
     for (uint32_t i = 0; i < op->n_in; i++)
         if (graph_tensor(graph, op->in[i])->role == ROLE_PARAMETER) {
-            ParameterPlan plan =
-                plan_of(rest ? rest[op->in[i]] : fused->triple.rule.form[i]);
+            ParameterPlan plan = plan_of(
+                graph, op->in[i], rest ? rest[op->in[i]] : fused->triple.rule.form[i]);
             parameter_plan_apply(graph, op->in[i], &plan, assignment);
         }
 }

@@ -4,10 +4,6 @@
 
 #include "synth/tag/search_state.h"
 
-/* The part of data parallelism's time by which a strategy is worse that is taken with probability
- * 1/e. */
-static const double HEAT = 0.01;
-
 static bool is_taken(TagState *t, TagScore next, TagScore now, double heat_s)
 {
     if (tag_is_better(next, now))
@@ -22,7 +18,7 @@ void tag_search_chain(TagState *t)
     for (uint32_t i = 0; i < t->n; i++)
         action[i] = (uint16_t)tag_data_parallel(t->space);
     TagScore now = tag_state_try(t, action, INFINITY);
-    const double heat_s = HEAT * now.time_s;
+    const double heat_s = t->search->heat * now.time_s;
     /* As in the paper proposals are counted, also of strategies evaluated before. */
     while (t->result->iterations++ < t->search->evaluations &&
            (t->search->deadline_us == 0 ||

@@ -4,7 +4,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "synth/tag/feedback.h"
 #include "synth/tag/rows.h"
+
+/* Where the views have what running the strategy says. */
+enum { GROUP_MAKESPAN = 8, GROUP_WAIT = 9, SET_BUSY = 6, SET_MEMORY = 7, LINK_BUSY = 1 };
 
 struct NetCase {
     const TagSpace *space;
@@ -15,7 +19,8 @@ struct NetCase {
     double *time_s;             /* [group] */
     double *parameters, *bytes; /* [group]: parts of the totals */
     GArray *from, *to, *flow;   /* uint32_t, uint32_t, double */
-    double *set, *link;         /* as in NetView, but without the loads */
+    double *set;                /* as in NetView, but without the feedback */
+    double *link;               /* [from * sets + to]: bandwidth as in NetView */
 };
 
 static void add_flow(NetCase *c, uint32_t from, uint32_t to, double bytes)
@@ -113,7 +118,7 @@ static void find_links(NetCase *c)
 
 static void find_sets(NetCase *c)
 {
-    enum { MANY = 8 };
+    enum { MANY = 8 }; /* devices, as a unit: features are near one */
     const ClusterView *view = c->space->view;
     double speed = 0, memory = 0;
     for (uint32_t j = 0; j < view->n_devices; j++) {
@@ -127,7 +132,7 @@ static void find_sets(NetCase *c)
         set[1] = view->device[j].rate / speed;
         set[2] = (double)view->device[j].memory_bytes / memory;
         set[3] = c->link[s * c->space->n_sets + s];
-        set[6] = 1;
+        set[5] = 1;
     }
     for (uint32_t a = 0; a < c->space->n_sets; a++)
         for (uint32_t b = 0; b < c->space->n_sets; b++)
@@ -211,21 +216,45 @@ static void view_groups(const NetCase *c, NetView *v, const uint16_t *action,
     }
 }
 
-static void view_sets(const NetCase *c, NetView *v, double makespan_s)
+static void view_sets(const NetCase *c, NetView *v)
 {
-    g_autofree double *n = g_new0(double, v->n_sets);
     memcpy(v->set, c->set, v->n_sets * NET_SET * sizeof *v->set);
-    memcpy(v->link, c->link, (size_t)v->n_sets * v->n_sets * sizeof *v->link);
-    for (uint32_t j = 0; j < c->space->view->n_devices; j++)
-        n[c->space->set[j]]++;
-    for (uint32_t j = 0; j < c->space->view->n_devices; j++)
-        v->set[c->space->set[j] * NET_SET + 5] +=
-            sim_quick_busy_s(c->quick, j) / makespan_s / n[c->space->set[j]];
     for (uint32_t a = 0; a < v->n_sets; a++)
         for (uint32_t b = 0; b < v->n_sets; b++) {
-            v->link_from[a * v->n_sets + b] = a;
-            v->link_to[a * v->n_sets + b] = b;
+            const uint32_t e = a * v->n_sets + b;
+            v->link[e * NET_LINK] = c->link[e];
+            v->link_from[e] = a;
+            v->link_to[e] = b;
         }
+}
+
+static void view_feedback(const NetCase *c, NetView *v, TagEvaluator *evaluator,
+                          const uint16_t *action)
+{
+    g_autoptr(Program) program = tag_program(evaluator, action);
+    g_autoptr(TagFeedback) feedback =
+        tag_feedback_new(c->space, c->work, c->quick, program);
+    for (uint32_t i = 0; i < v->n_groups; i++) {
+        v->group[i * NET_GROUP + GROUP_MAKESPAN] = feedback->makespan[i];
+        v->group[i * NET_GROUP + GROUP_WAIT] = feedback->wait[i];
+    }
+    for (uint32_t s = 0; s < v->n_sets; s++) {
+        v->set[s * NET_SET + SET_BUSY] = feedback->busy[s];
+        v->set[s * NET_SET + SET_MEMORY] = feedback->memory[s];
+    }
+    for (uint32_t e = 0; e < v->n_sets * v->n_sets; e++)
+        v->link[e * NET_LINK + LINK_BUSY] = feedback->link[e];
+}
+
+void net_view_forget_feedback(NetView *v)
+{
+    for (uint32_t i = 0; i < v->n_groups; i++)
+        v->group[i * NET_GROUP + GROUP_MAKESPAN] = v->group[i * NET_GROUP + GROUP_WAIT] =
+            0;
+    for (uint32_t s = 0; s < v->n_sets; s++)
+        v->set[s * NET_SET + SET_BUSY] = v->set[s * NET_SET + SET_MEMORY] = 0;
+    for (uint32_t e = 0; e < v->n_sets * v->n_sets; e++)
+        v->link[e * NET_LINK + LINK_BUSY] = 0;
 }
 
 static void view_actions(const NetCase *c, NetView *v)
@@ -252,7 +281,6 @@ NetView *net_case_view(const NetCase *c, TagEvaluator *evaluator, const uint16_t
                        const bool *decided, uint32_t next)
 {
     NetView *v = g_new0(NetView, 1);
-    const SimQuickTimes times = tag_times(evaluator, action);
     v->n_groups = c->work->n_groups;
     v->n_sets = c->space->n_sets;
     v->n_actions = c->space->n_actions;
@@ -271,9 +299,10 @@ NetView *net_case_view(const NetCase *c, TagEvaluator *evaluator, const uint16_t
     v->placed = g_new0(double, n_places *NET_PLACED);
     v->link_from = g_new(uint32_t, (gsize)v->n_sets * v->n_sets);
     v->link_to = g_new(uint32_t, (gsize)v->n_sets * v->n_sets);
-    v->link = g_new(double, (gsize)v->n_sets * v->n_sets);
+    v->link = g_new0(double, (gsize)v->n_sets * v->n_sets * NET_LINK);
     view_groups(c, v, action, decided);
-    view_sets(c, v, times.stage_s);
+    view_sets(c, v);
     view_actions(c, v);
+    view_feedback(c, v, evaluator, action);
     return v;
 }

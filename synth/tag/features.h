@@ -15,7 +15,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(NetCase, net_case_free)
 
 /* The view of a vertex. action: [op group], the strategy with which it was evaluated; decided: [op
  * group], which groups are decided; next: the next group. The evaluator runs the strategy once
- * more, for the loads. The caller frees the view. */
+ * more, for the feedback. The caller frees the view. */
 NetView *net_case_view(const NetCase *c, TagEvaluator *evaluator, const uint16_t *action,
                        const bool *decided, uint32_t next);
 

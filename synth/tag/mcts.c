@@ -20,7 +20,8 @@ typedef struct {
     GArray *vertex;
     double dp_s; /* seconds of data parallelism */
     double c;
-    NetCase *net; /* NULL: there is no network */
+    double unknown; /* reward of a visit until it is evaluated */
+    NetCase *net;   /* NULL: there is no network */
 } Tree;
 
 static Vertex *at(const Tree *tree, uint32_t i)
@@ -117,11 +118,19 @@ static void finish(Tree *tree, const uint32_t *path, uint32_t depth)
     }
 }
 
-/* Descends to a leaf, expands it, and visits one of its children. */
-static void iterate(Tree *tree, uint16_t *action, uint32_t *path)
+/* Vertices from the root to the one that is visited, and its strategy. */
+typedef struct {
+    uint32_t *vertex; /* [depth + 1] */
+    uint32_t depth;
+    uint16_t *action; /* [op group] */
+} Visit;
+
+/* Descends to a leaf, expands it, and chooses one of its children. */
+static void descend(Tree *tree, Visit *visit)
 {
     TagState *t = tree->t;
-    uint32_t depth = 0;
+    uint32_t *path = visit->vertex, depth = 0;
+    uint16_t *action = visit->action;
     path[0] = 0;
     while (depth < t->n) {
         const bool leaf = at(tree, path[depth])->first_child == 0;
@@ -134,16 +143,41 @@ static void iterate(Tree *tree, uint16_t *action, uint32_t *path)
             break;
     }
     complete(t, action, depth);
-    const TagScore score = tag_state_try(t, action, INFINITY);
-    const double r = reward(tree, score);
+    visit->depth = depth;
     for (uint32_t k = 0; k <= depth; k++) {
         at(tree, path[k])->visits++;
-        at(tree, path[k])->sum += r;
+        at(tree, path[k])->sum += tree->unknown;
     }
     finish(tree, path, depth);
+}
+
+static void back_up(Tree *tree, const Visit *visit)
+{
+    TagState *t = tree->t;
+    const TagScore score = tag_state_try(t, visit->action, INFINITY);
+    const double r = reward(tree, score);
+    for (uint32_t k = 0; k <= visit->depth; k++)
+        at(tree, visit->vertex[k])->sum += r - tree->unknown;
     t->result->iterations++;
     if (t->result->to_beat_dp == 0 && score.lacks <= 0 && score.time_s < tree->dp_s)
         t->result->to_beat_dp = t->result->iterations;
+}
+
+/* Chooses the leaves of a round, evaluates them, and backs them up in the order of choice. */
+static void run_round(Tree *tree, Visit *visit, uint16_t *action, uint32_t most)
+{
+    TagState *t = tree->t;
+    uint32_t n = 0;
+    for (; n < most && !at(tree, 0)->finished; n++) {
+        visit[n].action = &action[(gsize)n * t->n];
+        if (n > 0) /* groups that no vertex decides get actions below */
+            memcpy(visit[n].action, visit[n - 1].action, t->n * sizeof *action);
+        descend(tree, &visit[n]);
+    }
+    if (n > 1)
+        tag_evaluate_ahead(t->evaluator, action, n, t->search->threads);
+    for (uint32_t k = 0; k < n; k++)
+        back_up(tree, &visit[k]);
 }
 
 /* Keeps the lessons of a vertex that was visited often, and of the vertices below it. */
@@ -174,8 +208,10 @@ static void keep_lessons(const Tree *tree, uint32_t i, uint16_t *action, uint32_
 void tag_search_tree(TagState *t)
 {
     g_autoptr(GArray) vertex = g_array_new(FALSE, FALSE, sizeof(Vertex));
-    g_autofree uint16_t *action = g_new(uint16_t, t->n);
-    g_autofree uint32_t *path = g_new(uint32_t, t->n + 1);
+    const uint32_t leaves = MAX(t->search->leaves, 1);
+    g_autofree uint16_t *action = g_new(uint16_t, (gsize)leaves * t->n + 1);
+    g_autofree uint32_t *path = g_new(uint32_t, (gsize)leaves * (t->n + 1));
+    g_autofree Visit *visit = g_new0(Visit, leaves);
     const Vertex root = {0};
     g_array_append_val(vertex, root);
     for (uint32_t i = 0; i < t->n; i++)
@@ -183,16 +219,19 @@ void tag_search_tree(TagState *t)
     Tree tree = {.t = t,
                  .vertex = vertex,
                  .dp_s = tag_state_try(t, action, INFINITY).time_s,
-                 .c = sqrt(t->space->n_actions / 10.0)};
+                 .c = sqrt(t->space->n_actions / 10.0),
+                 .unknown = leaves > 1 ? -1 : 0};
     if (t->search->net || t->search->lessons)
         tree.net =
             net_case_new(t->space, t->work, t->quick, t->search->objective, tree.dp_s);
+    for (uint32_t k = 0; k < leaves; k++)
+        visit[k].vertex = &path[(gsize)k * (t->n + 1)];
     const uint32_t most = t->search->evaluations;
     /* As in the paper, iterations are counted: many of them visit known strategies. */
     while (
         t->result->iterations < most && !at(&tree, 0)->finished &&
         (t->search->deadline_us == 0 || g_get_monotonic_time() < t->search->deadline_us))
-        iterate(&tree, action, path);
+        run_round(&tree, visit, action, MIN(leaves, most - t->result->iterations));
     if (t->search->lessons)
         keep_lessons(&tree, 0, action, 0);
     net_case_free(tree.net);

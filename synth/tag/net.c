@@ -12,7 +12,7 @@ enum { WIDTH = 32, LAYERS = 2, KINDS = 5 };
 /* The weights of a layer: W, W', p, q, r for each kind of edges, then the biases of groups and of
  * sets. */
 enum {
-    EDGE_MOST = NET_PLACED,
+    EDGE_MOST = MAX(NET_PLACED, NET_LINK),
     KIND_SIZE = WIDTH * WIDTH + EDGE_MOST * WIDTH + 2 * WIDTH + EDGE_MOST,
     LAYER_SIZE = KINDS * KIND_SIZE + 2 * WIDTH,
     DECODER_SIZE = 2 * WIDTH * WIDTH + NET_ACTION * WIDTH + WIDTH + WIDTH + NET_ACTION,
@@ -126,8 +126,8 @@ static Nodes run_layer(Walk *p, const NetView *v, Nodes h)
         {h.group, h.group, v->n_groups, v->n_flows, 1, v->to, v->from, v->flow},
         {h.set, h.group, v->n_groups, n, NET_PLACED, v->of_set, v->of_group, v->placed},
         {h.group, h.set, v->n_sets, n, NET_PLACED, v->of_group, v->of_set, v->placed},
-        {h.set, h.set, v->n_sets, v->n_sets * v->n_sets, 1, v->link_from, v->link_to,
-         v->link}};
+        {h.set, h.set, v->n_sets, v->n_sets * v->n_sets, NET_LINK, v->link_from,
+         v->link_to, v->link}};
     TapeValue out[KINDS];
     for (uint32_t k = 0; k < KINDS; k++)
         out[k] = attend(p, &edges[k]);

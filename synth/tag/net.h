@@ -18,10 +18,13 @@
 
 /* Seconds are divided by data parallelism's time, bytes by their sum, speeds by the largest. */
 enum {
-    NET_GROUP = 8, /* time, parameters, bytes out; decided, next; options AR, PS, other */
-    NET_SET =
-        /* devices / 8, speed, memory, inner and outer bandwidth; load under the strategy; 1 */
-    7,
+    /* time, parameters, bytes out; decided, next; options AR, PS, other; and, when the strategy
+     * runs, its makespan and the wait before its results are sent */
+    NET_GROUP = 10,
+    /* devices / 8, speed, memory, inner and outer bandwidth; 1; and, when the strategy runs, the
+     * parts of the time and of the memory that are used */
+    NET_SET = 8,
+    NET_LINK = 2, /* bandwidth; the part of the time in which it is used when the strategy runs */
     NET_ACTION =
         7, /* options; part of all devices; logs of its time and its all-reduces' time */
     NET_PLACED = 2 /* whether the strategy places the group on the set; its time there */
@@ -40,10 +43,12 @@ typedef struct {
     uint32_t *of_group, *of_set; /* [n_groups * n_sets] */
     double *placed;              /* [n_groups * n_sets * NET_PLACED] */
     uint32_t *link_from, *link_to; /* [n_sets * n_sets] */
-    double *link;                  /* [n_sets * n_sets]: bandwidth */
+    double *link;                  /* [n_sets * n_sets * NET_LINK] */
 } NetView;
 
 void net_view_free(NetView *view);
+/* Sets what running the strategy says to 0 (TAG's Fig. 7). */
+void net_view_forget_feedback(NetView *view);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(NetView, net_view_free)
 
 /* A vertex that was visited often, and the part of the visits that each action got. */
@@ -75,5 +80,21 @@ void tag_net_priors(const TagNet *net, const NetView *view, double *prior);
  * gradient to gradient [tag_net_size()]. */
 double tag_net_learn(const TagNet *net, const NetView *view, const double *target,
                      double *gradient);
+
+/* How lessons are learnt: by Adam, in batches, in an order drawn anew for each epoch. */
+typedef struct {
+    uint32_t epochs, batch;
+    double rate;
+    uint64_t seed;
+    uint32_t threads; /* 0: the number of processors; weights do not depend on it */
+    /* called after each epoch with the mean loss of its lessons before they were learnt; or NULL */
+    void (*after)(void *context, const TagNet *net, uint32_t epoch, double loss);
+    void *context;
+} NetTraining;
+
+void tag_net_train(TagNet *net, NetLesson *const *lesson, uint32_t n,
+                   const NetTraining *training);
+/* The mean cross entropy of lessons. */
+double tag_net_mean_loss(const TagNet *net, NetLesson *const *lesson, uint32_t n);
 
 #endif

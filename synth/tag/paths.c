@@ -19,13 +19,15 @@ static OpId producer(const TagBound *b, TensorId tensor)
 
 /* --- transfers --- */
 
-/* What a tensor takes from the op that makes it to one that reads it, under their groups' actions. */
+/* What a tensor takes from the op that makes it to one that reads it, under their groups' actions: the sum that the
+ * reader waits for, and the transfer. */
 static double transfer_s(const TagBound *b, TensorId tensor, OpId reader, uint32_t from,
                          uint32_t to)
 {
     const uint16_t a = tag_rows_part(b, producer(b, tensor), from)->group,
                    z = tag_rows_part(b, reader, to)->group;
-    return a == z ? 0 : sim_quick_transfer_s(b->quick, a, z, tensor);
+    return tag_rows_wait(b, tensor, a, from) +
+           (a == z ? 0 : sim_quick_transfer_s(b->quick, a, z, tensor));
 }
 
 /* Whether what is between two ops counts: inside a group, or between neighbours in the tree. */
@@ -170,10 +172,10 @@ static double between_s(const TagBound *b, OpId last, OpId next, uint32_t from,
     const double rest = in_order_s(b, b->work->group[last], last + 1, next, from, &sums);
     if (a == z &&
         !b->in_turn) /* a device goes on computing while gradients of the last op are summed */
-        return fmax(0, rest - (tag_rows_on_path(b, last, from) -
-                               tag_rows_part(b, last, from)->mean_s));
+        return fmax(transfer, rest - (tag_rows_on_path(b, last, from) -
+                                      tag_rows_part(b, last, from)->mean_s));
     if (a == z)
-        return rest;
+        return fmax(transfer, rest);
     const double both = overlap(b, next, z, a);
     return (1 - both) * transfer + both * fmax(transfer, sums);
 }

@@ -3,7 +3,7 @@
  * the replicas are summed where they are made, at once if they are a parameter's gradient. */
 #include <string.h>
 
-#include "synth/tag/tag.h"
+#include "synth/tag/again.h"
 
 enum { NOBODY = UINT16_MAX };
 
@@ -18,6 +18,7 @@ typedef struct {
     uint16_t *home; /* [tensor]: group of the program that made it, or holds it at rest */
     uint8_t *held;  /* [group of the program * n_tensors + tensor] */
     bool *partial;  /* [tensor]: it is partial over the replicas of its home */
+    TagAgain *again; /* NULL: nothing runs again */
 } Builder;
 
 /* --- groups --- */
@@ -134,6 +135,16 @@ static bool is_final(const Graph *graph, TensorId tensor)
            graph_gradient(graph, of->of) == tensor;
 }
 
+static void append_op(const Builder *b, OpId id, uint16_t group, bool cut)
+{
+    Instr instr = {.kind = INSTR_COMPUTE,
+                   .group = group,
+                   .microbatch = cut ? 0 : PROGRAM_WHOLE,
+                   .op = id};
+    memset(instr.form, FORM_IDENTITY, sizeof instr.form);
+    program_append(b->program, instr);
+}
+
 static void run_op(Builder *b, OpId id)
 {
     const Op *op = graph_get_op(b->graph, id);
@@ -146,12 +157,10 @@ static void run_op(Builder *b, OpId id)
         partial = stays_partial(b, id);
     for (uint32_t i = 0; (cut || !partial) && i < op->n_in; i++)
         sum_over_replicas(b, op->in[i]);
-    Instr instr = {.kind = INSTR_COMPUTE,
-                   .group = group,
-                   .microbatch = cut ? 0 : PROGRAM_WHOLE,
-                   .op = id};
-    memset(instr.form, FORM_IDENTITY, sizeof instr.form);
-    program_append(b->program, instr);
+    const GArray *before = b->again ? tag_again_before(b->again, id) : NULL;
+    for (uint32_t k = 0; before && k < before->len; k++)
+        append_op(b, g_array_index(before, OpId, k), group, true);
+    append_op(b, id, group, cut);
     for (uint32_t o = 0; o < op->n_out; o++) {
         const TensorId out = op->out[o];
         *held(b, group, out) = true;
@@ -172,6 +181,7 @@ Program *synth_tag_program(const TagSpace *space, const TagWork *work,
     g_autofree bool *partial = g_new0(bool, n_tensors + 1);
     memset(number, 0xff, space->n_groups * sizeof *number);
     memset(home, 0xff, n_tensors * sizeof *home);
+    g_autoptr(TagAgain) again = work->recompute ? tag_again_new(work, placement) : NULL;
     Builder b = {.space = space,
                  .work = work,
                  .placement = placement,
@@ -180,7 +190,8 @@ Program *synth_tag_program(const TagSpace *space, const TagWork *work,
                  .number = number,
                  .home = home,
                  .held = all,
-                 .partial = partial};
+                 .partial = partial,
+                 .again = again};
     for (uint32_t g = 0; all_groups && g < space->n_groups; g++)
         number[g] = program_add_group(b.program, space->group[g].n_replicas,
                                       space->group[g].n_devices, space->group[g].device);

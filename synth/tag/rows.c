@@ -26,17 +26,6 @@ static double add_op(TagBound *b, SimQuick *quick, OpId id, uint16_t group, doub
     return cut ? mean : least;
 }
 
-/* Whether replicas sum the tensor as soon as the op has made it: the gradient of a parameter. */
-static bool is_summed(const TagBound *b, OpId op, TensorId out)
-{
-    const Graph *graph = b->work->graph;
-    const Tensor *tensor = graph_tensor(graph, out);
-    return b->work->batch->loop[op] >= 0 && b->work->batch->form[out] == FORM_REDUCE &&
-           tensor->role == ROLE_GRADIENT && tensor->of != GRAPH_NONE &&
-           graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER &&
-           graph_gradient(graph, tensor->of) == out;
-}
-
 /* Adds the time to sum an op's gradients to the rows of devices that count collectives. */
 static double add_sums(TagBound *b, SimQuick *quick, OpId id, uint16_t group, bool served,
                        double *rows, double *sums)
@@ -45,13 +34,26 @@ static double add_sums(TagBound *b, SimQuick *quick, OpId id, uint16_t group, bo
     const Op *op = graph_get_op(b->work->graph, id);
     double sum = 0;
     for (uint32_t o = 0; of->n_replicas > 1 && o < op->n_out; o++)
-        if (is_summed(b, id, op->out[o]))
+        if (tag_rows_is_summed(b, id, op->out[o]))
             sum += served ? sim_quick_served_s(quick, group, op->out[o])
                           : sim_quick_sum_s(quick, group, op->out[o]);
     for (uint32_t r = 0; r < of->n_replicas; r++)
         rows[of->device[r]] += sum;
     *sums += sum;
     return sum;
+}
+
+/* Adds the sums that readers wait for to the rows of devices that count collectives. */
+static void add_waits(const TagBound *b, OpId id, uint16_t group, uint32_t action,
+                      double *rows)
+{
+    const DeviceGroup *of = &b->space->group[group];
+    const Op *op = graph_get_op(b->work->graph, id);
+    for (uint32_t o = 0; o < op->n_out; o++) {
+        const double s = tag_rows_wait(b, op->out[o], group, action);
+        for (uint32_t r = 0; r < of->n_replicas; r++)
+            rows[of->device[r]] += s;
+    }
 }
 
 static void fill(TagBound *b, TagObjective objective)
@@ -76,6 +78,7 @@ static void fill(TagBound *b, TagObjective objective)
             part->mean_s = add_op(b, quick, id, group, load, &b->slow[at]);
             part->sum_s =
                 add_sums(b, quick, id, group, served, &load[comm], &b->sums[at]);
+            add_waits(b, id, group, s, &load[comm]);
         }
     }
     for (OpId id = 0; id < graph_n_ops(b->work->graph); id++) {
@@ -187,6 +190,7 @@ TagBound *tag_rows_new(const TagSpace *space, const TagWork *work, SimQuick *qui
     b->n_devices = space->view->n_devices * (objective == TAG_BY_FLOW ? 2 : 1);
     b->tree = tag_tree_new(work, space->n_actions, space->n_actions <= MOST_PAIRS);
     make_room(b);
+    b->waited = sim_quick_sums(quick) == SIM_SUMS_FREE ? NULL : tag_rows_find_waited(b);
     fill(b, objective);
     for (uint32_t r = 0; r < b->n_devices; r++)
         b->weight[r] = 1.0 / b->n_devices;
@@ -206,6 +210,7 @@ void tag_bound_free(TagBound *b)
     g_free(b->load);
     g_free(b->part);
     g_free(b->least);
+    g_free(b->waited);
     g_free(b->slow);
     g_free(b->sums);
     for (uint32_t p = 0; p < MOST_PATHS; p++)

@@ -29,6 +29,9 @@ struct TagBound {
     bool in_turn;  /* collectives stand in place of computation (`stage`) */
     TagPart *part; /* [op * n_actions + action] */
     double *least; /* [op]: on a path, of the actions */
+    /* [tensor]: an op on the batch reads it, so that what is partial over replicas is summed before;
+     * NULL: such sums cost nothing */
+    bool *waited;
     double *slow,
         /* [op group * n_actions + action]: seconds of ops on their slowest devices; of
          * all-reduces */
@@ -61,6 +64,15 @@ static inline double tag_rows_on_path(const TagBound *b, OpId op, uint32_t actio
     return part->mean_s +
            (graph_get_op(b->work->graph, op)->n_out == 1 ? part->sum_s : 0);
 }
+
+/* Whether replicas sum the tensor as soon as the op has made it: the gradient of a parameter. */
+bool tag_rows_is_summed(const TagBound *b, OpId op, TensorId out);
+/* The tensors that ops on the batch read and that ops on the batch make as sums over it, as the
+ * means of batch norm are; gradients of parameters are summed anyhow. [tensor], allocated. */
+bool *tag_rows_find_waited(const TagBound *b);
+/* Seconds of the sum that a tensor's readers wait for, if it is made on the device group under the
+ * action. */
+double tag_rows_wait(const TagBound *b, TensorId tensor, uint16_t group, uint32_t action);
 
 /* Everything but the weights; the rows are the devices, and the longest paths under least times and
  * under data parallelism. */

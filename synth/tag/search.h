@@ -11,7 +11,10 @@
  *
  *             with the reward t_DP / t - 1, its fourth root above 1, -1 if it does not fit
  *             (TAG's artifact); all children are made at once. With `leave` finished vertices leave
- *             the tree, which otherwise soon visits nothing else.
+ *             the tree, which otherwise soon visits nothing else. With `leaves` = K > 1 it goes in
+ *             rounds: K leaves are chosen one after the other, each visit counting as a reward of -1
+ *             until it is known, and then evaluated by any number of threads; what is found
+ *             depends on K, not on the threads
  *     chain   FlexFlow's search (MLSys'19, Sec. 6): a Markov chain from data parallelism; one
  *             group's action is drawn anew at a time and accepted with probability exp(-(t' - t) /
  *             (t_DP / 100))
@@ -49,6 +52,11 @@ typedef struct {
     TagObjective objective;
     uint32_t evaluations; /* at most so many; 0: no limit (exact) */
     bool leave;           /* mcts: finished vertices leave the tree */
+    /* chain: the part of data parallelism's time by which a strategy is worse that is taken with
+     * probability 1/e */
+    double heat;
+    uint32_t leaves;      /* mcts: of a round; 0 and 1: one after the other */
+    uint32_t threads;     /* mcts: that evaluate them, at most; 0: the number of processors */
     const TagNet *net;    /* mcts: gives the priors; NULL: uniform priors */
     /* mcts: out, NetLesson of vertices with at least lesson_visits visits; or NULL */
     GPtrArray *lessons;
@@ -101,7 +109,13 @@ typedef struct {
 
 /* Evaluates a strategy; its memory only if the time is below `below_s`. */
 TagScore tag_evaluate(TagEvaluator *evaluator, const uint16_t *action, double below_s);
+/* Evaluates n strategies [n * op groups] with their memory, on that many threads at most (0: the
+ * number of processors), for tag_evaluate to know them. */
+void tag_evaluate_ahead(TagEvaluator *evaluator, const uint16_t *action, uint32_t n,
+                        uint32_t threads);
 uint32_t tag_evaluations(const TagEvaluator *evaluator);
+/* The strategy's program, of all groups of the space. */
+Program *tag_program(TagEvaluator *evaluator, const uint16_t *action);
 SimQuickTimes tag_times(TagEvaluator *evaluator, const uint16_t *action);
 
 /* Whether a is better than b: a strategy that fits comes first, then the faster one; of two that do

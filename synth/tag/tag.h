@@ -73,6 +73,8 @@ typedef struct {
     const uint16_t *group; /* [op] */
     /* [op]: seconds on some fixed device, to cut and order groups */
     const double *time_s;
+    /* [layer]: what is computed again before its backward (synth/tag/again.h); NULL: nothing */
+    const Recompute *recompute;
 } TagWork;
 
 /* The place of every op and every sum. */

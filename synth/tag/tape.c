@@ -49,11 +49,6 @@ void tape_free(Tape *tape)
     g_free(tape);
 }
 
-void tape_clear(Tape *tape)
-{
-    g_array_set_size(tape->entry, 0);
-}
-
 static Entry *at(const Tape *tape, TapeValue value)
 {
     g_assert(value < tape->entry->len);

@@ -17,9 +17,6 @@ Tape *tape_new(void);
 void tape_free(Tape *tape);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Tape, tape_free)
 
-/* Forgets all values. */
-void tape_clear(Tape *tape);
-
 /* Borrowed numbers without a gradient; and weights, whose gradient tape_back adds to `gradient`
  * (NULL: none). */
 TapeValue tape_input(Tape *tape, uint32_t rows, uint32_t columns, const double *value);

@@ -1,4 +1,4 @@
-/* AMP's search, all degrees and micro-batch sizes of GPT-2 with 24 layers and a global batch of 32,
+/* AMP's search, all degrees and microbatch sizes of GPT-2 with 24 layers and a global batch of 32,
  * by cluster size (the paper's Table 2: 58, 326, 890 and 1627 s), and the layer assignment alone as
  * layers grow. */
 #include "synth/synth.h"
@@ -41,7 +41,7 @@ static void search(uint32_t side)
     if (!devices || !model)
         g_error("%s", error->message);
     for (uint32_t d = 0; d < devices->n_devices; d++)
-        devices->memory[d] = 1e12; /* nothing is left out */
+        devices->memory[d] = 1e12; /* no strategy is left out for memory */
     static const char *const name[] = {"all", "annealing", "all, faithful"};
     static const AmpMethod method[] = {AMP_SEARCH, AMP_ANNEAL, AMP_SEARCH};
     for (uint32_t i = 0; i < G_N_ELEMENTS(name); i++) {

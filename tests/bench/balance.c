@@ -1,7 +1,7 @@
-/* The ratio LP against GLPK's dual simplex on the LP as written: a column for every
- * device, stage and term, a row for every stage and device. Same instances, same run;
- * medians over instances. The written LP of thousands of stages is given LIMIT_S seconds,
- * and its ratio is then a lower bound. */
+/* The ratio LP against GLPK's dual simplex on the LP as written: one column per device, stage and
+ * term, one row per stage and device. Both solve the same instances in the same run; results are
+ * medians over instances. The written LP of thousands of stages gets LIMIT_S seconds, so its ratio
+ * may be a lower bound. */
 #include <math.h>
 
 #include "balance/balance.h"

@@ -1,5 +1,5 @@
 /* Timing for benchmarks: a piece of work is repeated for about BENCH_S seconds, at least three
- * times, and one line says the median, the spread and how often it ran. */
+ * times, and one line gives the median, the spread and the number of runs. */
 #ifndef KILTER_TESTS_BENCH_BENCH_H
 #define KILTER_TESTS_BENCH_BENCH_H
 

@@ -1,6 +1,6 @@
-/* HiDup's search by layers, on 4 GPUs, and on the graph with 24 layers that its published searcher
- * takes 6.6 s for on the same machine (2.04 s on the authors'). Then the ratios of its doubled
- * program, whose turns are for cutting planes alone, on GPUs of as many speeds. */
+/* HiDup's search by layers, on 4 GPUs, and on the graph with 24 layers for which its published
+ * searcher takes 6.6 s on the same machine (2.04 s on the authors'). Then the ratios of its duplex
+ * program, whose turns need cutting planes, on GPUs that all differ in speed. */
 #include "balance/balance.h"
 #include "synth/synth.h"
 #include "tests/bench/bench.h"
@@ -48,7 +48,7 @@ static void run_ratios(void *data)
         g_error("%s", error->message);
 }
 
-/* A tenth to a fifth of the rates: then communication does not hide what is computed. */
+/* A tenth to a fifth of the rates, so that communication does not hide the computation. */
 static void set_speeds(ClusterView *view, double rate, uint32_t n_speeds)
 {
     for (uint32_t j = 0; j < DEVICES; j++)

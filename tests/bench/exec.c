@@ -1,5 +1,5 @@
-/* What a replay costs beside its kernels, on the mpi backend: the time of a free run that is in no
- * op, copy, sum or exchange, over the time that is. By mpirun on two ranks (./run bench).
+/* The overhead of a replay on the mpi backend: the time of a free run outside of ops, copies, sums
+ * and exchanges, over the time inside. Run by mpirun on two ranks (./run bench).
  *
  *     mpirun -n 2 build/tests/bench_exec */
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 enum { RANKS = 2, WARM_UP = 3, REPEATS = 15 };
 
-/* A backend that passes everything on to another one and notes how long that takes. */
+/* A backend that passes every call on to another one and notes its time. */
 typedef struct {
     ExecBackend base;
     ExecBackend *inner;

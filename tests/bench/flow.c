@@ -1,5 +1,5 @@
-/* What iterations under the `flow` fidelity take: a data-parallel one over many hosts, and
- * samples under noise. */
+/* The time of iterations under the `flow` fidelity: data parallelism over many hosts, and samples
+ * with noise. */
 #include "experiments/planners/planner.h"
 #include "sim/sim.h"
 #include "tests/bench/bench.h"

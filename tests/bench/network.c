@@ -1,5 +1,5 @@
-/* What the network simulation takes: the cases that other simulators were measured on, and
- * the event queue under the hold model (every event handled schedules one). */
+/* The time of the network simulation, on the cases on which other simulators were measured, and of
+ * the event queue under the hold model (every handled event schedules one). */
 #include <math.h>
 #include <time.h>
 
@@ -71,8 +71,8 @@ static void bench_case(Case *c)
 
 enum { DRAWS = 1 << 16, HELD = 3000000, RUNS = 3 };
 
-/* Every event that comes out puts one in: so many a second. `heap_only`: without the
- * ladder. Time of the processor, as others may use the machine. */
+/* Events per second where every event taken out puts one in. `heap_only`: without the ladder.
+ * Measured in processor time, as others may use the machine. */
 static double hold(uint32_t pending, const double *draw_s, bool heap_only)
 {
     SimQueue queue;

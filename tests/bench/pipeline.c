@@ -19,7 +19,7 @@ static void check(const GError *error)
     exit(1);
 }
 
-/* Of this process: one thread does all of it. */
+/* Processor time of this process, in which one thread does all the work. */
 static double now_s(void)
 {
     return (double)clock() / CLOCKS_PER_SEC;

@@ -1,5 +1,5 @@
-/* What a user waits for: building a model, making a plan by each planner, simulating it, for HAP's
- * models on its testbed of 64 GPUs. */
+/* The times for which a user waits: building a model, making a plan by each planner, simulating it,
+ * for HAP's models on its testbed of 64 GPUs. */
 #include "experiments/planners/complete.h"
 #include "experiments/planners/planner.h"
 #include "sim/sim.h"
@@ -55,11 +55,12 @@ static void bench_planner(Job *job)
 {
     g_autofree char *name = g_strdup_printf("%s plan %s", job->model, job->planner->name);
     bench_run(name, plan, job);
-    for (uint32_t i = 0; i < sim_fidelity_count(); i++) {
-        job->fidelity = sim_fidelity(i)->name;
+    static const char *const FIDELITIES[] = {"analytic", "stage", "flow"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(FIDELITIES); i++) {
+        job->fidelity = FIDELITIES[i];
         if (!strcmp(job->fidelity, "analytic") &&
             strcmp(plan_fidelity(job->plan), "analytic"))
-            continue; /* the formula does not know microbatches */
+            continue; /* the formula has no microbatches */
         g_autofree char *line = g_strdup_printf("%s simulate %s %s", job->model,
                                                 job->planner->name, job->fidelity);
         bench_run(line, simulate, job);

@@ -1,4 +1,4 @@
-/* The exact search, on what issue 3 asks for.
+/* The exact search.
  *
  * First whole plannings, program, ratios and bound, of HAP's models, of one of GPT-3's size (96
  * layers of 12,288 features), and over 8 to 4,096 equal devices; then on each of these inputs one
@@ -111,7 +111,7 @@ static void compare(const char *name, const char *model, ClusterView *view,
            exact.search_s / reference.search_s, exact.time_s / reference.time_s);
 }
 
-/* `name`: of the models, NULL: as they are called. */
+/* `name`: the name to print; NULL: the model's own. */
 static void compare_searches(const char *title, const char *cluster_name,
                              const char *name, const char *const *model)
 {

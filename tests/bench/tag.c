@@ -1,4 +1,5 @@
-/* One strategy of TAG's on its testbed, time and peaks: another one altogether, and with one group's action changed. */
+/* Evaluating a strategy of TAG on its testbed, time and peaks: a completely different one, and one
+ * with a single group's action changed. */
 #include <math.h>
 
 #include "balance/balance.h"
@@ -59,7 +60,11 @@ static void bench_model(const char *model, const ClusterView *view, GError **err
     for (OpId id = 0; id < graph_n_ops(graph); id++)
         tag->time_s[id] = sim_quick_place_s(tag->quick, tag->space->single[0], id, 0);
     const uint32_t n = balance_groups_layers(graph, tag->time_s, GROUPS, tag->group);
-    tag->work = (TagWork){graph, tag->batch, n, tag->group, tag->time_s};
+    tag->work = (TagWork){.graph = graph,
+                          .batch = tag->batch,
+                          .n_groups = n,
+                          .group = tag->group,
+                          .time_s = tag->time_s};
     job.evaluator = tag_evaluator_new(tag->space, &tag->work, tag->quick, TAG_BY_STAGE);
     job.action = g_new0(uint16_t, n);
     printf("%s: %u ops, %u groups, %u actions\n", model, graph_n_ops(graph), n,

@@ -1,4 +1,4 @@
-/* What every backend must do: exchanges, ops and whole plans, compared with the interpreter. */
+/* The contract of every backend: exchanges, ops and whole plans, compared with the interpreter. */
 #include "tests/conformance/backend_suite.h"
 
 #include "tests/conformance/sample.h"
@@ -6,12 +6,12 @@
 
 /* --- exchanges --- */
 
-/* A tensor, and in which forms the ranks hold it before and after. */
+/* A tensor, and the forms in which the ranks hold it before and after. */
 typedef struct {
     Collective kind;
     uint32_t rank, dim[TENSOR_MAX_RANK];
     Form from, to;
-    uint32_t *cut[2]; /* [n_ranks + 1] of the sharded dim, before and after */
+    uint32_t *cut[2]; /* [n_ranks + 1] cuts of the sharded dimension, before and after */
 } Case;
 
 static uint32_t *random_cut(GRand *random, uint32_t n_ranks, uint32_t extent)
@@ -164,7 +164,7 @@ static ExecTensor first_part(const ExecTensor *whole, const Rule *rule, uint32_t
     return exec_tensor_slice(whole, form_dim(form), 0, units * piece);
 }
 
-/* One shard added to another, and to itself. */
+/* Adds one shard to another, and to itself. */
 static void check_add(ExecBackend *backend)
 {
     enum { N = 35 };
@@ -187,7 +187,7 @@ static void check_add(ExecBackend *backend)
     exec_tensor_clear(&b);
 }
 
-/* The op on one shard, on the backend and in the reference. */
+/* Runs the op on one shard, on the backend and in the reference. */
 static void check_op(ExecBackend *backend, const Graph *graph, OpId id,
                      const ExecTensor *value, const Rule *rule, uint32_t units,
                      double tolerance)

@@ -1,6 +1,6 @@
-/* What every backend must do, on whatever ranks it has: exchanges move what they say, ops on shards
- * compute what the reference computes, whole plans too. `tolerance` is relative to the largest
- * element. */
+/* The contract of every backend, on any number of ranks: exchanges move the right data, and ops on
+ * shards and whole plans compute the results of the reference. `tolerance` is relative to the
+ * largest element. */
 #ifndef KILTER_TESTS_CONFORMANCE_BACKEND_SUITE_H
 #define KILTER_TESTS_CONFORMANCE_BACKEND_SUITE_H
 

@@ -1,6 +1,5 @@
-/* Random instances of any row of the op table, for tests that run ops: shapes that fit
- * the signature, and operands. New rows need nothing here unless their extents depend on
- * one another.
+/* Random instances of any row of the op table, for tests that run ops: shapes that fit the
+ * signature, and operands. A new row needs a case here only if its extents depend on one another.
  *
  *     Graph *graph = graph_new("one op");
  *     OpId op = sample_op(graph, OP_LINEAR, 2, false, random);
@@ -17,8 +16,8 @@
 #include "exec/exec.h"
 #include "tests/test.h"
 
-/* Extents of one instance, by letter of the signature. `out`: of output dims, where it
- * differs. */
+/* The extents of one instance, by letter of the signature. `out`: those of output dimensions, where
+ * they differ. */
 typedef struct {
     uint32_t extent[128], out[128];
     uint32_t n_star, star[2];
@@ -30,7 +29,7 @@ static inline uint32_t sample_between(GRand *random, uint32_t low, uint32_t high
     return (uint32_t)g_rand_int_range(random, (gint32)low, (gint32)high + 1);
 }
 
-/* Output edge of windows of `window` at steps of `stride`. */
+/* The output edge for windows of size `window` at steps of `stride`. */
 static inline uint32_t sample_windows(uint32_t edge, uint32_t window, uint32_t stride)
 {
     return (edge - window) / stride + 1;
@@ -115,7 +114,7 @@ static inline void sample_constrain(OpKind kind, SampleShape *s, GRand *random)
         s->attr.seed = e['Q'];
         s->attr.rate = g_rand_boolean(random) ? 0.4 : 0;
         s->attr.causal = g_rand_boolean(random);
-        if (s->attr.causal) { /* of one sequence; else across two */
+        if (s->attr.causal) { /* within one sequence; else across two */
             e['K'] = e['Q'];
             s->attr.span = sample_between(random, 0, 3);
             s->attr.alibi = g_rand_boolean(random);
@@ -230,7 +229,7 @@ static inline uint32_t sample_dims(const SampleShape *s, const char *letters,
     return rank;
 }
 
-/* The third input of cross_entropy, whose gradient is that of all of its ops. */
+/* The third input of cross_entropy, whose gradient combines all of its ops. */
 static inline TensorId sample_log_sum_exp(Graph *graph, TensorId x, TensorId labels)
 {
     const OpAttr none = {0};
@@ -241,9 +240,9 @@ static inline TensorId sample_log_sum_exp(Graph *graph, TensorId x, TensorId lab
     return graph_op(graph, OP_LOG_SUM_EXP, "z", none, 2, (TensorId[]){s, t}, NULL);
 }
 
-/* Appends one op of `kind` with random extents, at least `low` each, to a graph that
- * has no op of that name. Its inputs are new: parameters where `parameters` says so
- * and a gradient exists, input tensors otherwise. */
+/* Appends one op of `kind` with random extents, each at least `low`, to a graph without an op of
+ * that name. Its inputs are new: parameters where `parameters` says so and a gradient exists, input
+ * tensors otherwise. */
 static inline OpId sample_op(Graph *graph, OpKind kind, uint32_t low, bool parameters,
                              GRand *random)
 {
@@ -285,7 +284,7 @@ static inline OpId sample_op(Graph *graph, OpKind kind, uint32_t low, bool param
     return graph_tensor(graph, out)->producer;
 }
 
-/* Tiny models that together hold every kind of layer. */
+/* Tiny models that together have every kind of layer. */
 static const char *const SAMPLE_MODELS[] = {
     "vgg19:global_batch=2,width=1,fc=6,classes=5,pool=2",
     "vit:global_batch=3,layers=2,hidden=8,heads=2,ffn=12,image=8,patch=4,classes=5",
@@ -296,6 +295,7 @@ static const char *const SAMPLE_MODELS[] = {
     "5,experts=4",
     "gpt2:global_batch=3,layers=2,hidden=8,heads=2,ffn=12,seq=4,vocab=11",
     "gpt2:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,seq=4,vocab=11,precision=mixed",
+    "gpt2:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,seq=4,vocab=11,optimizer=adafactor",
     "vit:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,image=8,patch=4,classes=5,"
     "optimizer=sgd,precision=mixed-fp32-grads",
     "llama:global_batch=3,layers=2,hidden=8,heads=4,kv_heads=2,ffn=12,seq=4,vocab=11",

@@ -1,7 +1,6 @@
-/* The gradients that graph_differentiate writes down, run by the reference backend,
- * against central differences of the loss: for each differentiable op kind, for a
- * parameter with several uses, and for all models with dropout active. The updates
- * against their formulas. */
+/* The gradients of graph_differentiate, run by the reference backend and compared with central
+ * differences of the loss: for each differentiable op kind, for a parameter with several uses, and
+ * for all models with dropout active. Updates are compared with their formulas. */
 #include "tests/conformance/sample.h"
 
 /* Relative to the larger of both numbers, or to NOISE_FLOOR below which a difference
@@ -78,7 +77,7 @@ static bool close_to(double a, double b)
     return fabs(a - b) <= TOLERANCE * fmax(NOISE_FLOOR, fmax(fabs(a), fabs(b)));
 }
 
-/* The loss with value[t].data[i] moved by `delta`; activations are computed anew. */
+/* The loss with value[t].data[i] moved by `delta`; activations are computed again. */
 static double loss_at(const Graph *graph, ExecTensor *value, TensorId t, uint64_t i,
                       double delta)
 {
@@ -136,8 +135,8 @@ static double check_parameter(const Graph *graph, ExecTensor *value, TensorId t,
     return largest;
 }
 
-/* Parameters that were checked, and those with a gradient above the noise among the
- * entries drawn. */
+/* Counts of checked parameters, and of those with a gradient above the noise among the drawn
+ * entries. */
 typedef struct {
     uint32_t checked, alive;
 } Tally;
@@ -155,7 +154,7 @@ static void check_graph(const Graph *graph, ExecTensor *value, uint32_t entries,
         }
 }
 
-/* Zero against zero proves nothing. */
+/* Comparing zero with zero proves nothing. */
 static void check_tally(const Tally *tally, const char *what)
 {
     if (2 * tally->alive < tally->checked)
@@ -179,12 +178,12 @@ static void check_kind(OpKind kind, uint32_t seed, bool seen[OP_KINDS], Tally *t
 {
     GRand *random = g_rand_new_with_seed(seed);
     g_autoptr(Graph) graph = graph_new(op_kind_name(kind));
-    graph_set_precision(graph, (Precision)(seed / OPTIMIZERS % PRECISIONS));
+    graph_set_precision(graph, (Precision)((seed + kind) / OPTIMIZERS % PRECISIONS));
     const OpId id = sample_op(graph, kind, 2, true, random);
     TensorId loss = graph_get_op(graph, id)->out[0];
     if (graph_tensor(graph, loss)->role != ROLE_LOSS)
         loss = append_loss(graph, loss);
-    graph_differentiate(graph, loss, (Optimizer)(seed % OPTIMIZERS));
+    graph_differentiate(graph, loss, (Optimizer)((seed + kind) % OPTIMIZERS));
     graph_seal(graph);
     for (OpId i = 0; i < graph_n_ops(graph); i++)
         seen[graph_get_op(graph, i)->kind] = true;
@@ -235,6 +234,53 @@ static void test_several_consumers_accumulate(void **state)
     g_rand_free(random);
 }
 
+/* Mean of the squares of the gradient over the row (stride 1) or the column of entry i. */
+static double mean_square(const double *g, uint64_t first, uint64_t n, uint64_t stride)
+{
+    double sum = 0;
+    for (uint64_t k = 0; k < n; k++)
+        sum += g[first + k * stride] * g[first + k * stride];
+    return sum / (double)n;
+}
+
+/* Adafactor by its definition, at its second step: V = R C / mean(R), U = g / sqrt(V), and a step of
+ * U / max(1, RMS(U)). */
+static void check_adafactor(const Graph *graph, const ExecTensor *value, TensorId t,
+                            const Op *op)
+{
+    const double keep = 1 - pow(2, -0.8), rate = 1e-3;
+    const Tensor *p = graph_tensor(graph, t);
+    const uint64_t cols = p->dim[p->rank - 1], rows = p->dim[p->rank - 2];
+    const double *g = value[op->in[1]].data, *next = value[op->out[0]].data;
+    for (uint64_t m = 0; m < tensor_elements(p) / (rows * cols); m++) {
+        const uint64_t at = m * rows * cols;
+        const double *r = value[op->out[1]].data + m * rows,
+                     *c = value[op->out[2]].data + m * cols;
+        double mean = 0, square = 0;
+        for (uint64_t i = 0; i < rows; i++) {
+            assert_close(r[i],
+                         keep * value[op->in[2]].data[m * rows + i] +
+                             (1 - keep) * mean_square(g, at + i * cols, cols, 1),
+                         1e-12);
+            mean += r[i] / (double)rows;
+        }
+        for (uint64_t j = 0; j < cols; j++)
+            assert_close(c[j],
+                         keep * value[op->in[3]].data[m * cols + j] +
+                             (1 - keep) * mean_square(g, at + j, rows, cols),
+                         1e-12);
+        for (uint64_t k = 0; k < rows * cols; k++)
+            square += g[at + k] * g[at + k] * mean / (r[k / cols] * c[k % cols]);
+        const double clip = fmax(1, sqrt(square / (double)(rows * cols)));
+        for (uint64_t k = 0; k < rows * cols; k++)
+            assert_close(next[at + k],
+                         value[t].data[at + k] -
+                             rate * g[at + k] / clip /
+                                 sqrt(r[k / cols] * c[k % cols] / mean),
+                         1e-12);
+    }
+}
+
 /* The next value of every parameter by the optimizer's formula at its first step. */
 static void check_updates(const Graph *graph, const ExecTensor *value)
 {
@@ -244,9 +290,15 @@ static void check_updates(const Graph *graph, const ExecTensor *value)
             continue;
         const TensorId next = graph_updated(graph, t);
         const Op *op = graph_get_op(graph, graph_tensor(graph, next)->producer);
+        if (op->kind == OP_ADAFACTOR) {
+            check_adafactor(graph, value, t, op);
+            continue;
+        }
         for (uint64_t i = 0; i < exec_tensor_elements(&value[t]); i++) {
             const double g = value[graph_gradient(graph, t)].data[i];
             double step = g;
+            if (op->kind == OP_ADAFACTOR_VECTOR)
+                step = g / sqrt(value[op->out[1]].data[i]);
             const bool decays = op->kind == OP_ADAMW || op->kind == OP_ADAMW_MASTER;
             if (op->kind == OP_ADAM || op->kind == OP_ADAM_MASTER || decays) {
                 const double m = beta1 * value[op->in[2]].data[i] + (1 - beta1) * g;

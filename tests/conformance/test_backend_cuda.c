@@ -1,5 +1,5 @@
-/* The suite on the CUDA backend: the kernels' bodies on the host always; on one GPU with virtual
- * ranks, and on all GPUs over NCCL, where there are any. */
+/* The suite on the CUDA backend: always the kernels' bodies on the host; where there are GPUs, one
+ * GPU with virtual ranks and all GPUs over NCCL. */
 #include "tests/conformance/backend_suite.h"
 #include "tests/test.h"
 

@@ -3,7 +3,7 @@
 #include "tests/conformance/backend_suite.h"
 #include "tests/support/ranks.h"
 
-/* What a failing network must not turn into a hang. */
+/* The limit that keeps a failing network from hanging the test. */
 enum { TIME_LIMIT_S = 100 };
 
 static void test_float64(void **state)

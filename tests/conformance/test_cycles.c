@@ -1,6 +1,6 @@
-/* Files do not call each other in circles: where a function of one file calls one of another, nothing of the other comes back
- * to it. Calls count, not pointers: the rows of a table name functions of many files, and that is what a table is for.
- * Headers cannot include each other in circles either. */
+/* Files do not call each other in circles: where a function of one file calls a function of
+ * another, no calls of the other lead back. Calls count, pointers do not: the rows of a table may
+ * name functions of many files. Headers do not include each other in circles either. */
 #include <string.h>
 
 #include "tests/conformance/tree.h"
@@ -38,7 +38,7 @@ static void sources_add(Sources *s, const char *path, const char *text)
     g_ptr_array_add(s->text, g_regex_replace_literal(rest, text, -1, 0, "", 0, NULL));
 }
 
-/* Names that the pattern's first bracket finds in a file. */
+/* The names that the pattern's first group finds in a file. */
 static GPtrArray *names_by(const char *pattern, const char *text)
 {
     g_autoptr(GRegex) regex = g_regex_new(pattern, G_REGEX_MULTILINE, 0, NULL);
@@ -84,7 +84,7 @@ static void find_calls(Sources *s)
     }
 }
 
-/* How many pairs of files call each other, in as many steps as it takes; prints the calls that make them. */
+/* The number of pairs of files that call each other, in any number of steps; prints the calls. */
 static uint32_t circles(Sources *s)
 {
     const guint n = s->text->len;
@@ -127,10 +127,11 @@ static void test_no_file_calls_in_circles(void **state)
         }
     }
     assert_int_equal(circles(&s), 0);
-    assert_true(g_hash_table_size(s.home) > s.path->len); /* it has seen functions */
+    assert_true(g_hash_table_size(s.home) > s.path->len); /* functions were found */
 }
 
-/* The check itself: a circle of three; a table, a static function and a comment that make none. */
+/* Tests the check: a circle of three files; a table, a static function and a comment that make no
+ * circle. */
 static void test_planted_circle(void **state)
 {
     (void)state;

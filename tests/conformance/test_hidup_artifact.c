@@ -1,6 +1,6 @@
-/* HiDup's published searcher: what its strategies cost, exactly, and the duplex search on the graphs
- * that it was given, priced as it prices them: by its code, whose backward overlaps nothing, and by
- * Eq. 5 in both directions. */
+/* HiDup's published searcher: the exact costs of its strategies, and the duplex search on its
+ * graphs with its prices: by its code, whose backward pass overlaps nothing, and by Eq. 5 in both
+ * directions. */
 #include "tests/support/hidup_artifact.h"
 #include "tests/support/rows.h"
 #include "tests/test.h"
@@ -33,7 +33,7 @@ static bool take_cost(const Csv *csv, void *data, GError **error)
     return true;
 }
 
-/* What the artifact says that its strategy costs, to 1e-6; 0: there are no reference data. */
+/* The artifact's cost of its strategy, to 1e-6; 0 without reference data. */
 static double known_cost_s(const char *name, const char *costs)
 {
     Known known = {.name = name};
@@ -76,9 +76,9 @@ static void test_published_costs(void **state)
     }
 }
 
-/* The search finds what takes no longer than the artifact's best, both complete. Under Eq. 5 the
- * artifact's strategies are not known, their costs are; they end as the others do, with the decoder
- * alone in the last stage, where its weight is read. */
+/* The search finds strategies that take no longer than the artifact's best, both complete. Under
+ * Eq. 5 only the costs of the artifact's strategies are known; they end as the others do, with the
+ * decoder alone in the last stage, where its weight is read. */
 static void compare(DuplexCost how, const char *costs)
 {
     for (uint32_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
@@ -109,7 +109,7 @@ static void test_eq5(void **state)
     compare(DUPLEX_OVERLAPPED, COSTS("paper_eq5"));
 }
 
-/* What the chain takes by given choices. */
+/* The time of the chain under given choices. */
 static double time_by(const DuplexProblem *problem, const DuplexSolution *chosen)
 {
     DuplexProblem only = *problem;
@@ -131,7 +131,8 @@ static double time_by(const DuplexProblem *problem, const DuplexSolution *chosen
     return time_s;
 }
 
-/* A copy whose nodes' times are off by up to `noise`; ids are places in the original's choices. */
+/* A copy with times of nodes that are off by up to `noise`; ids are indices into the original's
+ * choices. */
 static DuplexNode *disturb(const DuplexProblem *problem, double noise, GRand *random)
 {
     DuplexNode *node = g_memdup2(problem->node, problem->n_nodes * sizeof *problem->node);
@@ -156,7 +157,7 @@ static DuplexNode *disturb(const DuplexProblem *problem, double noise, GRand *ra
 }
 
 /* Table 5: strategies found with estimates that are off by up to 20 % take at most 2 % longer than
- * the best, 10 draws. */
+ * the best, in 10 draws. */
 static void test_noise(void **state)
 {
     (void)state;

@@ -3,7 +3,7 @@
 #include "tests/conformance/tree.h"
 #include "tests/test.h"
 
-/* What each module may include of others, in the order of MODULES. */
+/* The modules that each module may include, in the order of MODULES. */
 static const char *const ALLOWED[] = {
     "",
     "data/data.h",
@@ -33,7 +33,7 @@ static bool is_allowed(uint32_t module, const char *file)
     return g_strv_contains((const char *const *)allowed, file);
 }
 
-/* How many forbidden includes `text`, a file of `module`, has; prints each. */
+/* The number of forbidden includes in `text`, a file of `module`; prints each. */
 static uint32_t forbidden(uint32_t module, const char *path, const char *text)
 {
     uint32_t n = 0;
@@ -77,7 +77,7 @@ static uint32_t module_index(const char *name)
     return m;
 }
 
-/* The check itself: planted lines that it must and must not report. */
+/* Tests the check on planted lines that it must and must not report. */
 static void test_planted_lines(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* Plans with device groups, replicas, microbatches and transfers on four real ranks: run by mpirun
- * (see tests/CMakeLists.txt). Each rank is in some groups only, so what one sends another one has
- * to expect. */
+ * (see tests/CMakeLists.txt). Each rank is in some groups only, so each message must be expected by
+ * its receiver. */
 #include "exec/exec.h"
 #include "experiments/planners/planner.h"
 #include "tests/support/ranks.h"
@@ -71,8 +71,8 @@ static void test_plans_are_right(void **state)
         check_case(i, backend, EXEC_TOLERANCE);
 }
 
-/* Iterations one after the other: nothing of the last one is left in the sums, and every rank
- * measures as much. */
+/* Iterations one after the other: the sums keep nothing of the previous one, and every rank makes
+ * as many measurements. */
 static void test_repeats(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Plans of the planners of pipelines: the reference backend proves each one, the simulations take
- * it, and what was asked for is what the program has. */
+/* Plans of the planners of pipelines: the reference backend proves each one, the simulations accept
+ * it, and the program has what was asked for. */
 #include "tests/conformance/verify_cases.h"
 #include "tests/support/made_plan.h"
 
@@ -73,7 +73,7 @@ static void test_program_has_the_degrees(void **state)
 }
 
 /* Stages of equal time without communication: the simulated bubble is Eq. 5's, (pp - 1) of gas + pp
- * - 1 micro-batches, under both schedules. */
+ * - 1 microbatches, under both schedules. */
 static void test_bubble(void **state)
 {
     (void)state;
@@ -94,7 +94,7 @@ static void test_bubble(void **state)
             time_s[k] = made.plan->iteration_time_s;
         }
         /* gas = 8 against gas = 1: of the slowest stages' time 8 + 3 eighths against 4 whole
-         * micro-batches. */
+         * microbatches. */
         assert_true(time_s[0] < 0.5 * time_s[1]);
         assert_true(time_s[0] > 0.8 * 11 / 32 * time_s[1]);
     }
@@ -120,7 +120,7 @@ static void test_refusals(void **state)
     refused("profile=/no/such.csv", "/no/such.csv");
 }
 
-/* Microbatches that take turns on GPUs of two kinds, with the best ratios for that. */
+/* Microbatches that take turns on GPUs of two kinds, with the best ratios for the turns. */
 static void test_turns_on_uneven_devices(void **state)
 {
     (void)state;

@@ -52,7 +52,7 @@ static uint32_t count[COUNTED];
 COUNTED_TABLE(X)
 #undef X
 
-/* With the default options of the simulation or others. */
+/* With default or other options of the simulation. */
 static uint32_t evaluations(void)
 {
     return count[COUNT_sim_evaluate] + count[COUNT_sim_evaluate_with];
@@ -99,8 +99,8 @@ static void test_pins_and_segments_are_read_once(void **state)
     assert_int_equal(count[COUNT_segments_make], 1);
 }
 
-/* Each strategy that is tried is evaluated, the one that is taken not again. Where shares are even the
- * time before rounding is the same, else it is that of another plan. */
+/* Each tried strategy is evaluated once, and the chosen one not again. With even shares the time
+ * before rounding is the same; otherwise it is that of another plan. */
 static void test_a_trial_is_the_evaluation(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static void sweep(const char *file, const char *database)
     assert_no_error(error);
 }
 
-/* A sweep builds each model once for each number of GPUs, and one that is done builds none. */
+/* A sweep builds each model once per number of GPUs, and a finished sweep builds none. */
 static void test_a_sweep_builds_what_it_lacks(void **state)
 {
     (void)state;

@@ -7,7 +7,7 @@
 
 enum { SEEDS = 12 };
 
-/* How often each kind of rule was run, by op kind. */
+/* The number of runs of each kind of rule, by op kind. */
 typedef struct {
     uint32_t replicated[OP_KINDS], linear[OP_KINDS], sharded[OP_KINDS];
 } Coverage;
@@ -60,8 +60,8 @@ static void test_every_rule_of_every_kind(void **state)
     }
 }
 
-/* In a model the units of dims are fewer than their extents, and values are those of a
- * real iteration. */
+/* In a model, dimensions have fewer units than their extents, and values come from a real
+ * iteration. */
 static void test_every_rule_in_models(void **state)
 {
     (void)state;
@@ -88,14 +88,14 @@ static const struct {
     const char *in, *out;
     const char *why;
 } WRONG[] = {
-    {OP_ADD, "RI", "R", "the replicated operand is added once a device"},
+    {OP_ADD, "RI", "R", "the replicated operand is added once per device"},
     {OP_ADD_ROWS, "IR", "R", "the same"},
     {OP_APPEND_TOKEN, "IR", "R", "the same for the rows of x"},
-    {OP_LINEAR, "L1I", "R", "the bias is added once a device"},
+    {OP_LINEAR, "L1I", "R", "the bias is added once per device"},
     {OP_LINEAR, "RII", "R", "the same"},
     {OP_LINEAR, "RR", "R", "linear in each input, not in both"},
     {OP_LINEAR, "L1", "I", "partial sums are not replicas"},
-    {OP_CONV2D, "11I", "R", "the bias is added once a device"},
+    {OP_CONV2D, "11I", "R", "the bias is added once per device"},
     {OP_LINEAR_DW, "00", "I", "partial sums are not replicas"},
     {OP_EMBEDDING, "I0", "I", "ids of other shards give zeros"},
     {OP_EMBEDDING, "RI", "R", "ids are indices, not summands"},
@@ -107,6 +107,7 @@ static const struct {
     {OP_ADAM, "RRRR", "RRR", "not linear"},
     {OP_ADAM_MASTER, "RRRRR", "RRRR", "not linear"},
     {OP_ADAMW, "RRRR", "RRR", "not linear"},
+    {OP_ADAFACTOR, "RRRR", "RRR", "not linear"},
     {OP_GELU_DX, "RR", "R", "linear in dy only"},
     {OP_MAX_POOL2D_DX, "RR", "R", "linear in dy only"},
     {OP_LOG_SOFTMAX_DX, "RR", "R", "linear in dy only"},
@@ -114,9 +115,9 @@ static const struct {
     {OP_LABEL_LOGIT, "RR", "R", "labels are indices, not summands"},
     {OP_SUM_EXP, "LI", "I", "partial sums are not replicas"},
     {OP_SUM_EXP, "LR", "R", "not linear in the shift"},
-    {OP_LOG_SUM_EXP, "IR", "R", "the logarithm is added once a device"},
+    {OP_LOG_SUM_EXP, "IR", "R", "the logarithm is added once per device"},
     {OP_CROSS_ENTROPY, "LII", "I", "each device has the loss of its labels only"},
-    {OP_CROSS_ENTROPY, "IIR", "R", "logits are subtracted once a device"},
+    {OP_CROSS_ENTROPY, "IIR", "R", "logits are subtracted once per device"},
     {OP_CROSS_ENTROPY_DX, "RIIR", "R", "linear in dy only"},
     {OP_LAYER_NORM, "L00", "L", "moments are over the whole hidden dim"},
     {OP_LAYER_NORM_DX, "LL0", "L", "the same"},
@@ -130,7 +131,7 @@ static const struct {
     {OP_RMS_NORM, "L0", "L", "the mean square is over the whole hidden dim"},
     {OP_RMS_NORM_DW, "LL", "0", "the same, in x"},
     {OP_SWIGLU, "R", "R", "not linear"},
-    {OP_KV_PROJ, "RII", "R", "the bias is added once a device"},
+    {OP_KV_PROJ, "RII", "R", "the bias is added once per device"},
     {OP_GROUPED_ATTENTION, "RI", "RR", "not linear"},
     {OP_FUSED_ATTENTION, "I1", "II", "every query sees all keys"},
     {OP_FUSED_ATTENTION, "RI", "RR", "not linear"},
@@ -140,8 +141,8 @@ static const struct {
     {OP_ROUTE, "11", "R", "slots are given out over the whole group"},
     {OP_UNROUTE, "12", "I", "each device has the part of its experts"},
     {OP_UNROUTE, "RR", "R", "linear in the slots only"},
-    {OP_EXPERT_BIAS, "RI", "R", "the bias is added once a device"},
-    {OP_JOIN_KEYS, "IR", "R", "the heads' own elements are added once a device"},
+    {OP_EXPERT_BIAS, "RI", "R", "the bias is added once per device"},
+    {OP_JOIN_KEYS, "IR", "R", "the heads' own elements are added once per device"},
     {OP_MERGE, "L", "L", "slices of the inner dim are not adjacent once merged"},
     {OP_MOE_COMBINE, "RR", "R", "linear in each input, not in both"},
 };
@@ -153,8 +154,8 @@ static Form brief_form(char c, uint32_t rank)
                       : form_gather(c == 'L' ? rank - 1 : (uint32_t)(c - '0'));
 }
 
-/* The rule that `in` and `out` describe; false where the op has another number of
- * operands (no bias). */
+/* The rule that `in` and `out` describe; false if the op has another number of operands (no
+ * bias). */
 static bool brief_rule(const Graph *graph, const Op *op, const char *in, const char *out,
                        Rule *rule)
 {
@@ -187,7 +188,7 @@ static void test_wrong_rules_are_caught(void **state)
             const Op *op = graph_get_op(graph, id);
             Rule rule;
             if (brief_rule(graph, op, WRONG[w].in, WRONG[w].out, &rule)) {
-                /* It must not be in the theory either. */
+                /* The rule must not be in the theory either. */
                 assert_false(op_rule_find(graph, id, rule.form, &(Rule){0}));
                 caught +=
                     exec_rule_error(graph, id, value, &rule, random) > EXEC_TOLERANCE;

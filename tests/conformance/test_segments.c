@@ -1,6 +1,6 @@
-/* Segments: a program whose experts and batch have ratios of their own computes the same, costs the
- * same in both evaluators, and survives being written; and hap with segments is never slower than
- * without. */
+/* Segments: a program whose experts and batch have different ratios computes the same results, has
+ * the same time in both evaluators, and is the same after writing and reading; hap with segments is
+ * never slower than without. */
 #include <glib/gstdio.h>
 
 #include "balance/balance.h"
@@ -45,7 +45,7 @@ static void check_no_recut(const Plan *plan, const Graph *graph)
     }
 }
 
-/* Any ratios for as many segments as the program keeps apart. */
+/* Random ratios for as many segments as the program keeps apart. */
 static void give_segments(Plan *plan, const Graph *graph, GRand *rand)
 {
     g_autofree uint16_t *own = g_new(uint16_t, graph_n_ops(graph));

@@ -1,6 +1,5 @@
-/* Flows against SimGrid (model CM02, correction factors off) where it is installed: random
- * networks and sets of flows, each in a process of its own since SimGrid runs once a
- * process.
+/* Flows against SimGrid (model CM02, correction factors off) where it is installed: random networks
+ * and sets of flows, each in its own process, since SimGrid runs only once per process.
  *
  * CM02 shares a link in proportion to 1 / latency of the flows, max-min fairness does not:
  * the two agree where all latencies are equal. Cases therefore have none, or are stars. */
@@ -16,7 +15,7 @@
 enum { CASES = 200, MAX_FLOWS = 30 };
 static const double AGREE = 1e-4;
 
-/* Where the two differed most among 3,000 cases: by 1.6e-15. */
+/* The largest difference among 3,000 cases was 1.6e-15. */
 static const uint32_t WORST = 1127;
 
 typedef struct {
@@ -51,7 +50,7 @@ static Case make_case(uint32_t seed)
     for (uint32_t l = 0; l < c.net.topology->n_links; l += 2)
         c.net.topology->link[l].bandwidth = c.net.topology->link[l + 1].bandwidth =
             1e9 * g_rand_double_range(rand, 0.2, 4);
-    sim_network_free(c.net.network); /* it had the old bandwidths */
+    sim_network_free(c.net.network); /* it was built with the old bandwidths */
     c.net.network = sim_network_new(c.net.engine, c.net.topology);
     c.n = (uint32_t)g_rand_int_range(rand, 1, MAX_FLOWS + 1);
     for (uint32_t i = 0; i < c.n; i++) {
@@ -77,8 +76,7 @@ static void flow_start(SimEngine *engine, void *context, uint64_t argument)
     Case *c = context;
     const Flow *flow = &c->flow[argument];
     (void)engine;
-    sim_network_send(c->net.network, flow->from, flow->to, flow->bytes, flow_done, c,
-                     argument);
+    network_send(&c->net, flow->from, flow->to, flow->bytes, flow_done, c, argument);
 }
 
 static void run_ours(Case *c)
@@ -90,7 +88,7 @@ static void run_ours(Case *c)
 
 /* --- SimGrid's, in a child --- */
 
-/* A host a device, a link a direction, a route for each pair that sends. */
+/* One host per device, one link per direction, one route per pair that sends. */
 static char *platform(Case *c)
 {
     GString *xml = g_string_new("<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM "

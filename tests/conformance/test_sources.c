@@ -1,11 +1,12 @@
-/* Files are short and begin with a comment, public functions take few parameters, and every source file is built: each .c of a module stands in the module's CMakeLists.txt, each test
- * in tests/, and there is no source outside the folders that the design names. */
+/* Files are short and begin with a comment, public functions take few parameters, and every source
+ * file is built: each .c of a module is in the module's CMakeLists.txt, each test in that of
+ * tests/, and no source is outside the folders of the design. */
 #include "tests/conformance/tree.h"
 #include "tests/test.h"
 
 static const char *const C_FILES[] = {".c", NULL};
 
-/* Whether the list names `path` as a word of its own. */
+/* Whether the list names `path` as a whole word. */
 static bool lists(const char *list, const char *path)
 {
     g_autofree char *quoted = g_regex_escape_string(path, -1);
@@ -14,7 +15,7 @@ static bool lists(const char *list, const char *path)
     return g_regex_match_simple(pattern, list, G_REGEX_MULTILINE, 0);
 }
 
-/* How many .c files below `folder` its CMakeLists.txt does not name; prints each. */
+/* The number of .c files below `folder` that its CMakeLists.txt does not name; prints each. */
 static uint32_t orphans(const char *root, const char *folder)
 {
     g_autofree char *file = g_build_filename(root, folder, "CMakeLists.txt", NULL);
@@ -78,7 +79,7 @@ static uint32_t lines_of(const char *text)
     return n;
 }
 
-/* How many files of a module are too long, or begin without a comment; prints each. */
+/* The number of files of a module that are too long or begin without a comment; prints each. */
 static uint32_t shapeless(const char *folder)
 {
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
@@ -130,7 +131,7 @@ static char *declarations(const char *text)
     return g_regex_replace_literal(rest, text, -1, 0, "", 0, NULL);
 }
 
-/* How many functions that a header declares have too many parameters; prints each. */
+/* The number of functions in a header with too many parameters; prints each. */
 static uint32_t crowded(const char *path, const char *text)
 {
     g_autofree char *plain = declarations(text);
@@ -170,7 +171,7 @@ static void test_functions_take_few_parameters(void **state)
     assert_int_equal(n, 0);
 }
 
-/* The check itself. */
+/* Tests the check. */
 static void test_planted_crowd(void **state)
 {
     (void)state;
@@ -183,7 +184,8 @@ static void test_planted_crowd(void **state)
     assert_int_equal(crowded("planted.h", header), 1);
 }
 
-/* The check itself: a planted folder with one file that is listed and others that only seem to be. */
+/* Tests the check on a planted folder with one file that is listed and others that only seem to
+ * be. */
 static void test_planted_orphans(void **state)
 {
     (void)state;

@@ -28,7 +28,7 @@ static bool overlaps(const Program *program)
     return false;
 }
 
-/* The same on all ranks: each draws with the same seed. */
+/* The result is the same on all ranks, since each draws with the same seed. */
 static void test_overlapping_groups(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-/* A measured iteration of PyTorch DDP on 4 V100 (traces published with HiDup), simulated
- * with the durations of its kernels and the sizes of its gradient buckets: kernels on one
- * stream in the order of the trace; an all-reduce waits for the last kernel that had ended
- * when it began, the updates for all of them. */
+/* A measured iteration of PyTorch DDP on 4 V100 (traces published with HiDup), simulated with the
+ * durations of its kernels and the sizes of its gradient buckets: kernels on one stream in the
+ * order of the trace; an all-reduce waits for the last kernel that had ended before it began, and
+ * the updates wait for all of them. */
 #include "sim/flow/flow.h"
 #include "tests/support/rows.h"
 
@@ -74,7 +74,7 @@ static void add_kernels(Build *build, GArray *kernels, bool updates)
     }
 }
 
-/* In the reverse of the measured order: the streams have to find it again. */
+/* In reverse of the measured order, which the streams must restore. */
 static void add_collectives(Build *build, GArray *kernels)
 {
     for (uint32_t i = kernels->len; i-- > 0;) {
@@ -119,7 +119,7 @@ static SimTeams *one_team(uint32_t n_devices)
     return teams;
 }
 
-/* Four devices that do the same: one lane. */
+/* Four devices that do the same share one lane. */
 static SimTasks *make_tasks(GArray *kernels, uint32_t n_devices)
 {
     SimTasks *tasks = g_new0(SimTasks, 1);
@@ -175,7 +175,7 @@ static void test_ddp_iteration(void **state)
     assert_no_error(error);
     g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
     for (uint32_t j = 0; j < view->n_devices; j++)
-        view->device[j].slowdown = 1; /* the measured durations have it in them */
+        view->device[j].slowdown = 1; /* the measured durations include the slowdown */
     test_rows(sizes, read_size, kernels);
     g_autoptr(SimTimeline) timeline = run(make_tasks(kernels, view->n_devices), view);
 

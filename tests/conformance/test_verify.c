@@ -72,7 +72,7 @@ static void test_shrunk_models_keep_their_structure(void **state)
         }
 }
 
-/* A parameter that the table leaves out would stay as large as it is. */
+/* A parameter that the table left out would keep its size. */
 static void test_every_parameter_has_its_small_value(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void small_clear(Small *s)
     graph_free(s->graph);
 }
 
-/* Instruction that makes `tensor` in `form`. */
+/* The instruction that makes `tensor` in `form`. */
 static Instr *maker_of(const Small *s, TensorId tensor, Form form)
 {
     for (uint32_t i = 0; i < s->plan->program->n; i++) {
@@ -227,7 +227,7 @@ static Instr *compute_of(const Small *s, const char *name)
     return NULL;
 }
 
-/* The plan is wrong in numbers, first in that tensor. */
+/* The plan computes wrong numbers, first in that tensor. */
 static void check_wrong(const Small *s, const char *tensor)
 {
     g_autoptr(ExecBackend) backend = exec_reference_new(s->plan->n_devices);
@@ -263,7 +263,8 @@ static void test_the_right_small_plan(void **state)
     small_clear(&s);
 }
 
-/* Partial sums taken for replicas: the all-reduce is left out and the update reads what there is. */
+/* Partial sums taken for replicas: the all-reduce is left out and the update reads the partial
+ * sums. */
 static void test_missing_all_reduce(void **state)
 {
     (void)state;
@@ -278,7 +279,8 @@ static void test_missing_all_reduce(void **state)
     small_clear(&s);
 }
 
-/* A sum over devices of what every device has in full, and a gather of the wrong one. */
+/* A sum over devices of a tensor that every device has in full, and a gather of the wrong
+ * tensor. */
 static void test_wrong_rules(void **state)
 {
     (void)state;
@@ -295,7 +297,7 @@ static void test_wrong_rules(void **state)
     small_clear(&s);
 }
 
-/* What lies at rest in one form must be updated in that form. */
+/* A tensor at rest in one form must be updated in that form. */
 static void test_wrong_at_rest_form(void **state)
 {
     (void)state;

@@ -5,7 +5,7 @@
 
 enum { TIME_LIMIT_S = 600, MACHINES = 4 };
 
-/* HAP's smallest testbed, its first four machines: two types of two. */
+/* The first four machines of HAP's smallest testbed: two of each type. */
 static Cluster *four_machines(void)
 {
     g_autoptr(GError) error = NULL;

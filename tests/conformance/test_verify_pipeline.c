@@ -72,7 +72,7 @@ static void test_random_pipelines(void **state)
     }
 }
 
-/* Stages of other numbers of replicas and of devices: the batch is cut anew between them. */
+/* Stages with different numbers of replicas and devices: the batch is cut again between them. */
 static void test_other_widths(void **state)
 {
     (void)state;
@@ -113,6 +113,7 @@ static void test_other_widths(void **state)
         g_autoptr(SimReport) report =
             sim_evaluate(c.plan, c.graph, c.view, "flow", &error);
         assert_no_error(error);
+        assert_non_null(report);
         for (uint32_t g = 0; g < 3; g++)
             g_free(group[g].device);
     }
@@ -131,7 +132,7 @@ static void test_wrong_pipelines_are_caught(void **state)
         if (!program->instr[i].across)
             continue;
         const Instr kept = program->instr[i];
-        /* An input is loaded again instead: it changes nothing. */
+        /* An input is loaded again instead, which changes nothing. */
         program->instr[i] = program->instr[0];
         g_auto(ExecVerdict) verdict = {0};
         error_of(&c, &verdict);
@@ -161,6 +162,7 @@ static void test_shrunk_pipeline(void **state)
     g_autoptr(GError) error = NULL;
     Graph *small = NULL;
     g_autoptr(Graph) again = model_build(s.model, 1, &c.plan->model, &error);
+    assert_non_null(again);
     Plan *plan = exec_shrink_plan(c.plan, c.graph, NULL, &small, &error);
     assert_no_error(error);
     plan_free(c.plan);

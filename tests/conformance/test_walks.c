@@ -1,5 +1,5 @@
-/* CONTRIBUTING.md's walks lead where they say: the files that they name exist, and an op or an algorithm of a collective is
- * named in few of them. */
+/* The walks of CONTRIBUTING.md are true: the files that they name exist, and few files name an op
+ * or an algorithm of a collective. */
 #include "tests/conformance/tree.h"
 #include "tests/test.h"
 
@@ -13,9 +13,9 @@ static char *read_file(const char *relative)
 
 /* --- places that an id is named in --- */
 
-/* Words of a source, each to its count of files. */
+/* The words of all sources, with the number of files for each. */
 typedef struct {
-    GHashTable *files;  /* word: how many files hold it */
+    GHashTable *files;  /* word: number of files that hold it */
     GHashTable *latest; /* word: the last file that was counted for it, plus 1 */
 } Places;
 
@@ -37,7 +37,7 @@ static void count_file(Places *places, const char *path, uint32_t file)
             count_word(places, *w, file);
 }
 
-/* All sources of the modules but models, which use ops as a user does. */
+/* All sources of the modules except models, which use ops as a user does. */
 static Places count_all(void)
 {
     static const char *const suffixes[] = {".c", ".h", ".cu", NULL};
@@ -70,7 +70,8 @@ static int compare(gconstpointer a, gconstpointer b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* An op is its row, its gradient and at most two kernels. Losses and views are known to the graph too. */
+/* An op has its row, its gradient and at most two kernels. The graph also knows losses and
+ * views. */
 static void test_op(void **state)
 {
     (void)state;
@@ -99,7 +100,7 @@ static void test_op(void **state)
     assert_true(g_array_index(counts, int, counts->len / 2) <= USUAL);
 }
 
-/* An algorithm is its row, its lowering, and where a default chooses it. */
+/* An algorithm has its row, its lowering, and possibly a default that chooses it. */
 static void test_algorithm(void **state)
 {
     (void)state;
@@ -139,7 +140,7 @@ static void test_files(void **state)
     assert_true(n > 20);
 }
 
-/* Each of the walks is there. */
+/* All walks exist. */
 static void test_walks(void **state)
 {
     (void)state;

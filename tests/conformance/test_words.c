@@ -1,5 +1,6 @@
-/* What a machine can check of how the sources read: every file begins with a comment, no comment has a turn of phrase that
- * native readers stumble over, and the modules assert what they rely on. */
+/* The readability that a machine can check: every file begins with a comment, no comment or
+ * document has a turn of phrase that native readers stumble over, and the modules assert what they
+ * rely on. */
 #include "tests/conformance/tree.h"
 #include "tests/test.h"
 
@@ -51,42 +52,91 @@ static void test_tests_begin_with_a_comment(void **state)
 
 /* --- turns of phrase --- */
 
-/* "one row a configuration" for "one row per configuration", but not "one of a pair"; "that of
- * theirs"; "what nobody makes". */
+/* The nouns that are often counted by another one. */
+#define NOUNS                                                                           \
+    "(?:row|rank|layer|device|machine|stage|group|plan|op|tensor|microbatch|line|file|" \
+    "thread|planner|sample|token|GPU|process|kind|segment|instruction|message|"         \
+    "configuration|model|channel|class|link|node|type|iteration|figure|query|member|"   \
+    "task|lane|team|replica|element|trial|column|collective|bucket|gradient|parameter)"
+
+/* "one row a configuration" for "one row per configuration", but not "one of a pair"; "equal shares
+ * a GPU"; "that of theirs"; "what nobody makes"; "the memory that there is." for "the memory"; "has
+ * as much."; "after so many seconds". */
 static const char STUMBLES[] =
     "\\b(?:a|an|one|once)(?: "
     "(?!of|in|on|at|to|as|by|is|or|and|for|from|with|than|over|has)\\w+)?"
-    " an? "
-    "(?:row|rank|layer|device|machine|stage|group|plan|op|tensor|microbatch|line|file|"
-    "thread|planner|sample|token|GPU|process|kind|segment|instruction|message|"
-    "configuration|"
-    "model|channel|class|link|node|type|iteration|figure|query|member|task|lane|team|"
-    "replica|"
-    "element|trial|column|collective|bucket|gradient|parameter)\\b"
-    "|\\bof theirs\\b|\\b[Ww]hat nobody\\b";
+    " an? " NOUNS "\\b"
+    "|\\b(?:shares|streams|choices|latencies|bytes|dollars|rows) an? "
+    "(?:GPU|device|rank|replica|op|element|parameter|configuration|iteration)\\b"
+    "|\\bof (?:theirs|yours)\\b|\\b[Ww]hat nobody\\b"
+    "|\\b(?:that|than) there (?:is|are|was|were)(?=[.,;:)])"
+    "|\\bhas as (?:much|many)(?=[.;)])|\\b(?:after|within) so many\\b";
 
-/* How many stumbles the comments of a text have; prints each. */
-static uint32_t stumbles(const char *path, const char *text)
+/* The number of stumbles in a piece of prose; prints each. */
+static uint32_t stumbles_in(const char *path, const char *prose)
 {
-    g_autoptr(GRegex) comment =
-        g_regex_new("/\\*.*?\\*/|//[^\n]*", G_REGEX_DOTALL, 0, NULL);
-    g_autoptr(GRegex) margin = g_regex_new("\n[ \t]*(?:\\*|//)?[ \t]*", 0, 0, NULL);
     g_autoptr(GRegex) stumble = g_regex_new(STUMBLES, 0, 0, NULL);
+    g_autoptr(GMatchInfo) found = NULL;
+    uint32_t n = 0;
+    for (g_regex_match(stumble, prose, 0, &found); g_match_info_matches(found);
+         g_match_info_next(found, NULL), n++) {
+        g_autofree char *phrase = g_match_info_fetch(found, 0);
+        print_message("%s: \"%s\"; say \"per\", or the noun\n", path, phrase);
+    }
+    return n;
+}
+
+/* The same in the parts of a text that `part` matches, with `joint` in them read as `between`. */
+static uint32_t stumbles_of(const char *path, const char *text, const char *part,
+                            const char *joint, const char *between)
+{
+    g_autoptr(GRegex) parts = g_regex_new(part, G_REGEX_DOTALL, 0, NULL);
+    g_autoptr(GRegex) joints = g_regex_new(joint, 0, 0, NULL);
     g_autoptr(GMatchInfo) match = NULL;
     uint32_t n = 0;
-    for (g_regex_match(comment, text, 0, &match); g_match_info_matches(match);
+    for (g_regex_match(parts, text, 0, &match); g_match_info_matches(match);
          g_match_info_next(match, NULL)) {
         g_autofree char *raw = g_match_info_fetch(match, 0);
-        g_autofree char *words =
-            g_regex_replace_literal(margin, raw, -1, 0, " ", 0, NULL);
-        g_autoptr(GMatchInfo) found = NULL;
-        for (g_regex_match(stumble, words, 0, &found); g_match_info_matches(found);
-             g_match_info_next(found, NULL)) {
-            g_autofree char *phrase = g_match_info_fetch(found, 0);
-            print_message("%s: \"%s\" in a comment; say \"per\", or the noun\n", path,
-                          phrase);
-            n++;
-        }
+        g_autofree char *prose =
+            g_regex_replace_literal(joints, raw, -1, 0, between, 0, NULL);
+        n += stumbles_in(path, prose);
+    }
+    return n;
+}
+
+static uint32_t stumbles(const char *path, const char *text)
+{
+    return stumbles_of(path, text, "/\\*.*?\\*/|//[^\n]*", "\n[ \t]*(?:\\*|//)?[ \t]*",
+                       " ");
+}
+
+/* In string literals, those that follow one another as one. */
+static uint32_t stumbles_of_strings(const char *path, const char *text)
+{
+    return stumbles_of(
+        path, text,
+        "\"(?:[^\"\\\\\n]|\\\\.)*\"(?:\\s*\\\\?\\s*\"(?:[^\"\\\\\n]|\\\\.)*\")*",
+        "\"\\s*\\\\?\\s*\"", "");
+}
+
+/* In prose between blank lines; code in fences and quoted phrases are no prose. */
+static uint32_t stumbles_of_markdown(const char *path, const char *text)
+{
+    g_autoptr(GRegex) quoted =
+        g_regex_new("```.*?```|\"[^\"\n]*\"", G_REGEX_DOTALL, 0, NULL);
+    g_autofree char *prose = g_regex_replace_literal(quoted, text, -1, 0, "", 0, NULL);
+    return stumbles_of(path, prose, "(?:[^\n]+\n?)+", "\n[ \t]*", " ");
+}
+
+/* The number of stumbles in the comments of a folder; this file shows some. */
+static uint32_t stumbles_below(const char *folder)
+{
+    g_autoptr(GPtrArray) paths = list_files(folder, CODE_FILES);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < paths->len; i++) {
+        g_autofree char *text = read_file(paths->pdata[i]);
+        if (!g_str_has_suffix(paths->pdata[i], "test_words.c"))
+            n += stumbles(paths->pdata[i], text);
     }
     return n;
 }
@@ -94,18 +144,61 @@ static uint32_t stumbles(const char *path, const char *text)
 static void test_comments_read_well(void **state)
 {
     (void)state;
+    uint32_t n = stumbles_below("tests");
+    for (uint32_t m = 0; m < G_N_ELEMENTS(MODULES); m++)
+        n += stumbles_below(MODULES[m]);
+    assert_int_equal(n, 0);
+}
+
+/* Help texts and messages. */
+static void test_strings_read_well(void **state)
+{
+    (void)state;
     uint32_t n = 0;
     for (uint32_t m = 0; m < G_N_ELEMENTS(MODULES); m++) {
-        g_autoptr(GPtrArray) paths = list_files(MODULES[m], CODE_FILES);
+        g_autoptr(GPtrArray) paths = list_files(MODULES[m], C_FILES);
         for (uint32_t i = 0; i < paths->len; i++) {
             g_autofree char *text = read_file(paths->pdata[i]);
-            n += stumbles(paths->pdata[i], text);
+            n += stumbles_of_strings(paths->pdata[i], text);
         }
     }
     assert_int_equal(n, 0);
 }
 
-/* The check itself, on planted comments. */
+/* The comments of queries, gnuplot scripts and experiment files. */
+static void test_scripts_read_well(void **state)
+{
+    (void)state;
+    static const char *const FOLDERS[] = {"plots", "experiments", "data"};
+    static const char *const SCRIPTS[] = {".sql", ".gp", ".yaml", NULL};
+    uint32_t n = 0;
+    for (uint32_t f = 0; f < G_N_ELEMENTS(FOLDERS); f++) {
+        g_autoptr(GPtrArray) paths = list_files(FOLDERS[f], SCRIPTS);
+        for (uint32_t i = 0; i < paths->len; i++) {
+            g_autofree char *text = read_file(paths->pdata[i]);
+            n += stumbles_of(paths->pdata[i], text, "(?:[ \\t]*(?:--|#)[^\n]*\n)+",
+                             "\n[ \\t]*(?:--|#)?[ \\t]*", " ");
+        }
+    }
+    assert_int_equal(n, 0);
+}
+
+static void test_documents_read_well(void **state)
+{
+    (void)state;
+    static const char *const MARKDOWN[] = {".md", NULL};
+    g_autoptr(GPtrArray) paths = list_files("docs", MARKDOWN);
+    g_ptr_array_add(paths, g_strdup("README.md"));
+    g_ptr_array_add(paths, g_strdup("CONTRIBUTING.md"));
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < paths->len; i++) {
+        g_autofree char *text = read_file(paths->pdata[i]);
+        n += stumbles_of_markdown(paths->pdata[i], text);
+    }
+    assert_int_equal(n, 0);
+}
+
+/* Tests the checks on planted comments, strings and documents. */
 static void test_planted_stumbles(void **state)
 {
     (void)state;
@@ -115,8 +208,17 @@ static void test_planted_stumbles(void **state)
     assert_int_equal(stumbles("planted", "// what nobody makes, and a part of theirs"),
                      2);
     assert_int_equal(
+        stumbles("planted", "/* Fits the memory that there is. Has as much. */"), 1);
+    assert_int_equal(
         stumbles("planted", "/* One of a machine's GPUs, 5 events a second. */"), 0);
-    assert_int_equal(stumbles("planted", "const char *text = \"one row a layer\";"), 0);
+    assert_int_equal(stumbles("planted", "/* The bytes that there are in a file. */"), 0);
+    const char *const code = "const char *text = \"equal shares \"\n    \"a GPU\";";
+    assert_int_equal(stumbles("planted", code), 0);
+    assert_int_equal(stumbles_of_strings("planted", code), 1);
+    const char *const document =
+        "A plan has shares a\ndevice.\n\n```\none row a layer\n```\n"
+        "Not \"one row a layer\".\n";
+    assert_int_equal(stumbles_of_markdown("planted", document), 1);
 }
 
 /* --- asserts --- */
@@ -158,6 +260,9 @@ int main(void)
         cmocka_unit_test(test_planted_stumbles),
         cmocka_unit_test(test_tests_begin_with_a_comment),
         cmocka_unit_test(test_comments_read_well),
+        cmocka_unit_test(test_strings_read_well),
+        cmocka_unit_test(test_scripts_read_well),
+        cmocka_unit_test(test_documents_read_well),
         cmocka_unit_test(test_modules_assert_what_they_rely_on),
     };
     return cmocka_run_group_tests_name("words", tests, NULL, NULL);

@@ -8,8 +8,8 @@
 #include "tests/support/random_program.h"
 #include "tests/test.h"
 
-/* A random graph, and on a random cluster a random program with random ratios and splits, in one
- * segment or two. */
+/* A random graph, and a random program on a random cluster, with random ratios and splits in one or
+ * two segments. */
 typedef struct {
     Graph *graph;
     Cluster *cluster;

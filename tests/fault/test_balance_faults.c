@@ -194,7 +194,7 @@ static void test_bad_memory_is_refused(void **state)
     assert_error(f->error, KILTER_ERROR_INPUT, "bytes at point x split 1");
 }
 
-/* Nothing sharded: what is held alone does not fit. */
+/* Nothing is sharded: the memory that is always held does not fit. */
 static void test_held_bytes_do_not_fit(void **state)
 {
     Fixture *f = *state;
@@ -208,9 +208,9 @@ static void test_held_bytes_do_not_fit(void **state)
     assert_false(
         balance_ratios(f->linear, memory, f->view, 1, f->ratio, &f->report, &f->error));
     assert_error(f->error, KILTER_ERROR_INFEASIBLE, "device d2 (");
-    assert_error(f->error, KILTER_ERROR_INFEASIBLE, "1 alike)");
+    assert_error(f->error, KILTER_ERROR_INFEASIBLE, "1 of this kind)");
     assert_error(f->error, KILTER_ERROR_INFEASIBLE,
-                 "(1200000 bytes) a GPU at instruction 10");
+                 "(1200000 bytes) per GPU at instruction 10");
 }
 
 static void test_foreign_segment_is_refused(void **state)
@@ -267,6 +267,7 @@ static void test_lp_is_one_a_thread(void **state)
     g_autoptr(GError) error = NULL;
     g_autoptr(Lp) lp = lp_new(&error);
     assert_no_error(error);
+    assert_non_null(lp);
     assert_null(lp_new(&error));
     assert_error(error, KILTER_ERROR_FAILED, "this thread has one open already");
 }

@@ -1,7 +1,8 @@
-/* kilter profile, calibrate, exec --db and validate as people call them: the loop closes, and bad
- * input says so in one line and leaves nothing behind. */
+/* kilter profile, calibrate, exec --db and validate as users call them: the loop closes, and bad
+ * input gives one line of error and leaves nothing behind. */
 #include "exec/exec.h"
 #include "tests/support/program_json.h"
+#include "tests/support/schema.h"
 
 #define TINY "vit:layers=1,hidden=12,heads=2,ffn=24,patch=16,global_batch=8"
 
@@ -14,6 +15,9 @@ static void test_loop(void **state)
     json_t *root =
         program_json(sandbox, "profile " TINY " --ranks 2 --repeats 2 --warm-up 1 "
                               "--largest 2KiB -o measured.csv --json");
+    g_autoptr(Schemas) schemas = schemas_new(KILTER_HOME "/data/schemas");
+    g_autofree char *wrong = schemas_check(schemas, "profile", root);
+    assert_null(wrong);
     assert_true(number(root, "ops") > 40);
     assert_int_equal(number(root, "collectives"), 2 * (1 + 5 * 3));
     const json_t *limits = json_object_get(root, "limits"),
@@ -37,7 +41,7 @@ static void test_loop(void **state)
             "exec " TINY " mine.yaml -p %s --slowdown 1=2 --repeats 2 --db r.db --json",
             planner[i]);
         for (uint32_t again = 0; again < 2;
-             again++) { /* the second is not stored twice */
+             again++) { /* the second run is not stored again */
             root = program_json(sandbox, line);
             assert_true(number(root, "predicted_time_s") > 0);
             assert_true(json_is_object(json_object_get(
@@ -101,7 +105,8 @@ static void test_calibrate_refusals(void **state)
     program_run_good(sandbox, "calibrate m.csv -o c.yaml --ranks 1 -q");
 }
 
-/* Measurements that do not fit the cluster say so; they used to leave a cluster to which nothing was fitted. */
+/* Measurements that do not match the cluster are an error; formerly they left a cluster to which
+ * nothing was fitted. */
 static void test_no_usable_row(void **state)
 {
     (void)state;
@@ -119,7 +124,7 @@ static void test_no_usable_row(void **state)
                     "one rank alone sends nothing");
 }
 
-/* A type with a half-precision rate, and no op that was fitted. */
+/* A type with a half-precision rate and no fitted op. */
 static void test_validate_half_rate(void **state)
 {
     (void)state;

@@ -133,7 +133,7 @@ static const Case CASE[] = {
     {"    count: 2", "    count: 60000",
      ":11: machines[0].gpus: expected at most 65536 GPUs in the cluster"},
 
-    /* references, names, what belongs together */
+    /* references, names, keys that belong together */
     {"    type: v\n    gpus: 1", "    type: w\n    gpus: 1",
      ":15: machines[1].type: expected one of device_types (v), got 'w'"},
     {"  - name: b", "  - name: a-1",
@@ -201,7 +201,8 @@ static void test_collectives_belong_to_several_machines(void **state)
         g_strdup_printf("%.*s%s", (int)(second - one), one, strstr(one, "collectives:"));
     g_autoptr(GError) error = NULL;
     g_autoptr(Cluster) alone = cluster_parse("one.yaml", single, strlen(single), &error);
-    assert_no_error(error); /* what is between machines does not count */
+    assert_no_error(error); /* links between machines do not count */
+    assert_non_null(alone);
 }
 
 static void test_long_texts(void **state)
@@ -225,8 +226,7 @@ static void test_no_such_file(void **state)
                  {"/dev/zero", "expected a regular file or a pipe"},
                  {"./data", "expected a regular file or a pipe"}};
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *message =
-            g_strconcat(cases[i].file, ": ", cases[i].says, NULL);
+        g_autofree char *message = g_strconcat(cases[i].file, ": ", cases[i].says, NULL);
         g_autoptr(GError) error = NULL;
         assert_null(cluster_load(cases[i].file, &error));
         assert_error(error, KILTER_ERROR_INPUT, message);
@@ -246,7 +246,7 @@ static void test_truncated_files(void **state)
         gsize length;
         assert_true(g_file_get_contents(path, &text, &length, NULL));
         for (gsize cut = 0; cut < length; cut++) {
-            /* A copy of its own, so that a read beyond it is seen. */
+            /* A separate copy, so that a read beyond its end is detected. */
             g_autofree char *part = g_memdup2(text, cut);
             g_autoptr(GError) error = NULL;
             g_autoptr(Cluster) cluster = cluster_parse("cut.yaml", part, cut, &error);

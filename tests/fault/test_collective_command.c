@@ -1,5 +1,5 @@
-/* kilter collective from the command line: times that follow by hand, the same bytes for the
- * same seed, and what it refuses. */
+/* kilter collective from the command line: times worked out by hand, the same bytes for the same
+ * seed, and refusals. */
 #include "tests/support/program_json.h"
 
 static double time_of(const Sandbox *box, const char *line)
@@ -27,7 +27,7 @@ static void test_times(void **state)
                  0);
 }
 
-/* Ranks that come late make a ring end later by as much; a seed says how late. */
+/* Late ranks make a ring end later by the same time; the seed decides how late they are. */
 static void test_skew(void **state)
 {
     static const char LINE[] =
@@ -54,7 +54,7 @@ static void test_shares(void **state)
     /* 3 rounds of the largest part: V/2 */
     assert_close(time_of(box, "all_gather " STAR "--shares 3,1,1,1 --algorithm ring"),
                  0.12, 1e-9);
-    /* the first receives V/2 of each 3 others at least */
+    /* the first receives at least V/2 of each of the 3 others */
     assert_close(time_of(box, "grouped_all_gather " STAR "--shares 3,1,1,1 -a direct"),
                  0.12, 1e-9);
     assert_close(time_of(box, "reduce_scatter " STAR "--shares 1,1,1,3 --algorithm ring"),

@@ -1,5 +1,5 @@
-/* Names that a user gives for files and folders stay names: devices and links are not replaced, nothing that is called
- * like a command is run, and bytes that are no text are refused where they stand. */
+/* Names of files and folders stay names: devices and links are not replaced, no file that is named
+ * like a command is run, and bytes that are not text are refused, with their place. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -56,7 +56,7 @@ static void test_circle(void **state)
     program_refuses(box, "plan " SMALL " hap-8 -p dp-ev -o a", 2, "symbolic links");
 }
 
-/* A node like /dev/null: only root can make one to lose. */
+/* A node like /dev/null, which only root can make. */
 static void test_devices_stay(void **state)
 {
     (void)state;
@@ -94,7 +94,8 @@ static void test_pipes_are_written(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     g_autofree char *pipe = inside(box, "pipe");
     assert_int_equal(mkfifo(pipe, 0600), 0);
-    /* Both ends, so that the writer need not wait; a plan of this model fits the pipe. */
+    /* Opens both ends, so that the writer need not wait; a plan of this model fits into the
+     * pipe. */
     const int fd = open(pipe, O_RDWR | O_CLOEXEC);
     assert_true(fd >= 0);
     g_autofree char *text = g_strnfill(16, 'x');
@@ -168,7 +169,7 @@ static void test_hostile_folders(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     bring_inputs(box);
     for (guint i = 0; i < G_N_ELEMENTS(drawing); i++)
-        /* All of them where it is cheap: each picture takes gnuplot a while. */
+        /* Tries all commands only where it is cheap: each picture takes gnuplot a while. */
         for (guint f = 0; f < (i == 0 ? G_N_ELEMENTS(folders) : 1); f++) {
             g_autofree char *quoted = g_shell_quote(folders[f]);
             g_auto(GStrv) part = g_strsplit(drawing[i].line, "%s", 2);
@@ -240,16 +241,32 @@ static void test_bytes_that_are_no_text(void **state)
     program_refuses(box, "sweep x.yaml --db r.db", 2, "pins:2: expected text in UTF-8");
     program_refuses(box, "plan " SMALL " hap-8 --segments .", 2, "regular file");
     program_refuses(box, "plan " SMALL " hap-8 --pins /dev/zero", 2, "regular file");
-    /* A zero byte hid what came after it. */
+    /* Text after a zero byte used to be hidden. */
     g_autofree char *zero = inside(box, "zero");
     assert_true(g_file_set_contents(zero, "\n\0x", 3, NULL));
     program_refuses(box, "plan " SMALL " hap-8 --pins zero", 2,
                     "zero:2: expected text in UTF-8, got the byte 0x00");
 }
 
+/* Removing a sandbox does not reach through a link. */
+static void test_sandboxes_keep_to_themselves(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) other = sandbox_new();
+    sandbox_write(other, "theirs", "kept");
+    {
+        g_autoptr(Sandbox) box = sandbox_new();
+        g_autofree char *link = g_build_filename(box->folder, "link", NULL);
+        assert_int_equal(symlink(other->folder, link), 0);
+    }
+    g_autofree char *kept = sandbox_read(other, "theirs");
+    assert_string_equal(kept, "kept");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sandboxes_keep_to_themselves),
         cmocka_unit_test(test_links_are_followed),
         cmocka_unit_test(test_circle),
         cmocka_unit_test(test_devices_stay),

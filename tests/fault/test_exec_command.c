@@ -1,5 +1,7 @@
-/* kilter exec as people call it: what it measures, and that what cannot run says so in one line and
- * in time. */
+/* kilter exec as users call it: its measurements, and errors in one line and in time when it cannot
+ * run. */
+#include <signal.h>
+
 #include "exec/exec.h"
 #include "tests/support/program_json.h"
 
@@ -51,7 +53,7 @@ static void test_mpi(void **state)
     json_decref(root);
     root = program_json(sandbox,
                         "exec bert-moe:layers=2 four.yaml -p deepspeed --shrink --dtype "
-                        "float64 --slowdown 2=500 --repeats 3 --json");
+                        "float64 --slowdown 2=50 --repeats 3 --json");
     assert_at_most(2 * computation, number(root, "computation_s"));
     json_decref(root);
 }
@@ -63,14 +65,83 @@ static void test_pipeline(void **state)
     if (!exec_mpi_built())
         skip();
     g_autoptr(Sandbox) sandbox = sandbox_with_cluster();
-    g_auto(Ran) ran = program_run_good(
-        sandbox, "plan gpt2:layers=4,global_batch=16 four.yaml --granularity gpu -q "
+    program_runs(sandbox,
+                 "plan gpt2:layers=4,global_batch=16 four.yaml --granularity gpu -q "
                  "--planner amp --set pp=2 --set dp=2 --set mbs=4 -o p.json");
     json_t *root = program_json(sandbox, "exec p.json --ranks 4 --shrink --check --dtype "
                                          "float64 --repeats 3 --json");
     assert_int_equal(number(root, "ranks"), 4);
     assert_at_most(1e-9, number(root, "iteration_time_s"));
     json_decref(root);
+}
+
+/* Whether the folder has a folder of plans that were handed to ranks. */
+static bool has_handed(const char *temporary)
+{
+    g_autoptr(GDir) dir = g_dir_open(temporary, 0, NULL);
+    bool has = false;
+    const char *name;
+    while (dir && (name = g_dir_read_name(dir)))
+        has |= g_str_has_prefix(name, "kilter-exec-");
+    return has;
+}
+
+/* Whether there are processes on whose command line that folder is. */
+static bool has_ranks(const char *temporary)
+{
+    g_autoptr(GDir) dir = g_dir_open("/proc", 0, NULL);
+    bool has = false;
+    const char *name;
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *path = g_build_filename("/proc", name, "cmdline", NULL);
+        g_autofree char *text = NULL;
+        gsize length = 0;
+        if (!g_ascii_isdigit(*name) || !g_file_get_contents(path, &text, &length, NULL))
+            continue;
+        for (gsize i = 0; i + 1 < length; i++)
+            text[i] = text[i] ? text[i] : ' ';
+        has |= length > 0 && strstr(text, temporary) != NULL;
+    }
+    return has;
+}
+
+/* Waits for a minute at most. */
+static void wait_until(bool (*has)(const char *temporary), const char *temporary,
+                       bool expected)
+{
+    enum { TRIES = 600, WAIT_US = 100000 };
+    for (int i = 0; i < TRIES && has(temporary) != expected; i++)
+        g_usleep(WAIT_US);
+    assert_int_equal(has(temporary), expected);
+}
+
+/* A command that is stopped, or killed, leaves neither ranks nor files. */
+static void test_signals(void **state)
+{
+    (void)state;
+    if (!exec_mpi_built())
+        skip();
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGKILL};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(signals); i++) {
+        g_autoptr(Sandbox) sandbox = sandbox_with_cluster();
+        g_autofree char *temporary = g_strdup_printf("TMPDIR=%s", sandbox->folder);
+        GSubprocess *process =
+            program_start(sandbox,
+                          "exec vit:layers=1 four.yaml -p dp-ev --shrink --repeats "
+                          "1000000 --timeout 100",
+                          temporary);
+        wait_until(has_handed, sandbox->folder, true);
+        wait_until(has_handed, sandbox->folder, false); /* all ranks have read the plan */
+        assert_true(has_ranks(sandbox->folder));
+        g_subprocess_send_signal(process, signals[i]);
+        g_auto(Ran) ran = program_finish(process);
+        assert_int_equal(ran.status, signals[i] == SIGKILL ? -1 : 1);
+        if (signals[i] != SIGKILL)
+            assert_string_equal(ran.err,
+                                "kilter: stopped by a signal; the 4 ranks were ended\n");
+        wait_until(has_ranks, sandbox->folder, false);
+        assert_false(has_handed(sandbox->folder));
+    }
 }
 
 static void test_refusals(void **state)
@@ -105,9 +176,8 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_mpi),
-        cmocka_unit_test(test_pipeline),
+        cmocka_unit_test(test_reference), cmocka_unit_test(test_mpi),
+        cmocka_unit_test(test_pipeline),  cmocka_unit_test(test_signals),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

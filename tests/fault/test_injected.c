@@ -3,7 +3,8 @@
 #include "data/data.h"
 #include "tests/support/program.h"
 
-/* Of the calls that a command makes so many are tried, spread over all; the long run (tests/CMakeLists.txt) tries more. */
+/* The number of a command's calls that are tried, spread over all; the long run
+ * (tests/CMakeLists.txt) tries more. */
 #ifndef TRIES
 #define TRIES 4
 #endif
@@ -14,7 +15,7 @@ static const char EXPERIMENT[] =
     "name: s\ngrid:\n  model: ['" SMALL "']\n"
     "  cluster: [hap-8, hap-16]\n  planner: [dp-ev, dp-cp]\n";
 
-/* Runs with that fault; *calls gets how often the program made such a call. */
+/* Runs with that fault; *calls gets the number of such calls. */
 static Ran run_failing(const Sandbox *box, const char *line, const char *fault,
                        long *calls)
 {
@@ -34,7 +35,7 @@ static Ran run_failing(const Sandbox *box, const char *line, const char *fault,
     return ran;
 }
 
-/* Either as without a fault, or refused in one line. */
+/* The answer is the one without a fault, or a refusal in one line. */
 static void check_run(const Ran *ran, const char *line, const char *fault, bool harmless)
 {
     const bool good = ran->status == 0;
@@ -46,7 +47,7 @@ static void check_run(const Ran *ran, const char *line, const char *fault, bool 
                      ran->status, ran->err);
 }
 
-/* `after` looks at what the command left behind; good: it said so. */
+/* `after` checks the files that the command left behind; good: the command reported success. */
 typedef void (*After)(const Sandbox *box, bool good);
 
 static void inject(const char *line, const char *kind, const char *how, bool harmless,
@@ -80,7 +81,7 @@ static void nothing(const Sandbox *box)
     (void)box;
 }
 
-/* All of the file, or none. */
+/* The file is complete, or absent. */
 static void plan_is_whole(const Sandbox *box, bool good)
 {
     g_autofree char *file = g_build_filename(box->folder, "p.json", NULL);
@@ -113,7 +114,7 @@ static void write_experiment(const Sandbox *box)
     sandbox_write(box, "s.yaml", EXPERIMENT);
 }
 
-/* The same command goes on to the end, and all rows are there. */
+/* The same command then runs to the end, and all rows exist. */
 static void store_is_whole(const Sandbox *box, bool good)
 {
     g_autofree char *file = g_build_filename(box->folder, "r.db", NULL);
@@ -124,7 +125,7 @@ static void store_is_whole(const Sandbox *box, bool good)
         assert_true(g_file_get_contents(file, &bytes, &length, NULL));
         assert_true(length > 0);
     }
-    g_auto(Ran) again = program_run_good(box, "sweep s.yaml --db r.db");
+    program_runs(box, "sweep s.yaml --db r.db");
     g_auto(Ran) table = program_run_good(
         box,
         "table r.db --rows cluster --columns planner --value iteration_time_s --csv");

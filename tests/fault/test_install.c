@@ -1,5 +1,5 @@
-/* What `cmake --install` puts below a prefix works from any prefix, with its own data, and as a library: for a client in C that pkg-config
- * tells the flags of, and for Python. */
+/* The files that `cmake --install` puts below a prefix work from any prefix, with their own data,
+ * and as a library: for a client in C with the flags of pkg-config, and for Python. */
 #include <stdlib.h>
 
 #include "tests/support/program_json.h"
@@ -69,7 +69,7 @@ static void test_program(void **state)
                            "test -s two/share/fish/vendor_completions.d/kilter.fish"));
 }
 
-/* A checkout that was moved finds its own data too. */
+/* A moved checkout finds its own data too. */
 static void test_moved_checkout(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static void test_client(void **state)
     assert_non_null(strstr(out, "\"iteration_time_s\""));
     assert_non_null(strstr(out, "bad: status 2"));
     assert_non_null(strstr(out, "did you mean 'model'?"));
-    /* The program says the same. */
+    /* The program gives the same answer. */
     json_t *object = program_json(box, "simulate vit:layers=1 hap-8 -p dp-ev --json");
     char *time = json_dumps(json_object_get(object, "iteration_time_s"), JSON_ENCODE_ANY);
     assert_non_null(strstr(out, time));

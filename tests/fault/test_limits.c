@@ -1,5 +1,5 @@
-/* Whatever a user asks for has a bound that the message names, what never ends is not read, and output that cannot be
- * written is a failure. */
+/* Every size that a user asks for has a bound, which the message names; input that never ends is
+ * not read; and a failed write of output is a failure. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -98,10 +98,10 @@ static void test_traces(void **state)
 static void test_memory_limit(void **state)
 {
     (void)state;
-    g_autoptr(Sandbox) box = sandbox_new();
 #if defined(__SANITIZE_ADDRESS__)
     skip(); /* the sanitizer's own memory is above every limit */
 #endif
+    g_autoptr(Sandbox) box = sandbox_new();
     program_refuses(box,
                     "collective all_to_all star:hosts=2048 --bytes 1MB "
                     "--memory-limit 64MiB",
@@ -110,7 +110,7 @@ static void test_memory_limit(void **state)
     (void)ran;
 }
 
-/* Help texts are longer than what the library keeps back. */
+/* Help texts are longer than the library's buffer. */
 static void test_full_disk(void **state)
 {
     (void)state;

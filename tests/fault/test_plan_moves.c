@@ -1,5 +1,5 @@
-/* A plan carries its cluster whole: it is evaluated when it has moved, when the cluster's file has
- * changed, and when that is gone. */
+/* A plan carries its cluster whole: it can be evaluated after it was moved, and after the cluster's
+ * file was changed or removed. */
 #include <glib/gstdio.h>
 #include <jansson.h>
 
@@ -47,7 +47,7 @@ static void test_moved(void **state)
     }
 }
 
-/* What the file says of the cluster counts, not what is bundled under that name. */
+/* The cluster in the plan's file counts, not a bundled one of that name. */
 static void test_edited(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The property of tests/fuzz/fuzz_plan.c on random plans with random damage (fixed seeds): it aborts where it is broken. */
+/* The property of tests/fuzz/fuzz_plan.c on random plans with random damage (fixed seeds): it
+ * aborts where the property is broken. */
 #include "data/data.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/random_plan.h"
@@ -40,7 +41,7 @@ static void test_mutated_plans(void **state)
     }
 }
 
-/* Undamaged, they pass as plans. */
+/* Undamaged files are plans. */
 static void test_plans(void **state)
 {
     (void)state;

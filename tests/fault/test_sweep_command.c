@@ -1,5 +1,5 @@
-/* Sweeps from the command line: axes by any key, exclusions, what is said without running, scripts for many machines, tables
- * of what came out, and single results. */
+/* Sweeps from the command line: axes by any key, exclusions, dry runs, scripts for many machines,
+ * tables of results, and single results. */
 #include "tests/support/program.h"
 
 static const char GRID[] =
@@ -52,7 +52,7 @@ static void test_axes(void **state)
         g_strdup_printf("\"impossible\": %d", ALL / 3 + 2 * 2 * 2);
     assert_non_null(strstr(ran.out, impossible));
     g_auto(Ran) again = program_run_good(box, "sweep x.yaml --db r.db");
-    g_autofree char *there = g_strdup_printf("%d there before, 0 evaluated", ALL);
+    g_autofree char *there = g_strdup_printf("%d already there, 0 evaluated", ALL);
     assert_non_null(strstr(again.out, there));
     g_auto(Ran) out = program_run_good(box, "export r.db");
     assert_int_equal(n_lines(out.out), ALL + 1);
@@ -61,7 +61,7 @@ static void test_axes(void **state)
                            "planner.bucket,simulation.jitter\n"));
     assert_non_null(strstr(out.out, "no machine or device type 'v100'"));
     assert_non_null(strstr(out.out, "unknown parameter 'layers'"));
-    /* Every combination is a question of its own. */
+    /* Every combination is a separate question. */
     g_autoptr(GHashTable) seen =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (uint32_t i = 1; i <= ALL; i++)
@@ -111,21 +111,21 @@ static void test_said_without_running(void **state)
     assert_string_equal(before, after);
     program_refuses(box, "sweep x.yaml --db r.db --status", 2, "r.db");
     program_refuses(box, "sweep x.yaml y.yaml", 2, "y.yaml");
-    g_auto(Ran) part = program_run_good(box, "sweep x.yaml --db r.db --shard 0/3 -q");
+    program_runs(box, "sweep x.yaml --db r.db --shard 0/3 -q");
     g_auto(Ran) some =
         program_run_good(box, "sweep --status r.db x.yaml --plan-shards 3");
     assert_non_null(strstr(some.out, "small in r.db: 18 configurations"));
     assert_null(strstr(some.out, "shard 0:"));
     assert_non_null(strstr(some.out, "shard 1:"));
-    g_auto(Ran) whole = program_run_good(box, "sweep x.yaml --db r.db -q");
+    program_runs(box, "sweep x.yaml --db r.db -q");
     g_auto(Ran) all = program_run_good(box, "sweep x.yaml --db r.db --status");
     assert_non_null(strstr(all.out, "18 ok"));
     assert_non_null(strstr(all.out, "0 missing"));
     g_auto(Ran) none = program_run_good(box, "sweep x.yaml --db r.db --dry-run");
-    assert_non_null(strstr(none.out, "18 of them there, 0 to evaluate"));
+    assert_non_null(strstr(none.out, "18 already there, 0 to evaluate"));
 }
 
-/* Rows without the wall clock and who wrote them, sorted. Caller frees. */
+/* The rows without wall-clock times and their writers, sorted. Caller frees. */
 static char *rows_of(const Sandbox *box, const char *database)
 {
     g_autofree char *line = g_strdup_printf("export %s", database);
@@ -137,7 +137,8 @@ static char *rows_of(const Sandbox *box, const char *database)
     return text;
 }
 
-/* What of Slurm and of GNU parallel the scripts use: each task one after the other, the last job at once. */
+/* Stand-ins for the parts of Slurm and GNU parallel that the scripts use: they run each task one
+ * after the other, and the last job at once. */
 static const char FAKE_SBATCH[] =
     "#!/bin/sh\n"
     "for last do :; done\n"
@@ -195,7 +196,7 @@ static void test_scripts(void **state)
     sandbox_write(box, "bin/parallel", FAKE_PARALLEL);
     assert_int_equal(g_chmod(sbatch, 0700) | g_chmod(parallel, 0700), 0);
     program_refuses(box, "sweep x.yaml --emit slrm", 2, "slurm");
-    g_auto(Ran) one = program_run_good(box, "sweep x.yaml --db one.db -j 1 -q");
+    program_runs(box, "sweep x.yaml --db one.db -j 1 -q");
     g_autofree char *want = rows_of(box, "one.db");
     run_script(box, "slurm", "slurm.db");
     g_autofree char *merged = sandbox_read(box, "merged.log");
@@ -216,7 +217,7 @@ static void test_tables(void **state)
                   "name: t\ngrid:\n  model: ['synthetic:layers=1,gradient=4B']\n"
                   "  model.forward: [1s, 2s]\n  cluster: [hap-8]\n"
                   "  planner: [dp-ev, 'dp-ev:pin=x=identity']\n");
-    g_auto(Ran) ran = program_run_good(box, "sweep x.yaml --db r.db -q");
+    program_runs(box, "sweep x.yaml --db r.db -q");
     g_auto(Ran) csv = program_run_good(
         box, "table r.db --rows model.forward --columns entry --value stages --csv");
     assert_string_equal(csv.out, "model.forward,dp-ev,dp-ev:pin=x=identity\n"
@@ -230,7 +231,7 @@ static void test_tables(void **state)
         box, "table r.db --rows cluster --columns planner --reduce count --tex");
     assert_string_equal(tex.out, "\\begin{tabular}{ll}\n\\hline\ncluster & dp-ev \\\\\n"
                                  "\\hline\nhap-8 & 4 \\\\\n\\hline\n\\end{tabular}\n");
-    g_auto(Ran) text = program_run_good(
+    program_runs(
         box, "table r.db --rows cluster,seed --columns planner --value gpus -o t.txt");
     g_autofree char *written = sandbox_read(box, "t.txt");
     assert_string_equal(written, "cluster  seed  dp-ev\nhap-8    1     8\n");
@@ -245,7 +246,7 @@ static void test_single_results(void **state)
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "x.yaml", GRID);
-    g_auto(Ran) ran = program_run_good(box, "sweep x.yaml --db r.db -q");
+    program_runs(box, "sweep x.yaml --db r.db -q");
     g_auto(Ran) out = program_run_good(box, "export r.db");
     for (uint32_t i = 1; i <= ALL; i += 7) {
         g_autofree char *hash = field(out.out, i, 2);

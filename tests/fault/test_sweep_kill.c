@@ -1,9 +1,8 @@
 /* Sweeps: killed at random moments and resumed, or run on another number of threads, they leave the
  * same rows. */
 #include <signal.h>
-#include <sqlite3.h>
 
-#include "tests/support/program.h"
+#include "tests/support/stored.h"
 
 #ifndef KILLS
 #define KILLS 10
@@ -19,45 +18,10 @@ static const char experiment[] =
     "  planner: [dp-ev, dp-cp]\n"
     "  seed: [1, 2, 3]\n";
 
-/* All that two runs must agree in: every column but the run's id and the wall-clock ones. */
-static const char columns[] = "hash, experiment, config, model, cluster, planner, "
-                              "fidelity, granularity, gpus, seed, status, message, "
-                              "iteration_time_s, fractional_time_s, lower_bound_s, gap, "
-                              "optimal, stages, ratios, peak_memory_bytes, "
-                              "communication_s, computation_s, detail";
-
-static int add_row(void *data, int n, char **value, char **name)
-{
-    (void)name;
-    GString *text = data;
-    for (int i = 0; i < n; i++)
-        g_string_append_printf(text, "%s|", value[i] ? value[i] : "NULL");
-    g_string_append_c(text, '\n');
-    return 0;
-}
-
-static char *ask(const Sandbox *box, const char *file, const char *sql)
-{
-    g_autofree char *path = g_build_filename(box->folder, file, NULL);
-    sqlite3 *db = NULL;
-    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
-    GString *text = g_string_new(NULL);
-    assert_int_equal(sqlite3_exec(db, sql, add_row, text, NULL), SQLITE_OK);
-    sqlite3_close(db);
-    return g_string_free(text, FALSE);
-}
-
-static char *rows(const Sandbox *box, const char *file)
-{
-    g_autofree char *sql =
-        g_strdup_printf("SELECT %s FROM result ORDER BY hash", columns);
-    return ask(box, file, sql);
-}
-
 static double seconds_of(const Sandbox *box, const char *line)
 {
     gint64 start = g_get_monotonic_time();
-    g_auto(Ran) ran = program_run_good(box, line);
+    program_runs(box, line);
     return (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
 }
 
@@ -67,19 +31,19 @@ static void test_kill_and_resume(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "kill.yaml", experiment);
     double whole_s = seconds_of(box, "sweep kill.yaml --db whole.db -j 2 -q");
-    g_autofree char *want = rows(box, "whole.db");
+    g_autofree char *want = stored_rows(box, "whole.db");
     /* Some of the plans must not fit, so that such rows are compared too. */
     g_autofree char *counts =
-        ask(box, "whole.db",
-            "SELECT count(*), sum(status = 'oom') BETWEEN 1 AND count(*) - 1 "
-            "FROM result");
+        stored_ask(box, "whole.db",
+                   "SELECT count(*), sum(status = 'oom') BETWEEN 1 AND count(*) - 1 "
+                   "FROM result");
     g_autofree char *expected = g_strdup_printf("%d|1|\n", CONFIGURATIONS);
     assert_string_equal(counts, expected);
 
     g_autoptr(GRand) random = g_rand_new_with_seed(1);
     uint32_t killed = 0, partial = 0;
-    /* A sweep that was done before its kill does not count: the machine may be faster now than it
-     * was then. */
+    /* A sweep that was done before its kill does not count: the machine may have become faster
+     * since the limit was set. */
     for (int i = 0; (killed < KILLS || partial == 0) && i < 5 * KILLS; i++) {
         g_autofree char *database = g_strdup_printf("killed-%d.db", i);
         g_autofree char *line =
@@ -89,11 +53,11 @@ static void test_kill_and_resume(void **state)
         g_subprocess_send_signal(process, SIGKILL);
         g_auto(Ran) ran = program_finish(process);
         killed += ran.status == -1;
-        g_auto(Ran) again = program_run_good(box, line);
-        g_autofree char *got = rows(box, database);
+        program_runs(box, line);
+        g_autofree char *got = stored_rows(box, database);
         assert_string_equal(got, want);
         g_autofree char *runs =
-            ask(box, database, "SELECT count(DISTINCT run) FROM result");
+            stored_ask(box, database, "SELECT count(DISTINCT run) FROM result");
         partial += strcmp(runs, "2|\n") == 0;
     }
     assert_true(killed >= KILLS);
@@ -106,10 +70,10 @@ static void test_threads_change_nothing(void **state)
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "kill.yaml", experiment);
-    g_auto(Ran) one = program_run_good(box, "sweep kill.yaml --db one.db -j 1 -q");
-    g_auto(Ran) four = program_run_good(box, "sweep kill.yaml --db four.db -j 4 -q");
-    g_autofree char *want = rows(box, "one.db");
-    g_autofree char *got = rows(box, "four.db");
+    program_runs(box, "sweep kill.yaml --db one.db -j 1 -q");
+    program_runs(box, "sweep kill.yaml --db four.db -j 4 -q");
+    g_autofree char *want = stored_rows(box, "one.db");
+    g_autofree char *got = stored_rows(box, "four.db");
     assert_string_equal(got, want);
 }
 
@@ -125,7 +89,8 @@ static bool interrupt(const Sandbox *box, const char *database)
         sqlite3 *db = NULL;
         GString *count = g_string_new(NULL);
         if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK)
-            sqlite3_exec(db, "SELECT count(*) > 0 FROM result", add_row, count, NULL);
+            sqlite3_exec(db, "SELECT count(*) > 0 FROM result", stored_add_row, count,
+                         NULL);
         sqlite3_close(db);
         any = strcmp(count->str, "1|\n") == 0;
         g_string_free(count, TRUE);
@@ -144,7 +109,7 @@ static void test_interrupt_finishes_cleanly(void **state)
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "kill.yaml", experiment);
-    g_auto(Ran) whole = program_run_good(box, "sweep kill.yaml --db whole.db -q");
+    program_runs(box, "sweep kill.yaml --db whole.db -q");
     bool interrupted = false;
     g_autofree char *database = NULL;
     for (int i = 0; !interrupted && i < 10; i++) {
@@ -154,9 +119,9 @@ static void test_interrupt_finishes_cleanly(void **state)
     }
     assert_true(interrupted);
     g_autofree char *line = g_strdup_printf("sweep kill.yaml --db %s -q", database);
-    g_auto(Ran) again = program_run_good(box, line);
-    g_autofree char *want = rows(box, "whole.db");
-    g_autofree char *got = rows(box, database);
+    program_runs(box, line);
+    g_autofree char *want = stored_rows(box, "whole.db");
+    g_autofree char *got = stored_rows(box, database);
     assert_string_equal(got, want);
 }
 
@@ -166,32 +131,31 @@ static void test_done_is_done(void **state)
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "kill.yaml", experiment);
-    g_auto(Ran) first = program_run_good(box, "sweep kill.yaml");
-    g_autofree char *before = ask(box, "out/kill.db", "SELECT * FROM result");
+    program_runs(box, "sweep kill.yaml");
+    g_autofree char *before = stored_ask(box, "out/kill.db", "SELECT * FROM result");
     g_auto(Ran) second = program_run_good(box, "sweep kill.yaml --json");
     assert_non_null(strstr(second.out, "\"evaluated\": 0"));
-    g_autofree char *after = ask(box, "out/kill.db", "SELECT * FROM result");
+    g_autofree char *after = stored_ask(box, "out/kill.db", "SELECT * FROM result");
     assert_string_equal(before, after);
 }
 
-/* Shards on machines of their own, merged in any order and twice, are the sweep. */
+/* Shards on separate machines, merged in any order and twice, equal the sweep. */
 static void test_shards_merge(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "kill.yaml", experiment);
-    g_auto(Ran) whole = program_run_good(box, "sweep kill.yaml --db whole.db -j 1 -q");
-    g_auto(Ran) last = program_run_good(box, "sweep kill.yaml --shard 2/3 --db 2.db -q");
-    g_auto(Ran) first = program_run_good(box, "sweep kill.yaml --shard 0/3 --db 0.db -q");
-    g_auto(Ran) second =
-        program_run_good(box, "sweep kill.yaml --shard 1/3 --db 1.db -q");
+    program_runs(box, "sweep kill.yaml --db whole.db -j 1 -q");
+    program_runs(box, "sweep kill.yaml --shard 2/3 --db 2.db -q");
+    program_runs(box, "sweep kill.yaml --shard 0/3 --db 0.db -q");
+    program_runs(box, "sweep kill.yaml --shard 1/3 --db 1.db -q");
     g_auto(Ran) merged = program_run_good(box, "merge all.db 1.db 2.db 0.db");
     g_autofree char *expected = g_strdup_printf("%d results added", CONFIGURATIONS);
     assert_non_null(strstr(merged.out, expected));
     g_auto(Ran) again = program_run_good(box, "merge all.db 0.db 1.db 2.db");
     assert_non_null(strstr(again.out, " 0 results added"));
-    g_autofree char *want = rows(box, "whole.db");
-    g_autofree char *got = rows(box, "all.db");
+    g_autofree char *want = stored_rows(box, "whole.db");
+    g_autofree char *got = stored_rows(box, "all.db");
     assert_string_equal(got, want);
     g_auto(Ran) done = program_run_good(box, "sweep kill.yaml --db all.db --json");
     assert_non_null(strstr(done.out, "\"evaluated\": 0"));

@@ -1,13 +1,13 @@
-/* Traces, explanations, samples and timelines from the command line: the trace is the
- * JSON that Perfetto reads, and says what the report says. */
+/* Traces, explanations, samples and timelines from the command line: the trace is the JSON that
+ * Perfetto reads, and agrees with the report. */
 #include "tests/support/program_json.h"
 
 #define SIMULATE                                                            \
     "simulate synthetic:layers=4,forward=10ms,backward=20ms,gradient=28MB " \
     "star:hosts=3,bandwidth=10Gb/s,latency=5us --planner dp-ev -f flow "
 
-/* Complete events have a name, a process, a thread, a time and a duration; those of one
- * thread follow one another; computation sums to what the report says of the device. */
+/* Complete events have a name, a process, a thread, a time and a duration; those of one thread
+ * follow one another; computation adds up to the report's for the device. */
 static void test_trace(void **state)
 {
     (void)state;
@@ -58,8 +58,8 @@ static bool is_inside(const json_t *events, int device, int stream, double us)
     return false;
 }
 
-/* Flow events come in pairs of one id, from an event to a later one, or along a transfer to another device; all complete
- * events say what they do, of which group and how many bytes. Returns how many pairs there are. */
+/* Flow events come in pairs of one id, from an event to a later one, or along a transfer to another
+ * device; all complete events have their op, group and bytes. Returns the number of pairs. */
 static uint32_t check_arrows(Sandbox *box)
 {
     g_autofree char *text = sandbox_read(box, "t.json");
@@ -100,23 +100,24 @@ static void test_arrows(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    g_auto(Ran) ran = program_run_good(box, SIMULATE "--json --trace t.json");
+    program_runs(box, SIMULATE "--json --trace t.json");
     assert_true(check_arrows(box) >= 4 * 3); /* layers on devices */
-    g_auto(Ran) stages = program_run_good(
-        box, "simulate vit:layers=4,global_batch=8 hap-8 --planner manual --set pp=2 "
-             "--set dp=4 --set micro_batch=1 -f flow --trace t.json");
+    program_runs(box,
+                 "simulate vit:layers=4,global_batch=8 hap-8 --planner manual --set pp=2 "
+                 "--set dp=4 --set micro_batch=1 -f flow --trace t.json");
     assert_true(check_arrows(box) >= 2);
 }
 
-/* The path's spans follow one another without a gap from 0 to the end; links are there. */
+/* The path's spans follow one another without a gap from 0 to the end; links are listed. */
 static void test_explanation(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
     g_auto(Ran) words = program_run_good(box, SIMULATE "--explain");
     assert_non_null(strstr(words.out, "bound by communication, mostly all_reduce"));
-    assert_non_null(strstr(words.out, "Links, the most used of what they can carry:\n"));
-    assert_non_null(strstr(words.out, "Memory: most is"));
+    assert_non_null(
+        strstr(words.out, "Links with the largest part of their capacity in use:\n"));
+    assert_non_null(strstr(words.out, "Memory: the peak is"));
     assert_non_null(strstr(words.out, "Most of its time is in stage 1 ("));
     assert_non_null(strstr(words.out, "\nLayers:\n"));
     assert_non_null(strstr(words.out, "layers.0; communication"));
@@ -179,8 +180,8 @@ static void test_timeline(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    g_auto(Ran) ran = program_run_good(box, SIMULATE "--trace t.json -q");
-    g_auto(Ran) drawn = program_run_good(box, "figure timeline --trace t.json -o out");
+    program_runs(box, SIMULATE "--trace t.json -q");
+    program_runs(box, "figure timeline --trace t.json -o out");
     g_autofree char *png = sandbox_read(box, "out/timeline.png");
     g_autofree char *svg = sandbox_read(box, "out/timeline.svg");
     assert_memory_equal(png, "\x89PNG", 4);

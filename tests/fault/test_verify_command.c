@@ -1,4 +1,4 @@
-/* kilter verify as people call it: what it prints, and what it refuses. */
+/* kilter verify as users call it: its output and its refusals. */
 #include "tests/support/program_json.h"
 
 static void test_right_plans(void **state)
@@ -12,8 +12,7 @@ static void test_right_plans(void **state)
     assert_at_most(json_real_value(json_object_get(root, "error")), 1e-10);
     assert_true(json_is_null(json_object_get(root, "wrong_tensor")));
     json_decref(root);
-    g_auto(Ran) planned = program_run_good(
-        sandbox, "plan bert-base:layers=1 hap-8 -p dp-ev -o plan.json -q");
+    program_runs(sandbox, "plan bert-base:layers=1 hap-8 -p dp-ev -o plan.json -q");
     root = program_json(sandbox, "verify plan.json --json");
     assert_true(json_is_true(json_object_get(root, "right")));
     json_decref(root);
@@ -28,7 +27,7 @@ static void test_the_theory_of_a_model(void **state)
     assert_true(json_is_true(json_object_get(root, "right")));
     assert_at_most(100, json_integer_value(json_object_get(root, "rules")));
     json_decref(root);
-    /* A lone model means its theory. */
+    /* A model alone means its theory. */
     g_auto(Ran) ran = program_run_good(sandbox, "verify vit:layers=1");
     assert_non_null(strstr(ran.out, "rules"));
 }
@@ -52,8 +51,7 @@ static void test_damaged_plan(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) sandbox = sandbox_new();
-    g_auto(Ran) planned =
-        program_run_good(sandbox, "plan vit:layers=1 hap-8 -p dp-ev -o plan.json -q");
+    program_runs(sandbox, "plan vit:layers=1 hap-8 -p dp-ev -o plan.json -q");
     g_autofree char *text = sandbox_read(sandbox, "plan.json");
     g_autoptr(GRegex) regex = g_regex_new(
         "\\[\\s*\"all_reduce\",\\s*\"head\\.weight\\.grad\"[^\\]]*\\],", 0, 0, NULL);

@@ -50,7 +50,8 @@ static void free_piece(gpointer piece)
     g_string_free(piece, TRUE);
 }
 
-/* The text between the first and the last quote of a line, with \xNN, \\ and \". NULL: the line is none of these. */
+/* The text between the first and the last quote of a line, with \xNN, \\ and \". NULL if the line
+ * is not of this form. */
 static GString *piece_of(const char *line)
 {
     const char *at = strchr(line, '"'), *end = strrchr(line, '"');
@@ -94,7 +95,7 @@ static uint32_t below(GRand *rand, gsize n)
     return n > 1 ? (uint32_t)g_rand_int_range(rand, 0, (gint32)MIN(n, G_MAXINT32)) : 0;
 }
 
-/* What means something in most formats. */
+/* Pieces that mean something in most formats. */
 static void insert_piece(GString *text, gsize at, const GPtrArray *pieces, GRand *rand)
 {
     static const char *const COMMON[] = {
@@ -109,7 +110,7 @@ static void insert_piece(GString *text, gsize at, const GPtrArray *pieces, GRand
     }
 }
 
-/* A token has none of these bytes. Returns its length, *at its place. */
+/* Finds a token, which has none of these bytes. Returns its length; *at: its place. */
 static gsize random_token(const GString *text, GRand *rand, gsize *at)
 {
     static const char OUTSIDE[] = "[]{}()<>:;, \t\r\n\"'=|";
@@ -122,7 +123,7 @@ static gsize random_token(const GString *text, GRand *rand, gsize *at)
     return n;
 }
 
-/* By a piece, or by another token of the text. */
+/* Replaces a token by a piece, or by another token of the text. */
 static void change_token(GString *text, const GPtrArray *pieces, GRand *rand)
 {
     gsize at, from;
@@ -135,7 +136,7 @@ static void change_token(GString *text, const GPtrArray *pieces, GRand *rand)
         insert_piece(text, at, pieces, rand);
 }
 
-/* The line at a random place: *begin, and its length with its end. */
+/* The line at a random place: *begin, and its length including its end. */
 static gsize random_line(const GString *text, GRand *rand, gsize *begin)
 {
     *begin = below(rand, text->len);

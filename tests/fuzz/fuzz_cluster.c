@@ -12,7 +12,7 @@ static void check_link(LinkCost link, bool lone)
     fuzz_check(link.bandwidth > 0 && (lone || isfinite(link.bandwidth)), "bandwidth");
 }
 
-/* A cluster that was read has a network, and a few routes on it lead where they should. */
+/* A cluster that was read has a network, and a few routes on it lead to the right devices. */
 static void check_network(const ClusterView *view)
 {
     g_autoptr(Topology) topology = topology_of_view(view, NULL);
@@ -48,7 +48,7 @@ static void check_view(const Cluster *cluster, Granularity granularity)
         fuzz_check(device->name && *device->name && device->type_name, "device names");
         fuzz_check(isfinite(device->rate) && device->rate > 0, "device rate");
         fuzz_check(device->memory_bytes > 0, "device memory");
-        fuzz_check(whole || device->gpus == 1, "one GPU a device");
+        fuzz_check(whole || device->gpus == 1, "one GPU per device");
     }
     fuzz_check(gpus == cluster_gpus(cluster), "GPUs of a view");
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {

@@ -23,7 +23,7 @@ static bool write_row(const Csv *csv, void *out, GError **error)
     return true;
 }
 
-/* The rows again, or NULL after checking that the refusal says why. */
+/* The rows as text, or NULL after checking that the refusal says why. */
 static char *rewrite(const char *text, size_t size)
 {
     g_autoptr(GError) error = NULL;
@@ -42,7 +42,7 @@ bool fuzz_read(const void *data, size_t size)
 {
     g_autofree char *text = g_strndup((const char *)data, size);
     g_autofree char *once = rewrite(text, size);
-    /* A line of one empty cell is an empty line, which is passed over. */
+    /* A line of one empty cell is an empty line, which readers skip. */
     if (!once || !strchr(once, ','))
         return once != NULL;
     g_autofree char *twice = rewrite(once, strlen(once));

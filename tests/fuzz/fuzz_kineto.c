@@ -8,10 +8,10 @@ bool fuzz_read(const void *data, size_t size)
 {
     int memory;
     g_autoptr(GError) error = NULL;
-    g_autoptr(GArray) list = measurements_new();
+    g_autoptr(GArray) list = measurements_new(), tables = measured_tables_new();
     g_autofree char *file = fuzz_file_open(data, size, &memory);
     KinetoFacts facts = {0};
-    const bool good = kineto_read(file, list, NULL, &facts, &error);
+    const bool good = kineto_read(file, list, tables, &facts, &error);
     fuzz_file_close(memory);
     fuzz_check(good == !error, "either a trace or an error");
     if (!good)

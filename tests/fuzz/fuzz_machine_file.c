@@ -17,7 +17,7 @@ static void check_cluster(const MachineFile *machine, const Sheets *sheets)
     fuzz_check(cluster != NULL, "a cluster");
     fuzz_check(cluster_gpus(cluster) == 2 * machine->n_gpus, "all GPUs");
     if (!(machine_file_inner(machine, sheets, import.sheet) > 0))
-        return; /* links that count nothing: the file's reader says so when it is used */
+        return; /* links without bandwidth: reported when the file is used */
     g_autofree char *text = cluster_write(cluster);
     g_autoptr(Cluster) again = cluster_parse("any.yaml", text, strlen(text), &error);
     fuzz_check(again && !error, "its file is read again");
@@ -25,7 +25,8 @@ static void check_cluster(const MachineFile *machine, const Sheets *sheets)
 
 bool fuzz_read(const void *data, size_t size)
 {
-    static Sheets *sheets = NULL; /* once: a fuzzer calls this a million times */
+    static Sheets *sheets =
+        NULL; /* made once, since a fuzzer calls this a million times */
     if (!sheets)
         sheets = sheets_load(NULL);
     fuzz_check(sheets != NULL, "the bundled data sheets");

@@ -1,5 +1,5 @@
-/* Fuzz target: a file named as a model is refused with one line, or makes a graph that is sealed and
- * small enough to count, and the spec that says everything makes the same one. */
+/* Fuzz target: a file named as a model is refused with one line, or makes a graph that is sealed
+ * and small enough to count, and its spec with every parameter makes the same graph. */
 #include "data/data.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -12,7 +12,7 @@ static void check_graph(const Graph *graph, const char *canonical)
                    graph_n_ops(graph) == graph_n_ops(again),
                "the full spec builds the same");
     fuzz_check(a.active_parameters <= a.parameters,
-               "no more parameters work than there are");
+               "no more parameters work than the model has");
     fuzz_check((a.forward_flops > 0 || graph_has_times(graph)) && a.tokens > 0,
                "there is work");
 }

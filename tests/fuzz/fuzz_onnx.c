@@ -1,5 +1,5 @@
-/* Fuzz target: an ONNX file is refused with one line, or makes a graph that what the file says without its weights makes
- * again. */
+/* Fuzz target: an ONNX file is refused with one line, or makes a graph; the file's description
+ * without weights makes the same graph. */
 #include <glib/gstdio.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ static void check_again(const char *path, const Graph *graph, const char *canoni
                "what it says builds the same");
 }
 
-/* The name says what the file is, so it cannot lie in memory. */
+/* The file's name decides its format, so it cannot be in memory. */
 bool fuzz_read(const void *data, size_t size)
 {
     g_autofree char *path =

@@ -1,5 +1,5 @@
-/* Fuzz target: lines "key=value" set options of planners and the simulation, or are refused; what was set is the same when its
- * text is set again. */
+/* Fuzz target: lines "key=value" set options of planners and the simulation, or are refused;
+ * setting an option to its own text again changes nothing. */
 #include <string.h>
 
 #include "experiments/sweep/configuration.h"
@@ -17,7 +17,7 @@ static void check_again(const PlannerOptions *options)
     g_auto(GStrv) list = planner_options_list(options, NULL);
     planner_options_init(&again);
     for (char **pair = list; pair && pair[0]; pair += 2)
-        if (*pair[1] && strlen(pair[1]) != 64) /* of a file: its checksum */
+        if (*pair[1] && strlen(pair[1]) != 64) /* unless it is the checksum of a file */
             fuzz_check(planner_options_set(&again, pair[0], pair[1], NULL),
                        "an option's text can be set");
 }

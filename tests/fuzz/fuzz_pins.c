@@ -12,7 +12,7 @@ static Graph *small_model(void)
 
 bool fuzz_read(const void *data, size_t size)
 {
-    static Graph *graph = NULL; /* once: a fuzzer calls this a million times */
+    static Graph *graph = NULL; /* made once, since a fuzzer calls this a million times */
     int memory;
     g_autoptr(GError) error = NULL;
     g_autofree char *file = fuzz_file_open(data, size, &memory);

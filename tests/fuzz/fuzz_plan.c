@@ -1,5 +1,5 @@
-/* Fuzz target: any bytes as a plan file are either refused with a message or a plan that holds what
- * plans promise, and that is written and read back as itself. */
+/* Fuzz target: any bytes as a plan file are either refused with a message or a plan that keeps the
+ * promises of plans and equals itself after writing and reading. */
 #include "data/data.h"
 
 #include "tests/fuzz/fuzz.h"
@@ -50,7 +50,7 @@ static void check_cut(const Plan *plan)
 static void check_plan(const Plan *plan, const Graph *graph)
 {
     check_cut(plan);
-    fuzz_check(plan->n_ops == graph_n_ops(graph), "a segment an op");
+    fuzz_check(plan->n_ops == graph_n_ops(graph), "one segment per op");
     fuzz_check(program_check(plan->program, graph, NULL), "the program passes its check");
     g_autofree char *text = plan_write(plan, graph);
     g_autoptr(Graph) graph_again = NULL;
@@ -60,7 +60,7 @@ static void check_plan(const Plan *plan, const Graph *graph)
     fuzz_check(strcmp(text, text_again) == 0, "what is read is written alike");
 }
 
-/* Models with numbers of more than three digits are left out: huge ones are slow, not wrong. */
+/* Models with numbers of more than three digits are left out: huge models are slow, not wrong. */
 static bool is_cheap(const uint8_t *data, size_t size)
 {
     static const char key[] = "\"model\": ";

@@ -1,5 +1,5 @@
-/* Fuzz target: tables of operator graphs, ops and edges with a line of %% between them, are refused with one line or make a
- * graph, all of whose ops have times. */
+/* Fuzz target: tables of operator graphs (ops and edges, separated by a line of %%) are refused
+ * with one line, or make a graph in which all ops have times. */
 #include <glib/gstdio.h>
 #include <string.h>
 

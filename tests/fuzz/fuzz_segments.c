@@ -6,7 +6,7 @@
 
 bool fuzz_read(const void *data, size_t size)
 {
-    static Graph *graph = NULL; /* once: a fuzzer calls this a million times */
+    static Graph *graph = NULL; /* made once, since a fuzzer calls this a million times */
     const char *segments = NULL;
     int memory;
     g_autoptr(GError) error = NULL;

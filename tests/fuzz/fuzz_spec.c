@@ -1,11 +1,11 @@
-/* Fuzz target: a text as a built-in model ("vit:layers=2") is refused with one line, or the spec that says every parameter
- * resolves to itself. */
+/* Fuzz target: a text as a built-in model ("vit:layers=2") is refused with one line, or its spec
+ * with every parameter resolves to itself. */
 #include <string.h>
 
 #include "data/data.h"
 #include "tests/fuzz/fuzz.h"
 
-/* A file's name is another reader's; sizes of many digits are slow to build, not wrong. */
+/* Names of files belong to another reader; sizes of many digits are slow to build, not wrong. */
 static bool is_ours(const char *text)
 {
     size_t digits = 0;

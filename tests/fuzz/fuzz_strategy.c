@@ -1,5 +1,5 @@
 /* Fuzz target: a strategy's file is refused with a message, or read, and then written so that it is
- * read as the same; laying it out over a small model never crashes and says why it cannot be. */
+ * read as the same; laying it out over a small model never crashes, and a failure has a reason. */
 #include <string.h>
 
 #include "data/data.h"

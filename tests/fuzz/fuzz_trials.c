@@ -4,7 +4,8 @@
 
 bool fuzz_read(const void *data, size_t size)
 {
-    static Cluster *cluster = NULL; /* once: a fuzzer calls this a million times */
+    static Cluster *cluster =
+        NULL; /* made once, since a fuzzer calls this a million times */
     g_autoptr(GError) error = NULL;
     g_autofree char *text = g_strndup(data, size);
     if (!cluster)

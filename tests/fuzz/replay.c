@@ -2,9 +2,10 @@
  *
  *     replay_READER [--mutants N] [--seed S] [--dict FILE] [--keep FILE] FILE|FOLDER...
  *
- * Files whose names begin with "bad" have to be refused, all others accepted; and of the damaged ones some are accepted and some
- * refused: else the target does not reach its reader. The input that is being read can be kept in a file, for what ends the
- * program. Prints the counts; exits with 1 if that does not hold. */
+ * Files whose names begin with "bad" must be refused, all others accepted. Some of the damaged
+ * files must be accepted and some refused, or else the target does not reach its reader. The
+ * current input can be kept in a file, to find the one that ends the program. Prints the counts;
+ * exits with 1 if a condition does not hold. */
 #include <stdio.h>
 #include <string.h>
 
@@ -60,7 +61,7 @@ static void add(Seeds *seeds, const char *path)
         add(seeds, names->pdata[i]);
 }
 
-/* Not g_file_set_contents, which waits for the disk. */
+/* g_file_set_contents would wait for the disk. */
 static void keep_text(const char *file, const GString *text)
 {
     FILE *to = fopen(file, "wbe");
@@ -70,7 +71,7 @@ static void keep_text(const char *file, const GString *text)
     }
 }
 
-/* Of `n` damaged seeds, how many are accepted. */
+/* The number of accepted seeds among `n` damaged ones. */
 static gint64 replay(const Seeds *seeds, const GPtrArray *pieces, gint64 n, GRand *rand,
                      const char *keep)
 {

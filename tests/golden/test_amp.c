@@ -1,7 +1,7 @@
 /* AMP's published predictions: the faithful reading of its cost model on the profile, the clusters
- * and the strategies of its artifact, for every one of them (../shared/measured/amp). The layers
- * are the profile's, with the parameters and the messages of model_specs.csv; they may change when
- * that file does. */
+ * and the strategies of its artifact, all of them (../shared/measured/amp). The layers are the
+ * profile's, with the parameters and messages of model_specs.csv; the numbers may change only with
+ * that file. */
 #include "synth/synth.h"
 #include "tests/support/rows.h"
 
@@ -25,7 +25,7 @@ static const Experiment EXPERIMENTS[] = {
 typedef struct {
     AmpModel *model;
     AmpCluster *cluster;
-    uint32_t index[MAX_LAYERS]; /* of each layer in the profile */
+    uint32_t index[MAX_LAYERS]; /* index of each layer in the profile */
 } Setup;
 
 static double parameters_of(const Experiment *e, const LayerTime *time)
@@ -37,7 +37,8 @@ static double parameters_of(const Experiment *e, const LayerTime *time)
                                                        : 0;
 }
 
-/* Layers of the profile that count: gpt2's all, transgan's first and its transformer layers. */
+/* The layers of the profile that count: all of gpt2, and the first and the transformer layers of
+ * transgan. */
 static AmpModel *read_model(const Experiment *e, const LayerProfile *profile,
                             uint32_t *index)
 {
@@ -93,7 +94,7 @@ static uint32_t count_in(const Csv *csv, const char *column)
     return (uint32_t)test_number(csv, column);
 }
 
-/* What the rows of an experiment are held against. */
+/* The search result with which the rows of an experiment are compared. */
 typedef struct {
     const Experiment *experiment;
     Setup setup;
@@ -133,7 +134,7 @@ static void check_cost(Check *check, const Csv *csv)
                      csv_text(csv, "pred_rank"), term[i].column, term[i].got);
 }
 
-/* The strategy is found, and with the paper's objective, Eq. 5, no higher. */
+/* The strategy is found, with an objective (the paper's Eq. 5) no higher than the artifact's. */
 static void check_found(const Check *check, const Csv *csv)
 {
     bool seen = false;
@@ -164,8 +165,8 @@ static bool check_row(const Csv *csv, void *data, GError **error)
     return true;
 }
 
-/* The costs of the artifact's strategies are its own; the search finds every one of them and none
- * else. */
+/* The artifact's strategies have the artifact's costs; the search finds all of them and no
+ * others. */
 static void test_published_predictions(void **state)
 {
     (void)state;

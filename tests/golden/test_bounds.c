@@ -1,5 +1,5 @@
-/* Words about what was proved: a bound names the plans that it is over, wherever it is printed, and a plan that was edited has none
- * of another plan's. */
+/* Words about proofs: a bound names its space of plans wherever it is printed, and an edited plan
+ * does not keep the bound of another plan. */
 #include <string.h>
 
 #include "tests/support/program_json.h"
@@ -10,7 +10,7 @@ static void test_every_bound_is_over_something(void **state)
 {
     (void)state;
     static const struct {
-        const char *how, *over; /* NULL: it has no bound */
+        const char *how, *over; /* NULL: no bound */
     } cases[] = {
         {"-p hap", "programs of one microbatch on all 2 devices, at any ratios"},
         {"-p hap --set pin=head.weight=identity", "that keep the pins"},

@@ -1,6 +1,8 @@
-/* Every command that README.md, CONTRIBUTING.md, docs/ and the help texts show, run in the order of reading, a folder for each
- * text: each must succeed. Those that take seconds are left to the long test. Commands that need measurements or models of others (DIR, ...) are left out; those that run ranks must say
- * why they cannot where the build has none, and what needs their results is left out there. */
+/* Every command that README.md, CONTRIBUTING.md, docs/ and the help texts show is run, in the order
+ * of reading and in one folder per text, and must succeed. README, docs/commands.md and the help
+ * texts share a folder. Commands that take seconds are left to the long test, and commands that need
+ * measurements or models of others (DIR, ...) are left out. In a build without ranks, commands that
+ * run ranks must say why they cannot, and commands that need their results are left out. */
 #include "exec/exec.h"
 #include "tests/support/program.h"
 
@@ -10,7 +12,7 @@ static const char *const LEFT_OUT[] = {"--measured", "all_reduce.json", "all_red
 static const char *const CHAKRA[] = {"--chakra", ".et "};
 
 static const char *const RUNS_RANKS[] = {"kilter exec", "kilter profile"};
-/* Seconds each, and what reads their results. */
+/* Commands that take seconds, and those that read their results. */
 static const char *const TAKES_LONG[] = {
     "kilter exec",  "kilter profile", "kilter calibrate", "kilter validate",
     "mine.yaml",    "kilter advise",  "hap-fig13",        "hap-fig14",
@@ -48,7 +50,7 @@ static void add_commands(GPtrArray *commands, const char *text, const char *pref
     }
 }
 
-/* A fenced block whose first line ends in a file's name is that file: "```yaml lab.yaml". */
+/* Writes the files of fenced blocks whose first line ends in a file's name: "```yaml lab.yaml". */
 static void write_blocks(const Sandbox *box, const char *text)
 {
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
@@ -139,7 +141,7 @@ static void run_command(const Sandbox *box, const char *command)
         TEST_FAIL_AT(__FILE__, __LINE__, "%s\n%s", command, out);
 }
 
-/* In a build without ranks: says that, and how to get them. */
+/* In a build without ranks the command must say that, and how to get them. */
 static void refuse_command(const Sandbox *box, const char *command)
 {
     bool good;
@@ -173,7 +175,7 @@ static void run_all(const Sandbox *box, const GPtrArray *commands)
     }
 }
 
-/* README's commands are given in the project's folder: what they read there. */
+/* Copies a file of the project, as README's commands are given in the project's folder. */
 static void bring(const Sandbox *box, const char *file)
 {
     g_autofree char *from = g_build_filename(KILTER_HOME, file, NULL);
@@ -184,6 +186,9 @@ static void bring(const Sandbox *box, const char *file)
     assert_int_equal(g_mkdir_with_parents(folder, 0700), 0);
     sandbox_write(box, file, text);
 }
+
+/* The list of all commands, in the folder of README's. */
+static const char COMMANDS[] = "docs/commands.md";
 
 static void test_readme(void **state)
 {
@@ -196,12 +201,13 @@ static void test_readme(void **state)
                   "\"task\": [[\"C\", 0, 5, [], [], [0]]]}");
     g_autoptr(GPtrArray) commands = g_ptr_array_new_with_free_func(g_free);
     add_text(box, commands, "README.md");
+    add_text(box, commands, COMMANDS);
     assert_true(commands->len > 10);
     add_help(box, commands);
     run_all(box, commands);
 }
 
-/* The other texts, each in a folder of its own. Free with g_strfreev. */
+/* All texts but README. Free with g_strfreev. */
 static char **other_texts(void)
 {
     g_autoptr(GStrvBuilder) list = g_strv_builder_new();
@@ -223,7 +229,8 @@ static void test_docs(void **state)
     assert_true(g_strv_length(texts) > 5);
     for (char **file = texts; *file; file++) {
         /* Profiling a machine takes its time. */
-        if (strcmp(*file, "docs/calibration.md") == 0 && !g_getenv("KILTER_ALL"))
+        if (strcmp(*file, COMMANDS) == 0 ||
+            (strcmp(*file, "docs/calibration.md") == 0 && !g_getenv("KILTER_ALL")))
             continue;
         g_autoptr(Sandbox) box = sandbox_new();
         g_autoptr(GPtrArray) commands = g_ptr_array_new_with_free_func(g_free);
@@ -233,7 +240,7 @@ static void test_docs(void **state)
     }
 }
 
-/* Whether a test's name, as ctest's -R sees it, holds the word. */
+/* Whether the name of a test contains the word, so that ctest -R finds it. */
 static bool is_test(const char *word)
 {
     g_autofree char *list = text_of("tests/CMakeLists.txt");

@@ -1,5 +1,5 @@
-/* kilter plan --explain. The recorded text, explain_moe.txt, is that of a plan without a search; it
- * changes only with the wording, the strategy's program or the bundled cluster's numbers. */
+/* kilter plan --explain. The recorded text, explain_moe.txt, is for a plan made without a search;
+ * it may change only with the wording, the strategy's program or the bundled cluster's numbers. */
 #include "data/data.h"
 #include "experiments/planners/explain/explain.h"
 #include "experiments/planners/explain/pattern.h"
@@ -7,7 +7,7 @@
 
 #define MOE "bert-moe:layers=4,hidden=64,heads=4,ffn=128,seq=16,vocab=512,dropout=0"
 
-/* From the line of the first layer on: what is before has wall-clock times. */
+/* The text from the line of the first layer on, since the lines before it have wall-clock times. */
 static char *explained(const Sandbox *box, const char *line)
 {
     g_auto(Ran) ran = program_run_good(box, line);
@@ -40,7 +40,8 @@ static json_t *explanation_of(const Sandbox *box, const char *line)
     return explanation;
 }
 
-/* Layers alike are one entry; every layer is in one; the stages' times are the iteration's. */
+/* Equal layers are one entry; every layer is in one entry; the times of stages add up to the
+ * iteration. */
 static void test_json(void **state)
 {
     (void)state;
@@ -119,16 +120,15 @@ static bool has_name(const json_t *list, const char *name)
 {
     size_t i;
     const json_t *entry;
-    json_array_foreach(list, i, entry)
-    {
+    json_array_foreach (list, i, entry) {
         if (strcmp(json_string_value(entry), name) == 0)
             return true;
     }
     return false;
 }
 
-/* Stages are the pipeline's, what limits one are devices of it, and their times add up to the
- * iteration. */
+/* Stages are those of the pipeline, each is limited by devices of its own, and their times add up
+ * to the iteration. */
 static void test_pipeline_stages(void **state)
 {
     (void)state;
@@ -139,20 +139,18 @@ static void test_pipeline_stages(void **state)
     size_t i, k;
     double sum_s = 0;
     assert_int_equal(json_array_size(stages), 2);
-    json_array_foreach(stages, i, stage)
-    {
+    json_array_foreach (stages, i, stage) {
         const json_t *devices = json_object_get(stage, "devices");
         assert_int_equal(json_array_size(devices), 8);
         sum_s += json_number_value(json_object_get(stage, "communication_s")) +
                  json_number_value(json_object_get(stage, "computation_s"));
-        json_array_foreach(json_object_get(stage, "limited_by"), k, device)
-        {
+        json_array_foreach (json_object_get(stage, "limited_by"), k, device) {
             assert_true(has_name(devices, json_string_value(device)));
         }
     }
     assert_close(sum_s, json_number_value(json_object_get(object, "iteration_time_s")),
                  1e-9);
-    /* Replicas share the batch, and a layer is of one stage. */
+    /* Replicas share the batch, and each layer belongs to one stage. */
     const json_t *layer = json_array_get(json_object_get(explanation, "layers"), 1);
     assert_string_equal(json_string_value(json_object_get(layer, "pattern")),
                         "data parallel");
@@ -160,7 +158,7 @@ static void test_pipeline_stages(void **state)
     json_decref(object);
 }
 
-/* What a pipeline waits for is said as kilter simulate says it. */
+/* The text of what a pipeline waits for is that of kilter simulate. */
 static void test_pipeline_text(void **state)
 {
     (void)state;
@@ -210,8 +208,8 @@ static void compute(Program *program, const Graph *graph, OpId id, Form first,
     fail_msg("no such rule of %s", op->name);
 }
 
-/* The linear layer y[b,n] = x[b,k] w[n,k] with x, w and y's gradient in these forms, conversions
- * left out. */
+/* The linear layer y[b,n] = x[b,k] w[n,k] with x, w and y's gradient in these forms, without
+ * conversions. */
 static void assert_pattern(Form x, Form w, Form rest, Form dy, Form x_again,
                            const char *want)
 {

@@ -1,5 +1,5 @@
-/* Plans for frameworks: layouts add up, schedules are what is simulated, and what cannot be held is
- * refused by name. */
+/* Plans for frameworks: layouts add up, schedules are the simulated ones, and unsupported features
+ * are refused by name. */
 #include <jansson.h>
 
 #include "sim/sim.h"
@@ -32,7 +32,7 @@ static void refuses(const Made *made, const char *target, const char *expected)
 
 /* --- layer sums --- */
 
-/* Layers of "Et*3|tt|t*4L", and its stages. */
+/* The number of layers of "Et*3|tt|t*4L", and of its stages. */
 static uint32_t count_layers(const char *layout, uint32_t *stages)
 {
     uint32_t layers = 0;
@@ -102,7 +102,8 @@ static int by_start(gconstpointer a, gconstpointer b)
     return x->start_s < y->start_s ? -1 : x->start_s > y->start_s ? 1 : 0;
 }
 
-/* Steps of a group as its computations begin in the simulation, "0F0,0B0,...". */
+/* The steps of a group, "0F0,0B0,...", in the order in which its computations begin in the
+ * simulation. */
 static char *simulated(const Made *made, const SimReport *report, uint32_t group,
                        const uint32_t *first)
 {
@@ -236,7 +237,7 @@ static void test_ddp_has_all_samples(void **state)
     json_decref(list);
 }
 
-/* Unlike devices are meshes of their own. */
+/* Different device types get separate meshes. */
 static void test_flagscale_has_meshes(void **state)
 {
     (void)state;
@@ -265,7 +266,7 @@ static void test_flagscale_has_meshes(void **state)
     json_decref(list);
 }
 
-/* What is said twice is said alike, and all JSON is JSON. */
+/* Facts that are written twice agree, and all JSON is valid. */
 static void test_json_and_deepspeed(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Figures without results, and Fig. 4, which needs no plan: what it says in numbers. All figures and claims by their
- * numbers: test_golden.c. */
+/* Figures without results, and the numbers of Fig. 4, which needs no plan. test_golden.c checks the
+ * numbers of all figures and claims. */
 #include "experiments/figures/claims.h"
 #include "experiments/figures/figure.h"
 #include "experiments/sweep/experiment.h"

@@ -1,5 +1,6 @@
-/* Figures and claims are of what their experiment asks now: in a store with rows of other experiments, and of the same
- * ones under other options, in any order and again, they are the same byte for byte. */
+/* Figures and claims use only the configurations that their experiment asks for now: in a store
+ * with rows of other experiments, and of the same ones under other options, in any order and
+ * repeated, they are the same byte for byte. */
 #include "tests/support/program.h"
 
 static const char *const NAME[] = {"hap-fig4", "hap-fig2", "hidup-tab4"};
@@ -41,7 +42,7 @@ static void reproduce(GString *all, const Sandbox *box, const char *database,
     g_string_append(all, claims);
 }
 
-/* All of them; backwards or forwards, the texts in the order of NAME. */
+/* Reproduces all of them, backwards or forwards, and gives the texts in the order of NAME. */
 static char *reproduce_all(const Sandbox *box, const char *database, const char *folder,
                            bool backwards)
 {
@@ -72,10 +73,9 @@ static void test_the_same_in_any_company(void **state)
     }
     sandbox_write(box, "foreign.yaml", FOREIGN);
     g_autofree char *alone = reproduce_all(box, "alone.db", "a", false);
-    g_auto(Ran) before = program_run_good(box, "sweep foreign.yaml --db r.db -q");
+    program_runs(box, "sweep foreign.yaml --db r.db -q");
     g_autofree char *first = reproduce_all(box, "r.db", "b", true);
-    g_auto(Ran) other =
-        program_run_good(box, "sweep hidup-tab4 --db r.db --set jitter=0.2 -q");
+    program_runs(box, "sweep hidup-tab4 --db r.db --set jitter=0.2 -q");
     g_autofree char *second = reproduce_all(box, "r.db", "c", false);
     assert_string_equal(first, alone);
     assert_string_equal(second, alone);
@@ -83,7 +83,8 @@ static void test_the_same_in_any_company(void **state)
 
 /* --- all of them --- */
 
-/* Whose numbers are what planners take by the clock: the same only from the same rows. */
+/* Experiments whose numbers are wall-clock times of planners, which are the same only from the same
+ * rows. */
 static const char *const BY_THE_CLOCK[] = {"amp-tab2", "hap-fig19", "hidup-fig14", NULL};
 
 /* The names that `reproduce all` goes through. Free with g_strfreev. */
@@ -100,7 +101,7 @@ static char **all_names(void)
     return g_strv_builder_end(list);
 }
 
-/* Pictures of an experiment, if it has some, and its claims in the output of `reproduce`. */
+/* The pictures of an experiment, if it has some, and its claims in the output of `reproduce`. */
 static char *made_of(const Sandbox *box, const char *folder, const char *name,
                      const char *out)
 {
@@ -168,13 +169,12 @@ static void test_all_twice(void **state)
     }
     reproduce_in(box, "all", "alone.db", "a", alone, names);
     sandbox_write(box, "foreign.yaml", FOREIGN);
-    g_auto(Ran) before = program_run_good(box, "sweep foreign.yaml --db r.db -q");
+    program_runs(box, "sweep foreign.yaml --db r.db -q");
     for (uint32_t i = g_strv_length(names); i-- > 0;) {
         char *const one[] = {names[i], NULL};
         reproduce_in(box, names[i], "r.db", "b", backwards, one);
     }
-    g_auto(Ran) other =
-        program_run_good(box, "sweep hap-fig15 --db r.db --set collectives=padded -q");
+    program_runs(box, "sweep hap-fig15 --db r.db --set collectives=padded -q");
     reproduce_in(box, "all", "r.db", "c", again, names);
     compare(alone, backwards, names, false);
     compare(backwards, again, names, true);

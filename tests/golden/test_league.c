@@ -28,7 +28,7 @@ static void test_league(void **state)
     write_experiment(box);
     g_auto(Ran) none = program_run(box, "league small.yaml --db small.db");
     assert_int_equal(none.status, 2);
-    g_auto(Ran) swept = program_run_good(box, "sweep small.yaml --db small.db -q");
+    program_runs(box, "sweep small.yaml --db small.db -q");
     for (uint32_t m = 0; m < MODELS; m++) {
         best_s[m] = INFINITY;
         for (uint32_t p = 0; p < PLANNERS; p++) {

@@ -1,5 +1,5 @@
-/* kilter cluster import on topology files of others: each fact of the samples' expected.csv is a key of its
- * JSON. And what it makes of them. */
+/* kilter cluster import on topology files of others: each fact of the samples' expected.csv is a
+ * key of its JSON; and the clusters that it makes. */
 #include "tests/support/expected.h"
 #include "tests/support/program_json.h"
 
@@ -41,10 +41,10 @@ static gboolean check_file(void *key, void *value, void *data)
 
 static void check_kind(const char *kind)
 {
-    g_autoptr(Sandbox) sandbox = sandbox_new();
     GTree *files = expected_of(kind);
     if (!files)
         skip();
+    g_autoptr(Sandbox) sandbox = sandbox_new();
     g_tree_foreach(files, check_file, sandbox);
     g_tree_unref(files);
 }
@@ -87,7 +87,7 @@ static void test_cluster_from_xml(void **state)
     assert_close(number(json, "net_bandwidth"), 50e9, 1e-12);
     assert_int_equal(number(json, "nics"), 1);
     json_decref(json);
-    /* What was written is a cluster of which plans can be made. */
+    /* The written file is a cluster on which plans can be made. */
     json = program_json(sandbox, "plan vgg19 mine.yaml --planner dp-ev --json");
     json_decref(json);
     g_autofree char *text = sandbox_read(sandbox, "mine.yaml");

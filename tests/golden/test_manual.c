@@ -1,4 +1,5 @@
-/* Manual pages, completions and descriptions say what --help says: they are made of the same tables. */
+/* Manual pages, completions and descriptions have the content of --help, since they are made from
+ * the same tables. */
 #include "tests/support/program_json.h"
 
 /* Calls `check` with each command that `kilter help` lists. */
@@ -59,7 +60,7 @@ static void test_pages(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    g_auto(Ran) wrote = program_run_good(box, "help --write out");
+    program_runs(box, "help --write out");
     assert_true(each_command(box, check_command) >= 15);
     g_autofree char *page = sandbox_read(box, "out/man/man1/kilter.1");
     check_words(page, "kilter.1", ".B reproduce");
@@ -94,10 +95,11 @@ static void test_bash_completes(void **state)
                  {"kilter plan vgg", "vgg19"},
                  {"kilter plan vgg19 hap-6", "hap-64"},
                  {"kilter plan --plan", "--planner"},
-                 {"kilter plan vgg19 hap-8 --planner dp-", "dp-ev dp-cp dp-nccl dp-nccl-p dp-nccl-sfb"},
+                 {"kilter plan vgg19 hap-8 --planner dp-",
+                  "dp-ev dp-cp dp-nccl dp-nccl-p dp-nccl-sfb"},
                  {"kilter simulate --fidelity an", "analytic"}};
     g_autoptr(Sandbox) box = sandbox_new();
-    g_auto(Ran) wrote = program_run_good(box, "help --write out");
+    program_runs(box, "help --write out");
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *line = g_strdup_printf(
             ". out/bash-completion/completions/kilter; COMP_WORDS=(%s); "

@@ -1,5 +1,5 @@
-/* Logs of nccl-tests of others: kilter import reads all of them with the facts of the samples' expected.csv, and
- * kilter calibrate uses them for what they tell. */
+/* Logs of nccl-tests by others: kilter import reads all of them with the facts of the samples'
+ * expected.csv, and kilter calibrate fits costs to them. */
 #include "data/data.h"
 #include "tests/support/damage.h"
 #include "tests/support/expected.h"
@@ -16,7 +16,7 @@ enum { HAS_PROTOBUF_C = 1 };
 enum { HAS_PROTOBUF_C = 0 };
 #endif
 
-/* Skips a test of a format whose library the build is without. */
+/* Skips a test of a format whose library is not in the build. */
 static void need(bool there, const char *library)
 {
     if (there)
@@ -37,7 +37,8 @@ static gboolean check_log(void *key, void *value, void *data)
     for (guint i = 0; i < facts->len; i++) {
         const Expected *fact = facts->pdata[i];
         const json_t *got = json_object_get(json, fact->fact);
-        /* Who counted the samples' rows knew no row of five columns, as all_gather had before 2.13. */
+        /* The samples' counts leave out rows of five columns, which all_gather had before version
+         * 2.13. */
         const bool old = strcmp(fact->fact, "rows") == 0 && strcmp(fact->value, "0") == 0;
         if (old)
             assert_int_equal(json_integer_value(got), 27);
@@ -55,10 +56,10 @@ static gboolean check_log(void *key, void *value, void *data)
 static void test_nccl_tests(void **state)
 {
     (void)state;
-    g_autoptr(Sandbox) sandbox = sandbox_new();
     GTree *files = expected_of("nccl_tests");
     if (!files)
         skip();
+    g_autoptr(Sandbox) sandbox = sandbox_new();
     g_tree_foreach(files, check_log, sandbox);
     g_tree_unref(files);
 }
@@ -78,7 +79,7 @@ static char *counts_text(const json_t *counts)
     return g_string_free(plain, FALSE);
 }
 
-/* All that kilter import says of a trace is as the facts have it. */
+/* The answer of kilter import on a trace agrees with the facts. */
 static void check_facts(const Sandbox *sandbox, const char *line, const GPtrArray *facts,
                         double tolerance)
 {
@@ -119,10 +120,10 @@ static void test_kineto(void **state)
 {
     (void)state;
     need(HAS_YAJL, "yajl");
-    g_autoptr(Sandbox) sandbox = sandbox_new();
     GTree *files = expected_of("kineto");
     if (!files)
         skip();
+    g_autoptr(Sandbox) sandbox = sandbox_new();
     g_tree_foreach(files, check_trace, sandbox);
     g_tree_unref(files);
 }
@@ -138,10 +139,10 @@ static void test_chakra(void **state)
 {
     (void)state;
     need(HAS_PROTOBUF_C, "protobuf-c");
-    g_autoptr(Sandbox) sandbox = sandbox_new();
     GTree *files = expected_of("chakra");
     if (!files)
         skip();
+    g_autoptr(Sandbox) sandbox = sandbox_new();
     g_tree_foreach(files, check_execution, sandbox);
     g_tree_unref(files);
 }
@@ -266,8 +267,9 @@ static void check_fit(const json_t *root, const char *kind, uint32_t ranks,
     assert_close(1 / json_number_value(json_array_get(seconds, 1)), bandwidth, 1e-3);
 }
 
-/* One machine's GPUs fit the inner link, all GPUs or one of each machine what is between, sendrecv the
- * transfers; the nearer of two numbers of ranks is used and the other one left out with the reason. */
+/* The GPUs of one machine fit the inner link, all GPUs or one per machine the links between
+ * machines, sendrecv the transfers; the nearer of two numbers of ranks is used and the other one
+ * left out with the reason. */
 static void test_places(void **state)
 {
     (void)state;
@@ -302,7 +304,8 @@ static void test_places(void **state)
     json_decref(root);
 }
 
-/* Ranks that the cluster has no place for: an error that says so, and nothing written. */
+/* Numbers of ranks that do not occur in the cluster give an error that says so, and nothing is
+ * written. */
 static void test_nothing_used(void **state)
 {
     (void)state;

@@ -1,9 +1,10 @@
-/* Pages of kilter report: whole, in one file, with links that lead somewhere, the same again; of papers, a sweep and a plan. */
+/* Pages of kilter report on papers, a sweep and a plan: complete, in one file, with links that have
+ * targets, and the same every time. */
 #include "tests/support/program.h"
 
 enum { MOST_BYTES = 2000000 };
 
-/* Every href="#..." is some id, which is there once, and nothing is fetched from elsewhere. */
+/* Every href="#..." has exactly one id as its target, and nothing is fetched from elsewhere. */
 static void check_page(const char *text)
 {
     g_autoptr(GHashTable) ids =
@@ -46,7 +47,7 @@ static void check_tidy(const Sandbox *box, const char *file)
 
 static void run(const Sandbox *box, const char *line)
 {
-    g_auto(Ran) ran = program_run_good(box, line);
+    program_runs(box, line);
 }
 
 static void test_papers(void **state)
@@ -69,7 +70,7 @@ static void test_papers(void **state)
     assert_non_null(strstr(c, "HAP (EuroSys"));
     assert_non_null(strstr(md, "| hap-fig4 |"));
     program_refuses(box, "report hap-fig99 -o x.html", 2,
-                    "nothing to reproduce is called");
+                    "nothing to reproduce is named");
     program_refuses(box, "report r.db -o missing/x.html", 2, "missing");
 }
 
@@ -79,7 +80,7 @@ static const char SWEEP[] = "name: mine\n"
                             "  cluster: [hap-8]\n"
                             "  planner: [hap, dp-ev, dp-cp]\n";
 
-/* An experiment of one's own. */
+/* A user's own experiment. */
 static void test_sweep(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Strategies on clusters as large as those that models are trained on: at most 2 s of one core and 1 GB. */
+/* Strategies on clusters as large as those used for training: at most 2 s of one core and 1 GB. */
 #include <sys/resource.h>
 
 #include "tests/support/program.h"
@@ -17,7 +17,7 @@ static double seconds(struct timeval time)
     return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
 }
 
-/* What all children took so far; bytes: the most that one of them had. */
+/* The processor time of all children so far; bytes: the most memory of one of them. */
 static double children(double *bytes)
 {
     struct rusage usage;

@@ -1,5 +1,5 @@
-/* Published trials as strategies of a user's own: the command line prices each as the scorecard does, on
- * a file of the scorecard's cluster. AMP's and vTrain's; of each some trials, or all. */
+/* Published trials as a user's own strategies: the command line prices each as the scorecard does,
+ * on a file of the scorecard's cluster. Some or all trials of AMP and vTrain. */
 #include "experiments/calibration/trial_plan.h"
 #include "experiments/scorecard/trials.h"
 #include "tests/support/program_json.h"
@@ -8,7 +8,7 @@
 #define MOST_TRIALS 3
 #endif
 
-/* The trial's cluster as the scorecard prices it, as a file of the folder. */
+/* Writes the trial's cluster, with the scorecard's costs, to a file in the folder. */
 static void write_cluster(const Sandbox *box, const TrialPlan *plan)
 {
     g_autofree char *text = cluster_write(plan->cluster);

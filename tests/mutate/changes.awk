@@ -1,4 +1,4 @@
-# Small changes that a test should notice, a line each: file, line, what is changed, the line after it; parted by tabs.
+# Small changes that a test should notice, one per line: file, line, kind of change, the line after the change; separated by tabs.
 #
 #     awk -f tests/mutate/changes.awk FILE.c...
 #
@@ -19,7 +19,7 @@ BEGIN {
     change("fmax(", "fmin("); change("fmin(", "fmax("); change("if (", "if (!"); change("++;", "--;"); change("continue;", "break;")
 }
 
-# A condition that is not one word cannot be turned by a mark before it.
+# A condition of several words cannot be negated by a mark before it.
 function fits(i, rest) {
     return before[i] != "if (" || rest ~ /^if \([a-z_]+(->[a-z_]+|\.[a-z_]+)*(\([a-z_, &>.-]*\))?\)/
 }
@@ -40,7 +40,7 @@ FNR == 1 { comment = 0; body = 0 }
             printf "%s\t%d\t'%s' becomes '%s'\t%s%s%s\n", FILENAME, FNR, before[i], after[i],
                 substr(line, 1, at - 1), after[i], substr(line, at + length(before[i]))
     }
-    # A statement that is a call by itself is dropped.
+    # A statement that is only a call is dropped.
     if (line ~ /^    +[a-z_]+\(.*\);$/ && line !~ /free|unref|clear|va_/)
         printf "%s\t%d\tdropped\t%s\n", FILENAME, FNR, "    ;"
 }

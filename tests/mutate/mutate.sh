@@ -1,10 +1,10 @@
 #!/bin/sh
-# How much the tests notice: makes N random small changes (tests/mutate/changes.awk), one at a time, builds, and runs the default
-# tests until one fails.
+# Counts the changes that the tests notice: makes N random small changes (tests/mutate/changes.awk), one at a time, builds, and
+# runs the default tests until one fails.
 #
 #     tests/mutate/mutate.sh N [SEED [MODULE...]]          modules: data sim synth balance exec experiments
 #
-# Works on a copy of the last commit in out/mutate; what survives is printed and stands in out/mutate/survivors.txt, with the
+# Works on a copy of the last commit in out/mutate; surviving changes are printed and written to out/mutate/survivors.txt, with the
 # command's arguments in its first line. A change that does not compile is not counted.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -21,7 +21,7 @@ git archive --prefix=tree/ HEAD | tar -x -C "$out"
 [ ! -e ../shared ] || [ -e "$out/shared" ] || ln -s "$(cd ../shared && pwd)" "$out/shared"
 cd "$copy"
 find "$@" -name '*.c' ! -path '*cuda*' | sort | xargs awk -f tests/mutate/changes.awk >"$out/changes.txt"
-# The order of a seed is the same everywhere.
+# A seed gives the same order everywhere.
 awk -v seed="$seed" 'BEGIN { srand(seed) } { printf "%.9f\t%s\n", rand(), $0 }' "$out/changes.txt" | sort | cut -f2- >"$out/order.txt"
 
 ninja=
@@ -29,7 +29,7 @@ command -v ninja >/dev/null 2>&1 && ninja=-GNinja
 cmake $ninja --preset release >"$out/configure.log"
 cmake --build build --parallel "$(nproc)" >"$out/build.log" 2>&1
 
-# passes: whether the tests say nothing.
+# passes: whether no test fails.
 passes() {
     ctest --test-dir build -LE long -E '^(golden|documentation|sources|format)' --stop-on-failure --timeout 120 -j "$(nproc)" \
         >"$out/tests.log" 2>&1
@@ -45,7 +45,7 @@ echo "# $wanted $seed $*" >"$out/survivors.txt"
 tab=$(printf '\t')
 while IFS=$tab read -r file line what text && [ $((killed + survived)) -lt "$wanted" ]; do
     cp "$file" "$out/original.c"
-    # The line as it was begins with these blanks, which read takes away.
+    # The original line begins with these blanks, which read removes.
     awk -v n="$line" -v order="$out/order.txt" -v key="$file$tab$line$tab$what$tab" '
         BEGIN { while ((getline l < order) > 0) if (index(l, key) == 1) { by = substr(l, length(key) + 1); break } }
         { print FNR == n ? by : $0 }' "$out/original.c" >"$file"

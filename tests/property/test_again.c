@@ -1,4 +1,4 @@
-/* Recomputation chosen by layer: the order of layers, and plans that memory binds. */
+/* Recomputation chosen by layer: the order of layers, and plans limited by memory. */
 #include <glib/gstdio.h>
 
 #include "exec/exec.h"
@@ -18,8 +18,8 @@ static void test_text(void **state)
     assert_string_equal(again_text(order, 4, 4, "selective"), "full@1-4");
 }
 
-/* Layers with experts take fewer FLOPs for each byte that they save here than dense ones, or more:
- * either way layers of a kind come together, and the first and the last one of the model are left. */
+/* Layers with experts take fewer or more FLOPs per saved byte than dense ones; either way layers of
+ * a kind come together, and the first and last layers of the model are left out. */
 static void test_order(void **state)
 {
     (void)state;
@@ -42,7 +42,8 @@ static void test_order(void **state)
     assert_int_not_equal(order[0] % 2, order[n / 2] % 2);
 }
 
-/* Devices of `memory`, two machines of `small` GPUs and one of `large` ones twice as fast. */
+/* Devices with `memory`: two machines of `small` GPUs each and one of `large` GPUs, which are twice
+ * as fast. */
 static char *write_cluster(const char *memory, uint32_t small, uint32_t large)
 {
     g_autofree char *text = g_strdup_printf(
@@ -79,13 +80,13 @@ static Plan *plan_in(const char *model, const char *memory, uint32_t small,
     assert_no_error(error);
     assert_true(plan->feasible);
     assert_at_most(plan->lower_bound_s, plan->iteration_time_s);
-    assert_non_null(strstr(plan->bound_over, "with any layers computed again"));
+    assert_non_null(strstr(plan->bound_over, "with any layers recomputed"));
     g_unlink(path);
     return plan;
 }
 
-/* What is chosen fits, is proved, and is no more than is needed: as memory grows, plans become faster
- * and compute fewer layers again. */
+/* The chosen plan fits, is proved, and recomputes no more than needed: as memory grows, plans
+ * become faster and recompute fewer layers. */
 static void test_tight(void **state)
 {
     (void)state;
@@ -95,9 +96,8 @@ static void test_tight(void **state)
     double before_s = INFINITY;
     for (uint32_t i = 0; i < G_N_ELEMENTS(memory); i++) {
         g_autoptr(GError) error = NULL;
-        Graph *graph = NULL;
+        g_autoptr(Graph) graph = NULL;
         g_autoptr(Plan) plan = plan_in(model, memory[i], 1, 1, &graph);
-        g_autoptr(Graph) owned = graph;
         assert_true((plan->strategy.recompute != NULL) == (i < 2));
         assert_at_most(plan->iteration_time_s, before_s * (1 + 1e-9));
         before_s = plan->iteration_time_s;
@@ -113,10 +113,9 @@ static void test_tight(void **state)
 static void test_llama(void **state)
 {
     (void)state;
-    Graph *graph = NULL;
+    g_autoptr(Graph) graph = NULL;
     g_autoptr(Plan) plan =
         plan_in("llama:global_batch=32,seq=4096,precision=mixed", "80 GiB", 4, 8, &graph);
-    g_autoptr(Graph) owned = graph;
     assert_non_null(plan->strategy.recompute);
     assert_true(g_str_has_prefix(plan->strategy.recompute, "full@"));
     assert_string_not_equal(plan->strategy.recompute, "full@1-32");

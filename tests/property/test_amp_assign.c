@@ -1,4 +1,4 @@
-/* The exact layer assignment against all cuts there are. */
+/* The exact layer assignment, compared with all possible cuts. */
 #include "synth/synth.h"
 #include "tests/test.h"
 
@@ -11,7 +11,7 @@ typedef struct {
         capacity[MAX_STAGES];
 } Instance;
 
-/* Small integers at times, so that there are ties. */
+/* Sometimes small integers, so that there are ties. */
 static double number(GRand *random, bool coarse)
 {
     return coarse ? g_rand_int_range(random, 0, 4) : g_rand_double(random);
@@ -45,7 +45,7 @@ static void make(Instance *it, GRand *random)
     };
 }
 
-/* Of given cuts; infinite if a stage has not the memory. */
+/* The cost of given cuts; infinite if a stage lacks the memory. */
 static double cost_of(const AmpAssignment *p, const uint32_t *first)
 {
     double most = 0, sum = 0, sync = 0;

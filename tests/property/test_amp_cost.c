@@ -1,6 +1,6 @@
-/* What AMP's search expects of a strategy and what the fidelity `flow` says of its program, on
- * random models and clusters: uneven devices and links, with and without latencies and launches, every
- * schedule. */
+/* The cost of a strategy in AMP's search compared with the time of its program by the fidelity
+ * `flow`, on random models and clusters: uneven devices and links, with and without latencies and
+ * launches, every schedule. */
 #include <math.h>
 
 #include "tests/support/amp_setup.h"
@@ -34,7 +34,7 @@ static void add_types(GString *text, GRand *rand, uint32_t n_types)
     }
 }
 
-/* What the fitted collectives say, which `flow` does not ask, goes along with the links. */
+/* Scales the fitted collectives, which `flow` does not use, like the links. */
 static void add_network(GString *text, GRand *rand, uint32_t n, double latency_us)
 {
     double least = INFINITY, port[4];
@@ -55,7 +55,7 @@ static void add_network(GString *text, GRand *rand, uint32_t n, double latency_u
     g_string_append(text, "  source: random\n");
 }
 
-/* Machines with as many GPUs each, of up to two types, behind ports of different speed. */
+/* Machines with equal numbers of GPUs, of up to two types, behind ports of different speed. */
 static char *random_cluster(GRand *rand)
 {
     GString *text = g_string_new(NULL);
@@ -124,7 +124,7 @@ typedef struct {
     double off;                /* sum of |log(cost / simulated)| */
     double regret, worst_case; /* of the first candidate: sum and largest */
     uint32_t bounds;
-    double tight; /* sum of bounds over what `stage` says */
+    double tight; /* sum of bounds over times by `stage` */
 } Tally;
 
 /* Whether no two messages can meet on a link. */
@@ -156,7 +156,7 @@ static void check_case(uint32_t seed, Tally *tally)
                                                AMP_SEARCH, NULL, &error);
     assert_no_error(error);
     double first = 0, best = INFINITY;
-    enum { EACH = 4 }; /* is evaluated by the fidelity that plans are made by as well */
+    enum { EACH = 4 }; /* every n-th is also evaluated by the fidelity of planners */
     for (guint i = 0; i < found->len; i++) {
         const AmpCandidate *k = &g_array_index(found, AmpCandidate, i);
         const double simulated = simulated_s(&c, &k->strategy, "flow");

@@ -1,4 +1,4 @@
-/* What AMP's search expects a strategy to hold, and the peak of its program in the fidelity
+/* The memory of a strategy in AMP's search, compared with the peak of its program by the fidelity
  * `stage`. */
 #include <math.h>
 
@@ -17,7 +17,7 @@ static double peak_bytes(const AmpSetup *s, const AmpOptions *options,
     return peak;
 }
 
-/* The least memory with which the strategy is said to fit. */
+/* The least memory with which the search says that the strategy fits. */
 static double expected_bytes(const AmpSetup *s, const AmpOptions *options,
                              const AmpStrategy *strategy)
 {
@@ -51,8 +51,8 @@ static void check_model(const char *name, Tally *tally)
         const AmpStrategy *s = &g_array_index(found, AmpCandidate, i).strategy;
         const double peak = peak_bytes(&setup, &options, s),
                      expected = expected_bytes(&setup, &options, s);
-        /* Gradients that are alive beside what is kept are not expected, which shows where many
-         * devices share large micro-batches. */
+        /* The search leaves out gradients that live beside the kept activations, which matters
+         * where many devices share large microbatches. */
         if (!(expected >= 0.7 * peak && expected <= 1.25 * peak))
             TEST_FAIL_AT(__FILE__, __LINE__,
                          "%s: pp %u, dp %u, tmp %u, mbs %u: expected %g bytes, peak %g",

@@ -1,9 +1,9 @@
-/* The planner auto is never slower than any planner on any subset of the machines; its plan carries its
- * machines, and all that reads the plan works on them.
+/* The planner auto is never slower than any planner on any subset of the machines; its plan carries
+ * its machines, and every reader of the plan works on them.
  *
  *     KILTER_ALL=1      60 clusters and six models (the test auto_long)
  *     KILTER_FIRST=N    of these from the N-th on: each is drawn by its own seed, so that a run can go on where one was stopped
- *     KILTER_LABS=N     so many of them */
+ *     KILTER_LABS=N     the number of clusters */
 #include <math.h>
 
 #include "exec/exec.h"
@@ -23,7 +23,7 @@ static const char *const MODEL[] = {
 };
 enum {
     MODELS = G_N_ELEMENTS(MODEL),
-    EFFORT = 1000, /* of searches for less memory: alike for both sides */
+    EFFORT = 1000, /* of searches for less memory, equal for both sides */
 };
 
 /* Machines of up to three kinds of devices, up to 20 times as fast as one another, with little or
@@ -72,7 +72,7 @@ static double time_of(const Planner *planner, const char *model, const Cluster *
     return plan && plan->feasible ? plan->iteration_time_s : INFINITY;
 }
 
-/* What is left of a copy of the cluster when machines are taken out at random. */
+/* A copy of the cluster without some random machines. */
 static Cluster *random_part(GRand *rand, const Cluster *cluster)
 {
     g_autofree char *text = cluster_write(cluster);
@@ -86,7 +86,7 @@ static Cluster *random_part(GRand *rand, const Cluster *cluster)
     return part;
 }
 
-/* Whether the plan's file says all that its evaluation says, and the program is right. */
+/* Whether the plan's file gives the same evaluation, and the program is right. */
 static void check_file(const Evaluation *made, const Cluster *cluster)
 {
     g_autoptr(GError) error = NULL;
@@ -188,7 +188,8 @@ static void test_never_slower(void **state)
         }
 }
 
-/* No plan for all devices holds less, or with equal shares is faster, than the bounds that save trying it. */
+/* No plan on all devices needs less memory, or is faster with equal shares, than the bounds by
+ * which tries are left out. */
 static void test_bounds_of_tries(void **state)
 {
     (void)state;
@@ -226,7 +227,7 @@ static void test_bounds_of_tries(void **state)
                 view->device[j].memory_bytes = UINT64_C(1) << 40;
         }
     }
-    assert_true(n > 0); /* it is not too low to say anything */
+    assert_true(n > 0); /* the bound is not too low to be useful */
 }
 
 /* The commands that take a model and a cluster, and those that take the plan. */

@@ -1,5 +1,5 @@
-/* The ratio LP on random instances: against every vertex, against a grid, and what must
- * not change it. */
+/* The ratio LP on random instances: compared with every vertex and with a grid, and changes that
+ * must not matter. */
 #include "balance/balance.h"
 #include "tests/support/random_linear.h"
 #include "tests/support/written_lp.h"
@@ -37,7 +37,7 @@ static double time_of(const Instance *it, const double *ratio)
     return sim_linear_time(it->linear, it->view, share, NULL, NULL);
 }
 
-/* Largest bytes over memory of any device. */
+/* The largest ratio of bytes to memory of any device. */
 static double excess_of(const Instance *it, const double *ratio)
 {
     if (!it->memory)
@@ -303,9 +303,9 @@ static void test_no_grid_point_beats_the_bound(void **state)
                 nearest = fmin(nearest, time_of(&it, point));
             }
         }
-        /* but for the rounding of two sums */
+        /* apart from the rounding of two sums */
         assert_at_most(report.dual_s, nearest * (1 + 1e-14));
-        /* and the grid comes near it: the bound is not an empty one */
+        /* and the grid comes near it, so the bound is not trivial */
         assert_at_most(nearest, 1.1 * report.dual_s);
     }
 }
@@ -343,7 +343,7 @@ static void test_many_classes_equal_the_written_lp(void **state)
         const RandomShape shape = {n + trial % 3, n, 10 + trial % 7 * 5, 1, 0.5,
                                    trial % 2 == 0};
         g_auto(Instance) it = instance_new(3000 + trial, &shape, 0);
-        /* Now and then a device that can do nothing. */
+        /* Sometimes a device that can do nothing. */
         if (trial % 5 == 0) {
             it.view->device[n - 1].rate = 0;
             for (uint32_t i = 0; i < shape.n_stages; i++)
@@ -421,8 +421,7 @@ static void test_permuting_devices_permutes_ratios(void **state)
     }
 }
 
-/* Rates that differ by less than anyone could measure put every device in a class of its
- * own. */
+/* Rates with immeasurably small differences put every device in its own class. */
 static void test_classes_change_nothing(void **state)
 {
     (void)state;
@@ -498,8 +497,8 @@ static void test_memory_binds(void **state)
     assert_true(bound >= 20);
 }
 
-/* The bytes that the message names are what is missing: with them it fits, with fewer it
- * does not. */
+/* The bytes in the message are the missing ones: with them the ratios fit, with fewer they do
+ * not. */
 static void test_missing_bytes_are_exact(void **state)
 {
     (void)state;
@@ -514,7 +513,7 @@ static void test_missing_bytes_are_exact(void **state)
             continue;
         assert_error(error, KILTER_ERROR_INFEASIBLE,
                      "no ratios fit the memory: device d");
-        assert_error(error, KILTER_ERROR_INFEASIBLE, " alike) lacks at least ");
+        assert_error(error, KILTER_ERROR_INFEASIBLE, " of this kind) lacks at least ");
         const char *open = strstr(error->message, " bytes)");
         assert_non_null(open);
         while (open[-1] != '(')

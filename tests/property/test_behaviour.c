@@ -1,4 +1,4 @@
-/* What plans are known to look like: where the strategy should change, it does. */
+/* Known behaviour of plans: the strategy changes where it should. */
 #include "experiments/planners/planner.h"
 #include "synth/synth.h"
 #include "tests/support/two_linears.h"
@@ -33,7 +33,7 @@ static uint32_t count(const Program *program, Collective kind)
     return n;
 }
 
-/* Form that a tensor is made in, or at rest in. */
+/* The form in which a tensor is made, or at rest. */
 static Form form_of(const Graph *graph, const Program *program, const char *name)
 {
     TensorId tensor = graph_find(graph, name);
@@ -68,8 +68,7 @@ static void test_sufficient_factors_for_small_batches(void **state)
     }
 }
 
-/* HAP Sec. 2.5.1: padding moves the largest shard as often as there are devices; groups move what
- * there is. */
+/* HAP Sec. 2.5.1: padding moves the largest shard once per device; groups move the actual bytes. */
 static void test_skew_decides_how_shards_are_gathered(void **state)
 {
     (void)state;

@@ -3,9 +3,9 @@
  *
  *     bound  <=  t + sum over points and devices of  lambda (peak - memory)                                     (1)
  *
- * so that no plan that fits is faster than the bound; and, of memory that is rationed, bound <= t
- * wherever that sum is at most 0, so that multipliers leave no gap. Programs come from the search
- * with many charges for memory, and from known strategies; ratios from a grid. */
+ * so that no plan that fits is faster than the bound; and, with limited memory, bound <= t wherever
+ * that sum is at most 0, so that multipliers leave no gap. Programs come from the search with many
+ * charges for memory, and from known strategies; ratios from a grid. */
 #include "tests/test.h"
 
 #include "synth/synth.h"
@@ -96,8 +96,8 @@ static void check_ratios(Case *c, const double *ratio, double scale_s)
         check_searched(c, ratio, charge_s);
 }
 
-/* Memory that is some part of what data parallelism needs; *time_s: its time. False where that is
- * none. */
+/* A memory that is some part of the need of data parallelism; *time_s: its time. False if there is
+ * no such plan. */
 static bool set_memory(Case *c, GRand *rand, double *time_s, double *bytes)
 {
     double even[64];
@@ -121,7 +121,7 @@ static bool set_memory(Case *c, GRand *rand, double *time_s, double *bytes)
     return true;
 }
 
-/* All ratios, a part of them, or the even ones alone. */
+/* A box of all ratios, of some, or of the even ones only. */
 static void random_box(Case *c, GRand *rand)
 {
     enum { ALL, PART, POINT } how = (uint32_t)g_rand_int_range(rand, 0, 3);
@@ -149,7 +149,7 @@ static bool check_case(Case *c, GRand *rand)
         .lo = c->lo, .hi = c->hi, .upper_s = 1e3 * time_s, .memory_s = c->charge};
     SynthBox rationed = box;
     rationed.rationed = true;
-    rationed.labels = g_rand_boolean(rand) ? 2000 : 3; /* of which many are lost */
+    rationed.labels = g_rand_boolean(rand) ? 2000 : 3; /* many of these are lost */
     rationed.tolerance = g_rand_boolean(rand) ? 1e-3 : 1e-9;
     box.tolerance = g_rand_boolean(rand) ? 1e-2 : 0;
     rationed.n_programs = 8;
@@ -200,7 +200,7 @@ static void test_nothing_beats_the_bound(void **state)
         "more\n",
         cases, checked, fitting, tight, closed);
     assert_true(2 * cases > n && 8 * fitting > checked &&
-                10 * tight > checked); /* else nothing was tested */
+                10 * tight > checked); /* otherwise nothing was tested */
 }
 
 int main(void)

@@ -1,4 +1,5 @@
-/* Days of training against closed forms, and against a simulation that goes iteration by iteration. */
+/* Days of training, compared with closed forms and with a simulation that goes iteration by
+ * iteration. */
 #include <math.h>
 
 #include "sim/sim.h"
@@ -32,7 +33,7 @@ static SimCampaignRun run_of(const SimCampaign *of)
     return *run;
 }
 
-/* Without failures: whole cycles, and what is left of the last one. */
+/* Without failures: whole cycles, and the rest of the last one. */
 static void test_no_failure(void **state)
 {
     (void)state;
@@ -44,7 +45,8 @@ static void test_no_failure(void **state)
     assert_int_equal(run.checkpoints, 50);
 }
 
-/* One failure: in work, in a save, and while a checkpoint is written that is therefore of no use. */
+/* One failure: during work, during a save, and during the writing of a checkpoint, which then
+ * cannot be used. */
 static void test_one_failure(void **state)
 {
     (void)state;
@@ -74,7 +76,7 @@ typedef struct {
     double work, lost, save, down;
 } Slow;
 
-/* The same rules without spares running out, a small step at a time. */
+/* The same rules, simulated in small steps, with enough spares. */
 static Slow step_by_step(const SimCampaign *of, const double *failure_s, uint32_t n)
 {
     Slow slow = {0};
@@ -150,7 +152,7 @@ static void test_step_by_step(void **state)
 
 /* --- closed forms --- */
 
-/* Share of the time that is kept where failures of the whole are exponential (Daly 2006, Eq. 20). */
+/* The goodput with exponential failures of the whole cluster (Daly 2006, Eq. 20). */
 static double kept(double interval_s, double mtbf_s, const SimCampaign *of)
 {
     return interval_s /
@@ -167,7 +169,7 @@ static void test_best_interval(void **state)
             const double most = kept(best_s, mtbf_s, &of);
             for (double t = 0.5; t < 2; t *= 1.01)
                 assert_true(kept(t * best_s, mtbf_s, &of) <= most * (1 + 1e-12));
-            /* Young's and Daly's approximation is as good to 1 %. */
+            /* Young's and Daly's approximation agrees to 1 %. */
             const double young_s = sqrt(2 * of.save_s * mtbf_s);
             assert_true(kept(young_s, mtbf_s, &of) >= 0.99 * most);
             if (of.save_s < 1e-4 * mtbf_s)
@@ -194,7 +196,7 @@ static void test_mean(void **state)
     assert_close(report->goodput, kept(report->interval_s, 4000, &of), 0.01);
     assert_memory_equal(report->run, again->run, of.runs * sizeof *report->run);
     assert_true(report->low < report->median && report->median < report->high);
-    /* No other interval is better by more than the draws differ. */
+    /* No other interval is better by more than the noise of the draws. */
     for (double t = 0.25; t <= 4; t *= 2) {
         of.interval_s = t * report->interval_s;
         g_autoptr(SimCampaignReport) other = sim_campaign(&of, NULL);
@@ -206,7 +208,7 @@ static void test_mean(void **state)
     assert_true(weibull->failures > report->failures); /* young GPUs fail more often */
 }
 
-/* No spare: the run waits for the repair, or goes on slower. */
+/* Without a spare the run waits for the repair, or goes on more slowly. */
 static void test_spares(void **state)
 {
     (void)state;
@@ -227,7 +229,7 @@ static void test_spares(void **state)
     assert_true(goes_on.work_s > waits.work_s && goes_on.slow_s > 0);
 }
 
-/* A million iterations on 16,384 GPUs a hundred times: in the time of a test. */
+/* A million iterations on 16,384 GPUs, a hundred times, take no longer than a test may. */
 static void test_large(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-/* The program checker on what planners make: it takes their plans, and refuses each of them when an
- * instruction is left out (no planner emits one that nobody needs), when one operand is in another
- * form, and when an instruction is about another microbatch or another group. $KILTER_ALL: every
- * instruction; else a few of each plan. */
+/* The program checker on plans of planners: it accepts them, and refuses each of them when an
+ * instruction is left out (no planner emits an unnecessary one), when an operand is in another
+ * form, and when an instruction is for another microbatch or group. $KILTER_ALL: every instruction;
+ * else a few of each plan. */
 #include "experiments/planners/planner.h"
 #include "tests/test.h"
 
@@ -38,11 +38,11 @@ typedef struct {
     const Setup *setup;
     const Graph *graph;
     Program *program;
-    uint32_t at; /* instruction that is changed */
+    uint32_t at; /* index of the changed instruction */
     uint32_t n_changed;
 } Mutation;
 
-/* The program as it is now, with something changed. */
+/* The current program, with something changed. */
 static void refused(Mutation *m, const Program *program, const char *what)
 {
     const Setup *s = m->setup;
@@ -96,8 +96,7 @@ static void change(Mutation *m)
         change_number(m, &instr->to_group, program->n_groups);
 }
 
-/* Whether an instruction does what one before it did: what is gathered again, or computed again, was
- * there, and only memory is saved. */
+/* Whether an instruction repeats an earlier one: gathering or computing again only saves memory. */
 static bool is_repeated(const Program *program, uint32_t at)
 {
     const Instr *instr = &program->instr[at];

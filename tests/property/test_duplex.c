@@ -1,5 +1,6 @@
-/* The duplex search against all choices of small random chains, each written out as stages and
- * timed by sim_duplex_time. */
+/* The duplex search compared with all choices for small random chains, each written out as stages
+ * and timed by duplex_time. */
+#include "tests/support/duplex_time.h"
 #include "tests/test.h"
 
 #include "synth/hidup/duplex.h"
@@ -84,14 +85,14 @@ static double most(const Times *a, uint32_t n)
     return n > 1 ? fmax(a->s[0], a->s[1]) : a->s[0];
 }
 
-/* The stages of given choices, forward and backward, both in the order of the chain. */
+/* The stages for given choices, forward and backward, both in the order of the chain. */
 typedef struct {
     uint32_t n_forward, n_back;
     double c[MAX_STAGES][2], d[MAX_STAGES][2];
     Times forward[MAX_STAGES], back[MAX_STAGES], update;
 } Written;
 
-/* The node's conversions together, from the forms that its inputs are in, which change. */
+/* The node's conversions together, from the current forms of its inputs, which change. */
 static bool convert(const Chain *chain, const DuplexNode *node,
                     const DuplexChoice *choice, Form *form, DuplexConversion *all)
 {
@@ -161,25 +162,26 @@ static double serial_back_s(const Chain *chain, const Written *w)
 static double time_of(const Chain *chain, const Written *w)
 {
     const uint32_t classes = chain->p.n_classes;
-    SimDuplexStage stage[2 * MAX_STAGES + 1] = {{{0}, {0}}};
+    DuplexStage stage[2 * MAX_STAGES + 1] = {{{0}, {0}}};
     const bool serial = chain->p.cost == DUPLEX_SERIAL_BACK;
     const uint32_t n = w->n_forward;
     for (uint32_t i = 0; i < n; i++) {
         const double s = most(&w->forward[i], classes);
-        stage[i] = (SimDuplexStage){{w->c[i][0], w->c[i][1]}, {s, s}};
+        stage[i] = (DuplexStage){{w->c[i][0], w->c[i][1]}, {s, s}};
     }
     if (serial)
-        return sim_duplex_time(n, stage) + serial_back_s(chain, w) +
+        return duplex_time(n, stage) + serial_back_s(chain, w) +
                most(&w->update, classes);
-    Times turn = w->forward[n - 1]; /* the last forward stage goes on backwards */
+    Times turn =
+        w->forward[n - 1]; /* the last forward stage continues in the backward pass */
     for (uint32_t i = w->n_back, at = n - 1; i-- > 0; at++) {
         for (uint32_t h = 0; h < classes; h++)
             turn.s[h] += w->back[i].s[h];
         stage[at].comp_s[0] = stage[at].comp_s[1] = most(&turn, classes);
-        stage[at + 1] = (SimDuplexStage){{w->d[i][0], w->d[i][1]}, {0, 0}};
+        stage[at + 1] = (DuplexStage){{w->d[i][0], w->d[i][1]}, {0, 0}};
         turn = (Times){{0}};
     }
-    return sim_duplex_time(n + w->n_back, stage) + most(&w->update, classes);
+    return duplex_time(n + w->n_back, stage) + most(&w->update, classes);
 }
 
 static double brute_force(const Chain *chain, uint32_t *which, uint32_t at)

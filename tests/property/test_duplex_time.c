@@ -1,5 +1,6 @@
 /* Eq. 4 and 5 of HiDup against events: a device and a network that each serve the two microbatches
  * in turn, first come first served, each step when the microbatch's step before it is done. */
+#include "tests/support/duplex_time.h"
 #include "tests/test.h"
 
 #include "sim/event/engine.h"
@@ -10,7 +11,7 @@ enum { RUNS = 300, MAX_STAGES = 40, NETWORK = 0, DEVICE = 1 };
 typedef struct {
     SimEngine *engine;
     uint32_t n;
-    const SimDuplexStage *stage;
+    const DuplexStage *stage;
     /* step of each resource that is served next: 2 stage + microbatch */
     uint32_t next[2];
     bool busy[2]; /* of each resource */
@@ -43,7 +44,7 @@ static void finish(SimEngine *engine, void *context, uint64_t resource)
     serve(p, DEVICE);
 }
 
-static double run_events(uint32_t n, const SimDuplexStage *stage)
+static double run_events(uint32_t n, const DuplexStage *stage)
 {
     g_autoptr(SimEngine) engine = sim_engine_new();
     Pair p = {.engine = engine, .n = n, .stage = stage};
@@ -64,7 +65,7 @@ static void test_formula_equals_events(void **state)
     (void)state;
     GRand *random = g_rand_new_with_seed(7);
     for (uint32_t run = 0; run < RUNS; run++) {
-        SimDuplexStage stage[MAX_STAGES];
+        DuplexStage stage[MAX_STAGES];
         const uint32_t n = (uint32_t)g_rand_int_range(random, 1, MAX_STAGES);
         const bool alike = run % 2;
         for (uint32_t i = 0; i < n; i++)
@@ -72,7 +73,7 @@ static void test_formula_equals_events(void **state)
                 stage[i].comm_s[who] = alike && who ? stage[i].comm_s[0] : draw(random);
                 stage[i].comp_s[who] = alike && who ? stage[i].comp_s[0] : draw(random);
             }
-        assert_close(sim_duplex_time(n, stage), run_events(n, stage), 1e-9);
+        assert_close(duplex_time(n, stage), run_events(n, stage), 1e-9);
     }
     g_rand_free(random);
 }
@@ -81,10 +82,10 @@ static void test_formula_equals_events(void **state)
 static void test_by_hand(void **state)
 {
     (void)state;
-    const SimDuplexStage stage[] = {{{0, 0}, {3, 3}}, {{2, 2}, {5, 5}}, {{6, 6}, {1, 1}}};
+    const DuplexStage stage[] = {{{0, 0}, {3, 3}}, {{2, 2}, {5, 5}}, {{6, 6}, {1, 1}}};
     /* 3, then 3 beside 2, 5 beside 2, 5 beside 6, 1 beside 6, and 1 */
-    assert_close(sim_duplex_time(3, stage), 3 + 3 + 5 + 6 + 6 + 1, 1e-15);
-    assert_close(sim_duplex_time(0, NULL), 0, 0);
+    assert_close(duplex_time(3, stage), 3 + 3 + 5 + 6 + 6 + 1, 1e-15);
+    assert_close(duplex_time(0, NULL), 0, 0);
 }
 
 int main(void)

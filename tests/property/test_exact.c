@@ -73,7 +73,7 @@ static Graph *small_graph(GRand *rand)
     return graph;
 }
 
-/* Even, in proportion to speed, or anything; sometimes a device has nothing. */
+/* Ratios that are even, in proportion to speed, or random; sometimes a device has nothing. */
 static double *some_ratio(GRand *rand, const ClusterView *view)
 {
     double *ratio = g_new(double, view->n_devices), sum = 0;
@@ -89,7 +89,7 @@ static double *some_ratio(GRand *rand, const ClusterView *view)
     return ratio;
 }
 
-/* A pin of a random tensor, which brute force is told of. */
+/* A pin of a random tensor, also given to brute force. */
 static SynthPins *some_pin(GRand *rand, const Graph *graph, Brute *b)
 {
     for (;;) {
@@ -224,8 +224,8 @@ static void test_the_search_is_exact(void **state)
     assert_true(20 * tally.shared <= n);
 }
 
-/* p = log_softmax(x w0); log_softmax(log_softmax(p) + p w): p is best cut by samples for the one,
- * by features for the other. */
+/* p = log_softmax(x w0); log_softmax(log_softmax(p) + p w): p is best cut by samples for one
+ * reader, and by features for the other. */
 static Graph *graph_with_two_readers(void)
 {
     enum { SAMPLES = 4, FEATURES = 8 };
@@ -249,7 +249,8 @@ static Graph *graph_with_two_readers(void)
     return graph;
 }
 
-/* Forms in which the forward reads a tensor, and those that priced collectives make of it. */
+/* The forms in which the forward pass reads a tensor, and those that priced collectives make from
+ * it. */
 static void forms_of(const Graph *graph, const Program *program, const char *name,
                      uint32_t *read, uint32_t *made)
 {
@@ -277,8 +278,8 @@ static void assert_same_as_brute(const Graph *graph, const ClusterView *view,
     assert_true(brute_least(b, result->time_s * (1 + 1e-9), UINT64_MAX) < INFINITY);
 }
 
-/* A tensor is used in the form that it was made in after another one was made of it, where that
- * pays: here 5.6 %. */
+/* A tensor is used in its original form after another form was made from it, where that pays: here
+ * 5.6 %. */
 static void test_a_tensor_is_kept_in_two_forms(void **state)
 {
     (void)state;
@@ -311,8 +312,8 @@ static void test_a_tensor_is_kept_in_two_forms(void **state)
     assert_same_as_brute(graph, view, ratio, &result);
 }
 
-/* The forward op that an instruction is a backward op of, sums of contributions left out;
- * GRAPH_NONE if there is none. */
+/* The forward op of an instruction's backward op, not counting sums of contributions; GRAPH_NONE if
+ * there is none. */
 static OpId backward_of(const Graph *graph, const Instr *instr)
 {
     if (instr->kind != INSTR_COMPUTE)
@@ -326,7 +327,7 @@ static OpId backward_of(const Graph *graph, const Instr *instr)
     return op->of;
 }
 
-/* The program with all backward ops of a forward op where the first of them is. */
+/* The program with all backward ops of each forward op moved to the first of them. */
 static Program *with_nothing_deferred(const Graph *graph, const Program *program)
 {
     Program *moved = program_new();
@@ -352,9 +353,9 @@ static double time_of(const Graph *graph, const ClusterView *view, const double 
     return sim_linear_time(linear, view, share, NULL, NULL);
 }
 
-/* y0 = x w0 replicated; then a layer by columns and one by rows. In the backward the partial sums
- * of y0's gradient are all-reduced; dw of the layer by columns, sharded, runs after that, next to
- * dw0 on which the slow device takes longest. */
+/* y0 = x w0 replicated; then a layer by columns and one by rows. In the backward pass the partial
+ * sums of y0's gradient are all-reduced; dw of the layer by columns, sharded, runs after that, next
+ * to dw0 on which the slow device takes longest. */
 static void test_weight_gradients_are_deferred(void **state)
 {
     (void)state;
@@ -380,8 +381,9 @@ static void test_weight_gradients_are_deferred(void **state)
     assert_same_as_brute(graph, &view, ratio, &result);
 }
 
-/* Of the prefixes that reach a state one is kept: that of the least closed cost, or of the least
- * cost if it ended there. What is left is 44 % and 0.7 % slower than the best program of the space. */
+/* Of the prefixes that reach a state only one is kept: the one with the least closed cost, or with
+ * the least cost if it ended there. The results are 44 % and 0.7 % slower than the best program of
+ * the space. */
 static void test_one_number_is_not_enough(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Execution traces: what a plan becomes takes as long as the plan does, files say what was written, and what is damaged is
- * refused. */
+/* Execution traces: a plan's traces take as long as the plan, files are read back as written, and
+ * damaged files are refused. */
 #include <math.h>
 
 #include "sim/sim.h"
@@ -28,7 +28,7 @@ static void check_round_trip(const Trace *trace)
     assert_memory_equal(data, more, length);
 }
 
-/* All sends are received. */
+/* Every send has its receive. */
 static void check_goal(const GPtrArray *traces)
 {
     g_autoptr(GError) error = NULL;
@@ -49,8 +49,9 @@ static double run_s(const GPtrArray *traces, const ClusterView *view,
     return report->time_s;
 }
 
-/* A plan with even shares takes as long as it does in flow: its nodes are flow's tasks. Where shards are uneven, padded
- * collectives have another algorithm's bytes on some links; messages in rounds do not wait for the slowest of a round. */
+/* The traces of a plan with even shares take as long as by `flow`, since their nodes are its tasks.
+ * With uneven shards, padded collectives have the bytes of another algorithm on some links, and
+ * messages in rounds do not wait for the slowest of a round. */
 static void check_case(const RandomCase *c, const Plan *plan, uint32_t *n_even)
 {
     SimOptions options;
@@ -60,11 +61,12 @@ static void check_case(const RandomCase *c, const Plan *plan, uint32_t *n_even)
         sim_evaluate_with(plan, c->graph, c->view, "flow", &options, &error);
     assert_no_error(error);
     g_autofree char *groups = NULL;
-    g_autoptr(GPtrArray) traces =
-        sim_execution(plan, c->graph, c->view, &options, false, &groups, &error);
+    g_autoptr(SimExecution) execution =
+        sim_execution_new(plan, c->graph, c->view, &options, &error);
     assert_no_error(error);
-    g_autoptr(GPtrArray) messages =
-        sim_execution(plan, c->graph, c->view, &options, true, NULL, &error);
+    g_autoptr(GPtrArray) traces = sim_execution_traces(execution, false, &groups, &error);
+    assert_no_error(error);
+    g_autoptr(GPtrArray) messages = sim_execution_traces(execution, true, NULL, &error);
     assert_no_error(error);
     for (uint32_t r = 0; r < traces->len; r++) {
         check_round_trip(traces->pdata[r]);
@@ -81,7 +83,7 @@ static void check_case(const RandomCase *c, const Plan *plan, uint32_t *n_even)
     assert_close(padded_s, flow->iteration_time_s, even ? 1e-4 : 0.1);
 }
 
-/* Chakra knows one kind of all-gather and of reduce-scatter. */
+/* Chakra has only one kind of all-gather and of reduce-scatter. */
 static Program *without_grouped(const Program *program)
 {
     Program *plain = program_copy(program);
@@ -115,7 +117,7 @@ static void test_equals_flow(void **state)
 
 /* --- files that are wrong --- */
 
-/* Nodes of type 4, each with an id and what it waits for (0: nothing), after empty metadata. */
+/* Nodes of type 4, each with an id and the id that it waits for (0: none), after empty metadata. */
 static GByteArray *file_of(const uint8_t (*node)[2], uint32_t n)
 {
     GByteArray *bytes = g_byte_array_new();
@@ -167,8 +169,9 @@ static void test_mutants(void **state)
     RandomCase c = random_case_new(3);
     SimOptions options;
     sim_options_init(&options);
-    g_autoptr(GPtrArray) traces =
-        sim_execution(c.plan, c.graph, c.view, &options, false, NULL, NULL);
+    g_autoptr(SimExecution) execution =
+        sim_execution_new(c.plan, c.graph, c.view, &options, NULL);
+    g_autoptr(GPtrArray) traces = sim_execution_traces(execution, false, NULL, NULL);
     g_autoptr(GBytes) bytes = trace_write(traces->pdata[0], NULL);
     gsize length;
     const char *whole = g_bytes_get_data(bytes, &length);
@@ -191,7 +194,7 @@ static void test_mutants(void **state)
 
 #endif
 
-/* Ranks that wait for one another, and one that is sent to nobody. */
+/* Ranks that wait for one another, and a message without a receiver. */
 static void test_stuck(void **state)
 {
     (void)state;

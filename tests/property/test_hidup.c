@@ -1,4 +1,4 @@
-/* HiDup's search and the doubling of programs, on random graphs and on its models. */
+/* HiDup's search and duplex programs, on random graphs and on its models. */
 #include "tests/support/random_graph.h"
 #include "tests/test.h"
 
@@ -20,7 +20,7 @@ static double *even(const ClusterView *view)
     return ratio;
 }
 
-/* Doubles a program, and checks both. */
+/* Makes a duplex program, and checks both programs. */
 static void check_doubled(const Program *program, const Graph *graph)
 {
     g_autoptr(GError) error = NULL;
@@ -30,7 +30,7 @@ static void check_doubled(const Program *program, const Graph *graph)
     assert_no_error(error);
     assert_true(program_check(doubled, graph, &error));
     assert_no_error(error);
-    /* Each op of the batch twice in alternation, everything else once. */
+    /* Each op of the batch runs twice in alternation, everything else once. */
     uint32_t turns = 0, before = 0;
     for (uint32_t i = 0; i < doubled->n; i++) {
         const Instr *instr = &doubled->instr[i];
@@ -103,8 +103,8 @@ static void cut_in_pieces(ClusterView *view, CollectivePiece *piece)
     }
 }
 
-/* To believe that communication takes longer is to search for a cluster where it does; the cluster
- * itself stays. */
+/* Assuming longer communication is searching for a cluster where it takes longer; the cluster
+ * itself is unchanged. */
 static void test_communication(void **state)
 {
     (void)state;

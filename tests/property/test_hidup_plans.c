@@ -1,5 +1,5 @@
-/* The planner hidup and the option duplex: the stage fidelity's time is the search's, what doubling
- * costs and saves. */
+/* The planner hidup and the option duplex: the time by `stage` is that of the search, and the costs
+ * and savings of duplex programs. */
 #include <math.h>
 
 #include "experiments/planners/planner.h"
@@ -49,7 +49,7 @@ static double time_of(const Plan *plan, const Graph *graph, const Place *place,
     return report->iteration_time_s;
 }
 
-/* On even GPUs the doubled program takes, turn by turn, what Eq. 5 made the search believe. */
+/* On even GPUs the duplex program takes, turn by turn, the time of Eq. 5 in the search. */
 static void test_stage_is_eq_5(void **state)
 {
     (void)state;
@@ -68,10 +68,10 @@ static void test_stage_is_eq_5(void **state)
                 make("hidup", "own", models[m], clusters[c], &place, &graph);
             SynthResult result;
             assert_true(synth_hidup(graph, place.view, ratio, NULL, &result, NULL));
-            /* Before rounding, which 12 heads on 8 GPUs need. */
+            /* Compared before rounding, since 12 heads on 8 GPUs need it. */
             const double time_s = plan->fractional_time_s;
-            /* Where the first op's input has no gradient the program has a little less to do than
-             * the search counts. */
+            /* If the first op's input has no gradient, the program has slightly less work than the
+             * search counts. */
             assert_at_most(time_s, result.time_s * (1 + 1e-9));
             assert_at_most(result.time_s * 0.997, time_s);
             if (g_str_has_prefix(models[m], "bert"))
@@ -82,8 +82,7 @@ static void test_stage_is_eq_5(void **state)
     }
 }
 
-/* Doubling any plan takes about its memory (Sec. 3.2), and never makes the computation shorter than
- * it is. */
+/* A duplex program needs about the memory of the plan (Sec. 3.2) and never less computation. */
 static void test_doubled_plans(void **state)
 {
     (void)state;
@@ -156,7 +155,8 @@ static void test_uneven(void **state)
     assert_true(most > 1.1);
 }
 
-/* Other planners' plans, doubled: ratios that were best for one microbatch are found again for two. */
+/* Duplex programs of other planners' plans: ratios that were best for one microbatch are found
+ * again for two. */
 static void test_doubled_ratios(void **state)
 {
     (void)state;
@@ -178,8 +178,8 @@ static void test_doubled_ratios(void **state)
     close_place(&place);
 }
 
-/* What the search believes wrongly costs time, never gains any (before rounding); the same seed
- * draws the same. */
+/* Wrong estimates in the search cost time and never gain any (before rounding); equal seeds draw
+ * equal noise. */
 static void test_wrong_estimates(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* The joint search against brute force over every pipeline of small menus, the formula written down as it is defined; its
- * bounds below every pipeline; and its plans, proved by running them.
+/* The joint search compared with brute force over every pipeline of small menus, with the formula
+ * written out by its definition; its bounds, below every pipeline; and its plans, proved by running
+ * them.
  *
  *     KILTER_ROUNDS=N    random menus in place of 150 (joint_long: 2,000) */
 #include <math.h>
@@ -77,7 +78,8 @@ static JointProblem *random_problem(GRand *rand)
             const JointEntry *entry = &group->entry[e];
             for (uint32_t k = 0; k < 2; k++)
                 for (uint32_t l = 0; l < n; l++) {
-                    /* as if a unit of the kind did nothing else: below all that it takes part in */
+                    /* as if a unit of the kind did nothing else: a bound on everything in which it
+                     * takes part */
                     const double m = entry->forward_s[l + 1] - entry->forward_s[l] +
                                      entry->backward_s[l + 1] - entry->backward_s[l];
                     double *least = &p->least_s[k * n + l];
@@ -93,7 +95,7 @@ static JointProblem *random_problem(GRand *rand)
 
 typedef struct {
     const JointProblem *p;
-    JointPipeline made; /* of the schedule that is asked for */
+    JointPipeline made; /* for the requested schedule */
     uint32_t left[2];
     double best_s, relaxed_s;
     uint32_t n;
@@ -116,7 +118,7 @@ static double part(const Brute *b, const double *sum, uint32_t i)
     return sum[end] - sum[b->made.stage[i].first];
 }
 
-/* Of the border behind stage i, there or back. */
+/* The transfer at the border after stage i, forward or backward. */
 static double border(const Brute *b, uint32_t i, bool back)
 {
     if (i + 1 == b->made.n_stages)
@@ -175,7 +177,7 @@ static bool fits(const Brute *b)
     return true;
 }
 
-/* E: each stage ends with its sync. */
+/* E: each stage ends with its synchronization. */
 static double cost(const Brute *b)
 {
     double end = 0, before = 0;
@@ -283,7 +285,7 @@ static void test_brute_force(void **state)
         if (b.n > 0) {
             assert_close(bound, b.relaxed_s, 1e-9);
             assert_at_most(synth_joint_density_s(p), b.relaxed_s * (1 + 1e-9));
-            /* what is no better than what is known is not found */
+            /* a pipeline that is no better than a known one is not found */
             assert_false(isfinite(solve(p, schedule, false, b.best_s / 2)));
         }
     }
@@ -341,7 +343,8 @@ static uint32_t check_bound(const char *model, const ClusterView *view, double b
     return n;
 }
 
-/* Memory from plenty to little: plans fit, are right, and above their bound, as are those of the planners of equal stages. */
+/* With memory from plenty to little, plans fit, are right, and are above their bound, as are those
+ * of planners of equal stages. */
 static void test_plans(void **state)
 {
     (void)state;
@@ -375,7 +378,8 @@ static void test_plans(void **state)
     assert_true(n >= 8 && unlike > 0 && divided > 0 && others > 50);
 }
 
-/* What the search's pipelines take step by step is about what the fidelity says of their programs, by any schedule. */
+/* The search's step-by-step times of pipelines are close to the times of their programs by the
+ * fidelity, under any schedule. */
 static void test_walk(void **state)
 {
     (void)state;
@@ -402,7 +406,6 @@ static void test_walk(void **state)
                 g_autoptr(Plan) plan = plan_of(graph, view->n_devices, false,
                                                g_steal_pointer(&made.program));
                 memcpy(plan->ratio, made.ratio, view->n_devices * sizeof *made.ratio);
-                plan->n_splits = 0;
                 assert_true(plan_round(plan, graph, &error));
                 g_autoptr(SimReport) report =
                     sim_evaluate(plan, graph, view, "stage", &error);

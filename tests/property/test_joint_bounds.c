@@ -6,8 +6,8 @@
 #include "synth/synth.h"
 #include "tests/support/uneven_lab.h"
 
-/* A pipeline drawn from the problem: groups as long as there are units, cuts and entries at random; NULL stages where none
- * fits the memory. */
+/* A pipeline drawn from the problem: groups as long as there are units, with random cuts and
+ * entries; stages are NULL if none fits the memory. */
 static JointPipeline random_pipeline(GRand *rand, const JointProblem *p)
 {
     g_autofree uint32_t *left = g_memdup2(p->units, p->n_kinds * sizeof *left);
@@ -34,8 +34,8 @@ static JointPipeline random_pipeline(GRand *rand, const JointProblem *p)
     return made;
 }
 
-/* Of random pipelines of every number of microbatches and schedule none is below the bounds; the
- * walk is what the fidelity says (test_walk). */
+/* No random pipeline, with any number of microbatches and schedule, is below the bounds; the walk
+ * equals the fidelity (test_walk). */
 static void test_bounds(void **state)
 {
     (void)state;

@@ -4,7 +4,7 @@
 
 static const char *const FIDELITY[] = {"stage", "flow"};
 
-/* All that is launched takes that long; views are not launched. */
+/* Every launch takes that long; views are not launched. */
 static void set_launch(Cluster *cluster, ClusterView **view, double launch_s)
 {
     const Granularity granularity = (*view)->granularity;
@@ -49,8 +49,8 @@ static uint32_t count_launches(const SimReport *report, uint32_t lane)
     return n;
 }
 
-/* A launch that is too short to see is there and changes nothing, bit for bit: in SPMD programs and
- * pipelines, with and without buckets and overlap. */
+/* A negligibly short launch changes nothing, bit for bit: in SPMD programs and pipelines, with and
+ * without buckets and overlap. */
 static void compare_tiny(Case *c)
 {
     static const char *const overlap[] = {"off", "on"};
@@ -167,7 +167,7 @@ static Case one_device(void)
     return c;
 }
 
-/* e_i = max(h_i, e_(i-1)) + t_i over the ops; *n gets how many. */
+/* e_i = max(h_i, e_(i-1)) + t_i over the ops; *n: their number. */
 static double recurrence(const Case *c, double launch_s, uint32_t *n)
 {
     double host_s = 0, end_s = 0;
@@ -244,8 +244,8 @@ static void test_two_devices(void **state)
 
 /* --- hosts that wait for what they receive --- */
 
-/* Waiting changes nothing where launching takes no time, or nothing is sent; else it only takes
- * longer. */
+/* Waiting hosts change nothing if launching takes no time or nothing is sent; otherwise the
+ * iteration only takes longer. */
 static void test_waits(void **state)
 {
     (void)state;

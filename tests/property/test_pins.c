@@ -1,5 +1,5 @@
-/* Pins: programs keep them, searches lose nothing else to them, and what cannot hold is said in one
- * line. */
+/* Pins: programs keep them, searches lose nothing else to them, and impossible pins give an error
+ * in one line. */
 #include "tests/test.h"
 
 #include "synth/synth.h"
@@ -42,7 +42,7 @@ static void use_clear(Use *use)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Use, use_clear)
 
-/* Pins that say all that the program does. */
+/* Pins that fix the whole program. */
 static char *pins_of(const Graph *graph, const Program *program)
 {
     g_auto(Use) use = use_of(graph, program);
@@ -103,8 +103,8 @@ static bool make_case(uint32_t seed, Case *c)
            synth_search(space, c->view, c->ratio, &options, &c->free, NULL);
 }
 
-/* Emission shares conversions that the search prices twice (synth.h): times may differ by that
- * much. */
+/* Emission shares conversions that the search prices twice (synth.h): times may differ by these
+ * conversions. */
 static const double shared = 1.05;
 
 static void check_bound(const Case *c, SynthSpace *space, double time_s)
@@ -176,7 +176,7 @@ static void test_a_strategy_is_completed_at_least_as_well(void **state)
     assert_true(n > 25);
 }
 
-/* One tensor pinned to any form, for what it is made in, read in, or both. */
+/* One tensor pinned to any form, for making, for reading, or for both. */
 static char *random_pin(const Case *c, TensorId *tensor, Form *made, Form *read)
 {
     const Graph *graph = c->graph;
@@ -299,7 +299,7 @@ static void test_pins_are_written_in_many_ways(void **state)
     assert_error(error, KILTER_ERROR_INPUT, "pin 'w2'");
 }
 
-/* Pins that each tensor can have, but no op all of them. */
+/* Pins that are possible for each tensor, but not together for any op. */
 static void test_contradictions_name_the_op_and_its_pins(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Pipelines of stages, replicas and microbatches: what the builder makes passes the checker and no
- * deletion does, and takes the time that is worked out by hand. */
+/* Pipelines of stages, replicas and microbatches: the builder's programs pass the checker, but not
+ * with any deletion, and take the time worked out by hand. */
 #include "sim/sim.h"
 #include "tests/support/pipeline_case.h"
 #include "tests/support/random_plan.h"
@@ -25,8 +25,8 @@ static double time_of(const Case *c, const char *fidelity, const char *set)
 
 /* --- times by hand --- */
 
-/* P stages of equal times f and b, M microbatches, no communication to speak of: (M + P - 1) (f +
- * b) under GPipe and 1F1B. Each of the 8 layers takes 10 and 20 ms on the whole batch. */
+/* P stages of equal times f and b, M microbatches, negligible communication: (M + P - 1) (f + b)
+ * under GPipe and 1F1B. Each of the 8 layers takes 10 and 20 ms on the whole batch. */
 static void test_bubbles(void **state)
 {
     (void)state;
@@ -50,8 +50,8 @@ static void test_bubbles(void **state)
             }
 }
 
-/* With V stages a group the bubble is V times shorter (Narayanan et al. 2021, Sec. 2.2): M (f + b)
- * + (P - 1)(f + b) / V. */
+/* With V stages per group the bubble is V times shorter (Narayanan et al. 2021, Sec. 2.2): M (f +
+ * b) + (P - 1)(f + b) / V. */
 static void test_interleaved_bubbles(void **state)
 {
     (void)state;
@@ -83,7 +83,7 @@ static Program *without(const Program *program, uint32_t skip)
     return copy;
 }
 
-/* What is computed a second time could be left out. */
+/* Recomputed ops could be left out. */
 static void test_deletions_are_found(void **state)
 {
     (void)state;
@@ -166,7 +166,8 @@ static void test_one_group_is_spmd(void **state)
     }
 }
 
-/* On a star every byte that is sent passes two links; with a device a stage only transfers send. */
+/* On a star every byte that is sent passes two links; with one device per stage only transfers
+ * send. */
 static void test_transfers_are_conserved(void **state)
 {
     (void)state;

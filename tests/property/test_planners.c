@@ -58,7 +58,7 @@ static void test_hap_is_never_slower(void **state)
     compare("bert-moe:layers=2,hidden=96,ffn=192,vocab=640", "hap-16");
 }
 
-/* What a planner makes of it with so much memory on every GPU. */
+/* The plan of a planner with this much memory on every GPU. */
 static Plan *plan_with(const char *planner, const char *model, uint64_t memory_bytes)
 {
     g_autoptr(GError) error = NULL;
@@ -77,8 +77,8 @@ static Plan *plan_with(const char *planner, const char *model, uint64_t memory_b
 }
 
 /* As memory shrinks, hap finds plans that fit long after data parallelism does not: it shards
- * optimizer states, parameters and layers. Once none is found none is found with less; and in the
- * end there is a proof that there is none. */
+ * optimizer states, parameters and layers. Once no plan is found, none is found with less memory;
+ * in the end there is a proof that there is none. */
 static void test_memory_pressure(void **state)
 {
     (void)state;
@@ -132,8 +132,8 @@ static Plan *plan_at(const char *ratios, uint64_t memory_bytes)
     return plan;
 }
 
-/* A proof that nothing fits is about the ratios that are pinned: where even shares fit, those of
- * the fast device in proportion to its speed do not. */
+/* A proof that nothing fits is about the pinned ratios: even shares may fit where shares in
+ * proportion to speed do not fit the fast device. */
 static void test_proof_at_pinned_ratios(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void test_proof_at_pinned_ratios(void **state)
     assert_non_null(proportional->misfit);
 }
 
-/* Time of the plan at ratios that the option pins, infinite if it does not fit. */
+/* The time of the plan at pinned ratios; infinite if it does not fit. */
 static double planned_s(const char *planner, const char *search, const char *ratios,
                         const char *model, const char *name, const ClusterView *view)
 {
@@ -162,8 +162,8 @@ static double planned_s(const char *planner, const char *search, const char *rat
     return plan->feasible ? plan->iteration_time_s : INFINITY;
 }
 
-/* What the exact search finds takes at most as long as what HAP's own search finds, at the same
- * ratios: by speed, or equal. */
+/* The exact search's program takes at most as long as that of HAP's own search at the same ratios:
+ * by speed, or equal. */
 static void compare_searches(const char *model, const ClusterView *view, bool by_speed)
 {
     g_autofree double *ratio = g_new(double, view->n_devices);
@@ -187,9 +187,9 @@ static void compare_searches(const char *model, const ClusterView *view, bool by
 }
 
 /* At the same ratios no plan of others is faster than hap's. HAP's own search may only be luckier
- * in rounding, which no search knows of: its program for BERT-MoE on links ten times as fast is 1.7
- * % slower than the exact one, but where 8 devices take whole experts out of 16 its plan is 1.1 %
- * faster. */
+ * in rounding, which no search takes into account: its program for BERT-MoE on links ten times as
+ * fast is 1.7 % slower than the exact one, but where 8 devices take whole experts out of 16 its
+ * plan is 1.1 % faster. */
 static void compare_at(const char *model, const char *name, double bandwidth)
 {
     static const struct {
@@ -238,7 +238,7 @@ static void test_hap_is_never_slower_at_the_same_ratios(void **state)
     compare_at("vgg19:width=8,fc=64", "hap-16", 10);
 }
 
-/* A deep model that only just fits has an answer without a budget, and one of the search: data
+/* A deep model that only just fits gets a plan without a budget, and by the search: data
  * parallelism takes 3.9 s. */
 static void test_tight_memory_ends(void **state)
 {
@@ -248,12 +248,13 @@ static void test_tight_memory_ends(void **state)
     double time_s = time_of("hap", "vit:layers=96,batch=4", "hap-8", &fits, &bound_s);
     assert_true(fits);
     assert_at_most(time_s, 1.8);
-    /* The bound knows the memory: without it the gap was 18 %. */
+    /* The bound takes memory into account: without it the gap was 18 %. */
     assert_at_most(bound_s, time_s);
     assert_at_most(time_s, bound_s * 1.12);
 }
 
-/* A planner with one plan is told that others are faster; before, that there were too few boxes. */
+/* A planner with one plan reports that others are faster; formerly, that there were too few
+ * boxes. */
 static void test_certificate_of_one_plan(void **state)
 {
     (void)state;
@@ -328,7 +329,7 @@ static void test_shards_are_rounded_by_time(void **state)
         assert_at_most(plan->iteration_time_s, pinned->iteration_time_s * (1 + 1e-9));
     }
 
-    /* No unit that moves makes it faster. */
+    /* Moving any unit does not make it faster. */
     g_autoptr(SimLinear) linear =
         sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
     g_autofree double *share = sim_plan_shares(plan, linear);

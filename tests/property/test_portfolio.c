@@ -1,6 +1,6 @@
 /* Every planner on every choice of machines: the best of a choice is the fastest of its tries, no
- * plan is below the bound, what was left out could not have been better, and the command that the
- * advice names makes the same plan. */
+ * plan is below the bound, a try that was left out could not have been better, and the command that
+ * the advice names makes the same plan. */
 #include <jansson.h>
 #include <math.h>
 
@@ -91,7 +91,7 @@ static void test_the_command_makes_the_plan(void **state)
                      json_real_value(json_object_get(choice, "iteration_time_s")), 1e-12);
         assert_true(json_number_value(json_object_get(choice, "dollars_per_million")) >
                     0);
-        /* watts over samples a second, in kWh for a million of them */
+        /* watts over samples per second, in kWh per million samples */
         const double watts = json_number_value(json_object_get(choice, "power_w")),
                      rate = json_number_value(json_object_get(choice, "samples_per_s"));
         assert_close(json_number_value(json_object_get(choice, "kwh_per_million")),
@@ -104,7 +104,7 @@ static void test_the_command_makes_the_plan(void **state)
         json_decref(plan);
     }
     assert_int_equal(i, 5);
-    /* The cheapest an iteration is a single machine of one type. */
+    /* The cheapest choice per iteration is a single machine of one type. */
     const char *enough = json_string_value(json_object_get(root, "within_target"));
     assert_true(strcmp(enough, "1 v100") == 0 || strcmp(enough, "1 p100") == 0);
     json_decref(root);
@@ -138,7 +138,8 @@ static void test_refusals(void **state)
     }
 }
 
-/* What takes a cluster takes its changes: MODEL CLUSTER, a plan that is evaluated elsewhere, a collective. */
+/* Every command that takes a cluster takes changes of it: MODEL CLUSTER, a plan on another cluster,
+ * a collective. */
 static void test_changes_everywhere(void **state)
 {
     (void)state;

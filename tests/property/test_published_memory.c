@@ -1,6 +1,6 @@
-/* Memory against what is published of it: Korthikanti et al. 2022 (arXiv:2205.05198) for four models
- * of Megatron's, Megatron-LM's own formula for Llama-3.1-8B. Ours are programs and lifetimes; nothing
- * of it knows the formulas. */
+/* Memory compared with published formulas: Korthikanti et al. 2022 (arXiv:2205.05198) for four
+ * models of Megatron, and Megatron-LM's own formula for Llama-3.1-8B. Our numbers come from
+ * programs and lifetimes and do not use the formulas. */
 #include "experiments/planners/planner.h"
 #include "tests/test.h"
 
@@ -20,10 +20,9 @@ static SimMemoryRow memory_of(const char *planner, const char *model,
         planner_options_set(&options, word[0], word[1], &error);
         assert_no_error(error);
     }
-    Graph *graph = NULL;
+    g_autoptr(Graph) graph = NULL;
     g_autoptr(Plan) plan = planner_plan(planner_find(planner, NULL), model, cluster_name,
                                         view, &options, &graph, &error);
-    g_autoptr(Graph) owned = graph;
     assert_no_error(error);
     g_autoptr(GArray) rows =
         sim_memory_table(plan, graph, view, "", plan->memory_bytes, &error);
@@ -37,7 +36,7 @@ static double state_of(const SimMemoryRow *row)
                     row->bytes[SIM_MEMORY_OPTIMIZER]);
 }
 
-/* Weights in bf16, gradients and Adam's states with a copy of the weights in float32: 18 bytes a
+/* Weights in bf16, gradients and Adam's states with a copy of the weights in float32: 18 bytes per
  * parameter (Megatron-LM's theoretical_memory_usage.py). */
 static void test_llama(void **state)
 {
@@ -55,7 +54,7 @@ static void test_llama(void **state)
     }
 }
 
-/* A model of the paper's Table 3: h, a, L, and its degrees and stages of each device. */
+/* A model of the paper's Table 3: h, a, L, its degrees, and its stages per device. */
 typedef struct {
     const char *name;
     double hidden, heads, layers, tp, pp, chunks, micro_batch;
@@ -63,16 +62,17 @@ typedef struct {
 
 enum { SEQ = 2048, VOCAB = 51200 };
 
-/* How microbatches in flight grow by interleaving (Sec. 4.2.3). */
+/* The growth of microbatches in flight by interleaving (Sec. 4.2.3). */
 static double in_flight(const Published *m)
 {
     return m->chunks > 1 ? 1 + (m->pp - 1) / (m->pp * m->chunks) : 1;
 }
 
 /* Tables 2 and Sec. 4.3: 18 bytes for each of 12 h^2 + 13 h parameters of a layer and of the
- * tables; sbh 34/t a layer with sequence parallelism and selective recomputation, 2sbh with full
- * recomputation; dropout after the embedding for each microbatch in flight, of which the first chunk
- * of an interleaved schedule has two a stage; the output layer where the first stage is the last. */
+ * tables; sbh 34/t per layer with sequence parallelism and selective recomputation, 2sbh with full
+ * recomputation; dropout after the embedding for each microbatch in flight, of which the first
+ * chunk of an interleaved schedule has two per stage; the output layer where the first stage is the
+ * last. */
 static double published(const Published *m, bool full)
 {
     const double sbh = SEQ * m->micro_batch * m->hidden, alone = m->pp == 1;
@@ -86,7 +86,7 @@ static double published(const Published *m, bool full)
 
 static void check_published(const Published *m, bool full)
 {
-    /* as many microbatches as are in flight, a round more of them where interleaved */
+    /* as many microbatches as are in flight, and one more round if interleaved */
     const double batch = m->micro_batch * m->pp * (m->chunks > 1 ? 2 : 1);
     g_autofree char *model = g_strdup_printf(
         "gpt2:precision=mixed-fp32-grads,dropout=0.1,vocab=%d,layers=%g,hidden=%g,"

@@ -31,7 +31,7 @@ static Form adjoint(Form form)
     return form < FORM_GATHER0 ? of[form] : form;
 }
 
-/* What no op makes is loaded whole or cut. */
+/* A tensor that no op makes is loaded whole or cut. */
 static bool can_load(const Brute *b, OpId id)
 {
     const Op *op = graph_get_op(b->graph, id);
@@ -44,7 +44,7 @@ static bool can_load(const Brute *b, OpId id)
     return true;
 }
 
-/* The forms of a backward op's operands follow from those of the forward: all of them. */
+/* All forms of a backward op's operands follow from those of the forward op. */
 static bool choose_backward(Brute *b, OpId id)
 {
     const Op *op = graph_get_op(b->graph, id);
@@ -78,7 +78,7 @@ static bool choose_backward(Brute *b, OpId id)
     return true;
 }
 
-/* The form that all consumers read `tensor` in, or the one that it is made in. */
+/* The form in which all consumers read `tensor`, or the one in which it is made. */
 static Form gradient_form(const Brute *b, TensorId tensor)
 {
     FormSet read = 0;
@@ -132,7 +132,8 @@ static bool communicates(Form from, Form to)
            collective_converts(COLLECTIVE_ALL_TO_ALL, from, to);
 }
 
-/* Reads the op's inputs from `i` on, converting what is not held and was not converted before. */
+/* Reads the op's inputs from `i` on, converting those that are not held and were not converted
+ * before. */
 static void choose_inputs(Brute *b, OpId id, uint32_t i)
 {
     const Op *op = graph_get_op(b->graph, id);
@@ -237,7 +238,7 @@ static void case_free(Case *c)
     graph_free(c->graph);
 }
 
-/* Time of the search's program, checked; infinite if there is none. */
+/* The time of the search's program, which is checked; infinite if there is none. */
 static double time_of(const Case *c, ReferencePruning pruning)
 {
     g_autoptr(GError) error = NULL;
@@ -252,7 +253,7 @@ static double time_of(const Case *c, ReferencePruning pruning)
     return result.time_s;
 }
 
-/* Whether some op reads what needs a gradient and adds nothing to it. */
+/* Whether some op reads a tensor that needs a gradient and adds nothing to the gradient. */
 static bool has_silent_readers(const Graph *graph)
 {
     for (OpId id = 0; id < graph_n_ops(graph); id++) {
@@ -265,9 +266,9 @@ static bool has_silent_readers(const Graph *graph)
     return false;
 }
 
-/* With sound pruning it finds the best program of its space; as published it can miss it, and does.
- * What it charges for a conversion includes the adjoint, of which programs are spared where silent
- * readers are the only ones. */
+/* With sound pruning the search finds the best program of its space; as published it can miss it,
+ * and does. Its price of a conversion includes the adjoint, which programs do not need where all
+ * readers are silent. */
 static void equals_brute_force(void **state)
 {
     (void)state;
@@ -307,8 +308,9 @@ static double exact_time(const Case *c)
     return result.time_s;
 }
 
-/* At even ratios what is pruned by one number holds the best program of the same space; at 0.89 :
- * 0.11 the space itself, without an Identity gradient of an Identity tensor, lacks better ones. */
+/* At even ratios the search pruned by one number finds the best program of the same space; at 0.89
+ * : 0.11 the space itself, without an Identity gradient of an Identity tensor, lacks better
+ * ones. */
 static void one_number_is_not_enough(void **state)
 {
     (void)state;
@@ -330,8 +332,8 @@ static void one_number_is_not_enough(void **state)
     }
 }
 
-/* HAP's models, shortened, on its testbeds with ratios proportional to speed. On BERT-MoE one
- * number loses percents. */
+/* HAP's models, shortened, on its testbeds with ratios proportional to speed. On BERT-MoE, pruning
+ * by one number loses several percent. */
 static void exact_is_never_slower(void **state)
 {
     (void)state;

@@ -1,12 +1,12 @@
-/* What runtimes hold beside a plan, against bytes that are known: parameters are counted by the model, logits by
- * their extents. */
+/* The memory of runtimes beside a plan, compared with known bytes: of parameters by the model, of
+ * logits by their extents. */
 #include <string.h>
 
 #include "experiments/planners/planner.h"
 #include "tests/test.h"
 
 static const char MODEL[] = "bert-base:layers=2,batch=32,seq=128,vocab=16384";
-/* Of 32 samples a GPU. They are so many that the peak is at the loss. */
+/* A model with 32 samples per GPU, so many that the peak is at the loss. */
 static const double LOGITS = 32.0 * 128 * 16384 * 4;
 
 typedef struct {
@@ -15,7 +15,7 @@ typedef struct {
     uint64_t reported; /* of the row's device */
 } Memory;
 
-/* A plan in the runtime of that name; `zero`: what `manual` divides among replicas. */
+/* A plan in the runtime of that name; `zero`: the states that `manual` divides among replicas. */
 static Memory memory_in(const char *planner, const char *zero, const char *runtime)
 {
     g_autoptr(GError) error = NULL;
@@ -28,10 +28,9 @@ static Memory memory_in(const char *planner, const char *zero, const char *runti
     assert_no_error(error);
     planner_options_set(&options, "zero", zero, &error);
     assert_no_error(error);
-    Graph *graph = NULL;
+    g_autoptr(Graph) graph = NULL;
     g_autoptr(Plan) plan = planner_plan(planner_find(planner, NULL), MODEL, "hidup-1x4",
                                         view, &options, &graph, &error);
-    g_autoptr(Graph) owned = graph;
     assert_no_error(error);
     g_autoptr(SimReport) report =
         sim_evaluate_with(plan, graph, view, "stage", &options.sim, &error);
@@ -65,7 +64,8 @@ static void test_data_parallel(void **state)
                 ddp.parameters + copies * LOGITS);
 }
 
-/* Context, workspace, communicators and the reserve come on top, unless only what is allocated is asked for. */
+/* Context, workspace, communicators and the reserve come on top, unless only allocated memory is
+ * asked for. */
 static void test_device(void **state)
 {
     (void)state;
@@ -83,7 +83,7 @@ static void test_device(void **state)
     assert_close((double)part.reported, (double)part.row.total_bytes, 1e-6);
 }
 
-/* Parameters that are divided: while one layer computes the largest other one lies there, too. */
+/* Divided parameters: while one layer computes, the largest other layer is in memory, too. */
 static void test_prefetch(void **state)
 {
     (void)state;
@@ -94,7 +94,7 @@ static void test_prefetch(void **state)
                 none.parameters + LOGITS);
 }
 
-/* All that are bundled are read; damaged ones are refused in one line, or read. */
+/* All bundled runtimes can be read; damaged ones are refused in one line, or read. */
 static void test_files(void **state)
 {
     (void)state;

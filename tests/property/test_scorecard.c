@@ -1,5 +1,5 @@
-/* The scorecard's fit: trials that the simulator made itself are met, and the held-out ones
- * predicted. */
+/* The scorecard's fit: it meets trials made by the simulator itself, and predicts the held-out
+ * ones. */
 #include <glib/gstdio.h>
 
 #include "experiments/scorecard/record.h"
@@ -94,8 +94,24 @@ static Trial *at(TrialSet *set, uint32_t i)
     return &g_array_index(set->trial, Trial, i);
 }
 
-/* The set's starting values are wrong by factors; times are those of other values, made by a set
- * that starts there. Peaks are those of the plans and a runtime's. */
+/* Predicts all trials, of every split, at the set's starting values. */
+static void predict_all(TrialSet *set, Score *score)
+{
+    const ScoreOptions options = {.threads = 1, .unfitted = true};
+    g_autofree TrialSplit *split = g_new(TrialSplit, set->trial->len);
+    g_autoptr(GError) error = NULL;
+    for (uint32_t i = 0; i < set->trial->len; i++) {
+        split[i] = at(set, i)->split;
+        at(set, i)->split = SPLIT_DEVELOPMENT;
+    }
+    score_trials(set, &options, score, &error);
+    assert_no_error(error);
+    for (uint32_t i = 0; i < set->trial->len; i++)
+        at(set, i)->split = split[i];
+}
+
+/* The set's starting values are wrong by factors; the trials' times are made by a set with other
+ * starting values. Peaks are those of the plans plus a runtime's memory. */
 #define RUNTIME_BYTES 3e9
 
 static void test_recovers(void **state)
@@ -105,8 +121,7 @@ static void test_recovers(void **state)
     g_autoptr(TrialSet) truth = make_set(&TRUE_ONES), set = make_set(&GUESSED);
     g_autoptr(GError) error = NULL;
     g_auto(Score) made = {0}, score = {0};
-    score_evaluate(truth, &options, &made, &error);
-    assert_no_error(error);
+    predict_all(truth, &made);
     for (uint32_t i = 0; i < set->trial->len; i++) {
         assert_true(made.predicted_s[i] > 0);
         at(set, i)->measured_s = made.predicted_s[i];
@@ -126,8 +141,8 @@ static void test_recovers(void **state)
     assert_at_most(score.memory.worst, 1e-9);
 }
 
-/* Two device types that are off by one factor alike, and one of them by another one besides: what they
- * have in common is found, and a third type, of which there is no trial, gets it. */
+/* Two device types are off by a common factor, and one of them by another factor besides: the fit
+ * finds the common factor, and a third type without trials gets it. */
 static void test_common(void **state)
 {
     (void)state;
@@ -193,8 +208,8 @@ static uint64_t query(Store *store, const char *sql)
     return n;
 }
 
-/* Every predicted trial has one row, with its configuration, what was measured and the command;
- * again changes nothing. */
+/* Every predicted trial has one row, with its configuration, the measurements and the command;
+ * running again changes nothing. */
 static void test_record(void **state)
 {
     (void)state;
@@ -202,8 +217,7 @@ static void test_record(void **state)
     at(set, 1)->cluster->type[0].memory_bytes = 1;
     g_autoptr(GError) error = NULL;
     g_auto(Score) score = {0};
-    score_evaluate(set, &(ScoreOptions){.threads = 1}, &score, &error);
-    assert_no_error(error);
+    predict_all(set, &score);
     score.predicted_s[0] = NAN;
     g_autofree char *folder = g_dir_make_tmp("kilter-score-XXXXXX", NULL);
     g_autofree char *file = g_build_filename(folder, "s.db", NULL);
@@ -232,7 +246,7 @@ static void test_record(void **state)
     g_rmdir(folder);
 }
 
-/* Two trials of planners, of a set that gives its costs. */
+/* Two trials of planners, in a set with given costs. */
 static TrialSet *make_planned(const Costs *costs, double slowdown)
 {
     static const char *const planner[] = {"ddp", "gshard"};
@@ -251,7 +265,7 @@ static TrialSet *make_planned(const Costs *costs, double slowdown)
     return set;
 }
 
-/* Nothing is fitted: the costs are the set's; time goes with them. */
+/* Nothing is fitted: the costs are those of the set, and times change with them. */
 static void test_planners(void **state)
 {
     (void)state;
@@ -285,8 +299,8 @@ static void test_planners(void **state)
     assert_close(twice.predicted_s[0], 2 * slower.predicted_s[0], 1e-9);
 }
 
-/* What cannot be made is counted with its reason, the others are predicted; if none is left, that is an
- * error. */
+/* Trials that cannot be made are counted with their reason, and the others are predicted; if none
+ * is left, that is an error. */
 static void refuses(const char *planner, const char *options, const char *expected)
 {
     g_autoptr(TrialSet) set = make_planned(&GUESSED, 1);
@@ -319,7 +333,7 @@ static void test_refusals(void **state)
     refuses("manual", "pp=1,dp=3,tp=1", "expected a product of 4, the cluster's GPUs");
 }
 
-/* Sealed trials are predicted only when they are asked for. */
+/* Sealed trials are predicted only on request. */
 static void test_sealed(void **state)
 {
     (void)state;
@@ -348,8 +362,7 @@ static void test_traces(void **state)
     g_autoptr(TrialSet) set = trials_read("hidup-traces", folder, &error);
     assert_no_error(error);
     g_auto(Score) score = {0};
-    score_evaluate(set, &(ScoreOptions){.threads = 1}, &score, &error);
-    assert_no_error(error);
+    predict_all(set, &score);
     assert_int_equal(score.test.n, 4);
     for (uint32_t i = 0; i < 4; i++) {
         const Trial *t = &g_array_index(set->trial, Trial, i);

@@ -1,6 +1,6 @@
-/* The exact search, attacked: assignments that hill climbing finds, from random ones and from the
- * search's own, are emitted and priced by the analytic model. Emission shares a form that one op's
- * conversion made with the backward of another, which the search's space leaves out
+/* Attacks on the exact search: hill climbing, from random assignments and from the search's own,
+ * finds assignments that are emitted and priced by the analytic model. Emission shares a form that
+ * one op's conversion made with the backward of another, which the search's space leaves out
  * (synth/synth.h): the only way an attack may win, rarely and by little. */
 #include "tests/test.h"
 
@@ -50,7 +50,7 @@ static uint32_t pick(Attack *a, uint32_t n)
     return (uint32_t)g_rand_int_range(a->rand, 0, (gint32)n);
 }
 
-/* Accumulating adds keep the form of their sum, as an assignment asks for. */
+/* Accumulating adds keep the form of their sum in the assignment. */
 static bool is_accumulation(const Graph *graph, OpId id, TensorId *of)
 {
     const Op *op = graph_get_op(graph, id);
@@ -143,8 +143,7 @@ static void copy(const Graph *graph, Assignment *to, const Assignment *from)
     memcpy(to->rest, from->rest, graph_n_tensors(graph) * sizeof *to->rest);
 }
 
-/* The assignment that a program came from, but for the forms that gradients are kept in: those that
- * contributions are made in. */
+/* The assignment of a program, with gradients kept in the forms in which contributions are made. */
 static void from_program(Attack *a, const Program *program, Assignment *x)
 {
     for (uint32_t i = 0; i < program->n; i++) {
@@ -164,8 +163,8 @@ static void from_program(Attack *a, const Program *program, Assignment *x)
     }
 }
 
-/* Best time that starts from the search's program (s == 0) and from random assignments reach by
- * single changes. */
+/* The best time reached by single changes from the search's program (s == 0) and from random
+ * assignments. */
 static double climb(Attack *a, const Program *program, uint32_t starts, uint32_t steps)
 {
     Assignment best, trial;
@@ -195,7 +194,7 @@ static double climb(Attack *a, const Program *program, uint32_t starts, uint32_t
     return least;
 }
 
-/* Machines of single GPUs and of several; ratios even, proportional to speed, or anything. */
+/* Machines of single GPUs and of several; ratios are even, proportional to speed, or random. */
 static double *random_ratio(GRand *rand, const ClusterView *view)
 {
     double *ratio = g_new(double, view->n_devices), sum = 0;
@@ -269,7 +268,8 @@ static void test_nothing_beats_the_search(void **state)
         attack_one(seed, 1 + seed % 3, 2, 150, &tally);
     print_message("%u attacks: %u reached the search's time, %u beat it\n",
                   tally.attacked, tally.reached, tally.beaten);
-    assert_true(2 * tally.reached > tally.attacked); /* else the attack proves nothing */
+    assert_true(2 * tally.reached >
+                tally.attacked); /* otherwise the attack proves nothing */
     assert_true(50 * tally.beaten <= tally.attacked);
 }
 

@@ -1,6 +1,6 @@
-/* Sufficient factor broadcasting: the minimum cut against GLPK's integer solver and all subsets on
- * random instances, against published-format instances with their optima, on a model, and what
- * damaged files do. */
+/* Sufficient factor broadcasting: the minimum cut compared with GLPK's integer solver and all
+ * subsets on random instances, and with instances in the published format and their optima; a
+ * model; and damaged files. */
 #include <glib/gstdio.h>
 #include <glpk.h>
 #include <jansson.h>
@@ -18,7 +18,7 @@ typedef struct {
     SfbProblem problem;
 } Instance;
 
-/* A chain of ops with random further edges; each op makes one tensor. */
+/* A chain of ops with random additional edges; each op makes one tensor. */
 static void draw(GRand *rand, Instance *x)
 {
     const uint32_t n = (uint32_t)g_rand_int_range(rand, 2, MOST_OPS + 1);
@@ -55,7 +55,7 @@ static double best_of_all(const Instance *x)
     return best;
 }
 
-/* The integer program (1) as it is printed: a column per op, and one per tensor or edge. */
+/* The integer program (1) as printed: one column per op, and one per tensor or edge. */
 static double best_by_glpk(const Instance *x)
 {
     const SfbProblem *p = &x->problem;
@@ -136,8 +136,8 @@ static void test_published(void **state)
     json_decref(root);
 }
 
-/* Two machines, a small batch: the large fully connected layers' gradients are made everywhere, and
- * what that costs is no more than what it saves. All gradients come at once, in 50 ms. */
+/* Two machines, a small batch: the gradients of the large fully connected layers are computed
+ * everywhere, which costs no more than it saves. All gradients come at once, in 50 ms. */
 static void test_model(void **state)
 {
     (void)state;

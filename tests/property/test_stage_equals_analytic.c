@@ -12,8 +12,8 @@ static SimReport *evaluate(const RandomCase *c, const char *fidelity)
     return random_case_evaluate(c, fidelity, &options);
 }
 
-/* Equal to 1e-9 of the iteration; parts may be much smaller than what they are
- * differences of. */
+/* Equal to 1e-9 of the iteration; parts may be much smaller than the numbers whose differences they
+ * are. */
 static void assert_same_s(double a, double b, double iteration_s)
 {
     assert_at_most(fabs(a - b), 1e-9 * iteration_s);
@@ -51,7 +51,7 @@ static void test_stage_equals_analytic(void **state)
         }
         random_case_free(&c);
     }
-    assert_true(stages > 10 * CASES); /* the programs are no trivial ones */
+    assert_true(stages > 10 * CASES); /* the programs are not trivial */
 }
 
 static void swap(void *a, void *b, size_t size)

@@ -1,5 +1,6 @@
-/* Strategies that are changed group by group: what is known of the one before is used, and every number is that of a
- * run that knows nothing, bit for bit, and that of the fidelities. KILTER_ALL=1: ten times as many changes. */
+/* Strategies that are changed group by group: the results of the previous one are reused, and every
+ * number equals that of a fresh run bit for bit, and that of the fidelities. KILTER_ALL=1: ten
+ * times as many changes. */
 #include "synth/synth.h"
 #include "tests/support/plan_of.h"
 #include "tests/support/tag_setup.h"
@@ -17,7 +18,7 @@ static const struct {
     {"tag-bert-small:global_batch=96", "tag-testbed", 30, 200},
 };
 
-enum { SIMULATED = 50 /* each n-th is evaluated by the fidelities, too */ };
+enum { SIMULATED = 50 /* every n-th is also evaluated by the fidelities */ };
 
 static Program *program_of(const Setup *s, const uint16_t *action)
 {
@@ -37,7 +38,7 @@ static void check_simulated(const Setup *s, const uint16_t *action, SimQuickTime
     assert_close(times.stage_s, simulated_s(s, plan, "stage"), 1e-9);
 }
 
-/* Changes one group, a run of them, or takes the last change back. */
+/* Changes one group or a run of groups, or undoes the last change. */
 static void change(const Setup *s, GRand *rand, uint16_t *before, uint16_t *action)
 {
     const uint32_t n = s->work.n_groups;

@@ -1,5 +1,5 @@
-/* The planner tag against what TAG is compared with: never slower, and never faster than its own bound. KILTER_ALL=1: all
- * six models on both clusters. */
+/* The planner tag compared with TAG's baselines: never slower, and never faster than its own bound.
+ * KILTER_ALL=1: all six models on both clusters. */
 #include <stdlib.h>
 
 #include "experiments/planners/planner.h"

@@ -1,5 +1,6 @@
-/* TAG's searches on random small cases: branch and bound finds what trying all finds, `best` is close to the
- * optimum and no worse than the tree search, and no strategy is faster than the bound. */
+/* TAG's searches on random small cases: branch and bound finds the optimum of brute force, `best`
+ * is close to the optimum and no worse than the tree search, and no strategy is faster than the
+ * bound. */
 #include "synth/synth.h"
 #include "synth/tag/rows.h"
 #include "tests/test.h"
@@ -96,7 +97,7 @@ static Cluster *random_cluster_of(GRand *rand, uint32_t n_machines, double memor
     return cluster;
 }
 
-/* The graph and the cluster are taken over. */
+/* Takes the graph and the cluster over. */
 static Case case_of(Graph *graph, Cluster *cluster)
 {
     Case c = {.graph = graph, .cluster = cluster};
@@ -116,7 +117,11 @@ static Case case_of(Graph *graph, Cluster *cluster)
     c.time_s = g_new0(double, graph_n_ops(c.graph));
     for (OpId id = 0; id < graph_n_ops(c.graph); id++)
         c.time_s[id] = 1e-12 + sim_quick_place_s(c.quick, c.space->single[0], id, 0);
-    c.work = (TagWork){c.graph, c.batch, 1, c.group, c.time_s};
+    c.work = (TagWork){.graph = c.graph,
+                       .batch = c.batch,
+                       .n_groups = 1,
+                       .group = c.group,
+                       .time_s = c.time_s};
     return c;
 }
 
@@ -132,7 +137,7 @@ static void keep_actions(TagSpace *space, GRand *rand, uint32_t n_actions)
     space->n_actions = MIN(space->n_actions, n_actions);
 }
 
-/* Ops in groups at random, and some of the actions, data parallelism first. */
+/* Random groups of ops, and some of the actions, data parallelism first. */
 static Case case_new(GRand *rand, uint32_t n_groups, uint32_t n_machines,
                      uint32_t n_actions)
 {
@@ -293,7 +298,8 @@ static Case case_of_model(const char *model, bool uneven, GRand *rand)
     return c;
 }
 
-/* No row is above the time of a strategy, whatever the weights; nor are those of what sums gradients more cheaply. */
+/* No row is above the time of a strategy, whatever the weights; nor are the rows for cheaper sums
+ * of gradients. */
 static void check_rows(const Case *c, GRand *rand, uint32_t n)
 {
     g_autoptr(TagEvaluator) evaluator =
@@ -323,9 +329,10 @@ static void check_rows(const Case *c, GRand *rand, uint32_t n)
 static void test_rows(void **state)
 {
     (void)state;
-    static const char *const models[] = {"tag-inceptionv3:global_batch=96",
-                                         "tag-bert-small:global_batch=96",
-                                         "vgg19:image=32,global_batch=96,classes=10"};
+    static const char *const models[] = {
+        "tag-inceptionv3:global_batch=96", "tag-bert-small:global_batch=96",
+        "resnet50:edge=32,width=16,global_batch=96,classes=10",
+        "vgg19:image=32,global_batch=96,classes=10"};
     g_autoptr(GRand) rand = g_rand_new_with_seed(23);
     for (uint32_t k = 0; k < 60; k++) {
         g_auto(Case) c = case_new(rand, draw(rand, 2, 8), draw(rand, 2, 3), 21);
@@ -384,12 +391,13 @@ static void test_subsets_that_differ(void **state)
     assert_true(longest_of_slowest(&c, action) > 1.05 * time_s);
 }
 
-/* 40 cases of 8 groups and 21 actions: how far 400 evaluations end above the best that is known. */
+/* 40 cases of 8 groups and 21 actions: the distance of 400 evaluations from the best known
+ * strategy. */
 static void test_best(void **state)
 {
     (void)state;
     g_autoptr(GRand) rand = g_rand_new_with_seed(22);
-    double regret = 0, tree = 0;
+    double regret = 0, tree = 0, rounds = 0;
     for (uint32_t k = 0; k < 40; k++) {
         g_auto(Case) c = case_new(rand, 8, 3, 21);
         g_auto(TagResult) best = run_search(&c, TAG_BEST, TAG_BY_FLOW, 400, 1);
@@ -403,12 +411,66 @@ static void test_best(void **state)
         assert_true(best.fits || !mcts.fits);
         if (best.fits && mcts.fits)
             assert_at_most(best.time_s, mcts.time_s * (1 + 1e-9));
+        TagSearch search = {.method = TAG_MCTS,
+                            .objective = TAG_BY_FLOW,
+                            .evaluations = 400,
+                            .leave = true,
+                            .leaves = 16,
+                            .threads = 1,
+                            .seed = 1};
+        g_auto(TagResult) round = {0};
+        synth_tag_search(c.space, &c.work, c.quick, &search, NULL, 0, &round);
+        rounds += round.fits ? round.time_s / known - 1 : 0;
         regret += best.fits ? best.time_s / known - 1 : 0;
         tree += mcts.fits ? mcts.time_s / known - 1 : 0;
     }
-    print_message("mean regret: best %.2f %%, mcts %.2f %%\n", 100 * regret / 40,
-                  100 * tree / 40);
+    print_message("mean regret: best %.2f %%, mcts %.2f %%, in rounds of 16 %.2f %%\n",
+                  100 * regret / 40, 100 * tree / 40, 100 * rounds / 40);
     assert_at_most(regret / 40, 0.02);
+}
+
+static SimQuickTimes tag_times_alone(const Case *c, const uint16_t *action)
+{
+    g_autoptr(TagEvaluator) evaluator =
+        tag_evaluator_new(c->space, &c->work, c->quick, TAG_BY_FLOW);
+    return tag_times(evaluator, action);
+}
+
+static bool same_results(const Case *c, const TagResult *a, const TagResult *b)
+{
+    return a->time_s == b->time_s && a->iterations == b->iterations &&
+           a->evaluations == b->evaluations && a->to_beat_dp == b->to_beat_dp &&
+           a->fits == b->fits &&
+           memcmp(a->action, b->action, c->work.n_groups * sizeof *a->action) == 0;
+}
+
+/* The tree search in rounds of leaves finds the same with any number of threads, and its number of
+ * tries is right. */
+static void test_threads(void **state)
+{
+    (void)state;
+    static const uint32_t threads[] = {1, 2, 8};
+    g_autoptr(GRand) rand = g_rand_new_with_seed(24);
+    for (uint32_t k = 0; k < 12; k++) {
+        g_auto(Case) c = case_new(rand, 8, 3, 21);
+        TagSearch search = {.method = TAG_MCTS,
+                            .objective = k % 2 ? TAG_BY_STAGE : TAG_BY_FLOW,
+                            .evaluations = 150,
+                            .leave = k % 3 > 0,
+                            .leaves = 16,
+                            .seed = k};
+        TagResult result[G_N_ELEMENTS(threads)] = {0};
+        for (uint32_t t = 0; t < G_N_ELEMENTS(threads); t++) {
+            search.threads = threads[t];
+            synth_tag_search(c.space, &c.work, c.quick, &search, NULL, 0, &result[t]);
+            assert_true(same_results(&c, &result[0], &result[t]));
+        }
+        assert_int_equal(result[0].iterations, 150);
+        const SimQuickTimes times = tag_times_alone(&c, result[0].action);
+        assert_true((k % 2 ? times.stage_s : times.flow_s) == result[0].time_s);
+        for (uint32_t t = 0; t < G_N_ELEMENTS(threads); t++)
+            tag_result_clear(&result[t]);
+    }
 }
 
 int main(void)
@@ -416,7 +478,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exact), cmocka_unit_test(test_bound),
         cmocka_unit_test(test_rows),  cmocka_unit_test(test_subsets_that_differ),
-        cmocka_unit_test(test_best),
+        cmocka_unit_test(test_best),  cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Task graphs of files: one worked out by hand under each option, TAG's published-format graphs with
- * its simulator's own times and peaks, and what damaged files do. */
+/* Task graphs from files: one worked out by hand under each option, graphs in TAG's published
+ * format with the times and peaks of its simulator, and damaged files. */
 #include <glib/gstdio.h>
 #include <jansson.h>
 #include <unistd.h>
@@ -50,7 +50,8 @@ static SimTaskFileReport *run_text(const char *text, gsize length, const char *o
 }
 
 /* The computation ends at 20, the transfers at 35 and 60, the last task at 70; device 1 holds 300
- * bytes when both have come, and 50 once they are read. Collectives take max(7, 10) and max(7, 0). */
+ * bytes when both have arrived, and 50 after they are read. Collectives take max(7, 10) and max(7,
+ * 0). */
 static void test_hand(void **state)
 {
     (void)state;
@@ -76,7 +77,7 @@ static void test_hand(void **state)
     }
 }
 
-/* Two collectives alone: one after the other, or beside each other. */
+/* Two collectives alone: one after the other, or at the same time. */
 static void test_queue(void **state)
 {
     (void)state;
@@ -111,7 +112,7 @@ static void check_artifact(const char *file)
     json_decref(root);
 }
 
-/* Times and peaks of all, those that depend on how ties are broken among them. */
+/* Times and peaks of all graphs, including those that depend on how ties are broken. */
 static void test_artifact(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* kilter fit: trials of made costs on a cluster of two device types give these costs back; tables of
- * trials, their errors, and damaged ones. */
+/* kilter fit: trials with known costs on a cluster of two device types give these costs back;
+ * tables of trials, their errors, and damaged tables. */
 #include <math.h>
 
 #include "experiments/calibration/prediction.h"
@@ -47,7 +47,7 @@ static GArray *table(const Cluster *on, const char *text)
     return list;
 }
 
-/* The truth: factors on where costs start, of each type. */
+/* The truth: factors on the starting values of costs, by type. */
 static double truth(const char *type, Cost cost)
 {
     const bool v100 = strcmp(type, "v100-16g") == 0;
@@ -101,13 +101,14 @@ static void test_recovers(void **state)
     for (uint32_t i = 0; i < MEASURED; i++)
         near += fabs(log(fitted.fit.held_out_s[i] /
                          g_array_index(list, Trial, i).measured_s)) < 0.1;
-    assert_at_most(MEASURED - 2, near); /* one trial alone tells the launch of its type */
-    /* On the T4 the rate decides; between its interval's ends lies the truth. */
+    assert_at_most(MEASURED - 2,
+                   near); /* only one trial tells about the launch of its type */
+    /* On the T4 the rate decides; its interval contains the truth. */
     const FittedCost *common = fitted_costs_find(&fitted.fit.costs, COST_RATE_HALF, ""),
                      *own = fitted_costs_find(&fitted.fit.costs, COST_RATE_HALF, "t4");
     assert_close(exp(common->log + own->log), exp(0.15), 0.25);
     assert_true(own->low < own->log && own->log < own->high);
-    /* The runtime is what the one peak has more than its plan. */
+    /* The runtime's memory is the excess of the only peak over its plan. */
     assert_int_equal(fitted.runtime[0].n, 1);
     assert_int_equal(fitted.runtime[1].n, 0);
     assert_true(fitted.runtime[0].bytes > 0 && fitted.runtime[0].bytes < 3.0 * (1 << 30));
@@ -116,7 +117,7 @@ static void test_recovers(void **state)
     assert_at_most(fitted.memory.peaks.mape, 1e-9);
 }
 
-/* The cluster that is written predicts as the fit does, by the commands' own way. */
+/* On the written cluster, the commands predict the times of the fit. */
 static void test_cluster(void **state)
 {
     (void)state;
@@ -233,7 +234,7 @@ static void test_mutants(void **state)
     g_rand_free(rand);
 }
 
-/* About normal, of deviation 1. */
+/* Approximately normal with deviation 1. */
 static double draw_normal(GRand *random)
 {
     double sum = -6;
@@ -242,7 +243,7 @@ static double draw_normal(GRand *random)
     return sum;
 }
 
-/* Which of two plans is faster, where errors are normal and so are their differences: the probability is Phi's. */
+/* The probability that a plan is faster; with normal errors it is given by Phi. */
 static void test_faster(void **state)
 {
     (void)state;

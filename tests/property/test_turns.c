@@ -19,8 +19,7 @@ static void draw_ratios(GRand *random, uint32_t n_segments, uint32_t n, double *
     }
 }
 
-/* A random case with its program doubled and its ratios not rounded. False where the batch cannot
- * be cut. */
+/* A random case with a duplex program and unrounded ratios. False if the batch cannot be cut. */
 static bool open_case(uint32_t seed, RandomCase *c)
 {
     *c = random_case_new(seed);
@@ -94,8 +93,8 @@ static void test_linear_is_stage(void **state)
     assert_true(overlapped > 10 * doubled);
 }
 
-/* The linear program's ratios, without memory; their time is the simulation's, and nothing drawn is
- * faster. */
+/* The linear program's ratios, without memory; their time is that of the simulation, and no random
+ * ratios are faster. */
 static void test_no_ratios_are_faster(void **state)
 {
     (void)state;
@@ -125,8 +124,8 @@ static void test_no_ratios_are_faster(void **state)
     assert_true(uneven > CASES / 5);
 }
 
-/* Fewest seconds with the first ratio, then over all of it: the time is convex, so a search by
- * thirds finds it. */
+/* The least time with the first ratio given, then over all first ratios: the time is convex, so a
+ * ternary search finds it. */
 static double least_of_two(const RandomCase *c, const SimLinear *linear, double first)
 {
     double low = 0, high = 1 - first;
@@ -186,8 +185,8 @@ static void test_equals_convex_search(void **state)
     assert_int_equal(compared, 40);
 }
 
-/* With too little memory for the fastest ratios: those found fit, and no drawn ones that fit are
- * faster. */
+/* With too little memory for the fastest ratios: the resulting ratios fit, and no random ratios
+ * that fit are faster. */
 static void test_memory(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What AMP's search needs to know of a model on a cluster, for tests. */
+/* The inputs of AMP's search for a model on a cluster, for tests. */
 #ifndef KILTER_TESTS_SUPPORT_AMP_SETUP_H
 #define KILTER_TESTS_SUPPORT_AMP_SETUP_H
 
@@ -13,7 +13,7 @@ typedef struct {
     AmpCluster *devices;
 } AmpSetup;
 
-/* Takes the cluster over. */
+/* The setup on a cluster, which it takes over. */
 static inline AmpSetup amp_setup_on(Cluster *cluster, const char *model)
 {
     GError *error = NULL;
@@ -27,7 +27,7 @@ static inline AmpSetup amp_setup_on(Cluster *cluster, const char *model)
     return s;
 }
 
-/* On a cluster by its name. */
+/* The setup on a cluster with this name. */
 static inline AmpSetup amp_setup_new(const char *model, const char *cluster)
 {
     GError *error = NULL;
@@ -46,7 +46,7 @@ static inline void amp_setup_clear(AmpSetup *s)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(AmpSetup, amp_setup_clear)
 
-/* The strategy's program, evenly shared. */
+/* The strategy's program with even shares. */
 static inline Plan *amp_setup_plan(const AmpSetup *s, const AmpOptions *options,
                                    const AmpStrategy *strategy)
 {

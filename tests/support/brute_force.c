@@ -6,8 +6,8 @@
 
 /* --- trying everything --- */
 
-/* Whether a backward op of the unit is deferred; without a step in between that would be the same
- * program. */
+/* Whether a backward op of the unit is deferred; without a step in between, deferring gives the
+ * same program. */
 static bool defers(const Brute *b, OpId id)
 {
     bool any = false;
@@ -16,7 +16,7 @@ static bool defers(const Brute *b, OpId id)
     return any;
 }
 
-/* All forms for the gradients of the outputs from `o` on. */
+/* Tries all forms for the gradients of the outputs from `o` on. */
 static void each_sum(Brute *b, OpId id, uint32_t o, const Forms saved[MAX_IN],
                      const Run *run, BruteVisit visit, void *data)
 {
@@ -63,8 +63,8 @@ static bool read_later(const Brute *b, OpId id, TensorId tensor)
     return later;
 }
 
-/* The next choice of inputs whose forms before the op are kept; false after the last, then none
- * are. */
+/* Moves to the next choice of inputs whose forms before the op are kept; false after the last one,
+ * when none are. */
 static bool next_keeps(Brute *b, OpId id)
 {
     for (uint32_t i = 0; i < b->unit[id].n_in; i++) {
@@ -112,7 +112,7 @@ uint64_t brute_state(const Brute *b, OpId id)
 
 static const double *rest_at(Brute *b, OpId id);
 
-/* Least seconds of the unit's parameters, for device j. */
+/* The least seconds of the unit's parameters on device j. */
 static double least_places_s(Brute *b, OpId id, uint32_t j)
 {
     double sum_s = 0;
@@ -140,7 +140,7 @@ static void relax(Brute *b, OpId id, const Run *run, void *data)
                                           least_places_s(b, id, j) + rest[j]);
 }
 
-/* Least seconds that each device alone leaves for the ops from `id` on. */
+/* The least seconds of the ops from `id` on, for each device alone. */
 static const double *rest_at(Brute *b, OpId id)
 {
     uint64_t state = brute_state(b, id);
@@ -187,8 +187,8 @@ void brute_add_seconds(const Brute *b, double *sum_s, const double *more_s)
         sum_s[j] += more_s[j];
 }
 
-/* A step comes before its portion: forward, a stage is closed and another begins; backward, seen
- * from the end, the portion completes one. */
+/* A step comes before its portion: in the forward pass, a stage ends and another begins; in the
+ * backward pass, seen from the end, the portion completes a stage. */
 Stages brute_after(const Brute *b, const Stages *before, const Run *run)
 {
     Stages s = *before;
@@ -261,7 +261,7 @@ static void walk(Brute *b, OpId id, const Stages *stages)
     memcpy(held, b->held, sizeof held);
     double time_s = brute_program_s(b);
     memcpy(b->held, held, sizeof held);
-    b->steps += 50; /* it takes about as long */
+    b->steps += 50; /* counts for about as many steps */
     if (time_s < b->below_s)
         b->best_s = b->below_s = time_s;
 }

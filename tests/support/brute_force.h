@@ -2,9 +2,10 @@
  *
  * It tries every assignment: rules of all ops, forms in which gradients are accumulated, places of
  * parameters. It writes the program of each, with conversions as the space has them, and times it
- * by the analytic model. It uses nothing of synth: conversions are priced anew on every device, no
- * choice is left out because another one seems better, and what it skips is bounded by one device's
- * time alone, the exact least of all ways to go on (found by trying them all). */
+ * by the analytic model. It uses nothing of synth: conversions are priced separately on every
+ * device, and no choice is left out because another one seems better. It skips only prefixes whose
+ * bound is too large: the time of one device alone, exactly the least of all ways to go on (found
+ * by trying them all). */
 #ifndef KILTER_TESTS_SUPPORT_BRUTE_FORCE_H
 #define KILTER_TESTS_SUPPORT_BRUTE_FORCE_H
 
@@ -17,7 +18,7 @@ typedef uint32_t Forms; /* bit f: form f */
 /* The cheapest collective, or two, between two forms. */
 typedef struct {
     bool can, closes;
-    Form via; /* FORM_MAX: one */
+    Form via; /* FORM_MAX: one collective */
     Collective kind, then;
     double comm_s, inner_s[MAX_DEVICES];
 } Way;
@@ -28,24 +29,25 @@ typedef struct {
     double comm_s, work_s[MAX_DEVICES];
 } Portion;
 
-/* Of a forward op. */
+/* A forward op with its backward ops. */
 typedef struct {
     uint32_t n_in, in[MAX_IN]; /* positions of activation inputs */
     uint32_t n_parameters, parameter[OP_MAX_IN];
     uint32_t n_back;
     OpId back[MAX_BACK];
-    bool can_wait[MAX_BACK]; /* it makes gradients of parameters only */
-    GHashTable *rest; /* state -> least seconds of all ops from here on, by device */
+    bool can_wait[MAX_BACK]; /* it makes only gradients of parameters */
+    GHashTable
+        *rest; /* state -> least seconds of all ops from here on, for each device */
 } Unit;
 
-/* Where a parameter rests and is updated, and what that costs. */
+/* A place of a parameter: where it rests and is updated, and the cost. */
 typedef struct {
     Form rest, update;
     double comm_s, initial_s[MAX_DEVICES], final_s[MAX_DEVICES];
 } Place;
 
-/* Stages so far. Without the last one's maximum, since updates may join it, nor the first one's,
- * since inner communication of parameters joins it. */
+/* The stages so far, without the maximum of the last one, since updates may join it, and of the
+ * first one, since inner communication of parameters joins it. */
 typedef struct {
     bool begun, ended; /* the first and the last stage are complete */
     double s;          /* communication, and the other complete stages */
@@ -60,7 +62,7 @@ typedef struct {
     uint32_t m; /* devices */
     OpId n_ops; /* forward */
     double max_share;
-    /* What is pinned: one tensor or none. */
+    /* The pin: one tensor or none. */
     TensorId pinned;
     Forms pin_made, pin_read;
     Way way[MAX_TENSORS][FORM_MAX][FORM_MAX];
@@ -72,12 +74,12 @@ typedef struct {
     /* The assignment. */
     uint32_t rule[MAX_OPS]; /* index in all */
     bool deferred[MAX_OPS]; /* a backward op that runs after the contributions' step */
-    Form sum[MAX_TENSORS];  /* form that gradients of an activation are accumulated in */
+    Form sum[MAX_TENSORS];  /* form in which gradients of an activation are accumulated */
     Place place[MAX_TENSORS];
-    /* later ops start from the form that the input had before it was converted */
+    /* later ops start from the form of the input before its conversion */
     bool keeps[MAX_OPS][MAX_IN];
-    Form held[MAX_TENSORS]; /* of activations, as the forward goes on */
-    Program *program;       /* where it is written; NULL: only priced */
+    Form held[MAX_TENSORS]; /* of activations, during the forward pass */
+    Program *program;       /* the program written out; NULL: only priced */
     double below_s;         /* programs that take longer do not matter */
     double best_s;
     bool prepared;
@@ -90,42 +92,43 @@ bool brute_can_hold(const Graph *graph, TensorId tensor, Form form);
 /* Prices the conversions of all tensors. */
 void brute_find_ways(Brute *b);
 
-/* Before the forward op: its activations; a collective replaces the form it starts from, unless
- * that is kept. saved: what its backward finds. */
+/* Converts the activations before the forward op; a collective replaces the form it starts from,
+ * unless that is kept. saved: the forms that the backward pass finds. */
 bool brute_forward(Brute *b, OpId id, Forms saved[MAX_IN], Portion *portion);
-/* dy, from the form it was accumulated in, and saved tensors; then the backward ops that are not
- * deferred. */
+/* Converts dy, from the form in which it was accumulated, and saved tensors; then runs the backward
+ * ops that are not deferred. */
 bool brute_backward(Brute *b, OpId id, const Forms saved[MAX_IN], Forms dy[OP_MAX_OUT],
                     Portion *portion);
-/* What the op adds to the gradients of its inputs, in the forms that those are accumulated in, and
- * deferred ops. */
+/* The op's contributions to the gradients of its inputs, in the forms in which those are
+ * accumulated, and its deferred ops. */
 bool brute_sums(Brute *b, OpId id, Forms dy[OP_MAX_OUT], Portion *portion);
 
 /* The gradient of an output, unless there is none or it is the constant 1, which is free in every
  * form. */
 TensorId brute_gradient(const Brute *b, TensorId output);
-/* Places of the p-th parameter of a unit whose rules are chosen (Place); kept by b. */
+/* The places (Place) of the p-th parameter of a unit with chosen rules; owned by b. */
 const GArray *brute_places(Brute *b, OpId id, uint32_t p);
 
-/* Time of the assignment's program. */
+/* The time of the assignment's program. */
 double brute_program_s(Brute *b);
 
 /* --- brute_force.c: trying everything --- */
 
-/* What a forward op adds: its own portion; dy's step and the backward ops; the contributions' step,
+/* The portions of a forward op: its own; dy's step and the backward ops; the contributions' step,
  * deferred ops and sums. */
 typedef struct {
     Portion forward, early, late;
 } Run;
 
-/* Visits every way to run an op and its backward from the forms held, which are restored after. */
+/* Visits every way to run an op and its backward ops from the forms held, which are restored
+ * afterwards. */
 typedef void (*BruteVisit)(Brute *b, OpId id, const Run *run, void *data);
 void brute_each_run(Brute *b, OpId id, BruteVisit visit, void *data);
 
-/* Forms of the activations that are made before op `id` and read from it on. */
+/* The forms of the activations that are made before op `id` and read by it or later ops. */
 uint64_t brute_state(const Brute *b, OpId id);
 
-/* Stages with an op's portions; parameters' places are the caller's to add. */
+/* Adds an op's portions to the stages; the caller adds the places of parameters. */
 Stages brute_after(const Brute *b, const Stages *before, const Run *run);
 void brute_add_seconds(const Brute *b, double *sum_s, const double *more_s);
 
@@ -133,18 +136,19 @@ Brute *brute_new(const Graph *graph, const ClusterView *view, const double *rati
 void brute_free(Brute *b);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Brute, brute_free)
 
-/* Forms in which a tensor may be made (or rest), and read; before anything is tried. */
+/* Limits the forms in which a tensor may be made (or rest) and read; to be called before anything
+ * is tried. */
 void brute_pin(Brute *b, TensorId tensor, Forms made, Forms read);
 
-/* Prices what there is to choose from, once. */
+/* Prices all choices, once. */
 void brute_prepare(Brute *b);
 
-/* The least time below `below_s`, infinite if there is none; NaN if there is too much to try. */
+/* The least time below `below_s`, infinite if there is none; NaN if there are too many to try. */
 double brute_least(Brute *b, double below_s, uint64_t max_steps);
 
-/* brute_pruned.c: the time of the program that is left where of all prefixes that reach a state
- * only one is kept by one number: its closed cost (of equal ones that with the shortest open
- * stages), or, with_open, what it would take if it ended there; of whole programs the fastest. */
+/* brute_pruned.c: the time of the best program if only one prefix is kept per state, chosen by one
+ * number: its closed cost (among equal ones, the shortest open stages) or, with_open, its time if
+ * it ended there. */
 double brute_pruned(Brute *b, bool with_open);
 
 #endif

@@ -1,4 +1,4 @@
-/* Brute force: the cheapest conversions, and what an op adds to a program forward and backward. */
+/* Brute force: the cheapest conversions, and an op's instructions forward and backward. */
 #include "tests/support/brute_force.h"
 
 #include <math.h>
@@ -49,7 +49,7 @@ static double total_s(const Brute *b, const Way *way)
     return way->comm_s + slowest_s;
 }
 
-/* Two collectives, where they take less than one. */
+/* Finds two collectives that take less time than one. */
 static void find_detours(Brute *b, TensorId tensor)
 {
     Way direct[FORM_MAX][FORM_MAX];
@@ -83,7 +83,8 @@ void brute_find_ways(Brute *b)
     }
 }
 
-/* Conversions until all of `wanted` are held, in the order of forms, each from the cheapest form. */
+/* Adds conversions until all of `wanted` are held, in the order of forms, each from the cheapest
+ * form. */
 static bool convert(Brute *b, TensorId tensor, Forms *held, Forms wanted,
                     Portion *portion)
 {
@@ -146,7 +147,7 @@ static bool choose_uniform(Brute *b, OpId id, Form form)
     return false;
 }
 
-/* Forms in which the backward ops of a unit, and its forward op if asked, read a tensor. */
+/* The forms in which the backward ops of a unit, and optionally its forward op, read a tensor. */
 static Forms reads(const Brute *b, OpId id, TensorId tensor, bool forward)
 {
     const Unit *unit = &b->unit[id];
@@ -161,7 +162,7 @@ static Forms reads(const Brute *b, OpId id, TensorId tensor, bool forward)
     return forms;
 }
 
-/* Form in which the op that makes a tensor makes it. */
+/* The form in which a tensor is made. */
 static Form made(const Brute *b, TensorId tensor)
 {
     OpId id = graph_tensor(b->graph, tensor)->producer;
@@ -202,7 +203,7 @@ bool brute_forward(Brute *b, OpId id, Forms saved[MAX_IN], Portion *portion)
     return true;
 }
 
-/* The backward ops that are deferred, or the others. */
+/* Runs the deferred backward ops, or the others. */
 static void compute_back(Brute *b, OpId id, bool deferred, Portion *portion)
 {
     for (uint32_t k = 0; k < b->unit[id].n_back; k++)
@@ -277,7 +278,7 @@ enum {
     PLACE_ALL = 15
 };
 
-/* Runs some of what a parameter's place takes. */
+/* Runs some of the instructions of a parameter's place. */
 static bool run_place(Brute *b, TensorId parameter, Forms read, Form gradient_made,
                       uint32_t what, Place *place)
 {

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The one program kept of those that reach a state. */
+/* The one program that is kept per state. */
 typedef struct {
     Stages stages;
     uint32_t rule[MAX_OPS];
@@ -62,7 +62,7 @@ static bool better(const Brute *b, const Stages *x, const Stages *y, bool with_o
 static void keep(Brute *b, OpId id, const Stages *stages, Step *step)
 {
     if (id + 1 == b->n_ops) {
-        /* what no op can shorten any more need not be written out */
+        /* what no op can shorten any more is priced in closed form */
         if (stages->s + open_s(b, stages) < step->best_s)
             step->best_s = fmin(step->best_s, brute_program_s(b));
         return;
@@ -102,7 +102,7 @@ static void extend(Brute *b, OpId id, const Run *run, void *data)
     uint32_t rules[MAX_OPS];
     memcpy(rules, b->rule, sizeof rules);
     each_place(b, id, 0, &stages, step);
-    memcpy(b->rule, rules, sizeof rules); /* places set those of updates */
+    memcpy(b->rule, rules, sizeof rules); /* places set the rules of updates */
 }
 
 double brute_pruned(Brute *b, bool with_open)

@@ -1,4 +1,4 @@
-/* Facts of the sample files that others collected: ../shared/samples/expected.csv. */
+/* Facts about the sample files, collected by others: ../shared/samples/expected.csv. */
 #ifndef KILTER_TESTS_SUPPORT_EXPECTED_H
 #define KILTER_TESTS_SUPPORT_EXPECTED_H
 
@@ -52,7 +52,7 @@ static inline void expected_facts_free(void *facts)
     g_ptr_array_unref(facts);
 }
 
-/* The facts of all files of a kind, by file; NULL after saying that there are none. Free with
+/* The facts of all files of a kind, by file; NULL after printing that there are none. Free with
  * g_tree_unref. */
 static inline GTree *expected_of(const char *kind)
 {

@@ -1,7 +1,7 @@
 /* A library to preload, in which the n-th call that writes, reads or allocates fails.
  *
  *     KILTER_FAIL=write:3:full     the third write (pwrite, fsync, ftruncate) fails: the disk is full
- *     KILTER_FAIL=write:3:part     ... writes one byte of what it was given
+ *     KILTER_FAIL=write:3:part     ... writes only one byte
  *     KILTER_FAIL=write:3:signal   ... was interrupted by a signal
  *     KILTER_FAIL=read:3:signal    the third read was interrupted;  read:3:part  gives one byte
  *     KILTER_FAIL=memory:3:full    the third allocation fails; counted from main's call of setlocale on
@@ -115,7 +115,7 @@ ssize_t read(int fd, void *bytes, size_t n)
     return how == PART ? read_next(fd, bytes, n > 0) : failed(READ);
 }
 
-/* What libraries set up before main has no one to tell. */
+/* Libraries that set up before main cannot report a failure. */
 char *setlocale(int category, const char *locale)
 {
     typedef char *(*Function)(int, const char *);

@@ -14,7 +14,7 @@ struct Artifact {
     double *bytes;    /* [tensor] */
     Source *source;   /* [tensor] */
     uint32_t *number; /* [tensor]: of the chain's tensors */
-    GArray *work;     /* double, of each node of the file */
+    GArray *work;     /* double: the work of each node of the file */
 };
 
 ArtifactProfile artifact_nvlink(double rate)
@@ -57,7 +57,7 @@ static DuplexConversion convert(const ArtifactProfile *p, double bytes, Form fro
     return (DuplexConversion){.can = from == FORM_IDENTITY && cuts};
 }
 
-/* Of a replicated parameter's gradient. */
+/* The seconds to synchronize a replicated parameter's gradient. */
 static double sync_s(const ArtifactProfile *p, double bytes)
 {
     return convert(p, bytes, FORM_REDUCE, FORM_IDENTITY).forward_s;
@@ -71,7 +71,7 @@ static double forward_s(const Artifact *a, double work, bool divided)
 /* --- the graph --- */
 
 typedef struct {
-    /* of a node's line: index name kind work n_in in... n_out out... n_signatures */
+    /* a node's line: index name kind work n_in in... n_out out... n_signatures */
     char **word;
     uint32_t n_in, n_out, n_signatures;
     uint32_t in[16], out[16];
@@ -93,7 +93,7 @@ static bool read_line(char **word, Line *line)
     return at + 1 == n && line->n_in <= 16 && line->n_out <= DUPLEX_MAX_OUT;
 }
 
-/* The choices of a signature: with parameters that are read whole each replicated or cut. */
+/* The choices of a signature: each parameter that is read whole may be replicated or cut. */
 static void add_choices(const Artifact *a, DuplexNode *node, const Line *line,
                         char **form)
 {

@@ -2,12 +2,12 @@
  * and its costs, for tests and benches.
  *
  * A graph names nodes with their signatures: forms of inputs and outputs. Nodes that compute become
- * the chain; what they read besides is data, free in any form, or parameters, each of which rests
+ * the chain; their other inputs are data, free in any form, or parameters, each of which rests
  * replicated or cut. Both microbatches gather and synchronize parameters.
  *
- * Prices, those of the artifact: each microbatch counts as the whole batch; a collective takes a
+ * The prices are the artifact's: each microbatch counts as the whole batch; a collective takes a
  * latency and its bytes divided by its bandwidth; the forward's work is in the file, the backward
- * has twice that. Its stages open where a tensor changes its form, be it for nothing. With
+ * has twice that. A stage begins where a tensor changes its form, even at no cost. With
  * communication f forward and b backward and forward computation c its cost sums over stages
  *
  *     max(c_(i-1), f_i) + max(c_i, f_i) +
@@ -22,16 +22,16 @@
 
 typedef struct Artifact Artifact;
 
-/* Bytes a second of each collective, and work a second of a device. */
+/* Bytes per second of each collective, and work per second of a device. */
 typedef struct {
     double all_gather, reduce_scatter, all_reduce, all_to_all, latency_s, rate;
     uint32_t n_devices;
 } ArtifactProfile;
 
-/* With which it wrote its results: "NVLink (g11)" in its exp/config.py. */
+/* The prices with which it wrote its results: "NVLink (g11)" in its exp/config.py. */
 ArtifactProfile artifact_nvlink(double rate);
 
-/* NULL if the file is not one. */
+/* NULL if the file is not a graph of the artifact. */
 Artifact *artifact_read(const char *file, const ArtifactProfile *profile);
 void artifact_free(Artifact *artifact);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Artifact, artifact_free)
@@ -39,13 +39,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Artifact, artifact_free)
 const DuplexProblem *artifact_problem(const Artifact *artifact);
 void artifact_set_cost(Artifact *artifact, DuplexCost cost);
 
-/* Seconds: the artifact's cost, and what it leaves out. */
+/* In seconds: the artifact's cost, and the time that it leaves out. */
 typedef struct {
     double cost_s, left_out_s;
 } ArtifactCost;
 
-/* Of a strategy that it published, DUPLEX_SERIAL_BACK by its code, else by Eq. 5; false if the file
- * is not one of the graph. */
+/* The cost of a published strategy, with DUPLEX_SERIAL_BACK by the artifact's code, else by Eq. 5;
+ * false if the file is not a strategy of the graph. */
 bool artifact_strategy(const Artifact *artifact, const char *file, ArtifactCost *cost);
 
 #endif

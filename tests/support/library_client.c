@@ -1,4 +1,5 @@
-/* A client of libkilter: for each planner given, the time of an iteration; and what a bad request is answered. */
+/* A client of libkilter: prints the time of an iteration for each given planner, and the answer to
+ * a bad request. */
 #include <stdio.h>
 
 #include <kilter.h>

@@ -1,4 +1,5 @@
-/* Plans made as the command line makes them, for tests: planner, model, cluster, options in one text. */
+/* Plans as the command line makes them, for tests: from planner, model, cluster, and options in one
+ * text. */
 #ifndef KILTER_TESTS_SUPPORT_MADE_PLAN_H
 #define KILTER_TESTS_SUPPORT_MADE_PLAN_H
 
@@ -36,7 +37,7 @@ static inline bool set_options(PlannerOptions *options, const char *set, GError 
     return true;
 }
 
-/* The plan of `planner` on single GPUs; without a plan, and with an error, where it is refused. */
+/* The plan of `planner` on single GPUs; if it is refused, an error and no plan. */
 static inline Made make(const char *planner, const char *model, const char *cluster,
                         const char *set, GError **error)
 {
@@ -51,7 +52,7 @@ static inline Made make(const char *planner, const char *model, const char *clus
     return made;
 }
 
-/* The same where there has to be one. */
+/* The same, which must succeed. */
 static inline Made made_plan(const char *planner, const char *model, const char *cluster,
                              const char *set)
 {

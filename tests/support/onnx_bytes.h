@@ -40,7 +40,7 @@ static inline void onnx_put(GByteArray *to, guint field, GByteArray *message)
     g_byte_array_unref(message);
 }
 
-/* "name:2x0x5"; a size of 0 is open, of the name "batch". Field 11: an input, 12: an output. */
+/* "name:2x0x5"; a size of 0 is open and named "batch". Field 11: an input, 12: an output. */
 static inline void onnx_end(GByteArray *graph, guint field, guint dtype, const char *end)
 {
     g_auto(GStrv) part = g_strsplit(end, ":", 2);
@@ -90,7 +90,7 @@ static inline void onnx_tensor(GByteArray *graph, guint dtype, const char *end,
     onnx_put(graph, 5, tensor);
 }
 
-/* Weights of which only the sizes are there: "name:3x4". */
+/* Weights of which only the sizes are given: "name:3x4". */
 static inline void onnx_weight(GByteArray *graph, const char *end)
 {
     onnx_tensor(graph, 1, end, true, 0, NULL);
@@ -143,7 +143,7 @@ static inline void onnx_node(GByteArray *graph, const char *op, const char *in,
     onnx_put(graph, 1, node);
 }
 
-/* The file of a graph, which is freed. */
+/* The file of a graph; frees the graph. */
 static inline GByteArray *onnx_model(GByteArray *graph)
 {
     GByteArray *model = g_byte_array_new(), *opset = g_byte_array_new();
@@ -156,7 +156,7 @@ static inline GByteArray *onnx_model(GByteArray *graph)
 
 /* --- models --- */
 
-/* y = x w + b, of new weights of these sizes. */
+/* y = x w + b, with new weights of these sizes. */
 static inline void onnx_linear(GByteArray *graph, const char *prefix, const char *in,
                                const char *out, guint k, guint n)
 {
@@ -213,7 +213,7 @@ static inline void onnx_norm(GByteArray *graph, const char *p, const char *in,
     onnx_chain(graph, p, "Add", shifted, out, NULL);
 }
 
-/* Attention with causal masks, and a GELU by erf between two products; in and out: names with a point. */
+/* Attention with causal masks, and a GELU by erf between two products; in and out: names of values. */
 static inline void onnx_block(GByteArray *graph, const char *p, const char *in,
                               const char *out, guint h)
 {

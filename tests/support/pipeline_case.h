@@ -21,7 +21,7 @@ static inline void case_clear(Case *c)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Case, case_clear)
 
-/* The forward ops in runs of equally many, but for the last two, which belong to the last stage;
+/* Divides the forward ops into runs of equal length; the last two ops belong to the last stage.
  * stage[op]. */
 static inline uint16_t *stages_of(const Graph *graph, uint32_t n_stages)
 {
@@ -67,7 +67,8 @@ static inline Program *inner_program(const Graph *graph, const ClusterView *view
 }
 
 /* A chain of `n_layers` linears that take 10 ms forward and 20 ms backward on the whole batch: the
- * gradient of the input, which the first one has none of; there it is that of the weight. */
+ * time of the gradient of the input; the first linear has no such gradient and takes it for that of
+ * the weight. */
 static inline Graph *chain(uint32_t n_layers)
 {
     enum { BATCH = 64, WIDTH = 4 };

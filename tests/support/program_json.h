@@ -1,4 +1,4 @@
-/* What the program prints with --json. */
+/* The program's answers with --json. */
 #ifndef KILTER_TESTS_SUPPORT_PROGRAM_JSON_H
 #define KILTER_TESTS_SUPPORT_PROGRAM_JSON_H
 
@@ -16,7 +16,7 @@ static inline json_t *json_of(const char *text)
     return value;
 }
 
-/* Of a command that has to succeed. */
+/* The answer of a command that must succeed. */
 static inline json_t *program_json(const Sandbox *sandbox, const char *line)
 {
     g_auto(Ran) ran = program_run_good(sandbox, line);

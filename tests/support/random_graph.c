@@ -223,7 +223,7 @@ static TensorId tokens(Build *b, uint32_t blocks)
     return linear(b, x, RANDOM_CHOICE(b->rand, 6, 12));
 }
 
-/* By log-softmax, or for logits that may be sharded over the vocabulary. */
+/* The loss: by log-softmax, or for logits that may be sharded over the vocabulary. */
 static TensorId append_loss(Build *b, TensorId logits)
 {
     const Tensor out = *shape(b, logits);

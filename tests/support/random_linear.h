@@ -34,7 +34,7 @@ static inline ClusterView *random_view(GRand *random, const RandomShape *shape)
         new->rate = random_log(random, 2e12, 2e13) * new->gpus;
         new->inner =
             (LinkCost){random_log(random, 1e-6, 1e-4), random_log(random, 1e10, 1e11)};
-        /* Some classes differ in memory alone. */
+        /* Some classes differ only in memory. */
         if (c > 0 && g_rand_double(random) < 0.3)
             *new = class[c - 1];
         new->type = c;
@@ -57,7 +57,7 @@ static inline void random_view_free(ClusterView *view)
     g_free(view);
 }
 
-/* One split per segment. */
+/* Gives every segment one split. */
 static inline SimLinear *random_linear(GRand *random, const RandomShape *shape)
 {
     SimLinear *linear = g_new0(SimLinear, 1);
@@ -95,8 +95,8 @@ static inline SimLinear *random_linear(GRand *random, const RandomShape *shape)
     return linear;
 }
 
-/* Points that bind for some devices at some ratios: `tight` near 1 leaves room for few
- * ratios, far above it for none. */
+/* Memory points that bind for some devices at some ratios: `tight` near 1 leaves room for few
+ * ratios, far above 1 for none. */
 static inline SimMemory *random_memory(GRand *random, const SimLinear *linear,
                                        const ClusterView *view, uint32_t n_points,
                                        double tight)

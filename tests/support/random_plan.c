@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Log-uniform between the two. */
+/* A number drawn log-uniformly between the two. */
 static double between(GRand *rand, double low, double high)
 {
     return exp(g_rand_double_range(rand, log(low), log(high)));
@@ -104,7 +104,7 @@ static void random_ratios(GRand *rand, uint32_t n, double *ratio)
         ratio[j] = sum > 0 ? ratio[j] / sum : 1.0 / n;
 }
 
-/* Units dealt to devices, each by a draw from the ratios. */
+/* Deals units to devices, each by a draw from the ratios. */
 static Split random_split(GRand *rand, const SimSplit *key, uint32_t n,
                           const double *ratio)
 {

@@ -19,7 +19,7 @@ static uint32_t below(Walk *walk, uint32_t n)
     return (uint32_t)g_rand_int_range(walk->rand, 0, (gint32)n);
 }
 
-/* Makes the instance by a random conversion of what exists. */
+/* Makes the instance by a random conversion of an existing one. */
 static void obtain(Walk *walk, TensorId tensor, Form form)
 {
     struct {
@@ -43,7 +43,7 @@ static void obtain(Walk *walk, TensorId tensor, Form form)
     walk->held[tensor] |= (uint8_t)(1u << form);
 }
 
-/* Identity, or Gather on a dim that can be cut. */
+/* Identity, or Gather on a dimension that can be cut. */
 static Form random_form(Walk *walk, TensorId tensor)
 {
     const Tensor *t = graph_tensor(walk->graph, tensor);
@@ -81,8 +81,8 @@ static void run_op(Walk *walk, OpId id)
         walk->held[op->out[i]] |= (uint8_t)(1u << r->form[op->n_in + i]);
 }
 
-/* What data parallelism does before the updates: all gradients of parameters become whole
- * in one step. */
+/* Data parallelism's step before the updates: all gradients of parameters become whole in one
+ * step. */
 static void gather_gradients(Walk *walk)
 {
     for (TensorId t = 0; t < graph_n_tensors(walk->graph); t++) {

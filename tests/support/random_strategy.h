@@ -1,4 +1,4 @@
-/* Strategies of `manual` at random. */
+/* Random strategies for `manual`. */
 #ifndef KILTER_TESTS_SUPPORT_RANDOM_STRATEGY_H
 #define KILTER_TESTS_SUPPORT_RANDOM_STRATEGY_H
 
@@ -9,41 +9,16 @@ static inline uint32_t pick(GRand *rand, uint32_t n)
     return (uint32_t)g_rand_int_range(rand, 0, (gint32)n);
 }
 
-/* A strategy that can be, of 8 devices and 24 samples. */
-static inline char *random_strategy(GRand *rand)
+/* A strategy for 8 devices and 24 samples. All are possible, except some with `all` degrees, which
+ * also cut the context and, with `experts`, the experts. */
+static inline char *random_strategy(GRand *rand, bool all, bool experts)
 {
     static const char *const again[] = {"none", "selective", "full", "full@1-2",
                                         "selective@1-4"};
     static const uint32_t degree[] = {1, 2, 4};
     const uint32_t pp = degree[pick(rand, 3)], tp = degree[pick(rand, pp == 4 ? 2 : 3)];
-    const uint32_t dp = 8 / pp / tp;
-    const bool interleaved = pp == 2 && pick(rand, 2);
-    const uint32_t m = interleaved ? 2 + 2 * pick(rand, 1) : degree[pick(rand, 3)];
-    GString *set = g_string_new("");
-    g_string_append_printf(set, "pp=%u tp=%u microbatches=%u recompute=%s", pp, tp,
-                           24 % (m * dp) == 0 ? m : 1, again[pick(rand, 5)]);
-    g_string_append_printf(set, " sequence_parallel=%s", pick(rand, 2) ? "on" : "off");
-    if (interleaved && 24 % (2 * dp) == 0)
-        g_string_append(set, " schedule=interleaved virtual_stages=2");
-    else if (pick(rand, 2))
-        g_string_append(set, " schedule=gpipe");
-    if (dp == 2 && pick(rand, 2))
-        g_string_append(set, " shares=1,2");
-    g_string_append_printf(set, " zero=%u", pick(rand, 4));
-    if (dp == 4 && pick(rand, 2))
-        g_string_append(set, " zero_ranks=2");
-    return g_string_free(set, FALSE);
-}
-
-/* A strategy with all degrees, of which most can be. */
-static inline char *any_strategy(GRand *rand, bool experts)
-{
-    static const char *const again[] = {"none", "selective", "full", "full@1-2",
-                                        "selective@1-4"};
-    static const uint32_t degree[] = {1, 2, 4};
-    const uint32_t pp = degree[pick(rand, 3)], tp = degree[pick(rand, pp == 4 ? 2 : 3)];
-    const uint32_t left = 8 / pp / tp, many = degree[pick(rand, 3)];
-    const uint32_t cp = pick(rand, 2) ? MIN(many, left) : 1, dp = left / cp;
+    const uint32_t left = 8 / pp / tp, many = all ? degree[pick(rand, 3)] : 1;
+    const uint32_t cp = all && pick(rand, 2) ? MIN(many, left) : 1, dp = left / cp;
     const bool interleaved = pp == 2 && pick(rand, 2);
     const uint32_t m = interleaved ? 2 + 2 * pick(rand, 1) : degree[pick(rand, 3)];
     GString *set = g_string_new("");

@@ -8,7 +8,7 @@
 #include "tests/test.h"
 
 /* Runs a group of tests on every rank; a rank whose test fails ends the world, and a network that
- * hangs ends after so many seconds. */
+ * hangs is ended after a limit of seconds. */
 #define RUN_ON_RANKS(tests, limit_s)                                    \
     do {                                                                \
         alarm(limit_s);                                                 \

@@ -16,7 +16,7 @@ static inline void test_rows(const char *path,
     assert_no_error(error);
 }
 
-/* The cell, which has to be a number. */
+/* The number in a cell. */
 static inline double test_number(const Csv *csv, const char *column)
 {
     g_autoptr(GError) error = NULL;

@@ -29,7 +29,8 @@ static inline void setup_clear(Setup *s)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Setup, setup_clear)
 
-/* Op groups at random: runs of neighbours, backward ops and updates apart from their forward ops. */
+/* Random op groups: runs of neighbours, with backward ops and updates separate from their forward
+ * ops. */
 static inline Setup setup_new(const char *model, const char *cluster, uint32_t n_groups,
                               GRand *rand)
 {
@@ -54,7 +55,11 @@ static inline Setup setup_new(const char *model, const char *cluster, uint32_t n
                            : (uint32_t)g_rand_int_range(rand, 0, (gint32)n_groups));
         s.time_s[id] = g_rand_double(rand);
     }
-    s.work = (TagWork){s.graph, s.batch, n_groups, s.group, s.time_s};
+    s.work = (TagWork){.graph = s.graph,
+                       .batch = s.batch,
+                       .n_groups = n_groups,
+                       .group = s.group,
+                       .time_s = s.time_s};
     return s;
 }
 
@@ -68,7 +73,7 @@ static inline Program *random_strategy(const Setup *s, GRand *rand, bool all_gro
     return synth_tag_program(s->space, &s->work, placement, all_groups);
 }
 
-/* The time of a plan on links that do not share, as TAG's searches see it. */
+/* The time of a plan on links without sharing, as in TAG's searches. */
 static inline double simulated_s(const Setup *s, const Plan *plan, const char *fidelity)
 {
     SimOptions options;

@@ -1,5 +1,5 @@
-/* A small graph, and a cluster on which, at the right bandwidth, one number a state is not enough for
- * the search. */
+/* A small graph, and a cluster on which, at the right bandwidth, one number per state is not enough
+ * for the search. */
 #ifndef KILTER_TESTS_SUPPORT_TWO_LINEARS_H
 #define KILTER_TESTS_SUPPORT_TWO_LINEARS_H
 

@@ -1,6 +1,5 @@
-/* The ratio LP as written in balance.h, one segment, no memory: a column for every
- * device, stage and term, a row for every stage and device, solved by GLPK's dual
- * simplex. */
+/* The ratio LP as written in balance.h, one segment, no memory: one column per device, stage and
+ * term, one row per stage and device, solved by GLPK's dual simplex. */
 #ifndef KILTER_TESTS_WRITTEN_LP_H
 #define KILTER_TESTS_WRITTEN_LP_H
 
@@ -9,7 +8,7 @@
 
 #include "sim/sim.h"
 
-/* Seconds that a whole sharded dim takes on the device. */
+/* The seconds that the whole sharded work takes on the device. */
 static inline double written_lp_slope(const SimLinear *linear, uint32_t i,
                                       const Device *device)
 {

@@ -1,5 +1,5 @@
-/* AMP's search on graphs and clusters of the repository: what the layers cost, what each method
- * returns, and what is refused. */
+/* AMP's search on graphs and clusters of the repository: the costs of layers, the result of each
+ * method, and refusals. */
 #include "tests/support/amp_setup.h"
 
 static GArray *search(const AmpSetup *s, const AmpOptions *options, AmpMethod method)
@@ -46,7 +46,7 @@ static void test_layers_of_gpt2(void **state)
     assert_at_most(flops, 1.35 * 3 * 24 * h * h * 1024);
 }
 
-/* Peak of each of t devices that share all layers of a GPT in half precision. */
+/* The peak on each of t devices that share all layers of a GPT in half precision. */
 static double peak_of_layers(uint32_t layers, uint32_t t, const char *more)
 {
     g_autoptr(GError) error = NULL;
@@ -73,8 +73,8 @@ static double peak_of_layers(uint32_t layers, uint32_t t, const char *more)
 
 /* A layer on t devices takes s b h (10 + 24 / t + 5 a s / (h t)) bytes of activations (Korthikanti
  * et al. 2022, Eq. 2) and 18 bytes per parameter, of which the matrices, 12 h^2 + 7 h, are cut.
- * Without dropout the masks go, and the probabilities that it left: s b h (8 + 24 / t + 2 a s / (h
- * t)). */
+ * Without dropout there are no masks and no probabilities after them: s b h (8 + 24 / t + 2 a s /
+ * (h t)). */
 static void test_memory_of_megatron(void **state)
 {
     (void)state;
@@ -90,8 +90,9 @@ static void test_memory_of_megatron(void **state)
     }
 }
 
-/* No strategy of Megatron's or at random is better, annealing starts from none worse than the
- * paper's placement; all fit, and hold every device and every layer once. */
+/* No strategy of Megatron's heuristics or at random is better, and annealing is never worse than
+ * the paper's placement, from which it starts; all fit, and have every device and every layer
+ * once. */
 static void test_methods(void **state)
 {
     (void)state;
@@ -110,7 +111,7 @@ static void test_methods(void **state)
             assert_at_most(annealed, best_s(&s, &options, AMP_MEGATRON_LAYERS));
             assert_close(annealed, best_s(&s, &options, AMP_ANNEAL), 0); /* same seed */
         }
-        /* GPipe keeps all micro-batches: no 16 GiB hold TransGAN's. */
+        /* GPipe keeps all microbatches: those of TransGAN do not fit 16 GiB. */
         const AmpOptions options = {.schedule = i == 0 ? SCHEDULE_GPIPE : SCHEDULE_1F1B,
                                     .seed = 7};
         for (AmpMethod method = AMP_SEARCH; method <= AMP_RANDOM; method++) {
@@ -134,8 +135,7 @@ static void test_methods(void **state)
     }
 }
 
-/* With less memory fewer strategies fit; what still does costs the same or more; at last none
- * does. */
+/* With less memory fewer strategies fit, and those cost the same or more; in the end none fits. */
 static void test_memory(void **state)
 {
     (void)state;
@@ -160,7 +160,7 @@ static void test_memory(void **state)
     g_error_free(error);
 }
 
-/* A bound on tensor parallelism leaves the strategies out that are beyond it, and no others. */
+/* A limit on tensor parallelism excludes exactly the strategies beyond it. */
 static void test_most_tmp(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Known strategies: the forms that their papers give them. */
+/* Known strategies have the forms that their papers describe. */
 #include "synth/synth.h"
 #include "tests/test.h"
 
@@ -87,16 +87,16 @@ static void test_megatron_cuts_columns_then_rows(void **state)
     assert_form(&m, "layers.1.norm1", "identity");
     assert_form(&m, "embedding.weight", "gather(0)"); /* vocabulary */
     assert_form(&m, "embedding", "reduce");
-    /* Two all-reduces a layer in the forward (Sec. 3) and two in the backward; nothing else is
-     * communicated in it. */
+    /* Two all-reduces per layer in the forward pass (Sec. 3) and two in the backward pass, and no
+     * other communication in the layer. */
     assert_int_equal(count(&m, COLLECTIVE_ALL_REDUCE, "layers.1."), 4);
     assert_int_equal(count(&m, COLLECTIVE_ALL_GATHER, "layers.1."), 0);
     assert_int_equal(count(&m, COLLECTIVE_GROUPED_ALL_GATHER, "layers.1."), 0);
     assert_int_equal(count(&m, COLLECTIVE_ALL_TO_ALL, NULL), 0);
 }
 
-/* Queries and keys of their own are cut together, by the heads of keys; where these are fewer than the
- * devices, keys are whole and queries are cut within their groups. */
+/* Separate queries and keys are cut together, by the heads of keys; if there are fewer of these
+ * than devices, keys are whole and queries are cut within their groups. */
 static void test_megatron_cuts_grouped_attention(void **state)
 {
     (void)state;
@@ -106,7 +106,7 @@ static void test_megatron_cuts_grouped_attention(void **state)
     assert_form(&m, "layers.1.attention.k.rotary", "gather(2)");
     assert_form(&m, "layers.1.attention.out.weight", "gather(1)");
     assert_form(&m, "layers.1.attention.out", "reduce");
-    /* The gradients of what both read are added up before they are communicated. */
+    /* The gradients of an input of both are added up before they are communicated. */
     assert_int_equal(count(&m, COLLECTIVE_ALL_REDUCE, "layers.1."), 4);
     assert_int_equal(count(&m, COLLECTIVE_ALL_GATHER, "layers.1."), 0);
     g_auto(Made) few = make("llama:layers=2,kv_heads=2,vocab=640", BASELINE_MEGATRON);
@@ -116,7 +116,8 @@ static void test_megatron_cuts_grouped_attention(void **state)
     assert_int_equal(count(&few, COLLECTIVE_ALL_GATHER, "layers.1."), 0);
 }
 
-/* Logits stay sharded over the vocabulary: two numbers a token are summed over the devices (Sec. 3). */
+/* Logits stay sharded over the vocabulary: two numbers per token are summed over the devices (Sec.
+ * 3). */
 static void test_megatron_never_gathers_logits(void **state)
 {
     (void)state;
@@ -173,7 +174,7 @@ static void test_megatron_pairs_convolutions(void **state)
     assert_form(&m, "features.0.1", "reduce");
 }
 
-/* The first layer's columns would be gathered at once; nothing is gained by that. */
+/* The first layer's columns would be gathered at once, so cutting them gains nothing. */
 static void test_megatron_keeps_single_layers_whole(void **state)
 {
     (void)state;

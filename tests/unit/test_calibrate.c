@@ -1,5 +1,5 @@
-/* Calibration: known numbers are recovered from synthetic measurements, breakpoints are found, real
- * ones leave small residuals. */
+/* Calibration: known numbers are recovered from synthetic measurements, breakpoints are found, and
+ * real measurements leave small residuals. */
 #include <gsl/gsl_randist.h>
 #include <gsl/gsl_rng.h>
 #include <stdlib.h>
@@ -33,8 +33,7 @@ static void test_agreement(void **state)
 
 /* --- fits --- */
 
-/* The best of x >= 0 by a grid of active sets is what the definition says: no step along an axis
- * improves it. */
+/* The solution x >= 0 has the property of its definition: no step along an axis improves it. */
 static void test_nnls_is_optimal(void **state)
 {
     (void)state;
@@ -65,7 +64,7 @@ static void test_nnls_is_optimal(void **state)
             bounded += x[j] == 0;
         }
     }
-    assert_true(bounded > 50); /* else nothing was tested of the bound */
+    assert_true(bounded > 50); /* otherwise the bound was not tested */
     gsl_rng_free(random);
 }
 

@@ -1,4 +1,4 @@
-/* What if: scaled numbers, machines left out and added, and what is refused. */
+/* Changes of clusters: scaled numbers, machines left out and added, and refusals. */
 #include "data/data.h"
 #include "tests/test.h"
 

@@ -1,5 +1,4 @@
-/* Clusters: what the bundled files say and where their numbers come from, and views of
- * clusters. */
+/* Clusters: the bundled files with the sources of their numbers, and views of clusters. */
 #include "tests/support/rows.h"
 
 #include <glib/gstdio.h>
@@ -8,7 +7,7 @@
 #include <gsl/gsl_statistics.h>
 #include <stdlib.h>
 
-/* Text of a cluster: two device types, machines as given, a bandwidth of (i + 1) GB/s
+/* The text of a cluster with two device types, the given machines, and a bandwidth of (i + 1) GB/s
  * for collective i. */
 static char *cluster_text(const char *machines, bool collectives)
 {
@@ -80,7 +79,7 @@ static const char *const OTHERS[] = {
     "hidup-1x8",
     "hidup-2x8",
     "hidup-4x8",
-    /* of today, in the words of data sheets: test_short_cluster.c */
+    /* today's machines, by data sheets: test_short_cluster.c */
     "dgx-a100",
     "dgx-h100",
     "dgx-b200",
@@ -157,7 +156,8 @@ static void test_bundled_list(void **state)
     assert_int_equal(g_strv_length(names), N_FILES);
 }
 
-/* HAP's artifact counts FLOPs of its own, of BERT-Base 1.128 times the true ones. The A100 has 4.0 P100, by the same. */
+/* HAP's artifact counts its own FLOPs, for BERT-Base 1.128 times the true ones. By these an A100
+ * equals 4.0 P100. */
 static double published_rate(const char *type)
 {
     const double counted = 1.128, p100 = 2149250936815 / counted;

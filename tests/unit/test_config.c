@@ -1,4 +1,4 @@
-/* Models of configuration files: parameters against published counts, what is refused, and all
+/* Models from configuration files: parameters compared with published counts, refusals, and all
  * configurations of the shared samples. */
 #include <glib/gstdio.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* CSV files: cells, quotes, columns, numbers; what is refused and how it is said. */
+/* CSV files: cells, quotes, columns, numbers; refusals and their messages. */
 #include <glib/gstdio.h>
 
 #include "data/data.h"
@@ -150,7 +150,7 @@ static void test_taker_fails(void **state)
     assert_int_equal(seen, 2);
 }
 
-/* What csv_append writes is read as it was. */
+/* Text written by csv_append is read back unchanged. */
 static void test_append(void **state)
 {
     (void)state;

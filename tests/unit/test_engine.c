@@ -157,7 +157,7 @@ typedef struct {
     uint32_t spread; /* which distribution */
 } Hold;
 
-/* Waiting times that no single width of months fits. */
+/* Waiting times for which no single width of buckets is right. */
 static double draw(Hold *h)
 {
     switch (h->spread) {

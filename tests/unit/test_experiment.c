@@ -83,6 +83,90 @@ static void test_options_of_a_planner(void **state)
     assert_string_equal(experiment_at(experiment, 1)->planner->name, "hap");
 }
 
+static const char COLUMNS[] =
+    "name: x\ngrid:\n  model: ['" SMALL "', vgg19]\n  cluster: [hap-8]\n"
+    "  planner: [hap, dp-ev]\n"
+    "columns:\n"
+    "  - name: best\n    about: another planner in the role of hap\n"
+    "    replace: ['hap -> dp-cp', 'vgg?9 -> none']\n    scale: ['*.rate=0.5']\n"
+    "    set: [bucket=25MiB]\n";
+
+static void take_text(uint32_t n_columns, char **value, char **column, void *text)
+{
+    (void)column;
+    for (uint32_t i = 0; i < n_columns; i++)
+        g_string_append_printf(text, "%s%s", value[i], i + 1 < n_columns ? " " : "; ");
+}
+
+/* A column has other configurations, which queries see in the roles of the experiment's. */
+static void test_columns(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    const ExperimentChange change = {.column = "best"};
+    g_autoptr(Experiment) plain = load(box, COLUMNS, NULL),
+                          best = load(box, COLUMNS, &change);
+    assert_int_equal(experiment_n_columns(plain), 1);
+    assert_string_equal(experiment_column(plain, 0), "best");
+    assert_string_equal(experiment_column_about(plain, 0),
+                        "another planner in the role of hap");
+    assert_string_equal(experiment_name(plain), "x");
+    assert_string_equal(experiment_name(best), "x@best");
+    assert_int_equal(experiment_count(plain), 4);
+    assert_int_equal(experiment_count(best), 2);
+    const Configuration *c = experiment_at(best, 0), *same = experiment_at(plain, 0);
+    assert_string_equal(c->planner->name, "dp-cp");
+    assert_string_equal(c->cluster_name, "hap-8 scale *.rate=0.5");
+    assert_close(c->cluster->type[0].rate, same->cluster->type[0].rate / 2, 1e-12);
+    assert_int_equal(c->options.bucket_bytes, 25 << 20);
+    GError *error = NULL;
+    g_autofree char *path = g_build_filename(box->folder, "r.db", NULL);
+    g_autoptr(Store) store = store_open(path, &error);
+    assert_no_error(error);
+    assert_true(store_begin_run(store, "test", "", &error));
+    SweepProgress progress;
+    assert_true(sweep_run(best, store, &(SweepOptions){0}, &progress, &error));
+    static const char sql[] = "SELECT experiment, model, cluster, planner FROM result";
+    g_autoptr(GString) roles = g_string_new(""), own = g_string_new("");
+    assert_true(experiment_select(best, store, &error));
+    assert_true(store_query(store, sql, take_text, roles, &error));
+    assert_string_equal(roles->str, "x " SMALL " hap-8 hap; x " SMALL " hap-8 dp-ev; ");
+    store_close(g_steal_pointer(&store));
+    store = store_open_read(path, &error);
+    assert_true(store_query(store, sql, take_text, own, &error));
+    assert_non_null(strstr(own->str, "x@best " SMALL " hap-8 scale *.rate=0.5 dp-cp; "));
+}
+
+static void refuse_column(const char *what, const char *column, const char *expected)
+{
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *text =
+        g_strdup_printf("name: x\ngrid:\n  model: [vgg19]\n  cluster: [hap-8]\n"
+                        "  planner: [hap]\ncolumns:\n  - {name: best, %s}\n",
+                        what);
+    sandbox_write(box, "x.yaml", text);
+    g_autofree char *path = g_build_filename(box->folder, "x.yaml", NULL);
+    const ExperimentChange change = {.column = column};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Experiment) experiment = experiment_load(path, &change, &error);
+    assert_null(experiment);
+    if (!strstr(error->message, expected))
+        TEST_FAIL_AT(__FILE__, __LINE__, "%s: '%s' lacks '%s'", what, error->message,
+                     expected);
+}
+
+static void test_wrong_columns(void **state)
+{
+    (void)state;
+    refuse_column("about: nothing", "worst", "no column 'worst'");
+    refuse_column("replace: [dp-cp -> hap]", "best", "columns[0].replace[0]");
+    refuse_column("replace: [hap]", "best", "expected ENTRY -> OTHER");
+    refuse_column("replace: [hap -> none]", "best", "grid is empty");
+    refuse_column("replace: [hap -> no-such]", "best", "no-such");
+    refuse_column("scale: ['v9.rate=2']", "best", "columns[0].scale[0]");
+    refuse_column("set: [no_such=2]", "best", "columns[0].set[0]");
+}
+
 /* The enumerators stand in the order of the words. */
 static void test_choices(void **state)
 {
@@ -126,8 +210,7 @@ static Plan *plan_with(const char *planner, const char *option, const char *seco
     return plan;
 }
 
-/* The plan has the ratios that are asked for, and none of the collectives that are not; freedom
- * never hurts. */
+/* The plan has the requested ratios and only the allowed collectives; more freedom never hurts. */
 static void test_pinned_plans(void **state)
 {
     (void)state;
@@ -149,7 +232,7 @@ static void test_pinned_plans(void **state)
         assert_true(instr->collective != COLLECTIVE_GROUPED_ALL_GATHER &&
                     instr->collective != COLLECTIVE_GROUPED_REDUCE_SCATTER);
     }
-    assert_true(uneven); /* else the test shows nothing */
+    assert_true(uneven); /* otherwise the test shows nothing */
     for (uint32_t i = 0; i < grouped->program->n; i++) {
         const Instr *instr = &grouped->program->instr[i];
         assert_true(instr->kind != INSTR_COLLECTIVE ||
@@ -325,6 +408,8 @@ int main(void)
         cmocka_unit_test(test_grid_is_the_product),
         cmocka_unit_test(test_defaults_and_changes),
         cmocka_unit_test(test_options_of_a_planner),
+        cmocka_unit_test(test_columns),
+        cmocka_unit_test(test_wrong_columns),
         cmocka_unit_test(test_choices),
         cmocka_unit_test(test_pinned_plans),
         cmocka_unit_test(test_identity),

@@ -1,4 +1,4 @@
-/* Fitted costs of a cluster: its file, the work that they make of ops, the lines of collectives,
+/* Fitted costs of a cluster: its file, the bytes and FLOPs of ops, the lines of collectives,
  * stretched devices. */
 #include <stdlib.h>
 
@@ -151,8 +151,8 @@ static void test_work(void **state)
     assert_close(rule_seconds(g, view, 2, false, 1), 3 * 8 / 2e9, 1e-12);
 }
 
-/* Of a table of 100 rows, those are read that ids [6] name, whichever loop is cut; likewise of
- * logits [6, 100] one per label. All of the logits are read for the sum. */
+/* Of a table of 100 rows, only those named by ids [6] are read, whichever loop is cut; likewise one
+ * of the logits [6, 100] per label. All logits are read for the sum. */
 static void test_lookups(void **state)
 {
     (void)state;
@@ -196,7 +196,7 @@ static void test_lookups(void **state)
     }
 }
 
-/* Ops on half-precision numbers have another rate, fitted or not; updates have not. */
+/* Ops on half-precision numbers have another rate, fitted or not; updates do not. */
 static void test_half_rate(void **state)
 {
     (void)state;
@@ -251,9 +251,9 @@ static void test_rates(void **state)
     assert_non_null(strstr(error->message, "no rate of bf16 numbers"));
 }
 
-/* Waves of 20 elements: 10 of the 48 are empty, whatever the share of the rows; of the gradient of
- * w, a sum over the rows, as many of the share's FLOPs. A wave larger than the output is empty once
- * more at most. */
+/* Waves of 20 elements: 10 of the 48 are empty, whatever the share of the rows; in the gradient of
+ * w, a sum over the rows, the same part of the share's FLOPs. A wave larger than the output is
+ * empty once more at most. */
 static void test_waves(void **state)
 {
     (void)state;
@@ -384,7 +384,8 @@ static void test_bound_holds(void **state)
     cluster_free(cluster);
 }
 
-/* No operand of any op has more bytes than its tensor: what is looked up has less, the others all. */
+/* No operand of an op has more bytes than its tensor: table lookups read fewer, other operands
+ * all. */
 static void test_operands(void **state)
 {
     (void)state;

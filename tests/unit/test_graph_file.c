@@ -1,4 +1,4 @@
-/* Graphs as files: what is read is what was written, op for op, and what is wrong is named by its place. */
+/* Graphs as files: a written graph is read back op for op, and errors name their place. */
 #include <glib/gstdio.h>
 #include <jansson.h>
 #include <unistd.h>
@@ -125,9 +125,10 @@ static void test_mistakes_are_named(void **state)
     g_autoptr(GError) error = NULL;
     g_autoptr(Graph) graph = read_small("'g'", "'h'", &error);
     assert_no_error(error);
+    assert_non_null(graph);
 }
 
-/* A plan finds its model where the file was, and where it is no more. */
+/* A plan finds its model with the file and without it. */
 static void test_content_stands_for_the_file(void **state)
 {
     (void)state;

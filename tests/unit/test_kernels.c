@@ -248,7 +248,7 @@ static void test_gate_capacity_and_priority(void **state)
     exec_tensor_clear(&out[1]);
 }
 
-/* One choice a token, of its whole probability: of [6 3 1], [5 3 2], [5 1 4], [2 7 1] the third
+/* One choice per token, with its whole probability: of [6 3 1], [5 3 2], [5 1 4], [2 7 1] the third
  * finds no slot. */
 static void test_gate_top1(void **state)
 {

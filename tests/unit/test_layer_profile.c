@@ -1,4 +1,4 @@
-/* Profiles of layers: what is read, what is refused and how it is said. */
+/* Profiles of layers: reading, refusals and their messages. */
 #include "data/data.h"
 #include <glib/gstdio.h>
 

@@ -1,5 +1,5 @@
-/* Collectives on networks: times by hand, bytes over the links, order of the devices, late
- * ranks, and the cases that have nothing to do. */
+/* Collectives on networks: times by hand, bytes over the links, order of the devices, late ranks,
+ * and cases without work. */
 #include "tests/support/collective_case.h"
 
 /* --- times that follow by hand: w = 1.25 GB/s, 5 us per link --- */
@@ -85,8 +85,8 @@ static void test_rounds_advance_together(void **state)
     assert_int_equal(sim_network_solved(net.network), 1);
 }
 
-/* The network derived from fitted collectives costs what the formula says for those that
- * pay their latency in rings. */
+/* The network derived from fitted collectives takes the time of the formula for collectives whose
+ * latency is that of a ring. */
 static void test_fitted_network(void **state)
 {
     g_auto(NetworkCase) net = network_case("hap-64", GRANULARITY_MACHINE);
@@ -129,7 +129,7 @@ static double sum_out_of_devices(const NetworkCase *net)
     return bytes;
 }
 
-/* What all ranks send together, by what the collective is. */
+/* The bytes that all ranks send together, by the kind of collective. */
 static double sent_bytes(Traffic traffic, Algorithm algorithm, double n, double machines,
                          double v)
 {
@@ -309,8 +309,8 @@ static void test_late_rank(void **state)
     run_late(&ring, &collective, 3, rank_s);
     for (uint32_t r = 0; r < 4; r++)
         assert_close(rank_s[r], 3.15, 1e-12);
-    /* Messages between those who are there do not: rank 0 sends 3 parts of V/16 = 6.25 ms,
-     * of them the one to the late rank at its time. */
+    /* Messages between the other ranks do not: rank 0 sends 3 parts of V/16 = 6.25 ms, the one to
+     * the late rank when that arrives. */
     g_auto(NetworkCase) free_ =
         network_case("star:hosts=4,latency=0s", GRANULARITY_MACHINE);
     collective.traffic = TRAFFIC_ALL_TO_ALL;
@@ -319,7 +319,7 @@ static void test_late_rank(void **state)
     for (uint32_t r = 0; r < 4; r++)
         assert_close(rank_s[r], 3.01875, 1e-12);
     assert_close(sim_network_link_busy_s(free_.network, 0), 0.0125 + 0.01875, 1e-9);
-    /* Who has nothing to do with the late rank is done before it comes. */
+    /* A rank without messages from the late rank is done before that arrives. */
     g_auto(NetworkCase) tree =
         network_case("star:hosts=4,latency=0s", GRANULARITY_MACHINE);
     collective.traffic = TRAFFIC_BROADCAST;
@@ -384,7 +384,6 @@ static void test_one_rank(void **state)
     for (Traffic t = 0; t < TRAFFICS; t++) {
         g_auto(NetworkCase) net = network_case("star:hosts=1", GRANULARITY_MACHINE);
         const SimCollective collective = {.traffic = t, .bytes = 1e6};
-        g_autoptr(SimLowered) lowered = NULL;
         if (t == TRAFFIC_SEND) {
             g_autoptr(GError) error = NULL;
             const uint32_t device = 0;

@@ -1,4 +1,4 @@
-/* Measurement files, and the output of nccl-tests: what is read, what is refused and how. */
+/* Measurement files and the output of nccl-tests: reading, and refusals with their messages. */
 #include "data/data.h"
 #include "tests/test.h"
 
@@ -176,8 +176,9 @@ static const MeasuredTable *table_at(const GArray *tables, uint32_t i)
     return &g_array_index(tables, MeasuredTable, i);
 }
 
-/* What wrappers write: several tests, one that nothing is priced by, ranks of two machines, tags of mpirun, old
- * columns, times with exponents, wrong results, and an end in the middle of a row. */
+/* The output of wrappers: several tests, one that no cost is fitted to, ranks of two machines, tags
+ * of mpirun, old columns, times with exponents, wrong results, and an end in the middle of a
+ * row. */
 static void test_nccl_as_people_have_it(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Models built by rows of this file, in place of the bundled table: a row needs neither checks nor parameters of its own. */
+/* Models built by rows of this file, in place of the bundled table: a row may have neither checks
+ * nor parameters of its own. */
 #include "data/base/error.h"
 #include "data/models/models.h"
 #include "tests/test.h"
@@ -36,6 +37,7 @@ static void test_a_row_without_a_check(void **state)
     g_autofree char *canonical = NULL, *content = NULL;
     g_autoptr(Graph) graph = model_build("plain:batch=3", 4, &canonical, &error);
     assert_no_error(error);
+    assert_int_equal(graph_batch(graph), 12);
     assert_string_equal(canonical,
                         "plain:batch=3,global_batch=12,optimizer=adam,precision=single");
     g_autofree char *resolved = model_resolve("plain:batch=3", 4, &content, &error);

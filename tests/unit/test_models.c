@@ -122,7 +122,8 @@ static void test_transgan_windows(void **state)
     assert_int_equal(x->units[0], 64); /* a sample's windows stay together */
 }
 
-/* Heads that nobody shards, nor what is tied to them; wide layers' are as ever. */
+/* Heads that are not sharded, nor are dimensions tied to them; those of wide layers are
+ * unchanged. */
 static void test_whole_heads(void **state)
 {
     (void)state;
@@ -141,7 +142,8 @@ static void test_whole_heads(void **state)
 }
 
 /* DeepSpeed's routing: a GPU's 4 sequences of 8 tokens share 1.25 x 32 / 2 slots of each of 2
- * experts, so that what one of them can get is of the same size, and finding its slot 4 times it. */
+ * experts, so that the tokens of one expert have the same size, and the search for slots is 4 times
+ * that. */
 static void test_routing_groups(void **state)
 {
     (void)state;
@@ -185,7 +187,7 @@ static void test_weak_scaling(void **state)
     assert_true(graph_parameter_count(again) == graph_parameter_count(graph));
 }
 
-/* Heads tie the pieces of what they touch; everything else is cut by single elements. */
+/* Heads tie the dimensions that they are part of; all others are cut by single elements. */
 static void test_units(void **state)
 {
     (void)state;
@@ -242,7 +244,7 @@ static DType dtype_of(const Graph *graph, const char *tensor)
     return graph_tensor(graph, id)->dtype;
 }
 
-/* Half but for what the loss is made of, and for what is not a number. */
+/* Half precision, except for tensors of the loss and for indices. */
 static void test_mixed_precision(void **state)
 {
     (void)state;
@@ -293,7 +295,7 @@ static void test_refusals(void **state)
     refused("vit:patch=5", "patch must divide image");
     refused("transgan:heads=3", "heads must divide channels");
     refused("vgg19:image=30", "multiple of 32");
-    refused("vit:optimizer=lion", "expected adam, adamw or sgd");
+    refused("vit:optimizer=lion", "expected adam, adamw, sgd or adafactor");
     refused("vit:precision=fp4",
             "model 'vit:precision=fp4': precision: expected one of single, mixed, "
             "mixed-fp32-grads, bf16, fp8, got 'fp4'");

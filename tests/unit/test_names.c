@@ -1,4 +1,4 @@
-/* Finding things by name, and what is said of a name that is not there. */
+/* Finding things by name, and the message for an unknown name. */
 #include "data/data.h"
 #include "tests/test.h"
 

@@ -1,5 +1,5 @@
-/* Models of ONNX files: parameters, chains that become one op, refusals, what a plan carries, and the files that others
- * wrote. */
+/* Models of ONNX files: parameters, chains that become one op, refusals, the content that a plan
+ * carries, and files by others. */
 #include <glib/gstdio.h>
 #include <jansson.h>
 #include <unistd.h>
@@ -87,7 +87,7 @@ static void test_groups(void **state)
     assert_int_equal(ops_of(graph, OP_LOG_SOFTMAX), 1); /* the loss has the softmax */
 }
 
-/* A plan carries what the file says without its weights; it builds the same graph. */
+/* A plan carries the file's description without its weights, which builds the same graph. */
 static void test_content(void **state)
 {
     (void)state;
@@ -107,7 +107,7 @@ static void test_content(void **state)
     assert_string_equal(canonical, again);
     assert_int_equal(graph_n_ops(graph), graph_n_ops(carried));
     assert_int_equal(graph_parameter_count(graph), graph_parameter_count(carried));
-    assert_null(model_build(path, 1, NULL, &error)); /* it is gone */
+    assert_null(model_build(path, 1, NULL, &error)); /* the file is gone */
     assert_error(error, KILTER_ERROR_INPUT, "No such file");
 }
 
@@ -127,7 +127,7 @@ static GByteArray *with_node(const char *op, const char *in, const char *attribu
     return onnx_model(graph);
 }
 
-/* What cannot be an op is named with the reason. */
+/* A node that cannot be an op is named with the reason. */
 static void test_refusals(void **state)
 {
     (void)state;
@@ -161,7 +161,8 @@ static void test_refusals(void **state)
     assert_error(error, KILTER_ERROR_INPUT, "seq: the file leaves no length open");
 }
 
-/* A chain of elementwise ops is known by its values: hard swish is none of the table, and said. */
+/* A chain of elementwise ops is recognized by its values; hard swish is not in the table and is
+ * reported. */
 static void test_facts(void **state)
 {
     (void)state;
@@ -185,7 +186,8 @@ static void test_facts(void **state)
     assert_no_error(error);
 }
 
-/* A file that is small and means much: tensors of 2^30 elements, thousands of nodes that would fold them. */
+/* A small file with a large meaning: tensors of 2^30 elements, and thousands of nodes that would
+ * fold them. */
 static void test_large_meaning(void **state)
 {
     (void)state;

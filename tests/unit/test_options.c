@@ -1,4 +1,4 @@
-/* A table with an option of each type: defaults, both directions, and what is refused. */
+/* A table with an option of each type: defaults, reading, writing, and refusals. */
 #include "data/data.h"
 #include "tests/test.h"
 
@@ -56,7 +56,8 @@ static void test_defaults(void **state)
     assert_null(options_find(&table, "laws"));
 }
 
-/* What is set is kept, no longer the default, and read again from its text. */
+/* A set option keeps its value, is no longer at its default, and can be read again from its
+ * text. */
 static void test_set_and_get(void **state)
 {
     (void)state;
@@ -131,8 +132,8 @@ static void test_help(void **state)
     (void)state;
     g_autoptr(GString) help = g_string_new(""), keys = g_string_new("first");
     options_help(&table, help);
-    assert_non_null(strstr(help->str, "\n  streams       1          how many\n"));
-    assert_non_null(strstr(help->str, "\n  note          -          anything\n"));
+    assert_non_null(strstr(help->str, "\n  streams           1          how many\n"));
+    assert_non_null(strstr(help->str, "\n  note              -          anything\n"));
     options_keys(&table, keys);
     assert_string_equal(keys->str,
                         "first, law, streams, jitter, bucket, restart, note, word");

@@ -1,4 +1,4 @@
-/* Plan files: what is written is read back bit for bit, and nothing else is read. */
+/* Plan files: written plans are read back bit for bit, and anything else is refused. */
 #include "data/data.h"
 #include "tests/support/random_plan.h"
 #include "tests/support/random_program.h"
@@ -188,7 +188,7 @@ static void test_keys(void **state)
     g_autoptr(Plan) plan = make_plan(rand, MODELS[0], &graph);
     plan->lower_bound_s = 0;
     g_autofree char *text = plan_write(plan, graph);
-    /* Design Sec. 10 promises these. */
+    /* The members that a plan file promises. */
     static const char *const keys[] = {
         "model",         "cluster", "planner",      "fidelity",      "iteration_time_s",
         "lower_bound_s", "gap",     "optimal",      "search_time_s", "balance_time_s",
@@ -248,10 +248,9 @@ static void test_gap_and_splits(void **state)
 
 /* --- bad files --- */
 
-/* A plan to edit: everything replicated, and one slice that nobody needs. */
+/* A plan to edit: everything replicated, and one unneeded slice. */
 static char *plain_text(void)
 {
-    g_autoptr(GRand) rand = g_rand_new_with_seed(34);
     g_autofree char *canonical = NULL;
     g_autoptr(Graph) graph = model_build(MODELS[0], 1, &canonical, NULL);
     g_autoptr(Plan) plan = plan_new();
@@ -316,6 +315,7 @@ static void test_bad_files(void **state)
     GError *error = NULL;
     g_autoptr(Plan) plan = read_text(*state, good, strlen(good), NULL, &error);
     assert_no_error(error);
+    assert_non_null(plan);
     static const struct {
         const char *part, *by, *message;
     } row[] = {
@@ -427,7 +427,7 @@ static void test_bad_files(void **state)
     }
 }
 
-/* What was proved of a plan is true of the plan as it was written: an edit of any kind drops it. */
+/* The proofs of a plan are about the written plan: any edit drops them. */
 static void test_edited_files_prove_nothing(void **state)
 {
     g_autofree char *good = plain_text();

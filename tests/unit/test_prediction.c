@@ -1,4 +1,5 @@
-/* What a cluster's file says of how it was fitted: read, written, intervals by it, and what lies outside. */
+/* The section of a cluster's file about its fit: reading, writing, intervals, and plans outside of
+ * the fitted range. */
 #include "data/data.h"
 #include "tests/test.h"
 
@@ -104,7 +105,7 @@ static void test_outside(void **state)
     outside(cluster->fitted, &point, "4096 width of the model (512 to 2048)");
 }
 
-/* Errors of a known law: a normal one of 8 %, with 5 % of outliers four times as large. */
+/* Errors of a known distribution: normal with 8 %, and 5 % of outliers four times as large. */
 static double draw(GRand *rand)
 {
     double sum = -6;
@@ -113,7 +114,7 @@ static double draw(GRand *rand)
     return (g_rand_double(rand) < 0.05 ? 0.32 : 0.08) * sum;
 }
 
-/* Of intervals by 40 errors each the part that the next error lies in is what was asked for. */
+/* Intervals from 40 errors each contain the next error with the requested probability. */
 static void test_coverage(void **state)
 {
     (void)state;

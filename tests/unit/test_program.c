@@ -1,4 +1,4 @@
-/* Programs and their checker: what is right passes, and nothing that is wrong does. */
+/* Programs and their checker: right programs pass, and wrong ones do not. */
 #include "data/data.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/random_program.h"
@@ -175,7 +175,7 @@ static Program *without(const Program *program, uint32_t skip)
 }
 
 /* The program of one replica on `n_replicas` of two devices each, the batch cut in microbatches;
- * sums are all-reduced right before the first update, one of which reads each. */
+ * sums are all-reduced right before the first update; each is read by one update. */
 static Program *cut_batch(const Program *program, const Graph *graph, uint32_t n_replicas,
                           uint32_t n_microbatches)
 {
@@ -275,7 +275,7 @@ static void test_wrong_cuts(void **state)
     }
 }
 
-/* An op may be computed again, but not add to a sum again. */
+/* An op may be recomputed, but must not add to a sum again. */
 static void test_recomputation(void **state)
 {
     (void)state;
@@ -376,7 +376,7 @@ static bool is_needed(const Program *program, const Graph *graph, uint32_t i)
     return false;
 }
 
-/* A random program makes no instance twice by conversions, so exactly what nobody needs may go. */
+/* A random program makes no instance twice by conversions, so exactly the unneeded ones may go. */
 static void test_deletions_of_random_programs(void **state)
 {
     (void)state;
@@ -394,7 +394,7 @@ static void test_deletions_of_random_programs(void **state)
             if (passes == needed) {
                 g_autofree char *text = instr_text(&program->instr[i], graph);
                 fail_msg("round %d: %s without instruction %u: %s", round,
-                         needed ? "needed, but passes" : "not needed, but fails", "", i,
+                         needed ? "needed, but passes" : "not needed, but fails", i,
                          text);
             }
         }
@@ -477,7 +477,7 @@ static void test_messages(void **state)
          "reduce_scatter w1.grad reduce gather(1)\n", "dim 1 of w1.grad cannot be"},
         {SHARDED_PARAMETERS, "all_to_all w2.grad gather(0) gather(1)\n",
          "all_to_all w2.grad gather(0) gather(0)\n", "no such conversion"},
-        /* Right rules throughout, but the next value does not lie where the parameter lay. */
+        /* All rules are right, but the next value has another form than the parameter. */
         {DATA_PARALLEL, "load w1 identity\n",
          "load w1 gather(0)\nall_gather w1 gather(0) identity\n",
          "the program is not complete: expected w1.next|gather(0), the form in which w1 "

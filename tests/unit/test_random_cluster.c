@@ -1,4 +1,5 @@
-/* Random topologies: within the published ranges, the same for the same seed, and others for others. */
+/* Random topologies: within the published ranges, equal for equal seeds, and different for
+ * different seeds. */
 #include "data/data.h"
 #include "tests/test.h"
 

@@ -53,7 +53,7 @@ static void test_cases(void **state)
     json_decref(value);
 }
 
-/* What stands in a value is text, whatever it looks like. */
+/* A value is printed as it is, even if it looks like a template. */
 static void test_values_are_no_templates(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Clusters in the words of data sheets: what is left out follows from devices and links by name, and whatever is wrong
- * in a file is said at once. */
+/* Clusters in the words of data sheets: missing numbers follow from devices and links by name, and
+ * all errors of a file are reported together. */
 #include "data/data.h"
 #include "tests/test.h"
 
@@ -47,14 +47,14 @@ static void test_one_line(void **state)
                 sheet->peak[SHEET_BF16]);
     assert_int_equal(cluster->type[0].memory_bytes, 80ull << 30);
     assert_null(cluster->network);
-    /* The file that it writes says the same in numbers. */
+    /* The written file has the same cluster in numbers. */
     g_autofree char *want = cluster_canonical(cluster), *text = cluster_write(cluster);
     g_autoptr(Cluster) again = parse(text);
     g_autofree char *got = cluster_canonical(again);
     assert_string_equal(got, want);
 }
 
-/* Six kinds, all with rates of half precision, with ports of their own. */
+/* Six kinds of machines, all with rates in half precision and different ports. */
 static void test_many_types(void **state)
 {
     (void)state;
@@ -73,17 +73,19 @@ static void test_many_types(void **state)
     g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
     assert_int_equal(view->n_devices, 39);
     assert_int_equal(view->n_fitted, 6);
-    /* The slowest port decides for all; where ports differ, flows have each its own. */
+    /* The slowest port decides for collectives; where ports differ, each machine's flows use its
+     * own port. */
     assert_close(cluster->collective[COLLECTIVE_ALL_GATHER].bandwidth, 1.25e9 * 0.85,
                  1e-9);
     assert_non_null(cluster->network);
     g_autoptr(GError) error = NULL;
     g_autoptr(Topology) topology = topology_of_view(view, &error);
     assert_no_error(error);
+    assert_non_null(topology);
 }
 
-/* One machine is a cluster; the word for a link may stand where its numbers can, and words of several bytes before it
- * do not move it. */
+/* One machine is a cluster; the name of a link may replace its numbers, and characters of several
+ * bytes before it do not shift its place. */
 static void test_one_machine(void **state)
 {
     (void)state;
@@ -137,7 +139,7 @@ static void test_all_errors_at_once(void **state)
     refuse("name: one\nmachines: [{device: t4, gpus: 1, nics: 2}]\n", NICS);
 }
 
-/* Every device and link that is bundled makes a cluster. */
+/* Every bundled device and link makes a cluster. */
 static void test_bundled_sheets(void **state)
 {
     (void)state;
@@ -151,6 +153,7 @@ static void test_bundled_sheets(void **state)
             "name: a\nmachines: [{device: %s, gpus: 8, count: 2, nic: ib-ndr}]\n",
             sheet->name);
         g_autoptr(Cluster) cluster = parse(text);
+        assert_non_null(cluster);
         assert_true(sheet->power_w > 0 && sheet->bandwidth > 0 && *sheet->source);
         for (uint32_t format = 0; format < SHEET_FORMATS; format++)
             assert_true(sheet->share[format] > 0 && sheet->share[format] <= 1);
@@ -161,7 +164,8 @@ static void test_bundled_sheets(void **state)
     }
 }
 
-/* What the bundled clusters of today are. Ports: Gb/s of a machine, before the share that collectives get. */
+/* The bundled clusters of today's machines. Ports: Gb/s per machine, before the share that
+ * collectives reach. */
 static void test_clusters_of_today(void **state)
 {
     (void)state;
@@ -193,7 +197,7 @@ static void test_clusters_of_today(void **state)
     }
 }
 
-/* Sections that build on others are read as well: cables, rules of tuning. */
+/* Sections that refer to others are read as well: cables, rules of tuning. */
 static void test_all_sections_at_once(void **state)
 {
     (void)state;
@@ -214,7 +218,7 @@ static void test_all_sections_at_once(void **state)
                             "my.yaml:10: tuning.rules[1].collective: ", NULL});
 }
 
-/* What is said beside a plan's times: peaks and power of data sheets, prices of the file. */
+/* The facts beside a plan's times: peaks and power from data sheets, prices from the file. */
 static void test_facts(void **state)
 {
     (void)state;
@@ -235,7 +239,7 @@ static void test_facts(void **state)
         (const char *[]){"my.yaml:1: machines[0].price: expected a price such as", NULL});
 }
 
-/* Rates that are a data sheet's peak: a question, not an error. */
+/* A rate that equals a data sheet's peak causes a warning, not an error. */
 static void test_peaks_are_asked_about(void **state)
 {
     (void)state;

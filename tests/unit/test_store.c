@@ -169,7 +169,7 @@ static void assert_query(Store *store, const char *sql, const char *want)
     assert_string_equal(got, want);
 }
 
-/* Rows number 0 to n-1 are there, each once and whole, each with its run, and no run without
+/* Rows number 0 to n-1 exist, each once and complete, each with its run, and no run is without
  * results. */
 static void assert_whole(const char *file, uint32_t n)
 {
@@ -254,7 +254,7 @@ static void test_1_a_configuration_is_held_once(void **state)
     assert_false(find(store, &other, "test"));
 }
 
-/* What two experiments of one store ask for is evaluated once, and is in both. */
+/* A configuration of two experiments in one store is evaluated once, and belongs to both. */
 static void test_1_another_experiments_result_is_taken_over(void **state)
 {
     const Place *place = *state;
@@ -275,7 +275,8 @@ static void test_1_another_experiments_result_is_taken_over(void **state)
     assert_query(store, "SELECT count(*) FROM answer", "1\n");
 }
 
-/* What an experiment asks now, under its names, in its order, whatever else is there. */
+/* The configurations that an experiment asks for now, under its names and in its order, whatever
+ * else the store has. */
 static void test_1_an_experiment_sees_what_it_asks(void **state)
 {
     const Place *place = *state;
@@ -302,6 +303,48 @@ static void test_1_an_experiment_sees_what_it_asks(void **state)
     }
 }
 
+/* --- axes as columns --- */
+
+static void put_with_axes(Store *store, uint32_t number, const char *axes)
+{
+    g_auto(Row) row = row_of(number);
+    GError *error = NULL;
+    row.result.asked.axes = axes;
+    store_put(store, &row.result, &error);
+    assert_no_error(error);
+}
+
+static const char BY_AXES[] =
+    "SELECT ordinal, \"model.image\", \"planner.bucket\", iteration_time_s FROM "
+    "configuration ORDER BY ordinal";
+
+static void test_axes_are_columns(void **state)
+{
+    const Place *place = *state;
+    {
+        g_autoptr(Store) store = open_store(place->file);
+        put(store, 0);
+        assert_query(store, "SELECT ordinal, model, iteration_time_s FROM configuration",
+                     "0|model-0|0.5\n");
+        put_with_axes(store, 1, "{\"model.image\": \"32\"}");
+        put_with_axes(store, 2,
+                      "{\"model.image\": \"64\", \"planner.bucket\": \"25 MiB\"}");
+        put_with_axes(store, 3, "{\"planner.bucket\": \"0\"}");
+    }
+    g_autofree char *other = g_strconcat(place->file, "-other", NULL);
+    GError *error = NULL;
+    uint32_t added = 0;
+    g_autoptr(Store) store = open_read(place->file);
+    const char *const want =
+        "0|NULL|NULL|0.5\n1|32|NULL|1.5\n2|64|25 MiB|2.5\n3|NULL|0|3.5\n";
+    assert_query(store, BY_AXES, want);
+    /* Merging brings the axes along. */
+    g_autoptr(Store) merged = open_store(other);
+    assert_true(store_merge(merged, place->file, &added, &error));
+    assert_query(merged, BY_AXES, want);
+    g_remove(other);
+}
+
 static void test_1_the_hash_is_the_configurations(void **state)
 {
     const Place *place = *state;
@@ -313,8 +356,8 @@ static void test_1_the_hash_is_the_configurations(void **state)
     assert_error(error, KILTER_ERROR_FAILED, "the SHA-256 of the question");
 }
 
-/* A result that the schema refuses leaves nothing behind, not even its run; neither does one that
- * is there. */
+/* A result that the schema refuses leaves nothing behind, not even its run; neither does an
+ * existing one. */
 static void test_2_all_of_a_result_or_nothing(void **state)
 {
     const Place *place = *state;
@@ -385,7 +428,7 @@ static void test_4_nothing_but_the_file_and_journals(void **state)
         g_autoptr(Store) store = open_store(place->file);
         put(store, 0);
         g_autofree char *names = list(place);
-        assert_string_equal(names, "results.db results.db-shm results.db-wal");
+        assert_string_equal(names, "results.db results.db-lock results.db-shm results.db-wal");
     }
     g_autofree char *names = list(place);
     assert_string_equal(names, "results.db");
@@ -470,7 +513,7 @@ static void run_sql(const char *file, const char *sql)
     sqlite3_close(db);
 }
 
-/* Both ways of opening fail so, and the file is byte for byte what it was. */
+/* Both ways of opening fail with this error, and the file is unchanged byte for byte. */
 static void assert_file_refused(const Place *place, const char *message)
 {
     g_autofree char *before = NULL;
@@ -594,7 +637,34 @@ static void test_3_strangers_in_the_schema(void **state)
     }
 }
 
-/* A value that somebody changed does not go with its row's seal. */
+/* A store of an earlier version gets the missing view with the next write; another view of that
+ * name makes the store foreign. */
+static void test_axes_of_other_stores(void **state)
+{
+    const Place *place = *state;
+    {
+        g_autoptr(Store) store = open_store(place->file);
+        put_with_axes(store, 1, "{\"model.image\": \"32\"}");
+    }
+    run_sql(place->file, "DROP VIEW configuration");
+    {
+        g_autoptr(Store) store = open_read(place->file);
+        assert_query(store, "SELECT count(*) FROM result", "1\n");
+    }
+    {
+        g_autoptr(Store) store = open_store(place->file);
+        assert_query(store, "SELECT \"model.image\" FROM configuration", "32\n");
+    }
+    static const char *const STRANGE[] = {
+        "DROP VIEW configuration; CREATE VIEW configuration AS SELECT 1",
+        "DROP VIEW configuration; CREATE TABLE configuration (x)"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(STRANGE); i++) {
+        run_sql(place->file, STRANGE[i]);
+        assert_file_refused(place, "not a store's tables, views and triggers");
+    }
+}
+
+/* A changed value does not match its row's seal. */
 static void test_3_changed_rows(void **state)
 {
     const Place *place = *state;
@@ -619,8 +689,8 @@ static void test_3_changed_rows(void **state)
 static const char ALL[] =
     "SELECT result.*, run.* FROM result JOIN run ON run.id = result.run ORDER BY ordinal";
 
-/* Damage that the size does not show: 200 flips of 1 to 64 bytes. The store is refused and left as
- * it was, or holds all that was written. */
+/* Damage that the size does not show: 200 flips of 1 to 64 bytes. The store is refused and left
+ * unchanged, or holds everything that was written. */
 static void test_3_damaged_stores(void **state)
 {
     const Place *place = *state;
@@ -656,7 +726,7 @@ static void test_3_damaged_stores(void **state)
     assert_true(refused > 50);
 }
 
-/* A store that is gone while it is written is a failure, not a success that nobody finds. */
+/* A store that disappears while it is written is a failure, not an unnoticed success. */
 static void test_2_a_removed_store(void **state)
 {
     const Place *place = *state;
@@ -693,9 +763,8 @@ static void test_3_what_cannot_be_opened(void **state)
     g_autofree char *names = list(place);
     assert_string_equal(names, "");
 
-    write_file(
-        place, "",
-        0); /* what a kill may leave of a new store: fit for writing, not for reading */
+    write_file(place, "",
+               0); /* a kill may leave a new store that can be written but not read */
     assert_null(store_open_read(place->file, NULL));
     store_close(open_store(place->file));
     assert_whole(place->file, 0);
@@ -749,7 +818,7 @@ static void test_four_processes(void **state)
     assert_whole(place->file, SHARED);
 }
 
-/* Writes what is missing of `n` results, as a resumed sweep does, until it is done or killed. */
+/* Writes the missing ones of `n` results, as a resumed sweep does, until it is done or killed. */
 static void resume(const char *file, uint32_t n)
 {
     g_autoptr(Store) store = open_store(file);
@@ -770,8 +839,8 @@ static uint32_t count_rows(const char *file)
     return (uint32_t)g_ascii_strtoull(count, NULL, 10);
 }
 
-/* Kills at random moments, from before the file exists on; after each, what is there is whole, and
- * rows come in order. */
+/* Kills at random moments, from before the file exists on; after each, all rows are complete and in
+ * order. */
 static void test_2_kills(void **state)
 {
     const Place *place = *state;
@@ -792,6 +861,7 @@ static void test_2_kills(void **state)
         g_autoptr(GError) error = NULL;
         g_autoptr(Store) store = store_open(place->file, &error); /* recovers */
         assert_no_error(error);
+        assert_non_null(store);
         uint32_t now = count_rows(place->file);
         assert_true(now >= rows);
         mid_way += now > 0 && now < ROWS;
@@ -814,6 +884,8 @@ int main(void)
         STORE_TEST(test_1_a_configuration_is_held_once),
         STORE_TEST(test_1_another_experiments_result_is_taken_over),
         STORE_TEST(test_1_an_experiment_sees_what_it_asks),
+        STORE_TEST(test_axes_are_columns),
+        STORE_TEST(test_axes_of_other_stores),
         STORE_TEST(test_1_the_hash_is_the_configurations),
         STORE_TEST(test_2_all_of_a_result_or_nothing),
         STORE_TEST(test_2_no_result_without_a_run),

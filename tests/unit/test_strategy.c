@@ -1,4 +1,4 @@
-/* Strategies: files, texts, and what they lay out. */
+/* Strategies: files, texts, and their layouts. */
 #include "data/data.h"
 #include "tests/test.h"
 

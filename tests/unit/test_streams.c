@@ -1,5 +1,4 @@
-/* Workloads written down by durations, whose times under the `flow` fidelity follow by
- * hand. */
+/* Workloads given by durations, whose times under the `flow` fidelity can be worked out by hand. */
 #include "sim/sim.h"
 #include "tests/test.h"
 
@@ -134,8 +133,8 @@ static void test_data_parallel_iteration(void **state)
     }
 }
 
-/* Two streams for gradients: two rings at a time share the links, so that all end when
- * they would one after another, but for latencies that pass together. */
+/* Two streams for gradients: two rings at a time share the links, so that they end as if one after
+ * the other, apart from latencies that overlap. */
 static void test_two_rings_at_a_time(void **state)
 {
     (void)state;
@@ -150,8 +149,8 @@ static void test_two_rings_at_a_time(void **state)
     free_case(&c);
 }
 
-/* Bytes through the links are those that the rings send: of each ring 2 (n-1)/n V a
- * host, over two links. */
+/* Bytes through the links are those that the rings send: for each ring 2 (n-1)/n V per host, over
+ * two links. */
 static void test_conservation(void **state)
 {
     (void)state;
@@ -211,7 +210,7 @@ static void test_buckets(void **state)
     free_case(&c);
 }
 
-/* Backwards take 1.25 times as long while the rings of the layers behind them run. */
+/* A backward pass takes 1.25 times as long while the rings of later layers run. */
 static void test_slowdown(void **state)
 {
     (void)state;
@@ -304,7 +303,7 @@ static void test_failures(void **state)
     set(&c, "restart", "1s");
     g_autoptr(SimReport) again = evaluate(&c);
     assert_close(again->iteration_time_s, 1.2 + 0.61208, 1e-9);
-    /* after the end nothing fails */
+    /* nothing fails after the end */
     set(&c, "fail", "host-2@1s");
     g_autoptr(SimReport) late = evaluate(&c);
     assert_close(late->iteration_time_s, 0.61208, 1e-9);
@@ -366,7 +365,7 @@ static void test_threads_change_nothing(void **state)
     free_case(&c);
 }
 
-/* A device of its own: 24 durations in a row with mean 1 and the given deviation. */
+/* One device alone: 24 durations in a row with mean 1 and the given deviation. */
 static void test_jitter_has_its_moments(void **state)
 {
     static const char *const distribution[] = {"normal", "lognormal", "gamma"};
@@ -388,7 +387,7 @@ static void test_jitter_has_its_moments(void **state)
     free_case(&c);
 }
 
-/* What a device draws does not depend on which others there are. */
+/* The draws of a device do not depend on the other devices. */
 static void test_streams_are_independent(void **state)
 {
     (void)state;

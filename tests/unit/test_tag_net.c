@@ -46,7 +46,7 @@ static NetView *random_view(GRand *rand)
                    .placed = random_numbers(rand, N_GROUPS * N_SETS * NET_PLACED),
                    .link_from = pairs(N_SETS, N_SETS, true),
                    .link_to = pairs(N_SETS, N_SETS, false),
-                   .link = random_numbers(rand, N_SETS * N_SETS)};
+                   .link = random_numbers(rand, N_SETS * N_SETS * NET_LINK)};
     return v;
 }
 
@@ -61,7 +61,7 @@ static double loss_of(const TagNet *net, const NetView *view)
     return loss;
 }
 
-/* Of each 13th weight, so that all kinds are among them. */
+/* Checks every 13th weight, so that all kinds are among them. */
 static void test_gradient(void **state)
 {
     (void)state;
@@ -119,7 +119,8 @@ static void test_file(void **state)
     assert_no_error(error);
     g_autofree char *text_again = tag_net_text(again, "# a comment\n");
     assert_string_equal(text, text_again);
-    /* Anything cut off, added, or changed to what is no number is refused. */
+    /* A file with anything cut off, added, or changed to something that is not a number is
+     * refused. */
     for (uint32_t k = 0; k < 200; k++) {
         g_autoptr(GString) bad = g_string_new(text);
         const uint32_t at = (uint32_t)g_rand_int_range(rand, 14, (gint32)bad->len - 16);
@@ -138,12 +139,72 @@ static void test_file(void **state)
     g_unlink(file);
 }
 
+static void keep_weights(void *context, const TagNet *net, uint32_t epoch, double loss)
+{
+    (void)epoch;
+    assert_true(isfinite(loss));
+    memcpy(context, tag_net_weights((TagNet *)net), tag_net_size() * sizeof(double));
+}
+
+/* A few epochs: bit for bit the same weights by 1, 2 and 8 threads, and lessons that were learnt. */
+static void test_training(void **state)
+{
+    enum { LESSONS = 11 };
+    (void)state;
+    static const uint32_t threads[] = {1, 2, 8};
+    g_autoptr(GRand) rand = g_rand_new_with_seed(9);
+    NetLesson *lesson[LESSONS];
+    for (uint32_t i = 0; i < LESSONS; i++) {
+        lesson[i] = g_new0(NetLesson, 1);
+        lesson[i]->view = random_view(rand);
+        lesson[i]->target = g_new0(double, N_ACTIONS);
+        lesson[i]->target[i % N_ACTIONS] = 0.75;
+        lesson[i]->target[(i + 2) % N_ACTIONS] = 0.25;
+    }
+    g_autofree double *first = g_new(double, tag_net_size());
+    g_autofree double *other = g_new(double, tag_net_size());
+    for (uint32_t t = 0; t < G_N_ELEMENTS(threads); t++) {
+        g_autoptr(TagNet) net = tag_net_new(10);
+        const double before = tag_net_mean_loss(net, lesson, LESSONS);
+        const NetTraining training = {.epochs = 6,
+                                      .batch = 4,
+                                      .rate = 1e-3,
+                                      .seed = 3,
+                                      .threads = threads[t],
+                                      .after = keep_weights,
+                                      .context = t == 0 ? first : other};
+        tag_net_train(net, lesson, LESSONS, &training);
+        assert_true(tag_net_mean_loss(net, lesson, LESSONS) < 0.8 * before);
+        if (t > 0)
+            assert_memory_equal(first, other, tag_net_size() * sizeof *first);
+    }
+    for (uint32_t i = 0; i < LESSONS; i++)
+        net_lesson_free(lesson[i]);
+}
+
+/* Without feedback two views that differ in it alone have the same priors. */
+static void test_forgetting(void **state)
+{
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(11);
+    g_autoptr(TagNet) net = tag_net_new(12);
+    g_autoptr(NetView) a = random_view(rand);
+    double with[N_ACTIONS], without[N_ACTIONS], again[N_ACTIONS];
+    tag_net_priors(net, a, with);
+    net_view_forget_feedback(a);
+    tag_net_priors(net, a, without);
+    assert_true(memcmp(with, without, sizeof with) != 0);
+    net_view_forget_feedback(a);
+    tag_net_priors(net, a, again);
+    assert_memory_equal(without, again, sizeof again);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradient),
-        cmocka_unit_test(test_priors),
-        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_gradient),   cmocka_unit_test(test_priors),
+        cmocka_unit_test(test_file),       cmocka_unit_test(test_training),
+        cmocka_unit_test(test_forgetting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The theory of a small graph against HAP's Fig. 9, written down by hand. */
+/* The theory of a small graph compared with HAP's Fig. 9, written out by hand. */
 #include "synth/synth.h"
 #include "tests/test.h"
 

@@ -1,4 +1,8 @@
-/* The toolbox: heaps and loops on threads. */
+/* The toolbox: heaps, loops on threads and texts of JSON. */
+#include <float.h>
+#include <jansson.h>
+
+#include "data/base/json.h"
 #include "data/data.h"
 #include "tests/test.h"
 
@@ -28,7 +32,7 @@ static uint32_t first_of(uint32_t *place, uint32_t *heap, uint32_t *n, bool bina
     return first;
 }
 
-/* All numbers come back in order, in whatever order they went in, and each knows its place. */
+/* All numbers come out in order, whatever the order of insertion, and each knows its place. */
 static void test_heaps_sort(void **state)
 {
     (void)state;
@@ -54,7 +58,7 @@ static void test_heaps_sort(void **state)
     }
 }
 
-/* An item that takes another's place goes up or down. */
+/* An item that replaces another one moves up or down. */
 static void test_heaps_settle(void **state)
 {
     (void)state;
@@ -123,6 +127,58 @@ static void test_first_error(void **state)
     }
 }
 
+/* --- texts of JSON --- */
+
+/* A random value; keys and texts have letters, quotes, controls and letters of two bytes. */
+static json_t *random_json(GRand *rand, uint32_t depth)
+{
+    static const char *const text[] = {
+        "",     "plain", "a \"quote\"", "back\\slash", "line\nbreak",
+        "\x01", "\x7f",  "b\xc3\xa4r",  "a/b",         "z.grad|gather(0)"};
+    static const double real[] = {0,     -0.0, 1,       -1.5,         0.1,
+                                  1e300, 1e-7, DBL_MIN, 123456789.125};
+    static const json_int_t whole[] = {0, -1, 9, 10, INT64_MAX, INT64_MIN, 1234567};
+    const uint32_t kind = (uint32_t)g_rand_int_range(rand, 0, depth > 0 ? 8 : 6);
+    json_t *value = kind == 6 ? json_array() : json_object();
+    for (gint32 n = g_rand_int_range(rand, 0, 5); kind >= 6 && n > 0; n--) {
+        json_t *member = random_json(rand, depth - 1);
+        if (kind == 6)
+            json_array_append_new(value, member);
+        else
+            json_object_set_new(
+                value, text[g_rand_int_range(rand, 0, G_N_ELEMENTS(text))], member);
+    }
+    if (kind >= 6)
+        return value;
+    json_decref(value);
+    return kind == 0   ? json_null()
+           : kind == 1 ? json_boolean(g_rand_boolean(rand))
+           : kind == 2
+               ? json_integer(whole[g_rand_int_range(rand, 0, G_N_ELEMENTS(whole))])
+           : kind == 3 ? json_real(real[g_rand_int_range(rand, 0, G_N_ELEMENTS(real))])
+                       : json_string(text[g_rand_int_range(rand, 0, G_N_ELEMENTS(text))]);
+}
+
+/* The texts are jansson's, byte for byte. */
+static void test_json_texts(void **state)
+{
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(7);
+    for (uint32_t i = 0; i < 2000; i++) {
+        json_t *value = random_json(rand, 4);
+        for (int canonical = 0; canonical < 2; canonical++) {
+            const size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(JSON_DIGITS) |
+                                 (canonical ? JSON_COMPACT | JSON_SORT_KEYS : 0);
+            char *expected = json_dumps(value, flags);
+            g_autoptr(GString) text = g_string_new("");
+            json_append(text, value, canonical);
+            assert_string_equal(text->str, expected);
+            free(expected);
+        }
+        json_decref(value);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +186,7 @@ int main(void)
         cmocka_unit_test(test_heaps_settle),
         cmocka_unit_test(test_every_round_is_run_once),
         cmocka_unit_test(test_first_error),
+        cmocka_unit_test(test_json_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Networks: what builders make, the section of a cluster file, routes against a search of
- * their own, and everything that cannot be built. */
+/* Networks: builders, the section of a cluster file, routes compared with an independent search,
+ * and impossible networks. */
 #include "data/data.h"
 #include "tests/test.h"
 
@@ -68,7 +68,7 @@ static const Built BUILT[] = {
     {"tree:hosts=8,leaf=4", GRANULARITY_GPU, 8, 11, 10},
     {"tree:hosts=9,leaf=4,spines=2", GRANULARITY_GPU, 9, 14, 15},
     {"tree:hosts=3,leaf=4", GRANULARITY_GPU, 3, 5, 4},
-    /* 4 leaves in 2 pods, 2 spines a pod, 2 cores */
+    /* 4 leaves in 2 pods, 2 spines per pod, 2 cores */
     {"tree:hosts=8,leaf=2,pod=2,spines=2", GRANULARITY_GPU, 8, 18, 24},
     {"rail:hosts=3,rails=2," GPUS, GRANULARITY_GPU, 12, 17, 18},
     {"rail:hosts=3,rails=2," GPUS, GRANULARITY_MACHINE, 3, 4, 3},
@@ -102,7 +102,7 @@ static void test_builders(void **state)
     }
 }
 
-/* The width of a leaf's ways up, all together. */
+/* The total width of a leaf's links upwards. */
 static void test_oversubscription(void **state)
 {
     static const char *const NAME[] = {
@@ -324,7 +324,7 @@ static void test_bad_sections(void **state)
     }
 }
 
-/* A chain of switches that no route is long enough for. */
+/* A chain of switches that is too long for any route. */
 static void test_long_chain(void **state)
 {
     g_autoptr(GError) error = NULL;

@@ -92,7 +92,7 @@ static void test_planners(void **state)
     toy_clear(&toy);
 }
 
-/* A row may give its cluster's file, tokens for a time, and why it cannot be expressed. */
+/* A row may give its cluster's file, tokens in place of a time, and why it cannot be expressed. */
 static void test_clusters(void **state)
 {
     (void)state;
@@ -146,7 +146,7 @@ static void test_refusals(void **state)
     assert_non_null(strstr(error->message, "unknown data set 'nothing'"));
 }
 
-/* Every bundled query reads the measured data that it is about. */
+/* Every bundled query reads its measured data. */
 static void test_bundled(void **state)
 {
     (void)state;

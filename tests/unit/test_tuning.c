@@ -1,5 +1,5 @@
-/* The tuning table: which rule decides, a cluster's own before the default ones, and what is
- * wrong in a file. */
+/* The tuning table: the rule that decides, a cluster's own rules before the default ones, and
+ * errors in a file. */
 #include "data/data.h"
 #include "sim/sim.h"
 #include "tests/test.h"
@@ -39,7 +39,7 @@ static Tuning *table_of(const Cluster *cluster)
     return tuning;
 }
 
-/* The bundled table answers everything, with an algorithm that does it. */
+/* The bundled table has an answer for everything, with an algorithm that can do it. */
 static void test_default_is_complete(void **state)
 {
     static const double BYTES[] = {0, 1, 1e5, 1e6, 1e9, 1e15};

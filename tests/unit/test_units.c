@@ -119,8 +119,7 @@ static void test_format(void **state)
     }
 }
 
-/* What is formatted parses back to within its three digits, for values over the
- * prefixes' whole range. */
+/* Formatted values parse back to within their three digits, over the whole range of prefixes. */
 static void test_format_parses_back(void **state)
 {
     (void)state;

@@ -15,15 +15,15 @@ typedef struct {
     uint32_t *layer;   /* of each tensor */
     uint16_t *segment; /* of each tensor */
     double *
-        seconds; /* of programs with groups: of each instruction that communicates, else NULL */
-    uint32_t shown;            /* the layer being described, */
-    json_t *parameters, *made; /* its tensors by form, */
+        seconds; /* of each instruction that communicates, for programs with groups; else NULL */
+    uint32_t shown;            /* the layer being described */
+    json_t *parameters, *made; /* its tensors by form */
     json_t *collectives, *patterns;
 } Explain;
 
 /* --- one layer --- */
 
-/* The name without its layer's; what is called like the layer is its output. */
+/* The name without its layer's prefix; a tensor with the layer's name is its output. */
 static const char *short_name(const Explain *e, const char *name)
 {
     const char *layer = graph_layer_name(e->graph, e->shown);
@@ -78,7 +78,8 @@ static void add_tensors(Explain *e)
     }
 }
 
-/* The pattern with what the replicas of the op's group do: they share the batch. Caller frees. */
+/* The pattern, extended by the role of the replicas in the op's group: they share the batch. Caller
+ * frees. */
 static char *pattern_in_group(const Explain *e, const Instr *instr, const char *inside)
 {
     const Program *program = e->plan->program;
@@ -109,7 +110,7 @@ static void add_patterns(Explain *e)
     }
 }
 
-/* Largest share of a device on the dim that a form shards. */
+/* The largest share of any device in the dimension that a form shards. */
 static double largest_share(const Explain *e, TensorId id, Form form)
 {
     if (!form_is_gather(form))
@@ -139,8 +140,8 @@ static double collective_bytes(const Explain *e, const Instr *instr)
     return instr->microbatch == PROGRAM_WHOLE || n < 2 ? bytes : bytes / n;
 }
 
-/* "all_reduce reduce -> identity", "transfer to stage 2"; NULL of what does not communicate. Caller
- * frees. */
+/* "all_reduce reduce -> identity", "transfer to stage 2"; NULL if the instruction does not
+ * communicate. Caller frees. */
 static char *communication_text(const Instr *instr)
 {
     char from[FORM_TEXT], to[FORM_TEXT];
@@ -174,7 +175,7 @@ static void add_collectives(Explain *e)
     }
 }
 
-/* The pipeline stages that compute the layer shown, forward. */
+/* The pipeline stages that compute the shown layer's forward pass. */
 static json_t *layer_stages(const Explain *e)
 {
     const Program *program = e->plan->program;
@@ -193,7 +194,7 @@ static json_t *layer_stages(const Explain *e)
     return stages;
 }
 
-/* The layer but for its name. */
+/* Describes the layer, without its name. */
 static json_t *describe_layer(Explain *e, uint32_t layer)
 {
     e->shown = layer;

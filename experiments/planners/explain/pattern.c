@@ -12,8 +12,8 @@ static bool has_loop(const OpSpace *space, const Graph *graph, TensorId tensor,
     return false;
 }
 
-/* Whether the input has a loop that no other input has: then the op does not just scale or shift by
- * it. */
+/* Whether the input has a loop that no other input has, so that the op does more than scale or
+ * shift by it. */
 static bool contracts(const Graph *graph, const Op *op, const OpSpace *space,
                       uint32_t input)
 {
@@ -42,7 +42,7 @@ bool pattern_weight(const Graph *graph, OpId id, uint32_t *weight)
     return false;
 }
 
-/* The input that is no parameter: what flows through. */
+/* The input that is not a parameter: the activation that flows through. */
 static uint32_t flowing_input(const Graph *graph, const Op *op)
 {
     uint32_t i = 0;
@@ -67,7 +67,7 @@ static const char *pattern_of_loop(const Graph *graph, OpId id, uint32_t weight,
     return in_y ? "column parallel" : "vocabulary parallel";
 }
 
-/* The computation that makes what op `id` adds to the weight's gradient, if it is one of its own. */
+/* The separate computation of op `id`'s part of the weight's gradient, if there is one. */
 static const Instr *gradient_instr(const PatternForms *forms, OpId id, uint32_t weight)
 {
     TensorId gradient = graph_contribution(forms->graph, id, weight);
@@ -77,7 +77,7 @@ static const Instr *gradient_instr(const PatternForms *forms, OpId id, uint32_t 
     return producer == GRAPH_NONE ? NULL : forms->compute[producer];
 }
 
-/* 0: nothing of the weight is sharded that its use does not shard. */
+/* The level of ZeRO; 0: the weight's tensors are sharded only as its use shards them. */
 static int zero_level(const PatternForms *forms, TensorId weight)
 {
     if (form_is_gather(forms->rest[weight]))
@@ -115,7 +115,7 @@ char *pattern_name(const PatternForms *forms, OpId id, uint32_t weight)
 
 /* --- the forms of a program's tensors --- */
 
-/* For states that the replicas divide, the form in which they do; else the form in a replica. */
+/* The form in which replicas divide the state, or, if they do not, the form within a replica. */
 static Form plain_form(Form form)
 {
     return form_is_gather(form_shards(form)) ? form_shards(form) : form_inside(form);

@@ -13,10 +13,11 @@ typedef struct {
     const Instr **compute; /* [op]: its computation */
     Form *rest;            /* [tensor]: as loaded */
     Form *made;            /* [tensor]: as loaded or computed */
-    Form *moment;          /* [parameter]: that its optimizer state rests in */
-    uint32_t *used; /* [tensor]: bit f: forward or backward ops read it in form f */
-    uint32_t *held; /* [tensor]: bit f: it is held in form f at some time */
-    /* [tensor]: of a parameter: replicas divide its states; of a gradient: they add up its parts */
+    Form *moment;          /* [parameter]: of its optimizer state at rest */
+    uint32_t
+        *used; /* [tensor]: bit f is set if forward or backward ops read it in form f */
+    uint32_t *held; /* [tensor]: bit f is set if it is held in form f at some time */
+    /* [tensor]: replicas divide the states of a parameter, or add up the parts of a gradient */
     bool *divided;
 } PatternForms;
 

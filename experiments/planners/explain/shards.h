@@ -6,10 +6,10 @@
 
 #include "data/data.h"
 
-/* [{"units": 16, "counts": [4, 4, 2, ...], "uneven": true, "tensor": "moe.weight", "tensors": 12}]: a cut
- * for each number of units, the first forward tensor cut so, parameters before others, and how many are. Uneven: some device has
- * more than its ratio by over 5 %, so that the column of ratios does not say who has what. Empty for
- * programs with groups. */
+/* [{"units": 16, "counts": [4, 4, 2, ...], "uneven": true, "tensor": "moe.weight", "tensors": 12}]:
+ * one entry per number of units, with the first forward tensor that is cut so (parameters before
+ * others) and the number of such tensors. Uneven: some device has over 5 % more than its ratio, so
+ * that the ratios do not show the true shares. Empty for programs with groups. */
 json_t *explain_shards(const Plan *plan, const Graph *graph);
 
 #endif

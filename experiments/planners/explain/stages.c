@@ -45,8 +45,7 @@ static double *stage_times(const Stages *e, const SimLinear *linear, const doubl
     return seconds;
 }
 
-/* The collectives and transfers among the stage's instructions; only those of one group if `group`
- * names one. */
+/* The collectives and transfers of the stage; only those of one group if `group` names one. */
 static json_t *tensors_of(const Stages *e, uint32_t first, uint32_t n, uint32_t group)
 {
     json_t *list = json_array();
@@ -69,7 +68,7 @@ static json_t *tensors_of(const Stages *e, uint32_t first, uint32_t n, uint32_t 
     return list;
 }
 
-/* One group: by the formula. */
+/* The stages of a program with one group, by the formula. */
 static json_t *describe_steps(const Stages *e, const SimReport *report)
 {
     json_t *list = json_array();

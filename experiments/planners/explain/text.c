@@ -20,7 +20,7 @@ static const char STAGE[] =
     "  stage {stage}, {share:%}: communication {communication_s:time}"
     "[{?collectives} ([*collectives/, :{collective} of {tensors.0}[ and {tensors:.1over} more]])]"
     "; computation {computation_s:time}"
-    "[, limited by {limited_by.0}[ and {limited_by:.1over} alike]]\n";
+    "[, limited by {limited_by.0}[ and {limited_by:.1over} like it]]\n";
 /* clang-format on */
 
 static double number_of(const json_t *object, const char *key)
@@ -30,12 +30,12 @@ static double number_of(const json_t *object, const char *key)
 
 /* --- stages --- */
 
-/* "p100-0", "p100-0 and 5 alike", "" */
+/* "p100-0", "p100-0 and 5 like it", "" */
 static char *alike(const json_t *devices)
 {
     size_t n = json_array_size(devices);
     const char *first = n ? json_string_value(json_array_get(devices, 0)) : "";
-    return n > 1 ? g_strdup_printf("%s and %zu alike", first, n - 1) : g_strdup(first);
+    return n > 1 ? g_strdup_printf("%s and %zu like it", first, n - 1) : g_strdup(first);
 }
 
 static double seconds_of(const json_t *stage)

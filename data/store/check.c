@@ -1,0 +1,85 @@
+/* A whole database: its schema, and checks of all that it holds. */
+#include <string.h>
+
+#include "data/base/error.h"
+#include "data/schema.h" /* STORE_SCHEMA, generated from data/store/schema.sql */
+#include "data/store/database.h"
+#include "data/views.h" /* STORE_VIEWS, generated from data/store/views.sql */
+
+bool store_create_schema(const Store *store)
+{
+    g_autofree char *identity =
+        g_strdup_printf("PRAGMA application_id = %d; PRAGMA user_version = %d",
+                        STORE_APPLICATION_ID, STORE_VERSION);
+    return store_execute(store, STORE_SCHEMA) && store_execute(store, STORE_VIEWS) &&
+           store_attempt_make(store) && store_execute(store, identity);
+}
+
+/* All declarations of a database as one text, without what stores of earlier versions lack; NULL on failure. The caller frees
+ * it. */
+static char *declared(const Store *store)
+{
+    return store_one_value(
+        store, "SELECT group_concat(type || ' ' || name || ' ' || tbl_name || ' ' || "
+               "coalesce(sql, ''), char(10)) FROM (SELECT * FROM sqlite_schema "
+               "WHERE name NOT IN ('configuration', 'attempt') ORDER BY type, name)");
+}
+
+/* Whether there is no view `configuration` (a store of earlier versions has none), or the one for what was asked. */
+static bool has_right_axes(const Store *store)
+{
+    g_autofree char *there = store_one_value(
+        store, "SELECT group_concat(type || ' ' || sql) FROM sqlite_schema WHERE name = "
+               "'configuration'");
+    g_autofree char *view = there ? store_axes_view(store) : NULL;
+    return !there || (view && g_str_has_prefix(there, "view ") &&
+                      strcmp(there + strlen("view "), view) == 0);
+}
+
+/* Checks that tables, triggers and views equal the schema's, letter by letter: a foreign trigger
+ * could change what is written, a foreign view what is read. */
+static bool check_schema(const Store *store, GError **error)
+{
+    Store model = {.file = store->file};
+    g_autofree char *found = declared(store), *expected = NULL;
+    if (sqlite3_open(":memory:", &model.db) == SQLITE_OK && store_create_schema(&model))
+        expected = declared(&model);
+    sqlite3_close(model.db);
+    if (!expected)
+        return store_failed(store, KILTER_ERROR_FAILED, "check the store", error);
+    return (g_strcmp0(found, expected) == 0 && has_right_axes(store)) ||
+           store_refuse(store->file, error,
+                        "not a store's tables, views and triggers, but others");
+}
+
+bool store_check_rows(const Store *store, GError **error)
+{
+    /* One row per table: a message, and a query for the number of its damaged rows. */
+    static const struct {
+        const char *sql, *sound, *what;
+    } CHECK[] = {
+        {"PRAGMA integrity_check(1)", "ok", "its pages"},
+        {"SELECT count(*) FROM pragma_foreign_key_check", "0", "its references"},
+        {"SELECT count(*) FROM part WHERE kilter_hash(text) IS NOT hash", "0",
+         "a part of a question"},
+        {"SELECT count(*) FROM run WHERE kilter_seal(" STORE_RUN_COLUMNS ") IS NOT seal",
+         "0", "a run"},
+        {"SELECT count(*) FROM answer WHERE kilter_seal(" STORE_ANSWER_COLUMNS
+         ") IS NOT seal",
+         "0", "an answer"},
+        {"SELECT count(*) FROM asked WHERE kilter_seal(" STORE_ASKED_COLUMNS
+         ") IS NOT seal",
+         "0", "what was asked"},
+    };
+    if (!check_schema(store, error))
+        return false;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CHECK); i++) {
+        g_autofree char *verdict = store_one_value(store, CHECK[i].sql);
+        if (g_strcmp0(verdict, CHECK[i].sound) != 0)
+            return store_refuse(store->file, error, "a damaged store: %s: %s",
+                                CHECK[i].what,
+                                verdict ? verdict : sqlite3_errmsg(store->db));
+    }
+    return store_attempt_check(store) ||
+           store_refuse(store->file, error, "a damaged store: %s", "its attempts");
+}

@@ -1,0 +1,12 @@
+/* What a page of papers says before the details. Private to experiments/report. */
+#ifndef KILTER_EXPERIMENTS_REPORT_SUMMARY_H
+#define KILTER_EXPERIMENTS_REPORT_SUMMARY_H
+
+#include "experiments/report/parts.h"
+
+/* A table of claims by paper: how many there are, and how many hold. */
+void report_add_summary(const ReportParts *report);
+/* A table of what of the paper is not covered, and why (data/paper/uncovered.csv). KILTER_ERROR_INPUT on a bad file. */
+bool report_add_uncovered(const ReportParts *report, const char *paper, GError **error);
+
+#endif

@@ -1,0 +1,123 @@
+/* Groups of ops by METIS: the requested number, none of them empty, and no output of METIS, however
+ * uneven the ops are. */
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "balance/balance.h"
+#include "tests/test.h"
+
+static const char *const MODELS[] = {"vgg19:image=32,global_batch=96,classes=10",
+                                     "tag-bert-small:global_batch=96",
+                                     "tag-inceptionv3:global_batch=96", "vit:layers=2"};
+
+/* Times from equal ones to very uneven ones, where a few ops take nearly all. */
+static double *uneven_times(const Graph *graph, double spread, GRand *rand)
+{
+    double *time_s = g_new(double, graph_n_ops(graph));
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        time_s[id] = pow(10, -g_rand_double_range(rand, 0, 1) * spread - 3);
+    return time_s;
+}
+
+static void check_groups(const Graph *graph, double spread, uint32_t n_groups,
+                         GRand *rand)
+{
+    enum { MANY = 4096 };
+    g_autoptr(GError) error = NULL;
+    const uint32_t n_ops = graph_n_ops(graph);
+    g_autofree double *time_s = uneven_times(graph, spread, rand);
+    g_autofree uint16_t *group = g_new0(uint16_t, n_ops);
+    uint32_t size[MANY] = {0};
+    const uint32_t n = balance_groups_metis(graph, time_s, n_groups, 2, group, &error);
+    assert_no_error(error);
+    assert_int_equal(n, MIN(n_groups, n_ops / 2));
+    for (OpId id = 0; id < n_ops; id++) {
+        assert_true(group[id] < n);
+        size[group[id]]++;
+    }
+    for (uint32_t g = 0; g < n; g++)
+        assert_true(size[g] > 0);
+}
+
+static void test_silent_and_full(void **state)
+{
+    static const uint32_t N[] = {1, 2, 3, 7, 20, 40, 60, 61, 100, 200};
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(29);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *file = NULL;
+    const int to = g_file_open_tmp("said-XXXXXX", &file, &error);
+    assert_no_error(error);
+    fflush(stdout);
+    const int out = dup(STDOUT_FILENO);
+    dup2(to, STDOUT_FILENO);
+    for (uint32_t m = 0; m < G_N_ELEMENTS(MODELS); m++) {
+        g_autoptr(Graph) graph = model_build(MODELS[m], 1, NULL, &error);
+        assert_no_error(error);
+        for (uint32_t k = 0; k < G_N_ELEMENTS(N); k++)
+            check_groups(graph, k % 4 * 2, N[k], rand);
+    }
+    fflush(stdout);
+    dup2(out, STDOUT_FILENO);
+    const off_t said = lseek(to, 0, SEEK_END);
+    close(out);
+    close(to);
+    unlink(file);
+    assert_int_equal(said, 0);
+}
+
+typedef struct {
+    const Graph *graph;
+    const double *time_s;
+    uint16_t *group; /* as found with nobody beside */
+    bool same;
+} Job;
+
+static gpointer group_often(gpointer data)
+{
+    enum { OFTEN = 6 };
+    Job *job = data;
+    const uint32_t n = graph_n_ops(job->graph);
+    g_autofree uint16_t *group = g_new0(uint16_t, n);
+    for (uint32_t k = 0; k < OFTEN && job->same; k++)
+        job->same = balance_groups_metis(job->graph, job->time_s, 60, 2, group, NULL) &&
+                    memcmp(group, job->group, n * sizeof *group) == 0;
+    return NULL;
+}
+
+/* METIS draws from the only generator of the process: several threads at the same time find the
+ * groups that each finds alone. */
+static void test_threads(void **state)
+{
+    enum { THREADS = 3 };
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(31);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = model_build(MODELS[2], 1, NULL, &error);
+    assert_no_error(error);
+    g_autofree double *time_s = uneven_times(graph, 2, rand);
+    g_autofree uint16_t *group = g_new0(uint16_t, graph_n_ops(graph));
+    assert_true(balance_groups_metis(graph, time_s, 60, 2, group, NULL) > 0);
+    Job job[THREADS];
+    GThread *thread[THREADS];
+    for (uint32_t k = 0; k < THREADS; k++) {
+        job[k] = (Job){graph, time_s, group, true};
+        thread[k] = g_thread_new("group", group_often, &job[k]);
+    }
+    for (uint32_t k = 0; k < THREADS; k++)
+        g_thread_join(thread[k]);
+    for (uint32_t k = 0; k < THREADS; k++)
+        assert_true(job[k].same);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_silent_and_full),
+        cmocka_unit_test(test_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
