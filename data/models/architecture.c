@@ -32,7 +32,7 @@ const char *architecture_check(const Architecture *a, uint32_t seq)
         return "patch must divide image";
     if (!a->patch && a->positions && seq > a->positions)
         return "seq is longer than the table of positions";
-    if (a->top > a->experts)
+    if (a->experts && a->top > a->experts)
         return "a token goes to more experts than the layer has";
     if (a->sinks && !a->fused)
         return "attention with sinks is fused; attention=materialized has none";

@@ -72,6 +72,13 @@ uint32_t config_size(Config *config, const char *keys, uint32_t least, uint32_t 
     return otherwise;
 }
 
+uint32_t config_size_or_none(Config *config, const char *key, uint32_t least,
+                             uint32_t otherwise)
+{
+    const json_t *value = json_object_get(config->root, key);
+    return value && json_is_null(value) ? 0 : config_size(config, key, least, otherwise);
+}
+
 double config_number(Config *config, const char *keys, double most, double otherwise)
 {
     g_autofree char *key = NULL;

@@ -31,6 +31,9 @@ bool config_wrong(Config *config, const char *key, const char *format, ...)
 /* An integer from `least` (0 or 1) to CONFIG_MOST_SIZE. */
 uint32_t config_size(Config *config, const char *keys, uint32_t least,
                      uint32_t otherwise);
+/* The same where null stands for none, 0. */
+uint32_t config_size_or_none(Config *config, const char *key, uint32_t least,
+                             uint32_t otherwise);
 double config_number(Config *config, const char *keys, double most, double otherwise);
 bool config_flag(Config *config, const char *keys, bool otherwise);
 /* A text of the file, borrowed; NULL if missing. */

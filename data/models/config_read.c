@@ -45,15 +45,25 @@ static const char *type_of(Config *config)
     return NULL;
 }
 
+/* Takes the text part of a multimodal model, which is what is counted and trained. Whether its
+ * embeddings are tied may be said of the whole model only. */
+static void enter_text(Config *config)
+{
+    static const char TIED[] = "tie_word_embeddings";
+    json_t *tied = json_object_get(config->root, TIED);
+    config->root = json_object_get(config->root, "text_config");
+    config->nested = "text_config";
+    if (tied && !config_value(config, TIED))
+        json_object_set(config->root, TIED, tied);
+}
+
 Architecture *config_read(const char *path, json_t *root, GError **error)
 {
     Config config = {.file = path, .root = root, .error = error};
     Architecture *a = g_new0(Architecture, 1);
     const char *type = type_of(&config);
     if (type && json_is_object(json_object_get(root, "text_config"))) {
-        /* Of a multimodal model the text part is what is counted and trained. */
-        config.root = json_object_get(root, "text_config");
-        config.nested = "text_config";
+        enter_text(&config);
         const char *part = config_text(&config, "model_type");
         if (part && config_knows_family(part))
             type = part;

@@ -78,6 +78,23 @@ static void read_qwen3(Config *c, Architecture *a)
     read_qwen_window(c, a);
 }
 
+/* Layers of mlp_only_layers have a feed-forward network in place of experts. */
+static void clear_dense_layers(Config *c, Architecture *a)
+{
+    static const char KEY[] = "mlp_only_layers";
+    const json_t *dense = config_value(c, KEY);
+    if (dense && !json_is_array(dense))
+        config_wrong(c, KEY, "expected an array of layers");
+    for (size_t k = 0; k < json_array_size(dense); k++) {
+        const json_t *layer = json_array_get(dense, k);
+        const json_int_t i = json_integer_value(layer);
+        if (!json_is_integer(layer))
+            config_wrong(c, KEY, "expected an array of integers");
+        else if (i >= 0 && i < a->layers)
+            a->sparse[i] = false;
+    }
+}
+
 static void read_qwen3_moe(Config *c, Architecture *a)
 {
     static const Defaults d = {151936, 2048, 6144, 24, 32, 4, 32768};
@@ -86,19 +103,14 @@ static void read_qwen3_moe(Config *c, Architecture *a)
     a->qk_norm = true;
     family_set_attention_bias(c, false, a);
     read_qwen_window(c, a);
-    a->experts = config_size(c, "num_experts|num_local_experts", 1, 128);
+    a->experts = config_size(c, "num_experts|num_local_experts", 0, 128);
     a->top = config_size(c, "num_experts_per_tok", 1, 8);
     a->expert_ffn = config_size(c, "moe_intermediate_size", 1, 768);
     a->normalised = config_flag(c, "norm_topk_prob", false);
     const uint32_t step = config_size(c, "decoder_sparse_step", 1, 1);
-    const json_t *dense = config_value(c, "mlp_only_layers");
     for (uint32_t i = 0; i < a->layers; i++)
-        a->sparse[i] = (i + 1) % step == 0;
-    for (size_t k = 0; k < json_array_size(dense); k++) {
-        const json_int_t i = json_integer_value(json_array_get(dense, k));
-        if (i >= 0 && i < a->layers)
-            a->sparse[i] = false;
-    }
+        a->sparse[i] = a->experts > 0 && (i + 1) % step == 0;
+    clear_dense_layers(c, a);
 }
 
 static void read_phi3(Config *c, Architecture *a)
@@ -135,6 +147,7 @@ static void read_gemma3(Config *c, Architecture *a)
         config_size(c, "sliding_window_pattern|_sliding_window_pattern", 1, PERIOD);
     family_set_windows(c, config_size(c, "sliding_window", 0, WINDOW), period, period - 1,
                        a);
+    a->causal = !config_flag(c, "use_bidirectional_attention", false);
 }
 
 static void read_gpt2(Config *c, Architecture *a)
@@ -288,19 +301,17 @@ static void read_deepseek(Config *c, Architecture *a)
     static const Defaults d = {129280, 7168, 18432, 61, 128, 128, 4096};
     if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
-    const json_t *q_rank = json_object_get(c->root, "q_lora_rank");
     const uint32_t own = config_size(c, "qk_nope_head_dim", 1, 128);
     a->shared_key = a->rotary = config_size(c, "qk_rope_head_dim", 1, 64);
     a->head_size = own + a->shared_key;
     a->value_size = config_size(c, "v_head_dim", 1, 128);
-    a->q_rank =
-        json_is_null(q_rank) && q_rank ? 0 : config_size(c, "q_lora_rank", 1, 1536);
+    a->q_rank = config_size_or_none(c, "q_lora_rank", 1, 1536);
     a->kv_rank = config_size(c, "kv_lora_rank", 1, 512);
     a->rank_bias = a->out_bias = config_flag(c, "attention_bias", false);
-    a->experts = config_size(c, "n_routed_experts", 1, 256);
+    a->experts = config_size_or_none(c, "n_routed_experts", 1, 256);
     a->top = config_size(c, "num_experts_per_tok", 1, 8);
     a->expert_ffn = config_size(c, "moe_intermediate_size", 1, 2048);
-    a->shared_ffn = config_size(c, "n_shared_experts", 0, 1) * a->expert_ffn;
+    a->shared_ffn = config_size_or_none(c, "n_shared_experts", 0, 1) * a->expert_ffn;
     a->normalised = config_flag(c, "norm_topk_prob", true);
     a->scale = config_number(c, "routed_scaling_factor", 1e6, 2.5);
     const char *method = config_text(c, "topk_method"),
@@ -310,7 +321,7 @@ static void read_deepseek(Config *c, Architecture *a)
     const uint32_t dense = config_size(c, "first_k_dense_replace", 0, 3),
                    every = config_size(c, "moe_layer_freq", 1, 1);
     for (uint32_t i = dense; i < a->layers; i++)
-        a->sparse[i] = i % every == 0;
+        a->sparse[i] = a->experts > 0 && i % every == 0;
 }
 
 static void read_gpt_oss(Config *c, Architecture *a)

@@ -71,6 +71,34 @@ static void test_published_counts(void **state)
                       "'n_routed_experts':64,'n_shared_experts':2,"
                       "'num_experts_per_tok':6,'topk_method':'greedy',"
                       "'vocab_size':102400}"},
+        /* 3 H I, attention (queries, keys with values and their norm, both halves, output), 2 H,
+         * 2 V H and H: null stands for no experts */
+        {3 * 8 * 12 + (8 * 8 + 8 * 4 + 2 + 2 * 8 + 4 * 8) + 2 * 8 + 2 * 97 * 8 + 8,
+         "{'model_type':'deepseek_v3','hidden_size':8,'num_attention_heads':2,"
+         "'num_key_value_heads':2,'num_hidden_layers':1,'intermediate_size':12,"
+         "'vocab_size':97,'first_k_dense_replace':0,'n_routed_experts':null,"
+         "'n_shared_experts':null,'q_lora_rank':null,'kv_lora_rank':2,"
+         "'qk_nope_head_dim':2,'qk_rope_head_dim':2,'v_head_dim':2}"},
+        /* no shared expert beside two of 3 H I and a router of 2 H + 2 */
+        {2 * 3 * 8 * 5 + 2 * 8 + 2 + (8 * 8 + 8 * 4 + 2 + 2 * 8 + 4 * 8) + 2 * 8 +
+             2 * 97 * 8 + 8,
+         "{'model_type':'deepseek_v3','hidden_size':8,'num_attention_heads':2,"
+         "'num_key_value_heads':2,'num_hidden_layers':1,'intermediate_size':12,"
+         "'vocab_size':97,'first_k_dense_replace':0,'n_routed_experts':2,"
+         "'num_experts_per_tok':1,'moe_intermediate_size':5,"
+         "'n_shared_experts':null,'q_lora_rank':null,'kv_lora_rank':2,"
+         "'qk_nope_head_dim':2,'qk_rope_head_dim':2,'v_head_dim':2}"},
+        /* 4 H^2 + 2 d + 3 H I + 2 H, 2 V H and H: no experts at all */
+        {4 * 8 * 8 + 2 * 4 + 3 * 8 * 12 + 2 * 8 + 2 * 97 * 8 + 8,
+         "{'model_type':'qwen3_moe','hidden_size':8,'num_attention_heads':2,"
+         "'num_key_value_heads':2,'num_hidden_layers':1,'intermediate_size':12,"
+         "'vocab_size':97,'num_experts':0}"},
+        /* 4 H^2 + 3 H I + 2 H, V H and H: said of the whole model, the head is tied */
+        {4 * 8 * 8 + 3 * 8 * 12 + 2 * 8 + 97 * 8 + 8,
+         "{'model_type':'mistral3','tie_word_embeddings':true,'text_config':"
+         "{'model_type':'mistral','hidden_size':8,'num_attention_heads':2,"
+         "'num_key_value_heads':2,'num_hidden_layers':1,'intermediate_size':12,"
+         "'vocab_size':97}}"},
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(known); i++) {
         g_autofree char *json = g_strdelimit(g_strdup(known[i].json), "'", '"');
@@ -98,6 +126,8 @@ static void test_refusals(void **state)
         {"{'model_type':'llama','num_key_value_heads':5}", "", "num_key_value_heads"},
         {"{'model_type':'llama','hidden_act':'mish'}", "", "hidden_act"},
         {"{'model_type':'phi','qk_layernorm':true}", "", "qk_layernorm"},
+        {"{'model_type':'qwen3_moe','mlp_only_layers':'x'}", "", "mlp_only_layers"},
+        {"{'model_type':'qwen3_moe','mlp_only_layers':[0,'x']}", "", "mlp_only_layers"},
         {"{'model_type':'gemma3','text_config':{'head_dim':0}}", "",
          "text_config.head_dim"},
         {"{'model_type':'gpt2'}", "seq=4096", "seq"},
