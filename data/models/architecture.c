@@ -343,13 +343,20 @@ static TensorId look_up(const Layer *l, const char *part, const char *ids, uint3
 static TensorId embed_text(const Layer *l, TensorId *table)
 {
     const Architecture *a = l->a;
-    TensorId x = look_up(l, "embedding", "ids", a->vocab, a->embedding_size, table);
+    g_assert(!a->host_words || (a->positions > 0 && a->embedding_size == a->hidden));
+    TensorId x = GRAPH_NONE;
+    if (!a->host_words)
+        x = look_up(l, "embedding", "ids", a->vocab, a->embedding_size, table);
     if (a->embedding_size != a->hidden)
         x = linear(l, "project_in", x, a->hidden, false);
     if (a->positions) {
         TensorId rows;
         const TensorId y =
             look_up(l, "position", "positions", a->positions, a->hidden, &rows);
+        /* Vectors come after indices: the first input says how the batch is cut. */
+        if (a->host_words)
+            x = graph_input(l->graph, "words", DTYPE_F32, 3,
+                            (uint32_t[]){l->sizes->batch, l->sizes->seq, a->hidden});
         x = add(l, "with_position", x, y);
     }
     if (a->token_types) {

@@ -59,6 +59,7 @@ typedef struct {
     uint32_t image, patch, channels, classes;
 
     bool spans; /* the head finds begin and end of an answer (SQuAD) instead of a token */
+    bool host_words; /* the host looks up the words: their vectors are an input, in place of ids */
     double embedding_dropout, dropout, attention_dropout;
     bool fused; /* attention keeps its statistics only; else its probabilities */
 } Architecture;

@@ -30,7 +30,7 @@ static TensorId conv(const Block *b, const char *part, TensorId x, uint32_t chan
                             .bias = !b->norm};
     x = model_conv(b->graph, name, x, &what);
     if (b->norm)
-        x = model_batch_norm(b->graph, norm, x, true);
+        x = model_batch_norm(b->graph, norm, x, BATCH_NORM_SCALED);
     return model_unary(b->graph, OP_RELU, relu, x);
 }
 

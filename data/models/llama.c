@@ -73,8 +73,9 @@ TensorId model_vit_paper(Graph *graph, const ModelParams *params)
         graph, &a, &(ArchitectureSizes){.batch = model_size(params, "global_batch")});
 }
 
-/* BERT as TAG trains it (INFOCOM'22, Table 3) on SQuAD: the word embedding is an ordinary
- * parameter. */
+/* BERT as TAG trains it (TPDS 2023, Table 3) on SQuAD. The word embedding is an ordinary parameter or,
+ * with `host_words`, on the host, as TensorFlow places it: Table 3's sizes leave it out, and its
+ * sparse gradient is not summed by all-reduces. */
 TensorId model_tag_bert(Graph *graph, const ModelParams *params)
 {
     g_auto(Architecture) a = {0};
@@ -85,6 +86,7 @@ TensorId model_tag_bert(Graph *graph, const ModelParams *params)
     a.token_types = 2;
     a.arrangement = ARRANGEMENT_POST;
     a.qkv_bias = a.out_bias = a.ffn_bias = a.embedding_norm = a.spans = true;
+    a.host_words = model_size(params, "host_words");
     a.dropout = a.embedding_dropout = a.attention_dropout =
         model_param(params, "dropout");
     return build_text(graph, &a, params, 1);

@@ -177,8 +177,16 @@ typedef struct {
 TensorId model_conv(Graph *graph, const char *name, TensorId x, const ModelConv *conv);
 TensorId model_pool(Graph *graph, OpKind kind, const char *name, TensorId x,
                     uint32_t window, uint32_t stride, ModelPadding padding);
-/* Batch norm by the moments of the whole batch; without `scale` only an offset is trained. */
-TensorId model_batch_norm(Graph *graph, const char *name, TensorId x, bool scale);
+/* Batch norm by the moments of the whole batch; without a scale only an offset is trained. */
+typedef enum {
+    BATCH_NORM_SCALED,
+    BATCH_NORM_OFFSET,
+    /* The same by moments that are given. This stands for replicas that take the moments of their own
+     * samples, as frameworks do: nothing is summed. No single device computes what they compute. */
+    BATCH_NORM_OFFSET_GIVEN
+} ModelBatchNorm;
+
+TensorId model_batch_norm(Graph *graph, const char *name, TensorId x, ModelBatchNorm kind);
 /* The mean of each channel, [batch, channels]. */
 TensorId model_features(Graph *graph, TensorId x);
 /* The sum over the classes of the cross entropies of sigmoids, each with a label of its own. */

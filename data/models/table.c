@@ -152,7 +152,7 @@ const ModelEntry MODEL_TABLE[] = {
     {{"tag-resnet101", "TAG Table 3: TF-Slim's second version, norms without scales"},
      model_tag_resnet101,
      model_resnet_check,
-     .param = {BATCH(96), IMAGES}},
+     .param = {BATCH(96), IMAGES, FLAG("own_moments")}},
     {{"tag-inceptionv3", "TAG Table 3: TF-Slim's without batch norm"},
      model_tag_inceptionv3,
      model_inception_check,
@@ -168,13 +168,13 @@ const ModelEntry MODEL_TABLE[] = {
      model_transformer_check,
      .param = {BATCH(96), LAYERS(4), SIZE("hidden", 1024), SIZE("heads", 16),
                SIZE("ffn", 1024), DROPOUT(0.1), SIZE("seq", 128), SIZE("positions", 512),
-               SIZE("vocab", 305220)}},
+               SIZE("vocab", 305220), FLAG("host_words")}},
     {{"tag-bert-large", "Devlin et al. 2018 on SQuAD; TAG Table 3"},
      model_tag_bert,
      model_transformer_check,
      .param = {BATCH(16), LAYERS(24), SIZE("hidden", 2048), SIZE("heads", 16),
                SIZE("ffn", 2048), DROPOUT(0.1), SIZE("seq", 128), SIZE("positions", 1024),
-               SIZE("vocab", 305220)}},
+               SIZE("vocab", 305220), FLAG("host_words")}},
 };
 
 const uint32_t MODEL_TABLE_SIZE = G_N_ELEMENTS(MODEL_TABLE);
@@ -237,6 +237,8 @@ const ModelSmall MODEL_SMALL_TABLE[] = {
     {"moe_every", SMALL_STAYS, 0, 0, 0},
     {"top", SMALL_STAYS, 0, 0, 0},
     {"whole_heads", SMALL_STAYS, 0, 0, 0},
+    {"host_words", SMALL_STAYS, 0, 0, 0},
+    {"own_moments", SMALL_STAYS, 0, 0, 0},
     {"dropout", SMALL_STAYS, 0, 0, 0},
     {"capacity_factor", SMALL_STAYS, 0, 0, 0},
     {"forward", SMALL_STAYS, 0, 0, 0},

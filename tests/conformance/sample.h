@@ -308,6 +308,8 @@ static const char *const SAMPLE_MODELS[] = {
     "vocab_out=9",
     "tag-bert-small:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,seq=4,vocab=11,"
     "positions=6",
+    "tag-bert-small:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,seq=4,positions=6,"
+    "host_words=1",
     "transgan:global_batch=3,layers=1,bottom=2,channels=4,heads=2,windows=2,group=3,"
     "upsample=2",
 };

@@ -44,6 +44,9 @@ static void test_known_counts(void **state)
         {"tag-transformer", 106925871},
         {"tag-bert-small", 25737218 + 305220 * 1024},
         {"tag-bert-large", 606580738 + 305220 * 2048},
+        {"tag-resnet101:own_moments=1", 44529064},
+        {"tag-bert-small:host_words=1", 25737218},
+        {"tag-bert-large:host_words=1", 606580738},
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(known); i++) {
         g_autoptr(GError) error = NULL;
@@ -52,6 +55,22 @@ static void test_known_counts(void **state)
         if (graph_parameter_count(graph) != known[i].parameters)
             fail_msg("%s: %" G_GUINT64_FORMAT, known[i].spec,
                      graph_parameter_count(graph));
+    }
+}
+
+/* Without sums over the batch the graph is cut into replicas that wait for nothing but gradients. */
+static void test_own_moments(void **state)
+{
+    (void)state;
+    for (int own = 0; own < 2; own++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *spec = g_strdup_printf(
+            "tag-resnet101:width=2,classes=4,edge=32,own_moments=%d", own);
+        g_autoptr(Graph) graph = model_build(spec, 1, NULL, &error);
+        assert_no_error(error);
+        g_autoptr(BatchForms) batch = batch_forms_new(graph, &error);
+        assert_no_error(error);
+        assert_int_equal(batch->reads_sum == GRAPH_NONE, own);
     }
 }
 
@@ -307,6 +326,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table_1),
         cmocka_unit_test(test_known_counts),
+        cmocka_unit_test(test_own_moments),
         cmocka_unit_test(test_hidup_table_1),
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_routing_groups),
