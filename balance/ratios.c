@@ -199,8 +199,8 @@ static bool finish(const Balance *b, double *ratio, BalanceReport *report, GErro
                 b->cuts.x[k * b->classes->n + b->classes->of_device[j]];
     }
     size_t n_points = b->memory ? b->memory->n_points : 0;
-    g_autofree double *all =
-        g_new0(double, ((size_t)n_stages + 2 * (size_t)n_terms + n_points) * n);
+    const size_t n_prices = ((size_t)n_stages + 2 * (size_t)n_terms + n_points) * n;
+    g_autofree double *all = g_new0(double, n_prices + 1); /* never NULL */
     BalancePrices prices = {all, all + (size_t)n_stages * n,
                             all + ((size_t)n_stages + n_terms) * n,
                             all + ((size_t)n_stages + 2 * (size_t)n_terms) * n};

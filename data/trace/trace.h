@@ -108,10 +108,11 @@ static inline const TraceNode *trace_node(const Trace *trace, uint32_t index)
     return &g_array_index(trace->node, TraceNode, index);
 }
 
-/* The nodes that a node waits for. */
+/* The nodes that a node waits for; NULL if it waits for none. */
 static inline const uint32_t *trace_deps(const Trace *trace, const TraceNode *node)
 {
-    return &g_array_index(trace->dep, uint32_t, node->first_dep);
+    return node->n_deps == 0 ? NULL
+                             : &g_array_index(trace->dep, uint32_t, node->first_dep);
 }
 
 /* trace_add appends a node and returns its index; name and group are copied, and the id becomes

@@ -84,6 +84,8 @@ static void gate(const KernelCall *call, uint32_t top)
     const ExecTensor *logit = &call->in[0], *combine = &call->out[0];
     const uint32_t seq = logit->dim[1], experts = logit->dim[2],
                    capacity = combine->dim[3];
+    if (seq == 0 || experts == 0)
+        return; /* no element to write, and no data to point into */
     g_autofree double *p = g_new(double, (uint64_t)seq *experts);
     g_autofree Route *route = g_new(Route, seq);
     for (uint64_t b = 0; b < logit->dim[0]; b++) {
@@ -135,6 +137,8 @@ static void gate_dx(const KernelCall *call, uint32_t top)
     const ExecTensor *dcombine = &call->in[0], *logit = &call->in[1];
     const uint32_t seq = logit->dim[1], experts = logit->dim[2];
     const uint32_t capacity = dcombine->dim[3];
+    if (seq == 0 || experts == 0)
+        return; /* no element to write, and no data to point into */
     g_autofree double *p = g_new(double, (uint64_t)seq *experts);
     g_autofree Route *route = g_new(Route, seq);
     for (uint64_t b = 0; b < logit->dim[0]; b++) {
