@@ -6,6 +6,7 @@
 
 #include "data/data.h"
 #include "tests/support/program.h"
+#include "tests/support/sanitized.h"
 
 #define SMALL "vit:layers=1,hidden=64,heads=4,ffn=128"
 #define PLAN  "plan " SMALL " hap-8 -p dp-ev"
@@ -98,8 +99,8 @@ static void test_traces(void **state)
 static void test_memory_limit(void **state)
 {
     (void)state;
-#if defined(__SANITIZE_ADDRESS__)
-    skip(); /* the sanitizer's own memory is above every limit */
+#ifdef TEST_SANITIZED
+    skip();
 #endif
     g_autoptr(Sandbox) box = sandbox_new();
     program_refuses(box,

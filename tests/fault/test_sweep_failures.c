@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/support/sanitized.h"
 #include "tests/support/stored.h"
 
 static const char GRID[] =
@@ -35,8 +36,8 @@ static const char POISON[] =
 static void test_a_configuration_that_ends_processes(void **state)
 {
     (void)state;
-#if defined(__SANITIZE_ADDRESS__)
-    skip(); /* the sanitizer's own memory is above every limit */
+#ifdef TEST_SANITIZED
+    skip();
 #endif
     static const char line[] = "sweep p.yaml --db p.db -j 2 -q --memory-limit 80MiB";
     static const char again[] =

@@ -1,0 +1,14 @@
+/* TEST_SANITIZED: defined in builds under the address sanitizer, whose own memory is above every
+ * limit of a process. */
+#ifndef KILTER_TESTS_SUPPORT_SANITIZED_H
+#define KILTER_TESTS_SUPPORT_SANITIZED_H
+
+#if defined(__has_feature) /* clang */
+#if __has_feature(address_sanitizer)
+#define TEST_SANITIZED
+#endif
+#elif defined(__SANITIZE_ADDRESS__) /* gcc */
+#define TEST_SANITIZED
+#endif
+
+#endif
