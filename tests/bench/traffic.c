@@ -83,8 +83,8 @@ static void poisson(GArray *sends, uint32_t hosts, GRand *rand)
     for (uint32_t i = 0; i < FLOWS_A_HOST * hosts; i++) {
         const uint32_t from = (uint32_t)g_rand_int_range(rand, 0, (gint32)hosts);
         const uint32_t off = (uint32_t)g_rand_int_range(rand, 1, (gint32)hosts);
-        const double normal =
-            sqrt(-2 * log(1 - g_rand_double(rand))) * cos(2 * G_PI * g_rand_double(rand));
+        const double radius = sqrt(-2 * log(1 - g_rand_double(rand)));
+        const double normal = radius * cos(2 * G_PI * g_rand_double(rand));
         now_s -= log(1 - g_rand_double(rand)) * 1e6 / (0.8 * uplinks);
         const Send send = {from, (from + off) % hosts, now_s,
                            1e6 * exp(sigma * normal - sigma * sigma / 2)};

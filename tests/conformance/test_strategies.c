@@ -86,9 +86,9 @@ static void test_random_strategies(void **state)
     for (uint32_t i = 0; i < COMBINATIONS; i++) {
         const uint32_t which = pick(rand, G_N_ELEMENTS(model));
         g_autofree char *set = random_strategy(rand, true, which % 2);
+        const char *by = optimizer[pick(rand, 4)], *in = precision[pick(rand, 3)];
         g_autofree char *spec =
-            g_strdup_printf("%s,precision=%s,optimizer=%s", model[which],
-                            precision[pick(rand, 3)], optimizer[pick(rand, 4)]);
+            g_strdup_printf("%s,precision=%s,optimizer=%s", model[which], in, by);
         proved += prove("manual", spec, set);
     }
     assert_in_range(proved, COMBINATIONS * 3 / 5, COMBINATIONS);

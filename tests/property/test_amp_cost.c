@@ -65,13 +65,16 @@ static char *random_cluster(GRand *rand)
     const bool latencies = g_rand_boolean(rand);
     add_types(text, rand, n_types);
     g_string_append(text, "machines:\n");
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
+        const double bandwidth = between(rand, 5, 100),
+                     latency = latencies ? between(rand, 1, 20) : 0;
+        const uint32_t type = (uint32_t)g_rand_int_range(rand, 0, (gint32)n_types);
         g_string_append_printf(
             text,
             "  - {name: m%u, type: t%u, gpus: %u, inner: {latency: %.1f us, bandwidth: "
             "%.1f GB/s}, source: random}\n",
-            i, (uint32_t)g_rand_int_range(rand, 0, (gint32)n_types), gpus,
-            latencies ? between(rand, 1, 20) : 0, between(rand, 5, 100));
+            i, type, gpus, latency, bandwidth);
+    }
     if (n > 1)
         add_network(text, rand, n, latencies ? between(rand, 1, 40) : 0);
     return g_string_free(text, FALSE);

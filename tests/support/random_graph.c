@@ -255,8 +255,8 @@ Graph *random_graph(GRand *rand, uint32_t max_blocks)
     graph_layer(b.graph, "first");
     const TensorId logits =
         images ? convolutions(&b, MIN(blocks, 3)) : tokens(&b, blocks);
-    graph_differentiate(b.graph, append_loss(&b, logits),
-                        g_rand_boolean(rand) ? OPTIMIZER_ADAM : OPTIMIZER_SGD);
+    const Optimizer optimizer = g_rand_boolean(rand) ? OPTIMIZER_ADAM : OPTIMIZER_SGD;
+    graph_differentiate(b.graph, append_loss(&b, logits), optimizer);
     graph_seal(b.graph);
     return b.graph;
 }

@@ -32,12 +32,14 @@ static int tear_down(void **state)
 /* Doubles of all magnitudes, each a random bit pattern's worth of digits. */
 static double random_seconds(GRand *rand)
 {
-    return ldexp(g_rand_double(rand), g_rand_int_range(rand, -60, 10));
+    const int exponent = g_rand_int_range(rand, -60, 10);
+    return ldexp(g_rand_double(rand), exponent);
 }
 
 static uint64_t random_bits(GRand *rand)
 {
-    uint64_t bits = (uint64_t)g_rand_int(rand) << 32 | g_rand_int(rand);
+    const uint64_t high = g_rand_int(rand), low = g_rand_int(rand);
+    uint64_t bits = high << 32 | low;
     return bits >> g_rand_int_range(rand, 0, 64);
 }
 
