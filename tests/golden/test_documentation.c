@@ -202,6 +202,9 @@ static void test_readme(void **state)
     g_autoptr(GPtrArray) commands = g_ptr_array_new_with_free_func(g_free);
     add_text(box, commands, "README.md");
     add_text(box, commands, COMMANDS);
+    /* The trials that the example of `kilter fit` reads. */
+    g_autofree char *trials = text_of("docs/calibration.md");
+    write_blocks(box, trials);
     assert_true(commands->len > 10);
     add_help(box, commands);
     run_all(box, commands);
