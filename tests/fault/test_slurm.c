@@ -121,9 +121,7 @@ static void test_array(void **state)
     g_autofree char *merged = sandbox_read(box, "array.parts/merge.log");
     assert_non_null(strstr(merged, "120 results added from 4 stores"));
     assert_non_null(strstr(merged, "0 missing"));
-    g_autofree char *got = stored_rows(box, "all.db");
-    g_autofree char *want = stored_rows(box, "one.db");
-    assert_string_equal(got, want);
+    assert_same_rows(box, "all.db", "one.db");
 }
 
 int main(void)

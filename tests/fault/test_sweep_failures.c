@@ -75,7 +75,6 @@ static void test_processes_share_the_work(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "x.yaml", GRID);
     program_runs(box, "sweep x.yaml --db whole.db -j 1 -q");
-    g_autofree char *want = stored_rows(box, "whole.db");
     enum { PROCESSES = 3 };
     GSubprocess *process[PROCESSES];
     long evaluated = 0;
@@ -88,8 +87,7 @@ static void test_processes_share_the_work(void **state)
     }
     /* each configuration once */
     assert_int_equal(evaluated, ALL);
-    g_autofree char *got = stored_rows(box, "r.db");
-    assert_string_equal(got, want);
+    assert_same_rows(box, "r.db", "whole.db");
     g_autofree char *left = g_build_filename(box->folder, "r.db-lock", NULL);
     assert_false(g_file_test(left, G_FILE_TEST_EXISTS));
 }
@@ -201,9 +199,7 @@ static void test_a_file_that_cannot_grow(void **state)
     assert_string_equal(n, "1|\n");
     program_runs(box, "sweep x.yaml --db r.db -q");
     program_runs(box, "sweep x.yaml --db whole.db -q");
-    g_autofree char *got = stored_rows(box, "r.db");
-    g_autofree char *want = stored_rows(box, "whole.db");
-    assert_string_equal(got, want);
+    assert_same_rows(box, "r.db", "whole.db");
 }
 
 /* A full disk and one that is only read, where this machine allows to mount such ones. */
@@ -292,9 +288,7 @@ static void test_a_merge_that_is_killed(void **state)
     }
     program_runs(box, "merge all-0.db 0.db 1.db 2.db 3.db");
     program_runs(box, "sweep x.yaml --db one.db -j 1 -q");
-    g_autofree char *got = stored_rows(box, "all-0.db");
-    g_autofree char *want = stored_rows(box, "one.db");
-    assert_string_equal(got, want);
+    assert_same_rows(box, "all-0.db", "one.db");
 }
 
 /* --- arrays --- */
@@ -339,9 +333,7 @@ static void test_journals(void **state)
     assert_int_equal(local.status, 0);
     g_autofree char *log = stored_ask(box, "s.db", "PRAGMA journal_mode");
     assert_string_equal(log, "wal|\n");
-    g_autofree char *want = stored_rows(box, "r.db");
-    g_autofree char *got = stored_rows(box, "s.db");
-    assert_string_equal(got, want);
+    assert_same_rows(box, "s.db", "r.db");
 }
 
 int main(void)

@@ -31,7 +31,6 @@ static void test_kill_and_resume(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "kill.yaml", experiment);
     double whole_s = seconds_of(box, "sweep kill.yaml --db whole.db -j 2 -q");
-    g_autofree char *want = stored_rows(box, "whole.db");
     /* Some of the plans must not fit, so that such rows are compared too. */
     g_autofree char *counts =
         stored_ask(box, "whole.db",
@@ -54,8 +53,7 @@ static void test_kill_and_resume(void **state)
         g_auto(Ran) ran = program_finish(process);
         killed += ran.status == -1;
         program_runs(box, line);
-        g_autofree char *got = stored_rows(box, database);
-        assert_string_equal(got, want);
+        assert_same_rows(box, database, "whole.db");
         g_autofree char *runs =
             stored_ask(box, database, "SELECT count(DISTINCT run) FROM result");
         partial += strcmp(runs, "2|\n") == 0;
@@ -72,9 +70,7 @@ static void test_threads_change_nothing(void **state)
     sandbox_write(box, "kill.yaml", experiment);
     program_runs(box, "sweep kill.yaml --db one.db -j 1 -q");
     program_runs(box, "sweep kill.yaml --db four.db -j 4 -q");
-    g_autofree char *want = stored_rows(box, "one.db");
-    g_autofree char *got = stored_rows(box, "four.db");
-    assert_string_equal(got, want);
+    assert_same_rows(box, "four.db", "one.db");
 }
 
 /* Sends SIGINT to a sweep as soon as its store has a row; whether it was still running. */
@@ -120,9 +116,7 @@ static void test_interrupt_finishes_cleanly(void **state)
     assert_true(interrupted);
     g_autofree char *line = g_strdup_printf("sweep kill.yaml --db %s -q", database);
     program_runs(box, line);
-    g_autofree char *want = stored_rows(box, "whole.db");
-    g_autofree char *got = stored_rows(box, database);
-    assert_string_equal(got, want);
+    assert_same_rows(box, database, "whole.db");
 }
 
 /* A sweep that finds everything done does nothing, and says so. */
@@ -154,9 +148,7 @@ static void test_shards_merge(void **state)
     assert_non_null(strstr(merged.out, expected));
     g_auto(Ran) again = program_run_good(box, "merge all.db 0.db 1.db 2.db");
     assert_non_null(strstr(again.out, " 0 results added"));
-    g_autofree char *want = stored_rows(box, "whole.db");
-    g_autofree char *got = stored_rows(box, "all.db");
-    assert_string_equal(got, want);
+    assert_same_rows(box, "all.db", "whole.db");
     g_auto(Ran) done = program_run_good(box, "sweep kill.yaml --db all.db --json");
     assert_non_null(strstr(done.out, "\"evaluated\": 0"));
     g_auto(Ran) wrong = program_run(box, "sweep kill.yaml --shard 3/3 --db x.db");

@@ -41,4 +41,14 @@ static inline char *stored_rows(const Sandbox *box, const char *file)
                       "communication_s, computation_s, detail FROM result ORDER BY hash");
 }
 
+/* Both stores have the same results. */
+static inline void assert_same_rows(const Sandbox *box, const char *file,
+                                    const char *other)
+{
+    g_autofree char *got = stored_rows(box, file);
+    g_autofree char *want = stored_rows(box, other);
+    assert_string_not_equal(want, "");
+    assert_string_equal(got, want);
+}
+
 #endif
