@@ -140,11 +140,14 @@ bool option_set(const Option *option, void *options, const char *value, GError *
     return false;
 }
 
+/* A default is no file, so that none is looked for: a table is filled for each plan. */
 static void set_default(const Option *option, void *member)
 {
-    if (option->type == OPTION_TEXT || option->type == OPTION_DATA)
+    const bool is_text = option->type == OPTION_TEXT || option->type == OPTION_DATA;
+    if (is_text)
         *(const char **)member = NULL;
-    const bool good = read_member(option, option->value, member, NULL);
+    const bool good = is_text ? read_text(option, option->value, member, NULL)
+                              : read_member(option, option->value, member, NULL);
     g_assert(good);
 }
 

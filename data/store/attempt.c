@@ -145,7 +145,9 @@ bool store_give_up(Store *store, const char *hash, const char *message, GError *
     if (hash) {
         uint32_t deaths;
         good = deaths_of(store, hash, &deaths) &&
-               (deaths == UINT32_MAX || note(store, hash, deaths, message));
+               (deaths == UINT32_MAX ||
+                (!message && deaths == 0 ? store_drop_attempt(store, hash)
+                                         : note(store, hash, deaths, message)));
     } else {
         all = g_strdup_printf(
             "DELETE FROM attempt WHERE message IS NULL AND process = '%s'",

@@ -113,3 +113,8 @@ bool store_bind_hash(sqlite3_stmt *statement, int at, const char *hex)
         sqlite3_bind_blob(statement, at, hash, sizeof hash, SQLITE_TRANSIENT);
     return good;
 }
+
+bool store_drop_attempt(const Store *store, const char *hash)
+{
+    return store_bind_hash(store->drop, 1, hash) && store_insert(store->drop);
+}

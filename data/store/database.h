@@ -85,6 +85,8 @@ bool store_insert(sqlite3_stmt *statement);
 
 /* Binds a SHA-256, given in hex, to a parameter; false if the text is not one. */
 bool store_bind_hash(sqlite3_stmt *statement, int at, const char *hex);
+/* Forgets that a question was tried: it has an answer, or was not begun. */
+bool store_drop_attempt(const Store *store, const char *hash);
 
 /* --- store/check.c --- */
 

@@ -194,12 +194,6 @@ static bool check_result(const Store *store, const StoreResult *result, GError *
     return true;
 }
 
-/* What has an answer is not tried any more. */
-static bool end_attempt(const Store *store, const char *hash)
-{
-    return store_bind_hash(store->drop, 1, hash) && store_insert(store->drop);
-}
-
 /* Writes a result. An existing answer keeps its values, its run and its parts: then only the
  * experiment that asked is added. */
 static bool write_result(Store *store, const StoreResult *result)
@@ -220,7 +214,7 @@ static bool write_result(Store *store, const StoreResult *result)
         answer = sqlite3_last_insert_rowid(store->db);
     }
     return answer > 0 && insert_asked(store, &result->asked, answer) &&
-           end_attempt(store, result->asked.hash);
+           store_drop_attempt(store, result->asked.hash);
 }
 
 /* --- transactions --- */

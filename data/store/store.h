@@ -117,7 +117,7 @@ enum {
 /* Notes, before the work begins, that this process answers a question. `flags`: STORE_ALONE and so on. */
 bool store_claim(Store *store, const StoreAsked *asked, uint32_t flags, StoreClaim *claim,
                  GError **error);
-/* Ends a claim without an answer, with the reason. A hash of NULL: all claims of this process,
+/* Ends a claim without an answer, with the reason, or NULL for what was not begun. A hash of NULL: all claims of this process,
  * without a reason. store_put ends the claim of what it answers. */
 bool store_give_up(Store *store, const char *hash, const char *message, GError **error);
 

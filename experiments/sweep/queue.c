@@ -91,6 +91,12 @@ bool queue_next(Queue *queue, uint32_t in_flight, const Configuration **next,
     return good;
 }
 
+bool queue_give_back(Queue *queue, const Configuration *configuration, GError **error)
+{
+    g_queue_push_head(&queue->fresh, (gpointer)configuration);
+    return store_give_up(queue->store, configuration->hash, NULL, error);
+}
+
 bool queue_is_done(const Queue *queue)
 {
     return queue->fresh.length + queue->taken.length + queue->suspect.length == 0;

@@ -20,6 +20,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Queue, queue_free)
 /* Claims the next configuration while `in_flight` others are worked on. *next: NULL if none may start now. */
 bool queue_next(Queue *queue, uint32_t in_flight, const Configuration **next,
                 GError **error);
+/* Ends the claim of one that was not begun: it is again the next to be started. */
+bool queue_give_back(Queue *queue, const Configuration *configuration, GError **error);
 /* Whether nothing is left to start, now or later. */
 bool queue_is_done(const Queue *queue);
 /* Whether all that is left is worked on by other processes. */

@@ -5,50 +5,14 @@
 #include <string.h>
 
 #include "experiments/sweep/queue.h"
-#include "experiments/sweep/result.h"
-
-/* The result of a worker: a row, or an error. */
-typedef struct {
-    const Configuration *configuration;
-    Result result;
-    GError *error;
-} Outcome;
-
-static void outcome_free(Outcome *outcome)
-{
-    result_clear(&outcome->result);
-    g_clear_error(&outcome->error);
-    g_free(outcome);
-}
-
-static Outcome *evaluate(const Configuration *configuration, const char *experiment)
-{
-    Outcome *outcome = g_new0(Outcome, 1);
-    outcome->configuration = configuration;
-    result_evaluate(configuration, experiment, &outcome->result, &outcome->error);
-    return outcome;
-}
-
-/* --- the pool --- */
-
-typedef struct {
-    const Experiment *experiment;
-    GAsyncQueue *outcomes;
-} Work;
-
-static void work(gpointer item, gpointer data)
-{
-    const Work *shared = data;
-    g_async_queue_push(shared->outcomes,
-                       evaluate(item, experiment_name(shared->experiment)));
-}
+#include "experiments/sweep/workers.h"
 
 typedef struct {
     const SweepOptions *options;
     SweepProgress *progress;
     Store *store;
     Queue *queue;
-    uint32_t threads;
+    Workers *workers;
     uint32_t present; /* at the start */
     gint64 start_us;
     GError *first; /* why the first failed configuration failed, or the store */
@@ -154,14 +118,15 @@ static GPtrArray *missing(const Experiment *experiment, Store *store,
     return g_steal_pointer(&list);
 }
 
-/* Claims as many as there are free threads. */
-static void claim(Sweep *sweep, uint32_t free_threads, uint32_t in_flight,
-                  GPtrArray *started)
+/* Claims as many as may be in flight. */
+static void claim(Sweep *sweep, GPtrArray *started)
 {
+    const uint32_t in_flight = workers_in_flight(sweep->workers);
+    const uint32_t most = workers_most(sweep->workers);
     const Configuration *next = NULL;
     do {
         GError *error = NULL;
-        if (sweep->stopped || started->len == free_threads)
+        if (sweep->stopped || in_flight + started->len >= most)
             return;
         if (!queue_next(sweep->queue, in_flight + started->len, &next, &error)) {
             break_off(sweep, error);
@@ -172,21 +137,33 @@ static void claim(Sweep *sweep, uint32_t free_threads, uint32_t in_flight,
     } while (next);
 }
 
-/* Writes outcomes, from this one (or NULL) on, and claims what comes next, in one transaction. Returns the number of
- * outcomes. */
-static uint32_t exchange(Sweep *sweep, GAsyncQueue *outcomes, Outcome *outcome,
-                         uint32_t in_flight, GPtrArray *started)
+/* What no thread has begun is for others if all threads work long on what they have, and for nobody
+ * if the sweep is stopped, when its claims have ended already. */
+static void take_back(Sweep *sweep, bool is_late)
+{
+    const Configuration *c = NULL;
+    while ((is_late || sweep->stopped) && (c = workers_take_back(sweep->workers))) {
+        GError *error = NULL;
+        if (!sweep->stopped && !queue_give_back(sweep->queue, c, &error))
+            break_off(sweep, error);
+    }
+}
+
+/* Writes outcomes, from this one (or NULL) on, and claims what comes next, in one transaction. */
+static void exchange(Sweep *sweep, Outcome *outcome, GPtrArray *started)
 {
     GError *error = NULL;
     SweepProgress *p = sweep->progress;
     const SweepProgress before = *p;
+    const bool is_late = !outcome && workers_in_flight(sweep->workers) > 0;
     uint32_t n = 0;
     if (!sweep->broken &&
         !(store_keep(sweep->store, &error) && store_begin(sweep->store, &error)))
         break_off(sweep, error);
-    for (; outcome; outcome = g_async_queue_try_pop(outcomes), n++)
+    for (; outcome; outcome = workers_take(sweep->workers), n++)
         take(sweep, outcome);
-    claim(sweep, sweep->threads - (in_flight - n), in_flight - n, started);
+    take_back(sweep, is_late);
+    claim(sweep, started);
     if (!sweep->broken && !store_commit(sweep->store, &error))
         break_off(sweep, error);
     if (sweep->broken) { /* nothing of it is written */
@@ -196,24 +173,21 @@ static uint32_t exchange(Sweep *sweep, GAsyncQueue *outcomes, Outcome *outcome,
         p->impossible = before.impossible;
         p->failed = before.failed + n;
     }
-    return n;
 }
 
-/* Keeps as many configurations in flight as there are threads, so that stopping needs no
- * cancellation. */
-static void drive(Sweep *sweep, GThreadPool *pool, GAsyncQueue *outcomes)
+/* Keeps all threads busy until nothing is left; stopping needs no cancellation. */
+static void drive(Sweep *sweep)
 {
-    const guint64 poll_us = G_USEC_PER_SEC / 5;
+    const gint64 poll_us = G_USEC_PER_SEC / 5;
     g_autoptr(GPtrArray) started = g_ptr_array_new();
-    uint32_t in_flight = 0;
     watch(sweep);
-    while (in_flight > 0 || (!sweep->stopped && !queue_is_done(sweep->queue))) {
-        const bool waits = in_flight > 0 || queue_waits(sweep->queue);
-        Outcome *outcome = waits ? g_async_queue_timeout_pop(outcomes, poll_us) : NULL;
-        in_flight -= exchange(sweep, outcomes, outcome, in_flight, started);
+    while (workers_in_flight(sweep->workers) > 0 ||
+           (!sweep->stopped && !queue_is_done(sweep->queue))) {
+        const bool waits =
+            workers_in_flight(sweep->workers) > 0 || queue_waits(sweep->queue);
+        exchange(sweep, waits ? workers_wait(sweep->workers, poll_us) : NULL, started);
         for (guint i = 0; i < started->len; i++)
-            g_thread_pool_push(pool, started->pdata[i], NULL);
-        in_flight += started->len;
+            workers_start(sweep->workers, started->pdata[i]);
         g_ptr_array_set_size(started, 0);
         watch(sweep);
     }
@@ -281,23 +255,17 @@ bool sweep_run(const Experiment *experiment, Store *store, const SweepOptions *o
     if (!list)
         return false;
     expect(list);
-    const uint32_t threads = threads_of(options);
-    g_autoptr(GAsyncQueue) outcomes = g_async_queue_new();
-    Work shared = {.experiment = experiment, .outcomes = outcomes};
-    GThreadPool *pool = g_thread_pool_new(work, &shared, (int)threads, FALSE, error);
-    if (!pool)
-        return false;
-    g_autoptr(Queue) queue =
-        queue_new(store, experiment_name(experiment), list, options->again);
+    const char *name = experiment_name(experiment);
+    g_autoptr(Workers) workers = workers_new(name, threads_of(options));
+    g_autoptr(Queue) queue = queue_new(store, name, list, options->again);
     Sweep sweep = {.options = options,
                    .progress = progress,
                    .store = store,
                    .queue = queue,
-                   .threads = threads,
+                   .workers = workers,
                    .present = progress->present,
                    .start_us = g_get_monotonic_time()};
-    drive(&sweep, pool, outcomes);
-    g_thread_pool_free(pool, FALSE, TRUE);
+    drive(&sweep);
     bool good = verdict(&sweep, error);
     g_clear_error(&sweep.first);
     return good;

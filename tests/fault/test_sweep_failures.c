@@ -209,13 +209,13 @@ static void test_disks(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "x.yaml", GRID);
     g_auto(Ran) can = run_shell(box, "mkdir disk && unshare -m mount -t tmpfs -o "
-                                     "size=400k kilter disk");
+                                     "size=200k kilter disk");
     if (can.status != 0) {
         print_message("no mounts here\n");
         skip();
     }
     g_auto(Ran) full = run_shell(
-        box, "exec unshare -m sh -c 'mount -t tmpfs -o size=400k kilter disk && "
+        box, "exec unshare -m sh -c 'mount -t tmpfs -o size=200k kilter disk && "
              "\"$KILTER_BIN\" sweep x.yaml --db disk/r.db -q -j 1; echo $? > status; "
              "\"$KILTER_BIN\" export disk/r.db > rows.csv; df disk > df.txt'");
     g_autofree char *code = sandbox_read(box, "status");

@@ -19,7 +19,8 @@ static bool read_word(const char *text, const char **kept, GError **error)
     X(BYTES, bucket, "bucket", "1MiB", "at most")                  \
     X(TIME, restart, "restart", "0", "time")                       \
     X(TEXT, note, "note", "", "anything")                          \
-    X(PARSED(read_word), word, "word", "", "the longest")
+    X(PARSED(read_word), word, "word", "", "the longest")          \
+    X(TEXT, way, "way", "none", "a file")
 
 typedef struct {
     SAMPLE_OPTION_TABLE(OPTION_MEMBER)
@@ -54,6 +55,24 @@ static void test_defaults(void **state)
     for (uint32_t i = 0; i < table.n; i++)
         assert_true(option_is_default(&table.row[i], &sample));
     assert_null(options_find(&table, "laws"));
+}
+
+/* A file of the search path with a default's name is no default. */
+static void test_a_default_is_no_file(void **state)
+{
+    (void)state;
+    g_autofree char *folder = g_dir_make_tmp("kilter-test-XXXXXX", NULL);
+    g_autofree char *file = g_build_filename(folder, "none", NULL);
+    assert_true(g_file_set_contents(file, "x", 1, NULL));
+    g_setenv("KILTER_PATH", folder, TRUE);
+    Sample sample;
+    options_init(&table, &sample);
+    assert_string_equal(sample.way, "none");
+    set(&sample, "way", "none"); /* what is asked for is one */
+    assert_string_equal(sample.way, file);
+    g_unsetenv("KILTER_PATH");
+    remove(file);
+    remove(folder);
 }
 
 /* A set option keeps its value, is no longer at its default, and can be read again from its
@@ -136,15 +155,14 @@ static void test_help(void **state)
     assert_non_null(strstr(help->str, "\n  note              -          anything\n"));
     options_keys(&table, keys);
     assert_string_equal(keys->str,
-                        "first, law, streams, jitter, bucket, restart, note, word");
+                        "first, law, streams, jitter, bucket, restart, note, word, way");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_set_and_get),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_defaults),    cmocka_unit_test(test_a_default_is_no_file),
+        cmocka_unit_test(test_set_and_get), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_help),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

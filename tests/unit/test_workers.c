@@ -1,0 +1,90 @@
+/* The threads of a sweep: how many configurations they are given, and what becomes of them. */
+#include "experiments/sweep/experiment.h"
+#include "experiments/sweep/workers.h"
+#include "tests/support/program.h"
+
+enum { THREADS = 2, MANY = 300, WAIT_US = 60 * G_USEC_PER_SEC };
+
+/* Configurations that take less than a millisecond, by seed. */
+static Experiment *many(const Sandbox *box)
+{
+    g_autoptr(GString) text =
+        g_string_new("name: many\ngrid:\n  model: ['synthetic:layers=1,gradient=4000B']\n"
+                     "  cluster: [hap-8]\n  planner: [dp-ev]\n  seed: [0");
+    for (int i = 1; i < MANY; i++)
+        g_string_append_printf(text, ", %d", i);
+    g_string_append(text, "]\n");
+    sandbox_write(box, "many.yaml", text->str);
+    g_autofree char *path = g_build_filename(box->folder, "many.yaml", NULL);
+    GError *error = NULL;
+    Experiment *experiment = experiment_load(path, NULL, &error);
+    assert_no_error(error);
+    assert_int_equal(experiment_count(experiment), MANY);
+    return experiment;
+}
+
+/* Starts as many as may be in flight. */
+static void fill(Workers *workers, const Experiment *experiment, uint32_t *next)
+{
+    while (*next < MANY && workers_in_flight(workers) < workers_most(workers))
+        workers_start(workers, experiment_at(experiment, (*next)++));
+}
+
+static void test_each_comes_back_once(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autoptr(Experiment) experiment = many(box);
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    g_autoptr(Workers) workers = workers_new("many", THREADS);
+    uint32_t next = 0, most = 0;
+    /* Nothing is known of their times yet, so the first row comes as soon as it may. */
+    assert_int_equal(workers_most(workers), THREADS);
+    while (g_hash_table_size(seen) < MANY) {
+        fill(workers, experiment, &next);
+        Outcome *outcome = workers_wait(workers, WAIT_US);
+        for (assert_non_null(outcome); outcome; outcome = workers_take(workers)) {
+            assert_null(outcome->error);
+            assert_string_equal(outcome->result.row.status, "ok");
+            assert_true(g_hash_table_add(seen, (gpointer)outcome->configuration));
+            outcome_free(outcome);
+        }
+        most = MAX(most, workers_most(workers));
+    }
+    assert_int_equal(workers_in_flight(workers), 0);
+    /* As they are short, more were in flight than there are threads. */
+    assert_true(most > 4 * THREADS);
+}
+
+static void test_what_is_not_begun_is_given_back(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autoptr(Experiment) experiment = many(box);
+    g_autoptr(Workers) workers = workers_new("many", 1);
+    enum { STARTED = 60 };
+    uint32_t back = 0, done = 0;
+    for (uint32_t i = 0; i < STARTED; i++)
+        workers_start(workers, experiment_at(experiment, i));
+    while (workers_take_back(workers))
+        back++;
+    /* Without work nothing is waited for. */
+    while (workers_in_flight(workers) > 0) {
+        Outcome *outcome = workers_wait(workers, WAIT_US);
+        assert_non_null(outcome);
+        outcome_free(outcome);
+        done++;
+    }
+    assert_true(back > 0);
+    assert_int_equal(back + done, STARTED);
+    assert_null(workers_wait(workers, 1000));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_comes_back_once),
+        cmocka_unit_test(test_what_is_not_begun_is_given_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
