@@ -69,8 +69,8 @@ static GString *page_new(const char *name, const char *help)
 }
 
 static const char EXIT_STATUS[] =
-    "0 when done, 1 when the work failed, 2 for bad usage or input, 3 when no plan fits "
-    "the memory. After a failure nothing has been written.";
+    "0 when done, 1 when the work failed, 2 for bad usage or input, 3 when no "
+    "plan of the planner fits the memory. After a failure nothing has been written.";
 
 /* --- pages --- */
 

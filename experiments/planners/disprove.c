@@ -72,7 +72,7 @@ static char *describe(const ClusterView *view, const Lack *lack)
     const Device *device = &view->device[lack->first];
     g_autofree char *missing = units_format(lack->missing, QUANTITY_BYTES);
     g_autofree char *who =
-        lack->n == view->n_devices
+        lack->n == view->n_devices && lack->n > 1
             ? g_strdup_printf("a GPU of the %u devices", lack->n)
             : g_strdup_printf("a GPU of device %s (%s, %u of this kind)", device->name,
                               device->type_name, lack->n);

@@ -97,3 +97,28 @@ char *evaluation_misfit(const Evaluation *evaluation)
                            missing,
                            report->worst_instr ? report->worst_instr : "its peak");
 }
+
+/* Whether machines of several GPUs are devices of the plan, with one share for all of them. */
+static bool has_whole_machines(const ClusterView *view)
+{
+    for (uint32_t d = 0; d < view->n_devices; d++)
+        if (view->device[d].gpus > 1)
+            return true;
+    return false;
+}
+
+char *evaluation_ways_to_fit(const Evaluation *evaluation)
+{
+    const Plan *plan = evaluation->plan;
+    g_autoptr(GString) ways = g_string_new(NULL);
+    if (g_strcmp0(plan->planner, "auto") != 0)
+        g_string_append(ways, "--planner auto, ");
+    if (has_whole_machines(evaluation->view))
+        g_string_append(ways, "--granularity gpu, ");
+    if (strstr(plan->model, "precision=single"))
+        g_string_append(ways, "precision=mixed in the model, ");
+    if (!plan->strategy.recompute)
+        g_string_append(ways, "--set recompute=auto, ");
+    g_string_append(ways, "a smaller batch");
+    return g_string_free(g_steal_pointer(&ways), FALSE);
+}

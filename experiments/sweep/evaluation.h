@@ -33,5 +33,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Evaluation, evaluation_clear)
 
 /* Why a plan does not fit: device, bytes missing, instruction at the peak. Caller frees. */
 char *evaluation_misfit(const Evaluation *evaluation);
+/* Settings that this plan does not have and that may make a plan fit, such as "--planner auto,
+ * --granularity gpu"; never empty. Caller frees. */
+char *evaluation_ways_to_fit(const Evaluation *evaluation);
 
 #endif

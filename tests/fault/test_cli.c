@@ -236,7 +236,8 @@ static void test_plan_that_cannot_fit(void **state)
     program_refuses(box, plan, 3, "bytes");
     program_refuses(box, plan, 3, "device ");
     program_refuses(box, "plan " SMALL " star:hosts=2,bandwidth=1Gb/s,memory=1KiB", 3,
-                    "it is proved that no plan fits");
+                    "it is proved that no plan of 'hap' fits with these settings");
+    program_refuses(box, plan, 3, "others that may fit: --planner auto");
     program_refuses(box,
                     "plan transgan amp-het-model --granularity gpu --planner megatron "
                     "--set rank=20",
