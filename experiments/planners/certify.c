@@ -212,9 +212,10 @@ static bool close_gap(Certifier *c, GError **error)
         uint32_t least = least_box(c);
         const CertifierBox *box = &g_array_index(c->boxes, CertifierBox, least);
         double bound_s = box->bound_s;
-        c->plan->certificate = is_closed(c, bound_s)            ? CERTIFICATE_REACHED
-                               : planning_is_late(c->planning)  ? CERTIFICATE_BUDGET
-                               : c->planning->options->segments ? CERTIFICATE_SEGMENTS
+        c->plan->certificate = is_closed(c, bound_s)           ? CERTIFICATE_REACHED
+                               : planning_is_late(c->planning) ? CERTIFICATE_BUDGET
+                               : c->planning->options->segments || c->plan->n_segments > 1
+                                   ? CERTIFICATE_SEGMENTS
                                : c->memory_s && is_narrow(c, box, point)
                                    ? CERTIFICATE_MEMORY
                                : n + 2 > c->planning->options->boxes ? CERTIFICATE_BOXES

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "balance/balance.h"
 #include "experiments/planners/again.h"
 #include "experiments/planners/complete.h"
 #include "experiments/planners/ratios.h"
@@ -14,6 +15,32 @@ Plan *training_plan_like(const Plan *plan)
     other->bucket_bytes = plan->bucket_bytes;
     other->granularity = plan->granularity;
     return other;
+}
+
+void training_set_apart(const Planning *planning, Plan *made)
+{
+    const Graph *graph = planning->graph;
+    const uint32_t n = made->n_devices, n_ops = graph_n_ops(graph);
+    if (made->n_segments > 1 || planning->options->segments ||
+        !planner_can(planning->planner, PLANNER_SEARCHES) ||
+        !planning_wants_best_ratios(planning))
+        return;
+    g_autofree uint16_t *own = g_new(uint16_t, n_ops), *joined = g_new(uint16_t, n_ops);
+    for (OpId id = 0; id < n_ops; id++)
+        own[id] = graph_get_op(graph, id)->pass == PASS_UPDATE;
+    const uint32_t n_segments = balance_segments_join(made->program, graph, own, joined);
+    g_assert(n_segments <= 2);
+    if (n_segments == 1)
+        return;
+    g_autofree double *ratio = g_new(double, (gsize)n_segments *n);
+    for (uint32_t k = 0; k < n_segments; k++)
+        memcpy(&ratio[(gsize)k * n], made->ratio, n * sizeof *ratio);
+    Split *rounded = g_steal_pointer(&made->split); /* of the batch stays what it was */
+    const uint32_t n_splits = made->n_splits;
+    made->n_splits = 0;
+    plan_set_segments(made, ratio, joined, n_segments);
+    made->split = rounded;
+    made->n_splits = n_splits;
 }
 
 bool training_give(const Training *t, const Strategy *strategy, GError **error)

@@ -48,10 +48,13 @@ static Plan *mixed_plan(const Mix *m, uint32_t n_frugal)
         frugal[m->heaviest[k]] = true;
     Program *program = synth_mix(m->planning->graph, m->planning->view, m->first->ratio,
                                  m->first->program, m->frugal, frugal, NULL);
-    if (program && synth_pins_hold(m->planning->pins, m->planning->graph, program))
-        return plan_of(m->planning, m->first, program);
-    program_free(program);
-    return NULL;
+    if (!program || !synth_pins_hold(m->planning->pins, m->planning->graph, program)) {
+        program_free(program);
+        return NULL;
+    }
+    Plan *plan = plan_of(m->planning, m->first, program);
+    training_set_apart(m->planning, plan);
+    return plan;
 }
 
 /* Sets *time_s to the seconds of a point, INFINITY if it does not fit. */

@@ -35,6 +35,7 @@ static bool train(const Planning *planning, Plan *plan, GError **error)
     made->split = g_steal_pointer(&plan->split);
     made->n_splits = plan->n_splits;
     plan->n_splits = 0;
+    training_set_apart(planning, made);
     const Training t = {planning, plan, made->program, made};
     return is_automatic(planning)
                ? training_choose_layers(&t, error)
@@ -80,7 +81,7 @@ static void take_better(const Planning *planning, Plan *plan, Plan *from)
 {
     plan->search_time_s += from->search_time_s;
     plan->balance_time_s += from->balance_time_s;
-    if (!plan_is_better(from, plan) || from->n_segments != plan->n_segments)
+    if (!plan_is_better(from, plan))
         return;
     g_autofree double *ratio = g_memdup2(
         from->ratio, (size_t)from->n_segments * from->n_devices * sizeof *ratio);

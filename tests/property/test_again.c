@@ -109,16 +109,23 @@ static void test_tight(void **state)
     }
 }
 
-/* Llama-3.1-8B on 2 x 4 and 8 GPUs of 80 GiB, 2 sequences per GPU: some layers, not all. */
+/* Llama-3.1-8B on 2 x 4 and 8 GPUs of 64 GiB, 2 sequences per GPU: some layers, not all. The fast
+ * GPUs take most of the batch and the others most of the optimizer states; with the same ratios for
+ * both, the iteration took 9.2 s. Without any limit of memory it takes 4.3 s. */
 static void test_llama(void **state)
 {
     (void)state;
+    enum { SLOW, FAST = 2 };
     g_autoptr(Graph) graph = NULL;
     g_autoptr(Plan) plan =
-        plan_in("llama:global_batch=32,seq=4096,precision=mixed", "80 GiB", 4, 8, &graph);
+        plan_in("llama:global_batch=32,seq=4096,precision=mixed", "64 GiB", 4, 8, &graph);
     assert_non_null(plan->strategy.recompute);
     assert_true(g_str_has_prefix(plan->strategy.recompute, "full@"));
     assert_string_not_equal(plan->strategy.recompute, "full@1-32");
+    assert_int_equal(plan->n_segments, 2);
+    const double *work = plan->ratio, *states = &plan->ratio[plan->n_devices];
+    assert_true(work[FAST] > 5 * work[SLOW] && states[FAST] < 3 * states[SLOW]);
+    assert_at_most(plan->iteration_time_s, 5.6);
 }
 
 int main(void)
