@@ -14,19 +14,27 @@ double *certifier_spread(const Certifier *c, const double *kind)
     return device;
 }
 
-bool certifier_bound(const Certifier *c, CertifierBox *box, GError **error)
+/* effort: as in SynthBox. */
+static bool bound_box(const Certifier *c, CertifierBox *box, uint64_t effort,
+                      GError **error)
 {
     g_autofree double *lo = certifier_spread(c, box->lo),
                       *hi = certifier_spread(c, box->hi);
     SynthBox ratios = {.lo = lo,
                        .hi = hi,
                        .upper_s = c->upper_s,
+                       .effort = effort,
                        .deadline_us = c->planning->deadline_us};
     g_auto(SynthBound) bound = {0};
     if (!synth_bound(c->planning->space, c->view, &ratios, &bound, error))
         return false;
     box->bound_s = fmax(box->bound_s, bound.bound_s);
     return true;
+}
+
+bool certifier_bound(const Certifier *c, CertifierBox *box, GError **error)
+{
+    return bound_box(c, box, 0, error);
 }
 
 /* The same with memory charged for, which is cheaper than limiting it. */
@@ -151,7 +159,8 @@ static bool bound_at_once(Certifier *c, double *bound_s, GError **error)
         misfit_s > 0 && c->plan->feasible && !planning->options->strategy.recompute;
     CertifierBox all = certifier_all(c);
     if ((charged && !charge(c, &all, error)) ||
-        ((!charged || all.bound_s < misfit_s) && !certifier_bound(c, &all, error)))
+        ((!charged || all.bound_s < misfit_s) &&
+         !bound_box(c, &all, planning->options->effort, error)))
         return false;
     *bound_s = all.bound_s;
     return true;

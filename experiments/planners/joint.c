@@ -265,7 +265,8 @@ bool plan_make_joint(const Planning *planning, Plan *plan, GError **error)
         return false;
     const gint64 searched = g_get_monotonic_time();
     plan->search_time_s = (double)(searched - start) / G_USEC_PER_SEC;
-    bound(&j);
+    if (!planning->unbounded)
+        bound(&j);
     plan->certificate_time_s =
         (double)(g_get_monotonic_time() - searched) / G_USEC_PER_SEC;
     return true;

@@ -112,6 +112,9 @@ ClusterView *planning_take_view(Planning *planning);
 /* To be called before the plan is made: a plan that takes this long is of no use, so the search for
  * it may stop early. */
 void planning_set_upper(Planning *planning, double seconds);
+/* To be called before the plan is made: the plan needs no bound, which can take longer than the
+ * plan. */
+void planning_skip_bound(Planning *planning);
 
 /* Opens, plans and closes; a planner that chooses the machines fails with KILTER_ERROR_INPUT.
  * *graph, if not NULL, gets the graph. */

@@ -264,6 +264,12 @@ void planning_set_upper(Planning *planning, double seconds)
     planning->upper_s = seconds;
 }
 
+void planning_skip_bound(Planning *planning)
+{
+    g_assert(!planning_is_used(planning));
+    planning->unbounded = true;
+}
+
 bool planning_is_used(const Planning *planning)
 {
     return planning->space != NULL;
@@ -298,8 +304,8 @@ static bool bound(const Planning *planning, Plan *plan, GError **error)
 {
     const gint64 start = g_get_monotonic_time();
     if (planning->options->certify == 0 &&
-        (!planner_can(planning->planner, PLANNER_BOUNDS) || is_duplex(planning) ||
-         planning->options->strategy.microbatches > 1))
+        (planning->unbounded || !planner_can(planning->planner, PLANNER_BOUNDS) ||
+         is_duplex(planning) || planning->options->strategy.microbatches > 1))
         return true;
     const bool done = planning->options->certify > 0 ? plan_certify(plan, planning, error)
                                                      : plan_bound(plan, planning, error);

@@ -40,6 +40,7 @@ struct Planning {
     double upper_s;     /* plans that take this long are of no use; default INFINITY */
     /* the caller will make room for the plan: neither memory nor rounding is searched for */
     bool roomy;
+    bool unbounded; /* the plan needs no bound */
     PlanningDone *done;
 };
 

@@ -160,6 +160,7 @@ static void plan_once(const PortfolioRun *run, Task *task)
     if (!planning)
         return;
     planning_set_upper(planning, task->upper_s);
+    planning_skip_bound(planning);
     task->plan =
         planning_plan(planning, task->choice->cluster->name, &task->report, &task->error);
     if (task->plan)

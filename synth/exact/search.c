@@ -198,7 +198,8 @@ void search_walk_widening(Search *s, uint32_t beam)
         if (!s->states->late)
             s->proved_s = fmax(s->proved_s, fmin(fmin(s->limit_s, s->lost_s), least));
         done = s->limit_s >= s->upper_s || s->states->late ||
-               (s->tolerance > 0 && s->complete && least <= s->limit_s);
+               (s->tolerance > 0 && s->complete && least <= s->limit_s) ||
+               (s->effort && s->expansions >= s->effort);
     } while (!done);
 }
 
