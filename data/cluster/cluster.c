@@ -178,6 +178,7 @@ static Device make_device(const ClusterView *view, const Machine *machine, char 
         .inner = machine->inner,
         .slowdown = type->slowdown,
         .launch_s = type->launch_s,
+        .handover_s = type->handover_s,
     };
     for (Numbers n = 0; n < NUMBERS; n++)
         device.peaks[n] =
@@ -275,8 +276,11 @@ bool cluster_view_launches(const ClusterView *view)
 {
     const Device *last = NULL; /* most devices are like the one before */
     for (const Device *d = view->device; d < view->device + view->n_devices; last = d++) {
-        if (last && last->fitted == d->fitted && last->launch_s == d->launch_s)
+        if (last && last->fitted == d->fitted && last->launch_s == d->launch_s &&
+            last->handover_s == d->handover_s)
             continue;
+        if (d->handover_s > 0)
+            return true;
         for (uint32_t kind = 0; kind < OP_KINDS; kind++)
             if (cluster_view_launch_s(view, d, (OpKind)kind) > 0)
                 return true;
@@ -345,6 +349,7 @@ int device_compare(const Device *a, const Device *b)
     order = order ? order : compare_double(a->fitted, b->fitted);
     order = order ? order : compare_double(a->stretch, b->stretch);
     order = order ? order : compare_double(a->launch_s, b->launch_s);
+    order = order ? order : compare_double(a->handover_s, b->handover_s);
     if (order || a->gpus == 1)
         return order;
     order = compare_double(a->inner.latency_s, b->inner.latency_s);

@@ -95,6 +95,9 @@ typedef struct {
     /* the host's launch time for a collective, a transfer, or an op whose kind is not fitted; 0:
      * none */
     double launch_s;
+    /* the host's time at a transfer of a pipeline, beside the launch: for the sender and for the
+     * receiver each; 0: none */
+    double handover_s;
     /* [OP_KINDS]; kinds that are not fitted take FLOPs / rate. NULL: no kind is fitted */
     OpCost *op;
 } DeviceType;
@@ -191,7 +194,7 @@ typedef struct {
     double slowdown;        /* of its computations while it communicates; up to 1: none */
     uint32_t fitted; /* 1 + index in ClusterView.fitted; 0: FLOPs / rate for all ops */
     double stretch;  /* factor on fitted overheads (`rate` contains it); 0: none */
-    double launch_s; /* as in its type */
+    double launch_s, handover_s; /* as in its type */
 } Device;
 
 /* Orders devices by everything that planning sees of them, fastest first; 0 for devices of one

@@ -56,7 +56,9 @@ typedef struct {
     X(TypeText, DeviceType, power, power_w, QUANTITY, false, ALONE, POWER, 0, LARGEST, 0)    \
     X(TypeText, DeviceType, slowdown, slowdown, FACTOR, false, ALONE, BYTES, 1,              \
       LARGEST_SLOWDOWN, 1)                                                                   \
-    X(TypeText, DeviceType, launch, launch_s, QUANTITY, false, ALONE, TIME, 0, LONGEST_S, 0)
+    X(TypeText, DeviceType, launch, launch_s, QUANTITY, false, ALONE, TIME, 0, LONGEST_S, 0) \
+    X(TypeText, DeviceType, handover, handover_s, QUANTITY, false, ALONE, TIME, 0,           \
+      LONGEST_S, 0)
 
 #define OP_MEMBERS(X)                                                                         \
     X(OpCostText, OpCost, overhead, overhead_s, QUANTITY, true, ALONE, TIME, 0, LONGEST_S,    \

@@ -1,8 +1,6 @@
 /* Reading Kineto's traces. */
 #include "data/measured/kineto.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "data/base/error.h"
@@ -70,63 +68,33 @@ static bool parse(Reader *reader, GInputStream *stream, GError **error)
 
 /* --- measurements --- */
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void join_kernels(Reader *reader)
 {
     GHashTableIter at;
     void *id, *sum;
     g_hash_table_iter_init(&at, reader->kernel);
     while (g_hash_table_iter_next(&at, &id, &sum)) {
-        Bin *bin = g_hash_table_lookup(reader->matmul, id);
-        const double seconds = *(double *)sum * 1e-6;
-        if (bin && seconds > 0)
-            g_array_append_val(bin->seconds, seconds);
+        ProfileBin *bin = g_hash_table_lookup(reader->matmul, id);
+        if (bin)
+            profile_add(bin, *(double *)sum * 1e-6);
     }
-}
-
-static void add_bin(const Reader *reader, const Bin *bin, GArray *list)
-{
-    const uint32_t n = bin->seconds->len;
-    const double *s = (const double *)(const void *)bin->seconds->data;
-    const bool waits = bin->what.op == OP_KINDS;
-    Measurement m = bin->what;
-    qsort(bin->seconds->data, n, sizeof *s, by_value);
-    m.device = g_strdup(*reader->facts->device ? reader->facts->device : "gpu");
-    m.shape = g_strdup(bin->what.shape);
-    m.repeats = n;
-    m.low_s = waits ? s[0] : s[n / 4];
-    m.median_s = waits ? s[n / 4] : s[n / 2];
-    m.high_s = waits ? s[n / 2] : s[3 * n / 4];
-    g_array_append_val(list, m);
 }
 
 static void add_rows(Reader *reader, GArray *list, GArray *tables)
 {
     const KinetoFacts *facts = reader->facts;
     const uint32_t first = list->len;
-    double smallest = INFINITY, largest = 0;
+    const char *device = *facts->device ? facts->device : "gpu";
+    double smallest, largest;
     join_kernels(reader);
-    for (guint i = 0; i < reader->order->len; i++) {
-        const Bin *bin = reader->order->pdata[i];
-        if (bin->seconds->len == 0)
-            continue;
-        smallest = fmin(smallest, bin->what.bytes);
-        largest = fmax(largest, bin->what.bytes);
-        add_bin(reader, bin, list);
-    }
+    profile_rows(reader->profile, device, list, &smallest, &largest);
     const char *reason =
         facts->kernels == 0 ? "the trace has no GPU kernels"
         : facts->matmul_ops == 0
             ? "no shapes of matrix products: record with record_shapes=True"
             : NULL;
     const MeasuredTable table = {.file = g_strdup(reader->file),
-                                 .device =
-                                     g_strdup(*facts->device ? facts->device : "gpu"),
+                                 .device = g_strdup(device),
                                  .test = g_strdup("profile"),
                                  .ranks = MAX(facts->world_size, 1),
                                  .rows = list->len - first,
@@ -150,18 +118,16 @@ bool kineto_read(const char *file, GArray *list, GArray *tables, KinetoFacts *fa
     reader->stream = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     reader->matmul = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     reader->kernel = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
-    reader->bin = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, kineto_bin_free);
-    reader->order = g_ptr_array_new();
+    reader->profile = profile_new();
     const bool good = parse(reader, stream, error);
     if (good) {
         facts->streams = g_hash_table_size(reader->stream);
         add_rows(reader, list, tables);
     }
-    g_ptr_array_unref(reader->order);
     g_hash_table_unref(reader->matmul);
     g_hash_table_unref(reader->kernel);
     g_hash_table_unref(reader->stream);
-    g_hash_table_unref(reader->bin);
+    profile_free(reader->profile);
     g_clear_error(&reader->failure);
     g_free(reader);
     return good;

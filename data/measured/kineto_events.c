@@ -14,42 +14,7 @@ static int stop(Reader *reader, const char *message)
     return 0;
 }
 
-/* --- bins --- */
-
-static double bytes_of_type(const char *type)
-{
-    static const struct {
-        const char *part;
-        double bytes;
-    } TYPE[] = {{"BFloat16", 2}, {"Half", 2}, {"Float8", 1}, {"Double", 8}, {"double", 8},
-                {"Long", 8},     {"long", 8}, {"Int8", 1},   {"Byte", 1},   {"Bool", 1}};
-    for (size_t i = 0; i < G_N_ELEMENTS(TYPE); i++)
-        if (strstr(type, TYPE[i].part))
-            return TYPE[i].bytes;
-    return 4;
-}
-
-void kineto_bin_free(void *data)
-{
-    Bin *bin = data;
-    g_free(bin->what.shape);
-    g_array_unref(bin->seconds);
-    g_free(bin);
-}
-
-static Bin *bin_of(Reader *reader, const char *key, const Measurement *what)
-{
-    Bin *bin = g_hash_table_lookup(reader->bin, key);
-    if (bin)
-        return bin;
-    bin = g_new0(Bin, 1);
-    bin->what = *what;
-    bin->what.shape = g_strdup(key);
-    bin->seconds = g_array_new(FALSE, FALSE, sizeof(double));
-    g_hash_table_insert(reader->bin, g_strdup(key), bin);
-    g_ptr_array_add(reader->order, bin);
-    return bin;
-}
+/* --- ops and kernels --- */
 
 static bool is_matmul(const char *name)
 {
@@ -66,65 +31,24 @@ static void add_matmul(Reader *reader, const Event *event)
     const double *a = event->dim[first], *b = event->dim[first + 1];
     const bool plain = first || strcmp(event->name, "aten::mm") == 0;
     if (!plain || event->n_operands < first + 2 || event->n_dims[first] != 2 ||
-        event->n_dims[first + 1] != 2 || a[1] != b[0] || !(a[0] * a[1] * b[1] > 0) ||
-        event->id < 0)
+        event->n_dims[first + 1] != 2 || event->id < 0)
         return;
-    const double size = bytes_of_type(event->type);
-    g_autofree char *key =
-        g_strdup_printf("%.0fx%.0f;%.0fx%.0f %s", a[0], a[1], b[0], b[1], event->type);
-    g_strdelimit(key, ",\"\r\n", ' ');
-    const Measurement what = {.op = OP_LINEAR,
-                              .collective = COLLECTIVES,
-                              .ranks = 1,
-                              .share = 1,
-                              .flops = 2 * a[0] * a[1] * b[1],
-                              .bytes = size * (a[0] * a[1] + b[0] * b[1] + a[0] * b[1])};
-    g_hash_table_insert(reader->matmul, g_memdup2(&event->id, sizeof event->id),
-                        bin_of(reader, key, &what));
+    ProfileBin *bin = profile_product(reader->profile, a, b, event->type);
+    if (!bin)
+        return;
+    g_hash_table_insert(reader->matmul, g_memdup2(&event->id, sizeof event->id), bin);
     reader->kept++;
-}
-
-/* The collective that a kernel names; COLLECTIVES if it is none of ours. *bytes gets the whole
- * tensor's bytes. */
-static Collective collective_of(const Event *event, double *bytes)
-{
-    static const struct {
-        const char *part;
-        Collective kind;
-        int of; /* size by 0: input, 1: output, 2: input of each rank */
-    } KIND[] = {{"allreduce", COLLECTIVE_ALL_REDUCE, 0},
-                {"all_reduce", COLLECTIVE_ALL_REDUCE, 0},
-                {"allgather", COLLECTIVE_ALL_GATHER, 1},
-                {"all_gather", COLLECTIVE_ALL_GATHER, 1},
-                {"reduce_scatter", COLLECTIVE_REDUCE_SCATTER, 0},
-                {"all_to_all", COLLECTIVE_ALL_TO_ALL, 2}};
-    for (size_t i = 0; i < G_N_ELEMENTS(KIND); i++)
-        if (strstr(event->collective, KIND[i].part)) {
-            const double n = KIND[i].of == 1   ? event->out
-                             : KIND[i].of == 2 ? event->in * event->group
-                                               : event->in;
-            *bytes = n * bytes_of_type(event->dtype);
-            return KIND[i].kind;
-        }
-    return COLLECTIVES;
 }
 
 static void add_collective(Reader *reader, const Event *event)
 {
-    double bytes = 0;
-    const Collective kind = collective_of(event, &bytes);
-    if (kind == COLLECTIVES || !(bytes > 0) || !(event->group >= 2) ||
-        event->group > 65536 || !(event->us > 0))
+    ProfileBin *bin =
+        event->us > 0 ? profile_collective(reader->profile, event->collective, event->in,
+                                           event->out, event->group, event->dtype)
+                      : NULL;
+    if (!bin)
         return;
-    g_autofree char *key =
-        g_strdup_printf("%s %.0f of %.0f", collective_name(kind), bytes, event->group);
-    const Measurement what = {.op = OP_KINDS,
-                              .collective = kind,
-                              .ranks = (uint32_t)event->group,
-                              .share = 1 / event->group,
-                              .bytes = bytes};
-    const double seconds = event->us * 1e-6;
-    g_array_append_val(bin_of(reader, key, &what)->seconds, seconds);
+    profile_add(bin, event->us * 1e-6);
     reader->kept++;
 }
 

@@ -6,6 +6,7 @@
 #include <yajl/yajl_parse.h>
 
 #include "data/measured/kineto.h"
+#include "data/measured/profile.h"
 
 enum {
     MAX_DEPTH = 64,
@@ -27,12 +28,6 @@ typedef struct {
     bool has_dims;
 } Event;
 
-/* Measurements of one thing: a shape, or a collective. */
-typedef struct {
-    Measurement what; /* the thing measured, without times */
-    GArray *seconds;
-} Bin;
-
 typedef struct {
     const char *file;
     KinetoFacts *facts;
@@ -41,16 +36,13 @@ typedef struct {
     char key[MAX_DEPTH][32]; /* [depth]: in a mapping, the key whose value comes next */
     Event event;
     GHashTable *stream;
-    GHashTable *matmul; /* external id -> Bin */
+    GHashTable *matmul; /* external id -> ProfileBin */
     GHashTable *kernel; /* external id -> double: microseconds of its kernels */
-    GHashTable *bin;    /* text -> Bin */
-    GPtrArray *order;   /* Bin, in the order in which they were first seen */
+    Profile *profile;
     uint64_t kept;
     bool has_events, has_nodes;
     GError *failure;
 } Reader;
-
-void kineto_bin_free(void *bin);
 
 /* The callbacks of yajl; their context is a Reader. */
 extern const yajl_callbacks KINETO_CALLBACKS;

@@ -9,6 +9,7 @@
 #include "data/base/text.h"
 #include "data/base/units.h"
 #include "data/measured/nccl_tests.h"
+#include "data/measured/nsys.h"
 
 enum { MOST_BYTES = 1 << 28 };
 
@@ -204,6 +205,10 @@ bool measurements_parse(const char *file, const char *text, size_t length, GArra
 bool measurements_read(const char *file, GArray *list, GArray *tables, GError **error)
 {
     gsize length;
+    if (nsys_is_database(file)) {
+        g_autoptr(GArray) own = measured_tables_new();
+        return nsys_read(file, list, tables ? tables : own, error);
+    }
     g_autofree char *text = file_read(file, MOST_BYTES, &length, error);
     return text && measurements_parse(file, text, length, list, tables, error);
 }

@@ -24,7 +24,7 @@ bool cost_is_of_network(Cost cost)
 
 /* Starting values, as parts of data sheet's numbers and in seconds (the header has the reasons). */
 static const double PEAK_PART = 0.8, MEMORY_PART = 0.4, UNFUSED_PART = 0.1;
-static const double LAUNCH_S = 100e-6, OVERHEAD_S = 15e-6;
+static const double LAUNCH_S = 100e-6, HANDOVER_S = 500e-6, OVERHEAD_S = 15e-6;
 
 /* The sheet of that name, or the one whose rate is nearest to the type's. */
 static const DeviceSheet *sheet_for(const Sheets *sheets, const DeviceType *type,
@@ -69,7 +69,8 @@ TypeStart type_start(const Sheets *sheets, DeviceType *type)
                        .attention = UNFUSED_PART * bandwidth,
                        .loss = UNFUSED_PART * bandwidth,
                        .overhead_s = OVERHEAD_S,
-                       .launch_s = LAUNCH_S};
+                       .launch_s = LAUNCH_S,
+                       .handover_s = HANDOVER_S};
 }
 
 /* --- application --- */
@@ -142,6 +143,7 @@ static void apply_type(const DeviceType *from, const TypeStart *start, const dou
         to->rates[n] = device_type_rate(from, n) * factor(log, rate_cost(n));
     to->rate = to->rates[NUMBERS_F16] > 0 ? to->rates[NUMBERS_F16] : from->rate;
     to->launch_s = start->launch_s * factor(log, COST_LAUNCH);
+    to->handover_s = start->handover_s * factor(log, COST_HANDOVER);
     if (!to->op)
         to->op = g_new(OpCost, OP_KINDS);
     for (OpKind kind = 0; kind < OP_KINDS; kind++)
@@ -195,6 +197,7 @@ double cost_value(const Cluster *from, const TypeStart *start, uint32_t type, Co
             inner = &from->machine[i].inner;
     const double value[COSTS] = {
         [COST_LAUNCH] = start[type].launch_s,
+        [COST_HANDOVER] = start[type].handover_s,
         [COST_OVERHEAD] = start[type].overhead_s,
         [COST_RATE_F32] = device_type_rate(t, NUMBERS_F32),
         [COST_RATE_HALF] = device_type_rate(t, NUMBERS_F16),

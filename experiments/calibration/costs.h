@@ -1,17 +1,19 @@
 /* Costs of devices and links: the unknowns that are fitted to measured iterations.
  *
  * An op takes its launch time on the host and, on the device, overhead + FLOPs / rate + bytes /
- * bandwidth; attention and the loss, where they are not fused, have bandwidths of their own, since
- * they go through scores and logits several times. A message takes latency + bytes / bandwidth,
- * with costs of their own inside a machine and between machines. Each cost belongs to a device type
- * or to a network and is stored as the logarithm of a factor on its starting value.
+ * bandwidth; a transfer of a pipeline takes the hosts of its sender and of its receiver a hand-over
+ * besides the launch. Attention and the loss, where they are not fused, have
+ * bandwidths of their own, since they go through scores and logits several times. A message takes
+ * latency + bytes / bandwidth, with costs of their own inside a machine and between machines. Each
+ * cost belongs to a device type or to a network and is stored as the logarithm of a factor on its
+ * starting value.
  *
  * Starting values. A rate starts at 0.8 of the data sheet's peak. Memory bandwidth starts at 0.4 of
  * the sheet's, since biases, masks and conversions are kernels of their own that read operands
  * again, and at 0.1 where attention or the loss is not fused. Links start at the numbers of the
- * cluster's file, a launch on the host at 100 us and an op's overhead on the device at 15 us. These
- * are guesses about software, the same for every data set; the width of each says how far it may be
- * off. */
+ * cluster's file, a launch on the host at 100 us, a hand-over at 500 us and an op's overhead on the
+ * device at 15 us. These are guesses about software, the same for every data set; the width of each
+ * says how far it may be off. Latencies are wide, since ranks also wait there for one another. */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_COSTS_H
 #define KILTER_EXPERIMENTS_CALIBRATION_COSTS_H
 
@@ -21,6 +23,7 @@
  * Hardware is near its data sheet; the costs of software are far less certain. */
 #define COST_TABLE(X)                                           \
     X(LAUNCH, "launch of an op", "s", 1.0)                      \
+    X(HANDOVER, "hand-over in a pipeline", "s", 1.5)            \
     X(OVERHEAD, "overhead of an op", "s", 1.0)                  \
     X(RATE_F32, "computation in fp32", "FLOP/s", 0.3)           \
     X(RATE_HALF, "computation in fp16 and bf16", "FLOP/s", 0.3) \
@@ -28,9 +31,9 @@
     X(BANDWIDTH, "memory", "B/s", 0.7)                          \
     X(ATTENTION, "memory, for attention", "B/s", 0.7)           \
     X(LOSS, "memory, for the loss", "B/s", 0.7)                 \
-    X(INNER_LATENCY, "latency inside machines", "s", 0.3)       \
+    X(INNER_LATENCY, "latency inside machines", "s", 1.5)       \
     X(INNER_BANDWIDTH, "links inside machines", "B/s", 0.3)     \
-    X(OUTER_LATENCY, "latency between machines", "s", 0.3)      \
+    X(OUTER_LATENCY, "latency between machines", "s", 1.5)      \
     X(OUTER_BANDWIDTH, "links between machines", "B/s", 0.3)
 
 typedef enum {
@@ -52,7 +55,7 @@ bool cost_is_of_network(Cost cost);
 /* The costs that a device type's ops start from if the cluster's file gives none. */
 typedef struct {
     double bandwidth, attention, loss; /* of memory, bytes/s */
-    double overhead_s, launch_s;
+    double overhead_s, launch_s, handover_s;
     uint32_t processors; /* tiles of an output that are computed at a time; 0: no waves */
 } TypeStart;
 

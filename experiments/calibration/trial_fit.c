@@ -42,7 +42,7 @@ typedef struct {
  * which may be hidden only at present. */
 static bool can_rest(Cost cost)
 {
-    return cost != COST_LAUNCH && cost != COST_OVERHEAD;
+    return cost != COST_LAUNCH && cost != COST_HANDOVER && cost != COST_OVERHEAD;
 }
 
 /* Finds the slopes by own costs and adds them to those of common costs. */
@@ -222,14 +222,27 @@ static bool step_once(Problem *problem, double *damping, double *least,
     return good && evaluate(problem, false, error);
 }
 
-/* Minimises from the current costs with launches multiplied by `launch`; ends with the times at the
- * minimum. */
-static bool minimise(Problem *problem, double launch, GError **error)
+/* Starting points of a fit: factors on launches, and on hand-overs and latencies. Hidden launches
+ * and short hand-overs have no slope, so some starts are high. */
+typedef struct {
+    double launch, waiting;
+} Start;
+static const Start STARTS[] = {{1, 1}, {0.3, 1}, {3, 1}, {1, 8}};
+
+static double start_of(const Start *start, Cost cost)
+{
+    const bool waits =
+        cost == COST_HANDOVER || cost == COST_INNER_LATENCY || cost == COST_OUTER_LATENCY;
+    return cost == COST_LAUNCH ? start->launch : waits ? start->waiting : 1;
+}
+
+/* Minimises from the starting point; ends with the times at the minimum. */
+static bool minimise(Problem *problem, const Start *start, GError **error)
 {
     const FittedCosts *costs = problem->costs;
     for (uint32_t p = 0; p < costs->n; p++)
         costs->cost[p].log =
-            costs->cost[p].cost == COST_LAUNCH && *costs->cost[p].key ? log(launch) : 0;
+            *costs->cost[p].key ? log(start_of(start, costs->cost[p].cost)) : 0;
     gsl_matrix *curvature = gsl_matrix_alloc(costs->n, costs->n);
     gsl_vector *gradient = gsl_vector_alloc(costs->n);
     double damping = 1e-3;
@@ -242,17 +255,13 @@ static bool minimise(Problem *problem, double launch, GError **error)
     return good;
 }
 
-/* Starting points of a fit: factors on the expected launch. Hidden launches have no slope, so one
- * fit starts high. */
-static const double LAUNCH_STARTS[] = {1, 0.3, 3};
-
 static bool minimise_all(Problem *problem, bool one_start, GError **error)
 {
     g_autofree double *best = NULL;
     double least = INFINITY;
-    for (uint32_t s = 0; s < (one_start ? 1 : G_N_ELEMENTS(LAUNCH_STARTS)); s++) {
+    for (uint32_t s = 0; s < (one_start ? 1 : G_N_ELEMENTS(STARTS)); s++) {
         problem->known = false;
-        if (!minimise(problem, LAUNCH_STARTS[s], error))
+        if (!minimise(problem, &STARTS[s], error))
             return false;
         const Agreement now =
             statistics_agreement(problem->time_s, problem->measured_s, problem->n);

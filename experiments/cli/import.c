@@ -129,9 +129,10 @@ bool cmd_import(int argc, char **argv, GError **error)
                    "part of it that Kilter can\n"
                    "use, and writes that part as measurements: text or JSON output of "
                    "nccl-tests, traces of\n"
-                   "PyTorch's profiler. For execution traces of Chakra it only shows "
-                   "their content; kilter\n"
-                   "simulate runs them.",
+                   "PyTorch's profiler, reports of Nsight Systems (nsys export --type "
+                   "sqlite). For execution\n"
+                   "traces of Chakra it only shows their content; kilter simulate runs "
+                   "them.",
         .example = "kilter import all_reduce.log sendrecv.log -o measured.csv",
         .entries = entries,
     };

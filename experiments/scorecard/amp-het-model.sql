@@ -18,6 +18,6 @@ SELECT
     CASE WHEN status = 'ok' THEN measured_s END AS measured_s, NULL AS measured_gib,
     status <> 'ok' AS failed,
     0.8 * 15.7e12 AS rate, 0.4 * 900e9 AS bandwidth, 0.1 * 900e9 AS unfused, 0.8 * 21.25e9 AS inner, 0.8 * 1.25e9 AS outer,
-    10e-6 AS latency_s, 100e-6 AS launch_s, 15e-6 AS overhead_s
+    10e-6 AS latency_s, 100e-6 AS launch_s, 500e-6 AS handover_s, 15e-6 AS overhead_s
 FROM amp_trials
 WHERE experiment = 'het_model'

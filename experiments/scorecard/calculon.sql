@@ -36,5 +36,5 @@ SELECT
     pp, dp, tp AS tmp, microbatch AS mbs, interleave AS chunks, 0 AS recompute, options, '' AS cuts,
     time_s AS measured_s, gib AS measured_gib, gib > 80 AS failed,
     0.8 * 312e12 AS rate, 0.4 * 2e12 AS bandwidth, 0.1 * 2e12 AS unfused, 0.8 * 300e9 AS inner, 0.8 * 200e9 AS outer,
-    10e-6 AS latency_s, 100e-6 AS launch_s, 15e-6 AS overhead_s
+    10e-6 AS latency_s, 100e-6 AS launch_s, 500e-6 AS handover_s, 15e-6 AS overhead_s
 FROM sized

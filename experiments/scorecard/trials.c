@@ -235,12 +235,14 @@ static Cluster *cluster_of_row(sqlite3_stmt *row, TypeStart **start)
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
         cluster->collective[kind] = cluster->n_machines > 1 ? outer : inner;
     *start = g_new(TypeStart, 1);
-    **start = (TypeStart){.bandwidth = number_of(row, "bandwidth"),
-                          .attention = unfused,
-                          .loss = unfused,
-                          .overhead_s = number_of(row, "overhead_s"),
-                          .launch_s = number_of(row, "launch_s"),
-                          .processors = count_of(row, "processors")};
+    **start = (TypeStart){
+        .bandwidth = number_of(row, "bandwidth"),
+        .attention = unfused,
+        .loss = unfused,
+        .overhead_s = number_of(row, "overhead_s"),
+        .launch_s = number_of(row, "launch_s"),
+        .handover_s = is_given(row, "handover_s") ? number_of(row, "handover_s") : 0,
+        .processors = count_of(row, "processors")};
     return cluster;
 }
 

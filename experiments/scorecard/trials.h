@@ -23,6 +23,7 @@
  *         rate (FLOP/s), bandwidth (of memory, and as unfused of attention and the loss), inner and outer
  *                       (of links), in bytes/s, latency_s (of links), launch_s (of an op, on the host) and
  *                       overhead_s (on the device): where costs start
+ *         handover_s *  of a pipeline's transfer, on the host; default: none
  *     planner, options *    one of kilter planners and its options, such as 'bucket=25MiB,duplex=on'. Or, for strategies:
  *         pp, dp, tmp, mbs      degrees and samples of a micro-batch (synth/amp/amp.h)
  *         chunks, recompute     stages of each device; 1 if activations are computed again

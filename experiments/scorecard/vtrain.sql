@@ -12,5 +12,5 @@ SELECT
     1 AS chunks, 0 AS recompute, '' AS cuts,
     iteration_time_ms / 1000.0 AS measured_s, NULL AS measured_gib, 0 AS failed,
     0.8 * 312e12 AS rate, 0.4 * 2e12 AS bandwidth, 0.1 * 2e12 AS unfused, 0.8 * 300e9 AS inner, 0.8 * 25e9 AS outer,
-    10e-6 AS latency_s, 100e-6 AS launch_s, 15e-6 AS overhead_s
+    10e-6 AS latency_s, 100e-6 AS launch_s, 500e-6 AS handover_s, 15e-6 AS overhead_s
 FROM vtrain_ground_truth_single

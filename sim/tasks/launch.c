@@ -20,7 +20,9 @@ static double launch_s(const Launching *l, const SimTask *task, uint32_t lane)
                                      graph_get_op(sim->graph, instr->op)->kind);
     const bool alone =
         task->kind == TASK_COLLECTIVE && l->tasks->teams->team[task->team].n == 1;
-    return alone || task->joins ? 0 : device->launch_s;
+    if (alone || task->joins)
+        return 0;
+    return device->launch_s + (task->kind == TASK_TRANSFER ? device->handover_s : 0);
 }
 
 /* Adds the transfers that a host waits for before it launches a computation that uses the data

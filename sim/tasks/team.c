@@ -39,6 +39,7 @@ static void mix_device(uint64_t *key, const Device *d)
     mix(key, d->fitted);
     mix(key, d->stretch);
     mix(key, d->launch_s);
+    mix(key, d->handover_s);
     if (d->gpus > 1) {
         mix(key, d->inner.latency_s);
         mix(key, d->inner.bandwidth);

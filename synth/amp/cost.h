@@ -16,7 +16,7 @@ typedef struct {
     /* for each replica, [group * dp + replica]: */
     const AmpDelay **delay; /* [pass * n_layers + layer], borrowed */
     const AmpDelay **last;  /* likewise, with gradients all-reduced on the way */
-    double *launch_s;       /* launch time of a collective or a transfer */
+    double *launch_s;       /* launch time of a transfer */
     /* [(stage * dp + replica) * n_layers + layer]: seconds of the layer's message to the next
      * stage, and of the message that comes back */
     double *send_s, *return_s;

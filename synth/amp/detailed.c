@@ -49,7 +49,7 @@ static void fill_group(const AmpCosting *c, AmpRows *rows, uint32_t group)
         for (uint32_t t = 0; t < tmp; t++)
             rows->launch_s[at] =
                 fmax(rows->launch_s[at],
-                     c->model->steps->collective_launch_s[c->cluster->type[own[t]]]);
+                     c->model->steps->transfer_launch_s[c->cluster->type[own[t]]]);
     }
     for (uint32_t k = 0; gradient_s && k < c->model->steps->gradient->len; k++) {
         const AmpGradient *g = &g_array_index(c->model->steps->gradient, AmpGradient, k);

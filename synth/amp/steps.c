@@ -209,6 +209,7 @@ static void time_steps(Reading *r)
         g_new0(double, (size_t)n * model->n_types * model->n_degrees * model->n_sizes);
     steps->launch_s = g_new0(double, (size_t)n * model->n_types);
     steps->collective_launch_s = g_new0(double, model->n_types);
+    steps->transfer_launch_s = g_new0(double, model->n_types);
     for (uint32_t d = r->view->n_devices; d-- > 0;)
         device[r->view->device[d].type] = &r->view->device[d];
     for (uint32_t i = 0; i < n; i++) {
@@ -224,8 +225,12 @@ static void time_steps(Reading *r)
                                                   graph_get_op(r->graph, instr->op)->kind)
                           : device[t]->launch_s;
     }
-    for (uint32_t t = 0; t < model->n_types; t++)
-        steps->collective_launch_s[t] = device[t] ? device[t]->launch_s : 0;
+    for (uint32_t t = 0; t < model->n_types; t++) {
+        if (!device[t])
+            continue;
+        steps->collective_launch_s[t] = device[t]->launch_s;
+        steps->transfer_launch_s[t] = device[t]->launch_s + device[t]->handover_s;
+    }
 }
 
 /* --- what passes from layer to layer --- */
@@ -311,6 +316,7 @@ void amp_steps_free(AmpSteps *steps)
     g_free(steps->first_gradient);
     g_free(steps->time_s);
     g_free(steps->launch_s);
+    g_free(steps->transfer_launch_s);
     g_free(steps->collective_launch_s);
     g_free(steps->sent);
     g_free(steps->returned);

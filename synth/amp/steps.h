@@ -47,7 +47,8 @@ typedef struct AmpSteps {
     /* [((type * n_degrees + degree) * n_sizes + size) * n_steps + step] */
     double *time_s;
     double *launch_s;            /* [type * n_steps + step] */
-    double *collective_launch_s; /* [type]: launch time of a collective or a transfer */
+    double *collective_launch_s; /* [type]: launch time of a collective */
+    double *transfer_launch_s;   /* [type]: the same of a transfer, with its hand-over */
     /* [layer]: bytes per sample that pass forward to the next layer and come back from it */
     double *sent, *returned;
 } AmpSteps;

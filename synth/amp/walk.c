@@ -69,7 +69,8 @@ static double send(Walk *w, uint32_t from, uint32_t to, uint32_t r, double secon
     g_assert(seconds >= 0);
     const uint32_t sender = from % w->n_groups, receiver = to % w->n_groups;
     const uint32_t dp = w->rows->dp;
-    const AmpClocks *clocks = &w->clocks[sender * dp + r];
+    const AmpClocks *clocks = &w->clocks[sender * dp + r],
+                    *to_clocks = &w->clocks[receiver * dp + r];
     double *link = &w->link[(sender * w->n_groups + receiver) * dp + r];
     if (sender == receiver)
         return made_s(clocks);
@@ -77,6 +78,8 @@ static double send(Walk *w, uint32_t from, uint32_t to, uint32_t r, double secon
     launch(w, receiver, r);
     if (w->rows->launch_s[sender * dp + r] > 0)
         *link = MAX(*link, clocks->s[CLOCK_HOST]);
+    if (w->rows->launch_s[receiver * dp + r] > 0)
+        *link = MAX(*link, to_clocks->s[CLOCK_HOST]);
     *link = MAX(*link, made_s(clocks)) + seconds;
     return *link;
 }

@@ -28,8 +28,10 @@ static void add_types(GString *text, GRand *rand, uint32_t n_types)
         g_string_append_printf(
             text, "  - {name: t%u, rate: %.2f TFLOP/s, memory: 16 GiB, source: random%s",
             i, between(rand, 4, 60), launches ? ", launch: " : "");
+        const double launch_us = launches ? between(rand, 1, 30) : 0;
         if (launches)
-            g_string_append_printf(text, "%.1f us", between(rand, 1, 30));
+            g_string_append_printf(text, "%.1f us, handover: %.1f us", launch_us,
+                                   7 * launch_us);
         g_string_append(text, "}\n");
     }
 }

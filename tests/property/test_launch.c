@@ -242,6 +242,49 @@ static void test_two_devices(void **state)
         }
 }
 
+/* --- hand-overs --- */
+
+/* Sets the time of a hand-over, of launches that take none. */
+static void set_handover(Case *c, double handover_s)
+{
+    for (uint32_t t = 0; t < c->cluster->n_types; t++)
+        c->cluster->type[t].handover_s = handover_s;
+    set_launch(c->cluster, &c->view, 0);
+}
+
+/* Only transfers take the hosts a hand-over: a host is busy with as many as it sends and receives,
+ * the iteration is never shorter for longer ones, and it is as long as any host takes for its own.
+ * Where nothing is sent, they change nothing. */
+static void test_handover(void **state)
+{
+    (void)state;
+    uint32_t felt = 0;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(SETTINGS); i++) {
+        g_auto(Case) c = case_new(&SETTINGS[i]);
+        for (uint32_t k = 0; k < 2; k++) {
+            set_handover(&c, 0);
+            g_autoptr(SimReport) none = evaluate_as(&c, FIDELITY[k], "off", "waits");
+            double before_s = none->iteration_time_s;
+            assert_int_equal(count_launches(none, 0), 0);
+            for (double s = before_s / 100; s < 20 * none->iteration_time_s; s *= 10) {
+                set_handover(&c, s);
+                g_autoptr(SimReport) report =
+                    evaluate_as(&c, FIDELITY[k], "off", "waits");
+                uint32_t n = 0;
+                for (uint32_t l = 0; l < report->timeline->n_lanes; l++)
+                    n = MAX(n, count_launches(report, l));
+                assert_at_most(before_s, report->iteration_time_s * (1 + 1e-12));
+                assert_at_most(n * s, report->iteration_time_s * (1 + 1e-9));
+                if (n == 0)
+                    assert_true(report->iteration_time_s == none->iteration_time_s);
+                felt += n > 0;
+                before_s = report->iteration_time_s;
+            }
+        }
+    }
+    assert_true(felt > 0);
+}
+
 /* --- hosts that wait for what they receive --- */
 
 /* Waiting hosts change nothing if launching takes no time or nothing is sent; otherwise the
@@ -320,7 +363,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tiny),       cmocka_unit_test(test_growth),
         cmocka_unit_test(test_one_device), cmocka_unit_test(test_two_devices),
-        cmocka_unit_test(test_waits),      cmocka_unit_test(test_file),
+        cmocka_unit_test(test_handover),   cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,6 +60,7 @@ static const char BUILT[] =
     "    runtime: 1.5 GiB\n"
     "    slowdown: 1.2\n"
     "    launch: 6 us\n"
+    "    handover: 31 us\n"
     "    ops:\n"
     "      - {kind: linear, overhead: 3 us, rate: 11 TFLOP/s, bandwidth: 700 GB/s,\n"
     "         smallest: 4 kB, largest: 1 GB, launch: 8 us, wave: 1327104}\n"
@@ -148,6 +149,7 @@ static const struct {
     {"device_types[].runtime", "1.5 GiB", "1.6 GiB", OTHER},
     {"device_types[].slowdown", "slowdown: 1.2", "slowdown: 1.3", OTHER},
     {"device_types[].launch", "launch: 6 us", "launch: 7 us", OTHER},
+    {"device_types[].handover", "handover: 31 us", "handover: 32 us", OTHER},
     {"device_types[].source", "a data sheet", "another", SAME},
     {"device_types[].ops[].kind", "kind: linear", "kind: relu", OTHER},
     {"device_types[].ops[].overhead", "3 us", "2 us", OTHER},
