@@ -111,15 +111,18 @@ static bool read_port(ClusterReader *reader, const char *key, const GroupText *t
 
 /* --- machines --- */
 
-static bool fail_type(const ClusterReader *reader, const char *key, const char *name,
+static bool fail_type(ClusterReader *reader, const char *key, const char *name,
                       GError **error)
 {
     g_autoptr(GString) known = g_string_new(NULL);
     for (uint32_t i = 0; i < reader->cluster->n_types; i++)
         g_string_append_printf(known, "%s%s", i ? ", " : "",
                                reader->cluster->type[i].name);
+    const Sheets *sheets = sheets_of(reader, NULL);
+    const bool is_sheet = sheets && sheets_device(sheets, name, NULL);
     return yaml_fail(reader->yaml, error, key,
-                     "expected one of device_types (%s), got '%s'", known->str, name);
+                     "expected one of device_types (%s), got '%s'%s", known->str, name,
+                     is_sheet ? "; as a name of data/devices its key is 'device'" : "");
 }
 
 static bool read_type_of(ClusterReader *reader, const char *key, const GroupText *text,

@@ -136,6 +136,9 @@ static const Case CASE[] = {
     /* references, names, keys that belong together */
     {"    type: v\n    gpus: 1", "    type: w\n    gpus: 1",
      ":15: machines[1].type: expected one of device_types (v), got 'w'"},
+    {"    type: v\n    gpus: 1", "    type: h100-sxm\n    gpus: 1",
+     ":15: machines[1].type: expected one of device_types (v), got 'h100-sxm'; as a name "
+     "of data/devices its key is 'device'"},
     {"  - name: b", "  - name: a-1",
      ":14: machines[1].name: expected a new name, got 'a-1' again"},
     {"machines:\n", "  - {name: v, rate: 1 FLOP/s, memory: 1 B, source: s}\nmachines:\n",
