@@ -18,7 +18,7 @@ struct StorePart {
     "hash, subject, cluster, method, seed, run, planner, fidelity, granularity, " \
     "gpus, status, message, iteration_time_s, fractional_time_s, lower_bound_s, " \
     "gap, optimal, stages, peak_memory_bytes, communication_s, computation_s, "   \
-    "search_time_s, balance_time_s, plan, detail"
+    "search_time_s, balance_time_s, plan, detail, common"
 #define STORE_ASKED_COLUMNS   "experiment, answer, ordinal, model, cluster, entry, axes"
 #define STORE_ATTEMPT_COLUMNS "hash, host, pid, process, started, deaths, message"
 
@@ -54,7 +54,8 @@ struct Store {
 
 enum {
     STORE_APPLICATION_ID = 0x4b6c7472, /* "Kltr" */
-    STORE_VERSION = 3,
+    STORE_VERSION = 4,
+    STORE_VERSION_BEFORE = 3, /* which is made one of STORE_VERSION when it is opened */
 };
 
 /* Fails with "FILE: reason; left untouched". Always false. */
@@ -94,6 +95,13 @@ bool store_drop_attempt(const Store *store, const char *hash);
 bool store_create_schema(const Store *store);
 /* Whether the database is sound: its pages, its schema, and every row's seal. */
 bool store_check_rows(const Store *store, GError **error);
+
+/* --- store/upgrade.c --- */
+
+/* In a transaction: makes a store of STORE_VERSION_BEFORE one of STORE_VERSION. KILTER_ERROR_INPUT if it is damaged. */
+bool store_upgrade(const Store *store, GError **error);
+/* The version that the open database says it has, -1 on failure. */
+int64_t store_version_of(const Store *store);
 
 /* --- store/lock.c: the machine that writes a store --- */
 

@@ -13,7 +13,10 @@ static const char CONFLICT[] =
     "main.answer AS m USING (hash) WHERE NOT (" SAME("status") SAME("iteration_time_s")
         SAME("fractional_time_s") SAME("lower_bound_s") SAME("optimal") SAME("stages")
             SAME("peak_memory_bytes") SAME("communication_s") SAME("computation_s")
-                SAME("plan") "a.detail IS m.detail) LIMIT 1";
+                SAME("plan")
+                    SAME("detail") "(SELECT p.hash FROM other.part AS p WHERE p.id = "
+                                   "a.common) IS (SELECT p.hash FROM main.part "
+                                   "AS p WHERE p.id = m.common)) LIMIT 1";
 
 /* Ids differ between stores, so rows are matched by their hashes and seals. */
 static const char *const COPY[] = {
@@ -35,7 +38,9 @@ static const char *const COPY[] = {
     "planner, fidelity, granularity, gpus, status, message, iteration_time_s, "
     "fractional_time_s, lower_bound_s, gap, optimal, "
     "stages, peak_memory_bytes, communication_s, computation_s, search_time_s, "
-    "balance_time_s, plan, detail "
+    "balance_time_s, plan, detail, "
+    "(SELECT m.id FROM other.part AS p JOIN main.part AS m USING (hash) WHERE p.id = "
+    "a.common) AS common "
     "FROM other.answer AS a WHERE hash NOT IN (SELECT hash FROM main.answer) ORDER BY "
     "a.id)",
 };
@@ -78,6 +83,11 @@ bool store_merge(Store *store, const char *file, uint32_t *added, GError **error
     if (!other)
         return false;
     const bool has_attempts = store_attempt_is_there(other);
+    if (sqlite3_db_filename(other->db, "main")[0] == '\0')
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%s: a store of schema version %d; a sweep or a merge into it "
+                           "makes it one of version %d, which can be merged",
+                           file, STORE_VERSION_BEFORE, STORE_VERSION);
     g_clear_pointer(&other, store_close);
     g_autofree char *path = g_canonicalize_filename(file, NULL);
     char *attach = sqlite3_mprintf("ATTACH %Q AS other", path);

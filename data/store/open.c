@@ -21,16 +21,47 @@ static bool is_empty(const Store *store)
            g_strcmp0(version, "0") == 0;
 }
 
-/* Checks the identity again, now that journals are played back, and the whole content. */
+/* Checks the identity again, now that journals are played back, and the whole content. A store of
+ * the version before is made one of this version first, in the caller's transaction. */
 static bool check_database(const Store *store, GError **error)
 {
     g_autofree char *application = store_one_value(store, "PRAGMA application_id");
-    g_autofree char *version = store_one_value(store, "PRAGMA user_version");
-    if (!application || !version)
+    const int64_t version = store_version_of(store);
+    if (!application || version < 0)
         return store_failed(store, KILTER_ERROR_INPUT, "read the store", error);
     return store_check_identity(store->file, g_ascii_strtoll(application, NULL, 10),
-                                g_ascii_strtoll(version, NULL, 10), error) &&
+                                version, error) &&
+           (version == STORE_VERSION || store_upgrade(store, error)) &&
            store_check_rows(store, error);
+}
+
+/* Puts a copy of the database in memory in its place. */
+static bool copy_to_memory(Store *store)
+{
+    sqlite3 *memory = NULL;
+    sqlite3_backup *backup =
+        sqlite3_open(":memory:", &memory) == SQLITE_OK && store_add_functions(memory)
+            ? sqlite3_backup_init(memory, "main", store->db, "main")
+            : NULL;
+    if (backup)
+        sqlite3_backup_step(backup, -1);
+    const bool good = backup && sqlite3_backup_finish(backup) == SQLITE_OK;
+    sqlite3_close(good ? store->db : memory);
+    if (good)
+        store->db = memory;
+    return good;
+}
+
+/* Reads nothing but the file, of whichever version. */
+static bool check_for_reading(Store *store, GError **error)
+{
+    if (store_version_of(store) != STORE_VERSION_BEFORE)
+        return check_database(store, error);
+    if (!copy_to_memory(store) || !store_execute(store, "BEGIN"))
+        return store_failed(store, KILTER_ERROR_INPUT, "read the store", error);
+    return check_database(store, error) &&
+           (store_execute(store, "COMMIT") ||
+            store_failed(store, KILTER_ERROR_INPUT, "read the store", error));
 }
 
 /* Switches to the journal that the file system allows. SQLite does not wait when readers prevent a change of the journal mode, so
@@ -71,12 +102,13 @@ static bool make_or_check(const Store *store, GError **error)
            store_failed(store, failure_of(store), "create the store", error);
 }
 
-/* Creates the schema in an empty file, or checks an existing one, in one transaction, so that one
+/* Rows have some hundred bytes, so that smaller pages would stay empty by a tenth; the size is that
+ * of new files. Creates the schema in an empty file, or checks an existing one, in one transaction, so that one
  * of several openers creates it and a kill leaves all of it or nothing. */
 static bool prepare_for_writing(Store *store, GError **error)
 {
-    if (!store_execute(store, "PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL;"
-                              "BEGIN IMMEDIATE"))
+    if (!store_execute(store, "PRAGMA page_size = 8192; PRAGMA foreign_keys = ON;"
+                              "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE"))
         return store_failed(store, failure_of(store), "write the store", error);
     if (!make_or_check(store, error) ||
         !((store_attempt_make(store) && store_axes_read(store)) ||
@@ -135,8 +167,9 @@ static bool prepare_statements(Store *store, GError **error)
     static const char put[] =
         "INSERT INTO answer (" STORE_ANSWER_COLUMNS ", seal) VALUES (?1, ?2, ?3, ?4, ?5, "
         "?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, "
-        "?22, ?23, ?24, ?25, kilter_seal(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
-        "?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25))";
+        "?22, ?23, ?24, ?25, ?26, kilter_seal(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
+        "?11, "
+        "?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26))";
     return prepare(store, find, &store->find, error) &&
            prepare(store, is_asked, &store->is_asked, error) &&
            (!store->writable ||
@@ -208,7 +241,7 @@ Store *store_open_read(const char *file, GError **error)
         if (!open_database(store, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, error))
             return NULL;
     }
-    if (!check_database(store, error) || !prepare_statements(store, error))
+    if (!check_for_reading(store, error) || !prepare_statements(store, error))
         return NULL;
     return g_steal_pointer(&store);
 }

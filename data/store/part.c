@@ -9,6 +9,11 @@ StorePart *store_part_new(const char *json)
     return part;
 }
 
+const char *store_part_text(const StorePart *part)
+{
+    return part->text;
+}
+
 StorePart *store_part_ref(StorePart *part)
 {
     return g_atomic_rc_box_acquire(part);

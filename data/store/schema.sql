@@ -13,7 +13,7 @@ CREATE TABLE run (
     seal     BLOB NOT NULL
 ) STRICT;
 
--- What many questions have in common, each text once: what is trained, the cluster, the method.
+-- What many questions have in common, each text once: what is trained, the cluster, the method; and what many answers have.
 CREATE TABLE part (
     id   INTEGER PRIMARY KEY,
     hash BLOB NOT NULL UNIQUE CHECK (length(hash) = 32), -- SHA-256 of text
@@ -47,11 +47,10 @@ CREATE TABLE answer (
     search_time_s     REAL, -- wall clock, as the next
     balance_time_s    REAL,
     plan              TEXT CHECK (plan IS NULL OR json_valid(plan)), -- the plan's strategy: ratios, stages, uneven counts
-    detail            TEXT CHECK (detail IS NULL OR json_valid(detail)),
+    detail            TEXT CHECK (detail IS NULL OR json_valid(detail)), -- a further report, a JSON object,
+    common            INTEGER REFERENCES part (id), -- with the members of this one, which many answers have in common
     seal              BLOB NOT NULL
 ) STRICT;
-
-CREATE INDEX answer_run ON answer (run);
 
 -- Which experiment asked, under which names. What several experiments ask is answered once.
 CREATE TABLE asked (

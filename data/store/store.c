@@ -134,6 +134,9 @@ static sqlite3_int64 id_of(const Store *store, const StorePart *part)
     return id;
 }
 
+/* Of an answer's parts: three of its question, and what it has in common with others (0: nothing). */
+enum { COMMON = 3, PARTS };
+
 /* Inserts an answer; binds values in the order of STORE_ANSWER_COLUMNS. */
 static bool insert_answer(const Store *store, sqlite3_int64 run,
                           const sqlite3_int64 *part, const StoreResult *r)
@@ -142,7 +145,7 @@ static bool insert_answer(const Store *store, sqlite3_int64 run,
     int at = 1;
     if (!store_bind_hash(put, at++, r->asked.hash))
         return false;
-    for (uint32_t i = 0; i < 3; i++)
+    for (uint32_t i = 0; i < COMMON; i++)
         bind_integer(put, &at, part[i]);
     bind_integer(put, &at, (sqlite3_int64)r->question.seed);
     bind_integer(put, &at, run);
@@ -165,6 +168,10 @@ static bool insert_answer(const Store *store, sqlite3_int64 run,
     bind_real(put, &at, r->balance_time_s);
     bind_text(put, &at, r->plan);
     bind_text(put, &at, r->detail);
+    if (part[COMMON])
+        bind_integer(put, &at, part[COMMON]);
+    else
+        sqlite3_bind_null(put, at++);
     g_assert(at == sqlite3_bind_parameter_count(put) + 1);
     return store_insert(put);
 }
@@ -206,9 +213,10 @@ static bool write_result(Store *store, const StoreResult *result)
                 return false;
             store->run = sqlite3_last_insert_rowid(store->db);
         }
-        const sqlite3_int64 part[] = {id_of(store, q->subject), id_of(store, q->cluster),
-                                      id_of(store, q->method)};
-        if (!part[0] || !part[1] || !part[2] ||
+        const sqlite3_int64 part[PARTS] = {
+            id_of(store, q->subject), id_of(store, q->cluster), id_of(store, q->method),
+            [COMMON] = result->common ? id_of(store, result->common) : 0};
+        if (!part[0] || !part[1] || !part[2] || (result->common && !part[COMMON]) ||
             !insert_answer(store, store->run, part, result))
             return false;
         answer = sqlite3_last_insert_rowid(store->db);

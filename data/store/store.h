@@ -6,7 +6,9 @@
  *      answer under names of its own.
  *   2. A result is written in one transaction with its provenance (run, question, seed, version).
  *   3. A file that is not a Kilter store, of another schema version, damaged, or with tables,
- *      triggers or views that a store does not have is refused and left untouched.
+ *      triggers or views that a store does not have is refused and left untouched. A store of the
+ *      version before is made one of this version when it is opened for writing; for reading, its
+ *      copy in memory is.
  *   4. Opening creates nothing but the file itself, SQLite's own journals and, for writing, FILE-lock,
  *      which names the processes that write it; closing removes all but the file.
  *   5. One machine at a time writes a store. On a file system that other machines may share it has a
@@ -25,6 +27,7 @@ typedef struct Store Store;
 /* A text with its SHA-256, shared by many questions; reference-counted, for any thread. */
 typedef struct StorePart StorePart;
 StorePart *store_part_new(const char *json); /* JSON with sorted keys */
+const char *store_part_text(const StorePart *part);
 StorePart *store_part_ref(StorePart *part);
 void store_part_unref(StorePart *part);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(StorePart, store_part_unref)
@@ -72,7 +75,9 @@ typedef struct {
     double search_time_s,
         /* wall-clock times of the planner, the only columns that differ between equal runs */
         balance_time_s;
-    const char *detail; /* further report as a JSON object, or NULL */
+    const char *detail; /* further report as a JSON object that is not empty, or NULL */
+    /* members of this report that many results have in common, kept once: the same kind of object; or NULL */
+    StorePart *common;
 } StoreResult;
 
 /* Opens a store for writing, creating it if needed; the second function opens an existing store for

@@ -9,7 +9,10 @@ SELECT asked.experiment, asked.ordinal, lower(hex(answer.hash)) AS hash,
        answer.status, answer.message, answer.iteration_time_s, answer.fractional_time_s, answer.lower_bound_s, answer.gap,
        answer.optimal, answer.stages, json_extract(answer.plan, '$.ratios') AS ratios, answer.plan,
        answer.peak_memory_bytes, answer.communication_s, answer.computation_s, answer.search_time_s, answer.balance_time_s,
-       answer.detail, answer.run,
+       -- an object of all members: those of both objects, neither of which is empty
+       CASE WHEN common.text IS NULL THEN answer.detail WHEN answer.detail IS NULL THEN common.text
+            ELSE substr(common.text, 1, length(common.text) - 1) || ',' || substr(answer.detail, 2) END AS detail,
+       answer.run,
        -- the question, whole: its SHA-256 is that of the three parts' SHA-256 and the seed
        '{"cluster":' || machines.text || ',"method":' || method.text || ',"seed":' || answer.seed ||
        ',"subject":' || subject.text || '}' AS config,
@@ -18,7 +21,8 @@ SELECT asked.experiment, asked.ordinal, lower(hex(answer.hash)) AS hash,
 FROM asked CROSS JOIN answer ON answer.id = asked.answer
      LEFT JOIN part AS subject ON subject.id = answer.subject
      LEFT JOIN part AS machines ON machines.id = answer.cluster
-     LEFT JOIN part AS method ON method.id = answer.method;
+     LEFT JOIN part AS method ON method.id = answer.method
+     LEFT JOIN part AS common ON common.id = answer.common;
 
 -- The fastest plan of each model on each cluster of an experiment.
 CREATE VIEW best AS

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "experiments/cli/command.h"
+#include "experiments/cli/limits.h"
 
 enum { NODES_MAX = 65536, NICS_MAX = 1000 };
 
@@ -243,8 +244,7 @@ static bool import_file(const char *file, const How *how, const CommandOptions *
             return false;
     }
     for (guint i = 0; !options->quiet && i < machine->warning->len; i++)
-        fprintf(stderr, "kilter: %s: %s\n", machine->file,
-                (char *)machine->warning->pdata[i]);
+        limits_note("%s: %s", machine->file, (char *)machine->warning->pdata[i]);
     command_report(options, machine_json(machine, sheets, &import), TEXT, NULL);
     return true;
 }

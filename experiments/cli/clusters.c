@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "experiments/cli/command.h"
+#include "experiments/cli/limits.h"
 
 /* "2 V100, 6 P100 machines": machines by type, in the order of the file. */
 static char *machine_counts(const Cluster *cluster)
@@ -144,7 +145,7 @@ static bool show(const char *name, const CommandOptions *options, GError **error
         return false;
     g_autoptr(GPtrArray) warnings = sheets_warnings(sheets, cluster);
     for (guint i = 0; i < warnings->len && !options->quiet; i++)
-        fprintf(stderr, "kilter: %s: %s\n", name, (char *)warnings->pdata[i]);
+        limits_note("%s: %s", name, (char *)warnings->pdata[i]);
     command_report(options, whole_json(name, cluster, warnings), TEXT, NULL);
     return true;
 }

@@ -87,6 +87,23 @@ static GOptionContext *make_context(const CommandSyntax *syntax,
     return context;
 }
 
+/* "; did you mean '--planner'?" where GLib's message names an option that the command does not
+ * have, else "". Caller frees. */
+static char *option_hint(const char *message, const CommandSyntax *syntax,
+                         const GOptionEntry *common)
+{
+    const GOptionEntry *const list[] = {syntax->entries, common};
+    const char *at = strstr(message, " --");
+    g_autofree char *given = at ? g_strndup(at + 1, strcspn(at + 1, "= ")) : NULL;
+    g_autoptr(GPtrArray) known = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < G_N_ELEMENTS(list); i++)
+        for (const GOptionEntry *e = list[i]; e && e->long_name; e++)
+            if (!(e->flags & G_OPTION_FLAG_HIDDEN))
+                g_ptr_array_add(known, g_strconcat("--", e->long_name, NULL));
+    g_ptr_array_add(known, NULL);
+    return given ? names_hint(given, (const char *const *)known->pdata) : g_strdup("");
+}
+
 bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
                    CommandOptions *options, GError **error)
 {
@@ -111,9 +128,14 @@ bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
     g_set_prgname(program);
     g_autoptr(GOptionContext) context = make_context(syntax, common);
     g_autoptr(GError) bad = NULL;
-    if (!g_option_context_parse(context, argc, &argv, &bad))
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s; see %s --help", bad->message,
-                           program);
+    if (!g_option_context_parse(context, argc, &argv, &bad)) {
+        g_autofree char *hint =
+            g_error_matches(bad, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION)
+                ? option_hint(bad->message, syntax, common)
+                : g_strdup("");
+        return kilter_fail(error, KILTER_ERROR_INPUT, "%s%s; see %s --help", bad->message,
+                           hint, program);
+    }
     int n = *argc - 1;
     if (n < syntax->min_arguments || n > syntax->max_arguments)
         return kilter_fail(error, KILTER_ERROR_INPUT, "expected %s; see %s --help",

@@ -1,7 +1,6 @@
 /* Limits on memory, failures of output, and notes about commands that take long. */
 #include "experiments/cli/limits.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,6 +28,71 @@ static double resident_bytes(void)
     return known ? (double)resident * (double)sysconf(_SC_PAGESIZE) : 0;
 }
 
+/* --- lines on stderr --- */
+
+/* The ends of a program that must not allocate any more: what a line begins and ends with. */
+typedef struct {
+    const char *begin, *end;
+} Frame;
+
+static Frame failure = {"kilter: ", "\n"}, interrupted = {"kilter: ", "\n"};
+static char *program; /* "kilter COMMAND" where lines are JSON; NULL: they are text */
+
+/* Puts the message of an error of this status between two halves of its JSON. */
+static Frame frame_of(int status)
+{
+    static const char hole[] = "@";
+    json_t *object = json_pack("{s:{s:s, s:i}, s:{s:i, s:s}}", "format", "name", program,
+                               "version", 1, "error", "status", status, "message", hole);
+    char *text = json_dumps(object, JSON_COMPACT), *at = strrchr(text, hole[0]);
+    json_decref(object);
+    *at = '\0';
+    return (Frame){text, g_strconcat(at + 1, "\n", NULL)};
+}
+
+/* From here on lines are JSON. */
+static void speak_json(const char *command)
+{
+    enum { INTERRUPTED = 128 + SIGINT }; /* what a shell calls the end by a signal */
+    program = g_strdup_printf("kilter %s", command);
+    failure = frame_of(KILTER_ERROR_FAILED);
+    interrupted = frame_of(INTERRUPTED);
+}
+
+static void write_all(const char *text, size_t n)
+{
+    if (write(STDERR_FILENO, text, n) < 0)
+        _exit(KILTER_ERROR_FAILED);
+}
+
+/* Writes one line without allocating. */
+static void write_line(const Frame *frame, const char *message, size_t n)
+{
+    write_all(frame->begin, strlen(frame->begin));
+    write_all(message, n);
+    write_all(frame->end, strlen(frame->end));
+}
+
+void limits_note(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *text = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    if (!program) {
+        fprintf(stderr, "kilter: %s\n", text);
+        return;
+    }
+    json_t *object = json_pack("{s:{s:s, s:i}, s:s}", "format", "name", program,
+                               "version", 1, "note", text);
+    char *line = json_dumps(object, JSON_COMPACT);
+    fprintf(stderr, "%s\n", line);
+    g_free(line);
+    json_decref(object);
+}
+
+/* --- what is watched --- */
+
 /* Watches until there is something to say. */
 static gpointer watch(gpointer unused)
 {
@@ -37,8 +101,8 @@ static gpointer watch(gpointer unused)
         const double bytes = resident_bytes();
         if (s >= SAY_AFTER_S || bytes >= SAY_BYTES) {
             g_autofree char *used = units_format(bytes, QUANTITY_BYTES);
-            fprintf(stderr, "kilter: still working after %d s, with %s of memory%s\n", s,
-                    used, bytes >= SAY_BYTES ? "; --memory-limit bounds it" : "");
+            limits_note("still working after %d s, with %s of memory%s", s, used,
+                        bytes >= SAY_BYTES ? "; --memory-limit bounds it" : "");
             break;
         }
         g_usleep(LOOK_EVERY_S * G_USEC_PER_SEC);
@@ -51,14 +115,14 @@ static gpointer watch(gpointer unused)
 static void end_without_memory(const char *domain, GLogLevelFlags level,
                                const char *message, gpointer unused)
 {
-    static const char line[] = "kilter: out of memory: ";
+    static const char what[] = "out of memory: ";
     (void)domain, (void)level, (void)unused;
     const char *bytes = strstr(message, "failed to allocate");
     const char *say = bytes ? bytes : message;
-    if (write(STDERR_FILENO, line, sizeof line - 1) < 0 ||
-        write(STDERR_FILENO, say, strcspn(say, "\n")) < 0 ||
-        write(STDERR_FILENO, "\n", 1) < 0)
-        _exit(KILTER_ERROR_FAILED);
+    write_all(failure.begin, strlen(failure.begin));
+    write_all(what, sizeof what - 1);
+    write_all(say, strcspn(say, "\n\"\\"));
+    write_all(failure.end, strlen(failure.end));
     _exit(KILTER_ERROR_FAILED);
 }
 
@@ -67,7 +131,8 @@ static void flush_output(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return;
-    fputs("kilter: cannot write to standard output\n", stderr);
+    static const char what[] = "cannot write to standard output";
+    write_line(&failure, what, sizeof what - 1);
     _exit(KILTER_ERROR_FAILED);
 }
 
@@ -75,10 +140,8 @@ static void flush_output(void)
  * signal handler may. */
 static void say_interrupted(int number)
 {
-    static const char line[] = "kilter: interrupted\n";
-    const int cause = errno;
-    if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
-        errno = cause;
+    static const char what[] = "interrupted";
+    write_line(&interrupted, what, sizeof what - 1);
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -91,14 +154,16 @@ void limits_catch_interrupts(void)
         sigaction(SIGINT, &after, NULL);
 }
 
-void limits_begin(void)
+void limits_begin(const char *command)
 {
+    /* Without this, Jansson leaves out members for which there is no memory. */
+    json_set_alloc_funcs(g_malloc, g_free);
+    if (command)
+        speak_json(command);
     limits_catch_interrupts();
     atexit(flush_output);
     g_log_set_handler("GLib", G_LOG_LEVEL_ERROR | G_LOG_FLAG_FATAL, end_without_memory,
                       NULL);
-    /* Without this, Jansson leaves out members for which there is no memory. */
-    json_set_alloc_funcs(g_malloc, g_free);
     g_thread_unref(g_thread_new("watch", watch, NULL));
 }
 

@@ -7,8 +7,12 @@
 
 /* From here on a failed allocation or a failed write to stdout ends the program with one line on
  * stderr and status 1; a command that takes a minute, or 2 GiB, says so once on stderr. Call first
- * in main(). */
-void limits_begin(void);
+ * in main(). `command`: its name where each line on stderr is a JSON object, as under --json
+ * (data/schemas/error.json, note.json); NULL: lines are plain text. */
+void limits_begin(const char *command);
+
+/* One line on stderr about a command that goes on. */
+void limits_note(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
 /* From here on an interrupt (SIGINT) says so in one line before it ends the program, unless it was
  * ignored. limits_begin does so; to be called again by who let it have another meaning. */

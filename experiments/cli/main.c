@@ -64,15 +64,15 @@ static bool run(int argc, char **argv, GError **error)
 
 int main(int argc, char **argv)
 {
+    /* Looked up before options are taken out of argv. A rank of exec prints plain text, which the
+     * program that started it reports. */
+    const bool json = !exec_is_rank() && argc > 1 &&
+                      g_strv_contains((const char *const *)argv, "--json");
     if (!exec_is_rank())
-        limits_begin();
+        limits_begin(json ? argv[1] : NULL);
     /* Only the character type: numbers are written with a point in every locale. */
     setlocale(LC_CTYPE, "");
     g_autoptr(GError) error = NULL;
-    /* Looked up before options are taken out of argv. A rank of exec prints plain text, which the
-     * program that started it reports. */
-    const bool json =
-        !exec_is_rank() && g_strv_contains((const char *const *)argv, "--json");
     if (run(argc, argv, &error))
         return 0;
     if (error->domain == COMMAND_DESCRIPTION) {

@@ -29,7 +29,7 @@ static bool run(const char *name, const char *database, const char *line, const 
     g_autoptr(Store) store = experiment ? store_open(database, error) : NULL;
     if (!store || !store_begin_run(store, line, command_revision(), error))
         return false;
-    Terminal *terminal = terminal_begin(options->quiet);
+    Terminal *terminal = terminal_begin(options->quiet || options->json);
     SweepProgress progress;
     const SweepOptions sweep = {
         .threads = (uint32_t)own->threads, .watch = terminal_watch, .data = terminal};

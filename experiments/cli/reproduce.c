@@ -120,7 +120,7 @@ static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *o
 {
     ClaimsCount count = {0};
     for (guint i = 0; i < experiments->len; i++) {
-        Terminal *terminal = terminal_begin(options->quiet);
+        Terminal *terminal = terminal_begin(options->quiet || options->json);
         ReproduceOptions reproduce_options = {
             .database = own->database,
             .folder = own->folder ? own->folder : "out",

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "experiments/cli/command.h"
+#include "experiments/cli/limits.h"
 #include "experiments/cli/sweep_script.h"
 
 typedef struct {
@@ -110,14 +111,14 @@ static bool sweep(const Experiment *experiment, const char *database, const char
     if (!find_shard(own, &sweep_options, error))
         return false;
     if (sweep_options.shards > 0 && !own->shard && !options->quiet)
-        fprintf(stderr, "kilter: shard %u of %u, by %s\n", sweep_options.shard,
-                sweep_options.shards, shard_variable());
+        limits_note("shard %u of %u, by %s", sweep_options.shard, sweep_options.shards,
+                    shard_variable());
     g_autoptr(Store) store = store_open(database, error);
     if (!store || !store_begin_run(store, line, command_revision(), error))
         return false;
     if (store_note(store))
-        fprintf(stderr, "kilter: %s\n", store_note(store));
-    Terminal *terminal = terminal_begin(options->quiet);
+        limits_note("%s", store_note(store));
+    Terminal *terminal = terminal_begin(options->quiet || options->json);
     sweep_options.data = terminal;
     SweepProgress progress;
     bool good = sweep_run(experiment, store, &sweep_options, &progress, error);

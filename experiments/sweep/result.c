@@ -234,8 +234,26 @@ static json_t *report_json(const Evaluation *evaluation)
 
 void result_take_detail(Result *result, json_t *detail)
 {
-    g_free(result->detail);
-    result->row.detail = result->detail = json_canonical(detail);
+    static const char *const COMMON[] = {"gates", "parameters", "placement"};
+    json_t *common = json_object();
+    for (uint32_t i = 0; i < G_N_ELEMENTS(COMMON); i++) {
+        json_t *member = json_object_get(detail, COMMON[i]);
+        if (member)
+            json_object_set(common, COMMON[i], member);
+        json_object_del(detail, COMMON[i]);
+    }
+    g_clear_pointer(&result->detail, g_free);
+    g_clear_pointer(&result->common, store_part_unref);
+    if (json_object_size(common) > 0)
+        result->common = question_part(common);
+    else
+        json_decref(common);
+    if (json_object_size(detail) > 0)
+        result->detail = json_canonical(detail);
+    else
+        json_decref(detail);
+    result->row.detail = result->detail;
+    result->row.common = result->common;
 }
 
 /* --- rows --- */
@@ -262,6 +280,7 @@ void result_clear(Result *result)
     g_clear_pointer(&result->message, g_free);
     g_clear_pointer(&result->plan, g_free);
     g_clear_pointer(&result->detail, g_free);
+    g_clear_pointer(&result->common, store_part_unref);
 }
 
 static double positive_or_nan(double value)

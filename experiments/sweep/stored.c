@@ -197,6 +197,20 @@ static json_t *text_json(const char *text)
     return text ? json_loads(text, JSON_DECODE_ANY, NULL) : json_null();
 }
 
+/* All members of the report. */
+static json_t *detail_json(const StoreResult *r)
+{
+    if (!r->detail && !r->common)
+        return json_null();
+    json_t *all = r->detail ? text_json(r->detail) : json_object();
+    if (r->common) {
+        json_t *common = text_json(store_part_text(r->common));
+        json_object_update(all, common);
+        json_decref(common);
+    }
+    return all;
+}
+
 /* The differences between the stored row and the result of evaluating it again. */
 static json_t *compare_all(const json_t *row, const StoreResult *r)
 {
@@ -218,7 +232,7 @@ static json_t *compare_all(const json_t *row, const StoreResult *r)
     compare(list, "peak_memory_bytes", json_object_get(row, "peak_memory_bytes"),
             json_integer((json_int_t)r->peak_memory_bytes));
     compare(list, "plan", json_object_get(row, "plan"), text_json(r->plan));
-    compare(list, "detail", json_object_get(row, "detail"), text_json(r->detail));
+    compare(list, "detail", json_object_get(row, "detail"), detail_json(r));
     return list;
 }
 

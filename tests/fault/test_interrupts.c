@@ -14,7 +14,26 @@ static const char *const LINES[][2] = {
     {"simulate " LARGE " --planner hap --trace out.json", "out.json"},
     {"advise " LARGE " --all", "out.json"},
     {"verify " LARGE " --planner hap", "out.json"},
+    {"fit trials.csv --cluster dgx-a100 --suggest 5 -o out.json", "out.json"},
+    {"plan " LARGE " --planner auto -o out.json --json", "out.json"},
 };
+
+static const char TEXT[] = "kilter: interrupted\n";
+static const char JSON[] = "{\"format\":{\"name\":\"kilter plan\",\"version\":1},"
+                           "\"error\":{\"status\":130,\"message\":\"interrupted\"}}\n";
+
+/* Trials whose fit takes long. */
+static void write_trials(const Sandbox *box)
+{
+    enum { TRIALS = 48 };
+    g_autoptr(GString) text = g_string_new("model,machines,tp,pp,micro_batch,seconds\n");
+    for (int i = 0; i < TRIALS; i++)
+        g_string_append_printf(text,
+                               "\"gpt2:layers=%d,hidden=1024,heads=16,seq=1024,"
+                               "global_batch=32,precision=mixed\",1,%d,1,%d,%g\n",
+                               4 + i, 1 << i % 3, 1 + i % 2, 0.03 * (4 + i));
+    sandbox_write(box, "trials.csv", text->str);
+}
 
 /* Waits until the process has a handler for the signal, so that it is in main(). */
 static void wait_for_handler(GSubprocess *process)
@@ -40,6 +59,8 @@ static void test_one_line(void **state)
     uint32_t interrupted = 0;
     for (uint32_t i = 0; i < G_N_ELEMENTS(LINES); i++) {
         g_autoptr(Sandbox) box = sandbox_new();
+        const char *want = strstr(LINES[i][0], "--json") ? JSON : TEXT;
+        write_trials(box);
         g_autofree char *written = g_build_filename(box->folder, LINES[i][1], NULL);
         GSubprocess *process = program_start(box, LINES[i][0], NULL);
         wait_for_handler(process);
@@ -49,7 +70,7 @@ static void test_one_line(void **state)
         if (ran.status >= 0) /* it was done, or refused, before the signal came */
             continue;
         interrupted++;
-        if (strcmp(ran.err, "kilter: interrupted\n") != 0 || *ran.out)
+        if (strcmp(ran.err, want) != 0 || *ran.out)
             TEST_FAIL_AT(__FILE__, __LINE__, "kilter %s: stderr '%s', stdout '%s'",
                          LINES[i][0], ran.err, ran.out);
         assert_false(g_file_test(written, G_FILE_TEST_EXISTS));
@@ -58,8 +79,54 @@ static void test_one_line(void **state)
     assert_true(interrupted >= 3);
 }
 
+/* What sweeps finishes what is in flight, then says in one line how far it came; the same command goes on. */
+static void test_reproduce(void **state)
+{
+    (void)state;
+    static const char *const LINE[] = {"reproduce amp-tab3 --db r.db",
+                                       "reproduce amp-tab3 --db r.db --json"};
+    uint32_t stopped = 0;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(LINE); i++) {
+        g_autoptr(Sandbox) box = sandbox_new();
+        GSubprocess *process = program_start(box, LINE[i], NULL);
+        wait_for_handler(process);
+        g_usleep(500 * 1000);
+        g_subprocess_send_signal(process, SIGINT);
+        g_auto(Ran) ran = program_finish(process);
+        if (ran.status == 0)
+            continue;
+        stopped++;
+        if (!g_str_has_prefix(ran.err, i == 1 ? "{\"format\":" : "kilter: ") ||
+            strchr(ran.err, '\n')[1] || *ran.out)
+            TEST_FAIL_AT(__FILE__, __LINE__, "kilter %s: stderr '%s', stdout '%s'",
+                         LINE[i], ran.err, ran.out);
+        assert_non_null(strstr(ran.err, ran.status == 1 ? "resumes" : "interrupted"));
+    }
+    print_message("%u stopped\n", stopped);
+    assert_true(stopped > 0);
+}
+
+/* A part's number is a note: an object of its own under --json. */
+static void test_notes(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "x.yaml",
+                  "name: x\ngrid:\n  model: ['synthetic:layers=1']\n  cluster: [hap-8]\n"
+                  "  planner: [dp-ev]\n");
+    g_auto(Ran) ran = program_finish(program_start(
+        box, "sweep x.yaml --db x.db --plan-shards 1 --json", "JOB_COMPLETION_INDEX=0"));
+    assert_int_equal(ran.status, 0);
+    assert_string_equal(ran.err, "{\"format\":{\"name\":\"kilter sweep\",\"version\":1},"
+                                 "\"note\":\"shard 0 of 1, by JOB_COMPLETION_INDEX\"}\n");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_line)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_line),
+        cmocka_unit_test(test_reproduce),
+        cmocka_unit_test(test_notes),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

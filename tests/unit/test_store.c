@@ -578,9 +578,9 @@ static void test_3_other_versions(void **state)
         const char *sql, *message;
     } row[] = {
         {"PRAGMA user_version = 2",
-         "schema version 2, expected version 3; left untouched"},
-        {"PRAGMA user_version = 0", "schema version 0, expected version 3"},
-        {"PRAGMA user_version = -1", "schema version -1, expected version 3"},
+         "schema version 2, expected version 4; left untouched"},
+        {"PRAGMA user_version = 0", "schema version 0, expected version 4"},
+        {"PRAGMA user_version = -1", "schema version -1, expected version 4"},
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
         run_sql(place->file, row[i].sql);
@@ -624,7 +624,7 @@ static void test_3_strangers_in_the_schema(void **state)
     const Place *place = *state;
     static const char *const SQL[] = {
         "CREATE TRIGGER t AFTER INSERT ON answer BEGIN DELETE FROM asked; END",
-        "CREATE VIEW v AS SELECT 1", "CREATE TABLE t (x)", "DROP INDEX answer_run",
+        "CREATE VIEW v AS SELECT 1", "CREATE TABLE t (x)", "DROP VIEW best",
         "DROP VIEW result; CREATE VIEW result AS SELECT 1 AS hash"};
     for (uint32_t i = 0; i < G_N_ELEMENTS(SQL); i++) {
         g_remove(place->file);
