@@ -133,8 +133,8 @@ bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
             g_error_matches(bad, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION)
                 ? option_hint(bad->message, syntax, common)
                 : g_strdup("");
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s%s; see %s --help", bad->message,
-                           hint, program);
+        return kilter_fail(error, KILTER_ERROR_INPUT, "%s%s%s %s --help", bad->message,
+                           hint, *hint ? " See" : "; see", program);
     }
     int n = *argc - 1;
     if (n < syntax->min_arguments || n > syntax->max_arguments)

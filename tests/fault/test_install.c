@@ -63,10 +63,14 @@ static void test_program(void **state)
         box, "two/bin/kilter plan vit:layers=1 of-prefix -q -o plan.json && "
              "two/bin/kilter simulate plan.json -q && "
              "two/bin/kilter reproduce hap-fig4 -q && test -s out/hap-fig4.png"));
-    g_free(shell_good(box, "test -s two/share/man/man1/kilter-plan.1 && "
-                           "test -s two/share/bash-completion/completions/kilter && "
-                           "test -s two/share/zsh/site-functions/_kilter && "
-                           "test -s two/share/fish/vendor_completions.d/kilter.fish"));
+    g_free(shell_good(box,
+                      "test -s two/share/kilter/data/schemas/plan.json && test -s "
+                      "two/share/kilter/experiments/scorecard/models/deepseek-v3.json && "
+                      "test -z \"$(find two/share/kilter -type d -empty)\" && "
+                      "test -s two/share/man/man1/kilter-plan.1 && "
+                      "test -s two/share/bash-completion/completions/kilter && "
+                      "test -s two/share/zsh/site-functions/_kilter && "
+                      "test -s two/share/fish/vendor_completions.d/kilter.fish"));
 }
 
 /* A moved checkout finds its own data too. */
@@ -151,12 +155,47 @@ static void test_python(void **state)
                            "PYTHONPATH=two/share/kilter/python; python3 try.py"));
 }
 
+/* The Debian package, unpacked where the sources are not to be seen: an empty disk is mounted over them. */
+static void test_package(void **state)
+{
+    (void)state;
+    if (!g_getenv("KILTER_ALL"))
+        skip(); /* dpkg-shlibdeps looks at every library for seconds */
+    g_autoptr(Sandbox) box = sandbox_new();
+    if (!has(box, "cpack") || !has(box, "dpkg-deb") || !has(box, "dpkg-shlibdeps"))
+        skip();
+    g_free(shell_good(
+        box,
+        "cmake --install \"$BUILD\" --prefix \"$PWD/stage\" && cpack -G DEB --config "
+        "\"$BUILD/CPackConfig.cmake\" -D CPACK_INSTALL_CMAKE_PROJECTS= -D "
+        "\"CPACK_INSTALLED_DIRECTORIES=$PWD/stage;usr\" -D "
+        "CPACK_PACKAGE_DIRECTORY=$PWD && dpkg-deb -x kilter_*.deb root"));
+    g_autofree char *control = shell_good(box, "dpkg-deb -f kilter_*.deb");
+    assert_non_null(strstr(control, "Package: kilter\n"));
+    assert_non_null(strstr(control, "libglpk40"));
+    g_free(shell_good(box,
+                      "test -s root/usr/share/man/man1/kilter.1 && test -s "
+                      "root/usr/share/kilter/data/schemas/plan.json && rm -r stage"));
+    int status;
+    g_free(shell(box, "unshare -m mount -t tmpfs kilter " KILTER_HOME, &status));
+    if (status != 0) {
+        print_message("skipped: no mounts here\n");
+        skip();
+    }
+    g_autofree char *out = shell_good(
+        box,
+        "unshare -m sh -c 'mount -t tmpfs kilter " KILTER_HOME
+        " && test ! -e " KILTER_HOME "/data && root/usr/bin/kilter plan vit:layers=1 "
+        "hap-8 -o plan.json && root/usr/bin/kilter simulate plan.json --fidelity flow'");
+    assert_non_null(strstr(out, "iteration"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_program), cmocka_unit_test(test_moved_checkout),
         cmocka_unit_test(test_client),  cmocka_unit_test(test_symbols),
-        cmocka_unit_test(test_python),
+        cmocka_unit_test(test_python),  cmocka_unit_test(test_package),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

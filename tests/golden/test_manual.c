@@ -69,15 +69,18 @@ static void test_pages(void **state)
                     "cannot make the folder");
 }
 
-/* Runs a line of bash in the sandbox; NULL where there is no bash. */
-static char *bash(const Sandbox *box, const char *line)
+/* Runs a line of a shell in the sandbox, with kilter on its path; NULL where there is no such shell. Caller frees. */
+static char *ask_shell(const Sandbox *box, const char *name, const char *line)
 {
-    g_autofree char *shell = g_find_program_in_path("bash");
-    if (!shell)
+    g_autofree char *shell = g_find_program_in_path(name);
+    if (!shell) {
+        print_message("skipped: no %s\n", name);
         return NULL;
+    }
     g_autofree char *folder = g_path_get_dirname(g_getenv("KILTER_BIN"));
     g_autofree char *path = g_strconcat(folder, ":", g_getenv("PATH"), NULL);
     g_auto(GStrv) environment = g_environ_setenv(g_get_environ(), "PATH", path, TRUE);
+    environment = g_environ_setenv(environment, "HOME", box->folder, TRUE);
     char *arguments[] = {shell, "-c", (char *)line, NULL}, *out = NULL;
     assert_true(g_spawn_sync(box->folder, arguments, environment,
                              G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &out, NULL, NULL,
@@ -105,13 +108,80 @@ static void test_bash_completes(void **state)
             ". out/bash-completion/completions/kilter; COMP_WORDS=(%s); "
             "COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _kilter; echo ${COMPREPLY[*]}",
             cases[i].words);
-        g_autofree char *got = bash(box, line);
-        if (!got) {
-            print_message("skipped: no bash\n");
+        g_autofree char *got = ask_shell(box, "bash", line);
+        if (!got)
             skip();
-        }
         assert_string_equal(got, cases[i].replies);
     }
+}
+
+static void test_fish_completes(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"kilter reprod", "reproduce"},
+        {"kilter plan vgg", "vgg19"},
+        {"kilter plan vgg19 hap-6", "hap-64"},
+        {"kilter plan --plan", "--planner"},
+        {"kilter plan vgg19 hap-8 --planner dp-c", "dp-cp"},
+        {"kilter simulate --fidelity an", "analytic"}};
+    g_autoptr(Sandbox) box = sandbox_new();
+    program_runs(box, "help --write out");
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *line =
+            g_strdup_printf("source out/fish/vendor_completions.d/kilter.fish; "
+                            "complete -C '%s' | string replace -r '\\t.*' ''",
+                            cases[i][0]);
+        g_autofree char *got = ask_shell(box, "fish", line);
+        if (!got)
+            skip();
+        assert_string_equal(got, cases[i][1]);
+    }
+}
+
+/* A zsh that believes to have a terminal: each line is followed by a tab, and then by a key that prints the line as it
+ * is then. */
+static const char ZSH[] =
+    "zmodload zsh/zpty; zpty z zsh -f -i\n"
+    "zpty -w z 'PS1=; fpath=($PWD/out/zsh/site-functions $fpath); autoload -U compinit; "
+    "compinit -D -u; say() { print -r -- \"<\"\"$BUFFER\"\">\"; BUFFER=; zle accept-line "
+    "}; "
+    "zle -N say; bindkey \"^X\" say; bindkey \"^I\" complete-word; print \"rea\"\"dy\"'\n"
+    "zpty -r z out '*ready*'\n"
+    "for line in 'kilter reprod' 'kilter plan vgg' 'kilter plan vgg19 hap-6' "
+    "'kilter plan --planne' 'kilter plan vgg19 hap-8 --planner dp-e' "
+    "'kilter simulate --fidelity an'; do\n"
+    "zpty -n -w z \"$line\"$'\\t\\x18'; zpty -r z out '*<kilter*>*'; print -r -- "
+    "${${out##*<}%%>*}; done";
+
+static void test_zsh_completes(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    program_runs(box, "help --write out");
+    g_autofree char *got = ask_shell(box, "zsh", ZSH);
+    if (!got)
+        skip();
+    assert_string_equal(got, "kilter reproduce \nkilter plan vgg19 \n"
+                             "kilter plan vgg19 hap-64 \nkilter plan --planner \n"
+                             "kilter plan vgg19 hap-8 --planner dp-ev \n"
+                             "kilter simulate --fidelity analytic");
+}
+
+/* Manual pages without a warning of man's formatter. */
+static void test_man_formats(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    program_runs(box, "help --write out");
+    g_autofree char *formatter = g_find_program_in_path("groff");
+    if (!formatter) {
+        print_message("skipped: no groff\n");
+        skip();
+    }
+    g_autofree char *got =
+        ask_shell(box, "sh", "groff -man -ww -z -K utf8 -Tutf8 out/man/man1/*.1 2>&1");
+    assert_string_equal(got, "");
 }
 
 /* --- --json --- */
@@ -161,13 +231,25 @@ static void test_errors(void **state)
     json_decref(object);
 }
 
+static void test_misspelt_options(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    program_refuses(box, "plan vgg19 hap-8 --plannr hap", 2,
+                    "Unknown option --plannr; did you mean '--planner'? See kilter plan "
+                    "--help");
+    program_refuses(box, "sweep x.yaml --shrd=0/2", 2, "did you mean '--shard'?");
+    program_refuses(box, "plan vgg19 hap-8 --zzzzzz", 2,
+                    "Unknown option --zzzzzz; see kilter plan --help");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pages),
-        cmocka_unit_test(test_bash_completes),
-        cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_pages),          cmocka_unit_test(test_bash_completes),
+        cmocka_unit_test(test_fish_completes), cmocka_unit_test(test_zsh_completes),
+        cmocka_unit_test(test_man_formats),    cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_errors),         cmocka_unit_test(test_misspelt_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
