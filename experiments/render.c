@@ -158,34 +158,41 @@ static char *text_of(const Rows *rows, size_t i, Piece piece, const Scope *outer
     return g_string_free(text, FALSE);
 }
 
-/* The number of elements from the i-th on that are equal to it; 0 if an earlier one is. */
-static size_t count_alike(const Rows *rows, char *const *key, size_t i, size_t n)
+/* [i]: the number of elements that are equal to element i, which is the first of them; 0 if an earlier
+ * one is. Without folding 1. The caller frees them. */
+static size_t *count_alike(const Rows *rows, const Scope *outer)
 {
-    size_t alike = 0;
-    for (size_t k = 0; rows->folds && k < n; k++)
-        if (strcmp(key[k], key[i]) == 0) {
-            if (k < i)
-                return 0;
-            alike++;
+    const size_t n = json_array_size(rows->list);
+    size_t *alike = g_new0(size_t, n + 1);
+    g_autoptr(GHashTable) first =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (size_t i = 0; i < n; i++) {
+        if (!rows->folds) {
+            alike[i] = 1;
+            continue;
         }
-    return rows->folds ? alike : 1;
+        g_autofree char *tail = text_of(rows, i, rows->tail, outer);
+        g_autofree char *apart = text_of(rows, i, rows->apart, outer);
+        char *key = g_strconcat(tail, "\n", apart, NULL);
+        const size_t known = GPOINTER_TO_SIZE(g_hash_table_lookup(first, key));
+        alike[known ? known - 1 : i]++;
+        if (known)
+            g_free(key);
+        else
+            g_hash_table_insert(first, key, GSIZE_TO_POINTER(i + 1));
+    }
+    return alike;
 }
 
 static void put_rows(GString *out, const Rows *rows, const Scope *outer)
 {
     const size_t n = json_array_size(rows->list);
-    g_auto(GStrv) key = g_new0(char *, n + 1);
+    g_autofree size_t *alike = count_alike(rows, outer);
     size_t shown = 0;
-    for (size_t i = 0; rows->folds && i < n; i++) {
-        g_autofree char *tail = text_of(rows, i, rows->tail, outer);
-        g_autofree char *apart = text_of(rows, i, rows->apart, outer);
-        key[i] = g_strconcat(tail, "\n", apart, NULL);
-    }
     for (size_t i = 0; i < n && shown < rows->most; i++) {
-        const size_t alike = count_alike(rows, key, i, n);
-        if (alike == 0)
+        if (alike[i] == 0)
             continue;
-        json_t *facts = facts_of(shown, alike);
+        json_t *facts = facts_of(shown, alike[i]);
         const Scope scope = {outer, json_array_get(rows->list, i), facts,
                              i > 0 ? json_array_get(rows->list, i - 1) : NULL};
         const gsize before = out->len;

@@ -58,6 +58,42 @@ json_t *json_read_file(const char *file, const char *what, GError **error)
     return root;
 }
 
+/* The end of the string that begins before `at`. */
+static const char *string_end(const char *at)
+{
+    while (*at && *at != '"')
+        at += *at == '\\' && at[1] ? 2 : 1;
+    return at;
+}
+
+bool json_file_has(const char *file, const char *key)
+{
+    g_assert(file && key);
+    gsize size;
+    g_autofree char *text = file_read(file, MOST_BYTES, &size, NULL);
+    const size_t length = strlen(key);
+    const char *at = text ? text + strspn(text, " \t\r\n") : "";
+    bool has = false;
+    if (*at != '{')
+        return false;
+    for (uint32_t depth = 0; *at && !has; at++) {
+        if (*at == '{' || *at == '[') {
+            depth++;
+        } else if (*at == '}' || *at == ']') {
+            depth--;
+        } else if (*at == '"') {
+            const char *end = string_end(at + 1);
+            if (!*end)
+                break;
+            const char *after = end + 1 + strspn(end + 1, " \t\r\n");
+            has = depth == 1 && *after == ':' && (size_t)(end - at - 1) == length &&
+                  strncmp(at + 1, key, length) == 0;
+            at = end;
+        }
+    }
+    return has;
+}
+
 /* --- texts of large values --- */
 
 static int by_key(const void *a, const void *b)

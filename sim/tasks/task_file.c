@@ -334,10 +334,7 @@ static bool read_tasks(Reader *r)
 
 bool sim_task_file_is(const char *file)
 {
-    json_t *root = json_read_file(file, "task graph", NULL);
-    const bool is = json_object_get(root, "task") != NULL;
-    json_decref(root);
-    return is;
+    return json_file_has(file, "task");
 }
 
 SimTaskFile *sim_task_file_read(const char *file, GError **error)

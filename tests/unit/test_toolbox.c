@@ -179,6 +179,40 @@ static void test_json_texts(void **state)
     }
 }
 
+/* A member is found where the parser finds it, in values of any shape. */
+static void test_json_has(void **state)
+{
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(11);
+    g_autofree char *folder = g_dir_make_tmp("kilter-json-XXXXXX", NULL);
+    g_autofree char *file = g_build_filename(folder, "value.json", NULL);
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < 500; i++) {
+        json_t *value = random_json(rand, 4);
+        if (i % 3 == 0 && json_is_object(value))
+            json_object_set_new(value, "task", random_json(rand, 2));
+        if (i % 3 == 1) /* deeper, or as a value */
+            value = json_pack("{s:{s:o}, s:s, s:s}", "a", "task", value, "b", "task",
+                              "c\"", "\\\"task\": ");
+        char *text = json_dumps(value, JSON_ENCODE_ANY);
+        assert_true(g_file_set_contents(file, text, -1, NULL));
+        assert_int_equal(json_file_has(file, "task"),
+                         json_object_get(value, "task") != NULL);
+        found += json_file_has(file, "task");
+        free(text);
+        json_decref(value);
+    }
+    assert_true(found > 10);
+    assert_true(
+        g_file_set_contents(file, "{\"task\": [", -1, NULL)); /* meant to be one */
+    assert_true(json_file_has(file, "task"));
+    assert_true(g_file_set_contents(file, "{\"task", -1, NULL));
+    assert_false(json_file_has(file, "task"));
+    remove(file);
+    assert_false(json_file_has(file, "task"));
+    remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +221,7 @@ int main(void)
         cmocka_unit_test(test_every_round_is_run_once),
         cmocka_unit_test(test_first_error),
         cmocka_unit_test(test_json_texts),
+        cmocka_unit_test(test_json_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
