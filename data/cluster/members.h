@@ -12,7 +12,7 @@
 #include "data/cluster/cluster.h"
 
 enum { NAME_MAX_BYTES = 100 };
-enum { GPUS_MAX = 65536 }; /* in the cluster */
+enum { GPUS_MAX = 1 << 17 }; /* in the cluster */
 enum { WAVE_MAX = 1000000000 };
 
 /* No hardware is outside of these; inside them sums and quotients of costs stay finite. */

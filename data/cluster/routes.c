@@ -149,6 +149,32 @@ static uint32_t step(const Routes *routes, const uint16_t *distance, uint32_t no
     }
 }
 
+/* The link in the core with which a machine's rail begins. */
+static uint32_t rail_of(const Routes *routes, uint32_t machine, uint32_t pick)
+{
+    const Topology *topology = routes->topology;
+    const uint32_t first = topology->first_link[machine],
+                   last = topology->first_link[machine + 1];
+    uint32_t rails = 0;
+    for (uint32_t k = first; k < last; k++)
+        rails += routes->depth[topology->link[topology->out[k]].to] == 0;
+    g_assert(rails > 0);
+    pick %= rails;
+    for (uint32_t k = first;; k++)
+        if (routes->depth[topology->link[topology->out[k]].to] == 0 && pick-- == 0)
+            return topology->out[k];
+}
+
+/* Crosses the core of a network of rails, where each machine has a link to the switch of each rail: the same route as that of step(),
+ * without distances from all machines to all others. */
+static void cross_rail(const Routes *routes, uint32_t a, uint32_t b, uint32_t to,
+                       uint32_t link[2])
+{
+    link[0] = rail_of(routes, a, routes->local[to]);
+    link[1] = rail_of(routes, b, routes->local[to]) ^ 1;
+    g_assert(routes->topology->link[link[0]].to == routes->topology->link[link[1]].from);
+}
+
 /* The invariant of a route: its links lead from one device to the other without a gap. */
 static void walk_route(const Topology *topology, uint32_t from, uint32_t to,
                        const uint32_t *link, uint32_t n)
@@ -178,6 +204,12 @@ uint32_t routes_find(Routes *routes, uint32_t from, uint32_t to,
             down[n_down++] = routes->up[b] ^ 1;
             b = topology->link[routes->up[b]].to;
         }
+    }
+    if (a != b && topology->by_rail) {
+        g_assert(n + n_down + 2 <= ROUTE_MAX_LINKS);
+        cross_rail(routes, a, b, to, &link[n]);
+        n += 2;
+        a = b;
     }
     const uint16_t *distance = a != b ? distances_to(routes, b) : NULL;
     while (a != b) {

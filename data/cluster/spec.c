@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "data/base/error.h"
+#include "data/cluster/members.h"
 #include "data/cluster/network_spec.h"
 
 /* Sets the lines by which the stage model prices collectives. Latencies are those of the rings of
@@ -67,9 +68,9 @@ Cluster *cluster_from_spec(const char *text, GError **error)
     }
     if (spec.gpus == 1)
         spec.inner = (LinkCost){0, INFINITY};
-    if ((uint64_t)spec.hosts * spec.gpus > 65536) {
+    if ((uint64_t)spec.hosts * spec.gpus > GPUS_MAX) {
         kilter_fail(error, KILTER_ERROR_INPUT,
-                    "'%.200s': expected at most 65536 GPUs in the cluster", text);
+                    "'%.200s': expected at most %d GPUs in the cluster", text, GPUS_MAX);
         return NULL;
     }
     if (!network_spec_check(&spec.network, spec.hosts, error)) {
