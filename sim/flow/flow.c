@@ -26,7 +26,6 @@ typedef struct {
     bool any_slowdown;
     Lane *lane;
     SimReady *ready; /* NULL: streams have a fixed order */
-    GError *error;
 } Run;
 
 static void end_compute(SimEngine *engine, void *context, uint64_t argument);
@@ -79,8 +78,6 @@ static void start(Run *run, uint32_t id, uint32_t cause)
     const SimTask *task = &run->flow->tasks->task[id];
     SimSpan *span = &run->timeline->span[id];
 
-    if (run->error)
-        return;
     span->start_s = sim_engine_now(run->engine);
     span->cause = cause;
     span->stream = run->flow->streams->stream[id];
@@ -98,7 +95,7 @@ static void start(Run *run, uint32_t id, uint32_t cause)
     }
     communicate(run, id, 1);
     if (run->transport)
-        sim_transport_start(run->transport, id, end_collective, run, id, &run->error);
+        sim_transport_start(run->transport, id, end_collective, run, id);
     else
         sim_engine_schedule(run->engine, span->start_s + run->duration_s[id], 0,
                             end_collective, run, id);
@@ -206,12 +203,13 @@ static void record_links(const Run *run)
     timeline->link = g_new(SimLinkUse, topology->n_links);
     for (uint32_t i = 0; i < topology->n_links; i++) {
         const TopologyLink *link = &topology->link[i];
+        const uint32_t stands = sim_transport_stands(run->transport, i);
         timeline->link[i] = (SimLinkUse){
             .name = g_strdup_printf("%s>%s", topology->node[link->from].name,
                                     topology->node[link->to].name),
             .bandwidth = link->bandwidth,
-            .bytes = sim_network_link_bytes(network, i),
-            .busy_s = sim_network_link_busy_s(network, i),
+            .bytes = sim_network_link_bytes(network, stands),
+            .busy_s = sim_network_link_busy_s(network, stands),
         };
     }
 }
@@ -226,6 +224,10 @@ static bool attempt(const SimFlowCase *flow, uint64_t sample, bool faults, bool 
 
     if (flow->topology)
         run.transport = sim_transport_new(flow, run.engine);
+    if (run.transport && !sim_transport_prepare(run.transport, error)) {
+        free_run(&run);
+        return false;
+    }
     if (faults && run.transport)
         sim_faults_schedule(flow->faults, sim_transport_network(run.transport));
     run.waiting = g_memdup2(flow->streams->waiting, n * sizeof *run.waiting);
@@ -238,12 +240,10 @@ static bool attempt(const SimFlowCase *flow, uint64_t sample, bool faults, bool 
     sim_engine_run(run.engine);
     g_assert(run.n_done <= n);
     *left = n - run.n_done;
-    if (links && run.transport && !run.error && *left == 0)
+    if (links && run.transport && *left == 0)
         record_links(&run);
     free_run(&run);
-    if (run.error)
-        g_propagate_error(error, run.error);
-    return !run.error;
+    return true;
 }
 
 /* Handles a failure of the iteration: it ends there, or another attempt without faults follows. */

@@ -169,7 +169,7 @@ void lower_bundles(SimLowered *lowered, const Topology *topology)
     g_autofree uint64_t *sorted = g_new(uint64_t, n_links);
     const Colours c = {lowered,
                        (const LoweredMessage *)(const void *)lowered->message->data,
-                       (const SimUse *)(const void *)lowered->use->data,
+                       (const SimUse *)(const void *)lowered->uses->use->data,
                        n,
                        n_links,
                        message_colour,

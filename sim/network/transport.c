@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "sim/event/random.h"
 #include "sim/network/lower/lowering.h"
 
 /* The key of a task's flows: tasks with equal keys have the same flows. */
@@ -16,6 +17,8 @@ struct SimTransport {
     const SimFlowCase *flow;
     SimNetwork *network;
     GHashTable *lowered; /* Key -> SimLowered */
+    GHashTable *like;    /* Key without bytes -> SimLowered, in `lowered` */
+    uint32_t *stands;    /* sim_lowered_fold; NULL: not prepared */
     GPtrArray *runs;
     Algorithm algorithm[TRAFFICS]; /* [traffic]: the algorithm that the options name */
 };
@@ -24,7 +27,10 @@ static guint key_hash(gconstpointer key)
 {
     const Key *k = key;
 
-    return g_double_hash(&k->bytes) ^ (k->traffic << 24) ^ (k->from << 12) ^ k->to;
+    uint64_t hash = sim_random_mix(g_double_hash(&k->bytes), (uintptr_t)k->transfer);
+    hash = sim_random_mix(hash, (uint64_t)k->traffic << 32 | k->team);
+    hash = sim_random_mix(hash, (uint64_t)k->from << 32 | k->to);
+    return (guint)(hash + k->root);
 }
 
 static gboolean key_equal(gconstpointer a, gconstpointer b)
@@ -44,6 +50,7 @@ SimTransport *sim_transport_new(const SimFlowCase *flow, SimEngine *engine)
     transport->network = sim_network_new(engine, flow->topology);
     transport->lowered = g_hash_table_new_full(key_hash, key_equal, g_free,
                                                (GDestroyNotify)sim_lowered_free);
+    transport->like = g_hash_table_new_full(key_hash, key_equal, g_free, NULL);
     const bool good =
         sim_algorithms_parse(flow->sim->options->algorithm, transport->algorithm, NULL);
     g_assert(good); /* sim_options_set has checked it */
@@ -56,7 +63,9 @@ void sim_transport_free(SimTransport *transport)
     if (!transport)
         return;
     g_ptr_array_unref(transport->runs);
+    g_hash_table_unref(transport->like);
     g_hash_table_unref(transport->lowered);
+    g_free(transport->stands);
     sim_network_free(transport->network);
     g_free(transport);
 }
@@ -81,7 +90,8 @@ static Traffic traffic_of(const SimTask *task)
 }
 
 static SimLowered *lower_collective(SimTransport *transport, const SimTask *task,
-                                    GArray *messages, GError **error)
+                                    const SimLowered *like, GArray *messages,
+                                    GError **error)
 {
     const SimTasks *tasks = transport->flow->tasks;
     const SimTeam *team = &tasks->teams->team[task->team];
@@ -98,12 +108,13 @@ static SimLowered *lower_collective(SimTransport *transport, const SimTask *task
         .root = task->server ? task->server - 1 : 0,
     };
 
-    return sim_lower_messages(transport->network, &collective, messages, error);
+    return sim_lower_like(transport->network, &collective, like, messages, error);
 }
 
 /* Lowers all messages to a team at once, each as large as its piece. */
 static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
-                                  GArray *messages, GError **error)
+                                  const SimLowered *like, GArray *messages,
+                                  GError **error)
 {
     const SimTasks *tasks = transport->flow->tasks;
     const SimTeam *team = &tasks->teams->team[task->team];
@@ -131,48 +142,87 @@ static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
                                       .device = n > 0 ? device : team->device,
                                       .weight = weight};
 
-    return sim_lower_messages(transport->network, &collective, messages, error);
+    return sim_lower_like(transport->network, &collective, like, messages, error);
 }
 
 static SimLowered *lower_new(SimTransport *transport, const SimTask *task,
-                             GArray *messages, GError **error)
+                             const SimLowered *like, GArray *messages, GError **error)
 {
     return task->kind == TASK_TRANSFER
-               ? lower_transfer(transport, task, messages, error)
-               : lower_collective(transport, task, messages, error);
+               ? lower_transfer(transport, task, like, messages, error)
+               : lower_collective(transport, task, like, messages, error);
 }
 
 bool sim_transport_messages(SimTransport *transport, uint32_t task, GArray *messages,
                             GError **error)
 {
     g_autoptr(SimLowered) lowered =
-        lower_new(transport, &transport->flow->tasks->task[task], messages, error);
+        lower_new(transport, &transport->flow->tasks->task[task], NULL, messages, error);
     return lowered != NULL;
 }
 
-static SimLowered *lower(SimTransport *transport, const SimTask *task, GError **error)
+static Key key_of(const SimTask *task)
 {
-    const Key key = {task->bytes, task->transfer, traffic_of(task), task->from,
-                     task->to,    task->team,     task->server};
-    SimLowered *lowered = g_hash_table_lookup(transport->lowered, &key);
-    if (lowered)
-        return lowered;
+    return (Key){task->bytes, task->transfer, traffic_of(task), task->from,
+                 task->to,    task->team,     task->server};
+}
 
-    lowered = lower_new(transport, task, NULL, error);
-    if (lowered)
-        g_hash_table_insert(transport->lowered, g_memdup2(&key, sizeof key), lowered);
+/* Lowers a task that has flows of its own. */
+static SimLowered *lower(SimTransport *transport, const SimTask *task, const Key *key,
+                         GError **error)
+{
+    Key shape = *key;
+    shape.bytes = 0;
+    SimLowered *lowered = lower_new(
+        transport, task, g_hash_table_lookup(transport->like, &shape), NULL, error);
+    if (!lowered)
+        return NULL;
+    g_hash_table_insert(transport->lowered, g_memdup2(key, sizeof *key), lowered);
+    g_hash_table_insert(transport->like, g_memdup2(&shape, sizeof shape), lowered);
     return lowered;
 }
 
-bool sim_transport_start(SimTransport *transport, uint32_t task, SimHandler done,
-                         void *context, uint64_t argument, GError **error)
+bool sim_transport_prepare(SimTransport *transport, GError **error)
 {
-    KILTER_ASSERT(task < transport->flow->tasks->n_tasks);
-    SimLowered *lowered = lower(transport, &transport->flow->tasks->task[task], error);
-    if (!lowered)
-        return false;
+    g_assert(!transport->stands);
+    const SimTasks *tasks = transport->flow->tasks;
+    const Topology *topology = transport->flow->topology;
+    g_autoptr(GPtrArray) all = g_ptr_array_new();
+    for (uint32_t i = 0; i < tasks->n_tasks; i++) {
+        const Key key = key_of(&tasks->task[i]);
+        if (!sim_task_communicates(&tasks->task[i]) ||
+            g_hash_table_contains(transport->lowered, &key))
+            continue;
+        SimLowered *lowered = lower(transport, &tasks->task[i], &key, error);
+        if (!lowered)
+            return false;
+        g_ptr_array_add(all, lowered);
+    }
+    g_autofree bool *apart = g_new0(bool, topology->n_links);
+    for (uint32_t i = 0; i < transport->flow->faults->len; i++) {
+        const SimFault *fault = &g_array_index(transport->flow->faults, SimFault, i);
+        if (!fault->device)
+            apart[fault->index] = true;
+    }
+    transport->stands =
+        sim_lowered_fold((SimLowered *const *)all->pdata, all->len, topology, apart);
+    return true;
+}
+
+uint32_t sim_transport_stands(const SimTransport *transport, uint32_t link)
+{
+    g_assert(transport->stands && link < transport->flow->topology->n_links);
+    return transport->stands[link];
+}
+
+void sim_transport_start(SimTransport *transport, uint32_t task, SimHandler done,
+                         void *context, uint64_t argument)
+{
+    KILTER_ASSERT(task < transport->flow->tasks->n_tasks && transport->stands);
+    const Key key = key_of(&transport->flow->tasks->task[task]);
+    const SimLowered *lowered = g_hash_table_lookup(transport->lowered, &key);
+    g_assert(lowered);
     SimRun *run = sim_run_new(transport->network, lowered, NULL, done, context, argument);
     g_ptr_array_add(transport->runs, run);
     sim_run_arrive_all(run);
-    return true;
 }

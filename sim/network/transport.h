@@ -12,10 +12,17 @@ SimTransport *sim_transport_new(const SimFlowCase *flow, SimEngine *engine);
 void sim_transport_free(SimTransport *transport);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTransport, sim_transport_free)
 
-/* Starts a collective or a transfer now, on all its devices; `done` is called when it has ended.
- * KILTER_ERROR_INPUT if it cannot be lowered. */
-bool sim_transport_start(SimTransport *transport, uint32_t task, SimHandler done,
-                         void *context, uint64_t argument, GError **error);
+/* Lowers all collectives and transfers of the case, and folds their links
+ * (sim/network/lower/lowering.h). KILTER_ERROR_INPUT if one cannot be lowered. */
+bool sim_transport_prepare(SimTransport *transport, GError **error);
+
+/* The link of the network that stands for a link, once prepared. */
+uint32_t sim_transport_stands(const SimTransport *transport, uint32_t link);
+
+/* Starts a collective or a transfer now, on all its devices; `done` is called when it has ended. The
+ * transport must be prepared. */
+void sim_transport_start(SimTransport *transport, uint32_t task, SimHandler done,
+                         void *context, uint64_t argument);
 
 /* Appends the messages (SimMessage) of a collective or a transfer. KILTER_ERROR_INPUT if it cannot
  * be lowered. */

@@ -55,6 +55,9 @@ static void fill_split(const SimParts *parts, SimPartSplit *split)
         for (uint32_t p = 0; p < n; p++)
             split->replica[r] += split->share[r * n + p];
     }
+    split->start = g_new0(double, group->n_replicas + 1);
+    for (uint32_t r = 0; r < group->n_replicas; r++)
+        split->start[r + 1] = split->start[r] + split->replica[r];
 }
 
 SimParts *sim_parts_new(const Plan *plan, const Graph *graph, GError **error)
@@ -80,6 +83,7 @@ void sim_parts_free(SimParts *parts)
     for (uint32_t s = 0; s < parts->n_splits; s++) {
         g_free(parts->split[s].share);
         g_free(parts->split[s].replica);
+        g_free(parts->split[s].start);
     }
     g_free(parts->split);
     plan_layout_clear(&parts->layout);
@@ -277,12 +281,25 @@ double sim_part_s(const SimParts *parts, const ClusterView *view, const Instr *i
                       part.inside);
 }
 
-const double *sim_part_replicas(const SimParts *parts, uint32_t group)
+/* The split of a group's batch, or NULL. */
+static const SimPartSplit *batch_split(const SimParts *parts, uint32_t group)
 {
     if (!parts->layout.batch)
         return NULL;
     for (uint32_t s = 0; s < parts->n_splits; s++)
         if (parts->split[s].key.kind == SPLIT_BATCH && parts->split[s].key.group == group)
-            return parts->split[s].replica;
+            return &parts->split[s];
     return NULL;
+}
+
+const double *sim_part_replicas(const SimParts *parts, uint32_t group)
+{
+    const SimPartSplit *split = batch_split(parts, group);
+    return split ? split->replica : NULL;
+}
+
+const double *sim_part_starts(const SimParts *parts, uint32_t group)
+{
+    const SimPartSplit *split = batch_split(parts, group);
+    return split ? split->start : NULL;
 }

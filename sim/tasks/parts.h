@@ -15,6 +15,7 @@ typedef struct {
     double *share;
     /* [replica]: its share, in a batch split and in a split over shards */
     double *replica;
+    double *start; /* [replica + 1]: sum of the shares of the replicas before */
 } SimPartSplit;
 
 typedef struct {
@@ -58,5 +59,7 @@ double sim_part_s(const SimParts *parts, const ClusterView *view, const Instr *i
 /* The replicas' shares of the batch, [replica]; NULL if the batch is not cut. The shares of a set
  * of shards add up to the set's share. */
 const double *sim_part_replicas(const SimParts *parts, uint32_t group);
+/* Where the part of each replica begins, [replica + 1]; NULL if the batch is not cut. */
+const double *sim_part_starts(const SimParts *parts, uint32_t group);
 
 #endif

@@ -27,18 +27,25 @@ static double common(Range a, Range b)
 
 /* --- replicas --- */
 
-static Range replica_range(const double *share, uint32_t replica)
+/* start: of each replica, [replica + 1]; NULL: the batch is not cut, and replicas come one after another. */
+static Range replica_range(const double *start, uint32_t replica)
 {
-    KILTER_ASSERT(share);
-    Range range = WHOLE;
+    return start ? (Range){start[replica], start[replica + 1]}
+                 : (Range){replica, replica + 1.0};
+}
 
-    if (!share)
-        return range;
-    range.low = 0;
-    for (uint32_t r = 0; r < replica; r++)
-        range.low += share[r];
-    range.high = range.low + share[replica];
-    return range;
+/* The first of n replicas whose part ends behind `low`. */
+static uint32_t first_behind(const double *start, uint32_t n, double low)
+{
+    uint32_t from = 0, end = n;
+    while (from < end) {
+        const uint32_t middle = (from + end) / 2;
+        if (replica_range(start, middle).high > low)
+            end = middle;
+        else
+            from = middle + 1;
+    }
+    return from;
 }
 
 void sim_transfer_sources(const SimParts *parts, uint32_t group, uint32_t to_group,
@@ -53,13 +60,12 @@ void sim_transfer_sources(const SimParts *parts, uint32_t group, uint32_t to_gro
     *end = *first + 1;
     if (!has_parts || n_shards > 1)
         return;
-    const double *share = sim_part_replicas(parts, group);
-    const Range need = replica_range(sim_part_replicas(parts, to_group), replica);
-    double low = 0;
+    const double *start = sim_part_starts(parts, group);
+    const double *to_start = sim_part_starts(parts, to_group);
+    const Range need = to_start ? replica_range(to_start, replica) : WHOLE;
     *first = *end = n;
-    for (uint32_t r = 0; r < n; low += share ? share[r] : 1, r++) {
-        const Range have = {low, low + (share ? share[r] : 1)};
-        if (common(need, have) > 0) {
+    for (uint32_t r = first_behind(start, n, need.low); r < n; r++) {
+        if (common(need, replica_range(start, r)) > 0) {
             *first = MIN(*first, r);
             *end = r + 1;
         } else if (*first < n) {

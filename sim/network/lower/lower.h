@@ -14,9 +14,22 @@ typedef struct {
     double bytes, latency_s;
 } LoweredMessage;
 
-/* Equal rounds that advance together. */
+/* What no size of the tensor changes in a phase: its links, the sum of the weights of its messages, and
+ * the longest latency of a message. */
 typedef struct {
     uint32_t first_use, n_uses;
+    double sent, longest_s;
+} LoweredRound;
+
+/* The rounds of lowerings that differ in the size of the tensor only, with the uses of their links or, where
+ * there are no rounds, of the links of messages. */
+typedef struct {
+    uint32_t n_owners;
+    GArray *use, *round;
+} LoweredUses;
+
+/* Equal rounds that advance together. */
+typedef struct {
     double bytes, payload, latency_s;
 } LoweredPhase;
 
@@ -30,11 +43,14 @@ typedef struct {
 struct SimLowered {
     uint32_t n_ranks; /* ranks of all groups */
     Algorithm algorithm;
+    bool has_bytes;
     double efficiency, sent;
-    GArray *use, *phase, *message;   /* phases or messages, whichever the algorithm has */
-    /* messages of rank r as sender or receiver: message_of[first_of[r]...first_of[r + 1]] */
+    LoweredUses *uses;
+    GArray *phase,
+        *message; /* phases, each with its round, or messages, whichever the algorithm has */
+    /* messages of rank r as sender or receiver: message_of[first_of[r]...first_of[r + 1]]; NULL without messages */
     uint32_t *first_of, *message_of;
-    uint32_t n_bundles;              /* 0: messages are too different to be bundled */
+    uint32_t n_bundles; /* 0: messages are too different to be bundled */
     LoweredBundle *bundle;
     uint32_t *member; /* messages, bundle by bundle */
     GArray *bundle_use;
@@ -47,6 +63,8 @@ typedef struct {
     SimNetwork *network;
     const SimCollective *collective;
     SimLowered *lowered;
+    bool
+        known; /* the rounds are those of another lowering: messages need not be looked at */
     uint32_t n, n_groups;
     uint32_t *ring;     /* [group * n + position]: rank */
     uint32_t *position; /* [group * n + rank] */

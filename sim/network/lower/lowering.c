@@ -121,12 +121,37 @@ static void index_messages(SimLowered *lowered)
     }
 }
 
-static SimLowered *lowered_new(const SimCollective *collective, const Topology *topology)
+static LoweredUses *uses_new(void)
+{
+    LoweredUses *uses = g_new(LoweredUses, 1);
+    *uses = (LoweredUses){1, g_array_new(FALSE, FALSE, sizeof(SimUse)),
+                          g_array_new(FALSE, FALSE, sizeof(LoweredRound))};
+    return uses;
+}
+
+static LoweredUses *uses_share(LoweredUses *uses)
+{
+    g_assert(uses->n_owners > 0);
+    uses->n_owners++;
+    return uses;
+}
+
+static void uses_free(LoweredUses *uses)
+{
+    if (--uses->n_owners > 0)
+        return;
+    g_array_unref(uses->use);
+    g_array_unref(uses->round);
+    g_free(uses);
+}
+
+static SimLowered *lowered_new(const SimCollective *collective, const Topology *topology,
+                               const SimLowered *like)
 {
     SimLowered *lowered = g_new0(SimLowered, 1);
     lowered->n_ranks = collective->n * MAX(1, collective->n_groups);
     lowered->efficiency = topology->efficiency[FITTED[collective->traffic]];
-    lowered->use = g_array_new(FALSE, FALSE, sizeof(SimUse));
+    lowered->uses = like ? uses_share(like->uses) : uses_new();
     lowered->phase = g_array_new(FALSE, FALSE, sizeof(LoweredPhase));
     lowered->bundle_use = g_array_new(FALSE, FALSE, sizeof(SimUse));
     lowered->message = g_array_new(FALSE, FALSE, sizeof(LoweredMessage));
@@ -136,24 +161,44 @@ static SimLowered *lowered_new(const SimCollective *collective, const Topology *
 SimLowered *sim_lower(SimNetwork *network, const SimCollective *collective,
                       GError **error)
 {
-    return sim_lower_messages(network, collective, NULL, error);
+    return sim_lower_like(network, collective, NULL, NULL, error);
 }
 
 SimLowered *sim_lower_messages(SimNetwork *network, const SimCollective *collective,
                                GArray *messages, GError **error)
 {
+    return sim_lower_like(network, collective, NULL, messages, error);
+}
+
+/* Whether the rounds of `like` are those of a collective by this algorithm. Without bytes a round has no
+ * messages, and messages that are kept one by one are made anew. */
+static bool knows_rounds(const SimLowered *like, const SimCollective *collective,
+                         Algorithm algorithm)
+{
+    return like && like->algorithm == algorithm && like->message->len == 0 &&
+           like->has_bytes && collective->bytes > 0;
+}
+
+SimLowered *sim_lower_like(SimNetwork *network, const SimCollective *collective,
+                           const SimLowered *like, GArray *messages, GError **error)
+{
     const Topology *topology = sim_network_topology(network);
     if (!check(collective, topology, error))
         return NULL;
-    g_autoptr(SimLowered) lowered = lowered_new(collective, topology);
-    lowered->algorithm = choose(collective, topology, error);
-    if (lowered->algorithm == ALGORITHM_AUTO)
+    const Algorithm chosen = choose(collective, topology, error);
+    if (chosen == ALGORITHM_AUTO)
         return NULL;
-    const LowerAlgorithm algorithm = LOWER[collective->traffic][lowered->algorithm];
+    const bool known = !messages && knows_rounds(like, collective, chosen);
+    g_autoptr(SimLowered) lowered =
+        lowered_new(collective, topology, known ? like : NULL);
+    lowered->algorithm = chosen;
+    lowered->has_bytes = collective->bytes > 0;
+    const LowerAlgorithm algorithm = LOWER[collective->traffic][chosen];
 
     Lower lower = {.network = network,
                    .collective = collective,
                    .lowered = lowered,
+                   .known = known,
                    .n = collective->n,
                    .n_groups = MAX(1, collective->n_groups),
                    .messages = messages,
@@ -169,7 +214,8 @@ SimLowered *sim_lower_messages(SimNetwork *network, const SimCollective *collect
     g_array_unref(lower.touched);
     if (!good)
         return NULL;
-    index_messages(lowered);
+    if (lowered->message->len > 0)
+        index_messages(lowered);
     lower_bundles(lowered, topology);
     return g_steal_pointer(&lowered);
 }
@@ -178,7 +224,7 @@ void sim_lowered_free(SimLowered *lowered)
 {
     if (!lowered)
         return;
-    g_array_unref(lowered->use);
+    uses_free(lowered->uses);
     g_array_unref(lowered->phase);
     g_array_unref(lowered->message);
     g_array_unref(lowered->bundle_use);

@@ -65,6 +65,8 @@ void lower_message(Lower *lower, uint32_t group, uint32_t from, uint32_t to,
                    double weight)
 {
     KILTER_ASSERT(weight >= 0);
+    if (lower->known)
+        return;
     uint32_t link[ROUTE_MAX_LINKS];
     double latency_s;
     const uint32_t n = find_route(lower, group, from, to, link, &latency_s);
@@ -87,6 +89,24 @@ void lower_hop(Lower *lower, uint32_t group, uint32_t from, uint32_t to, double 
     lower_message(lower, group, ring[from], ring[to], weight);
 }
 
+/* Records the links of the messages so far as a round. */
+static void close_round(Lower *lower)
+{
+    SimLowered *lowered = lower->lowered;
+    const LoweredRound round = {lowered->uses->use->len, lower->touched->len, lower->sent,
+                                lower->longest_s};
+    for (uint32_t i = 0; i < lower->touched->len; i++) {
+        const uint32_t link = g_array_index(lower->touched, uint32_t, i);
+        SimUse use = {link, lower->weight[link]};
+        g_array_append_val(lowered->uses->use, use);
+        lower->weight[link] = 0;
+    }
+    g_array_append_val(lowered->uses->round, round);
+    g_array_set_size(lower->touched, 0);
+    lower->sent = 0;
+    lower->longest_s = 0;
+}
+
 void lower_rounds(Lower *lower, uint32_t steps, double bytes, double idle_bytes)
 {
     g_assert(bytes >= 0 && idle_bytes >= 0);
@@ -98,21 +118,16 @@ void lower_rounds(Lower *lower, uint32_t steps, double bytes, double idle_bytes)
         message->bytes *= bytes;
     }
     SimLowered *lowered = lower->lowered;
+    if (!lower->known)
+        close_round(lower);
+    g_assert(lowered->phase->len < lowered->uses->round->len);
+    const LoweredRound *round =
+        &g_array_index(lowered->uses->round, LoweredRound, lowered->phase->len);
     const double whole = bytes + idle_bytes;
-    LoweredPhase phase = {lowered->use->len, lower->touched->len, whole,
-                          whole > 0 ? bytes / whole : 1, steps * lower->longest_s};
-
-    for (uint32_t i = 0; i < lower->touched->len; i++) {
-        const uint32_t link = g_array_index(lower->touched, uint32_t, i);
-        SimUse use = {link, lower->weight[link]};
-        g_array_append_val(lowered->use, use);
-        lower->weight[link] = 0;
-    }
+    const LoweredPhase phase = {whole, whole > 0 ? bytes / whole : 1,
+                                steps * round->longest_s};
     g_array_append_val(lowered->phase, phase);
-    lowered->sent += lower->sent * bytes;
-    g_array_set_size(lower->touched, 0);
-    lower->sent = 0;
-    lower->longest_s = 0;
+    lowered->sent += round->sent * bytes;
 }
 
 void lower_free(Lower *lower, uint32_t group, uint32_t from, uint32_t to, double bytes)
@@ -121,13 +136,17 @@ void lower_free(Lower *lower, uint32_t group, uint32_t from, uint32_t to, double
     SimLowered *lowered = lower->lowered;
     uint32_t link[ROUTE_MAX_LINKS];
     SimUse use[ROUTE_MAX_LINKS];
-    LoweredMessage message = {
-        group * lower->n + from, group * lower->n + to, lowered->use->len, 0, bytes, 0};
+    LoweredMessage message = {group * lower->n + from,
+                              group * lower->n + to,
+                              lowered->uses->use->len,
+                              0,
+                              bytes,
+                              0};
 
     message.n_uses = find_route(lower, group, from, to, link, &message.latency_s);
     for (uint32_t i = 0; i < message.n_uses; i++)
         use[i] = (SimUse){link[i], 1};
-    g_array_append_vals(lowered->use, use, message.n_uses);
+    g_array_append_vals(lowered->uses->use, use, message.n_uses);
     g_array_append_val(lowered->message, message);
     lowered->sent += bytes;
     note(lower, group, from, to, bytes);

@@ -16,9 +16,9 @@ struct SimRun {
     uint64_t argument;
     uint32_t n_arrived, n_done; /* ranks */
     uint32_t phase;             /* the next one */
-    bool *arrived;
-    uint32_t *left; /* [rank]: messages still to end; NULL with phases */
-    Flying *flying; /* [bundle]; NULL: messages fly one by one */
+    bool *arrived;              /* [rank]; NULL: none, or all at once */
+    uint32_t *left;             /* [rank]: messages still to end; NULL with phases */
+    Flying *flying;             /* [bundle]; NULL: messages fly one by one */
     uint32_t n_flying;
 };
 
@@ -32,7 +32,6 @@ SimRun *sim_run_new(SimNetwork *network, const SimLowered *lowered, SimHandler r
     run->done = done;
     run->context = context;
     run->argument = argument;
-    run->arrived = g_new0(bool, lowered->n_ranks);
     if (lowered->message->len > 0) {
         run->left = g_new(uint32_t, lowered->n_ranks);
         for (uint32_t i = 0; i < lowered->n_ranks; i++)
@@ -65,6 +64,20 @@ static void finish_rank(SimRun *run, uint32_t rank)
         run->done(engine, run->context, run->argument);
 }
 
+/* Counts all ranks as done; the last call may free the run. */
+static void finish_all(SimRun *run, SimEngine *engine)
+{
+    const uint32_t n_ranks = run->lowered->n_ranks;
+    if (run->rank_done) {
+        for (uint32_t rank = 0; rank < n_ranks; rank++)
+            finish_rank(run, rank);
+        return;
+    }
+    run->n_done = n_ranks;
+    if (run->done)
+        run->done(engine, run->context, run->argument);
+}
+
 static SimFlowId start_flow(SimRun *run, const SimUse *use, uint32_t n_uses, double bytes,
                             double payload, double latency_s, SimHandler done,
                             uint64_t argument)
@@ -88,18 +101,18 @@ static SimFlowId start_flow(SimRun *run, const SimUse *use, uint32_t n_uses, dou
 static void next_phase(SimEngine *engine, void *context, uint64_t argument)
 {
     SimRun *run = context;
-    const uint32_t n_ranks = run->lowered->n_ranks;
-    (void)engine, (void)argument;
+    (void)argument;
 
     if (run->phase == run->lowered->phase->len) {
-        for (uint32_t rank = 0; rank < n_ranks; rank++)
-            finish_rank(run, rank);
+        finish_all(run, engine);
         return;
     }
+    const LoweredRound *round =
+        &g_array_index(run->lowered->uses->round, LoweredRound, run->phase);
     const LoweredPhase *phase =
         &g_array_index(run->lowered->phase, LoweredPhase, run->phase++);
-    start_flow(run, &g_array_index(run->lowered->use, SimUse, phase->first_use),
-               phase->n_uses, phase->bytes, phase->payload, phase->latency_s, next_phase,
+    start_flow(run, &g_array_index(run->lowered->uses->use, SimUse, round->first_use),
+               round->n_uses, phase->bytes, phase->payload, phase->latency_s, next_phase,
                0);
 }
 
@@ -125,7 +138,7 @@ static void start_message(SimRun *run, uint32_t i, double bytes, double latency_
     KILTER_ASSERT(bytes >= 0 && latency_s >= 0);
     const LoweredMessage *message =
         &g_array_index(run->lowered->message, LoweredMessage, i);
-    start_flow(run, &g_array_index(run->lowered->use, SimUse, message->first_use),
+    start_flow(run, &g_array_index(run->lowered->uses->use, SimUse, message->first_use),
                message->n_uses, bytes, 1, latency_s, message_done, i);
 }
 
@@ -201,6 +214,7 @@ static void start_bundles(SimRun *run)
     run->n_flying = lowered->n_bundles;
     sim_network_guard(run->network, split_bundles, run);
     run->n_arrived = n_ranks;
+    run->arrived = g_new(bool, n_ranks);
     for (uint32_t rank = 0; rank < n_ranks; rank++)
         run->arrived[rank] = true;
     for (uint32_t rank = 0; rank < n_ranks; rank++) /* ranks without a message */
@@ -212,11 +226,14 @@ static void start_bundles(SimRun *run)
 
 void sim_run_arrive(SimRun *run, uint32_t rank)
 {
-    g_assert(rank < run->lowered->n_ranks && !run->arrived[rank]);
+    g_assert(rank < run->lowered->n_ranks);
+    if (!run->arrived)
+        run->arrived = g_new0(bool, run->lowered->n_ranks);
+    g_assert(!run->arrived[rank]);
     run->arrived[rank] = true;
     run->n_arrived++;
     if (!run->left && run->n_arrived == run->lowered->n_ranks)
-        next_phase(NULL, run, 0);
+        next_phase(sim_network_engine(run->network), run, 0);
     else if (run->left && run->left[rank] == 0)
         finish_rank(run, rank);
     else if (run->left)
@@ -228,6 +245,12 @@ void sim_run_arrive_all(SimRun *run)
     const uint32_t n = run->lowered->n_ranks;
     if (can_bundle(run)) {
         start_bundles(run);
+        return;
+    }
+    if (!run->left) {
+        g_assert(run->n_arrived == 0);
+        run->n_arrived = n;
+        next_phase(sim_network_engine(run->network), run, 0);
         return;
     }
     for (uint32_t rank = 0; rank < n; rank++)
