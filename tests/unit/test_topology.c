@@ -352,7 +352,7 @@ static const Bad BAD_NAMES[] = {
     {"star:hosts=4,leaf=2", "unknown key 'leaf', expected one of hosts, gpus, bandwidth"},
     {"star:hosts", "got 'hosts'"},
     {"star:hosts=4,gpus=2", "inner_bandwidth: missing"},
-    {"star:hosts=60000,gpus=8,inner_bandwidth=1GB/s", "at most 65536 GPUs"},
+    {"star:hosts=60000,gpus=8,inner_bandwidth=1GB/s", "at most 131072 GPUs"},
     {"dragonfly:hosts=4096", "make 64 groups, but a group has links to 8 others"},
     {"tree:hosts=65536,leaf=1,spines=4096", "at most 4194304 links"},
 };
