@@ -142,11 +142,110 @@ static void test_sweep(void **state)
     inject(LINE, "memory", "full", false, write_experiment, store_is_whole);
 }
 
+/* --- merged stores, and a page of them --- */
+
+/* Two parts of the sweep, made once. */
+static const char *const PARTS[] = {"part-0.db", "part-1.db"};
+static char *part_bytes[G_N_ELEMENTS(PARTS)];
+static gsize part_length[G_N_ELEMENTS(PARTS)];
+
+static void make_parts(void)
+{
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "s.yaml", EXPERIMENT);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(PARTS); i++) {
+        g_autofree char *line =
+            g_strdup_printf("sweep s.yaml --shard %u/2 --db %s", i, PARTS[i]);
+        g_autofree char *file = g_build_filename(box->folder, PARTS[i], NULL);
+        program_runs(box, line);
+        assert_true(g_file_get_contents(file, &part_bytes[i], &part_length[i], NULL));
+    }
+}
+
+static void write_parts(const Sandbox *box)
+{
+    if (!part_bytes[0])
+        make_parts();
+    for (uint32_t i = 0; i < G_N_ELEMENTS(PARTS); i++) {
+        g_autofree char *file = g_build_filename(box->folder, PARTS[i], NULL);
+        assert_true(
+            g_file_set_contents(file, part_bytes[i], (gssize)part_length[i], NULL));
+    }
+}
+
+/* The parts are as they were, the whole is no empty file, and the same command then adds what is missing. */
+static void parts_are_whole(const Sandbox *box, bool good)
+{
+    g_autofree char *whole = g_build_filename(box->folder, "whole.db", NULL),
+                    *bytes = NULL;
+    gsize length = 1;
+    (void)good;
+    if (g_file_get_contents(whole, &bytes, &length, NULL))
+        assert_true(length > 0);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(PARTS); i++) {
+        g_autofree char *file = g_build_filename(box->folder, PARTS[i], NULL),
+                        *part = NULL;
+        assert_true(g_file_get_contents(file, &part, &length, NULL));
+        assert_int_equal(length, part_length[i]);
+        assert_memory_equal(part, part_bytes[i], length);
+    }
+    program_runs(box, "merge whole.db part-0.db part-1.db");
+    g_auto(Ran) again =
+        program_run_good(box, "merge whole.db part-0.db part-1.db --json");
+    assert_non_null(strstr(again.out, "\"added\": 0"));
+    g_auto(Ran) table = program_run_good(
+        box,
+        "table whole.db --rows cluster --columns planner --value iteration_time_s --csv");
+    assert_non_null(strstr(table.out, "hap-8"));
+    assert_non_null(strstr(table.out, "hap-16"));
+}
+
+static void test_merge(void **state)
+{
+    static const char LINE[] = "merge whole.db part-0.db part-1.db";
+    (void)state;
+    inject(LINE, "write", "full", false, write_parts, parts_are_whole);
+    inject(LINE, "write", "part", true, write_parts, parts_are_whole);
+    inject(LINE, "read", "signal", true, write_parts, parts_are_whole);
+    inject(LINE, "memory", "full", false, write_parts, parts_are_whole);
+}
+
+/* The page is complete, or absent. */
+static void page_is_whole(const Sandbox *box, bool good)
+{
+    g_autofree char *file = g_build_filename(box->folder, "page.html", NULL),
+                    *text = NULL;
+    const bool is = g_file_get_contents(file, &text, NULL, NULL);
+    assert_true(is || !good);
+    if (is)
+        assert_non_null(strstr(text, "</html>"));
+}
+
+static void test_report(void **state)
+{
+    static const char LINE[] = "report part-0.db -o page.html";
+    (void)state;
+    inject(LINE, "write", "full", false, write_parts, page_is_whole);
+    inject(LINE, "write", "part", true, write_parts, page_is_whole);
+    inject(LINE, "read", "signal", true, write_parts, page_is_whole);
+    inject(LINE, "memory", "full", false, write_parts, page_is_whole);
+}
+
+static int free_parts(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(PARTS); i++)
+        g_clear_pointer(&part_bytes[i], g_free);
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plan),
         cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_report),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, free_parts);
 }
