@@ -36,7 +36,7 @@
  * keep and pad cost nothing, open no stage and end no step. Collectives of one step add up. With
  * buckets, all-reduces of parameter gradients that follow one another in a step, no other priced
  * collective between them, fill buckets in program order and pay `a` once per bucket; an all-reduce
- * larger than a bucket has a bucket of its own.
+ * larger than a bucket has a bucket of its own. So do reduce-scatters, grouped ones excepted.
  *
  * A device that is a machine of g GPUs adds inner communication over its own link (a_in, w_in) to
  * comp, HAP Sec. 6:

@@ -18,7 +18,8 @@
       "of HAP's Fig. 10, without memory and baselines; tag: best, its own, mcts, "        \
       "TAG's, or exact")                                                                  \
     X(BYTES, bucket_bytes, "bucket", "0",                                                 \
-      "gradients up to this size together share one all-reduce; 0: one by one")           \
+      "gradients up to this size together share an all-reduce, or a reduce-scatter; 0: "  \
+      "one by one")                                                                       \
     X(COUNT(0, 100000000), beam, "beam", "500",                                           \
       "width of hap's search; 0: no beam, the search is exact")                           \
     X(COUNT(0, 1000), max_rounds, "max_rounds", "8",                                      \

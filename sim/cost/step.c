@@ -1,12 +1,17 @@
 /* Communication steps: which instructions join a step. */
 #include "sim/cost/step.h"
 
-/* Whether buckets fuse the instruction: it is an all-reduce of a parameter's gradient. */
+bool sim_bucket_takes(Collective kind)
+{
+    return kind == COLLECTIVE_ALL_REDUCE || kind == COLLECTIVE_REDUCE_SCATTER;
+}
+
+/* Whether buckets fuse the instruction: it sums a parameter's gradient. */
 static bool fusible(const Graph *graph, const Instr *instr)
 {
     const Tensor *tensor = graph_tensor(graph, instr->tensor);
 
-    return instr->collective == COLLECTIVE_ALL_REDUCE && !instr->server &&
+    return sim_bucket_takes(instr->collective) && !instr->server &&
            tensor->role == ROLE_GRADIENT && tensor->of != GRAPH_NONE &&
            graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
 }
@@ -28,8 +33,10 @@ bool sim_step_next(SimStep *step, const Graph *graph, const Instr *instr)
     const bool fuse = step->bucket_bytes > 0 && fusible(graph, instr);
     const uint64_t bytes = tensor_bytes(graph_tensor(graph, instr->tensor));
     const bool joins = fuse && step->bucket_open && step->across == instr->across &&
+                       step->kind == instr->collective &&
                        step->bucket_fill + bytes <= step->bucket_bytes;
     step->across = instr->across;
+    step->kind = instr->collective;
     step->bucket_fill = joins ? step->bucket_fill + bytes : bytes;
     step->bucket_open = fuse;
     return !joins;

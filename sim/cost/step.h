@@ -14,6 +14,7 @@ typedef struct {
     bool computed;         /* the stage has computations */
     bool bucket_open;      /* the last priced collective may be fused with the next */
     bool across;           /* that collective was over the replicas */
+    Collective kind;       /* and of this kind */
     uint64_t bucket_fill;  /* bytes in its bucket so far */
 } SimStep;
 
@@ -26,6 +27,10 @@ static inline bool sim_is_priced_collective(const Instr *instr)
 {
     return instr->kind == INSTR_COLLECTIVE && sim_is_priced(instr->collective);
 }
+
+/* Whether buckets fuse collectives of that kind, where they sum gradients of parameters: all-reduces
+ * with one another, and (ZeRO) reduce-scatters with one another. */
+bool sim_bucket_takes(Collective kind);
 
 /* Reduces an op's work to the part `factor`: all its FLOPs and bytes are divided
  * (sim/cost/work.c). */

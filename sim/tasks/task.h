@@ -26,8 +26,9 @@
  * When communication may overlap computation, the all-reduces of parameter gradients are held back
  * until an instruction uses one of their results, and then fill buckets in the order in which their
  * operands are made: a bucket is closed by the gradient that makes it as large as its limit (the
- * first one of the program has its own limit), as in PyTorch's DistributedDataParallel. A bucket is
- * one task per team. */
+ * first one of the program has its own limit), as in PyTorch's DistributedDataParallel. So do
+ * reduce-scatters of gradients whose ranks get the same shares (ZeRO). A bucket is one task per
+ * team. */
 #ifndef KILTER_SIM_TASKS_TASK_H
 #define KILTER_SIM_TASKS_TASK_H
 

@@ -1,12 +1,15 @@
-/* Buckets of gradients' all-reduces. */
+/* Buckets of gradients' all-reduces and reduce-scatters. */
+#include "sim/cost/step.h"
 #include "sim/tasks/task_lower.h"
 
 #include <stdlib.h>
 
-/* A gradient's all-reduce that waits for its bucket. */
+/* A gradient's collective that waits for its bucket. */
 typedef struct {
     uint32_t instr, stage;
+    Collective kind;
     uint32_t team;  /* its first team */
+    uint32_t to;    /* the shares of that team's ranks in the sum */
     uint32_t ready; /* 1 + the last task that it waits for; 0: none */
 } Held;
 
@@ -23,9 +26,19 @@ static int compare_held(const void *a, const void *b)
 
     if (x->team != y->team)
         return x->team < y->team ? -1 : 1;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    if (x->to != y->to)
+        return x->to < y->to ? -1 : 1;
     if (x->ready != y->ready)
         return x->ready < y->ready ? -1 : 1;
     return (x->instr > y->instr) - (x->instr < y->instr);
+}
+
+/* Whether both can be in one bucket: the same ranks get the same shares. */
+static bool are_alike(const Held *x, const Held *y)
+{
+    return x->team == y->team && x->kind == y->kind && x->to == y->to;
 }
 
 static const Held *held_at(const Lower *lower, uint32_t i)
@@ -40,9 +53,8 @@ static void lower_bucket(Lower *lower, uint32_t first, uint32_t end)
     const Instr *instr = task_instr(lower, held_at(lower, first)->instr);
     const Made made = {lower->task->len, SIM_NO_TASK, instr->group, instr_axis(instr)};
     SimTask task = {.kind = TASK_COLLECTIVE,
-                    .collective = COLLECTIVE_ALL_REDUCE,
+                    .collective = instr->collective,
                     .from = SIM_NO_SHARE,
-                    .to = SIM_NO_SHARE,
                     .n_fused = end - first,
                     .gradient = true,
                     .microbatch = instr->microbatch,
@@ -61,10 +73,12 @@ static void lower_bucket(Lower *lower, uint32_t first, uint32_t end)
             task.bytes +=
                 task_bytes(lower, task_instr(lower, held_at(lower, i)->instr), of);
         }
+        double largest;
+        task.to = task_shares_of(lower, instr, of, instr->to, &largest);
         const LinkCost line =
             sim_team_line(lower->sim->view, of, task.collective, task.bytes);
         task.duration_s =
-            sim_collective_over(line, of->n, task.collective, task.bytes, 0, 0);
+            sim_collective_over(line, of->n, task.collective, task.bytes, 0, largest);
         task_add(lower, task, first_dep);
     }
     for (uint32_t i = first; i < end; i++) {
@@ -92,7 +106,7 @@ void task_flush(Lower *lower)
             lower->any_bucket ? limit : MIN(limit, lower->how->first_bucket_bytes);
         bytes += (double)tensor_bytes(graph_tensor(lower->sim->graph, instr->tensor));
         if (bytes < (double)full && i + 1 < n &&
-            held_at(lower, i)->team == held_at(lower, i + 1)->team)
+            are_alike(held_at(lower, i), held_at(lower, i + 1)))
             continue;
         lower_bucket(lower, first, i + 1);
         lower->any_bucket = true;
@@ -105,14 +119,17 @@ void task_flush(Lower *lower)
 bool task_hold(Lower *lower, const Instr *instr, const SimTask *task)
 {
     if (!lower->how->overlap || lower->sim->plan->bucket_bytes == 0 ||
-        instr->collective != COLLECTIVE_ALL_REDUCE || instr->server ||
+        !sim_bucket_takes(instr->collective) || instr->server ||
         !task_reduces_gradient(lower->sim->graph, instr))
         return false;
     const uint32_t n_deps = lower->dep->len;
-    Held held = {task->instr, task->stage, 0, 0};
+    Held held = {.instr = task->instr, .stage = task->stage, .kind = instr->collective};
     uint32_t team, n;
+    double largest;
     task_teams(lower, instr, &team, &n);
     held.team = team;
+    held.to = task_shares_of(lower, instr, &lower->tasks->teams->team[team], instr->to,
+                             &largest);
     for (n += team; team < n; team++)
         held.ready = MAX(
             held.ready, task_add_sources(lower, instr, &lower->tasks->teams->team[team]));

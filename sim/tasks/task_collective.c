@@ -46,10 +46,8 @@ static double part_beside(const SimPart *part, FormAxis axis)
            (axis == AXIS_POSITIONS ? 1 : part->inside);
 }
 
-/* Where SimTasks.share has the shares of a team's ranks in the form, kept once; *largest gets the
- * largest share. SIM_NO_SHARE if the form does not cut. */
-static uint32_t shares_of(Lower *lower, const Instr *instr, const SimTeam *team,
-                          Form form, double *largest)
+uint32_t task_shares_of(Lower *lower, const Instr *instr, const SimTeam *team, Form form,
+                        double *largest)
 {
     const SimParts *parts = lower->sim->parts;
     const DeviceGroup *group = &parts->layout.group[instr->group];
@@ -171,8 +169,8 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
         task_add_sources(lower, instr, team);
         task.team = t;
         task.bytes = task_bytes(lower, instr, team);
-        task.from = shares_of(lower, instr, team, instr->from, &from);
-        task.to = shares_of(lower, instr, team, instr->to, &to);
+        task.from = task_shares_of(lower, instr, team, instr->from, &from);
+        task.to = task_shares_of(lower, instr, team, instr->to, &to);
         const LinkCost line =
             sim_team_line(lower->sim->view, team, instr->collective, task.bytes);
         task.duration_s =

@@ -97,6 +97,11 @@ double task_bytes(const Lower *lower, const Instr *instr, const SimTeam *team);
 
 void task_lower_transfer(Lower *lower, const Instr *instr, SimTask task);
 
+/* Where SimTasks.share has the shares of a team's ranks in the form, kept once; *largest gets the
+ * largest share. SIM_NO_SHARE if the form does not cut. */
+uint32_t task_shares_of(Lower *lower, const Instr *instr, const SimTeam *team, Form form,
+                        double *largest);
+
 /* --- task_bucket.c --- */
 
 void task_bucket_init(Lower *lower);

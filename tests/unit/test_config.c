@@ -1,6 +1,7 @@
 /* Models from configuration files: parameters compared with published counts, refusals, and all
  * configurations of the shared samples. */
 #include <glib/gstdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "data/data.h"
@@ -165,6 +166,20 @@ static void test_attention_kinds(void **state)
     }
 }
 
+/* DeepSeek-V3 is read and its graph of 61 layers built in at most 0.2 s of one core. */
+static void test_large_is_quick(void **state)
+{
+    (void)state;
+    static const double MOST_S = 0.2;
+    g_autoptr(GError) error = NULL;
+    const clock_t begin = clock();
+    g_autoptr(Graph) graph = graph_of("{\"model_type\":\"deepseek_v3\"}", "", &error);
+    const double took_s = (double)(clock() - begin) / CLOCKS_PER_SEC;
+    assert_no_error(error);
+    assert_true(graph_n_ops(graph) > 5000);
+    assert_at_most(took_s, MOST_S);
+}
+
 static void test_shared_samples(void **state)
 {
     (void)state;
@@ -203,6 +218,7 @@ int main(void)
         cmocka_unit_test(test_published_counts),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_attention_kinds),
+        cmocka_unit_test(test_large_is_quick),
         cmocka_unit_test(test_shared_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

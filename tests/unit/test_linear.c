@@ -222,6 +222,38 @@ static void test_buckets(void **state)
     }
 }
 
+/* The same with reduce-scatters, of which one that follows an all-reduce opens a bucket of its
+ * own: 0.1 s each, and 120 bytes of which the faster device gets 3/4. */
+static void test_scattered_buckets(void **state)
+{
+    const Fixture *f = *state;
+    const struct {
+        uint64_t bucket;
+        Collective first;
+        double comm_s;
+    } cases[] = {{0, COLLECTIVE_REDUCE_SCATTER, 0.2},
+                 {119, COLLECTIVE_REDUCE_SCATTER, 0.2},
+                 {120, COLLECTIVE_REDUCE_SCATTER, 0.1},
+                 {120, COLLECTIVE_GROUPED_REDUCE_SCATTER, 0.3}};
+    const double share[] = {0.75, 0.25};
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(Program) p = program_new();
+        double comm;
+        load(f, p, G0, G0, G0);
+        program_compute(p, f->grad_w, (Form[]){G0, G0, R}, 3);
+        program_compute(p, f->grad_b, (Form[]){G0, R}, 2);
+        program_collective(p, cases[i].first, f->dw, R, G0);
+        program_collective(p, COLLECTIVE_REDUCE_SCATTER, f->db, R, G0);
+        g_autoptr(SimLinear) linear =
+            sim_linear(p, f->graph, &f->view, NULL, cases[i].bucket);
+        sim_linear_time(linear, &f->view, share, &comm, NULL);
+        const bool grouped = cases[i].first == COLLECTIVE_GROUPED_REDUCE_SCATTER;
+        const double first_bytes = grouped ? 96 : 96 * 0.75;
+        assert_close(comm, cases[i].comm_s + (first_bytes + 24 * 0.75) / 96, 1e-12);
+    }
+}
+
 /* The fast device is a machine of 2 GPUs with a link of 0.01 s and 100 B/s: a message of
  * V bytes takes 0.01 + V/200 s. */
 static void test_inner(void **state)
@@ -332,13 +364,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_data_parallel),
-        TEST(test_terms),
-        TEST(test_buckets),
-        TEST(test_inner),
-        TEST(test_one_device),
-        TEST(test_segments),
-        cmocka_unit_test(test_tied_parameters),
+        TEST(test_data_parallel), TEST(test_terms),
+        TEST(test_buckets),       TEST(test_scattered_buckets),
+        TEST(test_inner),         TEST(test_one_device),
+        TEST(test_segments),      cmocka_unit_test(test_tied_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,17 @@ static void add_ops(Program *program, const Graph *graph, bool updates)
     }
 }
 
-static Program *data_parallel(const Graph *graph)
+/* Adds a conversion of each parameter's gradient. */
+static void add_collectives(Program *program, const Graph *graph, Collective kind,
+                            Form from, Form to)
+{
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        if (graph_tensor(graph, t)->role == ROLE_PARAMETER)
+            program_collective(program, kind, graph_gradient(graph, t), from, to);
+}
+
+/* `scattered`: gradients are reduce-scattered, then gathered. */
+static Program *data_parallel(const Graph *graph, bool scattered)
 {
     Program *program = program_new();
 
@@ -49,10 +59,14 @@ static Program *data_parallel(const Graph *graph)
             program_load(program, t, batch ? FORM_GATHER0 : FORM_IDENTITY);
     }
     add_ops(program, graph, false);
-    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
-        if (graph_tensor(graph, t)->role == ROLE_PARAMETER)
-            program_collective(program, COLLECTIVE_ALL_REDUCE, graph_gradient(graph, t),
-                               FORM_REDUCE, FORM_IDENTITY);
+    if (scattered) {
+        add_collectives(program, graph, COLLECTIVE_REDUCE_SCATTER, FORM_REDUCE,
+                        FORM_GATHER0);
+        add_collectives(program, graph, COLLECTIVE_ALL_GATHER, FORM_GATHER0,
+                        FORM_IDENTITY);
+    } else
+        add_collectives(program, graph, COLLECTIVE_ALL_REDUCE, FORM_REDUCE,
+                        FORM_IDENTITY);
     add_ops(program, graph, true);
     return program;
 }
@@ -69,7 +83,7 @@ static Case new_case(const char *model, const char *cluster)
     c.graph = model_build(model, n, NULL, &error);
     assert_no_error(error);
     c.plan = plan_new();
-    c.plan->program = data_parallel(c.graph);
+    c.plan->program = data_parallel(c.graph, false);
     c.plan->n_devices = n;
     c.plan->n_segments = 1;
     c.plan->ratio = g_new(double, n);
@@ -175,39 +189,53 @@ static void test_no_overlap(void **state)
     free_case(&c);
 }
 
-static double ring_s(const Case *c, double bytes)
+static double collective_s(const Case *c, Collective kind, double bytes)
 {
-    return sim_collective_s(c->view, COLLECTIVE_ALL_REDUCE, bytes, 0, 0);
+    const double share = 1.0 / c->view->n_devices;
+    return sim_collective_s(c->view, kind, bytes, share, share);
 }
 
-/* Gradients of 1 MB in buckets: the first closes at 1 MB, the others at 4 MB or at the
- * end. */
-static void test_buckets(void **state)
+/* Gradients of 1 MB in buckets: the first closes at 1 MB, the others at 4 MB or at the end.
+ * Reduce-scatters fill buckets like all-reduces; the all-gathers after them go one by one. */
+static void check_buckets(bool scattered)
 {
-    (void)state;
     Case c = new_case("synthetic:layers=12,forward=1ms,backward=1ms,gradient=1MB",
                       "star:hosts=8,bandwidth=10Gb/s,latency=5us");
+    const Collective kind = scattered ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE;
+    program_free(c.plan->program);
+    c.plan->program = data_parallel(c.graph, scattered);
     c.plan->bucket_bytes = 4000000;
     set(&c, "first_bucket", "1MB");
     set(&c, "network", "crossbar");
     g_autoptr(SimReport) report = evaluate(&c);
-    uint32_t fused[12] = {0}, n = 0;
+    uint32_t fused[16] = {0}, n = 0;
     for (uint32_t i = 0; i < report->timeline->n_spans; i++)
         if (report->timeline->span[i].lane == SIM_TEAM)
             fused[n++] = report->timeline->span[i].n_fused;
-    assert_int_equal(n, 4);
+    assert_int_equal(n, scattered ? 16 : 4);
     assert_int_equal(fused[0], 1);
     assert_int_equal(fused[1], 4);
     assert_int_equal(fused[2], 4);
     assert_int_equal(fused[3], 3);
     /* bucket of 1 after backward 1 (13 ms), of 4 after 5 (17 ms) and 9 (21 ms), the
      * last after 12 (24 ms) or when the third ends */
-    const double one_s = ring_s(&c, 1e6), three_s = ring_s(&c, 3e6);
-    const double four_s = ring_s(&c, 4e6);
+    const double one_s = collective_s(&c, kind, 1e6);
+    const double three_s = collective_s(&c, kind, 3e6);
+    const double four_s = collective_s(&c, kind, 4e6);
+    const double gathers_s =
+        scattered ? 12 * collective_s(&c, COLLECTIVE_ALL_GATHER, 1e6) : 0;
     const double second_s = fmax(0.017, 0.013 + one_s) + four_s;
     const double third_s = fmax(0.021, second_s) + four_s;
-    assert_close(report->iteration_time_s, fmax(0.024, third_s) + three_s, 1e-9);
+    assert_close(report->iteration_time_s, fmax(0.024, third_s) + three_s + gathers_s,
+                 1e-9);
     free_case(&c);
+}
+
+static void test_buckets(void **state)
+{
+    (void)state;
+    check_buckets(false);
+    check_buckets(true);
 }
 
 /* A backward pass takes 1.25 times as long while the rings of later layers run. */
