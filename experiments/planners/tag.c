@@ -421,7 +421,7 @@ bool plan_make_in_space(const Planning *planning, const TagLimits *limits, Plan 
     if (plan->lower_bound_s > 0)
         plan->bound_over = g_strdup_printf(
             "strategies of these op groups on any of the device groups%s, at the ratios "
-            "tried, whether they fit the memory or not%s; finer groups, sharding or a "
+            "tried, that fit the memory%s; finer groups, sharding or a "
             "pipeline may be faster",
             best->sums == SIM_SUMS_FREE    ? ", with sufficient factors or without"
             : best->sums == SIM_SUMS_FUSED ? ", gradients in buckets of any size"

@@ -84,6 +84,8 @@ uint32_t tag_bound_seen(const TagBound *b, const uint16_t **strategy)
 
 double tag_bound(TagBound *b, const uint16_t *action)
 {
+    if (!tag_room_fits(b->room, action, b->tree->n))
+        return INFINITY;
     const double path = tag_rows_longest(b, action);
     const double least = tag_tree_least(b->tree, action, NULL);
     return SAFE * fmax(fmax(least, tag_rows_decided(b, action)), path);
@@ -153,6 +155,8 @@ static void split(TagBound *b, const Branch *branch, double best_s, GArray *open
     tag_rows_weigh(b);
     for (uint32_t s = 0; s < b->space->n_actions; s++) {
         branch->action[branch->split] = (uint16_t)s;
+        if (!tag_room_fits(b->room, branch->action, b->tree->n))
+            continue;
         const double bound =
             fmax(branch->bound, tag_tree_least(b->tree, branch->action, NULL));
         if (SAFE * bound >= best_s)

@@ -19,10 +19,10 @@ static int compare(const void *a, const void *b)
     return (x->action > y->action) - (x->action < y->action);
 }
 
-/* Whether no strategy with this bound can be better than the best known. */
+/* Whether no strategy with this bound can be better than the best known, or none fits. */
 static bool is_hopeless(const TagState *t, double bound)
 {
-    return t->best_score.lacks <= 0 && bound >= t->best_score.time_s;
+    return isinf(bound) || (t->best_score.lacks <= 0 && bound >= t->best_score.time_s);
 }
 
 /* Searches below a partial strategy. False if evaluations or time ran out. */

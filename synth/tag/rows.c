@@ -192,6 +192,7 @@ TagBound *tag_rows_new(const TagSpace *space, const TagWork *work, SimQuick *qui
     make_room(b);
     b->waited = sim_quick_sums(quick) == SIM_SUMS_FREE ? NULL : tag_rows_find_waited(b);
     fill(b, objective);
+    b->room = tag_room_new(b);
     for (uint32_t r = 0; r < b->n_devices; r++)
         b->weight[r] = 1.0 / b->n_devices;
     memset(b->now, 0xff, work->n_groups * sizeof *b->now);
@@ -207,6 +208,7 @@ void tag_bound_free(TagBound *b)
     if (!b)
         return;
     tag_tree_free(b->tree);
+    tag_room_free(b->room);
     g_free(b->load);
     g_free(b->part);
     g_free(b->least);

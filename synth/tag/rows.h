@@ -18,11 +18,31 @@ typedef struct {
     double sum_s; /* all-reduces of gradients that it makes */
 } TagPart;
 
+/* A gradient, from the op that makes it to the update that reads it. */
+typedef struct {
+    OpId maker, update;
+    double bytes;
+} TagGradient;
+
+/* What rests on the devices: parameters and optimizer states, where their updates run. */
+typedef struct {
+    const TagBound *bound; /* borrowed */
+    uint32_t n_devices, n_actions;
+    double *bytes; /* [(op group * n_actions + action) * n_devices + device] */
+    double *
+        least; /* [op group * (n_devices + 1) + device]: of all actions; last: on all devices */
+    double *has;      /* [device]; last: all devices */
+    double *needs;    /* [device]; last: all devices; scratch */
+    GArray *gradient; /* TagGradient */
+    double gradients; /* bytes of all of them, once */
+} TagRoom;
+
 struct TagBound {
     const TagSpace *space;
     const TagWork *work;
     SimQuick *quick;
     TagTree *tree;
+    TagRoom *room;
     uint32_t n_devices; /* rows of devices come first, then rows of paths */
     uint32_t n_rows, n_paths;
     double *load;  /* [(op group * n_actions + action) * n_rows + row] */
@@ -73,6 +93,15 @@ bool *tag_rows_find_waited(const TagBound *b);
 /* Seconds of the sum that a tensor's readers wait for, if it is made on the device group under the
  * action. */
 double tag_rows_wait(const TagBound *b, TensorId tensor, uint16_t group, uint32_t action);
+
+TagRoom *tag_room_new(const TagBound *bound);
+void tag_room_free(TagRoom *room);
+/* The least bytes on each device before the first update, and, last, on all of them together.
+ * Borrowed until the next call. */
+const double *tag_room_needs(const TagRoom *room, const uint16_t *action,
+                             uint32_t n_groups);
+/* False if no strategy with these decided actions can fit. */
+bool tag_room_fits(const TagRoom *room, const uint16_t *action, uint32_t n_groups);
 
 /* Everything but the weights; the rows are the devices, and the longest paths under least times and
  * under data parallelism. */

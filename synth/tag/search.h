@@ -35,7 +35,8 @@
  * its replicas, weighted by their shares of the batch: a sample may pass slow devices in one group
  * and fast devices in the next, and the slowest sample takes at least the average. For work that
  * every device does in full (DUPLICATE, updates) it is the least time. An op that makes a
- * parameter's gradient takes the all-reduce in addition. Shared links and memory are left out. In a
+ * parameter's gradient takes the all-reduce in addition. Shared links are left out; of memory only
+ * what rests between iterations counts, and rules out branches. In a
  * partial strategy decided groups have one action, and the longest of all paths is a bound, too. */
 #ifndef KILTER_SYNTH_TAG_SEARCH_H
 #define KILTER_SYNTH_TAG_SEARCH_H
@@ -143,7 +144,7 @@ TagBound *tag_bound_new_for(const TagSpace *space, const TagWork *work, SimQuick
                             TagObjective objective, SimQuickSums sums);
 
 /* The same by branch and bound on op groups' actions, with weights of their own in each branch: a
- * bound on all strategies that are faster than best_s, and best_s if there is none. branches: the
+ * bound on all strategies that fit and are faster than best_s, and best_s if there is none. branches: the
  * most branches to visit. */
 double tag_bound_branch(TagBound *bound, double best_s, uint32_t branches);
 /* strategy: out, the strategies that were minimal under the weights tried, [n * op groups]; returns
@@ -151,7 +152,8 @@ double tag_bound_branch(TagBound *bound, double best_s, uint32_t branches);
 uint32_t tag_bound_seen(const TagBound *bound, const uint16_t **strategy);
 
 enum { TAG_UNDECIDED = UINT16_MAX };
-/* A bound in seconds on all strategies with these actions [op group] where they are decided. */
+/* A bound in seconds on all strategies that fit and have these actions [op group] where they are
+ * decided; infinite if none can fit. */
 double tag_bound(TagBound *bound, const uint16_t *action);
 
 #endif

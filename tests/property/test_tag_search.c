@@ -82,6 +82,33 @@ static Case case_of_model(const char *model, bool uneven, GRand *rand)
     return c;
 }
 
+/* What rests on the devices is part of their peaks, and no less for fewer decided groups. */
+static void check_room(const Case *c, const TagBound *bound, TagEvaluator *evaluator,
+                       const uint16_t *action, GRand *rand)
+{
+    const uint32_t n = c->view->n_devices, n_groups = c->work.n_groups;
+    g_autoptr(Program) program = tag_program(evaluator, action);
+    g_autofree uint64_t *peak = g_new0(uint64_t, n);
+    g_autofree uint16_t *partial = g_memdup2(action, n_groups * sizeof *action);
+    sim_quick_memory(c->quick, program, peak);
+    double peaks = 0;
+    for (uint32_t j = 0; j < n; j++) {
+        const double needs = tag_room_needs(bound->room, action, n_groups)[j];
+        assert_at_most(needs, (double)peak[j]);
+        peaks += (double)peak[j];
+    }
+    assert_true(bound->room->gradients > 0);
+    assert_at_most(tag_room_needs(bound->room, action, n_groups)[n], peaks);
+    for (uint32_t i = 0; i < n_groups; i++)
+        if (draw(rand, 0, 1))
+            partial[i] = TAG_UNDECIDED;
+    g_autofree double *open =
+        g_memdup2(tag_room_needs(bound->room, partial, n_groups), (n + 1) * sizeof *open);
+    const double *decided = tag_room_needs(bound->room, action, n_groups);
+    for (uint32_t j = 0; j <= n; j++)
+        assert_at_most(open[j], decided[j] * (1 + 1e-12));
+}
+
 /* No row is above the time of a strategy, whatever the weights; nor are the rows for cheaper sums
  * of gradients. */
 static void check_rows(const Case *c, GRand *rand, uint32_t n)
@@ -103,6 +130,8 @@ static void check_rows(const Case *c, GRand *rand, uint32_t n)
                 action[i] = few[draw(rand, 0, 1)];
             const SimQuickTimes times = tag_times(evaluator, action);
             const double time_s = objective == TAG_BY_FLOW ? times.flow_s : times.stage_s;
+            if (k == 0)
+                check_room(c, bound, evaluator, action, rand);
             tag_rows_of(bound, action, row);
             for (uint32_t r = 0; r < bound->n_rows; r++)
                 assert_at_most(row[r], time_s * (1 + 1e-9));
