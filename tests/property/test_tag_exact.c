@@ -1,10 +1,11 @@
 /* TAG's branch and bound on random small cases: it finds the optimum of brute force. KILTER_ALL=1: up to
- * 6 groups and 9 actions, a second a case. */
+ * 6 groups and 9 actions. */
 #include <time.h>
 
 #include "tests/support/tag_random.h"
 
-static const double MOST_S = 1;
+/* Twice what a search should take, since CPU time varies with what else a machine does. */
+static const double MOST_S = 2;
 
 /* The best times over all strategies: of those that fit, infinite if none does, and of all. */
 typedef struct {
