@@ -163,3 +163,17 @@ bool prediction_faster(const Fitted *a, const Fitted *b, const char *types, doub
     *probability = n < LEAST ? NAN : sum / ((double)n * (n - 1));
     return n >= LEAST;
 }
+
+json_t *prediction_faster_json(const ClusterView *a, double a_s, const ClusterView *b,
+                               double b_s)
+{
+    g_assert(a_s > 0 && b_s > 0);
+    const char *types = prediction_types(a);
+    double probability;
+    if (strcmp(types, prediction_types(b)) != 0)
+        types = ""; /* no trial's: all errors count */
+    return prediction_faster(a->cluster->fitted, b->cluster->fitted, types, a_s, b_s,
+                             &probability)
+               ? json_real(probability)
+               : json_null();
+}

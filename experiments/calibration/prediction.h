@@ -28,6 +28,11 @@ void prediction_add(json_t *object, const Plan *plan, const Graph *graph,
 bool prediction_faster(const Fitted *a, const Fitted *b, const char *types, double a_s,
                        double b_s, double *probability);
 
+/* The same as JSON of two predictions on these views: by the errors on the device types of the two,
+ * where these are equal, otherwise by all errors. null if there is no probability. */
+json_t *prediction_faster_json(const ClusterView *a, double a_s, const ClusterView *b,
+                               double b_s);
+
 /* The types of the view's devices as one text, as the errors of trials name them. Interned. */
 const char *prediction_types(const ClusterView *view);
 

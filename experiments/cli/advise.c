@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "experiments/calibration/prediction.h"
 #include "experiments/cli/advise_cost.h"
 #include "experiments/cli/command.h"
 #include "experiments/figures/figure.h"
@@ -139,7 +140,18 @@ static json_t *tries_json(const PortfolioChoice *choice)
     return tries;
 }
 
-static json_t *row_json(const Portfolio *portfolio, const Row *row, const char *cluster)
+/* The probability that the choice is faster than the first one, both on the same fitted cluster. */
+static json_t *faster_json(const Row *row, const Row *first)
+{
+    return row == first || !row->choice->best || !first->choice->best
+               ? json_null()
+               : prediction_faster_json(row->choice->view, row->iteration_s,
+                                        first->choice->view, first->iteration_s);
+}
+
+/* first: the row of the fastest choice. */
+static json_t *row_json(const Portfolio *portfolio, const Row *row, const Row *first,
+                        const char *cluster)
 {
     const PortfolioChoice *choice = row->choice;
     json_t *object =
@@ -152,6 +164,7 @@ static json_t *row_json(const Portfolio *portfolio, const Row *row, const char *
                   number_or_null(row->dollars_per_million), "lower_bound_s",
                   number_or_null(choice->bound_s), "pareto", (int)row->front, "skipped",
                   (int)choice->skipped);
+    json_object_set_new(object, "faster_than_first", faster_json(row, first));
     json_object_set_new(object, "mfu", number_or_null(row->mfu));
     json_object_set_new(object, "power_w", number_or_null(row->power_w));
     json_object_set_new(object, "kwh_per_million", number_or_null(row->kwh_per_million));
@@ -182,6 +195,7 @@ static const char TEXT[] =
     "[*choices:[{?planner}[{?pareto}*| ] {machines:-28} {gpus:5} {iteration_time_s:11time} "
     "{lower_bound_s:11time} {samples_per_s:10.1f} [=10:[{tokens_per_s:.0f}|-]] [=6:[{mfu:.1%}|-]] {memory_bytes:11bytes} "
     "[=7:[{kwh_per_million:.3g}|-]][ {dollars_per_million:8}]  {planner} ({granularity}), {binds.what}"
+    "[; faster than the first: {faster_than_first:.0%}]"
     "|  {machines:-28} {gpus:5}  [{?skipped}left out: its bound is above the best time|no plan fits]]\n"
     "[{?all}[*tries:      {planner:-16} {granularity:-8} {iteration_time_s:11time}  [{reason}]\n]]]"
     "\n* no other choice is faster with no more [{?priced}dollars per iteration|GPUs]\n{advice}\n"
@@ -244,7 +258,7 @@ static bool report(const Portfolio *portfolio, const Own *own, const char *clust
         return false;
     json_t *choices = json_array();
     for (uint32_t i = 0; i < n; i++)
-        json_array_append_new(choices, row_json(portfolio, &row[i], cluster));
+        json_array_append_new(choices, row_json(portfolio, &row[i], row, cluster));
     g_autofree char *words = advice(row, n);
     json_t *answer = json_pack("{s:s, s:s, s:s, s:s?, s:o, s:f, s:b, s:b}", "model",
                                portfolio->model, "cluster", cluster, "advice", words,

@@ -239,16 +239,11 @@ static void print_all(const json_t *plans, const json_t *differs)
 /* The probability that the plan is faster than the first one, both on the same fitted cluster. */
 static json_t *faster_json(const Evaluation *evaluation, const Evaluation *first)
 {
-    const Evaluation *pair[] = {evaluation, first};
-    double time_s[2], p;
-    for (uint32_t i = 0; i < 2; i++)
-        time_s[i] = pair[i]->report->iteration_time_s;
-    return evaluation != first && prediction_faster(evaluation->view->cluster->fitted,
-                                                    first->view->cluster->fitted,
-                                                    prediction_types(first->view),
-                                                    time_s[0], time_s[1], &p)
-               ? json_real(p)
-               : json_null();
+    return evaluation == first
+               ? json_null()
+               : prediction_faster_json(evaluation->view,
+                                        evaluation->report->iteration_time_s, first->view,
+                                        first->report->iteration_time_s);
 }
 
 /* *evaluation gets the plan's evaluation, which the caller clears. */

@@ -1,6 +1,7 @@
 /* The section of a cluster's file about its fit: reading, writing, intervals, and plans outside of
  * the fitted range. */
 #include "data/data.h"
+#include "experiments/calibration/prediction.h"
 #include "tests/test.h"
 
 #define HEAD                                                                 \
@@ -157,12 +158,47 @@ static void test_few(void **state)
     assert_close(factor, exp(0.3), 1e-12);
 }
 
+/* Of plans on machines of other types all errors count, and equal times are as likely either way;
+ * on a cluster that was not fitted there is no probability. */
+static void test_faster(void **state)
+{
+    (void)state;
+    static const char TEXT[] =
+        "machines: [{device: t4, gpus: 1, inner: pcie3, nic: eth-100}, "
+        "{device: a100-40g, gpus: 1, inner: pcie3, nic: eth-100}]\n";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) both = cluster_parse("both", TEXT, strlen(TEXT), &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(both, GRANULARITY_GPU);
+    json_t *none = prediction_faster_json(view, 1, view, 2);
+    assert_true(json_is_null(none));
+    json_decref(none);
+    char types[] = "t4";
+    FittedError list[12];
+    Fitted fitted = {.n_errors = 12, .error = list};
+    for (uint32_t i = 0; i < 12; i++)
+        list[i] = (FittedError){types, 0.02 * i};
+    both->fitted = &fitted;
+    const double seconds[] = {1 / exp(0.5), 1, exp(0.05), exp(0.5)};
+    double before = 1;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(seconds); i++) {
+        json_t *p = prediction_faster_json(view, seconds[i], view, 1);
+        assert_at_most(json_real_value(p), before);
+        before = json_real_value(p);
+        if (i == 1)
+            assert_close(before, 0.5, 1e-12);
+        json_decref(p);
+    }
+    both->fitted = NULL;
+    assert_true(before == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file),    cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_outside), cmocka_unit_test(test_coverage),
-        cmocka_unit_test(test_few),
+        cmocka_unit_test(test_few),     cmocka_unit_test(test_faster),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
