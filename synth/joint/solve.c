@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "synth/joint/joint.h"
+#include "synth/joint/states.h"
 
 enum { NONE = UINT32_MAX, MOST_STAGES = 200 };
 
@@ -18,11 +18,9 @@ typedef struct {
 typedef struct {
     const JointProblem *p;
     const JointOptions *o;
-    uint32_t n_states;   /* number of combinations of used units */
-    uint32_t *step;      /* [kind]: weight of a unit in the state's number */
-    uint32_t *group_use; /* [group]: amount that it adds to the state's number */
-    uint32_t *head;      /* [layer * n_states + state]: first label */
-    GArray *label;       /* Label */
+    JointStates states; /* combinations of used units */
+    uint32_t *head;     /* [layer * n_states + state]: first label */
+    GArray *label;      /* Label */
     /* [layer]: least seconds of a microbatch on all layers before */
     double *least_s;
     double *price; /* [kind]: price of a unit's second */
@@ -70,63 +68,85 @@ static double transfer_s(const JointProblem *p, const JointGroup *from,
     return bytes > 0 ? p->latency_s + bytes / port : 0;
 }
 
-/* The longest of the chains through one stage, from its first forward to its last backward. */
-static double own_pace_s(const JointProblem *p, double behind_s, double f, double b,
-                         uint32_t flying)
+/* A stage that may be put in front of a suffix of stages, but for its first layer. */
+typedef struct {
+    uint32_t group, entry;
+    const JointEntry *e;
+    uint32_t last;          /* the layer behind it */
+    uint32_t flying;        /* microbatches in flight */
+    double round_trips;     /* of microbatches through all stages behind, at most */
+    double there_s, back_s; /* of the border behind it */
+} Front;
+
+static Front front_of(const JointProblem *p, const Label *l, const JointStage *stage,
+                      uint32_t last, uint32_t flying, bool relaxed)
 {
-    const double m = p->n_microbatches, in = flying - 1.0, both = f + b;
-    const double most = floor((m + in) / (in + 1));
-    double pace = fmax(m * both, behind_s + m * both - in * fmin(f, b));
-    if (most >= 2)
-        pace = fmax(pace, fmax(2 * behind_s + (m - in) * both,
-                               most * behind_s + (m - (most - 1) * in) * both));
+    const JointGroup *g = &p->group[stage->group];
+    Front front = {.group = stage->group,
+                   .entry = stage->entry,
+                   .e = &g->entry[stage->entry],
+                   .last = last,
+                   .flying = flying,
+                   .round_trips = floor((p->n_microbatches + flying - 1.0) / flying)};
+    if (l->n > 0 && !relaxed) {
+        const JointGroup *h = &p->group[l->group];
+        const JointEntry *e = &h->entry[l->entry];
+        front.there_s = transfer_s(p, g, front.e, h, e, last, false);
+        front.back_s = transfer_s(p, g, front.e, h, e, last, true);
+    }
+    return front;
+}
+
+/* The longest of the chains through one stage, from its first forward to its last backward. */
+static double own_pace_s(const JointProblem *p, const Front *front, double behind_s,
+                         double f, double b)
+{
+    const double m = p->n_microbatches, in = front->flying - 1.0, both = f + b;
+    const double most = front->round_trips;
+    double pace = MAX(m * both, behind_s + m * both - in * MIN(f, b));
+    if (most >= 2) {
+        pace = MAX(pace, 2 * behind_s + (m - in) * both);
+        pace = MAX(pace, most * behind_s + (m - (most - 1) * in) * both);
+    }
     return pace;
 }
 
-/* The suffix with one more stage, of layers i to j, in front, which has so many microbatches in
- * flight. */
-static Label prepend(const JointProblem *p, const Label *l, const JointStage *stage,
-                     uint32_t j, uint32_t flying, bool relaxed)
+/* The suffix with one more stage in front, from layer i on. */
+static Label prepend(const JointProblem *p, const Label *l, const Front *front,
+                     uint32_t i, bool relaxed)
 {
-    const uint32_t group = stage->group, entry = stage->entry, i = stage->first;
-    KILTER_ASSERT(i < j && j <= p->n_layers);
-    const JointGroup *g = &p->group[group];
-    const JointEntry *e = &g->entry[entry];
-    const double f = span(e->forward_s, i, j), b = span(e->backward_s, i, j);
-    double there = 0, back = 0;
-    if (l->n > 0 && !relaxed) {
-        const JointGroup *h = &p->group[l->group];
-        there = transfer_s(p, g, e, h, &h->entry[l->entry], j, false);
-        back = transfer_s(p, g, e, h, &h->entry[l->entry], j, true);
-    }
-    const double behind = l->sum_s + there + back;
+    KILTER_ASSERT(i < front->last && front->last <= p->n_layers);
+    const JointEntry *e = front->e;
+    const double f = span(e->forward_s, i, front->last),
+                 b = span(e->backward_s, i, front->last);
+    const double behind = l->sum_s + front->there_s + front->back_s;
     Label made = {.next = NONE,
-                  .group = (uint16_t)group,
-                  .entry = (uint16_t)entry,
+                  .group = (uint16_t)front->group,
+                  .entry = (uint16_t)front->entry,
                   .first = (uint16_t)i,
                   .n = (uint16_t)(l->n + 1)};
     made.sum_s = behind + f + b;
     const double own =
-        relaxed ? p->n_microbatches * (f + b) : own_pace_s(p, behind, f, b, flying);
-    made.pace_s = fmax(fmax(l->pace_s + f + b + there + back, own), made.sum_s);
-    made.end_s = fmax(l->n > 0 ? l->end_s + f + there : 0,
-                      made.pace_s + (relaxed ? 0 : e->start_s + span(e->sync_s, i, j)));
+        relaxed ? p->n_microbatches * (f + b) : own_pace_s(p, front, behind, f, b);
+    const double others = l->pace_s + f + b + front->there_s + front->back_s;
+    made.pace_s = MAX(MAX(others, own), made.sum_s);
+    const double end = l->n > 0 ? l->end_s + f + front->there_s : 0;
+    const double own_end =
+        made.pace_s + (relaxed ? 0 : e->start_s + span(e->sync_s, i, front->last));
+    made.end_s = MAX(end, own_end);
     return made;
 }
 
 /* The least seconds of the suffix completed by the layers before. */
 static double least_s(const Search *s, const Label *l, uint32_t i, uint32_t state)
 {
-    const JointProblem *p = s->p;
     if (i == 0)
         return l->end_s;
-    double left = 0;
-    for (uint32_t k = 0; k < p->n_kinds; k++)
-        left += s->price[k] * (p->units[k] - state / s->step[k] % (p->units[k] + 1));
-    if (left <= 0)
+    if (s->states.left[state] <= 0)
         return INFINITY;
-    return fmax(fmax(l->end_s, l->pace_s + s->least_s[i]),
-                p->n_microbatches * s->work[i] / left);
+    const double rest = l->pace_s + s->least_s[i];
+    const double all = s->p->n_microbatches * s->work[i] / s->states.left[state];
+    return MAX(MAX(l->end_s, rest), all);
 }
 
 /* --- labels of a state --- */
@@ -142,6 +162,15 @@ static bool dominates(const Search *s, const Label *a, const Label *b)
 {
     return a->sum_s <= b->sum_s && a->pace_s <= b->pace_s && a->end_s <= b->end_s &&
            (a->n == b->n || s->o->relaxed) && same_front(s, a, b);
+}
+
+/* Whether the beam is full of labels that end no later. */
+static bool is_beyond_beam(const Search *s, uint32_t head, const Label *made)
+{
+    uint32_t n = 0;
+    for (uint32_t at = head; at != NONE; at = g_array_index(s->label, Label, at).next)
+        n += g_array_index(s->label, Label, at).end_s <= made->end_s;
+    return s->o->beam > 0 && n >= s->o->beam;
 }
 
 /* With a beam, drops the label that ends last if there are too many. */
@@ -161,12 +190,16 @@ static void drop_worst(Search *s, uint32_t *head)
 
 static void insert(Search *s, uint32_t layer, uint32_t state, const Label *made)
 {
-    uint32_t *head = &s->head[(size_t)layer * s->n_states + state];
+    uint32_t *head = &s->head[(size_t)layer * s->states.n + state];
     for (uint32_t at = *head; at != NONE;) {
         const Label *l = &g_array_index(s->label, Label, at);
         if (dominates(s, l, made))
             return;
         at = l->next;
+    }
+    if (is_beyond_beam(s, *head, made)) {
+        s->cut = true;
+        return;
     }
     for (uint32_t *at = head; *at != NONE;) {
         Label *l = &g_array_index(s->label, Label, *at);
@@ -180,32 +213,25 @@ static void insert(Search *s, uint32_t layer, uint32_t state, const Label *made)
     *head = s->label->len;
     g_array_append_val(s->label, added);
     if (s->o->beam > 0)
-        drop_worst(s, &s->head[(size_t)layer * s->n_states + state]);
+        drop_worst(s, &s->head[(size_t)layer * s->states.n + state]);
 }
 
 /* --- the search --- */
 
-static bool has_left(const Search *s, uint32_t state, const JointGroup *g)
-{
-    for (uint32_t k = 0; k < s->p->n_kinds; k++)
-        if (state / s->step[k] % (s->p->units[k] + 1) + g->use[k] > s->p->units[k])
-            return false;
-    return true;
-}
-
-/* Prepends all stages that end before layer j to a label. */
-static void extend(Search *s, uint32_t from, uint32_t j, uint32_t state, uint32_t group)
+/* Prepends all stages of a group that end before layer j to a label; `to`: the state that this leads
+ * to. */
+static void extend(Search *s, uint32_t from, uint32_t j, uint32_t group, uint32_t to)
 {
     const JointGroup *g = &s->p->group[group];
-    const uint32_t to = state + s->group_use[group];
-    for (uint32_t e = 0; e < g->n_entries; e++)
+    const Label l = g_array_index(s->label, Label, from);
+    const uint32_t flying = in_flight(s->p, s->o->schedule, l.n);
+    for (uint32_t e = 0; e < g->n_entries; e++) {
+        const JointStage stage = {.group = group, .entry = e};
+        const Front front = front_of(s->p, &l, &stage, j, flying, s->o->relaxed);
         for (uint32_t i = j; i-- > 0;) {
-            const Label l = g_array_index(s->label, Label, from);
-            const uint32_t flying = in_flight(s->p, s->o->schedule, l.n);
-            const JointStage stage = {i, group, e};
             if (!s->o->relaxed && !fits(&g->entry[e], i, j, flying))
                 break; /* then more layers do not fit either */
-            Label made = prepend(s->p, &l, &stage, j, flying, s->o->relaxed);
+            Label made = prepend(s->p, &l, &front, i, s->o->relaxed);
             made.behind = from;
             if (made.pace_s >= s->upper_s)
                 break;
@@ -214,6 +240,18 @@ static void extend(Search *s, uint32_t from, uint32_t j, uint32_t state, uint32_
             if (i == 0)
                 s->upper_s = fmin(s->upper_s, made.end_s * s->slack);
         }
+    }
+}
+
+/* Prepends all stages to a label of a state. */
+static void extend_by_all(Search *s, uint32_t from, uint32_t j, uint32_t state)
+{
+    const uint32_t n = s->p->n_groups, *next = &s->states.next[(size_t)state * n];
+    if (g_array_index(s->label, Label, from).n >= MOST_STAGES)
+        return;
+    for (uint32_t g = 0; g < n; g++)
+        if (next[g] != JOINT_NO_STATE)
+            extend(s, from, j, g, next[g]);
 }
 
 static bool is_over(const Search *s)
@@ -227,19 +265,16 @@ static void run(Search *s)
     const JointProblem *p = s->p;
     const Label none = {.next = NONE, .behind = NONE, .first = (uint16_t)p->n_layers};
     g_array_append_val(s->label, none);
-    s->head[(size_t)p->n_layers * s->n_states] = 0;
+    s->head[(size_t)p->n_layers * s->states.n] = 0;
     for (uint32_t j = p->n_layers; j > 0; j--)
-        for (uint32_t state = 0; state < s->n_states; state++) {
+        for (uint32_t state = 0; state < s->states.n; state++) {
             if (is_over(s)) {
                 s->cut = true;
                 return;
             }
-            for (uint32_t at = s->head[(size_t)j * s->n_states + state]; at != NONE;
+            for (uint32_t at = s->head[(size_t)j * s->states.n + state]; at != NONE;
                  at = g_array_index(s->label, Label, at).next)
-                for (uint32_t g = 0; g < p->n_groups; g++)
-                    if (g_array_index(s->label, Label, at).n < MOST_STAGES &&
-                        has_left(s, state, &p->group[g]))
-                        extend(s, at, j, state, g);
+                extend_by_all(s, at, j, state);
         }
 }
 
@@ -310,7 +345,7 @@ static gint by_cost(gconstpointer a, gconstpointer b)
 
 static void collect(const Search *s, JointResult *result)
 {
-    for (uint32_t state = 0; state < s->n_states; state++)
+    for (uint32_t state = 0; state < s->states.n; state++)
         for (uint32_t at = s->head[state]; at != NONE;
              at = g_array_index(s->label, Label, at).next) {
             const Label *l = &g_array_index(s->label, Label, at);
@@ -342,17 +377,12 @@ void synth_joint_solve(const JointProblem *p, const JointOptions *options,
 {
     static const double SLACK = 1.1; /* pipelines whose order the walk may change */
     g_assert(p->n_layers > 0 && p->n_layers < UINT16_MAX && options->n_best > 0);
-    g_autofree uint32_t *step = g_new(uint32_t, p->n_kinds),
-                        *use = g_new0(uint32_t, MAX(p->n_groups, 1));
     g_autofree double *least = g_new0(double, p->n_layers + 1),
                       *work = g_new0(double, p->n_layers + 1),
                       *price = g_new0(double, p->n_kinds);
     g_autoptr(GArray) label = g_array_new(FALSE, FALSE, sizeof(Label));
     Search s = {.p = p,
                 .o = options,
-                .n_states = 1,
-                .step = step,
-                .group_use = use,
                 .label = label,
                 .least_s = least,
                 .price = price,
@@ -361,18 +391,12 @@ void synth_joint_solve(const JointProblem *p, const JointOptions *options,
                 .slack = options->n_best == 1 ? 1
                          : options->slack > 0 ? options->slack
                                               : SLACK};
-    for (uint32_t k = 0; k < p->n_kinds; k++) {
-        step[k] = s.n_states;
-        s.n_states *= p->units[k] + 1;
-    }
-    for (uint32_t g = 0; g < p->n_groups; g++)
-        for (uint32_t k = 0; k < p->n_kinds; k++)
-            use[g] += p->group[g].use[k] * step[k];
-    const size_t n = ((size_t)p->n_layers + 1) * s.n_states;
+    find_least(&s);
+    joint_states_init(&s.states, p, price);
+    const size_t n = ((size_t)p->n_layers + 1) * s.states.n;
     g_autofree uint32_t *head = g_new(uint32_t, n);
     memset(head, 0xff, n * sizeof *head);
     s.head = head;
-    find_least(&s);
     run(&s);
     result->best = g_array_new(FALSE, FALSE, sizeof(JointPipeline));
     g_array_set_clear_func(result->best, clear_pipeline);
@@ -380,6 +404,7 @@ void synth_joint_solve(const JointProblem *p, const JointOptions *options,
     KILTER_WALK(walk_best(&s, result));
     result->exact = !s.cut;
     result->labels = label->len;
+    joint_states_clear(&s.states);
 }
 
 bool synth_joint_fits(const JointProblem *p, const JointPipeline *pipeline)
@@ -404,7 +429,9 @@ double synth_joint_cost(const JointProblem *p, const JointPipeline *pipeline,
         return INFINITY;
     for (uint32_t i = pipeline->n_stages; i-- > 0;) {
         const JointStage *stage = &pipeline->stage[i];
-        l = prepend(p, &l, stage, j, in_flight(p, pipeline->schedule, l.n), relaxed);
+        const Front front =
+            front_of(p, &l, stage, j, in_flight(p, pipeline->schedule, l.n), relaxed);
+        l = prepend(p, &l, &front, stage->first, relaxed);
         j = stage->first;
     }
     return l.end_s;
