@@ -148,7 +148,8 @@ static void test_rows(void **state)
         "vgg19:image=32,global_batch=96,classes=10"};
     g_autoptr(GRand) rand = g_rand_new_with_seed(23);
     for (uint32_t k = 0; k < 60; k++) {
-        g_auto(Case) c = case_new(rand, draw(rand, 2, 8), draw(rand, 2, 3), 21);
+        const uint32_t machines = draw(rand, 2, 3), layers = draw(rand, 2, 8);
+        g_auto(Case) c = case_new(rand, layers, machines, 21);
         check_rows(&c, rand, 20);
     }
     for (uint32_t k = 0; k < 2 * G_N_ELEMENTS(models); k++) {

@@ -74,12 +74,15 @@ static inline Cluster *random_cluster_of(GRand *rand, uint32_t n_machines,
                                "source: drawn}\n",
                                t, draw(rand, 20, 400), memory_kib);
     g_string_append(text, "machines:\n");
-    for (uint32_t m = 0; m < n_machines; m++)
+    for (uint32_t m = 0; m < n_machines; m++) {
+        const uint32_t bandwidth = draw(rand, 50, 500), gpus = draw(rand, 1, 2),
+                       type = draw(rand, 0, 2);
         g_string_append_printf(
             text,
             "  - {name: m%u, type: t%u, gpus: %u, inner: {latency: 5 us, bandwidth: %u "
             "MB/s}, source: drawn}\n",
-            m, draw(rand, 0, 2), draw(rand, 1, 2), draw(rand, 50, 500));
+            m, type, gpus, bandwidth);
+    }
     g_string_append(text, "collectives:\n");
     static const char *const kind[] = {"all_reduce",
                                        "all_gather",
