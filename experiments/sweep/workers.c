@@ -1,6 +1,8 @@
 /* The threads of a sweep. */
 #include "experiments/sweep/workers.h"
 
+#include <math.h>
+
 enum {
     /* What a process has claimed and not begun is lost to others for about so long. */
     AHEAD_US = 20 * 1000,
@@ -14,7 +16,8 @@ struct Workers {
     uint32_t n, in_flight;
     GThread **thread;
     GAsyncQueue *started, *outcomes; /* Configuration, Outcome */
-    double mean_us; /* of an evaluation, or what the last one took if that is longer */
+    double
+        mean_us; /* of an evaluation, or the last one's if that is longer; INFINITY: none yet */
 };
 
 /* In place of a configuration: the thread ends. */
@@ -56,7 +59,7 @@ Workers *workers_new(const char *experiment, uint32_t threads)
     workers->n = threads;
     workers->started = g_async_queue_new();
     workers->outcomes = g_async_queue_new_full((GDestroyNotify)outcome_free);
-    workers->mean_us = G_MAXINT64;
+    workers->mean_us = INFINITY;
     workers->thread = g_new(GThread *, threads);
     for (uint32_t i = 0; i < threads; i++)
         workers->thread[i] = g_thread_new("sweep", work, workers);
@@ -110,7 +113,7 @@ static Outcome *account(Workers *workers, Outcome *outcome)
     const double took_us = (double)outcome->took_us;
     g_assert(workers->in_flight > 0 && took_us >= 0);
     workers->in_flight--;
-    if (workers->mean_us >= G_MAXINT64 || took_us > workers->mean_us)
+    if (isinf(workers->mean_us) || took_us > workers->mean_us)
         workers->mean_us = took_us;
     else
         workers->mean_us += (took_us - workers->mean_us) / REMEMBERED;
