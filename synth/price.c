@@ -66,6 +66,31 @@ void pricer_round(Pricer *pricer, const SynthShares *shares)
     }
 }
 
+bool pricer_keep_slowest(Pricer *pricer)
+{
+    enum { SHARDED_FLOP = 1 }; /* in Coefficients */
+    uint32_t slowest = 0;
+    double longest_s = 0;
+    if (pricer->n_units == 0 || pricer->n_classes == 1)
+        return false;
+    for (uint32_t h = 0; h < pricer->n_classes; h++) {
+        double s = 0;
+        for (uint32_t u = 0; u < pricer->n_units; u++)
+            s += pricer->unit_share[u * PRICE_MAX_CLASSES + h] *
+                 pricer->class[h].c[SHARDED_FLOP];
+        if (s > longest_s) {
+            longest_s = s;
+            slowest = h;
+        }
+    }
+    pricer->n_classes = 1;
+    pricer->class[0] = pricer->class[slowest];
+    for (uint32_t u = 0; u < pricer->n_units; u++)
+        pricer->unit_share[u * PRICE_MAX_CLASSES] =
+            pricer->unit_share[u * PRICE_MAX_CLASSES + slowest];
+    return true;
+}
+
 void pricer_clear(Pricer *pricer)
 {
     g_free(pricer->units);

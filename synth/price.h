@@ -99,6 +99,9 @@ void pricer_clear(Pricer *pricer);
 /* Switches to prices for rounded shares; to be called before anything is priced. If there are more
  * kinds of devices than classes, the ratios stay in use. */
 void pricer_round(Pricer *pricer, const SynthShares *shares);
+/* After pricer_round: leaves only the class that takes longest for sharded work, so that no time is
+ * above the time for all classes. False if there is only one class. */
+bool pricer_keep_slowest(Pricer *pricer);
 
 /* The largest share of a dim of `units` units. */
 double price_max_share(const Pricer *pricer, uint32_t units);

@@ -146,7 +146,8 @@ typedef struct {
     /* NULL, or the shares to price with: the search then finds the best program after rounding.
      * Equal devices count with the largest of their shares; nothing is `optimal`. */
     const SynthShares *shares;
-    /* slower programs are not wanted, so there may be no result; 0: no limit */
+    /* slower programs are not wanted, so there may be no result; 0: no limit. With shares, no program
+     * as slow as this one is wanted either. */
     double upper_s;
 } SynthOptions;
 

@@ -273,8 +273,76 @@ static void test_nothing_beats_the_search(void **state)
     assert_true(50 * tally.beaten <= tally.attacked);
 }
 
+enum { MOST_UNITS = 24 }; /* larger dims count as whole */
+
+/* Random counts of units, for every number of units up to MOST_UNITS. */
+static void draw_shares(GRand *rand, uint32_t n, uint32_t units[MOST_UNITS],
+                        double *share)
+{
+    for (uint32_t u = 0; u < MOST_UNITS; u++) {
+        units[u] = u + 1;
+        for (uint32_t i = 0; i <= u; i++)
+            share[u * n + (uint32_t)g_rand_int_range(rand, 0, (gint32)n)] +=
+                1.0 / units[u];
+    }
+}
+
+/* The time of a program at shares by units. */
+static double rounded_time_of(const Graph *graph, const ClusterView *view,
+                              const Program *program, const double *by_units)
+{
+    const uint32_t n = view->n_devices;
+    g_autoptr(SimLinear) linear = sim_linear(program, graph, view, NULL, 0);
+    g_autofree double *share = g_new(double, (size_t)linear->n_splits *n + 1);
+    for (uint32_t i = 0; i < linear->n_splits; i++)
+        for (uint32_t j = 0; j < n; j++)
+            share[i * n + j] = linear->split[i].units > MOST_UNITS
+                                   ? 1
+                                   : by_units[(linear->split[i].units - 1) * n + j];
+    return sim_linear_time(linear, view, share, NULL, NULL);
+}
+
+/* At rounded shares, the search finds a program that is faster than a known time. */
+static void test_known_times(void **state)
+{
+    (void)state;
+    enum { CASES = 60 };
+    static const double above = 1e-6;
+    uint32_t searched = 0;
+    for (uint32_t seed = 1; seed <= CASES; seed++) {
+        g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Graph) graph = random_graph(rand, 2);
+        g_autoptr(Cluster) cluster = random_cluster(rand, 3);
+        g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+        const uint32_t n = view->n_devices;
+        uint32_t units[MOST_UNITS];
+        g_autofree double *share = g_new0(double, (size_t)MOST_UNITS *n);
+        draw_shares(rand, n, units, share);
+        const SynthShares shares = {MOST_UNITS, units, share};
+        g_autofree double *ratio = g_new(double, n);
+        for (uint32_t j = 0; j < n; j++)
+            ratio[j] = 1.0 / n;
+        g_autoptr(SynthSpace) space = synth_space_new(graph, NULL);
+        SynthOptions options = {.shares = &shares};
+        g_auto(SynthResult) best = {0}, again = {0};
+        if (!synth_search(space, view, ratio, &options, &best, NULL))
+            continue; /* a parameter with several readers */
+        const double known_s = rounded_time_of(graph, view, best.program, share);
+        options.upper_s = known_s * (1 + above);
+        synth_search(space, view, ratio, &options, &again, &error);
+        assert_no_error(error);
+        assert_non_null(again.program);
+        assert_at_most(rounded_time_of(graph, view, again.program, share),
+                       options.upper_s);
+        searched += n > 1;
+    }
+    assert_true(searched > CASES / 3);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_nothing_beats_the_search)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_nothing_beats_the_search),
+                                       cmocka_unit_test(test_known_times)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
