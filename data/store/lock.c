@@ -37,14 +37,21 @@ static gint64 lease_us(void)
 
 /* --- processes --- */
 
-/* When the machine was started, as a word: it tells machines of one name apart. Caller frees. */
-static char *boot(void)
+static void *read_boot(void *unused)
 {
     enum { LETTERS = 8 };
     g_autofree char *id = NULL;
+    (void)unused;
     if (!g_file_get_contents("/proc/sys/kernel/random/boot_id", &id, NULL, NULL))
         return g_strdup("unknown");
     return g_strndup(id, LETTERS);
+}
+
+/* The start of the machine, as a word that tells machines of one name apart. The kernel draws it once. */
+static const char *boot(void)
+{
+    static GOnce once = G_ONCE_INIT;
+    return g_once(&once, read_boot, NULL);
 }
 
 /* When a process was started, in the machine's ticks; 0: it does not run. */
@@ -65,21 +72,19 @@ static guint64 start_of(sqlite3_int64 pid)
 
 bool store_process_runs(const char *host, sqlite3_int64 pid, const char *process)
 {
-    g_autofree char *here = boot();
     g_auto(GStrv) part = g_strsplit(process, ".", 3);
     return g_strv_length(part) == 3 && strcmp(host, g_get_host_name()) == 0 &&
-           strcmp(part[0], here) == 0 && pid > 0 &&
+           strcmp(part[0], boot()) == 0 && pid > 0 &&
            g_ascii_strtoull(part[1], NULL, 10) == start_of(pid);
 }
 
 static void name_process(Store *store)
 {
-    g_autofree char *here = boot();
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
     store->host = g_strdelimit(g_strdup(g_get_host_name()), " \t\n", '_');
     store->pid = getpid();
     /* Processes that start in one tick of the clock may have their stores at one address. */
-    store->process = g_strdup_printf("%s.%" G_GUINT64_FORMAT ".%d-%zx", here,
+    store->process = g_strdup_printf("%s.%" G_GUINT64_FORMAT ".%d-%zx", boot(),
                                      start_of(store->pid), (int)store->pid, (size_t)store);
     store->locked = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
 }
@@ -137,10 +142,9 @@ static bool hold(Lock *lock, GError **error)
 static void sort_line(Lock *lock, const char *line)
 {
     g_auto(GStrv) field = g_strsplit(line, " ", -1);
-    g_autofree char *here = boot();
     const bool whole = g_strv_length(field) == FIELDS;
     const bool is_ours = whole && strcmp(field[0], g_get_host_name()) == 0 &&
-                         g_str_has_prefix(field[2], here);
+                         g_str_has_prefix(field[2], boot());
     if (!is_ours)
         g_ptr_array_add(lock->others, g_strdup(line));
     else if (store_process_runs(field[0], g_ascii_strtoll(field[1], NULL, 10), field[2]))
