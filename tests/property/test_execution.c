@@ -28,15 +28,23 @@ static void check_round_trip(const Trace *trace)
     assert_memory_equal(data, more, length);
 }
 
+/* The number of lines of GOAL of a kind. strstr is not used: under clang's address sanitizer, each
+ * call measures all of the rest. */
+static uint32_t count_lines(const char *text, const char *kind)
+{
+    uint32_t n = 0;
+    for (; *text; text++)
+        n += *text == ':' && g_str_has_prefix(text, kind);
+    return n;
+}
+
 /* Every send has its receive. */
 static void check_goal(const GPtrArray *traces)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *text = goal_write(traces, &error);
     assert_no_error(error);
-    g_auto(GStrv) sends = g_strsplit(text, ": send ", -1);
-    g_auto(GStrv) receives = g_strsplit(text, ": recv ", -1);
-    assert_int_equal(g_strv_length(sends), g_strv_length(receives));
+    assert_int_equal(count_lines(text, ": send "), count_lines(text, ": recv "));
 }
 
 static double run_s(const GPtrArray *traces, const ClusterView *view,
