@@ -2,7 +2,7 @@
 FROM debian:12 AS build
 COPY . /src
 WORKDIR /src
-RUN ./run setup && cmake --preset release -DBUILD_TESTING=OFF && cmake --build build && cmake --install build --prefix /opt/kilter
+RUN ./run setup && cmake --preset release -G Ninja -DBUILD_TESTING=OFF && cmake --build build && cmake --install build --prefix /opt/kilter
 
 FROM debian:12-slim
 RUN apt-get update && apt-get install -y --no-install-recommends libglib2.0-0 libglpk40 libgsl27 libsqlite3-0 libmetis5 libexpat1 libyajl2 libprotobuf-c1 \
