@@ -345,6 +345,8 @@ bool synth_baseline(const Graph *graph, const ClusterView *view, const double *r
     gint64 start = g_get_monotonic_time();
     Pricer pricer;
     pricer_init(&pricer, graph, view, ratio, NULL);
+    /* Frameworks sum each gradient by one all-reduce, though two collectives may take less. */
+    pricer.direct = baseline == BASELINE_DATA_PARALLEL;
     Assignment assignment;
     assignment_init(&assignment, graph);
     bool done = assign(graph, baseline, view->n_devices, NULL, &assignment);

@@ -76,6 +76,35 @@ static Plan *plan_with(const char *planner, const char *model, uint64_t memory_b
     return plan;
 }
 
+/* Data parallelism sums each gradient by one all-reduce, as frameworks do, on a cluster where a
+ * reduce-scatter and an all-gather of a small one take less. */
+static void test_data_parallel_all_reduces(void **state)
+{
+    (void)state;
+    static const char *const planner[] = {"dp-nccl", "dp-nccl-p", "horovod"};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("tag-sfb", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    for (uint32_t p = 0; p < G_N_ELEMENTS(planner); p++) {
+        PlannerOptions options;
+        planner_options_init(&options);
+        g_autoptr(Plan) plan =
+            planner_plan(planner_find(planner[p], NULL), "tag-inceptionv3:global_batch=4",
+                         "tag-sfb", view, &options, NULL, &error);
+        assert_no_error(error);
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < plan->program->n; i++) {
+            const Instr *instr = &plan->program->instr[i];
+            if (instr->kind != INSTR_COLLECTIVE)
+                continue;
+            assert_int_equal(instr->collective, COLLECTIVE_ALL_REDUCE);
+            n++;
+        }
+        assert_int_equal(n, 190);
+    }
+}
+
 /* As memory shrinks, hap finds plans that fit long after data parallelism does not: it shards
  * optimizer states, parameters and layers. Once no plan is found, none is found with less memory;
  * in the end there is a proof that there is none. */
@@ -357,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_certificate_of_one_plan),
         cmocka_unit_test(test_hap_is_never_slower_at_the_same_ratios),
         cmocka_unit_test(test_hap_is_never_slower),
+        cmocka_unit_test(test_data_parallel_all_reduces),
         cmocka_unit_test(test_memory_pressure),
         cmocka_unit_test(test_proof_at_pinned_ratios)};
     return cmocka_run_group_tests(tests, NULL, NULL);
