@@ -349,7 +349,8 @@ static void test_table_of_rates(void **state)
 }
 
 /* The lower bound of hap's plan holds for every planner's plan, where costs are fitted too.
- * (HiDup's microbatches take turns and overlap, which no program of hap's does.) */
+ * (HiDup's microbatches take turns and overlap, and ddp and horovod fuse all-reduces in buckets,
+ * which no program of hap's does.) */
 static void test_bound_holds(void **state)
 {
     (void)state;
@@ -375,7 +376,7 @@ static void test_bound_holds(void **state)
             planner_at(p), "vit:layers=1,hidden=12,heads=2,ffn=24,global_batch=16",
             "random", view, &options, NULL, &error);
         assert_no_error(error);
-        if (plan->program->n_microbatches == 1)
+        if (plan->program->n_microbatches == 1 && plan->bucket_bytes == 0)
             best_s = fmin(best_s, plan->fractional_time_s);
         bound_s = fmax(bound_s, plan->lower_bound_s);
     }
