@@ -212,8 +212,7 @@ static void test_regular(void **state)
             }
             g_autofree bool *apart = g_new0(bool, net.topology->n_links);
             apart[0] = slow;
-            g_autofree uint32_t *stands =
-                sim_lowered_fold(lowered, 2, net.topology, apart);
+            g_free(sim_lowered_fold(lowered, 2, net.topology, apart));
             /* A link of a GPU for the first; it, and the link of a machine, for the second. */
             assert_int_equal(count_uses(lowered[0]), 1 + slow);
             assert_int_equal(count_uses(lowered[1]), 2 + slow);

@@ -119,7 +119,8 @@ static void spoil(const Erring *erring, const ExecShard *shard, const double *be
         transpose(shard);
         break;
     case STALE:
-        memcpy(data, before, n * sizeof *data);
+        if (n > 0) /* an empty shard has no numbers, and no address */
+            memcpy(data, before, n * sizeof *data);
         break;
     case MASK:
         for (uint64_t i = 0; i < n; i++)

@@ -235,7 +235,8 @@ static void test_scattered_buckets(void **state)
                  {119, COLLECTIVE_REDUCE_SCATTER, 0.2},
                  {120, COLLECTIVE_REDUCE_SCATTER, 0.1},
                  {120, COLLECTIVE_GROUPED_REDUCE_SCATTER, 0.3}};
-    const double share[] = {0.75, 0.25};
+    /* The batch and the dimension that G0 cuts of the parameters: a share each. */
+    const double share[] = {0.75, 0.25, 0.75, 0.25};
 
     for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(Program) p = program_new();
@@ -247,6 +248,7 @@ static void test_scattered_buckets(void **state)
         program_collective(p, COLLECTIVE_REDUCE_SCATTER, f->db, R, G0);
         g_autoptr(SimLinear) linear =
             sim_linear(p, f->graph, &f->view, NULL, cases[i].bucket);
+        assert_int_equal(linear->n_splits, 2);
         sim_linear_time(linear, &f->view, share, &comm, NULL);
         const bool grouped = cases[i].first == COLLECTIVE_GROUPED_REDUCE_SCATTER;
         const double first_bytes = grouped ? 96 : 96 * 0.75;
