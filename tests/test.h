@@ -94,4 +94,15 @@ static inline const char *test_shared(const char *relative)
     return NULL;
 }
 
+/* Skips the test if the machine has no such program. To be called before the test owns anything: skip() leaves it by a jump. */
+static inline void test_needs(const char *program)
+{
+    char *path = g_find_program_in_path(program);
+    g_free(path);
+    if (!path) {
+        print_message("skipped: no %s\n", program);
+        skip();
+    }
+}
+
 #endif

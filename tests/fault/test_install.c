@@ -30,16 +30,6 @@ static char *shell_good(const Sandbox *box, const char *line)
     return out;
 }
 
-static bool has(const Sandbox *box, const char *tool)
-{
-    int status;
-    g_autofree char *line = g_strconcat("command -v ", tool, NULL);
-    g_free(shell(box, line, &status));
-    if (status != 0)
-        print_message("skipped: no %s\n", tool);
-    return status == 0;
-}
-
 /* Installed, and moved from there. */
 static Sandbox *install(void)
 {
@@ -90,9 +80,9 @@ static void test_moved_checkout(void **state)
 static void test_client(void **state)
 {
     (void)state;
+    test_needs("cc");
+    test_needs("pkg-config");
     g_autoptr(Sandbox) box = install();
-    if (!has(box, "cc") || !has(box, "pkg-config"))
-        skip();
     g_free(shell_good(
         box,
         "export PKG_CONFIG_PATH=$(dirname $(find two -name kilter.pc)); cc -Wall -Werror "
@@ -117,9 +107,8 @@ static void test_client(void **state)
 static void test_symbols(void **state)
 {
     (void)state;
+    test_needs("nm");
     g_autoptr(Sandbox) box = install();
-    if (!has(box, "nm"))
-        skip();
     g_autofree char *out = shell_good(
         box, "nm -D --defined-only $(find two -name libkilter.so) | grep ' T ' | "
              "sed 's/.* T //; s/@.*//' | sort | tr '\\n' ' '");
@@ -133,9 +122,8 @@ static void test_symbols(void **state)
 static void test_python(void **state)
 {
     (void)state;
+    test_needs("python3");
     g_autoptr(Sandbox) box = install();
-    if (!has(box, "python3"))
-        skip();
     sandbox_write(
         box, "try.py",
         "import kilter\n"
@@ -161,9 +149,10 @@ static void test_package(void **state)
     (void)state;
     if (!g_getenv("KILTER_ALL"))
         skip(); /* dpkg-shlibdeps looks at every library for seconds */
+    test_needs("cpack");
+    test_needs("dpkg-deb");
+    test_needs("dpkg-shlibdeps");
     g_autoptr(Sandbox) box = sandbox_new();
-    if (!has(box, "cpack") || !has(box, "dpkg-deb") || !has(box, "dpkg-shlibdeps"))
-        skip();
     g_free(shell_good(
         box,
         "cmake --install \"$BUILD\" --prefix \"$PWD/stage\" && cpack -G DEB --config "

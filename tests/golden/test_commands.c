@@ -176,11 +176,7 @@ static void assert_stamped(const Sandbox *box)
 static void test_figure(void **state)
 {
     (void)state;
-    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
-    if (!gnuplot) {
-        print_message("skipped: no gnuplot\n");
-        skip();
-    }
+    test_needs("gnuplot");
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(
         box, "part.yaml",

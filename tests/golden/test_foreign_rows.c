@@ -65,12 +65,8 @@ static char *reproduce_all(const Sandbox *box, const char *database, const char 
 static void test_the_same_in_any_company(void **state)
 {
     (void)state;
+    test_needs("gnuplot");
     g_autoptr(Sandbox) box = sandbox_new();
-    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
-    if (!gnuplot) {
-        print_message("skipped: no gnuplot\n");
-        skip();
-    }
     sandbox_write(box, "foreign.yaml", FOREIGN);
     g_autofree char *alone = reproduce_all(box, "alone.db", "a", false);
     program_runs(box, "sweep foreign.yaml --db r.db -q");
@@ -157,16 +153,12 @@ static void compare(GHashTable *want, GHashTable *got, char *const *names, bool 
 static void test_all_twice(void **state)
 {
     (void)state;
+    test_needs("gnuplot");
     g_autoptr(Sandbox) box = sandbox_new();
-    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
     g_auto(GStrv) names = all_names();
     g_autoptr(GHashTable) alone = new_table(), backwards = new_table(),
                           again = new_table();
     assert_true(g_strv_length(names) > 20);
-    if (!gnuplot) {
-        print_message("skipped: no gnuplot\n");
-        skip();
-    }
     reproduce_in(box, "all", "alone.db", "a", alone, names);
     sandbox_write(box, "foreign.yaml", FOREIGN);
     program_runs(box, "sweep foreign.yaml --db r.db -q");

@@ -73,10 +73,6 @@ static void test_pages(void **state)
 static char *ask_shell(const Sandbox *box, const char *name, const char *line)
 {
     g_autofree char *shell = g_find_program_in_path(name);
-    if (!shell) {
-        print_message("skipped: no %s\n", name);
-        return NULL;
-    }
     g_autofree char *folder = g_path_get_dirname(g_getenv("KILTER_BIN"));
     g_autofree char *path = g_strconcat(folder, ":", g_getenv("PATH"), NULL);
     g_auto(GStrv) environment = g_environ_setenv(g_get_environ(), "PATH", path, TRUE);
@@ -91,6 +87,7 @@ static char *ask_shell(const Sandbox *box, const char *name, const char *line)
 static void test_bash_completes(void **state)
 {
     (void)state;
+    test_needs("bash");
     static const struct {
         const char *words, *replies;
     } cases[] = {{"kilter reprod", "reproduce"},
@@ -109,8 +106,6 @@ static void test_bash_completes(void **state)
             "COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _kilter; echo ${COMPREPLY[*]}",
             cases[i].words);
         g_autofree char *got = ask_shell(box, "bash", line);
-        if (!got)
-            skip();
         assert_string_equal(got, cases[i].replies);
     }
 }
@@ -118,6 +113,7 @@ static void test_bash_completes(void **state)
 static void test_fish_completes(void **state)
 {
     (void)state;
+    test_needs("fish");
     static const char *const cases[][2] = {
         {"kilter reprod", "reproduce"},
         {"kilter plan vgg", "vgg19"},
@@ -133,8 +129,6 @@ static void test_fish_completes(void **state)
                             "complete -C '%s' | string replace -r '\\t.*' ''",
                             cases[i][0]);
         g_autofree char *got = ask_shell(box, "fish", line);
-        if (!got)
-            skip();
         assert_string_equal(got, cases[i][1]);
     }
 }
@@ -157,11 +151,10 @@ static const char ZSH[] =
 static void test_zsh_completes(void **state)
 {
     (void)state;
+    test_needs("zsh");
     g_autoptr(Sandbox) box = sandbox_new();
     program_runs(box, "help --write out");
     g_autofree char *got = ask_shell(box, "zsh", ZSH);
-    if (!got)
-        skip();
     assert_string_equal(got, "kilter reproduce \nkilter plan vgg19 \n"
                              "kilter plan vgg19 hap-64 \nkilter plan --planner \n"
                              "kilter plan vgg19 hap-8 --planner dp-ev \n"
@@ -172,13 +165,9 @@ static void test_zsh_completes(void **state)
 static void test_man_formats(void **state)
 {
     (void)state;
+    test_needs("groff");
     g_autoptr(Sandbox) box = sandbox_new();
     program_runs(box, "help --write out");
-    g_autofree char *formatter = g_find_program_in_path("groff");
-    if (!formatter) {
-        print_message("skipped: no groff\n");
-        skip();
-    }
     g_autofree char *got =
         ask_shell(box, "sh", "groff -man -ww -z -K utf8 -Tutf8 out/man/man1/*.1 2>&1");
     assert_string_equal(got, "");
