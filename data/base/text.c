@@ -11,7 +11,9 @@
 /* The largest text file: larger than any file that a person writes. */
 enum { MOST_BYTES = 16 << 20 };
 
-bool text_check(const char *name, const char *text, gsize length, GError **error)
+/* Whether `text`, which messages call `name`, is UTF-8 without zero bytes; KILTER_ERROR_INPUT names
+ * the line. */
+static bool check(const char *name, const char *text, gsize length, GError **error)
 {
     const char *end = NULL;
     guint line = 1;
@@ -89,5 +91,5 @@ char *text_read(const char *file, GError **error)
         return NULL;
     }
     g_autofree char *text = file_read(file, MOST_BYTES, &length, error);
-    return text && text_check(file, text, length, error) ? g_steal_pointer(&text) : NULL;
+    return text && check(file, text, length, error) ? g_steal_pointer(&text) : NULL;
 }

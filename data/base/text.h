@@ -14,8 +14,4 @@ char *file_read(const char *file, gsize most_bytes, gsize *length, GError **erro
  * KILTER_ERROR_INPUT that names the file and, for a wrong byte, its line. The caller frees it. */
 char *text_read(const char *file, GError **error);
 
-/* Whether `text`, which messages call `name`, is UTF-8 without zero bytes; KILTER_ERROR_INPUT names
- * the line. */
-bool text_check(const char *name, const char *text, gsize length, GError **error);
-
 #endif

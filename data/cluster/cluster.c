@@ -122,7 +122,8 @@ double device_type_rate(const DeviceType *type, Numbers numbers)
     return numbers == NUMBERS_F32 || numbers == NUMBERS_F16 ? type->rate : 0;
 }
 
-bool device_type_has_rates(const DeviceType *type)
+/* Whether it has a rate of its own for some format. */
+static bool has_rates(const DeviceType *type)
 {
     bool any = false;
     for (Numbers n = 0; n < NUMBERS; n++)
@@ -132,7 +133,7 @@ bool device_type_has_rates(const DeviceType *type)
 
 bool device_type_is_fitted(const DeviceType *type)
 {
-    return type->op || device_type_has_rates(type);
+    return type->op || has_rates(type);
 }
 
 bool cluster_check_precision(const Cluster *cluster, Precision precision, GError **error)

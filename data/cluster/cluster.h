@@ -104,8 +104,6 @@ typedef struct {
 
 /* FLOP/s of ops on numbers of that format; 0: the device has no such format. */
 double device_type_rate(const DeviceType *type, Numbers numbers);
-/* Whether it has a rate of its own for some format. */
-bool device_type_has_rates(const DeviceType *type);
 /* The fitted cost of ops of the kind; NULL: they take FLOPs / rate. */
 const OpCost *device_type_cost(const DeviceType *type, OpKind kind);
 /* Whether some kind of ops does not take FLOPs / rate. */

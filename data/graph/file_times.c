@@ -41,7 +41,8 @@ static bool has_samples(const GArray *points, double samples)
     return false;
 }
 
-const char *time_points_read(const json_t *value, double samples, GArray *points)
+/* [[samples, seconds], ...], or, where `samples` is not 0, a number: the seconds of so many. */
+static const char *read_points(const json_t *value, double samples, GArray *points)
 {
     static const char *const expected =
         "expected seconds, or [[samples, seconds], ...] of up to 4096 batches";
@@ -80,7 +81,7 @@ char *op_times_read(Graph *graph, OpId id, const json_t *value, double samples,
         json_object_size(value) > MOST_TYPES)
         return g_strdup_printf("expected an object of 1 to %d device types", MOST_TYPES);
     json_object_foreach ((json_t *)value, type, curve) {
-        const char *wrong = time_points_read(curve, samples, points);
+        const char *wrong = read_points(curve, samples, points);
         if (wrong || !*type)
             return g_strdup_printf("%s: %s", type,
                                    wrong ? wrong : "expected a device type's name");

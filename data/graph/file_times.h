@@ -12,9 +12,6 @@ json_t *graph_times_json(const Graph *graph);
 /* Reads that; every opaque op has to have times. `times` may be NULL. Caller frees the message. */
 char *graph_times_read(Graph *graph, const json_t *times);
 
-/* [[samples, seconds], ...], or, where `samples` is not 0, a number: the seconds of so many. */
-const char *time_points_read(const json_t *value, double samples, GArray *points);
-
 /* {type: points, ...} of one op, which takes the given part of these seconds. Caller frees the message. */
 char *op_times_read(Graph *graph, OpId id, const json_t *value, double samples,
                     double part);

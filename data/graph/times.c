@@ -26,7 +26,9 @@ static int by_samples(const void *a, const void *b)
     return (x->samples > y->samples) - (x->samples < y->samples);
 }
 
-void op_times_add(OpTimes *times, const char *type, uint32_t n, const TimePoint *point)
+/* Copies the points, of other samples each, in any order. */
+static void add_curve(OpTimes *times, const char *type, uint32_t n,
+                      const TimePoint *point)
 {
     g_assert(n > 0 && !op_times_of(times, type));
     uint32_t at = 0;
@@ -132,7 +134,7 @@ void graph_set_times(Graph *graph, OpId id, const char *type, uint32_t n,
         times = op_times_new();
         g_hash_table_insert(graph->times, GUINT_TO_POINTER(id), times);
     }
-    op_times_add(times, g_string_chunk_insert_const(graph->names, type), n, point);
+    add_curve(times, g_string_chunk_insert_const(graph->names, type), n, point);
 }
 
 const OpTimes *graph_op_times(const Graph *graph, OpId id)

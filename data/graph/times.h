@@ -30,9 +30,6 @@ typedef struct {
 OpTimes *op_times_new(void);
 void op_times_free(OpTimes *times);
 
-/* Copies the points, of other samples each, in any order. */
-void op_times_add(OpTimes *times, const char *type, uint32_t n, const TimePoint *point);
-
 /* NULL: the type was not measured. */
 const TimeCurve *op_times_of(const OpTimes *times, const char *type);
 

@@ -156,10 +156,6 @@ bool onnx_set_shape(OnnxValue *out, uint32_t rank, const uint64_t *dim);
 /* The axis, counted from the front; `rank` if there is no such axis. */
 uint32_t onnx_axis(int64_t axis, uint32_t rank);
 
-/* A Reshape's shape [n] in full: false if it does not fit as many elements as there are. */
-bool onnx_reshape(const OnnxValue *in, const int64_t *want, uint32_t n, bool keep_zeros,
-                  uint64_t dim[ONNX_MAX_RANK]);
-
 /* Computes the outputs of a node whose inputs are constants, and whose outputs have shapes already where they could be
  * inferred. */
 void onnx_fold(OnnxModel *model, const OnnxNode *node);

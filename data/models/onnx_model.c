@@ -5,8 +5,10 @@
 
 #include <string.h>
 
-bool onnx_resolve(const char *spec, OnnxModel *model, const char *list, uint32_t gpus,
-                  ModelParams *params, GError **error)
+/* Sets *params from a spec's list, and from them the shapes of the model; the batch and the length
+ * of sequences are those of the file where it says them. */
+static bool resolve(const char *spec, OnnxModel *model, const char *list, uint32_t gpus,
+                    ModelParams *params, GError **error)
 {
     *params = model_params_new(&MODEL_OF_ONNX);
     if (!model_params_parse(spec, list, params, error))
@@ -24,7 +26,7 @@ bool onnx_resolve(const char *spec, OnnxModel *model, const char *list, uint32_t
     return model_params_follow(spec, params, 0, gpus, error);
 }
 
-OnnxSizes onnx_sizes(const ModelParams *params)
+static OnnxSizes sizes_of(const ModelParams *params)
 {
     return (OnnxSizes){.batch = model_size(params, "global_batch"),
                        .fused = params->attention == ATTENTION_FUSED};
@@ -38,8 +40,8 @@ static char *try_out(const char *spec, OnnxModel *model, const char *list,
     TensorId loss;
     g_autoptr(GError) refused = NULL;
     g_autoptr(Graph) graph = graph_new("trial");
-    if (onnx_resolve(spec, model, list, 1, &params, &refused)) {
-        const OnnxSizes sizes = onnx_sizes(&params);
+    if (resolve(spec, model, list, 1, &params, &refused)) {
+        const OnnxSizes sizes = sizes_of(&params);
         graph_set_precision(graph, params.precision);
         onnx_build(graph, model, &sizes, &loss, taken, &refused);
     }
@@ -75,9 +77,9 @@ Graph *onnx_graph(const char *spec, const char *file, const json_t *root,
         name[strlen(name) - strlen(".onnx")] = 0;
     g_autoptr(Graph) graph = graph_new(*name ? name : "onnx");
     g_autoptr(OnnxModel) model = onnx_read(file, root, error);
-    if (!model || !onnx_resolve(spec, model, list, gpus, &params, error))
+    if (!model || !resolve(spec, model, list, gpus, &params, error))
         return NULL;
-    const OnnxSizes sizes = onnx_sizes(&params);
+    const OnnxSizes sizes = sizes_of(&params);
     graph_set_precision(graph, params.precision);
     if (!onnx_build(graph, model, &sizes, &loss, NULL, error) ||
         !model_sizes_fit(spec, graph, error))

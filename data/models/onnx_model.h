@@ -5,12 +5,6 @@
 #include "data/models/models.h"
 #include "data/models/onnx.h"
 
-/* *params of a spec's list, and from them the shapes of the model: the batch and the length of sequences are the file's where it says
- * them. */
-bool onnx_resolve(const char *spec, OnnxModel *model, const char *list, uint32_t gpus,
-                  ModelParams *params, GError **error);
-OnnxSizes onnx_sizes(const ModelParams *params);
-
 /* model_build of what a file says. */
 Graph *onnx_graph(const char *spec, const char *file, const json_t *root,
                   const char *list, uint32_t gpus, char **canonical, GError **error);

@@ -22,8 +22,9 @@ bool onnx_transpose_shape(const Inference *s)
     return onnx_set_shape(s->out, x->rank, dim);
 }
 
-bool onnx_reshape(const OnnxValue *in, const int64_t *want, uint32_t n, bool keep_zeros,
-                  uint64_t dim[ONNX_MAX_RANK])
+/* A Reshape's shape [n] in full: false if it does not fit as many elements as there are. */
+static bool reshape(const OnnxValue *in, const int64_t *want, uint32_t n, bool keep_zeros,
+                    uint64_t dim[ONNX_MAX_RANK])
 {
     const uint64_t elements = onnx_elements(in);
     uint64_t known = 1;
@@ -53,8 +54,7 @@ bool onnx_reshape_shape(const Inference *s)
     if (s->node->n_in < 2)
         n = (int)onnx_ints(s->node, "shape", ONNX_MAX_RANK, want);
     return s->in[0] && n >= 0 &&
-           onnx_reshape(s->in[0], want, (uint32_t)n, onnx_int(s->node, "allowzero", 0),
-                        dim) &&
+           reshape(s->in[0], want, (uint32_t)n, onnx_int(s->node, "allowzero", 0), dim) &&
            onnx_set_shape(s->out, (uint32_t)n, dim);
 }
 

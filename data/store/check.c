@@ -36,7 +36,30 @@ static bool has_right_axes(const Store *store)
                       strcmp(there + strlen("view "), view) == 0);
 }
 
-/* Checks that tables, triggers and views equal the schema's, letter by letter: a foreign trigger
+/* Takes the comments out of declarations, and makes one space of all that stands between two words:
+ * SQLite keeps both as they were written. Texts and names in quotes stay. */
+static void strip_comments(char *sql)
+{
+    char *to = sql;
+    char quote = 0;
+    for (const char *at = sql; *at; at++) {
+        if (!quote && at[0] == '-' && at[1] == '-') {
+            at += strcspn(at, "\n");
+            if (!*at)
+                break;
+        }
+        const bool space = !quote && g_ascii_isspace(*at);
+        if (!space)
+            *to++ = *at;
+        else if (to > sql && to[-1] != ' ')
+            *to++ = ' ';
+        if (quote ? *at == quote : *at == '\'' || *at == '"' || *at == '`')
+            quote = quote ? 0 : *at;
+    }
+    *to = '\0';
+}
+
+/* Checks that tables, triggers and views equal the schema's in all but comments: a foreign trigger
  * could change what is written, a foreign view what is read. */
 static bool check_schema(const Store *store, GError **error)
 {
@@ -47,6 +70,9 @@ static bool check_schema(const Store *store, GError **error)
     sqlite3_close(model.db);
     if (!expected)
         return store_failed(store, KILTER_ERROR_FAILED, "check the store", error);
+    strip_comments(expected);
+    if (found)
+        strip_comments(found);
     return (g_strcmp0(found, expected) == 0 && has_right_axes(store)) ||
            store_refuse(store->file, error,
                         "not a store's tables, views and triggers, but others");

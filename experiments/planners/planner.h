@@ -87,10 +87,6 @@ Planning *planning_open(const Planner *planner, const char *model,
 Planning *planning_open_on(const Planner *planner, const char *model, Graph *graph,
                            const ClusterView *view, const PlannerOptions *options,
                            GError **error);
-/* The checks that need no graph: whether the planner works at this granularity and has the
- * abilities that the options need. */
-bool planner_check(const Planner *planner, Granularity granularity,
-                   const PlannerOptions *options, GError **error);
 void planning_free(Planning *planning);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Planning, planning_free)
 

@@ -153,8 +153,10 @@ static bool read_parts(Planning *planning, GError **error)
     return segments_make(options->segments, graph, planning->segment, error);
 }
 
-bool planner_check(const Planner *method, Granularity granularity,
-                   const PlannerOptions *options, GError **error)
+/* The checks that need no graph: whether the planner works at this granularity and has the
+ * abilities that the options need. */
+static bool check_planner(const Planner *method, Granularity granularity,
+                          const PlannerOptions *options, GError **error)
 {
     if (planner_can(method, PLANNER_GPUS) && granularity != GRANULARITY_GPU)
         return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -211,7 +213,7 @@ Planning *planning_open_on(const Planner *method, const char *model, Graph *grap
                            const ClusterView *view, const PlannerOptions *options,
                            GError **error)
 {
-    if (!planner_check(method, view->granularity, options, error))
+    if (!check_planner(method, view->granularity, options, error))
         return NULL;
     g_autoptr(Planning) planning = planning_new(method, view, options);
     planning->model = g_strdup(model);
@@ -222,7 +224,7 @@ Planning *planning_open_on(const Planner *method, const char *model, Graph *grap
 Planning *planning_open(const Planner *method, const char *model, const ClusterView *view,
                         const PlannerOptions *options, GError **error)
 {
-    if (!planner_check(method, view->granularity, options, error))
+    if (!check_planner(method, view->granularity, options, error))
         return NULL;
     g_autoptr(Planning) planning = planning_new(method, view, options);
     planning->graph =

@@ -115,7 +115,7 @@ char *evaluation_ways_to_fit(const Evaluation *evaluation)
         g_string_append(ways, "--planner auto, ");
     if (has_whole_machines(evaluation->view))
         g_string_append(ways, "--granularity gpu, ");
-    if (strstr(plan->model, "precision=single"))
+    if (graph_precision(evaluation->graph) == PRECISION_SINGLE)
         g_string_append(ways, "precision=mixed in the model, ");
     if (!plan->strategy.recompute)
         g_string_append(ways, "--set recompute=auto, ");

@@ -41,7 +41,8 @@ void subject_free(Subject *subject)
     g_free(subject);
 }
 
-bool subject_check(const Subject *subject, GError **error)
+/* Fails with KILTER_ERROR_INPUT if the model is not possible, and says why. */
+static bool check(const Subject *subject, GError **error)
 {
     return !subject->message ||
            kilter_fail(error, KILTER_ERROR_INPUT, "%s", subject->message);
@@ -69,7 +70,7 @@ Graph *subject_take(Subject *subject, GError **error)
 {
     Graph *taken = NULL;
     g_mutex_lock(&subject->mutex);
-    if (!subject->graph && subject_check(subject, error))
+    if (!subject->graph && check(subject, error))
         subject->graph = model_build(subject->model, subject->gpus, NULL, error);
     if (subject->graph)
         taken = graph_ref(subject->graph);

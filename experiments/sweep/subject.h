@@ -8,13 +8,11 @@
 
 typedef struct Subject Subject;
 
-/* A spec that is not possible for that many GPUs still makes a subject (subject_check says why it
- * is not possible). */
+/* A spec that is not possible for that many GPUs still makes a subject; subject_take says why it is
+ * not possible. */
 Subject *subject_new(const char *model, uint32_t gpus);
 void subject_free(Subject *subject);
 
-/* Fails with KILTER_ERROR_INPUT if the model is not possible, and says why. */
-bool subject_check(const Subject *subject, GError **error);
 /* The model with every parameter, or as it was asked for if it is not possible. */
 const char *subject_model(const Subject *subject);
 /* Its part of a question, with the file's content for a model in a file. Borrowed. */

@@ -428,7 +428,8 @@ static void test_4_nothing_but_the_file_and_journals(void **state)
         g_autoptr(Store) store = open_store(place->file);
         put(store, 0);
         g_autofree char *names = list(place);
-        assert_string_equal(names, "results.db results.db-lock results.db-shm results.db-wal");
+        assert_string_equal(names,
+                            "results.db results.db-lock results.db-shm results.db-wal");
     }
     g_autofree char *names = list(place);
     assert_string_equal(names, "results.db");
@@ -634,6 +635,43 @@ static void test_3_strangers_in_the_schema(void **state)
         }
         run_sql(place->file, SQL[i]);
         assert_file_refused(place, "not a store's tables, views and triggers");
+    }
+}
+
+/* Comments and line breaks in the declarations are no part of them; what stands in quotes is. */
+static void test_3_declarations_without_comments(void **state)
+{
+    const Place *place = *state;
+    static const struct {
+        const char *change;
+        bool sound;
+    } cases[] = {
+        {"replace(sql, 'CREATE', 'CREATE -- the fastest; it''s \"one\"' || char(10))",
+         true},
+        {"replace(sql, '-- the', '-- whatever')", true},
+        {"replace(sql, char(10), char(10) || char(10) || ' ')", true},
+        {"sql || ' -- the end'", true},
+        {"replace(sql, '''ok''', '''o--k''')", false},
+        {"replace(sql, '''ok''', '''ok  ''')", false},
+        {"replace(sql, 'min(', '/*' || char(10) || '*/ min(')", false},
+        {"replace(sql, 'min(', 'max(')", false}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_remove(place->file);
+        {
+            g_autoptr(Store) store = open_store(place->file);
+            put(store, 0);
+        }
+        g_autofree char *line =
+            g_strdup_printf("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = "
+                            "%s WHERE name = 'best'",
+                            cases[i].change);
+        run_sql(place->file, line);
+        if (!cases[i].sound) {
+            assert_file_refused(place, "not a store's tables, views and triggers");
+            continue;
+        }
+        g_autoptr(Store) store = open_read(place->file);
+        assert_query(store, "SELECT count(*) FROM best", "1\n");
     }
 }
 
@@ -902,6 +940,7 @@ int main(void)
         STORE_TEST(test_3_other_versions),
         STORE_TEST(test_3_truncated_stores),
         STORE_TEST(test_3_strangers_in_the_schema),
+        STORE_TEST(test_3_declarations_without_comments),
         STORE_TEST(test_3_changed_rows),
         STORE_TEST(test_3_damaged_stores),
         STORE_TEST(test_2_a_removed_store),
