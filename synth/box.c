@@ -15,8 +15,13 @@ static uint32_t find_kinds(const ClusterView *view, const double *lo, const doub
                            Kind *kind)
 {
     g_assert(view->n_devices > 0);
-    uint32_t n = 0;
+    uint32_t n = 0, latest = 0;
     for (uint32_t j = 0; j < view->n_devices; j++) {
+        if (j > 0 && lo[j] == lo[j - 1] && hi[j] == hi[j - 1] &&
+            device_compare(&view->device[j], &view->device[j - 1]) == 0) {
+            kind[latest].n++;
+            continue;
+        }
         Coefficients a = coefficients_of(&view->device[j], 1);
         uint32_t k = 0;
         for (; k < n; k++) {
@@ -28,6 +33,7 @@ static uint32_t find_kinds(const ClusterView *view, const double *lo, const doub
         if (k == n)
             kind[n++] = (Kind){&view->device[j], lo[j], hi[j], 0};
         kind[k].n++;
+        latest = k;
     }
     return n;
 }

@@ -50,7 +50,8 @@ static Plan *make_plan(const Graph *graph, const ClusterView *view)
     GError *error = NULL;
     for (uint32_t j = 0; j < n; j++)
         device[j] = j;
-    const DeviceGroup group = {MACHINES, GPUS, device};
+    const DeviceGroup group = {
+        .n_replicas = MACHINES, .n_devices = GPUS, .device = device};
     const SynthPipeline pipeline = {.n_stages = 1,
                                     .n_microbatches = 1,
                                     .stage = stage,
