@@ -79,12 +79,13 @@ static void test_one_line(void **state)
     assert_true(interrupted >= 3);
 }
 
-/* What sweeps finishes what is in flight, then says in one line how far it came; the same command goes on. */
+/* What sweeps finishes what is in flight, then says in one line how far it came; the same command goes on. All
+ * figures of HAP take many times the wait before the signal. */
 static void test_reproduce(void **state)
 {
     (void)state;
-    static const char *const LINE[] = {"reproduce amp-tab3 --db r.db",
-                                       "reproduce amp-tab3 --db r.db --json"};
+    static const char *const LINE[] = {"reproduce hap --db r.db",
+                                       "reproduce hap --db r.db --json"};
     uint32_t stopped = 0;
     for (uint32_t i = 0; i < G_N_ELEMENTS(LINE); i++) {
         g_autoptr(Sandbox) box = sandbox_new();

@@ -7,16 +7,26 @@
 #ifndef KILLS
 #define KILLS 10
 #endif
-enum { CONFIGURATIONS = 36 };
+enum { SEEDS = 100, CONFIGURATIONS = 12 * SEEDS };
 
-static const char experiment[] =
+/* Short configurations are stored many at a time: a sweep of few would be done before its first row can be seen. */
+static const char grid[] =
     "name: kill\n"
     "grid:\n"
     "  model: ['vit:layers=1,hidden=64,heads=4,ffn=128', 'vgg19:width=8,fc=64',\n"
     "          'bert-base:layers=1,hidden=4096,heads=32,ffn=65536,vocab=131072']\n"
     "  cluster: [hap-8, hap-16]\n"
     "  planner: [dp-ev, dp-cp]\n"
-    "  seed: [1, 2, 3]\n";
+    "  seed: [1";
+
+static void write_experiment(const Sandbox *box)
+{
+    g_autoptr(GString) text = g_string_new(grid);
+    for (int seed = 2; seed <= SEEDS; seed++)
+        g_string_append_printf(text, ", %d", seed);
+    g_string_append(text, "]\n");
+    sandbox_write(box, "kill.yaml", text->str);
+}
 
 static double seconds_of(const Sandbox *box, const char *line)
 {
@@ -29,7 +39,7 @@ static void test_kill_and_resume(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    sandbox_write(box, "kill.yaml", experiment);
+    write_experiment(box);
     double whole_s = seconds_of(box, "sweep kill.yaml --db whole.db -j 2 -q");
     /* Some of the plans must not fit, so that such rows are compared too. */
     g_autofree char *counts =
@@ -67,7 +77,7 @@ static void test_threads_change_nothing(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    sandbox_write(box, "kill.yaml", experiment);
+    write_experiment(box);
     program_runs(box, "sweep kill.yaml --db one.db -j 1 -q");
     program_runs(box, "sweep kill.yaml --db four.db -j 4 -q");
     assert_same_rows(box, "four.db", "one.db");
@@ -104,7 +114,7 @@ static void test_interrupt_finishes_cleanly(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    sandbox_write(box, "kill.yaml", experiment);
+    write_experiment(box);
     program_runs(box, "sweep kill.yaml --db whole.db -q");
     bool interrupted = false;
     g_autofree char *database = NULL;
@@ -124,7 +134,7 @@ static void test_done_is_done(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    sandbox_write(box, "kill.yaml", experiment);
+    write_experiment(box);
     program_runs(box, "sweep kill.yaml");
     g_autofree char *before = stored_ask(box, "out/kill.db", "SELECT * FROM result");
     g_auto(Ran) second = program_run_good(box, "sweep kill.yaml --json");
@@ -138,7 +148,7 @@ static void test_shards_merge(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    sandbox_write(box, "kill.yaml", experiment);
+    write_experiment(box);
     program_runs(box, "sweep kill.yaml --db whole.db -j 1 -q");
     program_runs(box, "sweep kill.yaml --shard 2/3 --db 2.db -q");
     program_runs(box, "sweep kill.yaml --shard 0/3 --db 0.db -q");
