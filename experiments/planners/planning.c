@@ -70,10 +70,6 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
 {
     const bool is_pinned =
         options->ratios == RATIOS_EVEN || options->ratios == RATIOS_PROPORTIONAL;
-    const bool places =
-        planner_can(method, PLANNER_PLACES) ||
-        (planner_can(method, PLANNER_GROUPS) &&
-         !(method->ability & (PLANNER_GPUS | PLANNER_PLACES | PLANNER_CHOOSES)));
     const bool is_technique =
         options->strategy.microbatches > 1 || options->strategy.recompute;
     const struct {
@@ -84,15 +80,11 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
          "search=exact, since HAP's own search knows no pins"},
         {options->segments && is_pinned, "segments",
          "ratios=own or ratios=best, since others are the same for all segments"},
-        {planner_can(method, PLANNER_PLACES) && options->ratios == RATIOS_BEST, "ratios",
-         "own, even or proportional, of which replicas on a subset have their part"},
         {planner_can(method, PLANNER_PLACES) && options->search == SEARCH_REFERENCE,
          "search", "own, best, mcts or exact"},
         {planner_can(method, PLANNER_PLACES) && !planner_can(method, PLANNER_TREES) &&
              options->search != SEARCH_OWN,
          "search", "own, since it has one search"},
-        {places && options->strategy.microbatches > 1, "microbatches",
-         "one, since op groups on subsets of the devices run the batch once"},
         {takes_turns(method, options) && is_technique, "microbatches, recompute",
          "duplex=off, since two microbatches that take turns have a schedule of their "
          "own"},

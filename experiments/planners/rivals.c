@@ -58,6 +58,9 @@ static bool find_layers(const Planning *planning, const double *ratio, TagCase *
     const uint32_t n_layers = MIN(graph_n_layers(graph), UINT16_MAX);
     if (!tag_case_open(l, graph, planning->view, ratio, error))
         return false;
+    batch_forms_free(l->batch);
+    if (!(l->batch = tag_batch(planning->options, graph, error)))
+        return false;
     for (OpId id = 0; id < graph_n_ops(graph); id++)
         l->time_s[id] = sim_quick_place_s(l->quick, l->space->single[0], id, 0);
     const uint32_t n = balance_groups_layers(graph, l->time_s, n_layers, l->group);
@@ -65,7 +68,8 @@ static bool find_layers(const Planning *planning, const double *ratio, TagCase *
                         .batch = l->batch,
                         .n_groups = n,
                         .group = l->group,
-                        .time_s = l->time_s};
+                        .time_s = l->time_s,
+                        .n_microbatches = tag_microbatches(planning->options)};
     return true;
 }
 

@@ -15,6 +15,8 @@
 #include "experiments/planners/make.h"
 #include "experiments/planners/ratios.h"
 #include "experiments/planners/tag_case.h"
+#include "experiments/planners/tag_pipeline.h"
+#include "experiments/planners/tag_shares.h"
 
 /* METIS's imbalance, TAG Sec. 5.1. */
 static const double IMBALANCE = 2;
@@ -71,23 +73,12 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Make, make_clear)
 
 /* --- what is placed --- */
 
-/* The time of each op on the whole batch, as the mean over the devices. */
-static double *find_times(const Make *m, SimQuick *quick)
-{
-    const Graph *graph = m->planning->graph;
-    const uint32_t n = m->planning->view->n_devices;
-    double *time_s = g_new0(double, graph_n_ops(graph) + 1);
-    for (OpId id = 0; id < graph_n_ops(graph); id++)
-        for (uint32_t j = 0; j < n; j++)
-            time_s[id] += sim_quick_place_s(quick, m->space->single[j], id, 0) / n;
-    return time_s;
-}
-
 static bool find_groups(Make *m, SimQuick *quick, GError **error)
 {
     const Graph *graph = m->planning->graph;
     const TagPlanOptions *options = &m->planning->options->tag;
-    m->time_s = find_times(m, quick);
+    m->time_s = g_new0(double, graph_n_ops(graph) + 1);
+    tag_mean_times(graph, m->space, quick, m->time_s);
     m->group = g_new0(uint16_t, graph_n_ops(graph) + 1);
     const uint32_t n =
         options->grouping == TAG_GROUPS_LAYERS ||
@@ -132,13 +123,14 @@ static bool add_candidate(Make *m, Program *program, const double *ratio, uint64
     return true;
 }
 
-/* Puts the program with the layers that are computed again in its place. */
+/* Puts the program with microbatches, and with the layers that are computed again, in its place. */
 static bool compute_again(const Make *m, Program **program, GError **error)
 {
-    if (!m->modes)
+    if (!m->modes && tag_microbatches(m->planning->options) == 1)
         return true;
-    Program *again = synth_train(*program, m->planning->graph,
-                                 m->planning->view->n_devices, 1, m->modes, error);
+    Program *again =
+        synth_train(*program, m->planning->graph, m->planning->view->n_devices,
+                    tag_microbatches(m->planning->options), m->modes, error);
     program_free(*program);
     *program = again;
     return again != NULL;
@@ -163,19 +155,22 @@ static bool add_data_parallel(Make *m, const double *ratio, GError **error)
     return true;
 }
 
-/* Adds the strategy's program, and one with sufficient factors if they pay. */
+/* Adds the strategy's program, and one with sufficient factors if they pay; these are priced for a
+ * batch that is not cut. */
 static bool add_strategy(Make *m, SimQuick *quick, const uint16_t *action,
                          TagObjective objective, const double *ratio, GError **error)
 {
     g_autoptr(TagPlacement) placement = synth_tag_placement_new(m->planning->graph);
-    synth_tag_place(m->space, &m->work, action, placement);
+    TagWork work = m->work;
+    work.n_microbatches = tag_microbatches(m->planning->options);
+    synth_tag_place(m->space, &work, action, placement);
     for (uint32_t pass = 0; pass < 2; pass++) {
         if (pass == 1 &&
-            (!m->limits->factors ||
-             synth_tag_factors(m->space, &m->work, quick, objective, placement) == 0))
+            (!m->limits->factors || work.n_microbatches > 1 ||
+             synth_tag_factors(m->space, &work, quick, objective, placement) == 0))
             return true;
-        if (!add_candidate(m, synth_tag_program(m->space, &m->work, placement, false),
-                           ratio, m->planning->options->bucket_bytes,
+        if (!add_candidate(m, synth_tag_program(m->space, &work, placement, false), ratio,
+                           m->planning->options->bucket_bytes,
                            pass == 1                            ? SIM_SUMS_FREE
                            : m->planning->options->bucket_bytes ? SIM_SUMS_FUSED
                                                                 : SIM_SUMS_EACH,
@@ -186,21 +181,6 @@ static bool add_strategy(Make *m, SimQuick *quick, const uint16_t *action,
 }
 
 /* --- searches --- */
-
-/* The devices, all with the average rate. */
-static Device *alike(const ClusterView *view)
-{
-    Device *device = g_memdup2(view->device, view->n_devices * sizeof *device);
-    double sum = 0;
-    for (uint32_t j = 0; j < view->n_devices; j++)
-        sum += view->device[j].rate;
-    for (uint32_t j = 0; j < view->n_devices; j++) {
-        device[j].rate = sum / view->n_devices;
-        device[j].fitted = device[0].fitted;
-        device[j].stretch = device[0].stretch;
-    }
-    return device;
-}
 
 /* Some of the strategies that attain the bound, [n * op groups], as starts of the search. */
 static uint16_t *find_starts(const Make *m, const TagBound *bound, uint32_t *n)
@@ -222,6 +202,24 @@ static double candidate_s(const Make *m, const Candidate *c)
 {
     return m->planning->options->tag.objective == TAG_OBJECTIVE_FLOW ? c->flow_s
                                                                      : c->time_s;
+}
+
+/* A strategy to try, and its time. */
+typedef struct {
+    Make *m;
+    const double *ratio;
+} Trial;
+
+static bool try_strategy(void *context, const uint16_t *action, double *time_s,
+                         GError **error)
+{
+    const Trial *trial = context;
+    Make *m = trial->m;
+    if (!add_strategy(m, NULL, action, TAG_BY_STAGE, trial->ratio, error))
+        return false;
+    const Candidate *last = &g_array_index(m->candidates, Candidate, m->candidates->len - 1);
+    *time_s = last->fits ? candidate_s(m, last) : INFINITY;
+    return true;
 }
 
 /* A bound on the strategies that are faster than all those found. */
@@ -267,7 +265,7 @@ static bool search_ratios(Make *m, const double *ratio, uint32_t share, GError *
 {
     const PlannerOptions *options = m->planning->options;
     const bool both = options->tag.objective == TAG_OBJECTIVE_BOTH;
-    g_autofree Device *device = alike(m->planning->view);
+    g_autofree Device *device = tag_devices_alike(m->planning->view);
     ClusterView view = *m->planning->view;
     view.device = m->limits->alike ? device : view.device;
     g_autoptr(SimQuick) quick = sim_quick_new(m->planning->graph, &view, ratio,
@@ -307,30 +305,22 @@ static bool search_ratios(Make *m, const double *ratio, uint32_t share, GError *
             &g_array_index(m->candidates, Candidate, m->candidates->len - 1);
         last->optimal = result.optimal;
     }
-    if (bound)
+    const bool cut = tag_microbatches(options) > 1;
+    if (bound && !cut)
         m->bound_s = fmin(m->bound_s, find_bound(m, bound));
-    return true;
+    return !cut || !m->limits->parallel ||
+           tag_try_pipelines(m->space, &m->work, try_strategy, &(Trial){m, ratio}, error);
 }
 
 /* At all ratios, with the layers computed again that `modes` says. */
 static bool search_modes(Make *m, GError **error)
 {
-    const ClusterView *view = m->planning->view;
-    const uint32_t choice = m->planning->options->ratios;
-    const bool both = choice == RATIOS_OWN && m->limits->shares;
-    for (uint32_t c = RATIOS_EVEN; c <= RATIOS_PROPORTIONAL; c++) {
-        const bool own = choice == RATIOS_OWN && (both || c == RATIOS_EVEN);
-        if (!own && choice != c)
-            continue;
-        g_autofree double *ratio = ratios_pinned(view, c);
-        g_autofree double *even = ratios_even(view);
-        if (c == RATIOS_PROPORTIONAL && both && ratios_same(ratio, even, view->n_devices))
-            continue;
-        if (!search_ratios(m, ratio, both ? 2 : 1, error) ||
-            (m->limits->parallel && !add_data_parallel(m, ratio, error)))
+    g_autoptr(GPtrArray) shares = tag_shares(m->planning, m->limits->shares, error);
+    for (uint32_t i = 0; shares && i < shares->len; i++)
+        if (!search_ratios(m, shares->pdata[i], shares->len, error) ||
+            (m->limits->parallel && !add_data_parallel(m, shares->pdata[i], error)))
             return false;
-    }
-    return true;
+    return shares != NULL;
 }
 
 static bool any_fits(const Make *m)
@@ -392,7 +382,7 @@ bool plan_make_in_space(const Planning *planning, const TagLimits *limits, Plan 
     g_array_set_clear_func(m.candidates, candidate_clear);
     m.space = synth_tag_space(planning->view,
                               planning->options->tag.sets == TAG_SETS_KINDS, error);
-    if (!m.space || !(m.batch = batch_forms_new(planning->graph, error)))
+    if (!m.space || !(m.batch = tag_batch(planning->options, planning->graph, error)))
         return false;
     if (planning->options->tag.priors == TAG_PRIORS_GNN) {
         g_autofree char *path = path_find("tag/network.txt");

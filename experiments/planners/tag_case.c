@@ -25,6 +25,49 @@ void tag_case_clear(TagCase *c)
     g_free(c->time_s);
 }
 
+void tag_mean_times(const Graph *graph, const TagSpace *space, SimQuick *quick,
+                    double *time_s)
+{
+    const uint32_t n = space->view->n_devices;
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        for (uint32_t j = 0; j < n; j++)
+            time_s[id] += sim_quick_place_s(quick, space->single[j], id, 0) / n;
+}
+
+Device *tag_devices_alike(const ClusterView *view)
+{
+    Device *device = g_memdup2(view->device, view->n_devices * sizeof *device);
+    double sum = 0;
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        sum += view->device[j].rate;
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        device[j].rate = sum / view->n_devices;
+        device[j].fitted = device[0].fitted;
+        device[j].stretch = device[0].stretch;
+    }
+    return device;
+}
+
+uint32_t tag_microbatches(const PlannerOptions *options)
+{
+    return MAX(options->strategy.microbatches, 1);
+}
+
+BatchForms *tag_batch(const PlannerOptions *options, const Graph *graph, GError **error)
+{
+    const uint32_t n = tag_microbatches(options);
+    g_autoptr(BatchForms) batch =
+        n > 1 ? batch_forms_of_microbatches(graph, error) : batch_forms_new(graph, error);
+    if (batch && batch->units % n != 0) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "option 'microbatches': expected a divisor of the %u pieces of the "
+                    "batch, got %u",
+                    batch->units, n);
+        return NULL;
+    }
+    return g_steal_pointer(&batch);
+}
+
 const char *tag_recompute(const PlannerOptions *options, uint32_t i)
 {
     static const char *const in_turn[] = {"none", "selective", "full"};

@@ -20,6 +20,17 @@ bool tag_case_open(TagCase *c, const Graph *graph, const ClusterView *view,
                    const double *ratio, GError **error);
 void tag_case_clear(TagCase *c);
 
+/* Adds to time_s [op] the times of the whole batch, as means over the devices. */
+void tag_mean_times(const Graph *graph, const TagSpace *space, SimQuick *quick,
+                    double *time_s);
+/* The devices, all with the average rate. Caller frees. */
+Device *tag_devices_alike(const ClusterView *view);
+
+/* The number of microbatches that the options ask for, at least 1, and the forms of a batch that is
+ * cut so. KILTER_ERROR_INPUT if it cannot be. */
+uint32_t tag_microbatches(const PlannerOptions *options);
+BatchForms *tag_batch(const PlannerOptions *options, const Graph *graph, GError **error);
+
 /* What the option `recompute` asks of planners of op groups, the i-th of what is tried in turn until
  * a plan fits: itself, or for auto none, selective, full. NULL: that was all. */
 const char *tag_recompute(const PlannerOptions *options, uint32_t i);

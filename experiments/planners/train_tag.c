@@ -67,14 +67,10 @@ static bool case_open(Case *c, const Graph *graph, uint32_t seed, GError **error
     if (!(c->cluster = cluster_load(name, error)))
         return false;
     c->view = cluster_view(c->cluster, GRANULARITY_GPU);
-    const uint32_t n = c->view->n_devices;
     g_autofree double *ratio = ratios_even(c->view);
     if (!tag_case_open(tag, graph, c->view, ratio, error))
         return false;
-    for (OpId id = 0; id < graph_n_ops(graph); id++)
-        for (uint32_t j = 0; j < n; j++)
-            tag->time_s[id] +=
-                sim_quick_place_s(tag->quick, tag->space->single[j], id, 0) / n;
+    tag_mean_times(graph, tag->space, tag->quick, tag->time_s);
     const uint32_t groups =
         balance_groups_metis(graph, tag->time_s, GROUPS, IMBALANCE, tag->group, error);
     tag->work = (TagWork){.graph = graph,

@@ -1,6 +1,10 @@
 /* From a placement to its program. Every op runs in the form Identity in its device group; its
  * operands are loaded there, or transferred once from the group that made them; partial sums over
- * the replicas are summed where they are made, at once if they are a parameter's gradient. */
+ * the replicas are summed where they are made, at once if they are a parameter's gradient.
+ *
+ * With microbatches the forward of each runs after that of the one before, then the backward of each,
+ * so that groups on different devices work at the same time on different microbatches (as gpipe's
+ * stages do). Ops that read sums over the batch come last. */
 #include <string.h>
 
 #include "synth/tag/again.h"
@@ -16,9 +20,12 @@ typedef struct {
     /* [device group of the space]: its number in the program, or NOBODY */
     uint16_t *number;
     uint16_t *home; /* [tensor]: group of the program that made it, or holds it at rest */
-    uint8_t *held;  /* [group of the program * n_tensors + tensor] */
-    bool *partial;  /* [tensor]: it is partial over the replicas of its home */
+    /* [(microbatch * groups of the space + group of the program) * n_tensors + tensor]; tensors that
+     * are not parts of the batch are at microbatch 0 */
+    uint8_t *held;
+    bool *partial; /* [tensor]: it is partial over the replicas of its home */
     TagAgain *again; /* NULL: nothing runs again */
+    uint32_t n_microbatches, microbatch; /* all, and the one that runs */
 } Builder;
 
 /* --- groups --- */
@@ -34,10 +41,23 @@ static uint16_t group_of(Builder *b, OpId op)
     return b->number[group];
 }
 
-static uint8_t *held(const Builder *b, uint16_t group, TensorId tensor)
+/* Whether each microbatch has an instance of its own. */
+static bool has_parts(const Builder *b, TensorId tensor)
+{
+    return b->n_microbatches > 1 && form_is_gather(b->work->batch->form[tensor]);
+}
+
+static uint8_t *held_for(const Builder *b, uint16_t group, TensorId tensor,
+                         uint32_t microbatch)
 {
     KILTER_ASSERT(tensor < graph_n_tensors(b->graph));
-    return &b->held[(size_t)group * graph_n_tensors(b->graph) + tensor];
+    const size_t row = (size_t)microbatch * b->space->n_groups + group;
+    return &b->held[row * graph_n_tensors(b->graph) + tensor];
+}
+
+static uint8_t *held(const Builder *b, uint16_t group, TensorId tensor)
+{
+    return held_for(b, group, tensor, has_parts(b, tensor) ? b->microbatch : 0);
 }
 
 /* A parameter and its states rest where the parameter's update runs. */
@@ -60,7 +80,8 @@ static void load(Builder *b, TensorId tensor, uint16_t group)
                                        .microbatch = PROGRAM_WHOLE,
                                        .tensor = tensor,
                                        .to = FORM_IDENTITY});
-    *held(b, group, tensor) = true;
+    for (uint32_t m = 0; m < (has_parts(b, tensor) ? b->n_microbatches : 1); m++)
+        *held_for(b, group, tensor, m) = true;
 }
 
 static void sum_over_replicas(Builder *b, TensorId tensor)
@@ -85,7 +106,9 @@ static void transfer(Builder *b, TensorId tensor, uint16_t to)
     program_append(b->program, (Instr){.kind = INSTR_TRANSFER,
                                        .group = b->home[tensor],
                                        .to_group = to,
-                                       .microbatch = PROGRAM_WHOLE,
+                                       .microbatch = has_parts(b, tensor)
+                                                         ? (uint16_t)b->microbatch
+                                                         : PROGRAM_WHOLE,
                                        .stream = 1,
                                        .tensor = tensor,
                                        .from = FORM_IDENTITY,
@@ -139,7 +162,7 @@ static void append_op(const Builder *b, OpId id, uint16_t group, bool cut)
 {
     Instr instr = {.kind = INSTR_COMPUTE,
                    .group = group,
-                   .microbatch = cut ? 0 : PROGRAM_WHOLE,
+                   .microbatch = cut ? (uint16_t)b->microbatch : PROGRAM_WHOLE,
                    .op = id};
     memset(instr.form, FORM_IDENTITY, sizeof instr.form);
     program_append(b->program, instr);
@@ -166,9 +189,50 @@ static void run_op(Builder *b, OpId id)
         *held(b, group, out) = true;
         b->home[out] = group;
         b->partial[out] = partial && (!cut || b->work->batch->form[out] == FORM_REDUCE);
-        if (is_final(b->graph, out))
+        if (is_final(b->graph, out) && b->microbatch + 1 == b->n_microbatches)
             sum_over_replicas(b, out);
     }
+}
+
+/* --- microbatches --- */
+
+/* [op]: whether it reads a sum over the batch, or what such an op made, and so runs after all
+ * microbatches; updates do in any case. */
+static bool *find_late(const Builder *b)
+{
+    const Graph *graph = b->graph;
+    bool *late = g_new0(bool, graph_n_ops(graph) + 1);
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        late[id] = op->pass == PASS_UPDATE;
+        for (uint32_t i = 0; i < op->n_in; i++) {
+            const OpId by = graph_tensor(graph, op->in[i])->producer;
+            late[id] |= by != GRAPH_NONE &&
+                        (late[by] || b->work->batch->form[op->in[i]] == FORM_REDUCE);
+        }
+        KILTER_ASSERT(!late[id] || b->work->batch->loop[id] < 0);
+    }
+    return late;
+}
+
+static void run_microbatches(Builder *b)
+{
+    g_autofree bool *late = find_late(b);
+    for (uint32_t pass = PASS_FORWARD; pass <= PASS_BACKWARD; pass++)
+        for (uint32_t m = 0; m < b->n_microbatches; m++) {
+            g_autoptr(TagAgain) again =
+                b->work->recompute ? tag_again_new(b->work, b->placement) : NULL;
+            b->again = again;
+            b->microbatch = m;
+            for (OpId id = 0; id < graph_n_ops(b->graph); id++)
+                if (graph_get_op(b->graph, id)->pass == pass && !late[id] &&
+                    (m == 0 || b->work->batch->loop[id] >= 0))
+                    run_op(b, id);
+        }
+    b->again = NULL;
+    for (OpId id = 0; id < graph_n_ops(b->graph); id++)
+        if (late[id])
+            run_op(b, id);
 }
 
 Program *synth_tag_program(const TagSpace *space, const TagWork *work,
@@ -177,7 +241,9 @@ Program *synth_tag_program(const TagSpace *space, const TagWork *work,
     const uint32_t n_tensors = graph_n_tensors(work->graph);
     g_autofree uint16_t *number = g_new(uint16_t, space->n_groups);
     g_autofree uint16_t *home = g_new(uint16_t, n_tensors + 1);
-    g_autofree uint8_t *all = g_new0(uint8_t, (size_t)space->n_groups * n_tensors + 1);
+    const uint32_t n_microbatches = MAX(work->n_microbatches, 1);
+    g_autofree uint8_t *all =
+        g_new0(uint8_t, (size_t)n_microbatches * space->n_groups * n_tensors + 1);
     g_autofree bool *partial = g_new0(bool, n_tensors + 1);
     memset(number, 0xff, space->n_groups * sizeof *number);
     memset(home, 0xff, n_tensors * sizeof *home);
@@ -191,12 +257,16 @@ Program *synth_tag_program(const TagSpace *space, const TagWork *work,
                  .home = home,
                  .held = all,
                  .partial = partial,
-                 .again = again};
+                 .again = again,
+                 .n_microbatches = n_microbatches};
+    b.program->n_microbatches = n_microbatches;
     for (uint32_t g = 0; all_groups && g < space->n_groups; g++)
         number[g] = program_add_group(b.program, space->group[g].n_replicas,
                                       space->group[g].n_devices, space->group[g].device);
     find_homes(&b);
-    for (OpId id = 0; id < graph_n_ops(work->graph); id++)
+    if (n_microbatches > 1)
+        run_microbatches(&b);
+    for (OpId id = 0; n_microbatches == 1 && id < graph_n_ops(work->graph); id++)
         run_op(&b, id);
     return b.program;
 }

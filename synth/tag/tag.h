@@ -75,6 +75,9 @@ typedef struct {
     const double *time_s;
     /* [layer]: what is computed again before its backward (synth/tag/again.h); NULL: nothing */
     const Recompute *recompute;
+    /* of programs; 0, 1: the batch is not cut. More need batch_forms_of_microbatches(); searches and
+     * bounds are of one */
+    uint32_t n_microbatches;
 } TagWork;
 
 /* The place of every op and every sum. */

@@ -70,8 +70,10 @@ static bool prove(const char *planner, const char *model, const char *set)
         fail_msg("%s on %s with %s: error %g of %s, %s", planner, model, set,
                  verdict.error, verdict.where, error ? error->message : "not right");
     assert_true(plan->iteration_time_s > 0 && isfinite(plan->iteration_time_s));
+    uint64_t most = 0; /* op groups may leave devices idle */
     for (uint32_t j = 0; j < plan->n_devices; j++)
-        assert_in_range(plan->memory_bytes[j], 1, UINT64_C(1) << 30);
+        most = MAX(most, plan->memory_bytes[j]);
+    assert_in_range(most, 1, UINT64_C(1) << 30);
     return true;
 }
 
@@ -98,8 +100,8 @@ static void test_random_strategies(void **state)
 static void test_techniques(void **state)
 {
     (void)state;
-    static const char *const planner[] = {"hap", "dp-ev", "deepspeed", "tensor-parallel",
-                                          "gshard"};
+    static const char *const planner[] = {"hap",    "dp-ev", "deepspeed", "tensor-parallel",
+                                          "gshard", "tag",   "heterog",   "m-topo"};
     static const char *const set[] = {"microbatches=3", "recompute=full",
                                       "recompute=selective microbatches=2"};
     for (uint32_t p = 0; p < G_N_ELEMENTS(planner); p++)
@@ -186,22 +188,22 @@ static void test_memory_of_layers(void **state)
     }
 }
 
-/* Planners whose programs cannot have microbatches refuse them. */
+/* Planners of op groups refuse microbatches that are not equally large. */
 static void test_refusals(void **state)
 {
     (void)state;
-    static const char *const planner[] = {"tag", "heterog"};
+    static const char *const planner[] = {"tag", "heterog", "m-etf"};
     g_autoptr(Cluster) cluster = cluster_load(CLUSTER, NULL);
     g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
     for (uint32_t i = 0; i < G_N_ELEMENTS(planner); i++) {
         g_autoptr(GError) error = NULL;
         PlannerOptions options;
         planner_options_init(&options);
-        planner_options_set(&options, "microbatches", "2", &error);
+        planner_options_set(&options, "microbatches", "5", &error);
         g_autoptr(Plan) plan = planner_plan(planner_find(planner[i], NULL), GPT, CLUSTER,
                                             view, &options, NULL, &error);
         assert_null(plan);
-        assert_error(error, KILTER_ERROR_INPUT, "expected one, since op groups");
+        assert_error(error, KILTER_ERROR_INPUT, "expected a divisor of the 24 pieces");
     }
 }
 

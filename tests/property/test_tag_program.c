@@ -140,6 +140,37 @@ static void test_recomputation(void **state)
     assert_true(longer > 18 && smaller > 8);
 }
 
+/* Op groups on subsets run several microbatches, some with layers computed again: proved and
+ * simulated by each fidelity that knows device groups. */
+static void test_microbatches(void **state)
+{
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(25);
+    for (uint32_t round = 0; round < 24; round++) {
+        g_auto(Setup) s = setup_new(MODELS[0], MIXED, 6, rand);
+        g_autoptr(GError) error = NULL;
+        g_autofree Recompute *modes = g_new(Recompute, graph_n_layers(s.graph) + 1);
+        batch_forms_free(s.batch);
+        s.work.batch = s.batch = batch_forms_of_microbatches(s.graph, &error);
+        assert_no_error(error);
+        for (uint32_t l = 0; l < graph_n_layers(s.graph); l++)
+            modes[l] = (Recompute)g_rand_int_range(rand, 0, 3);
+        s.work.recompute = round % 3 == 0 ? modes : NULL;
+        s.work.n_microbatches = 2 + round % 2;
+        Program *program = random_strategy(&s, rand, round % 2);
+        assert_int_equal(program->n_microbatches, s.work.n_microbatches);
+        program_check(program, s.graph, &error);
+        assert_no_error(error);
+        g_autoptr(Plan) plan =
+            plan_of(s.graph, s.view->n_devices, round % 4 == 0, program);
+        const bool right = is_right(&s, plan, &error);
+        assert_no_error(error);
+        assert_true(right);
+        assert_true(simulated_s(&s, plan, "flow") > 0);
+        assert_true(simulated_s(&s, plan, "stage") > 0);
+    }
+}
+
 /* Applies a mutation to an instruction; false if it does not apply. */
 static bool mutate(Program *program, uint32_t i, GRand *rand)
 {
@@ -201,6 +232,7 @@ int main(void)
         cmocka_unit_test(test_random_strategies),
         cmocka_unit_test(test_quick),
         cmocka_unit_test(test_recomputation),
+        cmocka_unit_test(test_microbatches),
         cmocka_unit_test(test_mutants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

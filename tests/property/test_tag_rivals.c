@@ -1,6 +1,9 @@
-/* The planner tag compared with TAG's baselines: never slower, and never faster than its own bound.
+/* The planner tag compared with TAG's baselines: never slower, and never faster than its own bound;
+ * and with options.
  * KILTER_ALL=1: all six models on both clusters. */
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "experiments/planners/planner.h"
 #include "tests/test.h"
@@ -57,8 +60,83 @@ static void test_never_slower(void **state)
             check_case(MODELS[m], CLUSTERS[(m + c) % G_N_ELEMENTS(CLUSTERS)]);
 }
 
+/* The time of a plan on fast devices with little memory and slow ones with much, under an option. */
+static double tight_s(const char *model, const char *key, const char *value)
+{
+    static const char text[] =
+        "name: tight\ndevice_types:\n"
+        "  - {name: fast, rate: 8 TFLOP/s, memory: 1100 MiB, source: made up}\n"
+        "  - {name: slow, rate: 4 TFLOP/s, memory: 4 GiB, source: made up}\n"
+        "machines:\n"
+        "  - {name: a, type: fast, gpus: 2, inner: {latency: 10 us, bandwidth: 10 GB/s}, "
+        "source: made up}\n"
+        "  - {name: b, type: slow, gpus: 2, inner: {latency: 10 us, bandwidth: 10 GB/s}, "
+        "source: made up}\n"
+        "collectives:\n"
+        "  all_reduce: {latency: 30 us, bandwidth: 8 GB/s}\n"
+        "  all_gather: {latency: 30 us, bandwidth: 8 GB/s}\n"
+        "  grouped_all_gather: {latency: 30 us, bandwidth: 8 GB/s}\n"
+        "  reduce_scatter: {latency: 30 us, bandwidth: 8 GB/s}\n"
+        "  grouped_reduce_scatter: {latency: 30 us, bandwidth: 8 GB/s}\n"
+        "  all_to_all: {latency: 30 us, bandwidth: 8 GB/s}\n"
+        "  source: made up\n";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_parse("tight", text, strlen(text), &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    PlannerOptions options;
+    planner_options_init(&options);
+    assert_true(planner_options_set(&options, key, value, &error));
+    /* one group: the same shares for everything */
+    assert_true(planner_options_set(&options, "groups", "1", &error));
+    g_autoptr(Plan) plan = planner_plan(planner_find("tag", NULL), model, "tight", view,
+                                        &options, NULL, &error);
+    assert_no_error(error);
+    assert_true(plan->feasible);
+    return plan->iteration_time_s;
+}
+
+/* Shares by HAP's linear program use all devices where neither even shares nor those by speed fit
+ * the memory of the fast ones. */
+static void test_shares_by_program(void **state)
+{
+    (void)state;
+    static const char model[] = "vgg19:image=224,global_batch=64,classes=10,fc=256";
+    assert_at_most(tight_s(model, "ratios", "best"),
+                   0.8 * tight_s(model, "ratios", "own"));
+}
+
+/* Microbatches: devices that work one after the other on the whole batch work at the same time. */
+static void test_pipelines(void **state)
+{
+    (void)state;
+    static const char model[] = "tag-bert-large:global_batch=16";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("tag-testbed", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    double before_s = INFINITY;
+    for (uint32_t n = 1; n <= 16; n *= 16) {
+        PlannerOptions options;
+        g_autofree char *text = g_strdup_printf("%u", n);
+        planner_options_init(&options);
+        assert_true(planner_options_set(&options, "microbatches", text, &error));
+        assert_true(planner_options_set(&options, "evaluations", "200", &error));
+        g_autoptr(Plan) plan = planner_plan(planner_find("tag", NULL), model,
+                                            "tag-testbed", view, &options, NULL, &error);
+        assert_no_error(error);
+        assert_true(plan->feasible);
+        assert_int_equal(plan->program->n_microbatches, n);
+        assert_int_equal(plan->lower_bound_s > 0, n == 1);
+        assert_at_most(plan->iteration_time_s, 0.7 * before_s);
+        before_s = plan->iteration_time_s;
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_never_slower)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_never_slower),
+                                       cmocka_unit_test(test_shares_by_program),
+                                       cmocka_unit_test(test_pipelines)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
