@@ -362,8 +362,7 @@ static bool read_head(const Reader *r, Optimizer *optimizer)
     if (json_integer_value(version) != GRAPH_VERSION)
         return json_fail(&r->at, "format", "expected version %d", GRAPH_VERSION);
     if (precision >= PRECISIONS)
-        return json_fail(&r->at, "precision",
-                         "expected single, mixed or another one of the models'");
+        return json_fail(&r->at, "precision", "expected " PRECISION_NAMES);
     *optimizer = update ? optimizer_from_name(update) : OPTIMIZERS;
     if (*optimizer == OPTIMIZERS)
         return json_fail(&r->at, "optimizer", "expected " OPTIMIZER_NAMES);

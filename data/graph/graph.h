@@ -47,6 +47,7 @@ typedef enum { DTYPE_F16, DTYPE_F32, DTYPE_F64, DTYPE_I64, DTYPES } DType;
     X(MIXED_F32_GRADIENTS, "mixed-fp32-grads", F16, F32) \
     X(BF16, "bf16", F16, F16)                            \
     X(FP8, "fp8", F16, F16)
+#define PRECISION_NAMES "single, mixed, mixed-fp32-grads, bf16 or fp8"
 
 typedef enum {
 #define X(id, name, compute, gradient) PRECISION_##id,

@@ -30,7 +30,7 @@ const char *architecture_check(const Architecture *a, uint32_t seq)
         return "low-rank attention has as many key/value heads as heads";
     if (a->patch && a->image % a->patch)
         return "patch must divide image";
-    if (!a->patch && a->positions && seq > a->positions)
+    if (!a->patch && a->positions && seq > (a->limit ? a->limit : a->positions))
         return "seq is longer than the table of positions";
     if (a->experts && a->top > a->experts)
         return "a token goes to more experts than the layer has";

@@ -13,7 +13,7 @@
 
 static void read_llama(Config *c, Architecture *a)
 {
-    static const Defaults d = {32000, 4096, 11008, 32, 32, 0, 2048};
+    static const Defaults d = {32000, 4096, 11008, 32, 32, 0, 2048, 0};
     if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
     family_set_attention_bias(c, config_flag(c, "bias", false), a);
@@ -22,7 +22,7 @@ static void read_llama(Config *c, Architecture *a)
 
 static void read_mistral(Config *c, Architecture *a)
 {
-    static const Defaults d = {32000, 4096, 14336, 32, 32, 8, 131072};
+    static const Defaults d = {32000, 4096, 14336, 32, 32, 8, 131072, 0};
     enum { WINDOW = 4096 };
     if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
@@ -33,7 +33,7 @@ static void read_mistral(Config *c, Architecture *a)
 
 static void read_mixtral(Config *c, Architecture *a)
 {
-    static const Defaults d = {32000, 4096, 14336, 32, 32, 8, 131072};
+    static const Defaults d = {32000, 4096, 14336, 32, 32, 8, 131072, 0};
     if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
     family_set_windows(c, config_size(c, "sliding_window", 0, 0), 0, 0, a);
@@ -60,7 +60,7 @@ static void read_qwen_window(Config *c, Architecture *a)
 
 static void read_qwen2(Config *c, Architecture *a)
 {
-    static const Defaults d = {151936, 4096, 22016, 32, 32, 32, 32768};
+    static const Defaults d = {151936, 4096, 22016, 32, 32, 32, 32768, 0};
     if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
     a->qkv_bias = true;
@@ -69,10 +69,9 @@ static void read_qwen2(Config *c, Architecture *a)
 
 static void read_qwen3(Config *c, Architecture *a)
 {
-    static const Defaults d = {151936, 4096, 22016, 32, 32, 32, 32768};
+    static const Defaults d = {151936, 4096, 22016, 32, 32, 32, 32768, 128};
     if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
-    a->head_size = a->value_size = a->rotary = config_size(c, "head_dim", 2, 128);
     a->qk_norm = true;
     family_set_attention_bias(c, false, a);
     read_qwen_window(c, a);
@@ -97,7 +96,7 @@ static void clear_dense_layers(Config *c, Architecture *a)
 
 static void read_qwen3_moe(Config *c, Architecture *a)
 {
-    static const Defaults d = {151936, 2048, 6144, 24, 32, 4, 32768};
+    static const Defaults d = {151936, 2048, 6144, 24, 32, 4, 32768, 0};
     if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
     a->qk_norm = true;
@@ -115,7 +114,7 @@ static void read_qwen3_moe(Config *c, Architecture *a)
 
 static void read_phi3(Config *c, Architecture *a)
 {
-    static const Defaults d = {32064, 3072, 8192, 32, 32, 0, 4096};
+    static const Defaults d = {32064, 3072, 8192, 32, 32, 0, 4096, 0};
     if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
     family_read_rotary(c, "partial_rotary_factor", 1, a);
@@ -126,20 +125,18 @@ static void read_phi3(Config *c, Architecture *a)
 
 static void read_gemma(Config *c, Architecture *a)
 {
-    static const Defaults d = {256000, 3072, 24576, 28, 16, 16, 8192};
+    static const Defaults d = {256000, 3072, 24576, 28, 16, 16, 8192, 256};
     if (!family_read_llama_like(c, &d, "gelu", true, a))
         return;
-    a->head_size = a->value_size = a->rotary = config_size(c, "head_dim", 2, 256);
     family_set_attention_bias(c, false, a);
 }
 
 static void read_gemma3(Config *c, Architecture *a)
 {
-    static const Defaults d = {262208, 2304, 9216, 26, 8, 4, 131072};
+    static const Defaults d = {262208, 2304, 9216, 26, 8, 4, 131072, 256};
     enum { WINDOW = 4096, PERIOD = 6 };
     if (!family_read_llama_like(c, &d, "gelu_pytorch_tanh", true, a))
         return;
-    a->head_size = a->value_size = a->rotary = config_size(c, "head_dim", 2, 256);
     a->arrangement = ARRANGEMENT_SANDWICH;
     a->qk_norm = true;
     family_set_attention_bias(c, false, a);
@@ -152,7 +149,7 @@ static void read_gemma3(Config *c, Architecture *a)
 
 static void read_gpt2(Config *c, Architecture *a)
 {
-    static const Defaults d = {50257, 768, 0, 12, 12, 0, 1024};
+    static const Defaults d = {50257, 768, 0, 12, 12, 0, 1024, 0};
     if (!family_read_gpt_like(c, &d, true, a))
         return;
     a->positions = a->limit;
@@ -166,7 +163,7 @@ static void read_gpt2(Config *c, Architecture *a)
 
 static void read_gpt_neox(Config *c, Architecture *a)
 {
-    static const Defaults d = {50432, 6144, 24576, 44, 64, 0, 2048};
+    static const Defaults d = {50432, 6144, 24576, 44, 64, 0, 2048, 0};
     if (!family_read_gpt_like(c, &d, false, a))
         return;
     a->fused = true;
@@ -179,7 +176,7 @@ static void read_gpt_neox(Config *c, Architecture *a)
 
 static void read_opt(Config *c, Architecture *a)
 {
-    static const Defaults d = {50272, 768, 3072, 12, 12, 0, 2048};
+    static const Defaults d = {50272, 768, 3072, 12, 12, 0, 2048, 0};
     enum { BEFORE = 2 }; /* rows of the table that no position uses */
     if (!family_read_gpt_like(c, &d, true, a))
         return;
@@ -201,9 +198,10 @@ static void read_opt(Config *c, Architecture *a)
 
 static void read_bloom(Config *c, Architecture *a)
 {
-    static const Defaults d = {250880, 64, 0, 2, 8, 0, 2048};
+    static const Defaults d = {250880, 64, 0, 2, 8, 0, 2048, 0};
     if (!family_read_gpt_like(c, &d, true, a))
         return;
+    a->ffn = 4 * a->hidden; /* whatever n_inner says */
     a->fused = a->embedding_norm = a->alibi = true;
 }
 
@@ -211,7 +209,7 @@ static void read_bloom(Config *c, Architecture *a)
  * attention and feed-forward; in the older one `multi_query` means one key/value head. */
 static void read_falcon(Config *c, Architecture *a)
 {
-    static const Defaults d = {65024, 4544, 0, 32, 71, 0, 2048};
+    static const Defaults d = {65024, 4544, 0, 32, 71, 0, 2048, 0};
     if (!family_read_gpt_like(c, &d, true, a))
         return;
     const bool given = config_value(c, "n_head_kv") != NULL;
@@ -228,10 +226,10 @@ static void read_falcon(Config *c, Architecture *a)
         a->arrangement = norms == 2 ? ARRANGEMENT_PARALLEL_TWO : ARRANGEMENT_PARALLEL;
 }
 
-/* phi, and mixformer-sequential, the name in its first files. */
+/* phi, and mixformer-sequential and phi-msft, the names in its first files. */
 static void read_phi(Config *c, Architecture *a)
 {
-    static const Defaults d = {51200, 2048, 0, 24, 32, 0, 2048};
+    static const Defaults d = {51200, 2048, 0, 24, 32, 0, 2048, 0};
     if (!family_read_gpt_like(c, &d, false, a))
         return;
     a->fused = a->head_bias = true;
@@ -247,7 +245,7 @@ static void read_phi(Config *c, Architecture *a)
 /* An encoder whose head is the embedding's table; poolers are not counted. */
 static void read_bert(Config *c, Architecture *a)
 {
-    static const Defaults d = {30522, 768, 3072, 12, 12, 0, 512};
+    static const Defaults d = {30522, 768, 3072, 12, 12, 0, 512, 0};
     if (!family_read_gpt_like(c, &d, true, a))
         return;
     a->tied = a->embedding_norm = true;
@@ -270,14 +268,17 @@ static void read_bert(Config *c, Architecture *a)
 
 static void read_roberta(Config *c, Architecture *a)
 {
-    static const Defaults d = {50265, 768, 3072, 12, 12, 0, 512};
+    static const Defaults d = {50265, 768, 3072, 12, 12, 0, 512, 0};
     read_bert(c, a);
     a->vocab = config_size(c, "vocab_size", 1, d.vocab);
+    /* the first token has the position after that of padding */
+    const uint32_t first = config_size(c, "pad_token_id", 0, 1) + 1;
+    a->limit = a->positions > first ? a->positions - first : 1;
 }
 
 static void read_vit(Config *c, Architecture *a)
 {
-    static const Defaults d = {1, 768, 3072, 12, 12, 0, 1};
+    static const Defaults d = {1, 768, 3072, 12, 12, 0, 1, 0};
     enum { IMAGE = 224, PATCH = 16, CHANNELS = 3, CLASSES = 2 };
     if (!family_read_gpt_like(c, &d, false, a))
         return;
@@ -298,7 +299,7 @@ static void read_vit(Config *c, Architecture *a)
 /* deepseek_v3, and kimi_k2, which has the same structure. */
 static void read_deepseek(Config *c, Architecture *a)
 {
-    static const Defaults d = {129280, 7168, 18432, 61, 128, 128, 4096};
+    static const Defaults d = {129280, 7168, 18432, 61, 128, 128, 4096, 192};
     if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
     const uint32_t own = config_size(c, "qk_nope_head_dim", 1, 128);
@@ -326,11 +327,10 @@ static void read_deepseek(Config *c, Architecture *a)
 
 static void read_gpt_oss(Config *c, Architecture *a)
 {
-    static const Defaults d = {201088, 2880, 2880, 36, 64, 8, 131072};
+    static const Defaults d = {201088, 2880, 2880, 36, 64, 8, 131072, 64};
     enum { WINDOW = 128, PERIOD = 2 };
     if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
-    a->head_size = a->value_size = a->rotary = config_size(c, "head_dim", 2, 64);
     family_set_attention_bias(c, true, a);
     a->sinks = true;
     a->experts = config_size(c, "num_local_experts|num_experts", 1, 128);
@@ -368,6 +368,7 @@ static const struct {
     {"RefinedWebModel", read_falcon},
     {"phi", read_phi},
     {"mixformer-sequential", read_phi},
+    {"phi-msft", read_phi},
     {"bert", read_bert},
     {"roberta", read_roberta},
     {"vit", read_vit},

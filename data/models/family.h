@@ -4,9 +4,10 @@
 
 #include "data/models/config.h"
 
-/* A family's values for keys that its file leaves out; kv_heads 0: as many as heads. */
+/* A family's values for keys that its file leaves out; kv_heads 0: as many as heads; head_size 0:
+ * the heads divide the width. */
 typedef struct {
-    uint32_t vocab, hidden, ffn, layers, heads, kv_heads, positions;
+    uint32_t vocab, hidden, ffn, layers, heads, kv_heads, positions, head_size;
 } Defaults;
 
 /* Reads the number of elements of a head that turn. */

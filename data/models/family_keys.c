@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-/* Alternative names of keys; a file has one of them. */
+/* Alternative names of keys; a file has one of them. Where it has two, n_embed counts. */
 static const char LAYERS[] = "num_hidden_layers|n_layer|num_layers";
-static const char HIDDEN[] = "hidden_size|n_embd|n_embed|d_model";
+static const char HIDDEN[] = "n_embed|hidden_size|n_embd|d_model";
 static const char HEADS[] = "num_attention_heads|n_head|num_heads";
 static const char KV_HEADS[] = "num_key_value_heads|num_kv_heads|n_head_kv";
 static const char FFN[] = "intermediate_size|n_inner|ffn_dim|d_ff|ffn_hidden_size";
@@ -29,8 +29,10 @@ static bool family_read_sizes(Config *c, const Defaults *d, Architecture *a)
         config_size(c, KV_HEADS, 1, d->kv_heads && !each ? d->kv_heads : a->heads);
     a->ffn = config_size(c, FFN, 1, d->ffn ? d->ffn : 4 * a->hidden);
     a->limit = config_size(c, POSITIONS, 1, d->positions);
-    a->head_size = config_size(c, "head_dim", 1, a->hidden / a->heads);
-    if (config_good(c) && !config_value(c, "head_dim") && a->hidden % a->heads)
+    const bool apart = d->head_size || config_value(c, "head_dim");
+    a->head_size =
+        config_size(c, "head_dim", 1, d->head_size ? d->head_size : a->hidden / a->heads);
+    if (config_good(c) && !apart && a->hidden % a->heads)
         return config_wrong(c, "num_attention_heads",
                             "expected a divisor of the width %u, got %u", a->hidden,
                             a->heads);

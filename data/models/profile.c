@@ -377,8 +377,7 @@ static bool read_params(const char *spec, const char *file, const json_t *root,
                   json_integer_value(batch) > 1000000))
         return json_fail(&at, "batch", "expected an integer from 1 to 1000000");
     if (measured >= PRECISIONS)
-        return json_fail(&at, "precision",
-                         "expected single, mixed or another one of models");
+        return json_fail(&at, "precision", "expected " PRECISION_NAMES);
     params->precision = measured;
     model_params_find(params, "batch")->value = (double)json_integer_value(batch);
     if (!model_params_parse(spec, list, params, error))

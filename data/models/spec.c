@@ -20,14 +20,10 @@ static bool set_precision(const char *spec, const char *value, ModelParams *para
                           GError **error)
 {
     params->precision = precision_from_name(value);
-    if (params->precision < PRECISIONS)
-        return true;
-    g_autoptr(GString) known = g_string_new("");
-    for (Precision p = 0; p < PRECISIONS; p++)
-        g_string_append_printf(known, "%s%s", p ? ", " : "", precision_name(p));
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "model '%s': precision: expected one of %s, got '%s'", spec,
-                       known->str, value);
+    return params->precision < PRECISIONS ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "model '%s': precision: expected " PRECISION_NAMES ", got '%s'",
+                       spec, value);
 }
 
 /* Reads attention=...: as in the model's paper, or as it is run today. */

@@ -94,6 +94,26 @@ static void test_published_counts(void **state)
          "{'model_type':'qwen3_moe','hidden_size':8,'num_attention_heads':2,"
          "'num_key_value_heads':2,'num_hidden_layers':1,'intermediate_size':12,"
          "'vocab_size':97,'num_experts':0}"},
+        /* heads need not divide the width where the family has a size of its own */
+        {2 * 10 * 3 * 8 + 2 * 10 * 3 * 8 + 2 * 8 + 3 * 10 * 12 + 2 * 10 + 2 * 97 * 10 +
+             10,
+         "{'model_type':'qwen3','hidden_size':10,'num_attention_heads':3,'head_dim':8,"
+         "'num_key_value_heads':3,'num_hidden_layers':1,'intermediate_size':12,"
+         "'vocab_size':97}"},
+        {4 * 10 * 3 * 256 + 3 * 10 * 12 + 2 * 10 + 97 * 10 + 10,
+         "{'model_type':'gemma','hidden_size':10,'num_attention_heads':3,"
+         "'num_key_value_heads':3,'num_hidden_layers':1,'intermediate_size':12,"
+         "'vocab_size':97}"},
+        /* 12 H^2 + 13 H, V H and 4 H: bloom's widths are those of n_embed */
+        {12 * 8 * 8 + 13 * 8 + 97 * 8 + 4 * 8,
+         "{'model_type':'bloom','n_embed':8,'hidden_size':64,'n_inner':8,'n_head':2,"
+         "'n_layer':1,'vocab_size':97}"},
+        /* the first name of phi-2, and the classes of files without a model_type */
+        {2779683840, "{'model_type':'phi-msft','n_embd':2560,'n_head':32,'n_inner':null,"
+                     "'n_head_kv':null,'n_layer':32,'rotary_dim':32}"},
+        {6921720704, "{'architectures':['RWForCausalLM'],'n_head':71,'n_layer':32}"},
+        {30532122624, "{'architectures':['Qwen3MoeForCausalLM'],'head_dim':128,"
+                      "'num_hidden_layers':48}"},
         /* 4 H^2 + 3 H I + 2 H, V H and H: said of the whole model, the head is tied */
         {4 * 8 * 8 + 3 * 8 * 12 + 2 * 8 + 97 * 8 + 8,
          "{'model_type':'mistral3','tie_word_embeddings':true,'text_config':"
@@ -131,7 +151,15 @@ static void test_refusals(void **state)
         {"{'model_type':'qwen3_moe','mlp_only_layers':[0,'x']}", "", "mlp_only_layers"},
         {"{'model_type':'gemma3','text_config':{'head_dim':0}}", "",
          "text_config.head_dim"},
+        {"{'model_type':'gemma3','text_config':[]}", "", "text_config"},
+        {"{'model_type':'mixtral','num_experts_per_tok':9}", "", "num_experts_per_tok"},
+        {"{'model_type':'deepseek_v3','num_key_value_heads':8}", "",
+         "num_key_value_heads"},
+        {"{'model_type':'vit','patch_size':15}", "", "patch_size"},
         {"{'model_type':'gpt2'}", "seq=4096", "seq"},
+        {"{'model_type':'roberta','max_position_embeddings':514}", "seq=513", "seq"},
+        {"{'model_type':'opt'}", "seq=2049", "seq"},
+        {"{'architectures':['LlamacppForCausalLM']}", "", "LlamacppForCausalLM"},
         {"{'model_type':'gpt2'}", "attention=flash", "attention"},
         {"{'model_type':'gpt2'}", "sequence=12", "sequence"},
         {"{'model_type':'gpt_oss'}", "attention=materialized", "sinks"},
@@ -215,10 +243,8 @@ static void test_shared_samples(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_published_counts),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_attention_kinds),
-        cmocka_unit_test(test_large_is_quick),
+        cmocka_unit_test(test_published_counts), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_attention_kinds),  cmocka_unit_test(test_large_is_quick),
         cmocka_unit_test(test_shared_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
