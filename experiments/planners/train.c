@@ -134,11 +134,15 @@ static bool try_mixes(const Planning *planning, const Plan *first, Plan *plan,
 }
 
 /* Programs of searches within more memory than the real one: recomputation makes up for the
- * rest. Only for small graphs, for which such searches are quick. */
+ * rest. Only for small graphs, for which such searches are quick; with a budget of time for large
+ * ones, too, within the real memory. */
 static bool try_rooms(const Planning *planning, Plan *plan, GError **error)
 {
     static const double ROOM[] = {1, 1.1, 1.25, 1.5, 2};
-    for (uint32_t i = 0; training_is_small(planning) && i < G_N_ELEMENTS(ROOM); i++) {
+    const uint32_t n = training_is_small(planning) ? G_N_ELEMENTS(ROOM)
+                       : planning->deadline_us > 0 ? 1
+                                                   : 0;
+    for (uint32_t i = 0; i < n && !planning_is_late(planning); i++) {
         g_autoptr(Plan) other = training_plan_like(plan);
         g_autoptr(GError) misfit = NULL;
         if (make_with(planning, ROOM[i], other, NULL, &misfit))
