@@ -4,7 +4,7 @@
 
 static const Planner chooser[] = {
     {"auto", "the fastest plan of all planners on any of the machines",
-     "HAP (EuroSys'24); AMP (NeurIPS'22)", PLANNER_GROUPS | PLANNER_CHOOSES,
+     "HAP (EuroSys'24); AMP (NeurIPS'22)", PLANNER_GROUPS | PLANNER_CHOOSES | PLANNER_ZERO | PLANNER_STRATEGY,
      plan_make_auto},
 };
 

@@ -182,10 +182,10 @@ char *planner_options_help(void)
     options_help(&special_table, text);
     g_string_append(
         text,
-        "\n\nOptions of the strategy, which are also the keys of --strategy FILE. All "
+        "\n\nOptions of the strategy, which are also the keys of --strategy FILE. Most "
         "planners take microbatches\nand recompute, data parallel planners also zero, "
-        "planners of pipelines also the degrees, micro_batch,\nschedule, zero and "
-        "sequence_parallel, manual all of them:");
+        "planners of pipelines and auto also the degrees,\nmicro_batch, schedule, zero "
+        "and sequence_parallel, manual all of them (docs/strategies.md has a table):");
     options_help(&strategy_table, text);
     g_string_append(text, "\n\nOptions of the planners that search for pipelines:");
     options_help(&amp_table, text);

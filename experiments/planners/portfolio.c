@@ -256,10 +256,10 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
     if (!prepared)
         return NULL;
     if (!isfinite(run.best_s)) {
-        g_propagate_error(error, run.first);
+        g_propagate_error(error, run.failure);
         return NULL;
     }
-    g_clear_error(&run.first);
+    g_clear_error(&run.failure);
     g_ptr_array_sort(portfolio->choices, by_time);
     portfolio->elapsed_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     return g_steal_pointer(&portfolio);

@@ -148,17 +148,17 @@ static void plan_once(const PortfolioRun *run, Task *task)
     PlannerOptions options = *run->options;
     options.budget_s = time_left(run);
     task->view = cluster_view(task->choice->cluster, task->attempt->granularity);
+    g_autoptr(Planning) planning =
+        planning_open_on(task->attempt->planner, run->portfolio->model, run->graph,
+                         task->view, &options, &task->error);
+    if (!planning)
+        return;
     if (cannot_fit(run, task->attempt->planner, task->view)) {
         kilter_fail(
             &task->error, KILTER_ERROR_INFEASIBLE,
             "does not fit: its backward pass needs more memory than all devices have");
         return;
     }
-    g_autoptr(Planning) planning =
-        planning_open_on(task->attempt->planner, run->portfolio->model, run->graph,
-                         task->view, &options, &task->error);
-    if (!planning)
-        return;
     planning_set_upper(planning, task->upper_s);
     planning_skip_bound(planning);
     task->plan =
@@ -216,6 +216,22 @@ static void keep(Task *task)
     choice->report = g_steal_pointer(&task->report);
 }
 
+/* Keeps the first of the failures that say most: a plan that does not fit says more than a refused
+ * option, and of these the planners of pipelines take most. */
+static void note_failure(PortfolioRun *run, Task *task)
+{
+    enum { REFUSED = 1, REFUSED_BY_PIPELINES, MISFIT };
+    const uint32_t telling = task->error->code == KILTER_ERROR_INFEASIBLE ? MISFIT
+                             : planner_can(task->attempt->planner, PLANNER_STRATEGY)
+                                 ? REFUSED_BY_PIPELINES
+                                 : REFUSED;
+    if (telling <= run->telling)
+        return;
+    g_clear_error(&run->failure);
+    run->failure = g_steal_pointer(&task->error);
+    run->telling = telling;
+}
+
 static void take(PortfolioRun *run, Task *task)
 {
     PortfolioTry *attempt = task->attempt;
@@ -229,8 +245,7 @@ static void take(PortfolioRun *run, Task *task)
     }
     if (task->error) {
         attempt->reason = g_strdup(task->error->message);
-        if (!run->first)
-            run->first = g_steal_pointer(&task->error);
+        note_failure(run, task);
     } else if (task->plan) {
         attempt->iteration_s = report->iteration_time_s;
         run->best_s = fmin(run->best_s, attempt->iteration_s);

@@ -12,7 +12,8 @@ typedef struct {
     SimMemoryFloor floor;
     gint64 deadline_us; /* 0: none */
     double best_s;      /* least time of all choices; INFINITY at first */
-    GError *first;      /* why the first try failed */
+    GError *failure;    /* the failure that says most, NULL: none */
+    uint32_t telling;   /* how much it says */
 } PortfolioRun;
 
 /* Runs the tries of all choices, on all processors. Quick planners whose plans are seldom beaten

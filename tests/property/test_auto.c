@@ -273,13 +273,16 @@ static void test_commands(void **state)
         "memory " GPT " hap-8 -p auto",
         "plan " GPT " hap-8 -p auto --explain --budget 5",
         "plan " GPT " hap-8 -p auto --only p100 --set recompute=full",
+        "plan " GPT " hap-8 -p auto --set zero=2 -o zero.json",
+        "verify zero.json",
+        "plan " GPT " hap-8 -p auto --set pp=2 --set sequence_parallel=on",
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(line); i++) {
         g_auto(Ran) ran = program_run_good(box, line[i]);
         assert_non_null(strstr(ran.out, "auto"));
     }
     static const char *const refused[] = {"--certify 0.1", "--pin '*.weight=identity'",
-                                          "--set pp=2", "--segments ops"};
+                                          "--set cp=2", "--segments ops"};
     for (uint32_t i = 0; i < G_N_ELEMENTS(refused); i++) {
         g_autofree char *bad =
             g_strdup_printf("plan " GPT " hap-8 -p auto %s", refused[i]);

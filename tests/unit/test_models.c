@@ -316,8 +316,8 @@ static void test_refusals(void **state)
     refused("vgg19:image=30", "multiple of 32");
     refused("vit:optimizer=lion", "expected adam, adamw, sgd or adafactor");
     refused("vit:precision=fp4",
-            "model 'vit:precision=fp4': precision: expected one of single, mixed, "
-            "mixed-fp32-grads, bf16, fp8, got 'fp4'");
+            "model 'vit:precision=fp4': precision: expected single, mixed, "
+            "mixed-fp32-grads, bf16 or fp8, got 'fp4'");
     refused("synthetic:gradient=6B", "multiple of 4 B");
 }
 
