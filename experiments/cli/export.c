@@ -86,7 +86,10 @@ bool cmd_export(int argc, char **argv, GError **error)
         {"csv", 0, 0, G_OPTION_ARG_NONE, &csv,
          "For a database of results: write one row per configuration (default)", NULL},
         {"experiment", 0, 0, G_OPTION_ARG_STRING, &experiment,
-         "For a database of results: only those of this experiment", "NAME"},
+         "For a database of results: only those of this experiment; of its file: only "
+         "those "
+         "that it asks for now",
+         "NAME|FILE.yaml"},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output,
          "Write to this file, and further files beside it (default: stdout)", "FILE"},
         G_OPTION_ENTRY_NULL};

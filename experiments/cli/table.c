@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "experiments/cli/limits.h"
 #include "experiments/cli/table.h"
+#include "experiments/sweep/experiment.h"
 #include "experiments/sweep/frame.h"
 
 typedef struct {
@@ -68,6 +70,33 @@ static bool read_reduce(const char *word, PivotReduce *reduce, GError **error)
     return true;
 }
 
+/* Reads the results of an experiment: of its name all that the database has, of its file only those
+ * that the file asks for now. Says so where results with the same words are mixed. */
+static Frame *read_results(const char *database, const char *experiment,
+                           const CommandOptions *options, GError **error)
+{
+    g_autoptr(Store) store = store_open_read(database, error);
+    if (!store)
+        return NULL;
+    const bool by_file = experiment && g_str_has_suffix(experiment, ".yaml");
+    const ExperimentChange change = {
+        .seed = options->seed_given ? &options->planner.seed : NULL, .set = options->set};
+    g_autoptr(Experiment) asks =
+        by_file ? experiment_load(experiment, &change, error) : NULL;
+    if (by_file && (!asks || !experiment_select(asks, store, error)))
+        return NULL;
+    Frame *frame = frame_read(store, by_file ? NULL : experiment, error);
+    if (!frame && by_file)
+        kilter_prefix(error, "%s as it is now: ", experiment);
+    const uint32_t repeated = frame ? frame_n_repeated(frame) : 0;
+    if (repeated > 0 && !options->quiet)
+        limits_note("%u of %u results have the words of another one; a file or an option "
+                    "has changed since. --experiment FILE.yaml shows those that the file "
+                    "asks for now",
+                    repeated, frame->row->len);
+    return frame;
+}
+
 static bool table(const char *database, const Own *own, const CommandOptions *options,
                   GError **error)
 {
@@ -76,8 +105,7 @@ static bool table(const char *database, const Own *own, const CommandOptions *op
                       own->value ? own->value : "iteration_time_s", PIVOT_MIN};
     if (!read_reduce(own->reduce, &spec.reduce, error))
         return false;
-    g_autoptr(Store) store = store_open_read(database, error);
-    g_autoptr(Frame) frame = store ? frame_read(store, own->experiment, error) : NULL;
+    g_autoptr(Frame) frame = read_results(database, own->experiment, options, error);
     g_autoptr(Frame) pivot = frame ? frame_pivot(frame, &spec, error) : NULL;
     return pivot && give(pivot, own, options, error);
 }
@@ -97,7 +125,8 @@ bool cmd_table(int argc, char **argv, GError **error)
         {"reduce", 0, 0, G_OPTION_ARG_STRING, &own.reduce,
          "How to combine results at one place: min (default), max, mean or count", "HOW"},
         {"experiment", 0, 0, G_OPTION_ARG_STRING, &own.experiment,
-         "Only results of this experiment", "NAME"},
+         "Only results of this experiment; of its file: only those that it asks for now",
+         "NAME|FILE.yaml"},
         {"md", 0, 0, G_OPTION_ARG_NONE, &own.markdown, "Write Markdown", NULL},
         {"csv", 0, 0, G_OPTION_ARG_NONE, &own.csv, "Write CSV with exact numbers", NULL},
         {"tex", 0, 0, G_OPTION_ARG_NONE, &own.tex, "Write a LaTeX tabular", NULL},
@@ -126,7 +155,6 @@ bool table_export(const char *database, const char *experiment, const char *outp
                   const CommandOptions *options, GError **error)
 {
     const Own own = {.csv = TRUE, .output = (char *)output};
-    g_autoptr(Store) store = store_open_read(database, error);
-    g_autoptr(Frame) frame = store ? frame_read(store, experiment, error) : NULL;
+    g_autoptr(Frame) frame = read_results(database, experiment, options, error);
     return frame && give(frame, &own, options, error);
 }

@@ -8,6 +8,7 @@
 #include "experiments/report/parts.h"
 #include "experiments/report/report.h"
 #include "experiments/report/summary.h"
+#include "experiments/sweep/frame.h"
 
 /* The number of a paper's claims; *held: of those that hold. */
 static uint32_t count(const ReportParts *report, const char *paper, uint32_t *held)
@@ -178,6 +179,20 @@ static bool add_experiment(const ReportParts *report, const ReportPart *part,
 
 /* --- sweeps --- */
 
+/* Says how many rows are older than a file or an option that they name. */
+static bool add_repeated(const ReportParts *report, const ReportPart *part,
+                         GError **error)
+{
+    g_autoptr(Frame) frame = frame_read(report->store, part->name, error);
+    const uint32_t repeated = frame ? frame_n_repeated(frame) : 0;
+    if (repeated > 0)
+        page_add(report->page, "p",
+                 "%u of these %u rows have the words of another one: a file or an option "
+                 "has changed since they were made.",
+                 repeated, frame->row->len);
+    return frame != NULL;
+}
+
 /* The planners, by how they compare with the fastest plan for each model and cluster. */
 static const char LEAGUE[] = "WITH r AS (SELECT entry, status, iteration_time_s AS s, "
                              "min(CASE status WHEN 'ok' THEN "
@@ -205,7 +220,7 @@ static bool add_sweep(ReportParts *report, const ReportPart *part, GError **erro
                COLUMNS);
     const bool good = store_query(report->store, sql, add_table_row, report->page, error);
     page_table_end(report->page);
-    return good && add_rows(report, part, error);
+    return good && add_repeated(report, part, error) && add_rows(report, part, error);
 }
 
 /* --- pages --- */

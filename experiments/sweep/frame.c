@@ -134,6 +134,32 @@ Frame *frame_read(Store *store, const char *experiment, GError **error)
     return NULL;
 }
 
+/* Whether the column is one of the words by which an experiment asks; axes follow the column `run`. */
+static bool is_asked(const Frame *frame, uint32_t column, uint32_t run)
+{
+    static const char *const ASKED[] = {"experiment", "model",       "cluster", "entry",
+                                        "fidelity",   "granularity", "seed",    NULL};
+    return column > run || g_strv_contains(ASKED, frame->column->pdata[column]);
+}
+
+uint32_t frame_n_repeated(const Frame *frame)
+{
+    g_autoptr(GHashTable) seen =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    uint32_t run, repeated = 0;
+    if (!has_column(frame, "run", &run))
+        return 0;
+    for (uint32_t i = 0; i < frame->row->len; i++) {
+        g_autoptr(GString) words = g_string_new(NULL);
+        for (uint32_t k = 0; k < frame->column->len; k++) {
+            const char *text = is_asked(frame, k, run) ? frame_at(frame, i, k) : NULL;
+            g_string_append_printf(words, "%s%c", text ? text : "", '\n');
+        }
+        repeated += !g_hash_table_add(seen, g_strdup(words->str));
+    }
+    return repeated;
+}
+
 /* --- pivots --- */
 
 /* The results at one place. */

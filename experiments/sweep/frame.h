@@ -16,6 +16,10 @@ Frame *frame_read(Store *store, const char *experiment, GError **error);
 void frame_free(Frame *frame);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Frame, frame_free)
 
+/* The number of rows that have the words of an earlier row (experiment, model, cluster, planner, seed,
+ * axes, ...) and another hash: a file that they name, or an option, was different when they were asked. */
+uint32_t frame_n_repeated(const Frame *frame);
+
 /* The text at a place, or NULL. */
 const char *frame_at(const Frame *frame, uint32_t row, uint32_t column);
 

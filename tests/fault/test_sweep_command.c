@@ -241,6 +241,51 @@ static void test_tables(void **state)
     program_refuses(box, "export r.db --experiment other", 2, "other");
 }
 
+static const char OWN_CLUSTER[] =
+    "name: own\ndevice_types:\n  - {name: d, rate: %s, memory: 16 GiB, source: none}\n"
+    "machines:\n  - {name: m, type: d, gpus: 1, count: 2, source: none}\n"
+    "collectives:\n  all_reduce: {latency: 1 us, bandwidth: 1 GB/s}\n"
+    "  all_gather: {latency: 1 us, bandwidth: 1 GB/s}\n"
+    "  reduce_scatter: {latency: 1 us, bandwidth: 1 GB/s}\n"
+    "  all_to_all: {latency: 1 us, bandwidth: 1 GB/s}\n"
+    "  grouped_all_gather: {latency: 1 us, bandwidth: 1 GB/s}\n"
+    "  grouped_reduce_scatter: {latency: 1 us, bandwidth: 1 GB/s}\n  source: none\n";
+
+/* What was asked before a file changed is said to be there, and the experiment's file leaves it out. */
+static void test_changed_files(void **state)
+{
+    (void)state;
+    static const char by_name[] = "table r.db --experiment t --csv";
+    static const char by_file[] = "table r.db --experiment x.yaml --csv";
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *fast = g_strdup_printf(OWN_CLUSTER, "10 TFLOP/s");
+    g_autofree char *slow = g_strdup_printf(OWN_CLUSTER, "1 TFLOP/s");
+    sandbox_write(box, "x.yaml",
+                  "name: t\ngrid:\n  model: ['vgg19:width=4,fc=64']\n"
+                  "  cluster: [own.yaml]\n  planner: [dp-ev, dp-cp]\n");
+    sandbox_write(box, "own.yaml", fast);
+    program_runs(box, "sweep x.yaml --db r.db -q");
+    g_auto(Ran) first = program_run_good(box, by_name);
+    assert_string_equal(first.err, "");
+    sandbox_write(box, "own.yaml", slow);
+    program_refuses(box, by_file, 2, "x.yaml as it is now");
+    program_runs(box, "sweep x.yaml --db r.db -q");
+    g_auto(Ran) mixed = program_run_good(box, by_name);
+    assert_string_equal(mixed.out, first.out);
+    assert_non_null(strstr(mixed.err, "2 of 4 results"));
+    g_auto(Ran) now = program_run_good(box, by_file);
+    assert_string_equal(now.err, "");
+    assert_string_not_equal(now.out, first.out);
+    sandbox_write(box, "own.yaml", fast);
+    g_auto(Ran) back = program_run_good(box, by_file);
+    assert_string_equal(back.out, first.out);
+    g_auto(Ran) rows = program_run_good(box, "export r.db --experiment x.yaml");
+    g_auto(Ran) page = program_run_good(box, "report r.db -o r.html");
+    g_autofree char *html = sandbox_read(box, "r.html");
+    assert_non_null(strstr(html, "2 of these 4 rows"));
+    assert_int_equal(n_lines(rows.out), 3);
+}
+
 static void test_single_results(void **state)
 {
     (void)state;
@@ -276,9 +321,13 @@ static void test_single_results(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_axes),    cmocka_unit_test(test_wrong_axes),
-        cmocka_unit_test(test_scripts), cmocka_unit_test(test_said_without_running),
-        cmocka_unit_test(test_tables),  cmocka_unit_test(test_single_results),
+        cmocka_unit_test(test_axes),
+        cmocka_unit_test(test_wrong_axes),
+        cmocka_unit_test(test_scripts),
+        cmocka_unit_test(test_said_without_running),
+        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_changed_files),
+        cmocka_unit_test(test_single_results),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
