@@ -104,7 +104,8 @@ DeviceType device_sheet_type(const DeviceSheet *sheet);
 LinkCost link_sheet_line(const LinkSheet *link, double links, uint32_t n);
 
 /* Warnings about a cluster's numbers: rates that equal a data sheet's peak, which no training
- * reaches. Texts; free with g_ptr_array_unref. */
-GPtrArray *sheets_warnings(const Sheets *sheets, const Cluster *cluster);
+ * reaches. Texts; free with g_ptr_array_unref. Reads the sheets only if one of them has such a rate;
+ * NULL with KILTER_ERROR_INPUT if it then cannot. */
+GPtrArray *sheets_warnings(const Cluster *cluster, GError **error);
 
 #endif

@@ -140,10 +140,9 @@ static json_t *whole_json(const char *name, const Cluster *cluster,
 static bool show(const char *name, const CommandOptions *options, GError **error)
 {
     g_autoptr(Cluster) cluster = cluster_load(name, error);
-    g_autoptr(Sheets) sheets = cluster ? sheets_load(error) : NULL;
-    if (!sheets)
+    g_autoptr(GPtrArray) warnings = cluster ? sheets_warnings(cluster, error) : NULL;
+    if (!warnings)
         return false;
-    g_autoptr(GPtrArray) warnings = sheets_warnings(sheets, cluster);
     for (guint i = 0; i < warnings->len && !options->quiet; i++)
         limits_note("%s: %s", name, (char *)warnings->pdata[i]);
     command_report(options, whole_json(name, cluster, warnings), TEXT, NULL);

@@ -95,8 +95,7 @@ static json_t *warnings_json(const Cluster *cluster)
     bool own = false;
     for (uint32_t i = 0; i < cluster->n_types; i++)
         own |= !(cluster->type[i].power_w > 0);
-    g_autoptr(Sheets) sheets = own ? sheets_load(NULL) : NULL;
-    g_autoptr(GPtrArray) warnings = sheets ? sheets_warnings(sheets, cluster) : NULL;
+    g_autoptr(GPtrArray) warnings = own ? sheets_warnings(cluster, NULL) : NULL;
     for (guint i = 0; warnings && i < warnings->len; i++)
         json_array_append_new(list, json_string(warnings->pdata[i]));
     return list;

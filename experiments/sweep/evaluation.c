@@ -47,10 +47,13 @@ static bool costs_what_it_did(const Evaluation *evaluation)
     if (!(plan->lower_bound_s > 0) && !plan->optimal && !(plan->fractional_time_s > 0))
         return true;
     const bool same = strcmp(evaluation->report->fidelity, plan_fidelity(plan)) == 0;
+    SimOptions options;
+    sim_options_init(&options);
+    options.time_only = true;
     g_autoptr(SimReport) again =
         same ? NULL
-             : sim_evaluate(plan, evaluation->graph, evaluation->view,
-                            plan_fidelity(plan), NULL);
+             : sim_evaluate_with(plan, evaluation->graph, evaluation->view,
+                                 plan_fidelity(plan), &options, NULL);
     const SimReport *report = same ? evaluation->report : again;
     return report && fabs(report->iteration_time_s - plan->iteration_time_s) <=
                          rounding * plan->iteration_time_s;

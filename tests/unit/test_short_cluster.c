@@ -239,20 +239,42 @@ static void test_facts(void **state)
         (const char *[]){"my.yaml:1: machines[0].price: expected a price such as", NULL});
 }
 
-/* A rate that equals a data sheet's peak causes a warning, not an error. */
+static GPtrArray *warnings_of(const char *text)
+{
+    g_autoptr(Cluster) cluster = parse(text);
+    g_autoptr(GError) error = NULL;
+    GPtrArray *warnings = sheets_warnings(cluster, &error);
+    assert_no_error(error);
+    return warnings;
+}
+
+/* A rate that equals a data sheet's peak causes a warning, not an error; so does each peak of each sheet. */
 static void test_peaks_are_asked_about(void **state)
 {
     (void)state;
-    g_autoptr(Sheets) sheets = sheets_load(NULL);
-    g_autoptr(Cluster) peak = parse("name: a\ndevice_types: [{name: h, rate: 67 TFLOP/s, "
-                                    "rates: {bf16: 989.4 TFLOP/s}, "
-                                    "memory: 80 GiB}]\nmachines: [{type: h, gpus: 1}]\n");
-    g_autoptr(GPtrArray) warnings = sheets_warnings(sheets, peak);
-    assert_int_equal(warnings->len, 2);
-    assert_non_null(strstr(warnings->pdata[0], "is the peak of"));
-    g_autoptr(Cluster) sound = parse("name: a\nmachines: [{device: h100, gpus: 1}]\n");
-    g_autoptr(GPtrArray) none = sheets_warnings(sheets, sound);
+    g_autoptr(GPtrArray) two =
+        warnings_of("name: a\ndevice_types: [{name: h, rate: 67 TFLOP/s, "
+                    "rates: {bf16: 989.4 TFLOP/s}, "
+                    "memory: 80 GiB}]\nmachines: [{type: h, gpus: 1}]\n");
+    assert_int_equal(two->len, 2);
+    assert_non_null(strstr(two->pdata[0], "is the peak of"));
+    g_autoptr(GPtrArray) none =
+        warnings_of("name: a\nmachines: [{device: h100, gpus: 1}]\n");
     assert_int_equal(none->len, 0);
+    g_autoptr(Sheets) sheets = sheets_load(NULL);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < sheets->n_devices; i++)
+        for (uint32_t f = 0; f < SHEET_FORMATS; f++)
+            if (sheets->device[i].peak[f] > 0) {
+                g_autofree char *text = g_strdup_printf(
+                    "name: a\ndevice_types: [{name: h, rate: %.9g GFLOP/s, memory: 80 "
+                    "GiB}]\nmachines: [{type: h, gpus: 1}]\n",
+                    sheets->device[i].peak[f] / 1e9);
+                g_autoptr(GPtrArray) one = warnings_of(text);
+                assert_int_equal(one->len, 1);
+                n++;
+            }
+    assert_true(n > 100);
 }
 
 int main(void)
