@@ -102,6 +102,11 @@ bool exec_backend_check(ExecBackend *backend, GError **error)
     return !backend->ops->check || backend->ops->check(backend, error);
 }
 
+ExecMemory exec_backend_memory(ExecBackend *backend)
+{
+    return backend->ops->memory ? backend->ops->memory(backend) : (ExecMemory){0};
+}
+
 void exec_backend_maximum(ExecBackend *backend, double *value, uint32_t n)
 {
     if (backend->ops->maximum)

@@ -60,6 +60,14 @@ static inline uint32_t exec_exchange_rank(const ExecExchange *e, uint32_t i)
 
 typedef struct ExecBackend ExecBackend;
 
+/* Memory of the device that has most in use; 0: unknown. */
+typedef struct {
+    uint64_t
+        peak_bytes; /* most that was allocated at once, temporary memory of ops included */
+    uint64_t
+        device_bytes; /* in use now, by contexts, libraries and other programs as well */
+} ExecMemory;
+
 typedef struct {
     const char *name;
 
@@ -103,6 +111,10 @@ typedef struct {
     /* Whether all work asked for so far went well. Default: it did. */
     bool (*check)(ExecBackend *backend, GError **error);
 
+    /* The memory of this process's devices. The peak is that since the call before. Default: all
+     * unknown. */
+    ExecMemory (*memory)(ExecBackend *backend);
+
     /* --- OPTIONAL --- */
 
     /* Replaces each number by its maximum over all processes. NULL: there is one process. */
@@ -124,6 +136,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecBackend, exec_backend_free)
 void exec_backend_synchronise(ExecBackend *backend);
 double exec_backend_seconds(ExecBackend *backend);
 bool exec_backend_check(ExecBackend *backend, GError **error);
+ExecMemory exec_backend_memory(ExecBackend *backend);
 void exec_backend_maximum(ExecBackend *backend, double *value, uint32_t n);
 
 /* All ranks in this process, interleaved, in plain C and float64: what every backend must

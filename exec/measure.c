@@ -161,15 +161,19 @@ bool exec_measure(ExecBackend *backend, ExecReplay *replay, const Plan *plan,
     for (uint32_t i = 0; i < runs.warm_up; i++)
         if (!exec_replay_run(replay, error))
             return false;
+    exec_backend_memory(backend); /* its peak begins here */
     Samples samples = samples_new(plan->program, runs.repeats);
     bool good = true;
     for (uint32_t r = 0; good && r < runs.repeats; r++)
         good = sample_run(&samples, r, backend, replay, error);
     if (good) {
         summarise(&samples, graph, measurement);
-        double bytes = (double)exec_replay_bytes(replay);
-        exec_backend_maximum(backend, &bytes, 1);
-        measurement->bytes = (uint64_t)bytes;
+        const ExecMemory memory = exec_backend_memory(backend);
+        double bytes[] = {(double)exec_replay_bytes(replay), (double)memory.peak_bytes,
+                          (double)memory.device_bytes};
+        exec_backend_maximum(backend, bytes, G_N_ELEMENTS(bytes));
+        measurement->bytes = (uint64_t)bytes[0];
+        measurement->memory = (ExecMemory){(uint64_t)bytes[1], (uint64_t)bytes[2]};
     }
     samples_clear(&samples);
     return good;

@@ -27,7 +27,8 @@ typedef struct {
     ExecSpread iteration; /* of the slowest rank */
     ExecStage *stage;
     ExecKind op[OP_KINDS], collective[COLLECTIVES];
-    uint64_t bytes; /* bytes of all instances on the rank that holds most */
+    uint64_t bytes;    /* bytes of all instances on the rank that holds most */
+    ExecMemory memory; /* while iterations were timed */
 } ExecMeasurement;
 
 /* How many runs to make: first without measurement, then with it (at least one). */

@@ -1,29 +1,51 @@
 #!/bin/sh
 # Everything that a machine with a GPU is needed for, in one go: builds, proves, measures, fits, predicts and compares.
 #
-#     exec/on-device.sh [FOLDER]           on a machine with nvcc, NCCL and a GPU; FOLDER is out/device
-#     exec/on-device.sh --rehearse FOLDER  the same steps on this machine's CPUs, with small models: tries the script
+#     exec/on-device.sh [FOLDER]             on a machine with nvcc, NCCL and a GPU; FOLDER is out/device
+#     exec/on-device.sh --rehearse [FOLDER]  the same steps on this machine's CPUs, with small models: tries the script
+#     exec/on-device.sh --budget S [FOLDER]  only the steps whose limits fit in S seconds; the next call goes on with the rest
 #
-# A step that fails or runs past its limit is noted, and the others go on; FOLDER/summary.txt has one line for each.
-# All limits together are 25 minutes. Exit status 1 if any step failed.
+# A step that fails or runs past its limit is noted, and the others go on. All limits together are 25 minutes. FOLDER gets
+#
+#     summary.txt       one line per step: its time, and whether it is done
+#     criteria.txt      what the measurements say beside what was wanted
+#     measured.csv      ops by kind and shape: what kilter calibrate reads
+#     cluster.yaml      the device, fitted to them, with the date, the driver and the commit
+#     plans/, runs/     each plan that was executed, and the answer of kilter exec
+#     results.db        the same measurements as stored results; validate.json and hap-fig18.* compare them with predictions
+#     STEP.log          the output of each step
+#
+# Exit status 0: all steps are done; 1: a step failed; 3: the budget is spent, and steps are left.
 # shellcheck disable=SC2317 # functions are called by --step
 set -u
 cd "$(dirname "$0")/.." || exit
 
 # The script calls itself for a step, --step FUNCTION, since `timeout` runs programs only.
-function=
-[ "${1:-}" = --step ] && { function=$2; shift 2; }
-rehearse=
-[ "${1:-}" = --rehearse ] && { rehearse=--rehearse; shift; }
+function='' rehearse='' budget=1500
+while :; do
+    case ${1:-} in
+    --step) function=$2 && shift 2 ;;
+    --budget) budget=$2 && shift 2 ;;
+    --rehearse) rehearse=--rehearse && shift ;;
+    *) break ;;
+    esac
+done
 out=${1:-out/device}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
-# step NAME SECONDS COMMAND...: runs the command, a program or a function of this script, with its output in FOLDER/NAME.log.
+# step NAME SECONDS COMMAND...: runs the command, a program or a function of this script, with its output in FOLDER/NAME.log,
+# unless the summary has it from an earlier call. Its status is that of the command, 0 for an earlier one that was done.
 step() {
     name=$1 limit=$2
     shift 2
+    line=$(grep "^$name  *[0-9]" "$out/summary.txt")
+    [ "$line" ] && case $line in *done) return 0 ;; *) failed=1; return 1 ;; esac
+    if [ $(($(date +%s) - started + limit)) -gt "$budget" ]; then
+        echo "on-device: the budget of $budget s is spent before $name; call again to go on" >&2
+        exit 3
+    fi
     case $(command -v "$1") in
     /* | *.sh | build/*) ;;
     *) # shellcheck disable=SC2086 # nothing, or one word
@@ -42,6 +64,83 @@ step() {
     printf '%-28s %5d s  %s\n' "$name" "$took" "$word" | tee -a "$out/summary.txt"
     return $status
 }
+
+# --- what is run, on a GPU and in the rehearsal ---
+
+if [ -n "$rehearse" ]; then
+    suite=build/tests/test_backend_reference
+    backend=cpu exec_backend=mpi type=cpu
+    verify_options=
+    largest='64 KiB' runs='--warm-up 1 --repeats 5'
+else
+    suite=build/tests/test_backend_cuda
+    backend=cuda exec_backend=cuda type=gpu
+    verify_options="--backend cuda --virtual-ranks"
+    largest='256 MiB' runs='--warm-up 2 --repeats 9'
+fi
+
+# Models whose ops are measured: together they have every kind of op that the executed models have.
+profiled() {
+    if [ -n "$rehearse" ]; then
+        echo "vgg19:width=4,fc=64,global_batch=8"
+        echo "bert-base:layers=1,hidden=64,heads=4,ffn=256,seq=16,vocab=256,global_batch=4"
+        echo "llama:layers=1,hidden=64,heads=4,kv_heads=2,ffn=128,seq=32,vocab=256,attention=fused"
+        return
+    fi
+    llama="llama:layers=1,hidden=2048,heads=16,kv_heads=4,ffn=5632,vocab=32000"
+    for batch in 64 256; do echo "vgg19:batch=$batch"; done
+    for batch in 32 64; do echo "vit:layers=1,batch=$batch"; done
+    for batch in 16 64; do echo "bert-base:layers=1,batch=$batch"; done
+    echo "bert-base:layers=1,hidden=1024,heads=16,ffn=4096,batch=32"
+    echo "bert-base:layers=1,seq=512,batch=8"
+    for batch in 16 32; do echo "bert-moe:layers=2,batch=$batch"; done
+    for batch in 4 8; do echo "gpt2:layers=1,batch=$batch"; done
+    echo "gpt2:layers=1,hidden=2048,heads=16,ffn=8192,batch=4"
+    echo "$llama,seq=2048,batch=2,attention=fused"
+    echo "$llama,seq=1024,batch=4,attention=fused"
+    echo "$llama,seq=2048,batch=2,attention=materialized"
+    echo "resnet50:batch=32"
+}
+
+# Models that are executed, with options of their plans: of several families, depths, widths and batches, with attention
+# materialized and fused, and with layers computed again.
+executed() {
+    if [ -n "$rehearse" ]; then
+        profiled
+        echo "bert-base:layers=2,hidden=64,heads=4,ffn=256,seq=16,vocab=256,global_batch=4 --set recompute=full"
+        echo "llama:layers=2,hidden=64,heads=4,kv_heads=2,ffn=128,seq=32,vocab=256,attention=fused --set recompute=selective"
+        return
+    fi
+    for batch in 64 128 256; do echo "vgg19:batch=$batch"; done
+    for batch in 32 64; do
+        echo "resnet50:batch=$batch"
+        echo "vit:layers=6,batch=$batch"
+        echo "vit:layers=12,batch=$batch"
+        echo "bert-base:layers=6,batch=$batch"
+        echo "bert-base:layers=12,batch=$batch"
+        echo "bert-base:layers=12,batch=$batch --set recompute=full"
+        echo "bert-base:layers=4,hidden=1024,heads=16,ffn=4096,batch=$batch"
+        echo "bert-base:layers=6,seq=512,batch=$((batch / 4))"
+        echo "bert-moe:layers=4,batch=$((batch / 2))"
+    done
+    for batch in 4 8; do
+        echo "gpt2:layers=6,batch=$batch"
+        echo "gpt2:layers=12,batch=$batch"
+        echo "gpt2:layers=12,batch=$batch --set recompute=selective"
+        echo "gpt2:layers=12,batch=$batch --set recompute=full"
+        echo "gpt2:layers=4,hidden=2048,heads=16,ffn=8192,batch=$batch"
+    done
+    llama="llama:hidden=2048,heads=16,kv_heads=4,ffn=5632,vocab=32000"
+    for attention in materialized fused; do
+        echo "$llama,layers=2,seq=2048,batch=2,attention=$attention"
+        echo "$llama,layers=4,seq=2048,batch=2,attention=$attention"
+        echo "$llama,layers=4,seq=1024,batch=4,attention=$attention"
+        echo "$llama,layers=4,seq=2048,batch=2,attention=$attention --set recompute=selective"
+        echo "$llama,layers=4,seq=2048,batch=2,attention=$attention --set recompute=full"
+    done
+}
+
+# --- steps ---
 
 environment() {
     git rev-parse HEAD 2>/dev/null || true
@@ -63,78 +162,93 @@ build() {
     [ -n "$rehearse" ] || cmake --build build --parallel "$(nproc)" --target test_backend_cuda
 }
 
-planners="hap dp-ev dp-cp deepspeed gshard tensor-parallel fastmoe ddp horovod hidup"
-if [ -n "$rehearse" ]; then
-    suite=build/tests/test_backend_reference
-    backend=cpu exec_backend=mpi type=cpu
-    verify_options=
-    largest='64 KiB'
-    profile_models="vgg19:width=4,fc=64,global_batch=8 bert-base:layers=1,hidden=64,heads=4,ffn=256,seq=16,vocab=256,global_batch=4"
-else
-    suite=build/tests/test_backend_cuda
-    backend=cuda exec_backend=cuda type=gpu
-    verify_options="--backend cuda --virtual-ranks"
-    largest='256 MiB'
-    profile_models="vgg19:batch=128 vit:layers=2,batch=32 bert-base:layers=2,batch=32 bert-moe:layers=2,batch=16 gpt2:layers=2,batch=8"
-fi
-
-# Models that are executed: of several families, depths, widths and batches.
-models() {
-    if [ -n "$rehearse" ]; then
-        echo "vgg19:width=4,fc=64,global_batch=8"
-        echo "bert-base:layers=2,hidden=64,heads=4,ffn=256,seq=16,vocab=256,global_batch=4"
-        return
-    fi
-    for batch in 64 128 256; do echo "vgg19:batch=$batch"; done
-    for batch in 16 32 64; do
-        for layers in 4 8 12; do
-            echo "vit:layers=$layers,batch=$batch"
-            echo "bert-base:layers=$layers,batch=$batch"
-        done
-        echo "bert-base:layers=4,hidden=1024,heads=16,ffn=4096,batch=$batch"
-        echo "bert-moe:layers=4,batch=$batch"
-        echo "bert-base:layers=6,seq=512,batch=$((batch / 4))"
-    done
-    for batch in 4 8 16; do
-        echo "gpt2:layers=6,batch=$batch"
-        echo "gpt2:layers=12,batch=$batch"
-        echo "gpt2:layers=4,hidden=2048,heads=16,ffn=8192,batch=$batch"
-    done
-}
-
+# A plan of every planner, those of single GPUs and of pipelines included.
 verify_all() {
     bad=0
-    for planner in $planners; do
+    for planner in $(build/kilter planners | sed -n '/^Options/q; s/^\([a-z][a-z-]*\)  *[^ ].*/\1/p'); do
         # shellcheck disable=SC2086 # one word an option
         build/kilter verify bert-moe:layers=2 hap-8 --planner "$planner" $verify_options || bad=1
     done
-    return $bad
-}
-
-execute_all() {
-    bad=0
-    models >"$out/models.txt"
-    while read -r model; do
-        build/kilter plan "$model" "$out/cluster.yaml" --planner dp-ev -o "$out/plan.json" -q &&
-            build/kilter exec "$out/plan.json" --backend "$exec_backend" --warm-up 3 --repeats 15 \
-                --timeout 60 --db "$out/results.db" -q || { echo "left out: $model"; bad=1; }
-    done <"$out/models.txt"
-    return $bad
+    return "$bad"
 }
 
 profile() {
-    # shellcheck disable=SC2086 # one word a model
-    build/kilter profile $profile_models --backend "$backend" --ranks 1 --device "$type" --largest "$largest" \
+    # shellcheck disable=SC2046 # one word a model
+    build/kilter profile $(profiled) --backend "$backend" --ranks 1 --device "$type" --largest "$largest" \
         -o "$out/measured.csv" -v
 }
 
+# The device's type, with where and when it was measured.
 calibrate() {
-    build/kilter calibrate "$out/measured.csv" -o "$out/cluster.yaml" --ranks 1 -v
+    build/kilter calibrate "$out/measured.csv" -o "$out/cluster.yaml" --ranks 1 -v || return
+    gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)
+    {
+        echo "# ${gpu:-$(uname -srm)}; measured $(date -u +%Y-%m-%d) by exec/on-device.sh at $(git rev-parse --short HEAD 2>/dev/null || echo '?')"
+        cat "$out/cluster.yaml"
+    } >"$out/cluster.new" && mv "$out/cluster.new" "$out/cluster.yaml"
 }
+
+# Executes every Nth of the models, beginning with the one that $1 says.
+execute() {
+    bad=0
+    mkdir -p "$out/plans" "$out/runs"
+    executed >"$out/models.txt"
+    awk -v first="$1" -v parts=4 'NR % parts == first { print NR, $0 }' "$out/models.txt" >"$out/models.$1"
+    while read -r number model options; do
+        plan=$out/plans/$number.json
+        # shellcheck disable=SC2086 # words of options
+        if ! { build/kilter plan "$model" "$out/cluster.yaml" --planner dp-ev $options -o "$plan" -q &&
+            build/kilter exec "$plan" --backend "$exec_backend" $runs --timeout 60 --db "$out/results.db" --json \
+                >"$out/runs/$number.json"; }; then
+            echo "left out: $model $options"
+            rm -f "$out/runs/$number.json"
+            bad=1
+        fi
+    done <"$out/models.$1"
+    rm "$out/models.$1"
+    return "$bad"
+}
+execute_0() { execute 0; }
+execute_1() { execute 1; }
+execute_2() { execute 2; }
+execute_3() { execute 3; }
 
 compare() {
     build/kilter validate "$out/results.db" --plot "$out" -v &&
         build/kilter validate "$out/results.db" --json >"$out/validate.json"
+}
+
+# Members of the answers' outermost objects, which are indented by two spaces.
+criteria() {
+    awk '
+    function member(name) { return match($0, "^  \"" name "\": ") ? substr($0, RLENGTH + 1) + 0 : -1 }
+    function percent(a, b) { return b > 0 ? sprintf("%+8.1f %%", 100 * (a / b - 1)) : "       - " }
+    function size(a) { return a < 0 ? -a : a }
+    BEGIN { printf "%12s %12s %10s %10s %10s  %s\n", "measured ms", "predicted ms", "error", "overhead", "memory", "model" }
+    FILENAME ~ /models.txt$/ { model[FNR] = $0; next }
+    FNR == 1 { number = FILENAME; sub(/.*\//, "", number); sub(/\.json$/, "", number) }
+    /^  "iteration_time_s": / { run = member("iteration_time_s") }
+    /^  "predicted_time_s": / { predicted = member("predicted_time_s") }
+    /^  "communication_s": / { sum = member("communication_s") }
+    /^  "computation_s": / { sum += member("computation_s") }
+    /^  "predicted_bytes": / { want = member("predicted_bytes") }
+    /^  "allocated_bytes": / { has = member("allocated_bytes") }
+    /^}/ {
+        n++
+        overhead += run / sum - 1
+        if (has > 0) { memory += size(want / has - 1); seen++ }
+        printf "%12.3f %12.3f %10s %10s %10s  %s\n", 1e3 * run, 1e3 * predicted, percent(predicted, run), percent(run, sum),
+            percent(want, has), model[number]
+    }
+    END {
+        if (n == 0) { print "no run has ended"; exit 1 }
+        printf "\n%d runs\n", n
+        printf "overhead over the sum of the kernels: %.1f %% on average (wanted: at most 2)\n", 100 * overhead / n
+        if (seen) printf "peak memory, predicted against allocated: %.1f %% on average (wanted: 5)\n", 100 * memory / seen
+    }' "$out/models.txt" "$out"/runs/*.json >"$out/criteria.txt" || return 1
+    awk '/^  "mape"/ { printf "time: MAPE %.1f %% (wanted: at most 5)\n", 100 * $2 }
+         /^  "spearman"/ { printf "time: Spearman %.3f (wanted: at least .98)\n", $2 }' "$out/validate.json" >>"$out/criteria.txt"
+    cat "$out/criteria.txt"
 }
 
 if [ "$function" ]; then
@@ -142,20 +256,26 @@ if [ "$function" ]; then
     exit
 fi
 
-failed=0
-: >"$out/summary.txt"
+# --- all of it; the sanitizers take longest, and what they find is seen last ---
+
+failed=0 started=$(date +%s)
+touch "$out/summary.txt"
 step environment 20 environment
 step build 200 build || { echo "on-device: nothing can be run without a build" >&2; exit 1; }
-step suite 150 "$suite"
+step suite 120 "$suite"
+step verify 120 verify_all
+step profile 240 profile
+if step calibrate 30 calibrate; then
+    for part in 0 1 2 3; do step "execute-$part" 120 "execute_$part"; done
+    step compare 30 compare
+    step criteria 10 criteria
+fi
 if [ -z "$rehearse" ] && command -v compute-sanitizer >/dev/null 2>&1; then
     for tool in memcheck racecheck initcheck; do
-        step "sanitizer-$tool" 100 "$(command -v compute-sanitizer)" --tool "$tool" --error-exitcode 9 "$suite"
+        step "sanitizer-$tool" 80 "$(command -v compute-sanitizer)" --tool "$tool" --error-exitcode 9 "$suite"
     done
-else
+elif ! grep -q '^sanitizers' "$out/summary.txt"; then
     echo "sanitizers: not run" | tee -a "$out/summary.txt"
 fi
-step verify 150 verify_all
-step profile 200 profile
-step calibrate 30 calibrate && step execute 300 execute_all && step compare 30 compare
 echo "on-device: results are in $out"
 exit $failed

@@ -98,6 +98,20 @@ static void cuda_synchronise(ExecBackend *backend)
     }
 }
 
+static ExecMemory cuda_memory(ExecBackend *backend)
+{
+    Cuda *cuda = as_cuda(backend);
+    ExecMemory most = {0};
+    for (uint32_t i = 0; i < cuda->n_places; i++) {
+        CudaQueue *queue = &cuda->place[i].compute;
+        cuda_queue_enter(queue);
+        const ExecMemory own = {cuda_queue_peak(queue), cuda_queue_used(queue)};
+        most.peak_bytes = MAX(most.peak_bytes, own.peak_bytes);
+        most.device_bytes = MAX(most.device_bytes, own.device_bytes);
+    }
+    return most;
+}
+
 static void cuda_maximum(ExecBackend *backend, double *value, uint32_t n)
 {
     if (backend->n_local < backend->n_ranks)
@@ -144,6 +158,7 @@ static const ExecBackendOps CUDA_OPS = {
     .synchronise = cuda_synchronise,
     .maximum = cuda_maximum,
     .check = cuda_check,
+    .memory = cuda_memory,
 };
 
 uint32_t kilter_cuda_gpus(void)

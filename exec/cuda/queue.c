@@ -24,6 +24,28 @@ static void check_blas(CudaQueue *queue, cublasStatus_t status, const char *call
     queue->trouble = g_intern_string(text);
 }
 
+/* The pool of the GPU's memory, which allocations in the order of a stream come from; NULL after a
+ * failure. */
+static cudaMemPool_t pool_of(CudaQueue *queue)
+{
+    cudaMemPool_t pool = NULL;
+    cuda_queue_check(queue, cudaDeviceGetDefaultMemPool(&pool, queue->device),
+                     "cudaDeviceGetDefaultMemPool");
+    return pool;
+}
+
+/* Keeps released memory in the pool. By default each wait gives it back to the system, so that the
+ * next iteration would have to map it again. */
+static void keep_memory(CudaQueue *queue)
+{
+    uint64_t all = UINT64_MAX;
+    cudaMemPool_t pool = pool_of(queue);
+    if (pool)
+        cuda_queue_check(
+            queue, cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all),
+            "cudaMemPoolSetAttribute");
+}
+
 bool cuda_queue_init(CudaQueue *queue, bool host, int device, bool single)
 {
     *queue = (CudaQueue){.host = host, .single = single, .device = device};
@@ -35,6 +57,8 @@ bool cuda_queue_init(CudaQueue *queue, bool host, int device, bool single)
         cuda_queue_check(queue, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
                          "cudaStreamCreate");
     queue->stream = stream;
+    if (!queue->trouble)
+        keep_memory(queue);
     return !queue->trouble;
 }
 
@@ -100,6 +124,29 @@ void cuda_queue_zero(CudaQueue *queue, void *data, uint64_t elements)
     else
         cuda_queue_check(queue, cudaMemsetAsync(data, 0, bytes, queue->stream),
                          "cudaMemset");
+}
+
+uint64_t cuda_queue_peak(CudaQueue *queue)
+{
+    uint64_t peak = 0, none = 0;
+    cudaMemPool_t pool = queue->host ? NULL : pool_of(queue);
+    if (!pool)
+        return 0;
+    cuda_queue_check(queue,
+                     cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &peak),
+                     "cudaMemPoolGetAttribute");
+    cuda_queue_check(queue,
+                     cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &none),
+                     "cudaMemPoolSetAttribute");
+    return peak;
+}
+
+uint64_t cuda_queue_used(CudaQueue *queue)
+{
+    size_t unused = 0, total = 0;
+    if (!queue->host)
+        cuda_queue_check(queue, cudaMemGetInfo(&unused, &total), "cudaMemGetInfo");
+    return total - unused;
 }
 
 /* --- to and from the host --- */

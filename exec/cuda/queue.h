@@ -42,6 +42,11 @@ void *cuda_queue_allocate(CudaQueue *queue, uint64_t elements);
 void cuda_queue_release(CudaQueue *queue, void *data);
 void cuda_queue_zero(CudaQueue *queue, void *data, uint64_t elements);
 
+/* The most bytes that were allocated on the queue's GPU at once since the last call. */
+uint64_t cuda_queue_peak(CudaQueue *queue);
+/* The bytes of that GPU that are in use, by all. */
+uint64_t cuda_queue_used(CudaQueue *queue);
+
 /* Copies between the host's float64 and the queue's numbers; both functions wait until the copy is
  * done. */
 void cuda_queue_write(CudaQueue *queue, void *to, const double *from, uint64_t elements);

@@ -85,6 +85,21 @@ static void total(const ExecMeasurement *m, double *comm_s, double *comp_s)
     }
 }
 
+/* A number of bytes, or null if it is not known. */
+static json_t *bytes_json(uint64_t bytes)
+{
+    return bytes ? json_integer((json_int_t)bytes) : json_null();
+}
+
+/* The peak of the device that needs most, by the prediction. */
+static uint64_t predicted_bytes(const SimReport *predicted)
+{
+    uint64_t most = 0;
+    for (uint32_t j = 0; predicted && j < predicted->n_devices; j++)
+        most = MAX(most, predicted->memory_bytes[j]);
+    return most;
+}
+
 json_t *exec_report_json(const ExecReport *report)
 {
     const Plan *plan = report->plan;
@@ -111,6 +126,9 @@ json_t *exec_report_json(const ExecReport *report)
                   "computation_s", comp_s, "stages", stages_json(report), "kinds", kinds,
                   "slowdown", slowdown_json(report), "bytes", (json_int_t)m->bytes,
                   "seed", (json_int_t)report->seed, "version", KILTER_VERSION);
+    json_object_set_new(root, "predicted_bytes", bytes_json(predicted_bytes(p)));
+    json_object_set_new(root, "allocated_bytes", bytes_json(m->memory.peak_bytes));
+    json_object_set_new(root, "device_bytes", bytes_json(m->memory.device_bytes));
     return root;
 }
 
@@ -120,7 +138,8 @@ const char EXEC_REPORT_TEXT[] =
     "  iteration    {iteration.median_s:time}, quartiles {iteration.low_s:time} and {iteration.high_s:time}\n"
     "[  predicted    {predicted_time_s:time} by the plan's cluster\n"
     "[{?unmeasured}               {unmeasured} instructions have sizes outside of those calibrated on\n]]"
-    "  memory       {bytes:bytes} on the rank that holds most\n"
+    "  memory       {bytes:bytes} on the rank that holds most[, {predicted_bytes:bytes} predicted at the peak]\n"
+    "[               {allocated_bytes:bytes} allocated at most at once, {device_bytes:bytes} of the device in use\n]"
     "  op or collective          calls     together\n"
     "[*kinds:  {kind:-24} {calls:6} {median_s:12time}\n]"
     "[{?verbose}  stage          communication            computation   first\n"

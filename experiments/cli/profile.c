@@ -60,12 +60,12 @@ static bool check_options(Own *own, GError **error)
 
 /* --- on the ranks --- */
 
-/* Measures every rule of every op of a model, for each way to share. */
+/* Measures every rule of every op of a model, for each way to share. On one rank all rules of an op
+ * do the same work. */
 static bool profile_model(const char *model, ExecBackend *backend,
                           const ExecProfile *profile, GArray *list, GError **error)
 {
-    enum { VARIANTS = 4 };
-    const uint32_t n = backend->n_ranks;
+    const uint32_t n = backend->n_ranks, variants = n > 1 ? 4 : 1;
     g_autoptr(Graph) graph = model_build(model, n, NULL, error);
     g_autofree double *ratio = g_new(double, n);
     for (uint32_t s = 0; graph && s < (n > 1 ? G_N_ELEMENTS(SHARE) : 1); s++) {
@@ -74,7 +74,7 @@ static bool profile_model(const char *model, ExecBackend *backend,
                        : s == 0 ? 1.0 / n
                        : r == 0 ? SHARE[s]
                                 : (1 - SHARE[s]) / (n - 1);
-        for (uint32_t v = 0; v < VARIANTS; v++)
+        for (uint32_t v = 0; v < variants; v++)
             if (!exec_profile_ops(backend, profile, graph, ratio, v, list, error))
                 return false;
     }

@@ -44,8 +44,10 @@ static void test_virtual_ranks(void **state)
 static void test_gpus(void **state)
 {
     (void)state;
-    need_gpus(2);
-    run_suite(EXEC_CUDA_GPUS, MIN(exec_cuda_gpus(), 4));
+    need_gpus(1);
+    run_suite(EXEC_CUDA_GPUS, 1);
+    if (exec_cuda_gpus() > 1)
+        run_suite(EXEC_CUDA_GPUS, MIN(exec_cuda_gpus(), 4));
 }
 
 static void test_too_few_gpus(void **state)
