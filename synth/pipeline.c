@@ -190,19 +190,25 @@ static void emit_late(Builder *b)
 /* --- the schedule --- */
 
 /* Whether all steps that a step needs have run. done: [stage * n_microbatches + microbatch], 1
- * after the forward, 2 after the backward. */
+ * after the forward, 2 after the backward, 3 after its rest where it is split. */
 static bool is_ready(const SynthPipeline *p, const uint8_t *done, SynthStep step)
 {
     const uint8_t *mine = &done[step.stage * p->n_microbatches + step.microbatch];
     if (!step.backward)
         return step.stage == 0 || mine[-(int64_t)p->n_microbatches] > 0;
+    if (step.weights)
+        return mine[0] == 2;
     return mine[0] == 1 &&
-           (step.stage + 1 == p->n_stages || mine[p->n_microbatches] == 2);
+           (step.stage + 1 == p->n_stages || mine[p->n_microbatches] >= 2);
 }
 
 static void emit_step(Builder *b, SynthStep step)
 {
-    emit_unit(b, step.backward ? BACKWARD : FORWARD, step.stage, step.microbatch);
+    emit_unit(b,
+              step.weights    ? WEIGHTS
+              : step.backward ? BACKWARD
+                              : FORWARD,
+              step.stage, step.microbatch);
 }
 
 static bool emit_steps(Builder *b, GError **error)
@@ -321,6 +327,8 @@ Program *synth_pipeline(const Program *inner, const Graph *graph,
     if (!check_stages(graph, pipeline, error) ||
         !(b.batch = batch_forms_of_microbatches(graph, error)))
         return NULL;
+    g_assert(!schedule_splits(pipeline->schedule) ||
+             (pipeline->zero <= 1 && pipeline->ep <= 1));
     b.place = g_new0(Place, inner->n);
     b.whole = g_new0(bool, graph_n_tensors(graph));
     b.partial = g_new0(uint8_t, (size_t)pipeline->n_groups * graph_n_tensors(graph));

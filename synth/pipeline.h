@@ -24,7 +24,15 @@
  *
  *     gpipe          all M V of them (Huang et al. 2019)
  *     1f1b           P - 1 - p, and V = 1
- *     interleaved    2 (P - 1 - p) + (V - 1) P, all of them if M = P; M is a multiple of P */
+ *     interleaved    2 (P - 1 - p) + (V - 1) P, all of them if M = P; M is a multiple of P
+ *     zb-h1          P - 1 - p, and V = 1
+ *     zb-h2          2 (P - 1 - p), and V = 1
+ *
+ * zb-h1 and zb-h2 (Qi et al., ICLR 2024, arXiv:2401.10241, Sec. 2) split the backward of all groups
+ * but the first: a backward step computes what the stage before waits for, and a step of its own, p
+ * (zb-h2: 2 p) microbatches later, the rest, which is gradients of weights. So gradients travel
+ * faster, and devices have work while they would wait; a group keeps the activations of at most P
+ * (2 P - 1) microbatches. Layers that are computed again are not split. */
 #ifndef KILTER_SYNTH_PIPELINE_H
 #define KILTER_SYNTH_PIPELINE_H
 
@@ -35,6 +43,7 @@ typedef Schedule SynthSchedule;
 typedef struct {
     uint32_t stage, microbatch;
     bool backward;
+    bool weights; /* the rest of a backward that is split */
 } SynthStep;
 
 /* The steps of group `group` (SynthStep): each of its stages runs forward and backward once on each
@@ -67,7 +76,7 @@ typedef struct {
     uint32_t ep;
     /* attention takes whole sequences of some heads instead of some queries of all heads */
     bool all_to_all;
-} SynthPipeline;
+} SynthPipeline; /* schedules that split backwards take neither zero above 1, nor shards, nor ep */
 
 /* `inner` has passed program_check as an SPMD program. KILTER_ERROR_INPUT if the batch or the
  * stages do not fit; the result has passed program_check. */

@@ -9,7 +9,8 @@ typedef enum {
     EARLY,   /* once: needs nothing but loads */
     FORWARD, /* once per microbatch */
     BACKWARD,
-    LATE /* once: needs sums over the batch */
+    WEIGHTS, /* once per microbatch: the part of a backward that no other stage waits for */
+    LATE     /* once: needs sums over the batch */
 } Phase;
 
 typedef struct {

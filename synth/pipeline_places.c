@@ -128,6 +128,43 @@ static void find_stages(Builder *b)
     }
 }
 
+/* Whether an instruction of the backward may run later than the rest of its stage's. */
+static bool can_wait(const Builder *b, uint32_t i)
+{
+    const SynthPipeline *p = b->pipeline;
+    const Instr *instr = &b->inner->instr[i];
+    if (b->place[i].phase != BACKWARD || b->place[i].stage == 0)
+        return false;
+    const Instr *by =
+        instr->kind == INSTR_COMPUTE ? instr : &b->inner->instr[b->maker[i * OP_MAX_IN]];
+    const uint32_t layer = graph_get_op(b->graph, by->op)->layer;
+    return by->kind == INSTR_COMPUTE &&
+           !(p->recompute && p->recompute[layer] != RECOMPUTE_NONE) &&
+           !(p->sequence && p->sequence[layer]);
+}
+
+/* Splits the backward where the schedule does: what no backward of another stage needs, not even over other
+ * instructions, waits. */
+static void find_weights(Builder *b)
+{
+    const Program *inner = b->inner;
+    g_autofree bool *needed = g_new0(bool, inner->n);
+    if (!schedule_splits(b->pipeline->schedule))
+        return;
+    for (uint32_t i = inner->n; i-- > 0;) {
+        Operand use[OP_MAX_IN];
+        const uint32_t n = instr_uses(&inner->instr[i], b->graph, use);
+        if (!needed[i] && can_wait(b, i))
+            b->place[i].phase = WEIGHTS;
+        for (uint32_t k = 0; k < n; k++) {
+            const uint32_t maker = b->maker[i * OP_MAX_IN + k];
+            needed[maker] |= b->place[i].phase == BACKWARD ||
+                             (b->place[i].phase == WEIGHTS &&
+                              b->place[maker].stage != b->place[i].stage);
+        }
+    }
+}
+
 static int compare_needs(const void *a, const void *b)
 {
     const Need *x = a, *y = b;
@@ -306,6 +343,7 @@ void pipeline_find_places(Builder *b)
     find_keepers(b);
     find_phases(b);
     find_stages(b);
+    find_weights(b);
     find_needs(b);
     find_units(b);
     find_again(b);

@@ -10,11 +10,16 @@ static uint32_t warm_up(SynthSchedule schedule, uint32_t n_chunks, uint32_t n_gr
     case SCHEDULE_GPIPE:
         return all;
     case SCHEDULE_1F1B:
+    case SCHEDULE_ZB_H1:
         return MIN(all, after);
+    case SCHEDULE_ZB_H2:
+        return MIN(all, 2 * after);
     case SCHEDULE_INTERLEAVED:
         return n_microbatches == n_groups
                    ? all
                    : MIN(all, 2 * after + (n_chunks - 1) * n_groups);
+    case SCHEDULES:
+        break;
     }
     g_assert_not_reached();
 }
@@ -38,11 +43,10 @@ static bool check(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
     if (n_groups == 0 || n_stages == 0 || n_stages % n_groups != 0)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "%u stages cannot be dealt to %u groups", n_stages, n_groups);
-    if (schedule == SCHEDULE_1F1B && n_stages != n_groups)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "1f1b: expected a stage per group, got %u stages for %u groups", n_stages,
-            n_groups);
+    if ((schedule == SCHEDULE_1F1B || schedule_splits(schedule)) && n_stages != n_groups)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%s: expected a stage per group, got %u stages for %u groups",
+                           schedule_name(schedule), n_stages, n_groups);
     if (n_stages != n_groups && n_microbatches % n_groups != 0)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "several stages a group: expected a multiple of %u "
@@ -51,12 +55,22 @@ static bool check(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
     return true;
 }
 
+/* Adds the steps of gradients of weights that are due after `done` backward steps. */
+static void add_weights(GArray *steps, uint32_t group, uint32_t lag, uint32_t done,
+                        uint32_t n_microbatches)
+{
+    const SynthStep step = {group, done - 1 - lag, true, true};
+    if (lag > 0 && done > lag && step.microbatch < n_microbatches)
+        g_array_append_val(steps, step);
+}
+
 GArray *synth_schedule(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
                        uint32_t n_microbatches, uint32_t group, GError **error)
 {
     if (!check(schedule, n_stages, n_groups, n_microbatches, error))
         return NULL;
     const uint32_t n_chunks = n_stages / n_groups, n = n_chunks * n_microbatches;
+    const uint32_t lag = schedule_lag(schedule, group);
     const uint32_t first = warm_up(schedule, n_chunks, n_groups, n_microbatches, group);
     GArray *steps = g_array_new(false, false, sizeof(SynthStep));
     for (uint32_t k = 0; k < n + first; k++) {
@@ -68,6 +82,9 @@ GArray *synth_schedule(SynthSchedule schedule, uint32_t n_stages, uint32_t n_gro
             continue;
         const SynthStep backward = step_at(k - first, true, n_chunks, n_groups, group);
         g_array_append_val(steps, backward);
+        add_weights(steps, group, lag, k - first + 1, n);
     }
+    for (uint32_t k = 1; k <= lag; k++)
+        add_weights(steps, group, lag, n + k, n);
     return steps;
 }

@@ -72,11 +72,25 @@ static uint32_t stage_of(const ExportCase *c, const Instr *instr)
     return stage;
 }
 
+/* A backward that goes on after other steps is split: its first part is for the stage before, the
+ * rest for weights. */
+static void add_rest(GArray *steps, uint32_t first, ExportStep rest)
+{
+    ExportStep *begun = &g_array_index(steps, ExportStep, first);
+    if (begun->letter == 'I' || first + 1 == steps->len)
+        return;
+    begun->letter = 'I';
+    rest.letter = 'W';
+    g_array_append_val(steps, rest);
+}
+
 GArray *export_steps(const ExportCase *c, uint32_t group)
 {
     GArray *steps = g_array_new(FALSE, FALSE, sizeof(ExportStep));
     const uint32_t n = c->layout.n_microbatches;
-    g_autofree bool *seen = g_new0(bool, (size_t)c->layout.n_stages *n * 2);
+    const bool splits = schedule_splits(c->layout.schedule);
+    /* 1 + place of the first step with this stage, microbatch and direction */
+    g_autofree uint32_t *seen = g_new0(uint32_t, (size_t)c->layout.n_stages * n * 2);
     for (uint32_t i = 0; i < c->plan->program->n; i++) {
         const Instr *instr = &c->plan->program->instr[i];
         if (instr->kind != INSTR_COMPUTE || instr->group != group ||
@@ -88,12 +102,15 @@ GArray *export_steps(const ExportCase *c, uint32_t group)
         const ExportStep step = {.stage = stage_of(c, instr),
                                  .microbatch = n > 1 ? instr->microbatch : 0,
                                  .backward = pass == PASS_BACKWARD,
+                                 .letter = pass == PASS_BACKWARD ? 'B' : 'F',
                                  .instr = i};
-        bool *known =
+        uint32_t *known =
             &seen[((size_t)step.stage * n + step.microbatch) * 2 + step.backward];
         if (!*known)
             g_array_append_val(steps, step);
-        *known = true;
+        else if (splits && step.backward)
+            add_rest(steps, *known - 1, step);
+        *known = *known ? *known : steps->len;
     }
     return steps;
 }

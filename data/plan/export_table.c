@@ -141,8 +141,8 @@ static json_t *steps_json(const ExportCase *c, uint32_t group)
     json_t *list = json_array();
     for (uint32_t k = 0; k < steps->len; k++) {
         const ExportStep *step = &g_array_index(steps, ExportStep, k);
-        g_autofree char *text = g_strdup_printf(
-            "%u%c%u", step->stage, step->backward ? 'B' : 'F', step->microbatch);
+        g_autofree char *text =
+            g_strdup_printf("%u%c%u", step->stage, step->letter, step->microbatch);
         json_array_append_new(list, json_string(text));
     }
     return list;

@@ -47,7 +47,7 @@ static GString *schedule_csv(const ExportCase *c)
         for (uint32_t k = 0; k < steps->len; k++) {
             const ExportStep *step = &g_array_index(steps, ExportStep, k);
             g_string_append_printf(out, "%s%u%c%u", k ? "," : "", step->stage,
-                                   step->backward ? 'B' : 'F', step->microbatch);
+                                   step->letter, step->microbatch);
         }
         g_string_append_c(out, '\n');
     }

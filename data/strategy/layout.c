@@ -65,6 +65,11 @@ static bool find_degrees(const Strategy *s, uint32_t n_devices, StrategyLayout *
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "pp=%u, virtual_stages=%u: expected at most %d stages", l->pp,
                            chunks, UINT16_MAX);
+    if (schedule_splits((Schedule)s->schedule) && (s->zero > 1 || l->cp > 1 || s->ep > 1))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "schedule=%s: expected zero=0 or zero=1, and neither cp nor "
+                           "ep, since these move tensors layer by layer in the backward",
+                           schedule_name((Schedule)s->schedule));
     l->n_stages = l->pp * chunks;
     l->schedule = (Schedule)s->schedule;
     l->ep = MAX(s->ep, 1);

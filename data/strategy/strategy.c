@@ -144,6 +144,26 @@ bool strategy_switches(const char *text, const char **kept, GError **error)
 
 /* --- the whole --- */
 
+const char *schedule_name(Schedule schedule)
+{
+    static const char *const name[SCHEDULES] = {"gpipe", "1f1b", "interleaved", "zb-h1",
+                                                "zb-h2"};
+    g_assert(schedule < SCHEDULES);
+    return name[schedule];
+}
+
+bool schedule_splits(Schedule schedule)
+{
+    return schedule == SCHEDULE_ZB_H1 || schedule == SCHEDULE_ZB_H2;
+}
+
+uint32_t schedule_lag(Schedule schedule, uint32_t before)
+{
+    return schedule == SCHEDULE_ZB_H1   ? before
+           : schedule == SCHEDULE_ZB_H2 ? 2 * before
+                                        : 0;
+}
+
 void strategy_init(Strategy *strategy)
 {
     *strategy = (Strategy){0};

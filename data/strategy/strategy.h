@@ -29,7 +29,21 @@
 #include "data/base/options.h"
 #include "data/graph/graph.h"
 
-typedef enum { SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_INTERLEAVED } Schedule;
+typedef enum {
+    SCHEDULE_GPIPE,
+    SCHEDULE_1F1B,
+    SCHEDULE_INTERLEAVED,
+    SCHEDULE_ZB_H1,
+    SCHEDULE_ZB_H2,
+    SCHEDULES
+} Schedule;
+
+/* The word of a schedule in strategies and plans. */
+const char *schedule_name(Schedule schedule);
+/* Whether gradients of weights are computed apart from the rest of the backward, */
+bool schedule_splits(Schedule schedule);
+/* and after how many further microbatches on the stage with so many before it. */
+uint32_t schedule_lag(Schedule schedule, uint32_t before);
 
 /* The ops of the forward that the backward computes again: none; attention's inner part, whose
  * intermediate values are the largest and whose FLOPs are few (Korthikanti et al. 2022, Sec. 5); or
@@ -55,7 +69,9 @@ typedef enum { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } Recompute;
     X(COUNT(0, 65534), microbatches, "microbatches", "1",                                 \
       "equal parts of the batch that run one after the other, with gradients added up")   \
     X(CHOICE, schedule, "schedule", "1f1b",                                               \
-      "gpipe|1f1b|interleaved: schedule of the microbatches")                             \
+      "gpipe|1f1b|interleaved|zb-h1|zb-h2: schedule of the microbatches; zb-h1 and zb-h2 " \
+      "compute gradients of weights later, when devices would wait, zb-h2 with twice as " \
+      "many microbatches in flight")                                                      \
     X(COUNT(0, 65535), virtual_stages, "virtual_stages", "0",                             \
       "stages per device; 0: 2 when interleaved, else 1")                                 \
     X(PARSED(strategy_list), layers, "layers", "", "number of layers of each stage")      \

@@ -103,12 +103,6 @@ static json_t *layers_json(const StrategyLayout *layout, const Graph *graph)
                      "last", graph_layer_name(graph, graph_n_layers(graph) - 1));
 }
 
-static const char *schedule_name(Schedule schedule)
-{
-    static const char *const name[] = {"gpipe", "1f1b", "interleaved"};
-    return name[schedule];
-}
-
 json_t *plan_words_layout_json(const Evaluation *evaluation)
 {
     const Graph *graph = evaluation->graph;

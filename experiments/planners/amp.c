@@ -200,6 +200,13 @@ static bool make(AmpMethod method, const Planning *planning, Plan *plan, GError 
             "%s with option '%s': expected planner manual, which takes all "
             "of a strategy",
             planning->planner->name, beside);
+    const Schedule schedule = (Schedule)planning->options->strategy.schedule;
+    if (schedule_splits(schedule))
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "%s with schedule=%s: expected planner manual, or joint, which "
+            "chooses it where it is faster",
+            planning->planner->name, schedule_name(schedule));
     Trials t = {
         .planning = planning, .search = search_options(planning->options), .plan = plan};
     const gint64 start = g_get_monotonic_time();

@@ -20,6 +20,36 @@ enum {
     LABELS_LARGE = 100000, /* most labels of a search for a bound on thousands of GPUs */
 };
 
+/* The schedules, with the chunks of each group. */
+static const JointWay WAY[] = {
+    {.schedule = SCHEDULE_GPIPE, .chunks = 1},
+    {.schedule = SCHEDULE_1F1B, .chunks = 1},
+    {.schedule = SCHEDULE_INTERLEAVED, .chunks = 1},
+    {.schedule = SCHEDULE_ZB_H1, .chunks = 1},
+    {.schedule = SCHEDULE_ZB_H2, .chunks = 1},
+    {.schedule = SCHEDULE_INTERLEAVED, .chunks = 2},
+    {.schedule = SCHEDULE_INTERLEAVED, .chunks = 4},
+};
+
+/* Whether the search needs to know the number of stages. */
+static bool is_counted(const JointWay *way)
+{
+    return schedule_splits(way->schedule) || way->chunks > 1;
+}
+
+/* A search among the pipelines of a problem. */
+typedef struct {
+    uint32_t problem, number;
+    JointWay way;
+    double least_s;    /* no pipeline of the problem is faster */
+    double walk_s;     /* of the best pipeline found; INFINITY: none */
+    uint32_t n_stages; /* that this pipeline has */
+} Run;
+
+/* Runs are repeated, or others made of them, if their best pipeline takes less than so many times
+ * the time of the best one. */
+static const double NEAR = 1.1, FAR = 1.5;
+
 /* A pipeline and its problem. */
 typedef struct {
     JointPipeline pipeline;
@@ -48,25 +78,46 @@ static gint by_walk(gconstpointer a, gconstpointer b)
         return x->walk_s < y->walk_s ? -1 : 1;
     if (x->pipeline.schedule != y->pipeline.schedule)
         return x->pipeline.schedule < y->pipeline.schedule ? -1 : 1;
+    if (x->pipeline.chunks != y->pipeline.chunks)
+        return x->pipeline.chunks < y->pipeline.chunks ? -1 : 1;
     return (x->problem > y->problem) - (x->problem < y->problem);
+}
+
+/* Whether each stage has a layer for each chunk, and the schedule suits the numbers. */
+static bool can_run(const JointProblem *problem, const JointPipeline *pipeline)
+{
+    bool possible =
+        pipeline->chunks == 1 || problem->n_microbatches % pipeline->n_stages == 0;
+    for (uint32_t i = 0; i < pipeline->n_stages; i++) {
+        const uint32_t end =
+            i + 1 < pipeline->n_stages ? pipeline->stage[i + 1].first : problem->n_layers;
+        possible &= end - pipeline->stage[i].first >= pipeline->chunks;
+    }
+    return possible && synth_joint_fits(problem, pipeline);
 }
 
 /* Walks the pipeline under its own schedule and under the others for which its stages have the
  * memory. */
-static void find(Joint *j, uint32_t number, const JointPipeline *pipeline)
+static void find(Joint *j, Run *run, const JointPipeline *pipeline)
 {
-    const JointProblem *problem = j->problems->pdata[number];
-    for (SynthSchedule s = SCHEDULE_GPIPE; s <= SCHEDULE_INTERLEAVED; s++) {
-        Found found = {*pipeline, number, 0};
-        found.pipeline.schedule = s;
-        if (s != pipeline->schedule &&
-            (pipeline->n_stages == 1 || !synth_joint_fits(problem, &found.pipeline)))
+    const JointProblem *problem = j->problems->pdata[run->problem];
+    for (uint32_t w = 0; w < G_N_ELEMENTS(WAY); w++) {
+        Found found = {*pipeline, run->problem, 0};
+        const bool own =
+            WAY[w].schedule == pipeline->schedule && WAY[w].chunks == pipeline->chunks;
+        found.pipeline.schedule = WAY[w].schedule;
+        found.pipeline.chunks = WAY[w].chunks;
+        if (!own && (pipeline->n_stages == 1 || !can_run(problem, &found.pipeline)))
             continue;
         found.pipeline.stage =
             g_memdup2(pipeline->stage, pipeline->n_stages * sizeof *pipeline->stage);
         found.walk_s = synth_joint_walk_s(j->menu, problem, &found.pipeline);
         j->upper_s = fmin(j->upper_s, found.walk_s);
         g_array_append_val(j->found, found);
+        if (found.walk_s < run->walk_s) {
+            run->walk_s = found.walk_s;
+            run->n_stages = pipeline->n_stages;
+        }
     }
 }
 
@@ -80,24 +131,21 @@ static bool is_large(const JointProblem *p)
     return extensions > large;
 }
 
-/* Finds the best pipelines of a problem; searches with one label per state first, which gives a
- * time to beat. */
-static void search(Joint *j, uint32_t number, SynthSchedule schedule, uint32_t beam)
+/* Finds the best pipelines of a run. */
+static void search(Joint *j, Run *run, uint32_t beam, uint32_t n_best)
 {
-    const bool last = beam > 1 || is_large(j->problems->pdata[number]);
     g_auto(JointResult) result = {0};
-    const JointProblem *problem = j->problems->pdata[number];
-    const JointOptions options = {.schedule = schedule,
-                                  .n_best = last ? j->planning->options->pipelines : 1,
+    const JointOptions options = {.way = run->way,
+                                  .n_best = n_best,
                                   .beam = beam,
                                   .upper_s = j->upper_s,
                                   .most_labels = LABELS,
                                   .deadline_us = j->planning->deadline_us};
-    if (synth_joint_density_s(problem) >= options.upper_s)
+    if (run->least_s >= options.upper_s)
         return;
-    synth_joint_solve(problem, &options, &result);
+    synth_joint_solve(j->problems->pdata[run->problem], &options, &result);
     for (uint32_t i = 0; i < result.best->len; i++)
-        find(j, number, &g_array_index(result.best, JointPipeline, i));
+        find(j, run, &g_array_index(result.best, JointPipeline, i));
 }
 
 /* Makes a problem for every number of microbatches that divides the batch, or for the requested
@@ -117,16 +165,110 @@ static void make_problems(Joint *j, double headroom)
     }
 }
 
+/* --- runs of the search --- */
+
+static gint by_least(gconstpointer a, gconstpointer b)
+{
+    const Run *x = a, *y = b;
+    if (x->least_s != y->least_s)
+        return x->least_s < y->least_s ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static void add_run(GArray *runs, uint32_t problem, double least_s, const JointWay *way)
+{
+    const Run run = {.problem = problem,
+                     .number = runs->len,
+                     .way = *way,
+                     .least_s = least_s,
+                     .walk_s = INFINITY};
+    g_array_append_val(runs, run);
+}
+
+/* The runs that need no number of stages, those with the most promising numbers of microbatches
+ * first. */
+static GArray *list_plain(const Joint *j)
+{
+    GArray *runs = g_array_new(FALSE, FALSE, sizeof(Run));
+    for (uint32_t i = 0; i < j->problems->len; i++) {
+        const JointProblem *p = j->problems->pdata[i];
+        const double least_s = synth_joint_density_s(p);
+        for (uint32_t w = 0; w < G_N_ELEMENTS(WAY); w++)
+            if (!is_counted(&WAY[w]) &&
+                (!is_large(p) || WAY[w].schedule != SCHEDULE_GPIPE))
+                add_run(runs, i, least_s, &WAY[w]);
+    }
+    g_array_sort(runs, by_least);
+    return runs;
+}
+
+/* Adds the counted runs of a problem: of all numbers of stages, or of those near the number that
+ * `plain`, a run of a large problem, found best. */
+static void add_counted(const Joint *j, const Run *plain, GArray *runs)
+{
+    const JointProblem *p = j->problems->pdata[plain->problem];
+    const uint32_t best = plain->n_stages;
+    const bool large = is_large(p);
+    uint32_t units = 0;
+    for (uint32_t k = 0; k < p->n_kinds; k++)
+        units += p->units[k];
+    for (uint32_t w = 0; w < G_N_ELEMENTS(WAY); w++) {
+        JointWay way = WAY[w];
+        const bool splits = schedule_splits(way.schedule);
+        const uint32_t first = !large   ? 2
+                               : splits ? best
+                                        : (best + 1) / 2,
+                       most = !large   ? units
+                              : splits ? best
+                                       : 2 * best,
+                       last = MIN(MIN(most, units), p->n_layers / way.chunks);
+        if (is_counted(&way))
+            for (way.n_stages = MAX(first, 2); way.n_stages <= last; way.n_stages++)
+                if (splits || p->n_microbatches % way.n_stages == 0)
+                    add_run(runs, plain->problem, plain->least_s, &way);
+    }
+}
+
+/* The counted runs of all problems with a pipeline that is not much slower than the best one. */
+static GArray *list_counted(const Joint *j, const GArray *plain)
+{
+    GArray *runs = g_array_new(FALSE, FALSE, sizeof(Run));
+    for (uint32_t i = 0; i < j->problems->len; i++) {
+        const Run *best = NULL;
+        for (uint32_t k = 0; k < plain->len; k++) {
+            const Run *run = &g_array_index(plain, Run, k);
+            if (run->problem == i && (!best || run->walk_s < best->walk_s))
+                best = run;
+        }
+        if (best && best->walk_s < FAR * j->upper_s)
+            add_counted(j, best, runs);
+    }
+    g_array_sort(runs, by_least);
+    return runs;
+}
+
+/* Searches with one label per state first, which gives a time to beat, and then with more where
+ * that is quick and promising. */
 static void search_all(Joint *j, double headroom)
 {
     g_array_set_size(j->found, 0);
     make_problems(j, headroom);
-    for (uint32_t beam = 1; beam <= BEAM; beam += BEAM - 1)
-        for (uint32_t i = 0; i < j->problems->len; i++)
-            for (SynthSchedule s = SCHEDULE_GPIPE; s <= SCHEDULE_INTERLEAVED; s++)
-                if (!is_large(j->problems->pdata[i]) ||
-                    (beam == 1 && s != SCHEDULE_GPIPE))
-                    search(j, i, s, beam);
+    g_autoptr(GArray) plain = list_plain(j), counted = NULL;
+    const uint32_t n_best = j->planning->options->pipelines;
+    for (uint32_t k = 0; k < plain->len; k++) {
+        Run *run = &g_array_index(plain, Run, k);
+        search(j, run, 1, is_large(j->problems->pdata[run->problem]) ? n_best : 1);
+    }
+    counted = list_counted(j, plain);
+    for (uint32_t k = 0; k < counted->len; k++)
+        search(j, &g_array_index(counted, Run, k), 1, 1);
+    g_array_append_vals(plain, counted->data, counted->len);
+    for (uint32_t k = 0; k < plain->len; k++) {
+        Run *run = &g_array_index(plain, Run, k);
+        if (!is_large(j->problems->pdata[run->problem]) &&
+            (!is_counted(&run->way) || run->walk_s < NEAR * j->upper_s))
+            search(j, run, BEAM, n_best);
+    }
     g_array_sort(j->found, by_walk);
 }
 
@@ -206,11 +348,11 @@ static void bound(Joint *j)
     for (uint32_t i = 0; i < j->problems->len && exact; i++) {
         const JointProblem *problem = j->problems->pdata[i];
         g_auto(JointResult) result = {0};
-        const JointOptions options = {.n_best = 1,
+        const JointOptions options = {.way = {.relaxed = true},
+                                      .n_best = 1,
                                       .upper_s = fmin(bound_s, plan->iteration_time_s),
                                       .most_labels =
                                           is_large(problem) ? LABELS_LARGE : LABELS,
-                                      .relaxed = true,
                                       .deadline_us = j->planning->deadline_us};
         synth_joint_solve(problem, &options, &result);
         exact = result.exact;
@@ -225,8 +367,8 @@ static void bound(Joint *j)
     }
     plan->lower_bound_s = fmin(bound_s, plan->iteration_time_s);
     plan->bound_over = g_strdup(
-        exact ? "pipelines of these stages, one per device, in any order and schedule, "
-                "without communication"
+        exact ? "pipelines of these stages, one or several per device, in any order and "
+                "schedule, without communication"
               : "pipelines of these stages, by the computation per device");
 }
 

@@ -129,6 +129,44 @@ static void read_collective(Reading *r, uint32_t k)
     *made = add_step(r, step, k);
 }
 
+/* Marks the steps of the backward that no other layer needs, directly or for other steps that it
+ * needs. */
+static void find_waiting(Reading *r)
+{
+    const uint32_t n = r->found->len;
+    g_autofree bool *needed = g_new0(bool, n);
+    memset(r->maker, 0xff,
+           (size_t)graph_n_tensors(r->graph) * FORM_MAX * sizeof *r->maker);
+    g_autofree uint32_t *by = g_new(uint32_t, (size_t)n * OP_MAX_IN);
+    memset(by, 0xff, (size_t)n * OP_MAX_IN * sizeof *by);
+    for (uint32_t at = 0, i = 0; at < r->program->n; at++) {
+        const Instr *instr = &r->program->instr[at];
+        const bool is_step = i < n && g_array_index(r->found, Numbered, i).instr == at;
+        Operand use[OP_MAX_IN], make[OP_MAX_OUT];
+        if (!is_step && instr->kind == INSTR_COLLECTIVE)
+            *maker_of(r, instr->tensor, instr->to) =
+                *maker_of(r, instr->tensor, instr->from);
+        if (!is_step)
+            continue;
+        const uint32_t n_uses = instr_uses(instr, r->graph, use);
+        const uint32_t n_makes = instr_makes(instr, r->graph, make);
+        for (uint32_t k = 0; k < n_uses; k++)
+            by[i * OP_MAX_IN + k] = *maker_of(r, use[k].tensor, use[k].form);
+        for (uint32_t k = 0; k < n_makes; k++)
+            *maker_of(r, make[k].tensor, make[k].form) = i;
+        i++;
+    }
+    for (uint32_t i = n; i-- > 0;) {
+        AmpStep *step = &g_array_index(r->found, Numbered, i).step;
+        step->waits = step->pass == AMP_BACKWARD && !needed[i];
+        for (uint32_t k = 0; step->pass == AMP_BACKWARD && k < OP_MAX_IN; k++) {
+            const uint32_t maker = by[i * OP_MAX_IN + k];
+            if (maker != AMP_NO_STEP)
+                needed[maker] |= needed[i] || step_at(r, maker)->layer != step->layer;
+        }
+    }
+}
+
 /* --- order and times --- */
 
 static int by_place(gconstpointer a, gconstpointer b)
@@ -296,6 +334,7 @@ AmpSteps *amp_steps_read(const AmpModel *model, const Graph *graph,
         else if (instr->kind == INSTR_COLLECTIVE)
             read_collective(&r, k);
     }
+    find_waiting(&r);
     sort_steps(&r);
     time_steps(&r);
     amp_steps_index(model, r.steps);

@@ -17,6 +17,7 @@ typedef struct {
     uint32_t message; /* MESSAGE: its kind */
     /* for a message the op that makes its tensor; for an op the last message that it needs */
     uint32_t after;
+    bool waits; /* of a backward: no other layer needs it, as with gradients of weights */
 } AmpStep;
 
 typedef struct {

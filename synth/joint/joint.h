@@ -21,7 +21,10 @@
  *
  * since each term is the length of a chain of dependencies. S and Z follow stage by stage from the
  * last to the first, from a stage's numbers and the count of stages behind it; with the syncs E =
- * max(E + f + c, Z + s). A label of the dynamic program is (S, Z, E, stages, the front stage's
+ * max(E + f + c, Z + s). Where backwards are split, with w of b for gradients of weights, which come k
+ * microbatches later, S counts b - w in the place of b, Z ends with the last b - w, so that a
+ * stage's own chains lack min(M, k + 1) w, and E has these again. With V chunks per group S counts m / V, and n is that of
+ * one chunk, over V; this is no bound. A label of the dynamic program is (S, Z, E, stages, the front stage's
  * port); of two labels of the same layers on the same devices with equally many stages, the one
  * that is worse in every part is dropped. */
 #ifndef KILTER_SYNTH_JOINT_JOINT_H
@@ -37,8 +40,9 @@ typedef struct {
     bool recompute;
     bool divides; /* the replicas divide the optimizer's states among them */
     double *forward_s, *backward_s; /* of a microbatch */
-    double *sync_s;                 /* gradients' all-reduce and updates, */
-    double start_s;                 /* before the first of them */
+    double *weights_s; /* the part of the backward that no stage before waits for */
+    double *sync_s;    /* gradients' all-reduce and updates, */
+    double start_s;    /* before the first of them */
     double *held,
         *kept;   /* bytes of the fullest GPU: at rest, and per microbatch in flight */
     double work; /* further bytes beside these */
@@ -79,17 +83,32 @@ typedef struct {
 typedef struct {
     uint32_t n_stages;
     JointStage *stage;
-    /* 1f1b; interleaved, with one stage per group: twice as many microbatches in flight, so that stages wait less for
-     * transfers; or gpipe, with all of them */
+    /* 1f1b; zb-h1 or zb-h2; interleaved, also with one stage per group: twice as many microbatches in flight, so that stages wait
+     * less for transfers; or gpipe, with all of them */
     SynthSchedule schedule;
+    /* interleaved: each group has so many runs of layers (chunks), which come round by round; a
+     * stage's range is all of its layers as if they were one run; 0 is as in JointWay */
+    uint32_t chunks;
     double cost_s; /* E */
 } JointPipeline;
 
 void synth_joint_pipeline_clear(JointPipeline *pipeline);
 
+/* What pipelines are searched for. */
 typedef struct {
-    SynthSchedule schedule; /* of the pipelines */
-    uint32_t n_best;        /* number of pipelines wanted */
+    SynthSchedule schedule;
+    uint32_t
+        n_stages; /* device groups; 0: any number; given where backwards are split, and for several chunks */
+    /* per group; relaxed: 1, or 0 for any number; else 0 is 1 */
+    uint32_t chunks;
+    /* count computation only: transfers and syncs take no time, memory is unlimited, and a stage
+     * never waits between microbatches. This bounds every schedule, also one that splits backwards */
+    bool relaxed;
+} JointWay;
+
+typedef struct {
+    JointWay way;
+    uint32_t n_best; /* number of pipelines wanted */
     /* pipelines are wanted that take up to so many times as long as the best one; 0: 1.1 */
     double slack;
     /* labels kept for the same layers on the same devices; 0: all (exact) */
@@ -97,10 +116,6 @@ typedef struct {
     double upper_s;       /* only faster pipelines are wanted; INFINITY: all */
     uint64_t most_labels; /* the search stops at this number; 0: no limit */
     gint64 deadline_us;   /* 0: none */
-    /* count computation only: transfers and syncs take no time, memory is unlimited, and a stage
-     * never waits between microbatches. This bounds every schedule in which a device has one
-     * stage */
-    bool relaxed;
 } JointOptions;
 
 typedef struct {

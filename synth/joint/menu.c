@@ -4,9 +4,8 @@
 
 #include "synth/joint/menu.h"
 
-/* Groups of several kinds, and costs of a group: each is one more choice at
- * every layer of the search. */
-enum { MOST_UNIONS = 64, MOST_ENTRIES = 32 };
+/* Costs of a group: each is one more choice at every layer of the search. */
+enum { MOST_ENTRIES = 32 };
 
 static void clear_kind(void *data)
 {
@@ -46,20 +45,27 @@ void synth_joint_menu_free(JointMenu *menu)
 
 /* --- seconds of layers --- */
 
-/* Seconds of a pass over a layer on tp GPUs of a machine: messages take the place of computation,
- * as in the fidelity `stage`; the host launches ahead. */
+/* The rows of a table of passes: the passes, and the part of the backward that waits. */
+enum { WEIGHTS = AMP_PASSES, ROWS };
+
+/* Seconds of a pass over a layer on tp GPUs of a machine, and of its part that no other layer needs:
+ * messages take the place of computation, as in the fidelity `stage`; the host launches ahead. */
 static double pass_s(const JointMenu *menu, const JointKind *kind, uint32_t tp,
-                     uint32_t samples, uint32_t at)
+                     uint32_t samples, uint32_t at, double *waiting_s)
 {
     const AmpModel *model = menu->model;
     const AmpSteps *steps = model->steps;
     const Device *device = &menu->view->device[kind->first];
     double seconds = 0, launches = 0;
+    *waiting_s = 0;
     for (uint32_t i = steps->first[at]; i < steps->first[at + 1]; i++) {
         const AmpStep *step = &g_array_index(steps->step, AmpStep, i);
         launches += steps->launch_s[(size_t)device->type * steps->step->len + i];
         if (!step->is_message) {
-            seconds += amp_step_s(model, amp_degree(model, tp), samples, device->type, i);
+            const double own =
+                amp_step_s(model, amp_degree(model, tp), samples, device->type, i);
+            seconds += own;
+            *waiting_s += step->waits ? own : 0;
             continue;
         }
         const AmpMessage *m = &g_array_index(steps->message, AmpMessage, step->message);
@@ -67,11 +73,13 @@ static double pass_s(const JointMenu *menu, const JointKind *kind, uint32_t tp,
             sim_collective_over(device->inner, tp, m->collective,
                                 m->bytes + samples * m->sample_bytes, 1.0 / tp, 1.0 / tp);
     }
+    if (launches > seconds && seconds > 0)
+        *waiting_s *= launches / seconds;
     return fmax(seconds, launches);
 }
 
-/* Seconds of `samples` on tp GPUs of a kind, as prefix sums over the layers: [pass * (n_layers + 1)
- * + layer]. */
+/* Seconds of `samples` on tp GPUs of a kind, as prefix sums over the layers: [row * (n_layers + 1) +
+ * layer]. */
 static const double *passes_of(JointMenu *menu, uint32_t kind, uint32_t tp,
                                uint32_t samples)
 {
@@ -80,15 +88,20 @@ static const double *passes_of(JointMenu *menu, uint32_t kind, uint32_t tp,
     double *sum = g_hash_table_lookup(menu->passes, key);
     if (sum)
         return sum;
-    g_autofree double *one = g_new(double, (size_t)AMP_PASSES *n);
-    sum = g_new0(double, (size_t)AMP_PASSES *(n + 1));
+    g_autofree double *one = g_new(double, (size_t)AMP_PASSES *n),
+                      *waiting = g_new(double, (size_t)AMP_PASSES *n);
+    sum = g_new0(double, (size_t)ROWS *(n + 1));
     for (uint32_t at = 0; at < AMP_PASSES * n; at++) {
         const uint32_t pass = at / n, l = at % n;
-        one[at] = like[at] < at
-                      ? one[like[at]]
-                      : pass_s(menu, &g_array_index(menu->kind, JointKind, kind), tp,
-                               samples, at);
+        if (like[at] < at) {
+            one[at] = one[like[at]];
+            waiting[at] = waiting[like[at]];
+        } else
+            one[at] = pass_s(menu, &g_array_index(menu->kind, JointKind, kind), tp,
+                             samples, at, &waiting[at]);
         sum[pass * (n + 1) + l + 1] = sum[pass * (n + 1) + l] + one[at];
+        if (pass == AMP_BACKWARD)
+            sum[WEIGHTS * (n + 1) + l + 1] = sum[WEIGHTS * (n + 1) + l] + waiting[at];
     }
     g_hash_table_insert(menu->passes, g_steal_pointer(&key), sum);
     return sum;
@@ -205,6 +218,7 @@ static JointEntry entry_new(uint32_t n_layers, uint32_t dp, uint32_t tp)
                         .samples = g_new(uint32_t, dp),
                         .forward_s = g_new0(double, n_layers + 1),
                         .backward_s = g_new0(double, n_layers + 1),
+                        .weights_s = g_new0(double, n_layers + 1),
                         .sync_s = g_new0(double, n_layers + 1),
                         .held = g_new0(double, n_layers + 1),
                         .kept = g_new0(double, n_layers + 1)};
@@ -242,6 +256,7 @@ static JointEntry fill_entry(JointMenu *menu, const JointProblem *p,
     for (uint32_t l = 0; l <= n; l++) {
         e.forward_s[l] = sum[l];
         e.backward_s[l] = sum[AMP_BACKWARD * (n + 1) + l] + (e.recompute ? sum[l] : 0);
+        e.weights_s[l] = e.recompute ? 0 : sum[WEIGHTS * (n + 1) + l];
     }
     fill_sync(menu, group, &e, &sum[AMP_UPDATE * (n + 1)]);
     fill_memory(menu, &e, most);
@@ -292,86 +307,6 @@ static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
     }
 }
 
-/* --- groups --- */
-
-static uint32_t machines_of(const JointKind *kind, uint32_t units)
-{
-    KILTER_ASSERT(kind->unit > 0 && kind->gpus > 0);
-    return (units * kind->unit + kind->gpus - 1) / kind->gpus;
-}
-
-static void add_group(JointMenu *menu, GArray *groups, const uint32_t *use)
-{
-    JointGroup group = {.use = g_memdup2(use, menu->kind->len * sizeof *use)};
-    for (uint32_t k = 0; k < menu->kind->len; k++) {
-        const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
-        group.n_devices += use[k] * kind->unit;
-        group.n_machines += machines_of(kind, use[k]);
-    }
-    g_array_append_val(groups, group);
-}
-
-/* Whether a group may have this number of units: a piece of one machine made by halving, or whole
- * machines. Beyond eight machines their number is 2 or 1.5 times a power of two, or all of them. */
-static bool is_size(const JointKind *kind, uint32_t units)
-{
-    const uint32_t gpus = units * kind->unit;
-    if (gpus < kind->gpus)
-        return (kind->gpus / kind->unit) % units == 0 && (units & (units - 1)) == 0;
-    if (gpus % kind->gpus != 0)
-        return false;
-    const uint32_t n = MAX(kind->gpus / kind->unit, 1), size = units / n, most = 8;
-    uint32_t odd = size;
-    while (odd % 2 == 0)
-        odd /= 2;
-    return size <= most || odd == 1 || odd == 3 || units == kind->n_units;
-}
-
-static void add_single_groups(JointMenu *menu, GArray *groups)
-{
-    g_autofree uint32_t *use = g_new0(uint32_t, menu->kind->len);
-    for (uint32_t k = 0; k < menu->kind->len; k++) {
-        const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
-        for (use[k] = 1; use[k] <= kind->n_units; use[k]++)
-            if (is_size(kind, use[k]))
-                add_group(menu, groups, use);
-        use[k] = 0;
-    }
-}
-
-/* Adds groups of whole machines of several kinds: any numbers of machines if there are few, else
- * all or none of a kind. */
-static void add_unions(JointMenu *menu, GArray *groups)
-{
-    const uint32_t n_kinds = menu->kind->len;
-    g_autofree uint32_t *use = g_new0(uint32_t, n_kinds), *n = g_new(uint32_t, n_kinds),
-                        *step = g_new(uint32_t, n_kinds);
-    double all = 1, total = 1;
-    for (uint32_t k = 0; k < n_kinds; k++) {
-        const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
-        step[k] = MAX(kind->gpus / kind->unit, 1);
-        n[k] = kind->n_units / step[k];
-        all *= n[k] + 1;
-    }
-    for (uint32_t k = 0; k < n_kinds; k++) {
-        if (all > MOST_UNIONS) {
-            step[k] *= n[k];
-            n[k] = 1;
-        }
-        total *= n[k] + 1;
-    }
-    for (uint32_t c = 1; c < total && total <= MOST_UNIONS; c++) {
-        uint32_t rest = c, several = 0;
-        for (uint32_t k = 0; k < n_kinds; k++) {
-            use[k] = rest % (n[k] + 1) * step[k];
-            rest /= n[k] + 1;
-            several += use[k] > 0;
-        }
-        if (several > 1)
-            add_group(menu, groups, use);
-    }
-}
-
 /* --- problems --- */
 
 static void fill_network(const JointMenu *menu, JointProblem *p)
@@ -408,8 +343,7 @@ JointProblem *synth_joint_problem(JointMenu *menu, uint32_t n_microbatches,
     for (uint32_t i = 0; i < n_kinds * n; i++)
         p->least_s[i] = INFINITY;
     fill_network(menu, p);
-    add_single_groups(menu, groups);
-    add_unions(menu, groups);
+    joint_add_groups(menu, groups);
     p->n_groups = groups->len;
     p->group = (JointGroup *)(void *)g_array_free(g_steal_pointer(&groups), FALSE);
     uint32_t n_entries = 0;
@@ -425,7 +359,8 @@ JointProblem *synth_joint_problem(JointMenu *menu, uint32_t n_microbatches,
 
 static void entry_clear(JointEntry *e)
 {
-    double *sum[] = {e->forward_s, e->backward_s, e->sync_s, e->held, e->kept};
+    double *sum[] = {e->forward_s, e->backward_s, e->weights_s,
+                     e->sync_s,    e->held,       e->kept};
     for (uint32_t i = 0; i < G_N_ELEMENTS(sum); i++)
         g_free(sum[i]);
     g_free(e->samples);

@@ -28,6 +28,14 @@ struct JointMenu {
 uint32_t *joint_place(const JointMenu *menu, const JointProblem *problem,
                       const JointPipeline *pipeline);
 
+/* The first layer of each run of layers, round by round, and the number of layers at the end:
+ * [chunks * n_stages + 1]. The layers of a stage are divided into runs of about equal time. Caller
+ * frees. */
+uint32_t *joint_runs(const JointProblem *problem, const JointPipeline *pipeline);
+
+/* Appends the groups (JointGroup), without entries. */
+void joint_add_groups(JointMenu *menu, GArray *groups);
+
 /* Fills `kind`. */
 void joint_find_kinds(JointMenu *menu);
 

@@ -1,5 +1,7 @@
 /* From a pipeline of the joint search to its program: each layer is divided over the tp devices of
  * its stage. */
+#include <math.h>
+
 #include "synth/joint/menu.h"
 #include "synth/synth.h"
 
@@ -76,32 +78,70 @@ static void fill_ratios(const Placing *p, JointProgram *made)
 }
 
 /* The layer after the last one of stage s. */
-static uint32_t last_layer(const Placing *p, uint32_t s)
+static uint32_t last_layer(const JointProblem *p, const JointPipeline *pipeline,
+                           uint32_t s)
 {
-    KILTER_ASSERT(s < p->pipeline->n_stages);
-    return s + 1 < p->pipeline->n_stages ? p->pipeline->stage[s + 1].first
-                                         : p->problem->n_layers;
+    KILTER_ASSERT(s < pipeline->n_stages);
+    return s + 1 < pipeline->n_stages ? pipeline->stage[s + 1].first : p->n_layers;
+}
+
+/* The end of run v of V of a stage's layers, which begins at `begin`: where the time is nearest to
+ * its part, with a layer for each run. */
+static uint32_t run_end(const JointEntry *e, uint32_t first, uint32_t last,
+                        uint32_t begin, uint32_t v, uint32_t n_runs)
+{
+    const double *f = e->forward_s, *b = e->backward_s;
+    const double part = (f[last] - f[first] + b[last] - b[first]) * (v + 1) / n_runs;
+    uint32_t end = begin + 1;
+    while (end + n_runs - v - 1 < last &&
+           fabs(f[end + 1] - f[first] + b[end + 1] - b[first] - part) <
+               fabs(f[end] - f[first] + b[end] - b[first] - part))
+        end++;
+    return v + 1 == n_runs ? last : end;
+}
+
+uint32_t *joint_runs(const JointProblem *p, const JointPipeline *pipeline)
+{
+    const uint32_t n = pipeline->n_stages, n_runs = MAX(pipeline->chunks, 1);
+    uint32_t *first = g_new0(uint32_t, (size_t)n * n_runs + 1);
+    for (uint32_t s = 0; s < n; s++) {
+        const JointStage *stage = &pipeline->stage[s];
+        const JointEntry *e = &p->group[stage->group].entry[stage->entry];
+        const uint32_t last = last_layer(p, pipeline, s);
+        for (uint32_t v = 0, begin = stage->first; v < n_runs; v++) {
+            const uint32_t end = run_end(e, stage->first, last, begin, v, n_runs);
+            g_assert(begin < end && end <= last);
+            first[v * n + s + 1] = end - begin;
+            begin = end;
+        }
+    }
+    for (uint32_t i = 0; i < n * n_runs; i++)
+        first[i + 1] += first[i];
+    g_assert(first[n * n_runs] == p->n_layers);
+    return first;
 }
 
 static Program *write_program(const Placing *p, GError **error)
 {
     const Graph *graph = p->menu->graph;
-    const uint32_t n_stages = p->pipeline->n_stages, n_layers = p->problem->n_layers;
+    const uint32_t n_groups = p->pipeline->n_stages, n_layers = p->problem->n_layers,
+                   n_stages = n_groups * MAX(p->pipeline->chunks, 1);
+    g_autofree uint32_t *first = joint_runs(p->problem, p->pipeline);
     g_autofree uint32_t *ways = g_new(uint32_t, n_layers),
                         *stage_of = g_new(uint32_t, n_layers);
     g_autofree Recompute *recompute = g_new0(Recompute, n_layers);
     g_autofree uint16_t *stage = g_new(uint16_t, graph_n_ops(graph));
-    g_autofree DeviceGroup *group = g_new(DeviceGroup, n_stages);
-    g_autofree bool *divides = g_new(bool, n_stages);
+    g_autofree DeviceGroup *group = g_new(DeviceGroup, n_groups);
+    g_autofree bool *divides = g_new(bool, n_groups);
     bool any = false;
     for (uint32_t s = 0; s < n_stages; s++) {
-        const JointEntry *e = entry_of(p, s);
-        any |= divides[s] = e->divides;
-        group[s] =
-            (DeviceGroup){.n_replicas = e->dp,
-                          .n_devices = e->tp,
-                          .device = p->device + (size_t)s * p->menu->view->n_devices};
-        for (uint32_t l = p->pipeline->stage[s].first; l < last_layer(p, s); l++) {
+        const JointEntry *e = entry_of(p, s % n_groups);
+        any |= divides[s % n_groups] = e->divides;
+        group[s % n_groups] = (DeviceGroup){
+            .n_replicas = e->dp,
+            .n_devices = e->tp,
+            .device = p->device + (size_t)(s % n_groups) * p->menu->view->n_devices};
+        for (uint32_t l = first[s]; l < first[s + 1]; l++) {
             ways[l] = e->tp;
             stage_of[l] = s;
             recompute[l] = e->recompute ? RECOMPUTE_FULL : RECOMPUTE_NONE;
@@ -113,7 +153,7 @@ static Program *write_program(const Placing *p, GError **error)
     const SynthPipeline pipeline = {.n_stages = n_stages,
                                     .n_microbatches = p->problem->n_microbatches,
                                     .stage = stage,
-                                    .n_groups = n_stages,
+                                    .n_groups = n_groups,
                                     .group = group,
                                     .schedule = p->pipeline->schedule,
                                     .recompute = recompute,

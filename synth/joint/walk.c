@@ -1,50 +1,69 @@
 /* A pipeline of unlike stages, step by step: what its schedule takes (synth/joint/joint.h).
  *
- * A stage works off its steps in order. A forward waits for what the stage before sent, a backward for what the stage
- * behind sent back; what is sent between two stages goes one after another, each way. After its last backward a stage
- * sums its gradients and updates. */
+ * A group works off its steps in order. A forward waits for what the stage before sent, a backward for what the stage
+ * behind sent back; what is sent between two stages goes one after another, each way. After its last step a group sums its
+ * gradients and updates. */
 #include <math.h>
 
 #include "synth/joint/menu.h"
 
+/* A run of layers of a group. */
 typedef struct {
-    double forward_s, backward_s, sync_s;
-    double there_s, back_s;    /* of the border behind it */
-    double now_s;              /* until when it is busy */
-    double sent_s, returned_s; /* until when the links behind it are */
-    uint32_t next;             /* of its steps */
-    GArray *step;              /* SynthStep */
+    double forward_s, backward_s, weights_s; /* weights_s: of a split backward */
+    double there_s, back_s;                  /* of the border behind it */
+    double sent_s, returned_s;               /* until when the links behind it are busy */
 } Stage;
 
 typedef struct {
-    uint32_t n, m;
-    Stage *stage;
+    double sync_s, now_s; /* now_s: until when it is busy */
+    uint32_t next;        /* of its steps */
+    GArray *step;         /* SynthStep */
+} Group;
+
+typedef struct {
+    uint32_t n_groups, n, m;
+    Group *group;
+    Stage *stage; /* [n], stage s on group s mod n_groups */
     /* [stage * m + microbatch]: when a forward's or a backward's input is there; INFINITY: not yet */
     double *arrives, *returns;
 } Walk;
 
-/* Runs a stage's next step if its input is there. */
+/* Hands the result of a forward or backward on. */
+static void hand_on(Walk *w, const SynthStep *step, double now_s)
+{
+    const size_t at = (size_t)step->stage * w->m + step->microbatch;
+    Stage *s = &w->stage[step->stage];
+    if (!step->backward && step->stage + 1 == w->n)
+        w->returns[at] = now_s;
+    else if (!step->backward)
+        w->arrives[at + w->m] = s->sent_s = fmax(s->sent_s, now_s) + s->there_s;
+    else if (step->stage > 0) {
+        Stage *before = s - 1;
+        w->returns[at - w->m] = before->returned_s =
+            fmax(before->returned_s, now_s) + before->back_s;
+    }
+}
+
+/* Runs a group's next step if its input is there. */
 static bool run_step(Walk *w, uint32_t p)
 {
-    Stage *s = &w->stage[p];
-    if (s->next == s->step->len)
+    Group *g = &w->group[p];
+    if (g->next == g->step->len)
         return false;
-    const SynthStep step = g_array_index(s->step, SynthStep, s->next);
-    const size_t at = (size_t)p * w->m + step.microbatch;
+    const SynthStep step = g_array_index(g->step, SynthStep, g->next);
+    const Stage *s = &w->stage[step.stage];
+    const size_t at = (size_t)step.stage * w->m + step.microbatch;
     const double ready = step.backward ? w->returns[at] : w->arrives[at];
     if (!isfinite(ready))
         return false;
-    s->next++;
-    s->now_s = fmax(s->now_s, ready) + (step.backward ? s->backward_s : s->forward_s);
-    if (!step.backward && p + 1 == w->n)
-        w->returns[at] = s->now_s;
-    else if (!step.backward)
-        w->arrives[at + w->m] = s->sent_s = fmax(s->sent_s, s->now_s) + s->there_s;
-    else if (p > 0) {
-        Stage *before = &w->stage[p - 1];
-        w->returns[at - w->m] = before->returned_s =
-            fmax(before->returned_s, s->now_s) + before->back_s;
+    g->next++;
+    if (step.weights) {
+        g->now_s += s->weights_s;
+        return true;
     }
+    g->now_s = fmax(g->now_s, ready) +
+               (step.backward ? s->backward_s - s->weights_s : s->forward_s);
+    hand_on(w, &step, g->now_s);
     return true;
 }
 
@@ -86,38 +105,54 @@ static double border_s(const JointMenu *menu, const JointEntry *from,
 }
 
 static void fill_borders(const JointMenu *menu, const JointProblem *p,
-                         const JointPipeline *pipeline, Stage *stage)
+                         const JointPipeline *pipeline, const uint32_t *first,
+                         Stage *stage)
 {
     const uint32_t batch = menu->model->global_batch / p->n_microbatches;
+    const uint32_t n = pipeline->n_stages, n_all = menu->view->n_devices;
     g_autofree uint32_t *device = joint_place(menu, p, pipeline);
-    for (uint32_t i = 0; i + 1 < pipeline->n_stages; i++) {
-        const JointStage *at = &pipeline->stage[i];
+    for (uint32_t i = 0; i + 1 < n * MAX(pipeline->chunks, 1); i++) {
+        const uint32_t next = first[i + 1];
+        if (i >=
+            n) { /* between the same groups as a round before, where all layers send as much */
+            stage[i].there_s = stage[i - n].there_s;
+            stage[i].back_s = stage[i - n].back_s;
+        }
+        if (i >= n && p->sent[next] == p->sent[first[i + 1 - n]] &&
+            p->returned[next] == p->returned[first[i + 1 - n]])
+            continue;
+        const JointStage *at = &pipeline->stage[i % n],
+                         *to = &pipeline->stage[(i + 1) % n];
         const JointEntry *e = &p->group[at->group].entry[at->entry],
-                         *f = &p->group[at[1].group].entry[at[1].entry];
-        const uint32_t *own = device + (size_t)i * menu->view->n_devices,
-                       *next = own + menu->view->n_devices;
-        stage[i].there_s = border_s(menu, e, own, f, next, p->sent[at[1].first], batch);
-        stage[i].back_s =
-            border_s(menu, f, next, e, own, p->returned[at[1].first], batch);
+                         *f = &p->group[to->group].entry[to->entry];
+        const uint32_t *own = device + (size_t)(i % n) * n_all,
+                       *others = device + (size_t)((i + 1) % n) * n_all;
+        stage[i].there_s = border_s(menu, e, own, f, others, p->sent[next], batch);
+        stage[i].back_s = border_s(menu, f, others, e, own, p->returned[next], batch);
     }
 }
 
 /* --- the whole --- */
 
 static void fill_stages(const JointProblem *p, const JointPipeline *pipeline,
-                        Stage *stage)
+                        const uint32_t *first, Walk *w)
 {
     const uint32_t n = pipeline->n_stages;
-    for (uint32_t i = 0; i < n; i++) {
-        const JointStage *at = &pipeline->stage[i];
-        const uint32_t last = i + 1 < n ? at[1].first : p->n_layers;
+    const bool splits = schedule_splits(pipeline->schedule);
+    for (uint32_t i = 0; i < w->n; i++) {
+        const JointStage *at = &pipeline->stage[i % n];
         const JointEntry *e = &p->group[at->group].entry[at->entry];
-        stage[i] = (Stage){
-            .forward_s = e->forward_s[last] - e->forward_s[at->first],
-            .backward_s = e->backward_s[last] - e->backward_s[at->first],
-            .sync_s = e->start_s + e->sync_s[last] - e->sync_s[at->first],
-            .step = synth_schedule(pipeline->schedule, n, n, p->n_microbatches, i, NULL)};
-        g_assert(stage[i].step);
+        const uint32_t begin = first[i], end = first[i + 1];
+        w->stage[i] = (Stage){
+            .forward_s = e->forward_s[end] - e->forward_s[begin],
+            .backward_s = e->backward_s[end] - e->backward_s[begin],
+            .weights_s = splits && i > 0 ? e->weights_s[end] - e->weights_s[begin] : 0};
+        Group *g = &w->group[i % n];
+        g->sync_s += (i < n ? e->start_s : 0) + e->sync_s[end] - e->sync_s[begin];
+        if (i < n)
+            g->step =
+                synth_schedule(pipeline->schedule, w->n, n, p->n_microbatches, i, NULL);
+        g_assert(g->step);
     }
 }
 
@@ -126,13 +161,13 @@ static double run(Walk *w)
     double end = 0;
     for (bool any = true; any;) {
         any = false;
-        for (uint32_t i = 0; i < w->n; i++)
+        for (uint32_t i = 0; i < w->n_groups; i++)
             while (run_step(w, i))
                 any = true;
     }
-    for (uint32_t i = 0; i < w->n; i++) {
-        g_assert(w->stage[i].next == w->stage[i].step->len);
-        end = fmax(end, w->stage[i].now_s + w->stage[i].sync_s);
+    for (uint32_t i = 0; i < w->n_groups; i++) {
+        g_assert(w->group[i].next == w->group[i].step->len);
+        end = fmax(end, w->group[i].now_s + w->group[i].sync_s);
     }
     return end;
 }
@@ -140,19 +175,22 @@ static double run(Walk *w)
 double synth_joint_walk_s(const JointMenu *menu, const JointProblem *p,
                           const JointPipeline *pipeline)
 {
-    const uint32_t n = pipeline->n_stages, m = p->n_microbatches;
+    const uint32_t n = pipeline->n_stages * MAX(pipeline->chunks, 1),
+                   m = p->n_microbatches;
     g_autofree Stage *stage = g_new0(Stage, n);
+    g_autofree Group *group = g_new0(Group, pipeline->n_stages);
+    g_autofree uint32_t *first = joint_runs(p, pipeline);
     g_autofree double *arrives = g_new(double, (size_t)n *m),
                       *returns = g_new(double, (size_t)n *m);
-    Walk w = {n, m, stage, arrives, returns};
-    fill_stages(p, pipeline, stage);
-    fill_borders(menu, p, pipeline, stage);
+    Walk w = {pipeline->n_stages, n, m, group, stage, arrives, returns};
+    fill_stages(p, pipeline, first, &w);
+    fill_borders(menu, p, pipeline, first, stage);
     for (size_t k = 0; k < (size_t)n * m; k++) {
         arrives[k] = k < m ? 0 : INFINITY;
         returns[k] = INFINITY;
     }
     const double end = run(&w);
-    for (uint32_t i = 0; i < n; i++)
-        g_array_unref(stage[i].step);
+    for (uint32_t i = 0; i < pipeline->n_stages; i++)
+        g_array_unref(group[i].step);
     return end;
 }

@@ -44,8 +44,10 @@ static void test_random_pipelines(void **state)
 {
     (void)state;
     static const Baseline inner[] = {BASELINE_DATA_PARALLEL, BASELINE_MEGATRON};
+    static const SynthSchedule one_run[] = {SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_ZB_H1,
+                                            SCHEDULE_ZB_H2};
     g_autoptr(GRand) rand = g_rand_new_with_seed(17);
-    for (int round = 0; round < 24; round++) {
+    for (int round = 0; round < 32; round++) {
         const uint32_t p = pick(rand, 1, 3), r = pick(rand, 1, 3), n = pick(rand, 1, 2);
         const uint32_t chunks = p > 1 && g_rand_boolean(rand) ? 2 : 1;
         const uint32_t m = chunks > 1 ? p * pick(rand, 1, 2) : pick(rand, 1, 4);
@@ -59,9 +61,8 @@ static void test_random_pipelines(void **state)
                            .n_replicas = r,
                            .n_devices = n,
                            .n_microbatches = m,
-                           .schedule = chunks > 1             ? SCHEDULE_INTERLEAVED
-                                       : g_rand_boolean(rand) ? SCHEDULE_GPIPE
-                                                              : SCHEDULE_1F1B,
+                           .schedule = chunks > 1 ? SCHEDULE_INTERLEAVED
+                                                  : one_run[pick(rand, 0, 3)],
                            .recompute = (Recompute)pick(rand, 0, 2),
                            .uneven = g_rand_boolean(rand)};
         g_auto(Case) c = case_new(&s);

@@ -22,17 +22,29 @@ static double *sums(GRand *rand, uint32_t n, double low, double high)
     return sum;
 }
 
+/* A random part of each layer's seconds, as sums. */
+static double *parts(GRand *rand, uint32_t n, const double *of, bool none)
+{
+    double *sum = g_new0(double, n + 1);
+    for (uint32_t l = 0; l < n; l++)
+        sum[l + 1] =
+            sum[l] + (none ? 0 : g_rand_double_range(rand, 0, 0.9) * (of[l + 1] - of[l]));
+    return sum;
+}
+
 static JointEntry random_entry(GRand *rand, uint32_t n, double speed)
 {
     const bool again = g_rand_boolean(rand);
     const double keep = again ? 0.2 : 1;
+    double *backward = sums(rand, n, 1 / speed, (again ? 6 : 4) / speed);
     return (JointEntry){
         .dp = 1,
         .tp = (uint32_t)g_rand_int_range(rand, 1, 3),
         .samples = g_new0(uint32_t, 1),
         .recompute = again,
         .forward_s = sums(rand, n, 0.5 / speed, 2 / speed),
-        .backward_s = sums(rand, n, 1 / speed, (again ? 6 : 4) / speed),
+        .backward_s = backward,
+        .weights_s = parts(rand, n, backward, again),
         .sync_s = sums(rand, n, 0, 3),
         .start_s = g_rand_double(rand),
         .held = sums(rand, n, 0, 2),
@@ -97,7 +109,7 @@ typedef struct {
     const JointProblem *p;
     JointPipeline made; /* for the requested schedule */
     uint32_t left[2];
-    double best_s, relaxed_s;
+    double best_s, relaxed_s, loose_s;
     uint32_t n;
 } Brute;
 
@@ -136,9 +148,31 @@ static double border(const Brute *b, uint32_t i, bool back)
 static double flying(const Brute *b, uint32_t i)
 {
     const double m = b->p->n_microbatches, behind = b->made.n_stages - 1 - i;
-    return b->made.schedule == SCHEDULE_GPIPE  ? m
-           : b->made.schedule == SCHEDULE_1F1B ? fmin(m, behind + 1)
-                                               : fmin(m, 2 * behind + 1);
+    const SynthSchedule s = b->made.schedule;
+    return s == SCHEDULE_GPIPE                         ? m
+           : s == SCHEDULE_1F1B || s == SCHEDULE_ZB_H1 ? fmin(m, behind + 1)
+                                                       : fmin(m, 2 * behind + 1);
+}
+
+/* Microbatches whose gradients of weights stage i owes. */
+static double owed(const Brute *b, uint32_t i)
+{
+    const double lag = b->made.schedule == SCHEDULE_ZB_H1   ? i
+                       : b->made.schedule == SCHEDULE_ZB_H2 ? 2.0 * i
+                                                            : 0;
+    return entry_at(b, i)->recompute ? 0 : lag;
+}
+
+/* Seconds of gradients of weights that stage i computes apart. */
+static double apart(const Brute *b, uint32_t i)
+{
+    return owed(b, i) > 0 ? part(b, entry_at(b, i)->weights_s, i) : 0;
+}
+
+/* Seconds of these after the last backward. */
+static double rest(const Brute *b, uint32_t i)
+{
+    return fmin(b->p->n_microbatches, owed(b, i) + 1) * apart(b, i);
 }
 
 /* Z of the stages from `from` on. */
@@ -155,13 +189,13 @@ static double z_from(const Brute *b, uint32_t from)
             behind += border(b, q, false) + border(b, q, true);
             if (q > i)
                 behind += part(b, entry_at(b, q)->forward_s, q) +
-                          part(b, entry_at(b, q)->backward_s, q);
+                          part(b, entry_at(b, q)->backward_s, q) - apart(b, q);
         }
         double own = fmax(m * (f + back), behind + m * (f + back) - in * fmin(f, back));
         for (double t = 2; t <= floor((m + in) / (in + 1)); t++)
             own = fmax(own, t * behind + (m - (t - 1) * in) * (f + back));
-        z = fmax(z, before + own);
-        before += f + back + border(b, i, false) + border(b, i, true);
+        z = fmax(z, before + own - rest(b, i));
+        before += f + back - apart(b, i) + border(b, i, false) + border(b, i, true);
     }
     return fmax(z, before);
 }
@@ -170,8 +204,8 @@ static bool fits(const Brute *b)
 {
     for (uint32_t i = 0; i < b->made.n_stages; i++) {
         const JointEntry *e = entry_at(b, i);
-        if (part(b, e->held, i) + e->work + flying(b, i) * part(b, e->kept, i) >
-            e->capacity)
+        const double most = fmin(b->p->n_microbatches, flying(b, i) + owed(b, i));
+        if (part(b, e->held, i) + e->work + most * part(b, e->kept, i) > e->capacity)
             return false;
     }
     return true;
@@ -182,23 +216,41 @@ static double cost(const Brute *b)
 {
     double end = 0, before = 0;
     for (uint32_t i = 0; i < b->made.n_stages; i++) {
-        end = fmax(end, before + z_from(b, i) + entry_at(b, i)->start_s +
+        end = fmax(end, before + z_from(b, i) + rest(b, i) + entry_at(b, i)->start_s +
                             part(b, entry_at(b, i)->sync_s, i));
         before += part(b, entry_at(b, i)->forward_s, i) + border(b, i, false);
     }
     return end;
 }
 
+/* One stage per device: what is in front of a stage delays it, once on the way there, and once more
+ * on the way back, which gradients of weights need not await. */
 static double relaxed_cost(const Brute *b)
 {
-    double z = 0, before = 0;
+    double z = 0, there = 0, both = 0;
     for (uint32_t i = 0; i < b->made.n_stages; i++) {
-        const double m = part(b, entry_at(b, i)->forward_s, i) +
-                         part(b, entry_at(b, i)->backward_s, i);
-        z = fmax(z, before + b->p->n_microbatches * m);
-        before += m;
+        const JointEntry *e = entry_at(b, i);
+        const double f = part(b, e->forward_s, i), back = part(b, e->backward_s, i),
+                     soon = f + back - part(b, e->weights_s, i);
+        z = fmax(z, there + b->p->n_microbatches * (f + back));
+        z = fmax(z, both + b->p->n_microbatches * soon);
+        there += f;
+        both += soon;
     }
-    return z;
+    return fmax(z, both);
+}
+
+/* Any number of stages per device: no device waits but one microbatch passes all. */
+static double loose_cost(const Brute *b)
+{
+    double most = 0, once = 0;
+    for (uint32_t i = 0; i < b->made.n_stages; i++) {
+        const JointEntry *e = entry_at(b, i);
+        const double both = part(b, e->forward_s, i) + part(b, e->backward_s, i);
+        most = fmax(most, b->p->n_microbatches * both);
+        once += both - part(b, e->weights_s, i);
+    }
+    return fmax(most, once);
 }
 
 static void visit(Brute *b)
@@ -207,6 +259,7 @@ static void visit(Brute *b)
     const double relaxed = relaxed_cost(b);
     assert_close(synth_joint_cost(b->p, &b->made, true), relaxed, 1e-9);
     b->relaxed_s = fmin(b->relaxed_s, relaxed);
+    b->loose_s = fmin(b->loose_s, loose_cost(b));
     const double formula = synth_joint_cost(b->p, &b->made, false);
     assert_true(isfinite(formula) == fits(b));
     if (!isfinite(formula))
@@ -242,19 +295,30 @@ static void enumerate(Brute *b, uint32_t from)
 }
 
 /* The search, and the cost of what it found. */
-static double solve(const JointProblem *p, SynthSchedule schedule, bool relaxed,
-                    double upper_s)
+static double solve_way(const JointProblem *p, const JointWay *way, double upper_s)
 {
     g_auto(JointResult) result = {0};
-    const JointOptions options = {
-        .schedule = schedule, .n_best = 1, .upper_s = upper_s, .relaxed = relaxed};
+    const JointOptions options = {.way = *way, .n_best = 1, .upper_s = upper_s};
     synth_joint_solve(p, &options, &result);
     assert_true(result.exact);
     if (result.best->len == 0)
         return INFINITY;
     const JointPipeline *best = &g_array_index(result.best, JointPipeline, 0);
-    assert_close(synth_joint_cost(p, best, relaxed), best->cost_s, 1e-12);
+    assert_close(synth_joint_cost(p, best, way->relaxed), best->cost_s, 1e-12);
+    assert_true(way->n_stages == 0 || way->n_stages == best->n_stages);
     return best->cost_s;
+}
+
+/* Where backwards are split, over all numbers of stages. */
+static double solve(const JointProblem *p, SynthSchedule schedule, double upper_s)
+{
+    JointWay way = {.schedule = schedule, .chunks = 1};
+    double best_s = INFINITY;
+    if (!schedule_splits(schedule))
+        return solve_way(p, &way, upper_s);
+    for (way.n_stages = 1; way.n_stages <= p->n_layers; way.n_stages++)
+        best_s = fmin(best_s, solve_way(p, &way, upper_s));
+    return best_s;
 }
 
 static void test_brute_force(void **state)
@@ -266,17 +330,20 @@ static void test_brute_force(void **state)
     uint32_t infeasible = 0, pipelines = 0;
     for (uint32_t i = 0; i < n; i++) {
         g_autoptr(JointProblem) p = random_problem(rand);
-        Brute b = {.p = p, .best_s = INFINITY, .relaxed_s = INFINITY};
+        Brute b = {
+            .p = p, .best_s = INFINITY, .relaxed_s = INFINITY, .loose_s = INFINITY};
+        const JointWay one = {.chunks = 1, .relaxed = true}, any = {.relaxed = true};
         JointStage stage[8];
-        const SynthSchedule schedule = (SynthSchedule)(i % 3);
+        const SynthSchedule schedule = (SynthSchedule)(i % SCHEDULES);
         b.made.stage = stage;
+        b.made.chunks = 1;
         b.made.schedule = schedule;
         b.left[0] = p->units[0];
         b.left[1] = p->units[1];
         enumerate(&b, 0);
         pipelines += b.n;
-        const double found = solve(p, schedule, false, INFINITY),
-                     bound = solve(p, schedule, true, INFINITY);
+        const double found = solve(p, schedule, INFINITY),
+                     bound = solve_way(p, &one, INFINITY);
         infeasible += !isfinite(b.best_s);
         if (isfinite(b.best_s))
             assert_close(found, b.best_s, 1e-9);
@@ -284,9 +351,10 @@ static void test_brute_force(void **state)
             assert_false(isfinite(found));
         if (b.n > 0) {
             assert_close(bound, b.relaxed_s, 1e-9);
-            assert_at_most(synth_joint_density_s(p), b.relaxed_s * (1 + 1e-9));
+            assert_close(solve_way(p, &any, INFINITY), b.loose_s, 1e-9);
+            assert_at_most(synth_joint_density_s(p), b.loose_s * (1 + 1e-9));
             /* a pipeline that is no better than a known one is not found */
-            assert_false(isfinite(solve(p, schedule, false, b.best_s / 2)));
+            assert_false(isfinite(solve(p, schedule, b.best_s / 2)));
         }
     }
     print_message("%u menus, %u pipelines, %u menus without one that fits\n", n,
@@ -383,10 +451,18 @@ static void test_plans(void **state)
 static void test_walk(void **state)
 {
     (void)state;
+    static const JointWay way[] = {
+        {.schedule = SCHEDULE_GPIPE},
+        {.schedule = SCHEDULE_1F1B},
+        {.schedule = SCHEDULE_INTERLEAVED},
+        {.schedule = SCHEDULE_ZB_H1, .n_stages = 3},
+        {.schedule = SCHEDULE_ZB_H2, .n_stages = 2},
+        {.schedule = SCHEDULE_INTERLEAVED, .n_stages = 2, .chunks = 2},
+    };
     double sum = 0;
     uint32_t n = 0;
     for (uint32_t m = 0; m < G_N_ELEMENTS(MODEL); m++)
-        for (SynthSchedule s = SCHEDULE_GPIPE; s <= SCHEDULE_INTERLEAVED; s++) {
+        for (uint32_t w = 0; w < G_N_ELEMENTS(way); w++) {
             g_autoptr(Cluster) cluster = uneven_lab(1024, 20);
             g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
             g_autoptr(Graph) graph =
@@ -394,7 +470,7 @@ static void test_walk(void **state)
             g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, NULL);
             g_autoptr(JointProblem) p = synth_joint_problem(menu, 4, 1, true);
             g_auto(JointResult) result = {0};
-            const JointOptions how = {.schedule = s, .n_best = 5, .upper_s = INFINITY};
+            const JointOptions how = {.way = way[w], .n_best = 5, .upper_s = INFINITY};
             synth_joint_solve(p, &how, &result);
             assert_true(result.best->len > 0);
             for (uint32_t i = 0; i < result.best->len; i++) {

@@ -6,6 +6,19 @@
 #include "synth/synth.h"
 #include "tests/support/uneven_lab.h"
 
+/* Gives each group several runs of layers, if there are enough of them. */
+static void cut_runs(GRand *rand, const JointProblem *p, JointPipeline *made)
+{
+    uint32_t least = p->n_layers;
+    for (uint32_t i = 0; i < made->n_stages; i++) {
+        const uint32_t end =
+            i + 1 < made->n_stages ? made->stage[i + 1].first : p->n_layers;
+        least = MIN(least, end - made->stage[i].first);
+    }
+    if (made->n_stages > 0 && p->n_microbatches % made->n_stages == 0)
+        made->chunks = (uint32_t)g_rand_int_range(rand, 1, (gint32)least + 1);
+}
+
 /* A pipeline drawn from the problem: groups as long as there are units, with random cuts and
  * entries; stages are NULL if none fits the memory. */
 static JointPipeline random_pipeline(GRand *rand, const JointProblem *p)
@@ -13,7 +26,8 @@ static JointPipeline random_pipeline(GRand *rand, const JointProblem *p)
     g_autofree uint32_t *left = g_memdup2(p->units, p->n_kinds * sizeof *left);
     const uint32_t most = (uint32_t)g_rand_int_range(rand, 1, 7);
     JointPipeline made = {.stage = g_new0(JointStage, most),
-                          .schedule = (SynthSchedule)g_rand_int_range(rand, 0, 3)};
+                          .schedule = (SynthSchedule)g_rand_int_range(rand, 0, SCHEDULES),
+                          .chunks = 1};
     uint32_t from = 0;
     for (uint32_t tries = 0; tries < 20 && made.n_stages < most && from < p->n_layers;
          tries++) {
@@ -29,6 +43,8 @@ static JointPipeline random_pipeline(GRand *rand, const JointProblem *p)
             from, g, (uint32_t)g_rand_int_range(rand, 0, (gint32)p->group[g].n_entries)};
         from += (uint32_t)g_rand_int_range(rand, 1, (gint32)(p->n_layers - from) + 1);
     }
+    if (made.schedule == SCHEDULE_INTERLEAVED && g_rand_boolean(rand))
+        cut_runs(rand, p, &made);
     if (made.n_stages == 0 || !synth_joint_fits(p, &made))
         g_clear_pointer(&made.stage, g_free);
     return made;
@@ -48,7 +64,7 @@ static void test_bounds(void **state)
     };
     enum { PIPELINES = 100000, PROBLEMS = 18 };
     g_autoptr(GRand) rand = g_rand_new_with_seed(4242);
-    uint32_t walked = 0;
+    uint32_t walked = 0, in_runs = 0;
     double nearest = INFINITY;
     for (uint32_t m = 0; m < G_N_ELEMENTS(model); m++)
         for (uint32_t micro = 1; micro <= 32; micro *= 2) {
@@ -59,11 +75,16 @@ static void test_bounds(void **state)
             g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, NULL);
             g_autoptr(JointProblem) p = synth_joint_problem(menu, micro, 1, true);
             assert_non_null(p);
-            g_auto(JointResult) relaxed = {0};
-            const JointOptions how = {.n_best = 1, .upper_s = INFINITY, .relaxed = true};
+            g_auto(JointResult) relaxed = {0}, one = {0};
+            const JointOptions how = {
+                .way = {.relaxed = true}, .n_best = 1, .upper_s = INFINITY};
             synth_joint_solve(p, &how, &relaxed);
             assert_true(relaxed.exact && relaxed.best->len == 1);
             const double bound_s = g_array_index(relaxed.best, JointPipeline, 0).cost_s;
+            const JointOptions how_one = {
+                .way = {.chunks = 1, .relaxed = true}, .n_best = 1, .upper_s = INFINITY};
+            synth_joint_solve(p, &how_one, &one);
+            const double one_s = g_array_index(one.best, JointPipeline, 0).cost_s;
             assert_at_most(synth_joint_density_s(p), bound_s * (1 + 1e-9));
             assert_at_most(sim_compute_bound_s(graph, view), bound_s * (1 + 1e-9));
             for (uint32_t i = 0; i < PIPELINES / PROBLEMS; i++) {
@@ -72,13 +93,18 @@ static void test_bounds(void **state)
                     continue;
                 const double walk_s = synth_joint_walk_s(menu, p, &made);
                 assert_at_most(bound_s, walk_s * (1 + 1e-9));
+                if (made.chunks == 1)
+                    assert_at_most(one_s, walk_s * (1 + 1e-9));
+                in_runs += made.chunks > 1;
                 nearest = fmin(nearest, walk_s / bound_s);
                 walked++;
                 synth_joint_pipeline_clear(&made);
             }
         }
-    print_message("%u pipelines, the nearest at %.3f of its bound\n", walked, nearest);
-    assert_true(walked > PIPELINES / 2 && nearest < 2);
+    print_message("%u pipelines, %u of several runs of layers per group, the nearest at "
+                  "%.3f of its bound\n",
+                  walked, in_runs, nearest);
+    assert_true(walked > PIPELINES / 2 && in_runs > 1000 && nearest < 2);
 }
 
 int main(void)

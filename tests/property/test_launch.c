@@ -158,7 +158,7 @@ static void test_growth(void **state)
 static Case one_device(void)
 {
     g_autoptr(GError) error = NULL;
-    Case c = {.graph = chain(8)};
+    Case c = {.graph = chain(8, false)};
     c.cluster = cluster_load("star:hosts=1,bandwidth=1Gb/s,latency=1us", &error);
     assert_no_error(error);
     c.view = cluster_view(c.cluster, GRANULARITY_GPU);

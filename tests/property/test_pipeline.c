@@ -74,6 +74,31 @@ static void test_interleaved_bubbles(void **state)
             }
 }
 
+/* Where gradients of weights are computed apart and take as long as a forward, only the way of the
+ * first microbatch to the last stage is left of the bubble (Qi et al. 2024, Sec. 2.3): M (f + b) +
+ * (P - 1) f with M >= 2 P - 1; the schedules differ where transfers take time. */
+static void test_zero_bubbles(void **state)
+{
+    (void)state;
+    for (uint32_t p = 2; p <= 8; p *= 2)
+        for (SynthSchedule kind = SCHEDULE_ZB_H1; kind <= SCHEDULE_ZB_H2; kind++) {
+            g_autofree char *cluster =
+                g_strdup_printf("star:hosts=%u,bandwidth=1e15B/s,latency=0us", p);
+            const Setting s = {.cluster = cluster,
+                               .n_stages = p,
+                               .n_groups = p,
+                               .n_replicas = 1,
+                               .n_devices = 1,
+                               .n_microbatches = 16,
+                               .schedule = kind};
+            g_auto(Case) c = case_new(&s);
+            const double each_s = 8 * 10e-3 / p / s.n_microbatches;
+            const double expected_s = (3 * s.n_microbatches + p - 1) * each_s;
+            assert_close(time_of(&c, "stage", ""), expected_s, 1e-6);
+            assert_close(time_of(&c, "flow", "network=crossbar"), expected_s, 1e-6);
+        }
+}
+
 static Program *without(const Program *program, uint32_t skip)
 {
     Program *copy = program_copy(program);
@@ -236,6 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bubbles),
         cmocka_unit_test(test_interleaved_bubbles),
+        cmocka_unit_test(test_zero_bubbles),
         cmocka_unit_test(test_deletions_are_found),
         cmocka_unit_test(test_names_of_devices_do_not_matter),
         cmocka_unit_test(test_one_group_is_spmd),

@@ -67,9 +67,9 @@ static inline Program *inner_program(const Graph *graph, const ClusterView *view
 }
 
 /* A chain of `n_layers` linears that take 10 ms forward and 20 ms backward on the whole batch: the
- * time of the gradient of the input; the first linear has no such gradient and takes it for that of
- * the weight. */
-static inline Graph *chain(uint32_t n_layers)
+ * time of the gradient of the input, or half of it for that of the weight; the first linear has no
+ * gradient of the input and takes it all for that of the weight. */
+static inline Graph *chain(uint32_t n_layers, bool halves)
 {
     enum { BATCH = 64, WIDTH = 4 };
     Graph *graph = graph_new("chain");
@@ -91,14 +91,17 @@ static inline Graph *chain(uint32_t n_layers)
         if (op->kind == OP_LINEAR)
             graph_set_seconds(graph, id, 10e-3);
         if (op->kind == OP_LINEAR_DX || (op->kind == OP_LINEAR_DW && op->of == 0))
-            graph_set_seconds(graph, id, 20e-3);
+            graph_set_seconds(graph, id, halves && op->of > 0 ? 10e-3 : 20e-3);
+        else if (op->kind == OP_LINEAR_DW && halves)
+            graph_set_seconds(graph, id, 10e-3);
     }
     graph_seal(graph);
     return graph;
 }
 
 typedef struct {
-    const char *model; /* NULL: a chain of 8 layers */
+    const char *model; /* NULL: a chain of 8 layers; its gradients of weights take time
+                          * where they are computed apart */
     const char *cluster;
     Baseline baseline; /* inside of a replica */
     uint32_t n_stages, n_groups, n_replicas, n_devices, n_microbatches;
@@ -111,7 +114,8 @@ static inline Case case_new(const Setting *s)
 {
     Case c = {0};
     g_autoptr(GError) error = NULL;
-    c.graph = s->model ? model_build(s->model, 1, NULL, &error) : chain(8);
+    c.graph = s->model ? model_build(s->model, 1, NULL, &error)
+                       : chain(8, schedule_splits(s->schedule));
     assert_no_error(error);
     c.cluster = cluster_load(s->cluster, &error);
     assert_no_error(error);
@@ -159,6 +163,9 @@ static const Setting SETTINGS[] G_GNUC_UNUSED = {
     {MOE, STAR, BASELINE_DATA_PARALLEL, 3, 3, 1, 3, 3, SCHEDULE_GPIPE, RECOMPUTE_NONE,
      false},
     {MOE, STAR, BASELINE_DATA_PARALLEL, 2, 2, 6, 1, 2, SCHEDULE_1F1B, RECOMPUTE_FULL,
+     false},
+    {VIT, STAR, BASELINE_MEGATRON, 3, 3, 2, 2, 4, SCHEDULE_ZB_H1, RECOMPUTE_NONE, false},
+    {MOE, STAR, BASELINE_DATA_PARALLEL, 4, 4, 3, 1, 4, SCHEDULE_ZB_H2, RECOMPUTE_NONE,
      false},
 };
 

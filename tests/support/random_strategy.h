@@ -15,6 +15,7 @@ static inline char *random_strategy(GRand *rand, bool all, bool experts)
 {
     static const char *const again[] = {"none", "selective", "full", "full@1-2",
                                         "selective@1-4"};
+    static const char *const one_run[] = {"1f1b", "gpipe", "zb-h1", "zb-h2"};
     static const uint32_t degree[] = {1, 2, 4};
     const uint32_t pp = degree[pick(rand, 3)], tp = degree[pick(rand, pp == 4 ? 2 : 3)];
     const uint32_t left = 8 / pp / tp, many = all ? degree[pick(rand, 3)] : 1;
@@ -27,16 +28,19 @@ static inline char *random_strategy(GRand *rand, bool all, bool experts)
     g_string_append_printf(set, " sequence_parallel=%s", pick(rand, 2) ? "on" : "off");
     if (interleaved && 24 % (2 * dp) == 0)
         g_string_append(set, " schedule=interleaved virtual_stages=2");
-    else if (pick(rand, 2))
-        g_string_append(set, " schedule=gpipe");
     if (cp > 1)
         g_string_append_printf(set, " cp=%u cp_comm=%s", cp,
                                pick(rand, 2) ? "a2a" : "allgather");
-    if (experts && pick(rand, 3))
+    const bool has_ep = experts && pick(rand, 3);
+    if (has_ep)
         g_string_append_printf(set, " ep=%u", cp > 1 ? cp : MIN(many, dp));
     else if (dp == 2 && pick(rand, 2))
         g_string_append(set, " shares=1,2");
-    g_string_append_printf(set, " zero=%u", pick(rand, 4));
+    const uint32_t zero = pick(rand, 4);
+    g_string_append_printf(set, " zero=%u", zero);
+    if (!interleaved || 24 % (2 * dp) != 0)
+        g_string_append_printf(set, " schedule=%s",
+                               one_run[pick(rand, zero > 1 || cp > 1 || has_ep ? 2 : 4)]);
     if (dp == 4 && pick(rand, 2))
         g_string_append(set, " zero_ranks=2");
     return g_string_free(set, FALSE);

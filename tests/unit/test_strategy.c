@@ -49,7 +49,7 @@ static void test_refusals(void **state)
     refuse("pp: two\n", "s.yaml:1: pp: option 'pp': expected an integer from 0 to 65535");
     refuse("pp: 2\npp: 3\n", "s.yaml:2: pp: given twice");
     refuse("schedule: zigzag\n",
-           "expected one of gpipe, 1f1b, interleaved, got 'zigzag'");
+           "expected one of gpipe, 1f1b, interleaved, zb-h1, zb-h2, got 'zigzag'");
     refuse("recompute: some\n", "or none, selective or full");
     refuse("layers: {a: 1}\n", "expected a value, a list or a list of lists");
     refuse("shares: [1, -1]\n", "expected positive numbers, got '-1'");

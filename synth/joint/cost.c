@@ -1,0 +1,189 @@
+/* The cost of a pipeline, stage by stage from the last to the first (synth/joint/joint.h). */
+#include "synth/joint/cost.h"
+
+#include <math.h>
+
+static uint32_t chunks_of(const JointWay *way)
+{
+    return MAX(way->chunks, 1);
+}
+
+/* --- microbatches in flight --- */
+
+/* How many forward steps a stage is ahead of its backward steps, in microbatches. */
+static double ahead(const JointProblem *p, const JointWay *way, uint32_t behind)
+{
+    const double most = p->n_microbatches - 1.0;
+    switch (way->schedule) {
+    case SCHEDULE_GPIPE:
+        return most;
+    case SCHEDULE_1F1B:
+    case SCHEDULE_ZB_H1:
+        return MIN(most, behind);
+    case SCHEDULE_ZB_H2:
+        return MIN(most, 2.0 * behind);
+    case SCHEDULE_INTERLEAVED:
+        return chunks_of(way) > 1 && p->n_microbatches == way->n_stages
+                   ? most
+                   : MIN(most, 2.0 * behind / chunks_of(way));
+    case SCHEDULES:
+        break;
+    }
+    g_assert_not_reached();
+}
+
+/* The most microbatches of which a stage keeps activations. */
+static double kept(const JointProblem *p, const JointWay *way, const JointFront *front)
+{
+    double more = 0;
+    if (chunks_of(way) > 1)
+        more = (way->chunks - 1.0) * (way->n_stages - 1.0) / way->chunks;
+    return MIN(p->n_microbatches, front->in + 1 + more + front->lag);
+}
+
+bool joint_front_fits(const JointProblem *p, const JointWay *way, const JointFront *front,
+                      uint32_t layer)
+{
+    const JointEntry *e = front->e;
+    return joint_span(e->held, layer, front->last) + e->work +
+               kept(p, way, front) * joint_span(e->kept, layer, front->last) <=
+           e->capacity;
+}
+
+/* --- borders --- */
+
+/* Seconds to cross the border in front of layer `at`, one way; every device of a group that shares
+ * layers receives all bytes. */
+static double transfer_s(const JointProblem *p, const JointGroup *from,
+                         const JointEntry *sender, const JointGroup *to,
+                         const JointEntry *receiver, uint32_t at, bool back)
+{
+    const double port = p->bandwidth * MIN(from->n_machines, to->n_machines);
+    const double bytes = back ? p->returned[at] * sender->tp : p->sent[at] * receiver->tp;
+    return bytes > 0 ? p->latency_s + bytes / port : 0;
+}
+
+JointFront joint_front(const JointProblem *p, const JointWay *way, const JointSuffix *l,
+                       const JointStage *stage, uint32_t last)
+{
+    const JointGroup *g = &p->group[stage->group];
+    JointFront front = {.group = stage->group,
+                        .entry = stage->entry,
+                        .e = &g->entry[stage->entry],
+                        .last = last,
+                        .behind = l->n};
+    if (way->relaxed)
+        return front;
+    front.in = ahead(p, way, l->n);
+    if (schedule_splits(way->schedule) && !front.e->recompute) {
+        g_assert(l->n < way->n_stages);
+        front.lag = schedule_lag(way->schedule, way->n_stages - 1 - l->n);
+    }
+    if (l->n > 0) {
+        const JointGroup *h = &p->group[l->group];
+        const JointEntry *e = &h->entry[l->entry];
+        front.there_s = transfer_s(p, g, front.e, h, e, last, false);
+        front.back_s = transfer_s(p, g, front.e, h, e, last, true);
+    }
+    return front;
+}
+
+/* --- stages --- */
+
+/* The longest of the chains through one stage, from its first forward to its last backward. */
+static double own_pace_s(const JointProblem *p, const JointWay *way,
+                         const JointFront *front, double behind_s, double f, double b)
+{
+    const double m = p->n_microbatches, in = front->in, both = f + b;
+    double pace = MAX(m * both, behind_s + m * both - in * MIN(f, b));
+    const double most = chunks_of(way) > 1 ? 0 : floor((m + in) / (in + 1));
+    if (most >= 2) {
+        pace = MAX(pace, 2 * behind_s + (m - in) * both);
+        pace = MAX(pace, most * behind_s + (m - (most - 1) * in) * both);
+    }
+    return pace;
+}
+
+/* What every schedule takes at least, also if a device has several stages: transfers, syncs and
+ * waits between microbatches take no time. */
+static void relax(const JointProblem *p, const JointWay *way, double f, double b,
+                  double w, JointSuffix *made)
+{
+    const double m = p->n_microbatches, before = way->chunks == 1 ? 1 : 0;
+    made->sum_s += f + b - w;
+    made->pace_s =
+        MAX(MAX(made->pace_s + before * (f + b - w), m * (f + b - w)), made->sum_s);
+    made->end_s = MAX(MAX(made->end_s + before * f, m * (f + b)), made->pace_s);
+}
+
+JointSuffix joint_prepend(const JointProblem *p, const JointWay *way,
+                          const JointSuffix *l, const JointFront *front, uint32_t i)
+{
+    KILTER_ASSERT(i < front->last && front->last <= p->n_layers);
+    const JointEntry *e = front->e;
+    const double f = joint_span(e->forward_s, i, front->last),
+                 b = joint_span(e->backward_s, i, front->last),
+                 w = joint_span(e->weights_s, i, front->last);
+    JointSuffix made = *l;
+    made.group = (uint16_t)front->group;
+    made.entry = (uint16_t)front->entry;
+    made.first = (uint16_t)i;
+    made.n = (uint16_t)(l->n + 1);
+    if (way->relaxed) {
+        relax(p, way, f, b, w, &made);
+        return made;
+    }
+    const double part = 1.0 / chunks_of(way), late = front->lag > 0 ? w : 0;
+    const double rest = MIN(p->n_microbatches, front->lag + 1.0) * late;
+    const double behind = l->sum_s + front->there_s + front->back_s;
+    const double once = part * (f + b - late);
+    const double own = own_pace_s(p, way, front, behind, f, b) - rest;
+    const double others = l->pace_s + once + front->there_s + front->back_s;
+    made.sum_s = behind + once;
+    made.pace_s = MAX(MAX(others, own), made.sum_s);
+    const double end = l->n > 0 ? l->end_s + part * f + front->there_s : 0;
+    made.end_s =
+        MAX(end, made.pace_s + rest + e->start_s + joint_span(e->sync_s, i, front->last));
+    return made;
+}
+
+/* --- whole pipelines --- */
+
+static JointWay way_of(const JointPipeline *pipeline, bool relaxed)
+{
+    return (JointWay){pipeline->schedule, pipeline->n_stages, pipeline->chunks, relaxed};
+}
+
+bool synth_joint_fits(const JointProblem *p, const JointPipeline *pipeline)
+{
+    const JointWay way = way_of(pipeline, false);
+    JointSuffix l = {0};
+    uint32_t j = p->n_layers;
+    for (uint32_t i = pipeline->n_stages; i-- > 0; l.n++) {
+        const JointStage *stage = &pipeline->stage[i];
+        const JointFront front = joint_front(p, &way, &l, stage, j);
+        if (!joint_front_fits(p, &way, &front, stage->first))
+            return false;
+        l.group = (uint16_t)stage->group;
+        l.entry = (uint16_t)stage->entry;
+        j = stage->first;
+    }
+    return true;
+}
+
+double synth_joint_cost(const JointProblem *p, const JointPipeline *pipeline,
+                        bool relaxed)
+{
+    const JointWay way = way_of(pipeline, relaxed);
+    JointSuffix l = {0};
+    uint32_t j = p->n_layers;
+    if (!relaxed && !synth_joint_fits(p, pipeline))
+        return INFINITY;
+    for (uint32_t i = pipeline->n_stages; i-- > 0;) {
+        const JointStage *stage = &pipeline->stage[i];
+        const JointFront front = joint_front(p, &way, &l, stage, j);
+        l = joint_prepend(p, &way, &l, &front, stage->first);
+        j = stage->first;
+    }
+    return l.end_s;
+}

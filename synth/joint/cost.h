@@ -1,0 +1,43 @@
+/* The cost of a pipeline, stage by stage from the last to the first (private to synth/joint). */
+#ifndef KILTER_SYNTH_JOINT_COST_H
+#define KILTER_SYNTH_JOINT_COST_H
+
+#include "synth/joint/joint.h"
+
+/* A suffix of stages: the layers from `first` on. */
+typedef struct {
+    double sum_s, pace_s, end_s;  /* S, Z, E */
+    uint16_t group, entry, first; /* of its first stage */
+    uint16_t n;                   /* stages */
+} JointSuffix;
+
+/* A stage that may be put in front of a suffix of stages, but for its first layer. */
+typedef struct {
+    uint32_t group, entry;
+    const JointEntry *e;
+    uint32_t last;          /* the layer behind it */
+    uint32_t behind;        /* number of stages behind it */
+    uint32_t lag;           /* microbatches by which gradients of weights come later */
+    double in;              /* microbatches in flight but the one that it works on */
+    double there_s, back_s; /* of the border behind it */
+} JointFront;
+
+JointFront joint_front(const JointProblem *problem, const JointWay *way,
+                       const JointSuffix *suffix, const JointStage *stage, uint32_t last);
+
+/* The suffix with that stage in front, from `layer` on. */
+JointSuffix joint_prepend(const JointProblem *problem, const JointWay *way,
+                          const JointSuffix *suffix, const JointFront *front,
+                          uint32_t layer);
+
+/* Whether the stage has the memory for what is in flight, if it begins at `layer`. */
+bool joint_front_fits(const JointProblem *problem, const JointWay *way,
+                      const JointFront *front, uint32_t layer);
+
+static inline double joint_span(const double *sum, uint32_t i, uint32_t j)
+{
+    KILTER_ASSERT(i <= j && sum[i] <= sum[j]);
+    return sum[j] - sum[i];
+}
+
+#endif
