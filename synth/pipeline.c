@@ -320,12 +320,24 @@ Program *synth_recompute(const Program *inner, const Graph *graph,
     return program_check(b.program, graph, error) ? g_steal_pointer(&b.program) : NULL;
 }
 
+static bool check_microbatches(const SynthPipeline *pipeline, const BatchForms *batch,
+                               GError **error)
+{
+    const uint32_t n = pipeline->n_microbatches;
+    return batch->units % n == 0 ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "the batch cannot be cut: it has %u pieces, not a multiple of "
+                       "%u microbatches",
+                       batch->units, n);
+}
+
 Program *synth_pipeline(const Program *inner, const Graph *graph,
                         const SynthPipeline *pipeline, GError **error)
 {
     g_auto(Builder) b = {.inner = inner, .graph = graph, .pipeline = pipeline};
     if (!check_stages(graph, pipeline, error) ||
-        !(b.batch = batch_forms_of_microbatches(graph, error)))
+        !(b.batch = batch_forms_of_microbatches(graph, error)) ||
+        !check_microbatches(pipeline, b.batch, error))
         return NULL;
     g_assert(!schedule_splits(pipeline->schedule) ||
              (pipeline->zero <= 1 && pipeline->ep <= 1));
