@@ -330,7 +330,7 @@ static char *device_name(const Report *report)
     return name && *name ? name : (g_free(name), g_strdup("gpu"));
 }
 
-static int by_value(const void *a, const void *b)
+static gint by_value(gconstpointer a, gconstpointer b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -338,7 +338,7 @@ static int by_value(const void *a, const void *b)
 
 static double median(GArray *list)
 {
-    qsort(list->data, list->len, sizeof(double), by_value);
+    g_array_sort(list, by_value); /* qsort takes no NULL, which an empty array may be */
     return list->len > 0 ? g_array_index(list, double, list->len / 2) : 0;
 }
 
