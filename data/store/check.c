@@ -78,14 +78,36 @@ static bool check_schema(const Store *store, GError **error)
                         "not a store's tables, views and triggers, but others");
 }
 
-bool store_check_rows(const Store *store, GError **error)
+/* A query, its answer in a sound store, and what is damaged otherwise. */
+typedef struct {
+    const char *sql, *sound, *what;
+} Check;
+
+static bool check_all(const Store *store, const Check *check, uint32_t n, GError **error)
 {
-    /* One row per table: a message, and a query for the number of its damaged rows. */
-    static const struct {
-        const char *sql, *sound, *what;
-    } CHECK[] = {
+    for (uint32_t i = 0; i < n; i++) {
+        g_autofree char *verdict = store_one_value(store, check[i].sql);
+        if (g_strcmp0(verdict, check[i].sound) != 0)
+            return store_refuse(store->file, error, "a damaged store: %s: %s",
+                                check[i].what,
+                                verdict ? verdict : sqlite3_errmsg(store->db));
+    }
+    return true;
+}
+
+bool store_check_pages(const Store *store, GError **error)
+{
+    static const Check CHECK[] = {
         {"PRAGMA integrity_check(1)", "ok", "its pages"},
         {"SELECT count(*) FROM pragma_foreign_key_check", "0", "its references"},
+    };
+    return check_all(store, CHECK, G_N_ELEMENTS(CHECK), error);
+}
+
+bool store_check_rows(const Store *store, GError **error)
+{
+    /* The number of damaged rows of each table. */
+    static const Check CHECK[] = {
         {"SELECT count(*) FROM part WHERE kilter_hash(text) IS NOT hash", "0",
          "a part of a question"},
         {"SELECT count(*) FROM run WHERE kilter_seal(" STORE_RUN_COLUMNS ") IS NOT seal",
@@ -97,15 +119,8 @@ bool store_check_rows(const Store *store, GError **error)
          ") IS NOT seal",
          "0", "what was asked"},
     };
-    if (!check_schema(store, error))
-        return false;
-    for (uint32_t i = 0; i < G_N_ELEMENTS(CHECK); i++) {
-        g_autofree char *verdict = store_one_value(store, CHECK[i].sql);
-        if (g_strcmp0(verdict, CHECK[i].sound) != 0)
-            return store_refuse(store->file, error, "a damaged store: %s: %s",
-                                CHECK[i].what,
-                                verdict ? verdict : sqlite3_errmsg(store->db));
-    }
-    return store_attempt_check(store) ||
-           store_refuse(store->file, error, "a damaged store: %s", "its attempts");
+    return check_schema(store, error) && store_check_pages(store, error) &&
+           check_all(store, CHECK, G_N_ELEMENTS(CHECK), error) &&
+           (store_attempt_check(store) ||
+            store_refuse(store->file, error, "a damaged store: %s", "its attempts"));
 }

@@ -93,6 +93,8 @@ bool store_drop_attempt(const Store *store, const char *hash);
 
 /* Creates the schema in an empty database. */
 bool store_create_schema(const Store *store);
+/* Whether SQLite finds the pages, indices and references sound, in whichever version. */
+bool store_check_pages(const Store *store, GError **error);
 /* Whether the database is sound: its pages, its schema, and every row's seal. */
 bool store_check_rows(const Store *store, GError **error);
 

@@ -84,8 +84,9 @@ static void name_process(Store *store)
     store->host = g_strdelimit(g_strdup(g_get_host_name()), " \t\n", '_');
     store->pid = getpid();
     /* Processes that start in one tick of the clock may have their stores at one address. */
-    store->process = g_strdup_printf("%s.%" G_GUINT64_FORMAT ".%d-%zx", boot(),
-                                     start_of(store->pid), (int)store->pid, (size_t)store);
+    store->process =
+        g_strdup_printf("%s.%" G_GUINT64_FORMAT ".%d-%zx", boot(), start_of(store->pid),
+                        (int)store->pid, (size_t)store);
     store->locked = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
 }
 

@@ -69,6 +69,9 @@ bool store_upgrade(const Store *store, GError **error)
 {
     g_assert(!sqlite3_get_autocommit(store->db));
     g_assert(store_version_of(store) == STORE_VERSION_BEFORE);
+    if (!store_check_pages(store,
+                           error)) /* rows that pages lost would not be missed later */
+        return false;
     g_autofree char *damaged = store_one_value(store, DAMAGED);
     g_autofree char *strangers = store_one_value(store, STRANGERS);
     g_autofree char *version = g_strdup_printf("PRAGMA user_version = %d", STORE_VERSION);

@@ -178,10 +178,32 @@ static void change_bytes(GString *text, const GPtrArray *pieces, GRand *rand)
     }
 }
 
+/* Changes bytes without moving others, as binary formats say lengths and places. */
+static void change_in_place(GString *text, GRand *rand)
+{
+    static const char EDGES[] = {0, 1, 2, 0x7f, (char)0x80, (char)0xff};
+    enum { MOST_COPIED = 8 };
+    const gsize at = below(rand, text->len), from = below(rand, text->len);
+    const uint32_t how = below(rand, 4);
+    if (how == 0) {
+        text->str[at] ^= (char)(1u << below(rand, 8));
+    } else if (how == 1) {
+        text->str[at] = EDGES[below(rand, sizeof EDGES)];
+    } else if (how == 2) {
+        text->str[at] = (char)(text->str[at] + (below(rand, 2) ? 1 : -1));
+    } else {
+        const gsize most = MIN(text->len - MAX(at, from), MOST_COPIED);
+        memmove(text->str + at, text->str + from, 1 + below(rand, most));
+    }
+}
+
 void fuzz_damage(GString *text, const GPtrArray *pieces, GRand *rand)
 {
     const uint32_t how = below(rand, 8);
-    if (how < 4)
+    const bool is_binary = memchr(text->str, '\0', text->len);
+    if (is_binary && below(rand, 4) > 0)
+        change_in_place(text, rand);
+    else if (how < 4)
         change_token(text, pieces, rand);
     else if (how < 6)
         change_line(text, rand);

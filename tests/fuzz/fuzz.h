@@ -38,7 +38,8 @@ void fuzz_file_close(int descriptor);
 GPtrArray *fuzz_pieces(const char *file); /* of GString */
 
 /* Damages a text, mostly keeping its structure: replaces tokens and lines by others of the text or
- * of the dictionary (NULL: numbers and brackets only), and erases, sets or copies bytes. */
+ * of the dictionary (NULL: numbers and brackets only), and erases, sets or copies bytes. Where there
+ * are bytes of 0 it mostly changes bytes in place. */
 void fuzz_damage(GString *text, const GPtrArray *pieces, GRand *rand);
 
 #endif

@@ -191,6 +191,53 @@ static void test_what_is_wrong_is_refused(void **state)
     }
 }
 
+/* The place in the file of the root page of a table. */
+static gsize page_of(const char *file, const char *table)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *row = NULL;
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_prepare_v2(db,
+                           "SELECT (rootpage - 1) * page_size FROM sqlite_schema, "
+                           "pragma_page_size WHERE name = ?1",
+                           -1, &row, NULL),
+        SQLITE_OK);
+    sqlite3_bind_text(row, 1, table, -1, SQLITE_STATIC);
+    assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+    const gsize at = (gsize)sqlite3_column_int64(row, 0);
+    sqlite3_finalize(row);
+    sqlite3_close(db);
+    return at;
+}
+
+/* A page that says that it has no rows: what is there is sealed, but what is missing has no seal. */
+static void test_lost_rows_are_refused(void **state)
+{
+    enum { CELLS_AT = 3 }; /* number of cells in a page's header, two bytes */
+    static const char *const TABLE[] = {"asked", "answer", "run", "part"};
+    const Place *place = *state;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(TABLE); i++) {
+        g_autofree char *bytes = NULL;
+        gsize n;
+        make_old(place);
+        const gsize at = page_of(place->file, TABLE[i]) + CELLS_AT;
+        assert_true(g_file_get_contents(place->file, &bytes, &n, NULL) && at + 1 < n);
+        assert_true(bytes[at] || bytes[at + 1]);
+        bytes[at] = bytes[at + 1] = 0;
+        assert_true(g_file_set_contents(place->file, bytes, (gssize)n, NULL));
+        for (int k = 0; k < 2; k++) {
+            g_autoptr(GError) error = NULL;
+            g_autoptr(Store) store = k == 0 ? store_open(place->file, &error)
+                                            : store_open_read(place->file, &error);
+            assert_null(store);
+            assert_error(error, KILTER_ERROR_INPUT, "left untouched");
+        }
+        assert_int_equal(version_of(place->file), 3);
+        g_remove(place->file);
+    }
+}
+
 /* --- what many answers have in common --- */
 
 static void put(Store *store, uint32_t seed, const char *detail, const char *common)
@@ -292,6 +339,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         UPGRADE_TEST(test_reading_leaves_it),
         UPGRADE_TEST(test_writing_renews_it),
+        UPGRADE_TEST(test_lost_rows_are_refused),
         UPGRADE_TEST(test_what_is_wrong_is_refused),
         UPGRADE_TEST(test_common_members_are_kept_once),
         UPGRADE_TEST(test_common_members_are_compared),
