@@ -209,6 +209,9 @@ static bool choose(Cluster *cluster, const char *text, bool chosen, GError **err
 {
     g_auto(GStrv) names = g_strsplit(text, ",", -1);
     g_autofree bool *keep = g_new(bool, cluster->n_machines);
+    if (!*names)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected names of machines or device types, got ''");
     for (uint32_t i = 0; i < cluster->n_machines; i++)
         keep[i] = !chosen;
     for (char **name = names; *name; name++) {

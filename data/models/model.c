@@ -194,9 +194,9 @@ static Graph *build_architecture(const char *spec, const char *path, Architectur
  * bundled files. The caller frees it. */
 static char *file_of(const char *path)
 {
-    char *bundled = g_file_test(path, G_FILE_TEST_EXISTS) || g_path_is_absolute(path)
-                        ? NULL
-                        : path_find(path);
+    const bool is_there = g_file_test(path, G_FILE_TEST_EXISTS);
+    char *bundled =
+        is_there || !*path || g_path_is_absolute(path) ? NULL : path_find(path);
     if (bundled)
         return bundled;
     return g_file_test(path, G_FILE_TEST_IS_DIR)
@@ -279,8 +279,9 @@ static const ModelEntry *split_spec(const char *spec, char **name, const char **
 /* Whether a file is meant that may not be there. */
 static bool is_file(const char *spec, const char *name)
 {
-    return g_file_test(name, G_FILE_TEST_EXISTS) || g_str_has_suffix(name, ".json") ||
-           onnx_is(name) || g_str_has_prefix(spec, PROFILE_PREFIX);
+    return *name &&
+           (g_file_test(name, G_FILE_TEST_EXISTS) || g_str_has_suffix(name, ".json") ||
+            onnx_is(name) || g_str_has_prefix(spec, PROFILE_PREFIX));
 }
 
 Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **error)

@@ -14,12 +14,32 @@ void command_campaign_clear(CommandCampaign *campaign)
     char **text[] = {&campaign->days,     &campaign->mtbf,       &campaign->weibull,
                      &campaign->failures, &campaign->checkpoint, &campaign->save,
                      &campaign->write,    &campaign->restart,    &campaign->repair,
-                     &campaign->spares,   &campaign->stragglers};
+                     &campaign->spares,   &campaign->stragglers, &campaign->plot};
     for (uint32_t i = 0; i < G_N_ELEMENTS(text); i++)
         g_clear_pointer(text[i], g_free);
 }
 
 /* --- what is asked --- */
+
+bool command_campaign_check(const CommandCampaign *campaign, GError **error)
+{
+    const struct {
+        const char *option;
+        bool given;
+    } OF_DAYS[] = {
+        {"--mtbf", campaign->mtbf},         {"--weibull", campaign->weibull},
+        {"--failures", campaign->failures}, {"--checkpoint", campaign->checkpoint},
+        {"--save", campaign->save},         {"--write", campaign->write},
+        {"--restart", campaign->restart},   {"--repair", campaign->repair},
+        {"--spares", campaign->spares},     {"--stragglers", campaign->stragglers},
+        {"--replan", campaign->replan},     {"--runs", campaign->runs},
+        {"--plot", campaign->plot}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(OF_DAYS); i++)
+        if (OF_DAYS[i].given && !campaign->days)
+            return kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected --days as well",
+                               OF_DAYS[i].option);
+    return true;
+}
 
 static bool read_time(const char *option, const char *text, const char *otherwise,
                       double *seconds, GError **error)
@@ -287,7 +307,8 @@ bool command_campaign_add(const CommandCampaign *campaign, const CommandPlanning
     of.fewer = (const double *)(void *)fewer->data;
     of.n_fewer = fewer->len;
     g_autoptr(SimCampaignReport) report = sim_campaign(&of, error);
-    if (!report)
+    if (!report ||
+        (campaign->plot && !command_campaign_plot(&of, report, campaign->plot, error)))
         return false;
     json_object_set_new(answer, "campaign", report_json(&of, report, evaluation));
     return true;

@@ -9,7 +9,7 @@
 typedef struct {
     char *days; /* NULL: no campaign */
     char *mtbf, *weibull, *failures, *checkpoint, *save, *write, *restart, *repair,
-        *spares, *stragglers;
+        *spares, *stragglers, *plot;
     int runs, replan;
 } CommandCampaign;
 
@@ -44,14 +44,24 @@ void command_campaign_clear(CommandCampaign *campaign);
      "EVERY,STAYS,FACTOR: once in EVERY a GPU slows everything down by FACTOR, for STAYS", "LIST"},  \
     {"replan", 0, 0, G_OPTION_ARG_INT, &(c).replan,                                                  \
      "Without a spare, go on with a new plan on up to N machines fewer (default: wait)", "N"},       \
-    {"runs", 0, 0, G_OPTION_ARG_INT, &(c).runs, "Number of random runs (default 100)", "N"}
+    {"runs", 0, 0, G_OPTION_ARG_INT, &(c).runs, "Number of random runs (default 100)", "N"},        \
+    {"plot", 0, 0, G_OPTION_ARG_FILENAME, &(c).plot,                                                 \
+     "With --days, draw goodput by the time between checkpoints into this folder", "DIR"}
 /* clang-format on */
+
+/* Whether no option is given that says nothing without --days. */
+bool command_campaign_check(const CommandCampaign *campaign, GError **error);
 
 /* Adds "campaign" to the answer, if it was asked for. argv: the command's name and arguments, then
  * NULL, for --replan. */
 bool command_campaign_add(const CommandCampaign *campaign, const CommandPlanning *how,
                           char **argv, const CommandOptions *options,
                           const Evaluation *evaluation, json_t *answer, GError **error);
+
+/* Draws days.png and days.svg in the folder: goodput, and where the rest of the time goes, by the interval
+ * between checkpoints, from a sixteenth of the one that was used to 16 times as much. */
+bool command_campaign_plot(const SimCampaign *campaign, const SimCampaignReport *used,
+                           const char *folder, GError **error);
 
 /* The template of its text (experiments/render.h). */
 extern const char COMMAND_CAMPAIGN_TEXT[];

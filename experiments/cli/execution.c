@@ -12,6 +12,8 @@ void command_execution_clear(CommandExecution *to)
 bool command_execution_check(const CommandExecution *to, GError **error)
 {
     g_autofree char *first = to->chakra ? g_strconcat(to->chakra, ".0.et", NULL) : NULL;
+    if (to->chakra && !*to->chakra)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "--chakra: expected a PREFIX");
     if (to->messages && !to->chakra)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "--messages is for --chakra; GOAL always has messages");

@@ -132,16 +132,32 @@ static bool check_options(const char *file, const Own *own, const CommandOptions
                        file);
 }
 
-/* Runs a task graph; refuses options that do not apply to it. */
+/* Refuses options that say nothing about `what`, a task graph or traces. */
+static bool check_no_plan(const Own *own, const char *file, const char *what,
+                          GError **error)
+{
+    const struct {
+        const char *option;
+        bool given;
+    } OF_PLANS[] = {{"--fidelity", own->fidelity},       {"--trace", own->trace},
+                    {"--explain", own->explain},         {"--samples", own->samples},
+                    {"--days", own->campaign.days},      {"--dot", own->dot},
+                    {"--chakra", own->execution.chakra}, {"--goal", own->execution.goal}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(OF_PLANS); i++)
+        if (OF_PLANS[i].given)
+            return kilter_fail(error, KILTER_ERROR_INPUT, "%s is for plans; %s is %s",
+                               OF_PLANS[i].option, file, what);
+    return true;
+}
+
 static bool simulate_tasks(const char *file, const Own *own,
                            const CommandOptions *options, GError **error)
 {
-    if (own->fidelity || own->trace || own->explain || own->samples || own->how.slowdown)
+    if (own->how.slowdown)
         return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--fidelity, --trace, --explain, --samples and --slowdown are "
-                           "for plans; %s is a task graph",
-                           file);
-    return command_simulate_tasks(file, options, error);
+                           "--slowdown is for plans; %s is a task graph", file);
+    return check_no_plan(own, file, "a task graph", error) &&
+           command_simulate_tasks(file, options, error);
 }
 
 /* The first part of --help: the command and the options of the simulation. Caller frees. */
@@ -210,6 +226,7 @@ bool cmd_simulate(int argc, char **argv, GError **error)
         !command_check_range("--jobs", own.jobs, 0, G_MAXINT, error) ||
         (own.trace && !output_check(own.trace, error)) ||
         (own.dot && !output_check(own.dot, error)) ||
+        !command_campaign_check(&own.campaign, error) ||
         !command_execution_check(&own.execution, error))
         return false;
     if (argc == 2 && !check_options(argv[1], &own, &options, error))
@@ -217,7 +234,8 @@ bool cmd_simulate(int argc, char **argv, GError **error)
     if (argc == 2 && sim_task_file_is(argv[1]))
         return simulate_tasks(argv[1], &own, &options, error);
     if (argc == 3 && trace_is(argv[1]))
-        return command_simulate_execution(argv[1], argv[2], &own.how, &options, error);
+        return check_no_plan(&own, argv[1], "a trace", error) &&
+               command_simulate_execution(argv[1], argv[2], &own.how, &options, error);
     own.argv = argv;
     g_auto(Evaluation) evaluation = {0};
     return command_evaluate(&own.how, argc, argv, fidelity, &options, &evaluation,

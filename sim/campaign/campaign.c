@@ -303,9 +303,11 @@ static void summarize(SimCampaignReport *report, double days_s)
         mean->save_s += run->save_s / report->n;
         mean->restart_s += run->restart_s / report->n;
         mean->wait_s += run->wait_s / report->n;
-        report->failures += (double)run->failures / report->n;
-        report->checkpoints += (double)run->checkpoints / report->n;
+        report->failures += run->failures; /* sums of whole numbers are exact */
+        report->checkpoints += run->checkpoints;
     }
+    report->failures /= report->n;
+    report->checkpoints /= report->n;
     mean->failures = (uint32_t)report->failures;
     mean->checkpoints = (uint32_t)report->checkpoints;
     report->goodput = mean->work_s / days_s;
@@ -337,13 +339,22 @@ static bool check(const SimCampaign *of, GError **error)
                        "the time between failures and the shape must be above 0");
 }
 
+/* The number of given failures before the end of a run. */
+static uint32_t failures_within(const SimCampaign *of)
+{
+    uint32_t n = 0;
+    while (n < of->n_failures && of->failure_s[n] < of->days_s)
+        n++;
+    return n;
+}
+
 SimCampaignReport *sim_campaign(const SimCampaign *campaign, GError **error)
 {
     if (!check(campaign, error))
         return NULL;
     SimCampaignReport *report = g_new0(SimCampaignReport, 1);
     report->system_mtbf_s = campaign->failure_s
-                                ? campaign->days_s / MAX(campaign->n_failures, 1)
+                                ? campaign->days_s / MAX(failures_within(campaign), 1)
                                 : campaign->mtbf_s / campaign->gpus;
     report->interval_s =
         campaign->interval_s > 0

@@ -375,11 +375,28 @@ static void test_small_dims(void **state)
                     "its batch cannot be sharded over 8 devices");
     program_refuses(box, "plan " TINY "global_batch=3 hap-8 --planner hidup", 2,
                     "a batch of 3 cannot be cut in two microbatches");
+    program_refuses(box, "plan " TINY "global_batch=7 hap-8 --set microbatches=2", 2,
+                    "it has 7 pieces, not a multiple of 2 microbatches");
     program_refuses(box,
                     "plan gpt2:layers=2,global_batch=7 hap-8 --granularity gpu "
                     "--planner amp --set dp=8",
                     2, "expected a divisor of the global batch, 7");
 #undef TINY
+}
+
+/* Empty words, and options that say nothing where they stand, are not passed over. */
+static void test_empty_words(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    program_refuses(box, "plan profile: hap-8", 2, "unknown model ''");
+    program_refuses(box, "theory profile:", 2, "unknown model ''");
+    program_refuses(box, "verify ''", 2, "no such file");
+    program_refuses(box, "plan vgg19 hap-8 --without ''", 2,
+                    "expected names of machines");
+    program_refuses(box, "simulate vgg19 hap-8 --chakra ''", 2, "expected a PREFIX");
+    program_refuses(box, "simulate vgg19 hap-8 --mtbf 1h", 2, "--mtbf: expected --days");
+    program_refuses(box, "simulate vgg19 hap-8 --plot out", 2, "--plot: expected --days");
 }
 
 /* A thousand segments give the same as one where no op needs ratios of its own. */
@@ -423,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_one_device),
         cmocka_unit_test(test_zero_rates),
         cmocka_unit_test(test_small_dims),
+        cmocka_unit_test(test_empty_words),
         cmocka_unit_test(test_many_segments),
         cmocka_unit_test(test_no_gnuplot),
     };
