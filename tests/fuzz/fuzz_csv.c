@@ -23,12 +23,13 @@ static bool write_row(const Csv *csv, void *out, GError **error)
     return true;
 }
 
-/* The rows as text, or NULL after checking that the refusal says why. */
-static char *rewrite(const char *text, size_t size)
+/* The rows as text, or NULL after checking that the refusal says why. *n: the number of columns. */
+static char *rewrite(const char *text, size_t size, uint32_t *n)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
     g_autoptr(Csv) csv = csv_parse("any.csv", text, size, &error);
+    *n = csv ? csv->n_columns : 0;
     if (csv)
         write_line(out, csv->column, csv->n_columns);
     const bool good = csv && csv_each(csv, write_row, out, &error);
@@ -40,12 +41,14 @@ static char *rewrite(const char *text, size_t size)
 
 bool fuzz_read(const void *data, size_t size)
 {
+    uint32_t n;
     g_autofree char *text = g_strndup((const char *)data, size);
-    g_autofree char *once = rewrite(text, size);
+    g_autofree char *once = rewrite(text, size, &n);
     /* A line of one empty cell is an empty line, which readers skip. */
-    if (!once || !strchr(once, ','))
+    if (n < 2)
         return once != NULL;
-    g_autofree char *twice = rewrite(once, strlen(once));
-    fuzz_check(twice && strcmp(once, twice) == 0, "written rows are read as they were");
-    return true;
+    g_autofree char *twice = once ? rewrite(once, strlen(once), &n) : NULL;
+    fuzz_check(!once || (twice && strcmp(once, twice) == 0),
+               "written rows are read as they were");
+    return once != NULL;
 }

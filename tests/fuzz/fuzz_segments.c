@@ -21,6 +21,10 @@ bool fuzz_read(const void *data, size_t size)
         fuzz_check_refused(error, NULL);
         return false;
     }
+    const char *again = NULL;
+    if (segments && strchr(segments, '='))
+        fuzz_check(segments_parse(segments, &again, NULL) && again == segments,
+                   "entries are read as they were");
     g_autofree uint16_t *segment = g_new0(uint16_t, graph_n_ops(graph));
     const bool made = segments_make(segments, graph, segment, &error);
     fuzz_check(made == !error, "either segments of the model or an error");

@@ -1,8 +1,8 @@
 /* Runs a fuzz target on files and on damaged copies of them, in any build:
  *
- *     replay_READER [--mutants N] [--seed S] [--dict FILE] [--keep FILE] FILE|FOLDER...
+ *     replay_READER [--mutants N] [--seed S] [--dict FILE] [--keep FILE] [--learnt] FILE|FOLDER...
  *
- * Files whose names begin with "bad" must be refused, all others accepted. Some of the damaged
+ * Files whose names begin with "bad" must be refused, all others accepted; with --learnt either. Some of the damaged
  * files must be accepted and some refused, or else the target does not reach its reader. The
  * current input can be kept in a file, to find the one that ends the program. Prints the counts;
  * exits with 1 if a condition does not hold. */
@@ -13,7 +13,7 @@
 
 typedef struct {
     GPtrArray *text; /* GString */
-    gboolean right;
+    gboolean right, learnt;
 } Seeds;
 
 static void free_text(gpointer text)
@@ -31,7 +31,7 @@ static void add_file(Seeds *seeds, const char *path)
         seeds->right = FALSE;
         return;
     }
-    if (fuzz_read(bytes, length) == g_str_has_prefix(name, "bad")) {
+    if (fuzz_read(bytes, length) == g_str_has_prefix(name, "bad") && !seeds->learnt) {
         fprintf(stderr, "%s: is %s\n", path,
                 g_str_has_prefix(name, "bad") ? "accepted" : "refused");
         seeds->right = FALSE;
@@ -93,18 +93,19 @@ int main(int argc, char **argv)
 {
     gint64 mutants = 0;
     int seed = 1;
+    Seeds seeds = {.text = g_ptr_array_new_with_free_func(free_text), .right = TRUE};
     g_autofree char *dictionary = NULL, *keep = NULL;
     const GOptionEntry entries[] = {
         {"mutants", 0, 0, G_OPTION_ARG_INT64, &mutants, "Damaged copies", "N"},
         {"seed", 0, 0, G_OPTION_ARG_INT, &seed, "Seed of the damage", "S"},
         {"dict", 0, 0, G_OPTION_ARG_FILENAME, &dictionary, "Pieces", "FILE"},
         {"keep", 0, 0, G_OPTION_ARG_FILENAME, &keep, "The last input", "FILE"},
+        {"learnt", 0, 0, G_OPTION_ARG_NONE, &seeds.learnt, "Files may be refused", NULL},
         G_OPTION_ENTRY_NULL};
     g_autoptr(GOptionContext) context = g_option_context_new("FILE|FOLDER...");
     g_option_context_add_main_entries(context, entries, NULL);
     g_unsetenv("KILTER_PATH");
     g_autoptr(GPtrArray) pieces = NULL;
-    Seeds seeds = {.text = g_ptr_array_new_with_free_func(free_text), .right = TRUE};
     if (!g_option_context_parse(context, &argc, &argv, NULL) || argc < 2 ||
         (dictionary && !(pieces = fuzz_pieces(dictionary)))) {
         fprintf(stderr, "expected files or folders, and a dictionary that can be read\n");

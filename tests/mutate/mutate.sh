@@ -1,13 +1,14 @@
 #!/bin/sh
-# Counts the changes that the tests notice: makes N random small changes (tests/mutate/changes.awk), one at a time, builds, and
-# runs the default tests until one fails: first those of the changed module, then all.
+# Counts the changes that the tests notice: makes N random small changes (tests/mutate/changes.awk), one at a time, builds, and runs the
+# default tests that reach the changed line (tests/mutate/reach.sh), quickest first, until one fails.
 #
 #     tests/mutate/mutate.sh N [SEED [MODULE...]]          modules: data sim synth balance exec experiments
 #
 # A changed program may do anything, delete recursively what it should not, for one. So it is built and run as a user without rights, on a
 # copy of the last commit that has no other files beside it (tests/mutate/apart.sh; tests/fault/test_apart.c); tests that need reference
-# data skip. KILTER_MUTATE_OWN=1: only the tests of the changed module. Surviving changes are printed and written to
-# out/mutate/survivors.txt, with the command's arguments in its first line. A change that does not compile is not counted.
+# data skip. Its processor time and memory are limited. KILTER_MUTATE_BUSY=1: no two builds or tests at a time. Surviving changes are printed
+# and written to out/mutate/survivors.txt, with the command's arguments in its first line, and all to out/mutate/verdicts.txt: 1 (noticed),
+# 0, or "unreached", where no test runs the line. A change that does not compile is not counted.
 set -eu
 cd "$(dirname "$0")/../.."
 here=$PWD
@@ -21,69 +22,118 @@ chmod 755 "$place"
 copy=$place/tree
 trap 'rm -rf -- "$place"' EXIT
 trap 'exit 130' INT TERM HUP
+jobs=$(nproc)
+[ -z "${KILTER_MUTATE_BUSY:-}" ] || jobs=1
+ninja=
+command -v ninja >/dev/null 2>&1 && ninja=-GNinja
+tab=$(printf '\t')
 
 apart() {
     "$here/tests/mutate/apart.sh" "$place" "$@"
 }
 
+# configure FOLDER OPTION...: quick to compile, and quick enough to run.
+configure() {
+    folder=$1
+    shift
+    apart sh -c "cd tree && cmake $ninja -B $folder -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE='-O1 -DNDEBUG' -DKILTER_WITH_CUDA=OFF $*" \
+        >"$out/configure.log" 2>&1
+}
+
+# build FOLDER TARGET...
+build() {
+    folder=$1
+    shift
+    apart cmake --build "tree/$folder" --parallel "$jobs" --target "$@" >"$out/build.log" 2>&1
+}
+
+# The targets of tests, one per line: that of a fuzz test replays its reader's seeds.
+targets() {
+    sed 's/^fuzz_/replay_/; t; s/^/test_/'
+}
+
+# tests FOLDER: the default tests, one per line; those of the repository's texts notice too much, or nothing.
+tests() {
+    apart ctest --test-dir "tree/$1" -N -LE long \
+        -E '^(documentation|sources|format|apart|install|words|walks|includes|cycles|golden_.*)$' | awk '/^ *Test *#/ { print $NF }'
+}
+
+# reached FILE LINE: the tests that reach it, quickest first.
+reached() {
+    awk -F '\t' -v f="$1" -v l="$2" '$3 == f && $4 == l { print $2 "\t" $1 }' "$out/reach.txt" | sort -n | cut -f2
+}
+
+# passes TEST...: whether none of them fails. No process of theirs gets more than a minute or 8 GB.
+passes() {
+    apart sh -c "ulimit -t 60 -v 8000000 && exec ctest --test-dir tree/build -LE long --stop-on-failure --timeout 120 \
+        -j $jobs -R '^($(echo "$@" | tr ' ' '|'))\$'" >"$out/tests.log" 2>&1
+}
+
+# survives FILE LINE: whether all tests that reach it pass; a few at a time, as most changes are noticed by the first.
+survives() {
+    n=3
+    # shellcheck disable=SC2046 # one word per test
+    set -- $(reached "$1" "$2")
+    while [ $# -gt 0 ]; do
+        some=
+        while [ $# -gt 0 ] && [ "$(echo $some | wc -w)" -lt "$n" ]; do
+            some="$some $1"
+            shift
+        done
+        # shellcheck disable=SC2046,SC2086 # one word per test
+        build build kilter $(printf '%s\n' $some | targets) && passes $some || return 1
+        n=$((2 * n))
+    done
+}
+
+# judge FILE LINE: prints noticed, survived, unreached, or nothing for a change that does not compile.
+judge() {
+    build build kilter || return 0
+    if [ -z "$(reached "$1" "$2")" ]; then
+        echo unreached
+    elif survives "$1" "$2"; then
+        echo survived
+    else
+        echo noticed
+    fi
+}
+
+# The lines of FILE with line N replaced; read removes the blanks before a line, so it is looked up once more.
+changed() {
+    git show "HEAD:$1" | awk -v n="$2" -v order="$out/order.txt" -v key="$1$tab$2$tab$3$tab" '
+        BEGIN { while ((getline l < order) > 0) if (index(l, key) == 1) { by = substr(l, length(key) + 1); break } }
+        { print FNR == n ? by : $0 }'
+}
+
 mkdir -p "$out"
 git archive --prefix=tree/ HEAD | tar -x -C "$place"
 (cd "$copy" && find "$@" -name '*.c' ! -path '*cuda*' | sort | xargs awk -f tests/mutate/changes.awk) >"$out/changes.txt"
-# A seed gives the same order everywhere.
-awk -v seed="$seed" 'BEGIN { srand(seed) } { printf "%.9f\t%s\n", rand(), $0 }' "$out/changes.txt" | sort | cut -f2- >"$out/order.txt"
+# A seed gives the same order everywhere; some of the changes do not compile.
+awk -v seed="$seed" 'BEGIN { srand(seed) } { printf "%.9f\t%s\n", rand(), $0 }' "$out/changes.txt" | sort | cut -f2- |
+    head -n "$((wanted + wanted / 4 + 5))" >"$out/order.txt"
 
-ninja=
-command -v ninja >/dev/null 2>&1 && ninja=-GNinja
-apart sh -c "cd tree && cmake $ninja --preset release" >"$out/configure.log" 2>&1
+echo "mutate: looking which tests reach the changed lines"
+configure build-reach -DKILTER_COVERAGE=ON
+# shellcheck disable=SC2046 # one word per test
+build build-reach kilter failing $(tests build-reach | targets)
+cut -f1,2 "$out/order.txt" | apart sh -c 'cat >lines.txt'
+# shellcheck disable=SC2046 # one word per test
+apart sh -c "cd tree && tests/mutate/reach.sh build-reach ../lines.txt $(tests build-reach | tr '\n' ' ')" >"$out/reach.txt"
+configure build
+# shellcheck disable=SC2046 # one word per test
+build build kilter failing $(cut -f1 "$out/reach.txt" | sort -u | targets)
 
-# build TARGET
-build() {
-    apart cmake --build tree/build --parallel "$(nproc)" --target "$1" >"$out/build.log" 2>&1
-}
-
-# passes LABEL...: whether no test fails.
-passes() {
-    apart ctest --test-dir tree/build -LE long -E '^(golden|documentation|sources|format)' --stop-on-failure --timeout 120 \
-        -j "$(nproc)" "$@" >"$out/tests.log" 2>&1
-}
-
-# survives MODULE: whether the tests of the module, and then all, pass.
-survives() {
-    passes -L "^$1\$" || return 1
-    [ -z "${KILTER_MUTATE_OWN:-}" ] || return 0
-    build all && passes
-}
-
-for module; do
-    build "tests_$module" && passes -L "^$module\$" || {
-        echo "mutate: the tests of $module fail without a change (out/mutate/tests.log)" >&2
-        exit 1
-    }
-done
-
-killed=0 survived=0
-echo "# $wanted $seed $*" >"$out/survivors.txt"
-: >"$out/counts.txt"
-tab=$(printf '\t')
-while IFS=$tab read -r file line what text && [ $((killed + survived)) -lt "$wanted" ]; do
-    git show "HEAD:$file" >"$out/original.c"
-    module=${file%%/*}
-    # The original line begins with these blanks, which read removes.
-    awk -v n="$line" -v order="$out/order.txt" -v key="$file$tab$line$tab$what$tab" '
-        BEGIN { while ((getline l < order) > 0) if (index(l, key) == 1) { by = substr(l, length(key) + 1); break } }
-        { print FNR == n ? by : $0 }' "$out/original.c" >"$out/changed.c"
-    apart cp /dev/stdin "tree/$file" <"$out/changed.c"
-    if build "tests_$module"; then
-        if survives "$module"; then
-            survived=$((survived + 1))
-            printf '%s:%s: %s\n    %s\n' "$file" "$line" "$what" "$text" | tee -a "$out/survivors.txt"
-            echo "$module 0" >>"$out/counts.txt"
-        else
-            killed=$((killed + 1))
-            echo "$module 1" >>"$out/counts.txt"
-        fi
-    fi
-    apart cp /dev/stdin "tree/$file" <"$out/original.c"
-done <"$out/order.txt"
-awk '{ n[$1]++; killed[$1] += $2; n["all"]++; killed["all"] += $2 }
-     END { for (m in n) printf "%-12s %3d of %3d noticed\n", m, killed[m], n[m] }' "$out/counts.txt" | sort
+echo "# $wanted $seed $*" | tee "$out/verdicts.txt" >"$out/survivors.txt"
+n=0
+while IFS=$tab read -r file line what text <&3 && [ "$n" -lt "$wanted" ]; do
+    changed "$file" "$line" "$what" | apart cp /dev/stdin "tree/$file"
+    verdict=$(judge "$file" "$line")
+    git show "HEAD:$file" | apart cp /dev/stdin "tree/$file"
+    [ -n "$verdict" ] || continue
+    n=$((n + 1))
+    printf '%s\t%s\t%s\t%s\n' "$verdict" "$file:$line" "$what" "$text" >>"$out/verdicts.txt"
+    [ "$verdict" = noticed ] ||
+        printf '%s:%s: %s (%s)\n    %s\n' "$file" "$line" "$what" "$verdict" "$text" | tee -a "$out/survivors.txt"
+done 3<"$out/order.txt"
+awk -F '\t' 'NR > 1 { sub("/.*", "", $2); n[$2]++; n["all"]++; killed[$2] += $1 == "noticed"; killed["all"] += $1 == "noticed" }
+     END { for (m in n) printf "%-12s %3d of %3d noticed\n", m, killed[m], n[m] }' "$out/verdicts.txt" | sort
