@@ -30,10 +30,17 @@ enum {
 /* ONNX's numbers of types that are told apart. */
 enum {
     ONNX_FLOAT = 1,
-    ONNX_INT64 = 7,
+    ONNX_UINT8,
+    ONNX_INT8,
+    ONNX_UINT16,
+    ONNX_INT16,
+    ONNX_INT32,
+    ONNX_INT64,
     ONNX_BOOL = 9,
-    ONNX_HALF = 10,
-    ONNX_DOUBLE = 11,
+    ONNX_HALF,
+    ONNX_DOUBLE,
+    ONNX_UINT32,
+    ONNX_UINT64,
     ONNX_BFLOAT = 16
 };
 
@@ -63,6 +70,7 @@ typedef struct {
     uint32_t producer; /* node; ONNX_NONE: an input or an initializer */
     uint32_t uses;     /* by nodes, and by the model as an output */
     bool input;
+    bool stated; /* rank and dims are what the file says, also while they are not known */
     bool constant; /* the same in every iteration but for training */
     bool
         triangular; /* a constant, of which each query's row has the same for all later keys */
@@ -81,6 +89,7 @@ typedef struct {
 typedef struct {
     const char *file;
     const json_t *root;
+    json_t *nodes; /* of the graph, with its functions inlined */
     uint32_t opset;
     GArray *node;    /* OnnxNode */
     GArray *value;   /* OnnxValue */
@@ -121,6 +130,10 @@ static inline uint32_t onnx_out(const OnnxModel *model, const OnnxNode *node, ui
 
 bool onnx_op_is(const OnnxNode *node, const char *op);
 bool onnx_dtype_is_float(uint32_t dtype);
+
+/* The nodes of a file in which each call of one of its functions is replaced by the function's nodes (onnx_inline.c).
+ * A new reference; NULL: KILTER_ERROR_INPUT. */
+json_t *onnx_inline(const char *file, const json_t *root, GError **error);
 
 /* `root` has to outlive it. NULL: KILTER_ERROR_INPUT names what does not fit. */
 OnnxModel *onnx_read(const char *file, const json_t *root, GError **error);
@@ -167,6 +180,7 @@ typedef enum {
     ONNX_LAYER_NORM,
     ONNX_RMS_NORM,
     ONNX_ATTENTION,
+    ONNX_ROTARY,   /* x turned by its place: x cos + (-b, a) sin, where x = (a, b) */
     ONNX_FUNCTION, /* of each element of one tensor */
 } OnnxGroupKind;
 

@@ -8,10 +8,33 @@
 typedef struct {
     View view;
     const Product *product;
-    uint32_t index; /* of the product */
-    uint64_t heads, size;
-    uint64_t parts, part; /* of how many in the product's features, and which */
+    uint32_t index;                /* of the product */
+    uint64_t heads, repeats, size; /* heads: those that differ */
+    uint64_t parts, part;          /* of how many in the product's features, and which */
 } Projection;
+
+/* Counts the heads in the dims before tokens and elements, which follow; *seen: atoms that are in a dim. */
+static bool place_atoms(Builder *b, Projection *role, uint32_t *seen)
+{
+    const View *v = &role->view;
+    for (uint32_t d = 0; d < v->rank; d++)
+        for (uint32_t i = 0; i < v->dim[d].n; i++, ++*seen) {
+            const Atom *atom = &v->atom[v->dim[d].atom[i]];
+            const bool lead = d < v->rank - 2, head = lead && atom->dim == 2;
+            if (lead && atom->repeats) {
+                role->repeats *= atom->size;
+                continue;
+            }
+            if (head && role->repeats > 1)
+                return builder_refuse(b, "attention whose heads of keys are not those of "
+                                         "neighbouring queries");
+            if (lead ? atom->dim == 1
+                     : atom->repeats || atom->dim != (d == v->rank - 1 ? 2 : 1))
+                return builder_refuse(b, "attention over dims that are no tokens");
+            role->heads *= head ? atom->size : 1;
+        }
+    return true;
+}
 
 static bool find_role(Builder *b, uint32_t value, bool transposed, Projection *role)
 {
@@ -19,10 +42,12 @@ static bool find_role(Builder *b, uint32_t value, bool transposed, Projection *r
     const View *view = builder_view(b, value);
     if (!view)
         return false;
-    *role = (Projection){.view = *view, .heads = 1, .parts = 1};
+    *role = (Projection){.view = *view, .heads = 1, .repeats = 1, .parts = 1};
     View *v = &role->view;
     role->index = v->product;
-    role->product = builder_product(b, v);
+    role->product = v->product == VIEW_NO_PRODUCT
+                        ? NULL
+                        : &g_array_index(b->product, Product, v->product);
     if (!role->product || role->product->out != GRAPH_NONE ||
         role->product->kind != OP_LINEAR || role->product->function != ONNX_SCALED)
         return builder_refuse(b,
@@ -36,17 +61,8 @@ static bool find_role(Builder *b, uint32_t value, bool transposed, Projection *r
         v->dim[v->rank - 2] = swap;
     }
     uint32_t seen = 0;
-    for (uint32_t d = 0; d < v->rank; d++)
-        for (uint32_t i = 0; i < v->dim[d].n; i++, seen++) {
-            const Atom *atom = &v->atom[v->dim[d].atom[i]];
-            const bool head = d < v->rank - 2 && atom->dim == 2;
-            if (atom->dim != (d == v->rank - 1   ? 2
-                              : d == v->rank - 2 ? 1
-                                                 : atom->dim) ||
-                (d < v->rank - 2 && atom->dim == 1))
-                return builder_refuse(b, "attention over dims that are no tokens");
-            role->heads *= head ? atom->size : 1;
-        }
+    if (!place_atoms(b, role, &seen))
+        return false;
     for (uint32_t a = 0; a < v->n_atoms; a++)
         if (v->atom[a].fixed) {
             seen++;
@@ -54,9 +70,23 @@ static bool find_role(Builder *b, uint32_t value, bool transposed, Projection *r
             role->part = v->atom[a].at;
         }
     role->size = view_size(v, v->rank - 1);
+    if (v->rotary && v->rotary != role->size)
+        return builder_refuse(b, "attention to heads of which a part is turned");
     return (seen == v->n_atoms &&
             role->heads * role->size * role->parts == role->product->n) ||
            builder_refuse(b, "attention to a part of what a matrix makes");
+}
+
+bool builder_rotary(Builder *b, const OnnxNode *node, const OnnxGroup *group)
+{
+    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
+    const uint32_t made = onnx_out(b->model, node, 0);
+    const View *x = builder_view(b, group->in[0]);
+    if (!x || x->rotary || x->rank == 0)
+        return x && builder_refuse(b, "its input is turned by its place twice");
+    b->view[made] = *x;
+    b->view[made].rotary = (uint32_t)view_size(x, x->rank - 1);
+    return true;
 }
 
 /* Whether the three are the thirds of one product, or products of one tensor. */
@@ -92,12 +122,21 @@ static TensorId joint(Builder *b, const Projection *role, const OnnxGroup *group
     return builder_op(b, OP_ATTENTION, attr, 1, &qkv, keys);
 }
 
+/* The first elements of each head, turned by the token's place. */
+static TensorId turned(Builder *b, const Projection *role, TensorId x)
+{
+    const OpAttr attr = {.span = role->view.rotary};
+    return role->view.rotary && !b->failed ? builder_op(b, OP_ROTARY, attr, 1, &x, NULL)
+                                           : x;
+}
+
 /* Queries of one tensor, keys and values of another one, or without probabilities in memory. Of a packed weight the keys'
  * and values' part is a parameter of its own. */
 static TensorId apart(Builder *b, const Projection *role, const OnnxGroup *group)
 {
     const Product *q = role[0].product, *k = role[1].product;
-    const uint32_t heads = (uint32_t)role[0].heads, size = (uint32_t)role[0].size,
+    const uint32_t heads = (uint32_t)role[1].heads, size = (uint32_t)role[0].size,
+                   queries = (uint32_t)(role[0].heads / role[1].heads),
                    wide = (uint32_t)(role[1].size + role[2].size),
                    width = graph_tensor(b->graph, q->x)->dim[2],
                    kwidth = graph_tensor(b->graph, k->x)->dim[2];
@@ -105,10 +144,10 @@ static TensorId apart(Builder *b, const Projection *role, const OnnxGroup *group
     const char *part = role[0].index == role[1].index ? ".kv" : "";
     const OpAttr attr = {.causal = group->causal, .rate = group->dropout};
     TensorId in[3] = {
-        q->x, builder_weight(b, q->weight, 4, (uint32_t[]){heads, 1, size, width}),
+        q->x, builder_weight(b, q->weight, 4, (uint32_t[]){heads, queries, size, width}),
         GRAPH_NONE};
     if (q->bias != ONNX_NONE)
-        in[2] = builder_weight(b, q->bias, 3, (uint32_t[]){heads, 1, size});
+        in[2] = builder_weight(b, q->bias, 3, (uint32_t[]){heads, queries, size});
     TensorId operand[2];
     operand[0] =
         builder_op(b, OP_Q_PROJ, (OpAttr){0}, q->bias != ONNX_NONE ? 3 : 2, in, NULL);
@@ -117,42 +156,80 @@ static TensorId apart(Builder *b, const Projection *role, const OnnxGroup *group
     if (kbias)
         in[2] = builder_part(b, k->bias, part, 2, (uint32_t[]){heads, wide});
     operand[1] = builder_op(b, OP_KV_PROJ, (OpAttr){0}, kbias ? 3 : 2, in, NULL);
+    for (uint32_t i = 0; i < 2; i++)
+        operand[i] = turned(b, &role[i], operand[i]);
     g_autofree char *extents = g_strdup_printf("V=%u", (uint32_t)role[2].size);
     return builder_op(b, b->sizes->fused ? OP_FUSED_ATTENTION : OP_GROUPED_ATTENTION,
                       attr, 2, operand, extents);
 }
 
-/* [b, q, h, D] or [b, q, h, 1, D] in the dims of the queries, with the elements of the values last. */
-static View output_view(const Projection *role, TensorId base, uint32_t rank)
+static bool is_in(const View *view, uint32_t dim, uint32_t atom)
 {
-    const View *q = &role[0].view;
-    View out = {.known = true,
-                .base = base,
-                .product = VIEW_NO_PRODUCT,
-                .base_rank = rank,
-                .rank = q->rank,
-                .scale = 1};
-    uint8_t place[VIEW_ATOMS] = {0};
+    g_assert(view && dim < view->rank);
+    return memchr(view->dim[dim].atom, (int)atom, view->dim[dim].n) != NULL;
+}
+
+/* Marks the queries' heads as those of keys, and behind them those that share a head of keys: dims 2 and 3. */
+static bool part_heads(View *q, uint64_t heads)
+{
+    uint64_t before = 1;
     for (uint32_t a = 0; a < q->n_atoms; a++) {
-        bool last = false;
-        for (uint32_t i = 0; i < q->dim[q->rank - 1].n; i++)
-            last |= q->dim[q->rank - 1].atom[i] == a;
-        if (last || q->atom[a].fixed)
+        Atom *atom = &q->atom[a];
+        if (atom->dim != 2 || atom->fixed || is_in(q, q->rank - 1, a))
             continue;
-        place[a] = (uint8_t)out.n_atoms;
-        out.atom[out.n_atoms++] = q->atom[a];
+        if (before == heads) {
+            atom->dim = 3;
+            continue;
+        }
+        const uint64_t rest = heads / before;
+        if (rest % atom->size != 0 &&
+            (atom->size % rest != 0 || !view_split_atom(q, (uint8_t)a, rest)))
+            return false;
+        before *= q->atom[a].size;
     }
-    for (uint32_t d = 0; d + 1 < q->rank; d++) {
-        out.dim[d].n = q->dim[d].n;
-        for (uint32_t i = 0; i < q->dim[d].n; i++)
-            out.dim[d].atom[i] = place[q->dim[d].atom[i]];
+    return before == heads;
+}
+
+/* [b, q, h, D] or [b, q, h, g, D] in the dims of the queries, with the elements of the values last. False: their heads
+ * are not those of keys and then of queries. */
+static bool output_view(const Projection *role, TensorId base, uint32_t rank, View *out)
+{
+    View q = role[0].view;
+    uint8_t place[VIEW_ATOMS] = {0};
+    if (role[0].heads > role[1].heads && !part_heads(&q, role[1].heads))
+        return false;
+    *out = (View){.known = true,
+                  .base = base,
+                  .product = VIEW_NO_PRODUCT,
+                  .base_rank = rank,
+                  .rank = q.rank,
+                  .scale = 1};
+    for (uint32_t a = 0; a < q.n_atoms; a++) {
+        if (is_in(&q, q.rank - 1, a) || q.atom[a].fixed)
+            continue;
+        place[a] = (uint8_t)out->n_atoms;
+        out->atom[out->n_atoms++] = q.atom[a];
+    }
+    for (uint32_t d = 0; d + 1 < q.rank; d++) {
+        out->dim[d].n = q.dim[d].n;
+        for (uint32_t i = 0; i < q.dim[d].n; i++)
+            out->dim[d].atom[i] = place[q.dim[d].atom[i]];
     }
     if (role[2].size > 1) {
-        const uint8_t atom = (uint8_t)out.n_atoms++;
-        out.atom[atom] = (Atom){.size = role[2].size, .dim = (uint8_t)(rank - 1)};
-        out.dim[out.rank - 1] = (ViewDim){.n = 1, .atom = {atom}};
+        const uint8_t atom = (uint8_t)out->n_atoms++;
+        out->atom[atom] = (Atom){.size = role[2].size, .dim = (uint8_t)(rank - 1)};
+        out->dim[out->rank - 1] = (ViewDim){.n = 1, .atom = {atom}};
     }
-    return out;
+    return true;
+}
+
+/* Whether each head of keys and values is one of the queries, or of as many. */
+static bool heads_fit(const Projection *role)
+{
+    const uint64_t heads = role[1].heads, repeats = role[1].repeats;
+    return role[0].repeats == 1 && role[2].view.rotary == 0 && role[2].heads == heads &&
+           role[2].repeats == repeats && role[0].size == role[1].size &&
+           (role[0].heads == heads * repeats || heads * repeats == 1);
 }
 
 bool builder_attention(Builder *b, const OnnxNode *node, const OnnxGroup *group)
@@ -165,20 +242,23 @@ bool builder_attention(Builder *b, const OnnxNode *node, const OnnxGroup *group)
         if (!find_role(b, group->in[i], i == 1, &role[i]))
             return false;
     const bool packed = is_packed(role), self = is_self(role);
-    if (role[0].heads != role[1].heads || role[0].heads != role[2].heads ||
-        role[0].size != role[1].size || role[1].product->x != role[2].product->x)
+    if (!heads_fit(role) || role[1].product->x != role[2].product->x)
         return builder_refuse(b, "attention of unlike numbers of heads or elements");
     if (!packed && !self &&
         (role[0].parts != 1 || (role[1].parts != 1 && role[1].index != role[2].index)))
         return builder_refuse(b, "attention to a part of what a matrix makes");
-    const bool whole = (packed || self) && role[0].size == role[2].size;
+    const bool whole = (packed || self) && role[0].size == role[2].size &&
+                       role[0].heads == role[1].heads && role[0].view.rotary == 0 &&
+                       role[1].view.rotary == 0;
     const TensorId y =
         whole && !b->sizes->fused ? joint(b, role, group) : apart(b, role, group);
     if (y == GRAPH_NONE)
         return false;
     if (b->taken)
         b->taken->attentions++;
-    b->view[made] = output_view(role, y, graph_tensor(b->graph, y)->rank);
+    if (!output_view(role, y, graph_tensor(b->graph, y)->rank, &b->view[made]))
+        return builder_refuse(b, "attention whose heads of keys are not those of "
+                                 "neighbouring queries");
     return !out->known || view_reshape(&b->view[made], out->rank, out->dim) ||
            builder_refuse(b, "attention whose output is cut across its heads");
 }

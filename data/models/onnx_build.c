@@ -7,6 +7,15 @@
 
 /* --- what is needed --- */
 
+/* Ops of which the first operand alone has elements of the output; the others say how. */
+static bool reshapes(const OnnxNode *node)
+{
+    static const char *const names[] = {"Expand",    "Pad",   "ReduceMean", "Reshape",
+                                        "Slice",     "Split", "Squeeze",    "Tile",
+                                        "Unsqueeze", NULL};
+    return g_strv_contains(names, node->op);
+}
+
 /* Values that a node's first output is made of, by its group; returns how many. */
 static uint32_t sources(const Builder *b, uint32_t n, const uint32_t **list)
 {
@@ -17,6 +26,7 @@ static uint32_t sources(const Builder *b, uint32_t n, const uint32_t **list)
     case ONNX_FUNCTION:
     case ONNX_LAYER_NORM:
     case ONNX_RMS_NORM:
+    case ONNX_ROTARY:
         return 1;
     case ONNX_ATTENTION:
         return 3;
@@ -26,7 +36,8 @@ static uint32_t sources(const Builder *b, uint32_t n, const uint32_t **list)
         return onnx_op_is(node, "Gather") && node->n_in > 0 && (*list)[0] != ONNX_NONE &&
                        onnx_value(b->model, (*list)[0])->constant
                    ? 0
-                   : node->n_in;
+               : reshapes(node) ? MIN(node->n_in, 1)
+                                : node->n_in;
     }
 }
 

@@ -87,10 +87,13 @@ void builder_drop_scale(Builder *b, View *view);
 /* One node. */
 bool builder_node(Builder *b, const OnnxNode *node);
 bool builder_group(Builder *b, const OnnxNode *node, const OnnxGroup *group);
+bool builder_rotary(Builder *b, const OnnxNode *node, const OnnxGroup *group);
 bool builder_attention(Builder *b, const OnnxNode *node, const OnnxGroup *group);
 /* The output becomes the input's view, to be changed; NULL: refused. */
 View *builder_begin(Builder *b, const OnnxNode *node, uint32_t out);
 bool builder_reshape(Builder *b, const OnnxNode *node);
+bool builder_expand(Builder *b, const OnnxNode *node);
+bool builder_pad(Builder *b, const OnnxNode *node);
 bool builder_transpose(Builder *b, const OnnxNode *node);
 bool builder_split(Builder *b, const OnnxNode *node);
 bool builder_slice(Builder *b, const OnnxNode *node);

@@ -166,7 +166,7 @@ TensorId builder_part(Builder *b, uint32_t value, const char *part, uint32_t ran
 Product *builder_product(Builder *b, const View *view)
 {
     g_assert(view);
-    return view->product == VIEW_NO_PRODUCT
+    return view->product == VIEW_NO_PRODUCT || view->rotary > 0
                ? NULL
                : &g_array_index(b->product, Product, view->product);
 }
@@ -214,6 +214,10 @@ static TensorId product_out(Builder *b, uint32_t index)
 TensorId builder_base(Builder *b, View *view)
 {
     g_assert(view);
+    if (!b->failed && !view_is_plain(view))
+        builder_refuse(b, view->rotary ? "its input is turned by its place, as only "
+                                         "queries and keys are"
+                                       : "its input is repeated, as only keys are");
     if (b->failed || view->product == VIEW_NO_PRODUCT)
         return b->failed ? GRAPH_NONE : view->base;
     view->base = product_out(b, view->product);

@@ -14,7 +14,7 @@ static double unary(const OnnxNode *node, double x)
                                      strcmp(op, "HardSigmoid") == 0 ? 0.2
                                      : strcmp(op, "LeakyRelu") == 0 ? 0.01
                                                                     : 1);
-    if (strcmp(op, "Identity") == 0 || strcmp(op, "Cast") == 0 ||
+    if (strcmp(op, "Identity") == 0 || g_str_has_prefix(op, "Cast") ||
         strcmp(op, "Dropout") == 0)
         return x;
     if (strcmp(op, "Relu") == 0)
@@ -43,6 +43,8 @@ static double unary(const OnnxNode *node, double x)
         return log1p(exp(x));
     if (strcmp(op, "HardSigmoid") == 0)
         return fmax(0, fmin(1, alpha * x + onnx_number(node, "beta", 0.5)));
+    if (strcmp(op, "QuickGelu") == 0 || strcmp(op, "Swish") == 0)
+        return x / (1 + exp(-onnx_number(node, "alpha", *op == 'Q' ? 1.702 : 1) * x));
     if (strcmp(op, "Gelu") == 0)
         return 0.5 * x * (1 + erf(x * M_SQRT1_2));
     if (strcmp(op, "FastGelu") == 0)
@@ -66,15 +68,15 @@ static double binary(const char *op, double a, double b)
 static bool is_unary(const OnnxNode *node)
 {
     static const char *const names[] = {
-        "Identity",    "Cast", "Dropout",    "Relu",
-        "Erf",         "Tanh", "Sigmoid",    "Neg",
-        "Abs",         "Sqrt", "Reciprocal", "Exp",
-        "LeakyRelu",   "Elu",  "Celu",       "Softplus",
-        "HardSigmoid", "Gelu", "FastGelu",   "Clip",
-        "HardSwish",   "Mish", "Selu",       "Round",
-        "LRN",         "Log",  "Sin",        "Cos",
-        "Floor",       "Ceil", "PRelu",      "ThresholdedRelu",
-        NULL};
+        "Identity",    "Cast",      "Dropout",    "Relu",
+        "Erf",         "Tanh",      "Sigmoid",    "Neg",
+        "Abs",         "Sqrt",      "Reciprocal", "Exp",
+        "LeakyRelu",   "Elu",       "Celu",       "Softplus",
+        "HardSigmoid", "Gelu",      "FastGelu",   "Clip",
+        "HardSwish",   "Mish",      "Selu",       "Round",
+        "LRN",         "Log",       "Sin",        "Cos",
+        "Floor",       "Ceil",      "PRelu",      "ThresholdedRelu",
+        "CastLike",    "QuickGelu", "Swish",      NULL};
     return g_strv_contains(names, node->op);
 }
 

@@ -5,7 +5,7 @@
 #include "data/models/onnx.h"
 
 /* Numbers that functions are tried on; those from the first positive one on are positive. */
-enum { ONNX_POINTS = 8, ONNX_FIRST_POSITIVE = 4, ONNX_SCALE_POINT = 6 };
+enum { ONNX_POINTS = 8, ONNX_FIRST_POSITIVE = 4, ONNX_SCALE_POINT = 7 };
 extern const double ONNX_POINT[ONNX_POINTS];
 
 /* A value as a function of each element of another one: of itself where nothing else is known. */

@@ -39,55 +39,69 @@ static double finite_number(double value)
     return isnan(value) ? 0 : CLAMP(value, -1e300, 1e300);
 }
 
-/* Element i of the raw bytes, of which there are enough. */
-static double raw_element(const OnnxFile__Tensor *tensor, uint64_t i)
+/* A number of 16 bits: IEEE 754's half, or the upper half of a float. */
+static double small_float(uint16_t bits, bool brain)
 {
-    const uint8_t *at = tensor->raw_data.data;
-    switch (tensor->data_type) {
-    case ONNX_FLOAT: {
-        float value;
-        memcpy(&value, at + 4 * i, sizeof value);
-        return (double)value;
-    }
-    case ONNX_DOUBLE: {
-        double value;
-        memcpy(&value, at + 8 * i, sizeof value);
-        return value;
-    }
-    case ONNX_INT64: {
-        int64_t value;
-        memcpy(&value, at + 8 * i, sizeof value);
-        return (double)value;
-    }
-    case 6: {
-        int32_t value;
-        memcpy(&value, at + 4 * i, sizeof value);
-        return value;
-    }
-    case 3:
-        return (int8_t)at[i];
-    default:
-        return at[i];
-    }
+    const uint32_t mantissa = bits & (brain ? 0x7f : 0x3ff);
+    const int width = brain ? 7 : 10, bias = brain ? 127 : 15,
+              exponent = bits >> width & (brain ? 0xff : 0x1f);
+    const double size = exponent == (brain ? 0xff : 0x1f) ? (mantissa ? NAN : INFINITY)
+                        : exponent == 0 ? ldexp((double)mantissa, 1 - bias - width)
+                                        : ldexp((double)(mantissa | 1U << width),
+                                                exponent - bias - width);
+    return bits & 0x8000 ? -size : size;
 }
+
+/* Types of elements: bytes in raw_data, and a signed or unsigned integer or a float. */
+typedef enum { ELEMENT_NONE, ELEMENT_SIGNED, ELEMENT_UNSIGNED, ELEMENT_REAL } ElementKind;
+static const struct {
+    uint8_t bytes;
+    ElementKind kind;
+} ELEMENT[] = {
+    [ONNX_FLOAT] = {4, ELEMENT_REAL},      [ONNX_UINT8] = {1, ELEMENT_UNSIGNED},
+    [ONNX_INT8] = {1, ELEMENT_SIGNED},     [ONNX_UINT16] = {2, ELEMENT_UNSIGNED},
+    [ONNX_INT16] = {2, ELEMENT_SIGNED},    [ONNX_INT32] = {4, ELEMENT_SIGNED},
+    [ONNX_INT64] = {8, ELEMENT_SIGNED},    [ONNX_BOOL] = {1, ELEMENT_UNSIGNED},
+    [ONNX_HALF] = {2, ELEMENT_REAL},       [ONNX_DOUBLE] = {8, ELEMENT_REAL},
+    [ONNX_UINT32] = {4, ELEMENT_UNSIGNED}, [ONNX_UINT64] = {8, ELEMENT_UNSIGNED},
+    [ONNX_BFLOAT] = {2, ELEMENT_REAL},
+};
 
 /* Bytes of an element as raw_data has it; 0: of a type that is not read. */
 static uint32_t raw_bytes(int32_t dtype)
 {
-    switch (dtype) {
-    case ONNX_FLOAT:
-    case 6:
-        return 4;
-    case ONNX_DOUBLE:
-    case ONNX_INT64:
-        return 8;
-    case 2:
-    case 3:
-    case ONNX_BOOL:
-        return 1;
-    default:
-        return 0;
-    }
+    return dtype > 0 && (size_t)dtype < G_N_ELEMENTS(ELEMENT) ? ELEMENT[dtype].bytes : 0;
+}
+
+/* Element i of the raw bytes, of which there are enough, the lowest byte first. */
+static double raw_element(const OnnxFile__Tensor *tensor, uint64_t i)
+{
+    const uint32_t size = raw_bytes(tensor->data_type), unused = 64 - 8 * size;
+    const ElementKind kind = ELEMENT[tensor->data_type].kind;
+    uint64_t bits = 0;
+    for (uint32_t k = 0; k < size; k++)
+        bits |= (uint64_t)tensor->raw_data.data[size * i + k] << 8 * k;
+    if (kind == ELEMENT_UNSIGNED)
+        return (double)bits;
+    if (kind == ELEMENT_SIGNED)
+        return (double)((int64_t)(bits << unused) >> unused);
+    if (size == 2)
+        return small_float((uint16_t)bits, tensor->data_type == ONNX_BFLOAT);
+    const uint32_t half = (uint32_t)bits;
+    float single;
+    double number;
+    memcpy(&single, &half, sizeof single);
+    memcpy(&number, &bits, sizeof number);
+    return size == 4 ? (double)single : number;
+}
+
+/* An element of int32_data, which holds the bits of small floats. */
+static double packed_element(const OnnxFile__Tensor *tensor, uint64_t i)
+{
+    const int32_t value = tensor->int32_data[i];
+    return tensor->data_type == ONNX_HALF || tensor->data_type == ONNX_BFLOAT
+               ? small_float((uint16_t)value, tensor->data_type == ONNX_BFLOAT)
+               : value;
 }
 
 /* The tensor's elements; NULL if it does not say all of them here. Caller frees. */
@@ -106,7 +120,7 @@ static double *elements(const OnnxFile__Tensor *tensor, uint64_t n)
         list[i] =
             finite_number(raw                         ? raw_element(tensor, i)
                           : tensor->n_float_data == n ? (double)tensor->float_data[i]
-                          : tensor->n_int32_data == n ? tensor->int32_data[i]
+                          : tensor->n_int32_data == n ? packed_element(tensor, i)
                           : tensor->n_int64_data == n ? (double)tensor->int64_data[i]
                                                       : tensor->double_data[i]);
     return g_steal_pointer(&list);
@@ -180,10 +194,12 @@ static json_t *value_json(const OnnxFile__ValueInfo *value)
     return json;
 }
 
-/* NULL: of a type that no op that is read has, a subgraph for one. */
+/* NULL: of a type that no op that is read has, a subgraph for one. In a function it may be an attribute of the call. */
 static json_t *attribute_json(const OnnxFile__Attribute *attribute)
 {
     enum { FLOAT = 1, INT, STRING, TENSOR, FLOATS = 6, INTS };
+    if (*attribute->ref_attr_name)
+        return json_pack("{s:s}", "ref", attribute->ref_attr_name);
     switch (attribute->type) {
     case FLOAT:
         return json_real(finite_number((double)attribute->f));
@@ -218,6 +234,22 @@ static bool names_json(json_t *node, const char *key, size_t n, char **name)
     return good;
 }
 
+static json_t *attributes_json(size_t n, OnnxFile__Attribute *const *attribute)
+{
+    json_t *attr = json_object();
+    for (size_t i = 0; i < n; i++)
+        json_object_set_new(attr, attribute[i]->name, attribute_json(attribute[i]));
+    return attr;
+}
+
+static void set_domain(json_t *json, const char *domain, const char *overload)
+{
+    if (*domain && strcmp(domain, "ai.onnx") != 0)
+        json_object_set_new(json, "domain", json_string(domain));
+    if (*overload)
+        json_object_set_new(json, "overload", json_string(overload));
+}
+
 static json_t *node_json(const OnnxFile__Node *node)
 {
     json_t *json = json_pack("{s:s, s:s}", "op", node->op_type, "name", node->name);
@@ -226,25 +258,75 @@ static json_t *node_json(const OnnxFile__Node *node)
         json_decref(json);
         return NULL;
     }
-    if (*node->domain && strcmp(node->domain, "ai.onnx") != 0)
-        json_object_set_new(json, "domain", json_string(node->domain));
-    if (node->n_attribute == 0)
-        return json;
-    json_t *attr = json_object();
-    for (size_t i = 0; i < node->n_attribute; i++)
-        json_object_set_new(attr, node->attribute[i]->name,
-                            attribute_json(node->attribute[i]));
-    json_object_set_new(json, "attr", attr);
+    set_domain(json, node->domain, node->overload);
+    if (node->n_attribute > 0)
+        json_object_set_new(json, "attr",
+                            attributes_json(node->n_attribute, node->attribute));
     return json;
+}
+
+static json_t *nodes_json(size_t n, OnnxFile__Node *const *node, bool *good)
+{
+    json_t *nodes = json_array();
+    for (size_t i = 0; i < n; i++)
+        *good = append(nodes, node_json(node[i])) && *good;
+    return nodes;
+}
+
+static json_t *function_json(const OnnxFile__Function *function)
+{
+    json_t *json = json_pack("{s:s}", "op", function->name);
+    bool good = json && names_json(json, "in", function->n_input, function->input) &&
+                names_json(json, "out", function->n_output, function->output);
+    if (good) {
+        set_domain(json, function->domain, function->overload);
+        json_object_set_new(
+            json, "attr",
+            attributes_json(function->n_attribute_proto, function->attribute_proto));
+        json_object_set_new(json, "nodes",
+                            nodes_json(function->n_node, function->node, &good));
+    }
+    if (good)
+        return json;
+    json_decref(json);
+    return NULL;
+}
+
+/* Shapes that the file states in full, by the value's name. */
+static json_t *stated_shapes(const OnnxFile__Graph *graph)
+{
+    json_t *shapes = json_object();
+    for (size_t i = 0; i < graph->n_value_info; i++) {
+        json_t *value = value_json(graph->value_info[i]), *dim;
+        json_t *shape = json_object_get(value, "shape");
+        bool full = json_is_array(shape);
+        size_t d;
+        json_array_foreach (shape, d, dim)
+            full = full && json_integer_value(dim) > 0;
+        if (full)
+            json_object_set(shapes, graph->value_info[i]->name, shape);
+        json_decref(value);
+    }
+    return shapes;
+}
+
+/* NULL: a name is no UTF-8. */
+static json_t *functions_json(const OnnxFile__Model *model)
+{
+    json_t *functions = json_array();
+    for (size_t i = 0; i < model->n_functions; i++)
+        if (!append(functions, function_json(model->functions[i]))) {
+            json_decref(functions);
+            return NULL;
+        }
+    return functions;
 }
 
 static json_t *graph_lists(const OnnxFile__Graph *graph)
 {
-    json_t *nodes = json_array(), *initializers = json_array(), *inputs = json_array(),
-           *outputs = json_array();
     bool good = true;
-    for (size_t i = 0; i < graph->n_node; i++)
-        good = append(nodes, node_json(graph->node[i])) && good;
+    json_t *nodes = nodes_json(graph->n_node, graph->node, &good),
+           *initializers = json_array(), *inputs = json_array(), *outputs = json_array();
     for (size_t i = 0; i < graph->n_initializer; i++)
         good = append(initializers, tensor_json(graph->initializer[i])) && good;
     for (size_t i = 0; i < graph->n_input; i++)
@@ -274,8 +356,14 @@ static json_t *model_json(const char *file, const OnnxFile__Model *model, GError
                     ONNX_MOST_NODES);
         return NULL;
     }
-    json_t *json = graph_lists(graph);
-    if (!json) {
+    json_t *json = graph_lists(graph), *functions = json ? functions_json(model) : NULL;
+    if (json && functions && json_array_size(functions) > 0)
+        json_object_set(json, "functions", functions);
+    json_decref(functions);
+    if (json && graph->n_value_info > 0)
+        json_object_set_new(json, "shapes", stated_shapes(graph));
+    if (!functions) {
+        json_decref(json);
         kilter_fail(error, KILTER_ERROR_INPUT, "%s: a name is no UTF-8", file);
         return NULL;
     }

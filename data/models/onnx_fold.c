@@ -35,16 +35,17 @@ static uint64_t place(const OnnxValue *out, const uint64_t *step, uint64_t i)
 /* --- elementwise --- */
 
 /* Names of ops, and what they make of one element x or of two, a and b; `whole` where the result is an integer. */
-#define UNARY_TABLE(X)            \
-    X(Cast, whole ? trunc(x) : x) \
-    X(Neg, -x)                    \
-    X(Not, x == 0)                \
-    X(Sqrt, sqrt(x))              \
-    X(Reciprocal, 1 / x)          \
-    X(Floor, floor(x))            \
-    X(Ceil, ceil(x))              \
-    X(Abs, fabs(x))               \
-    X(Exp, exp(x))                \
+#define UNARY_TABLE(X)                \
+    X(Cast, whole ? trunc(x) : x)     \
+    X(CastLike, whole ? trunc(x) : x) \
+    X(Neg, -x)                        \
+    X(Not, x == 0)                    \
+    X(Sqrt, sqrt(x))                  \
+    X(Reciprocal, 1 / x)              \
+    X(Floor, floor(x))                \
+    X(Ceil, ceil(x))                  \
+    X(Abs, fabs(x))                   \
+    X(Exp, exp(x))                    \
     X(Log, log(x))
 #define BINARY_TABLE(X)                                 \
     X(Add, a + b)                                       \
@@ -236,6 +237,36 @@ static bool triangle(const Fold *f)
     return true;
 }
 
+/* The places of elements that are not zero, a row for each dim. */
+static bool nonzero(const Fold *f)
+{
+    const OnnxValue *x = f->in[0];
+    const uint64_t columns = f->out->dim[1];
+    for (uint64_t i = 0, at = 0; i < onnx_elements(x) && at < columns; i++) {
+        if (x->value[i] == 0)
+            continue;
+        uint64_t rest = i;
+        for (uint32_t d = x->rank; d-- > 0; rest /= x->dim[d])
+            f->to[d * columns + at] = (double)(rest % x->dim[d]);
+        at++;
+    }
+    return true;
+}
+
+static bool tile(const Fold *f)
+{
+    uint64_t step[ONNX_MAX_RANK];
+    const OnnxValue *x = f->in[0];
+    strides_of(x, x->rank, step);
+    for (uint64_t i = 0; i < f->n; i++) {
+        uint64_t at = 0, rest = i;
+        for (uint32_t d = x->rank; d-- > 0; rest /= f->out->dim[d])
+            at += rest % f->out->dim[d] % x->dim[d] * step[d];
+        f->to[i] = x->value[at];
+    }
+    return true;
+}
+
 /* What needs no numbers of its inputs but those that shapes were made of. */
 static bool made_of_shapes(const Fold *f)
 {
@@ -246,7 +277,9 @@ static bool made_of_shapes(const Fold *f)
         const int64_t from = CLAMP(start < 0 ? start + rank : start, 0, rank);
         for (uint64_t i = 0; i < f->n; i++)
             f->to[i] = (double)f->in[0]->dim[(uint64_t)from + i];
-    } else if (onnx_op_is(f->node, "ConstantOfShape"))
+    } else if (onnx_op_is(f->node, "Size"))
+        f->to[0] = (double)onnx_elements(f->in[0]);
+    else if (onnx_op_is(f->node, "ConstantOfShape"))
         for (uint64_t i = 0; i < f->n; i++)
             f->to[i] =
                 json_number_value(json_array_get(json_object_get(value, "values"), 0));
@@ -290,6 +323,10 @@ static bool compute(const Fold *f)
         return reduce(f);
     else if (strcmp(op, "Trilu") == 0)
         return triangle(f);
+    else if (strcmp(op, "NonZero") == 0)
+        return nonzero(f);
+    else if (strcmp(op, "Tile") == 0)
+        return tile(f);
     else
         return false;
     return true;
@@ -343,7 +380,7 @@ void onnx_fold(OnnxModel *model, const OnnxNode *node)
     OnnxValue *out = onnx_value(model, made);
     if (onnx_op_is(node, "Constant") || looks_up(model, node) ||
         (!all_constant(model, node, &triangular) &&
-         !(onnx_op_is(node, "Shape") && out->known)))
+         !((onnx_op_is(node, "Shape") || onnx_op_is(node, "Size")) && out->known)))
         return;
     Fold f = {.model = model, .node = node, .out = out};
     for (uint32_t i = 0; i < G_N_ELEMENTS(f.in); i++) {

@@ -16,6 +16,7 @@ static void mark_fed_weights(const OnnxModel *model, uint32_t *of, bool *weight)
                 {"MatMul", 1, 1, true},
                 {"BatchNormalization", 1, 4, false},
                 {"LayerNormalization", 1, 2, false},
+                {"RMSNormalization", 1, 1, false},
                 {"Gather", 0, 0, true}};
     for (uint32_t n = 0; n < model->node->len; n++) {
         const OnnxNode *node = onnx_node(model, n);
@@ -45,7 +46,16 @@ static bool is_open(const OnnxValue *value)
     return open;
 }
 
-/* Inputs that are weights become constants: those that are read as such, and others that have a module's name. */
+/* Whether an input has another number of rows than the first one has samples. */
+static bool lacks_samples(const OnnxModel *model, const OnnxValue *value)
+{
+    g_assert(model->input->len > 0);
+    const OnnxValue *first = onnx_value(model, g_array_index(model->input, uint32_t, 0));
+    return first->known && first->rank > 0 && first->dim[0] != value->dim[0];
+}
+
+/* Inputs that are weights become constants: those that are read as such, and others that have a module's name or no
+ * samples. */
 static void find_weights(OnnxModel *model)
 {
     g_autoptr(GArray) fed = g_array_new(false, false, sizeof(uint32_t));
@@ -59,7 +69,9 @@ static void find_weights(OnnxModel *model)
             continue;
         of[index] = index;
         weight[index] =
-            i > 0 && strchr(value->name, '.') && !g_str_has_prefix(value->name, "input.");
+            i > 0 &&
+            ((strchr(value->name, '.') && !g_str_has_prefix(value->name, "input.")) ||
+             lacks_samples(model, value));
     }
     mark_fed_weights(model, of, weight);
     for (uint32_t i = 0; i < model->input->len; i++) {

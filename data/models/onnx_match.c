@@ -124,6 +124,75 @@ static bool match_affine(const Match *m, const OnnxNode *node, OnnxGroup *group)
     return false;
 }
 
+/* --- turns by place --- */
+
+/* Which half of the elements of a value the other value is, behind copies: 0 or 1; -1: none. */
+static int half_of(const Match *m, uint32_t part, uint32_t *whole)
+{
+    part = itself(m, part);
+    const OnnxNode *node = maker(m, part, NULL);
+    int64_t from[ONNX_MAX_RANK] = {0};
+    if (!node || onnx_in(m->model, node, 0) == ONNX_NONE ||
+        (!onnx_op_is(node, "Slice") && !onnx_op_is(node, "Split")))
+        return -1;
+    *whole = itself(m, onnx_in(m->model, node, 0));
+    const OnnxValue *x = onnx_value(m->model, *whole), *y = onnx_value(m->model, part);
+    if (!x->known || !y->known || x->rank == 0 || y->rank != x->rank ||
+        x->dim[x->rank - 1] != 2 * y->dim[x->rank - 1] ||
+        onnx_elements(x) != 2 * onnx_elements(y))
+        return -1;
+    if (onnx_op_is(node, "Split"))
+        return onnx_out(m->model, node, 0) == part ? 0 : 1;
+    if (onnx_in(m->model, node, 1) == ONNX_NONE)
+        onnx_ints(node, "starts", 1, from);
+    else if (onnx_constant_ints(m->model, onnx_in(m->model, node, 1), from) != 1)
+        return -1;
+    return from[0] == 0 ? 0 : 1;
+}
+
+/* x, where the value is (-b, a) for x = (a, b); ONNX_NONE: it is something else. */
+static uint32_t quarter_turn(const Match *m, uint32_t value)
+{
+    const OnnxNode *concat = maker(m, itself(m, value), "Concat");
+    if (!concat || concat->n_in != 2)
+        return ONNX_NONE;
+    const uint32_t left = onnx_in(m->model, concat, 0);
+    const OnnxNode *minus = left == ONNX_NONE ? NULL : maker(m, left, "Neg");
+    const uint32_t b = minus ? onnx_in(m->model, minus, 0) : ONNX_NONE,
+                   a = onnx_in(m->model, concat, 1);
+    uint32_t x, y;
+    return a != ONNX_NONE && b != ONNX_NONE && half_of(m, b, &x) == 1 &&
+                   half_of(m, a, &y) == 0 && x == y
+               ? x
+               : ONNX_NONE;
+}
+
+/* The sum of x times something and of x, turned by a quarter, times something. */
+static bool match_rotary(const Match *m, const OnnxNode *node, OnnxGroup *group)
+{
+    const OnnxNode *times[2] = {NULL, NULL};
+    if (!onnx_op_is(node, "Add"))
+        return false;
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t in = onnx_in(m->model, node, i);
+        times[i] = in == ONNX_NONE ? NULL : maker(m, in, "Mul");
+    }
+    for (uint32_t i = 0; times[0] && times[1] && i < 8; i++) {
+        const uint32_t straight = onnx_in(m->model, times[i & 1], i >> 1 & 1),
+                       turned = onnx_in(m->model, times[~i & 1], i >> 2 & 1);
+        const uint32_t x = straight == ONNX_NONE || turned == ONNX_NONE
+                               ? ONNX_NONE
+                               : quarter_turn(m, turned);
+        if (x == ONNX_NONE || itself(m, straight) != x ||
+            !onnx_dtype_is_float(onnx_value(m->model, x)->dtype))
+            continue;
+        *group =
+            (OnnxGroup){.kind = ONNX_ROTARY, .in = {x, ONNX_NONE, ONNX_NONE}, .nodes = 3};
+        return true;
+    }
+    return false;
+}
+
 /* --- attention --- */
 
 /* Whether a constant hides later keys. Where its numbers are not known, one of all queries and keys does. */
@@ -271,7 +340,8 @@ static void match_node(const Match *m, uint32_t n)
     const uint32_t made = onnx_out(m->model, node, 0);
     OnnxGroup *group = &m->group[n];
     if (group->kind == ONNX_ATTENTION || made == ONNX_NONE ||
-        match_norm(m, node, group) || match_affine(m, node, group))
+        match_norm(m, node, group) || match_affine(m, node, group) ||
+        match_rotary(m, node, group))
         return;
     const OnnxCurve *curve = &m->curve[made];
     if (curve->root == made || curve->nodes == 0)

@@ -32,6 +32,18 @@ static OnnxSizes sizes_of(const ModelParams *params)
                        .fused = params->attention == ATTENTION_FUSED};
 }
 
+/* The error of a file that leaves lengths open says how long they were taken to be. */
+static void say_length(const OnnxModel *model, const ModelParams *params, GError **error)
+{
+    if (!*error || model->seq_fixed)
+        return;
+    g_autofree char *message = g_strdup_printf(
+        "%s (the file leaves the length of sequences open; here seq=%.0f)",
+        (*error)->message, model_params_find((ModelParams *)params, "seq")->value);
+    g_free((*error)->message);
+    (*error)->message = g_steal_pointer(&message);
+}
+
 /* Why a file's model cannot be built; NULL if it can. Caller frees. */
 static char *try_out(const char *spec, OnnxModel *model, const char *list,
                      OnnxTaken *taken)
@@ -44,6 +56,7 @@ static char *try_out(const char *spec, OnnxModel *model, const char *list,
         const OnnxSizes sizes = sizes_of(&params);
         graph_set_precision(graph, params.precision);
         onnx_build(graph, model, &sizes, &loss, taken, &refused);
+        say_length(model, &params, &refused);
     }
     return refused ? g_strdup(refused->message) : NULL;
 }
@@ -81,8 +94,13 @@ Graph *onnx_graph(const char *spec, const char *file, const json_t *root,
         return NULL;
     const OnnxSizes sizes = sizes_of(&params);
     graph_set_precision(graph, params.precision);
-    if (!onnx_build(graph, model, &sizes, &loss, NULL, error) ||
-        !model_sizes_fit(spec, graph, error))
+    GError *refused = NULL;
+    if (!onnx_build(graph, model, &sizes, &loss, NULL, &refused)) {
+        say_length(model, &params, &refused);
+        g_propagate_error(error, refused);
+        return NULL;
+    }
+    if (!model_sizes_fit(spec, graph, error))
         return NULL;
     graph_differentiate(graph, loss, params.optimizer);
     graph_seal(graph);

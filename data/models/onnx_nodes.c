@@ -5,21 +5,23 @@
 
 /* --- sums --- */
 
+static bool is_constant(const Builder *b, uint32_t value)
+{
+    g_assert(value == ONNX_NONE || value < b->model->value->len);
+    return value != ONNX_NONE && onnx_value(b->model, value)->constant;
+}
+
 /* Values that all samples share get the samples in the place where the other has them. */
 static void align(View *shared, const View *other)
 {
-    uint8_t batch = 0;
     if (!view_is_shared(shared) || view_is_shared(other))
         return;
-    while (!shared->atom[batch].batch)
-        batch++;
     if (shared->rank + 1 == other->rank) {
         for (uint32_t d = shared->rank++; d > 0; d--)
             shared->dim[d] = shared->dim[d - 1];
         shared->dim[0].n = 0;
     }
-    if (shared->rank > 0 && shared->dim[0].n == 0)
-        shared->dim[0] = (ViewDim){.n = 1, .atom = {batch}};
+    view_set_batch(shared);
 }
 
 static bool same_sizes(const View *x, const View *y)
@@ -112,37 +114,89 @@ static bool add(Builder *b, const OnnxNode *node)
     return true;
 }
 
-/* A gate and what it multiplies, two products of one tensor. */
-static bool multiply(Builder *b, const OnnxNode *node)
+/* A weight for each element of the last dim, as a norm has it; or one of the same size as what it multiplies. */
+static bool times_constant(Builder *b, uint32_t out, uint32_t value, uint32_t constant)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
-    const View *x = builder_view(b, onnx_in(b->model, node, 0)),
-               *y = x ? builder_view(b, onnx_in(b->model, node, 1)) : NULL;
-    if (!y)
+    const OnnxValue *v = onnx_value(b->model, value), *w = onnx_value(b->model, constant),
+                    *made = onnx_value(b->model, out);
+    View *x = builder_view(b, value);
+    if (!x)
         return false;
-    const Product *gate = builder_product(b, x), *other = builder_product(b, y);
+    if (!v->known || !w->known || !made->known || v->rank == 0 ||
+        onnx_elements(made) != onnx_elements(v))
+        return builder_refuse(b, "it multiplies a constant of more elements");
+    builder_drop_scale(b, x);
+    if (b->taken)
+        builder_count(b->taken->approximated, "Mul by a constant");
+    const uint32_t h = (uint32_t)v->dim[v->rank - 1];
+    if (onnx_elements(w) == h && w->rank > 0 && w->dim[w->rank - 1] == h &&
+        w->origin != ONNX_NONE) {
+        TensorId in[2] = {builder_settle(b, x, true)};
+        in[1] = builder_weight(b, constant, 1, &h);
+        builder_put(b, out, x, builder_op(b, OP_RMS_NORM, (OpAttr){0}, 2, in, NULL));
+        return !b->failed;
+    }
+    const TensorId base = builder_base(b, x);
+    builder_put(b, out, x, builder_op(b, OP_SILU, (OpAttr){0}, 1, &base, NULL));
+    return !b->failed;
+}
+
+/* What a pending product's function multiplies: two products of one tensor, or, as *halves, the halves of one. */
+static bool find_gate(Builder *b, const View **x, const View **y, bool *halves)
+{
+    const Product *gate = builder_product(b, *x), *other = builder_product(b, *y);
     if (gate && gate->function == ONNX_SCALED) {
+        const View *view = *x;
         const Product *swap = gate;
         gate = other;
         other = swap;
+        *x = *y;
+        *y = view;
     }
     if (!gate || !other || gate->function == ONNX_SCALED ||
         other->function != ONNX_SCALED || gate->out != GRAPH_NONE ||
-        other->out != GRAPH_NONE || !view_same(x, y))
-        return builder_refuse(b, "a product of values that is no gate");
+        other->out != GRAPH_NONE)
+        return false;
     const Product *inner = &g_array_index(b->product, Product, gate->inner);
-    if (inner->x != other->x || inner->n != other->n || inner->out != GRAPH_NONE ||
-        (inner->bias == ONNX_NONE) != (other->bias == ONNX_NONE))
-        return builder_refuse(b, "a product of values that is no gate");
+    *halves = gate->inner == (*y)->product && view_other_half(*x, *y);
+    return inner->x == other->x && inner->n == other->n && inner->out == GRAPH_NONE &&
+           (inner->bias == ONNX_NONE) == (other->bias == ONNX_NONE) &&
+           (*halves || view_same(*x, *y));
+}
+
+/* A gate and what it multiplies; of other values their sum stands for the product. */
+static bool multiply(Builder *b, const OnnxNode *node)
+{
+    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
+    const uint32_t out = onnx_out(b->model, node, 0), left = onnx_in(b->model, node, 0),
+                   right = onnx_in(b->model, node, 1);
+    const bool first = is_constant(b, left), second = is_constant(b, right);
+    bool halves = false;
+    if (first != second)
+        return times_constant(b, out, first ? right : left, first ? left : right);
+    const View *x = builder_view(b, left), *y = x ? builder_view(b, right) : NULL;
+    if (!y)
+        return false;
+    if (!find_gate(b, &x, &y, &halves)) {
+        View one = *x, two = *y;
+        if (b->taken)
+            builder_count(b->taken->approximated, "Mul of two values");
+        return add_values(b, out, &one, &two);
+    }
+    const Product *gate = builder_product(b, x), *other = builder_product(b, y),
+                  *inner = &g_array_index(b->product, Product, gate->inner);
     const Tensor t = *graph_tensor(b->graph, other->x);
-    const uint32_t dim[] = {2, other->n, t.dim[t.rank - 1]};
+    const uint32_t dim[] = {2, halves ? other->n / 2 : other->n, t.dim[t.rank - 1]};
     const bool bias = other->bias != ONNX_NONE, gelu = gate->function == ONNX_GELU;
     TensorId in[3] = {other->x, builder_weight(b, inner->weight, 3, dim), GRAPH_NONE};
     if (bias)
         in[2] = builder_weight(b, inner->bias, 2, dim);
     const TensorId pair =
         builder_op(b, OP_LINEAR_PAIR, (OpAttr){0}, bias ? 3 : 2, in, NULL);
-    builder_put(b, onnx_out(b->model, node, 0), y,
+    View view = *y;
+    if (halves)
+        view_drop_fixed(&view);
+    builder_put(b, out, &view,
                 builder_op(b, gelu ? OP_GEGLU : OP_SWIGLU, (OpAttr){0}, 1, &pair, NULL));
     return !b->failed;
 }
@@ -208,12 +262,6 @@ static bool product(Builder *b, uint32_t out, uint32_t in, uint32_t weight, uint
     }
     b->view[out] = view;
     return true;
-}
-
-static bool is_constant(const Builder *b, uint32_t value)
-{
-    g_assert(value == ONNX_NONE || value < b->model->value->len);
-    return value != ONNX_NONE && onnx_value(b->model, value)->constant;
 }
 
 static bool matmul(Builder *b, const OnnxNode *node)
@@ -307,7 +355,11 @@ static bool function(Builder *b, const OnnxNode *node, const OnnxGroup *group)
         builder_count(b->taken->approximated, node->op);
     if (b->taken)
         b->taken->activations += group->nodes > 1 && group->function != ONNX_OTHER;
-    const bool gate = group->function == ONNX_GELU || group->function == ONNX_SILU;
+    bool part = false;
+    for (uint32_t a = 0; a < x->n_atoms; a++)
+        part |= x->atom[a].fixed;
+    const bool gate = group->function == ONNX_GELU || group->function == ONNX_SILU ||
+                      (part && group->function == ONNX_OTHER);
     const Product *inner = builder_product(b, x);
     if (gate && inner && inner->function == ONNX_SCALED && inner->out == GRAPH_NONE) {
         const Product made = {.kind = inner->kind,
@@ -315,7 +367,8 @@ static bool function(Builder *b, const OnnxNode *node, const OnnxGroup *group)
                               .n = inner->n,
                               .weight = ONNX_NONE,
                               .bias = ONNX_NONE,
-                              .function = group->function,
+                              .function =
+                                  group->function == ONNX_GELU ? ONNX_GELU : ONNX_SILU,
                               .inner = x->product,
                               .out = GRAPH_NONE};
         View view = *x;
@@ -339,6 +392,7 @@ bool builder_group(Builder *b, const OnnxNode *node, const OnnxGroup *group)
 {
     g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     return group->kind == ONNX_ATTENTION  ? builder_attention(b, node, group)
+           : group->kind == ONNX_ROTARY   ? builder_rotary(b, node, group)
            : group->kind == ONNX_FUNCTION ? function(b, node, group)
                                           : norm(b, node, group);
 }
@@ -352,7 +406,7 @@ static const struct {
     {"BatchNormalization", builder_batch_norm},
     {"Concat", builder_concat},
     {"Conv", builder_conv},
-    {"Expand", builder_reshape}, /* of what is as large already */
+    {"Expand", builder_expand},
     {"Flatten", builder_reshape},
     {"Gather", builder_gather},
     {"Gemm", gemm},
@@ -362,6 +416,8 @@ static const struct {
     {"MatMul", matmul},
     {"MaxPool", builder_pool},
     {"Mul", multiply},
+    {"Pad", builder_pad},
+    {"RMSNormalization", norm_node},
     {"ReduceMean", builder_mean},
     {"Reshape", builder_reshape},
     {"SimplifiedLayerNormalization", norm_node},

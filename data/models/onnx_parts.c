@@ -30,6 +30,37 @@ bool builder_reshape(Builder *b, const OnnxNode *node)
                    builder_refuse(b, "it cuts across the dims of its input"));
 }
 
+bool builder_expand(Builder *b, const OnnxNode *node)
+{
+    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
+    View *view = builder_begin(b, node, onnx_out(b->model, node, 0));
+    const OnnxValue *out = view ? known_out(b, node) : NULL;
+    if (!out)
+        return false;
+    for (; view->rank < out->rank; view->rank++) {
+        for (uint32_t d = view->rank; d > 0; d--)
+            view->dim[d] = view->dim[d - 1];
+        view->dim[0].n = 0;
+    }
+    for (uint32_t d = 0; d < out->rank; d++)
+        if (view_size(view, d) != out->dim[d] &&
+            !(d == 0 && out->dim[0] == b->model->batch && view_set_batch(view)) &&
+            !view_repeat(view, d, out->dim[d]))
+            return builder_refuse(b, "it repeats a part of its input");
+    return true;
+}
+
+/* Of no elements, as exporters write them before windows. */
+bool builder_pad(Builder *b, const OnnxNode *node)
+{
+    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
+    const View *view = builder_begin(b, node, onnx_out(b->model, node, 0));
+    const OnnxValue *out = view ? known_out(b, node) : NULL,
+                    *in = out ? onnx_value(b->model, onnx_in(b->model, node, 0)) : NULL;
+    return out && ((in->known && onnx_elements(in) == onnx_elements(out)) ||
+                   builder_refuse(b, "it adds elements at the edges"));
+}
+
 bool builder_transpose(Builder *b, const OnnxNode *node)
 {
     g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);

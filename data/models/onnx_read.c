@@ -216,14 +216,47 @@ static bool add_operands(const Reader *r, const json_t *names, uint32_t node, bo
     return true;
 }
 
+/* A Constant's number or list of numbers as a tensor; NULL: it has none. A new reference. */
+static json_t *constant_tensor(const OnnxNode *node)
+{
+    static const struct {
+        const char *key;
+        int dtype;
+    } attribute[] = {{"value_int", ONNX_INT64},
+                     {"value_ints", ONNX_INT64},
+                     {"value_float", ONNX_FLOAT},
+                     {"value_floats", ONNX_FLOAT}};
+    json_t *tensor = json_object_get(node->attr, "value");
+    if (json_is_object(tensor))
+        return json_incref(tensor);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(attribute); i++) {
+        json_t *value = json_object_get(node->attr, attribute[i].key);
+        if (json_is_array(value))
+            return json_pack("{s:i, s:[I], s:O}", "dtype", attribute[i].dtype, "shape",
+                             (json_int_t)json_array_size(value), "values", value);
+        if (json_is_number(value))
+            return json_pack("{s:i, s:[], s:[O]}", "dtype", attribute[i].dtype, "shape",
+                             "values", value);
+    }
+    return NULL;
+}
+
+static bool read_constant(const Reader *r, const OnnxNode *node)
+{
+    const uint32_t made = onnx_out(r->model, node, 0);
+    json_t *tensor = made == ONNX_NONE ? NULL : constant_tensor(node);
+    const bool good = !tensor || read_tensor(r, tensor, made);
+    if (tensor && good)
+        onnx_value(r->model, made)->origin = made;
+    json_decref(tensor);
+    return good;
+}
+
 static bool read_nodes(const Reader *r)
 {
     size_t i;
     json_t *entry;
-    const json_t *nodes = json_object_get(r->model->root, "nodes");
-    if (json_array_size(nodes) > ONNX_MOST_NODES)
-        return fail(r, "expected at most %d nodes", ONNX_MOST_NODES);
-    json_array_foreach (nodes, i, entry) {
+    json_array_foreach (r->model->nodes, i, entry) {
         const json_t *in = json_object_get(entry, "in"),
                      *out = json_object_get(entry, "out");
         const char *name = json_string_value(json_object_get(entry, "name"));
@@ -241,14 +274,26 @@ static bool read_nodes(const Reader *r)
             !add_operands(r, out, (uint32_t)i, true))
             return false;
         g_array_append_val(r->model->node, node);
-        const json_t *tensor = json_object_get(node.attr, "value");
-        const uint32_t made = onnx_out(r->model, &node, 0);
-        if (onnx_op_is(&node, "Constant") && made != ONNX_NONE &&
-            json_is_object(tensor)) {
-            if (!read_tensor(r, tensor, made))
-                return false;
-            onnx_value(r->model, made)->origin = made;
-        }
+        if (onnx_op_is(&node, "Constant") && !read_constant(r, &node))
+            return false;
+    }
+    return true;
+}
+
+/* Shapes that the file states for values of its nodes; they count where none can be inferred. */
+static bool read_stated(const Reader *r)
+{
+    const char *name;
+    json_t *shape;
+    json_object_foreach (json_object_get(r->model->root, "shapes"), name, shape) {
+        const uint32_t index = find(r, name);
+        OnnxValue *value = index == ONNX_NONE ? NULL : onnx_value(r->model, index);
+        if (!value || value->producer == ONNX_NONE || value->known)
+            continue;
+        if (!read_shape(r, shape, value))
+            return false;
+        value->stated = value->known;
+        value->known = false;
     }
     return true;
 }
@@ -283,7 +328,9 @@ OnnxModel *onnx_read(const char *file, const json_t *root, GError **error)
     model->input = g_array_new(false, true, sizeof(uint32_t));
     model->output = g_array_new(false, true, sizeof(uint32_t));
     model->budget = BUDGET;
-    if (read_initializers(&r) && read_inputs(&r) && read_nodes(&r) && read_outputs(&r))
+    model->nodes = onnx_inline(file, root, error);
+    if (model->nodes && read_initializers(&r) && read_inputs(&r) && read_nodes(&r) &&
+        read_stated(&r) && read_outputs(&r))
         return g_steal_pointer(&model);
     return NULL;
 }
@@ -292,6 +339,7 @@ void onnx_free(OnnxModel *model)
 {
     for (uint32_t i = 0; i < model->value->len; i++)
         g_free(onnx_value(model, i)->value);
+    json_decref(model->nodes);
     g_array_unref(model->node);
     g_array_unref(model->value);
     g_array_unref(model->operand);
@@ -344,8 +392,14 @@ static uint64_t size_of(const json_t *tensor)
 json_t *onnx_facts(const OnnxModel *model)
 {
     uint64_t parameters = 0, external = 0;
-    json_t *ops = json_object(), *tensor;
+    json_t *ops = json_object(), *tensor, *entry,
+           *nodes = json_object_get(model->root, "nodes");
     size_t i;
+    json_array_foreach (nodes, i, entry) {
+        const char *op = json_string_value(json_object_get(entry, "op"));
+        const json_int_t before = json_integer_value(json_object_get(ops, op));
+        json_object_set_new(ops, op, json_integer(before + 1));
+    }
     json_array_foreach (json_object_get(model->root, "initializers"), i, tensor) {
         const json_int_t dtype = json_integer_value(json_object_get(tensor, "dtype"));
         parameters += onnx_dtype_is_float((uint32_t)dtype) ? size_of(tensor) : 0;
@@ -354,15 +408,13 @@ json_t *onnx_facts(const OnnxModel *model)
     for (uint32_t n = 0; n < model->node->len; n++) {
         const OnnxNode *node = onnx_node(model, n);
         const uint32_t made = onnx_out(model, node, 0);
-        const json_int_t before = json_integer_value(json_object_get(ops, node->op));
-        json_object_set_new(ops, node->op, json_integer(before + 1));
         if (onnx_op_is(node, "ConstantOfShape") && made != ONNX_NONE &&
             onnx_value(model, made)->known &&
             onnx_dtype_is_float(onnx_value(model, made)->dtype))
             parameters += onnx_elements(onnx_value(model, made));
     }
     return json_pack("{s:I, s:o, s:O?, s:O?, s:o, s:o, s:I, s:I, s:O?}", "nodes",
-                     (json_int_t)model->node->len, "ops", ops, "opset",
+                     (json_int_t)json_array_size(nodes), "ops", ops, "opset",
                      json_object_get(model->root, "opset"), "ir_version",
                      json_object_get(model->root, "ir_version"), "inputs",
                      ends_json(model, "inputs"), "outputs", ends_json(model, "outputs"),

@@ -1,5 +1,5 @@
 /* Shapes of the outputs of ONNX nodes, a rule for each op. A node whose inputs do not fit, or whose op is not known
- * here, leaves its outputs unknown: that is an error only where they are needed. */
+ * here, leaves its output with the shape that the file states, or unknown: that is an error only where it is needed. */
 #include "data/models/onnx_shapes.h"
 
 #include <math.h>
@@ -185,6 +185,7 @@ static const struct {
     {"AveragePool", pool},
     {"BatchNormalization", onnx_same_shape},
     {"Cast", onnx_cast_shape},
+    {"CastLike", onnx_cast_like_shape},
     {"Ceil", onnx_same_shape},
     {"Celu", onnx_same_shape},
     {"Clip", onnx_same_shape},
@@ -232,10 +233,14 @@ static const struct {
     {"Mod", joint},
     {"Mul", joint},
     {"Neg", onnx_same_shape},
+    {"NonZero", onnx_nonzero_shape},
     {"Not", onnx_same_shape},
     {"Or", compare},
     {"PRelu", onnx_same_shape},
+    {"Pad", onnx_pad_shape},
     {"Pow", joint},
+    {"QuickGelu", onnx_same_shape},
+    {"RMSNormalization", onnx_same_shape},
     {"Range", onnx_range_shape},
     {"Reciprocal", onnx_same_shape},
     {"ReduceMax", onnx_reduce_shape},
@@ -251,6 +256,7 @@ static const struct {
     {"Sigmoid", onnx_same_shape},
     {"SimplifiedLayerNormalization", onnx_same_shape},
     {"Sin", onnx_same_shape},
+    {"Size", onnx_size_shape},
     {"Slice", onnx_slice_shape},
     {"Softmax", onnx_same_shape},
     {"Softplus", onnx_same_shape},
@@ -259,8 +265,10 @@ static const struct {
     {"Squeeze", onnx_squeeze_shape},
     {"Sub", joint},
     {"Sum", joint},
+    {"Swish", onnx_same_shape},
     {"Tanh", onnx_same_shape},
     {"ThresholdedRelu", onnx_same_shape},
+    {"Tile", onnx_tile_shape},
     {"Transpose", onnx_transpose_shape},
     {"Trilu", onnx_same_shape},
     {"Unsqueeze", onnx_unsqueeze_shape},
@@ -289,6 +297,10 @@ void onnx_infer_node(OnnxModel *model, const OnnxNode *node)
         s.out->dtype = s.in[0]->dtype;
     const typeof(RULES[0]) *rule =
         bsearch(node->op, RULES, G_N_ELEMENTS(RULES), sizeof RULES[0], compare_rules);
-    if (!rule || !rule->infer(&s))
-        s.out->known = false;
+    const OnnxValue before = *s.out;
+    if (rule && rule->infer(&s))
+        return;
+    s.out->known = before.stated;
+    s.out->rank = before.rank;
+    memcpy(s.out->dim, before.dim, sizeof before.dim);
 }

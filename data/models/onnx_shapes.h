@@ -32,5 +32,10 @@ bool onnx_shape_shape(const Inference *s);
 bool onnx_filled_shape(const Inference *s);
 bool onnx_range_shape(const Inference *s);
 bool onnx_cast_shape(const Inference *s);
+bool onnx_cast_like_shape(const Inference *s);
+bool onnx_size_shape(const Inference *s);
+bool onnx_pad_shape(const Inference *s);
+bool onnx_tile_shape(const Inference *s);
+bool onnx_nonzero_shape(const Inference *s);
 
 #endif

@@ -300,3 +300,74 @@ bool onnx_cast_shape(const Inference *s)
     s->out->dtype = (uint32_t)onnx_int(s->node, "to", 0);
     return onnx_same_shape(s);
 }
+
+bool onnx_cast_like_shape(const Inference *s)
+{
+    if (s->in[1])
+        s->out->dtype = s->in[1]->dtype;
+    return onnx_same_shape(s);
+}
+
+bool onnx_size_shape(const Inference *s)
+{
+    s->out->dtype = ONNX_INT64;
+    return s->in[0] && onnx_set_shape(s->out, 0, NULL);
+}
+
+/* What is added at the front and at the back of each dim, or of the axes: attributes until opset 10, inputs since. */
+bool onnx_pad_shape(const Inference *s)
+{
+    int64_t pad[2 * ONNX_MAX_RANK], axes[ONNX_MAX_RANK];
+    uint64_t dim[ONNX_MAX_RANK];
+    const OnnxValue *x = s->in[0], *pads = s->in[1];
+    int n = (int)onnx_ints(s->node, "pads", 2 * ONNX_MAX_RANK, pad);
+    const int n_axes = onnx_constant_ints(s->model, onnx_in(s->model, s->node, 3), axes);
+    if (!x || (s->node->n_in > 1 && (!pads || !pads->value || pads->rank != 1 ||
+                                     onnx_elements(pads) > G_N_ELEMENTS(pad))))
+        return false;
+    for (uint64_t i = 0; pads && i < onnx_elements(pads); i++, n = (int)i)
+        pad[i] = (int64_t)CLAMP(pads->value[i], INT32_MIN, INT32_MAX);
+    memcpy(dim, x->dim, sizeof dim);
+    const int edges = n_axes >= 0 ? n_axes : (int)x->rank;
+    if (n != 2 * edges)
+        return false;
+    for (int i = 0; i < edges; i++) {
+        const uint32_t axis = onnx_axis(n_axes >= 0 ? axes[i] : i, x->rank);
+        const double size = axis < x->rank ? (double)x->dim[axis] + (double)pad[i] +
+                                                 (double)pad[i + edges]
+                                           : -1;
+        if (!(size >= 0) || size > INT32_MAX)
+            return false;
+        dim[axis] = (uint64_t)size;
+    }
+    return onnx_set_shape(s->out, x->rank, dim);
+}
+
+bool onnx_tile_shape(const Inference *s)
+{
+    int64_t times[ONNX_MAX_RANK];
+    uint64_t dim[ONNX_MAX_RANK];
+    const OnnxValue *x = s->in[0];
+    const int n = onnx_constant_ints(s->model, onnx_in(s->model, s->node, 1), times);
+    if (!x || n != (int)x->rank)
+        return false;
+    for (int d = 0; d < n; d++) {
+        if (times[d] < 0 || times[d] > INT32_MAX)
+            return false;
+        dim[d] = x->dim[d] * (uint64_t)times[d];
+    }
+    return onnx_set_shape(s->out, x->rank, dim);
+}
+
+/* One column for each element that is not zero. */
+bool onnx_nonzero_shape(const Inference *s)
+{
+    const OnnxValue *x = s->in[0];
+    uint64_t n = 0;
+    s->out->dtype = ONNX_INT64;
+    if (!x || !x->value)
+        return false;
+    for (uint64_t i = 0; i < onnx_elements(x); i++)
+        n += x->value[i] != 0;
+    return onnx_set_shape(s->out, 2, (uint64_t[]){MAX(x->rank, 1), n});
+}

@@ -43,8 +43,41 @@ bool view_is_shared(const View *view)
     return batch && !there;
 }
 
-/* Cuts an atom in an outer one of that size and an inner one. */
-static bool split_atom(View *view, uint8_t atom, uint64_t outer)
+bool view_set_batch(View *view)
+{
+    g_assert(view);
+    uint8_t batch = 0;
+    if (!view_is_shared(view) || view->rank == 0 || view->dim[0].n > 0)
+        return false;
+    while (!view->atom[batch].batch)
+        batch++;
+    view->dim[0] = (ViewDim){.n = 1, .atom = {batch}};
+    return true;
+}
+
+bool view_repeat(View *view, uint32_t dim, uint64_t size)
+{
+    g_assert(view && dim < view->rank);
+    if (view_size(view, dim) != 1 || view->n_atoms == VIEW_ATOMS ||
+        view->dim[dim].n == VIEW_ATOMS)
+        return false;
+    const uint8_t atom = (uint8_t)view->n_atoms++;
+    view->atom[atom] =
+        (Atom){.size = size, .dim = (uint8_t)view->base_rank, .repeats = true};
+    view->dim[dim].atom[view->dim[dim].n++] = atom;
+    return true;
+}
+
+bool view_is_plain(const View *view)
+{
+    g_assert(view);
+    bool plain = view->rotary == 0;
+    for (uint32_t a = 0; a < view->n_atoms; a++)
+        plain &= !view->atom[a].repeats;
+    return plain;
+}
+
+bool view_split_atom(View *view, uint8_t atom, uint64_t outer)
 {
     g_assert(view);
     if (view->n_atoms >= VIEW_ATOMS || view->atom[atom].batch)
@@ -96,7 +129,8 @@ bool view_reshape(View *view, uint32_t rank, const uint64_t *dim)
                 return false;
             const uint8_t atom = out.dim[0].atom[next];
             const uint64_t size = out.atom[atom].size;
-            if (need % size != 0 && (size % need != 0 || !split_atom(&out, atom, need)))
+            if (need % size != 0 &&
+                (size % need != 0 || !view_split_atom(&out, atom, need)))
                 return false;
             need /= out.atom[atom].size;
             count[d]++;
@@ -194,7 +228,8 @@ static View joined(const View *view)
 bool view_same(const View *a, const View *b)
 {
     const View x = joined(a), y = joined(b);
-    if (x.rank != y.rank || x.n_atoms != y.n_atoms || x.base_rank != y.base_rank)
+    if (x.rank != y.rank || x.n_atoms != y.n_atoms || x.base_rank != y.base_rank ||
+        x.rotary != y.rotary)
         return false;
     for (uint32_t i = 0; i < x.n_atoms; i++)
         if (x.atom[i].size != y.atom[i].size || x.atom[i].dim != y.atom[i].dim ||
@@ -205,6 +240,41 @@ bool view_same(const View *a, const View *b)
             memcmp(x.dim[d].atom, y.dim[d].atom, x.dim[d].n) != 0)
             return false;
     return true;
+}
+
+bool view_other_half(const View *a, const View *b)
+{
+    View x = *a, y = *b;
+    bool half = false;
+    if (x.n_atoms != y.n_atoms)
+        return false;
+    for (uint32_t i = 0; i < x.n_atoms; i++) {
+        if (x.atom[i].fixed != y.atom[i].fixed)
+            return false;
+        if (!x.atom[i].fixed)
+            continue;
+        if (half || x.atom[i].size != 2 || x.atom[i].at == y.atom[i].at)
+            return false;
+        half = true;
+    }
+    view_drop_fixed(&x);
+    view_drop_fixed(&y);
+    return half && view_same(&x, &y);
+}
+
+void view_drop_fixed(View *view)
+{
+    g_assert(view);
+    uint8_t place[VIEW_ATOMS] = {0}, n = 0;
+    for (uint32_t a = 0; a < view->n_atoms; a++) {
+        place[a] = n;
+        if (!view->atom[a].fixed)
+            view->atom[n++] = view->atom[a];
+    }
+    view->n_atoms = n;
+    for (uint32_t d = 0; d < view->rank; d++)
+        for (uint32_t i = 0; i < view->dim[d].n; i++)
+            view->dim[d].atom[i] = place[view->dim[d].atom[i]];
 }
 
 bool view_ends_like_base(const View *view, uint32_t n)

@@ -6,6 +6,9 @@
  *
  *     base [b, s, 2304], atoms b, s, T = 3, h = 12, d = 64:   view [b, h, s, d] with T fixed at 0: the queries of GPT-2
  *
+ * An atom that repeats has its elements once in the base, whose dims it is behind: keys that several heads of queries
+ * read.
+ *
  * Reshapes split and regroup atoms, transposes permute dims, slices fix an atom: no op. view_settle makes
  * the ops that bring the elements into the order that an op needs.
  *
@@ -23,6 +26,7 @@ typedef struct {
     uint8_t dim; /* of the base */
     bool batch;  /* the samples: the base has as many as the model's batch */
     bool fixed;  /* only element `at` is left */
+    bool repeats;
     uint32_t at;
 } Atom;
 
@@ -40,6 +44,8 @@ typedef struct {
     uint32_t rank;
     ViewDim dim[ONNX_MAX_RANK];
     double scale; /* the value is the base's times this */
+    uint32_t
+        rotary; /* so many elements of each head are turned by their place; 0: none */
 } View;
 
 /* The base as it is: sizes at the file's batch, of which the first is the samples if `batch`. */
@@ -49,12 +55,26 @@ uint64_t view_size(const View *view, uint32_t dim);
 /* The atoms that stand for samples are nowhere in the dims: all samples have the same. */
 bool view_is_shared(const View *view);
 
+/* Cuts an atom in an outer one of that size and an inner one. */
+bool view_split_atom(View *view, uint8_t atom, uint64_t outer);
+/* Puts the samples, which all have the same, in dim 0 of 1. False: that is not so. */
+bool view_set_batch(View *view);
+/* A dim of 1 as one of so many equal elements. */
+bool view_repeat(View *view, uint32_t dim, uint64_t size);
+/* All elements are those of the base, each once and as it is. */
+bool view_is_plain(const View *view);
+
 /* False: the atoms do not allow it. */
 bool view_reshape(View *view, uint32_t rank, const uint64_t *dim);
 bool view_permute(View *view, const uint32_t *from);
 /* Elements first to first + n of a dim. */
 bool view_take(View *view, uint32_t dim, uint64_t first, uint64_t n);
 void view_drop(View *view, uint32_t dim); /* of size 1 */
+
+/* Whether both are halves of like bases in the same dims, and not the same half. */
+bool view_other_half(const View *a, const View *b);
+/* Takes the atoms that are fixed out of the base, too. */
+void view_drop_fixed(View *view);
 
 /* The same elements of like bases in the same dims. */
 bool view_same(const View *a, const View *b);

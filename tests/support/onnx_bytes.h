@@ -115,32 +115,54 @@ static inline void onnx_list(GByteArray *graph, const char *list)
     onnx_tensor(graph, 7, end, false, n, number);
 }
 
-/* "x w" and "y"; attributes "axis=1 perm=0,2,1": a list where there is a comma. */
-static inline void onnx_node(GByteArray *graph, const char *op, const char *in,
-                             const char *out, const char *attributes)
+/* "axis=1", "perm=0,2,1": a list where there is a comma; "alpha=0.5": a float where there is a point; "alpha=@slope": the
+ * attribute `slope` of the function's call. */
+static inline void onnx_attribute(GByteArray *node, guint field, const char *text)
+{
+    GByteArray *message = g_byte_array_new();
+    g_auto(GStrv) pair = g_strsplit(text, "=", 2);
+    g_auto(GStrv) item = g_strsplit(pair[1], ",", -1);
+    const bool list = g_strv_length(item) > 1, real = strchr(pair[1], '.') != NULL;
+    onnx_put_text(message, 1, pair[0]);
+    if (*pair[1] == '@')
+        onnx_put_text(message, 21, pair[1] + 1);
+    else if (real) {
+        const float number = (float)g_ascii_strtod(pair[1], NULL);
+        onnx_put_varint(message, 2 << 3 | 5);
+        g_byte_array_append(message, (const guint8 *)&number, sizeof number);
+    }
+    for (guint i = 0; item[i] && *pair[1] != '@' && !real; i++)
+        onnx_put_number(message, list ? 8 : 3,
+                        (guint64)g_ascii_strtoll(item[i], NULL, 10));
+    onnx_put_number(message, 20, real || *pair[1] == '@' ? 1 : list ? 7 : 2);
+    onnx_put(node, field, message);
+}
+
+/* "x w" and "y"; "domain::op" calls a function. */
+static inline void onnx_node_in(GByteArray *to_message, guint field, const char *op,
+                                const char *in, const char *out, const char *attributes)
 {
     GByteArray *node = g_byte_array_new();
     g_auto(GStrv) from = g_strsplit(in, " ", -1);
     g_auto(GStrv) to = g_strsplit(out, " ", -1);
     g_auto(GStrv) attr = g_strsplit(attributes ? attributes : "", " ", -1);
+    const char *name = strstr(op, "::");
     for (guint i = 0; from[i]; i++)
         onnx_put_text(node, 1, from[i]);
     for (guint i = 0; to[i]; i++)
         onnx_put_text(node, 2, to[i]);
-    onnx_put_text(node, 4, op);
-    for (guint a = 0; attr[a]; a++) {
-        GByteArray *message = g_byte_array_new();
-        g_auto(GStrv) pair = g_strsplit(attr[a], "=", 2);
-        g_auto(GStrv) item = g_strsplit(pair[1], ",", -1);
-        const bool list = g_strv_length(item) > 1;
-        onnx_put_text(message, 1, pair[0]);
-        for (guint i = 0; item[i]; i++)
-            onnx_put_number(message, list ? 8 : 3,
-                            (guint64)g_ascii_strtoll(item[i], NULL, 10));
-        onnx_put_number(message, 20, list ? 7 : 2);
-        onnx_put(node, 5, message);
-    }
-    onnx_put(graph, 1, node);
+    onnx_put_text(node, 4, name ? name + 2 : op);
+    for (guint a = 0; attr[a]; a++)
+        onnx_attribute(node, 5, attr[a]);
+    if (name)
+        onnx_put_bytes(node, 7, op, (gsize)(name - op));
+    onnx_put(to_message, field, node);
+}
+
+static inline void onnx_node(GByteArray *graph, const char *op, const char *in,
+                             const char *out, const char *attributes)
+{
+    onnx_node_in(graph, 1, op, in, out, attributes);
 }
 
 /* The file of a graph; frees the graph. */

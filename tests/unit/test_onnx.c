@@ -138,7 +138,7 @@ static void test_refusals(void **state)
         {"Softmax", "z", NULL, "expected a value made before, got 'z'"},
         {"MatMul", "y y", NULL, "a product of two values that is no attention"},
         {"MatMul", "y odd", NULL, "6 columns times 7 rows"},
-        {"Mul", "y x", NULL, "a product of values that is no gate"},
+        {"Mul", "y odd", NULL, "it multiplies a constant of more elements"},
         {"Reshape", "y five", NULL, "do not follow from those of the inputs"},
         {"Gather", "y apart", "axis=1", "it picks elements that are not in a row"},
         {"Conv", "y gamma", NULL, "expected images of one or two edges"},
