@@ -118,14 +118,16 @@ static char *bound_over(const Planning *planning, bool fits)
         [EXCHANGES_PADDED] = ", by padded collectives",
         [EXCHANGES_GROUPED] = ", by grouped collectives",
     };
+    const uint32_t n = planning->cluster->n_devices;
+    g_autofree char *all = g_strdup_printf("all %u devices", n);
     return g_strdup_printf(
-        "programs of one microbatch on all %u devices%s%s%s%s, at any "
-        "ratios, before rounding; "
-        "fewer devices or a pipeline may be faster",
-        planning->cluster->n_devices, planning->pins ? " that keep the pins" : "",
-        fits ? ", within the memory" : "",
+        "programs of one microbatch on %s%s%s%s%s%s", n > 1 ? all : "the only device",
+        planning->pins ? " that keep the pins" : "", fits ? ", within the memory" : "",
         planning->options->strategy.recompute ? ", with any layers recomputed" : "",
-        exchange[planning->options->collectives]);
+        exchange[planning->options->collectives],
+        n > 1 ? ", at any ratios, before rounding; fewer devices or a pipeline may be "
+                "faster"
+              : "");
 }
 
 void certifier_set_bound(Certifier *c, double bound_s)

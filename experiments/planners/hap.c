@@ -74,6 +74,22 @@ static bool consider_all_baselines(Alternation *a, const double *proportional,
     return done;
 }
 
+/* One GPU has nothing to divide: every program takes as long, and the baselines, which convert no
+ * tensors, need the least memory. Leaves a->best NULL if there is more than one, or if no baseline
+ * keeps the pins. */
+static bool consider_single(Alternation *a, GError **error)
+{
+    static const double whole = 1;
+    if (a->view->n_devices > 1 || a->view->device[0].gpus > 1 ||
+        a->options->search == SEARCH_REFERENCE)
+        return true;
+    if (!consider_baselines(a, &whole, error))
+        return false;
+    if (a->best)
+        a->best->optimal = true;
+    return true;
+}
+
 /* Hands over the best plan's program, ratios and rounded shards. */
 static void give(Alternation *a, Plan *plan)
 {
@@ -85,41 +101,48 @@ static void give(Alternation *a, Plan *plan)
     plan->optimal = a->best->optimal;
 }
 
-bool plan_make_hap(const Planning *planning, Plan *plan, GError **error)
+/* Searches for the best plan of all programs. */
+static bool search(Alternation *a, GError **error)
 {
+    const Planning *planning = a->planning;
     const ClusterView *view = planning->view;
-    const PlannerOptions *options = planning->options;
-    Alternation a = alternation_new(planning);
     g_autofree double *proportional = ratios_proportional(view),
                       *even = ratios_even(view),
-                      *pinned = ratios_pinned(view, options->ratios);
+                      *pinned = ratios_pinned(view, planning->options->ratios);
     if (pinned) {
-        a.pinned = true;
+        a->pinned = true;
         memcpy(proportional, pinned, view->n_devices * sizeof *pinned);
         memcpy(even, pinned, view->n_devices * sizeof *pinned);
     }
-    a.segment = planning->segment;
+    a->segment = planning->segment;
     g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
     bool homogeneous = ratios_same(proportional, even, view->n_devices);
-    bool done = alternation_run(&a, proportional, NULL, history, error) &&
-                (homogeneous || !alternation_fits(&a) ||
-                 alternation_run(&a, even, NULL, history, error));
+    if (!alternation_run(a, proportional, NULL, history, error) ||
+        (!homogeneous && alternation_fits(a) &&
+         !alternation_run(a, even, NULL, history, error)))
+        return false;
     const double misfit_s =
-        a.best && !alternation_fits(&a) ? a.best->iteration_time_s : 0;
-    const double fractional_s = a.best ? a.best->fractional_time_s : 0;
-    const bool rounding = misfit_s > 0 && alternation_know(&a, a.best->program)->roomy;
-    if (done && options->search != SEARCH_REFERENCE)
-        done = consider_all_baselines(&a, proportional, homogeneous ? NULL : even,
-                                      misfit_s > 0, error) &&
-               (misfit_s == 0 || (rounding && alternation_fits(&a)) ||
-                planning_is_lost(planning, misfit_s) ||
-                spend_memory(&a, proportional, even, misfit_s, fractional_s, error)) &&
-               (misfit_s == 0 || alternation_round_best(&a, error)) &&
-               (planning->roomy || alternation_settle(&a, error));
+        a->best && !alternation_fits(a) ? a->best->iteration_time_s : 0;
+    const double fractional_s = a->best ? a->best->fractional_time_s : 0;
+    const bool rounding = misfit_s > 0 && alternation_know(a, a->best->program)->roomy;
+    return planning->options->search == SEARCH_REFERENCE ||
+           (consider_all_baselines(a, proportional, homogeneous ? NULL : even,
+                                   misfit_s > 0, error) &&
+            (misfit_s == 0 || (rounding && alternation_fits(a)) ||
+             planning_is_lost(planning, misfit_s) ||
+             spend_memory(a, proportional, even, misfit_s, fractional_s, error)) &&
+            (misfit_s == 0 || alternation_round_best(a, error)) &&
+            (planning->roomy || alternation_settle(a, error)));
+}
+
+bool plan_make_hap(const Planning *planning, Plan *plan, GError **error)
+{
+    Alternation a = alternation_new(planning);
+    bool done = consider_single(&a, error) && (a.best || search(&a, error));
     if (done && !a.best)
         done = kilter_fail(error, KILTER_ERROR_FAILED,
                            "no program was found within the budget of %g s",
-                           options->budget_s);
+                           planning->options->budget_s);
     if (done)
         give(&a, plan);
     alternation_end(&a, plan);

@@ -44,7 +44,7 @@ static void test_llama(void **state)
     enum { PARAMETERS = 18 };
     static const char one[] = "star:hosts=1,bandwidth=1Gb/s,latency=5us";
     static const char *const set[] = {"recompute=none", "recompute=selective"};
-    static const char *const planner[] = {"manual", "dp-ev"};
+    static const char *const planner[] = {"manual", "dp-ev", "hap"};
     for (uint32_t i = 0; i < G_N_ELEMENTS(set) * G_N_ELEMENTS(planner); i++) {
         const SimMemoryRow row =
             memory_of(planner[i / 2], "llama:batch=1,seq=4096,precision=mixed-fp32-grads",
