@@ -1,6 +1,7 @@
 /* Evaluation of a plan by a fidelity, and its report. */
 #include "sim/evaluate.h"
 #include "sim/tasks/buffers.h"
+#include "sim/tasks/layer_times.h"
 
 #include <math.h>
 #include <string.h>
@@ -197,6 +198,18 @@ static void report_times(SimReport *report)
     }
 }
 
+static SimLayerTimes *read_layer_times(const char *file, const SimEvaluator *evaluator,
+                                       const SimParts *parts, const ClusterView *view,
+                                       GError **error)
+{
+    if (!evaluator->spmd)
+        return sim_layer_times_new(file, parts, view, error);
+    kilter_fail(error, KILTER_ERROR_INPUT,
+                "option 'layer_times': expected fidelity stage or flow, got %s",
+                evaluator->fidelity.name);
+    return NULL;
+}
+
 SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
                              const ClusterView *view, const char *fidelity,
                              const SimOptions *options, GError **error)
@@ -228,7 +241,14 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
         *options->runtime ? runtime_load(options->runtime, error) : NULL;
     if (*options->runtime && !runtime)
         return NULL;
-    const SimCase sim = {plan, graph, view, parts, linear, share, options, runtime};
+    g_autoptr(SimLayerTimes) layers =
+        *options->layer_times
+            ? read_layer_times(options->layer_times, evaluator, parts, view, error)
+            : NULL;
+    if (*options->layer_times && !layers)
+        return NULL;
+    const SimCase sim = {plan,  graph,   view,    parts, linear,
+                         share, options, runtime, layers};
     g_autoptr(SimReport) report = new_report(&sim, evaluator->fidelity.name);
 
     if (!evaluator->run(&sim, report, error))

@@ -5,6 +5,8 @@
 
 #include "sim/tasks/parts.h"
 
+typedef struct SimLayerTimes SimLayerTimes; /* sim/tasks/layer_times.h */
+
 typedef struct {
     const Plan *plan;
     const Graph *graph;
@@ -13,7 +15,8 @@ typedef struct {
     const SimLinear *linear; /* set for an SPMD program, else NULL */
     const double *share; /* [split * n_devices + device]: shares of its rounded splits */
     const SimOptions *options;
-    const Runtime *runtime; /* NULL: nothing is held beside the plan */
+    const Runtime *runtime;      /* NULL: nothing is held beside the plan */
+    const SimLayerTimes *layers; /* NULL: no measured times of layers */
 } SimCase;
 
 typedef struct {

@@ -37,6 +37,8 @@
     X(PARSED(read_runtime), runtime, "runtime", "",                                   \
       "memory that a framework holds beside the plan: the name of a file in "         \
       "data/runtimes")                                                                \
+    X(DATA, layer_times, "layer_times", "",                                           \
+      "file of measured layer times in place of FLOPs over rates (stage and flow)")   \
     X(NUMBER(0, 10), jitter, "jitter", "0",                                           \
       "standard deviation of an op's time, relative to the time")                     \
     X(CHOICE, distribution, "distribution", "lognormal",                              \

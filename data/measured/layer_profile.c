@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/base/csv.h"
+#include "data/base/error.h"
 
 static const char *const COLUMN[] = {
     "gpu", "model", "tmp", "layer_index", "layer_kind", "fwd_time_s_per_sample", NULL};
@@ -81,4 +82,51 @@ GPtrArray *layer_profile_select(const LayerProfile *profile, const char *type,
             g_ptr_array_add(found, time);
     }
     return found;
+}
+
+/* Layers of the graph with attention, in order. */
+static GArray *transformer_layers(const Graph *graph)
+{
+    GArray *layers = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        if (op_kind_is_attention(op->kind))
+            g_array_append_val(layers, op->layer);
+    }
+    return layers;
+}
+
+bool layer_profile_forward(const LayerProfile *profile, const Graph *graph,
+                           const char *type, uint32_t tmp, uint32_t mbs,
+                           double *forward_s, GError **error)
+{
+    g_autoptr(GPtrArray) times =
+        layer_profile_select(profile, type, graph_name(graph), tmp, mbs);
+    g_autoptr(GArray) repeated = transformer_layers(graph);
+    uint32_t profiled = 0, seen = 0;
+    if (times->len == 0)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "profile %s: expected rows of gpu %s, model %s, tmp %u, mbs %u",
+            profile->file, type, graph_name(graph), tmp, mbs);
+    for (guint i = 0; i < times->len; i++) {
+        const LayerTime *time = times->pdata[i];
+        profiled += g_str_has_prefix(time->kind, "transformer");
+    }
+    if (profiled != repeated->len)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "profile %s: %s has %u transformer layers, expected %u",
+                           profile->file, graph_name(graph), profiled, repeated->len);
+    for (uint32_t l = 0; l < graph_n_layers(graph); l++)
+        forward_s[l] = 0;
+    for (guint i = 0; i < times->len; i++) {
+        const LayerTime *time = times->pdata[i];
+        uint32_t layer = seen == 0 ? 0 : graph_n_layers(graph) - 1;
+        if (g_str_has_prefix(time->kind, "transformer"))
+            layer = g_array_index(repeated, uint32_t, seen++);
+        else if (seen > 0 && seen < repeated->len)
+            layer = g_array_index(repeated, uint32_t, seen - 1);
+        forward_s[layer] += time->forward_s;
+    }
+    return true;
 }

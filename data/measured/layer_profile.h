@@ -21,6 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/graph/graph.h"
+
 typedef struct {
     char *gpu, *model;
     uint32_t tmp, mbs, layer;
@@ -42,5 +44,15 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LayerProfile, layer_profile_free)
  * Pointers into the profile; free with g_ptr_array_unref. */
 GPtrArray *layer_profile_select(const LayerProfile *profile, const char *type,
                                 const char *model, uint32_t tmp, uint32_t mbs);
+
+/* A layer's time over its forward time: the backward has two matrix products for each of the
+ * forward's. */
+static const double LAYER_PASSES_OF_FORWARD = 3;
+
+/* Fills in the forward seconds per sample of the graph's layers [layer] by those rows.
+ * KILTER_ERROR_INPUT if there are none, or if they have another number of repeated layers. */
+bool layer_profile_forward(const LayerProfile *profile, const Graph *graph,
+                           const char *type, uint32_t tmp, uint32_t mbs,
+                           double *forward_s, GError **error);
 
 #endif

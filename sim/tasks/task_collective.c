@@ -162,6 +162,8 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
     task.collective = instr->collective;
     task.n_fused = 1;
     task.gradient = task_reduces_gradient(lower->sim->graph, instr);
+    const bool is_measured =
+        lower->sim->layers && made.axis == AXIS_POSITIONS && !task.gradient;
     for (uint32_t t = first; t < first + n; t++) {
         const SimTeam *team = &lower->tasks->teams->team[t];
         const uint32_t first_dep = lower->dep->len;
@@ -178,6 +180,8 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
         task.joins = !pays_latency;
         if (!pays_latency && team->n > 1)
             task.duration_s -= line.latency_s;
+        if (is_measured)
+            task.bytes = task.duration_s = 0;
         task_add(lower, task, first_dep);
     }
     *task_maker(lower, instr, instr->tensor, instr->to) = made;

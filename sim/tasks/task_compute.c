@@ -2,6 +2,7 @@
 #include "sim/tasks/task_lower.h"
 
 #include "sim/cost/split.h"
+#include "sim/tasks/layer_times.h"
 
 /* --- ops --- */
 
@@ -34,7 +35,8 @@ void task_lower_compute(Lower *lower, const Instr *instr, SimTask task)
                 task_made_for_compute(
                     lower, task_maker(lower, instr, op->in[i], instr->form[i]), k));
         task.lane = lanes->lane[k];
-        task.duration_s = sim_part_s(sim->parts, sim->view, instr, &rule, place, more);
+        task.duration_s = sim_layer_factor(sim->layers, instr, place) *
+                          sim_part_s(sim->parts, sim->view, instr, &rule, place, more);
         task_add(lower, task, first_dep);
     }
     for (uint32_t i = 0; i < op->n_out; i++)

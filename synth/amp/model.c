@@ -5,10 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-/* A layer's time over its forward time: the backward has two matrix products for each of the
- * forward's. */
-static const double PASSES_OF_FORWARD = 3;
-
 AmpModel *synth_amp_model_new(uint32_t n_layers, uint32_t n_types, uint32_t n_degrees,
                               uint32_t n_sizes)
 {
@@ -213,46 +209,6 @@ static void read_program(Reading *r)
 
 /* --- times --- */
 
-/* Layers of the graph with attention, in order. */
-static GArray *transformer_layers(const Graph *graph)
-{
-    GArray *layers = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
-        if (op_kind_is_attention(op->kind))
-            g_array_append_val(layers, op->layer);
-    }
-    return layers;
-}
-
-/* Adds the times of the profile's layers to the graph's layers (data/measured/layer_profile.h).
- * time_s [layer]. */
-static bool add_times(const LayerProfile *profile, const Graph *graph,
-                      const GPtrArray *times, double samples, double *time_s,
-                      GError **error)
-{
-    g_autoptr(GArray) repeated = transformer_layers(graph);
-    uint32_t profiled = 0, seen = 0;
-    for (guint i = 0; i < times->len; i++) {
-        const LayerTime *time = times->pdata[i];
-        profiled += g_str_has_prefix(time->kind, "transformer");
-    }
-    if (profiled != repeated->len)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "profile %s: %s has %u transformer layers, expected %u",
-                           profile->file, graph_name(graph), profiled, repeated->len);
-    for (guint i = 0; i < times->len; i++) {
-        const LayerTime *time = times->pdata[i];
-        uint32_t layer = seen == 0 ? 0 : graph_n_layers(graph) - 1;
-        if (g_str_has_prefix(time->kind, "transformer"))
-            layer = g_array_index(repeated, uint32_t, seen++);
-        else if (seen > 0 && seen < repeated->len)
-            layer = g_array_index(repeated, uint32_t, seen - 1);
-        time_s[layer] += PASSES_OF_FORWARD * samples * time->forward_s;
-    }
-    return true;
-}
-
 static void add_value(GArray *values, uint32_t value)
 {
     guint at = 0;
@@ -284,19 +240,12 @@ static bool time_by_profile(AmpModel *model, const Graph *graph, const ClusterVi
         for (uint32_t g = 0; g < model->n_degrees; g++)
             for (uint32_t s = 0; s < model->n_sizes; s++) {
                 const char *name = view->cluster->type[type].name;
-                g_autoptr(GPtrArray) times =
-                    layer_profile_select(profile, name, graph_name(graph),
-                                         model->degree[g], (uint32_t)model->size[s]);
-                if (times->len == 0)
-                    return kilter_fail(
-                        error, KILTER_ERROR_INPUT,
-                        "profile %s: expected rows of gpu %s, model %s, tmp "
-                        "%u, mbs %.0f",
-                        profile->file, name, graph_name(graph), model->degree[g],
-                        model->size[s]);
                 double *row = synth_amp_times(model, type, g, s);
-                if (!add_times(profile, graph, times, model->size[s], row, error))
+                if (!layer_profile_forward(profile, graph, name, model->degree[g],
+                                           (uint32_t)model->size[s], row, error))
                     return false;
+                for (uint32_t l = 0; l < model->n_layers; l++)
+                    row[l] *= LAYER_PASSES_OF_FORWARD * model->size[s];
             }
     memset(model->exchange, 0, n * sizeof *model->exchange);
     return true;
