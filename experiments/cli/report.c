@@ -19,11 +19,11 @@ static void own_clear(Own *own)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
-/* Runs the configurations of an experiment that the database lacks. */
+/* Runs the configurations of an experiment and of its columns that the database lacks. */
 static bool run(const char *name, const char *database, const char *line, const Own *own,
                 const CommandOptions *options, GError **error)
 {
-    const ExperimentChange change = {
+    ExperimentChange change = {
         .seed = options->seed_given ? &options->planner.seed : NULL, .set = options->set};
     g_autoptr(Experiment) experiment = experiment_load(name, &change, error);
     g_autoptr(Store) store = experiment ? store_open(database, error) : NULL;
@@ -33,7 +33,12 @@ static bool run(const char *name, const char *database, const char *line, const 
     SweepProgress progress;
     const SweepOptions sweep = {
         .threads = (uint32_t)own->threads, .watch = terminal_watch, .data = terminal};
-    const bool good = sweep_run(experiment, store, &sweep, &progress, error);
+    bool good = sweep_run(experiment, store, &sweep, &progress, error);
+    for (uint32_t i = 0; good && i < experiment_n_columns(experiment); i++) {
+        change.column = experiment_column(experiment, i);
+        g_autoptr(Experiment) column = experiment_load(name, &change, error);
+        good = column && sweep_run(column, store, &sweep, &progress, error);
+    }
     terminal_end(terminal);
     return good;
 }
@@ -125,7 +130,7 @@ bool cmd_report(int argc, char **argv, GError **error)
                    "plan: its timeline,\n"
                    "memory and links. For the name of an experiment or a paper it first "
                    "runs the missing\n"
-                   "configurations.",
+                   "configurations, those of its columns included.",
         .example = "kilter report hap-fig2 -o report.html",
         .entries = entries,
     };

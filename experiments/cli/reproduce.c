@@ -58,7 +58,7 @@ static void print_claims(const Claims *claims)
             isnan(claim->ours) ? g_strdup("-") : g_strdup_printf("%.2f", claim->ours);
         printf("%s%*s  %4.2f +- %4.2f  %5s  %-13s  %s\n", claim->text, padding, "",
                claim->value, claim->tolerance, ours, verdict(claim), claim->where);
-        g_autofree char *columns = claims_columns_text(claims, claim);
+        g_autofree char *columns = claims_columns_text(claims, claim, NULL);
         if (*columns)
             print_wrapped("", columns);
         if (*claim->note)

@@ -132,11 +132,22 @@ void claims_add_column(Claims *claims, const char *column, const Claims *judged)
     }
 }
 
-char *claims_columns_text(const Claims *claims, const Claim *claim)
+const ClaimColumn *claims_column(const Claims *claims, const Claim *claim,
+                                 const char *name)
+{
+    for (uint32_t k = 0; k < claims->n_columns; k++)
+        if (strcmp(claims->column[k], name) == 0)
+            return &claim->column[k];
+    return NULL;
+}
+
+char *claims_columns_text(const Claims *claims, const Claim *claim,
+                          const char *const *except)
 {
     g_autoptr(GString) text = g_string_new("");
     for (uint32_t k = 0; k < claims->n_columns; k++)
-        if (!isnan(claim->column[k].ours))
+        if (!isnan(claim->column[k].ours) &&
+            !(except && g_strv_contains(except, claims->column[k])))
             g_string_append_printf(text, "%s%s %.2f%s", text->len ? ", " : "",
                                    claims->column[k], claim->column[k].ours,
                                    claim->column[k].holds ? " (holds)" : "");
@@ -147,14 +158,11 @@ void claims_count(const Claims *claims, ClaimsCount *count)
 {
     for (uint32_t i = 0; i < claims->n; i++) {
         const Claim *claim = &claims->claim[i];
-        bool fitted = claim->holds;
-        for (uint32_t k = 0; k < claims->n_columns; k++)
-            if (strcmp(claims->column[k], "calibrated") == 0 &&
-                !isnan(claim->column[k].ours))
-                fitted = claim->column[k].holds;
+        const ClaimColumn *fitted = claims_column(claims, claim, CLAIMS_CALIBRATED);
         count->n++;
         count->held += claim->holds;
-        count->calibrated += fitted;
+        count->calibrated +=
+            fitted && !isnan(fitted->ours) ? fitted->holds : claim->holds;
     }
 }
 

@@ -14,6 +14,9 @@ typedef struct {
     bool holds;
 } ClaimColumn;
 
+/* The column whose numbers were fitted to the paper, and the one of Kilter's own plans. */
+#define CLAIMS_CALIBRATED "calibrated"
+#define CLAIMS_BEST       "best"
 /* In the text of a claim that holds or does not, without a number of its own. */
 #define CLAIMS_YES "(1: yes)"
 
@@ -41,9 +44,13 @@ typedef struct {
 Claims *claims_judge(const char *figure, Store *store, GError **error);
 /* Adds a column: the same claims, judged by the results of that column. */
 void claims_add_column(Claims *claims, const char *column, const Claims *judged);
-/* The claim's results in all columns, as "calibrated 2.77, best 3.33 (holds)"; "" if there are
- * none. Caller frees. */
-char *claims_columns_text(const Claims *claims, const Claim *claim);
+/* The claim's results in all columns but those of `except` (a list that ends with NULL, or NULL), as "calibrated 2.77, best 3.33
+ * (holds)"; "" if there are none. Caller frees. */
+char *claims_columns_text(const Claims *claims, const Claim *claim,
+                          const char *const *except);
+/* The claim's result in the column of that name, or NULL. */
+const ClaimColumn *claims_column(const Claims *claims, const Claim *claim,
+                                 const char *name);
 typedef struct {
     uint32_t n, held; /* claims, and those that hold by the experiment itself */
     uint32_t

@@ -17,6 +17,15 @@ static void add_plain(GString *text, const char *words)
     g_string_append(text, " |");
 }
 
+static void add_column(GString *text, const ClaimColumn *column)
+{
+    g_autofree char *ours =
+        column && !isnan(column->ours)
+            ? g_strdup_printf("%.2f%s", column->ours, column->holds ? " (holds)" : "")
+            : g_strdup("");
+    add_plain(text, ours);
+}
+
 char *report_store_markdown(const char *file, const char *const *names, GError **error)
 {
     g_auto(ReportParts) report = {0};
@@ -29,11 +38,12 @@ char *report_store_markdown(const char *file, const char *const *names, GError *
         const ReportPart *part = report.part->pdata[i];
         const ReportPart *before = i ? report.part->pdata[i - 1] : NULL;
         if (part->claims && (!before || strcmp(before->paper, part->paper) != 0))
-            g_string_append_printf(text,
-                                   "\n## %s\n\n| figure | claim | paper | ours | verdict "
-                                   "| place | other columns | cause |\n"
-                                   "|---|---|---|---|---|---|---|---|\n",
-                                   report_title(part->paper));
+            g_string_append_printf(
+                text,
+                "\n## %s\n\n| figure | claim | paper | as published | verdict "
+                "| calibrated | best | place | other columns | cause |\n"
+                "|---|---|---|---|---|---|---|---|---|---|\n",
+                report_title(part->paper));
         for (uint32_t k = 0; part->claims && k < part->claims->n; k++) {
             const Claim *claim = &part->claims->claim[k];
             g_autofree char *paper =
@@ -46,8 +56,11 @@ char *report_store_markdown(const char *file, const char *const *names, GError *
             add_plain(text, paper);
             add_plain(text, ours);
             add_plain(text, report_verdict(claim));
+            for (const char *const *name = report_columns; *name; name++)
+                add_column(text, claims_column(part->claims, claim, *name));
             add_plain(text, claim->where);
-            g_autofree char *columns = claims_columns_text(part->claims, claim);
+            g_autofree char *columns =
+                claims_columns_text(part->claims, claim, report_columns);
             add_plain(text, columns);
             add_plain(text, claim->reason);
             g_string_append(text, "\n");

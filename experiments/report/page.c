@@ -124,18 +124,27 @@ void page_link(GString *page, const char *id, const char *text)
     g_string_append(page, "</a></td>\n");
 }
 
-/* Scripts sort by the exact number. */
-void page_number(GString *page, double value, const char *format)
+/* Scripts sort by the number behind what is shown. */
+void page_number_marked(GString *page, double value, const char *format,
+                        const char *class)
 {
     char exact[G_ASCII_DTOSTR_BUF_SIZE], shown[G_ASCII_DTOSTR_BUF_SIZE];
     if (!isfinite(value)) {
         page_mark(page, "n", isnan(value) ? "" : "\u221e");
         return;
     }
-    g_ascii_dtostr(exact, sizeof exact, value);
+    g_ascii_formatd(exact, sizeof exact, "%.9g", value);
     g_ascii_formatd(shown, sizeof shown, format, value);
-    g_string_append_printf(page, "<td class=\"n\" data-value=\"%s\">%s</td>\n", exact,
-                           shown);
+    g_string_append_printf(page, "<td class=\"n%s%s\"", class ? " " : "",
+                           class ? class : "");
+    if (strcmp(exact, shown) != 0)
+        g_string_append_printf(page, " data-value=\"%s\"", exact);
+    g_string_append_printf(page, ">%s</td>\n", shown);
+}
+
+void page_number(GString *page, double value, const char *format)
+{
+    page_number_marked(page, value, format, NULL);
 }
 
 void page_table_end(GString *page)

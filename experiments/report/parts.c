@@ -141,6 +141,8 @@ static bool judge_all(ReportParts *report, GError **error)
     return true;
 }
 
+const char *const report_columns[] = {CLAIMS_CALIBRATED, CLAIMS_BEST, NULL};
+
 const char *report_title(const char *paper)
 {
     static const struct {

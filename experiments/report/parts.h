@@ -33,6 +33,9 @@ bool report_parts_open(ReportParts *report, const char *file, const char *const 
 /* Shows all rows of the store again, after experiments have selected their own. */
 bool report_parts_reopen(ReportParts *report, GError **error);
 
+/* The columns of experiments that tables of claims have columns for; the list ends with NULL. */
+extern const char *const report_columns[];
+
 const char *report_title(const char *paper);
 const char *report_verdict(const Claim *claim);
 

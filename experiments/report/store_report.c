@@ -27,11 +27,21 @@ static uint32_t count(const ReportParts *report, const char *paper, uint32_t *he
 
 /* --- tables --- */
 
+/* A claim's number in a column of the experiment, coloured by whether the claim holds with it. */
+static void add_column(GString *page, const ClaimColumn *column)
+{
+    if (column && !isnan(column->ours))
+        page_number_marked(page, column->ours, "%.2f", column->holds ? "holds" : "fails");
+    else
+        page_cell(page, "");
+}
+
 static void add_claims(const ReportParts *report, const char *paper)
 {
     static const char *const COLUMNS[] = {
-        "figure", "claim",         "#paper",      "#\u00b1", "#ours", "verdict",
-        "place",  "other columns", "our results", "cause",   NULL};
+        "figure",      "claim",       "#paper", "#\u00b1", "#as published",
+        "verdict",     "#calibrated", "#best",  "place",   "other columns",
+        "our results", "cause",       NULL};
     GString *page = report->page;
     page_table(page, NULL, COLUMNS);
     for (guint i = 0; i < report->part->len; i++) {
@@ -47,8 +57,11 @@ static void add_claims(const ReportParts *report, const char *paper)
             page_number(page, claim->tolerance, "%.2f");
             page_number(page, claim->ours, "%.2f");
             page_mark(page, claim->holds ? "holds" : "fails", report_verdict(claim));
+            for (const char *const *name = report_columns; *name; name++)
+                add_column(page, claims_column(part->claims, claim, *name));
             page_cell(page, claim->where);
-            g_autofree char *columns = claims_columns_text(part->claims, claim);
+            g_autofree char *columns =
+                claims_columns_text(part->claims, claim, report_columns);
             page_cell(page, columns);
             page_cell(page, claim->note);
             page_cell(page, claim->reason);
@@ -93,7 +106,9 @@ static bool add_rows(const ReportParts *report, const ReportPart *part, GError *
         "#bound s", "#peak GiB",   "identity", "run",     NULL};
     g_autofree char *name = quoted(part->name);
     g_autofree char *sql = g_strdup_printf(
-        "SELECT ordinal, model, cluster, entry, axes, fidelity, granularity, gpus, "
+        "SELECT ordinal, model, cluster, entry || "
+        "coalesce((SELECT ' (' || group_concat(key || '=' || value, ' ') || ')' "
+        "FROM json_each(detail, '$.strategy')), ''), axes, fidelity, granularity, gpus, "
         "status || coalesce(': ' || message, ''), iteration_time_s, lower_bound_s, "
         "peak_memory_bytes / 1073741824.0, substr(hash, 1, 16) AS identity, run FROM "
         "result "
@@ -259,7 +274,7 @@ static bool add_part(ReportParts *report, guint index, GError **error)
         if (n > 0) {
             page_add(report->page, "p", "%u of %u claims hold.", held, n);
             add_claims(report, part->paper);
-            if (!report_add_uncovered(report, part->paper, error))
+            if (!report_add_remarks(report, part->paper, error))
                 return false;
         }
     }

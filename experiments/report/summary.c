@@ -50,45 +50,69 @@ void report_add_summary(const ReportParts *report)
     page_table_end(report->page);
 }
 
-/* --- what is not covered --- */
+/* --- what is said about a paper as a whole --- */
+
+/* A table of a paper, from the rows of a CSV file that are about it. */
+typedef struct {
+    const char *file, *caption;
+    const char *key[4 + 1];  /* the file's columns, the first of which is the paper */
+    const char *head[3 + 1]; /* the table's */
+} Remarks;
+
+static const Remarks REMARKS[] = {
+    {"data/paper/contradictions.csv",
+     "Where the paper contradicts itself",
+     {"paper", "place", "what", "shown", NULL},
+     {"place", "what it says", "where it shows here", NULL}},
+    {"data/paper/uncovered.csv",
+     "What is not covered",
+     {"paper", "place", "what", "why", NULL},
+     {"place", "what it shows", "why it is not here", NULL}},
+};
 
 typedef struct {
+    const Remarks *remarks;
     GString *page;
     const char *paper;
     uint32_t n;
-} Uncovered;
+} RemarkList;
 
-static bool add_uncovered(const Csv *csv, void *data, GError **error)
+static bool add_remark(const Csv *csv, void *data, GError **error)
 {
-    static const char *const COLUMNS[] = {"place", "what it shows", "why it is not here",
-                                          NULL};
-    Uncovered *list = data;
+    RemarkList *list = data;
     (void)error;
-    if (strcmp(csv_text(csv, "paper"), list->paper) != 0)
+    if (strcmp(csv_text(csv, list->remarks->key[0]), list->paper) != 0)
         return true;
     if (list->n++ == 0)
-        page_table(list->page, "What is not covered", COLUMNS);
+        page_table(list->page, list->remarks->caption, list->remarks->head);
     page_row(list->page);
-    page_cell(list->page, csv_text(csv, "place"));
-    page_cell(list->page, csv_text(csv, "what"));
-    page_cell(list->page, csv_text(csv, "why"));
+    for (uint32_t i = 1; list->remarks->key[i]; i++)
+        page_cell(list->page, csv_text(csv, list->remarks->key[i]));
     page_row_end(list->page);
     return true;
 }
 
-bool report_add_uncovered(const ReportParts *report, const char *paper, GError **error)
+static bool add_remarks(const ReportParts *report, const Remarks *remarks,
+                        const char *paper, GError **error)
 {
-    static const char *const KEYS[] = {"paper", "place", "what", "why", NULL};
     static const char *const others[] = {NULL};
-    g_autofree char *path = path_find("data/paper/uncovered.csv");
+    g_autofree char *path = path_find(remarks->file);
     if (!path)
         return true;
-    Uncovered list = {report->page, paper, 0};
+    RemarkList list = {remarks, report->page, paper, 0};
     g_autoptr(Csv) csv = csv_read(path, error);
-    if (!csv || !csv_expect(csv, KEYS, others, error) ||
-        !csv_each(csv, add_uncovered, &list, error))
+    if (!csv || !csv_expect(csv, remarks->key, others, error) ||
+        !csv_each(csv, add_remark, &list, error))
         return false;
     if (list.n > 0)
         page_table_end(report->page);
+    return true;
+}
+
+bool report_add_remarks(const ReportParts *report, const char *paper, GError **error)
+{
+    for (uint32_t i = 0; i < G_N_ELEMENTS(REMARKS); i++)
+        if (!add_remarks(report, &REMARKS[i], paper, error))
+            return false;
     return true;
 }

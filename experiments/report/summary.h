@@ -6,7 +6,8 @@
 
 /* A table of claims by paper: how many there are, and how many hold. */
 void report_add_summary(const ReportParts *report);
-/* A table of what of the paper is not covered, and why (data/paper/uncovered.csv). KILTER_ERROR_INPUT on a bad file. */
-bool report_add_uncovered(const ReportParts *report, const char *paper, GError **error);
+/* Tables of where the paper contradicts itself (data/paper/contradictions.csv), and of what of it is not covered, and why
+ * (data/paper/uncovered.csv). KILTER_ERROR_INPUT on a bad file. */
+bool report_add_remarks(const ReportParts *report, const char *paper, GError **error);
 
 #endif

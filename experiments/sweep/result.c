@@ -206,7 +206,8 @@ static json_t *devices_json(const SimReport *report)
     return list;
 }
 
-/* Devices; parameters; gates; the work of the search; if it does not fit, what the iteration would take. */
+/* Devices; parameters; gates; the strategy, if the plan has one; the work of the search; if it does not fit, what the iteration
+ * would take. */
 static json_t *report_json(const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;
@@ -223,6 +224,9 @@ static json_t *report_json(const Evaluation *evaluation)
     if (evaluation->plan->search_labels > 0)
         json_object_set_new(detail, "search_labels",
                             json_integer((json_int_t)evaluation->plan->search_labels));
+    if (!strategy_is_default(&evaluation->plan->strategy))
+        json_object_set_new(detail, "strategy",
+                            strategy_json(&evaluation->plan->strategy));
     if (!report->feasible) {
         json_object_set_new(detail, "missing_bytes",
                             json_integer((json_int_t)report->missing_bytes));
