@@ -1,8 +1,8 @@
 -- AMP, Table 3: one row per method. Columns: seat, name, the best and the average of its strategies over AMP's best: ours, then the
--- paper's; number of strategies.
+-- paper's; number of strategies; deviation of ours and the paper's; our best and average as text.
 WITH
-paper (seat, name, best, mean) AS (
-    VALUES (0, 'Megatron', 1.32, 2.41), (1, 'AMP', 1.2, 1.43), (2, 'SA', 1.57, 1.82)),
+paper (seat, name, best, mean, deviation) AS (
+    VALUES (0, 'Megatron', 1.32, 2.41, 1.29), (1, 'AMP', 1.2, 1.43, 0.18), (2, 'SA', 1.57, 1.82, 0.17)),
 strategy AS (
     SELECT CASE
              WHEN rank IS NOT NULL AND planner = 'megatron' THEN 0
@@ -12,8 +12,5 @@ strategy AS (
     FROM (SELECT *, json_extract(options, '$.rank') AS rank, json_extract(options, '$.balance') AS balance
           FROM result WHERE experiment = 'amp-tab3' AND status = 'ok')
     GROUP BY hash),
-method AS (SELECT seat, min(s) AS best, avg(s) AS mean, count(*) AS n FROM strategy WHERE seat IS NOT NULL GROUP BY seat),
-unit AS (SELECT method.best AS ours, paper.best AS theirs FROM method JOIN paper USING (seat) WHERE seat = 1)
-SELECT seat, name, method.best / ours, method.mean / ours, paper.best / theirs, paper.mean / theirs, n
-FROM method JOIN paper USING (seat), unit
-ORDER BY seat;
+base (seat) AS (VALUES (1)),
+.read shared/amp-methods.sql

@@ -44,7 +44,7 @@ SELECT 'bert-moe-dp-oom', avg(status = 'oom'),
        'GiB that a GPU needs: ' || group_concat(printf('%.1f for %s at %d%s', peak_memory_bytes / 1073741824.0, planner, gpus,
                                                        CASE status WHEN 'oom' THEN ' (OOM)' ELSE '' END), ', '),
        'memory beside the plan and the size of the cards: with what PyTorch''s DDP holds and P100 of 12 GB, of which the paper names '
-       || 'no size, all are out of memory (column pytorch)'
+       || 'no size, all are out of memory (column pytorch); but BERT-Base, which the paper trains, then needs 13 to 18 GiB, too'
 FROM (SELECT * FROM bar WHERE model = 'bert-moe' AND planner IN ('dp-ev', 'dp-cp') ORDER BY planner DESC, gpus)
 HAVING count(DISTINCT gpus) = 4
 UNION ALL
