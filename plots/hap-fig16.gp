@@ -21,8 +21,10 @@ set ytics nomirror
 set ylabel "throughput relative to concurrent"
 set key outside bottom center horizontal reverse Left samplen 2.5 width 2
 set tmargin 4
-set object 1 rectangle from graph 0, first paper_low("lowest") to graph 1, first paper_high("lowest") fillcolor rgb "#ffd24d" fillstyle transparent solid 0.25 noborder front
-set object 2 rectangle from graph 0, first paper_low("highest") to graph 1, first paper_high("highest") fillcolor rgb "#ffd24d" fillstyle transparent solid 0.25 noborder front
+set object 1 rectangle from graph 0, first paper_low("lowest") to graph 1, first paper_high("lowest") fillcolor rgb "#ffd24d" fillstyle solid 0.25 noborder behind
+set object 2 rectangle from graph 0, first paper_low("highest") to graph 1, first paper_high("highest") fillcolor rgb "#ffd24d" fillstyle solid 0.25 noborder behind
+set label 9 "BERT-MoE has 128 experts on all machines, 32 and 96 on the parts, as in the paper" at screen 0.5, up(0.905) center \
+    font "DejaVu Sans,11" textcolor rgb "#444444"
 left(place, seat) = place + (seat == 2 ? 0.02 : -0.36)
 plot for [k = 1:seats] ARG1 using ($3 == k - 1 ? left($1, $3) + 0.17 : NaN):(($5 + $6) / 2):(left($1, $3)):(left($1, $3) + 0.34):5:6 \
          with boxxyerror linecolor rgb word(colours, k) title name[k], \

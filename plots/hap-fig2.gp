@@ -5,4 +5,4 @@ set ylabel "iteration time relative to even ratios"
 set yrange [0:1.4]
 set key at graph 0.98, 0.99 right top reverse Left spacing 1.2
 call ARG4."/hap-curves.gp" ARG1 ARG2 ARG3 \
-    "Sharding ratios on 2 A100 and 2 P100 (ViT under ZeRO, simulated)"
+    "Sharding ratios on 2 A100 and 2 P100 (ViT under ZeRO, batches of 40 to 2,560 samples, simulated)"

@@ -11,4 +11,7 @@ bar AS (
 marked (claim, first_panel, last_panel, least, most, first_rival, last_rival) AS (
     VALUES ('data-parallel', 0, 3, 0, 1000, 3, 4)),
 .read shared/marks.sql
-.read shared/marked-bars.sql
+SELECT 0 AS panel, 'one machine' AS title, bar.panel AS "group", title AS label, seat, name, seat AS slot, 5 AS slots, status, iteration_time_s,
+       claim, base
+FROM bar LEFT JOIN mark ON mark.panel = bar.panel AND seat = 0
+ORDER BY bar.panel, seat;
