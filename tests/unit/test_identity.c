@@ -426,6 +426,7 @@ static const struct {
     {"task_links", "free", "hap"},
     {"task_collectives", "free", "hap"},
     {"task_memory", "make-first", "hap"},
+    {"layer_times", "FILE", "hap"},
     {"pins", "FILE", "hap"},
 };
 
@@ -478,6 +479,7 @@ static void test_every_file_counts(void **state)
     static const struct {
         const char *key, *planner, *first, *second;
     } FILES[] = {{"profile", "amp", "a", "b"},
+                 {"layer_times", "hap", "a", "b"},
                  {"pins", "hap", "head.weight=identity\n", "head.weight=gather(0)\n"},
                  {"segments", "hap", "*=1\n", "*=2\n"}};
     g_autoptr(Sandbox) box = sandbox_new();
