@@ -224,6 +224,11 @@ static bool emit_steps(Builder *b, GError **error)
                                        p->n_microbatches, g, error);
         if (!steps)
             return false;
+        if (p->depth) {
+            g_array_unref(steps);
+            steps = synth_schedule_steps(p->schedule, p->n_stages, p->n_groups,
+                                         p->n_microbatches, g, p->depth[g]);
+        }
         g_ptr_array_add(order, steps);
     }
     for (bool any = true; any;) {

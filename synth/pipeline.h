@@ -52,6 +52,20 @@ typedef struct {
 GArray *synth_schedule(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
                        uint32_t n_microbatches, uint32_t group, GError **error);
 
+/* How far a group lets things wait. */
+typedef struct {
+    uint32_t ahead; /* forward steps before its first backward step */
+    uint32_t lag;   /* microbatches by which the rest of a split backward comes later */
+} SynthDepth;
+
+SynthDepth synth_schedule_depth(SynthSchedule schedule, uint32_t n_stages,
+                                uint32_t n_groups, uint32_t n_microbatches,
+                                uint32_t group);
+/* The steps of group `group` with another depth: no group is less far ahead than the next one, and
+ * the last group may be 0 steps ahead. Numbers that synth_schedule takes. */
+GArray *synth_schedule_steps(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
+                             uint32_t n_microbatches, uint32_t group, SynthDepth depth);
+
 typedef struct {
     uint32_t n_stages, n_microbatches;
     /* [op]: set for forward ops; never decreases along the edges of the graph */
@@ -59,6 +73,7 @@ typedef struct {
     uint32_t n_groups;
     const DeviceGroup *group;
     SynthSchedule schedule;
+    const SynthDepth *depth; /* [group], or NULL: the schedule's */
     /* [layer], or NULL for none: the part that is computed again right before the layer's
      * backward */
     const Recompute *recompute;

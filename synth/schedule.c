@@ -55,13 +55,49 @@ static bool check(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
     return true;
 }
 
-/* Adds the steps of gradients of weights that are due after `done` backward steps. */
-static void add_weights(GArray *steps, uint32_t group, uint32_t lag, uint32_t done,
-                        uint32_t n_microbatches)
+/* Adds the step of the rest of a split backward that is due after `done` backward steps. */
+static void add_rest(GArray *steps, uint32_t group, uint32_t lag, uint32_t done,
+                     uint32_t n_microbatches)
 {
+    if (done <= lag || done > n_microbatches + lag)
+        return;
     const SynthStep step = {group, done - 1 - lag, true, true};
-    if (lag > 0 && done > lag && step.microbatch < n_microbatches)
-        g_array_append_val(steps, step);
+    g_array_append_val(steps, step);
+}
+
+SynthDepth synth_schedule_depth(SynthSchedule schedule, uint32_t n_stages,
+                                uint32_t n_groups, uint32_t n_microbatches,
+                                uint32_t group)
+{
+    return (SynthDepth){
+        warm_up(schedule, n_stages / n_groups, n_groups, n_microbatches, group),
+        schedule_lag(schedule, group)};
+}
+
+GArray *synth_schedule_steps(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
+                             uint32_t n_microbatches, uint32_t group, SynthDepth depth)
+{
+    const uint32_t n_chunks = n_stages / n_groups, n = n_chunks * n_microbatches;
+    const bool splits = schedule_splits(schedule) && group > 0;
+    g_assert(depth.ahead <= n &&
+             check(schedule, n_stages, n_groups, n_microbatches, NULL));
+    GArray *steps = g_array_new(false, false, sizeof(SynthStep));
+    for (uint32_t k = 0; k < n + depth.ahead; k++) {
+        if (k < n) {
+            const SynthStep forward = step_at(k, false, n_chunks, n_groups, group);
+            g_array_append_val(steps, forward);
+        }
+        if (k < depth.ahead)
+            continue;
+        const uint32_t done = k - depth.ahead;
+        const SynthStep backward = step_at(done, true, n_chunks, n_groups, group);
+        g_array_append_val(steps, backward);
+        if (splits)
+            add_rest(steps, group, depth.lag, done + 1, n);
+    }
+    for (uint32_t k = 1; splits && k <= depth.lag; k++)
+        add_rest(steps, group, depth.lag, n + k, n);
+    return steps;
 }
 
 GArray *synth_schedule(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
@@ -69,22 +105,8 @@ GArray *synth_schedule(SynthSchedule schedule, uint32_t n_stages, uint32_t n_gro
 {
     if (!check(schedule, n_stages, n_groups, n_microbatches, error))
         return NULL;
-    const uint32_t n_chunks = n_stages / n_groups, n = n_chunks * n_microbatches;
-    const uint32_t lag = schedule_lag(schedule, group);
-    const uint32_t first = warm_up(schedule, n_chunks, n_groups, n_microbatches, group);
-    GArray *steps = g_array_new(false, false, sizeof(SynthStep));
-    for (uint32_t k = 0; k < n + first; k++) {
-        if (k < n) {
-            const SynthStep forward = step_at(k, false, n_chunks, n_groups, group);
-            g_array_append_val(steps, forward);
-        }
-        if (k < first)
-            continue;
-        const SynthStep backward = step_at(k - first, true, n_chunks, n_groups, group);
-        g_array_append_val(steps, backward);
-        add_weights(steps, group, lag, k - first + 1, n);
-    }
-    for (uint32_t k = 1; k <= lag; k++)
-        add_weights(steps, group, lag, n + k, n);
-    return steps;
+    const SynthDepth depth =
+        synth_schedule_depth(schedule, n_stages, n_groups, n_microbatches, group);
+    return synth_schedule_steps(schedule, n_stages, n_groups, n_microbatches, group,
+                                depth);
 }

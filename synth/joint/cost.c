@@ -1,5 +1,6 @@
 /* The cost of a pipeline, stage by stage from the last to the first (synth/joint/joint.h). */
 #include "synth/joint/cost.h"
+#include "synth/joint/menu.h"
 
 #include <math.h>
 
@@ -10,44 +11,55 @@ static uint32_t chunks_of(const JointWay *way)
 
 /* --- microbatches in flight --- */
 
-/* How many forward steps a stage is ahead of its backward steps, in microbatches. */
-static double ahead(const JointProblem *p, const JointWay *way, uint32_t behind)
+/* How many forward steps a stage is ahead of its backward steps, in microbatches: at least, where
+ * memory is short, and at most. */
+static void ahead(const JointProblem *p, const JointWay *way, uint32_t behind,
+                  double *least, double *most)
 {
-    const double most = p->n_microbatches - 1.0;
-    switch (way->schedule) {
-    case SCHEDULE_GPIPE:
-        return most;
-    case SCHEDULE_1F1B:
-    case SCHEDULE_ZB_H1:
-        return MIN(most, behind);
-    case SCHEDULE_ZB_H2:
-        return MIN(most, 2.0 * behind);
-    case SCHEDULE_INTERLEAVED:
-        return chunks_of(way) > 1 && p->n_microbatches == way->n_stages
-                   ? most
-                   : MIN(most, 2.0 * behind / chunks_of(way));
-    case SCHEDULES:
-        break;
-    }
-    g_assert_not_reached();
+    const double all = p->n_microbatches - 1.0;
+    const bool rounds = chunks_of(way) > 1;
+    *most = MIN(all, behind);
+    if (way->schedule == SCHEDULE_GPIPE || (rounds && p->n_microbatches == way->n_stages))
+        *most = all;
+    else if (way->schedule == SCHEDULE_INTERLEAVED || way->schedule == SCHEDULE_ZB_H2)
+        *most = MIN(all, 2.0 * behind / chunks_of(way));
+    *least = rounds || way->schedule == SCHEDULE_GPIPE ? *most : MIN(all, behind);
 }
 
-/* The most microbatches of which a stage keeps activations. */
-static double kept(const JointProblem *p, const JointWay *way, const JointFront *front)
+/* Further microbatches whose activations a stage keeps, since some of its chunks are ahead of
+ * others. */
+static double more_kept(const JointWay *way)
 {
-    double more = 0;
-    if (chunks_of(way) > 1)
-        more = (way->chunks - 1.0) * (way->n_stages - 1.0) / way->chunks;
-    return MIN(p->n_microbatches, front->in + 1 + more + front->lag);
+    return chunks_of(way) > 1 ? (way->chunks - 1.0) * (way->n_stages - 1.0) / way->chunks
+                              : 0;
 }
 
 bool joint_front_fits(const JointProblem *p, const JointWay *way, const JointFront *front,
                       uint32_t layer)
 {
     const JointEntry *e = front->e;
+    const double kept = MIN(p->n_microbatches, front->least_in + 1 + more_kept(way));
     return joint_span(e->held, layer, front->last) + e->work +
-               kept(p, way, front) * joint_span(e->kept, layer, front->last) <=
+               kept * joint_span(e->kept, layer, front->last) <=
            e->capacity;
+}
+
+/* As deep as the memory allows: first ahead, which hides transfers, then late with the rest of split
+ * backwards. Both are whole numbers for one chunk per group. */
+static void deepen(const JointProblem *p, const JointFront *front, uint32_t layer,
+                   double *in, double *lag)
+{
+    const JointEntry *e = front->e;
+    *in = front->most_in;
+    *lag = front->most_lag;
+    const double free = e->capacity - joint_span(e->held, layer, front->last) - e->work,
+                 each = joint_span(e->kept, layer, front->last),
+                 all = MIN(p->n_microbatches, *in + 1 + *lag);
+    if ((front->least_in == *in && *lag == 0) || all * each <= free)
+        return;
+    const double room = floor(free / each) - 1;
+    *in = CLAMP(room, front->least_in, front->most_in);
+    *lag = CLAMP(room - *in, 0, front->most_lag);
 }
 
 /* --- borders --- */
@@ -70,15 +82,15 @@ JointFront joint_front(const JointProblem *p, const JointWay *way, const JointSu
     JointFront front = {.group = stage->group,
                         .entry = stage->entry,
                         .e = &g->entry[stage->entry],
-                        .last = last,
-                        .behind = l->n};
+                        .last = last};
     if (way->relaxed)
         return front;
-    front.in = ahead(p, way, l->n);
-    if (schedule_splits(way->schedule) && !front.e->recompute) {
-        g_assert(l->n < way->n_stages);
-        front.lag = schedule_lag(way->schedule, way->n_stages - 1 - l->n);
-    }
+    ahead(p, way, l->n, &front.least_in, &front.most_in);
+    g_assert(!schedule_splits(way->schedule) || l->n < way->n_stages);
+    front.splits = schedule_splits(way->schedule) && !front.e->recompute &&
+                   l->n + 1u < way->n_stages;
+    if (front.splits)
+        front.most_lag = schedule_lag(way->schedule, way->n_stages - 1 - l->n);
     if (l->n > 0) {
         const JointGroup *h = &p->group[l->group];
         const JointEntry *e = &h->entry[l->entry];
@@ -91,10 +103,10 @@ JointFront joint_front(const JointProblem *p, const JointWay *way, const JointSu
 /* --- stages --- */
 
 /* The longest of the chains through one stage, from its first forward to its last backward. */
-static double own_pace_s(const JointProblem *p, const JointWay *way,
-                         const JointFront *front, double behind_s, double f, double b)
+static double own_pace_s(const JointProblem *p, const JointWay *way, double in,
+                         double behind_s, double f, double b)
 {
-    const double m = p->n_microbatches, in = front->in, both = f + b;
+    const double m = p->n_microbatches, both = f + b;
     double pace = MAX(m * both, behind_s + m * both - in * MIN(f, b));
     const double most = chunks_of(way) > 1 ? 0 : floor((m + in) / (in + 1));
     if (most >= 2) {
@@ -133,11 +145,13 @@ JointSuffix joint_prepend(const JointProblem *p, const JointWay *way,
         relax(p, way, f, b, w, &made);
         return made;
     }
-    const double part = 1.0 / chunks_of(way), late = front->lag > 0 ? w : 0;
-    const double rest = MIN(p->n_microbatches, front->lag + 1.0) * late;
+    double in, lag;
+    deepen(p, front, i, &in, &lag);
+    const double part = 1.0 / chunks_of(way), late = front->splits ? w : 0;
+    const double rest = MIN(p->n_microbatches, lag + 1) * late;
     const double behind = l->sum_s + front->there_s + front->back_s;
     const double once = part * (f + b - late);
-    const double own = own_pace_s(p, way, front, behind, f, b) - rest;
+    const double own = own_pace_s(p, way, in, behind, f, b) - rest;
     const double others = l->pace_s + once + front->there_s + front->back_s;
     made.sum_s = behind + once;
     made.pace_s = MAX(MAX(others, own), made.sum_s);
@@ -186,4 +200,28 @@ double synth_joint_cost(const JointProblem *p, const JointPipeline *pipeline,
         j = stage->first;
     }
     return l.end_s;
+}
+
+SynthDepth *joint_depths(const JointProblem *p, const JointPipeline *pipeline)
+{
+    const JointWay way = way_of(pipeline, false);
+    const uint32_t n = pipeline->n_stages;
+    SynthDepth *depth = g_new(SynthDepth, n);
+    JointSuffix l = {0};
+    for (uint32_t i = n, j = p->n_layers; i-- > 0; l.n++) {
+        const JointStage *stage = &pipeline->stage[i];
+        const JointFront front = joint_front(p, &way, &l, stage, j);
+        double in, lag;
+        deepen(p, &front, stage->first, &in, &lag);
+        depth[i] = synth_schedule_depth(way.schedule, n * chunks_of(&way), n,
+                                        p->n_microbatches, i);
+        if (chunks_of(&way) == 1)
+            depth[i] = (SynthDepth){MIN(depth[i].ahead, (uint32_t)in), (uint32_t)lag};
+        l.group = (uint16_t)stage->group;
+        l.entry = (uint16_t)stage->entry;
+        j = stage->first;
+    }
+    for (uint32_t i = 1; i < n && chunks_of(&way) == 1; i++)
+        depth[i].ahead = MIN(depth[i].ahead, depth[i - 1].ahead);
+    return depth;
 }

@@ -15,10 +15,11 @@ typedef struct {
 typedef struct {
     uint32_t group, entry;
     const JointEntry *e;
-    uint32_t last;          /* the layer behind it */
-    uint32_t behind;        /* number of stages behind it */
-    uint32_t lag;           /* microbatches by which gradients of weights come later */
-    double in;              /* microbatches in flight but the one that it works on */
+    uint32_t last; /* the layer behind it */
+    /* microbatches in flight but the one that it works on, where memory is short and where not */
+    double least_in, most_in;
+    bool splits;            /* its backward is split, */
+    double most_lag;        /* and its rest comes so many microbatches later, or sooner */
     double there_s, back_s; /* of the border behind it */
 } JointFront;
 

@@ -21,11 +21,14 @@
  *
  * since each term is the length of a chain of dependencies. S and Z follow stage by stage from the
  * last to the first, from a stage's numbers and the count of stages behind it; with the syncs E =
- * max(E + f + c, Z + s). Where backwards are split, with w of b for gradients of weights, which come k
- * microbatches later, S counts b - w in the place of b, Z ends with the last b - w, so that a
- * stage's own chains lack min(M, k + 1) w, and E has these again. With V chunks per group S counts m / V, and n is that of
- * one chunk, over V; this is no bound. A label of the dynamic program is (S, Z, E, stages, the front stage's
- * port); of two labels of the same layers on the same devices with equally many stages, the one
+ * max(E + f + c, Z + s). Where backwards are split, with w of b for gradients of weights, which
+ * come k microbatches later, S counts b - w in the place of b, Z ends with the last b - w, so that a
+ * stage's own chains lack min(M, k + 1) w, and E has these again. n and k are as large as the
+ * schedule says if the stage's memory allows it, else less. With V chunks per group S counts m / V,
+ * and n is that of one chunk, over V; this is no bound.
+ *
+ * A label of the dynamic program is (S, Z, E, stages, the front stage's port); of two labels of the
+ * same layers on the same devices with equally many stages, the one
  * that is worse in every part is dropped. */
 #ifndef KILTER_SYNTH_JOINT_JOINT_H
 #define KILTER_SYNTH_JOINT_JOINT_H

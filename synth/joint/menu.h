@@ -33,6 +33,9 @@ uint32_t *joint_place(const JointMenu *menu, const JointProblem *problem,
  * frees. */
 uint32_t *joint_runs(const JointProblem *problem, const JointPipeline *pipeline);
 
+/* [stage]: how far each stage is ahead, and late, with the memory that it has. Caller frees. */
+SynthDepth *joint_depths(const JointProblem *problem, const JointPipeline *pipeline);
+
 /* Appends the groups (JointGroup), without entries. */
 void joint_add_groups(JointMenu *menu, GArray *groups);
 

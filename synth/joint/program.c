@@ -127,6 +127,7 @@ static Program *write_program(const Placing *p, GError **error)
     const uint32_t n_groups = p->pipeline->n_stages, n_layers = p->problem->n_layers,
                    n_stages = n_groups * MAX(p->pipeline->chunks, 1);
     g_autofree uint32_t *first = joint_runs(p->problem, p->pipeline);
+    g_autofree SynthDepth *depth = joint_depths(p->problem, p->pipeline);
     g_autofree uint32_t *ways = g_new(uint32_t, n_layers),
                         *stage_of = g_new(uint32_t, n_layers);
     g_autofree Recompute *recompute = g_new0(Recompute, n_layers);
@@ -156,6 +157,7 @@ static Program *write_program(const Placing *p, GError **error)
                                     .n_groups = n_groups,
                                     .group = group,
                                     .schedule = p->pipeline->schedule,
+                                    .depth = depth,
                                     .recompute = recompute,
                                     .zero = any,
                                     .divides = any ? divides : NULL};

@@ -139,6 +139,7 @@ static void fill_stages(const JointProblem *p, const JointPipeline *pipeline,
 {
     const uint32_t n = pipeline->n_stages;
     const bool splits = schedule_splits(pipeline->schedule);
+    g_autofree SynthDepth *depth = joint_depths(p, pipeline);
     for (uint32_t i = 0; i < w->n; i++) {
         const JointStage *at = &pipeline->stage[i % n];
         const JointEntry *e = &p->group[at->group].entry[at->entry];
@@ -150,9 +151,8 @@ static void fill_stages(const JointProblem *p, const JointPipeline *pipeline,
         Group *g = &w->group[i % n];
         g->sync_s += (i < n ? e->start_s : 0) + e->sync_s[end] - e->sync_s[begin];
         if (i < n)
-            g->step =
-                synth_schedule(pipeline->schedule, w->n, n, p->n_microbatches, i, NULL);
-        g_assert(g->step);
+            g->step = synth_schedule_steps(pipeline->schedule, w->n, n, p->n_microbatches,
+                                           i, depth[i]);
     }
 }
 

@@ -144,29 +144,49 @@ static double border(const Brute *b, uint32_t i, bool back)
     return bytes > 0 ? p->latency_s + bytes / (p->bandwidth * machines) : 0;
 }
 
-/* Microbatches in flight on stage i. */
+/* Microbatches for which stage i has memory. */
+static double room(const Brute *b, uint32_t i)
+{
+    const JointEntry *e = entry_at(b, i);
+    return floor((e->capacity - part(b, e->held, i) - e->work) / part(b, e->kept, i));
+}
+
+/* The fewest microbatches in flight on stage i. */
+static double fewest(const Brute *b, uint32_t i)
+{
+    const double m = b->p->n_microbatches, behind = b->made.n_stages - 1 - i;
+    return b->made.schedule == SCHEDULE_GPIPE ? m : fmin(m, behind + 1);
+}
+
+/* Microbatches in flight on stage i: of some schedules twice as many, if memory allows. */
 static double flying(const Brute *b, uint32_t i)
 {
     const double m = b->p->n_microbatches, behind = b->made.n_stages - 1 - i;
     const SynthSchedule s = b->made.schedule;
-    return s == SCHEDULE_GPIPE                         ? m
-           : s == SCHEDULE_1F1B || s == SCHEDULE_ZB_H1 ? fmin(m, behind + 1)
-                                                       : fmin(m, 2 * behind + 1);
+    if (s != SCHEDULE_INTERLEAVED && s != SCHEDULE_ZB_H2)
+        return fewest(b, i);
+    return fmax(fewest(b, i), fmin(fmin(m, 2 * behind + 1), room(b, i)));
 }
 
-/* Microbatches whose gradients of weights stage i owes. */
+static bool splits(const Brute *b, uint32_t i)
+{
+    return schedule_splits(b->made.schedule) && i > 0 && !entry_at(b, i)->recompute;
+}
+
+/* Microbatches whose gradients of weights stage i owes: as many as the schedule says, if memory
+ * allows. */
 static double owed(const Brute *b, uint32_t i)
 {
-    const double lag = b->made.schedule == SCHEDULE_ZB_H1   ? i
-                       : b->made.schedule == SCHEDULE_ZB_H2 ? 2.0 * i
-                                                            : 0;
-    return entry_at(b, i)->recompute ? 0 : lag;
+    const double lag = b->made.schedule == SCHEDULE_ZB_H1 ? i : 2.0 * i;
+    if (!splits(b, i) || room(b, i) >= b->p->n_microbatches)
+        return splits(b, i) ? lag : 0;
+    return fmin(lag, fmax(0, room(b, i) - flying(b, i)));
 }
 
 /* Seconds of gradients of weights that stage i computes apart. */
 static double apart(const Brute *b, uint32_t i)
 {
-    return owed(b, i) > 0 ? part(b, entry_at(b, i)->weights_s, i) : 0;
+    return splits(b, i) ? part(b, entry_at(b, i)->weights_s, i) : 0;
 }
 
 /* Seconds of these after the last backward. */
@@ -204,8 +224,8 @@ static bool fits(const Brute *b)
 {
     for (uint32_t i = 0; i < b->made.n_stages; i++) {
         const JointEntry *e = entry_at(b, i);
-        const double most = fmin(b->p->n_microbatches, flying(b, i) + owed(b, i));
-        if (part(b, e->held, i) + e->work + most * part(b, e->kept, i) > e->capacity)
+        if (part(b, e->held, i) + e->work + fewest(b, i) * part(b, e->kept, i) >
+            e->capacity)
             return false;
     }
     return true;
