@@ -35,6 +35,7 @@ static void scale_network(Cluster *cluster, double bandwidth, double latency)
             scale_line(&cluster->pieces[kind].piece[i].line, bandwidth, latency);
     }
     scale_line(&cluster->transfer, bandwidth, latency);
+    curves_scale(&cluster->curves, true, bandwidth, latency);
     if (!cluster->network)
         return;
     scale_line(&cluster->network->link, bandwidth, latency);
@@ -109,6 +110,7 @@ static bool scale(Cluster *cluster, const char *text, GError **error)
     } else if (strcmp(what, "inner") == 0) {
         for (uint32_t i = 0; i < cluster->n_machines; i++)
             cluster->machine[i].inner.bandwidth *= factor;
+        curves_scale(&cluster->curves, false, factor, 1);
     } else {
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected network, latency, inner or DEVICE.rate, "

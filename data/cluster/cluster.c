@@ -21,6 +21,7 @@ void cluster_free(Cluster *cluster)
     }
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
         g_free(cluster->pieces[kind].piece);
+    curves_clear(&cluster->curves);
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         g_free(cluster->machine[i].name);
         g_free(cluster->machine[i].source);
@@ -253,14 +254,36 @@ static void view_pieces(ClusterView *view)
     }
 }
 
+/* Puts measured collectives of all devices in front of the lines of links. */
+static void view_curves(ClusterView *view)
+{
+    const Cluster *cluster = view->cluster;
+    const CurvePlace place = {cluster->type[cluster->machine[0].type].name,
+                              view->n_devices, cluster->n_machines};
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
+        CollectivePieces pieces;
+        if (!curves_pieces(&cluster->curves, (Collective)kind, place, &pieces,
+                           &view->collective[kind]))
+            continue;
+        g_free(view->pieces[kind].piece);
+        view->pieces[kind] = pieces;
+    }
+}
+
 LinkCost cluster_view_line(const ClusterView *view, Collective kind, double bytes)
 {
     KILTER_ASSERT((int)kind < COLLECTIVES_PRICED && bytes >= 0);
-    const CollectivePieces *pieces = &view->pieces[kind];
-    for (uint32_t i = 0; i < pieces->n; i++)
-        if (bytes <= pieces->piece[i].up_to)
-            return pieces->piece[i].line;
-    return view->collective[kind];
+    const CollectivePiece *piece = pieces_find(&view->pieces[kind], bytes);
+    return piece ? piece->line : view->collective[kind];
+}
+
+LinkCost cluster_view_set_line(const ClusterView *view, const Device *device,
+                               CurvePlace place, Collective kind, double bytes)
+{
+    LinkCost line =
+        place.hosts == 1 ? device->inner : cluster_view_line(view, kind, bytes);
+    curves_line(&view->cluster->curves, kind, place, bytes, &line);
+    return line;
 }
 
 double cluster_view_launch_s(const ClusterView *view, const Device *device, OpKind kind)
@@ -313,6 +336,7 @@ ClusterView *cluster_view(const Cluster *cluster, Granularity granularity)
     view_devices(view);
     view_links(view);
     view_pieces(view);
+    view_curves(view);
     KILTER_WALK(walk_devices(view));
     return view;
 }

@@ -10,52 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/cluster/curve.h"
 #include "data/cluster/fitted.h"
 #include "data/graph/graph.h"
-
-/* Collectives and free local conversions. The priced ones come first. */
-#define COLLECTIVE_TABLE(X)                                                              \
-    X(ALL_REDUCE, "all_reduce") /* Reduce -> Identity */                                 \
-    X(ALL_GATHER, "all_gather") /* Gather(d) -> Identity, padded to the largest shard */ \
-    X(GROUPED_ALL_GATHER,                                                                \
-      "grouped_all_gather")             /* the same as n broadcasts of exact shards */   \
-    X(REDUCE_SCATTER, "reduce_scatter") /* Reduce -> Gather(d), padded */                \
-    X(GROUPED_REDUCE_SCATTER,                                                            \
-      "grouped_reduce_scatter") /* the same as n reduces of exact shards */              \
-    X(ALL_TO_ALL, "all_to_all") /* Gather(a) -> Gather(b) */                             \
-    X(SLICE, "slice")           /* Identity -> Gather(d), local */                       \
-    X(KEEP,                                                                              \
-      "keep") /* Identity -> Reduce: device 0 keeps it, the others hold zeros; local */  \
-    X(PAD, "pad") /* Gather(d) -> Reduce: zero-padded, local */
-
-typedef enum {
-#define X(id, name) COLLECTIVE_##id,
-    COLLECTIVE_TABLE(X)
-#undef X
-        COLLECTIVES
-} Collective;
-enum { COLLECTIVES_PRICED = COLLECTIVE_SLICE };
-
-const char *collective_name(Collective kind);
-Collective collective_from_name(const char *name); /* COLLECTIVES if unknown */
-
-/* A fitted line: time of a message of V bytes = latency + (algorithm's factor) V / bandwidth. */
-typedef struct {
-    double latency_s;
-    double bandwidth; /* bytes/s */
-} LinkCost;
-
-/* Lines for smaller tensors, fitted to measurements: the first piece with V <= up_to applies, and
- * above all pieces the kind's own line. */
-typedef struct {
-    double up_to; /* bytes of the whole tensor, rising */
-    LinkCost line;
-} CollectivePiece;
-typedef struct {
-    uint32_t n;
-    CollectivePiece *piece;
-    double smallest, largest; /* range of bytes that were measured; 0: not fitted */
-} CollectivePieces;
 
 /* The time of an op of a kind on one device: overhead + FLOPs / rate + bytes / bandwidth, where
  * bytes count all operands. An infinite rate or bandwidth removes its term. The host takes launch_s
@@ -131,6 +88,7 @@ typedef struct {
     Machine *machine;
     LinkCost collective[COLLECTIVES_PRICED]; /* between machines */
     CollectivePieces pieces[COLLECTIVES_PRICED];
+    CollectiveCurves curves; /* measured collectives, inside machines and between them */
     /* a message between devices of two machines; bandwidth 0: the broadcast's line */
     LinkCost transfer;
     char *collective_source;
@@ -245,8 +203,12 @@ double cluster_view_launch_s(const ClusterView *view, const Device *device, OpKi
 /* Whether an op of any kind takes time to launch on any device. */
 bool cluster_view_launches(const ClusterView *view);
 
-/* The line that prices a collective on a tensor of `bytes`. */
+/* The line that prices a collective of all devices on a tensor of `bytes`. */
 LinkCost cluster_view_line(const ClusterView *view, Collective kind, double bytes);
+/* The same among some of them, which are on place.hosts machines: one machine like the device's, or
+ * several. */
+LinkCost cluster_view_set_line(const ClusterView *view, const Device *device,
+                               CurvePlace place, Collective kind, double bytes);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ClusterView, cluster_view_free)
 
 #endif

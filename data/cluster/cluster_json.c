@@ -193,6 +193,8 @@ json_t *cluster_json(const Cluster *cluster)
     json_object_set_new(object, "machines", machines_json(cluster));
     if (cluster->n_machines > 1)
         json_object_set_new(object, "collectives", collectives_json(cluster));
+    if (cluster->curves.n > 0)
+        json_object_set_new(object, "curves", curves_json(&cluster->curves));
     if (cluster->network)
         json_object_set_new(object, "topology", topology_json(cluster->network));
     if (cluster->tuning)

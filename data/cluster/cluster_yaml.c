@@ -7,6 +7,7 @@ enum {
     GROUPS_MAX = 10000,
     CABLES_MAX = 100000,
     PIECES_MAX = 100,
+    CURVES_MAX = 1000,
 };
 
 const Member LINK_MEMBER[LINK_NUMBERS] = {LINK_MEMBERS(MEMBER_ROW)},
@@ -128,6 +129,8 @@ static const cyaml_schema_field_t CLUSTER[] = {
                          1, GROUPS_MAX),
     CYAML_FIELD_MAPPING_PTR("collectives", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
                             ClusterText, collectives, KINDS),
+    CYAML_FIELD_SEQUENCE("curves", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, ClusterText,
+                         curve, &CURVE_SCHEMA, 1, CURVES_MAX),
     CYAML_FIELD_MAPPING_PTR("topology", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
                             ClusterText, topology, TOPOLOGY),
     CYAML_FIELD_MAPPING_PTR("tuning", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,

@@ -5,6 +5,7 @@
 
 #include <cyaml/cyaml.h>
 
+#include "data/cluster/curve_yaml.h"
 #include "data/cluster/fitted_yaml.h"
 #include "data/cluster/op_cost_yaml.h"
 #include "data/cluster/tuning_yaml.h"
@@ -72,6 +73,8 @@ typedef struct {
     GroupText *group;
     uint32_t group_count;
     CollectivesText *collectives;
+    CurveText *curve;
+    uint32_t curve_count;
     TopologyText *topology;
     TuningText *tuning;
     FittedText *fit;

@@ -16,7 +16,7 @@ enum { GPUS_MAX = 1 << 17 }; /* in the cluster */
 enum { WAVE_MAX = 1000000000 };
 
 /* No hardware is outside of these; inside them sums and quotients of costs stay finite. */
-static const double SMALLEST = 1, LARGEST = 1e18, LONGEST_S = 1000;
+static const double SMALLEST = 1, LARGEST = 1e18, SHORTEST_S = 1e-12, LONGEST_S = 1000;
 /* No measured interference is anywhere near; no machine costs as much an hour. */
 static const double LARGEST_SLOWDOWN = 100, HIGHEST_PRICE = 1e6;
 
@@ -83,6 +83,19 @@ typedef struct {
     X(GroupText, Machine, stretch, stretch, FACTOR, false, ALONE, BYTES, 1,                 \
       CLUSTER_MAX_STRETCH, 0)                                                               \
     X(GroupText, Machine, price, price, QUANTITY, false, ALONE, PRICE, 0, HIGHEST_PRICE, 0)
+
+#define CURVE_MEMBERS(X)                                                                      \
+    X(CurveText, CollectiveCurve, ranks, ranks, COUNT, true, ALONE, BYTES, 2, GPUS_MAX, NAN)  \
+    X(CurveText, CollectiveCurve, hosts, hosts, COUNT, true, ALONE, BYTES, 1, GPUS_MAX, NAN)  \
+    X(CurveText, CollectiveCurve, step, step_s, QUANTITY, false, ALONE, TIME, 0, LONGEST_S, 0) \
+    X(CurveText, CollectiveCurve, sums, sums, FACTOR, false, ALONE, BYTES, 1,                 \
+      LARGEST_SLOWDOWN, 0)
+
+#define POINT_MEMBERS(X)                                                                     \
+    X(CurvePointText, CurvePoint, bytes, bytes, QUANTITY, true, ALONE, BYTES, SMALLEST,      \
+      LARGEST, NAN)                                                                          \
+    X(CurvePointText, CurvePoint, time, seconds, QUANTITY, true, ALONE, TIME, SHORTEST_S,    \
+      LONGEST_S, NAN)
 
 #define RULE_MEMBERS(X)                                                                       \
     X(TuningRuleText, TuningRule, most_ranks, most_ranks, COUNT, false, ALONE, BYTES, 1,      \

@@ -42,6 +42,15 @@
  *       (the other four kinds likewise)
  *       send: {latency: 20 us, bandwidth: 12 GB/s} # optional: between GPUs of two machines
  *       source: where these are from
+ *     curves:                                  # optional: measured, see data/cluster/curve.h
+ *       - collective: all_reduce
+ *         device: v100                         # optional: of the machines, with hosts: 1
+ *         ranks: 4
+ *         hosts: 1
+ *         step: 3 us                           # optional
+ *         sums: 1.18                           # optional: switches sum up
+ *         points: [{bytes: 1 MiB, time: 70 us}, {bytes: 64 MiB, time: 1.3 ms}]
+ *         source: a log of nccl-tests
  *     topology:                                # optional, see data/cluster/topology.h
  *       builder: tree:leaf=2,bandwidth=10Gb/s  # either this or:
  *       nodes: [a, b]                          # switches and the like
@@ -220,6 +229,14 @@ static bool try_network(const ClusterReader *reader, GError **error)
     return true;
 }
 
+static bool read_curves(ClusterReader *reader, GError **error)
+{
+    const ClusterText *text = reader->text;
+    return text->curve_count == 0 ||
+           curves_read(reader->yaml, "curves", text->curve_count, text->curve,
+                       &reader->cluster->curves, error);
+}
+
 static bool read_tuning(ClusterReader *reader, GError **error)
 {
     if (reader->text->tuning)
@@ -243,6 +260,7 @@ static bool read_parts(ClusterReader *reader, GError **error)
     const bool types = reader_types(reader);
     if (reader_machines(reader) & types)
         read_collectives(reader);
+    reader_note(reader, read_curves(reader, &failure), &failure);
     reader_note(reader, read_network(reader, &failure), &failure);
     reader_note(reader, read_tuning(reader, &failure), &failure);
     reader_note(reader, read_fit(reader, &failure), &failure);

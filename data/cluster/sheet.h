@@ -55,6 +55,7 @@ typedef struct {
     double bandwidth;     /* bytes/s of one direction of one link */
     double share;         /* 0 to 1: the part that large messages of collectives reach */
     double base_s, hop_s; /* a collective's latency: base + rounds x hop */
+    double sums; /* how much longer a byte takes in switches that sum up; 0: they do not */
 } LinkSheet;
 
 /* The bandwidth of a link in a topology file: the last row whose `least` is not above the device's
@@ -74,6 +75,7 @@ typedef struct {
     LinkTable nvlink;                  /* by the device's `sm` */
     LinkTable xgmi;                    /* by the digits of its `gcn` */
     LinkTable pcie;                    /* one lane, by GT/s */
+    double base_s, hop_s;              /* of links without a row of their own */
     double fastest_port, unknown_port; /* bytes/s */
     uint32_t most_nvlinks;             /* most NVLinks of any device */
 } Sheets;

@@ -42,7 +42,7 @@ typedef struct {
     uint32_t alias_count, product_count, pci_count, peak_count, port_count;
 } DeviceText;
 typedef struct {
-    char *name, *bandwidth, *source;
+    char *name, *bandwidth, *sums, *source;
 } LinkText;
 typedef struct {
     char *least, *bandwidth;
@@ -104,6 +104,7 @@ static const cyaml_schema_value_t DEVICE_SCHEMA = {
 static const cyaml_schema_field_t LINK[] = {
     TEXT("name", LinkText, name, NAME_MAX_BYTES),
     TEXT("bandwidth", LinkText, bandwidth, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("sums", LinkText, sums, NAME_MAX_BYTES),
     TEXT("source", LinkText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_value_t LINK_ENTRY = ENTRY(LinkText, LINK);
 static const cyaml_schema_field_t ROW[] = {
@@ -290,9 +291,12 @@ static bool read_links(Sheets *sheets, GError **error)
         g_autofree char *key = g_strdup_printf("links[%u].bandwidth", i);
         link->name = g_strdup(text->link[i].name);
         link->source = g_strdup(text->link[i].source);
+        g_autofree char *sums = g_strdup_printf("links[%u].sums", i);
         if (!yaml_quantity(yaml, key, text->link[i].bandwidth,
                            (YamlRange){QUANTITY_BANDWIDTH, SMALLEST, LARGEST},
-                           &link->bandwidth, error))
+                           &link->bandwidth, error) ||
+            (text->link[i].sums && !yaml_number(yaml, sums, text->link[i].sums, 1,
+                                                LARGEST_SLOWDOWN, &link->sums, error)))
             return false;
     }
     return read_table(yaml, "nvlink", text->nvlink, text->nvlink_count, &sheets->nvlink,
@@ -314,23 +318,23 @@ static const double LEAST_SHARE = 1e-3;
 static bool read_others(const Yaml *yaml, const OthersText *text, Sheets *sheets,
                         GError **error)
 {
-    double device, share, base_s, hop_s;
+    double device, share;
     if (!yaml_number(yaml, "others.device_share", text->device_share, LEAST_SHARE, 1,
                      &device, error) ||
         !yaml_number(yaml, "others.link_share", text->link_share, LEAST_SHARE, 1, &share,
                      error) ||
         !yaml_quantity(yaml, "others.base", text->base,
-                       (YamlRange){QUANTITY_TIME, 0, LONGEST_S}, &base_s, error) ||
+                       (YamlRange){QUANTITY_TIME, 0, LONGEST_S}, &sheets->base_s, error) ||
         !yaml_quantity(yaml, "others.hop", text->hop,
-                       (YamlRange){QUANTITY_TIME, 0, LONGEST_S}, &hop_s, error))
+                       (YamlRange){QUANTITY_TIME, 0, LONGEST_S}, &sheets->hop_s, error))
         return false;
     for (uint32_t i = 0; i < sheets->n_devices; i++)
         for (uint32_t format = 0; format < SHEET_FORMATS; format++)
             sheets->device[i].share[format] = device;
     for (uint32_t i = 0; i < sheets->n_links; i++) {
         sheets->link[i].share = share;
-        sheets->link[i].base_s = base_s;
-        sheets->link[i].hop_s = hop_s;
+        sheets->link[i].base_s = sheets->base_s;
+        sheets->link[i].hop_s = sheets->hop_s;
     }
     return true;
 }

@@ -94,6 +94,12 @@ static const char *key_at(const Reader *reader, uint32_t depth)
     return reader->key[depth];
 }
 
+/* Versions of the profiler write the keys of an event's args in different cases. */
+static bool has_key(const Reader *reader, uint32_t depth, const char *name)
+{
+    return g_ascii_strcasecmp(reader->key[depth], name) == 0;
+}
+
 /* Depths: 1 the file, 2 its lists, 3 an event, 4 its args, 5 lists of operands, 6 of their dims. */
 static bool in_event(const Reader *reader)
 {
@@ -115,8 +121,7 @@ static int begin(Reader *reader, bool array)
         reader->event = (Event){.id = -1};
     if (reader->depth == 3 && strcmp(key_at(reader, 1), "deviceProperties") == 0)
         reader->facts->devices_listed++;
-    if (reader->depth >= 5 && in_event(reader) &&
-        strcmp(key_at(reader, 4), "Input Dims") == 0) {
+    if (reader->depth >= 5 && in_event(reader) && has_key(reader, 4, "Input Dims")) {
         reader->event.has_dims = true;
         if (reader->depth == 6 && reader->event.n_operands < MAX_OPERANDS)
             reader->event.n_operands++;
@@ -164,6 +169,21 @@ static void copy(char *to, const unsigned char *text, size_t length)
     to[n] = '\0';
 }
 
+static void event_number(Reader *reader, double value);
+
+/* A number in quotation marks, as old versions write them in args. */
+static void quoted_number(Reader *reader, const unsigned char *text, size_t length)
+{
+    char number[32], *end;
+    if (length == 0 || length >= sizeof number || !g_ascii_isdigit(*text))
+        return;
+    memcpy(number, text, length);
+    number[length] = '\0';
+    const double value = g_ascii_strtod(number, &end);
+    if (*end == '\0')
+        event_number(reader, value);
+}
+
 static void event_text(Reader *reader, const unsigned char *text, size_t length)
 {
     Event *event = &reader->event;
@@ -172,13 +192,15 @@ static void event_text(Reader *reader, const unsigned char *text, size_t length)
         copy(event->name, text, length);
     else if (reader->depth == 3 && strcmp(key, "cat") == 0)
         copy(event->category, text, length);
-    else if (reader->depth == 4 && strcmp(key, "Collective name") == 0)
+    else if (reader->depth == 4 && has_key(reader, 4, "Collective name"))
         copy(event->collective, text, length);
-    else if (reader->depth == 4 && strcmp(key, "dtype") == 0)
+    else if (reader->depth == 4 && has_key(reader, 4, "dtype"))
         copy(event->dtype, text, length);
-    else if (reader->depth == 5 && strcmp(key_at(reader, 4), "Input type") == 0 &&
+    else if (reader->depth == 5 && has_key(reader, 4, "Input type") &&
              event->n_types++ == 0)
         copy(event->type, text, length);
+    else if (reader->depth == 4)
+        quoted_number(reader, text, length);
 }
 
 static int take_text(void *data, const unsigned char *text, size_t length)
@@ -206,22 +228,22 @@ static void event_number(Reader *reader, double value)
     const double whole = isfinite(value) && fabs(value) < largest ? value : -1;
     if (reader->depth == 3 && strcmp(key, "dur") == 0)
         event->us = isfinite(value) && value > 0 && value < 1e12 ? value : 0;
-    else if (reader->depth == 6 && strcmp(key_at(reader, 4), "Input Dims") == 0) {
+    else if (reader->depth == 6 && has_key(reader, 4, "Input Dims")) {
         const uint32_t operand = event->n_operands - 1;
         if (event->n_operands > 0 && event->n_dims[operand] < MAX_DIMS)
             event->dim[operand][event->n_dims[operand]++] =
                 whole > 0 && whole < 1e9 ? whole : 0;
     } else if (reader->depth != 4)
         return;
-    else if (strcmp(key, "External id") == 0)
+    else if (has_key(reader, 4, "External id"))
         event->id = (int64_t)whole;
-    else if (strcmp(key, "stream") == 0)
+    else if (has_key(reader, 4, "stream"))
         event->stream = (int64_t)whole;
-    else if (strcmp(key, "In msg nelems") == 0)
+    else if (has_key(reader, 4, "In msg nelems"))
         event->in = fmin(fmax(whole, 0), 1e14);
-    else if (strcmp(key, "Out msg nelems") == 0)
+    else if (has_key(reader, 4, "Out msg nelems"))
         event->out = fmin(fmax(whole, 0), 1e14);
-    else if (strcmp(key, "Group size") == 0)
+    else if (has_key(reader, 4, "Group size"))
         event->group = floor(fmax(whole, 0));
 }
 

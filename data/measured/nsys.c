@@ -243,12 +243,12 @@ static bool has_table(const Report *report, const char *name)
                name) > 0;
 }
 
-static bool knows_processes(const Report *report)
+/* Whether a table has a column: versions of nsys differ in them. */
+static bool has_column(const Report *report, const char *table, const char *column)
 {
-    return ask(report,
-               "SELECT count(*) FROM pragma_table_info('CUPTI_ACTIVITY_KIND_KERNEL') "
-               "WHERE name = 'globalPid'",
-               NULL) > 0;
+    g_autofree char *query = g_strdup_printf(
+        "SELECT count(*) FROM pragma_table_info('%s') WHERE name = ?1", table);
+    return ask(report, query, column) > 0;
 }
 
 /* The upper bits of globalTid and globalPid are the process. */
@@ -262,12 +262,16 @@ static char *events_query(const Report *report)
                calls = has_table(report, "CUPTI_ACTIVITY_KIND_RUNTIME");
     GString *text = g_string_new(NULL);
     if (ranges)
-        g_string_append(
+        g_string_append_printf(
             text,
-            "SELECT 0 AS kind, globalTid AS thread, start AS begun, end AS ended, "
-            "coalesce(text, (SELECT value FROM StringIds WHERE id = textId)) AS name, "
-            "0 AS seconds, 0 AS launch FROM NVTX_EVENTS WHERE eventType IN (59, 60) "
-            "AND end IS NOT NULL UNION ALL ");
+            "SELECT 0 AS kind, globalTid AS thread, start AS begun, end AS ended, %s AS "
+            "name, 0 AS seconds, 0 AS launch FROM NVTX_EVENTS WHERE eventType IN (59, "
+            "60) "
+            "AND end IS NOT NULL UNION ALL ",
+            !has_column(report, "NVTX_EVENTS", "textId") ? "text"
+            : has_column(report, "NVTX_EVENTS", "text")
+                ? "coalesce(text, (SELECT value FROM StringIds WHERE id = textId))"
+                : "(SELECT value FROM StringIds WHERE id = textId)");
     g_string_append(text, "SELECT 1 AS kind, ");
     g_string_append(text, calls
                               ? "r.thread AS thread, r.begun AS begun, r.ended AS ended, "
@@ -284,7 +288,9 @@ static char *events_query(const Report *report)
                              "ended "
                              "FROM CUPTI_ACTIVITY_KIND_RUNTIME GROUP BY 1, 2) AS r "
                              "ON r.id = k.correlationId%s ",
-            knows_processes(report) ? " AND r.process = " PROCESS("k.globalPid") : "");
+            has_column(report, "CUPTI_ACTIVITY_KIND_KERNEL", "globalPid")
+                ? " AND r.process = " PROCESS("k.globalPid")
+                : "");
     g_string_append(text, "ORDER BY thread, begun, kind, ended DESC");
     return g_string_free(text, FALSE);
 }

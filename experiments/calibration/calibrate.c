@@ -4,9 +4,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "experiments/calibration/curve_fit.h"
 #include "sim/sim.h"
 
-enum { BOOTSTRAP_ROUNDS = 200 };
+enum { BOOTSTRAP_ROUNDS = 200, LEAST_ROWS = 3 };
+/* The line of the largest tensors is fitted to rows of up to this part of the largest. */
+static const double LARGE = 1.0 / 16;
 
 /* --- rows of one fit --- */
 
@@ -33,10 +36,12 @@ static bool belongs(const Work *work, uint32_t i, const CalibrationFit *fit)
     switch (fit->place) {
     case PLACE_OP:
         return m->op == fit->op && strcmp(m->device, fit->device) == 0;
-    case PLACE_BETWEEN:
-        return m->collective == fit->collective;
     case PLACE_INNER:
-        return placing->type == fit->type;
+    case PLACE_BETWEEN:
+        if (fit->collective == COLLECTIVES) /* the inner link's own line */
+            return placing->nearest && placing->type == fit->type;
+        return !m->send && m->collective == fit->collective && m->ranks == fit->ranks &&
+               calibrate_hosts(m, placing) == fit->hosts && placing->type == fit->type;
     default:
         return true;
     }
@@ -63,108 +68,169 @@ static void exchange_terms(const Measurement *m, uint32_t a_host, double *a)
         a[1] *= (n - a_host) * a_host / (n - 1);
 }
 
+/* The bytes of a row: those of equal parts that take as long where the largest part decides. */
+static double row_bytes(const Measurement *m)
+{
+    const bool parts = m->collective == COLLECTIVE_ALL_GATHER ||
+                       m->collective == COLLECTIVE_REDUCE_SCATTER ||
+                       m->collective == COLLECTIVE_ALL_TO_ALL;
+    return parts && m->share > 0 ? m->bytes * m->share * m->ranks : m->bytes;
+}
+
+static gint by_bytes(gconstpointer a, gconstpointer b, gpointer measurements)
+{
+    const Measurement *list = (const Measurement *)measurements;
+    const uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+    const double x = row_bytes(&list[i]), y = row_bytes(&list[j]);
+    return x != y ? (x > y) - (x < y) : (i > j) - (i < j);
+}
+
+/* The rows of a fit by their bytes, the smallest first. */
 static Rows rows_of(const Work *work, const CalibrationFit *fit)
 {
     const uint32_t most = work->measurements->len;
     Rows rows = {.k = fit->device ? 3 : 2};
     rows.index = g_new(uint32_t, most + 1);
-    rows.a = g_new(double, (size_t)most *rows.k + 1);
-    rows.y = g_new(double, most + 1);
-    rows.bytes = g_new(double, most + 1);
-    for (uint32_t i = 0; i < most; i++) {
-        const Measurement *m = calibrate_row(work, i);
-        if (!belongs(work, i, fit))
-            continue;
-        double *a = rows.a + (size_t)rows.n * rows.k;
+    for (uint32_t i = 0; i < most; i++)
+        if (belongs(work, i, fit))
+            rows.index[rows.n++] = i;
+    g_qsort_with_data(rows.index, (gint)rows.n, sizeof *rows.index, by_bytes,
+                      work->measurements->data);
+    rows.a = g_new(double, (size_t)rows.n *rows.k + 1);
+    rows.y = g_new(double, rows.n + 1);
+    rows.bytes = g_new(double, rows.n + 1);
+    for (uint32_t r = 0; r < rows.n; r++) {
+        const Measurement *m = calibrate_row(work, rows.index[r]);
+        double *a = rows.a + (size_t)r * rows.k;
         if (fit->device) {
             a[0] = 1;
             a[1] = m->flops;
             a[2] = m->bytes;
         } else {
-            exchange_terms(m, work->placing[i].a_host, a);
+            exchange_terms(m, work->placing[rows.index[r]].a_host, a);
         }
-        rows.index[rows.n] = i;
-        rows.bytes[rows.n] = m->bytes;
-        rows.y[rows.n++] = m->median_s;
+        rows.bytes[r] = row_bytes(m);
+        rows.y[r] = m->median_s;
     }
     return rows;
 }
 
 /* --- fits --- */
 
-static void bootstrap(const Work *work, const FitData *data, CalibrationLine *line)
+/* Fits one line to the rows from `first` on. */
+static void fit_line(const Work *work, const Rows *rows, uint32_t first,
+                     CalibrationLine *line)
 {
-    fit_bootstrap(data, BOOTSTRAP_ROUNDS, work->options->seed, line->low, line->high);
+    const FitData data = {rows->n - first, rows->k, rows->a + (size_t)first * rows->k,
+                          rows->y + first};
+    fit_robust(&data, line->x);
+    fit_bootstrap(&data, BOOTSTRAP_ROUNDS, work->options->seed, line->low, line->high);
 }
 
-/* Fits one line. */
-static void fit_line(const Work *work, const Rows *rows, CalibrationFit *fit)
+static double line_at(const CalibrationLine *line, const double *a, uint32_t k)
 {
-    const FitData data = {rows->n, rows->k, rows->a, rows->y};
-    fit->n_lines = 1;
-    fit->line[0].up_to = INFINITY;
-    fit_robust(&data, fit->line[0].x);
-    bootstrap(work, &data, &fit->line[0]);
-}
-
-/* Fits a collective in pieces. Intervals hold for fixed breakpoints, which are not resampled. */
-static void fit_collective(const Work *work, const Rows *rows, CalibrationFit *fit)
-{
-    const FitData data = {rows->n, rows->k, rows->a, rows->y};
-    const FitPieces pieces = fit_pieces(&data, rows->bytes);
-    g_autofree double *a = g_new(double, 2 * (size_t)rows->n);
-    g_autofree double *y = g_new(double, rows->n);
-    double above = -1;
-    fit->n_lines = pieces.n;
-    for (uint32_t p = 0; p < pieces.n; p++) {
-        FitData own = {0, 2, a, y};
-        CalibrationLine *line = &fit->line[p];
-        line->up_to = pieces.piece[p].up_to;
-        memcpy(line->x, pieces.piece[p].x, sizeof pieces.piece[p].x);
-        for (uint32_t i = 0; i < rows->n; i++) {
-            if (rows->bytes[i] <= above || rows->bytes[i] > line->up_to)
-                continue;
-            memcpy(a + 2 * (size_t)own.n, rows->a + 2 * (size_t)i, 2 * sizeof *a);
-            y[own.n++] = rows->y[i];
-        }
-        bootstrap(work, &own, line);
-        above = line->up_to;
-    }
-}
-
-static double predict(const CalibrationFit *fit, const double *a, uint32_t k,
-                      double bytes)
-{
-    uint32_t p = 0;
-    while (bytes > fit->line[p].up_to)
-        p++;
     double sum = 0;
     for (uint32_t j = 0; j < k; j++)
-        sum += a[j] * fit->line[p].x[j];
+        sum += a[j] * line->x[j];
     return sum;
 }
 
-/* Fits the op or collective that `fit` names, if there are measurements of it. */
+/* The link by which switches sum up inside machines of the device type, on its sheet. */
+static double sums_of(const Work *work, const CalibrationFit *fit)
+{
+    const DeviceSheet *device =
+        fit->place == PLACE_INNER && fit->type != UINT32_MAX
+            ? sheets_device(work->sheets, work->cluster->type[fit->type].name, NULL)
+            : NULL;
+    const LinkSheet *link = device && device->n_links > 0
+                                ? sheets_link(work->sheets, device->link[0].name, NULL)
+                                : NULL;
+    return link ? link->sums : 0;
+}
+
+/* Adds a curve through the rows to the cluster. */
+static void fit_curve(Work *work, Rows *rows, CalibrationFit *fit, double *predicted)
+{
+    CollectiveCurves *curves = &work->cluster->curves;
+    const bool inner = fit->place == PLACE_INNER && fit->type != UINT32_MAX;
+    uint32_t large = rows->n - 1;
+    CollectiveCurve curve = {
+        .kind = fit->collective,
+        .device = inner ? g_strdup(work->cluster->type[fit->type].name) : NULL,
+        .ranks = fit->ranks,
+        .hosts = fit->hosts,
+        .sums = sums_of(work, fit),
+        .source = g_strdup(work->options->source)};
+    curve.point = curve_fit_points(rows->bytes, rows->y, rows->n, &curve.n);
+    for (uint32_t p = 0; p < curve.n; p++)
+        curve.point[p].seconds = calibrate_rounded(curve.point[p].seconds);
+    curve_fit_predict(&curve, rows->bytes, rows->n, predicted);
+    while (large > 0 && (rows->bytes[large - 1] >= rows->bytes[rows->n - 1] * LARGE ||
+                         rows->n - large < LEAST_ROWS))
+        large--;
+    fit_line(work, rows, large, &fit->line);
+    curves->curve = g_renew(CollectiveCurve, curves->curve, curves->n + 1);
+    curves->curve[curves->n++] = curve;
+    fit->curve = curves->n;
+}
+
+/* Fits the op, collective or link that `fit` names, if there are measurements of it. */
 static void add_fit(Work *work, CalibrationFit fit)
 {
     Rows rows = rows_of(work, &fit);
     if (rows.n > 0) {
         g_autofree double *predicted = g_new(double, rows.n);
+        const bool curve = fit.collective != COLLECTIVES;
         fit.smallest = INFINITY;
-        fit.ranks = fit.device ? 0 : calibrate_row(work, rows.index[0])->ranks;
+        if (!fit.device)
+            fit.ranks = calibrate_row(work, rows.index[0])->ranks;
         for (uint32_t i = 0; i < rows.n; i++) {
             fit.smallest = fmin(fit.smallest, rows.bytes[i]);
             fit.largest = fmax(fit.largest, rows.bytes[i]);
+            fit.nearest |= work->placing[rows.index[i]].nearest;
         }
         fit.largest = fmax(fit.largest, 1);
-        (fit.place == PLACE_BETWEEN ? fit_collective : fit_line)(work, &rows, &fit);
-        for (uint32_t i = 0; i < rows.n; i++)
-            work->predicted_s[rows.index[i]] = predicted[i] =
-                predict(&fit, rows.a + (size_t)i * rows.k, rows.k, rows.bytes[i]);
+        if (curve)
+            fit_curve(work, &rows, &fit, predicted);
+        else
+            fit_line(work, &rows, 0, &fit.line);
+        for (uint32_t i = 0; i < rows.n; i++) {
+            if (!curve)
+                predicted[i] = line_at(&fit.line, rows.a + (size_t)i * rows.k, rows.k);
+            double *of_row = &work->predicted_s[rows.index[i]];
+            *of_row = curve || isnan(*of_row) ? predicted[i] : *of_row;
+        }
         fit.agreement = statistics_agreement(predicted, rows.y, rows.n);
         g_array_append_val(work->fits, fit);
     }
     rows_clear(&rows);
+}
+
+/* Adds a curve for each number of ranks and machines that a collective was measured among in that
+ * place, few ranks first. */
+static void add_curves(Work *work, CalibrationFit fit)
+{
+    for (fit.ranks = 0;;) {
+        uint32_t ranks = UINT32_MAX, hosts = UINT32_MAX;
+        for (uint32_t i = 0; i < work->measurements->len; i++) {
+            const Measurement *m = calibrate_row(work, i);
+            const Placing *placing = &work->placing[i];
+            const uint32_t own = calibrate_hosts(m, placing);
+            if (placing->place != fit.place || m->send || placing->type != fit.type ||
+                m->collective != fit.collective || m->ranks < fit.ranks ||
+                (m->ranks == fit.ranks && own <= fit.hosts))
+                continue;
+            if (m->ranks < ranks || (m->ranks == ranks && own < hosts)) {
+                ranks = m->ranks;
+                hosts = own;
+            }
+        }
+        if (ranks == UINT32_MAX)
+            return;
+        fit.ranks = ranks;
+        fit.hosts = hosts;
+        add_fit(work, fit);
+    }
 }
 
 static Agreement agreement_of_all(const Work *work)
@@ -181,29 +247,38 @@ static Agreement agreement_of_all(const Work *work)
                                 predicted->len);
 }
 
-/* Fits ops, by device type in the cluster's order and by kind, then collectives between
- * machines. */
+/* Fits ops, by device type in the cluster's order and by kind, then collectives between machines and
+ * inside them. */
 static void fit_all(Work *work)
 {
-    for (uint32_t t = 0; t < work->cluster->n_types; t++)
+    const uint32_t n_types = work->cluster->n_types;
+    CollectiveCurves *curves = &work->cluster->curves;
+    for (uint32_t t = 0; t < n_types; t++)
         for (uint32_t kind = 0; kind < OP_KINDS; kind++)
             add_fit(work, (CalibrationFit){.place = PLACE_OP,
                                            .device = work->cluster->type[t].name,
                                            .op = (OpKind)kind,
                                            .collective = COLLECTIVES});
-    for (uint32_t kind = 0; work->cluster->n_machines > 1 && kind < COLLECTIVES_PRICED;
-         kind++)
-        add_fit(work, (CalibrationFit){.place = PLACE_BETWEEN,
-                                       .op = OP_KINDS,
-                                       .collective = (Collective)kind});
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        add_curves(work, (CalibrationFit){.place = PLACE_BETWEEN,
+                                          .op = OP_KINDS,
+                                          .collective = (Collective)kind});
     add_fit(work, (CalibrationFit){
                       .place = PLACE_SEND, .op = OP_KINDS, .collective = COLLECTIVES});
-    for (uint32_t t = 0; t <= work->cluster->n_types; t++)
-        add_fit(work,
-                (CalibrationFit){.place = PLACE_INNER,
-                                 .type = t < work->cluster->n_types ? t : UINT32_MAX,
-                                 .op = OP_KINDS,
-                                 .collective = COLLECTIVES});
+    for (uint32_t t = 0; t <= n_types; t++) {
+        CalibrationFit inner = {.place = PLACE_INNER,
+                                .type = t < n_types ? t : UINT32_MAX,
+                                .op = OP_KINDS,
+                                .collective = COLLECTIVES};
+        add_fit(work, inner);
+        for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
+            inner.collective = (Collective)kind;
+            add_curves(work, inner);
+        }
+    }
+    curve_fit_steps(curves, work->sheets);
+    for (uint32_t c = 0; c < curves->n; c++)
+        curves->curve[c].step_s = calibrate_rounded(curves->curve[c].step_s);
 }
 
 /* Fails if no cost of the cluster was fitted. */
@@ -236,6 +311,7 @@ Calibration *calibrate(const GArray *measurements, const CalibrateOptions *optio
                               : calibrate_make_cluster(&work, error);
     g_autoptr(Sheets) sheets = good ? sheets_load(error) : NULL;
     if (sheets) {
+        work.sheets = sheets;
         calibration->placing = work.placing =
             place_measurements(measurements, work.cluster, sheets);
         fit_all(&work);

@@ -2,10 +2,11 @@
  *
  * For each device type and op kind: time = overhead + FLOPs / rate + bytes / bandwidth
  * (data/cluster/cluster.h: OpCost), by robust non-negative least squares
- * (experiments/calibration/fit.h). For each collective: the formula of sim/sim.h, with latency and
- * bandwidth fitted in pieces of the tensor's size; cross-validation chooses the breakpoints.
- * Measurements among the ranks of one machine are fitted to its inner link, messages between
- * machines to the cost of a pipeline's transfers (experiments/calibration/place.h). */
+ * (experiments/calibration/fit.h). For each collective, number of ranks and place: a curve of time
+ * by size (data/cluster/curve.h), and the line of the largest tensors by the formula of sim/sim.h,
+ * of which the nearest to the cluster's ranks is the line between machines. All sizes among the ranks
+ * of one machine are fitted to its inner link, messages between machines to the cost of a pipeline's
+ * transfers (experiments/calibration/place.h). */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_H
 #define KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_H
 
@@ -19,20 +20,21 @@
 typedef struct {
     double x[FIT_MAX_COLUMNS];
     double low[FIT_MAX_COLUMNS], high[FIT_MAX_COLUMNS]; /* 95 % intervals */
-    double up_to; /* bytes; infinite for the last line */
 } CalibrationLine;
 
 typedef struct {
     Place place;
     uint32_t type;  /* PLACE_INNER: device type of the machines; UINT32_MAX: all types */
-    uint32_t ranks; /* number of ranks in the measurements; 0 for an op */
+    uint32_t ranks, hosts; /* of the measurements; 0 for an op */
+    bool nearest;          /* a collective whose line is the cluster's */
     const char *device;       /* borrowed from the cluster; NULL for a collective */
     OpKind op;                /* OP_KINDS if it is a collective */
     Collective collective;    /* COLLECTIVES if it is an op */
     double smallest, largest; /* sizes that were measured, in bytes */
-    uint32_t n_lines;         /* 1 for an op */
-    CalibrationLine line[FIT_MAX_PIECES];
-    Agreement agreement; /* between the fit and its measurements */
+    CalibrationLine line;     /* of a curve: of its largest tensors */
+    /* between the fit and its measurements; of a curve: each size predicted by the others */
+    Agreement agreement;
+    uint32_t curve; /* 1 + index in Cluster.curves; 0: it is a line */
 } CalibrationFit;
 
 typedef struct {

@@ -8,8 +8,7 @@ enum { KEPT_DIGITS = 6 };
 
 static const double FASTEST = 1e18; /* data/cluster/read.c: LARGEST */
 
-/* Rounds a fitted number to a few digits, as it is written to files. */
-static double rounded(double value)
+double calibrate_rounded(double value)
 {
     char text[G_ASCII_DTOSTR_BUF_SIZE], format[8];
     g_snprintf(format, sizeof format, "%%.%dg", KEPT_DIGITS);
@@ -20,37 +19,33 @@ static double rounded(double value)
 /* Units per second, from seconds per unit. */
 static double per_second(double seconds)
 {
-    return seconds > 1 / FASTEST ? rounded(1 / seconds) : INFINITY;
+    return seconds > 1 / FASTEST ? calibrate_rounded(1 / seconds) : INFINITY;
 }
 
 static LinkCost link_of(const CalibrationLine *line)
 {
-    return (LinkCost){rounded(line->x[0]), fmin(per_second(line->x[1]), FASTEST)};
+    return (LinkCost){calibrate_rounded(line->x[0]),
+                      fmin(per_second(line->x[1]), FASTEST)};
 }
 
 static void put_op(DeviceType *type, const CalibrationFit *fit)
 {
-    const double *x = fit->line[0].x;
+    const double *x = fit->line.x;
     type->op = type->op ? type->op : g_new0(OpCost, OP_KINDS);
-    type->op[fit->op] = (OpCost){.overhead_s = rounded(x[0]),
+    type->op[fit->op] = (OpCost){.overhead_s = calibrate_rounded(x[0]),
                                  .rate = per_second(x[1]),
                                  .bandwidth = per_second(x[2]),
                                  .smallest = fit->smallest,
                                  .largest = fit->largest};
 }
 
+/* The collective's line; its curve takes the place of pieces of the base. */
 static void put_collective(Cluster *cluster, const CalibrationFit *fit)
 {
     CollectivePieces *pieces = &cluster->pieces[fit->collective];
     g_free(pieces->piece);
-    *pieces = (CollectivePieces){.n = fit->n_lines - 1,
-                                 .piece = g_new0(CollectivePiece, fit->n_lines),
-                                 .smallest = fit->smallest,
-                                 .largest = fit->largest};
-    for (uint32_t p = 0; p + 1 < fit->n_lines; p++)
-        pieces->piece[p] =
-            (CollectivePiece){rounded(fit->line[p].up_to), link_of(&fit->line[p])};
-    cluster->collective[fit->collective] = link_of(&fit->line[fit->n_lines - 1]);
+    *pieces = (CollectivePieces){.smallest = fit->smallest, .largest = fit->largest};
+    cluster->collective[fit->collective] = link_of(&fit->line);
 }
 
 static void put_inner(Cluster *cluster, const CalibrationFit *fit, const char *source)
@@ -59,7 +54,7 @@ static void put_inner(Cluster *cluster, const CalibrationFit *fit, const char *s
         Machine *machine = &cluster->machine[i];
         if (machine->gpus == 1 || (fit->type != UINT32_MAX && fit->type != machine->type))
             continue;
-        machine->inner = link_of(&fit->line[0]);
+        machine->inner = link_of(&fit->line);
         g_free(machine->source);
         machine->source = g_strdup(source);
     }
@@ -84,7 +79,7 @@ static double mean_rate(const Work *work, const char *device)
         flops += m->flops;
         seconds += m->median_s;
     }
-    return seconds > 0 ? fmax(rounded(flops / seconds), 1) : 0;
+    return seconds > 0 ? fmax(calibrate_rounded(flops / seconds), 1) : 0;
 }
 
 /* The name of the only device type whose ops were measured. */
@@ -181,12 +176,12 @@ bool calibrate_put_fits(Work *work, GError **error)
             DeviceType *type = find_type(cluster, fit->device);
             put_op(type, fit);
             set_text(&type->source, work->options->source);
-        } else if (fit->place == PLACE_INNER) {
+        } else if (fit->place == PLACE_INNER && !fit->curve) {
             put_inner(cluster, fit, work->options->source);
         } else if (fit->place == PLACE_SEND) {
-            cluster->transfer = link_of(&fit->line[0]);
+            cluster->transfer = link_of(&fit->line);
             any = true;
-        } else {
+        } else if (fit->place == PLACE_BETWEEN && fit->nearest) {
             put_collective(cluster, fit);
             fitted[fit->collective] = any = true;
         }

@@ -13,12 +13,22 @@ typedef struct {
     GArray *fits;
     double *predicted_s;
     Placing *placing;
+    const Sheets *sheets;
 } Work;
 
 static inline const Measurement *calibrate_row(const Work *work, uint32_t i)
 {
     return &g_array_index(work->measurements, Measurement, i);
 }
+
+/* The number of machines of a collective's ranks in its place. */
+static inline uint32_t calibrate_hosts(const Measurement *m, const Placing *placing)
+{
+    return placing->place == PLACE_INNER ? 1 : m->ranks / MAX(placing->a_host, 1);
+}
+
+/* Rounds a fitted number to a few digits, as it is written to files. */
+double calibrate_rounded(double value);
 
 /* The cluster that is fitted: a new one of the measured devices, or a copy of the base. */
 bool calibrate_make_cluster(Work *work, GError **error);

@@ -1,4 +1,4 @@
-/* Fits of costs: non-negative, robust, in pieces.
+/* Fits of costs: non-negative, robust.
  *
  * Times of ops and messages span orders of magnitude and have outliers, so residuals are relative,
  * (a x - y) / y, and counted by Huber's loss. */
@@ -27,20 +27,5 @@ void fit_robust(const FitData *data, double *x);
 /* 95 % intervals of fit_robust's x from `rounds` resamplings of the rows. */
 void fit_bootstrap(const FitData *data, uint32_t rounds, uint64_t seed, double *low,
                    double *high);
-
-/* One line a x[0] + b x[1] per piece. */
-typedef struct {
-    double up_to; /* largest size of the piece; infinite for the last one */
-    double x[2];
-} FitPiece;
-enum { FIT_MAX_PIECES = 5 };
-typedef struct {
-    uint32_t n;
-    FitPiece piece[FIT_MAX_PIECES];
-} FitPieces;
-
-/* The data, k = 2, in pieces by size[i]: breakpoints that minimise the sum of relative errors, as
- * many as pay off under 5-fold cross-validation (the fewest within one standard error of the best). */
-FitPieces fit_pieces(const FitData *data, const double *size);
 
 #endif

@@ -155,7 +155,10 @@ static void choose(Work *work)
             best[fit[i]] = i;
     }
     for (uint32_t i = 0; i < n; i++) {
-        if (work->placing[i].place <= PLACE_OP || same_ranks(work, i, best[fit[i]]))
+        if (work->placing[i].place <= PLACE_OP)
+            continue;
+        work->placing[i].nearest = same_ranks(work, i, best[fit[i]]);
+        if (work->placing[i].nearest || !row(work, i)->send)
             continue;
         const Measurement *taken = row(work, best[fit[i]]);
         const bool other = taken->ranks == row(work, i)->ranks;

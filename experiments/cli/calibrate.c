@@ -24,10 +24,10 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
 static const char *fit_name(const CalibrationFit *fit)
 {
-    return fit->place == PLACE_INNER  ? "inside machines"
-           : fit->place == PLACE_SEND ? "send"
-           : fit->device              ? op_kind_name(fit->op)
-                                      : collective_name(fit->collective);
+    return fit->place == PLACE_INNER && !fit->curve ? "inside machines"
+           : fit->place == PLACE_SEND               ? "send"
+           : fit->device                            ? op_kind_name(fit->op)
+                                                    : collective_name(fit->collective);
 }
 
 /* --- report --- */
@@ -52,36 +52,31 @@ static json_t *speed_json(const CalibrationLine *line, uint32_t j)
 
 static json_t *fit_json(const CalibrationFit *fit)
 {
-    json_t *lines = json_array();
     const uint32_t k = fit->device ? 3 : 2;
-    for (uint32_t p = 0; p < fit->n_lines; p++)
-        json_array_append_new(
-            lines, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "seconds",
-                             triple_json(fit->line[p].x, k), "low",
-                             triple_json(fit->line[p].low, k), "high",
-                             triple_json(fit->line[p].high, k), "up_to_bytes",
-                             json_number(fit->line[p].up_to), "rate",
-                             k == 3 ? speed_json(&fit->line[p], 1) : json_null(),
-                             "bandwidth", speed_json(&fit->line[p], k - 1)));
+    json_t *line = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o}", "seconds", triple_json(fit->line.x, k), "low",
+        triple_json(fit->line.low, k), "high", triple_json(fit->line.high, k), "rate",
+        k == 3 ? speed_json(&fit->line, 1) : json_null(), "bandwidth",
+        speed_json(&fit->line, k - 1));
     return json_pack(
-        "{s:s, s:s, s:s*, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "kind", fit_name(fit),
-        "place", place_name(fit->place), "device", fit->device, "ranks", (int)fit->ranks,
-        "rows", (int)fit->agreement.n, "mape", json_number(fit->agreement.mape), "p95",
-        json_number(fit->agreement.p95), "worst", json_number(fit->agreement.worst),
-        "smallest_bytes", json_number(fit->smallest), "largest_bytes",
-        json_number(fit->largest), "lines", lines);
+        "{s:s, s:s, s:s*, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "kind",
+        fit_name(fit), "place", place_name(fit->place), "device", fit->device, "ranks",
+        (int)fit->ranks, "hosts", (int)fit->hosts, "rows", (int)fit->agreement.n, "mape",
+        json_number(fit->agreement.mape), "p95", json_number(fit->agreement.p95), "worst",
+        json_number(fit->agreement.worst), "smallest_bytes", json_number(fit->smallest),
+        "largest_bytes", json_number(fit->largest), "line", line);
 }
 
 /* clang-format off */
 static const char TEXT[] =
-    "op or collective           rows     MAPE      p95    worst   measured\n"
-    "[*fits:{kind:-24} {rows:6} {mape:8%} {p95:8%} {worst:8%}   {smallest_bytes:bytes} to "
-    "{largest_bytes:bytes}\n"
-    "[{?verbose}[*lines:    [{?device}overhead|latency] {seconds.0:time} ({low.0:time} to {high.0:time})"
-    "[, {rate.value:rate} ({rate.low:rate} to [{rate.high:rate}|any])]"
-    "[, {bandwidth.value:bandwidth} ({bandwidth.low:bandwidth} to [{bandwidth.high:bandwidth}|any])]"
-    "[ up to {up_to_bytes:bytes}]\n]]]"
-    "all                      {rows:6} {mape:8%} {p95:8%} {worst:8%}\n";
+    "op or collective         ranks machines   rows     MAPE      p95    worst   measured\n"
+    "[*fits:{kind:-24} [=5:[{?ranks}{ranks}|?]] [=8:[{?hosts}{hosts}|?]] {rows:6} {mape:8%} {p95:8%} "
+    "{worst:8%}   {smallest_bytes:bytes} to {largest_bytes:bytes}\n"
+    "[{?verbose}    [{?device}overhead|latency] {line.seconds.0:time} ({line.low.0:time} to {line.high.0:time})"
+    "[, {line.rate.value:rate} ({line.rate.low:rate} to [{line.rate.high:rate}|any])]"
+    "[, {line.bandwidth.value:bandwidth} ({line.bandwidth.low:bandwidth} to "
+    "[{line.bandwidth.high:bandwidth}|any])]\n]]"
+    "all                                     {rows:6} {mape:8%} {p95:8%} {worst:8%}\n";
 /* clang-format on */
 
 static json_t *report_json(const Calibration *calibration, const GArray *tables,

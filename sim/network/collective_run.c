@@ -140,6 +140,44 @@ static bool describe(const SimCollectiveOptions *options, uint32_t n,
                        traffic_name(collective->traffic));
 }
 
+/* The measured kind of a collective, and the number of such messages in it; COLLECTIVES: none. */
+static Collective measured_kind(Traffic traffic, uint32_t n, double *messages)
+{
+    *messages = traffic == TRAFFIC_BROADCAST || traffic == TRAFFIC_REDUCE ? n : 1;
+    return traffic == TRAFFIC_BROADCAST        ? COLLECTIVE_GROUPED_ALL_GATHER
+           : traffic == TRAFFIC_REDUCE         ? COLLECTIVE_GROUPED_REDUCE_SCATTER
+           : (int)traffic < COLLECTIVES_PRICED ? (Collective)traffic
+                                               : COLLECTIVES;
+}
+
+/* The collective as the cluster's curves price it; NULL: it was not measured in such a place, or an
+ * algorithm, shares or late ranks are asked for. */
+static SimCollectiveRun *run_measured(const ClusterView *view,
+                                      const SimCollectiveOptions *options,
+                                      const SimCollective *collective)
+{
+    const uint32_t n = view->n_devices;
+    const CurvePlace place = {view->device[0].type_name, n, view->cluster->n_machines};
+    double messages;
+    const Collective kind = measured_kind(collective->traffic, n, &messages);
+    const double bytes = collective->bytes * messages;
+    LinkCost line;
+    if (collective->algorithm != ALGORITHM_AUTO || options->share ||
+        options->skew_s > 0 || kind == COLLECTIVES ||
+        !curves_line(&view->cluster->curves, kind, place, bytes, &line))
+        return NULL;
+    SimCollectiveRun *report = report_new(n);
+    report->algorithm = "measured times";
+    report->time_s =
+        sim_collective_over(line, n, kind, bytes, 1.0 / n, 1.0 / n) / messages;
+    report->latency_s =
+        sim_collective_over(line, n, kind, 0, 1.0 / n, 1.0 / n) / messages;
+    report->sent_bytes = bytes / messages * n * curve_wire(kind, place, 0);
+    for (uint32_t r = 0; r < n; r++)
+        report->end_s[r] = report->time_s;
+    return report;
+}
+
 SimCollectiveRun *sim_collective_run(const ClusterView *view,
                                      const SimCollectiveOptions *options, GError **error)
 {
@@ -153,6 +191,9 @@ SimCollectiveRun *sim_collective_run(const ClusterView *view,
             return NULL;
         collective.share_from = collective.share_to = share;
     }
+    SimCollectiveRun *measured = run_measured(view, options, &collective);
+    if (measured)
+        return measured;
     g_autoptr(Topology) topology = topology_of_view(view, error);
     if (!topology)
         return NULL;

@@ -94,32 +94,6 @@ static void color_alone(Coloring *c)
     color_by(c, key);
 }
 
-static uint32_t sim_axis_extent(const DeviceGroup *group, FormAxis axis)
-{
-    return axis == AXIS_REPLICAS ? group_parts(group)
-           : axis == AXIS_SHARDS ? group_shards(group)
-                                 : group->n_devices;
-}
-
-static uint32_t n_sets(const DeviceGroup *group, FormAxis axis)
-{
-    return group->n_replicas * group->n_devices / sim_axis_extent(group, axis);
-}
-
-uint32_t sim_set_place(const DeviceGroup *group, FormAxis axis, uint32_t set, uint32_t k)
-{
-    const uint32_t n = group->n_devices, n_shards = group_shards(group);
-    switch (axis) {
-    case AXIS_REPLICAS:
-        return k * n_shards * n + set;
-    case AXIS_SHARDS:
-        return (set / n * n_shards + k) * n + set % n;
-    case AXIS_POSITIONS:
-        break;
-    }
-    return set * n + k;
-}
-
 /* The set over an axis to which the device at a place belongs. */
 static uint32_t set_of(const DeviceGroup *group, FormAxis axis, uint32_t place)
 {
@@ -132,7 +106,7 @@ static uint32_t set_of(const DeviceGroup *group, FormAxis axis, uint32_t place)
 /* A hash of the colors in each set over an axis of a group: [set]. */
 static uint64_t *hash_sets(const Coloring *c, const DeviceGroup *group, FormAxis axis)
 {
-    uint64_t *hash = g_new0(uint64_t, n_sets(group, axis));
+    uint64_t *hash = g_new0(uint64_t, sim_axis_sets(group, axis));
 
     for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++) {
         uint64_t *of = &hash[set_of(group, axis, i)];
@@ -228,90 +202,6 @@ static void find_lanes(Coloring *c, bool separate)
         teams->device[teams->lane[j]] = j;
 }
 
-/* --- what collectives cost --- */
-
-/* Counts the sets that go through the busiest machine's port, and their devices behind it. */
-static void count_port(const ClusterView *view, const DeviceGroup *group, FormAxis axis,
-                       uint32_t *port_sets, uint32_t *n_devices)
-{
-    const uint32_t sets = n_sets(group, axis);
-    const uint32_t n = sim_axis_extent(group, axis);
-    const uint32_t n_machines = view->cluster->n_machines;
-    g_autofree uint32_t *seen = g_new0(uint32_t, n_machines); /* 1 + its last set */
-    g_autofree uint32_t *through = g_new0(uint32_t, n_machines);
-    g_autofree uint32_t *behind = g_new0(uint32_t, n_machines);
-
-    *port_sets = *n_devices = 1;
-    for (uint32_t s = 0; s < sets; s++) {
-        bool spans = false;
-        for (uint32_t pass = 0; pass < 2; pass++)
-            for (uint32_t k = 0; (pass == 0 || spans) && k < n; k++) {
-                const uint32_t i = sim_set_place(group, axis, s, k);
-                const uint32_t first = sim_set_place(group, axis, s, 0);
-                const uint32_t machine = view->device[group->device[i]].machine;
-                if (pass == 0) {
-                    spans |= machine != view->device[group->device[first]].machine;
-                    continue;
-                }
-                behind[machine]++;
-                through[machine] += seen[machine] != s + 1;
-                seen[machine] = s + 1;
-                *n_devices = MAX(*n_devices, behind[machine]);
-                *port_sets = MAX(*port_sets, through[machine]);
-            }
-    }
-}
-
-/* Whether each set of a team stays inside a machine; *inner gets the slowest link there. */
-static bool stays_inside(const ClusterView *view, const SimTeam *team, LinkCost *inner)
-{
-    *inner = (LinkCost){0, INFINITY};
-    for (uint32_t s = 0; s < team->n_sets; s++) {
-        const uint32_t *device = &team->device[(size_t)s * team->n];
-        const Device *first = &view->device[device[0]];
-        for (uint32_t k = 1; k < team->n; k++)
-            if (view->device[device[k]].machine != first->machine)
-                return false;
-        inner->latency_s = fmax(inner->latency_s, first->inner.latency_s);
-        inner->bandwidth = fmin(inner->bandwidth, first->inner.bandwidth);
-    }
-    return true;
-}
-
-static void find_line(const SimCase *sim, SimTeam *team, uint32_t port_sets,
-                      uint32_t port_devices)
-{
-    LinkCost inner;
-
-    if (sim->plan->program->n_groups == 0)
-        return;
-    if (stays_inside(sim->view, team, &inner))
-        team->inner = inner;
-    team->port_sets = port_sets;
-    team->port_devices = port_devices;
-}
-
-LinkCost sim_team_line(const ClusterView *view, const SimTeam *team, Collective kind,
-                       double bytes)
-{
-    KILTER_ASSERT((int)kind < COLLECTIVES_PRICED && bytes >= 0);
-    LinkCost line = cluster_view_line(view, kind, bytes);
-
-    if (team->inner.bandwidth > 0)
-        return team->inner;
-    if (team->port_sets == 0)
-        return line;
-    line.bandwidth *=
-        view->cluster->collective[kind].bandwidth / view->collective[kind].bandwidth;
-    if (kind == COLLECTIVE_ALL_TO_ALL) {
-        const double behind = (double)team->port_devices / team->port_sets;
-        line.bandwidth *= (team->n - 1) / (team->n - behind) / team->port_devices;
-    } else {
-        line.bandwidth /= team->port_sets;
-    }
-    return line;
-}
-
 /* --- teams --- */
 
 /* [replica or position]: the number of its team; sets with equal sequences of lanes are a team. */
@@ -321,7 +211,7 @@ static uint32_t *number_teams(const SimTeams *teams, const DeviceGroup *group,
     const Coloring c = {.color = teams->lane};
     g_autofree uint64_t *hash = hash_sets(&c, group, axis);
 
-    return number_keys(hash, n_sets(group, axis), n_teams);
+    return number_keys(hash, sim_axis_sets(group, axis), n_teams);
 }
 
 /* Adds a group's teams over an axis. Returns [set] the number of the set's team. */
@@ -330,12 +220,11 @@ static uint32_t *add_teams(const SimCase *sim, SimTeams *teams, uint32_t g, Form
     g_assert(g < sim->parts->layout.n_groups);
     const DeviceGroup *group = &sim->parts->layout.group[g];
     SimGroupTeams *lanes = &teams->group[g];
-    const uint32_t sets = n_sets(group, axis);
+    const uint32_t sets = sim_axis_sets(group, axis);
     const uint32_t n = sim_axis_extent(group, axis);
     uint32_t *first = &lanes->first[axis], *n_teams = &lanes->n[axis];
     uint32_t *number = number_teams(teams, group, axis, n_teams);
     g_autofree bool *seen = g_new0(bool, teams->n_lanes);
-    uint32_t port_sets, port_devices;
 
     *first = teams->n_teams;
     lanes->of[axis] = g_new0(uint32_t, lanes->n_lanes);
@@ -368,9 +257,8 @@ static uint32_t *add_teams(const SimCase *sim, SimTeams *teams, uint32_t g, Form
         }
         team->n_sets++;
     }
-    count_port(sim->view, group, axis, &port_sets, &port_devices);
-    for (uint32_t t = 0; t < *n_teams; t++)
-        find_line(sim, &teams->team[*first + t], port_sets, port_devices);
+    if (sim->plan->program->n_groups > 0)
+        sim_teams_find_links(sim->view, group, &teams->team[*first], *n_teams);
     return number;
 }
 

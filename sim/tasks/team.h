@@ -24,6 +24,8 @@ typedef struct {
     uint32_t n_sets, n, *device; /* [set * n + rank] */
     /* link between its devices if all sets stay inside machines, else bandwidth 0 */
     LinkCost inner;
+    uint32_t slowest; /* a device on the slowest of these links */
+    uint32_t hosts;   /* machines of a set */
     uint32_t port_sets,
         port_devices; /* its devices behind the busiest machine's port; 0: not counted */
 } SimTeam;
@@ -50,6 +52,15 @@ typedef struct {
     SimGroupTeams *group;
     SimTeam *team;
 } SimTeams;
+
+/* The number of devices that communicate over an axis of a group. */
+uint32_t sim_axis_extent(const DeviceGroup *group, FormAxis axis);
+/* The number of sets of such devices. */
+uint32_t sim_axis_sets(const DeviceGroup *group, FormAxis axis);
+
+/* Fills in the links of n teams over one axis of a group: inner, slowest, hosts, port_*. */
+void sim_teams_find_links(const ClusterView *view, const DeviceGroup *group, SimTeam *team,
+                          uint32_t n);
 
 /* The latency and bandwidth that price a collective on `bytes` in every set of a team. A ring
  * enters and leaves each machine once; in an all-to-all all devices send. */

@@ -72,3 +72,19 @@ void joint_find_kinds(JointMenu *menu)
     find_kinds(menu);
     find_units(menu);
 }
+
+LinkCost synth_joint_line(const JointMenu *menu, const JointGroup *group, uint32_t dp,
+                          uint32_t tp, double bytes)
+{
+    KILTER_ASSERT(dp > 1 && tp > 0 && bytes >= 0);
+    uint32_t k = 0;
+    while (group->use[k] == 0)
+        k++;
+    const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+    const Device *device = &menu->view->device[kind->first];
+    const CurvePlace place = {device->type_name, dp, MIN(dp, group->n_machines)};
+    LinkCost line =
+        cluster_view_set_line(menu->view, device, place, COLLECTIVE_ALL_REDUCE, bytes);
+    line.bandwidth /= group->n_machines > 1 ? tp : 1;
+    return line;
+}

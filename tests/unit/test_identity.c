@@ -84,6 +84,16 @@ static const char BUILT[] =
         LINE("reduce_scatter", "63") LINE("grouped_reduce_scatter", "64")
             LINE("all_to_all", "65")
                 LINE("send", "66") "  source: a fit\n"
+                                   "curves:\n"
+                                   "  - collective: all_to_all\n"
+                                   "    device: v100\n"
+                                   "    ranks: 4\n"
+                                   "    hosts: 1\n"
+                                   "    step: 17 us\n"
+                                   "    sums: 1.18\n"
+                                   "    points: [{bytes: 3 MiB, time: 71 us}, {bytes: 5 MiB, "
+                                   "time: 91 us}]\n"
+                                   "    source: a log\n"
                                    "topology:\n"
                                    "  builder: tree:leaf=2,bandwidth=9Gb/s\n"
                                    "  source: a drawing\n"
@@ -187,6 +197,16 @@ static const struct {
     {"collectives.all_to_all", "65 us", "75 us", OTHER},
     {"collectives.send", "66 us", "76 us", OTHER},
     {"collectives.source", "a fit", "another", SAME},
+    {"curves[].collective", "collective: all_to_all", "collective: all_gather", OTHER},
+    {"curves[].device", "    device: v100\n    ranks", "    ranks", OTHER},
+    {"curves[].ranks", "ranks: 4", "ranks: 5", OTHER},
+    {"curves[].hosts", "    device: v100\n    ranks: 4\n    hosts: 1",
+     "    ranks: 4\n    hosts: 2", OTHER},
+    {"curves[].step", "17 us", "18 us", OTHER},
+    {"curves[].sums", "1.18", "1.19", OTHER},
+    {"curves[].points[].bytes", "3 MiB", "4 MiB", OTHER},
+    {"curves[].points[].time", "91 us", "92 us", OTHER},
+    {"curves[].source", "a log", "another", SAME},
     {"topology.builder", "leaf=2", "leaf=1", OTHER},
     {"topology.nodes[]", "spare", "other", LINKED},
     {"topology.links[].from", "from: hub, to: spare", "from: fast-0, to: spare", LINKED},

@@ -1,0 +1,303 @@
+/* Measured collectives as lines for any number of ranks. */
+#include "data/cluster/curve.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "data/base/assert.h"
+
+/* A tensor above the largest measured one goes on with the mean slope over this factor of sizes. */
+static const double LAST_SIZES = 8;
+static const double FASTEST = 1e18; /* data/cluster/members.h: LARGEST */
+
+/* --- what depends on the number of ranks --- */
+
+static double log2_rounds(uint32_t n)
+{
+    return 2 * ceil(log2(MAX(n, 2)));
+}
+
+double curve_steps(Collective kind, CurvePlace place)
+{
+    const uint32_t members = place.hosts > 1 ? place.hosts : place.ranks;
+    return kind == COLLECTIVE_ALL_REDUCE ? log2_rounds(members) : members - 1.0;
+}
+
+double curve_wire(Collective kind, CurvePlace place, double sums)
+{
+    KILTER_ASSERT(place.ranks > 1 && place.hosts > 0 && (int)kind < COLLECTIVES_PRICED);
+    const double n = place.ranks, a = place.hosts > 1 ? n / place.hosts : 1;
+    switch (kind) {
+    case COLLECTIVE_ALL_REDUCE:
+        return fmin(2 * (n - 1) / n,
+                    sums > 0 && place.hosts == 1 ? sums * (n + 1) / n : INFINITY);
+    case COLLECTIVE_ALL_GATHER:
+    case COLLECTIVE_REDUCE_SCATTER:
+        return (n - 1) / n;
+    case COLLECTIVE_ALL_TO_ALL:
+        return a * (n - a) / (n * n);
+    default:
+        return 1;
+    }
+}
+
+/* The factors of latency and of bytes / bandwidth in the formula of sim/sim.h among n ranks with
+ * equal parts. */
+static void formula(Collective kind, double n, double *latencies, double *bytes)
+{
+    *latencies = 1;
+    switch (kind) {
+    case COLLECTIVE_ALL_REDUCE:
+        *bytes = 2 * (n - 1) / n;
+        return;
+    case COLLECTIVE_ALL_GATHER:
+    case COLLECTIVE_REDUCE_SCATTER:
+        *bytes = (n - 1) / n;
+        return;
+    case COLLECTIVE_ALL_TO_ALL:
+        *bytes = (n - 1) / (n * n);
+        return;
+    default:
+        *latencies = n;
+        *bytes = 1;
+    }
+}
+
+/* --- lines through points --- */
+
+typedef struct {
+    double start_s, byte_s;
+} Segment;
+
+/* The line up to point i, or above all points if i is n. Times that grow faster than sizes have no
+ * line with a latency: there the rate of the upper end counts. */
+static Segment segment(const CurvePoint *point, uint32_t n, uint32_t i)
+{
+    KILTER_ASSERT(n > 0 && i <= n);
+    uint32_t low = i > 0 ? i - 1 : 0, high = MIN(low + 1, n - 1);
+    const CurvePoint *end = &point[MIN(i, n - 1)];
+    if (i == n) {
+        for (low = high = n - 1;
+             low > 0 && point[low].bytes * LAST_SIZES > point[high].bytes;)
+            low--;
+    }
+    const double bytes = point[high].bytes - point[low].bytes;
+    const double slope =
+        bytes > 0 ? (point[high].seconds - point[low].seconds) / bytes : INFINITY;
+    const double start_s = end->seconds - slope * end->bytes;
+    return start_s >= 0 ? (Segment){start_s, slope}
+                        : (Segment){0, end->seconds / end->bytes};
+}
+
+/* The first point that is not below `bytes`; n: there is none. */
+static uint32_t find_point(const CurvePoint *point, uint32_t n, double bytes)
+{
+    uint32_t low = 0, high = n;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (point[middle].bytes < bytes)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+double curve_at(const CollectiveCurve *curve, double bytes)
+{
+    const Segment line =
+        segment(curve->point, curve->n, find_point(curve->point, curve->n, bytes));
+    return line.start_s + line.byte_s * bytes;
+}
+
+/* --- another number of ranks --- */
+
+static CurvePlace own_place(const CollectiveCurve *curve)
+{
+    return (CurvePlace){curve->device, curve->ranks, curve->hosts};
+}
+
+/* Bytes among the measured ranks that put as many on the wire as one byte does in the place. */
+static double scale_of(const CollectiveCurve *curve, CurvePlace place)
+{
+    return curve_wire(curve->kind, place, curve->sums) /
+           curve_wire(curve->kind, own_place(curve), curve->sums);
+}
+
+static double seconds_in(const CollectiveCurve *curve, CurvePlace place, double bytes)
+{
+    const double measured_s = curve_at(curve, bytes * scale_of(curve, place));
+    const double more_s = curve->step_s * (curve_steps(curve->kind, place) -
+                                           curve_steps(curve->kind, own_place(curve)));
+    return measured_s + fmax(more_s, -curve_at(curve, 0));
+}
+
+/* How unlike the place is; infinite where the curve says nothing about it. */
+static double distance(const CollectiveCurve *curve, Collective kind, CurvePlace place)
+{
+    const double no_device = 1e3;
+    if (curve->kind != kind || (curve->hosts == 1) != (place.hosts == 1))
+        return INFINITY;
+    if (place.hosts > 1)
+        return fabs(log((double)curve->ranks / curve->hosts) -
+                    log((double)place.ranks / place.hosts));
+    return !curve->device                                             ? no_device
+           : place.device && strcmp(curve->device, place.device) == 0 ? 0
+                                                                      : INFINITY;
+}
+
+/* Curves of the nearest numbers of ranks, not above the place's and not below; the same one twice if
+ * there is only one. */
+typedef struct {
+    const CollectiveCurve *few, *many;
+    double weight; /* of `many` */
+} Pair;
+
+static bool find_pair(const CollectiveCurves *curves, Collective kind, CurvePlace place,
+                      Pair *pair)
+{
+    const double alike = 1e-9;
+    double nearest = INFINITY;
+    *pair = (Pair){0};
+    for (uint32_t i = 0; i < curves->n; i++)
+        nearest = fmin(nearest, distance(&curves->curve[i], kind, place));
+    for (uint32_t i = 0; isfinite(nearest) && i < curves->n; i++) {
+        const CollectiveCurve *curve = &curves->curve[i];
+        if (!(distance(curve, kind, place) <= nearest + alike))
+            continue;
+        if (curve->ranks <= place.ranks &&
+            (!pair->few || curve->ranks > pair->few->ranks))
+            pair->few = curve;
+        if (curve->ranks >= place.ranks &&
+            (!pair->many || curve->ranks < pair->many->ranks))
+            pair->many = curve;
+    }
+    pair->few = pair->few ? pair->few : pair->many;
+    pair->many = pair->many ? pair->many : pair->few;
+    if (!pair->few)
+        return false;
+    if (pair->few->ranks < pair->many->ranks)
+        pair->weight = (log(place.ranks) - log(pair->few->ranks)) /
+                       (log(pair->many->ranks) - log(pair->few->ranks));
+    return true;
+}
+
+static double pair_seconds(const Pair *pair, CurvePlace place, double bytes)
+{
+    const double few_s = seconds_in(pair->few, place, bytes);
+    return pair->few == pair->many
+               ? few_s
+               : exp((1 - pair->weight) * log(few_s) +
+                     pair->weight * log(seconds_in(pair->many, place, bytes)));
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const CurvePoint *x = a, *y = b;
+    return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+/* The points of both curves, at their sizes in the place; *n gets their number. Caller frees. */
+static CurvePoint *points_in(const Pair *pair, CurvePlace place, uint32_t *n)
+{
+    const CollectiveCurve *of[] = {pair->few, pair->many};
+    const uint32_t n_curves = pair->few == pair->many ? 1 : 2;
+    CurvePoint *point = g_new(CurvePoint, pair->few->n + pair->many->n);
+    const double apart = 1 + 1e-9;
+    *n = 0;
+    for (uint32_t c = 0; c < n_curves; c++)
+        for (uint32_t i = 0; i < of[c]->n; i++)
+            point[(*n)++].bytes = of[c]->point[i].bytes / scale_of(of[c], place);
+    qsort(point, *n, sizeof *point, by_bytes);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < *n; i++)
+        if (kept == 0 || point[i].bytes > point[kept - 1].bytes * apart)
+            point[kept++].bytes = point[i].bytes;
+    for (uint32_t i = 0; i < kept; i++) {
+        const double seconds = pair_seconds(pair, place, point[i].bytes);
+        point[i].seconds = i > 0 ? fmax(point[i - 1].seconds, seconds) : seconds;
+    }
+    *n = kept;
+    g_assert(*n > 0);
+    return point;
+}
+
+static LinkCost line_in(Segment line, Collective kind, CurvePlace place)
+{
+    double latencies, bytes;
+    formula(kind, place.ranks, &latencies, &bytes);
+    return (LinkCost){line.start_s / latencies,
+                      line.byte_s > bytes / FASTEST ? bytes / line.byte_s : FASTEST};
+}
+
+bool curves_pieces(const CollectiveCurves *curves, Collective kind, CurvePlace place,
+                   CollectivePieces *pieces, LinkCost *line)
+{
+    Pair pair;
+    uint32_t n;
+    if (place.ranks < 2 || (int)kind >= COLLECTIVES_PRICED ||
+        !find_pair(curves, kind, place, &pair))
+        return false;
+    g_autofree CurvePoint *point = points_in(&pair, place, &n);
+    *pieces = (CollectivePieces){.n = n,
+                                 .piece = g_new(CollectivePiece, n),
+                                 .smallest = point[0].bytes,
+                                 .largest = point[n - 1].bytes};
+    for (uint32_t i = 0; i < n; i++)
+        pieces->piece[i] =
+            (CollectivePiece){point[i].bytes, line_in(segment(point, n, i), kind, place)};
+    *line = line_in(segment(point, n, n), kind, place);
+    return true;
+}
+
+const CollectivePiece *pieces_find(const CollectivePieces *pieces, double bytes)
+{
+    uint32_t low = 0, high = pieces->n;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (pieces->piece[middle].up_to < bytes)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < pieces->n ? &pieces->piece[low] : NULL;
+}
+
+bool curves_line(const CollectiveCurves *curves, Collective kind, CurvePlace place,
+                 double bytes, LinkCost *line)
+{
+    CollectivePieces pieces;
+    if (curves->n == 0 || !curves_pieces(curves, kind, place, &pieces, line))
+        return false;
+    const CollectivePiece *piece = pieces_find(&pieces, bytes);
+    if (piece)
+        *line = piece->line;
+    g_free(pieces.piece);
+    return true;
+}
+
+void curves_scale(CollectiveCurves *curves, bool between, double bandwidth,
+                  double latency)
+{
+    for (uint32_t c = 0; c < curves->n; c++) {
+        CollectiveCurve *curve = &curves->curve[c];
+        if ((curve->hosts > 1) != between)
+            continue;
+        const double start_s = curve_at(curve, 0);
+        curve->step_s *= latency;
+        for (uint32_t i = 0; i < curve->n; i++)
+            curve->point[i].seconds =
+                start_s * latency + (curve->point[i].seconds - start_s) / bandwidth;
+    }
+}
+
+void curves_clear(CollectiveCurves *curves)
+{
+    for (uint32_t c = 0; c < curves->n; c++) {
+        g_free(curves->curve[c].device);
+        g_free(curves->curve[c].source);
+        g_free(curves->curve[c].point);
+    }
+    g_clear_pointer(&curves->curve, g_free);
+    curves->n = 0;
+}
