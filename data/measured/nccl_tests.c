@@ -17,14 +17,20 @@ typedef struct {
     GHashTable *host;     /* names of the ranks' hosts */
     uint32_t time_column; /* column of the time; 0: no header yet */
     uint32_t root_column; /* 0: none */
-    uint32_t rows;        /* lines that look like rows */
-    GArray *unnamed;      /* NcclRow of the table whose test no line has named */
+    bool relative; /* the column after the bandwidths is the largest relative error, not a
+                             number of wrong results: before version 2.13 */
+    uint32_t told; /* ranks of one process, "nThread 1 nGpus 8"; 0: not told */
+    uint32_t rows; /* lines that look like rows */
+    GArray *unnamed; /* NcclRow of the table whose test no line has named */
 } Reader;
 
 bool nccl_tests_is_text(const char *text)
 {
     return strstr(text, "busbw") && strstr(text, "algbw");
 }
+
+/* Sums of half-precision numbers are not off by more, whatever their order. */
+static const double LARGE_ERROR = 0.01;
 
 /* The words of a line. The caller frees the array. */
 static GPtrArray *split(char *line)
@@ -83,11 +89,14 @@ static void read_header(Reader *reader, const char *line)
     g_autofree char *copy = g_strdup(line + strspn(line, "# \t"));
     g_autoptr(GPtrArray) words = split(copy);
     reader->root_column = 0;
+    reader->relative = false;
     for (uint32_t i = words->len; i-- > 0;)
         if (strcmp(words->pdata[i], "algbw") == 0 && i > 0)
             reader->time_column = i - 1;
         else if (strcmp(words->pdata[i], "root") == 0)
             reader->root_column = i;
+        else if (strcmp(words->pdata[i], "error") == 0)
+            reader->relative = true;
 }
 
 /* Reads a line that is not a row: NAME_perf names the test of the tables that follow. */
@@ -102,6 +111,13 @@ static void read_other(Reader *reader, const char *line)
         g_free(run->name);
         run->name = ends ? NULL : g_steal_pointer(&name);
         run->test = run->name ? nccl_test_find(run->name) : reader->file_test;
+    }
+    const char *threads = strstr(line, "nThread "), *gpus = strstr(line, " nGpus ");
+    if (threads && gpus) {
+        const guint64 told = g_ascii_strtoull(threads + 8, NULL, 10) *
+                             g_ascii_strtoull(gpus + 7, NULL, 10);
+        begin_ranks(reader);
+        reader->told = told <= MOST_RANKS ? (uint32_t)told : 0;
     }
     if (strstr(line, "Using devices"))
         begin_ranks(reader);
@@ -143,8 +159,13 @@ static void read_row(Reader *reader, const GPtrArray *words)
         return nccl_run_pass_over(run, "no header of the columns before it");
     if (!number_of(words, time, &row.time_us) || !nccl_is_row(row.size, row.time_us))
         return nccl_run_pass_over(run, "cut off, or without a time");
-    if (!number_of(words, time + 3, &row.wrong))
+    if (!number_of(words, time + 3, &row.wrong) ||
+        (reader->relative && row.wrong < LARGE_ERROR))
         row.wrong = 0;
+    if (run->ranks == 0 && reader->told > 1) { /* no list of the ranks: one process */
+        run->ranks = reader->told;
+        run->hosts = 1;
+    }
     if (run->test || run->name)
         return nccl_run_add(run, row.size, row.time_us, row.wrong);
     if (!number_of(words, time + 1, &row.algbw) ||

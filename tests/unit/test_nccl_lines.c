@@ -108,9 +108,43 @@ static void test_unnamed(void **state)
     assert_non_null(strstr(got, "grouped_all_gather"));
 }
 
+static void replace(GString *text, const char *from, const char *to)
+{
+    assert_true(g_string_replace(text, from, to, 0) > 0);
+}
+
+/* Columns before version 2.13: the largest relative error instead of wrong results. A log whose head
+ * is cut off has the ranks of its process. */
+static void test_old_and_cut(void **state)
+{
+    (void)state;
+    g_autofree char *log = made_log(&MADE[0], 8, true), *plain = rows_of(log);
+    g_autoptr(GString) old = g_string_new(log);
+    replace(old, "#wrong", "error");
+    replace(old, " 0 ", " 3e-07 ");
+    g_autofree char *rows = rows_of(old->str);
+    assert_string_equal(rows, plain);
+    g_string_assign(old, log);
+    replace(old, "#wrong", "error");
+    replace(old, " 0 ", " 2e+00 ");
+    g_autofree char *bad = rows_of(old->str);
+    assert_null(strstr(bad, "nccl-tests"));
+    g_auto(GStrv) lines = g_strsplit(log, "\n", -1);
+    g_autoptr(GString) cut = g_string_new(NULL);
+    for (char **line = lines; *line; line++)
+        if (!strstr(*line, "Rank ") && !strstr(*line, "Using devices"))
+            g_string_append_printf(cut, "%s\n", *line);
+    replace(cut, "nGpus 1 ", "nGpus 8 ");
+    g_autofree char *of_process = rows_of(cut->str);
+    g_autoptr(GString) unnamed = g_string_new(of_process);
+    replace(unnamed, "gpu,", "NVIDIA H100 80GB HBM3,");
+    assert_string_equal(unnamed->str, plain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_launchers),
-                                       cmocka_unit_test(test_unnamed)};
+                                       cmocka_unit_test(test_unnamed),
+                                       cmocka_unit_test(test_old_and_cut)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
