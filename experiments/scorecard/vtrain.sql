@@ -10,7 +10,7 @@ SELECT
     'A100' AS device, 80 AS memory_gib, 108 AS processors, num_GPUs AS gpus, 1 AS machines,
     pipeline_parallelism AS pp, data_parallelism AS dp, tensor_parallelism AS tmp, micro_batch AS mbs,
     1 AS chunks, 0 AS recompute, '' AS cuts,
-    iteration_time_ms / 1000.0 AS measured_s, NULL AS measured_gib, 0 AS failed,
+    iteration_time_ms / 1000.0 AS measured_s, NULL AS measured_gib, 0 AS failed, 'runtime=megatron' AS options,
     0.8 * 312e12 AS rate, 0.4 * 2e12 AS bandwidth, 0.1 * 2e12 AS unfused, 0.8 * 300e9 AS inner, 0.8 * 25e9 AS outer,
     10e-6 AS latency_s, 100e-6 AS launch_s, 500e-6 AS handover_s, 15e-6 AS overhead_s
 FROM vtrain_ground_truth_single
