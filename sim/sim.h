@@ -312,24 +312,6 @@ typedef struct {
     SimTimeline *timeline;  /* NULL: the fidelity has none */
 } SimReport;
 
-/* The categories of a device's memory: id, name. Activations are tensors that the forward makes
- * and keeps; buffers are tensors in flight, such as gradients of activations and gathered
- * parameters. */
-#define SIM_MEMORY_TABLE(X)      \
-    X(WEIGHTS, "weights")        \
-    X(GRADIENTS, "gradients")    \
-    X(OPTIMIZER, "optimizer")    \
-    X(ACTIVATIONS, "activations") \
-    X(BUFFERS, "buffers")         \
-    X(RUNTIME, "runtime")
-
-typedef enum {
-#define X(id, name) SIM_MEMORY_##id,
-    SIM_MEMORY_TABLE(X)
-#undef X
-        SIM_MEMORY_CATEGORIES
-} SimMemoryCategory;
-
 const char *sim_memory_category(SimMemoryCategory category);
 
 /* Bytes of one GPU of a device at its peak, instructions run in program order. */

@@ -8,8 +8,13 @@ static const char GROUP[] =
     "<g fill=\"none\" color=\"black\" stroke=\"currentColor\" stroke-width=\"1.00\" "
     "stroke-linecap=\"butt\" stroke-linejoin=\"miter\">";
 static const char SHORT[] = "<g class='p'>";
+/* Attributes of many elements, of which the first two are what SVG has anyway. */
+static const char *const COMMON[] = {" stroke-linecap=\"butt\"",
+                                     " stroke-linejoin=\"miter\"",
+                                     " font-family=\"DejaVu Sans\""};
 static const char STYLE[] =
-    "<style>.p{fill:none;color:black;stroke:currentColor;stroke-width:1;"
+    "<style>svg{font-family:'DejaVu "
+    "Sans',sans-serif}.p{fill:none;color:black;stroke:currentColor;stroke-width:1;"
     "stroke-linecap:butt;stroke-linejoin:miter}</style>";
 
 /* The end of the white space at c. */
@@ -18,18 +23,23 @@ static const char *skip(const char *c)
     return c + strspn(c, " \t\n");
 }
 
-/* White space is one space, none between two tags that stand in lines of their own. */
+/* White space is one space; none between two tags that stand in lines of their own, nor inside a tag after a comma or a
+ * parenthesis or beside an equals sign. */
 static void squeeze(GString *text)
 {
     g_autofree char *copy = g_strdup(text->str);
+    bool inside = false;
     g_string_truncate(text, 0);
     for (const char *c = copy; *c;) {
         const char *end = skip(c);
+        const char before = text->len > 0 ? text->str[text->len - 1] : '\0';
         const bool lines = memchr(c, '\n', (size_t)(end - c)) != NULL;
-        if (end > c &&
-            !(lines && *end == '<' && text->len > 0 && text->str[text->len - 1] == '>'))
+        const bool idle = inside ? strchr(",(=", before) || *end == '='
+                                 : lines && *end == '<' && before == '>';
+        if (end > c && !(before && idle))
             g_string_append_c(text, ' ');
         c = end;
+        inside = *c == '<' || (inside && *c != '>');
         if (*c)
             g_string_append_c(text, *c++);
     }
@@ -39,12 +49,14 @@ static void squeeze(GString *text)
 static char *shorten(const char *svg, gsize length)
 {
     g_autoptr(GString) text = g_string_new_len(svg, (gssize)length);
-    const bool grouped = g_string_replace(text, GROUP, SHORT, 0) > 0;
+    g_string_replace(text, GROUP, SHORT, 0);
     const char *start = strstr(text->str, "<svg");
     const char *end = start ? strchr(start, '>') : NULL;
-    if (grouped && end)
+    if (end)
         g_string_insert(text, end + 1 - text->str, STYLE);
     squeeze(text);
+    for (guint i = 0; i < G_N_ELEMENTS(COMMON); i++)
+        g_string_replace(text, COMMON[i], "", 0);
     return g_strdup(text->str);
 }
 

@@ -1,13 +1,20 @@
-/* A plan as a page: its report as text, a timeline of its devices, memory over time, the busiest
+/* A plan as a page: its report as text, what binds it, its cluster, a timeline of its devices, memory over time, the busiest
  * links. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/report/drawing.h"
 #include "experiments/report/page.h"
 #include "experiments/report/report.h"
 
-enum { WIDTH = 1200, LANE = 26, LABEL = 150, MAX_LANES = 48, MAX_LINKS = 20 };
+enum {
+    WIDTH = DRAWING_WIDTH,
+    LANE = 26,
+    LABEL = DRAWING_LABEL,
+    MAX_LANES = 48,
+    MAX_LINKS = 20
+};
 
 /* Spans shorter than this, in units of the picture, are joined with the previous spans of their
  * kind. */
@@ -24,13 +31,6 @@ static const struct {
     [COMMUNICATION] = {"communication", "#e08214"},
     [INSIDE] = {"inside machines", "#c7a76c"},
 };
-
-typedef struct {
-    const Evaluation *evaluation;
-    const SimTimeline *timeline;
-    GString *page;
-    double end_s;
-} Drawing;
 
 static Kind kind_of(const Drawing *drawing, const SimSpan *span)
 {
@@ -71,28 +71,6 @@ static GArray *lanes_of(const Drawing *drawing)
             g_array_append_val(lanes, j);
     }
     return lanes;
-}
-
-static char *lane_label(const Drawing *drawing, uint32_t device)
-{
-    const SimTimeline *timeline = drawing->timeline;
-    uint32_t alike = 0;
-    for (uint32_t j = 0; j < timeline->n_devices; j++)
-        alike += timeline->lane[j] == timeline->lane[device];
-    const Device *d = &drawing->evaluation->view->device[device];
-    return alike > 1 ? g_strdup_printf("%s and %u like it (%s)", d->name, alike - 1,
-                                       d->type_name)
-                     : g_strdup_printf("%s (%s)", d->name, d->type_name);
-}
-
-static void add_svg_text(GString *page, double x, double y, const char *text)
-{
-    g_string_append_printf(page,
-                           "<text x=\"%.1f\" y=\"%.1f\" font-size=\"11\" "
-                           "font-family=\"sans-serif\">",
-                           x, y);
-    page_text(page, text);
-    g_string_append(page, "</text>\n");
 }
 
 /* The last span drawn in a row, which the next one may join. */
@@ -178,9 +156,7 @@ static void add_timeline(const Drawing *drawing)
     page_heading(page, "h2", "timeline", "Timeline");
     g_string_append(page, "<p>");
     for (uint32_t k = 0; k < KINDS; k++)
-        g_string_append_printf(
-            page, "<span style=\"color:%s\" aria-hidden=\"true\">&#9632;</span> %s%s",
-            KIND[k].color, KIND[k].name, k + 1 < KINDS ? ", " : ". ");
+        drawing_legend(page, KIND[k].color, KIND[k].name, k + 1 == KINDS);
     page_text(page,
               "Devices that do the same are one row, and of each row computation is "
               "above communication. The whole is ");
@@ -192,98 +168,18 @@ static void add_timeline(const Drawing *drawing)
                            WIDTH, height);
     for (uint32_t i = 0; i < lanes->len; i++) {
         const uint32_t device = g_array_index(lanes, uint32_t, i);
-        g_autofree char *label = lane_label(drawing, device);
+        g_autofree char *label = drawing_label(drawing, device);
         const double y = 4 + (double)i * LANE;
-        add_svg_text(page, 2, y + LANE / 2.0, label);
+        drawing_text(page, 2, y + LANE / 2.0, label);
         draw_lane(drawing, drawing->timeline->lane[device], false, y);
         draw_lane(drawing, drawing->timeline->lane[device], true, y + LANE / 2.0 - 1);
     }
     for (uint32_t tick = 0; tick <= 4; tick++) {
         g_autofree char *time = units_format(drawing->end_s * tick / 4, QUANTITY_TIME);
         const double x = LABEL + (WIDTH - LABEL - 45.0) * tick / 4;
-        add_svg_text(page, x, height - 6, time);
+        drawing_text(page, x, height - 6, time);
     }
     g_string_append(page, "</svg>\n</div>\n");
-}
-
-/* --- memory --- */
-
-/* The upper edge of the picture: the capacity, or less where that would show only a flat line. */
-static double most_bytes(const Drawing *drawing, uint32_t device)
-{
-    const double capacity =
-        (double)drawing->evaluation->view->device[device].memory_bytes;
-    const GArray *steps = drawing->timeline->memory[drawing->timeline->lane[device]];
-    double most = 1;
-    for (uint32_t i = 0; i < steps->len; i++)
-        most = fmax(most, g_array_index(steps, SimMemoryStep, i).bytes);
-    return most > capacity / 3 ? fmax(most, capacity) : most;
-}
-
-/* A line for one device, its capacity dashed. */
-static void draw_memory(const Drawing *drawing, uint32_t device)
-{
-    enum { HEIGHT = 140 };
-    GString *page = drawing->page;
-    const GArray *steps = drawing->timeline->memory[drawing->timeline->lane[device]];
-    const double most = most_bytes(drawing, device);
-    const double capacity =
-        (double)drawing->evaluation->view->device[device].memory_bytes;
-    g_autofree char *label = lane_label(drawing, device);
-    g_autofree char *limit = units_format(capacity, QUANTITY_BYTES);
-    g_autofree char *peak = units_format(
-        (double)drawing->evaluation->report->memory_bytes[device], QUANTITY_BYTES);
-    double x = LABEL, y = HEIGHT - 4;
-    page_add(page, "h3", "%s: peak %s of %s", label, peak, limit);
-    g_string_append_printf(page,
-                           "<div class=\"timeline\">\n<svg viewBox=\"0 0 %d %d\" "
-                           "role=\"img\" aria-label=\"Memory over time\">\n<path "
-                           "fill=\"none\" stroke=\"#4878a8\" stroke-width=\"1.2\" "
-                           "vector-effect=\"non-scaling-stroke\" d=\"M%.1f %.1f",
-                           WIDTH, HEIGHT, x, y);
-    for (uint32_t i = 0; i < steps->len; i++) {
-        const SimMemoryStep *step = &g_array_index(steps, SimMemoryStep, i);
-        const double at = LABEL + (WIDTH - LABEL) * step->time_s / drawing->end_s;
-        const double to = (HEIGHT - 4) - (HEIGHT - 12) * step->bytes / most;
-        if (i + 1 < steps->len && fabs(at - x) < 0.2 && fabs(to - y) < 1)
-            continue;
-        x = at, y = to;
-        g_string_append_printf(page, "H%.1fV%.1f", x, y);
-    }
-    g_string_append_printf(page, "H%d\"/>\n", WIDTH);
-    y = (HEIGHT - 4) - (HEIGHT - 12) * MIN(capacity / most, 1);
-    if (capacity <= most)
-        g_string_append_printf(page,
-                               "<path stroke=\"#b42318\" stroke-dasharray=\"5 4\" "
-                               "d=\"M%d %.1fH%d\"/>\n",
-                               LABEL, y, WIDTH);
-    g_autofree char *upper = units_format(most, QUANTITY_BYTES);
-    add_svg_text(page, 2, y + 4, capacity <= most ? "capacity" : upper);
-    g_string_append(page, "</svg>\n</div>\n");
-}
-
-/* The fullest device of each type. */
-static void add_memory(const Drawing *drawing)
-{
-    const Evaluation *evaluation = drawing->evaluation;
-    g_autoptr(GHashTable) fullest = g_hash_table_new(g_str_hash, g_str_equal);
-    if (!drawing->timeline->memory)
-        return;
-    page_heading(drawing->page, "h2", "memory", "Memory over time");
-    page_add(drawing->page, "p",
-             "Memory of a GPU of the fullest device of each type; categories at the peak "
-             "are above.");
-    for (uint32_t j = 0; j < evaluation->view->n_devices; j++) {
-        const char *type = evaluation->view->device[j].type_name;
-        const uint32_t known = GPOINTER_TO_UINT(g_hash_table_lookup(fullest, type));
-        if (!known || evaluation->report->memory_bytes[j] >
-                          evaluation->report->memory_bytes[known - 1])
-            g_hash_table_insert(fullest, (void *)type, GUINT_TO_POINTER(j + 1));
-    }
-    for (uint32_t j = 0; j < evaluation->view->n_devices; j++)
-        if (GPOINTER_TO_UINT(g_hash_table_lookup(
-                fullest, evaluation->view->device[j].type_name)) == j + 1)
-            draw_memory(drawing, j);
 }
 
 /* --- links --- */
@@ -323,6 +219,19 @@ static void add_links(const Drawing *drawing)
 
 /* --- the page --- */
 
+/* What the critical path consists of. */
+static void add_limits(const Drawing *drawing)
+{
+    const Evaluation *evaluation = drawing->evaluation;
+    if (drawing->end_s <= 0)
+        return;
+    g_autofree char *text =
+        sim_timeline_explain(drawing->timeline, evaluation->plan->program,
+                             evaluation->graph, evaluation->view);
+    page_heading(drawing->page, "h2", "limits", "What binds");
+    page_add(drawing->page, "pre", "%s", text);
+}
+
 static const char *text_at(const json_t *answer, const char *key)
 {
     const char *text = json_string_value(json_object_get(answer, key));
@@ -340,14 +249,14 @@ char *report_plan(const Evaluation *evaluation, const json_t *answer, const char
     if (!page)
         return NULL;
     page_add(page, "pre", "%s", words);
-    if (timeline) {
-        const Drawing drawing = {evaluation, timeline, page,
-                                 sim_timeline_end_s(timeline)};
-        if (drawing.end_s > 0) {
-            add_timeline(&drawing);
-            add_memory(&drawing);
-            add_links(&drawing);
-        }
+    const Drawing drawing = {evaluation, timeline, page,
+                             timeline ? sim_timeline_end_s(timeline) : 0};
+    add_limits(&drawing);
+    drawing_add_cluster(&drawing);
+    if (drawing.end_s > 0) {
+        add_timeline(&drawing);
+        drawing_add_memory(&drawing);
+        add_links(&drawing);
     }
     return page_end(page);
 }

@@ -143,7 +143,10 @@ static bool add_runs(const ReportParts *report, GError **error)
     page_add(
         report->page, "p",
         "Who answered: the command, the version and the commit that it was built "
-        "from. A row's identity begins the SHA-256 of all that its answer depends on.");
+        "from. A row's identity begins the SHA-256 of all that its answer depends on: "
+        "kilter show IDENTITY --db %s prints its configuration, kilter rerun IDENTITY "
+        "--db %s runs it again and says whether the answer is the same.",
+        report->file, report->file);
     page_table(report->page, NULL, COLUMNS);
     const bool good = store_query(
         report->store,
@@ -209,16 +212,53 @@ static bool add_repeated(const ReportParts *report, const ReportPart *part,
 }
 
 /* The planners, by how they compare with the fastest plan for each model and cluster. */
-static const char LEAGUE[] = "WITH r AS (SELECT entry, status, iteration_time_s AS s, "
-                             "min(CASE status WHEN 'ok' THEN "
-                             "iteration_time_s END) OVER (PARTITION BY model, cluster, "
-                             "granularity, fidelity, seed, axes) AS best "
-                             "FROM result WHERE experiment = '%s') "
-                             "SELECT entry, count(*), sum(status = 'ok'), sum(status = "
-                             "'ok' AND s <= best * (1 + 1e-9)), "
-                             "100 * (avg(CASE status WHEN 'ok' THEN s / best END) - 1), "
-                             "100 * (max(CASE status WHEN 'ok' THEN s / best END) - 1) "
-                             "FROM r GROUP BY entry ORDER BY 5, 1";
+static const char LEAGUE[] =
+    "WITH r AS (SELECT entry, status, iteration_time_s AS s, "
+    "min(CASE status WHEN 'ok' THEN "
+    "iteration_time_s END) OVER (PARTITION BY model, cluster, "
+    "granularity, fidelity, seed, axes) AS best "
+    "FROM result WHERE experiment = '%s') "
+    "SELECT entry, count(*), sum(status = 'ok'), sum(status = "
+    "'ok' AND s <= best * (1 + 1e-9)), "
+    "round(100 * (avg(CASE status WHEN 'ok' THEN s / best END) - 1), 2), "
+    "round(100 * (max(CASE status WHEN 'ok' THEN s / best END) - 1), 2) "
+    "FROM r GROUP BY entry ORDER BY 5, 1";
+
+/* The values of each axis that has several, each with the planner that is most often the fastest there. */
+static const char AXES[] =
+    "WITH r AS (SELECT *, iteration_time_s <= (1 + 1e-9) * min(CASE status WHEN 'ok' "
+    "THEN "
+    "iteration_time_s END) OVER (PARTITION BY model, cluster, granularity, fidelity, "
+    "seed, axes) AS first FROM result WHERE experiment = '%s'), "
+    "v AS (SELECT 1 AS place, 'model' AS axis, model AS value, entry, first, status, "
+    "ordinal FROM r "
+    "UNION ALL SELECT 2, 'cluster', cluster, entry, first, status, ordinal FROM r "
+    "UNION ALL SELECT 3, 'granularity', granularity, entry, first, status, ordinal FROM "
+    "r "
+    "UNION ALL SELECT 4, 'fidelity', fidelity, entry, first, status, ordinal FROM r "
+    "UNION ALL SELECT 5, 'seed', seed, entry, first, status, ordinal FROM r "
+    "UNION ALL SELECT 6, key, value, entry, first, status, ordinal FROM r, "
+    "json_each(CASE WHEN json_valid(r.axes) THEN r.axes ELSE '{}' END)), "
+    "w AS (SELECT axis, value, entry, sum(coalesce(first, 0) AND status = 'ok') AS "
+    "firsts "
+    "FROM v GROUP BY axis, value, entry), "
+    "several AS (SELECT axis FROM v GROUP BY axis HAVING count(DISTINCT value) > 1) "
+    "SELECT axis, value, count(*), sum(status = 'ok'), "
+    "(SELECT entry || ' (' || firsts || ')' FROM w WHERE w.axis = v.axis AND w.value IS "
+    "v.value AND firsts > 0 ORDER BY firsts DESC, entry LIMIT 1) "
+    "FROM v WHERE axis IN several GROUP BY place, axis, value ORDER BY place, axis, "
+    "min(ordinal) LIMIT 300";
+
+static bool add_axes(const ReportParts *report, const char *name, GError **error)
+{
+    static const char *const COLUMNS[] = {
+        "axis", "value", "#rows", "#done", "most often fastest (times)", NULL};
+    g_autofree char *sql = g_strdup_printf(AXES, name);
+    page_table(report->page, "Axes with several values", COLUMNS);
+    const bool good = store_query(report->store, sql, add_table_row, report->page, error);
+    page_table_end(report->page);
+    return good;
+}
 
 static bool add_sweep(ReportParts *report, const ReportPart *part, GError **error)
 {
@@ -235,7 +275,8 @@ static bool add_sweep(ReportParts *report, const ReportPart *part, GError **erro
                COLUMNS);
     const bool good = store_query(report->store, sql, add_table_row, report->page, error);
     page_table_end(report->page);
-    return good && add_repeated(report, part, error) && add_rows(report, part, error);
+    return good && add_axes(report, name, error) && add_repeated(report, part, error) &&
+           add_rows(report, part, error);
 }
 
 /* --- pages --- */

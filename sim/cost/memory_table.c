@@ -14,7 +14,7 @@ const char *sim_memory_category(SimMemoryCategory category)
     return name[category];
 }
 
-static SimMemoryCategory category_of(const Graph *graph, const SimBuffer *buffer)
+SimMemoryCategory sim_buffer_category(const Graph *graph, const SimBuffer *buffer)
 {
     if (buffer->beside)
         return SIM_MEMORY_BUFFERS;
@@ -47,7 +47,7 @@ static void add_buffers(const SimCase *sim, const SimBuffers *buffers, SimMemory
         if (place[buffer->group] != SIM_NOT_THERE &&
             sim_buffer_first(buffer) <= row->instr &&
             sim_buffer_last(sim->plan->program, buffer) >= row->instr)
-            bytes[category_of(sim->graph, buffer)] +=
+            bytes[sim_buffer_category(sim->graph, buffer)] +=
                 sim_buffer_bytes(sim, buffer, place[buffer->group]);
     }
     for (uint32_t c = 0; c < SIM_MEMORY_RUNTIME; c++)

@@ -139,6 +139,7 @@ typedef struct {
     uint32_t instr;
     /* released after the instruction; what it makes is allocated before it */
     bool release;
+    SimMemoryCategory category;
     double bytes;
 } Change;
 
@@ -158,9 +159,10 @@ static void add_buffer(const Record *r, const SimBuffer *buffer, double bytes,
 {
     g_assert(bytes >= 0);
     const bool always = buffer->at_rest || buffer->stands;
+    const SimMemoryCategory category = sim_buffer_category(r->sim->graph, buffer);
     const Change birth = {always ? 0 : r->when[buffer->birth].start_s,
-                          sim_buffer_first(buffer), false, bytes};
-    Change death = {0, 0, true, -bytes};
+                          sim_buffer_first(buffer), false, category, bytes};
+    Change death = {0, 0, true, category, -bytes};
 
     g_array_append_val(changes, birth);
     if (always || buffer->stays)
@@ -181,7 +183,7 @@ static GArray *lane_steps(const Record *r)
 {
     g_autoptr(GArray) changes = g_array_new(false, false, sizeof(Change));
     GArray *steps = g_array_new(false, false, sizeof(SimMemoryStep));
-    double bytes = 0;
+    double bytes = 0, of[SIM_MEMORY_CATEGORIES] = {0};
 
     for (uint32_t b = 0; b < r->buffers->n; b++) {
         const SimBuffer *buffer = &r->buffers->buffer[b];
@@ -193,9 +195,13 @@ static GArray *lane_steps(const Record *r)
     for (uint32_t i = 0; i < changes->len; i++) {
         const Change *change = &g_array_index(changes, Change, i);
         bytes += change->bytes;
+        of[change->category] += change->bytes;
         if (i + 1 < changes->len && compare(change, change + 1) == 0)
             continue;
-        const SimMemoryStep step = {change->time_s, fmax(bytes, 0), change->instr};
+        SimMemoryStep step = {
+            .time_s = change->time_s, .bytes = fmax(bytes, 0), .instr = change->instr};
+        for (uint32_t c = 0; c < SIM_MEMORY_CATEGORIES; c++)
+            step.category[c] = (float)fmax(of[c], 0);
         g_array_append_val(steps, step);
     }
     return steps;

@@ -29,6 +29,8 @@ typedef struct {
     uint32_t *use;
 } SimBuffers;
 
+SimMemoryCategory sim_buffer_category(const Graph *graph, const SimBuffer *buffer);
+
 /* Bytes of a buffer where nothing is cut. */
 double sim_buffer_whole_bytes(const Graph *graph, const SimBuffer *buffer);
 

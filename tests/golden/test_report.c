@@ -74,10 +74,25 @@ static void test_papers(void **state)
     program_refuses(box, "report r.db -o missing/x.html", 2, "missing");
 }
 
+/* The columns of an experiment are evaluated, and claims have their values. */
+static void test_columns(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    run(box, "report hidup-fig11 -q --db r.db -o a.html");
+    run(box, "report r.db --markdown -o a.md");
+    g_autofree char *text = sandbox_read(box, "a.html"), *md = sandbox_read(box, "a.md");
+    check_page(text);
+    assert_non_null(strstr(text, "serial 1.00 (holds)"));
+    assert_non_null(strstr(md, "serial 1.00 (holds)"));
+    assert_non_null(strstr(text, "Where the paper contradicts itself"));
+    assert_non_null(strstr(text, "What is not covered"));
+}
+
 static const char SWEEP[] = "name: mine\n"
                             "grid:\n"
                             "  model: [\"vgg19:width=8\"]\n"
-                            "  cluster: [hap-8]\n"
+                            "  cluster: [hap-8, hap-16]\n"
                             "  planner: [hap, dp-ev, dp-cp]\n";
 
 /* A user's own experiment. */
@@ -92,6 +107,8 @@ static void test_sweep(void **state)
     check_page(text);
     check_tidy(box, "r.html");
     assert_non_null(strstr(text, "mean regret"));
+    assert_non_null(strstr(text, "<td>cluster</td>\n<td>hap-16</td>"));
+    assert_null(strstr(text, "<td>model</td>"));
 }
 
 static void test_plan(void **state)
@@ -106,6 +123,16 @@ static void test_plan(void **state)
     assert_non_null(strstr(text, "id=\"timeline\""));
     assert_non_null(strstr(text, "<title>"));
     assert_non_null(strstr(text, "id=\"links\""));
+    assert_non_null(strstr(text, "activations: at most"));
+    run(box, "plan gpt2:layers=2,hidden=64,heads=4,ffn=256,seq=32,vocab=64,batch=2 hap-8 "
+             "--planner manual --set pp=2 -q -o q.json");
+    run(box, "report q.json -o q.html");
+    g_autofree char *stages = sandbox_read(box, "q.html");
+    check_page(stages);
+    check_tidy(box, "q.html");
+    assert_non_null(strstr(stages, "stage 0, ratio"));
+    assert_non_null(strstr(stages, "stage 1, ratio"));
+    assert_non_null(strstr(stages, "<td>layers.1 to decoder</td>"));
     program_refuses(box, "report p.json --markdown -o p.md", 2,
                     "--markdown is for results");
 }
@@ -114,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_papers),
+        cmocka_unit_test(test_columns),
         cmocka_unit_test(test_sweep),
         cmocka_unit_test(test_plan),
     };
