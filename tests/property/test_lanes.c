@@ -1,9 +1,10 @@
 /* Devices that do the same are simulated as one (sim/tasks/team.h). Where all have the same place in the network, the iteration takes as
  * long as if each was simulated on its own, also beside a slower device. Elsewhere, as groups that lie differently in machines, or a
- * slower link, hold up all that are simulated as one, it takes at most 2 % more or less. */
+ * slower link, hold up all that are simulated as one, it takes at most 2 % more or less, and 4 % where a zero-bubble schedule leaves no time
+ * to wait. */
 #include "tests/support/pipeline_case.h"
 
-enum { CASES = 180 };
+enum { CASES = 220 };
 
 static const char *const NETWORKS[] = {
     "star:hosts=12,bandwidth=10Gb/s", /* all devices have the same place */
@@ -58,7 +59,9 @@ static void test_folded_and_unfolded(void **state)
                 3;
         const Times t = times_of(&c, kind == 2 ? slow : "");
         const bool alike = kind < 2 && n == 0;
-        assert_close(t.one_s, t.all_s, alike ? 1e-9 : 0.02);
+        const bool tight =
+            setting.schedule == SCHEDULE_ZB_H1 || setting.schedule == SCHEDULE_ZB_H2;
+        assert_close(t.one_s, t.all_s, alike ? 1e-9 : tight ? 0.04 : 0.02);
         n_alike += alike;
     }
     assert_at_most(15, n_alike);
