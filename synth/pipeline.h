@@ -32,7 +32,7 @@
  * but the first: a backward step computes what the stage before waits for, and a step of its own, p
  * (zb-h2: 2 p) microbatches later, the rest, which is gradients of weights. So gradients travel
  * faster, and devices have work while they would wait; a group keeps the activations of at most P
- * (2 P - 1) microbatches. Layers that are computed again are not split. */
+ * (2 P - 1) microbatches. Layers that are computed again in full are not split. */
 #ifndef KILTER_SYNTH_PIPELINE_H
 #define KILTER_SYNTH_PIPELINE_H
 
@@ -107,6 +107,9 @@ Program *synth_recompute(const Program *inner, const Graph *graph,
  * output that the forward reads: such ops are computed again by themselves. Fused attention has no
  * such output. read: [tensor], whether a forward op reads it. */
 bool synth_makes_inner(const Graph *graph, const bool *read, OpId op);
+
+/* [tensor]: whether a forward op reads it. The caller frees it. */
+bool *synth_forward_reads(const Graph *graph);
 
 /* Cuts the batch of a program of one group on n_devices into microbatches, and computes layers
  * again (NULL: none). The program's batch must not be cut yet. Gradients are added up and

@@ -128,6 +128,46 @@ static void find_stages(Builder *b)
     }
 }
 
+bool *synth_forward_reads(const Graph *graph)
+{
+    bool *read = g_new0(bool, graph_n_tensors(graph) + 1);
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in; i++)
+            read[op->in[i]] = true;
+    }
+    return read;
+}
+
+bool synth_makes_inner(const Graph *graph, const bool *read, OpId id)
+{
+    const Op *op = graph_get_op(graph, id);
+    uint64_t inner = 0, outer = UINT64_MAX;
+    for (uint32_t o = 0; o < op->n_out; o++) {
+        const Tensor *made = graph_tensor(graph, op->out[o]);
+        if (read[op->out[o]])
+            outer = MIN(outer, tensor_elements(made));
+        else if (made->role != ROLE_LOSS)
+            inner = MAX(inner, tensor_elements(made));
+    }
+    return inner > 0 && (inner >= outer || outer == UINT64_MAX);
+}
+
+/* Whether an instruction of the backward uses what selective recomputation makes again. */
+static bool uses_inner(const Builder *b, uint32_t i)
+{
+    Operand use[OP_MAX_IN];
+    const uint32_t n = instr_uses(&b->inner->instr[i], b->graph, use);
+    bool uses = b->keeper[i] != UINT32_MAX;
+    for (uint32_t k = 0; k < n; k++) {
+        const Instr *by = &b->inner->instr[b->maker[i * OP_MAX_IN + k]];
+        uses |= by->kind == INSTR_COMPUTE && !b->read[use[k].tensor] &&
+                graph_get_op(b->graph, by->op)->pass == PASS_FORWARD &&
+                synth_makes_inner(b->graph, b->read, by->op);
+    }
+    return uses;
+}
+
 /* Whether an instruction of the backward may run later than the rest of its stage's. */
 static bool can_wait(const Builder *b, uint32_t i)
 {
@@ -138,8 +178,9 @@ static bool can_wait(const Builder *b, uint32_t i)
     const Instr *by =
         instr->kind == INSTR_COMPUTE ? instr : &b->inner->instr[b->maker[i * OP_MAX_IN]];
     const uint32_t layer = graph_get_op(b->graph, by->op)->layer;
-    return by->kind == INSTR_COMPUTE &&
-           !(p->recompute && p->recompute[layer] != RECOMPUTE_NONE) &&
+    const Recompute again = p->recompute ? p->recompute[layer] : RECOMPUTE_NONE;
+    return by->kind == INSTR_COMPUTE && again != RECOMPUTE_FULL &&
+           !(again == RECOMPUTE_SELECTIVE && uses_inner(b, i)) &&
            !(p->sequence && p->sequence[layer]);
 }
 
@@ -233,20 +274,6 @@ static void find_units(Builder *b)
     }
 }
 
-bool synth_makes_inner(const Graph *graph, const bool *read, OpId id)
-{
-    const Op *op = graph_get_op(graph, id);
-    uint64_t inner = 0, outer = UINT64_MAX;
-    for (uint32_t o = 0; o < op->n_out; o++) {
-        const Tensor *made = graph_tensor(graph, op->out[o]);
-        if (read[op->out[o]])
-            outer = MIN(outer, tensor_elements(made));
-        else if (made->role != ROLE_LOSS)
-            inner = MAX(inner, tensor_elements(made));
-    }
-    return inner > 0 && (inner >= outer || outer == UINT64_MAX);
-}
-
 /* Finds the layers of all forward instructions: a computation has its op's layer, a conversion is
  * treated as for its stage. */
 static void find_layers(Builder *b)
@@ -320,16 +347,10 @@ static void find_again_of(Builder *b, uint32_t stage)
 
 static void find_again(Builder *b)
 {
-    b->read = g_new0(bool, graph_n_tensors(b->graph));
     b->again = g_array_new(false, false, sizeof(Again));
     add_again(b, 0, true);
     if (!b->pipeline->recompute && !b->pipeline->sequence && b->pipeline->zero == 0)
         return;
-    for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
-        const Op *op = graph_get_op(b->graph, id);
-        for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in; i++)
-            b->read[op->in[i]] = true;
-    }
     find_layers(b);
     for (uint32_t s = 0;
          (b->pipeline->recompute || b->pipeline->sequence) && s < b->pipeline->n_stages;
@@ -343,6 +364,7 @@ void pipeline_find_places(Builder *b)
     find_keepers(b);
     find_phases(b);
     find_stages(b);
+    b->read = synth_forward_reads(b->graph);
     find_weights(b);
     find_needs(b);
     find_units(b);

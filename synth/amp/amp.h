@@ -57,8 +57,9 @@ typedef struct {
     double *held;       /* [degree]: parameters, gradients and optimizer states, */
     double *states;     /* [degree]: the last of these alone */
     double *gradient;   /* [degree]: bytes that replicas all-reduce */
-    double *activation; /* [degree]: bytes kept for the backward, per sample */
-    double *output;     /* [degree]: bytes sent to the next layer, per sample */
+    double *activation; /* [degree]: bytes kept for the backward, per sample, */
+    double *inner;  /* [degree]: and those that selective recomputation does not keep */
+    double *output; /* [degree]: bytes sent to the next layer, per sample */
     /* [degree]: bytes sent to the devices that share the layer, per sample; 0 if the times include
      * them */
     double *exchange;
@@ -137,7 +138,8 @@ typedef struct {
     uint64_t seed;  /* seed of annealing and of random strategies */
     uint32_t draws; /* number of random strategies that fit; 0: one */
     uint32_t steps; /* simulated annealing: at each temperature; 0: 20 */
-    bool in_order;  /* random strategies are placed as those of the search, not at random */
+    bool
+        in_order; /* random strategies are placed as those of the search, not at random */
     /* the degrees and micro-batch size that a strategy must have, and the largest tmp; 0: any */
     uint32_t pp, dp, tmp, mbs, most_tmp;
 } AmpOptions;

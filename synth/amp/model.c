@@ -23,6 +23,7 @@ AmpModel *synth_amp_model_new(uint32_t n_layers, uint32_t n_types, uint32_t n_de
         .states = g_new0(double, n),
         .gradient = g_new0(double, n),
         .activation = g_new0(double, n),
+        .inner = g_new0(double, n),
         .output = g_new0(double, n),
         .exchange = g_new0(double, n),
         .parameters = g_new0(double, n_layers),
@@ -34,9 +35,9 @@ void synth_amp_model_free(AmpModel *model)
 {
     if (!model)
         return;
-    double *row[] = {model->size,   model->time_s,   model->held,
-                     model->states, model->gradient, model->activation,
-                     model->output, model->exchange, model->parameters};
+    double *row[] = {model->size,     model->time_s,     model->held,  model->states,
+                     model->gradient, model->activation, model->inner, model->output,
+                     model->exchange, model->parameters};
     for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++)
         g_free(row[i]);
     g_free(model->degree);
@@ -156,6 +157,7 @@ static void read_beside(Reading *r, const Instr *instr)
 static void read_kept(Reading *r)
 {
     g_autofree uint8_t *seen = g_new0(uint8_t, graph_n_tensors(r->graph));
+    g_autofree bool *read = synth_forward_reads(r->graph);
     for (uint32_t k = 0; k < r->program->n; k++) {
         const Instr *instr = &r->program->instr[k];
         if (instr->kind != INSTR_COMPUTE)
@@ -170,8 +172,15 @@ static void read_kept(Reading *r)
             if (!is_made_forward(r->graph, tensor) || (seen[tensor] & bit))
                 continue;
             seen[tensor] |= bit;
+            const double bytes =
+                (double)tensor_bytes(graph_tensor(r->graph, tensor)) / r->batch;
             add_form(r->model, r->model->activation, r->layer[tensor], instr->form[i],
-                     (double)tensor_bytes(graph_tensor(r->graph, tensor)) / r->batch);
+                     bytes);
+            if (!read[tensor] &&
+                synth_makes_inner(r->graph, read,
+                                  graph_tensor(r->graph, tensor)->producer))
+                add_form(r->model, r->model->inner, r->layer[tensor], instr->form[i],
+                         bytes);
         }
     }
 }

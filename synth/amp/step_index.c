@@ -77,7 +77,7 @@ static bool same_layers(const AmpModel *model, const AmpSteps *steps, uint32_t p
         const bool x_inside = x->after >= a && x->after < a + n,
                    y_inside = y->after >= b && y->after < b + n;
         same = x->is_message == y->is_message && x->waits == y->waits &&
-               x->message == y->message &&
+               x->again == y->again && x->message == y->message &&
                (x->after == AMP_NO_STEP) == (y->after == AMP_NO_STEP) &&
                x_inside == y_inside && (!x_inside || x->after - a == y->after - b) &&
                same_times(model, steps, a + i, b + i) &&

@@ -18,6 +18,7 @@ typedef struct {
     /* for a message the op that makes its tensor; for an op the last message that it needs */
     uint32_t after;
     bool waits; /* of a backward: no other layer needs it, as with gradients of weights */
+    bool again; /* of a forward: selective recomputation runs it again */
 } AmpStep;
 
 typedef struct {

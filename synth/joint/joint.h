@@ -40,7 +40,7 @@
 typedef struct {
     uint32_t dp, tp;
     uint32_t *samples; /* [replica]: samples of a microbatch, at least one each */
-    bool recompute;
+    Recompute recompute;
     bool divides; /* the replicas divide the optimizer's states among them */
     double *forward_s, *backward_s; /* of a microbatch */
     double *weights_s; /* the part of the backward that no stage before waits for */

@@ -45,19 +45,20 @@ void synth_joint_menu_free(JointMenu *menu)
 
 /* --- seconds of layers --- */
 
-/* The rows of a table of passes: the passes, and the part of the backward that waits. */
-enum { WEIGHTS = AMP_PASSES, ROWS };
+/* The rows of a table of passes: the passes, the part of the backward that waits, and that of the
+ * forward that selective recomputation runs again. */
+enum { WEIGHTS = AMP_PASSES, AGAIN, ROWS };
 
-/* Seconds of a pass over a layer on tp GPUs of a machine, and of its part that no other layer needs:
+/* Seconds of a pass over a layer on tp GPUs of a machine, and of its part with a row of its own:
  * messages take the place of computation, as in the fidelity `stage`; the host launches ahead. */
 static double pass_s(const JointMenu *menu, const JointKind *kind, uint32_t tp,
-                     uint32_t samples, uint32_t at, double *waiting_s)
+                     uint32_t samples, uint32_t at, double *part_s)
 {
     const AmpModel *model = menu->model;
     const AmpSteps *steps = model->steps;
     const Device *device = &menu->view->device[kind->first];
     double seconds = 0, launches = 0;
-    *waiting_s = 0;
+    *part_s = 0;
     for (uint32_t i = steps->first[at]; i < steps->first[at + 1]; i++) {
         const AmpStep *step = &g_array_index(steps->step, AmpStep, i);
         launches += steps->launch_s[(size_t)device->type * steps->step->len + i];
@@ -65,7 +66,7 @@ static double pass_s(const JointMenu *menu, const JointKind *kind, uint32_t tp,
             const double own =
                 amp_step_s(model, amp_degree(model, tp), samples, device->type, i);
             seconds += own;
-            *waiting_s += step->waits ? own : 0;
+            *part_s += step->waits || step->again ? own : 0;
             continue;
         }
         const AmpMessage *m = &g_array_index(steps->message, AmpMessage, step->message);
@@ -76,7 +77,7 @@ static double pass_s(const JointMenu *menu, const JointKind *kind, uint32_t tp,
         seconds += sim_collective_over(line, tp, m->collective, bytes, part, part);
     }
     if (launches > seconds && seconds > 0)
-        *waiting_s *= launches / seconds;
+        *part_s *= launches / seconds;
     return fmax(seconds, launches);
 }
 
@@ -91,19 +92,21 @@ static const double *passes_of(JointMenu *menu, uint32_t kind, uint32_t tp,
     if (sum)
         return sum;
     g_autofree double *one = g_new(double, (size_t)AMP_PASSES *n),
-                      *waiting = g_new(double, (size_t)AMP_PASSES *n);
+                      *part = g_new(double, (size_t)AMP_PASSES *n);
     sum = g_new0(double, (size_t)ROWS *(n + 1));
     for (uint32_t at = 0; at < AMP_PASSES * n; at++) {
         const uint32_t pass = at / n, l = at % n;
         if (like[at] < at) {
             one[at] = one[like[at]];
-            waiting[at] = waiting[like[at]];
+            part[at] = part[like[at]];
         } else
             one[at] = pass_s(menu, &g_array_index(menu->kind, JointKind, kind), tp,
-                             samples, at, &waiting[at]);
+                             samples, at, &part[at]);
         sum[pass * (n + 1) + l + 1] = sum[pass * (n + 1) + l] + one[at];
-        if (pass == AMP_BACKWARD)
-            sum[WEIGHTS * (n + 1) + l + 1] = sum[WEIGHTS * (n + 1) + l] + waiting[at];
+        if (pass != AMP_UPDATE) {
+            double *own = &sum[(pass == AMP_BACKWARD ? WEIGHTS : AGAIN) * (n + 1) + l];
+            own[1] = own[0] + part[at];
+        }
     }
     g_hash_table_insert(menu->passes, g_steal_pointer(&key), sum);
     return sum;
@@ -190,8 +193,12 @@ static void fill_memory(const JointMenu *menu, JointEntry *e, uint32_t samples)
         const double states = model->states[row + l];
         e->held[l + 1] = e->held[l] + model->held[row + l] -
                          (e->divides ? states - ceil(states / e->dp) : 0);
-        e->kept[l + 1] = e->kept[l] + (e->recompute ? border : all);
-        e->work = e->recompute ? fmax(e->work, all) : 0;
+        const double less = e->recompute == RECOMPUTE_FULL ? all - border
+                            : e->recompute == RECOMPUTE_SELECTIVE
+                                ? model->inner[row + l] * samples
+                                : 0;
+        e->kept[l + 1] = e->kept[l] + all - less;
+        e->work = fmax(e->work, less > 0 ? MIN(less + border, all) : 0);
     }
 }
 
@@ -208,20 +215,25 @@ static JointEntry entry_new(uint32_t n_layers, uint32_t dp, uint32_t tp)
                         .kept = g_new0(double, n_layers + 1)};
 }
 
-/* What a stage may do to need less memory; or-ed. */
-typedef enum { RECOMPUTES = 1, DIVIDES = 2, WAYS = 4 } Way;
+/* What a stage may do to need less memory: recompute, or divide the optimizer's states, or both. */
+typedef struct {
+    Recompute recompute;
+    bool divides;
+} Way;
+
+enum { MOST_WAYS = 6 };
 
 /* The times are those of the slowest replica, the memory that of the replica with the least for its
  * samples. */
 static JointEntry fill_entry(JointMenu *menu, const JointProblem *p,
                              const JointGroup *group, uint32_t tp, const uint32_t *kind,
-                             const uint32_t *samples, uint32_t dp, Way way,
+                             const uint32_t *samples, uint32_t dp, const Way *way,
                              double headroom)
 {
     const uint32_t n = p->n_layers;
     JointEntry e = entry_new(n, dp, tp);
-    e.recompute = way & RECOMPUTES;
-    e.divides = way & DIVIDES;
+    e.recompute = way->recompute;
+    e.divides = way->divides;
     uint32_t slowest = 0, most = 0;
     memcpy(e.samples, samples, dp * sizeof *samples);
     e.capacity = INFINITY;
@@ -239,8 +251,12 @@ static JointEntry fill_entry(JointMenu *menu, const JointProblem *p,
     const double *sum = passes_of(menu, kind[slowest], tp, samples[slowest]);
     for (uint32_t l = 0; l <= n; l++) {
         e.forward_s[l] = sum[l];
-        e.backward_s[l] = sum[AMP_BACKWARD * (n + 1) + l] + (e.recompute ? sum[l] : 0);
-        e.weights_s[l] = e.recompute ? 0 : sum[WEIGHTS * (n + 1) + l];
+        const bool full = e.recompute == RECOMPUTE_FULL;
+        e.backward_s[l] = sum[AMP_BACKWARD * (n + 1) + l] +
+                          (full                                 ? sum[l]
+                           : e.recompute == RECOMPUTE_SELECTIVE ? sum[AGAIN * (n + 1) + l]
+                                                                : 0);
+        e.weights_s[l] = full ? 0 : sum[WEIGHTS * (n + 1) + l];
     }
     fill_sync(menu, group, &e, &sum[AMP_UPDATE * (n + 1)]);
     fill_memory(menu, &e, most);
@@ -262,6 +278,15 @@ static void note_least(JointMenu *menu, JointProblem *p, uint32_t kind, uint32_t
     }
 }
 
+/* Whether a stage may recompute in this way; selectively only if that saves memory. */
+static bool may_recompute(const JointMenu *menu, Recompute mode, bool recompute)
+{
+    double inner = 0;
+    for (uint32_t l = 0; l < menu->model->n_layers; l++)
+        inner += menu->model->inner[l];
+    return mode == RECOMPUTE_NONE || (recompute && (mode == RECOMPUTE_FULL || inner > 0));
+}
+
 static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
                         double headroom, bool recompute)
 {
@@ -269,7 +294,7 @@ static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
     group->entry = g_new0(JointEntry, MOST_ENTRIES);
     for (uint32_t d = 0; d < menu->model->n_degrees; d++) {
         const uint32_t tp = menu->model->degree[d];
-        bool possible = group->n_entries + WAYS <= MOST_ENTRIES;
+        bool possible = group->n_entries + MOST_WAYS <= MOST_ENTRIES;
         for (uint32_t k = 0; k < p->n_kinds; k++) {
             const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
             possible &= group->use[k] == 0 ||
@@ -284,10 +309,12 @@ static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
         for (uint32_t r = 0; r < dp; r++)
             if (r == 0 || kind[r] != kind[r - 1] || samples[r] != samples[r - 1])
                 note_least(menu, p, kind[r], tp, samples[r], batch);
-        for (Way way = 0; way < WAYS; way++)
-            if ((recompute || !(way & RECOMPUTES)) && (dp > 1 || !(way & DIVIDES)))
+        for (uint32_t w = 0; w < MOST_WAYS; w++) {
+            const Way way = {(Recompute)(w / 2), w % 2 == 1};
+            if (may_recompute(menu, way.recompute, recompute) && (dp > 1 || !way.divides))
                 group->entry[group->n_entries++] =
-                    fill_entry(menu, p, group, tp, kind, samples, dp, way, headroom);
+                    fill_entry(menu, p, group, tp, kind, samples, dp, &way, headroom);
+        }
     }
 }
 

@@ -145,7 +145,7 @@ static Program *write_program(const Placing *p, GError **error)
         for (uint32_t l = first[s]; l < first[s + 1]; l++) {
             ways[l] = e->tp;
             stage_of[l] = s;
-            recompute[l] = e->recompute ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+            recompute[l] = e->recompute;
         }
     }
     for (OpId id = 0; id < graph_n_ops(graph); id++)

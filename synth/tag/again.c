@@ -19,14 +19,9 @@ TagAgain *tag_again_new(const TagWork *work, const TagPlacement *placement)
     again->graph = work->graph;
     again->work = work;
     again->placement = placement;
-    again->read = g_new0(bool, graph_n_tensors(work->graph) + 1);
+    again->read = synth_forward_reads(work->graph);
     again->done = g_new0(bool, graph_n_ops(work->graph) + 1);
     again->ops = g_array_new(FALSE, FALSE, sizeof(OpId));
-    for (OpId id = 0; id < graph_n_ops(work->graph); id++) {
-        const Op *op = graph_get_op(work->graph, id);
-        for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in; i++)
-            again->read[op->in[i]] = true;
-    }
     return again;
 }
 

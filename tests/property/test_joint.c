@@ -41,7 +41,7 @@ static JointEntry random_entry(GRand *rand, uint32_t n, double speed)
         .dp = 1,
         .tp = (uint32_t)g_rand_int_range(rand, 1, 3),
         .samples = g_new0(uint32_t, 1),
-        .recompute = again,
+        .recompute = again ? RECOMPUTE_FULL : RECOMPUTE_NONE,
         .forward_s = sums(rand, n, 0.5 / speed, 2 / speed),
         .backward_s = backward,
         .weights_s = parts(rand, n, backward, again),
@@ -170,7 +170,8 @@ static double flying(const Brute *b, uint32_t i)
 
 static bool splits(const Brute *b, uint32_t i)
 {
-    return schedule_splits(b->made.schedule) && i > 0 && !entry_at(b, i)->recompute;
+    return schedule_splits(b->made.schedule) && i > 0 &&
+           entry_at(b, i)->recompute != RECOMPUTE_FULL;
 }
 
 /* Microbatches whose gradients of weights stage i owes: as many as the schedule says, if memory
