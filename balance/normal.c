@@ -33,7 +33,7 @@ static void add_piece(Interior *ip, uint32_t p)
  * replaced by a huge one, along which nothing moves. */
 static void factor(uint32_t n, double *m)
 {
-    /* What is left of a diagonal where all of its digits were lost, twice over; the root of a pivot that makes its step
+    /* The rest of a diagonal of which all digits were lost, twice over; the root of a pivot that makes its step
      * less than any other, and whose square is still a number. */
     static const double LOST = 1e-30, UNMOVED = 1e64;
     g_assert(n > 0);

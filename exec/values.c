@@ -21,7 +21,7 @@ static double near_normal(uint64_t hash)
     return 2 * ((double)sum * 0x1p-21 - 1.5);
 }
 
-/* What the consumers of a tensor read it as. */
+/* How the consumers of a tensor read it. */
 typedef struct {
     uint32_t vocabulary; /* the range of the indices it holds; 0: it holds numbers */
     bool squared;        /* a second moment or a sum of exponentials */

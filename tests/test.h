@@ -1,4 +1,4 @@
-/* What every test includes: cmocka, and further asserts. These survive NDEBUG, print both operands
+/* Included by every test: cmocka, and further asserts. These survive NDEBUG, print both operands
  * and the place, and are macros so that the place is the caller's.
  *
  *     assert_close(got, want, 1e-9)               |got - want| <= 1e-9 max(|got|, |want|)

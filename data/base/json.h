@@ -33,7 +33,7 @@ struct json_t *json_read_file(const char *file, const char *what, GError **error
  * parsed, which takes a twentieth of the time. False for a file that cannot be read. */
 bool json_file_has(const char *file, const char *key);
 
-/* What is read of a file. */
+/* A file, or an item of it, that is read. */
 typedef struct {
     const char *file, *list;
     const struct json_t

@@ -90,7 +90,7 @@ static bool read_bytes(const char *text, uint64_t *bytes, GError **error)
     double value;
     if (!read_quantity(text, QUANTITY_BYTES, &value, error))
         return false;
-    /* What JSON and a double hold exactly. */
+    /* The largest number that JSON and a double hold exactly. */
     if (value > 0x1p53)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected at most 2^53 bytes, got '%s'", text);

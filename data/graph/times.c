@@ -58,7 +58,7 @@ static double on_line(const TimePoint *a, const TimePoint *b, double samples)
            (b->seconds - a->seconds) * (samples - a->samples) / (b->samples - a->samples);
 }
 
-/* What no sample takes. */
+/* The time of a batch without samples. */
 static double at_none(const TimeCurve *curve)
 {
     return curve->n == 1 ? 0

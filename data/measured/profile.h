@@ -1,4 +1,4 @@
-/* What a profiler saw, as measurements (private to data): each shape of a matrix product and each
+/* The events of a profiler as measurements (private to data): each shape of a matrix product and each
  * size of a collective is a bin that gathers the times of all its runs. */
 #ifndef KILTER_DATA_MEASURED_PROFILE_H
 #define KILTER_DATA_MEASURED_PROFILE_H

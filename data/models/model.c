@@ -117,8 +117,12 @@ static json_t *load(const char *path, GError **error)
     json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &wrong);
     if (!root)
         kilter_fail(error, KILTER_ERROR_INPUT, "%s:%d: %s", path, wrong.line, wrong.text);
-    else if (!json_is_object(root)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected an object", path);
+    const bool is_plan = json_object_get(root, "kilter") != NULL;
+    if (root && (is_plan || !json_is_object(root))) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected %s", path,
+                    is_plan ? "a model, got a plan, which has its model and its cluster "
+                              "and is given without them"
+                            : "an object");
         json_decref(root);
         return NULL;
     }

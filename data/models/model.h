@@ -52,7 +52,7 @@ bool model_content(const char *spec, char **content, GError **error);
 char *model_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbatches,
                    GRand *random);
 
-/* What an ONNX file says of itself, and how its nodes are taken, as the text of a JSON object: nodes, ops (by type), opset,
+/* The facts of an ONNX file, and how its nodes are taken, as the text of a JSON object: nodes, ops (by type), opset,
  * ir_version, inputs, outputs, float_parameters, external_tensors, value_infos; `fused` (chains that become one op, by
  * kind), `approximated` and `unmapped` (op type -> nodes), `refused` (why no graph can be built; null). NULL
  * without an error: the spec names no ONNX file. Caller frees. */

@@ -43,7 +43,7 @@ typedef struct {
     bool attention;       /* specs accept attention=fused|materialized */
 } ModelEntry;
 
-/* What a parameter is in a small model of the same structure. */
+/* How a parameter changes in a small model of the same structure. */
 typedef enum {
     SMALL_STAYS,    /* as it is: it says which ops there are, or how long they take */
     SMALL_SIZE,     /* base + step x devices, at most `cap` */

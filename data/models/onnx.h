@@ -52,7 +52,7 @@ GByteArray *onnx_strip(const void *bytes, gsize length);
 /* By its name. */
 bool onnx_is(const char *path);
 
-/* What the file says. NULL: KILTER_ERROR_INPUT, or KILTER_ERROR_FAILED in a build without protobuf-c. External
+/* The content of the file. NULL: KILTER_ERROR_INPUT, or KILTER_ERROR_FAILED in a build without protobuf-c. External
  * data is never opened. */
 json_t *onnx_load(const char *path, GError **error);
 

@@ -1,4 +1,4 @@
-/* What the files that turn ONNX nodes into ops share (private to data).
+/* The common parts of the files that turn ONNX nodes into ops (private to data).
  *
  * A product with a weight stays pending until its elements are needed, since what follows decides which op it is:
  * a bias joins it; the queries, keys and values of attention are one op, as are a gate and what it

@@ -1,4 +1,4 @@
-/* What all ONNX nodes are built with: names, ops, weights, and views made into tensors. */
+/* The tools that all ONNX nodes are built with: names, ops, weights, and views made into tensors. */
 #include "data/models/onnx_build.h"
 
 #include "data/base/error.h"
@@ -50,7 +50,7 @@ char *builder_name(const Builder *b, const char *name)
     return g_string_free(g_steal_pointer(&text), false);
 }
 
-/* What comes before and with the first part that has a number: "h.3" of "h.3.attn.c_attn.weight", "b.0" of
+/* The beginning of a name, up to the first part that has a number: "h.3" of "h.3.attn.c_attn.weight", "b.0" of
  * "/b.0/MatMul_1". NULL: there is no such part. Caller frees. */
 static char *numbered_part(const char *name, char separator)
 {

@@ -267,7 +267,7 @@ static bool tile(const Fold *f)
     return true;
 }
 
-/* What needs no numbers of its inputs but those that shapes were made of. */
+/* Folds a node that needs only those numbers of its inputs which shapes were made of. */
 static bool made_of_shapes(const Fold *f)
 {
     double first, last, step;

@@ -8,7 +8,7 @@ typedef struct {
     uint32_t stride, padding[2], out[2];
 } Windows;
 
-/* What lies before an edge, of what SAME puts around it. */
+/* The padding before an edge, of the padding by SAME at both ends. */
 static uint64_t same_padding(const char *automatic, uint64_t size, uint64_t out,
                              uint64_t window, uint64_t stride)
 {

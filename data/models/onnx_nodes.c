@@ -141,7 +141,7 @@ static bool times_constant(Builder *b, uint32_t out, uint32_t value, uint32_t co
     return !b->failed;
 }
 
-/* What a pending product's function multiplies: two products of one tensor, or, as *halves, the halves of one. */
+/* The factors of a pending product's function: two products of one tensor, or, as *halves, the halves of one. */
 static bool find_gate(Builder *b, const View **x, const View **y, bool *halves)
 {
     const Product *gate = builder_product(b, *x), *other = builder_product(b, *y);

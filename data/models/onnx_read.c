@@ -132,7 +132,7 @@ static bool read_shape(const Reader *r, const json_t *shape, OnnxValue *value)
                                value->name, n);
 }
 
-/* What a tensor of the file says: type, shape, small values. */
+/* Reads a tensor of the file: type, shape, small values. */
 static bool read_tensor(const Reader *r, const json_t *tensor, uint32_t index)
 {
     OnnxValue *value = onnx_value(r->model, index);

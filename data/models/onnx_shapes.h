@@ -1,4 +1,4 @@
-/* What the rules of shapes share (private to data). */
+/* The common parts of the rules of shapes (private to data). */
 #ifndef KILTER_DATA_MODELS_ONNX_SHAPES_H
 #define KILTER_DATA_MODELS_ONNX_SHAPES_H
 

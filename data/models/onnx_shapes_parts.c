@@ -314,7 +314,7 @@ bool onnx_size_shape(const Inference *s)
     return s->in[0] && onnx_set_shape(s->out, 0, NULL);
 }
 
-/* What is added at the front and at the back of each dim, or of the axes: attributes until opset 10, inputs since. */
+/* The elements that are added at the front and at the back of each dim, or of the axes: attributes until opset 10, inputs since. */
 bool onnx_pad_shape(const Inference *s)
 {
     int64_t pad[2 * ONNX_MAX_RANK], axes[ONNX_MAX_RANK];

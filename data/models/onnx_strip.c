@@ -89,7 +89,7 @@ static void put_varint(GByteArray *to, uint64_t value)
     g_byte_array_append(to, byte, n);
 }
 
-/* What follows a field's key, its length included where it has one. */
+/* Takes the content that follows a field's key, with its length where it has one. */
 static bool take_field(Span *span, unsigned wire, Span *content)
 {
     uint64_t length = wire == 1 ? 8 : 4;

@@ -58,7 +58,7 @@ static uint64_t round_up(uint64_t size, uint64_t multiple)
     return (size + multiple - 1) / multiple * multiple;
 }
 
-/* What several parameters follow. */
+/* Finds the sizes that several parameters follow. */
 static void find_common(Shrink *s, char **pairs)
 {
     s->old_heads = value_of(pairs, "heads");

@@ -1,4 +1,4 @@
-/* What exporters have in common but the checks (data/plan/export_check.c): steps, ranks, files. */
+/* The common parts of exporters: steps, ranks, files. Their checks are in data/plan/export_check.c. */
 #include "data/plan/export_case.h"
 
 #include <stdlib.h>

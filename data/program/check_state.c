@@ -1,4 +1,4 @@
-/* What groups hold while a program is checked, and what an instruction may name. */
+/* The instances that groups hold while a program is checked, and the names that an instruction may use. */
 #include "data/program/check.h"
 
 #include <string.h>

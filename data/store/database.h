@@ -36,7 +36,7 @@ struct Store {
     char *command;   /* command line of this invocation; NULL before store_begin_run */
     char *revision, *started;
     sqlite3_int64 run; /* id of the run's row; 0 until its first result is written */
-    /* What a roll-back undoes: the run's id before the transaction, and hashes of parts made in it. */
+    /* The state that a roll-back restores: the run's id before the transaction, and hashes of parts made in it. */
     sqlite3_int64 run_before;
     GPtrArray *made;
     /* This process, as locks and attempts name it; set where the store is writable. `process` tells

@@ -52,7 +52,7 @@ static const char COPY_ASKED[] =
     "ordinal, model, cluster, entry, axes FROM other.asked AS o) WHERE true ON CONFLICT "
     "DO NOTHING";
 
-/* What was tried without an answer; what others know of it is kept. */
+/* Copies attempts without an answer; the attempts that this store knows of stay as they are. */
 static const char COPY_ATTEMPTS[] =
     "INSERT OR IGNORE INTO main.attempt (" STORE_ATTEMPT_COLUMNS
     ", seal) SELECT " STORE_ATTEMPT_COLUMNS ", seal FROM other.attempt;"

@@ -126,7 +126,7 @@ bool store_claim(Store *store, const StoreAsked *asked, uint32_t flags, StoreCla
  * without a reason. store_put ends the claim of what it answers. */
 bool store_give_up(Store *store, const char *hash, const char *message, GError **error);
 
-/* What is known of a question without an answer. Strings are borrowed. */
+/* A question without an answer, and the process that works on it. Strings are borrowed. */
 typedef struct {
     const char *hash, *host, *started;
     int64_t pid;

@@ -13,7 +13,7 @@
     "gap, optimal, stages, peak_memory_bytes, communication_s, computation_s, "   \
     "search_time_s, balance_time_s, plan, detail"
 
-/* What else the file has: a foreign trigger or view would be lost. */
+/* Counts what is not of a store: a foreign trigger or view would be lost. */
 static const char STRANGERS[] =
     "SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_autoindex\\_%' "
     "ESCAPE '\\' AND type || ' ' || name NOT IN ('table run', 'table part', 'table "
@@ -29,7 +29,7 @@ static const char SET_ASIDE[] =
     "ALTER TABLE answer RENAME TO before_answer;"
     "ALTER TABLE asked RENAME TO before_asked; DROP INDEX answer_run";
 
-/* What many answers have in common, in the form of result_take_detail (experiments/sweep/result.h). */
+/* The members that many answers have in common, in the form of result_take_detail (experiments/sweep/result.h). */
 #define COMMON                                                            \
     "CASE WHEN json_type(detail, '$.gates') = 'object' AND "              \
     "json_type(detail, '$.parameters') = 'object' AND json_type(detail, " \

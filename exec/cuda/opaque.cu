@@ -1,4 +1,4 @@
-/* What stands in for ops of a profile, on GPUs. */
+/* The stand-in for ops of a profile, on GPUs. */
 // A thread a number of the result. See exec/kernels/opaque.c for the function.
 #include <cmath>
 

@@ -1,4 +1,4 @@
-/* What stands in for ops of a profile, whose mathematics nobody wrote down: a fixed function of each sample
+/* A stand-in for ops of a profile, whose mathematics nobody wrote down: a fixed function of each sample
  * that every element of its operands goes into, so that a program that communicates the wrong part of one
  * gives another result. With s the numbers that a sample keeps,
  *

@@ -68,7 +68,7 @@ static void print_claims(const Claims *claims)
     }
 }
 
-/* What the experiment's columns say. */
+/* The results of the experiment's columns. */
 static json_t *columns_json(const Claims *claims, const Claim *claim)
 {
     json_t *columns = json_object();

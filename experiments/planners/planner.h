@@ -18,7 +18,7 @@
 /* A question to a planner, opened once: the graph is built, the options are checked. */
 typedef struct Planning Planning; /* experiments/planners/planning.h */
 
-/* What a planner can do. Other code asks for abilities, never for a planner's name. */
+/* The abilities of a planner. Other code asks for abilities, never for a planner's name. */
 typedef enum {
     PLANNER_PINS = 1u << 0,     /* keeps the forms that pins ask for */
     PLANNER_SEGMENTS = 1u << 1, /* gives each segment its own ratios */

@@ -31,7 +31,7 @@ Device *tag_devices_alike(const ClusterView *view);
 uint32_t tag_microbatches(const PlannerOptions *options);
 BatchForms *tag_batch(const PlannerOptions *options, const Graph *graph, GError **error);
 
-/* What the option `recompute` asks of planners of op groups, the i-th of what is tried in turn until
+/* The recomputation that the option `recompute` asks of planners of op groups, the i-th of those tried until
  * a plan fits: itself, or for auto none, selective, full. NULL: that was all. */
 const char *tag_recompute(const PlannerOptions *options, uint32_t i);
 /* The mode of each layer, allocated; NULL where nothing is computed again. KILTER_ERROR_INPUT. */

@@ -119,7 +119,7 @@ static bool find_lessons(Graph *const *graph, Lessons *lessons, GError **error)
     return true;
 }
 
-/* What is said of an epoch: the curves of TAG's Fig. 7. */
+/* The numbers of an epoch: the curves of TAG's Fig. 7. */
 typedef struct {
     const Lessons *lessons;
     const char *name;

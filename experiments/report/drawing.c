@@ -1,4 +1,4 @@
-/* What the drawings of a plan have in common. */
+/* The common parts of the drawings of a plan. */
 #include "experiments/report/drawing.h"
 
 #include "experiments/report/page.h"

@@ -1,4 +1,4 @@
-/* What the drawings of a plan have in common. Private to experiments/report. */
+/* The common parts of the drawings of a plan. Private to experiments/report. */
 #ifndef KILTER_EXPERIMENTS_REPORT_DRAWING_H
 #define KILTER_EXPERIMENTS_REPORT_DRAWING_H
 

@@ -219,7 +219,7 @@ static void add_links(const Drawing *drawing)
 
 /* --- the page --- */
 
-/* What the critical path consists of. */
+/* The parts of the critical path. */
 static void add_limits(const Drawing *drawing)
 {
     const Evaluation *evaluation = drawing->evaluation;

@@ -1,4 +1,4 @@
-/* What a page of papers says before the details: how many claims hold, and what is not covered. */
+/* The beginning of a page of papers: how many claims hold, and which are not covered. */
 #include "experiments/report/summary.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What a page of papers says before the details. Private to experiments/report. */
+/* The beginning of a page of papers, before the details. Private to experiments/report. */
 #ifndef KILTER_EXPERIMENTS_REPORT_SUMMARY_H
 #define KILTER_EXPERIMENTS_REPORT_SUMMARY_H
 

@@ -19,7 +19,7 @@ typedef struct {
     double share;
 } Exchange;
 
-/* What it stands for in the experiment that a column varies; borrowed. */
+/* The entries of the grid for which a configuration of a column stands; borrowed. */
 typedef struct {
     const char *model, *cluster, *planner;
 } ConfigurationRole;

@@ -5,7 +5,7 @@ struct Queue {
     Store *store;
     char *experiment;
     uint32_t flags; /* of claims */
-    /* What was not looked at; what others work on; what ended a process. */
+    /* Configurations that are new, that others work on, and that ended a process. */
     GQueue fresh, taken, suspect;
     GPtrArray *poison;
     uint32_t answered;

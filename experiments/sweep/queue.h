@@ -10,8 +10,8 @@
 
 typedef struct Queue Queue;
 
-/* What is missing: Configurations, borrowed. `experiment`: the name that asks. `again`: what ended processes is tried
- * again. */
+/* `missing`: Configurations, borrowed. `experiment`: the name that asks. `again`: configurations that ended processes
+ * are tried again. */
 Queue *queue_new(Store *store, const char *experiment, const GPtrArray *missing,
                  bool again);
 void queue_free(Queue *queue);

@@ -28,7 +28,7 @@ static void watch(Sweep *sweep)
     if (!sweep->stopped && sweep->options->watch &&
         !sweep->options->watch(sweep->progress, sweep->options->data)) {
         sweep->stopped = true;
-        /* What is in flight is finished; a process that is killed over it was not ended by it. */
+        /* Configurations in flight are finished; they are not blamed if the process is killed meanwhile. */
         store_give_up(sweep->store, NULL, NULL, NULL);
     }
 }
@@ -137,7 +137,7 @@ static void claim(Sweep *sweep, GPtrArray *started)
     } while (next);
 }
 
-/* What no thread has begun is for others if all threads work long on what they have, and for nobody
+/* Configurations that no thread has begun are for others if all threads work long on theirs, and for nobody
  * if the sweep is stopped, when its claims have ended already. */
 static void take_back(Sweep *sweep, bool is_late)
 {

@@ -4,7 +4,7 @@
 #include <math.h>
 
 enum {
-    /* What a process has claimed and not begun is lost to others for about so long. */
+    /* For about this time others wait for configurations that a process has claimed and not begun. */
     AHEAD_US = 20 * 1000,
     MOST_AHEAD = 64,
     /* The mean follows the times of the last so many outcomes. */

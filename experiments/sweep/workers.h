@@ -8,7 +8,7 @@
 
 #include "experiments/sweep/result.h"
 
-/* What became of a configuration: a row, or an error. */
+/* The outcome of a configuration: a row, or an error. */
 typedef struct {
     const Configuration *configuration;
     Result result;

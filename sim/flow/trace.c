@@ -59,7 +59,7 @@ static const char *category_of(const SimSpan *span, const Program *program,
                                         : "inside";
 }
 
-/* What an event's `args` say of its instruction: its number, text and group, what it does, and bytes of the whole tensor that it
+/* The members of an event's `args` about its instruction: number, text, group, what it does, and bytes of the whole tensor that it
  * moves or makes. */
 static json_t *args_of(const Instr *instr, uint32_t index, const Graph *graph,
                        const char *detail)

@@ -5,7 +5,7 @@
 
 #include "data/data.h"
 
-/* What a device sends another of a tensor that passes between groups. */
+/* A part of a tensor that one device sends another, where the tensor passes between groups. */
 typedef struct {
     uint32_t from, to; /* devices; they differ */
     uint32_t replica;  /* of the receiver */

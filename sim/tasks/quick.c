@@ -18,7 +18,7 @@ static Result *result_of(SimQuick *q, uint32_t group, TensorId tensor)
     return &q->result[(size_t)group * q->n_tensors + tensor];
 }
 
-/* What was there before is kept, to be put back. */
+/* Notes a result; the former one is kept, to be put back. */
 static void made(SimQuick *q, uint32_t group, TensorId tensor, ResultKind kind,
                  uint32_t first)
 {

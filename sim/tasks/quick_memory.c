@@ -1,4 +1,4 @@
-/* What programs need of memory, with each tensor's bytes on each device of a group looked up. */
+/* The memory that programs need, with each tensor's bytes on each device of a group looked up. */
 #include <math.h>
 
 #include "sim/tasks/buffers.h"

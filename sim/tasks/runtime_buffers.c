@@ -1,4 +1,4 @@
-/* What a framework holds in memory beside the plan (data/cluster/runtime.h). */
+/* The memory that a framework holds beside the plan (data/cluster/runtime.h). */
 #include <math.h>
 
 #include "sim/tasks/buffers.h"

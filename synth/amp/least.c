@@ -1,4 +1,4 @@
-/* What a strategy takes at least by the fidelity `stage`, in which messages among devices that
+/* The least time of a strategy by the fidelity `stage`, in which messages among devices that
  * share layers come in the place of computation.
  *
  * Stage p of a replica takes m_p = f_p + b_p seconds for a microbatch: the computations of its

@@ -116,7 +116,7 @@ static double own_pace_s(const JointProblem *p, const JointWay *way, double in,
     return pace;
 }
 
-/* What every schedule takes at least, also if a device has several stages: transfers, syncs and
+/* The least time of every schedule, also if a device has several stages: transfers, syncs and
  * waits between microbatches take no time. */
 static void relax(const JointProblem *p, const JointWay *way, double f, double b,
                   double w, JointSuffix *made)

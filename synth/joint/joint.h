@@ -97,7 +97,7 @@ typedef struct {
 
 void synth_joint_pipeline_clear(JointPipeline *pipeline);
 
-/* What pipelines are searched for. */
+/* The pipelines that are searched for. */
 typedef struct {
     SynthSchedule schedule;
     uint32_t

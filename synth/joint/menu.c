@@ -215,7 +215,7 @@ static JointEntry entry_new(uint32_t n_layers, uint32_t dp, uint32_t tp)
                         .kept = g_new0(double, n_layers + 1)};
 }
 
-/* What a stage may do to need less memory: recompute, or divide the optimizer's states, or both. */
+/* The ways of a stage to need less memory: recompute, or divide the optimizer's states, or both. */
 typedef struct {
     Recompute recompute;
     bool divides;

@@ -8,7 +8,7 @@ typedef struct {
     double lacks; /* negative: not known yet */
 } Known;
 
-/* What one thread evaluates with. */
+/* The tools with which one thread evaluates. */
 typedef struct {
     SimQuick *quick;
     TagPlacement *placement;

@@ -1,4 +1,4 @@
-/* What running a strategy says beside its time: TAG's runtime feedback (Sec. 4.2.1 and Table 1), as `flow` on an ideal crossbar
+/* The features that running a strategy gives beside its time: TAG's runtime feedback (Sec. 4.2.1 and Table 1), as `flow` on an ideal crossbar
  * has it. Private to synth/tag. */
 #ifndef KILTER_SYNTH_TAG_FEEDBACK_H
 #define KILTER_SYNTH_TAG_FEEDBACK_H

@@ -19,7 +19,7 @@ static OpId producer(const TagBound *b, TensorId tensor)
 
 /* --- transfers --- */
 
-/* What a tensor takes from the op that makes it to one that reads it, under their groups' actions: the sum that the
+/* The seconds of a tensor from the op that makes it to one that reads it, under their groups' actions: the sum that the
  * reader waits for, and the transfer. */
 static double transfer_s(const TagBound *b, TensorId tensor, OpId reader, uint32_t from,
                          uint32_t to)
@@ -107,7 +107,7 @@ static bool is_together(const TagBound *b, OpId first, OpId last, uint32_t actio
     return true;
 }
 
-/* What a device does of an op group from op `first` to before `end`; *sums gets the all-reduces among it. */
+/* The seconds of a device for the ops of a group from `first` to before `end`; *sums gets the all-reduces among it. */
 static double in_order_s(const TagBound *b, uint32_t group, OpId first, OpId end,
                          uint32_t action, double *sums)
 {

@@ -10,7 +10,7 @@ enum {
     MOST_PAIRS = 128 /* with more actions transfers between groups are left out */
 };
 
-/* What an op does under an action. */
+/* The work of an op under an action. */
 typedef struct {
     uint16_t group; /* device group */
     double
@@ -24,7 +24,7 @@ typedef struct {
     double bytes;
 } TagGradient;
 
-/* What rests on the devices: parameters and optimizer states, where their updates run. */
+/* The bytes that rest on the devices: parameters and optimizer states, where their updates run. */
 typedef struct {
     const TagBound *bound; /* borrowed */
     uint32_t n_devices, n_actions;

@@ -136,7 +136,7 @@ TagBound *tag_bound_new(const TagSpace *space, const TagWork *work, SimQuick *qu
 void tag_bound_free(TagBound *bound);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagBound, tag_bound_free)
 
-/* What the bound is on: strategies that sum each gradient on its own (SIM_SUMS_EACH); strategies
+/* The strategies that the bound is on: those that sum each gradient on its own (SIM_SUMS_EACH); strategies
  * that fuse gradients in buckets of any kind, too, where paths include no all-reduces between ops
  * (SIM_SUMS_FUSED); strategies with sufficient factors as well, which need no sums (SIM_SUMS_FREE).
  * The prices of `quick` are reset afterwards. */

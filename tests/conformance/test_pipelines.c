@@ -1,5 +1,5 @@
 /* Plans of the planners of pipelines: the reference backend proves each one, the simulations accept
- * it, and the program has what was asked for. */
+ * it, and the program has the strategy that was asked for. */
 #include "tests/conformance/verify_cases.h"
 #include "tests/support/made_plan.h"
 

@@ -61,7 +61,7 @@ static void test_tests_begin_with_a_comment(void **state)
 
 /* "one row a configuration" for "one row per configuration", but not "one of a pair"; "equal shares
  * a GPU"; "that of theirs"; "what nobody makes"; "the memory that there is." for "the memory"; "has
- * as much."; "after so many seconds". */
+ * as much."; "after so many seconds"; and comments that begin with "What" in place of a noun. */
 static const char STUMBLES[] =
     "\\b(?:a|an|one|once)(?: "
     "(?!of|in|on|at|to|as|by|is|or|and|for|from|with|than|over|has)\\w+)?"
@@ -70,7 +70,7 @@ static const char STUMBLES[] =
     "(?:GPU|device|rank|replica|op|element|parameter|configuration|iteration)\\b"
     "|\\bof (?:theirs|yours)\\b|\\b[Ww]hat nobody\\b"
     "|\\b(?:that|than) there (?:is|are|was|were)(?=[.,;:)])"
-    "|\\bhas as (?:much|many)(?=[.;)])|\\b(?:after|within) so many\\b";
+    "|\\bhas as (?:much|many)(?=[.;)])|\\b(?:after|within) so many\\b|/[*/] What ";
 
 /* The number of stumbles in a piece of prose; prints each. */
 static uint32_t stumbles_in(const char *path, const char *prose)
@@ -86,7 +86,7 @@ static uint32_t stumbles_in(const char *path, const char *prose)
     return n;
 }
 
-/* The same in the parts of a text that `part` matches, with `joint` in them read as `between`. */
+/* Counts the stumbling phrases in the parts of a text that match `part`, where `joint` is read as `between`. */
 static uint32_t stumbles_of(const char *path, const char *text, const char *part,
                             const char *joint, const char *between)
 {

@@ -5,7 +5,7 @@
 
 #include "tests/support/program.h"
 
-/* What a mutant may do, in the folder that it is given; $1: a folder of root's beside it. */
+/* Commands that a mutant may run in its folder; $1: a folder of root's beside it. */
 static const char *const HARM[] = {
     "rm -rf \"$1\"/*",
     "rm -rf link/*",

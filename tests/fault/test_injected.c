@@ -114,7 +114,7 @@ static void write_experiment(const Sandbox *box)
     sandbox_write(box, "s.yaml", EXPERIMENT);
 }
 
-/* The same command then runs to the end, and all rows exist. */
+/* Asserts that no empty store was left behind, and that the sweep then runs to its end. */
 static void store_is_whole(const Sandbox *box, bool good)
 {
     g_autofree char *file = g_build_filename(box->folder, "r.db", NULL);

@@ -79,8 +79,8 @@ static void test_one_line(void **state)
     assert_true(interrupted >= 3);
 }
 
-/* What sweeps finishes what is in flight, then says in one line how far it came; the same command goes on. All
- * figures of HAP take many times the wait before the signal. */
+/* After a signal, a command that sweeps finishes the configurations in flight, then says in one line how far it came;
+ * the same command goes on from there. All figures of HAP take many times the wait before the signal. */
 static void test_reproduce(void **state)
 {
     (void)state;

@@ -44,6 +44,7 @@ static void test_moved(void **state)
         assert_int_equal(g_remove(path), 0);
         assert_true(time_of(box, "plan plan.json --json") == made_s);
         assert_true(time_of(other, "simulate moved.json -f flow --json") > 0);
+        program_refuses(other, "simulate moved.json hap-8", 2, "given without them");
     }
 }
 

@@ -251,7 +251,7 @@ static const char OWN_CLUSTER[] =
     "  grouped_all_gather: {latency: 1 us, bandwidth: 1 GB/s}\n"
     "  grouped_reduce_scatter: {latency: 1 us, bandwidth: 1 GB/s}\n  source: none\n";
 
-/* What was asked before a file changed is said to be there, and the experiment's file leaves it out. */
+/* Results from before a file changed are counted, and left out if the experiment is given by its file. */
 static void test_changed_files(void **state)
 {
     (void)state;

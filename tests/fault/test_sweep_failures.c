@@ -1,5 +1,5 @@
-/* What sweeps promise when something fails (docs/sweeps.md): a test for each row of that table but kills, which test_sweep_kill.c
- * has. */
+/* Failures during a sweep: one test for each row of the table in docs/sweeps.md, without kills, which test_sweep_kill.c
+ * tests. */
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -51,7 +51,7 @@ static void test_a_configuration_that_ends_processes(void **state)
         assert_int_equal(ran.status, 1);
         assert_non_null(strstr(ran.err, "out of memory"));
     }
-    /* What was in flight beside it is not blamed: it is done, and so is all the rest. */
+    /* The configuration that was in flight beside it is not blamed: it is evaluated, like all others. */
     for (int i = 0; i < 2; i++) {
         g_auto(Ran) third = program_run(box, line);
         assert_int_equal(third.status, 1);

@@ -158,7 +158,7 @@ static void test_pipeline_stages(void **state)
     json_decref(object);
 }
 
-/* The text of what a pipeline waits for is that of kilter simulate. */
+/* kilter plan names the same waits of a pipeline as kilter simulate. */
 static void test_pipeline_text(void **state)
 {
     (void)state;

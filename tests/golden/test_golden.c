@@ -309,7 +309,7 @@ static void test_experiments(void **state)
                      differs);
 }
 
-/* --- the comparison sees what it is for --- */
+/* --- the comparison finds differences --- */
 
 /* HAP's Fig. 4 changes if `from` is replaced by `to` in one of its files. */
 static void assert_seen(const char *file, const char *from, const char *to)

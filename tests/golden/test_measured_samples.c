@@ -307,7 +307,7 @@ static void test_places(void **state)
     json_decref(root);
     g_autofree char *text = sandbox_read(sandbox, "mine.yaml");
     assert_non_null(strstr(text, "send: {latency: 15 us, bandwidth: 5 GB/s}"));
-    /* It is read again. */
+    /* The written cluster can be read. */
     root = program_json(sandbox, "plan vgg19 mine.yaml --planner dp-ev --json");
     json_decref(root);
 }

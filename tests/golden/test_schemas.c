@@ -297,7 +297,7 @@ static void test_plan_members(void **state)
     assert_int_equal(json_object_size(known), n);
 }
 
-/* The checker notices what is wrong. */
+/* The checker of schemas finds each kind of mistake. */
 static void test_wrong_values(void **state)
 {
     (void)state;

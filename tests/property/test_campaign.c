@@ -76,7 +76,7 @@ typedef struct {
     double work, lost, save, down;
 } Slow;
 
-/* The same rules, simulated in small steps, with enough spares. */
+/* Simulates the rules of a campaign in small steps of time, with enough spares. */
 static Slow step_by_step(const SimCampaign *of, const double *failure_s, uint32_t n)
 {
     Slow slow = {0};

@@ -285,7 +285,7 @@ static void test_handover(void **state)
     assert_true(felt > 0);
 }
 
-/* --- hosts that wait for what they receive --- */
+/* --- hosts that wait for a transfer --- */
 
 /* Waiting hosts change nothing if launching takes no time or nothing is sent; otherwise the
  * iteration only takes longer. */

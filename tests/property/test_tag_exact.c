@@ -4,7 +4,7 @@
 
 #include "tests/support/tag_random.h"
 
-/* Twice what a search should take, since CPU time varies with what else a machine does. */
+/* Twice what a search should take, since CPU time varies with the load of the machine. */
 static const double MOST_S = 2;
 
 /* The best times over all strategies: of those that fit, infinite if none does, and of all. */

@@ -1,5 +1,5 @@
-/* What TAG's network is told of a strategy that has run is what `flow` says of it, and none of it is always zero (as three of the
- * artifact's features were). */
+/* TAG's network gets the features of a strategy from a run of `flow`; each equals that run's number, and none is always zero (as
+ * three of the artifact's were). */
 #include <math.h>
 
 #include "synth/tag/feedback.h"

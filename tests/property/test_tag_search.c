@@ -82,7 +82,8 @@ static Case case_of_model(const char *model, bool uneven, GRand *rand)
     return c;
 }
 
-/* What rests on the devices is part of their peaks, and no less for fewer decided groups. */
+/* The room that a strategy needs at rest is at most its peaks of memory, and grows with the groups that
+ * are decided. */
 static void check_room(const Case *c, const TagBound *bound, TagEvaluator *evaluator,
                        const uint16_t *action, GRand *rand)
 {

@@ -52,7 +52,7 @@ static inline Made make(const char *planner, const char *model, const char *clus
     return made;
 }
 
-/* The same, which must succeed. */
+/* As `make`, for plans that must not be refused. */
 static inline Made made_plan(const char *planner, const char *model, const char *cluster,
                              const char *set)
 {

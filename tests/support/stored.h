@@ -1,4 +1,4 @@
-/* What is in a result store, as text, for tests that compare sweeps. */
+/* The rows of a result store as text, for tests that compare sweeps. */
 #ifndef KILTER_TESTS_SUPPORT_STORED_H
 #define KILTER_TESTS_SUPPORT_STORED_H
 

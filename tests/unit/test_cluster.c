@@ -93,7 +93,7 @@ static const char *const OTHERS[] = {
     "mi300x-8",
     "rtx-4090-8",
 };
-/* The same machines with the numbers that the authors published, as published-NAME. */
+/* Clusters of which there is also one named published-NAME, with the numbers that the authors published. */
 static const char *const BY_AUTHORS[] = {
     "hap-8",       "hap-16",      "hap-32",        "hap-64",      "hap-p100-8",
     "hap-p100-16", "hap-p100-32", "hap-p100x6-48", "hap-v100-16", "hap-a100-p100-4",

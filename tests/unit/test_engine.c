@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Collects what was handled, in order. */
+/* Collects the handled events in their order. */
 typedef struct {
     uint32_t n;
     uint64_t argument[8];

@@ -222,8 +222,8 @@ static void test_buckets(void **state)
     }
 }
 
-/* The same with reduce-scatters, of which one that follows an all-reduce opens a bucket of its
- * own: 0.1 s each, and 120 bytes of which the faster device gets 3/4. */
+/* Reduce-scatters fill buckets, too; one that follows an all-reduce opens a bucket of its own. Each
+ * takes 0.1 s; of its 120 bytes the faster device gets 3/4. */
 static void test_scattered_buckets(void **state)
 {
     const Fixture *f = *state;

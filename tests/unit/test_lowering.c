@@ -188,8 +188,8 @@ static void test_conservation(void **state)
 
 /* --- who is called what --- */
 
-/* The same ranks on other devices of a symmetric network take the same time; in another
- * order of the same devices, too. */
+/* On a symmetric network a collective takes the same time on other devices, and on the same devices in
+ * another order. */
 static void test_permutation(void **state)
 {
     g_autoptr(GRand) rand = g_rand_new_with_seed(3);

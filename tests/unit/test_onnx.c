@@ -305,7 +305,7 @@ static void test_samples(void **state)
     }
 }
 #else
-/* Without protobuf-c the message says what is missing. */
+/* Without protobuf-c the message names it. */
 static void test_missing(void **state)
 {
     (void)state;

@@ -121,7 +121,7 @@ static void test_functions(void **state)
 
 /* --- attention --- */
 
-/* What x [.., 4] is turned to: x cos + (-b, a) sin. */
+/* The turned x [.., 4]: x cos + (-b, a) sin. */
 static void add_turn(GByteArray *graph, const char *p, const char *in, const char *out)
 {
     const Line line[] = {{"Mul", "%s cosine", "%s.straight", NULL},

@@ -368,7 +368,7 @@ static void test_rules_carry_the_flops(void **state)
     }
 }
 
-/* The same counts made by running the loops of a convolution and of attention. */
+/* FLOPs are counted by running the loops of a convolution and of attention. */
 static void test_flops_by_counting(void **state)
 {
     (void)state;

@@ -130,7 +130,7 @@ static void test_what_is_built(void **state)
                  0);
 }
 
-/* The same model as a graph file. */
+/* The profile's model, written as a graph file, is the same model when read. */
 static void test_written_as_a_graph(void **state)
 {
     (void)state;

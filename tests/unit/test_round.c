@@ -35,7 +35,7 @@ static void test_ties_go_to_the_lower_index(void **state)
     expect((double[]){even, even, even, even, even, even, even, even}, 8, 3,
            (uint32_t[]){1, 1, 1, 0, 0, 0, 0, 0});
     expect((double[]){0.35, 0.65}, 2, 10, (uint32_t[]){3, 7});
-    /* The same halves, a rounding error away: the same counts. */
+    /* Shares a rounding error away from these halves get the same counts. */
     expect((double[]){0.35 + 1e-13, 0.65 - 1e-13}, 2, 10, (uint32_t[]){3, 7});
     expect((double[]){0.35 - 1e-13, 0.65 + 1e-13}, 2, 10, (uint32_t[]){3, 7});
 }

@@ -535,7 +535,7 @@ static void assert_file_refused(const Place *place, const char *message)
     }
 }
 
-/* The same, and nothing is beside it. */
+/* Asserts that the file is refused, and that opening it made no other file. */
 static void assert_refused(const Place *place, const char *message)
 {
     g_autofree char *names = list(place);

@@ -88,7 +88,7 @@ static int append_old(void *data, int n, char **value, char **column)
     return 0;
 }
 
-/* The same of the file as it is, by its own view. Caller frees. */
+/* The rows of a store of the version before, by the view in its file. Caller frees. */
 static char *old_rows(const Place *place)
 {
     sqlite3 *db = NULL;

@@ -45,7 +45,7 @@ static void check_routes(const Topology *topology)
                 node = topology->link[link[i]].to;
             }
             assert_int_equal(node, topology->device[b]);
-            /* The same from another start and in another order. */
+            /* The route does not depend on the routes that were asked for before. */
             routes_find(again, b, a, same);
             assert_int_equal(routes_find(again, a, b, same), n);
             assert_memory_equal(same, link, n * sizeof *link);

@@ -14,7 +14,7 @@ typedef struct {
     double bytes, latency_s;
 } LoweredMessage;
 
-/* What no size of the tensor changes in a phase: its links, the sum of the weights of its messages, and
+/* The parts of a phase that do not depend on the size of the tensor: its links, the sum of the weights of its messages, and
  * the longest latency of a message. */
 typedef struct {
     uint32_t first_use, n_uses;
