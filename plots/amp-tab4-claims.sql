@@ -8,7 +8,7 @@ strategy AS (
 method AS (SELECT planner, min(s) AS best, avg(s) AS mean, count(*) AS n FROM strategy
            WHERE rank <= CASE planner WHEN 'amp' THEN 10 ELSE 1000 END GROUP BY planner),
 amp AS (SELECT * FROM method WHERE planner = 'amp'),
-best AS (SELECT pp, dp, mbs, min(s) AS s FROM strategy WHERE planner = 'amp' AND rank <= 10),
+best AS (SELECT pp, dp, mbs, min(s) AS s FROM strategy WHERE planner = 'amp' AND rank <= 10 AND mbs > 0),
 replicas AS (SELECT min(s) AS s FROM strategy WHERE planner = 'megatron' AND dp = 16 AND mbs = 1),
 place AS (SELECT min(rank) AS rank FROM strategy WHERE planner = 'amp' AND dp = 16 AND mbs = 1)
 SELECT 'megatron' AS claim, m.best / amp.best AS ours, printf('best strategies: %.3f s and %.3f s', m.best, amp.best) AS note,

@@ -35,6 +35,16 @@ for (const table of document.querySelectorAll('table.sortable')) {
     }
   });
 }
+// A link to a row opens the list that the row is in.
+const reveal = () => {
+  const target = document.getElementById(location.hash.slice(1)), list = target?.closest('details');
+  if (list && !list.open) {
+    list.open = true;
+    target.scrollIntoView();
+  }
+};
+addEventListener('hashchange', reveal);
+reveal();
 // Timelines: the wheel or the buttons zoom, dragging moves.
 for (const box of document.querySelectorAll('.timeline')) {
   const svg = box.querySelector('svg'), whole = svg.viewBox.baseVal.width, view = svg.viewBox.baseVal;

@@ -177,7 +177,8 @@ void drawing_add_cluster(const Drawing *drawing)
                  : "coloured by type; all run the same program",
              gpus > MAX_GPUS ? " The first of them are drawn." : "");
     g_string_append_printf(drawing->page,
-                           "<div class=\"scroll\">\n<svg class=\"cluster\" viewBox=\"0 0 %d %.0f\" role=\"img\" "
+                           "<div class=\"scroll\">\n<svg class=\"cluster\" viewBox=\"0 0 "
+                           "%d %.0f\" role=\"img\" "
                            "aria-label=\"Machines and GPUs\">\n",
                            DRAWING_WIDTH, draw_machines(drawing, stage, true));
     draw_machines(drawing, stage, false);

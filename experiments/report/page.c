@@ -135,8 +135,7 @@ void page_number_marked(GString *page, double value, const char *format,
     }
     g_ascii_formatd(exact, sizeof exact, "%.9g", value);
     g_ascii_formatd(shown, sizeof shown, format, value);
-    g_string_append_printf(page, "<td class=\"n%s%s\"", class ? " " : "",
-                           class ? class : "");
+    g_string_append_printf(page, "<td class=\"%s\"", class ? class : "n");
     if (strcmp(exact, shown) != 0)
         g_string_append_printf(page, " data-value=\"%s\"", exact);
     g_string_append_printf(page, ">%s</td>\n", shown);

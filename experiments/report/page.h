@@ -31,6 +31,7 @@ void page_row(GString *page);
 void page_row_of(GString *page, const char *id);
 void page_cell(GString *page, const char *text);
 void page_number(GString *page, double value, const char *format);
+/* The same with classes in place of "n"; NULL: "n". */
 void page_number_marked(GString *page, double value, const char *format,
                         const char *class);
 void page_mark(GString *page, const char *class, const char *text);

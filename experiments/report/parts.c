@@ -158,9 +158,29 @@ const char *report_title(const char *paper)
     return paper;
 }
 
+/* A name escaped for quotes in SQL, since a store may come from a stranger. Caller frees. */
+char *report_quoted(const char *name)
+{
+    g_auto(GStrv) quotes = g_strsplit(name, "'", -1);
+    return g_strjoinv("''", quotes);
+}
+
 const char *report_verdict(const Claim *claim)
 {
     return isnan(claim->ours) ? "no results" : claim->holds ? "holds" : "does not hold";
+}
+
+bool report_is_yes(const Claim *claim)
+{
+    return g_str_has_suffix(claim->text, CLAIMS_YES);
+}
+
+char *report_claim_text(const Claim *claim)
+{
+    char *text = g_strdup(claim->text);
+    if (report_is_yes(claim))
+        text[strlen(text) - strlen(CLAIMS_YES)] = '\0';
+    return g_strchomp(text);
 }
 
 /* Orders experiments so that those of a paper are together, and sweeps come last. */

@@ -36,7 +36,13 @@ bool report_parts_reopen(ReportParts *report, GError **error);
 /* The columns of experiments that tables of claims have columns for; the list ends with NULL. */
 extern const char *const report_columns[];
 
+/* A name escaped for quotes in SQL. Caller frees. */
+char *report_quoted(const char *name);
 const char *report_title(const char *paper);
 const char *report_verdict(const Claim *claim);
+/* Whether the claim holds or does not, without a number of its own; and its text without the remark on this. Caller frees the
+ * text. */
+bool report_is_yes(const Claim *claim);
+char *report_claim_text(const Claim *claim);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "experiments/figures/figure.h"
+#include "experiments/report/drawn.h"
 #include "experiments/report/page.h"
 #include "experiments/report/parts.h"
 #include "experiments/report/report.h"
@@ -27,11 +28,20 @@ static uint32_t count(const ReportParts *report, const char *paper, uint32_t *he
 
 /* --- tables --- */
 
+/* The paper's number or ours; yes or no, where the claim says so. */
+static void add_value(GString *page, const Claim *claim, double value, const char *class)
+{
+    if (report_is_yes(claim) && !isnan(value))
+        page_mark(page, class ? class : "n", value >= 0.5 ? "yes" : "no");
+    else
+        page_number_marked(page, value, "%.2f", class);
+}
+
 /* A claim's number in a column of the experiment, coloured by whether the claim holds with it. */
-static void add_column(GString *page, const ClaimColumn *column)
+static void add_column(GString *page, const Claim *claim, const ClaimColumn *column)
 {
     if (column && !isnan(column->ours))
-        page_number_marked(page, column->ours, "%.2f", column->holds ? "holds" : "fails");
+        add_value(page, claim, column->ours, column->holds ? "n holds" : "n fails");
     else
         page_cell(page, "");
 }
@@ -52,13 +62,17 @@ static void add_claims(const ReportParts *report, const char *paper)
             const Claim *claim = &part->claims->claim[k];
             page_row(page);
             page_link(page, part->name, part->name);
-            page_cell(page, claim->text);
-            page_number(page, claim->value, "%.2f");
-            page_number(page, claim->tolerance, "%.2f");
-            page_number(page, claim->ours, "%.2f");
+            g_autofree char *text = report_claim_text(claim);
+            page_cell(page, text);
+            add_value(page, claim, claim->value, NULL);
+            if (report_is_yes(claim))
+                page_cell(page, "");
+            else
+                page_number(page, claim->tolerance, "%.2f");
+            add_value(page, claim, claim->ours, NULL);
             page_mark(page, claim->holds ? "holds" : "fails", report_verdict(claim));
             for (const char *const *name = report_columns; *name; name++)
-                add_column(page, claims_column(part->claims, claim, *name));
+                add_column(page, claim, claims_column(part->claims, claim, *name));
             page_cell(page, claim->where);
             g_autofree char *columns =
                 claims_columns_text(part->claims, claim, report_columns);
@@ -71,10 +85,8 @@ static void add_claims(const ReportParts *report, const char *paper)
     page_table_end(page);
 }
 
-static void add_table_row(uint32_t n_columns, char **value, char **column, void *to)
+static void add_cells(GString *page, uint32_t n_columns, char **value, char **column)
 {
-    GString *page = to;
-    page_row(page);
     for (uint32_t i = 0; i < n_columns; i++) {
         char *end = NULL;
         const double number = value[i] ? g_ascii_strtod(value[i], &end) : 0;
@@ -90,11 +102,27 @@ static void add_table_row(uint32_t n_columns, char **value, char **column, void 
     page_row_end(page);
 }
 
-/* A name escaped for quotes in SQL, since a store may come from a stranger. Caller frees. */
-static char *quoted(const char *name)
+static void add_table_row(uint32_t n_columns, char **value, char **column, void *to)
 {
-    g_auto(GStrv) quotes = g_strsplit(name, "'", -1);
-    return g_strjoinv("''", quotes);
+    page_row(to);
+    add_cells(to, n_columns, value, column);
+}
+
+typedef struct {
+    GString *page;
+    const char *experiment; /* NULL: nothing links to the rows */
+} RowList;
+
+static void add_result(uint32_t n_columns, char **value, char **column, void *to)
+{
+    const RowList *list = to;
+    g_autofree char *id =
+        list->experiment ? report_row_id(list->experiment, value[0]) : NULL;
+    if (id)
+        page_row_of(list->page, id);
+    else
+        page_row(list->page);
+    add_cells(list->page, n_columns, value, column);
 }
 
 /* The rows of an experiment, each with its question's identity and the run that answered it. */
@@ -104,7 +132,7 @@ static bool add_rows(const ReportParts *report, const ReportPart *part, GError *
         "#row",     "model",       "cluster",  "planner", "axes",
         "fidelity", "granularity", "#GPUs",    "status",  "#iteration s",
         "#bound s", "#peak GiB",   "identity", "run",     NULL};
-    g_autofree char *name = quoted(part->name);
+    g_autofree char *name = report_quoted(part->name);
     g_autofree char *sql = g_strdup_printf(
         "SELECT ordinal, model, cluster, entry || "
         "coalesce((SELECT ' (' || group_concat(key || '=' || value, ' ') || ')' "
@@ -117,7 +145,8 @@ static bool add_rows(const ReportParts *report, const ReportPart *part, GError *
     g_string_append(report->page, "<details>\n");
     page_add(report->page, "summary", "Rows of %s", part->name);
     page_table(report->page, NULL, COLUMNS);
-    const bool good = store_query(report->store, sql, add_table_row, report->page, error);
+    RowList list = {report->page, part->experiment ? part->name : NULL};
+    const bool good = store_query(report->store, sql, add_result, &list, error);
     page_table_end(report->page);
     g_string_append(report->page, "</details>\n");
     return good;
@@ -192,7 +221,8 @@ static bool add_experiment(const ReportParts *report, const ReportPart *part,
         page_add(report->page, "p", "Column %s: %s.",
                  experiment_column(part->experiment, i),
                  experiment_column_about(part->experiment, i));
-    return add_figure(report, part, error) && add_rows(report, part, error);
+    return add_figure(report, part, error) && report_add_drawn(report, part, error) &&
+           add_rows(report, part, error);
 }
 
 /* --- sweeps --- */
@@ -265,7 +295,7 @@ static bool add_sweep(ReportParts *report, const ReportPart *part, GError **erro
     static const char *const COLUMNS[] = {"planner",  "#rows",          "#done",
                                           "#fastest", "#mean regret %", "#worst regret %",
                                           NULL};
-    g_autofree char *name = quoted(part->name);
+    g_autofree char *name = report_quoted(part->name);
     g_autofree char *sql = g_strdup_printf(LEAGUE, name);
     if (!report_parts_reopen(report, error))
         return false;
