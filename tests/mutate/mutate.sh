@@ -6,7 +6,8 @@
 #
 # A changed program may do anything, delete recursively what it should not, for one. So it is built and run as a user without rights, on a
 # copy of the last commit that has no other files beside it (tests/mutate/apart.sh; tests/fault/test_apart.c); tests that need reference
-# data skip. Its processor time and memory are limited. KILTER_MUTATE_BUSY=1: no two builds or tests at a time. Surviving changes are printed
+# data skip. Its processor time and memory are limited. KILTER_MUTATE_BUSY=1: no two builds or tests at a time. KILTER_MUTATE_REACH=FILE: what
+# reach.sh printed for the same commit, N and seed (out/mutate/reach.txt), which takes the longest. Surviving changes are printed
 # and written to out/mutate/survivors.txt, with the command's arguments in its first line, and all to out/mutate/verdicts.txt: 1 (noticed),
 # 0, or "unreached", where no test runs the line. A change that does not compile is not counted.
 set -eu
@@ -112,13 +113,17 @@ git archive --prefix=tree/ HEAD | tar -x -C "$place"
 awk -v seed="$seed" 'BEGIN { srand(seed) } { printf "%.9f\t%s\n", rand(), $0 }' "$out/changes.txt" | sort | cut -f2- |
     head -n "$((wanted + wanted / 4 + 5))" >"$out/order.txt"
 
-echo "mutate: looking which tests reach the changed lines"
-configure build-reach -DKILTER_COVERAGE=ON
-# shellcheck disable=SC2046 # one word per test
-build build-reach kilter failing $(tests build-reach | targets)
-cut -f1,2 "$out/order.txt" | apart sh -c 'cat >lines.txt'
-# shellcheck disable=SC2046 # one word per test
-apart sh -c "cd tree && tests/mutate/reach.sh build-reach ../lines.txt $(tests build-reach | tr '\n' ' ')" >"$out/reach.txt"
+if [ -n "${KILTER_MUTATE_REACH:-}" ]; then
+    [ "$KILTER_MUTATE_REACH" = "$out/reach.txt" ] || cp "$KILTER_MUTATE_REACH" "$out/reach.txt"
+else
+    echo "mutate: looking which tests reach the changed lines"
+    configure build-reach -DKILTER_COVERAGE=ON
+    # shellcheck disable=SC2046 # one word per test
+    build build-reach kilter failing $(tests build-reach | targets)
+    cut -f1,2 "$out/order.txt" | apart sh -c 'cat >lines.txt'
+    # shellcheck disable=SC2046 # one word per test
+    apart sh -c "cd tree && tests/mutate/reach.sh build-reach ../lines.txt $(tests build-reach | tr '\n' ' ')" >"$out/reach.txt"
+fi
 configure build
 # shellcheck disable=SC2046 # one word per test
 build build kilter failing $(cut -f1 "$out/reach.txt" | sort -u | targets)
