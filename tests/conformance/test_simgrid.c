@@ -4,13 +4,13 @@
  * CM02 shares a link in proportion to 1 / latency of the flows, max-min fairness does not:
  * the two agree where all latencies are equal. Cases therefore have none, or are stars. */
 #include <simgrid/actor.h>
-#include <simgrid/engine.h>
 #include <simgrid/host.h>
 #include <simgrid/mailbox.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/support/collective_case.h"
+#include "tests/support/simgrid.h"
 
 enum { CASES = 200, MAX_FLOWS = 30 };
 static const double AGREE = 1e-4;
@@ -88,35 +88,12 @@ static void run_ours(Case *c)
 
 /* --- SimGrid's, in a child --- */
 
-/* One host per device, one link per direction, one route per pair that sends. */
-static char *platform(Case *c)
+static char *platform(const Case *c)
 {
-    GString *xml = g_string_new("<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM "
-                                "\"https://simgrid.org/simgrid.dtd\">\n"
-                                "<platform version=\"4.1\">\n"
-                                "<zone id=\"z\" routing=\"Full\">\n");
-    const Topology *topology = c->net.topology;
-    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
-    for (uint32_t j = 0; j < topology->n_devices; j++)
-        g_string_append_printf(xml, "<host id=\"h%u\" speed=\"1Gf\"/>\n", j);
-    for (uint32_t l = 0; l < topology->n_links; l++)
-        g_string_append_printf(
-            xml, "<link id=\"l%u\" bandwidth=\"%.17gBps\" latency=\"%.17gs\"/>\n", l,
-            topology->link[l].bandwidth, topology->link[l].latency_s);
-    for (uint32_t i = 0; i < c->n; i++) {
-        const Flow *flow = &c->flow[i];
-        uint32_t link[ROUTE_MAX_LINKS];
-        if (!g_hash_table_add(seen, GUINT_TO_POINTER(flow->from << 16 | flow->to)))
-            continue;
-        const uint32_t n = sim_network_route(c->net.network, flow->from, flow->to, link);
-        g_string_append_printf(xml, "<route src=\"h%u\" dst=\"h%u\" symmetrical=\"NO\">",
-                               flow->from, flow->to);
-        for (uint32_t k = 0; k < n; k++)
-            g_string_append_printf(xml, "<link_ctn id=\"l%u\"/>", link[k]);
-        g_string_append(xml, "</route>\n");
-    }
-    g_string_append(xml, "</zone>\n</platform>\n");
-    return g_string_free(xml, FALSE);
+    SimgridPair pair[MAX_FLOWS];
+    for (uint32_t i = 0; i < c->n; i++)
+        pair[i] = (SimgridPair){c->flow[i].from, c->flow[i].to};
+    return simgrid_platform(c->net.topology, c->net.network, pair, c->n);
 }
 
 /* Actors get a pointer to their flow as text. */
@@ -157,27 +134,9 @@ static void add_actors(Flow *flow)
 
 static void run_simgrid(Case *c, int output)
 {
-    char *argv[] = {
-        (char *)"test", (char *)"--cfg=network/model:CM02",
-        (char *)"--cfg=network/TCP-gamma:0", (char *)"--cfg=network/weight-S:0",
-        (char *)"--cfg=network/latency-factor:1",
-        (char *)"--cfg=network/bandwidth-factor:1",
-        (char *)"--cfg=network/crosstraffic:0", (char *)"--cfg=maxmin/precision:1e-12",
-        (char *)"--cfg=surf/precision:1e-12",
-        /* Its lazy updates (3.32) keep old rates when a latency has passed. */
-        (char *)"--cfg=network/optim:Full", (char *)"--cfg=contexts/factory:thread",
-        (char *)"--log=root.thres:critical", NULL};
-    int argc = G_N_ELEMENTS(argv) - 1;
     g_autofree char *xml = platform(c);
-    g_autofree char *file = NULL;
-    const int handle = g_file_open_tmp("kilter-XXXXXX.xml", &file, NULL);
-    const ssize_t length = (ssize_t)strlen(xml);
-    if (handle < 0 || write(handle, xml, (size_t)length) != length)
+    if (!simgrid_begin(xml))
         _exit(1);
-    close(handle);
-    simgrid_init(&argc, argv);
-    simgrid_load_platform(file);
-    unlink(file);
     for (uint32_t i = 0; i < c->n; i++)
         add_actors(&c->flow[i]);
     simgrid_run();
