@@ -33,19 +33,23 @@ apart() {
     "$here/tests/mutate/apart.sh" "$place" "$@"
 }
 
-# configure FOLDER OPTION...: quick to compile, and quick enough to run.
-configure() {
+# before FOLDER OPTION...: configures a build of the copy while nothing is changed yet, with the caller's rights and environment (ccache).
+before() {
     folder=$1
     shift
-    apart sh -c "cd tree && cmake $ninja -B $folder -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE='-O1 -DNDEBUG' -DKILTER_WITH_CUDA=OFF $*" \
-        >"$out/configure.log" 2>&1
+    (cd "$copy" && cmake $ninja -B "$folder" -DCMAKE_BUILD_TYPE=Release -DKILTER_WITH_CUDA=OFF "$@") >"$out/configure.log" 2>&1
 }
 
-# build FOLDER TARGET...
-build() {
+# made FOLDER TARGET...: builds there, likewise.
+made() {
     folder=$1
     shift
-    apart cmake --build "tree/$folder" --parallel "$jobs" --target "$@" >"$out/build.log" 2>&1
+    cmake --build "$copy/$folder" --parallel "$jobs" --target "$@" >"$out/build.log" 2>&1
+}
+
+# build TARGET...: what is changed is built apart.
+build() {
+    apart cmake --build tree/build --parallel "$jobs" --target "$@" >"$out/build.log" 2>&1
 }
 
 # The targets of tests, one per line: that of a fuzz test replays its reader's seeds.
@@ -55,7 +59,7 @@ targets() {
 
 # tests FOLDER: the default tests, one per line; those of the repository's texts notice too much, or nothing.
 tests() {
-    apart ctest --test-dir "tree/$1" -N -LE long \
+    ctest --test-dir "$copy/$1" -N -LE long \
         -E '^(documentation|sources|format|apart|install|words|walks|includes|cycles|golden_.*)$' | awk '/^ *Test *#/ { print $NF }'
 }
 
@@ -82,14 +86,14 @@ survives() {
             shift
         done
         # shellcheck disable=SC2046,SC2086 # one word per test
-        build build kilter $(printf '%s\n' $some | targets) && passes $some || return 1
+        build kilter $(printf '%s\n' $some | targets) && passes $some || return 1
         n=$((2 * n))
     done
 }
 
 # judge FILE LINE: prints noticed, survived, unreached, or nothing for a change that does not compile.
 judge() {
-    build build kilter || return 0
+    build kilter || return 0
     if [ -z "$(reached "$1" "$2")" ]; then
         echo unreached
     elif survives "$1" "$2"; then
@@ -113,20 +117,20 @@ git archive --prefix=tree/ HEAD | tar -x -C "$place"
 awk -v seed="$seed" 'BEGIN { srand(seed) } { printf "%.9f\t%s\n", rand(), $0 }' "$out/changes.txt" | sort | cut -f2- |
     head -n "$((wanted + wanted / 4 + 5))" >"$out/order.txt"
 
+before build
+# shellcheck disable=SC2046 # one word per test
+made build kilter failing $(tests build | targets)
 if [ -n "${KILTER_MUTATE_REACH:-}" ]; then
     [ "$KILTER_MUTATE_REACH" = "$out/reach.txt" ] || cp "$KILTER_MUTATE_REACH" "$out/reach.txt"
 else
     echo "mutate: looking which tests reach the changed lines"
-    configure build-reach -DKILTER_COVERAGE=ON
+    before build-reach -DKILTER_COVERAGE=ON -DCMAKE_C_FLAGS_RELEASE=-O1
     # shellcheck disable=SC2046 # one word per test
-    build build-reach kilter failing $(tests build-reach | targets)
-    cut -f1,2 "$out/order.txt" | apart sh -c 'cat >lines.txt'
+    made build-reach kilter failing $(tests build | targets)
+    cut -f1,2 "$out/order.txt" >"$place/lines.txt"
     # shellcheck disable=SC2046 # one word per test
-    apart sh -c "cd tree && tests/mutate/reach.sh build-reach ../lines.txt $(tests build-reach | tr '\n' ' ')" >"$out/reach.txt"
+    apart sh -c "cd tree && tests/mutate/reach.sh build-reach ../lines.txt $(tests build | tr '\n' ' ')" >"$out/reach.txt"
 fi
-configure build
-# shellcheck disable=SC2046 # one word per test
-build build kilter failing $(cut -f1 "$out/reach.txt" | sort -u | targets)
 
 echo "# $wanted $seed $*" | tee "$out/verdicts.txt" >"$out/survivors.txt"
 n=0
