@@ -1,20 +1,23 @@
 /* Days of training with a plan. */
 #include "experiments/cli/campaign.h"
 
-#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <string.h>
 
 static const double DAY_S = 86400, HOUR_S = 3600;
 
-enum { DEFAULT_RUNS = 100 };
+enum {
+    DEFAULT_RUNS = 100,
+    MOST_MACHINES = 10000, /* that one failure takes out */
+};
 
 void command_campaign_clear(CommandCampaign *campaign)
 {
     char **text[] = {&campaign->days,     &campaign->mtbf,       &campaign->weibull,
                      &campaign->failures, &campaign->checkpoint, &campaign->save,
                      &campaign->write,    &campaign->restart,    &campaign->repair,
-                     &campaign->spares,   &campaign->stragglers, &campaign->plot};
+                     &campaign->spares,   &campaign->stragglers, &campaign->plot,
+                     &campaign->parts};
     for (uint32_t i = 0; i < G_N_ELEMENTS(text); i++)
         g_clear_pointer(text[i], g_free);
 }
@@ -33,7 +36,7 @@ bool command_campaign_check(const CommandCampaign *campaign, GError **error)
         {"--restart", campaign->restart},   {"--repair", campaign->repair},
         {"--spares", campaign->spares},     {"--stragglers", campaign->stragglers},
         {"--replan", campaign->replan},     {"--runs", campaign->runs},
-        {"--plot", campaign->plot}};
+        {"--plot", campaign->plot},         {"--parts", campaign->parts}};
     for (uint32_t i = 0; i < G_N_ELEMENTS(OF_DAYS); i++)
         if (OF_DAYS[i].given && !campaign->days)
             return kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected --days as well",
@@ -134,23 +137,84 @@ static bool read_stragglers(const char *text, SimCampaign *of, GError **error)
            read_number("--stragglers", part[2], 1, 1000, &of->straggler_factor, error);
 }
 
-static bool take_failure(const Csv *csv, void *data, GError **error)
+/* "leaf:64,100000h,16;spine:8,200000h,0": what fails besides GPUs, by name, number, mean time between failures of one, and
+ * machines that a failure takes out. */
+static bool read_part(const char *text, GArray *parts, GError **error)
 {
-    double time_s;
-    if (!csv_number(csv, "time_s", 0, 1e12, &time_s, error))
+    const char *colon = strchr(text, ':');
+    g_auto(GStrv) word = g_strsplit(colon ? colon + 1 : "", ",", -1);
+    double n = 0, machines = 0;
+    SimCampaignPart part;
+    if (!colon || colon == text || g_strv_length(word) != 3)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--parts: expected NAME:NUMBER,MTBF,MACHINES such as "
+                           "leaf:64,100000h,16, got '%.60s'",
+                           text);
+    if (!read_number("--parts", word[0], 1, 1e6, &n, error) ||
+        !read_time("--parts", word[1], NULL, &part.mtbf_s, error) ||
+        !read_number("--parts", word[2], 0, MOST_MACHINES, &machines, error))
         return false;
-    g_array_append_val((GArray *)data, time_s);
+    if (!(part.mtbf_s > 0) || n != floor(n) || machines != floor(machines))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--parts: expected whole numbers, and more than 0 s between "
+                           "failures, got '%.60s'",
+                           text);
+    part.n = (uint32_t)n;
+    part.machines = (uint32_t)machines;
+    g_array_append_val(parts, part);
+    return parts->len <= CAMPAIGN_MAX_PARTS ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "--parts: expected at most %d parts",
+                       CAMPAIGN_MAX_PARTS);
+}
+
+static bool read_parts(const char *text, GArray *parts, GError **error)
+{
+    g_auto(GStrv) list = g_strsplit(text ? text : "", ";", -1);
+    for (char **part = list; *part; part++)
+        if (!read_part(g_strstrip(*part), parts, error))
+            return false;
     return true;
 }
 
-static bool read_failures(const char *file, GArray *times, GError **error)
+/* A failure of a log. */
+typedef struct {
+    double time_s;
+    uint32_t machines;
+} Failure;
+
+static bool take_failure(const Csv *csv, void *data, GError **error)
+{
+    Failure failure = {.machines = 1};
+    if (!csv_number(csv, "time_s", 0, 1e12, &failure.time_s, error) ||
+        (csv_has(csv, "machines") &&
+         !csv_count(csv, "machines", 0, MOST_MACHINES, &failure.machines, error)))
+        return false;
+    g_array_append_val((GArray *)data, failure);
+    return true;
+}
+
+static gint by_time(gconstpointer a, gconstpointer b)
+{
+    const Failure *x = a, *y = b;
+    return (x->time_s > y->time_s) - (x->time_s < y->time_s);
+}
+
+/* Appends the times and the machines of a log, in the order of time. */
+static bool read_failures(const char *file, GArray *times, GArray *machines,
+                          GError **error)
 {
     static const char *const COLUMNS[] = {"time_s", NULL};
+    g_autoptr(GArray) failures = g_array_new(false, false, sizeof(Failure));
     g_autoptr(Csv) csv = file ? csv_read(file, error) : NULL;
     if (file && (!csv || !csv_expect(csv, COLUMNS, NULL, error) ||
-                 !csv_each(csv, take_failure, times, error)))
+                 !csv_each(csv, take_failure, failures, error)))
         return false;
-    gsl_sort((double *)(void *)times->data, 1, times->len);
+    g_array_sort(failures, by_time);
+    for (uint32_t i = 0; i < failures->len; i++) {
+        const Failure *failure = &g_array_index(failures, Failure, i);
+        g_array_append_val(times, failure->time_s);
+        g_array_append_val(machines, failure->machines);
+    }
     return true;
 }
 
@@ -294,16 +358,22 @@ bool command_campaign_add(const CommandCampaign *campaign, const CommandPlanning
     for (uint32_t j = 0; j < evaluation->view->n_devices; j++)
         of.gpus += evaluation->view->device[j].gpus;
     g_autoptr(GArray) failures = g_array_new(false, false, sizeof(double));
+    g_autoptr(GArray) lost = g_array_new(false, false, sizeof(uint32_t));
+    g_autoptr(GArray) parts = g_array_new(false, false, sizeof(SimCampaignPart));
     g_autoptr(GArray) fewer = g_array_new(false, false, sizeof(double));
     if (!read_all(campaign, evaluation, machines, &of, error) ||
-        !read_failures(campaign->failures, failures, error) ||
+        !read_failures(campaign->failures, failures, lost, error) ||
+        !read_parts(campaign->parts, parts, error) ||
         !plan_fewer(campaign, how, (int)g_strv_length(argv), argv, options, evaluation,
                     fewer, error))
         return false;
     if (campaign->failures) {
         of.failure_s = (const double *)(void *)failures->data;
+        of.failure_machines = (const uint32_t *)(void *)lost->data;
         of.n_failures = failures->len;
     }
+    of.part = (const SimCampaignPart *)(void *)parts->data;
+    of.n_parts = parts->len;
     of.fewer = (const double *)(void *)fewer->data;
     of.n_fewer = fewer->len;
     g_autoptr(SimCampaignReport) report = sim_campaign(&of, error);

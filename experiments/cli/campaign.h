@@ -9,7 +9,7 @@
 typedef struct {
     char *days; /* NULL: no campaign */
     char *mtbf, *weibull, *failures, *checkpoint, *save, *write, *restart, *repair,
-        *spares, *stragglers, *plot;
+        *spares, *stragglers, *parts, *plot;
     int runs, replan;
 } CommandCampaign;
 
@@ -26,7 +26,10 @@ void command_campaign_clear(CommandCampaign *campaign);
      "Weibull shape of the times between failures (default 1: exponential)", "SHAPE"},               \
     {"failures", 0, 0, G_OPTION_ARG_FILENAME, &(c).failures,                                         \
      "Failures at the times in the column time_s of a CSV file, in place of --mtbf and "             \
-     "--weibull", "FILE"},                                                                           \
+     "--weibull; column machines: how many each takes out (default 1)", "FILE"},                     \
+    {"parts", 0, 0, G_OPTION_ARG_STRING, &(c).parts,                                                 \
+     "What fails besides GPUs, such as 'leaf:64,100000h,16;spine:8,200000h,0': number, mean "        \
+     "time between failures of one, machines that it takes out", "LIST"},                            \
     {"checkpoint", 0, 0, G_OPTION_ARG_STRING, &(c).checkpoint,                                       \
      "Work between checkpoints, or auto (default): the interval that loses least", "TIME"},          \
     {"save", 0, 0, G_OPTION_ARG_STRING, &(c).save,                                                   \

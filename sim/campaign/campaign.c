@@ -12,8 +12,8 @@
 /* An event of the whole run, known before the run begins. */
 typedef struct {
     double time_s;
-    bool slow; /* true: a straggler comes or goes; false: a GPU fails */
-    int more;  /* change of the number of stragglers: 1 or -1 */
+    bool slow; /* true: a straggler comes or goes; false: something fails */
+    int more; /* change of the number of stragglers, 1 or -1; number of machines that a failure takes out */
 } Event;
 
 typedef struct {
@@ -72,7 +72,8 @@ static void draw_failures(const SimCampaign *of, GArray *list, const gsl_rng *rn
 {
     if (of->failure_s) {
         for (uint32_t i = 0; i < of->n_failures; i++)
-            add_event(list, of->failure_s[i], false, 0);
+            add_event(list, of->failure_s[i], false,
+                      of->failure_machines ? (int)of->failure_machines[i] : 1);
         return;
     }
     if (!isfinite(of->mtbf_s))
@@ -81,7 +82,17 @@ static void draw_failures(const SimCampaign *of, GArray *list, const gsl_rng *rn
     for (uint32_t g = 0; g < of->gpus; g++)
         for (double at = gsl_ran_weibull(rng, scale, of->shape); at < of->days_s;
              at += gsl_ran_weibull(rng, scale, of->shape))
-            add_event(list, at, false, 0);
+            add_event(list, at, false, 1);
+}
+
+static void draw_parts(const SimCampaign *of, GArray *list, const gsl_rng *rng)
+{
+    for (uint32_t p = 0; p < of->n_parts; p++) {
+        const double every_s = of->part[p].mtbf_s / of->part[p].n;
+        for (double at = gsl_ran_exponential(rng, every_s); at < of->days_s;
+             at += gsl_ran_exponential(rng, every_s))
+            add_event(list, at, false, (int)of->part[p].machines);
+    }
 }
 
 static void draw_stragglers(const SimCampaign *of, GArray *list, const gsl_rng *rng)
@@ -213,16 +224,9 @@ static void take_back(Run *run)
     }
 }
 
-static void fail(Run *run, double at_s)
+/* A spare takes the place of a machine that failed, or training goes on without it, or waits until a machine is back. Returns when. */
+static double replace(Run *run, double at_s)
 {
-    run->run.failures++;
-    run->run.lost_s += run->work_s - run->kept_s;
-    run->work_s = run->kept_s;
-    run->since_s = run->saving_s = 0;
-    run->usable_s = INFINITY;
-    const double back_s = at_s + run->of->repair_s;
-    g_array_append_val(run->back_s, back_s);
-    gsl_sort((double *)(void *)run->back_s->data, 1, run->back_s->len);
     if (run->spares > 0) {
         run->spares--;
     } else if (run->missing < run->of->n_fewer) {
@@ -232,6 +236,22 @@ static void fail(Run *run, double at_s)
         stand(run, at_s, &run->run.wait_s);
         g_array_remove_index(run->back_s, 0);
     }
+    return at_s;
+}
+
+static void fail(Run *run, double at_s, uint32_t machines)
+{
+    run->run.failures++;
+    run->run.lost_s += run->work_s - run->kept_s;
+    run->work_s = run->kept_s;
+    run->since_s = run->saving_s = 0;
+    run->usable_s = INFINITY;
+    const double back_s = at_s + run->of->repair_s;
+    for (uint32_t m = 0; m < machines; m++)
+        g_array_append_val(run->back_s, back_s);
+    gsl_sort((double *)(void *)run->back_s->data, 1, run->back_s->len);
+    for (uint32_t m = 0; m < machines; m++)
+        at_s = replace(run, at_s);
     restart(run, at_s);
 }
 
@@ -240,7 +260,7 @@ static void react(Run *run, const Event *event)
     if (event->slow)
         run->stragglers = (uint32_t)((int)run->stragglers + event->more);
     else
-        fail(run, event->time_s);
+        fail(run, event->time_s, (uint32_t)event->more);
 }
 
 /* Advances the run to `time_s`; machines that come back on the way fill empty places. */
@@ -268,6 +288,7 @@ static SimCampaignRun run_once(const SimCampaign *of, double interval_s, uint32_
     sim_random_start(&random, sim_random_mix(of->seed, number));
     draw_failures(of, run.event, &random.rng);
     draw_stragglers(of, run.event, &random.rng);
+    draw_parts(of, run.event, &random.rng);
     g_array_sort(run.event, by_time);
     for (uint32_t i = 0; i < run.event->len && run.now_s < of->days_s; i++) {
         const Event *event = &g_array_index(run.event, Event, i);
@@ -316,17 +337,26 @@ static void summarize(SimCampaignReport *report, double days_s)
     report->high = report->run[(report->n - 1) * 95 / 100].work_s / days_s;
 }
 
+/* Failures per second that are drawn. */
+static double failure_rate(const SimCampaign *of)
+{
+    double rate = of->failure_s ? 0 : of->gpus / of->mtbf_s;
+    for (uint32_t p = 0; p < of->n_parts; p++)
+        rate += of->part[p].n / of->part[p].mtbf_s;
+    return rate;
+}
+
 static bool check(const SimCampaign *of, GError **error)
 {
     if (!(of->iteration_s > 0) || !(of->days_s > 0) || of->gpus == 0 || of->runs == 0 ||
-        of->runs > CAMPAIGN_MAX_RUNS || of->n_fewer > CAMPAIGN_MAX_FEWER)
+        of->runs > CAMPAIGN_MAX_RUNS || of->n_fewer > CAMPAIGN_MAX_FEWER ||
+        of->n_parts > CAMPAIGN_MAX_PARTS)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "a run of days needs an iteration, a length above 0 and 1 to "
                            "%d runs",
                            CAMPAIGN_MAX_RUNS);
-    const double expected = of->failure_s          ? of->n_failures
-                            : isfinite(of->mtbf_s) ? of->days_s / of->mtbf_s * of->gpus
-                                                   : 0;
+    const double expected =
+        (of->failure_s ? of->n_failures : 0) + of->days_s * failure_rate(of);
     const double slow =
         of->straggler_every_s > 0 ? of->days_s / of->straggler_every_s * of->gpus : 0;
     enum { MOST = 10000000 };
@@ -353,9 +383,9 @@ SimCampaignReport *sim_campaign(const SimCampaign *campaign, GError **error)
     if (!check(campaign, error))
         return NULL;
     SimCampaignReport *report = g_new0(SimCampaignReport, 1);
-    report->system_mtbf_s = campaign->failure_s
-                                ? campaign->days_s / MAX(failures_within(campaign), 1)
-                                : campaign->mtbf_s / campaign->gpus;
+    const uint32_t given = failures_within(campaign);
+    const double rate = given / campaign->days_s + failure_rate(campaign);
+    report->system_mtbf_s = rate > 0 ? 1 / rate : INFINITY;
     report->interval_s =
         campaign->interval_s > 0
             ? campaign->interval_s

@@ -10,7 +10,8 @@
  * plan for the remaining machines, and restarts once more when a machine is back.
  *
  * Each GPU fails by a renewal process of its own: gaps have mean `mtbf_s` and are exponential, or
- * Weibull's with `shape`. Stragglers come at random, one GPU per `straggler_every_s` on average,
+ * Weibull's with `shape`. Other parts, such as switches, fail with exponential gaps, and take a number of machines with them, which are
+ * replaced one by one in the same way; where it is 0, training only restarts. Stragglers come at random, one GPU per `straggler_every_s` on average,
  * stay for an exponential time, and slow the whole iteration by their factor; several stragglers
  * slow it as much as one.
  *
@@ -24,7 +25,14 @@
 
 #include <glib.h>
 
-enum { CAMPAIGN_MAX_FEWER = 64, CAMPAIGN_MAX_RUNS = 100000 };
+enum { CAMPAIGN_MAX_FEWER = 64, CAMPAIGN_MAX_RUNS = 100000, CAMPAIGN_MAX_PARTS = 16 };
+
+/* `n` equal parts of the machine room, of which one fails every mtbf_s / n on average. */
+typedef struct {
+    uint32_t n;
+    double mtbf_s;     /* of one of them */
+    uint32_t machines; /* that a failure takes out, until it is repaired */
+} SimCampaignPart;
 
 typedef struct {
     double iteration_s, days_s; /* the plan's time; length of a run in seconds */
@@ -33,7 +41,10 @@ typedef struct {
     double shape;               /* 1: exponential */
     /* times of failures, sorted, in place of mtbf_s and shape; or NULL */
     const double *failure_s;
+    const uint32_t *failure_machines; /* [failure]: that it takes out; NULL: 1 */
     uint32_t n_failures;
+    const SimCampaignPart *part; /* besides GPUs and given failures */
+    uint32_t n_parts;
     /* work between checkpoints; 0: the best one for exponential failures */
     double interval_s;
     double save_s, write_s, restart_s, repair_s;

@@ -397,6 +397,14 @@ static void test_empty_words(void **state)
     program_refuses(box, "simulate vgg19 hap-8 --chakra ''", 2, "expected a PREFIX");
     program_refuses(box, "simulate vgg19 hap-8 --mtbf 1h", 2, "--mtbf: expected --days");
     program_refuses(box, "simulate vgg19 hap-8 --plot out", 2, "--plot: expected --days");
+    program_refuses(box, "simulate vgg19 hap-8 --days 3 --parts leaf", 2,
+                    "such as leaf:64");
+    program_refuses(box, "simulate vgg19 hap-8 --days 3 --parts leaf:1.5,9h,1", 2,
+                    "whole");
+    program_refuses(box, "simulate vgg19 hap-8 --days 3 --parts leaf:1,0h,1", 2,
+                    "--parts");
+    program_refuses(box, "simulate vgg19 hap-8 --days 3 --parts leaf:1,1ns,1", 2,
+                    "failures and stragglers in a run");
 }
 
 /* A thousand segments give the same as one where no op needs ratios of its own. */

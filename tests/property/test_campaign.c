@@ -229,6 +229,55 @@ static void test_spares(void **state)
     assert_true(goes_on.work_s > waits.work_s && goes_on.slow_s > 0);
 }
 
+/* A switch takes several machines out: spares first, then fewer machines, then all wait for those that come back. */
+static void test_parts(void **state)
+{
+    (void)state;
+    const double at_s[] = {107 * 3, 107 * 3 + 5000}, slower = 1.5;
+    const uint32_t machines[] = {4, 0};
+    SimCampaign of = base();
+    of.failure_s = at_s;
+    of.failure_machines = machines;
+    of.n_failures = 1;
+    of.days_s = at_s[0] + of.repair_s + of.restart_s + 107;
+    of.spares = 4;
+    assert_true(run_of(&of).wait_s == 0);
+    of.spares = 3;
+    assert_close(run_of(&of).wait_s, of.repair_s, 1e-9);
+    of.fewer = &slower;
+    of.n_fewer = 1;
+    assert_true(run_of(&of).wait_s == 0 && run_of(&of).slow_s > 0);
+    of.spares = 2;
+    assert_close(run_of(&of).wait_s, of.repair_s, 1e-9);
+    /* The second failure only restarts. */
+    of.spares = 4;
+    of.n_fewer = 0;
+    of.n_failures = 2;
+    of.days_s += 10000;
+    const SimCampaignRun restarts = run_of(&of);
+    assert_true(restarts.wait_s == 0);
+    assert_close(restarts.restart_s, 2 * of.restart_s, 1e-9);
+}
+
+/* Parts and GPUs together fail as one whole with the sum of their rates. */
+static void test_rates_of_parts(void **state)
+{
+    (void)state;
+    const SimCampaignPart part[] = {{16, 16 * 16000.0, 1}, {4, 4 * 16000.0, 3}};
+    SimCampaign of = base();
+    of.gpus = 100;
+    of.mtbf_s = 100 * 8000.0;
+    of.part = part;
+    of.n_parts = G_N_ELEMENTS(part);
+    of.interval_s = 0;
+    of.days_s = 20 * 86400.0;
+    of.runs = 400;
+    g_autoptr(SimCampaignReport) report = sim_campaign(&of, NULL);
+    assert_close(report->system_mtbf_s, 4000, 1e-12);
+    assert_close(report->failures, of.days_s / 4000, 0.02);
+    assert_close(report->goodput, kept(report->interval_s, 4000, &of), 0.01);
+}
+
 /* A million iterations on 16,384 GPUs, a hundred times, take no longer than a test may. */
 static void test_large(void **state)
 {
@@ -259,6 +308,7 @@ int main(void)
         cmocka_unit_test(test_no_failure),   cmocka_unit_test(test_one_failure),
         cmocka_unit_test(test_step_by_step), cmocka_unit_test(test_best_interval),
         cmocka_unit_test(test_mean),         cmocka_unit_test(test_spares),
+        cmocka_unit_test(test_parts),        cmocka_unit_test(test_rates_of_parts),
         cmocka_unit_test(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
