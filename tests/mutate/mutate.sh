@@ -33,6 +33,11 @@ apart() {
     "$here/tests/mutate/apart.sh" "$place" "$@"
 }
 
+# write FILE: a file of the copy, from stdin.
+write() {
+    apart sh -c 'cat >"$1"' sh "tree/$1"
+}
+
 # before FOLDER OPTION...: configures a build of the copy while nothing is changed yet, with the caller's rights and environment (ccache).
 before() {
     folder=$1
@@ -135,9 +140,9 @@ fi
 echo "# $wanted $seed $*" | tee "$out/verdicts.txt" >"$out/survivors.txt"
 n=0
 while IFS=$tab read -r file line what text <&3 && [ "$n" -lt "$wanted" ]; do
-    changed "$file" "$line" "$what" | apart cp /dev/stdin "tree/$file"
+    changed "$file" "$line" "$what" | write "$file"
     verdict=$(judge "$file" "$line")
-    git show "HEAD:$file" | apart cp /dev/stdin "tree/$file"
+    git show "HEAD:$file" | write "$file"
     [ -n "$verdict" ] || continue
     n=$((n + 1))
     printf '%s\t%s\t%s\t%s\n' "$verdict" "$file:$line" "$what" "$text" >>"$out/verdicts.txt"
