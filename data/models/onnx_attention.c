@@ -70,11 +70,25 @@ static bool find_role(Builder *b, uint32_t value, bool transposed, Projection *r
             role->part = v->atom[a].at;
         }
     role->size = view_size(v, v->rank - 1);
-    if (v->rotary && v->rotary != role->size)
-        return builder_refuse(b, "attention to heads of which a part is turned");
+    if ((v->rotary && v->rotary != role->size) ||
+        (v->norm && onnx_elements(onnx_value(b->model, v->norm - 1)) != role->size))
+        return builder_refuse(b,
+                              "attention to heads of which a part is turned or normed");
     return (seen == v->n_atoms &&
             role->heads * role->size * role->parts == role->product->n) ||
            builder_refuse(b, "attention to a part of what a matrix makes");
+}
+
+bool builder_is_head(Builder *b, const View *view)
+{
+    const Product *product = builder_product(b, view);
+    const ViewDim *last = view->rank ? &view->dim[view->rank - 1] : NULL;
+    bool head = product && product->out == GRAPH_NONE && product->kind == OP_LINEAR &&
+                product->function == ONNX_SCALED && view->base_rank == 3 &&
+                view->rank == 4 && view_size(view, 3) < product->n;
+    for (uint32_t i = 0; head && i < last->n; i++)
+        head = view->atom[last->atom[i]].dim == 2;
+    return head;
 }
 
 bool builder_rotary(Builder *b, const OnnxNode *node, const OnnxGroup *group)
@@ -122,6 +136,17 @@ static TensorId joint(Builder *b, const Projection *role, const OnnxGroup *group
     return builder_op(b, OP_ATTENTION, attr, 1, &qkv, keys);
 }
 
+/* Queries, or the first elements of keys and values, normed. */
+static TensorId normed(Builder *b, const Projection *role, OpKind kind, TensorId x)
+{
+    const uint32_t size = (uint32_t)role->size;
+    TensorId in[] = {x, GRAPH_NONE};
+    if (role->view.norm == 0 || b->failed)
+        return x;
+    in[1] = builder_weight(b, role->view.norm - 1, 1, &size);
+    return builder_op(b, kind, (OpAttr){0}, 2, in, NULL);
+}
+
 /* The first elements of each head, turned by the token's place. */
 static TensorId turned(Builder *b, const Projection *role, TensorId x)
 {
@@ -157,7 +182,8 @@ static TensorId apart(Builder *b, const Projection *role, const OnnxGroup *group
         in[2] = builder_part(b, k->bias, part, 2, (uint32_t[]){heads, wide});
     operand[1] = builder_op(b, OP_KV_PROJ, (OpAttr){0}, kbias ? 3 : 2, in, NULL);
     for (uint32_t i = 0; i < 2; i++)
-        operand[i] = turned(b, &role[i], operand[i]);
+        operand[i] = turned(
+            b, &role[i], normed(b, &role[i], i ? OP_KEY_NORM : OP_RMS_NORM, operand[i]));
     g_autofree char *extents = g_strdup_printf("V=%u", (uint32_t)role[2].size);
     return builder_op(b, b->sizes->fused ? OP_FUSED_ATTENTION : OP_GROUPED_ATTENTION,
                       attr, 2, operand, extents);
@@ -227,8 +253,9 @@ static bool output_view(const Projection *role, TensorId base, uint32_t rank, Vi
 static bool heads_fit(const Projection *role)
 {
     const uint64_t heads = role[1].heads, repeats = role[1].repeats;
-    return role[0].repeats == 1 && role[2].view.rotary == 0 && role[2].heads == heads &&
-           role[2].repeats == repeats && role[0].size == role[1].size &&
+    return role[0].repeats == 1 && role[2].view.rotary == 0 && role[2].view.norm == 0 &&
+           role[2].heads == heads && role[2].repeats == repeats &&
+           role[0].size == role[1].size &&
            (role[0].heads == heads * repeats || heads * repeats == 1);
 }
 
@@ -247,9 +274,9 @@ bool builder_attention(Builder *b, const OnnxNode *node, const OnnxGroup *group)
     if (!packed && !self &&
         (role[0].parts != 1 || (role[1].parts != 1 && role[1].index != role[2].index)))
         return builder_refuse(b, "attention to a part of what a matrix makes");
-    const bool whole = (packed || self) && role[0].size == role[2].size &&
-                       role[0].heads == role[1].heads && role[0].view.rotary == 0 &&
-                       role[1].view.rotary == 0;
+    const bool plain = view_is_plain(&role[0].view) && view_is_plain(&role[1].view);
+    const bool whole = (packed || self) && role[0].size == role[2].size && plain &&
+                       role[0].heads == role[1].heads;
     const TensorId y =
         whole && !b->sizes->fused ? joint(b, role, group) : apart(b, role, group);
     if (y == GRAPH_NONE)

@@ -88,6 +88,8 @@ void builder_drop_scale(Builder *b, View *view);
 bool builder_node(Builder *b, const OnnxNode *node);
 bool builder_group(Builder *b, const OnnxNode *node, const OnnxGroup *group);
 bool builder_rotary(Builder *b, const OnnxNode *node, const OnnxGroup *group);
+/* Whether the last dim is that of the heads in a pending product's features. */
+bool builder_is_head(Builder *b, const View *view);
 bool builder_attention(Builder *b, const OnnxNode *node, const OnnxGroup *group);
 /* The output becomes the input's view, to be changed; NULL: refused. */
 View *builder_begin(Builder *b, const OnnxNode *node, uint32_t out);

@@ -166,7 +166,7 @@ TensorId builder_part(Builder *b, uint32_t value, const char *part, uint32_t ran
 Product *builder_product(Builder *b, const View *view)
 {
     g_assert(view);
-    return view->product == VIEW_NO_PRODUCT || view->rotary > 0
+    return view->product == VIEW_NO_PRODUCT || !view_is_plain(view)
                ? NULL
                : &g_array_index(b->product, Product, view->product);
 }
@@ -215,9 +215,9 @@ TensorId builder_base(Builder *b, View *view)
 {
     g_assert(view);
     if (!b->failed && !view_is_plain(view))
-        builder_refuse(b, view->rotary ? "its input is turned by its place, as only "
-                                         "queries and keys are"
-                                       : "its input is repeated, as only keys are");
+        builder_refuse(b,
+                       "its input is turned by its place, normed by heads or repeated, "
+                       "as only queries and keys are");
     if (b->failed || view->product == VIEW_NO_PRODUCT)
         return b->failed ? GRAPH_NONE : view->base;
     view->base = product_out(b, view->product);

@@ -160,9 +160,10 @@ static json_t *tensor_json(const OnnxFile__Tensor *tensor)
         return json;
     json_t *values = json_array();
     for (uint64_t i = 0; i < n; i++)
-        json_array_append_new(values, onnx_dtype_is_float((uint32_t)tensor->data_type)
-                                          ? json_real(list[i])
-                                          : json_integer((json_int_t)list[i]));
+        json_array_append_new(
+            values, onnx_dtype_is_float((uint32_t)tensor->data_type)
+                        ? json_real(list[i])
+                        : json_integer((json_int_t)CLAMP(list[i], -0x1p62, 0x1p62)));
     json_object_set_new(json, "values", values);
     return json;
 }

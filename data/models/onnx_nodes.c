@@ -301,6 +301,14 @@ static bool norm(Builder *b, const OnnxNode *node, const OnnxGroup *group)
         return false;
     if (group->in[1] == ONNX_NONE || x->rank == 0)
         return builder_refuse(b, "a norm without weights");
+    if (group->kind == ONNX_RMS_NORM && builder_is_head(b, x)) {
+        View *y = &b->view[onnx_out(b->model, node, 0)];
+        *y = *x;
+        y->norm = group->in[1] + 1;
+        if (b->taken)
+            b->taken->layer_norms += group->nodes > 0;
+        return true;
+    }
     builder_drop_scale(b, x);
     const TensorId base = builder_settle(b, x, true);
     if (base == GRAPH_NONE)

@@ -71,7 +71,7 @@ bool view_repeat(View *view, uint32_t dim, uint64_t size)
 bool view_is_plain(const View *view)
 {
     g_assert(view);
-    bool plain = view->rotary == 0;
+    bool plain = view->rotary == 0 && view->norm == 0;
     for (uint32_t a = 0; a < view->n_atoms; a++)
         plain &= !view->atom[a].repeats;
     return plain;
@@ -229,7 +229,7 @@ bool view_same(const View *a, const View *b)
 {
     const View x = joined(a), y = joined(b);
     if (x.rank != y.rank || x.n_atoms != y.n_atoms || x.base_rank != y.base_rank ||
-        x.rotary != y.rotary)
+        x.rotary != y.rotary || x.norm != y.norm)
         return false;
     for (uint32_t i = 0; i < x.n_atoms; i++)
         if (x.atom[i].size != y.atom[i].size || x.atom[i].dim != y.atom[i].dim ||

@@ -46,6 +46,8 @@ typedef struct {
     double scale; /* the value is the base's times this */
     uint32_t
         rotary; /* so many elements of each head are turned by their place; 0: none */
+    uint32_t
+        norm; /* 1 + the value that is the weight of an RMS norm of each head; 0: none */
 } View;
 
 /* The base as it is: sizes at the file's batch, of which the first is the samples if `batch`. */

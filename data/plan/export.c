@@ -1,9 +1,7 @@
 /* The table of exporters. */
 #include "data/plan/export_case.h"
 
-#include <string.h>
-
-#include "data/base/error.h"
+#include "data/base/names.h"
 
 static const ExportTarget target_row[] = {
 #define X(name, description) {#name, description},
@@ -35,15 +33,10 @@ static void export_file_clear(ExportFile *file)
 GArray *plan_export(const Plan *plan, const Graph *graph, const ClusterView *view,
                     const char *target, const char *base, GError **error)
 {
-    g_autoptr(GString) known = g_string_new(NULL);
-    uint32_t i = 0;
-    for (; i < G_N_ELEMENTS(target_row) && strcmp(target_row[i].name, target) != 0; i++)
-        g_string_append_printf(known, "%s%s", i ? ", " : "", target_row[i].name);
-    if (i == G_N_ELEMENTS(target_row)) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "unknown target '%.60s'; expected one of %s", target, known->str);
+    g_autofree const char **known = NAMES_OF(target_row, name);
+    uint32_t i;
+    if (!names_find("target", target, known, &i, error))
         return NULL;
-    }
     g_auto(ExportCase)
         c = {.plan = plan, .graph = graph, .view = view, .target = target, .base = base};
     GArray *files = g_array_new(FALSE, FALSE, sizeof(ExportFile));

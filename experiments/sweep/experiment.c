@@ -262,12 +262,14 @@ static char *find_file(const char *name, GError **error)
         return g_strdup(name);
     g_autofree char *relative = g_strdup_printf("experiments/%s.yaml", name);
     char *path = strchr(name, '/') ? NULL : path_find(relative);
-    if (!path)
-        kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "no experiment '%s', expected a file or the name of one in experiments/",
-            name);
-    return path;
+    if (path)
+        return path;
+    g_auto(GStrv) known = path_list("experiments", ".yaml");
+    g_autofree char *hint = names_hint(name, (const char *const *)known);
+    kilter_fail(error, KILTER_ERROR_INPUT,
+                "no experiment '%s', expected a file or the name of one in experiments/%s",
+                name, hint);
+    return NULL;
 }
 
 Experiment *experiment_load(const char *name, const ExperimentChange *change,

@@ -16,6 +16,7 @@ static void test_usage(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     program_refuses(box, "plna vgg19 hap-8", 2, "unknown command 'plna'");
     program_refuses(box, "plna vgg19 hap-8", 2, "did you mean 'plan'?");
+    program_refuses(box, "sweep hap-fgi4", 2, "did you mean 'hap-fig4'?");
     program_refuses(box, "help plna", 2, "did you mean 'plan'?");
     program_refuses(box, "plan vgg19", 2, "expected MODEL CLUSTER");
     program_refuses(box, "plan vgg19 hap-8 extra", 2, "expected MODEL CLUSTER");

@@ -206,7 +206,7 @@ static void test_refusals(void **state)
     refuses(&gpipe, "megatron", "schedule: expected the backward of the next microbatch");
     refuses(&gpipe, "deepspeed", "pipelines");
     refuses(&gpipe, "ddp", "a pipeline");
-    refuses(&gpipe, "jax", "unknown target 'jax'; expected one of megatron, flagscale");
+    refuses(&gpipe, "jax", "unknown target 'jax', expected one of megatron, flagscale");
     g_auto(Made) shares =
         made_plan("manual", GPT("4", "global_batch=12"), FOUR, "dp=4 shares=1,1,2,2");
     refuses(&shares, "megatron", "replicas have unequal parts of the batch");

@@ -167,8 +167,28 @@ static void add_repeat(GByteArray *graph, const char *in, const char *out)
     onnx_node(graph, "Reshape", joined, out, NULL);
 }
 
+/* An RMS norm of each head of 4, as Qwen3's are. */
+static void add_norm(GByteArray *graph, const char *in, const char *out)
+{
+    static const Line lines[] = {{"Mul", "%s %s", "%s.square", NULL},
+                                 {"ReduceMean", "%s.square", "%s.mean", "axes=-1,-1"},
+                                 {"Add", "%s.mean tiny", "%s.more", NULL},
+                                 {"Sqrt", "%s.more", "%s.root", NULL},
+                                 {"Div", "%s %s.root", "%s.even", NULL},
+                                 {"Mul", "%s.even %s.gamma", "", NULL}};
+    g_autofree char *gamma = g_strdup_printf("%s.gamma:4", in);
+    onnx_weight(graph, gamma);
+    for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
+        g_autoptr(GString) from = g_string_new(lines[i].in);
+        g_autoptr(GString) to = g_string_new(*lines[i].out ? lines[i].out : out);
+        g_string_replace(from, "%s", in, 0);
+        g_string_replace(to, "%s", in, 0);
+        onnx_node(graph, lines[i].op, from->str, to->str, lines[i].attributes);
+    }
+}
+
 /* Six heads of queries on two of keys and values, queries and keys turned, as Llama's exports are. */
-static GByteArray *grouped(bool turn_values)
+static GByteArray *grouped(bool turn_values, bool norms)
 {
     static const double turn[4] = {0.1, 0.2, 0.3, 0.4};
     GByteArray *graph = g_byte_array_new();
@@ -191,8 +211,13 @@ static GByteArray *grouped(bool turn_values)
     add_projection(graph, "q", 6);
     add_projection(graph, "k", 2);
     add_projection(graph, "v", 2);
-    add_turn(graph, "qt", "q", "queries");
-    add_turn(graph, "kt", "k", "turned.keys");
+    onnx_number(graph, "tiny", 1e-6);
+    if (norms) {
+        add_norm(graph, "q", "even.q");
+        add_norm(graph, "k", "even.k");
+    }
+    add_turn(graph, "qt", norms ? "even.q" : "q", "queries");
+    add_turn(graph, "kt", norms ? "even.k" : "k", "turned.keys");
     if (turn_values)
         add_turn(graph, "vt", "v", "turned.values");
     add_repeat(graph, "turned.keys", "keys");
@@ -212,7 +237,7 @@ static GByteArray *grouped(bool turn_values)
 static void test_grouped_attention(void **state)
 {
     (void)state;
-    g_autoptr(Graph) graph = good(grouped(false));
+    g_autoptr(Graph) graph = good(grouped(false, false));
     uint32_t n;
     assert_int_equal(graph_parameter_count(graph), 24 * (24 + 8 + 8 + 24));
     const Op *attention = find_op(graph, OP_GROUPED_ATTENTION, &n);
@@ -226,8 +251,19 @@ static void test_grouped_attention(void **state)
     check_ops(graph, OP_GROUPED_OUT, 1);
     check_ops(graph, OP_TRANSPOSE, 0);
     g_autoptr(GError) error = NULL;
-    assert_null(graph_of(grouped(true), &error));
+    assert_null(graph_of(grouped(true, false), &error));
     assert_error(error, KILTER_ERROR_INPUT, "unlike numbers of heads or elements");
+}
+
+static void test_normed_heads(void **state)
+{
+    (void)state;
+    g_autoptr(Graph) graph = good(grouped(false, true));
+    assert_int_equal(graph_parameter_count(graph), 24 * (24 + 8 + 8 + 24) + 4 + 4);
+    check_ops(graph, OP_RMS_NORM, 1);
+    check_ops(graph, OP_KEY_NORM, 1);
+    check_ops(graph, OP_ROTARY, 2);
+    check_ops(graph, OP_GROUPED_ATTENTION, 1);
 }
 
 /* --- elements --- */
@@ -324,6 +360,41 @@ static void test_fed_weights(void **state)
     check_ops(made, OP_RMS_NORM, 1); /* a weight for each element of the last dim */
 }
 
+/* A list of one number, whatever its size. */
+static void add_long(GByteArray *graph, const char *name, gint64 number)
+{
+    GByteArray *tensor = g_byte_array_new();
+    onnx_put_number(tensor, 1, 1);
+    onnx_put_number(tensor, 2, 7);
+    onnx_put_text(tensor, 8, name);
+    onnx_put_bytes(tensor, 9, &number, sizeof number);
+    onnx_put(graph, 5, tensor);
+}
+
+/* Exporters write the end of a slice as the largest integer, its start perhaps as the smallest one: of a value, and of the
+ * sizes that a reshape is made of. */
+static void test_slices_to_the_end(void **state)
+{
+    (void)state;
+    GByteArray *graph = g_byte_array_new();
+    onnx_end(graph, 11, 1, "x:4x6");
+    onnx_weight(graph, "w:6x5");
+    add_long(graph, "first", G_MININT64);
+    add_long(graph, "last", -1);
+    add_long(graph, "end", G_MAXINT64);
+    add_long(graph, "axis", 1);
+    onnx_node(graph, "Slice", "x first end axis", "whole", NULL);
+    onnx_node(graph, "Shape", "x", "sizes", NULL);
+    onnx_node(graph, "Slice", "sizes last end", "columns", NULL);
+    onnx_node(graph, "Concat", "last columns", "shape", "axis=0");
+    onnx_node(graph, "Reshape", "whole shape", "same", NULL);
+    onnx_node(graph, "MatMul", "same w", "y", NULL);
+    onnx_end(graph, 12, 1, "y:4x5");
+    g_autoptr(Graph) made = good(onnx_model(graph));
+    check_ops(made, OP_LINEAR, 1);
+    check_ops(made, OP_RESHAPE, 0);
+}
+
 /* Indices by NonZero, a reshape to what Size, Tile and Pad make, and a shape that the file states. */
 static void test_shapes(void **state)
 {
@@ -370,9 +441,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #ifdef KILTER_PROTOBUF_C
-        cmocka_unit_test(test_functions),   cmocka_unit_test(test_grouped_attention),
-        cmocka_unit_test(test_halves),      cmocka_unit_test(test_small_floats),
-        cmocka_unit_test(test_fed_weights), cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_functions),    cmocka_unit_test(test_grouped_attention),
+        cmocka_unit_test(test_normed_heads), cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_small_floats), cmocka_unit_test(test_fed_weights),
+        cmocka_unit_test(test_shapes),       cmocka_unit_test(test_slices_to_the_end),
 #endif
         cmocka_unit_test(test_nothing),
     };
