@@ -78,6 +78,8 @@ uint32_t builder_add_product(Builder *b, const Product *product);
 /* Counts a node for which another op stands. */
 void builder_count(json_t *counts, const char *op);
 
+bool builder_is_constant(const Builder *b, uint32_t value);
+
 /* The output of an op that has the sizes of a value of the file, the samples first. */
 void builder_give(Builder *b, uint32_t value, TensorId base);
 
@@ -87,6 +89,7 @@ void builder_drop_scale(Builder *b, View *view);
 /* One node. */
 bool builder_node(Builder *b, const OnnxNode *node);
 bool builder_group(Builder *b, const OnnxNode *node, const OnnxGroup *group);
+bool builder_norm(Builder *b, const OnnxNode *node);
 bool builder_rotary(Builder *b, const OnnxNode *node, const OnnxGroup *group);
 /* Whether the last dim is that of the heads in a pending product's features. */
 bool builder_is_head(Builder *b, const View *view);

@@ -5,7 +5,7 @@
 
 /* --- sums --- */
 
-static bool is_constant(const Builder *b, uint32_t value)
+bool builder_is_constant(const Builder *b, uint32_t value)
 {
     g_assert(value == ONNX_NONE || value < b->model->value->len);
     return value != ONNX_NONE && onnx_value(b->model, value)->constant;
@@ -170,7 +170,8 @@ static bool multiply(Builder *b, const OnnxNode *node)
     g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t out = onnx_out(b->model, node, 0), left = onnx_in(b->model, node, 0),
                    right = onnx_in(b->model, node, 1);
-    const bool first = is_constant(b, left), second = is_constant(b, right);
+    const bool first = builder_is_constant(b, left),
+               second = builder_is_constant(b, right);
     bool halves = false;
     if (first != second)
         return times_constant(b, out, first ? right : left, first ? left : right);
@@ -268,7 +269,7 @@ static bool matmul(Builder *b, const OnnxNode *node)
 {
     g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t w = onnx_in(b->model, node, 1);
-    if (!is_constant(b, w))
+    if (!builder_is_constant(b, w))
         return builder_refuse(b, "a product of two values that is no attention");
     return product(b, onnx_out(b->model, node, 0), onnx_in(b->model, node, 0), w,
                    ONNX_NONE, false);
@@ -279,7 +280,8 @@ static bool gemm(Builder *b, const OnnxNode *node)
     g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t w = onnx_in(b->model, node, 1), bias = onnx_in(b->model, node, 2);
     const bool transposed = onnx_int(node, "transB", 0);
-    if (!is_constant(b, w) || (bias != ONNX_NONE && !is_constant(b, bias)) ||
+    if (!builder_is_constant(b, w) ||
+        (bias != ONNX_NONE && !builder_is_constant(b, bias)) ||
         onnx_int(node, "transA", 0))
         return builder_refuse(b, "expected a matrix of weights on the right");
     const OnnxValue *v = bias == ONNX_NONE ? NULL : onnx_value(b->model, bias);
@@ -288,121 +290,6 @@ static bool gemm(Builder *b, const OnnxNode *node)
         return builder_refuse(b, "expected a bias for each column");
     return product(b, onnx_out(b->model, node, 0), onnx_in(b->model, node, 0), w, bias,
                    transposed);
-}
-
-/* --- chains --- */
-
-static bool norm(Builder *b, const OnnxNode *node, const OnnxGroup *group)
-{
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
-    const bool layer = group->kind == ONNX_LAYER_NORM && group->in[2] != ONNX_NONE;
-    View *x = builder_view(b, group->in[0]);
-    if (!x)
-        return false;
-    if (group->in[1] == ONNX_NONE || x->rank == 0)
-        return builder_refuse(b, "a norm without weights");
-    if (group->kind == ONNX_RMS_NORM && builder_is_head(b, x)) {
-        View *y = &b->view[onnx_out(b->model, node, 0)];
-        *y = *x;
-        y->norm = group->in[1] + 1;
-        if (b->taken)
-            b->taken->layer_norms += group->nodes > 0;
-        return true;
-    }
-    builder_drop_scale(b, x);
-    const TensorId base = builder_settle(b, x, true);
-    if (base == GRAPH_NONE)
-        return false;
-    const Tensor t = *graph_tensor(b->graph, base);
-    const uint32_t h = t.dim[t.rank - 1];
-    if (onnx_elements(onnx_value(b->model, group->in[1])) != h)
-        return builder_refuse(b, "a norm of more than the last dim");
-    TensorId in[3] = {base, builder_weight(b, group->in[1], 1, &h), GRAPH_NONE};
-    if (layer)
-        in[2] = builder_weight(b, group->in[2], 1, &h);
-    builder_put(b, onnx_out(b->model, node, 0), x,
-                builder_op(b, layer ? OP_LAYER_NORM : OP_RMS_NORM, (OpAttr){0},
-                           layer ? 3 : 2, in, NULL));
-    if (b->taken && group->kind == ONNX_LAYER_NORM && !layer)
-        builder_count(b->taken->approximated, "LayerNormalization without bias");
-    if (b->taken)
-        b->taken->layer_norms += group->nodes > 0;
-    return !b->failed;
-}
-
-/* LayerNormalization as one node. */
-static bool norm_node(Builder *b, const OnnxNode *node)
-{
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
-    const uint32_t x = onnx_in(b->model, node, 0), w = onnx_in(b->model, node, 1),
-                   bias = onnx_in(b->model, node, 2);
-    const OnnxGroup group = {
-        .kind = onnx_op_is(node, "LayerNormalization") ? ONNX_LAYER_NORM : ONNX_RMS_NORM,
-        .in = {x, w, onnx_op_is(node, "LayerNormalization") ? bias : ONNX_NONE}};
-    const OnnxValue *v = x == ONNX_NONE ? NULL : onnx_value(b->model, x);
-    if (!v || !v->known || v->rank == 0 || !is_constant(b, w) ||
-        onnx_axis(onnx_int(node, "axis", -1), v->rank) != v->rank - 1)
-        return builder_refuse(b, "a norm of more than the last dim");
-    return norm(b, node, &group);
-}
-
-static bool function(Builder *b, const OnnxNode *node, const OnnxGroup *group)
-{
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
-    const uint32_t out = onnx_out(b->model, node, 0);
-    View *x = builder_view(b, group->in[0]);
-    if (!x)
-        return false;
-    if (group->function == ONNX_SCALED) {
-        b->view[out] = *x;
-        b->view[out].scale *= group->scale;
-        return true;
-    }
-    builder_drop_scale(b, x);
-    if (b->taken && group->function == ONNX_OTHER)
-        builder_count(b->taken->approximated, node->op);
-    if (b->taken)
-        b->taken->activations += group->nodes > 1 && group->function != ONNX_OTHER;
-    bool part = false;
-    for (uint32_t a = 0; a < x->n_atoms; a++)
-        part |= x->atom[a].fixed;
-    const bool gate = group->function == ONNX_GELU || group->function == ONNX_SILU ||
-                      (part && group->function == ONNX_OTHER);
-    const Product *inner = builder_product(b, x);
-    if (gate && inner && inner->function == ONNX_SCALED && inner->out == GRAPH_NONE) {
-        const Product made = {.kind = inner->kind,
-                              .x = inner->x,
-                              .n = inner->n,
-                              .weight = ONNX_NONE,
-                              .bias = ONNX_NONE,
-                              .function =
-                                  group->function == ONNX_GELU ? ONNX_GELU : ONNX_SILU,
-                              .inner = x->product,
-                              .out = GRAPH_NONE};
-        View view = *x;
-        view.product = builder_add_product(b, &made);
-        b->view[out] = view;
-        return true;
-    }
-    View view = *x;
-    for (uint32_t a = 0; a < view.n_atoms; a++)
-        if (view.atom[a].fixed && builder_settle(b, &view, true) == GRAPH_NONE)
-            return false;
-    const TensorId base = builder_base(b, &view);
-    const OpKind kind = group->function == ONNX_RELU   ? OP_RELU
-                        : group->function == ONNX_GELU ? OP_GELU
-                                                       : OP_SILU;
-    builder_put(b, out, &view, builder_op(b, kind, (OpAttr){0}, 1, &base, NULL));
-    return !b->failed;
-}
-
-bool builder_group(Builder *b, const OnnxNode *node, const OnnxGroup *group)
-{
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
-    return group->kind == ONNX_ATTENTION  ? builder_attention(b, node, group)
-           : group->kind == ONNX_ROTARY   ? builder_rotary(b, node, group)
-           : group->kind == ONNX_FUNCTION ? function(b, node, group)
-                                          : norm(b, node, group);
 }
 
 static const struct {
@@ -420,15 +307,15 @@ static const struct {
     {"Gemm", gemm},
     {"GlobalAveragePool", builder_mean},
     {"GlobalMaxPool", builder_pool},
-    {"LayerNormalization", norm_node},
+    {"LayerNormalization", builder_norm},
     {"MatMul", matmul},
     {"MaxPool", builder_pool},
     {"Mul", multiply},
     {"Pad", builder_pad},
-    {"RMSNormalization", norm_node},
+    {"RMSNormalization", builder_norm},
     {"ReduceMean", builder_mean},
     {"Reshape", builder_reshape},
-    {"SimplifiedLayerNormalization", norm_node},
+    {"SimplifiedLayerNormalization", builder_norm},
     {"Slice", builder_slice},
     {"Split", builder_split},
     {"Squeeze", builder_reshape},
