@@ -231,10 +231,12 @@ static Graph *build_graph(const char *spec, const char *path, const json_t *root
                     list);
         return NULL;
     }
-    Graph *graph = graph_from_json(path, root, error);
-    if (graph && canonical)
+    g_autoptr(Graph) graph = graph_from_json(path, root, error);
+    if (!graph || !model_sizes_fit(spec, graph, error))
+        return NULL;
+    if (canonical)
         *canonical = g_strdup(path);
-    return graph;
+    return g_steal_pointer(&graph);
 }
 
 /* `content` is the file's content, or NULL to read the file. */

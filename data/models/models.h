@@ -192,7 +192,8 @@ TensorId model_features(Graph *graph, TensorId x);
 /* The sum over the classes of the cross entropies of sigmoids, each with a label of its own. */
 TensorId model_sigmoid_loss(Graph *graph, TensorId logits);
 
-/* Numbers of elements stay far from where 64 bits end: 2^53 elements are more than any machine has. */
+/* Numbers of elements stay far from where 64 bits end: 2^53 elements of a tensor, and 2^58 of all
+ * tensors together, are more than any machine has. */
 bool model_sizes_fit(const char *spec, const Graph *graph, GError **error);
 
 /* An op with one input, named PREFIX.suffix. */

@@ -85,6 +85,7 @@ TensorId model_patches(Graph *graph, TensorId x, uint32_t patch, uint32_t hidden
 
 bool model_sizes_fit(const char *spec, const Graph *graph, GError **error)
 {
+    double all = 0;
     for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
         const Tensor *tensor = graph_tensor(graph, t);
         double elements = 1;
@@ -96,6 +97,11 @@ bool model_sizes_fit(const char *spec, const Graph *graph, GError **error)
                 "model '%s': %s would have %.3g elements, expected at most "
                 "2^53",
                 spec, tensor->name, elements);
+        all += elements;
     }
-    return true;
+    return all <= 0x1p58 ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "model '%s': its tensors would have %.3g elements together, "
+                       "expected at most 2^58",
+                       spec, all);
 }

@@ -399,10 +399,12 @@ Graph *profile_model(const char *spec, const char *file, const json_t *root,
     ModelParams params;
     if (!read_params(spec, file, root, list, gpus, &params, error))
         return NULL;
-    Graph *graph = build(file, root, &params, error);
-    if (graph && canonical)
+    g_autoptr(Graph) graph = build(file, root, &params, error);
+    if (!graph || !model_sizes_fit(spec, graph, error))
+        return NULL;
+    if (canonical)
         *canonical = model_params_spec(file, &params);
-    return graph;
+    return g_steal_pointer(&graph);
 }
 
 char *profile_resolve(const char *spec, const char *file, const json_t *root,

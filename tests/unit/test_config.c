@@ -156,6 +156,9 @@ static void test_refusals(void **state)
         {"{'model_type':'deepseek_v3','num_key_value_heads':8}", "",
          "num_key_value_heads"},
         {"{'model_type':'vit','patch_size':15}", "", "patch_size"},
+        {"{'model_type':'mixtral','num_hidden_layers':4096,'hidden_size':16777216,"
+         "'num_attention_heads':4096,'intermediate_size':16777216}",
+         "", "elements together"},
         {"{'model_type':'gpt2'}", "seq=4096", "seq"},
         {"{'model_type':'roberta','max_position_embeddings':514}", "seq=513", "seq"},
         {"{'model_type':'opt'}", "seq=2049", "seq"},
