@@ -27,6 +27,16 @@ static void scale_line(LinkCost *line, double bandwidth, double latency)
     line->latency_s *= latency;
 }
 
+/* Scales the curves between machines or inside them. */
+static void scale_curves(Cluster *cluster, bool between, double bandwidth, double latency)
+{
+    for (uint32_t i = 0; i < cluster->curves.n; i++) {
+        CollectiveCurve *curve = &cluster->curves.curve[i];
+        if ((curve->hosts > 1) == between)
+            curve_scale(curve, bandwidth, latency, curve);
+    }
+}
+
 static void scale_network(Cluster *cluster, double bandwidth, double latency)
 {
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
@@ -35,7 +45,7 @@ static void scale_network(Cluster *cluster, double bandwidth, double latency)
             scale_line(&cluster->pieces[kind].piece[i].line, bandwidth, latency);
     }
     scale_line(&cluster->transfer, bandwidth, latency);
-    curves_scale(&cluster->curves, true, bandwidth, latency);
+    scale_curves(cluster, true, bandwidth, latency);
     if (!cluster->network)
         return;
     scale_line(&cluster->network->link, bandwidth, latency);
@@ -110,7 +120,7 @@ static bool scale(Cluster *cluster, const char *text, GError **error)
     } else if (strcmp(what, "inner") == 0) {
         for (uint32_t i = 0; i < cluster->n_machines; i++)
             cluster->machine[i].inner.bandwidth *= factor;
-        curves_scale(&cluster->curves, false, factor, 1);
+        scale_curves(cluster, false, factor, 1);
     } else {
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected network, latency, inner or DEVICE.rate, "

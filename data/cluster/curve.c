@@ -276,19 +276,15 @@ bool curves_line(const CollectiveCurves *curves, Collective kind, CurvePlace pla
     return true;
 }
 
-void curves_scale(CollectiveCurves *curves, bool between, double bandwidth,
-                  double latency)
+void curve_scale(const CollectiveCurve *from, double bandwidth, double latency,
+                 CollectiveCurve *to)
 {
-    for (uint32_t c = 0; c < curves->n; c++) {
-        CollectiveCurve *curve = &curves->curve[c];
-        if ((curve->hosts > 1) != between)
-            continue;
-        const double start_s = curve_at(curve, 0);
-        curve->step_s *= latency;
-        for (uint32_t i = 0; i < curve->n; i++)
-            curve->point[i].seconds =
-                start_s * latency + (curve->point[i].seconds - start_s) / bandwidth;
-    }
+    g_assert(from->n == to->n);
+    const double start_s = curve_at(from, 0);
+    to->step_s = from->step_s * latency;
+    for (uint32_t i = 0; i < from->n; i++)
+        to->point[i].seconds =
+            start_s * latency + (from->point[i].seconds - start_s) / bandwidth;
 }
 
 void curves_clear(CollectiveCurves *curves)

@@ -64,10 +64,10 @@ bool curves_line(const CollectiveCurves *curves, Collective kind, CurvePlace pla
 /* The piece that prices a tensor of `bytes`; NULL: it is above all pieces. */
 const CollectivePiece *pieces_find(const CollectivePieces *pieces, double bytes);
 
-/* All bandwidths and latencies of the curves between machines (or inside) times a factor; the time
- * of the smallest tensor counts as latency. */
-void curves_scale(CollectiveCurves *curves, bool between, double bandwidth,
-                  double latency);
+/* *to, a copy of *from or the same, gets its bandwidth and its latency times a factor. The time of a
+ * tensor without bytes counts as latency. */
+void curve_scale(const CollectiveCurve *from, double bandwidth, double latency,
+                 CollectiveCurve *to);
 void curves_clear(CollectiveCurves *curves);
 
 #endif

@@ -2,6 +2,7 @@
 #include "experiments/calibration/costs.h"
 
 #include <math.h>
+#include <string.h>
 
 static const CostInfo INFO[COSTS] = {
 #define X(id, name, unit, width) [COST_##id] = {name, unit, width},
@@ -168,6 +169,32 @@ static void apply_network(const Cluster *from, const double *log, Cluster *to)
     to->transfer = scaled(from->transfer, latency, bandwidth);
 }
 
+/* The type whose costs inside machines the curve has: its own, or the first. */
+static uint32_t curve_type(const Cluster *cluster, const CollectiveCurve *curve)
+{
+    for (uint32_t t = 0; curve->device && t < cluster->n_types; t++)
+        if (strcmp(cluster->type[t].name, curve->device) == 0)
+            return t;
+    return 0;
+}
+
+static void apply_curve(const CollectiveCurve *from, const double *log,
+                        CollectiveCurve *to)
+{
+    const bool outer = from->hosts > 1;
+    curve_scale(from, factor(log, outer ? COST_OUTER_BANDWIDTH : COST_INNER_BANDWIDTH),
+                factor(log, outer ? COST_OUTER_LATENCY : COST_INNER_LATENCY), to);
+}
+
+static void apply_curves(const Cluster *from, const double *log, Cluster *to)
+{
+    for (uint32_t i = 0; i < from->curves.n; i++) {
+        const CollectiveCurve *curve = &from->curves.curve[i];
+        const uint32_t type = curve->hosts > 1 ? 0 : curve_type(from, curve);
+        apply_curve(curve, log ? log + (size_t)type * COSTS : NULL, &to->curves.curve[i]);
+    }
+}
+
 void costs_apply(const Cluster *from, const TypeStart *start, const double *log,
                  Cluster *to)
 {
@@ -182,9 +209,33 @@ void costs_apply(const Cluster *from, const TypeStart *start, const double *log,
                    factor(own, COST_INNER_BANDWIDTH));
     }
     apply_network(from, log, to);
+    apply_curves(from, log, to);
     if (from->n_machines == 1)
         for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
             to->collective[kind] = to->machine[0].inner;
+}
+
+void costs_shift(const double *shift, Cluster *cluster, TypeStart *start)
+{
+    for (uint32_t t = 0; t < cluster->n_types; t++) {
+        DeviceType *type = &cluster->type[t];
+        type->rate *= factor(shift, COST_RATE_F32);
+        for (Numbers n = 0; n < NUMBERS; n++)
+            type->rates[n] *= factor(shift, rate_cost(n));
+        start[t].bandwidth *= factor(shift, COST_BANDWIDTH);
+        start[t].attention *= factor(shift, COST_ATTENTION);
+        start[t].loss *= factor(shift, COST_LOSS);
+        start[t].overhead_s *= factor(shift, COST_OVERHEAD);
+        start[t].launch_s *= factor(shift, COST_LAUNCH);
+        start[t].handover_s *= factor(shift, COST_HANDOVER);
+    }
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        cluster->machine[i].inner =
+            scaled(cluster->machine[i].inner, factor(shift, COST_INNER_LATENCY),
+                   factor(shift, COST_INNER_BANDWIDTH));
+    apply_network(cluster, shift, cluster);
+    for (uint32_t i = 0; i < cluster->curves.n; i++)
+        apply_curve(&cluster->curves.curve[i], shift, &cluster->curves.curve[i]);
 }
 
 double cost_value(const Cluster *from, const TypeStart *start, uint32_t type, Cost cost,

@@ -70,6 +70,10 @@ TypeStart type_start(const Sheets *sheets, DeviceType *type);
 void costs_apply(const Cluster *from, const TypeStart *start, const double *log,
                  Cluster *to);
 
+/* Multiplies the starting values of all types and links of a cluster by exp(shift[cost]). start:
+ * [n_types]. */
+void costs_shift(const double *shift, Cluster *cluster, TypeStart *start);
+
 /* The cost's value, for reports. */
 double cost_value(const Cluster *from, const TypeStart *start, uint32_t type, Cost cost,
                   double log);

@@ -10,6 +10,7 @@ typedef struct {
     char *database, *folder, *granularity, *measured;
     int threads;
     gboolean sealed, unfitted;
+    int starts;
 } Own;
 
 static void own_clear(Own *own)
@@ -198,6 +199,7 @@ static bool run_scorecard(const char *what, const char *line, const Own *own,
         .threads = (uint32_t)MAX(own->threads, 0),
         .sealed = own->sealed,
         .unfitted = own->unfitted,
+        .starts = (uint32_t)own->starts,
     };
     return scorecard_run(&run, options, error);
 }
@@ -221,6 +223,8 @@ bool cmd_reproduce(int argc, char **argv, GError **error)
          NULL},
         {"unfitted", 0, 0, G_OPTION_ARG_NONE, &own.unfitted,
          "For scorecard: fit nothing, take the costs from data sheets", NULL},
+        {"starts", 0, 0, G_OPTION_ARG_INT, &own.starts,
+         "For scorecard: score from N other starting values of the costs, too", "N"},
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "reproduce",
@@ -240,6 +244,8 @@ bool cmd_reproduce(int argc, char **argv, GError **error)
     g_autofree char *line = command_line(argc, argv);
     g_auto(CommandOptions) options = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error))
+        return false;
+    if (!command_check_range("--starts", own.starts, 0, 1000, error))
         return false;
     if (is_scorecard(argv[1]))
         return run_scorecard(argv[1], line, &own, &options, error);

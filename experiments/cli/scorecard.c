@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "experiments/scorecard/record.h"
+#include "experiments/scorecard/starts.h"
 
 /* More trials would add little, and every step of a fit simulates all of them. */
 enum { MAX_FITTED = 48 };
@@ -20,6 +21,8 @@ static const char TEXT[] =
     "{test.pearson:8.3f}  {test.spearman:8.3f}  {regret:8%}  [=8:[{?memory.trials}{memory.mape:%}|-]]   "
     "[{?fits.failed}{fits.found} of {fits.failed}|none failed], {fits.false_alarms} of {fits.fit}"
     "[{?not_expressed}; {not_expressed} not expressed]\n"
+    "[*starts:  from other start {start:2}:  calibration {calibration:6%}  MAPE {mape:6%}  Spearman {spearman:6.3f}  "
+    "regret {regret:6%}\n]"
     "[{?verbose}  {description}\n"
     "  [{?fitted}calibration: MAPE {calibration.mape:%}; costs as factors on where they start, with 95 % intervals|not fitted]\n"
     "[*costs:    {cost:-30}  [=-26:[{?of}{of}|common to all]]  x {factor:5.2f}  ({low:.2f} to {high:.2f})  {trials} trials\n]"
@@ -133,6 +136,19 @@ static json_t *baselines_json(const Score *score)
     return list;
 }
 
+static json_t *starts_json(const StartScore *start, uint32_t n)
+{
+    json_t *list = json_array();
+    for (uint32_t k = 0; k < n; k++)
+        json_array_append_new(
+            list, json_pack("{s:i, s:o, s:o, s:o, s:o}", "start", (int)k + 1,
+                            "calibration", json_number(start[k].calibration.mape), "mape",
+                            json_number(start[k].test.mape), "spearman",
+                            json_number(start[k].test.spearman), "regret",
+                            json_number(start[k].regret)));
+    return list;
+}
+
 static json_t *score_json(const TrialSet *set, const Score *score, bool sealed)
 {
     json_t *trials = json_array();
@@ -167,15 +183,19 @@ static bool score_one(TrialSet *set, const ScorecardRun *run,
                               .sealed = run->sealed,
                               .unfitted = run->unfitted};
     g_auto(Score) score = {0};
+    g_autofree StartScore *start = g_new0(StartScore, run->starts + 1);
     if (!score_trials(set, &how, &score, error) ||
-        !score_record(set, &score, store, error)) {
+        !score_record(set, &score, store, error) ||
+        !starts_score(set, &how, run->starts, options->planner.seed, start, error)) {
         g_prefix_error(error, "data set %s: ", set->name);
         return false;
     }
+    json_t *object = score_json(set, &score, run->sealed);
+    json_object_set_new(object, "starts", starts_json(start, run->starts));
     if (options->json)
-        json_array_append_new(list, score_json(set, &score, run->sealed));
+        json_array_append_new(list, object);
     else
-        command_report(options, score_json(set, &score, run->sealed), TEXT, NULL);
+        command_report(options, object, TEXT, NULL);
     fflush(stdout);
     return true;
 }

@@ -10,6 +10,7 @@ typedef struct {
     const char *database; /* for the trials' rows (experiments/scorecard/record.h) */
     const char *line;     /* the command line */
     uint32_t threads;     /* 0: one per core */
+    uint32_t starts;      /* number of other starting values to score the sets from */
     bool sealed;          /* the test uses the sealed trials */
     bool unfitted;        /* costs keep their starting values */
 } ScorecardRun;

@@ -3,6 +3,7 @@
 #include <glib/gstdio.h>
 
 #include "experiments/scorecard/record.h"
+#include "experiments/scorecard/starts.h"
 #include "tests/test.h"
 
 /* Costs of a cluster of four devices in two machines. */
@@ -141,6 +142,18 @@ static void test_recovers(void **state)
     assert_close(score.runtime_bytes, RUNTIME_BYTES, 1e-9);
     assert_int_equal(score.memory.n, 6);
     assert_at_most(score.memory.worst, 1e-9);
+    /* From other starts the fit is as good, and the set's own starts come back. */
+    enum { STARTS = 2 };
+    StartScore start[STARTS];
+    const double launch_s = at(set, 0)->start->launch_s;
+    assert_true(starts_score(set, &options, STARTS, 1, start, &error));
+    assert_close(at(set, 0)->start->launch_s, launch_s, 1e-12);
+    assert_close(at(set, 0)->cluster->machine[0].inner.bandwidth, GUESSED.inner, 1e-12);
+    assert_true(start[0].test.mape != start[1].test.mape);
+    for (uint32_t k = 0; k < STARTS; k++) {
+        assert_int_equal(start[k].test.n, 6);
+        assert_at_most(start[k].test.mape, 0.15);
+    }
 }
 
 /* Two device types are off by a common factor, and one of them by another factor besides: the fit

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "experiments/calibration/calibrate.h"
+#include "experiments/calibration/costs.h"
 #include "experiments/calibration/curve_fit.h"
 #include "sim/sim.h"
 #include "tests/support/rows.h"
@@ -169,6 +170,39 @@ static void test_one_number_of_ranks(void **state)
         .kind = "all_reduce", .bytes = 1e6, .algorithm = "ring"};
     g_autoptr(SimCollectiveRun) run = sim_collective_run(view, &ring, &error);
     assert_string_equal(run->algorithm, "ring");
+}
+
+/* Costs of the network that trials are fitted to move the curves, too: of an affine curve, latency
+ * and bandwidth by their own factors. Applying costs again begins at the same curve. */
+static void test_costs(void **state)
+{
+    (void)state;
+    static const char TEXT[] =
+        "machines: [{device: a100-80g, gpus: 8, count: 2, inner: nvlink3, nic: ib-hdr}]\n"
+        "curves:\n"
+        "  - {collective: all_reduce, ranks: 8, hosts: 1, step: 1 us, points: [{bytes: 1 "
+        "MB, "
+        "time: 30 us}, {bytes: 2 MB, time: 40 us}]}\n"
+        "  - {collective: all_reduce, ranks: 16, hosts: 2, points: [{bytes: 1 MB, time: "
+        "90 us}, "
+        "{bytes: 2 MB, time: 140 us}]}\n";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) from = machines_of(TEXT, &error), to = machines_of(TEXT, &error);
+    assert_no_error(error);
+    const TypeStart start = {.bandwidth = 1e12, .attention = 1e11, .loss = 1e11};
+    double log_of[COSTS] = {[COST_INNER_LATENCY] = log(2),
+                            [COST_INNER_BANDWIDTH] = log(0.5),
+                            [COST_OUTER_LATENCY] = log(3),
+                            [COST_OUTER_BANDWIDTH] = log(0.25)};
+    const CurvePlace inside = {"a100-80g", 8, 1}, between = {NULL, 16, 2};
+    for (uint32_t again = 0; again < 2; again++) {
+        costs_apply(from, &start, log_of, to);
+        assert_close(price_s(to, COLLECTIVE_ALL_REDUCE, inside, 1.5e6),
+                     2 * 20e-6 + 2 * 15e-6, 1e-9);
+        assert_close(price_s(to, COLLECTIVE_ALL_REDUCE, between, 1.5e6),
+                     3 * 40e-6 + 4 * 75e-6, 1e-9);
+        assert_close(to->curves.curve[0].step_s, 2e-6, 1e-9);
+    }
 }
 
 /* --- files --- */
@@ -417,6 +451,7 @@ int main(void)
         cmocka_unit_test(test_points),
         cmocka_unit_test(test_recovers_ranks),
         cmocka_unit_test(test_one_number_of_ranks),
+        cmocka_unit_test(test_costs),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_measured),
     };
