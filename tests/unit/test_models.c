@@ -321,6 +321,43 @@ static void test_refusals(void **state)
     refused("synthetic:gradient=6B", "multiple of 4 B");
 }
 
+/* FLOPs of the ops of experts, and of all other ops. */
+static double expert_flops(const char *spec, double *others)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = model_build(spec, 4, NULL, &error);
+    assert_no_error(error);
+    double experts = 0;
+    *others = 0;
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const char *kind = op_kind_name(graph_get_op(graph, id)->kind);
+        *(g_str_has_prefix(kind, "expert") ? &experts : others) +=
+            graph_op_flops(graph, id);
+    }
+    return experts;
+}
+
+/* Where routing is uneven all wait for the expert with the most tokens: with capacity_factor the
+ * fullest expert's tokens over the mean, the experts' ops take so many times as long, and no other
+ * matrix product does. */
+static void test_uneven_routing(void **state)
+{
+    (void)state;
+    static const char SPEC[] =
+        "mixtral:layers=2,hidden=64,heads=4,kv_heads=2,ffn=128,seq=64,"
+        "vocab=256,experts=4,capacity_factor=";
+    const double load[] = {1.25, 1.5, 2};
+    g_autofree char *even = g_strconcat(SPEC, "1", NULL);
+    double others, own;
+    const double experts = expert_flops(even, &others);
+    assert_true(experts > 0 && others > 0);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(load); i++) {
+        g_autofree char *spec = g_strdup_printf("%s%g", SPEC, load[i]);
+        assert_close(expert_flops(spec, &own), load[i] * experts, 1e-12);
+        assert_close(own, others, 0.02); /* routing itself */
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +367,7 @@ int main(void)
         cmocka_unit_test(test_hidup_table_1),
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_routing_groups),
+        cmocka_unit_test(test_uneven_routing),
         cmocka_unit_test(test_weak_scaling),
         cmocka_unit_test(test_amp_models),
         cmocka_unit_test(test_transgan_windows),
