@@ -100,15 +100,41 @@ static char *advice(const Row *row, uint32_t n)
 
 /* --- output --- */
 
-static char *command_of(const Portfolio *portfolio, const PortfolioChoice *choice,
-                        const char *cluster)
+/* What the command line asks for, beside the model. */
+typedef struct {
+    const char *cluster;
+    const CommandOptions *options;
+    const CommandPlanning *how;
+} Asked;
+
+static void add_words(GStrvBuilder *words, const char *option, char *const *text)
 {
-    g_autofree char *only =
-        choice->only ? g_strdup_printf(" --only %s", choice->only) : g_strdup("");
-    g_autofree char *file = g_shell_quote(cluster);
-    return g_strdup_printf("kilter plan '%s' %s%s --planner %s --granularity %s",
-                           portfolio->model, file, only, choice->best->planner->name,
-                           granularity_name(choice->best->granularity));
+    for (uint32_t i = 0; text && text[i]; i++)
+        g_strv_builder_add_many(words, option, text[i], NULL);
+}
+
+/* The command that makes the choice's plan. */
+static char *command_of(const Portfolio *portfolio, const PortfolioChoice *choice,
+                        const Asked *asked)
+{
+    g_autoptr(GStrvBuilder) words = g_strv_builder_new();
+    g_strv_builder_add_many(words, "plan", portfolio->model, asked->cluster, NULL);
+    for (ChangeKind kind = 0; kind < CHANGES; kind++) {
+        const bool chooses = kind == CHANGE_ONLY || kind == CHANGE_WITHOUT;
+        g_autofree char *option = g_strdup_printf("--%s", change_name(kind));
+        if (!choice->only || !chooses)
+            add_words(words, option, asked->how->change[kind]);
+        else if (kind == CHANGE_ONLY)
+            g_strv_builder_add_many(words, option, choice->only, NULL);
+    }
+    g_strv_builder_add_many(words, "--planner", choice->best->planner->name,
+                            "--granularity", granularity_name(choice->best->granularity),
+                            NULL);
+    add_words(words, "--set", asked->options->set);
+    if (asked->options->seed_given)
+        g_strv_builder_add_many(words, "--seed", asked->options->seed_text, NULL);
+    g_auto(GStrv) line = g_strv_builder_end(words);
+    return command_line((int)g_strv_length(line), line);
 }
 
 static uint64_t most_memory(const PortfolioChoice *choice)
@@ -151,7 +177,7 @@ static json_t *faster_json(const Row *row, const Row *first)
 
 /* first: the row of the fastest choice. */
 static json_t *row_json(const Portfolio *portfolio, const Row *row, const Row *first,
-                        const char *cluster)
+                        const Asked *asked)
 {
     const PortfolioChoice *choice = row->choice;
     json_t *object =
@@ -175,7 +201,7 @@ static json_t *row_json(const Portfolio *portfolio, const Row *row, const Row *f
                                       "device", row->busiest, "computes", row->computes,
                                       "communicates", row->communicates, "idles",
                                       row->idles));
-        g_autofree char *command = command_of(portfolio, choice, cluster);
+        g_autofree char *command = command_of(portfolio, choice, asked);
         json_object_set_new(object, "planner", json_string(choice->best->planner->name));
         json_object_set_new(object, "granularity",
                             json_string(granularity_name(choice->best->granularity)));
@@ -245,8 +271,8 @@ static bool check_target(const Own *own, const Row *fastest, const Row *enough,
                      own->target_s, fastest->iteration_s);
 }
 
-static bool report(const Portfolio *portfolio, const Own *own, const char *cluster,
-                   const CommandOptions *options, GError **error)
+static bool report(const Portfolio *portfolio, const Own *own, const Asked *command,
+                   GError **error)
 {
     const uint32_t n = portfolio->choices->len;
     g_autofree Row *row = advise_rows(&own->prices, portfolio);
@@ -258,20 +284,20 @@ static bool report(const Portfolio *portfolio, const Own *own, const char *clust
         return false;
     json_t *choices = json_array();
     for (uint32_t i = 0; i < n; i++)
-        json_array_append_new(choices, row_json(portfolio, &row[i], row, cluster));
+        json_array_append_new(choices, row_json(portfolio, &row[i], row, command));
     g_autofree char *words = advice(row, n);
-    json_t *answer = json_pack("{s:s, s:s, s:s, s:s?, s:o, s:f, s:b, s:b}", "model",
-                               portfolio->model, "cluster", cluster, "advice", words,
-                               "within_target", enough ? enough->choice->machines : NULL,
-                               "choices", choices, "elapsed_s", portfolio->elapsed_s,
-                               "priced", own->prices.price != NULL, "all", (int)own->all);
+    json_t *answer = json_pack(
+        "{s:s, s:s, s:s, s:s?, s:o, s:f, s:b, s:b}", "model", portfolio->model, "cluster",
+        command->cluster, "advice", words, "within_target",
+        enough ? enough->choice->machines : NULL, "choices", choices, "elapsed_s",
+        portfolio->elapsed_s, "priced", own->prices.price != NULL, "all", (int)own->all);
     if (enough)
         json_object_set_new(answer, "within_gpus", json_integer(enough->choice->gpus));
     if (own->folder)
         json_object_set_new(
             answer, "figure",
             json_sprintf("%s/advise.png %s/advise.svg", own->folder, own->folder));
-    command_report(options, answer, TEXT, NULL);
+    command_report(command->options, answer, TEXT, NULL);
     return true;
 }
 
@@ -282,10 +308,11 @@ static void show_progress(void *context, uint32_t done, uint32_t total, const ch
     fflush(stderr);
 }
 
-static bool run(const char *model, const char *name, const Own *own,
-                const CommandOptions *options, const Cluster *cluster, GError **error)
+static bool run(const char *model, const Own *own, const Asked *command,
+                const Cluster *cluster, GError **error)
 {
     static const double LIMIT_S = 2; /* limit of each search: most end in a tenth of it */
+    const CommandOptions *options = command->options;
     const bool shows = !options->quiet && isatty(STDERR_FILENO);
     const PortfolioOptions how = {
         .limit_s = LIMIT_S, .all = own->all, .progress = shows ? show_progress : NULL};
@@ -293,7 +320,7 @@ static bool run(const char *model, const char *name, const Own *own,
         portfolio_new(model, cluster, &options->planner, &how, error);
     if (shows)
         fputs("\r\033[K", stderr);
-    return portfolio && report(portfolio, own, name, options, error);
+    return portfolio && report(portfolio, own, command, error);
 }
 
 /* Reads --target and --tokens-per-day. */
@@ -354,7 +381,9 @@ bool cmd_advise(int argc, char **argv, GError **error)
         .entries = entries,
     };
     g_auto(CommandSetting) setting = {0};
-    return command_parse(&syntax, &argc, argv, &options, error) &&
-           read_targets(&own, error) && command_setting(&how, argv[2], &setting, error) &&
-           run(argv[1], argv[2], &own, &options, setting.cluster, error);
+    if (!command_parse(&syntax, &argc, argv, &options, error) ||
+        !read_targets(&own, error) || !command_setting(&how, argv[2], &setting, error))
+        return false;
+    const Asked command = {argv[2], &options, &how};
+    return run(argv[1], &own, &command, setting.cluster, error);
 }

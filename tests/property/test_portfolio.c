@@ -79,7 +79,8 @@ static void test_the_command_makes_the_plan(void **state)
     json_t *root =
         program_json(box, "advise " MLP
                           " hap-8 --price v100=3 --price 'p*=1' --power 'v*=250' --power "
-                          "'p*=300' --target 10s --json");
+                          "'p*=300' --target 10s --scale network=0.5 --set "
+                          "recompute=full --seed 3 --json");
     size_t i;
     json_t *choice;
     json_array_foreach (json_object_get(root, "choices"), i, choice) {
