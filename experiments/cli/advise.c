@@ -100,7 +100,7 @@ static char *advice(const Row *row, uint32_t n)
 
 /* --- output --- */
 
-/* What the command line asks for, beside the model. */
+/* The rest of the command line, beside the model. */
 typedef struct {
     const char *cluster;
     const CommandOptions *options;
