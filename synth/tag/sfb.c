@@ -2,6 +2,7 @@
  * its value is added up again in doubles. */
 #include "synth/tag/sfb.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -77,7 +78,8 @@ double synth_sfb(const SfbProblem *problem, bool *duplicated)
     memset(duplicated, 0, problem->n_ops * sizeof *duplicated);
     if (!worth_anything(problem, &sum))
         return 0;
-    g_autoptr(Cut) cut = make_cut(problem, RESOLUTION / sum);
+    /* Savings of almost nothing would make it infinite, and nothing times that a NaN. */
+    g_autoptr(Cut) cut = make_cut(problem, fmin(RESOLUTION / sum, DBL_MAX));
     g_autofree bool *side = g_new(bool, FIRST_OP + problem->n_ops + problem->n_tensors);
     cut_solve(cut, side);
     memcpy(duplicated, side + FIRST_OP, problem->n_ops * sizeof *duplicated);
