@@ -1,5 +1,6 @@
 /* Fuzz target: a text as a built-in model ("vit:layers=2") is refused with one line, or its spec
  * with every parameter resolves to itself. */
+#include <math.h>
 #include <string.h>
 
 #include "data/data.h"
@@ -12,6 +13,35 @@ static bool is_ours(const char *text)
     for (const char *at = text; *at && digits <= 3; at++)
         digits = g_ascii_isdigit(*at) ? digits + 1 : 0;
     return digits <= 3 && !strpbrk(text, "/\n") && !strstr(text, ".json");
+}
+
+/* The number that a spec gives a key, NAN if none. */
+static double number_of(const char *spec, const char *key)
+{
+    const char *colon = strchr(spec, ':');
+    g_auto(GStrv) pair = g_strsplit(colon ? colon + 1 : "", ",", -1);
+    for (char **p = pair; *p; p++) {
+        char *equals = strchr(*p, '='), *end;
+        if (!equals)
+            continue;
+        *equals = '\0';
+        const double number = g_ascii_strtod(equals + 1, &end);
+        if (strcmp(g_strstrip(*p), key) == 0 && end != equals + 1 && !*end)
+            return number;
+    }
+    return NAN;
+}
+
+/* What is given stays: 0 may stand for a number that follows from others. */
+static void check_kept(const char *text, const char *full)
+{
+    static const char *const KEY[] = {"layers",  "hidden", "heads", "seq",
+                                      "experts", "batch",  "vocab", "dropout"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(KEY); i++) {
+        const double given = number_of(text, KEY[i]);
+        if (given > 0)
+            fuzz_check(number_of(full, KEY[i]) == given, "given numbers stay");
+    }
 }
 
 bool fuzz_read(const void *data, size_t size)
@@ -27,6 +57,7 @@ bool fuzz_read(const void *data, size_t size)
         fuzz_check_refused(error, NULL);
         return false;
     }
+    check_kept(text, full);
     g_autofree char *again = model_resolve(full, 8, &content_again, NULL);
     fuzz_check(again && strcmp(full, again) == 0, "the full spec resolves to itself");
     return true;
