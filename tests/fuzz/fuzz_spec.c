@@ -32,7 +32,7 @@ static double number_of(const char *spec, const char *key)
     return NAN;
 }
 
-/* What is given stays: 0 may stand for a number that follows from others. */
+/* Given numbers stay, but 0 may stand for a number that follows from others. */
 static void check_kept(const char *text, const char *full)
 {
     static const char *const KEY[] = {"layers",  "hidden", "heads", "seq",
