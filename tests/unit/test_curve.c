@@ -172,6 +172,62 @@ static void test_one_number_of_ranks(void **state)
     assert_string_equal(run->algorithm, "ring");
 }
 
+/* Any curves make rising pieces with finite lines, and times that do not fall with size, among any
+ * number of ranks. */
+static void test_random(void **state)
+{
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(16);
+    for (uint32_t trial = 0; trial < 400; trial++) {
+        CollectiveCurve curve[3];
+        const Collective kind = (Collective)g_rand_int_range(rand, 0, COLLECTIVES_PRICED);
+        const bool inside = g_rand_boolean(rand);
+        for (uint32_t c = 0; c < 3; c++) {
+            const uint32_t hosts = inside ? 1 : (uint32_t)g_rand_int_range(rand, 2, 9);
+            const uint32_t n = (uint32_t)g_rand_int_range(rand, 1, 12);
+            g_autofree double *bytes = g_new(double, n), *s = g_new(double, n);
+            for (uint32_t i = 0; i < n; i++) {
+                bytes[i] = exp(g_rand_double_range(rand, 0, 24));
+                s[i] = exp(g_rand_double_range(rand, -14, 2));
+            }
+            curve[c] =
+                (CollectiveCurve){.kind = kind,
+                                  .ranks = inside ? 2 + 3 * c : hosts * (1 + 2 * c),
+                                  .hosts = hosts,
+                                  .step_s = g_rand_double_range(rand, 0, 1e-4),
+                                  .sums = g_rand_boolean(rand) ? 1.18 : 0};
+            curve[c].point = curve_fit_points(bytes, s, n, &curve[c].n);
+        }
+        const CollectiveCurves curves = {3, curve};
+        for (uint32_t ranks = 2; ranks <= 64; ranks += 5) {
+            const CurvePlace place = {"any", ranks, inside ? 1 : 2};
+            CollectivePieces pieces;
+            LinkCost line;
+            assert_true(curves_pieces(&curves, kind, place, &pieces, &line));
+            double before = 0;
+            for (uint32_t p = 0; p < pieces.n; p++) {
+                const CollectivePiece *piece = &pieces.piece[p];
+                assert_true(piece->up_to > (p > 0 ? piece[-1].up_to : 0));
+                assert_true(isfinite(piece->line.latency_s) &&
+                            piece->line.latency_s >= 0);
+                assert_true(piece->line.bandwidth > 0 && isfinite(piece->line.bandwidth));
+                assert_ptr_equal(pieces_find(&pieces, piece->up_to), piece);
+            }
+            assert_null(pieces_find(&pieces, 2 * pieces.piece[pieces.n - 1].up_to));
+            for (double bytes = 1; bytes < 1e12; bytes *= 1.7) {
+                assert_true(curves_line(&curves, kind, place, bytes, &line));
+                const double own = sim_collective_over(line, ranks, kind, bytes,
+                                                       1.0 / ranks, 1.0 / ranks);
+                assert_true(isfinite(own) && own >= before * (1 - 1e-9));
+                before = own;
+            }
+            g_free(pieces.piece);
+        }
+        for (uint32_t c = 0; c < 3; c++)
+            g_free(curve[c].point);
+    }
+}
+
 /* Costs of the network that trials are fitted to move the curves, too: of an affine curve, latency
  * and bandwidth by their own factors. Applying costs again begins at the same curve. */
 static void test_costs(void **state)
@@ -452,6 +508,7 @@ int main(void)
         cmocka_unit_test(test_recovers_ranks),
         cmocka_unit_test(test_one_number_of_ranks),
         cmocka_unit_test(test_costs),
+        cmocka_unit_test(test_random),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_measured),
     };
