@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "experiments/calibration/calibrated.h"
+#include "experiments/calibration/prediction.h"
 #include "experiments/sweep/configuration.h"
 
 static void clear_row(void *data)
@@ -128,10 +129,17 @@ static bool predict(const char *cluster_name, const char *slowdowns, ValidationR
     if (!cluster)
         return false;
     g_autoptr(ClusterView) view = cluster_view(cluster, plan->granularity);
-    g_autoptr(SimReport) report = sim_evaluate(plan, graph, view, "analytic", error);
+    const Fitted *fitted = cluster->fitted;
+    double factor;
+    g_autoptr(SimReport) report =
+        sim_evaluate(plan, graph, view, fitted ? fitted->fidelity : "analytic", error);
     if (!report)
         return false;
     row->predicted_s = report->iteration_time_s;
+    if (fitted && fitted_interval(fitted, prediction_types(view), 0.9, &factor)) {
+        row->low_s = row->predicted_s / factor;
+        row->high_s = row->predicted_s * factor;
+    }
     row->unmeasured = calibrated_outside(plan, graph, view);
     return true;
 }

@@ -4,7 +4,8 @@
  *
  *     plan          a plan's file, or any name if predicted_s is given
  *     measured_s    measured seconds of an iteration
- *     predicted_s   optional: seconds; without it the plan's file is evaluated by the analytic model
+ *     predicted_s   optional: seconds; without it the plan's file is evaluated by the analytic model, or, on a cluster of
+ *                   kilter fit, by the fidelity of its fit
  *     group         optional: plans that compete with one another (a model under one slowdown); the best of each group counts
  *     slowdown      optional: "1=2 0=1.5", as given to kilter exec
  *
@@ -18,6 +19,7 @@
 typedef struct {
     char *plan, *group;
     double predicted_s, measured_s;
+    double low_s, high_s; /* the prediction's 90 % interval; 0: not known */
     uint32_t
         unmeasured; /* number of instructions outside of the sizes that the cluster was
                           * calibrated on */

@@ -23,11 +23,13 @@ static json_t *rows_json(const Validation *v)
     for (uint32_t i = 0; i < v->row->len; i++) {
         const ValidationRow *row = &g_array_index(v->row, ValidationRow, i);
         json_array_append_new(
-            rows, json_pack("{s:s, s:s, s:f, s:f, s:o, s:i}", "plan", row->plan, "group",
-                            row->group, "predicted_s", row->predicted_s, "measured_s",
-                            row->measured_s, "error",
+            rows, json_pack("{s:s, s:s, s:f, s:f, s:o, s:i, s:o}", "plan", row->plan,
+                            "group", row->group, "predicted_s", row->predicted_s,
+                            "measured_s", row->measured_s, "error",
                             json_number(row->predicted_s / row->measured_s - 1),
-                            "unmeasured", (int)row->unmeasured));
+                            "unmeasured", (int)row->unmeasured, "interval_90_s",
+                            row->high_s > 0 ? json_pack("[f, f]", row->low_s, row->high_s)
+                                            : json_null()));
     }
     return rows;
 }
@@ -58,6 +60,7 @@ static json_t *answer_json(const Validation *v)
 static const char TEXT[] =
     "   predicted     measured    error   plan\n"
     "[*rows:[{^group}{group}\n]{predicted_s:12time} {measured_s:12time} {error:+8.1%}   {plan}"
+    "[{?interval_90_s}, 90 %: {interval_90_s.0:time} to {interval_90_s.1:time}]"
     "[{?unmeasured} ({unmeasured} instructions outside of the calibrated sizes)]\n]"
     "[{?groups}\nplans   regret Spearman   group\n"
     "[*groups:{plans:5} {regret:8%} {spearman:8.2f}   {group}: chose {chosen}"
@@ -68,13 +71,15 @@ static const char TEXT[] =
     "fastest in {within_5_percent:.0%}; regret {regret_mean:%} on average, {regret_worst:%} at worst\n]";
 /* clang-format on */
 
-/* Rows of the figure: measured, predicted. */
+/* Rows of the figure: measured, predicted, and the ends of its 90 % interval, 0 where it is not
+ * known. */
 static bool draw(const Validation *v, const char *folder, GError **error)
 {
-    g_autoptr(GString) text = g_string_new("# measured_s\tpredicted_s\n");
+    g_autoptr(GString) text = g_string_new("# measured_s\tpredicted_s\tlow_s\thigh_s\n");
     for (uint32_t i = 0; i < v->row->len; i++) {
         const ValidationRow *row = &g_array_index(v->row, ValidationRow, i);
-        g_string_append_printf(text, "%.9g\t%.9g\n", row->measured_s, row->predicted_s);
+        g_string_append_printf(text, "%.9g\t%.9g\t%.9g\t%.9g\n", row->measured_s,
+                               row->predicted_s, row->low_s, row->high_s);
     }
     return figure_draw_text("hap-fig18", text->str, folder, error);
 }

@@ -1,5 +1,7 @@
 /* kilter profile, calibrate, exec --db and validate as users call them: the loop closes, and bad
  * input gives one line of error and leaves nothing behind. */
+#include <math.h>
+
 #include "exec/exec.h"
 #include "tests/support/program_json.h"
 #include "tests/support/schema.h"
@@ -137,6 +139,43 @@ static void test_validate_half_rate(void **state)
     json_decref(root);
 }
 
+/* On a cluster of kilter fit a plan is predicted as the fit's trials were, with the interval that
+ * their errors give: of 20 errors up to 0.1 in size, a factor of exp(0.1). */
+static void test_validate_fitted(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    g_autoptr(GString) text =
+        g_string_new("machines: [{device: a100-80g, gpus: 2, inner: nvlink3}]\n"
+                     "fit:\n  fidelity: stage\n  planner: ddp\n");
+    static const char *const ranges[] = {"tp",    "pp",    "tp_pp",
+                                         "ranks", "width", "sequence"};
+    for (uint32_t r = 0; r < G_N_ELEMENTS(ranges); r++)
+        g_string_append_printf(text, "  %s: {least: 1, most: 9000}\n", ranges[r]);
+    g_string_append(text, "  errors: [");
+    for (uint32_t i = 0; i < 20; i++)
+        g_string_append_printf(text, "%sa100-80g %g", i ? ", " : "",
+                               (i % 2 ? -0.005 : 0.005) * (i + 1));
+    g_string_append(text, "]\n");
+    sandbox_write(sandbox, "f.yaml", text->str);
+    program_run_good(sandbox,
+                     "plan gpt2:layers=1,seq=128 f.yaml --granularity gpu -p ddp "
+                     "-o p.json -q");
+    sandbox_write(sandbox, "p.csv", "plan,measured_s\np.json,1\n");
+    json_t *root = program_json(sandbox, "validate p.csv --json");
+    json_t *stage = program_json(sandbox, "simulate p.json -f stage --json");
+    const json_t *row = json_array_get(json_object_get(root, "rows"), 0);
+    const json_t *interval = json_object_get(row, "interval_90_s");
+    const double predicted_s = number(row, "predicted_s");
+    assert_close(predicted_s, number(stage, "iteration_time_s"), 1e-12);
+    const double high_s = json_number_value(json_array_get(interval, 1));
+    assert_close(json_number_value(json_array_get(interval, 0)) * high_s,
+                 predicted_s * predicted_s, 1e-12);
+    assert_close(high_s, predicted_s * exp(0.095), 0.006);
+    json_decref(root);
+    json_decref(stage);
+}
+
 static void test_validate_csv(void **state)
 {
     (void)state;
@@ -187,6 +226,7 @@ int main(void)
         cmocka_unit_test(test_no_usable_row),
         cmocka_unit_test(test_validate_half_rate),
         cmocka_unit_test(test_validate_csv),
+        cmocka_unit_test(test_validate_fitted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
