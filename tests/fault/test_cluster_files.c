@@ -65,7 +65,7 @@ static const Case CASE[] = {
      "stretch, price, inner, nic, nics, source; did you mean 'gpus'?"},
     {"collectives:", "colectives:",
      ":18: colectives: unknown key; expected one of name, description, device_types, "
-     "machines, collectives, topology, tuning, fit; did you mean 'collectives'?"},
+     "machines, collectives, curves, topology, tuning, fit; did you mean 'collectives'?"},
     {"bandwidth: 50 GB/s", "bandwith: 50 GB/s",
      ":12: machines[0].inner.bandwith: unknown key; expected one of link, count, "
      "latency, bandwidth; "

@@ -1,5 +1,6 @@
 /* Failures during a sweep: one test for each row of the table in docs/sweeps.md, without kills, which test_sweep_kill.c
  * tests. */
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -100,11 +101,12 @@ static void write_lock(const Sandbox *box, const char *file, const char *host, i
     g_autofree char *text = g_strdup_printf(
         "kilter-lock 1\n%s 12 00000000.7.a 2026-01-02T03:04:05Z %d\n", host, beats);
     g_autofree char *path = g_build_filename(box->folder, file, NULL);
-    /* in place, as the writer of a lock does */
-    FILE *stream = fopen(path, "w");
-    assert_non_null(stream);
-    fputs(text, stream);
-    fclose(stream);
+    /* in place, as the writer of a lock does: no reader sees an empty file */
+    const int descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    assert_true(descriptor >= 0);
+    assert_int_equal(pwrite(descriptor, text, strlen(text), 0), strlen(text));
+    assert_int_equal(ftruncate(descriptor, (off_t)strlen(text)), 0);
+    close(descriptor);
 }
 
 static void test_another_machine_writes(void **state)
