@@ -75,9 +75,13 @@ static void take_attribute(Trace *trace, TraceNode *node,
         node->to = (uint32_t)MIN(value, UINT32_MAX);
     else if (strcmp(name, "comm_tag") == 0)
         node->tag = (uint32_t)MIN(value, UINT32_MAX);
-    else if (strcmp(name, "pg_name") == 0 &&
-             attribute->value_case == CHAKRA__ATTRIBUTE__VALUE_STRING_VAL)
-        node->group = g_string_chunk_insert_const(trace->text, attribute->string_val);
+    else if (strcmp(name, "pg_name") == 0) {
+        g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, value);
+        node->group = g_string_chunk_insert_const(
+            trace->text, attribute->value_case == CHAKRA__ATTRIBUTE__VALUE_STRING_VAL
+                             ? attribute->string_val
+                             : text);
+    }
 }
 
 static bool take_node(Reader *reader, const Chakra__Node *message, GError **error)

@@ -170,6 +170,50 @@ static void test_refusals(void **state)
     assert_int_equal(*trace_deps(trace, trace_node(trace, 1)), 0);
 }
 
+/* Writers give numbers any type of protocol buffers: field 3 is a double, 5 a float, 15 and 17 are in zigzag, 19 and 25
+ * fixed, 29 is text; a group's name may be a number. */
+static void test_attribute_types(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t n, value[10]; /* the field and its content */
+    } form[] = {
+        {9, {3 << 3 | 1, 0, 0, 0, 0, 0, 0, 0x1c, 0x40}},
+        {5, {5 << 3 | 5, 0, 0, 0xe0, 0x40}},
+        {2, {7 << 3, 7}},
+        {2, {9 << 3, 7}},
+        {2, {11 << 3, 7}},
+        {2, {13 << 3, 7}},
+        {2, {15 << 3, 14}},
+        {3, {0x88, 1, 14}},
+        {6, {0x9d, 1, 7, 0, 0, 0}},
+        {10, {0xc9, 1, 7, 0, 0, 0, 0, 0, 0, 0}},
+        {4, {0xea, 1, 1, '7'}},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(form); i++) {
+        g_autoptr(GByteArray) bytes = g_byte_array_new();
+        g_autoptr(GByteArray) node = g_byte_array_new();
+        static const char *const name[] = {"comm_size", "pg_name"};
+        const uint8_t n = form[i].n;
+        g_byte_array_append(node, (const uint8_t[]){1 << 3, 5, 3 << 3, 7}, 4);
+        for (uint32_t k = 0; k < 2; k++) {
+            const uint8_t length = (uint8_t)strlen(name[k]);
+            const uint8_t head[] = {10 << 3 | 2, (uint8_t)(length + 2 + n), 1 << 3 | 2,
+                                    length};
+            g_byte_array_append(node, head, sizeof head);
+            g_byte_array_append(node, (const uint8_t *)name[k], length);
+            g_byte_array_append(node, form[i].value, n);
+        }
+        g_byte_array_append(bytes, (const uint8_t[]){0, (uint8_t)node->len}, 2);
+        g_byte_array_append(bytes, node->data, node->len);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Trace) trace = trace_parse("made", bytes->data, bytes->len, &error);
+        assert_no_error(error);
+        assert_int_equal(trace_node(trace, 0)->bytes, 7);
+        assert_string_equal(trace_node(trace, 0)->group, "7");
+    }
+}
+
 /* Damaged files are refused with a message, or are traces that can be written and read. */
 static void test_mutants(void **state)
 {
@@ -229,9 +273,8 @@ int main(void)
 {
 #ifdef KILTER_PROTOBUF_C
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equals_flow),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_mutants),
+        cmocka_unit_test(test_equals_flow),     cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_attribute_types), cmocka_unit_test(test_mutants),
         cmocka_unit_test(test_stuck),
     };
 #else
