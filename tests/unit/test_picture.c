@@ -7,7 +7,7 @@
     "<g fill=\"none\" color=\"black\" stroke=\"currentColor\" stroke-width=\"1.00\" " \
     "stroke-linecap=\"butt\" stroke-linejoin=\"miter\">"
 
-/* What each picture begins with: the attributes of gnuplot's groups, and its font, are named once. */
+/* The beginning of each picture: the attributes of gnuplot's groups, and its font, are named once. */
 #define STYLE                                                                       \
     "<style>svg{font-family:'DejaVu Sans',sans-serif}.p{fill:none;color:black;"     \
     "stroke:currentColor;stroke-width:1;stroke-linecap:butt;stroke-linejoin:miter}" \
