@@ -55,10 +55,14 @@ static void print_claims(const Claims *claims)
     for (uint32_t i = 0; i < claims->n; i++) {
         const Claim *claim = &claims->claim[i];
         int padding = (int)(width - (size_t)g_utf8_strlen(claim->text, -1));
-        g_autofree char *ours =
-            isnan(claim->ours) ? g_strdup("-") : g_strdup_printf("%.2f", claim->ours);
-        printf("%s%*s  %4.2f +- %4.2f  %5s  %-13s  %s\n", claim->text, padding, "",
-               claim->value, claim->tolerance, ours, verdict(claim), claim->where);
+        g_autofree char *ours = claims_value_text(claim, claim->ours);
+        g_autofree char *value = claims_value_text(claim, claim->value);
+        g_autofree char *paper =
+            claims_is_yes(claim)
+                ? g_strdup(value)
+                : g_strdup_printf("%s +- %4.2f", value, claim->tolerance);
+        printf("%s%*s  %12s  %5s  %-13s  %s\n", claim->text, padding, "", paper, ours,
+               verdict(claim), claim->where);
         g_autofree char *columns = claims_columns_text(claims, claim, NULL);
         if (*columns)
             print_wrapped("", columns);

@@ -141,16 +141,30 @@ const ClaimColumn *claims_column(const Claims *claims, const Claim *claim,
     return NULL;
 }
 
+char *claims_value_text(const Claim *claim, double value)
+{
+    return isnan(value)           ? g_strdup("-")
+           : claims_is_yes(claim) ? g_strdup(value >= 0.5 ? "yes" : "no")
+                                  : g_strdup_printf("%.2f", value);
+}
+
+bool claims_is_yes(const Claim *claim)
+{
+    return g_str_has_suffix(claim->text, CLAIMS_YES);
+}
+
 char *claims_columns_text(const Claims *claims, const Claim *claim,
                           const char *const *except)
 {
     g_autoptr(GString) text = g_string_new("");
-    for (uint32_t k = 0; k < claims->n_columns; k++)
-        if (!isnan(claim->column[k].ours) &&
-            !(except && g_strv_contains(except, claims->column[k])))
-            g_string_append_printf(text, "%s%s %.2f%s", text->len ? ", " : "",
-                                   claims->column[k], claim->column[k].ours,
-                                   claim->column[k].holds ? " (holds)" : "");
+    for (uint32_t k = 0; k < claims->n_columns; k++) {
+        const ClaimColumn *column = &claim->column[k];
+        if (isnan(column->ours) || (except && g_strv_contains(except, claims->column[k])))
+            continue;
+        g_autofree char *value = claims_value_text(claim, column->ours);
+        g_string_append_printf(text, "%s%s %s%s", text->len ? ", " : "",
+                               claims->column[k], value, column->holds ? " (holds)" : "");
+    }
     return g_strdup(text->str);
 }
 

@@ -48,6 +48,10 @@ void claims_add_column(Claims *claims, const char *column, const Claims *judged)
  * (holds)"; "" if there are none. Caller frees. */
 char *claims_columns_text(const Claims *claims, const Claim *claim,
                           const char *const *except);
+/* Whether the claim holds or does not, without a number of its own. */
+bool claims_is_yes(const Claim *claim);
+/* The paper's number or ours as "2.41", or as yes or no; "-" if it is not known. Caller frees. */
+char *claims_value_text(const Claim *claim, double value);
 /* The claim's result in the column of that name, or NULL. */
 const ClaimColumn *claims_column(const Claims *claims, const Claim *claim,
                                  const char *name);

@@ -184,7 +184,7 @@ static char *claim_number(const Claim *claim, double value)
 {
     if (isnan(value))
         return g_strdup("no result");
-    if (strstr(claim->text, CLAIMS_YES))
+    if (claims_is_yes(claim))
         return g_strdup(value > 0 ? "yes" : "no");
     return g_strdup_printf("%.4g", value);
 }

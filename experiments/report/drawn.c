@@ -73,8 +73,8 @@ static void add_links(const Drawn *drawn, uint32_t n_columns, char **value)
             if (n >= MOST_LINKS || !g_hash_table_add(seen, ordinal))
                 continue;
             g_autofree char *id = report_row_id(drawn->experiment, ordinal);
-            g_string_append_printf(drawn->page, "%s<a href=\"#%s\">%s</a>", n ? ", " : "",
-                                   id, ordinal);
+            g_string_append(drawn->page, n ? ", " : "");
+            page_anchor(drawn->page, id, ordinal);
         }
     }
     g_string_append(drawn->page, "</td>\n");

@@ -17,13 +17,14 @@ static void add_plain(GString *text, const char *words)
     g_string_append(text, " |");
 }
 
-static void add_column(GString *text, const ClaimColumn *column)
+static void add_column(GString *text, const Claim *claim, const ClaimColumn *column)
 {
-    g_autofree char *ours =
-        column && !isnan(column->ours)
-            ? g_strdup_printf("%.2f%s", column->ours, column->holds ? " (holds)" : "")
-            : g_strdup("");
-    add_plain(text, ours);
+    g_autofree char *ours = column && !isnan(column->ours)
+                                ? claims_value_text(claim, column->ours)
+                                : g_strdup("");
+    g_autofree char *both =
+        g_strconcat(ours, *ours && column->holds ? " (holds)" : "", NULL);
+    add_plain(text, both);
 }
 
 char *report_store_markdown(const char *file, const char *const *names, GError **error)
@@ -46,18 +47,21 @@ char *report_store_markdown(const char *file, const char *const *names, GError *
                 report_title(part->paper));
         for (uint32_t k = 0; part->claims && k < part->claims->n; k++) {
             const Claim *claim = &part->claims->claim[k];
+            g_autofree char *words = report_claim_text(claim);
+            g_autofree char *value = claims_value_text(claim, claim->value);
             g_autofree char *paper =
-                g_strdup_printf("%.2f \u00b1 %.2f", claim->value, claim->tolerance);
-            g_autofree char *ours =
-                isnan(claim->ours) ? g_strdup("-") : g_strdup_printf("%.2f", claim->ours);
+                claims_is_yes(claim)
+                    ? g_strdup(value)
+                    : g_strdup_printf("%s \u00b1 %.2f", value, claim->tolerance);
+            g_autofree char *ours = claims_value_text(claim, claim->ours);
             g_string_append(text, "|");
             add_plain(text, part->name);
-            add_plain(text, claim->text);
+            add_plain(text, words);
             add_plain(text, paper);
             add_plain(text, ours);
             add_plain(text, report_verdict(claim));
             for (const char *const *name = report_columns; *name; name++)
-                add_column(text, claims_column(part->claims, claim, *name));
+                add_column(text, claim, claims_column(part->claims, claim, *name));
             add_plain(text, claim->where);
             g_autofree char *columns =
                 claims_columns_text(part->claims, claim, report_columns);

@@ -45,11 +45,25 @@ char *page_end(GString *page)
     return g_string_free(page, FALSE);
 }
 
-void page_text(GString *page, const char *text)
+/* Text that neither ends an element nor an attribute. Caller frees. */
+static char *escape(const char *text)
 {
     g_autofree char *plain = g_utf8_make_valid(text, -1);
-    g_autofree char *escaped = g_markup_escape_text(plain, -1);
+    return g_markup_escape_text(plain, -1);
+}
+
+void page_text(GString *page, const char *text)
+{
+    g_autofree char *escaped = escape(text);
     g_string_append(page, escaped);
+}
+
+void page_anchor(GString *page, const char *id, const char *text)
+{
+    g_autofree char *escaped = escape(id);
+    g_string_append_printf(page, "<a href=\"#%s\">", escaped);
+    page_text(page, text);
+    g_string_append(page, "</a>");
 }
 
 static void close_element(GString *page, const char *element)
@@ -70,7 +84,8 @@ void page_add(GString *page, const char *element, const char *format, ...)
 
 void page_heading(GString *page, const char *element, const char *id, const char *text)
 {
-    g_autofree char *open = g_strdup_printf("%s id=\"%s\"", element, id);
+    g_autofree char *escaped = escape(id);
+    g_autofree char *open = g_strdup_printf("%s id=\"%s\"", element, escaped);
     page_add(page, open, "%s", text);
 }
 
@@ -97,7 +112,8 @@ void page_row(GString *page)
 
 void page_row_of(GString *page, const char *id)
 {
-    g_string_append_printf(page, "<tr id=\"%s\">\n", id);
+    g_autofree char *escaped = escape(id);
+    g_string_append_printf(page, "<tr id=\"%s\">\n", escaped);
 }
 
 void page_row_end(GString *page)
@@ -119,9 +135,9 @@ void page_cell(GString *page, const char *text)
 
 void page_link(GString *page, const char *id, const char *text)
 {
-    g_string_append_printf(page, "<td><a href=\"#%s\">", id);
-    page_text(page, text);
-    g_string_append(page, "</a></td>\n");
+    g_string_append(page, "<td>");
+    page_anchor(page, id, text);
+    g_string_append(page, "</td>\n");
 }
 
 /* Scripts sort by the number behind what is shown. */

@@ -20,6 +20,8 @@ void page_add(GString *page, const char *element, const char *format, ...)
 void page_heading(GString *page, const char *element, const char *id, const char *text);
 /* Text alone, escaped. */
 void page_text(GString *page, const char *text);
+/* A link to a place of the page. */
+void page_anchor(GString *page, const char *id, const char *text);
 
 /* Begins a table; scripts make it sortable by its head. A column whose name begins with '#' holds
  * numbers; the '#' is not shown. */
@@ -35,7 +37,7 @@ void page_number(GString *page, double value, const char *format);
 void page_number_marked(GString *page, double value, const char *format,
                         const char *class);
 void page_mark(GString *page, const char *class, const char *text);
-/* A link to a place of the page. */
+/* A cell with such a link. */
 void page_link(GString *page, const char *id, const char *text);
 void page_row_end(GString *page);
 void page_table_end(GString *page);

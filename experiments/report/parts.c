@@ -170,15 +170,10 @@ const char *report_verdict(const Claim *claim)
     return isnan(claim->ours) ? "no results" : claim->holds ? "holds" : "does not hold";
 }
 
-bool report_is_yes(const Claim *claim)
-{
-    return g_str_has_suffix(claim->text, CLAIMS_YES);
-}
-
 char *report_claim_text(const Claim *claim)
 {
     char *text = g_strdup(claim->text);
-    if (report_is_yes(claim))
+    if (claims_is_yes(claim))
         text[strlen(text) - strlen(CLAIMS_YES)] = '\0';
     return g_strchomp(text);
 }

@@ -40,9 +40,7 @@ extern const char *const report_columns[];
 char *report_quoted(const char *name);
 const char *report_title(const char *paper);
 const char *report_verdict(const Claim *claim);
-/* Whether the claim holds or does not, without a number of its own; and its text without the remark on this. Caller frees the
- * text. */
-bool report_is_yes(const Claim *claim);
+/* The claim's text without the remark that it is a matter of yes or no. Caller frees. */
 char *report_claim_text(const Claim *claim);
 
 #endif

@@ -31,10 +31,12 @@ static uint32_t count(const ReportParts *report, const char *paper, uint32_t *he
 /* The paper's number or ours; yes or no, where the claim says so. */
 static void add_value(GString *page, const Claim *claim, double value, const char *class)
 {
-    if (report_is_yes(claim) && !isnan(value))
-        page_mark(page, class ? class : "n", value >= 0.5 ? "yes" : "no");
-    else
+    if (claims_is_yes(claim) && !isnan(value)) {
+        g_autofree char *text = claims_value_text(claim, value);
+        page_mark(page, class, text);
+    } else {
         page_number_marked(page, value, "%.2f", class);
+    }
 }
 
 /* A claim's number in a column of the experiment, coloured by whether the claim holds with it. */
@@ -43,7 +45,7 @@ static void add_column(GString *page, const Claim *claim, const ClaimColumn *col
     if (column && !isnan(column->ours))
         add_value(page, claim, column->ours, column->holds ? "n holds" : "n fails");
     else
-        page_cell(page, "");
+        page_mark(page, "n", "");
 }
 
 static void add_claims(const ReportParts *report, const char *paper)
@@ -64,12 +66,12 @@ static void add_claims(const ReportParts *report, const char *paper)
             page_link(page, part->name, part->name);
             g_autofree char *text = report_claim_text(claim);
             page_cell(page, text);
-            add_value(page, claim, claim->value, NULL);
-            if (report_is_yes(claim))
-                page_cell(page, "");
+            add_value(page, claim, claim->value, "n");
+            if (claims_is_yes(claim))
+                page_mark(page, "n", "");
             else
                 page_number(page, claim->tolerance, "%.2f");
-            add_value(page, claim, claim->ours, NULL);
+            add_value(page, claim, claim->ours, "n");
             page_mark(page, claim->holds ? "holds" : "fails", report_verdict(claim));
             for (const char *const *name = report_columns; *name; name++)
                 add_column(page, claim, claims_column(part->claims, claim, *name));
@@ -326,9 +328,9 @@ static void add_head(const ReportParts *report)
     g_string_append(page, "<nav aria-label=\"Contents\">\n<ul>\n");
     for (guint i = 0; i < report->part->len; i++) {
         const ReportPart *part = report->part->pdata[i];
-        g_string_append_printf(page, "<li><a href=\"#%s\">", part->name);
-        page_text(page, part->name);
-        g_string_append(page, "</a></li>\n");
+        g_string_append(page, "<li>");
+        page_anchor(page, part->name, part->name);
+        g_string_append(page, "</li>\n");
     }
     g_string_append(page, "<li><a href=\"#runs\">runs</a></li>\n</ul>\n</nav>\n");
 }

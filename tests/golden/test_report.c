@@ -74,6 +74,21 @@ static void test_papers(void **state)
     program_refuses(box, "report r.db -o missing/x.html", 2, "missing");
 }
 
+/* Each bar leads to the row that it is drawn from. */
+static void test_bars(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    run(box, "report hidup-fig7 -q --db r.db -o a.html");
+    g_autofree char *text = sandbox_read(box, "a.html");
+    check_page(text);
+    check_tidy(box, "a.html");
+    for (uint32_t row = 1; row <= 20; row++) {
+        g_autofree char *link = g_strdup_printf("<a href=\"#hidup-fig7-row-%u\">", row);
+        assert_non_null(strstr(text, link));
+    }
+}
+
 /* The columns of an experiment are evaluated, and claims have their values. */
 static void test_columns(void **state)
 {
@@ -83,8 +98,10 @@ static void test_columns(void **state)
     run(box, "report r.db --markdown -o a.md");
     g_autofree char *text = sandbox_read(box, "a.html"), *md = sandbox_read(box, "a.md");
     check_page(text);
-    assert_non_null(strstr(text, "serial 1.00 (holds)"));
-    assert_non_null(strstr(md, "serial 1.00 (holds)"));
+    assert_non_null(strstr(text, "serial yes (holds)"));
+    assert_non_null(strstr(text, "<td class=\"n\">yes</td>"));
+    assert_null(strstr(text, "(1: yes)"));
+    assert_non_null(strstr(md, "serial yes (holds)"));
     assert_non_null(strstr(text, "Where the paper contradicts itself"));
     assert_non_null(strstr(text, "What is not covered"));
 }
@@ -140,9 +157,8 @@ static void test_plan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_papers),
-        cmocka_unit_test(test_columns),
-        cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_papers),  cmocka_unit_test(test_bars),
+        cmocka_unit_test(test_columns), cmocka_unit_test(test_sweep),
         cmocka_unit_test(test_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

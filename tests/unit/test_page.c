@@ -1,0 +1,54 @@
+/* What a page writes: whatever a name holds, it ends neither an attribute nor an element. */
+#include "experiments/report/page.h"
+#include "tests/test.h"
+
+static void test_escaped(void **state)
+{
+    (void)state;
+    static const char NAME[] = "a\"><script>b</script>&'\xff";
+    static const char *const COLUMNS[] = {"#x", "y", NULL};
+    g_autoptr(GError) error = NULL;
+    GString *page = page_new(NAME, &error);
+    assert_no_error(error);
+    const gsize head = page->len;
+    page_heading(page, "h2", NAME, NAME);
+    page_table(page, NAME, COLUMNS);
+    page_row_of(page, NAME);
+    page_link(page, NAME, NAME);
+    page_mark(page, "n", NAME);
+    page_row_end(page);
+    page_table_end(page);
+    g_autofree char *text = page_end(page);
+    assert_null(strstr(text + head, "<script>b"));
+    assert_null(strstr(text + head, "a\""));
+    assert_non_null(strstr(text, "id=\"a&quot;&gt;&lt;script&gt;b"));
+    assert_non_null(strstr(text, "href=\"#a&quot;&gt;"));
+    assert_true(g_utf8_validate(text, -1, NULL));
+}
+
+/* Scripts sort by more digits than are shown, which are left out where they are the same. */
+static void test_numbers(void **state)
+{
+    (void)state;
+    GString *page = g_string_new(NULL);
+    page_number(page, 2, "%.0f");
+    page_number(page, 1.0 / 3, "%.2f");
+    page_number_marked(page, 0.5, "%.1f", "n holds");
+    page_number(page, NAN, "%.2f");
+    page_number(page, INFINITY, "%.2f");
+    assert_string_equal(page->str,
+                        "<td class=\"n\">2</td>\n"
+                        "<td class=\"n\" data-value=\"0.333333333\">0.33</td>\n"
+                        "<td class=\"n holds\">0.5</td>\n"
+                        "<td class=\"n\"></td>\n<td class=\"n\">\u221e</td>\n");
+    g_string_free(page, TRUE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_escaped),
+        cmocka_unit_test(test_numbers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
