@@ -1,4 +1,4 @@
-/* What a page writes: whatever a name holds, it ends neither an attribute nor an element. */
+/* Elements of pages: whatever a name holds, it ends neither an attribute nor an element. */
 #include "experiments/report/page.h"
 #include "tests/test.h"
 
