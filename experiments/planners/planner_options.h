@@ -104,6 +104,9 @@ typedef struct {
     X(CHOICE, objective, "objective", "both",                                             \
       "both|stage|flow: the fidelity whose time is minimized; both: half of the "         \
       "evaluations each")                                                                 \
+    X(CHOICE, links, "links", "shared",                                                    \
+      "shared|own: whether plans are judged by flow on links that messages share, or "     \
+      "as in the search, each message on links of its own (network=crossbar)")             \
     X(CHOICE, sets, "sets", "kinds",                                                      \
       "kinds|machines: subsets are made of all machines of a kind together, or of "       \
       "single machines")                                                                  \
@@ -114,8 +117,9 @@ typedef struct {
       "number of leaves that search=mcts chooses before it evaluates them, on all "        \
       "cores; 1: as in the paper")                                                         \
     X(CHOICE, priors, "priors", "uniform",                                                \
-      "uniform|gnn: priors of search=mcts; gnn: from the network in "                     \
-      "data/tag/network.txt")
+      "uniform|gnn|ahead: priors of search=mcts; gnn: from the network in "                \
+      "data/tag/network.txt, which learnt as TAG's does; ahead: in data/tag/ahead.txt, "   \
+      "which learnt from strategies one step ahead")
 
 typedef struct {
     TAG_PLAN_OPTION_TABLE(OPTION_MEMBER)
@@ -123,9 +127,10 @@ typedef struct {
 
 enum { TAG_GROUPS_OWN, TAG_GROUPS_METIS, TAG_GROUPS_LAYERS };
 enum { TAG_OBJECTIVE_BOTH, TAG_OBJECTIVE_STAGE, TAG_OBJECTIVE_FLOW };
+enum { TAG_LINKS_SHARED, TAG_LINKS_OWN };
 enum { TAG_SETS_KINDS, TAG_SETS_MACHINES };
 enum { TAG_LEAVE_ON, TAG_LEAVE_OFF };
-enum { TAG_PRIORS_UNIFORM, TAG_PRIORS_GNN };
+enum { TAG_PRIORS_UNIFORM, TAG_PRIORS_GNN, TAG_PRIORS_AHEAD };
 
 enum { AMP_COST_DETAILED, AMP_COST_FAITHFUL };
 enum { AMP_BALANCE_LAYERS, AMP_BALANCE_PARAMETERS };

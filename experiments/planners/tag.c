@@ -110,8 +110,13 @@ static bool add_candidate(Make *m, Program *program, const double *ratio, uint64
     plan->bucket_bytes = bucket;
     plan_set(plan, m->planning->graph, view, program, ratio);
     bool good = plan_complete(plan, m->planning, error);
+    SimOptions links;
+    sim_options_init(&links);
+    if (m->planning->options->tag.links == TAG_LINKS_OWN)
+        sim_options_set(&links, "network", "crossbar", NULL);
     g_autoptr(SimReport) report =
-        good ? sim_evaluate(plan, m->planning->graph, view, "flow", error) : NULL;
+        good ? sim_evaluate_with(plan, m->planning->graph, view, "flow", &links, error)
+             : NULL;
     if (!report) {
         candidate_clear(&candidate);
         return false;
@@ -384,15 +389,9 @@ bool plan_make_in_space(const Planning *planning, const TagLimits *limits, Plan 
                               planning->options->tag.sets == TAG_SETS_KINDS, error);
     if (!m.space || !(m.batch = tag_batch(planning->options, planning->graph, error)))
         return false;
-    if (planning->options->tag.priors == TAG_PRIORS_GNN) {
-        g_autofree char *path = path_find("tag/network.txt");
-        if (!path)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "no bundled data found: tag/network.txt, which ./run "
-                               "train-tag makes");
-        if (!(m.net = tag_net_read(path, error)))
-            return false;
-    }
+    if (planning->options->tag.priors != TAG_PRIORS_UNIFORM &&
+        !(m.net = tag_network(planning->options, error)))
+        return false;
     if (limits->ones)
         synth_tag_add_ones(m.space);
     if (limits->narrow)

@@ -37,6 +37,8 @@ const char *tag_recompute(const PlannerOptions *options, uint32_t i);
 /* The mode of each layer, allocated; NULL where nothing is computed again. KILTER_ERROR_INPUT. */
 bool tag_modes(const Graph *graph, const char *recompute, Recompute **modes,
                GError **error);
+/* The network of the option `priors`, which is not uniform. KILTER_ERROR_INPUT. */
+TagNet *tag_network(const PlannerOptions *options, GError **error);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(TagCase, tag_case_clear)
 
 #endif

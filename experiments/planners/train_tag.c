@@ -1,14 +1,18 @@
-/* Trains TAG's network and measures whether it pays (TPDS 2023, Sec. 4.2.5, 5.5, 5.7). This is a
- * separate program, run by ./run train-tag:
+/* Trains TAG's network and measures whether it pays (TPDS 2023, Sec. 4.2.5, 5.5, 5.7, 5.8). This is
+ * a separate program, run by ./run train-tag:
  *
- *     train_tag OUTPUT CURVES COMMIT
+ *     train_tag FOLDER CURVES COMMIT [weights]
  *
- * Lessons are the visits of tree searches with uniform priors on random topologies (random:seed=,
- * from FIRST_SEED on), for all six models; the network learns them (synth/tag/net.h) with and
- * without runtime feedback, whose losses by epoch are the curves of Fig. 7. Then, on 100 unseen
- * topologies, the program counts the iterations until the tree search beats data parallelism, with
- * uniform priors and with the network's, and the strategies that the search `best` tries, which uses
- * neither. */
+ * There are two teachers, on random topologies (random:seed=, from FIRST_SEED on) and all six models:
+ *
+ *     visits    as published: the visits of tree searches with uniform priors (FOLDER/network.txt)
+ *     ahead     the speed of the strategies one step ahead, synth/tag/ahead.c (FOLDER/ahead.txt)
+ *
+ * From visits the network learns (synth/tag/net.h) with and without runtime feedback, whose losses by
+ * epoch are the curves of Fig. 7. Then, on 100 unseen topologies, the program counts the iterations
+ * until the tree search beats data parallelism, with uniform priors, with those of both networks and
+ * of one that never saw the model, and the strategies that the search `best` tries, which uses
+ * neither. `weights`: nothing is counted. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +31,9 @@ enum {
     VISITS = 24,      /* least visits of a vertex that becomes a lesson */
     HELD_OUT = 5,     /* every n-th topology is held out, for the loss */
     EPOCHS = 24,
+    AHEAD_TOPOLOGIES = 20,
+    AHEAD_TRIES = 400, /* strategies that are looked at on a topology */
+    AHEAD_EPOCHS = 8,
     BATCH = 8,
     TESTS = 100,
     MOST = 800, /* iterations of a test */
@@ -84,6 +91,7 @@ static bool case_open(Case *c, const Graph *graph, uint32_t seed, GError **error
 static TagResult run(const Case *c, TagMethod method, uint32_t evaluations,
                      const TagNet *net, GPtrArray *lessons)
 {
+    /* Searches that do not teach are counted only until data parallelism is beaten. */
     const TagSearch search = {.method = method,
                               .objective = TAG_BY_FLOW,
                               .evaluations = evaluations,
@@ -91,6 +99,7 @@ static TagResult run(const Case *c, TagMethod method, uint32_t evaluations,
                               .net = net,
                               .lessons = lessons,
                               .lesson_visits = VISITS,
+                              .until_beaten = lessons == NULL,
                               .seed = SEED};
     TagResult result = {0};
     synth_tag_search(c->tag.space, &c->tag.work, c->tag.quick, &search, NULL, 0, &result);
@@ -100,53 +109,104 @@ static TagResult run(const Case *c, TagMethod method, uint32_t evaluations,
 /* --- learning --- */
 
 typedef struct {
-    GPtrArray *learnt, *held; /* NetLesson */
+    GPtrArray *learnt, *held; /* NetLesson, not owned */
 } Lessons;
 
-static bool find_lessons(Graph *const *graph, Lessons *lessons, GError **error)
+/* Lessons of all models on several topologies, looked for on both cores. */
+typedef struct {
+    Graph *const *graph;
+    TagMethod teacher;
+    uint32_t topologies;
+    GPtrArray **found; /* [model * topologies + topology] */
+} Lectures;
+
+static bool hold_lecture(void *context, uint32_t i, GError **error)
 {
-    for (uint32_t m = 0; m < MODELS; m++)
-        for (uint32_t k = 0; k < TOPOLOGIES; k++) {
-            g_auto(Case) c = {0};
-            if (!case_open(&c, graph[m], FIRST_SEED + m * TOPOLOGIES + k, error))
-                return false;
-            if (c.tag.space->n_actions < 2)
-                continue;
-            g_auto(TagResult) result =
-                run(&c, TAG_MCTS, ITERATIONS, NULL,
-                    k % HELD_OUT == HELD_OUT - 1 ? lessons->held : lessons->learnt);
-        }
+    const Lectures *l = context;
+    const bool ahead = l->teacher == TAG_AHEAD;
+    g_auto(Case) c = {0};
+    if (!case_open(&c, l->graph[i / l->topologies], FIRST_SEED + i, error))
+        return false;
+    if (c.tag.space->n_actions < 2)
+        return true;
+    g_auto(TagResult) result =
+        run(&c, l->teacher, ahead ? AHEAD_TRIES : ITERATIONS, NULL, l->found[i]);
     return true;
 }
 
-/* The numbers of an epoch: the curves of TAG's Fig. 7. */
+/* `without`: a model that is left out, MODELS for none. Lessons are shared, not copied. */
+static void gather(const Lectures *l, uint32_t without, Lessons *lessons)
+{
+    for (uint32_t i = 0; i < MODELS * l->topologies; i++)
+        for (uint32_t k = 0; i / l->topologies != without && k < l->found[i]->len; k++)
+            g_ptr_array_add(i % l->topologies % HELD_OUT == HELD_OUT - 1
+                                ? lessons->held
+                                : lessons->learnt,
+                            l->found[i]->pdata[k]);
+}
+
+static Lessons lessons_new(void)
+{
+    return (Lessons){g_ptr_array_new(), g_ptr_array_new()};
+}
+
+static void lessons_clear(Lessons *lessons)
+{
+    g_ptr_array_free(lessons->learnt, TRUE);
+    g_ptr_array_free(lessons->held, TRUE);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Lessons, lessons_clear)
+
+static bool lectures_hold(Lectures *l, GError **error)
+{
+    const uint32_t n = MODELS * l->topologies;
+    l->found = g_new(GPtrArray *, n);
+    for (uint32_t i = 0; i < n; i++)
+        l->found[i] = g_ptr_array_new_with_free_func(net_lesson_free);
+    return parallel_each(n, 0, hold_lecture, l, error);
+}
+
+static void lectures_clear(Lectures *l)
+{
+    for (uint32_t i = 0; l->found && i < MODELS * l->topologies; i++)
+        g_ptr_array_free(l->found[i], TRUE);
+    g_free(l->found);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Lectures, lectures_clear)
+
+/* The numbers of an epoch: the curves of TAG's Fig. 7, or nothing but the losses. */
 typedef struct {
     const Lessons *lessons;
     const char *name;
     uint32_t seat;
-    GString *rows;
+    GString *rows; /* NULL: not drawn */
 } Curve;
 
 static void note_epoch(void *context, const TagNet *net, uint32_t epoch, double loss)
 {
     const Curve *curve = context;
     const GPtrArray *held = curve->lessons->held;
+    if (!curve->rows && epoch % 4 > 0)
+        return;
     const double of_held =
         tag_net_mean_loss(net, (NetLesson *const *)held->pdata, held->len);
-    g_string_append_printf(
-        curve->rows, "%s(%u, '%s, learnt', %u, %.6f), (%u, '%s, held out', %u, %.6f)",
-        curve->rows->len > 0 ? ",\n           " : "", curve->seat, curve->name, epoch,
-        loss, curve->seat + 1, curve->name, epoch, of_held);
+    if (curve->rows)
+        g_string_append_printf(
+            curve->rows,
+            "%s(%u, '%s, learnt', %u, %.6f), (%u, '%s, held out', %u, %.6f)",
+            curve->rows->len > 0 ? ",\n           " : "", curve->seat, curve->name, epoch,
+            loss, curve->seat + 1, curve->name, epoch, of_held);
     if (epoch % 4 == 0)
         printf("%s: epoch %u: %.4f learnt, %.4f held out\n", curve->name, epoch, loss,
                of_held);
     fflush(stdout);
 }
 
-static TagNet *learn(const Lessons *lessons, Curve curve)
+static TagNet *learn(const Lessons *lessons, uint32_t epochs, Curve curve)
 {
     TagNet *net = tag_net_new(SEED);
-    const NetTraining training = {.epochs = EPOCHS,
+    curve.lessons = lessons;
+    const NetTraining training = {.epochs = epochs,
                                   .batch = BATCH,
                                   .rate = RATE,
                                   .seed = SEED,
@@ -163,147 +223,215 @@ static void forget_feedback(GPtrArray *lessons)
         net_view_forget_feedback(((NetLesson *)lessons->pdata[i])->view);
 }
 
-/* Learns with the feedback of the lessons, and, for Fig. 7, without it; returns the former. */
+/* Learns with the feedback of the lessons, and, for Fig. 7, without it, which the lessons lose;
+ * returns the former. */
 static TagNet *learn_both(Lessons *lessons, GString *rows)
 {
-    TagNet *net = learn(lessons, (Curve){lessons, "with feedback", 0, rows});
+    TagNet *net =
+        learn(lessons, EPOCHS, (Curve){.name = "with feedback", .seat = 0, .rows = rows});
     forget_feedback(lessons->learnt);
     forget_feedback(lessons->held);
-    g_autoptr(TagNet) plain =
-        learn(lessons, (Curve){lessons, "without feedback", 2, rows});
+    g_autoptr(TagNet) plain = learn(
+        lessons, EPOCHS, (Curve){.name = "without feedback", .seat = 2, .rows = rows});
     return net;
 }
 
 /* --- does it pay? --- */
 
-enum { UNIFORM, NETWORK, BEST, WAYS };
+enum { UNIFORM, VISITED, AHEAD, UNSEEN, BEST, WAYS };
+static const char *const WAY[] = {"uniform", "visits", "ahead", "unseen", "best, none"};
+
+/* The networks that are compared. */
+typedef struct {
+    Graph *const *graph;
+    TagNet *visited, *ahead, *unseen[TESTED];
+    double took[TESTS][WAYS]; /* iterations, MOST where never; 0: there is nothing to choose */
+    bool never[TESTS][WAYS];
+} Test;
 
 typedef struct {
     uint32_t n;
-    uint32_t never[WAYS];   /* not within MOST */
-    double sum[WAYS];       /* of iterations; MOST where never */
+    uint32_t never[WAYS];
+    double sum[WAYS];       /* of iterations */
     double log_ratio[WAYS]; /* of uniform priors' over the way's */
 } Tally;
 
-static bool test_one(const Graph *graph, uint32_t seed, const TagNet *net, Tally *tally,
-                     GError **error)
+static bool test_one(void *context, uint32_t k, GError **error)
 {
+    Test *test = context;
+    const uint32_t model = k % TESTED;
+    const TagNet *const net[WAYS] = {
+        [VISITED] = test->visited, [AHEAD] = test->ahead, [UNSEEN] = test->unseen[model]};
     g_auto(Case) c = {0};
-    if (!case_open(&c, graph, seed, error))
+    if (!case_open(&c, test->graph[model], k + 1, error))
         return false;
-    if (c.tag.space->n_actions < 2)
-        return true;
-    double took[WAYS];
-    for (uint32_t way = 0; way < WAYS; way++) {
-        g_auto(TagResult) result = run(&c, way == BEST ? TAG_BEST : TAG_MCTS, MOST,
-                                       way == NETWORK ? net : NULL, NULL);
-        tally->never[way] += result.to_beat_dp == 0;
-        took[way] = result.to_beat_dp ? result.to_beat_dp : MOST;
-        tally->sum[way] += took[way];
+    for (uint32_t way = 0; c.tag.space->n_actions > 1 && way < WAYS; way++) {
+        g_auto(TagResult) result =
+            run(&c, way == BEST ? TAG_BEST : TAG_MCTS, MOST, net[way], NULL);
+        test->never[k][way] = result.to_beat_dp == 0;
+        test->took[k][way] = result.to_beat_dp ? result.to_beat_dp : MOST;
     }
-    for (uint32_t way = 0; way < WAYS; way++)
-        tally->log_ratio[way] += log(took[UNIFORM] / took[way]);
-    tally->n++;
     return true;
+}
+
+static void tally_add(Tally *tally, const double *took, const bool *never)
+{
+    tally->n++;
+    for (uint32_t way = 0; way < WAYS; way++) {
+        tally->never[way] += never[way];
+        tally->sum[way] += took[way];
+        tally->log_ratio[way] += log(took[UNIFORM] / took[way]);
+    }
 }
 
 static void print_tally(const char *name, const Tally *t)
 {
     const uint32_t n = MAX(t->n, 1);
-    printf("%-28.28s %3u", name, t->n);
+    printf("%-22.22s %3u", name, t->n);
     for (uint32_t way = 0; way < WAYS; way++)
-        printf("  %7.1f (%2u never)", t->sum[way] / n, t->never[way]);
-    printf("  %6.2f  %6.2f\n", exp(t->log_ratio[NETWORK] / n),
-           exp(t->log_ratio[BEST] / n));
-    fflush(stdout);
+        printf("  %6.1f (%2u) %5.2f", t->sum[way] / n, t->never[way],
+               exp(t->log_ratio[way] / n));
+    printf("\n");
 }
 
 /* Topologies 1 to TESTS, the models in turn. */
-static bool test(Graph *const *graph, const TagNet *net, GError **error)
+static bool test_all(Test *test, GError **error)
 {
     Tally tally[TESTED] = {0}, all = {0};
-    printf("%-28s %3s  %-17s  %-17s  %-17s  fewer by network, by best\n",
-           "iterations to beat DP", "n", "uniform", "network", "best, no network");
+    if (!parallel_each(TESTS, 0, test_one, test, error))
+        return false;
+    printf("iterations to beat DP (never within %u), times fewer than uniform\n%26s", MOST,
+           "n");
+    for (uint32_t way = 0; way < WAYS; way++)
+        printf("  %17s", WAY[way]);
+    printf("\n");
     for (uint32_t k = 0; k < TESTS; k++)
-        if (!test_one(graph[k % TESTED], k + 1, net, &tally[k % TESTED], error))
-            return false;
-    for (uint32_t m = 0; m < TESTED; m++) {
-        print_tally(MODEL[m], &tally[m]);
-        all.n += tally[m].n;
-        for (uint32_t way = 0; way < WAYS; way++) {
-            all.never[way] += tally[m].never[way];
-            all.sum[way] += tally[m].sum[way];
-            all.log_ratio[way] += tally[m].log_ratio[way];
+        if (test->took[k][UNIFORM] > 0) {
+            tally_add(&tally[k % TESTED], test->took[k], test->never[k]);
+            tally_add(&all, test->took[k], test->never[k]);
         }
-    }
+    for (uint32_t m = 0; m < TESTED; m++)
+        print_tally(MODEL[m], &tally[m]);
     print_tally("all", &all);
     return true;
 }
 
-/* Where the files say that they are from. */
-static char *origin_of(const Lessons *lessons, const char *mark, const char *commit)
+/* Where a file says that it is from. */
+static char *origin_of(const Lessons *lessons, TagMethod teacher, const char *mark,
+                       const char *commit)
 {
+    const bool ahead = teacher == TAG_AHEAD;
     return g_strdup_printf(
         "%s Made by ./run train-tag at commit %s: seed %d; %u lessons and %u held out, "
-        "vertices of tree searches of %d iterations, six\n"
+        "%s, six\n"
         "%s models, random:seed=%d and on; %d epochs. TAG's network has %u numbers "
         "(synth/tag/net.h).\n",
-        mark, commit, SEED, lessons->learnt->len, lessons->held->len, ITERATIONS, mark,
-        FIRST_SEED, EPOCHS, tag_net_size());
+        mark, commit, SEED, lessons->learnt->len, lessons->held->len,
+        ahead ? "strategies one step ahead" : "vertices of tree searches", mark,
+        FIRST_SEED, ahead ? AHEAD_EPOCHS : EPOCHS, tag_net_size());
 }
 
-static bool write_files(const char *output, const char *curves, const char *commit,
-                        const Lessons *lessons, const TagNet *net, const GString *rows,
-                        GError **error)
+/* Writes the weights, and gives them back as they are read. */
+static TagNet *keep_network(const char *folder, TagMethod teacher, const char *commit,
+                            const Lessons *lessons, const TagNet *net, GError **error)
 {
-    g_autofree char *origin = origin_of(lessons, "#", commit);
+    g_autofree char *origin = origin_of(lessons, teacher, "#", commit);
     g_autofree char *text = tag_net_text(net, origin);
-    g_autofree char *said = origin_of(lessons, "--", commit);
+    g_autofree char *file = g_build_filename(
+        folder, teacher == TAG_AHEAD ? "ahead.txt" : "network.txt", NULL);
+    return g_file_set_contents(file, text, -1, error) ? tag_net_read(file, error) : NULL;
+}
+
+static bool write_curves(const char *file, const char *commit, const Lessons *lessons,
+                         const GString *rows, GError **error)
+{
+    g_autofree char *origin = origin_of(lessons, TAG_MCTS, "--", commit);
     g_autofree char *query = g_strdup_printf(
         "%s-- The mean cross entropy of lessons by epoch, with and without what running "
         "the strategies says (Fig. 7).\n"
         "learning (seat, name, epoch, loss) AS (\n    VALUES %s)\n",
-        said, rows->str);
-    return g_file_set_contents(output, text, -1, error) &&
-           g_file_set_contents(curves, query, -1, error);
+        origin, rows->str);
+    return g_file_set_contents(file, query, -1, error);
 }
 
-static bool train(const char *output, const char *curves, const char *commit,
+/* Teaches by visits: TAG's own network, and the curves. */
+static bool learn_from_visits(Test *test, const char *folder, const char *curves,
+                              const char *commit, GError **error)
+{
+    g_auto(Lectures) lectures = {
+        .graph = test->graph, .teacher = TAG_MCTS, .topologies = TOPOLOGIES};
+    g_auto(Lessons) lessons = lessons_new();
+    g_autoptr(GString) rows = g_string_new(NULL);
+    if (!lectures_hold(&lectures, error))
+        return false;
+    gather(&lectures, MODELS, &lessons);
+    g_autoptr(TagNet) net = learn_both(&lessons, rows);
+    test->visited = keep_network(folder, TAG_MCTS, commit, &lessons, net, error);
+    return test->visited && write_curves(curves, commit, &lessons, rows, error);
+}
+
+/* Teaches by looking ahead, on all models and, if asked to, without each that is tested. */
+static bool learn_ahead(Test *test, const char *folder, const char *commit,
+                        bool leave_out, GError **error)
+{
+    g_auto(Lectures) lectures = {
+        .graph = test->graph, .teacher = TAG_AHEAD, .topologies = AHEAD_TOPOLOGIES};
+    g_auto(Lessons) lessons = lessons_new();
+    if (!lectures_hold(&lectures, error))
+        return false;
+    gather(&lectures, MODELS, &lessons);
+    g_autoptr(TagNet) net = learn(&lessons, AHEAD_EPOCHS, (Curve){.name = "ahead"});
+    for (uint32_t without = 0; leave_out && without < TESTED; without++) {
+        g_auto(Lessons) others = lessons_new();
+        gather(&lectures, without, &others);
+        test->unseen[without] =
+            learn(&others, AHEAD_EPOCHS, (Curve){.name = MODEL[without]});
+    }
+    test->ahead = keep_network(folder, TAG_AHEAD, commit, &lessons, net, error);
+    return test->ahead != NULL;
+}
+
+static void say_time(const char *what, GTimer *timer)
+{
+    printf("%s after %.0f s\n", what, g_timer_elapsed(timer, NULL));
+    fflush(stdout);
+}
+
+static bool train(const char *folder, const char *curves, const char *commit, bool count,
                   GError **error)
 {
     Graph *graph[MODELS] = {0};
-    Lessons lessons = {g_ptr_array_new_with_free_func(net_lesson_free),
-                       g_ptr_array_new_with_free_func(net_lesson_free)};
-    g_autoptr(TagNet) read = NULL;
+    g_autofree Test *test = g_new0(Test, 1);
     g_autoptr(GTimer) timer = g_timer_new();
     bool good = true;
+    test->graph = graph;
     for (uint32_t m = 0; good && m < MODELS; m++)
         good = (graph[m] = model_build(MODEL[m], 1, NULL, error)) != NULL;
-    if (good && (good = find_lessons(graph, &lessons, error))) {
-        printf("%u lessons to learn, %u held out, after %.0f s\n", lessons.learnt->len,
-               lessons.held->len, g_timer_elapsed(timer, NULL));
-        g_autoptr(GString) rows = g_string_new(NULL);
-        g_autoptr(TagNet) net = learn_both(&lessons, rows);
-        printf("trained after %.0f s\n", g_timer_elapsed(timer, NULL));
-        good = write_files(output, curves, commit, &lessons, net, rows, error) &&
-               (read = tag_net_read(output, error)) && test(graph, read, error);
-        printf("done after %.0f s\n", g_timer_elapsed(timer, NULL));
+    if (good && (good = learn_from_visits(test, folder, curves, commit, error))) {
+        say_time("learnt from visits", timer);
+        good = learn_ahead(test, folder, commit, count, error);
+        say_time("learnt ahead", timer);
+        good = good && (!count || test_all(test, error));
+        say_time("done", timer);
     }
+    tag_net_free(test->visited);
+    tag_net_free(test->ahead);
+    for (uint32_t m = 0; m < TESTED; m++)
+        tag_net_free(test->unseen[m]);
     for (uint32_t m = 0; m < MODELS; m++)
         graph_free(graph[m]);
-    g_ptr_array_free(lessons.learnt, TRUE);
-    g_ptr_array_free(lessons.held, TRUE);
     return good;
 }
 
 int main(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
-    if (argc != 4) {
-        fprintf(stderr, "usage: train_tag OUTPUT CURVES COMMIT\n");
+    const bool weights = argc == 5 && strcmp(argv[4], "weights") == 0;
+    if (argc != 4 && !weights) {
+        fprintf(stderr, "usage: train_tag FOLDER CURVES COMMIT [weights]\n");
         return 2;
     }
-    if (!train(argv[1], argv[2], argv[3], &error)) {
+    if (!train(argv[1], argv[2], argv[3], !weights, &error)) {
         fprintf(stderr, "train_tag: %s\n", error->message);
         return error->code;
     }

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "synth/tag/features.h"
 #include "synth/tag/search_state.h"
 
 typedef struct {
@@ -29,29 +28,6 @@ static Vertex *at(const Tree *tree, uint32_t i)
     return &g_array_index(tree->vertex, Vertex, i);
 }
 
-/* Gives undecided groups the action of the first group. */
-static void complete(const TagState *t, uint16_t *action, uint32_t depth)
-{
-    KILTER_ASSERT(depth <= t->n);
-    for (uint32_t i = MAX(depth, 1); i < t->n; i++)
-        action[t->by_cost[i]] = action[t->by_cost[0]];
-}
-
-/* A vertex whose groups before `depth` have these actions, as the network sees it; at the root the
- * strategy is data parallelism. */
-static NetView *view_of(const Tree *tree, const uint16_t *action, uint32_t depth)
-{
-    const TagState *t = tree->t;
-    g_autofree uint16_t *strategy = g_memdup2(action, t->n * sizeof *action);
-    g_autofree bool *decided = g_new0(bool, t->n + 1);
-    if (depth == 0)
-        strategy[t->by_cost[0]] = (uint16_t)tag_data_parallel(t->space);
-    complete(t, strategy, depth);
-    for (uint32_t i = 0; i < depth; i++)
-        decided[t->by_cost[i]] = true;
-    return net_case_view(tree->net, t->evaluator, strategy, decided, t->by_cost[depth]);
-}
-
 /* Adds children in random order, as the first of equal children is taken. */
 static void expand(Tree *tree, uint32_t i, const uint16_t *decided, uint32_t depth)
 {
@@ -61,7 +37,7 @@ static void expand(Tree *tree, uint32_t i, const uint16_t *decided, uint32_t dep
     for (uint32_t s = 0; s < n; s++)
         prior[s] = 1.0 / n;
     if (t->search->net) {
-        g_autoptr(NetView) view = view_of(tree, decided, depth);
+        g_autoptr(NetView) view = tag_state_view(t, tree->net, decided, depth);
         tag_net_priors(t->search->net, view, prior);
     }
     for (uint32_t s = 0; s < n; s++) {
@@ -142,7 +118,7 @@ static void descend(Tree *tree, Visit *visit)
         if (leaf)
             break;
     }
-    complete(t, action, depth);
+    tag_state_complete(t, action, depth);
     visit->depth = depth;
     for (uint32_t k = 0; k <= depth; k++) {
         at(tree, path[k])->visits++;
@@ -190,7 +166,7 @@ static void keep_lessons(const Tree *tree, uint32_t i, uint16_t *action, uint32_
         return;
     NetLesson *lesson = g_new0(NetLesson, 1);
     double sum = 0;
-    lesson->view = view_of(tree, action, depth);
+    lesson->view = tag_state_view(t, tree->net, action, depth);
     lesson->target = g_new0(double, t->space->n_actions);
     for (uint32_t s = 0; s < t->space->n_actions; s++)
         sum += at(tree, vertex->first_child + s)->visits;
@@ -230,6 +206,7 @@ void tag_search_tree(TagState *t)
     /* As in the paper, iterations are counted: many of them visit known strategies. */
     while (
         t->result->iterations < most && !at(&tree, 0)->finished &&
+        !(t->search->until_beaten && t->result->to_beat_dp > 0) &&
         (t->search->deadline_us == 0 || g_get_monotonic_time() < t->search->deadline_us))
         run_round(&tree, visit, action, MIN(leaves, most - t->result->iterations));
     if (t->search->lessons)

@@ -1,4 +1,5 @@
-/* The budget of TAG's searches, and the best strategy that they have met. */
+/* The budget of TAG's searches, the best strategy that they have met, and strategies that are decided in
+ * part. */
 #include "synth/tag/search_state.h"
 
 #include <math.h>
@@ -8,6 +9,7 @@ bool tag_state_is_over(const TagState *t)
 {
     return (t->search->evaluations > 0 &&
             tag_evaluations(t->evaluator) >= t->search->evaluations) ||
+           (t->search->until_beaten && t->result->to_beat_dp > 0) ||
            (t->search->deadline_us > 0 &&
             g_get_monotonic_time() >= t->search->deadline_us);
 }
@@ -23,4 +25,24 @@ TagScore tag_state_try(TagState *t, const uint16_t *action, double below_s)
         memcpy(t->best, action, t->n * sizeof *action);
     }
     return score;
+}
+
+void tag_state_complete(const TagState *t, uint16_t *action, uint32_t depth)
+{
+    KILTER_ASSERT(depth <= t->n);
+    for (uint32_t i = MAX(depth, 1); i < t->n; i++)
+        action[t->by_cost[i]] = action[t->by_cost[0]];
+}
+
+NetView *tag_state_view(const TagState *t, const NetCase *net, const uint16_t *action,
+                        uint32_t depth)
+{
+    g_autofree uint16_t *strategy = g_memdup2(action, t->n * sizeof *action);
+    g_autofree bool *decided = g_new0(bool, t->n + 1);
+    if (depth == 0)
+        strategy[t->by_cost[0]] = (uint16_t)tag_data_parallel(t->space);
+    tag_state_complete(t, strategy, depth);
+    for (uint32_t i = 0; i < depth; i++)
+        decided[t->by_cost[i]] = true;
+    return net_case_view(net, t->evaluator, strategy, decided, t->by_cost[depth]);
 }

@@ -2,6 +2,7 @@
 #ifndef KILTER_SYNTH_TAG_SEARCH_STATE_H
 #define KILTER_SYNTH_TAG_SEARCH_STATE_H
 
+#include "synth/tag/features.h"
 #include "synth/tag/search.h"
 
 typedef struct {
@@ -30,7 +31,17 @@ bool tag_state_is_over(const TagState *t);
  * `below_s`, or if it may be the best. */
 TagScore tag_state_try(TagState *t, const uint16_t *action, double below_s);
 
+/* Gives groups from `depth` on, in the order of cost, the action of the first group: TAG's
+ * completion of a strategy. */
+void tag_state_complete(const TagState *t, uint16_t *action, uint32_t depth);
+
+/* A vertex whose groups before `depth` have these actions, as the network sees it; before any is
+ * decided the strategy is data parallelism. */
+NetView *tag_state_view(const TagState *t, const NetCase *net, const uint16_t *action,
+                        uint32_t depth);
+
 void tag_search_tree(TagState *t);  /* synth/tag/mcts.c */
+void tag_search_ahead(TagState *t); /* synth/tag/ahead.c */
 void tag_search_chain(TagState *t); /* synth/tag/chain.c */
 void tag_search_exact(TagState *t); /* synth/tag/exact.c */
 

@@ -412,6 +412,7 @@ static const struct {
     {"sets", "machines", "tag"},
     {"leave", "off", "tag"},
     {"priors", "gnn", "tag"},
+    {"links", "own", "tag"},
     {"leaves", "8", "tag"},
     {"tp", "2", "manual"},
     {"cp", "2", "manual"},
