@@ -143,6 +143,43 @@ static void test_python(void **state)
                            "PYTHONPATH=two/share/kilter/python; python3 try.py"));
 }
 
+/* Writes the block of docs/library.md that becomes this file. */
+static void write_example(const Sandbox *box, const char *name)
+{
+    g_autofree char *text = NULL;
+    assert_true(g_file_get_contents(KILTER_HOME "/docs/library.md", &text, NULL, NULL));
+    g_autofree char *fence = g_strdup_printf(" %s\n", name);
+    char *begin = strstr(text, fence);
+    assert_non_null(begin);
+    begin += strlen(fence);
+    char *end = strstr(begin, "\n```");
+    assert_non_null(end);
+    end[1] = 0;
+    sandbox_write(box, name, begin);
+}
+
+/* The examples of docs/library.md run as they are. */
+static void test_examples(void **state)
+{
+    (void)state;
+    test_needs("cc");
+    test_needs("pkg-config");
+    test_needs("python3");
+    g_autoptr(Sandbox) box = install();
+    write_example(box, "client.c");
+    write_example(box, "cells.py");
+    g_autofree char *client = shell_good(
+        box, "export PKG_CONFIG_PATH=$(dirname $(find two -name kilter.pc)) "
+             "LD_LIBRARY_PATH=$(dirname $(find two -name libkilter.so)); "
+             "cc -o client client.c $(pkg-config --cflags --libs kilter) && ./client");
+    assert_non_null(strstr(client, "\"iteration_time_s\""));
+    g_autofree char *cells =
+        shell_good(box, "export KILTER_LIBRARY=$(find $PWD/two -name libkilter.so.0) "
+                        "PYTHONPATH=two/share/kilter/python; python3 cells.py");
+    assert_non_null(strstr(cells, " ms\n"));
+    assert_non_null(strstr(cells, "True\n2 "));
+}
+
 /* The Debian package, unpacked where the sources are not to be seen: an empty disk is mounted over them. */
 static void test_package(void **state)
 {
@@ -184,7 +221,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_program), cmocka_unit_test(test_moved_checkout),
         cmocka_unit_test(test_client),  cmocka_unit_test(test_symbols),
-        cmocka_unit_test(test_python),  cmocka_unit_test(test_package),
+        cmocka_unit_test(test_python),  cmocka_unit_test(test_examples),
+        cmocka_unit_test(test_package),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
