@@ -58,7 +58,9 @@ typedef struct {
     double *states;     /* [degree]: the last of these alone */
     double *gradient;   /* [degree]: bytes that replicas all-reduce */
     double *activation; /* [degree]: bytes kept for the backward, per sample, */
-    double *inner;  /* [degree]: and those that selective recomputation does not keep */
+    double *inner; /* [degree]: and those that selective recomputation does not keep */
+    double *
+        late; /* [degree]: bytes per sample that the steps read that wait (AmpStep.waits) */
     double *output; /* [degree]: bytes sent to the next layer, per sample */
     /* [degree]: bytes sent to the devices that share the layer, per sample; 0 if the times include
      * them */

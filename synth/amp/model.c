@@ -24,6 +24,7 @@ AmpModel *synth_amp_model_new(uint32_t n_layers, uint32_t n_types, uint32_t n_de
         .gradient = g_new0(double, n),
         .activation = g_new0(double, n),
         .inner = g_new0(double, n),
+        .late = g_new0(double, n),
         .output = g_new0(double, n),
         .exchange = g_new0(double, n),
         .parameters = g_new0(double, n_layers),
@@ -35,9 +36,9 @@ void synth_amp_model_free(AmpModel *model)
 {
     if (!model)
         return;
-    double *row[] = {model->size,     model->time_s,     model->held,  model->states,
-                     model->gradient, model->activation, model->inner, model->output,
-                     model->exchange, model->parameters};
+    double *row[] = {model->late,   model->size,     model->time_s,     model->held,
+                     model->states, model->gradient, model->activation, model->inner,
+                     model->output, model->exchange, model->parameters};
     for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++)
         g_free(row[i]);
     g_free(model->degree);

@@ -173,6 +173,31 @@ static void find_waiting(Reading *r)
     }
 }
 
+/* Counts what the waiting steps read, each tensor once: activations, and gradients of outputs. */
+static void count_late(const Reading *r)
+{
+    const AmpModel *model = r->model;
+    g_autofree bool *seen = g_new0(bool, graph_n_tensors(r->graph));
+    for (uint32_t i = 0; i < r->found->len; i++) {
+        const Numbered *at = &g_array_index(r->found, Numbered, i);
+        const Instr *instr = &r->program->instr[at->instr];
+        if (!at->step.waits || instr->kind != INSTR_COMPUTE)
+            continue;
+        const Op *op = graph_get_op(r->graph, instr->op);
+        for (uint32_t k = 0; k < op->n_in; k++) {
+            const TensorId t = op->in[k];
+            if (seen[t] || !form_is_gather(r->batch->form[t]))
+                continue;
+            seen[t] = true;
+            const double bytes =
+                (double)tensor_bytes(graph_tensor(r->graph, t)) / model->global_batch;
+            for (uint32_t g = 0; g < model->n_degrees; g++)
+                model->late[(size_t)g * model->n_layers + at->step.layer] +=
+                    form_is_gather(instr->form[k]) ? bytes / model->degree[g] : bytes;
+        }
+    }
+}
+
 /* --- order and times --- */
 
 static int by_place(gconstpointer a, gconstpointer b)
@@ -343,6 +368,7 @@ AmpSteps *amp_steps_read(const AmpModel *model, const Graph *graph,
             read_collective(&r, k);
     }
     find_waiting(&r);
+    count_late(&r);
     sort_steps(&r);
     time_steps(&r);
     amp_steps_index(model, r.steps);

@@ -34,14 +34,19 @@ static double more_kept(const JointWay *way)
                               : 0;
 }
 
+/* Bytes that are free for activations. */
+static double free_bytes(const JointFront *front, uint32_t layer)
+{
+    const JointEntry *e = front->e;
+    return e->capacity - joint_span(e->held, layer, front->last) - e->work;
+}
+
 bool joint_front_fits(const JointProblem *p, const JointWay *way, const JointFront *front,
                       uint32_t layer)
 {
-    const JointEntry *e = front->e;
     const double kept = MIN(p->n_microbatches, front->least_in + 1 + more_kept(way));
-    return joint_span(e->held, layer, front->last) + e->work +
-               kept * joint_span(e->kept, layer, front->last) <=
-           e->capacity;
+    return kept * joint_span(front->e->kept, layer, front->last) <=
+           free_bytes(front, layer);
 }
 
 /* As deep as the memory allows: first ahead, which hides transfers, then late with the rest of split
@@ -49,17 +54,18 @@ bool joint_front_fits(const JointProblem *p, const JointWay *way, const JointFro
 static void deepen(const JointProblem *p, const JointFront *front, uint32_t layer,
                    double *in, double *lag)
 {
-    const JointEntry *e = front->e;
+    const double m = p->n_microbatches, free = free_bytes(front, layer);
+    const double each = joint_span(front->e->kept, layer, front->last),
+                 late = joint_span(front->e->late, layer, front->last);
     *in = front->most_in;
     *lag = front->most_lag;
-    const double free = e->capacity - joint_span(e->held, layer, front->last) - e->work,
-                 each = joint_span(e->kept, layer, front->last),
-                 all = MIN(p->n_microbatches, *in + 1 + *lag);
-    if ((front->least_in == *in && *lag == 0) || all * each <= free)
+    if ((front->least_in == *in && *lag == 0) ||
+        MIN(m, *in + 1) * each + MIN(m, *lag) * late <= free)
         return;
-    const double room = floor(free / each) - 1;
-    *in = CLAMP(room, front->least_in, front->most_in);
-    *lag = CLAMP(room - *in, 0, front->most_lag);
+    if (each > 0)
+        *in = CLAMP(floor(free / each) - 1, front->least_in, front->most_in);
+    const double left = fmax(0, free - MIN(m, *in + 1) * each);
+    *lag = late > 0 ? MIN(front->most_lag, floor(left / late)) : front->most_lag;
 }
 
 /* --- borders --- */

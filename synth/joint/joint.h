@@ -47,8 +47,9 @@ typedef struct {
     double *sync_s;    /* gradients' all-reduce and updates, */
     double start_s;    /* before the first of them */
     double *held,
-        *kept;   /* bytes of the fullest GPU: at rest, and per microbatch in flight */
-    double work; /* further bytes beside these */
+        *kept;    /* bytes of the fullest GPU: at rest, and per microbatch in flight */
+    double *late; /* and per microbatch whose gradients of weights come later */
+    double work;  /* further bytes beside these */
     double capacity;
 } JointEntry;
 
@@ -149,9 +150,10 @@ double synth_joint_density_s(const JointProblem *problem);
 /* --- the menu of a model on a cluster --- */
 
 /* The common part of all menus of a model on a view. The view must consist of single GPUs (else
- * KILTER_ERROR_INPUT). */
+ * KILTER_ERROR_INPUT). coarse: groups of many GPUs only, for a quick search that shows which numbers
+ * of microbatches are worth a finer one. */
 typedef struct JointMenu JointMenu;
-JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view,
+JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view, bool coarse,
                                 GError **error);
 void synth_joint_menu_free(JointMenu *menu);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(JointMenu, synth_joint_menu_free)

@@ -1,9 +1,8 @@
 /* Kinds of equal machines, and the units in which groups take them. */
 #include "synth/joint/menu.h"
 
-enum {
-    MOST_STATES = 64000
-}; /* states (layers left, units used): beyond, units are coarser */
+/* States (layers left, units used): beyond, units are coarser. */
+enum { MOST_STATES = 64000, COARSE_STATES = 8000 };
 
 static uint32_t first_gpu(const ClusterView *view, uint32_t machine)
 {
@@ -43,8 +42,9 @@ static void find_kinds(JointMenu *menu)
 
 /* Finds the smallest units that keep the number of states small: a machine, halved repeatedly, or
  * several machines. */
-static void find_units(JointMenu *menu)
+static void find_units(JointMenu *menu, bool coarse)
 {
+    const double most_states = coarse ? COARSE_STATES : MOST_STATES;
     double states = 1;
     for (uint32_t k = 0; k < menu->kind->len; k++) {
         JointKind *kind = &g_array_index(menu->kind, JointKind, k);
@@ -62,15 +62,15 @@ static void find_units(JointMenu *menu)
             most = kind->n_units > most->n_units ? kind : most;
         }
         states *= menu->model->n_layers + 1;
-        if (states > MOST_STATES)
+        if (states > most_states)
             most->unit *= 2;
-    } while (states > MOST_STATES);
+    } while (states > most_states);
 }
 
-void joint_find_kinds(JointMenu *menu)
+void joint_find_kinds(JointMenu *menu, bool coarse)
 {
     find_kinds(menu);
-    find_units(menu);
+    find_units(menu, coarse);
 }
 
 LinkCost synth_joint_line(const JointMenu *menu, const JointGroup *group, uint32_t dp,

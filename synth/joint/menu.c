@@ -12,7 +12,7 @@ static void clear_kind(void *data)
     g_free(((JointKind *)data)->machine);
 }
 
-JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view,
+JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view, bool coarse,
                                 GError **error)
 {
     g_autoptr(AmpCluster) cluster = synth_amp_cluster(view, error);
@@ -28,7 +28,7 @@ JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view,
     menu->kind = g_array_new(FALSE, TRUE, sizeof(JointKind));
     g_array_set_clear_func(menu->kind, clear_kind);
     menu->passes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    joint_find_kinds(menu);
+    joint_find_kinds(menu, coarse);
     return menu;
 }
 
@@ -198,6 +198,7 @@ static void fill_memory(const JointMenu *menu, JointEntry *e, uint32_t samples)
                                 ? model->inner[row + l] * samples
                                 : 0;
         e->kept[l + 1] = e->kept[l] + all - less;
+        e->late[l + 1] = e->late[l] + model->late[row + l] * samples;
         e->work = fmax(e->work, less > 0 ? MIN(less + border, all) : 0);
     }
 }
@@ -212,7 +213,8 @@ static JointEntry entry_new(uint32_t n_layers, uint32_t dp, uint32_t tp)
                         .weights_s = g_new0(double, n_layers + 1),
                         .sync_s = g_new0(double, n_layers + 1),
                         .held = g_new0(double, n_layers + 1),
-                        .kept = g_new0(double, n_layers + 1)};
+                        .kept = g_new0(double, n_layers + 1),
+                        .late = g_new0(double, n_layers + 1)};
 }
 
 /* The ways of a stage to need less memory: recompute, or divide the optimizer's states, or both. */
@@ -370,8 +372,8 @@ JointProblem *synth_joint_problem(JointMenu *menu, uint32_t n_microbatches,
 
 static void entry_clear(JointEntry *e)
 {
-    double *sum[] = {e->forward_s, e->backward_s, e->weights_s,
-                     e->sync_s,    e->held,       e->kept};
+    double *sum[] = {e->forward_s, e->backward_s, e->weights_s, e->sync_s,
+                     e->held,      e->kept,       e->late};
     for (uint32_t i = 0; i < G_N_ELEMENTS(sum); i++)
         g_free(sum[i]);
     g_free(e->samples);

@@ -40,7 +40,7 @@ SynthDepth *joint_depths(const JointProblem *problem, const JointPipeline *pipel
 void joint_add_groups(JointMenu *menu, GArray *groups);
 
 /* Fills `kind`. */
-void joint_find_kinds(JointMenu *menu);
+void joint_find_kinds(JointMenu *menu, bool coarse);
 
 /* The line of an all-reduce of `bytes` over the replicas, when each of the tp devices of a replica
  * takes part in one at the same time. */

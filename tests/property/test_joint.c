@@ -49,6 +49,7 @@ static JointEntry random_entry(GRand *rand, uint32_t n, double speed)
         .start_s = g_rand_double(rand),
         .held = sums(rand, n, 0, 2),
         .kept = sums(rand, n, 0.5 * keep, 2 * keep),
+        .late = sums(rand, n, 0.3, 1),
         .work = again ? 1 : 0,
         .capacity = g_rand_double_range(rand, 2.5, 14),
     };
@@ -144,11 +145,17 @@ static double border(const Brute *b, uint32_t i, bool back)
     return bytes > 0 ? p->latency_s + bytes / (p->bandwidth * machines) : 0;
 }
 
-/* Microbatches for which stage i has memory. */
-static double room(const Brute *b, uint32_t i)
+static bool splits(const Brute *b, uint32_t i)
+{
+    return schedule_splits(b->made.schedule) && i > 0 &&
+           entry_at(b, i)->recompute != RECOMPUTE_FULL;
+}
+
+/* Memory of stage i for microbatches in flight. */
+static double space(const Brute *b, uint32_t i)
 {
     const JointEntry *e = entry_at(b, i);
-    return floor((e->capacity - part(b, e->held, i) - e->work) / part(b, e->kept, i));
+    return e->capacity - part(b, e->held, i) - e->work;
 }
 
 /* The fewest microbatches in flight on stage i. */
@@ -158,30 +165,46 @@ static double fewest(const Brute *b, uint32_t i)
     return b->made.schedule == SCHEDULE_GPIPE ? m : fmin(m, behind + 1);
 }
 
-/* Microbatches in flight on stage i: of some schedules twice as many, if memory allows. */
-static double flying(const Brute *b, uint32_t i)
+/* Whether stage i has the memory for these microbatches in flight and owed. */
+static bool has_space(const Brute *b, uint32_t i, double flying, double owed)
+{
+    const double m = b->p->n_microbatches;
+    return fmin(m, flying) * part(b, entry_at(b, i)->kept, i) +
+               fmin(m, owed) * part(b, entry_at(b, i)->late, i) <=
+           space(b, i);
+}
+
+/* Microbatches in flight on stage i, and those whose gradients of weights it owes: as many as the
+ * schedule says if memory allows, else as many in flight as possible, and then as many owed. */
+static void depths(const Brute *b, uint32_t i, double *flying, double *owed)
 {
     const double m = b->p->n_microbatches, behind = b->made.n_stages - 1 - i;
     const SynthSchedule s = b->made.schedule;
-    if (s != SCHEDULE_INTERLEAVED && s != SCHEDULE_ZB_H2)
-        return fewest(b, i);
-    return fmax(fewest(b, i), fmin(fmin(m, 2 * behind + 1), room(b, i)));
+    const bool deep = s == SCHEDULE_INTERLEAVED || s == SCHEDULE_ZB_H2;
+    *flying = deep ? fmin(m, 2 * behind + 1) : fewest(b, i);
+    *owed = !splits(b, i) ? 0 : s == SCHEDULE_ZB_H1 ? i : 2.0 * i;
+    if (has_space(b, i, *flying, *owed))
+        return;
+    while (*flying > fewest(b, i) && !has_space(b, i, *flying, 0))
+        (*flying)--;
+    const double late = part(b, entry_at(b, i)->late, i),
+                 left = space(b, i) - *flying * part(b, entry_at(b, i)->kept, i);
+    while (*owed > 0 && *owed * late > left)
+        (*owed)--;
 }
 
-static bool splits(const Brute *b, uint32_t i)
+static double flying(const Brute *b, uint32_t i)
 {
-    return schedule_splits(b->made.schedule) && i > 0 &&
-           entry_at(b, i)->recompute != RECOMPUTE_FULL;
+    double in, late;
+    depths(b, i, &in, &late);
+    return in;
 }
 
-/* Microbatches whose gradients of weights stage i owes: as many as the schedule says, if memory
- * allows. */
 static double owed(const Brute *b, uint32_t i)
 {
-    const double lag = b->made.schedule == SCHEDULE_ZB_H1 ? i : 2.0 * i;
-    if (!splits(b, i) || room(b, i) >= b->p->n_microbatches)
-        return splits(b, i) ? lag : 0;
-    return fmin(lag, fmax(0, room(b, i) - flying(b, i)));
+    double in, late;
+    depths(b, i, &in, &late);
+    return late;
 }
 
 /* Seconds of gradients of weights that stage i computes apart. */
@@ -225,8 +248,7 @@ static bool fits(const Brute *b)
 {
     for (uint32_t i = 0; i < b->made.n_stages; i++) {
         const JointEntry *e = entry_at(b, i);
-        if (part(b, e->held, i) + e->work + fewest(b, i) * part(b, e->kept, i) >
-            e->capacity)
+        if (fewest(b, i) * part(b, e->kept, i) > space(b, i))
             return false;
     }
     return true;
@@ -488,7 +510,7 @@ static void test_walk(void **state)
             g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
             g_autoptr(Graph) graph =
                 model_build(MODEL[m], cluster_gpus(cluster), NULL, NULL);
-            g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, NULL);
+            g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, false, NULL);
             g_autoptr(JointProblem) p = synth_joint_problem(menu, 4, 1, true);
             g_auto(JointResult) result = {0};
             const JointOptions how = {.way = way[w], .n_best = 5, .upper_s = INFINITY};

@@ -72,7 +72,7 @@ static void test_bounds(void **state)
             g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
             g_autoptr(Graph) graph =
                 model_build(model[m], cluster_gpus(cluster), NULL, NULL);
-            g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, NULL);
+            g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, false, NULL);
             g_autoptr(JointProblem) p = synth_joint_problem(menu, micro, 1, true);
             assert_non_null(p);
             g_auto(JointResult) relaxed = {0}, one = {0};

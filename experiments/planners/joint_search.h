@@ -1,0 +1,38 @@
+/* The search of the planner joint: pipelines for every number of microbatches and every schedule
+ * (private to planners). */
+#ifndef KILTER_EXPERIMENTS_PLANNERS_JOINT_SEARCH_H
+#define KILTER_EXPERIMENTS_PLANNERS_JOINT_SEARCH_H
+
+#include "experiments/planners/make.h"
+
+enum { JOINT_LABELS = 3000000 }; /* most labels of a search */
+
+/* A pipeline and its problem. */
+typedef struct {
+    JointPipeline pipeline;
+    uint32_t problem;
+    double walk_s;
+} JointFound;
+
+typedef struct {
+    const Planning *planning;
+    Plan *plan;
+    JointMenu *menu, *coarse; /* coarse: NULL where a search is quick */
+    GPtrArray *problems;      /* JointProblem */
+    GPtrArray *menus;         /* [problem]: its menu, borrowed */
+    GArray *found;            /* JointFound, cheapest first */
+    double upper_s;           /* the cheapest so far */
+    uint32_t misfits;         /* programs evaluated that do not fit */
+} JointSearch;
+
+/* Fills `found` with pipelines whose stages need at most this part of the memory. */
+void joint_search(JointSearch *j, double headroom);
+
+/* Makes a problem for every number of microbatches, in the place of those that were there. */
+void joint_all_problems(JointSearch *j, double headroom);
+
+/* Whether one search of the menu takes so long that a coarse one should come first. batch: samples,
+ * the most microbatches. */
+bool joint_is_large(JointMenu *menu, uint32_t batch);
+
+#endif
