@@ -18,6 +18,35 @@ static json_t *options_json(const PlannerOptions *options, GError **error)
     return object;
 }
 
+/* Adds a file of the search path with the SHA-256 of its contents; whoever reads it says if it is
+ * missing. */
+static void add_file(json_t *files, const char *relative)
+{
+    g_autofree char *path = path_find(relative), *content = NULL;
+    gsize length;
+    if (!path || !g_file_get_contents(path, &content, &length, NULL))
+        return;
+    g_autofree char *sum = g_compute_checksum_for_data(
+        G_CHECKSUM_SHA256, (const guchar *)content, length);
+    json_object_set_new(files, relative, json_string(sum));
+}
+
+/* The files that values of options stand for: a framework's memory (NAME or NAME/allocated), TAG's
+ * trained network. */
+static json_t *files_json(const PlannerOptions *options)
+{
+    json_t *files = json_object();
+    const char *runtime = options->sim.runtime;
+    if (*runtime) {
+        g_autofree char *file =
+            g_strdup_printf("runtimes/%.*s.yaml", (int)strcspn(runtime, "/"), runtime);
+        add_file(files, file);
+    }
+    if (options->tag.priors == TAG_PRIORS_GNN)
+        add_file(files, "tag/network.txt");
+    return files;
+}
+
 static StorePart *subject_of(const Configuration *c, GError **error)
 {
     g_autofree char *content = NULL;
@@ -40,8 +69,13 @@ StorePart *question_of_method(const Configuration *c, GError **error)
         json_pack("{s:s, s:s, s:s}", "planner", c->planner ? c->planner->name : "none",
                   "fidelity", c->fidelity ? c->fidelity : "planned", "granularity",
                   granularity_name(c->granularity));
-    if (options)
+    if (options) {
+        json_t *files = files_json(&c->options);
         json_object_set_new(method, "options", options);
+        if (json_object_size(files) > 0)
+            json_object_set(method, "files", files);
+        json_decref(files);
+    }
     return question_method(method);
 }
 

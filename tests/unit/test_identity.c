@@ -543,6 +543,37 @@ static void test_default_tuning_counts(void **state)
     assert_string_not_equal(before, after);
 }
 
+/* Files that the value of an option stands for: one found before them on the search path counts. */
+static void test_named_files_count(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *folder, *file, *planner, *set;
+    } NAMED[] = {{"runtimes", "runtimes/pytorch.yaml", "hap", "runtime=pytorch"},
+                 {"runtimes", "runtimes/fsdp.yaml", "hap", "runtime=fsdp/allocated"},
+                 {"tag", "tag/network.txt", "tag", "priors=gnn"}};
+    g_autoptr(Cluster) cluster = parse(BUILT);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(NAMED); i++) {
+        g_autoptr(Sandbox) box = sandbox_new();
+        g_autofree char *folder = g_build_filename(box->folder, NAMED[i].folder, NULL);
+        g_autofree char *path =
+            g_build_filename(KILTER_HOME "/data", NAMED[i].file, NULL);
+        g_autofree char *text = NULL;
+        assert_int_equal(g_mkdir(folder, 0777), 0);
+        assert_true(g_file_get_contents(path, &text, NULL, NULL));
+        g_autofree char *edited = g_strconcat("# edited\n", text, NULL);
+        g_autofree char *before = hash_on(cluster, NAMED[i].planner, NAMED[i].set);
+        sandbox_write(box, NAMED[i].file, text);
+        g_setenv("KILTER_PATH", box->folder, TRUE);
+        g_autofree char *same = hash_on(cluster, NAMED[i].planner, NAMED[i].set);
+        sandbox_write(box, NAMED[i].file, edited);
+        g_autofree char *after = hash_on(cluster, NAMED[i].planner, NAMED[i].set);
+        g_unsetenv("KILTER_PATH");
+        assert_string_equal(before, same);
+        assert_string_not_equal(before, after);
+    }
+}
+
 /* --- the axes of an experiment --- */
 
 static const struct {
@@ -688,6 +719,7 @@ int main(void)
         cmocka_unit_test(test_written_whole),
         cmocka_unit_test(test_every_option_counts),
         cmocka_unit_test(test_every_file_counts),
+        cmocka_unit_test(test_named_files_count),
         cmocka_unit_test(test_default_tuning_counts),
         cmocka_unit_test(test_every_axis_counts),
         cmocka_unit_test(test_edited_cluster_is_evaluated),
