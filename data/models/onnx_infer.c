@@ -46,12 +46,14 @@ static bool is_open(const OnnxValue *value)
     return open;
 }
 
-/* Whether an input has another number of rows than the first one has samples. */
+/* Whether an input has another number of rows than the first one has samples. One of as many dims and of numbers like those
+ * of the first is data of another length. */
 static bool lacks_samples(const OnnxModel *model, const OnnxValue *value)
 {
     g_assert(model->input->len > 0);
     const OnnxValue *first = onnx_value(model, g_array_index(model->input, uint32_t, 0));
-    return first->known && first->rank > 0 && first->dim[0] != value->dim[0];
+    const bool alike = first->rank == value->rank && onnx_dtype_is_float(first->dtype);
+    return first->known && first->rank > 0 && first->dim[0] != value->dim[0] && !alike;
 }
 
 /* Inputs that are weights become constants: those that are read as such, and others that have a module's name or no

@@ -346,18 +346,28 @@ static void test_fed_weights(void **state)
     (void)state;
     GByteArray *graph = g_byte_array_new();
     onnx_end(graph, 11, 1, "x:4x6");
-    onnx_end(graph, 11, 1, "row:1x6");
+    onnx_end(graph, 11, 1, "row:1x1x6");
     onnx_end(graph, 11, 1, "scale:6");
+    onnx_list(graph, "first:0");
     onnx_weight(graph, "w:6x6");
     onnx_node(graph, "MatMul", "x w", "p", NULL);
     onnx_node(graph, "Relu", "p", "r", NULL);
-    onnx_node(graph, "Add", "r row", "s", NULL);
+    onnx_node(graph, "Squeeze", "row first", "flat", NULL);
+    onnx_node(graph, "Add", "r flat", "s", NULL);
     onnx_node(graph, "Mul", "scale s", "y", NULL);
     onnx_end(graph, 12, 1, "y:4x6");
     g_autoptr(Graph) made = good(onnx_model(graph));
     assert_int_equal(graph_parameter_count(made), 36 + 6 + 6);
     check_ops(made, OP_ADD_ROWS, 1);
     check_ops(made, OP_RMS_NORM, 1); /* a weight for each element of the last dim */
+    GByteArray *other = g_byte_array_new();
+    onnx_end(other, 11, 1, "source:4x6");
+    onnx_end(other, 11, 1, "target:3x6");
+    onnx_weight(other, "v:6x5");
+    onnx_node(other, "MatMul", "target v", "y", NULL);
+    onnx_end(other, 12, 1, "y:3x5");
+    g_autoptr(Graph) data = good(onnx_model(other));
+    assert_int_equal(graph_parameter_count(data), 30);
 }
 
 /* A list of one number, whatever its size. */
