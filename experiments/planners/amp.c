@@ -209,9 +209,12 @@ static bool make(AmpMethod method, const Planning *planning, Plan *plan, GError 
             planning->planner->name, schedule_name(schedule));
     Trials t = {
         .planning = planning, .search = search_options(planning->options), .plan = plan};
+    uint64_t work = 0;
+    t.search.work = &work;
     const gint64 start = g_get_monotonic_time();
     g_autoptr(GArray) candidates = find_candidates(&t, method, error);
     plan->search_time_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    plan->search_labels = work; /* cells of tables, which repeat unlike seconds */
     const bool done = candidates && run_trials(&t, candidates, error) &&
                       (t.is_last || put_program(&t, t.best, &t.best_strategy, error));
     program_free(t.best);

@@ -144,6 +144,7 @@ typedef struct {
         in_order; /* random strategies are placed as those of the search, not at random */
     /* the degrees and micro-batch size that a strategy must have, and the largest tmp; 0: any */
     uint32_t pp, dp, tmp, mbs, most_tmp;
+    uint64_t *work; /* NULL, or the count of all assignments' work (AmpAssignment) */
 } AmpOptions;
 
 /* The degrees of a strategy, and its micro-batch size. */
@@ -183,6 +184,7 @@ typedef struct {
     const double *transfer;
     const double *sync;              /* s_i is the sum over the stage's layers; NULL: 0 */
     const double *memory, *capacity; /* capacity [stage]; NULL: not counted */
+    uint64_t *work; /* NULL, or a count that grows by the cells of each table that is filled */
 } AmpAssignment;
 
 /* first [n_stages + 1]. False if no assignment fits the memory. Takes O(k L) per threshold on max

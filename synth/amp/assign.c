@@ -108,11 +108,18 @@ static void add_stage(Cuts *c, uint32_t stage)
     }
 }
 
+static void count_table(const Cuts *c)
+{
+    if (c->problem->work)
+        *c->problem->work += (uint64_t)c->problem->n_stages * (c->problem->n_layers + 1);
+}
+
 /* The least sum of times and messages within the bounds, and its cuts; infinite if there is
  * none. */
 static double least_sum(Cuts *c)
 {
     const uint32_t n = c->problem->n_layers, k = c->problem->n_stages;
+    count_table(c);
     for (uint32_t b = 0; b <= n; b++)
         c->value[b] =
             b > 0 && is_allowed(c, 0, 0, b) ? between(c, c->time.sum, 0, 0, b) : INFINITY;
@@ -140,6 +147,7 @@ static double largest(const Cuts *c, const double *sum, double link,
 static double least_largest(Cuts *c, const double *sum, double link)
 {
     const uint32_t n = c->problem->n_layers, k = c->problem->n_stages;
+    count_table(c);
     for (uint32_t stage = 0; stage < k; stage++) {
         double *to = c->value + (size_t)stage * (n + 1);
         for (uint32_t b = 0; b <= n; b++) {

@@ -6,6 +6,7 @@ bool amp_assign_layers(const AmpSearch *search, AmpStrategy *strategy, AmpCost *
     g_autoptr(AmpRows) rows = amp_rows_new(search->model, search->cluster,
                                            search->options, search->layers, strategy);
     double total;
+    rows->problem.work = search->options->work;
     if (!synth_amp_assign(&rows->problem, strategy->first, &total))
         return false;
     *cost = amp_rows_cost(rows, strategy->first);

@@ -122,6 +122,14 @@ static void test_small_cases(void **state)
     assert_true(synth_amp_assign(&p, first, &cost));
     assert_int_equal(first[1], 1);
     assert_close(cost, 7 * 5 + 10, 1e-12);
+    uint64_t work = 0, again = 0;
+    p.work = &work;
+    assert_true(synth_amp_assign(&p, first, &cost));
+    p.work = &again;
+    assert_true(synth_amp_assign(&p, first, &cost));
+    assert_true(work > 0 && work % (2 * 7) == 0); /* tables of 2 stages and 7 places */
+    assert_int_equal(work, again);
+    p.work = NULL;
     p.n_layers = 1;
     assert_false(synth_amp_assign(&p, first, &cost));
 }
