@@ -1,6 +1,6 @@
 #!/bin/sh
 # Counts the changes that the tests notice: makes N random small changes (tests/mutate/changes.awk), one at a time, builds, and runs the
-# default tests that reach the changed line (tests/mutate/reach.sh), quickest first, until one fails.
+# default tests that reach the changed line (tests/mutate/reach.sh), the quickest and closest first, until one fails.
 #
 #     tests/mutate/mutate.sh N [SEED [MODULE...]]          modules: data sim synth balance exec experiments
 #
@@ -8,8 +8,8 @@
 # copy of the last commit that has no other files beside it (tests/mutate/apart.sh; tests/fault/test_apart.c); tests that need reference
 # data skip. Its processor time and memory are limited. KILTER_MUTATE_BUSY=1: no two builds or tests at a time. KILTER_MUTATE_REACH=FILE: what
 # reach.sh printed for the same commit, N and seed (out/mutate/reach.txt), which takes the longest. Surviving changes are printed
-# and written to out/mutate/survivors.txt, with the command's arguments in its first line, and all to out/mutate/verdicts.txt: 1 (noticed),
-# 0, or "unreached", where no test runs the line. A change that does not compile is not counted.
+# and written to out/mutate/survivors.txt, with the command's arguments in its first line, and all to out/mutate/verdicts.txt: noticed,
+# survived, or unreached, where no test runs the line. A change that does not compile is not counted.
 set -eu
 cd "$(dirname "$0")/../.."
 here=$PWD
@@ -68,9 +68,10 @@ tests() {
         -E '^(documentation|sources|format|apart|install|words|walks|includes|cycles|golden_.*)$' | awk '/^ *Test *#/ { print $NF }'
 }
 
-# reached FILE LINE: the tests that reach it, quickest first.
+# reached FILE LINE: the tests that reach it: quick ones that reach little else first, as these are about it.
 reached() {
-    awk -F '\t' -v f="$1" -v l="$2" '$3 == f && $4 == l { print $2 "\t" $1 }' "$out/reach.txt" | sort -n | cut -f2
+    awk -F '\t' -v f="$1" -v l="$2" 'NR == FNR { n[$1]++; next } $3 == f && $4 == l { print ($2 + 0.1) * n[$1] "\t" $1 }' \
+        "$out/reach.txt" "$out/reach.txt" | sort -g | cut -f2
 }
 
 # passes TEST...: whether none of them fails. No process of theirs gets more than a minute or 8 GB.
