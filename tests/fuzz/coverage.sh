@@ -15,12 +15,12 @@ for reader; do
     [ -n "$files" ] || { echo "coverage: no reader '$reader' in tests/fuzz/readers.txt" >&2; exit 2; }
     find "$build" -name '*.gcda' -exec rm -f {} +
     # Learnt inputs are accepted or refused, which replay does not know beforehand.
-    "$build/tests/replay_$reader" --mutants 3000 --dict "tests/fuzz/seeds/$reader.dict" "tests/fuzz/seeds/$reader" >"out/fuzz/$reader.replay" 2>&1 ||
+    "$build/tests/replay_$reader" --mutants "${KILTER_MUTANTS:-3000}" --dict "tests/fuzz/seeds/$reader.dict" "tests/fuzz/seeds/$reader" >"out/fuzz/$reader.replay" 2>&1 ||
         { cat "out/fuzz/$reader.replay" >&2; exit 1; }
     [ ! -d "out/fuzz/$reader" ] || "$build/tests/replay_$reader" --learnt "out/fuzz/$reader" >>"out/fuzz/$reader.replay" 2>&1 ||
         { cat "out/fuzz/$reader.replay" >&2; exit 1; }
     for file in $files; do
-        gcov -t "$build/${file%%/*}"/CMakeFiles/*.dir/"${file#*/}.gcda" 2>/dev/null | awk -F: -v file="$file" '
+        (cd "$build" && gcov -t "${file%%/*}"/CMakeFiles/*.dir/"${file#*/}.gcda") 2>/dev/null | awk -F: -v file="$file" '
             $2 + 0 == 0 && $3 == "Source" { mine = substr($4, length($4) - length(file) + 1) == file }
             mine && $1 ~ /[0-9]/ { print "reached" }
             mine && $1 ~ /[#=]/ { print "missed " file ":" $2 + 0 }'

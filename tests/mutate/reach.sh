@@ -19,9 +19,12 @@ for test; do
     seconds=$(awk '/ Test +#.* sec$/ { print $(NF - 1); exit }' "$build/reach.log")
     for file in $(cut -f1 "$lines" | sort -u); do
         rest=${file#*/}
-        for data in "$build/${file%%/*}"/CMakeFiles/*.dir/"$rest.gcda"; do
-            [ ! -e "$data" ] || gcov -t "$data" 2>/dev/null
-        done
+        (
+            cd "$build" # where names of sources that the compiler wrote are right
+            for data in "${file%%/*}"/CMakeFiles/*.dir/"$rest.gcda"; do
+                [ ! -e "$data" ] || gcov -t "$data" 2>/dev/null
+            done
+        )
     done | awk -v lines="$lines" -v test="$test" -v seconds="$seconds" '
         BEGIN { FS = "\t"; while ((getline < lines) > 0) { wanted[$1, $2 + 0] = 1; name[$1] = 1 } FS = ":" }
         $2 + 0 == 0 && $3 == "Source" {
