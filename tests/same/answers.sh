@@ -18,7 +18,7 @@ grep -v '^#' "$lines" | sed "s/JOBS/-j $threads/" | while read -r line; do
     eval "'$kilter' $line" >answer 2>message </dev/null || status=$?
     for file in answer message p.json t.json; do
         case $line in *" $file"*) ;; *) [ "$file" = answer ] || [ "$file" = message ] || continue ;; esac
-        [ ! -s "$file" ] || sed -E '/"(search|balance|certificate|planning)_time_s"|"elapsed_s"/d' "$file"
+        [ ! -s "$file" ] || sed -E '/"(search|balance|certificate|planning)_time_s"|"(elapsed|planning)_s"/d' "$file"
     done
     [ "$status" = 0 ] || echo "status $status"
 done
