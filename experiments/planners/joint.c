@@ -50,6 +50,22 @@ static bool is_better(const Trial *a, const Trial *b)
     return (a->fits && !b->fits) || (a->fits == b->fits && a->time_s < b->time_s);
 }
 
+/* Whether a pipeline of as many stages and microbatches, under the same schedule, did not fit: others
+ * like it hardly do. */
+static bool is_like_misfit(const JointSearch *j, uint32_t i)
+{
+    const JointFound *a = &g_array_index(j->found, JointFound, i);
+    bool like = false;
+    for (uint32_t k = 0; k < j->misfits; k++) {
+        const JointFound *b = &g_array_index(j->found, JointFound, j->misfit[k]);
+        like |= a->problem == b->problem &&
+                a->pipeline.schedule == b->pipeline.schedule &&
+                a->pipeline.chunks == b->pipeline.chunks &&
+                a->pipeline.n_stages == b->pipeline.n_stages;
+    }
+    return like;
+}
+
 /* Leaves the fastest program that fits in the plan. The walk is too slow by about the same factor
  * for all pipelines. */
 static bool try_first(JointSearch *j, GError **error)
@@ -57,14 +73,20 @@ static bool try_first(JointSearch *j, GError **error)
     Trial best = {.time_s = INFINITY}, last = best;
     double off = 1;
     const uint32_t n = j->found->len;
-    for (uint32_t i = 0; i < n && (i < TRIALS || (!best.fits && i < MOST_TRIALS)); i++) {
+    uint32_t tried = 0;
+    for (uint32_t i = 0; i < n && (tried < TRIALS || (!best.fits && tried < MOST_TRIALS));
+         i++) {
         const JointFound *found = &g_array_index(j->found, JointFound, i);
+        if (is_like_misfit(j, i))
+            continue;
         if (best.fits && off * found->walk_s >= best.time_s)
             break;
         if (!put(j, i, error))
             return false;
         last = (Trial){i, j->plan->iteration_time_s, j->plan->feasible};
-        j->misfits += !last.fits;
+        tried++;
+        if (!last.fits && j->misfits < G_N_ELEMENTS(j->misfit))
+            j->misfit[j->misfits++] = i;
         off = fmin(off, last.time_s / found->walk_s);
         if (is_better(&last, &best))
             best = last;
@@ -200,7 +222,8 @@ bool plan_make_joint(const Planning *planning, Plan *plan, GError **error)
     g_autoptr(GPtrArray) menus = g_ptr_array_new();
     g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(JointFound));
     g_array_set_clear_func(found, clear_found);
-    JointSearch j = {planning, plan, menu, coarse, problems, menus, found, INFINITY, 0};
+    JointSearch j = {planning, plan,  menu,     coarse, problems,
+                     menus,    found, INFINITY, 0,      {0}};
     if (!search_and_try(&j, error))
         return false;
     const gint64 searched = g_get_monotonic_time();

@@ -22,7 +22,8 @@ typedef struct {
     GPtrArray *menus;         /* [problem]: its menu, borrowed */
     GArray *found;            /* JointFound, cheapest first */
     double upper_s;           /* the cheapest so far */
-    uint32_t misfits;         /* programs evaluated that do not fit */
+    /* places in `found` of programs that were evaluated and do not fit */
+    uint32_t misfits, misfit[16];
 } JointSearch;
 
 /* Fills `found` with pipelines whose stages need at most this part of the memory. */
