@@ -143,7 +143,8 @@ static bool search_and_try(JointSearch *j, GError **error)
         if (!try_first(j, error))
             return false;
         keep(j->plan, &kept);
-        if (j->found->len == 0 || j->misfits == 0 || (kept.program && i > 0))
+        if (j->found->len == 0 || j->misfits == 0 ||
+            (kept.program && (i > 0 || j->coarse)))
             break;
     }
     return put_back(j, &kept, error) &&
