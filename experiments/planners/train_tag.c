@@ -129,8 +129,9 @@ static bool hold_lecture(void *context, uint32_t i, GError **error)
         return false;
     if (c.tag.space->n_actions < 2)
         return true;
-    g_auto(TagResult) result =
+    TagResult result =
         run(&c, l->teacher, ahead ? AHEAD_TRIES : ITERATIONS, NULL, l->found[i]);
+    tag_result_clear(&result);
     return true;
 }
 
@@ -192,8 +193,7 @@ static void note_epoch(void *context, const TagNet *net, uint32_t epoch, double 
         tag_net_mean_loss(net, (NetLesson *const *)held->pdata, held->len);
     if (curve->rows)
         g_string_append_printf(
-            curve->rows,
-            "%s(%u, '%s, learnt', %u, %.6f), (%u, '%s, held out', %u, %.6f)",
+            curve->rows, "%s(%u, '%s, learnt', %u, %.6f), (%u, '%s, held out', %u, %.6f)",
             curve->rows->len > 0 ? ",\n           " : "", curve->seat, curve->name, epoch,
             loss, curve->seat + 1, curve->name, epoch, of_held);
     if (epoch % 4 == 0)
@@ -231,8 +231,8 @@ static TagNet *learn_both(Lessons *lessons, GString *rows)
         learn(lessons, EPOCHS, (Curve){.name = "with feedback", .seat = 0, .rows = rows});
     forget_feedback(lessons->learnt);
     forget_feedback(lessons->held);
-    g_autoptr(TagNet) plain = learn(
-        lessons, EPOCHS, (Curve){.name = "without feedback", .seat = 2, .rows = rows});
+    tag_net_free(learn(lessons, EPOCHS,
+                       (Curve){.name = "without feedback", .seat = 2, .rows = rows}));
     return net;
 }
 
@@ -245,7 +245,8 @@ static const char *const WAY[] = {"uniform", "visits", "ahead", "unseen", "best,
 typedef struct {
     Graph *const *graph;
     TagNet *visited, *ahead, *unseen[TESTED];
-    double took[TESTS][WAYS]; /* iterations, MOST where never; 0: there is nothing to choose */
+    double took[TESTS]
+               [WAYS]; /* iterations, MOST where never; 0: there is nothing to choose */
     bool never[TESTS][WAYS];
 } Test;
 
@@ -300,8 +301,8 @@ static bool test_all(Test *test, GError **error)
     Tally tally[TESTED] = {0}, all = {0};
     if (!parallel_each(TESTS, 0, test_one, test, error))
         return false;
-    printf("iterations to beat DP (never within %u), times fewer than uniform\n%26s", MOST,
-           "n");
+    printf("iterations to beat DP (never within %u), times fewer than uniform\n%26s",
+           MOST, "n");
     for (uint32_t way = 0; way < WAYS; way++)
         printf("  %17s", WAY[way]);
     printf("\n");
@@ -358,8 +359,8 @@ static bool write_curves(const char *file, const char *commit, const Lessons *le
 static bool learn_from_visits(Test *test, const char *folder, const char *curves,
                               const char *commit, GError **error)
 {
-    g_auto(Lectures) lectures = {
-        .graph = test->graph, .teacher = TAG_MCTS, .topologies = TOPOLOGIES};
+    g_auto(Lectures)
+        lectures = {.graph = test->graph, .teacher = TAG_MCTS, .topologies = TOPOLOGIES};
     g_auto(Lessons) lessons = lessons_new();
     g_autoptr(GString) rows = g_string_new(NULL);
     if (!lectures_hold(&lectures, error))

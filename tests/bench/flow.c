@@ -48,18 +48,19 @@ static void free_job(Job *job)
 static void simulate(void *data)
 {
     Job *job = data;
-    g_autoptr(SimReport) report = sim_evaluate_with(job->plan, job->graph, job->view,
-                                                    "flow", &job->options, &job->error);
+    SimReport *report = sim_evaluate_with(job->plan, job->graph, job->view, "flow",
+                                          &job->options, &job->error);
     check(job);
+    sim_report_free(report);
 }
 
 static void sample(void *data)
 {
     Job *job = data;
-    g_autoptr(SimSamples) samples =
-        sim_samples(job->plan, job->graph, job->view, &job->options, job->samples,
-                    g_get_num_processors(), &job->error);
+    SimSamples *samples = sim_samples(job->plan, job->graph, job->view, &job->options,
+                                      job->samples, g_get_num_processors(), &job->error);
     check(job);
+    sim_samples_free(samples);
 }
 
 static void bench(const char *model, const char *cluster, uint32_t samples,

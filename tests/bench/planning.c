@@ -26,9 +26,10 @@ static void check(const Job *job)
 static void build(void *data)
 {
     Job *job = data;
-    g_autoptr(Graph) graph =
+    Graph *graph =
         model_build(job->model, cluster_gpus(job->view->cluster), NULL, &job->error);
     check(job);
+    graph_free(graph);
 }
 
 static void plan(void *data)
@@ -46,9 +47,10 @@ static void plan(void *data)
 static void simulate(void *data)
 {
     Job *job = data;
-    g_autoptr(SimReport) report =
+    SimReport *report =
         sim_evaluate(job->plan, job->graph, job->view, job->fidelity, &job->error);
     check(job);
+    sim_report_free(report);
 }
 
 static void bench_planner(Job *job)

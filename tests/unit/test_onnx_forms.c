@@ -81,13 +81,13 @@ static GByteArray *called(const char *inner)
     static const Line dense[] = {{"MatMul", "x w", "p", NULL},
                                  {"Add", "p b", "q", NULL},
                                  {"own::Curve", "q", "y", "slope=@bend"},
-                                 {NULL}},
-                      same[] = {{NULL}};
+                                 {0}},
+                      same[] = {{0}};
     const Line curve[] = {{"Constant", "", "c", "value_float=@slope"},
                           {"Mul", "x c", "s", NULL},
                           {"Sigmoid", "s", "g", NULL},
                           {inner, "x g", "y", NULL},
-                          {NULL}};
+                          {0}};
     GByteArray *graph = g_byte_array_new();
     onnx_end(graph, 11, 1, "x:4x6");
     onnx_weight(graph, "a.w:6x8");
