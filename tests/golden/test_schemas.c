@@ -138,7 +138,7 @@ static void check_line(Schemas *schemas, const Sandbox *box, const char *line)
     g_autofree char *full = of_samples ? g_strjoinv(there, parts) : g_strdup(line);
     g_autofree char *whole = g_strconcat(full, " --json", NULL);
     g_auto(Ran) ran = program_run(box, whole);
-    const bool lacks = strstr(ran.err, "without protobuf-c") ||
+    const bool lacks = strstr(ran.err, "this build has no protobuf-c") ||
                        strstr(ran.err, "no mpi backend") ||
                        strstr(ran.err, "cannot start gnuplot") || of_ranks;
     if (ran.status != 0 && lacks)
