@@ -115,7 +115,8 @@ typedef struct {
      * how many of them until one was faster than data parallelism (0: none was); not in the file */
     uint32_t tries, tries_to_beat_dp;
     double certificate_time_s; /* wall clock of the bound and its proof */
-    /* partial programs that the searches kept: unlike seconds they repeat; 0: not counted; not in the file */
+    /* partial programs that the searches kept, or cells of the tables that AMP's assignment of layers filled: unlike
+     * seconds they repeat; 0: not counted; not in the file */
     uint64_t search_labels;
     uint32_t stages;
 } Plan;
