@@ -340,7 +340,7 @@ typedef struct {
     /* FLOP/s of all GPUs in the model's precision, from data sheets, or, where the cluster's file
      * gives no peak, from its rates */
     double peak;
-    bool of_peaks;    /* the peak is from data sheets for all GPUs */
+    bool of_peaks; /* the peak is from data sheets for all GPUs */
     uint32_t gpus;
     double power_w; /* most power of all boards in W; 0: unknown for some */
     double price;   /* US dollars an hour for all machines; 0: unknown for some */
@@ -391,7 +391,7 @@ double *sim_plan_shares(const Plan *plan, const SimLinear *linear);
 /* --- messages alone on the network, for searches that price them --- */
 
 /* Prices messages alone on the network of a view, as network=topology of the fidelity `flow` does:
- * nothing else shares the links. For one thread at a time. */
+ * nothing else shares the links. The view must outlive it. For one thread at a time. */
 typedef struct SimAlone SimAlone;
 SimAlone *sim_alone_new(const ClusterView *view, GError **error);
 void sim_alone_free(SimAlone *alone);

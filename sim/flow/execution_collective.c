@@ -130,6 +130,7 @@ static void begin_collective(ExecutionRun *run, ExecutionGroup *group,
     SimLowered *lowered = sim_lower(run->network, &collective, &run->error);
     if (!lowered)
         return;
+    sim_measured_apply(run->measured, &collective, lowered);
     Held *held = g_new(Held, 1);
     *held = (Held){run, group, meeting};
     SimRun *of = sim_run_new(run->network, lowered, NULL, met, held, 0);

@@ -234,6 +234,7 @@ static void run_clear(ExecutionRun *run)
     g_ptr_array_unref(run->lowered);
     g_hash_table_unref(run->group);
     g_hash_table_unref(run->mailbox);
+    sim_measured_free(run->measured);
     sim_network_free(run->network);
     sim_engine_free(run->engine);
 }
@@ -272,6 +273,7 @@ SimExecutionReport *sim_execution_run(const GPtrArray *traces, const ClusterView
         return NULL;
     ExecutionRun run = {0};
     run_init(&run, traces, topology);
+    run.measured = topology ? sim_measured_new(view, topology) : NULL;
     const bool parsed = sim_algorithms_parse(options->algorithm, run.algorithm, NULL);
     g_assert(parsed); /* sim_options_set has checked it */
     for (uint32_t r = 0; r < traces->len; r++)

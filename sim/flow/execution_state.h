@@ -4,7 +4,7 @@
 #define KILTER_SIM_FLOW_EXECUTION_STATE_H
 
 #include "sim/flow/execution.h"
-#include "sim/network/lower/lowering.h"
+#include "sim/network/measured.h"
 
 typedef struct {
     uint32_t *waiting, *first_next,
@@ -19,6 +19,7 @@ struct ExecutionRun {
     const GPtrArray *traces;
     SimEngine *engine;
     SimNetwork *network;
+    SimMeasured *measured;
     ExecutionRank *rank;
     Algorithm algorithm[TRAFFICS];
     GHashTable *group, *mailbox; /* by name; by "from to tag" */

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "sim/event/random.h"
-#include "sim/network/lower/lowering.h"
+#include "sim/network/measured.h"
 #include "sim/sim.h"
 
 typedef struct {
@@ -140,16 +140,6 @@ static bool describe(const SimCollectiveOptions *options, uint32_t n,
                        traffic_name(collective->traffic));
 }
 
-/* The measured kind of a collective, and the number of such messages in it; COLLECTIVES: none. */
-static Collective measured_kind(Traffic traffic, uint32_t n, double *messages)
-{
-    *messages = traffic == TRAFFIC_BROADCAST || traffic == TRAFFIC_REDUCE ? n : 1;
-    return traffic == TRAFFIC_BROADCAST        ? COLLECTIVE_GROUPED_ALL_GATHER
-           : traffic == TRAFFIC_REDUCE         ? COLLECTIVE_GROUPED_REDUCE_SCATTER
-           : (int)traffic < COLLECTIVES_PRICED ? (Collective)traffic
-                                               : COLLECTIVES;
-}
-
 /* The collective as the cluster's curves price it; NULL: it was not measured in such a place, or an
  * algorithm, shares or late ranks are asked for. */
 static SimCollectiveRun *run_measured(const ClusterView *view,
@@ -157,22 +147,19 @@ static SimCollectiveRun *run_measured(const ClusterView *view,
                                       const SimCollective *collective)
 {
     const uint32_t n = view->n_devices;
-    const CurvePlace place = {view->device[0].type_name, n, view->cluster->n_machines};
-    double messages;
-    const Collective kind = measured_kind(collective->traffic, n, &messages);
-    const double bytes = collective->bytes * messages;
-    LinkCost line;
-    if (collective->algorithm != ALGORITHM_AUTO || options->share ||
-        options->skew_s > 0 || kind == COLLECTIVES ||
-        !curves_line(&view->cluster->curves, kind, place, bytes, &line))
+    SimCollective nothing = *collective;
+    nothing.bytes = 0;
+    const double measured_s =
+        collective->algorithm != ALGORITHM_AUTO || options->share || options->skew_s > 0
+            ? 0
+            : sim_measured_s(view, collective);
+    if (!(measured_s > 0))
         return NULL;
     SimCollectiveRun *report = report_new(n);
     report->algorithm = "measured times";
-    report->time_s =
-        sim_collective_over(line, n, kind, bytes, 1.0 / n, 1.0 / n) / messages;
-    report->latency_s =
-        sim_collective_over(line, n, kind, 0, 1.0 / n, 1.0 / n) / messages;
-    report->sent_bytes = bytes / messages * n * curve_wire(kind, place, 0);
+    report->time_s = measured_s;
+    report->latency_s = sim_measured_s(view, &nothing);
+    report->sent_bytes = sim_measured_bytes(view, collective);
     for (uint32_t r = 0; r < n; r++)
         report->end_s[r] = report->time_s;
     return report;
@@ -191,16 +178,16 @@ SimCollectiveRun *sim_collective_run(const ClusterView *view,
             return NULL;
         collective.share_from = collective.share_to = share;
     }
+    g_autofree uint32_t *device = g_new(uint32_t, view->n_devices);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        device[j] = j;
+    collective.device = device;
     SimCollectiveRun *measured = run_measured(view, options, &collective);
     if (measured)
         return measured;
     g_autoptr(Topology) topology = topology_of_view(view, error);
     if (!topology)
         return NULL;
-    g_autofree uint32_t *device = g_new(uint32_t, view->n_devices);
-    for (uint32_t j = 0; j < view->n_devices; j++)
-        device[j] = j;
-    collective.device = device;
 
     g_autoptr(SimEngine) engine = sim_engine_new();
     g_autoptr(SimNetwork) network = sim_network_new(engine, topology);

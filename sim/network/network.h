@@ -48,7 +48,7 @@ typedef struct {
     const SimUse *use; /* no link twice; must stay until the flow is done */
     uint32_t n_uses;   /* 0: the flow never shares, it is done after its latency */
     double bytes;      /* to move at weight 1 */
-    double payload;    /* part of the bytes that the links count as carried, 0 to 1 */
+    double payload;    /* bytes that the links count as carried, per byte */
     /* 0 to 1: between machines a byte takes the room of 1/efficiency */
     double efficiency;
     double latency_s;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "sim/event/random.h"
-#include "sim/network/lower/lowering.h"
+#include "sim/network/measured.h"
 
 /* The key of a task's flows: tasks with equal keys have the same flows. */
 typedef struct {
@@ -16,6 +16,7 @@ typedef struct {
 struct SimTransport {
     const SimFlowCase *flow;
     SimNetwork *network;
+    SimMeasured *measured;
     GHashTable *lowered; /* Key -> SimLowered */
     GHashTable *like;    /* Key without bytes -> SimLowered, in `lowered` */
     uint32_t *stands;    /* sim_lowered_fold; NULL: not prepared */
@@ -48,6 +49,7 @@ SimTransport *sim_transport_new(const SimFlowCase *flow, SimEngine *engine)
 
     transport->flow = flow;
     transport->network = sim_network_new(engine, flow->topology);
+    transport->measured = sim_measured_new(flow->sim->view, flow->topology);
     transport->lowered = g_hash_table_new_full(key_hash, key_equal, g_free,
                                                (GDestroyNotify)sim_lowered_free);
     transport->like = g_hash_table_new_full(key_hash, key_equal, g_free, NULL);
@@ -67,6 +69,7 @@ void sim_transport_free(SimTransport *transport)
     g_hash_table_unref(transport->lowered);
     g_free(transport->stands);
     sim_network_free(transport->network);
+    sim_measured_free(transport->measured);
     g_free(transport);
 }
 
@@ -89,6 +92,17 @@ static Traffic traffic_of(const SimTask *task)
     return (Traffic)task->collective; /* data/cluster/tuning.h: the same order */
 }
 
+static SimLowered *lower_measured(SimTransport *transport,
+                                  const SimCollective *collective, const SimLowered *like,
+                                  GArray *messages, GError **error)
+{
+    SimLowered *lowered =
+        sim_lower_like(transport->network, collective, like, messages, error);
+    if (lowered)
+        sim_measured_apply(transport->measured, collective, lowered);
+    return lowered;
+}
+
 static SimLowered *lower_collective(SimTransport *transport, const SimTask *task,
                                     const SimLowered *like, GArray *messages,
                                     GError **error)
@@ -108,7 +122,7 @@ static SimLowered *lower_collective(SimTransport *transport, const SimTask *task
         .root = task->server ? task->server - 1 : 0,
     };
 
-    return sim_lower_like(transport->network, &collective, like, messages, error);
+    return lower_measured(transport, &collective, like, messages, error);
 }
 
 /* Lowers all messages to a team at once, each as large as its piece. */
@@ -142,7 +156,7 @@ static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
                                       .device = n > 0 ? device : team->device,
                                       .weight = weight};
 
-    return sim_lower_like(transport->network, &collective, like, messages, error);
+    return lower_measured(transport, &collective, like, messages, error);
 }
 
 static SimLowered *lower_new(SimTransport *transport, const SimTask *task,

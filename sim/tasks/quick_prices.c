@@ -28,8 +28,9 @@ double quick_bytes(const SimQuick *q, TensorId tensor)
 
 static double team_sum_s(const SimQuick *q, const SimTeam *team, double bytes)
 {
-    return sim_collective_over(sim_team_line(q->view, team, COLLECTIVE_ALL_REDUCE, bytes),
-                               team->n, COLLECTIVE_ALL_REDUCE, bytes, 0, 0);
+    return sim_collective_over(
+        sim_team_line(q->view, team, COLLECTIVE_ALL_REDUCE, bytes, NULL), team->n,
+        COLLECTIVE_ALL_REDUCE, bytes, 0, 0);
 }
 
 /* The least seconds a byte of a sum of no more than all bytes. A line's are least at its end. */

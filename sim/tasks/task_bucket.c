@@ -76,7 +76,7 @@ static void lower_bucket(Lower *lower, uint32_t first, uint32_t end)
         double largest;
         task.to = task_shares_of(lower, instr, of, instr->to, &largest);
         const LinkCost line =
-            sim_team_line(lower->sim->view, of, task.collective, task.bytes);
+            sim_team_line(lower->sim->view, of, task.collective, task.bytes, NULL);
         task.duration_s =
             sim_collective_over(line, of->n, task.collective, task.bytes, 0, largest);
         task_add(lower, task, first_dep);

@@ -174,7 +174,7 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
         task.from = task_shares_of(lower, instr, team, instr->from, &from);
         task.to = task_shares_of(lower, instr, team, instr->to, &to);
         const LinkCost line =
-            sim_team_line(lower->sim->view, team, instr->collective, task.bytes);
+            sim_team_line(lower->sim->view, team, instr->collective, task.bytes, NULL);
         task.duration_s =
             sim_collective_over(line, team->n, instr->collective, task.bytes, from, to);
         task.joins = !pays_latency;

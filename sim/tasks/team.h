@@ -59,13 +59,14 @@ uint32_t sim_axis_extent(const DeviceGroup *group, FormAxis axis);
 uint32_t sim_axis_sets(const DeviceGroup *group, FormAxis axis);
 
 /* Fills in the links of n teams over one axis of a group: inner, slowest, hosts, port_*. */
-void sim_teams_find_links(const ClusterView *view, const DeviceGroup *group, SimTeam *team,
-                          uint32_t n);
+void sim_teams_find_links(const ClusterView *view, const DeviceGroup *group,
+                          SimTeam *team, uint32_t n);
 
 /* The latency and bandwidth that price a collective on `bytes` in every set of a team. A ring
- * enters and leaves each machine once; in an all-to-all all devices send. */
+ * enters and leaves each machine once; in an all-to-all all devices send. *measured (may be NULL)
+ * gets whether a curve of the cluster prices it. */
 LinkCost sim_team_line(const ClusterView *view, const SimTeam *team, Collective kind,
-                       double bytes);
+                       double bytes, bool *measured);
 
 /* `separate` gives each device a lane of its own. */
 SimTeams *sim_teams_new(const SimCase *sim, bool separate);

@@ -108,22 +108,27 @@ void sim_teams_find_links(const ClusterView *view, const DeviceGroup *group,
 }
 
 LinkCost sim_team_line(const ClusterView *view, const SimTeam *team, Collective kind,
-                       double bytes)
+                       double bytes, bool *measured)
 {
     KILTER_ASSERT((int)kind < COLLECTIVES_PRICED && bytes >= 0);
     LinkCost line = cluster_view_line(view, kind, bytes);
+    bool unused;
 
+    measured = measured ? measured : &unused;
+    *measured = false;
     if (team->inner.bandwidth > 0) {
         line = team->inner;
-        curves_line(&view->cluster->curves, kind,
-                    (CurvePlace){view->device[team->slowest].type_name, team->n, 1},
-                    bytes, &line);
+        *measured =
+            curves_line(&view->cluster->curves, kind,
+                        (CurvePlace){view->device[team->slowest].type_name, team->n, 1},
+                        bytes, &line);
         return line;
     }
     if (team->port_sets == 0)
         return line;
-    if (curves_line(&view->cluster->curves, kind,
-                    (CurvePlace){NULL, team->n, team->hosts}, bytes, &line)) {
+    *measured = curves_line(&view->cluster->curves, kind,
+                            (CurvePlace){NULL, team->n, team->hosts}, bytes, &line);
+    if (*measured) {
         line.bandwidth /= team->port_sets;
         return line;
     }

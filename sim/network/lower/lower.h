@@ -45,6 +45,9 @@ struct SimLowered {
     Algorithm algorithm;
     bool has_bytes;
     double efficiency, sent;
+    double
+        payload; /* bytes that links count per byte of a message that is not in a phase */
+    double least_s; /* it takes no less time (sim/network/measured.h) */
     LoweredUses *uses;
     GArray *phase,
         *message; /* phases, each with its round, or messages, whichever the algorithm has */
@@ -55,6 +58,9 @@ struct SimLowered {
     uint32_t *member; /* messages, bundle by bundle */
     GArray *bundle_use;
 };
+
+/* Multiplies bytes and latencies by a factor; links count as many bytes as before. */
+void lowered_scale(SimLowered *lowered, double factor);
 
 /* Finds the bundles of the messages, if any. */
 void lower_bundles(SimLowered *lowered, const Topology *topology);

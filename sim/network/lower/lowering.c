@@ -151,6 +151,7 @@ static SimLowered *lowered_new(const SimCollective *collective, const Topology *
     SimLowered *lowered = g_new0(SimLowered, 1);
     lowered->n_ranks = collective->n * MAX(1, collective->n_groups);
     lowered->efficiency = topology->efficiency[FITTED[collective->traffic]];
+    lowered->payload = 1;
     lowered->uses = like ? uses_share(like->uses) : uses_new();
     lowered->phase = g_array_new(FALSE, FALSE, sizeof(LoweredPhase));
     lowered->bundle_use = g_array_new(FALSE, FALSE, sizeof(SimUse));
@@ -218,6 +219,27 @@ SimLowered *sim_lower_like(SimNetwork *network, const SimCollective *collective,
         index_messages(lowered);
     lower_bundles(lowered, topology);
     return g_steal_pointer(&lowered);
+}
+
+void lowered_scale(SimLowered *lowered, double factor)
+{
+    g_assert(factor > 0);
+    for (uint32_t i = 0; i < lowered->phase->len; i++) {
+        LoweredPhase *phase = &g_array_index(lowered->phase, LoweredPhase, i);
+        phase->bytes *= factor;
+        phase->payload /= factor;
+        phase->latency_s *= factor;
+    }
+    for (uint32_t i = 0; i < lowered->message->len; i++) {
+        LoweredMessage *message = &g_array_index(lowered->message, LoweredMessage, i);
+        message->bytes *= factor;
+        message->latency_s *= factor;
+    }
+    for (uint32_t i = 0; i < lowered->n_bundles; i++) {
+        lowered->bundle[i].bytes *= factor;
+        lowered->bundle[i].latency_s *= factor;
+    }
+    lowered->payload /= factor;
 }
 
 void sim_lowered_free(SimLowered *lowered)

@@ -15,6 +15,7 @@ struct SimRun {
     void *context;
     uint64_t argument;
     uint32_t n_arrived, n_done; /* ranks */
+    double start_s;             /* when all of them had arrived */
     uint32_t phase;             /* the next one */
     bool *arrived;              /* [rank]; NULL: none, or all at once */
     uint32_t *left;             /* [rank]: messages still to end; NULL with phases */
@@ -52,6 +53,18 @@ void sim_run_free(SimRun *run)
     g_free(run);
 }
 
+/* Calls `done`, once the least time has passed; this may free the run. */
+static void end_run(SimRun *run, SimEngine *engine)
+{
+    const double end_s = run->start_s + run->lowered->least_s;
+    if (!run->done)
+        return;
+    if (run->lowered->least_s > 0 && end_s > sim_engine_now(engine))
+        sim_engine_schedule(engine, end_s, 0, run->done, run->context, run->argument);
+    else
+        run->done(engine, run->context, run->argument);
+}
+
 /* Counts a rank as done; the call for the last rank may free the run. */
 static void finish_rank(SimRun *run, uint32_t rank)
 {
@@ -60,8 +73,8 @@ static void finish_rank(SimRun *run, uint32_t rank)
     const bool last = ++run->n_done == run->lowered->n_ranks;
     if (run->rank_done)
         run->rank_done(engine, run->context, rank);
-    if (last && run->done)
-        run->done(engine, run->context, run->argument);
+    if (last)
+        end_run(run, engine);
 }
 
 /* Counts all ranks as done; the last call may free the run. */
@@ -74,8 +87,7 @@ static void finish_all(SimRun *run, SimEngine *engine)
         return;
     }
     run->n_done = n_ranks;
-    if (run->done)
-        run->done(engine, run->context, run->argument);
+    end_run(run, engine);
 }
 
 static SimFlowId start_flow(SimRun *run, const SimUse *use, uint32_t n_uses, double bytes,
@@ -139,7 +151,7 @@ static void start_message(SimRun *run, uint32_t i, double bytes, double latency_
     const LoweredMessage *message =
         &g_array_index(run->lowered->message, LoweredMessage, i);
     start_flow(run, &g_array_index(run->lowered->uses->use, SimUse, message->first_use),
-               message->n_uses, bytes, 1, latency_s, message_done, i);
+               message->n_uses, bytes, run->lowered->payload, latency_s, message_done, i);
 }
 
 static void start_messages(SimRun *run, uint32_t rank)
@@ -209,7 +221,8 @@ static void start_bundles(SimRun *run)
         const LoweredBundle *bundle = &lowered->bundle[b];
         run->flying[b].flow = start_flow(
             run, &g_array_index(lowered->bundle_use, SimUse, bundle->first_use),
-            bundle->n_uses, bundle->bytes, 1, bundle->latency_s, bundle_done, b);
+            bundle->n_uses, bundle->bytes, lowered->payload, bundle->latency_s,
+            bundle_done, b);
     }
     run->n_flying = lowered->n_bundles;
     sim_network_guard(run->network, split_bundles, run);
@@ -232,6 +245,7 @@ void sim_run_arrive(SimRun *run, uint32_t rank)
     g_assert(!run->arrived[rank]);
     run->arrived[rank] = true;
     run->n_arrived++;
+    run->start_s = sim_engine_now(sim_network_engine(run->network));
     if (!run->left && run->n_arrived == run->lowered->n_ranks)
         next_phase(sim_network_engine(run->network), run, 0);
     else if (run->left && run->left[rank] == 0)
@@ -243,6 +257,7 @@ void sim_run_arrive(SimRun *run, uint32_t rank)
 void sim_run_arrive_all(SimRun *run)
 {
     const uint32_t n = run->lowered->n_ranks;
+    run->start_s = sim_engine_now(sim_network_engine(run->network));
     if (can_bundle(run)) {
         start_bundles(run);
         return;

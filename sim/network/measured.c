@@ -1,0 +1,124 @@
+/* Collectives that a cluster's curves price. */
+#include "sim/network/measured.h"
+
+#include <math.h>
+
+#include "sim/network/lower/lower.h"
+#include "sim/tasks/team.h"
+
+/* The measured kind of a kind of traffic, and the number of such messages in it; COLLECTIVES: none. */
+static Collective measured_kind(Traffic traffic, uint32_t n, double *messages)
+{
+    *messages = traffic == TRAFFIC_BROADCAST || traffic == TRAFFIC_REDUCE ? n : 1;
+    return traffic == TRAFFIC_BROADCAST        ? COLLECTIVE_GROUPED_ALL_GATHER
+           : traffic == TRAFFIC_REDUCE         ? COLLECTIVE_GROUPED_REDUCE_SCATTER
+           : (int)traffic < COLLECTIVES_PRICED ? (Collective)traffic
+                                               : COLLECTIVES;
+}
+
+static double largest_share(const double *share, uint32_t n)
+{
+    double largest = share ? 0 : 1.0 / n;
+    for (uint32_t i = 0; share && i < n; i++)
+        largest = fmax(largest, share[i]);
+    return largest;
+}
+
+/* The groups of a collective as the sets of a team; the devices are borrowed. */
+static SimTeam team_of(const ClusterView *view, const SimCollective *collective)
+{
+    const uint32_t n = collective->n, n_groups = MAX(1, collective->n_groups);
+    const DeviceGroup group = {
+        .n_replicas = n_groups, .n_devices = n, .device = (uint32_t *)collective->device};
+    SimTeam team = {.axis = AXIS_POSITIONS,
+                    .n_sets = n_groups,
+                    .n = n,
+                    .device = (uint32_t *)collective->device};
+    sim_teams_find_links(view, &group, &team, 1);
+    return team;
+}
+
+double sim_measured_s(const ClusterView *view, const SimCollective *collective)
+{
+    const uint32_t n = collective->n;
+    double messages;
+    bool measured;
+    const Collective kind = measured_kind(collective->traffic, n, &messages);
+    if (view->cluster->curves.n == 0 || n < 2 || kind == COLLECTIVES)
+        return 0;
+    const SimTeam team = team_of(view, collective);
+    const double bytes = collective->bytes * messages;
+    const LinkCost line = sim_team_line(view, &team, kind, bytes, &measured);
+    return measured ? sim_collective_over(line, n, kind, bytes,
+                                          largest_share(collective->share_from, n),
+                                          largest_share(collective->share_to, n)) /
+                          messages
+                    : 0;
+}
+
+double sim_measured_bytes(const ClusterView *view, const SimCollective *collective)
+{
+    const uint32_t n = collective->n;
+    double messages;
+    const Collective kind = measured_kind(collective->traffic, n, &messages);
+    g_assert(kind != COLLECTIVES && n > 1);
+    const uint32_t hosts = team_of(view, collective).hosts;
+    return collective->bytes * n * curve_wire(kind, (CurvePlace){NULL, n, hosts}, 0);
+}
+
+struct SimMeasured {
+    const ClusterView *view;
+    SimEngine *engine;
+    SimNetwork *network; /* on which nothing else runs */
+};
+
+SimMeasured *sim_measured_new(const ClusterView *view, const Topology *topology)
+{
+    SimMeasured *measured = g_new0(SimMeasured, 1);
+    measured->view = view;
+    if (view->cluster->curves.n == 0)
+        return measured;
+    measured->engine = sim_engine_new();
+    measured->network = sim_network_new(measured->engine, topology);
+    return measured;
+}
+
+void sim_measured_free(SimMeasured *measured)
+{
+    if (!measured)
+        return;
+    sim_network_free(measured->network);
+    g_clear_pointer(&measured->engine, sim_engine_free);
+    g_free(measured);
+}
+
+static void end_at(SimEngine *engine, void *context, uint64_t argument)
+{
+    (void)argument;
+    *(double *)context = sim_engine_now(engine);
+}
+
+/* Seconds of the messages alone. */
+static double alone_s(SimMeasured *measured, const SimLowered *lowered)
+{
+    const double start_s = sim_engine_now(measured->engine);
+    double end_s = start_s;
+    g_autoptr(SimRun) run =
+        sim_run_new(measured->network, lowered, NULL, end_at, &end_s, 0);
+    sim_run_arrive_all(run);
+    sim_engine_run(measured->engine);
+    return end_s - start_s;
+}
+
+void sim_measured_apply(SimMeasured *measured, const SimCollective *collective,
+                        SimLowered *lowered)
+{
+    const double measured_s =
+        collective->bytes > 0 ? sim_measured_s(measured->view, collective) : 0;
+    if (!(measured_s > 0))
+        return;
+    const double network_s = alone_s(measured, lowered);
+    if (network_s > measured_s)
+        lowered_scale(lowered, measured_s / network_s);
+    lowered->least_s = measured_s;
+}

@@ -1,0 +1,29 @@
+/* Collectives that a cluster's curves price (data/cluster/curve.h), as flows. Private to sim.
+ *
+ * A collective that was measured takes, alone on the network, the measured time, whatever its
+ * messages would take: it ends no earlier, and if its messages alone take longer, their bytes and
+ * latencies are multiplied by the measured part of that time. So its bytes still take the room of
+ * other flows, and it is late where others take its own. */
+#ifndef KILTER_SIM_NETWORK_MEASURED_H
+#define KILTER_SIM_NETWORK_MEASURED_H
+
+#include "sim/network/lower/lowering.h"
+
+/* The seconds of a collective by the curves of the cluster, where all of its groups run at the same
+ * time; 0: it was not measured in such a place. */
+double sim_measured_s(const ClusterView *view, const SimCollective *collective);
+
+/* The bytes that all ranks of one group send then. */
+double sim_measured_bytes(const ClusterView *view, const SimCollective *collective);
+
+/* Gives lowered collectives their measured times; the view and the topology must outlive it. */
+typedef struct SimMeasured SimMeasured;
+SimMeasured *sim_measured_new(const ClusterView *view, const Topology *topology);
+void sim_measured_free(SimMeasured *measured);
+
+/* Changes the lowering of the collective on the topology, if it was measured. It must not have been
+ * run before. */
+void sim_measured_apply(SimMeasured *measured, const SimCollective *collective,
+                        SimLowered *lowered);
+
+#endif
