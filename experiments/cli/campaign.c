@@ -290,8 +290,10 @@ const char COMMAND_CAMPAIGN_TEXT[] =
     "[{?campaign}  {campaign.days:.3g} days      goodput {campaign.goodput:.2%} (5 to 95 % of {campaign.runs} runs: "
     "{campaign.goodput_5:.2%} to {campaign.goodput_95:.2%}), {campaign.iterations:.4g} iterations"
     "[, {campaign.tokens:.4g} tokens]\n"
-    "                failures {campaign.failures:.1f} (the whole every {campaign.system_mtbf_h:.3g} h), a checkpoint after "
+    "                failures {campaign.failures:.1f} (the whole every {campaign.system_mtbf_s:time}), a checkpoint after "
     "{campaign.checkpoint_s:time}[{?campaign.best_interval} (loses least)], saved in {campaign.save_s:time}\n"
+    "[                the best interval lies between {campaign.checkpoint_95_s.0:time} and {campaign.checkpoint_95_s.1:time} "
+    "(95 %, by simulation)\n]"
     "                of the time: lost work {campaign.parts.lost:.2%}, saving {campaign.parts.save:.2%}, restarts "
     "{campaign.parts.restart:.2%}, waiting {campaign.parts.wait:.2%}, slowed {campaign.parts.slow:.2%}\n]";
 /* clang-format on */
@@ -310,13 +312,17 @@ static json_t *report_json(const SimCampaign *of, const SimCampaignReport *repor
                   "restart", mean->restart_s / length_s, "wait", mean->wait_s / length_s,
                   "slow", mean->slow_s / length_s);
     return json_pack(
-        "{s:f, s:f, s:f, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:b, s:f, s:f, s:o, s:o}",
+        "{s:f, s:f, s:f, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:b, s:o, s:f, s:f, s:o, "
+        "s:o}",
         "days", length_s / DAY_S, "goodput", report->goodput, "goodput_5", report->low,
         "goodput_50", report->median, "goodput_95", report->high, "runs", (int)report->n,
         "failures", report->failures, "checkpoints", report->checkpoints, "system_mtbf_s",
         isfinite(report->system_mtbf_s) ? report->system_mtbf_s : 0, "checkpoint_s",
-        report->interval_s, "best_interval", of->interval_s == 0, "save_s", of->save_s,
-        "iterations", iterations, "tokens",
+        report->interval_s, "best_interval", of->interval_s == 0, "checkpoint_95_s",
+        report->interval_low_s > 0
+            ? json_pack("[f, f]", report->interval_low_s, report->interval_high_s)
+            : json_null(),
+        "save_s", of->save_s, "iterations", iterations, "tokens",
         work.tokens > 0 ? json_real(work.tokens * iterations) : json_null(), "parts",
         parts);
 }
@@ -354,7 +360,8 @@ bool command_campaign_add(const CommandCampaign *campaign, const CommandPlanning
     const uint32_t machines = machines_of(evaluation->view);
     SimCampaign of = {.iteration_s = evaluation->report->iteration_time_s,
                       .runs = campaign->runs ? (uint32_t)campaign->runs : DEFAULT_RUNS,
-                      .seed = options->planner.seed};
+                      .seed = options->planner.seed,
+                      .threads = (uint32_t)campaign->jobs};
     for (uint32_t j = 0; j < evaluation->view->n_devices; j++)
         of.gpus += evaluation->view->device[j].gpus;
     g_autoptr(GArray) failures = g_array_new(false, false, sizeof(double));

@@ -11,6 +11,7 @@ typedef struct {
     char *mtbf, *weibull, *failures, *checkpoint, *save, *write, *restart, *repair,
         *spares, *stragglers, *parts, *plot;
     int runs, replan;
+    int jobs; /* threads; 0: all cores */
 } CommandCampaign;
 
 void command_campaign_clear(CommandCampaign *campaign);
@@ -47,7 +48,8 @@ void command_campaign_clear(CommandCampaign *campaign);
      "EVERY,STAYS,FACTOR: once in EVERY a GPU slows everything down by FACTOR, for STAYS", "LIST"},  \
     {"replan", 0, 0, G_OPTION_ARG_INT, &(c).replan,                                                  \
      "Without a spare, go on with a new plan on up to N machines fewer (default: wait)", "N"},       \
-    {"runs", 0, 0, G_OPTION_ARG_INT, &(c).runs, "Number of random runs (default 100)", "N"},        \
+    {"runs", 0, 0, G_OPTION_ARG_INT, &(c).runs, "Number of random runs (default 100)", "N"}
+#define COMMAND_CAMPAIGN_PLOT_ENTRY(c)                                                               \
     {"plot", 0, 0, G_OPTION_ARG_FILENAME, &(c).plot,                                                 \
      "With --days, draw goodput by the time between checkpoints into this folder", "DIR"}
 /* clang-format on */

@@ -1,7 +1,7 @@
 /* kilter report: results or a plan as a page. */
 #include <string.h>
 
-#include "experiments/cli/command.h"
+#include "experiments/cli/campaign.h"
 #include "experiments/figures/reproduce.h"
 #include "experiments/render.h"
 #include "experiments/report/report.h"
@@ -10,12 +10,14 @@ typedef struct {
     char *output, *database;
     gboolean markdown;
     int threads;
+    CommandCampaign campaign;
 } Own;
 
 static void own_clear(Own *own)
 {
     g_free(own->output);
     g_free(own->database);
+    command_campaign_clear(&own->campaign);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
@@ -67,16 +69,47 @@ static char *report_names(const char *what, const char *line, const Own *own,
     return names ? report_of(database, (const char *const *)names, own, error) : NULL;
 }
 
-static char *report_file(const char *file, const CommandOptions *options, GError **error)
+/* Adds days of training to the answer, and draws them; *svg gets the picture, which the caller frees. */
+static bool add_days(const Own *own, char **argv, const CommandOptions *options,
+                     const Evaluation *evaluation, json_t *answer, char **svg,
+                     GError **error)
+{
+    const CommandPlanning how = {0};
+    CommandCampaign days = own->campaign;
+    g_autofree char *scratch = g_dir_make_tmp("kilter-XXXXXX", error);
+    if (!scratch)
+        return false;
+    g_autofree char *drawn = g_build_filename(scratch, "days.svg", NULL);
+    g_autofree char *twin = g_build_filename(scratch, "days.png", NULL);
+    days.plot = scratch;
+    days.jobs = own->threads;
+    const bool good =
+        command_campaign_add(&days, &how, argv, options, evaluation, answer, error) &&
+        g_file_get_contents(drawn, svg, NULL, error);
+    remove(drawn);
+    remove(twin);
+    remove(scratch);
+    return good;
+}
+
+static char *report_file(const char *file, const Own *own, const CommandOptions *options,
+                         GError **error)
 {
     g_auto(Evaluation) evaluation = {0};
     const CommandPlanning how = {0};
-    char *argv[] = {NULL, (char *)file, NULL};
+    char *argv[] = {"report", (char *)file, NULL};
+    g_autofree char *svg = NULL;
+    char *text = NULL;
     if (!command_evaluate(&how, 2, argv, "flow", options, &evaluation, error))
         return NULL;
     json_t *answer = command_simulation_json(&evaluation, options->verbose, false);
-    g_autofree char *words = render(COMMAND_EVALUATION_TEXT, answer);
-    char *text = report_plan(&evaluation, answer, words, error);
+    if (!own->campaign.days ||
+        add_days(own, argv, options, &evaluation, answer, &svg, error)) {
+        g_autofree char *plan = render(COMMAND_EVALUATION_TEXT, answer);
+        g_autofree char *days = render(COMMAND_CAMPAIGN_TEXT, answer);
+        g_autofree char *words = g_strconcat(plan, days, NULL);
+        text = report_plan(&evaluation, answer, words, svg, error);
+    }
     json_decref(answer);
     return text;
 }
@@ -94,16 +127,23 @@ static bool is_store(const char *file)
 static char *make(const char *what, const char *line, const Own *own,
                   const CommandOptions *options, GError **error)
 {
-    if (is_store(what))
+    const bool stored = is_store(what);
+    const bool named = !stored && !g_file_test(what, G_FILE_TEST_IS_REGULAR);
+    if ((stored || named) && own->campaign.days) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "--days is for plans; %s is %s", what,
+                    named ? "no file" : "a database of results");
+        return NULL;
+    }
+    if (stored)
         return report_of(what, NULL, own, error);
-    if (!g_file_test(what, G_FILE_TEST_IS_REGULAR))
+    if (named)
         return report_names(what, line, own, options, error);
     if (own->markdown) {
         kilter_fail(error, KILTER_ERROR_INPUT,
                     "--markdown is for results; %s is taken for a plan", what);
         return NULL;
     }
-    return report_file(what, options, error);
+    return report_file(what, own, options, error);
 }
 
 bool cmd_report(int argc, char **argv, GError **error)
@@ -118,35 +158,39 @@ bool cmd_report(int argc, char **argv, GError **error)
          "Threads (default: one per core)", "N"},
         {"markdown", 0, 0, G_OPTION_ARG_NONE, &own.markdown,
          "Write only the claims, as Markdown tables", NULL},
+        COMMAND_CAMPAIGN_ENTRIES(own.campaign),
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "report",
         .arguments = "RESULTS.db | PLAN.json | NAME|PAPER|all",
         .min_arguments = 1,
         .max_arguments = 1,
-        .summary = "Writes an HTML page, in one file that needs no network. For stored "
-                   "results: the papers' claims\n"
-                   "with verdict and cause, the figures, and the rows behind them. For a "
-                   "plan: its timeline,\n"
-                   "memory and links. For the name of an experiment or a paper it first "
-                   "runs the missing\n"
-                   "configurations, those of its columns included.",
+        .summary =
+            "Writes an HTML page, in one file that needs no network. For stored "
+            "results: the papers' claims\n"
+            "with verdict and cause, the figures, and the rows behind them. For a "
+            "plan: its timeline,\n"
+            "memory and links, and with --days what is left of its pace in a long "
+            "run. For the name\n"
+            "of an experiment or a paper it first runs the missing configurations, "
+            "those of its columns\nincluded.",
         .example = "kilter report hap-fig2 -o report.html",
         .entries = entries,
     };
     g_autofree char *line = command_line(argc, argv);
     g_auto(CommandOptions) options = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error) ||
-        !command_check_range("--jobs", own.threads, 0, G_MAXINT, error))
+        !command_check_range("--jobs", own.threads, 0, G_MAXINT, error) ||
+        !command_campaign_check(&own.campaign, error))
         return false;
-    if (!own.output) {
-        if (g_mkdir_with_parents("out", 0777) != 0)
-            return kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder out");
+    const bool given = own.output != NULL;
+    if (!given)
         own.output = g_strdup(own.markdown ? "out/report.md" : "out/report.html");
-    }
-    g_autofree char *text = output_check(own.output, error)
+    g_autofree char *text = !given || output_check(own.output, error)
                                 ? make(argv[1], line, &own, &options, error)
                                 : NULL;
+    if (text && !given && g_mkdir_with_parents("out", 0777) != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder out");
     if (!text || !output_write(own.output, text, -1, error))
         return false;
     command_report(&options,

@@ -200,9 +200,10 @@ bool cmd_simulate(int argc, char **argv, GError **error)
         {"samples", 'n', 0, G_OPTION_ARG_INT, &own.samples,
          "Also simulate N iterations with the noise set by --set", "N"},
         {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.jobs,
-         "Threads for the samples (default all cores)", "N"},
+         "Threads for samples and for runs of days (default all cores)", "N"},
         COMMAND_EXECUTION_ENTRIES(own.execution),
         COMMAND_CAMPAIGN_ENTRIES(own.campaign),
+        COMMAND_CAMPAIGN_PLOT_ENTRY(own.campaign),
         {"dot", 0, 0, G_OPTION_ARG_FILENAME, &own.dot,
          "Write the program as a graph for dot of Graphviz", "FILE"},
         COMMAND_PIN_ENTRIES(&options),
@@ -237,6 +238,7 @@ bool cmd_simulate(int argc, char **argv, GError **error)
         return check_no_plan(&own, argv[1], "a trace", error) &&
                command_simulate_execution(argv[1], argv[2], &own.how, &options, error);
     own.argv = argv;
+    own.campaign.jobs = own.jobs;
     g_auto(Evaluation) evaluation = {0};
     return command_evaluate(&own.how, argc, argv, fidelity, &options, &evaluation,
                             error) &&

@@ -239,7 +239,7 @@ static const char *text_at(const json_t *answer, const char *key)
 }
 
 char *report_plan(const Evaluation *evaluation, const json_t *answer, const char *words,
-                  GError **error)
+                  const char *days, GError **error)
 {
     const SimTimeline *timeline = evaluation->report->timeline;
     g_autofree char *title =
@@ -249,6 +249,8 @@ char *report_plan(const Evaluation *evaluation, const json_t *answer, const char
     if (!page)
         return NULL;
     page_add(page, "pre", "%s", words);
+    if (days)
+        drawing_add_days(page, json_object_get(answer, "campaign"), days);
     const Drawing drawing = {evaluation, timeline, page,
                              timeline ? sim_timeline_end_s(timeline) : 0};
     add_limits(&drawing);

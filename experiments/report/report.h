@@ -2,7 +2,7 @@
  *
  *     papers   for each paper all claims, with verdict, place and cause; each figure, with the rows that it is drawn from below it
  *     sweeps   for other experiments the planners, by how often they are fastest and by their regret, and all rows
- *     a plan   the cluster and what each device does, memory by category, what bounds the iteration
+ *     a plan   the cluster and what each device does, memory by category, what bounds the iteration, days of training
  *
  * The same results give the same bytes. */
 #ifndef KILTER_EXPERIMENTS_REPORT_REPORT_H
@@ -20,8 +20,9 @@ char *report_store(const char *file, const char *const *names, GError **error);
 char *report_store_markdown(const char *file, const char *const *names, GError **error);
 
 /* A page on a plan. `answer`: its JSON by `kilter simulate --json`; `words`: the text that `kilter
- * simulate` prints. Caller frees. */
+ * simulate` prints; `days`: the picture of its days of training as SVG, where the answer has them,
+ * or NULL. Caller frees. */
 char *report_plan(const Evaluation *evaluation, const json_t *answer, const char *words,
-                  GError **error);
+                  const char *days, GError **error);
 
 #endif

@@ -45,7 +45,9 @@ typedef struct {
     uint32_t n_failures;
     const SimCampaignPart *part; /* besides GPUs and given failures */
     uint32_t n_parts;
-    /* work between checkpoints; 0: the best one for exponential failures */
+    /* work between checkpoints; 0: the one that loses least. It is known in closed form where failures
+     * are exponential and checkpoints usable at once; else it is searched for by simulation, with
+     * other draws than those of the runs, and with the gaps of given failures in a new order. */
     double interval_s;
     double save_s, write_s, restart_s, repair_s;
     double straggler_every_s, straggler_stays_s, straggler_factor; /* every: 0: none */
@@ -54,6 +56,7 @@ typedef struct {
     uint32_t n_fewer;
     uint32_t runs;
     uint64_t seed;
+    uint32_t threads; /* 0: the number of processors; changes no result */
 } SimCampaign;
 
 /* Where the time of a run goes; the parts sum to its length. */
@@ -68,6 +71,8 @@ typedef struct {
 
 typedef struct {
     double interval_s; /* the interval that was used */
+    /* where the best one lies with 95 % confidence; 0: it was not searched for, or not found */
+    double interval_low_s, interval_high_s;
     double system_mtbf_s;
     uint32_t n;
     SimCampaignRun *run; /* by goodput, lowest first */
@@ -82,7 +87,8 @@ typedef struct {
  * sqrt(2 save mtbf)). 0 where saving is free: INFINITY where nothing fails. */
 double sim_campaign_best_interval_s(double mtbf_s, double save_s);
 
-/* Simulates the runs. Deterministic: a run depends only on the seed and on its number.
+/* Simulates the runs, on all processors. Deterministic: a run depends only on the seed and on its
+ * number.
  * KILTER_ERROR_INPUT says what is out of range. */
 SimCampaignReport *sim_campaign(const SimCampaign *campaign, GError **error);
 void sim_campaign_report_free(SimCampaignReport *report);

@@ -6,6 +6,7 @@
 
 enum {
     FIRST_SLOTS = 256,
+    SHORT_ROW = 12, /* terms that are sooner read than hashed */
     SUM_AGAIN = 4096, /* departures from a pair after which its weight is summed anew */
 };
 
@@ -15,7 +16,7 @@ void coupling_init(Coupling *coupling, uint32_t n_links)
     coupling->free_pairs = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     coupling->row = g_new0(Terms, n_links + 1);
     coupling->column = g_new0(Terms, n_links + 1);
-    coupling->slot = g_new0(uint32_t, coupling->n_slots);
+    coupling->slot = g_new0(PairSlot, coupling->n_slots);
 }
 
 void coupling_clear(Coupling *coupling, uint32_t n_links)
@@ -35,51 +36,47 @@ void coupling_clear(Coupling *coupling, uint32_t n_links)
 
 /* --- the hash --- */
 
+/* All bits of both numbers change the low ones: links of a tree differ by powers of two. */
 static uint32_t home(const Coupling *c, uint32_t link, uint32_t bottleneck)
 {
-    const uint64_t key = (uint64_t)link << 32 | bottleneck;
-    return (uint32_t)(key * 0x9e3779b97f4a7c15 >> 32) & (c->n_slots - 1);
+    uint64_t key = ((uint64_t)link << 32 | bottleneck) * 0x9e3779b97f4a7c15;
+    key = (key ^ key >> 32) * 0xbf58476d1ce4e5b9;
+    return (uint32_t)(key >> 32) & (c->n_slots - 1);
 }
 
 /* The slot of the pair, or the empty one where it belongs. */
 static uint32_t find_slot(const Coupling *c, uint32_t link, uint32_t bottleneck)
 {
     for (uint32_t s = home(c, link, bottleneck);; s = (s + 1) & (c->n_slots - 1)) {
-        if (!c->slot[s])
-            return s;
-        const Pair *pair = &c->pair[c->slot[s] - 1];
-        if (pair->link == link && pair->bottleneck == bottleneck)
+        const PairSlot *slot = &c->slot[s];
+        if (!slot->pair || (slot->link == link && slot->bottleneck == bottleneck))
             return s;
     }
 }
 
 static void grow_slots(Coupling *c)
 {
-    g_autofree uint32_t *old = c->slot;
+    g_autofree PairSlot *old = c->slot;
     const uint32_t n = c->n_slots;
     c->n_slots *= 2;
-    c->slot = g_new0(uint32_t, c->n_slots);
-    for (uint32_t s = 0; s < n; s++) {
-        if (!old[s])
-            continue;
-        const Pair *pair = &c->pair[old[s] - 1];
-        c->slot[find_slot(c, pair->link, pair->bottleneck)] = old[s];
-    }
+    c->slot = g_new0(PairSlot, c->n_slots);
+    for (uint32_t s = 0; s < n; s++)
+        if (old[s].pair)
+            c->slot[find_slot(c, old[s].link, old[s].bottleneck)] = old[s];
 }
 
 /* Empties a slot; pairs behind it that it displaced from their home slots move up. */
 static void clear_slot(Coupling *c, uint32_t hole)
 {
     const uint32_t mask = c->n_slots - 1;
-    for (uint32_t s = (hole + 1) & mask; c->slot[s]; s = (s + 1) & mask) {
-        const Pair *pair = &c->pair[c->slot[s] - 1];
-        const uint32_t from = home(c, pair->link, pair->bottleneck);
+    for (uint32_t s = (hole + 1) & mask; c->slot[s].pair; s = (s + 1) & mask) {
+        const uint32_t from = home(c, c->slot[s].link, c->slot[s].bottleneck);
         if (((s - from) & mask) >= ((s - hole) & mask)) {
             c->slot[hole] = c->slot[s];
             hole = s;
         }
     }
-    c->slot[hole] = 0;
+    c->slot[hole].pair = 0;
     c->n_used--;
 }
 
@@ -117,18 +114,43 @@ static uint32_t add_pair(Coupling *c, uint32_t link, uint32_t bottleneck)
     return id;
 }
 
+static void hash_pair(Coupling *c, uint32_t id)
+{
+    if (2 * (c->n_used + 1) > c->n_slots)
+        grow_slots(c);
+    const Pair *pair = &c->pair[id];
+    c->slot[find_slot(c, pair->link, pair->bottleneck)] =
+        (PairSlot){pair->link, pair->bottleneck, id + 1};
+    c->n_used++;
+}
+
+/* The pair, or NO_LINK. The pairs of a short row are found by reading it, those of one that was longer
+ * than that since it was empty are in the hash. */
+static uint32_t known_pair(const Coupling *c, uint32_t link, uint32_t bottleneck)
+{
+    const Terms *row = &c->row[link];
+    if (row->hashed)
+        return c->slot[find_slot(c, link, bottleneck)].pair - 1;
+    for (uint32_t i = 0; i < row->n; i++)
+        if (row->term[i].other == bottleneck)
+            return row->term[i].pair;
+    return NO_LINK;
+}
+
 static uint32_t find_pair(Coupling *c, uint32_t link, uint32_t bottleneck)
 {
-    uint32_t s = find_slot(c, link, bottleneck);
-    if (c->slot[s])
-        return c->slot[s] - 1;
-    if (2 * (c->n_used + 1) > c->n_slots) {
-        grow_slots(c);
-        s = find_slot(c, link, bottleneck);
+    uint32_t id = known_pair(c, link, bottleneck);
+    if (id != NO_LINK)
+        return id;
+    id = add_pair(c, link, bottleneck);
+    Terms *row = &c->row[link];
+    if (row->hashed) {
+        hash_pair(c, id);
+    } else if (row->n > SHORT_ROW) {
+        row->hashed = true;
+        for (uint32_t i = 0; i < row->n; i++)
+            hash_pair(c, row->term[i].pair);
     }
-    const uint32_t id = add_pair(c, link, bottleneck);
-    c->slot[s] = id + 1;
-    c->n_used++;
     return id;
 }
 
@@ -140,7 +162,9 @@ static void remove_pair(Coupling *c, uint32_t id)
     c->pair[row->term[pair->in_row].pair].in_row = pair->in_row;
     column->term[pair->in_column] = column->term[--column->n];
     c->pair[column->term[pair->in_column].pair].in_column = pair->in_column;
-    clear_slot(c, find_slot(c, pair->link, pair->bottleneck));
+    if (row->hashed)
+        clear_slot(c, find_slot(c, pair->link, pair->bottleneck));
+    row->hashed &= row->n > 0;
     g_array_append_val(c->free_pairs, id);
 }
 
@@ -191,15 +215,19 @@ void coupling_leave(SimShare *share, SimFlowId id)
     Coupling *c = &share->coupling;
     const Sharer *f = &share->flow[id];
     const UsePlace *place = places(share, id);
-    for (uint32_t k = 0; k < f->n_uses; k++) {
+    /* The pairs made last go first: they are at the end of the column. */
+    for (uint32_t k = f->n_uses; k-- > 0;) {
         Pair *pair = &c->pair[place[k].pair];
-        g_assert(pair->member[place[k].at].flow == id && pair->link == f->use[k].link);
-        const Member last = pair->member[--pair->n];
+        g_assert(pair->link == f->use[k].link && pair->n > place[k].at);
+        if (--pair->n == 0) {
+            remove_pair(c, place[k].pair);
+            continue;
+        }
+        const Member last = pair->member[pair->n];
+        KILTER_ASSERT(pair->member[place[k].at].flow == id);
         pair->member[place[k].at] = last;
         places(share, last.flow)[last.use].at = place[k].at;
-        if (pair->n == 0) {
-            remove_pair(c, place[k].pair);
-        } else if (pair->n == 1 || ++pair->n_left == SUM_AGAIN) {
+        if (pair->n == 1 || ++pair->n_left == SUM_AGAIN) {
             /* subtractions have lost precision */
             set_weight(c, pair, sum_weights(share, pair));
             pair->n_left = 0;

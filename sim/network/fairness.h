@@ -75,6 +75,12 @@ typedef struct {
     Member *member;
 } Pair;
 
+/* An entry of the hash of pairs. */
+typedef struct {
+    uint32_t link, bottleneck;
+    uint32_t pair; /* its number + 1; 0: empty */
+} PairSlot;
+
 /* An entry of a row, where `other` is the bottleneck, or of a column, where it is the link. */
 typedef struct {
     double weight;
@@ -84,6 +90,7 @@ typedef struct {
 typedef struct {
     Term *term;
     uint32_t n, capacity;
+    bool hashed; /* of a row: its pairs are in the hash */
 } Terms;
 
 typedef struct {
@@ -91,7 +98,7 @@ typedef struct {
     uint32_t n_pairs, capacity;
     GArray *free_pairs;
     Terms *row, *column; /* [n_links + 1]: the last is for flows that are not bound */
-    uint32_t *slot;      /* hash table with open addressing: pair + 1; 0: empty */
+    PairSlot *slot;      /* hash table with open addressing: the pairs of long rows */
     uint32_t n_slots, n_used;
 } Coupling;
 

@@ -141,6 +141,7 @@ static void test_plan(void **state)
     assert_non_null(strstr(text, "<title>"));
     assert_non_null(strstr(text, "id=\"links\""));
     assert_non_null(strstr(text, "activations: at most"));
+    assert_null(strstr(text, "goodput"));
     run(box, "plan gpt2:layers=2,hidden=64,heads=4,ffn=256,seq=32,vocab=64,batch=2 hap-8 "
              "--planner manual --set pp=2 -q -o q.json");
     run(box, "report q.json -o q.html");
@@ -154,12 +155,38 @@ static void test_plan(void **state)
                     "--markdown is for results");
 }
 
+/* Days of training: as text, where the time goes, and a picture; the same on any number of threads. */
+static void test_days(void **state)
+{
+    (void)state;
+    static const char DAYS[] = "--days 30 --mtbf 200h --weibull 0.7 --spares 1 --runs 20";
+    g_autoptr(Sandbox) box = sandbox_new();
+    run(box, "plan vgg19:width=8 hap-8 -q -o p.json");
+    for (char threads = '1'; threads <= '3'; threads++) {
+        g_autofree char *line =
+            g_strdup_printf("report p.json %s -j %c -o %c.html", DAYS, threads, threads);
+        run(box, line);
+    }
+    g_autofree char *text = sandbox_read(box, "1.html");
+    g_autofree char *two = sandbox_read(box, "2.html");
+    g_autofree char *three = sandbox_read(box, "3.html");
+    check_page(text);
+    check_tidy(box, "1.html");
+    assert_string_equal(text, two);
+    assert_string_equal(text, three);
+    assert_non_null(strstr(text, "30 days      goodput"));
+    assert_non_null(strstr(text, "the best interval lies between"));
+    assert_non_null(strstr(text, "<td>work thrown away by failures</td>"));
+    assert_non_null(strstr(text, "<figure><img alt=\"Goodput"));
+    program_refuses(box, "report none --days 3", 2, "--days is for plans");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_papers),  cmocka_unit_test(test_bars),
         cmocka_unit_test(test_columns), cmocka_unit_test(test_sweep),
-        cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_plan),    cmocka_unit_test(test_days),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

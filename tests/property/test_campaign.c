@@ -208,6 +208,98 @@ static void test_mean(void **state)
     assert_true(weibull->failures > report->failures); /* young GPUs fail more often */
 }
 
+/* The search finds Daly's interval where failures are exponential, within 1 %, and says how sure it is. */
+static void test_searched_interval(void **state)
+{
+    (void)state;
+    SimCampaign of = base();
+    of.gpus = 100;
+    of.mtbf_s = 100 * 4000.0;
+    of.interval_s = 0;
+    of.iteration_s = 1e-3;
+    of.days_s = 20 * 86400.0;
+    const double best_s = sim_campaign_best_interval_s(4000, of.save_s);
+    of.write_s = 1e-9; /* no closed form */
+    uint32_t covered = 0;
+    for (of.seed = 1; of.seed <= 5; of.seed++) {
+        g_autoptr(SimCampaignReport) searched = sim_campaign(&of, NULL);
+        assert_close(searched->interval_s, best_s, 0.01);
+        covered +=
+            searched->interval_low_s < best_s && best_s < searched->interval_high_s;
+        assert_true(searched->interval_high_s < 1.03 * searched->interval_low_s);
+    }
+    assert_true(covered >= 4);
+    of.write_s = 0;
+    g_autoptr(SimCampaignReport) exact = sim_campaign(&of, NULL);
+    assert_close(exact->interval_s, best_s, 1e-4);
+    assert_true(exact->interval_low_s == 0);
+    /* A log of such failures says the same, as far as it goes. */
+    enum { LOG = 4000 };
+    g_autofree double *log_s = g_new(double, LOG);
+    g_autoptr(GRand) rand = g_rand_new_with_seed(7);
+    double at_s = 0;
+    for (uint32_t i = 0; i < LOG; i++)
+        log_s[i] = at_s -= 4000 * log(1 - g_rand_double(rand));
+    of.failure_s = log_s;
+    of.n_failures = LOG;
+    g_autoptr(SimCampaignReport) logged = sim_campaign(&of, NULL);
+    assert_close(logged->interval_s, best_s, 0.05);
+    assert_true(logged->interval_low_s > 0);
+}
+
+/* Bursts of failures want another interval than equal rates: no other one has more goodput by more than the noise. */
+static void test_weibull_interval(void **state)
+{
+    (void)state;
+    SimCampaign of = base();
+    of.gpus = 100;
+    of.mtbf_s = 100 * 86400.0;
+    of.shape = 0.5;
+    of.interval_s = 0;
+    of.days_s = 5 * 86400.0;
+    of.save_s = 60;
+    of.runs = 400;
+    g_autoptr(SimCampaignReport) best = sim_campaign(&of, NULL);
+    assert_true(best->interval_low_s < best->interval_s &&
+                best->interval_s < best->interval_high_s);
+    for (double t = 0.25; t <= 4; t *= sqrt(2)) {
+        of.interval_s = t * best->interval_s;
+        g_autoptr(SimCampaignReport) other = sim_campaign(&of, NULL);
+        assert_true(other->goodput <= best->goodput * 1.001);
+    }
+    /* Twice as many failures at first as on average: shorter than in the closed form. */
+    assert_true(best->interval_high_s <
+                sim_campaign_best_interval_s(best->system_mtbf_s, of.save_s));
+}
+
+/* Any number of threads gives the same bytes. */
+static void test_threads(void **state)
+{
+    (void)state;
+    static const uint32_t THREADS[] = {1, 2, 3, 8};
+    g_autofree SimCampaignRun *first = NULL;
+    double interval_s = 0;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(THREADS); i++) {
+        SimCampaign of = base();
+        of.mtbf_s = 8 * 5000.0;
+        of.shape = 0.8;
+        of.spares = 2;
+        of.interval_s = 0;
+        of.straggler_every_s = 1e5;
+        of.straggler_stays_s = 60;
+        of.straggler_factor = 1.5;
+        of.runs = 50;
+        of.threads = THREADS[i];
+        g_autoptr(SimCampaignReport) report = sim_campaign(&of, NULL);
+        if (!first) {
+            first = g_memdup2(report->run, of.runs * sizeof *first);
+            interval_s = report->interval_s;
+        }
+        assert_memory_equal(first, report->run, of.runs * sizeof *first);
+        assert_true(report->interval_s == interval_s);
+    }
+}
+
 /* Without a spare the run waits for the repair, or goes on more slowly. */
 static void test_spares(void **state)
 {
@@ -305,10 +397,17 @@ static void test_large(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_failure),   cmocka_unit_test(test_one_failure),
-        cmocka_unit_test(test_step_by_step), cmocka_unit_test(test_best_interval),
-        cmocka_unit_test(test_mean),         cmocka_unit_test(test_spares),
-        cmocka_unit_test(test_parts),        cmocka_unit_test(test_rates_of_parts),
+        cmocka_unit_test(test_no_failure),
+        cmocka_unit_test(test_one_failure),
+        cmocka_unit_test(test_step_by_step),
+        cmocka_unit_test(test_best_interval),
+        cmocka_unit_test(test_mean),
+        cmocka_unit_test(test_spares),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_rates_of_parts),
+        cmocka_unit_test(test_searched_interval),
+        cmocka_unit_test(test_weibull_interval),
+        cmocka_unit_test(test_threads),
         cmocka_unit_test(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
