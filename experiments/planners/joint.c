@@ -4,7 +4,8 @@
  * formula, which is up to a fifth below the time of the schedule. Each pipeline is then walked step
  * by step, under its own schedule and under the others for which its stages have the memory. The
  * fastest few are made into programs and evaluated, as long as the walk leaves room for a faster
- * one. On many GPUs of several kinds a search with coarse groups comes first. Where memory is short, stages are planned
+ * one. On many GPUs of several kinds a search with coarse groups comes first; where all combinations
+ * of machines are too many, the kinds are in an order, and some orders are searched. Where memory is short, stages are planned
  * with only a part of it. The bound is that of the
  * formula without communication, memory and waits. */
 #include <math.h>
@@ -159,7 +160,7 @@ static void bound(JointSearch *j)
 {
     Plan *plan = j->plan;
     double bound_s = INFINITY;
-    bool exact = true;
+    bool exact = !synth_joint_in_order(j->menu);
     if (j->coarse || j->planning->options->strategy.microbatches > 1)
         joint_all_problems(j, 1);
     for (uint32_t i = 0; i < j->problems->len && exact; i++) {

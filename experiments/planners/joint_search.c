@@ -5,7 +5,10 @@
 
 enum {
     BEAM = 4,
+    BEAM_ORDERS = 2, /* with coarse groups, where kinds have an order */
     FINE = 4, /* numbers of microbatches that are searched again after a coarse search */
+    FIRST_ORDERS = 2, /* orders that are searched for every number of microbatches */
+    MOST_ORDERS = 24, /* and for the best of these numbers */
 };
 
 /* The schedules, with the chunks of each group. */
@@ -29,9 +32,10 @@ static bool is_counted(const JointWay *way)
 typedef struct {
     uint32_t problem, number;
     JointWay way;
-    double least_s;    /* no pipeline of the problem is faster */
-    double walk_s;     /* of the best pipeline found; INFINITY: none */
-    uint32_t n_stages; /* that this pipeline has */
+    const uint32_t *order; /* of the kinds; NULL: any */
+    double least_s;        /* no pipeline of the problem is faster */
+    double walk_s;         /* of the best pipeline found; INFINITY: none */
+    uint32_t n_stages;     /* that this pipeline has */
 } Run;
 
 /* Runs are repeated, or others made of them, if their best pipeline takes less than so many times
@@ -94,6 +98,7 @@ static void search(JointSearch *j, Run *run, uint32_t beam, uint32_t n_best)
 {
     g_auto(JointResult) result = {0};
     const JointOptions options = {.way = run->way,
+                                  .order = run->order,
                                   .n_best = n_best,
                                   .beam = beam,
                                   .upper_s = j->upper_s,
@@ -140,6 +145,8 @@ void joint_all_problems(JointSearch *j, double headroom)
 
 bool joint_is_large(JointMenu *menu, uint32_t batch)
 {
+    if (synth_joint_in_order(menu))
+        return true;
     static const double large = 1.2e6;
     g_autoptr(JointProblem) p = synth_joint_problem(menu, batch, 1, true);
     double extensions = p ? (double)p->n_layers * p->n_groups : 0;
@@ -158,9 +165,11 @@ static gint by_least(gconstpointer a, gconstpointer b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-static void add_run(GArray *runs, uint32_t problem, double least_s, const JointWay *way)
+static void add_run(GArray *runs, uint32_t problem, double least_s, const JointWay *way,
+                    const uint32_t *order)
 {
     const Run run = {.problem = problem,
+                     .order = order,
                      .number = runs->len,
                      .way = *way,
                      .least_s = least_s,
@@ -178,7 +187,7 @@ static GArray *list_plain(const JointSearch *j, uint32_t first)
         const double least_s = synth_joint_density_s(p);
         for (uint32_t w = 0; w < G_N_ELEMENTS(WAY); w++)
             if (!is_counted(&WAY[w]) && (!j->coarse || WAY[w].schedule != SCHEDULE_GPIPE))
-                add_run(runs, i, least_s, &WAY[w]);
+                add_run(runs, i, least_s, &WAY[w], NULL);
     }
     g_array_sort(runs, by_least);
     return runs;
@@ -208,7 +217,7 @@ static void add_counted(const JointSearch *j, const Run *plain, GArray *runs)
         for (way.n_stages = 2; is_counted(&way) && way.n_stages <= last; way.n_stages++)
             if ((splits || p->n_microbatches % way.n_stages == 0) &&
                 (!large || is_near(way.n_stages, best, splits)))
-                add_run(runs, plain->problem, plain->least_s, &way);
+                add_run(runs, plain->problem, plain->least_s, &way, plain->order);
     }
 }
 
@@ -268,34 +277,118 @@ static gint by_run(gconstpointer a, gconstpointer b)
     return (x->problem > y->problem) - (x->problem < y->problem);
 }
 
-/* Many GPUs: searches with finer groups for the numbers of microbatches that were best with coarse
- * ones. */
-static void search_fine(JointSearch *j, const GArray *runs, double headroom)
+/* The best run of each number of microbatches whose pipelines are not much slower than the best one. */
+static GArray *best_runs(const JointSearch *j, const GArray *runs)
 {
-    g_autoptr(GArray) best = g_array_new(FALSE, FALSE, sizeof(Run));
-    const uint32_t first = j->problems->len;
-    for (uint32_t i = 0; i < first; i++) {
+    GArray *best = g_array_new(FALSE, FALSE, sizeof(Run));
+    for (uint32_t i = 0; i < j->problems->len; i++) {
         const Run *run = best_of(runs, i);
         if (run && run->walk_s < FAR * j->upper_s)
             g_array_append_val(best, *run);
     }
     g_array_sort(best, by_run);
     g_array_set_size(best, MIN(best->len, FINE));
+    return best;
+}
+
+/* --- kinds in an order --- */
+
+static const JointProblem *problem_of(const JointSearch *j, const Run *run)
+{
+    return j->problems->pdata[run->problem];
+}
+
+/* Seconds of a pipeline that computes as densely as possible, and waits until all machines have a
+ * microbatch. */
+static double filled_s(const JointSearch *j, const Run *run)
+{
+    const JointProblem *p = problem_of(j, run);
+    const uint32_t stages = MIN(p->n_layers, j->planning->view->cluster->n_machines);
+    return run->least_s * (1 + (double)stages / p->n_microbatches);
+}
+
+static gint by_filled(gconstpointer a, gconstpointer b, gpointer search)
+{
+    const double x = filled_s(search, a), y = filled_s(search, b);
+    return x != y ? (x < y ? -1 : 1) : by_least(a, b);
+}
+
+/* Searches with coarse groups in the orders from `begin` to `end`, for the numbers of microbatches of
+ * the `best` runs (NULL: all). */
+static void search_orders(JointSearch *j, const uint32_t *order, uint32_t begin,
+                          uint32_t end, const GArray *best, GArray *runs)
+{
+    g_autoptr(GArray) plain = list_plain(j, 0);
+    g_array_sort_with_data(plain, by_filled, j);
+    for (uint32_t k = 0; k < plain->len; k++)
+        for (uint32_t o = begin; o < end; o++) {
+            Run run = g_array_index(plain, Run, k);
+            bool wanted = !best;
+            for (uint32_t b = 0; best && b < best->len; b++)
+                wanted |= g_array_index(best, Run, b).problem == run.problem;
+            if (!wanted)
+                continue;
+            run.order = order + (size_t)o * problem_of(j, &run)->n_kinds;
+            search(j, &run, BEAM_ORDERS, j->planning->options->pipelines);
+            g_array_append_val(runs, run);
+        }
+}
+
+/* Searches with fine groups in the orders that were best with coarse ones. */
+static void search_best_orders(JointSearch *j, const GArray *best, uint32_t first)
+{
+    const uint32_t n_best = j->planning->options->pipelines;
+    for (uint32_t b = 0; b < best->len; b++) {
+        Run run = g_array_index(best, Run, b);
+        const uint32_t m = problem_of(j, &run)->n_microbatches;
+        run.problem = first;
+        while (problem_of(j, &run)->n_microbatches != m)
+            run.problem++;
+        search(j, &run, BEAM, n_best);
+        g_autoptr(GArray) counted = g_array_new(FALSE, FALSE, sizeof(Run));
+        add_counted(j, &run, counted);
+        for (uint32_t k = 0; k < counted->len; k++)
+            search(j, &g_array_index(counted, Run, k), 1, n_best);
+    }
+}
+
+/* --- all --- */
+
+/* Many GPUs: searches with coarse groups, and then with finer ones for the numbers of microbatches
+ * that were best. */
+static void search_large(JointSearch *j, double headroom)
+{
+    const uint32_t n_best = j->planning->options->pipelines, first = j->problems->len;
+    g_autoptr(GArray) runs = NULL;
+    g_autofree uint32_t *order = NULL;
+    if (synth_joint_in_order(j->coarse) && first > 0) {
+        uint32_t n;
+        order = synth_joint_orders(j->problems->pdata[0], MOST_ORDERS, &n);
+        runs = g_array_new(FALSE, FALSE, sizeof(Run));
+        search_orders(j, order, 0, MIN(FIRST_ORDERS, n), NULL, runs);
+        g_autoptr(GArray) some = best_runs(j, runs);
+        search_orders(j, order, MIN(FIRST_ORDERS, n), n, some, runs);
+    } else
+        runs = search_once(j, 0, n_best);
+    g_autoptr(GArray) best = best_runs(j, runs);
     add_problems(j, j->menu, headroom, best);
-    g_array_unref(search_once(j, first, j->planning->options->pipelines));
+    if (order)
+        search_best_orders(j, best, first);
+    else
+        g_array_unref(search_once(j, first, n_best));
 }
 
 void joint_search(JointSearch *j, double headroom)
 {
-    const uint32_t n_best = j->planning->options->pipelines;
     g_array_set_size(j->found, 0);
     g_ptr_array_set_size(j->problems, 0);
     g_ptr_array_set_size(j->menus, 0);
     add_problems(j, j->coarse ? j->coarse : j->menu, headroom, NULL);
-    g_autoptr(GArray) runs = search_once(j, 0, j->coarse ? n_best : 1);
     if (j->coarse)
-        search_fine(j, runs, headroom);
-    else
-        search_wide(j, runs, n_best);
+        search_large(j, headroom);
+    else {
+        g_autoptr(GArray) runs = search_once(j, 0, 1);
+        search_wide(j, runs, j->planning->options->pipelines);
+    }
     g_array_sort(j->found, by_walk);
 }

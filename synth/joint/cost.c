@@ -9,6 +9,37 @@ static uint32_t chunks_of(const JointWay *way)
     return MAX(way->chunks, 1);
 }
 
+/* --- entries --- */
+
+static bool is_never_more(const double *a, const double *b, uint32_t n)
+{
+    for (uint32_t l = 0; l < n; l++)
+        if (a[l + 1] - a[l] > b[l + 1] - b[l])
+            return false;
+    return true;
+}
+
+static bool is_no_slower(const JointEntry *a, const JointEntry *b, uint32_t n)
+{
+    return a->tp == b->tp && a->start_s <= b->start_s &&
+           is_never_more(a->backward_s, b->backward_s, n) &&
+           is_never_more(a->forward_s, b->forward_s, n) &&
+           is_never_more(a->sync_s, b->sync_s, n);
+}
+
+void synth_joint_rank(JointProblem *p)
+{
+    for (uint32_t g = 0; g < p->n_groups; g++) {
+        JointEntry *entry = p->group[g].entry;
+        for (uint32_t e = 0; e < p->group[g].n_entries; e++) {
+            entry[e].faster = 0;
+            while (entry[e].faster < e &&
+                   !is_no_slower(&entry[entry[e].faster], &entry[e], p->n_layers))
+                entry[e].faster++;
+        }
+    }
+}
+
 /* --- microbatches in flight --- */
 
 /* How many forward steps a stage is ahead of its backward steps, in microbatches: at least, where
@@ -41,12 +72,24 @@ static double free_bytes(const JointFront *front, uint32_t layer)
     return e->capacity - joint_span(e->held, layer, front->last) - e->work;
 }
 
+static bool has_memory(const JointProblem *p, const JointWay *way,
+                       const JointFront *front, uint32_t layer, double in)
+{
+    const double kept = MIN(p->n_microbatches, in + 1 + more_kept(way));
+    return kept * joint_span(front->e->kept, layer, front->last) <=
+           free_bytes(front, layer);
+}
+
 bool joint_front_fits(const JointProblem *p, const JointWay *way, const JointFront *front,
                       uint32_t layer)
 {
-    const double kept = MIN(p->n_microbatches, front->least_in + 1 + more_kept(way));
-    return kept * joint_span(front->e->kept, layer, front->last) <=
-           free_bytes(front, layer);
+    return has_memory(p, way, front, layer, front->least_in);
+}
+
+bool joint_front_is_ample(const JointProblem *p, const JointWay *way,
+                          const JointFront *front, uint32_t layer)
+{
+    return has_memory(p, way, front, layer, front->most_in);
 }
 
 /* As deep as the memory allows: first ahead, which hides transfers, then late with the rest of split
@@ -72,13 +115,13 @@ static void deepen(const JointProblem *p, const JointFront *front, uint32_t laye
 
 /* Seconds to cross the border in front of layer `at`, one way; every device of a group that shares
  * layers receives all bytes. */
-static double transfer_s(const JointProblem *p, const JointGroup *from,
-                         const JointEntry *sender, const JointGroup *to,
+static double transfer_s(const JointProblem *p, const JointEntry *sender,
                          const JointEntry *receiver, uint32_t at, bool back)
 {
-    const double port = p->bandwidth * MIN(from->n_machines, to->n_machines);
     const double bytes = back ? p->returned[at] * sender->tp : p->sent[at] * receiver->tp;
-    return bytes > 0 ? p->latency_s + bytes / port : 0;
+    return bytes > 0
+               ? p->latency_s + bytes * MAX(sender->share, receiver->share) / p->bandwidth
+               : 0;
 }
 
 JointFront joint_front(const JointProblem *p, const JointWay *way, const JointSuffix *l,
@@ -98,10 +141,9 @@ JointFront joint_front(const JointProblem *p, const JointWay *way, const JointSu
     if (front.splits)
         front.most_lag = schedule_lag(way->schedule, way->n_stages - 1 - l->n);
     if (l->n > 0) {
-        const JointGroup *h = &p->group[l->group];
-        const JointEntry *e = &h->entry[l->entry];
-        front.there_s = transfer_s(p, g, front.e, h, e, last, false);
-        front.back_s = transfer_s(p, g, front.e, h, e, last, true);
+        const JointEntry *e = &p->group[l->group].entry[l->entry];
+        front.there_s = transfer_s(p, front.e, e, last, false);
+        front.back_s = transfer_s(p, front.e, e, last, true);
     }
     return front;
 }
@@ -160,7 +202,8 @@ JointSuffix joint_prepend(const JointProblem *p, const JointWay *way,
     const double own = own_pace_s(p, way, in, behind, f, b) - rest;
     const double others = l->pace_s + once + front->there_s + front->back_s;
     made.sum_s = behind + once;
-    made.pace_s = MAX(MAX(others, own), made.sum_s);
+    const double busy = (p->n_microbatches - 1) * MAX(front->there_s, front->back_s);
+    made.pace_s = MAX(MAX(others, own), made.sum_s + busy);
     const double end = l->n > 0 ? l->end_s + part * f + front->there_s : 0;
     made.end_s =
         MAX(end, made.pace_s + rest + e->start_s + joint_span(e->sync_s, i, front->last));

@@ -35,6 +35,10 @@ JointSuffix joint_prepend(const JointProblem *problem, const JointWay *way,
 bool joint_front_fits(const JointProblem *problem, const JointWay *way,
                       const JointFront *front, uint32_t layer);
 
+/* Whether it also has the memory for as many microbatches ahead as the schedule can use. */
+bool joint_front_is_ample(const JointProblem *problem, const JointWay *way,
+                          const JointFront *front, uint32_t layer);
+
 static inline double joint_span(const double *sum, uint32_t i, uint32_t j)
 {
     KILTER_ASSERT(i <= j && sum[i] <= sum[j]);

@@ -19,15 +19,15 @@
  *     Z = max over p of  sum over q < p (m_q + 2 c_q)  +  max( M m_p,  S + M m_p - n min(f_p, b_p),
  *                        t S + (M - (t - 1) n) m_p  for t = 2 and the most round trips )
  *
- * since each term is the length of a chain of dependencies. S and Z follow stage by stage from the
- * last to the first, from a stage's numbers and the count of stages behind it; with the syncs E =
- * max(E + f + c, Z + s). Where backwards are split, with w of b for gradients of weights, which
+ * and sum over all (m_q + 2 c_q) + (M - 1) max c, since each term is the length of a chain of
+ * dependencies. S and Z follow stage by stage from the last to the first, from a stage's numbers and
+ * the count of stages behind it; with the syncs E = max(E + f + c, Z + s). Where backwards are split, with w of b for gradients of weights, which
  * come k microbatches later, S counts b - w in the place of b, Z ends with the last b - w, so that a
  * stage's own chains lack min(M, k + 1) w, and E has these again. n and k are as large as the
  * schedule says if the stage's memory allows it, else less. With V chunks per group S counts m / V,
  * and n is that of one chunk, over V; this is no bound.
  *
- * A label of the dynamic program is (S, Z, E, stages, the front stage's port); of two labels of the
+ * A label of the dynamic program is (S, Z, E, stages, the front stage's share and tp); of two labels of the
  * same layers on the same devices with equally many stages, the one
  * that is worse in every part is dropped. */
 #ifndef KILTER_SYNTH_JOINT_JOINT_H
@@ -40,6 +40,7 @@
 typedef struct {
     uint32_t dp, tp;
     uint32_t *samples; /* [replica]: samples of a microbatch, at least one each */
+    double share;      /* the largest part of a microbatch that one machine has */
     Recompute recompute;
     bool divides; /* the replicas divide the optimizer's states among them */
     double *forward_s, *backward_s; /* of a microbatch */
@@ -51,6 +52,8 @@ typedef struct {
     double *late; /* and per microbatch whose gradients of weights come later */
     double work;  /* further bytes beside these */
     double capacity;
+    /* an entry before it in its group that is slower in no layer and has the same tp, or itself */
+    uint32_t faster;
 } JointEntry;
 
 /* A group of devices that a stage may have. */
@@ -76,6 +79,14 @@ typedef struct {
 } JointProblem;
 
 void synth_joint_problem_free(JointProblem *problem);
+
+/* Orders of the kinds to search in, [order * n_kinds + place]: first by speed, then the reverse, and so
+ * on, at most `most`. Caller frees. */
+uint32_t *synth_joint_orders(const JointProblem *problem, uint32_t most,
+                             uint32_t *n_orders);
+
+/* Fills `faster` of all entries. */
+void synth_joint_rank(JointProblem *problem);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(JointProblem, synth_joint_problem_free)
 
 typedef struct {
@@ -112,6 +123,9 @@ typedef struct {
 
 typedef struct {
     JointWay way;
+    /* NULL, or [kind]: the stages have the kinds in this order, the last stage the first one, and a
+     * stage of several kinds has neighbours in it: many times fewer states */
+    const uint32_t *order;
     uint32_t n_best; /* number of pipelines wanted */
     /* pipelines are wanted that take up to so many times as long as the best one; 0: 1.1 */
     double slack;
@@ -124,7 +138,7 @@ typedef struct {
 
 typedef struct {
     GArray *best; /* JointPipeline, cheapest first */
-    /* labels were dropped only for equally good ones, or by upper_s */
+    /* labels were dropped only for equally good ones, or by upper_s: in the order, if there is one */
     bool exact;
     uint64_t labels;
 } JointResult;
@@ -157,6 +171,9 @@ JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view, boo
                                 GError **error);
 void synth_joint_menu_free(JointMenu *menu);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(JointMenu, synth_joint_menu_free)
+
+/* Whether all combinations of units are too many for a search, which then needs an order of kinds. */
+bool synth_joint_in_order(const JointMenu *menu);
 
 /* The problem with n_microbatches, which must divide the batch. headroom: the part of the memory
  * that stages may use. recompute: stages may compute layers again. NULL if no group can run the

@@ -40,37 +40,54 @@ static void find_kinds(JointMenu *menu)
     }
 }
 
-/* Finds the smallest units that keep the number of states small: a machine, halved repeatedly, or
- * several machines. */
-static void find_units(JointMenu *menu, bool coarse)
+/* Starts with the smallest units, pieces of a machine made by halving, or with machines. */
+static void start_units(JointMenu *menu, bool whole)
 {
-    const double most_states = coarse ? COARSE_STATES : MOST_STATES;
-    double states = 1;
     for (uint32_t k = 0; k < menu->kind->len; k++) {
         JointKind *kind = &g_array_index(menu->kind, JointKind, k);
         kind->unit = kind->gpus;
-        while (kind->unit % 2 == 0)
+        while (kind->unit % 2 == 0 && !whole)
             kind->unit /= 2;
     }
-    do {
-        JointKind *most = &g_array_index(menu->kind, JointKind, 0);
-        states = 1;
-        for (uint32_t k = 0; k < menu->kind->len; k++) {
-            JointKind *kind = &g_array_index(menu->kind, JointKind, k);
-            kind->n_units = kind->n_machines * kind->gpus / kind->unit;
-            states *= kind->n_units + 1;
-            most = kind->n_units > most->n_units ? kind : most;
-        }
-        states *= menu->model->n_layers + 1;
-        if (states > most_states)
-            most->unit *= 2;
-    } while (states > most_states);
+}
+
+/* The number of states with these units, and the kind with most of them. */
+static double count_states(JointMenu *menu, JointKind **most)
+{
+    double all = 1, sum = 0;
+    *most = &g_array_index(menu->kind, JointKind, 0);
+    for (uint32_t k = 0; k < menu->kind->len; k++) {
+        JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+        kind->n_units = kind->n_machines * kind->gpus / kind->unit;
+        all *= kind->n_units + 1;
+        sum += kind->n_units + 1;
+        *most = kind->n_units > (*most)->n_units ? kind : *most;
+    }
+    return (menu->in_order ? sum : all) * (menu->model->n_layers + 1);
+}
+
+/* Finds the smallest units that keep the number of states small: a machine, halved repeatedly, or
+ * several machines. Where all combinations of machines are too many, kinds are to be in an order. */
+static void find_units(JointMenu *menu, bool coarse)
+{
+    const double most_states = coarse ? COARSE_STATES : MOST_STATES;
+    JointKind *most;
+    start_units(menu, true);
+    menu->in_order = menu->kind->len > 1 && count_states(menu, &most) > MOST_STATES;
+    start_units(menu, menu->in_order);
+    while (count_states(menu, &most) > most_states)
+        most->unit *= 2;
 }
 
 void joint_find_kinds(JointMenu *menu, bool coarse)
 {
     find_kinds(menu);
     find_units(menu, coarse);
+}
+
+bool synth_joint_in_order(const JointMenu *menu)
+{
+    return menu->in_order;
 }
 
 LinkCost synth_joint_line(const JointMenu *menu, const JointGroup *group, uint32_t dp,

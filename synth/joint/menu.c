@@ -182,6 +182,23 @@ static void fill_sync(JointMenu *menu, const JointGroup *group, JointEntry *e,
         e->sync_s[l + 1] = e->sync_s[l] + layer[l] + part * (update[l + 1] - update[l]);
 }
 
+/* The largest part of a microbatch on one machine. */
+static double largest_share(const JointMenu *menu, const JointEntry *e,
+                            const uint32_t *kind)
+{
+    uint32_t most = 0, all = 0, here = 0, n = 0;
+    for (uint32_t r = 0; r < e->dp; r++) {
+        const bool other = r > 0 && kind[r] != kind[r - 1];
+        const uint32_t per =
+            MAX(g_array_index(menu->kind, JointKind, kind[r]).gpus / e->tp, 1);
+        here = other || n == per ? e->samples[r] : here + e->samples[r];
+        n = other || n == per ? 1 : n + 1;
+        most = MAX(most, here);
+        all += e->samples[r];
+    }
+    return (double)most / all;
+}
+
 static void fill_memory(const JointMenu *menu, JointEntry *e, uint32_t samples)
 {
     const AmpModel *model = menu->model;
@@ -260,6 +277,7 @@ static JointEntry fill_entry(JointMenu *menu, const JointProblem *p,
                                                                 : 0);
         e.weights_s[l] = full ? 0 : sum[WEIGHTS * (n + 1) + l];
     }
+    e.share = largest_share(menu, &e, kind);
     fill_sync(menu, group, &e, &sum[AMP_UPDATE * (n + 1)]);
     fill_memory(menu, &e, most);
     return e;
@@ -364,6 +382,7 @@ JointProblem *synth_joint_problem(JointMenu *menu, uint32_t n_microbatches,
         add_entries(menu, p, &p->group[g], headroom, recompute);
         n_entries += p->group[g].n_entries;
     }
+    synth_joint_rank(p);
     if (n_entries > 0)
         return p;
     synth_joint_problem_free(p);

@@ -20,7 +20,9 @@ struct JointMenu {
     const ClusterView *view;
     AmpCluster *cluster;
     AmpModel *model;
-    GArray *kind;       /* JointKind */
+    GArray *kind; /* JointKind */
+    bool
+        in_order; /* the units of all kinds together have too many combinations for one search */
     GHashTable *passes; /* "kind tp samples" -> seconds, prefix sums over the layers */
 };
 

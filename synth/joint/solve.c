@@ -25,8 +25,9 @@ typedef struct {
     double *price; /* [kind]: price of a unit's second */
     double *work;  /* [layer]: cost at these prices of all layers before */
     double upper_s;
-    double slack; /* pipelines within this part of the best are wanted, too */
-    bool cut;     /* a label was dropped that no other dominates */
+    double slack;    /* pipelines within this part of the best are wanted, too */
+    bool cut;        /* a label was dropped that no other dominates */
+    uint32_t *ample; /* [entry of a group]: layer up to which back its memory is ample */
 } Search;
 
 /* The least seconds of the suffix completed by the layers before. */
@@ -45,9 +46,9 @@ static double least_s(const Search *s, const Label *l, uint32_t i, uint32_t stat
 
 static bool same_front(const Search *s, const JointSuffix *a, const JointSuffix *b)
 {
-    const JointGroup *g = &s->p->group[a->group], *h = &s->p->group[b->group];
-    return s->o->way.relaxed || (g->n_machines >= h->n_machines &&
-                                 g->entry[a->entry].tp <= h->entry[b->entry].tp);
+    const JointEntry *e = &s->p->group[a->group].entry[a->entry],
+                     *f = &s->p->group[b->group].entry[b->entry];
+    return s->o->way.relaxed || (e->share <= f->share && e->tp <= f->tp);
 }
 
 static bool dominates(const Search *s, const JointSuffix *a, const JointSuffix *b)
@@ -110,31 +111,78 @@ static void insert(Search *s, uint32_t layer, uint32_t state, const Label *made)
 
 /* --- the search --- */
 
+/* The last layer before which a stage may begin: what is left of the units has to have the time for
+ * the layers in front of it. */
+static uint32_t last_begin(const Search *s, uint32_t j, uint32_t to)
+{
+    const double most =
+        s->upper_s * s->states.left[to] / s->p->n_microbatches * (1 + 1e-12);
+    uint32_t low = 0, high = j;
+    while (low < high) {
+        const uint32_t mid = (low + high + 1) / 2;
+        if (s->work[mid] < most)
+            low = mid;
+        else
+            high = mid - 1;
+    }
+    return low;
+}
+
+/* Prepends the stages of an entry that end before layer j and begin at `last` or before. Returns
+ * the layer up to which back the entry has ample memory. */
+static uint32_t extend_by(Search *s, uint32_t from, const JointFront *made_of,
+                          uint32_t last, uint32_t to)
+{
+    const JointWay *way = &s->o->way;
+    const JointSuffix l = g_array_index(s->label, Label, from).is;
+    const bool front = l.n + 1u == way->n_stages;
+    const uint32_t j = made_of->last, chunks = MAX(way->chunks, 1);
+    uint32_t ample = j;
+    for (uint32_t i = last + 1; i-- > 0;) {
+        if (!way->relaxed && !joint_front_fits(s->p, way, made_of, i))
+            break; /* then more layers do not fit either */
+        if (joint_front_is_ample(s->p, way, made_of, i))
+            ample = i;
+        if (j - i < chunks || (i == 0 && way->n_stages > 0 && !front))
+            continue;
+        Label made = {joint_prepend(s->p, way, &l, made_of, i), NONE, from};
+        if (made.is.pace_s >= s->upper_s)
+            break;
+        if (least_s(s, &made, i, to) < s->upper_s)
+            insert(s, i, to, &made);
+        if (i == 0)
+            s->upper_s = fmin(s->upper_s, made.is.end_s * s->slack);
+    }
+    return ample;
+}
+
 /* Prepends all stages of a group that end before layer j to a label; `to`: the state that this leads
- * to. */
+ * to. An entry that is slower in every layer than one before it is of use only where that one lacks
+ * memory. */
 static void extend(Search *s, uint32_t from, uint32_t j, uint32_t group, uint32_t to)
 {
     const JointGroup *g = &s->p->group[group];
     const JointWay *way = &s->o->way;
-    const Label l = g_array_index(s->label, Label, from);
-    const bool front = l.is.n + 1u == way->n_stages;
-    const uint32_t chunks = MAX(way->chunks, 1);
+    const JointSuffix l = g_array_index(s->label, Label, from).is;
+    const bool front = l.n + 1u == way->n_stages,
+               splits = way->relaxed || schedule_splits(way->schedule);
+    uint32_t *ample = s->ample;
     for (uint32_t e = 0; e < g->n_entries; e++) {
-        const JointStage stage = {.group = group, .entry = e};
-        const JointFront made_of = joint_front(s->p, way, &l.is, &stage, j);
-        for (uint32_t i = front ? 1 : j; i-- > 0;) {
-            if (!way->relaxed && !joint_front_fits(s->p, way, &made_of, i))
-                break; /* then more layers do not fit either */
-            if (j - i < chunks || (i == 0 && way->n_stages > 0 && !front))
+        const JointEntry *entry = &g->entry[e];
+        uint32_t last = front ? 0 : MIN(j - 1, last_begin(s, j, to));
+        ample[e] = j;
+        if (entry->faster < e && !splits) {
+            if (ample[entry->faster] == 0)
                 continue;
-            Label made = {joint_prepend(s->p, way, &l.is, &made_of, i), NONE, from};
-            if (made.is.pace_s >= s->upper_s)
-                break;
-            if (least_s(s, &made, i, to) < s->upper_s)
-                insert(s, i, to, &made);
-            if (i == 0)
-                s->upper_s = fmin(s->upper_s, made.is.end_s * s->slack);
+            last = MIN(last, ample[entry->faster] - 1);
         }
+        const double m = s->p->n_microbatches * (joint_span(entry->forward_s, last, j) +
+                                                 joint_span(entry->backward_s, last, j));
+        if (!splits && m >= s->upper_s)
+            continue;
+        const JointStage stage = {.group = group, .entry = e};
+        const JointFront made_of = joint_front(s->p, way, &l, &stage, j);
+        ample[e] = extend_by(s, from, &made_of, last, to);
     }
 }
 
@@ -283,7 +331,12 @@ void synth_joint_solve(const JointProblem *p, const JointOptions *options,
                       *work = g_new0(double, p->n_layers + 1),
                       *price = g_new0(double, p->n_kinds);
     g_autoptr(GArray) label = g_array_new(FALSE, FALSE, sizeof(Label));
+    uint32_t most_entries = 0;
+    for (uint32_t g = 0; g < p->n_groups; g++)
+        most_entries = MAX(most_entries, p->group[g].n_entries);
+    g_autofree uint32_t *ample = g_new(uint32_t, most_entries);
     Search s = {.p = p,
+                .ample = ample,
                 .o = options,
                 .label = label,
                 .least_s = least,
@@ -294,7 +347,7 @@ void synth_joint_solve(const JointProblem *p, const JointOptions *options,
                          : options->slack > 0 ? options->slack
                                               : SLACK};
     find_least(&s);
-    joint_states_init(&s.states, p, price);
+    joint_states_init(&s.states, p, options->order, price);
     const size_t n = ((size_t)p->n_layers + 1) * s.states.n;
     g_autofree uint32_t *head = g_new(uint32_t, n);
     memset(head, 0xff, n * sizeof *head);

@@ -41,6 +41,7 @@ static JointEntry random_entry(GRand *rand, uint32_t n, double speed)
         .dp = 1,
         .tp = (uint32_t)g_rand_int_range(rand, 1, 3),
         .samples = g_new0(uint32_t, 1),
+        .share = 1.0 / g_rand_int_range(rand, 1, 3),
         .recompute = again ? RECOMPUTE_FULL : RECOMPUTE_NONE,
         .forward_s = sums(rand, n, 0.5 / speed, 2 / speed),
         .backward_s = backward,
@@ -53,6 +54,23 @@ static JointEntry random_entry(GRand *rand, uint32_t n, double speed)
         .work = again ? 1 : 0,
         .capacity = g_rand_double_range(rand, 2.5, 14),
     };
+}
+
+/* An entry that takes longer than another one in all layers, but needs less memory. */
+static JointEntry slower_entry(GRand *rand, uint32_t n, const JointEntry *of)
+{
+    const double slow = g_rand_double_range(rand, 1, 1.2);
+    JointEntry made = *of;
+    double **const array[] = {&made.forward_s, &made.backward_s, &made.weights_s,
+                              &made.sync_s,    &made.held,       &made.kept,
+                              &made.late};
+    made.samples = g_new0(uint32_t, 1);
+    for (uint32_t a = 0; a < G_N_ELEMENTS(array); a++) {
+        *array[a] = g_memdup2(*array[a], (n + 1) * sizeof(double));
+        for (uint32_t l = 0; l <= n; l++)
+            (*array[a])[l] *= a < 4 ? slow : 0.6;
+    }
+    return made;
 }
 
 /* Groups of some units of either kind, or of both. */
@@ -87,7 +105,9 @@ static JointProblem *random_problem(GRand *rand)
         group->n_entries = (uint32_t)g_rand_int_range(rand, 1, 4);
         group->entry = g_new(JointEntry, group->n_entries);
         for (uint32_t e = 0; e < group->n_entries; e++) {
-            group->entry[e] = random_entry(rand, n, use[0] + 3.0 * use[1]);
+            group->entry[e] = e > 0 && g_rand_boolean(rand)
+                                  ? slower_entry(rand, n, &group->entry[e - 1])
+                                  : random_entry(rand, n, use[0] + 3.0 * use[1]);
             const JointEntry *entry = &group->entry[e];
             for (uint32_t k = 0; k < 2; k++)
                 for (uint32_t l = 0; l < n; l++) {
@@ -101,6 +121,7 @@ static JointProblem *random_problem(GRand *rand)
         }
         p->n_groups++;
     }
+    synth_joint_rank(p);
     return p;
 }
 
@@ -111,6 +132,7 @@ typedef struct {
     JointPipeline made; /* for the requested schedule */
     uint32_t left[2];
     double best_s, relaxed_s, loose_s;
+    double ordered_s[2]; /* where the last stages have kind 0 first, or kind 1 */
     uint32_t n;
 } Brute;
 
@@ -140,9 +162,8 @@ static double border(const Brute *b, uint32_t i, bool back)
     const uint32_t at = b->made.stage[i + 1].first;
     const double bytes = back ? p->returned[at] * entry_at(b, i)->tp
                               : p->sent[at] * entry_at(b, i + 1)->tp;
-    const double machines =
-        MIN(group_at(b, i)->n_machines, group_at(b, i + 1)->n_machines);
-    return bytes > 0 ? p->latency_s + bytes / (p->bandwidth * machines) : 0;
+    const double share = fmax(entry_at(b, i)->share, entry_at(b, i + 1)->share);
+    return bytes > 0 ? p->latency_s + bytes * share / p->bandwidth : 0;
 }
 
 static bool splits(const Brute *b, uint32_t i)
@@ -223,7 +244,7 @@ static double rest(const Brute *b, uint32_t i)
 static double z_from(const Brute *b, uint32_t from)
 {
     const double m = b->p->n_microbatches;
-    double z = 0, before = 0;
+    double z = 0, before = 0, busiest = 0;
     for (uint32_t i = from; i < b->made.n_stages; i++) {
         const double f = part(b, entry_at(b, i)->forward_s, i),
                      back = part(b, entry_at(b, i)->backward_s, i);
@@ -240,8 +261,9 @@ static double z_from(const Brute *b, uint32_t from)
             own = fmax(own, t * behind + (m - (t - 1) * in) * (f + back));
         z = fmax(z, before + own - rest(b, i));
         before += f + back - apart(b, i) + border(b, i, false) + border(b, i, true);
+        busiest = fmax(busiest, fmax(border(b, i, false), border(b, i, true)));
     }
-    return fmax(z, before);
+    return fmax(z, before + (m - 1) * busiest);
 }
 
 static bool fits(const Brute *b)
@@ -296,6 +318,17 @@ static double loose_cost(const Brute *b)
     return fmax(most, once);
 }
 
+/* Whether no stage has kind `first` in front of one that has the other kind. */
+static bool is_ordered(const Brute *b, uint32_t first)
+{
+    bool other = false, ordered = true;
+    for (uint32_t i = b->made.n_stages; i-- > 0;) {
+        ordered &= !other || group_at(b, i)->use[first] == 0;
+        other |= group_at(b, i)->use[1 - first] > 0;
+    }
+    return ordered;
+}
+
 static void visit(Brute *b)
 {
     b->n++;
@@ -310,6 +343,9 @@ static void visit(Brute *b)
     assert_close(formula, cost(b), 1e-9);
     assert_at_most(relaxed, formula * (1 + 1e-9));
     b->best_s = fmin(b->best_s, formula);
+    for (uint32_t first = 0; first < 2; first++)
+        if (is_ordered(b, first))
+            b->ordered_s[first] = fmin(b->ordered_s[first], formula);
 }
 
 /* All stages from layer `from` on. */
@@ -338,10 +374,12 @@ static void enumerate(Brute *b, uint32_t from)
 }
 
 /* The search, and the cost of what it found. */
-static double solve_way(const JointProblem *p, const JointWay *way, double upper_s)
+static double solve_way(const JointProblem *p, const JointWay *way, double upper_s,
+                        const uint32_t *order)
 {
     g_auto(JointResult) result = {0};
-    const JointOptions options = {.way = *way, .n_best = 1, .upper_s = upper_s};
+    const JointOptions options = {
+        .way = *way, .order = order, .n_best = 1, .upper_s = upper_s};
     synth_joint_solve(p, &options, &result);
     assert_true(result.exact);
     if (result.best->len == 0)
@@ -353,15 +391,33 @@ static double solve_way(const JointProblem *p, const JointWay *way, double upper
 }
 
 /* Where backwards are split, over all numbers of stages. */
-static double solve(const JointProblem *p, SynthSchedule schedule, double upper_s)
+static double solve(const JointProblem *p, SynthSchedule schedule, double upper_s,
+                    const uint32_t *order)
 {
     JointWay way = {.schedule = schedule, .chunks = 1};
     double best_s = INFINITY;
     if (!schedule_splits(schedule))
-        return solve_way(p, &way, upper_s);
+        return solve_way(p, &way, upper_s, order);
     for (way.n_stages = 1; way.n_stages <= p->n_layers; way.n_stages++)
-        best_s = fmin(best_s, solve_way(p, &way, upper_s));
+        best_s = fmin(best_s, solve_way(p, &way, upper_s, order));
     return best_s;
+}
+
+/* The search with the kinds in an order finds the best pipeline of that order. */
+static void check_orders(const Brute *b, SynthSchedule schedule)
+{
+    uint32_t n;
+    g_autofree uint32_t *order = synth_joint_orders(b->p, 24, &n);
+    assert_int_equal(n, 2);
+    assert_int_equal(order[0] + order[1] + order[2] + order[3], 2);
+    for (uint32_t o = 0; o < n; o++) {
+        const uint32_t *kinds = &order[2 * (size_t)o];
+        const double found = solve(b->p, schedule, INFINITY, kinds),
+                     best = b->ordered_s[kinds[0]];
+        assert_true(isfinite(best) == isfinite(found));
+        if (isfinite(best))
+            assert_close(found, best, 1e-9);
+    }
 }
 
 static void test_brute_force(void **state)
@@ -373,8 +429,11 @@ static void test_brute_force(void **state)
     uint32_t infeasible = 0, pipelines = 0;
     for (uint32_t i = 0; i < n; i++) {
         g_autoptr(JointProblem) p = random_problem(rand);
-        Brute b = {
-            .p = p, .best_s = INFINITY, .relaxed_s = INFINITY, .loose_s = INFINITY};
+        Brute b = {.p = p,
+                   .best_s = INFINITY,
+                   .relaxed_s = INFINITY,
+                   .loose_s = INFINITY,
+                   .ordered_s = {INFINITY, INFINITY}};
         const JointWay one = {.chunks = 1, .relaxed = true}, any = {.relaxed = true};
         JointStage stage[8];
         const SynthSchedule schedule = (SynthSchedule)(i % SCHEDULES);
@@ -385,19 +444,20 @@ static void test_brute_force(void **state)
         b.left[1] = p->units[1];
         enumerate(&b, 0);
         pipelines += b.n;
-        const double found = solve(p, schedule, INFINITY),
-                     bound = solve_way(p, &one, INFINITY);
+        const double found = solve(p, schedule, INFINITY, NULL),
+                     bound = solve_way(p, &one, INFINITY, NULL);
         infeasible += !isfinite(b.best_s);
         if (isfinite(b.best_s))
             assert_close(found, b.best_s, 1e-9);
         else
             assert_false(isfinite(found));
+        check_orders(&b, schedule);
         if (b.n > 0) {
             assert_close(bound, b.relaxed_s, 1e-9);
-            assert_close(solve_way(p, &any, INFINITY), b.loose_s, 1e-9);
+            assert_close(solve_way(p, &any, INFINITY, NULL), b.loose_s, 1e-9);
             assert_at_most(synth_joint_density_s(p), b.loose_s * (1 + 1e-9));
             /* a pipeline that is no better than a known one is not found */
-            assert_false(isfinite(solve(p, schedule, b.best_s / 2)));
+            assert_false(isfinite(solve(p, schedule, b.best_s / 2, NULL)));
         }
     }
     print_message("%u menus, %u pipelines, %u menus without one that fits\n", n,

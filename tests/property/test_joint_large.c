@@ -1,0 +1,65 @@
+/* The joint search on machines whose kinds have too many combinations, so that it takes the kinds in an
+ * order. */
+#include <string.h>
+
+#include "experiments/planners/planner.h"
+#include "tests/test.h"
+
+/* Five kinds of eight machines of two GPUs each. */
+static Cluster *five_kinds(void)
+{
+    static const char *const device[] = {"h100", "a100-80g", "a100-40g", "v100-32g",
+                                         "t4"};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GString) text = g_string_new("machines:\n");
+    for (uint32_t k = 0; k < G_N_ELEMENTS(device); k++)
+        g_string_append_printf(
+            text, "  - {device: %s, gpus: 2, count: 8, inner: pcie4, nic: eth-100}\n",
+            device[k]);
+    Cluster *cluster = cluster_parse("five", text->str, text->len, &error);
+    assert_no_error(error);
+    return cluster;
+}
+
+static Plan *plan_by(const char *planner, const char *model, const ClusterView *view,
+                     uint32_t microbatches)
+{
+    g_autoptr(GError) error = NULL;
+    PlannerOptions options;
+    planner_options_init(&options);
+    options.strategy.microbatches = microbatches;
+    Plan *plan = planner_plan(planner_find(planner, NULL), model, "five", view, &options,
+                              NULL, &error);
+    assert_no_error(error);
+    return plan;
+}
+
+static void test_kinds_in_order(void **state)
+{
+    (void)state;
+    static const char *const model =
+        "gpt2:layers=12,hidden=1024,heads=16,ffn=4096,seq=512,vocab=8192,global_batch=64,"
+        "precision=mixed";
+    g_autoptr(Cluster) cluster = five_kinds();
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(Plan) plan = plan_by("joint", model, view, 1);
+    assert_true(plan->feasible);
+    assert_true(plan->lower_bound_s > 0);
+    assert_at_most(plan->lower_bound_s, plan->iteration_time_s);
+    for (uint32_t m = 8; m <= 64; m *= 2) {
+        g_autoptr(Plan) asked = plan_by("joint", model, view, m);
+        assert_at_most(plan->iteration_time_s, asked->iteration_time_s * 1.05);
+        assert_at_most(plan->lower_bound_s, asked->iteration_time_s);
+    }
+    g_autoptr(Plan) amp = plan_by("amp", model, view, 1);
+    assert_at_most(plan->lower_bound_s, amp->iteration_time_s);
+    assert_at_most(plan->iteration_time_s, amp->iteration_time_s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kinds_in_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
