@@ -86,6 +86,11 @@ static void test_cluster_from_xml(void **state)
     assert_close(number(json, "inner_bandwidth"), 18 * 20.6e9, 1e-12);
     assert_close(number(json, "net_bandwidth"), 50e9, 1e-12);
     assert_int_equal(number(json, "nics"), 1);
+    assert_string_equal(json_string_value(json_object_get(json, "nvlink_per_gpu")),
+                        "18;18");
+    assert_string_equal(
+        json_string_value(json_object_get(json, "nvlink_GBps_per_gpu_nccl")),
+        "370.8;370.8");
     json_decref(json);
     /* The written file is a cluster on which plans can be made. */
     json = program_json(sandbox, "plan vgg19 mine.yaml --planner dp-ev --json");

@@ -1,5 +1,7 @@
 /* AMP's search on graphs and clusters of the repository: the costs of layers, the result of each
  * method, and refusals. */
+#include "synth/amp/layers.h"
+#include "synth/amp/steps.h"
 #include "tests/support/amp_setup.h"
 
 static GArray *search(const AmpSetup *s, const AmpOptions *options, AmpMethod method)
@@ -44,6 +46,27 @@ static void test_layers_of_gpt2(void **state)
     const double flops = synth_amp_times(s.model, 0, 0, 0)[layer] * 7.38e12;
     assert_at_most(3 * 24 * h * h * 1024, flops);
     assert_at_most(flops, 1.35 * 3 * 24 * h * h * 1024);
+}
+
+/* Times of micro-batches between the measured sizes lie on a line, those above on the last line; below the smallest size, and where there is
+ * only one, they are proportional to the samples. */
+static void test_times_between_sizes(void **state)
+{
+    (void)state;
+    AmpStep step = {0};
+    GArray steps = {.data = (char *)&step, .len = 1};
+    double size[] = {2, 4, 8}, time_s[] = {10, 14, 30};
+    AmpSteps timed = {.step = &steps, .time_s = time_s};
+    AmpModel model = {
+        .n_types = 1, .n_degrees = 1, .n_sizes = 3, .size = size, .steps = &timed};
+    static const struct {
+        uint32_t samples;
+        double s;
+    } WANT[] = {{1, 5}, {2, 10}, {3, 12}, {4, 14}, {5, 18}, {8, 30}, {10, 38}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(WANT); i++)
+        assert_close(amp_step_s(&model, 0, WANT[i].samples, 0, 0), WANT[i].s, 1e-12);
+    model.n_sizes = 1;
+    assert_close(amp_step_s(&model, 0, 6, 0, 0), 30, 1e-12);
 }
 
 /* The peak on each of t devices that share all layers of a GPT in half precision. */
@@ -206,9 +229,13 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layers_of_gpt2), cmocka_unit_test(test_memory_of_megatron),
-        cmocka_unit_test(test_methods),        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_most_tmp),       cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_layers_of_gpt2),
+        cmocka_unit_test(test_memory_of_megatron),
+        cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_most_tmp),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_times_between_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -307,6 +307,47 @@ static void test_dropout(void **state)
     exec_tensor_clear(&b[0]);
 }
 
+/* An update with a master copy steps from the copy, whatever the parameter is, just as the one without steps from its parameter, and gives
+ * the next copy as well as the next parameter. */
+static void test_master_copies(void **state)
+{
+    (void)state;
+    static const struct {
+        OpKind plain, master;
+        uint32_t n_in; /* of the plain one */
+    } UPDATE[] = {{OP_ADAM, OP_ADAM_MASTER, 4},
+                  {OP_ADAMW, OP_ADAMW_MASTER, 4},
+                  {OP_ADAFACTOR, OP_ADAFACTOR_MASTER, 4},
+                  {OP_ADAFACTOR_VECTOR, OP_ADAFACTOR_VECTOR_MASTER, 3},
+                  {OP_SGD, OP_SGD_MASTER, 2}};
+    for (uint32_t u = 0; u < G_N_ELEMENTS(UPDATE); u++) {
+        const uint32_t n_in = UPDATE[u].n_in;
+        const bool factored = UPDATE[u].plain == OP_ADAFACTOR;
+        Input in[OP_MAX_IN] = {{2, {2, 3}, NUMBERS(1, -2, 3, -4, 5, -6)},
+                               {2, {2, 3}, NUMBERS(.5, .25, -.5, 1, -1, 2)},
+                               {2, {2, 3}, NUMBERS(.1, .2, .3, .4, .5, .6)},
+                               {2, {2, 3}, NUMBERS(.7, .6, .5, .4, .3, .2)}};
+        if (factored) {
+            in[2] = (Input){1, {2}, NUMBERS(.1, .2)};
+            in[3] = (Input){1, {3}, NUMBERS(.3, .2, .1)};
+        }
+        ExecTensor plain[OP_MAX_OUT] = {0}, master[OP_MAX_OUT] = {0};
+        run_one(UPDATE[u].plain, (OpAttr){0}, NULL, n_in, in, plain);
+        in[n_in] = in[0];
+        in[0].data = NUMBERS(9, 9, 9, 9, 9, 9);
+        run_one(UPDATE[u].master, (OpAttr){0}, NULL, n_in + 1, in, master);
+        for (uint32_t o = 0; o < n_in - 1; o++)
+            for (uint64_t i = 0; i < exec_tensor_elements(&plain[o]); i++)
+                assert_close(master[o].data[i], plain[o].data[i], 1e-15);
+        for (uint32_t i = 0; i < 6; i++)
+            assert_close(master[n_in - 1].data[i], plain[0].data[i], 1e-15);
+        for (uint32_t o = 0; o < OP_MAX_OUT; o++) {
+            exec_tensor_clear(&plain[o]);
+            exec_tensor_clear(&master[o]);
+        }
+    }
+}
+
 static void test_slices_know_their_offset(void **state)
 {
     (void)state;
@@ -345,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_gate_top1),
         cmocka_unit_test(test_gate_single_expert),
         cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_master_copies),
         cmocka_unit_test(test_slices_know_their_offset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
