@@ -12,7 +12,7 @@ enum {
     PASSES = 8,
 };
 
-static const double MOST_EVENTS = 2e7; /* of all runs */
+static const double MOST_EVENTS = 1e6; /* of all runs */
 static const double COARSE_STEP = 0.5 * G_LN2, FINE_STEP = 0.125 * G_LN2;
 static const double NORMAL_97_5 = 1.959963984540054;
 

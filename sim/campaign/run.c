@@ -1,5 +1,4 @@
 /* A run of days, from event to event. */
-#include <gsl/gsl_sort.h>
 #include <math.h>
 
 #include "data/data.h"
@@ -160,9 +159,11 @@ static void fail(Run *run, double at_s, uint32_t machines)
     run->since_s = run->saving_s = 0;
     run->usable_s = INFINITY;
     const double back_s = at_s + run->of->repair_s;
+    const uint32_t n = run->back_s->len;
+    /* Failures come in the order of time, and so do machines that are back. */
+    g_assert(n == 0 || g_array_index(run->back_s, double, n - 1) <= back_s);
     for (uint32_t m = 0; m < machines; m++)
         g_array_append_val(run->back_s, back_s);
-    gsl_sort((double *)(void *)run->back_s->data, 1, run->back_s->len);
     for (uint32_t m = 0; m < machines; m++)
         at_s = replace(run, at_s);
     restart(run, at_s);

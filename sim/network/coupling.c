@@ -6,7 +6,7 @@
 
 enum {
     FIRST_SLOTS = 256,
-    SHORT_ROW = 12, /* terms that are sooner read than hashed */
+    SHORT_ROW = 12,   /* terms that are sooner read than hashed */
     SUM_AGAIN = 4096, /* departures from a pair after which its weight is summed anew */
 };
 
@@ -176,30 +176,28 @@ static void set_weight(Coupling *c, const Pair *pair, double weight)
 
 /* --- flows --- */
 
-static UsePlace *places(const SimShare *share, SimFlowId id)
+void coupling_join_use(SimShare *share, SimFlowId id, uint32_t use, uint32_t bottleneck)
 {
-    SharerRest *rest = &share->rest[id];
-    return rest->far_place ? rest->far_place : rest->near_place;
+    Coupling *c = &share->coupling;
+    const uint32_t p = find_pair(c, share->flow[id].use[use].link, bottleneck);
+    Pair *pair = &c->pair[p];
+    if (pair->n == pair->capacity) {
+        pair->capacity = MAX(4, 2 * pair->capacity);
+        pair->member = g_renew(Member, pair->member, pair->capacity);
+    }
+    share_places(share, id)[use] = (UsePlace){p, pair->n};
+    pair->member[pair->n++] = (Member){id, use};
+    set_weight(c, pair,
+               c->row[pair->link].term[pair->in_row].weight +
+                   share_weight(share, id, use));
 }
 
 void coupling_join(SimShare *share, SimFlowId id, uint32_t bottleneck)
 {
-    Coupling *c = &share->coupling;
-    const Sharer *f = &share->flow[id];
-    UsePlace *place = places(share, id);
-    for (uint32_t k = 0; k < f->n_uses; k++) {
-        const uint32_t p = find_pair(c, f->use[k].link, bottleneck);
-        Pair *pair = &c->pair[p];
-        if (pair->n == pair->capacity) {
-            pair->capacity = MAX(4, 2 * pair->capacity);
-            pair->member = g_renew(Member, pair->member, pair->capacity);
-        }
-        place[k] = (UsePlace){p, pair->n};
-        pair->member[pair->n++] = (Member){id, k};
-        set_weight(c, pair,
-                   c->row[pair->link].term[pair->in_row].weight +
-                       share_weight(share, id, k));
-    }
+    const UsePlace *place = share_places(share, id);
+    for (uint32_t k = 0; k < share->flow[id].n_uses; k++)
+        if (place[k].pair != SLACK)
+            coupling_join_use(share, id, k, bottleneck);
 }
 
 static double sum_weights(const SimShare *share, const Pair *pair)
@@ -214,9 +212,11 @@ void coupling_leave(SimShare *share, SimFlowId id)
 {
     Coupling *c = &share->coupling;
     const Sharer *f = &share->flow[id];
-    const UsePlace *place = places(share, id);
+    const UsePlace *place = share_places(share, id);
     /* The pairs made last go first: they are at the end of the column. */
     for (uint32_t k = f->n_uses; k-- > 0;) {
+        if (place[k].pair == SLACK)
+            continue;
         Pair *pair = &c->pair[place[k].pair];
         g_assert(pair->link == f->use[k].link && pair->n > place[k].at);
         if (--pair->n == 0) {
@@ -226,7 +226,7 @@ void coupling_leave(SimShare *share, SimFlowId id)
         const Member last = pair->member[pair->n];
         KILTER_ASSERT(pair->member[place[k].at].flow == id);
         pair->member[place[k].at] = last;
-        places(share, last.flow)[last.use].at = place[k].at;
+        share_places(share, last.flow)[last.use].at = place[k].at;
         if (pair->n == 1 || ++pair->n_left == SUM_AGAIN) {
             /* subtractions have lost precision */
             set_weight(c, pair, sum_weights(share, pair));

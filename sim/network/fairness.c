@@ -15,7 +15,7 @@ void share_init(SimShare *share, const Topology *topology)
     for (uint32_t i = 0; i < n; i++) {
         share->link[i].bandwidth = topology->link[i].bandwidth;
         share->link[i].inner = topology->link[i].inner;
-        share->link[i].alone = UINT32_MAX;
+        share->link[i].alone = share->link[i].slack_for = UINT32_MAX;
         share->end_place[i] = UINT32_MAX;
     }
     share->cap[n] = INFINITY;
@@ -98,15 +98,59 @@ static void share_seed(SimShare *share, uint32_t link)
     g_array_append_val(share->seeds, link);
 }
 
-/* Unbinds a flow: all of its links will be solved for. */
+/* Takes links on which the flow is alone out of the coupling, but the tightest. */
+static void find_slack(SimShare *share, SimFlowId id)
+{
+    const Sharer *f = &share->flow[id];
+    UsePlace *place = share_places(share, id);
+    double least = INFINITY;
+    uint32_t tightest = f->n_uses;
+    for (uint32_t k = 0; k < f->n_uses; k++) {
+        SharedLink *link = &share->link[f->use[k].link];
+        const double rate = link->bandwidth / share_weight(share, id, k);
+        place[k] = (UsePlace){0, 0};
+        if (link->n > 1 || !(rate < INFINITY))
+            continue;
+        place[k].pair = SLACK;
+        link->slack_for = id;
+        link->slack_use = k;
+        if (rate < least) {
+            least = rate;
+            tightest = k;
+        }
+    }
+    if (tightest < f->n_uses) {
+        place[tightest].pair = 0;
+        share->link[f->use[tightest].link].slack_for = UINT32_MAX;
+    }
+}
+
+/* Puts a slack link into the coupling. */
+static void end_slack(SimShare *share, uint32_t link)
+{
+    SharedLink *l = &share->link[link];
+    const SimFlowId id = l->slack_for;
+    const uint32_t bottleneck = share->flow[id].bottleneck;
+    KILTER_ASSERT(id < share->n_flows && share->flow[id].use[l->slack_use].link == link);
+    coupling_join_use(share, id, l->slack_use, bottleneck);
+    l->load = bottleneck < share->n_links ? share_weight(share, id, l->slack_use) *
+                                                share->link[bottleneck].assumed
+                                          : 0;
+    l->slack_for = UINT32_MAX;
+}
+
+/* Unbinds a flow: all of its links that can hold it back will be solved for. */
 static void unbind(SimShare *share, SimFlowId id, double left)
 {
     Sharer *f = &share->flow[id];
     f->tag = left;
     f->bottleneck = share->n_links;
+    find_slack(share, id);
     coupling_join(share, id, share->n_links);
+    const UsePlace *place = share_places(share, id);
     for (uint32_t k = 0; k < f->n_uses; k++)
-        share_seed(share, f->use[k].link);
+        if (place[k].pair != SLACK)
+            share_seed(share, f->use[k].link);
 }
 
 /* Another flow joins a link whose only flow was alone. */
@@ -138,6 +182,8 @@ void share_add(SimShare *share, SimFlowId id, double now_s)
         SharedLink *link = &share->link[f->use[k].link];
         if (link->alone != UINT32_MAX)
             end_alone(share, link->alone, now_s);
+        if (link->slack_for != UINT32_MAX)
+            end_slack(share, f->use[k].link);
         link->n++;
         if (alone)
             link->alone = id;
@@ -179,7 +225,7 @@ void share_remove(SimShare *share, const SimFlowId *id, uint32_t n, GArray *empt
         Sharer *f = &share->flow[id[i]];
         for (uint32_t k = 0; k < f->n_uses; k++) {
             SharedLink *link = &share->link[f->use[k].link];
-            link->alone = UINT32_MAX;
+            link->alone = link->slack_for = UINT32_MAX;
             if (--link->n == 0)
                 g_array_append_val(emptied, f->use[k].link);
         }
@@ -190,10 +236,29 @@ void share_remove(SimShare *share, const SimFlowId *id, uint32_t n, GArray *empt
     share->n_active -= n;
 }
 
+/* Before the bandwidth of a link changes: what was slack beside it may not be so any more. */
+static void end_slack_beside(SimShare *share, uint32_t link)
+{
+    const Coupling *c = &share->coupling;
+    if (share->link[link].slack_for != UINT32_MAX)
+        end_slack(share, link);
+    for (uint32_t i = 0; i < c->row[link].n; i++) {
+        const uint32_t p = c->row[link].term[i].pair;
+        for (uint32_t j = 0; j < c->pair[p].n; j++) {
+            const SimFlowId id = c->pair[p].member[j].flow;
+            const Sharer *f = &share->flow[id];
+            for (uint32_t k = 0; k < f->n_uses; k++)
+                if (share->link[f->use[k].link].slack_for == id)
+                    end_slack(share, f->use[k].link);
+        }
+    }
+}
+
 void share_set_bandwidth(SimShare *share, uint32_t link, double bandwidth)
 {
     KILTER_ASSERT(link < share->n_links && bandwidth >= 0);
     SharedLink *l = &share->link[link];
+    end_slack_beside(share, link);
     l->bandwidth = bandwidth;
     if (l->alone != UINT32_MAX)
         g_array_append_val(share->flows_alone, l->alone);
@@ -231,6 +296,8 @@ double share_link_moved(const SimShare *share, uint32_t link, double now_s)
                 bytes += moved(share, l->alone, k, now_s);
         return bytes;
     }
+    if (l->slack_for != UINT32_MAX)
+        return moved(share, l->slack_for, l->slack_use, now_s);
     const Terms *row = &share->coupling.row[link];
     for (uint32_t i = 0; i < row->n; i++) {
         const Pair *pair = &share->coupling.pair[row->term[i].pair];

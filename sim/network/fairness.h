@@ -15,7 +15,9 @@
  *   - When flows start or end, or a bandwidth changes, only the links that this can reach
  *     are solved for again (sim/network/level.c).
  *
- * A flow that is alone on all of its links is kept apart, without clock and coupling. */
+ * A flow that is alone on all of its links is kept apart, without clock and coupling. Of the links on
+ * which another flow is alone only the tightest can hold it back: the others are slack, and not in
+ * the coupling until a second flow comes. */
 #ifndef KILTER_SIM_NETWORK_FAIRNESS_H
 #define KILTER_SIM_NETWORK_FAIRNESS_H
 
@@ -25,6 +27,7 @@
 enum {
     NEAR_USES = 6, /* uses whose places fit in the flow itself */
     NO_LINK = UINT32_MAX,
+    SLACK = UINT32_MAX,
     ALONE = UINT32_MAX - 1, /* bottleneck of a flow that is alone on its links */
 };
 
@@ -48,7 +51,8 @@ typedef struct {
     uint64_t argument;
 } SharerDone;
 
-/* Where the coupling keeps a use of a flow: the pair, and the place among its members. */
+/* Where the coupling keeps a use of a flow: the pair, and the place among its members. pair: SLACK
+ * for a use of a slack link. */
 typedef struct {
     uint32_t pair, at;
 } UsePlace;
@@ -108,9 +112,11 @@ typedef struct {
     double assumed; /* the level at which the loads count its flows */
     uint32_t n;     /* number of active flows on it */
     uint32_t n_bound;
-    uint32_t alone;   /* the only flow on it, if that flow is alone, or UINT32_MAX */
-    uint32_t leaving; /* number of its flows that are being removed */
-    bool inner, waiting, seeded, touched, emptied;
+    uint32_t alone; /* the only flow on it, if that flow is alone, or UINT32_MAX */
+    /* the only flow on it, which a link of its own holds back more, and the use by which it is on
+     * this one; or UINT32_MAX */
+    uint32_t slack_for, slack_use;
+    bool inner, waiting, seeded, touched;
 } SharedLink;
 
 /* A link's clock reads `reading` at since_s and then runs at `speed`. */
@@ -182,9 +188,17 @@ static inline double share_weight(const SimShare *share, SimFlowId id, uint32_t 
     return share->link[u->link].inner ? u->weight : u->weight * f->stretch;
 }
 
+/* [use]: where the coupling keeps the uses of a flow. */
+static inline UsePlace *share_places(const SimShare *share, SimFlowId id)
+{
+    SharerRest *rest = &share->rest[id];
+    return rest->far_place ? rest->far_place : rest->near_place;
+}
+
 void coupling_init(Coupling *coupling, uint32_t n_links);
 void coupling_clear(Coupling *coupling, uint32_t n_links);
-/* Add and remove the uses of a flow at its bottleneck. */
+/* Add and remove the uses of a flow at its bottleneck, but those of slack links. */
+void coupling_join_use(SimShare *share, SimFlowId id, uint32_t use, uint32_t bottleneck);
 void coupling_join(SimShare *share, SimFlowId id, uint32_t bottleneck);
 void coupling_leave(SimShare *share, SimFlowId id);
 

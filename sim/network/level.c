@@ -185,8 +185,11 @@ static void rebind(SimShare *share, SimFlowId id, uint32_t link, double now_s)
     share->link[link].n_bound++;
     coupling_join(share, id, link);
     const double most = SAME_LEVEL * share->link[link].assumed;
+    const UsePlace *place = share_places(share, id);
     for (uint32_t k = 0; k < f->n_uses; k++) {
         const uint32_t l = f->use[k].link;
+        if (place[k].pair == SLACK)
+            continue;
         if (l != link && fabs(by) > most)
             load_changes(share, l, share_weight(share, id, k) * by);
         else
@@ -244,7 +247,7 @@ static void settle(SimShare *share, uint32_t link, double level, double now_s)
 static void start_from_nothing(SimShare *share)
 {
     for (uint32_t l = 0; l < share->n_links; l++)
-        if (share->link[l].n > 0 && share->link[l].alone == UINT32_MAX)
+        if (share->coupling.row[l].n > 0)
             start_waiting(share, l);
 }
 
