@@ -173,6 +173,7 @@ static void drop_machine(Cluster *cluster, Machine *machine)
         drop_links(cluster, machine->name);
     g_free(machine->name);
     g_free(machine->source);
+    g_free(machine->peers);
 }
 
 /* Removes device types that no machine has any more, so that they do not count where all types of a
@@ -293,6 +294,8 @@ static bool add(Cluster *cluster, const char *text, GError **error)
     *machine = cluster->machine[like];
     machine->gpus = (uint32_t)gpus;
     machine->source = g_strdup(cluster->machine[like].source);
+    const bool same = machine->gpus == cluster->machine[like].gpus;
+    machine->peers = g_strdup(same ? cluster->machine[like].peers : NULL);
     uint32_t number = cluster->n_machines;
     do {
         machine->name = g_strdup_printf("%s-%u", name, number++);

@@ -25,6 +25,7 @@ void cluster_free(Cluster *cluster)
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         g_free(cluster->machine[i].name);
         g_free(cluster->machine[i].source);
+        g_free(cluster->machine[i].peers);
     }
     g_free(cluster->type);
     g_free(cluster->machine);
@@ -277,11 +278,29 @@ LinkCost cluster_view_line(const ClusterView *view, Collective kind, double byte
     return piece ? piece->line : view->collective[kind];
 }
 
+void cluster_find_rings(Cluster *cluster)
+{
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        const Machine *machine = &cluster->machine[i];
+        Peers peers;
+        if (machine->peers && peers_parse(machine->peers, machine->gpus, &peers, NULL))
+            curves_add_rings(&cluster->curves, cluster->type[machine->type].name, &peers);
+    }
+}
+
+double cluster_view_ring_part(const ClusterView *view, const Device *device,
+                              CurvePlace place, Collective kind)
+{
+    const uint32_t gpus = view->cluster->machine[device->machine].gpus;
+    return curves_ring_part(&view->cluster->curves, kind, place, gpus);
+}
+
 LinkCost cluster_view_set_line(const ClusterView *view, const Device *device,
                                CurvePlace place, Collective kind, double bytes)
 {
     LinkCost line =
         place.hosts == 1 ? device->inner : cluster_view_line(view, kind, bytes);
+    line.bandwidth *= cluster_view_ring_part(view, device, place, kind);
     curves_line(&view->cluster->curves, kind, place, bytes, &line);
     return line;
 }

@@ -71,6 +71,8 @@ typedef struct {
     uint32_t type;  /* index in Cluster.type */
     uint32_t gpus;  /* devices in the machine, at least 1 */
     LinkCost inner; /* between devices of the machine */
+    char *
+        peers; /* its GPUs' direct links (data/cluster/peers.h); NULL: a switch, or not known */
     char *source;
     double stretch; /* factor on all its computation; up to 1: none */
     double price;   /* US dollars an hour; 0: not known */
@@ -108,6 +110,9 @@ void cluster_free(Cluster *cluster);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Cluster, cluster_free)
 
 uint32_t cluster_gpus(const Cluster *cluster);
+
+/* Finds the rings on the machines' peers (data/cluster/curve.h), once their peers are set. */
+void cluster_find_rings(Cluster *cluster);
 
 /* Whether every device type of the cluster computes in that precision; KILTER_ERROR_INPUT names the
  * first type that cannot. */
@@ -209,6 +214,10 @@ LinkCost cluster_view_line(const ClusterView *view, Collective kind, double byte
  * several. */
 LinkCost cluster_view_set_line(const ClusterView *view, const Device *device,
                                CurvePlace place, Collective kind, double bytes);
+/* The part of the bandwidth among all GPUs of the device's machine that a place in it has by its
+ * rings (curves_ring_part). */
+double cluster_view_ring_part(const ClusterView *view, const Device *device,
+                              CurvePlace place, Collective kind);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ClusterView, cluster_view_free)
 
 #endif

@@ -72,7 +72,8 @@ static bool alike(const Machine *a, const Machine *b)
     return a->type == b->type && a->gpus == b->gpus &&
            a->inner.latency_s == b->inner.latency_s &&
            a->inner.bandwidth == b->inner.bandwidth && a->stretch == b->stretch &&
-           a->price == b->price && g_strcmp0(a->source, b->source) == 0;
+           a->price == b->price && g_strcmp0(a->peers, b->peers) == 0 &&
+           g_strcmp0(a->source, b->source) == 0;
 }
 
 /* The number of equal machines from `first` on that are called NAME-0, NAME-1, ...; at least 1. */
@@ -104,6 +105,7 @@ static json_t *group_json(const Cluster *cluster, const Machine *machine, uint32
         set_link(inner, &machine->inner);
         json_object_set_new(object, "inner", inner);
     }
+    set_text(object, "peers", machine->peers);
     set_text(object, "source", machine->source);
     return object;
 }

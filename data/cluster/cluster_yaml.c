@@ -74,6 +74,7 @@ static const cyaml_schema_field_t GROUP[] = {
         "inner", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText, inner, LINK),
     OPTIONAL_TEXT("nic", GroupText, nic, NAME_MAX_BYTES),
     OPTIONAL_TEXT("nics", GroupText, nics, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("peers", GroupText, peers, TEXT_MAX_BYTES),
     OPTIONAL_TEXT("source", GroupText, source, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
 };

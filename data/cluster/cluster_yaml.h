@@ -42,7 +42,7 @@ typedef struct {
 } CollectiveText;
 
 typedef struct {
-    char *name, *count, *type, *device, *nic, *nics, *source;
+    char *name, *count, *type, *device, *nic, *nics, *peers, *source;
     MACHINE_MEMBERS(MEMBER_TEXT)
     LinkText *inner;
 } GroupText;

@@ -110,6 +110,39 @@ double curve_at(const CollectiveCurve *curve, double bytes)
     return line.start_s + line.byte_s * bytes;
 }
 
+/* --- rings --- */
+
+void curves_add_rings(CollectiveCurves *curves, const char *device, const Peers *peers)
+{
+    for (uint32_t i = 0; i < curves->n_rings; i++)
+        if (strcmp(curves->rings[i].device, device) == 0)
+            return;
+    curves->rings = g_renew(CurveRings, curves->rings, curves->n_rings + 1);
+    CurveRings *rings = &curves->rings[curves->n_rings++];
+    *rings = (CurveRings){.device = g_strdup(device), .gpus = peers->n};
+    for (uint32_t n = 2; n <= peers->n; n++)
+        rings->rings[n] = peers_rings(peers, n);
+}
+
+/* The number of rings among n ranks of a machine; 0: not known. */
+static uint32_t rings_at(const CollectiveCurves *curves, const char *device, uint32_t n)
+{
+    for (uint32_t i = 0; device && i < curves->n_rings; i++)
+        if (strcmp(curves->rings[i].device, device) == 0)
+            return n <= curves->rings[i].gpus ? curves->rings[i].rings[n] : 0;
+    return 0;
+}
+
+double curves_ring_part(const CollectiveCurves *curves, Collective kind, CurvePlace place,
+                        uint32_t gpus)
+{
+    if (place.hosts > 1 || kind == COLLECTIVE_ALL_TO_ALL)
+        return 1;
+    const double rings = rings_at(curves, place.device, place.ranks),
+                 all = rings_at(curves, place.device, gpus);
+    return rings > 0 && all > 0 ? rings / all : 1;
+}
+
 /* --- another number of ranks --- */
 
 static CurvePlace own_place(const CollectiveCurve *curve)
@@ -118,15 +151,18 @@ static CurvePlace own_place(const CollectiveCurve *curve)
 }
 
 /* Bytes among the measured ranks that put as many on the wire as one byte does in the place. */
-static double scale_of(const CollectiveCurve *curve, CurvePlace place)
+static double scale_of(const CollectiveCurves *curves, const CollectiveCurve *curve,
+                       CurvePlace place)
 {
     return curve_wire(curve->kind, place, curve->sums) /
-           curve_wire(curve->kind, own_place(curve), curve->sums);
+           curve_wire(curve->kind, own_place(curve), curve->sums) /
+           curves_ring_part(curves, curve->kind, place, curve->ranks);
 }
 
-static double seconds_in(const CollectiveCurve *curve, CurvePlace place, double bytes)
+static double seconds_in(const CollectiveCurves *curves, const CollectiveCurve *curve,
+                         CurvePlace place, double bytes)
 {
-    const double measured_s = curve_at(curve, bytes * scale_of(curve, place));
+    const double measured_s = curve_at(curve, bytes * scale_of(curves, curve, place));
     const double more_s = curve->step_s * (curve_steps(curve->kind, place) -
                                            curve_steps(curve->kind, own_place(curve)));
     return measured_s + fmax(more_s, -curve_at(curve, 0));
@@ -182,13 +218,14 @@ static bool find_pair(const CollectiveCurves *curves, Collective kind, CurvePlac
     return true;
 }
 
-static double pair_seconds(const Pair *pair, CurvePlace place, double bytes)
+static double pair_seconds(const CollectiveCurves *curves, const Pair *pair,
+                           CurvePlace place, double bytes)
 {
-    const double few_s = seconds_in(pair->few, place, bytes);
+    const double few_s = seconds_in(curves, pair->few, place, bytes);
     return pair->few == pair->many
                ? few_s
                : exp((1 - pair->weight) * log(few_s) +
-                     pair->weight * log(seconds_in(pair->many, place, bytes)));
+                     pair->weight * log(seconds_in(curves, pair->many, place, bytes)));
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -198,7 +235,8 @@ static int by_bytes(const void *a, const void *b)
 }
 
 /* The points of both curves, at their sizes in the place; *n gets their number. Caller frees. */
-static CurvePoint *points_in(const Pair *pair, CurvePlace place, uint32_t *n)
+static CurvePoint *points_in(const CollectiveCurves *curves, const Pair *pair,
+                             CurvePlace place, uint32_t *n)
 {
     const CollectiveCurve *of[] = {pair->few, pair->many};
     const uint32_t n_curves = pair->few == pair->many ? 1 : 2;
@@ -207,14 +245,14 @@ static CurvePoint *points_in(const Pair *pair, CurvePlace place, uint32_t *n)
     *n = 0;
     for (uint32_t c = 0; c < n_curves; c++)
         for (uint32_t i = 0; i < of[c]->n; i++)
-            point[(*n)++].bytes = of[c]->point[i].bytes / scale_of(of[c], place);
+            point[(*n)++].bytes = of[c]->point[i].bytes / scale_of(curves, of[c], place);
     qsort(point, *n, sizeof *point, by_bytes);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < *n; i++)
         if (kept == 0 || point[i].bytes > point[kept - 1].bytes * apart)
             point[kept++].bytes = point[i].bytes;
     for (uint32_t i = 0; i < kept; i++) {
-        const double seconds = pair_seconds(pair, place, point[i].bytes);
+        const double seconds = pair_seconds(curves, pair, place, point[i].bytes);
         point[i].seconds = i > 0 ? fmax(point[i - 1].seconds, seconds) : seconds;
     }
     *n = kept;
@@ -238,7 +276,7 @@ bool curves_pieces(const CollectiveCurves *curves, Collective kind, CurvePlace p
     if (place.ranks < 2 || (int)kind >= COLLECTIVES_PRICED ||
         !find_pair(curves, kind, place, &pair))
         return false;
-    g_autofree CurvePoint *point = points_in(&pair, place, &n);
+    g_autofree CurvePoint *point = points_in(curves, &pair, place, &n);
     *pieces = (CollectivePieces){.n = n,
                                  .piece = g_new(CollectivePiece, n),
                                  .smallest = point[0].bytes,
@@ -294,6 +332,10 @@ void curves_clear(CollectiveCurves *curves)
         g_free(curves->curve[c].source);
         g_free(curves->curve[c].point);
     }
+    for (uint32_t i = 0; i < curves->n_rings; i++)
+        g_free(curves->rings[i].device);
+    g_clear_pointer(&curves->rings, g_free);
     g_clear_pointer(&curves->curve, g_free);
+    curves->n_rings = 0;
     curves->n = 0;
 }

@@ -12,12 +12,15 @@
  *     all-to-all                        a (n-a)/n^2                                  m - 1
  *
  * with m machines of a ranks each, and m = n, a = 1 inside a machine. `sums` is how much longer
- * a byte takes when switches sum up (NVLS). Between two numbers of
- * ranks that were measured, the logarithms of times are interpolated by the logarithm of n. */
+ * a byte takes when switches sum up (NVLS). In a machine without a switch the bytes of all but an
+ * all-to-all are divided among the rings that the ranks find (data/cluster/peers.h). Between two
+ * numbers of ranks that were measured, the logarithms of times are interpolated by the logarithm
+ * of n. */
 #ifndef KILTER_DATA_CLUSTER_CURVE_H
 #define KILTER_DATA_CLUSTER_CURVE_H
 
 #include "data/cluster/collective.h"
+#include "data/cluster/peers.h"
 
 typedef struct {
     double bytes; /* of the whole tensor, of which each rank has an equal part */
@@ -35,9 +38,18 @@ typedef struct {
     char *source;
 } CollectiveCurve;
 
+/* Rings inside machines of a device type. */
+typedef struct {
+    char *device;
+    uint32_t gpus;
+    uint32_t rings[PEERS_MAX_GPUS + 1]; /* [n]: among n ranks; 0: not known */
+} CurveRings;
+
 typedef struct {
     uint32_t n;
     CollectiveCurve *curve;
+    uint32_t n_rings;
+    CurveRings *rings;
 } CollectiveCurves;
 
 /* Where a collective runs. */
@@ -49,6 +61,13 @@ typedef struct {
 double curve_steps(Collective kind, CurvePlace place);
 /* Bytes on the wire per byte of the tensor, without sums in switches if `sums` is 0. */
 double curve_wire(Collective kind, CurvePlace place, double sums);
+/* Finds the rings of machines of a device type, unless they are known. */
+void curves_add_rings(CollectiveCurves *curves, const char *device, const Peers *peers);
+/* The part of the bandwidth among `gpus` ranks of a machine that the place's ranks have by their
+ * rings; 1 where rings are not known or do not matter. */
+double curves_ring_part(const CollectiveCurves *curves, Collective kind, CurvePlace place,
+                        uint32_t gpus);
+
 /* Seconds at that many bytes among the measured ranks. */
 double curve_at(const CollectiveCurve *curve, double bytes);
 

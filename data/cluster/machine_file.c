@@ -45,6 +45,29 @@ MachineGpu *machine_file_add_gpu(MachineFile *machine, GError **error)
     return gpu;
 }
 
+void machine_file_join(MachineFile *machine, uint32_t a, uint32_t b)
+{
+    g_assert(a < machine->n_gpus && b < machine->n_gpus);
+    const uint32_t from = machine->gpu[a].group, to = machine->gpu[b].group;
+    for (uint32_t i = 0; i < machine->n_gpus; i++)
+        if (machine->gpu[i].group == from)
+            machine->gpu[i].group = to;
+}
+
+void machine_file_add_links(MachineFile *machine, uint32_t from, uint32_t to,
+                            uint32_t count)
+{
+    g_assert(from < machine->n_gpus && to < machine->n_gpus);
+    if (from == to || count == 0)
+        return;
+    machine_file_join(machine, from, to);
+    if (machine->n_gpus > PEERS_MAX_GPUS)
+        return;
+    uint8_t *links = &machine->peers.link[from][to];
+    *links = (uint8_t)MIN(*links + count, PEERS_MAX_LINKS);
+    machine->peers.n = machine->n_gpus;
+}
+
 void machine_file_warn(MachineFile *machine, const char *format, ...)
 {
     va_list args;
@@ -211,6 +234,9 @@ Cluster *machine_file_cluster(const MachineFile *machine, const Sheets *sheets,
             .name = import->nodes > 1 ? g_strdup_printf("node-%u", i) : g_strdup("node"),
             .gpus = machine->n_gpus,
             .inner = inner,
+            .peers = is_joined(machine) && machine->peers.n > 0
+                         ? peers_text(&machine->peers)
+                         : NULL,
             .source =
                 g_strdup_printf("%s: bandwidth as NCCL counts its links; latency of "
                                 "data/sustained.yaml",
@@ -226,5 +252,6 @@ Cluster *machine_file_cluster(const MachineFile *machine, const Sheets *sheets,
             : g_strdup("");
     if (import->nodes > 1)
         derive_collectives(cluster, ports);
+    cluster_find_rings(cluster);
     return cluster;
 }

@@ -32,6 +32,8 @@ typedef struct {
     uint32_t nvlink_elements, nvlink_sum; /* sum of their counts */
     uint32_t xgmi_elements, xgmi_sum;
     bool nvswitch;
+    Peers
+        peers; /* direct links between GPUs; n is 0 where the file shows none, or a switch */
     double net_mbps;    /* sum over all nets, in the file's numbers */
     uint32_t nets_fast; /* nets of 100 Gb/s and more */
     char *absurd;       /* a net faster than any real port, and its speed; NULL: none */
@@ -88,6 +90,11 @@ enum { MACHINE_MAX_GPUS = 1024, MACHINE_MAX_NICS = 4096, MACHINE_FILE_BYTES = 8 
 
 /* Appends a GPU. KILTER_ERROR_INPUT if there are too many. */
 MachineGpu *machine_file_add_gpu(MachineFile *machine, GError **error);
+/* Puts two GPUs and those of their groups in one group. */
+void machine_file_join(MachineFile *machine, uint32_t a, uint32_t b);
+/* Adds direct links that a GPU lists to another one, which may list them as well, and joins the two. */
+void machine_file_add_links(MachineFile *machine, uint32_t from, uint32_t to,
+                            uint32_t count);
 void machine_file_warn(MachineFile *machine, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 #endif

@@ -12,6 +12,17 @@ static bool is_xml(const char *text)
     return text[strspn(text, " \t\r\n")] == '<';
 }
 
+/* Both ends of a link may list it, or one of them. */
+static void join_ends(MachineFile *machine)
+{
+    Peers *peers = &machine->peers;
+    for (uint32_t a = 0; a < peers->n; a++)
+        for (uint32_t b = 0; b < a; b++)
+            peers->link[a][b] = peers->link[b][a] =
+                MAX(peers->link[a][b], peers->link[b][a]);
+    peers->n = machine->nvswitch ? 0 : peers->n;
+}
+
 MachineFile *machine_file_parse(const char *file, const char *text, size_t length,
                                 const Sheets *sheets, GError **error)
 {
@@ -30,6 +41,7 @@ MachineFile *machine_file_parse(const char *file, const char *text, size_t lengt
             ? !nccl_topology_parse(text, length, sheets, machine, error)
             : !smi_matrix_parse(text, sheets, machine, error))
         return NULL;
+    join_ends(machine);
     return g_steal_pointer(&machine);
 }
 

@@ -26,11 +26,11 @@ typedef struct {
     bool in_system;
     uint32_t depth;
     Level level[MAX_DEPTH];
-    GPtrArray *target;   /* [links] bus ids that links lead to */
-    GArray *origin;      /* [links] index of the GPU */
-    GHashTable *unknown; /* names of elements that were skipped */
-    GArray *has_element; /* [GPUs] bool: a `gpu` element, not only a PCI device */
-    uint32_t physical;   /* nets below a PCI device of a NIC's class */
+    GPtrArray *target;      /* [links] bus ids that links lead to */
+    GArray *origin, *count; /* [links] index of the GPU; uint32_t */
+    GHashTable *unknown;    /* names of elements that were skipped */
+    GArray *has_element;    /* [GPUs] bool: a `gpu` element, not only a PCI device */
+    uint32_t physical;      /* nets below a PCI device of a NIC's class */
     double physical_bandwidth, all_bandwidth;
 } Reader;
 
@@ -202,6 +202,7 @@ static void begin_link(Reader *reader, const char **attributes, bool nvlink)
                     to_switch ? g_strdup("")
                               : g_ascii_strdown(attribute(attributes, "target"), -1));
     g_array_append_val(reader->origin, index);
+    g_array_append_val(reader->count, count);
 }
 
 static void begin_net(Reader *reader, const char **attributes)
@@ -325,15 +326,6 @@ static void drop_mere_pci(Reader *reader)
     machine->n_gpus = kept;
 }
 
-static void join(MachineFile *machine, uint32_t a, uint32_t b)
-{
-    KILTER_ASSERT(a < machine->n_gpus && b < machine->n_gpus);
-    const uint32_t from = machine->gpu[a].group, to = machine->gpu[b].group;
-    for (uint32_t i = 0; i < machine->n_gpus; i++)
-        if (machine->gpu[i].group == from)
-            machine->gpu[i].group = to;
-}
-
 /* Groups GPUs by their links. All switches count as one node, as in NCCL; a virtual machine names a
  * switch that it cannot see "fffffff:ffff:ff", or gives its own GPU as the far end. */
 static void find_groups(Reader *reader)
@@ -351,10 +343,11 @@ static void find_groups(Reader *reader)
         const char *target = reader->target->pdata[i];
         const uint32_t to = GPOINTER_TO_UINT(g_hash_table_lookup(by_bus, target));
         if (to > 0 && to - 1 != from) {
-            join(machine, from, to - 1);
+            machine_file_add_links(machine, from, to - 1,
+                                   g_array_index(reader->count, uint32_t, i));
         } else if (to > 0 || !*target || g_str_has_prefix(target, "ffff")) {
             if (at_switch >= 0)
-                join(machine, from, (uint32_t)at_switch);
+                machine_file_join(machine, from, (uint32_t)at_switch);
             at_switch = from;
         }
     }
@@ -411,6 +404,7 @@ bool nccl_topology_parse(const char *text, size_t length, const Sheets *sheets,
                      .machine = machine,
                      .target = g_ptr_array_new_with_free_func(g_free),
                      .origin = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
+                     .count = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
                      .has_element = g_array_new(FALSE, FALSE, sizeof(gboolean)),
                      .unknown =
                          g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
@@ -429,6 +423,7 @@ bool nccl_topology_parse(const char *text, size_t length, const Sheets *sheets,
     XML_ParserFree(reader.parser);
     g_ptr_array_unref(reader.target);
     g_array_unref(reader.origin);
+    g_array_unref(reader.count);
     g_array_unref(reader.has_element);
     g_hash_table_unref(reader.unknown);
     return good;

@@ -30,6 +30,7 @@
  *         inner: {latency: 45 us, bandwidth: 85.8 GB/s} # optional if gpus is 1
  *         stretch: 1.5                         # optional: factor on all its computation
  *         price: 12.2 USD/h                    # optional: of one machine, for the cost of tokens
+ *         peers: 0-1 0-2 0-3x2 1-2x2 1-3 2-3x2  # optional: direct links, see data/cluster/peers.h
  *         source: where the inner link is from
  *     collectives:                             # between machines: not with a single one
  *       all_reduce: {latency: 65 us, bandwidth: 1.3 GB/s}
@@ -266,6 +267,7 @@ static bool read_parts(ClusterReader *reader, GError **error)
     reader_note(reader, read_fit(reader, &failure), &failure);
     if (reader->failures->len > 0)
         return kilter_fail(error, KILTER_ERROR_INPUT, "%s", reader->failures->str);
+    cluster_find_rings(reader->cluster);
     return try_network(reader, error);
 }
 

@@ -91,6 +91,28 @@ static bool read_inner(ClusterReader *reader, const char *key, const GroupText *
                      machine->gpus);
 }
 
+/* The direct links between the machine's GPUs: of the file, or of the device's sheet if its fastest
+ * links are the inner ones. */
+static bool read_peers(ClusterReader *reader, const char *key, const GroupText *text,
+                       const DeviceSheet *sheet, Machine *machine, GError **error)
+{
+    g_autofree char *peers_key = yaml_key(key, "peers");
+    g_autoptr(GError) failure = NULL;
+    Peers peers;
+    if (text->peers) {
+        if (!peers_parse(text->peers, machine->gpus, &peers, &failure))
+            return yaml_fail(reader->yaml, error, peers_key, "%s", failure->message);
+        machine->peers = peers_text(&peers);
+        return true;
+    }
+    const bool own =
+        text->inner && !(text->inner->link && sheet &&
+                         strcmp(text->inner->link, sheet->link[0].name) == 0);
+    if (sheet && !own)
+        machine->peers = g_strdup(device_sheet_peers(sheet, machine->gpus));
+    return true;
+}
+
 static bool read_port(ClusterReader *reader, const char *key, const GroupText *text,
                       Port *port, GError **error)
 {
@@ -170,7 +192,9 @@ static bool read_group(ClusterReader *reader, const char *key, const GroupText *
                            yaml_fail(reader->yaml, &failure, gpus,
                                      "expected at most %d GPUs in the cluster", GPUS_MAX),
                            &failure);
-    return reader_note(reader, read_inner(reader, key, text, sheet, machine, &failure),
+    return reader_note(reader,
+                       read_inner(reader, key, text, sheet, machine, &failure) &&
+                           read_peers(reader, key, text, sheet, machine, &failure),
                        &failure);
 }
 
@@ -198,10 +222,12 @@ static bool add_machines(ClusterReader *reader, const char *key, const GroupText
 {
     g_autofree char *name_key = yaml_key(key, "name");
     g_autofree char *name = group_name(reader, text, &machine, seen);
+    const char *peers = machine.peers; /* of the group */
     for (uint32_t n = 0; n < count; n++) {
         GError *failure = NULL;
         machine.name = count > 1 ? g_strdup_printf("%s-%u", name, n) : g_strdup(name);
         machine.source = g_strdup(text->source ? text->source : "");
+        machine.peers = g_strdup(peers);
         g_array_append_val(list, machine);
         if (!g_hash_table_add(seen, machine.name))
             return reader_note(reader,
@@ -230,6 +256,7 @@ bool reader_machines(ClusterReader *reader)
                           add_machines(reader, key, text, machine, count, seen, list);
         all &= good;
         used += good ? count * machine.gpus : 0;
+        g_free(machine.peers);
         for (uint32_t n = 0; good && n < count; n++)
             g_array_append_val(reader->port, port);
     }

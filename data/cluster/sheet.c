@@ -28,6 +28,8 @@ static void device_clear(DeviceSheet *device)
     g_strfreev(device->pci);
     for (uint32_t i = 0; i < SHEET_FORMATS; i++)
         g_free(device->share_source[i]);
+    for (uint32_t i = 0; i < device->n_peers; i++)
+        g_free(device->peers[i].links);
     for (uint32_t i = 0; i < device->n_links; i++)
         g_free(device->link[i].name);
 }
@@ -153,6 +155,14 @@ DeviceType device_sheet_type(const DeviceSheet *sheet)
     }
     type.source = g_string_free(source, FALSE);
     return type;
+}
+
+const char *device_sheet_peers(const DeviceSheet *sheet, uint32_t gpus)
+{
+    for (uint32_t i = 0; i < sheet->n_peers; i++)
+        if (sheet->peers[i].gpus == gpus)
+            return sheet->peers[i].links;
+    return NULL;
 }
 
 /* While latency decides, trees and halving take ceil(log2 n) rounds up and as many down. */

@@ -27,7 +27,7 @@ typedef enum {
 
 const char *sheet_format_name(SheetFormat format);
 
-enum { SHEET_MAX_LINKS = 4 };
+enum { SHEET_MAX_LINKS = 4, SHEET_MAX_PEERS = 4 };
 
 typedef struct {
     char *name, *description, *source;
@@ -48,6 +48,12 @@ typedef struct {
         char *name;     /* in data/links.yaml */
         uint32_t count; /* links of the device, to all others together */
     } link[SHEET_MAX_LINKS];
+    uint32_t n_peers;
+    struct {
+        uint32_t gpus;
+        char *
+            links; /* the direct links in every machine with so many (data/cluster/peers.h) */
+    } peers[SHEET_MAX_PEERS];
 } DeviceSheet;
 
 typedef struct {
@@ -55,7 +61,8 @@ typedef struct {
     double bandwidth;     /* bytes/s of one direction of one link */
     double share;         /* 0 to 1: the part that large messages of collectives reach */
     double base_s, hop_s; /* a collective's latency: base + rounds x hop */
-    double sums; /* how much longer a byte takes in switches that sum up; 0: they do not */
+    double
+        sums; /* how much longer a byte takes in switches that sum up; 0: they do not */
 } LinkSheet;
 
 /* The bandwidth of a link in a topology file: the last row whose `least` is not above the device's
@@ -97,6 +104,9 @@ const LinkSheet *sheets_link(const Sheets *sheets, const char *name, GError **er
 
 /* The bandwidth by the row that applies; 0 below all rows. */
 double link_table_at(const LinkTable *table, double number);
+
+/* The direct links in machines with so many of the devices; NULL: not known, or a switch. */
+const char *device_sheet_peers(const DeviceSheet *sheet, uint32_t gpus);
 
 /* The device's type in a cluster: sustained rates, memory, sources. */
 DeviceType device_sheet_type(const DeviceSheet *sheet);

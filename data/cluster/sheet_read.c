@@ -12,6 +12,8 @@
  *     bandwidth: 3.35 TB/s                         # of the memory
  *     links:
  *       - {link: nvlink4, count: 18}               # of data/links.yaml, the fastest first
+ *     peers:                                       # optional: machines without a switch
+ *       - {gpus: 4, links: 0-1 0-2 0-3x2 1-2x2 1-3 2-3x2, source: where that is from}
  *     power: 700 W
  *     source: where these are from */
 #include <cyaml/cyaml.h>
@@ -35,11 +37,15 @@ typedef struct {
     char *link, *count;
 } PortText;
 typedef struct {
+    char *gpus, *links, *source;
+} PeersText;
+typedef struct {
     char *name, *description, *sm, *gcn, *memory, *bandwidth, *power, *source;
     char **alias, **product, **pci;
     PeakText *peak;
     PortText *port;
-    uint32_t alias_count, product_count, pci_count, peak_count, port_count;
+    PeersText *peers;
+    uint32_t alias_count, product_count, pci_count, peak_count, port_count, peers_count;
 } DeviceText;
 typedef struct {
     char *name, *bandwidth, *sums, *source;
@@ -84,6 +90,11 @@ static const cyaml_schema_field_t PORT[] = {
     TEXT("link", PortText, link, NAME_MAX_BYTES),
     TEXT("count", PortText, count, NAME_MAX_BYTES), CYAML_FIELD_END};
 static const cyaml_schema_value_t PORT_ENTRY = ENTRY(PortText, PORT);
+static const cyaml_schema_field_t PEERS[] = {
+    TEXT("gpus", PeersText, gpus, NAME_MAX_BYTES),
+    TEXT("links", PeersText, links, SHEET_TEXT_MAX),
+    TEXT("source", PeersText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
+static const cyaml_schema_value_t PEERS_ENTRY = ENTRY(PeersText, PEERS);
 static const cyaml_schema_field_t DEVICE[] = {
     TEXT("name", DeviceText, name, NAME_MAX_BYTES),
     TEXT("description", DeviceText, description, SHEET_TEXT_MAX),
@@ -96,6 +107,7 @@ static const cyaml_schema_field_t DEVICE[] = {
     TEXT("memory", DeviceText, memory, NAME_MAX_BYTES),
     TEXT("bandwidth", DeviceText, bandwidth, NAME_MAX_BYTES),
     LIST("links", 0, DeviceText, port, &PORT_ENTRY, 1, SHEET_MAX_LINKS),
+    LIST("peers", CYAML_FLAG_OPTIONAL, DeviceText, peers, &PEERS_ENTRY, 1, SHEET_MAX_PEERS),
     TEXT("power", DeviceText, power, NAME_MAX_BYTES),
     TEXT("source", DeviceText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_value_t DEVICE_SCHEMA = {
@@ -218,6 +230,25 @@ static bool read_ports(const Yaml *yaml, const Sheets *sheets, const DeviceText 
     return true;
 }
 
+static bool read_sheet_peers(const Yaml *yaml, const DeviceText *text,
+                             DeviceSheet *device, GError **error)
+{
+    for (uint32_t i = 0; i < text->peers_count; i++) {
+        g_autofree char *gpus = g_strdup_printf("peers[%u].gpus", i);
+        g_autofree char *links = g_strdup_printf("peers[%u].links", i);
+        g_autoptr(GError) failure = NULL;
+        Peers peers;
+        uint32_t n;
+        if (!yaml_uint(yaml, gpus, text->peers[i].gpus, 2, PEERS_MAX_GPUS, &n, error))
+            return false;
+        if (!peers_parse(text->peers[i].links, n, &peers, &failure))
+            return yaml_fail(yaml, error, links, "%s", failure->message);
+        device->peers[device->n_peers].gpus = n;
+        device->peers[device->n_peers++].links = peers_text(&peers);
+    }
+    return true;
+}
+
 static bool read_device(const Yaml *yaml, const Sheets *sheets, DeviceSheet *device,
                         GError **error)
 {
@@ -242,7 +273,8 @@ static bool read_device(const Yaml *yaml, const Sheets *sheets, DeviceSheet *dev
         return false;
     device->memory_bytes = (uint64_t)bytes;
     return read_peaks(yaml, text, device, error) &&
-           read_ports(yaml, sheets, text, device, error);
+           read_ports(yaml, sheets, text, device, error) &&
+           read_sheet_peers(yaml, text, device, error);
 }
 
 static bool read_devices(Sheets *sheets, GError **error)
@@ -324,7 +356,8 @@ static bool read_others(const Yaml *yaml, const OthersText *text, Sheets *sheets
         !yaml_number(yaml, "others.link_share", text->link_share, LEAST_SHARE, 1, &share,
                      error) ||
         !yaml_quantity(yaml, "others.base", text->base,
-                       (YamlRange){QUANTITY_TIME, 0, LONGEST_S}, &sheets->base_s, error) ||
+                       (YamlRange){QUANTITY_TIME, 0, LONGEST_S}, &sheets->base_s,
+                       error) ||
         !yaml_quantity(yaml, "others.hop", text->hop,
                        (YamlRange){QUANTITY_TIME, 0, LONGEST_S}, &sheets->hop_s, error))
         return false;

@@ -197,12 +197,9 @@ static bool add_gpus(const Matrix *matrix, uint32_t most_links, GError **error)
                                    "%s: expected a code for %s and %s", machine->file,
                                    matrix->name[a], matrix->name[b]);
             const uint32_t links = (uint32_t)MAX(links_of(code), 0);
+            machine_file_add_links(machine, a, b, links);
             sum += links;
             most = MAX(most, links);
-            for (uint32_t i = 0, from = machine->gpu[b].group;
-                 links > 0 && i < matrix->n_gpus; i++)
-                if (machine->gpu[i].group == from)
-                    machine->gpu[i].group = machine->gpu[a].group;
         }
         machine->nvswitch = machine->nvswitch || sum > most_links;
         machine->gpu[a].links = sum > most_links ? most : sum;

@@ -16,6 +16,12 @@ static Collective measured_kind(Traffic traffic, uint32_t n, double *messages)
                                                : COLLECTIVES;
 }
 
+/* Whether anything but the network prices collectives. */
+static bool has_prices(const ClusterView *view)
+{
+    return view->cluster->curves.n > 0 || view->cluster->curves.n_rings > 0;
+}
+
 static double largest_share(const double *share, uint32_t n)
 {
     double largest = share ? 0 : 1.0 / n;
@@ -44,7 +50,7 @@ double sim_measured_s(const ClusterView *view, const SimCollective *collective)
     double messages;
     bool measured;
     const Collective kind = measured_kind(collective->traffic, n, &messages);
-    if (view->cluster->curves.n == 0 || n < 2 || kind == COLLECTIVES)
+    if (!has_prices(view) || n < 2 || kind == COLLECTIVES)
         return 0;
     const SimTeam team = team_of(view, collective);
     const double bytes = collective->bytes * messages;
@@ -76,7 +82,7 @@ SimMeasured *sim_measured_new(const ClusterView *view, const Topology *topology)
 {
     SimMeasured *measured = g_new0(SimMeasured, 1);
     measured->view = view;
-    if (view->cluster->curves.n == 0)
+    if (!has_prices(view))
         return measured;
     measured->engine = sim_engine_new();
     measured->network = sim_network_new(measured->engine, topology);

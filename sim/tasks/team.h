@@ -64,7 +64,7 @@ void sim_teams_find_links(const ClusterView *view, const DeviceGroup *group,
 
 /* The latency and bandwidth that price a collective on `bytes` in every set of a team. A ring
  * enters and leaves each machine once; in an all-to-all all devices send. *measured (may be NULL)
- * gets whether a curve of the cluster prices it. */
+ * gets whether a curve of the cluster prices it, or the rings among some of a machine's GPUs. */
 LinkCost sim_team_line(const ClusterView *view, const SimTeam *team, Collective kind,
                        double bytes, bool *measured);
 

@@ -117,11 +117,13 @@ LinkCost sim_team_line(const ClusterView *view, const SimTeam *team, Collective 
     measured = measured ? measured : &unused;
     *measured = false;
     if (team->inner.bandwidth > 0) {
+        const Device *device = &view->device[team->slowest];
+        const CurvePlace place = {device->type_name, team->n, 1};
+        const double part = cluster_view_ring_part(view, device, place, kind);
         line = team->inner;
+        line.bandwidth *= part;
         *measured =
-            curves_line(&view->cluster->curves, kind,
-                        (CurvePlace){view->device[team->slowest].type_name, team->n, 1},
-                        bytes, &line);
+            curves_line(&view->cluster->curves, kind, place, bytes, &line) || part != 1;
         return line;
     }
     if (team->port_sets == 0)

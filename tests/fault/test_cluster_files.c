@@ -62,7 +62,10 @@ static const Case CASE[] = {
     {"    gpus: 4", "    gpsu: 4",
      ":11: machines[0].gpsu: unknown key; expected one of name, count, type, device, "
      "gpus, "
-     "stretch, price, inner, nic, nics, source; did you mean 'gpus'?"},
+     "stretch, price, inner, nic, nics, peers, source; did you mean 'gpus'?"},
+    {"gpus: 4\n", "gpus: 4\n    peers: 0-1 2-4\n",
+     ":12: machines[0].peers: expected links such as 0-1 or 0-3x2 between GPUs 0 to 3, "
+     "each pair once, got '2-4'"},
     {"collectives:", "colectives:",
      ":18: colectives: unknown key; expected one of name, description, device_types, "
      "machines, collectives, curves, topology, tuning, fit; did you mean 'collectives'?"},

@@ -70,6 +70,7 @@ static const char BUILT[] =
     "    count: 2\n"
     "    type: v100\n"
     "    gpus: 4\n"
+    "    peers: 0-1 0-2x3 1-3\n"
     "    stretch: 1.5\n"
     "    price: 9 USD/h\n"
     "    inner: {latency: 45 us, bandwidth: 85.8 GB/s}\n"
@@ -81,39 +82,39 @@ static const char BUILT[] =
     "    pieces: [{up_to: 32 kB, latency: 20 us, bandwidth: 1.01 GB/s}]\n"
     "    smallest: 5 kB\n"
     "    largest: 2 GB\n" LINE("all_gather", "61") LINE("grouped_all_gather", "62")
-        LINE("reduce_scatter", "63") LINE("grouped_reduce_scatter", "64")
-            LINE("all_to_all", "65")
-                LINE("send", "66") "  source: a fit\n"
-                                   "curves:\n"
-                                   "  - collective: all_to_all\n"
-                                   "    device: v100\n"
-                                   "    ranks: 4\n"
-                                   "    hosts: 1\n"
-                                   "    step: 17 us\n"
-                                   "    sums: 1.18\n"
-                                   "    points: [{bytes: 3 MiB, time: 71 us}, {bytes: 5 MiB, "
-                                   "time: 91 us}]\n"
-                                   "    source: a log\n"
-                                   "topology:\n"
-                                   "  builder: tree:leaf=2,bandwidth=9Gb/s\n"
-                                   "  source: a drawing\n"
-                                   "tuning:\n"
-                                   "  rules:\n"
-                                   "    - {collective: all_gather, most_ranks: 8, "
-                                   "most_bytes: 7 MiB, power_of_two: true, "
-                                   "algorithm: halving}\n"
-                                   "  piece: 512 KiB\n"
-                                   "  source: a talk\n"
-                                   "fit:\n"
-                                   "  fidelity: stage\n"
-                                   "  planner: manual\n"
-                                   "  tp: {least: 1, most: 41}\n"
-                                   "  pp: {least: 2, most: 42}\n"
-                                   "  tp_pp: {least: 3, most: 43}\n"
-                                   "  ranks: {least: 4, most: 44}\n"
-                                   "  width: {least: 5, most: 45}\n"
-                                   "  sequence: {least: 6, most: 46}\n"
-                                   "  errors: [v100 0.125]\n";
+        LINE("reduce_scatter", "63") LINE("grouped_reduce_scatter",
+                                          "64") LINE("all_to_all", "65")
+            LINE("send", "66") "  source: a fit\n"
+                               "curves:\n"
+                               "  - collective: all_to_all\n"
+                               "    device: v100\n"
+                               "    ranks: 4\n"
+                               "    hosts: 1\n"
+                               "    step: 17 us\n"
+                               "    sums: 1.18\n"
+                               "    points: [{bytes: 3 MiB, time: 71 us}, {bytes: 5 MiB, "
+                               "time: 91 us}]\n"
+                               "    source: a log\n"
+                               "topology:\n"
+                               "  builder: tree:leaf=2,bandwidth=9Gb/s\n"
+                               "  source: a drawing\n"
+                               "tuning:\n"
+                               "  rules:\n"
+                               "    - {collective: all_gather, most_ranks: 8, "
+                               "most_bytes: 7 MiB, power_of_two: true, "
+                               "algorithm: halving}\n"
+                               "  piece: 512 KiB\n"
+                               "  source: a talk\n"
+                               "fit:\n"
+                               "  fidelity: stage\n"
+                               "  planner: manual\n"
+                               "  tp: {least: 1, most: 41}\n"
+                               "  pp: {least: 2, most: 42}\n"
+                               "  tp_pp: {least: 3, most: 43}\n"
+                               "  ranks: {least: 4, most: 44}\n"
+                               "  width: {least: 5, most: 45}\n"
+                               "  sequence: {least: 6, most: 46}\n"
+                               "  errors: [v100 0.125]\n";
 
 static char *linked(void)
 {
@@ -177,6 +178,7 @@ static const struct {
     {"machines[].inner.count", "count: 4}", "count: 5}", BRIEF},
     {"machines[].nic", "eth-100", "eth-200", BRIEF},
     {"machines[].nics", "nics: 2", "nics: 3", BRIEF},
+    {"machines[].peers", "0-2x3", "0-2x2", OTHER},
     {"machines[].price", "price: 9 USD/h", "price: 8 USD/h", SAME},
     {"machines[].gpus", "gpus: 4", "gpus: 5", OTHER},
     {"machines[].stretch", "stretch: 1.5", "stretch: 1.6", OTHER},

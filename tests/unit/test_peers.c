@@ -1,0 +1,157 @@
+/* Direct links between GPUs: the rings of known machines, bounds that hold for all, and the links of
+ * files that describe machines. */
+#include "data/cluster/machine_file.h"
+#include "data/cluster/peers.h"
+#include "tests/test.h"
+
+#include <string.h>
+
+static Peers peers_of(const char *text, uint32_t gpus)
+{
+    g_autoptr(GError) error = NULL;
+    Peers peers;
+    assert_true(peers_parse(text, gpus, &peers, &error));
+    assert_no_error(error);
+    return peers;
+}
+
+/* The cube mesh of eight V100, whose published all-reduces have the bandwidth of 1, 2, 4, 1.7, 2, 4
+ * and 6 links among 2 to 8 of them; a ring of five passes through another GPU. */
+static void test_known(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Sheets) sheets = sheets_load(&error);
+    assert_no_error(error);
+    static const struct {
+        const char *device;
+        uint32_t gpus, rings[17];
+    } row[] = {
+        {"v100-32g", 8, {0, 0, 1, 2, 4, 2, 2, 4, 6}},
+        {"p100-16g", 8, {0, 0, 1, 2, 2, 1, 2, 2, 4}},
+        {"mi250x", 16, {0, 0, 4, 2, 2, 2, 2, 1, 2, 0, 0, 0, 0, 1, 2, 2, 6}},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
+        const DeviceSheet *sheet = sheets_device(sheets, row[i].device, &error);
+        const Peers peers = peers_of(device_sheet_peers(sheet, row[i].gpus), row[i].gpus);
+        assert_null(device_sheet_peers(sheet, row[i].gpus + 1));
+        for (uint32_t n = 2; n <= row[i].gpus; n++)
+            if (peers_rings(&peers, n) != row[i].rings[n])
+                TEST_FAIL_AT(__FILE__, __LINE__, "%s among %u: %u rings", row[i].device,
+                             n, peers_rings(&peers, n));
+    }
+    const Peers apart = peers_of("0-1x4 2-3x4", 4);
+    assert_int_equal(peers_rings(&apart, 2), 4);
+    assert_int_equal(peers_rings(&apart, 4), 0);
+}
+
+/* The least number of links between two parts of the first n GPUs. */
+static uint32_t least_cut(const Peers *peers, uint32_t n)
+{
+    uint32_t least = UINT32_MAX;
+    for (uint32_t part = 1; part < (1U << n) - 1; part++) {
+        uint32_t links = 0;
+        for (uint32_t a = 0; a < n; a++)
+            for (uint32_t b = 0; b < n; b++)
+                if ((part >> a & 1) && !(part >> b & 1))
+                    links += peers->link[a][b];
+        least = MIN(least, links);
+    }
+    return least;
+}
+
+/* Each ring crosses each cut at least once each way, so that there are no more rings than links over
+ * it; the text makes the same links. */
+static void test_random(void **state)
+{
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(16);
+    uint32_t some = 0;
+    for (uint32_t trial = 0; trial < 300; trial++) {
+        const uint32_t n = (uint32_t)g_rand_int_range(rand, 2, 9);
+        Peers peers = {.n = n};
+        for (uint32_t links = (uint32_t)g_rand_int_range(rand, 1, 24); links > 0;
+             links--) {
+            const uint32_t a = (uint32_t)g_rand_int_range(rand, 0, (gint32)n);
+            const uint32_t b = (a + (uint32_t)g_rand_int_range(rand, 1, (gint32)n)) % n;
+            peers.link[b][a] = ++peers.link[a][b];
+        }
+        const uint32_t rings = peers_rings(&peers, n);
+        assert_true(rings <= least_cut(&peers, n));
+        some += rings > 0;
+        g_autofree char *text = peers_text(&peers);
+        const Peers again = peers_of(text, n);
+        assert_memory_equal(&again, &peers, sizeof peers);
+    }
+    assert_true(some > 100);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {
+        "0-0", "0-8",  "0-1x0", "0-1x65", "0-1 1-0",         "0",
+        "a-b", "0-1x", "0-1,",  "0--1",   "0-99999999999999"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(BAD); i++) {
+        g_autoptr(GError) error = NULL;
+        Peers peers;
+        assert_false(peers_parse(BAD[i], 8, &peers, &error));
+        assert_non_null(strstr(error->message, "expected links such as 0-1"));
+    }
+    g_autoptr(GError) error = NULL;
+    Peers peers;
+    assert_false(peers_parse("", 33, &peers, &error));
+    const Peers none = peers_of(" \n", 8);
+    assert_int_equal(peers_rings(&none, 8), 0);
+}
+
+/* The matrix of nvidia-smi and the topology of NCCL become the links of a cluster's machines, which
+ * its file keeps; where there is a switch there are none. */
+static void test_files(void **state)
+{
+    (void)state;
+    static const char
+        SMI[] = "\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV1\tNV2\nGPU1\tNV1\t X "
+                "\tNV2\nGPU2\tNV2\tNV2\t X \n",
+        XML[] = "<system version=\"1\"><cpu>"
+                "<pci busid=\"a\" class=\"0x030200\"><gpu dev=\"0\" sm=\"70\"><nvlink "
+                "target=\"b\" count=\"1\" tclass=\"0x030200\"/><nvlink "
+                "target=\"c\" count=\"2\" tclass=\"0x030200\"/></gpu></pci>"
+                "<pci busid=\"b\" class=\"0x030200\"><gpu dev=\"1\" sm=\"70\"><nvlink "
+                "target=\"a\" count=\"1\" tclass=\"0x030200\"/><nvlink "
+                "target=\"c\" count=\"2\" tclass=\"0x030200\"/></gpu></pci>"
+                "<pci busid=\"c\" class=\"0x030200\"><gpu dev=\"2\" sm=\"70\"/></pci>"
+                "</cpu></system>";
+    const char *const text[] = {SMI, XML};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Sheets) sheets = sheets_load(&error);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(text); i++) {
+        g_autoptr(MachineFile) file =
+            machine_file_parse("a file", text[i], strlen(text[i]), sheets, &error);
+        assert_no_error(error);
+        file->gpu[2].links = 4; /* the XML leaves out what the others say */
+        const MachineImport import = {
+            .name = "made", .sheet = sheets_device(sheets, "v100-16g", NULL), .nodes = 1};
+        g_autoptr(Cluster) cluster = machine_file_cluster(file, sheets, &import, &error);
+        assert_no_error(error);
+        assert_string_equal(cluster->machine[0].peers, "0-1 0-2x2 1-2x2");
+        assert_int_equal(cluster->curves.rings[0].rings[2], 1);
+        assert_int_equal(cluster->curves.rings[0].rings[3], 2);
+        g_autofree char *written = cluster_write(cluster);
+        g_autoptr(Cluster) again =
+            cluster_parse("again", written, strlen(written), &error);
+        assert_no_error(error);
+        assert_string_equal(again->machine[0].peers, cluster->machine[0].peers);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_known),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
