@@ -45,6 +45,7 @@
 #include "data/measured/layer_profile.h"
 #include "data/measured/measurement.h"
 #include "data/models/model.h"
+#include "data/plan/buffers.h"
 #include "data/plan/export.h"
 #include "data/plan/layout.h"
 #include "data/plan/plan.h"

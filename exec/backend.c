@@ -84,6 +84,12 @@ void exec_backend_free(ExecBackend *backend)
         backend->ops->free(backend);
 }
 
+void *exec_backend_reserve(ExecBackend *backend, uint32_t local, uint64_t elements)
+{
+    return (backend->ops->reserve ? backend->ops->reserve : backend->ops->allocate)(
+        backend, local, elements);
+}
+
 void exec_backend_synchronise(ExecBackend *backend)
 {
     if (backend->ops->synchronise)

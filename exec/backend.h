@@ -38,7 +38,8 @@ void exec_shard_add(const ExecShard *from, const ExecShard *to, size_t size);
 
 /* An exchange: one collective, or one transfer, of one tensor among several ranks. In forms Reduce
  * and Identity every rank's shard is the whole tensor. ALL_TO_ALL from a dim to the same dim cuts
- * it anew (at the boundary of two segments). */
+ * it anew (at the boundary of two segments). An ALL_REDUCE may work in place: from and to with the
+ * same data. */
 typedef struct {
     Collective kind;       /* a priced one */
     const ExecShard *from; /* [n_ranks]: shapes of all shards, data of the local ones */
@@ -84,7 +85,7 @@ typedef struct {
     void (*read)(ExecBackend *backend, uint32_t local, const ExecShard *from, double *to);
 
     /* Zeros `to`, then copies the part that both shards of a rank cover: slice, pad, and
-     * replicas. */
+     * replicas. `from` may be NULL: nothing. */
     void (*copy)(ExecBackend *backend, uint32_t local, const ExecShard *from,
                  const ExecShard *to);
 
@@ -102,6 +103,9 @@ typedef struct {
     void (*free)(ExecBackend *backend);
 
     /* --- OPTIONAL, with default --- */
+
+    /* Room with any contents. Default: allocate. */
+    void *(*reserve)(ExecBackend *backend, uint32_t local, uint64_t elements);
 
     /* Waits until all work asked for so far is done. Default: it always is. */
     void (*synchronise)(ExecBackend *backend);
@@ -133,6 +137,7 @@ void exec_backend_free(ExecBackend *backend);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecBackend, exec_backend_free)
 
 /* The optional members, or their defaults. */
+void *exec_backend_reserve(ExecBackend *backend, uint32_t local, uint64_t elements);
 void exec_backend_synchronise(ExecBackend *backend);
 double exec_backend_seconds(ExecBackend *backend);
 bool exec_backend_check(ExecBackend *backend, GError **error);

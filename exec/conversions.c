@@ -14,25 +14,20 @@ static bool is_first(const ExecReplay *replay, uint32_t group, uint32_t rank)
     return false;
 }
 
-/* Slice, keep and pad need no other rank. */
-static bool run_local(ExecReplay *replay, const Instr *instr, const ExecShard *from,
-                      ExecShard *to, GError **error)
+/* Slice, keep and pad need no other rank. What lies in the same memory stays there. */
+static void run_local(ExecReplay *replay, const Instr *instr, const ExecShard *from,
+                      ExecShard *to)
 {
     ExecBackend *backend = replay->backend;
     for (uint32_t local = 0; local < backend->n_local; local++) {
         const uint32_t r = backend->first + local;
         if (!to[r].data)
             continue;
-        if (instr->collective != COLLECTIVE_KEEP || is_first(replay, instr->group, r)) {
-            backend->ops->copy(backend, local, &from[r], &to[r]);
-            continue;
-        }
-        backend->ops->release(backend, local, to[r].data);
-        to[r].data = backend->ops->allocate(backend, local, exec_shard_elements(&to[r]));
-        if (!to[r].data)
-            return replay_fail(replay, error, "rank %u has no memory", r);
+        const bool empties =
+            instr->collective == COLLECTIVE_KEEP && !is_first(replay, instr->group, r);
+        if (empties || from[r].data != to[r].data)
+            backend->ops->copy(backend, local, empties ? NULL : &from[r], &to[r]);
     }
-    return true;
 }
 
 /* An all-reduce over the replicas, in place. */
@@ -40,18 +35,14 @@ static bool run_across(ExecReplay *replay, const Instr *instr, GError **error)
 {
     const uint32_t i = replay_instance(replay, instr->group, instr->microbatch,
                                        instr->tensor, instr->from);
-    ExecShard *from = replay_use(replay, instr, instr->tensor, instr->from, error);
-    if (!from)
+    ExecShard *sum = replay_use(replay, instr, instr->tensor, instr->from, error);
+    if (!sum)
         return false;
-    ExecShard *to = replay_shapes(replay, from);
     const ExecExchange exchange = {
-        .kind = instr->collective, .from = from, .to = to, .server = instr->server};
+        .kind = instr->collective, .from = sum, .to = sum, .server = instr->server};
     const bool good =
-        replay_allocate(replay, instr->group, to, error) &&
         replay_exchange_in(replay, instr->group, EXEC_ACROSS, exchange, error);
-    replay->held[i] = good ? to : from;
     replay->partial[i] = replay->partial[i] && !good;
-    replay_drop(replay, good ? from : to);
     return good;
 }
 
@@ -63,7 +54,7 @@ static void move_sum(ExecReplay *replay, uint32_t source, uint32_t target,
     ExecBackend *backend = replay->backend;
     for (uint32_t local = 0; local < backend->n_local; local++) {
         const uint32_t r = backend->first + local;
-        if (to[r].data)
+        if (to[r].data && (replay->added[target] > 0 || from[r].data != to[r].data))
             (replay->added[target] > 0 ? backend->ops->add : backend->ops->copy)(
                 backend, local, &from[r], &to[r]);
     }
@@ -122,9 +113,11 @@ bool replay_collective(ExecReplay *replay, const Instr *instr, GError **error)
         replay->partial[replay_instance(replay, instr->group, instr->microbatch,
                                         instr->tensor, instr->from)];
     if (instr->collective >= (Collective)COLLECTIVES_PRICED)
-        return run_local(replay, instr, from, to, error);
-    return exec_replay_exchange(replay, instr->group, members, instr->collective, from,
-                                to, error);
+        run_local(replay, instr, from, to);
+    else
+        return exec_replay_exchange(replay, instr->group, members, instr->collective,
+                                    from, to, error);
+    return true;
 }
 
 /* --- transfers --- */
@@ -202,10 +195,11 @@ static bool run_regroup(ExecReplay *replay, const Instr *instr, const ExecShard 
         move_sum(replay, source, target, from, to, partial);
         return true;
     }
-    for (uint32_t local = 0; local < backend->n_local; local++)
-        if (to[backend->first + local].data)
-            backend->ops->copy(backend, local, &from[backend->first + local],
-                               &to[backend->first + local]);
+    for (uint32_t local = 0; local < backend->n_local; local++) {
+        const uint32_t r = backend->first + local;
+        if (to[r].data && from[r].data != to[r].data)
+            backend->ops->copy(backend, local, &from[r], &to[r]);
+    }
     replay->partial[target] = partial;
     return true;
 }

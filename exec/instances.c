@@ -32,35 +32,55 @@ static bool is_local(const ExecReplay *replay, uint32_t r)
            r < replay->backend->first + replay->backend->n_local;
 }
 
-/* Allocates memory for the local shards of `shard` [n_ranks], or says which of them lacks it. */
-bool replay_allocate(ExecReplay *replay, uint32_t group, ExecShard *shard, GError **error)
+/* Adds to what a local rank holds, or takes away. */
+static void count(ExecReplay *replay, uint32_t local, MemoryCategory category,
+                  const ExecShard *shard, bool more)
+{
+    KILTER_ASSERT(local < replay->backend->n_local);
+    const uint64_t bytes = exec_shard_elements(shard) * replay->backend->element_bytes;
+    ExecHeld *now = &replay->now[local];
+    now->total = more ? now->total + bytes : now->total - bytes;
+    now->bytes[category] =
+        more ? now->bytes[category] + bytes : now->bytes[category] - bytes;
+    if (now->total > replay->peak[local].total)
+        replay->peak[local] = *now;
+}
+
+bool replay_reserve(ExecReplay *replay, uint32_t group, MemoryCategory category,
+                    ExecShard *shard, GError **error)
 {
     ExecBackend *backend = replay->backend;
     for (uint32_t r = 0; r < backend->n_ranks; r++) {
         if (!is_local(replay, r) || !replay_in_group(replay, group, r))
             continue;
+        const uint32_t local = r - backend->first;
         const uint64_t n = exec_shard_elements(&shard[r]);
-        shard[r].data = backend->ops->allocate(backend, r - backend->first, n);
+        shard[r].data = exec_backend_reserve(backend, local, n);
         if (!shard[r].data)
             return replay_fail(replay, error,
                                "rank %u has no memory for %" G_GUINT64_FORMAT
                                " bytes more, it holds %" G_GUINT64_FORMAT,
-                               r, n * backend->element_bytes, replay->bytes);
-        replay->bytes += n * backend->element_bytes;
+                               r, n * backend->element_bytes, replay->now[local].total);
+        count(replay, local, category, &shard[r], true);
     }
     return true;
 }
 
-static void release(ExecReplay *replay, ExecShard *shard)
+void replay_release(ExecReplay *replay, MemoryCategory category, ExecShard *shard)
 {
     ExecBackend *backend = replay->backend;
     for (uint32_t r = 0; shard && r < backend->n_ranks; r++) {
         if (!shard[r].data)
             continue;
         backend->ops->release(backend, r - backend->first, shard[r].data);
-        replay->bytes -= exec_shard_elements(&shard[r]) * backend->element_bytes;
+        count(replay, r - backend->first, category, &shard[r], false);
         shard[r].data = NULL;
     }
+}
+
+bool replay_allocate(ExecReplay *replay, uint32_t group, ExecShard *shard, GError **error)
+{
+    return replay_reserve(replay, group, MEMORY_RUNTIME, shard, error);
 }
 
 uint32_t replay_instance(const ExecReplay *replay, uint32_t group, uint32_t microbatch,
@@ -74,28 +94,35 @@ uint32_t replay_instance(const ExecReplay *replay, uint32_t group, uint32_t micr
 ExecShard *replay_make(ExecReplay *replay, uint32_t group, uint32_t microbatch,
                        TensorId tensor, Form form, GError **error)
 {
-    ExecShard **slot =
-        &replay->held[replay_instance(replay, group, microbatch, tensor, form)];
-    if (*slot)
+    const size_t cell = replay_instance(replay, group, microbatch, tensor, form);
+    ExecShard **slot = &replay->held[cell];
+    if (*slot && !replay->room)
         return *slot;
-    ExecShard *shard = g_new0(ExecShard, replay->backend->n_ranks);
-    exec_cut(replay->cuts, group, microbatch, tensor, form,
-             replay->cuts->layout.segment[(size_t)tensor * FORM_MAX + form_inside(form)],
-             shard);
-    *slot = shard;
-    return replay_allocate(replay, group, shard, error) ? shard : NULL;
+    if (!*slot) {
+        *slot = g_new0(ExecShard, replay->backend->n_ranks);
+        exec_cut(
+            replay->cuts, group, microbatch, tensor, form,
+            replay->cuts->layout.segment[(size_t)tensor * FORM_MAX + form_inside(form)],
+            *slot);
+    }
+    const bool good =
+        replay->room
+            ? replay_rooms_take(replay, cell, group, microbatch, tensor, *slot, error)
+            : replay_reserve(replay, group, MEMORY_BUFFERS, *slot, error);
+    return good ? *slot : NULL;
 }
 
 ExecShard *replay_use(ExecReplay *replay, const Instr *instr, TensorId tensor, Form form,
                       GError **error)
 {
-    ExecShard *shard = replay->held[replay_instance(replay, instr->group,
-                                                    instr->microbatch, tensor, form)];
+    const size_t cell =
+        replay_instance(replay, instr->group, instr->microbatch, tensor, form);
     char text[FORM_TEXT];
-    if (!shard)
-        replay_fail(replay, error, "%s|%s was not made before",
-                    graph_tensor(replay->graph, tensor)->name, form_text(form, text));
-    return shard;
+    if (replay->held[cell] && replay_rooms_hold(replay, cell))
+        return replay->held[cell];
+    replay_fail(replay, error, "%s|%s was not made before",
+                graph_tensor(replay->graph, tensor)->name, form_text(form, text));
+    return NULL;
 }
 
 ExecShard *replay_shapes(const ExecReplay *replay, const ExecShard *shard)
@@ -109,33 +136,33 @@ ExecShard *replay_shapes(const ExecReplay *replay, const ExecShard *shard)
 
 void replay_drop(ExecReplay *replay, ExecShard *shard)
 {
-    release(replay, shard);
+    replay_release(replay, MEMORY_RUNTIME, shard);
     g_free(shard);
 }
 
 /* --- memory --- */
 
-uint64_t exec_replay_bytes(const ExecReplay *replay)
+const ExecHeld *exec_replay_peak(const ExecReplay *replay)
 {
-    return replay->bytes;
+    const ExecHeld *most = &replay->peak[0];
+    for (uint32_t local = 1; local < replay->backend->n_local; local++)
+        if (replay->peak[local].total > most->total)
+            most = &replay->peak[local];
+    return most;
 }
 
-/* Bytes of an instance on the local ranks, 0 if it was seen before. */
-static uint64_t new_bytes(ExecReplay *replay, bool *seen, uint32_t group,
-                          uint32_t microbatch, TensorId tensor, Form form)
+/* Bytes of a buffer on all local ranks. */
+static uint64_t buffer_bytes(const ExecReplay *replay, const PlanBuffer *buffer)
 {
     const ExecBackend *backend = replay->backend;
     g_autofree ExecShard *shard = g_new0(ExecShard, backend->n_ranks);
-    bool *known = &seen[replay_instance(replay, group, microbatch, tensor, form)];
     uint64_t bytes = 0;
-    if (*known)
-        return 0;
-    *known = true;
-    exec_cut(replay->cuts, group, microbatch, tensor, form,
-             replay->cuts->layout.segment[(size_t)tensor * FORM_MAX + form_inside(form)],
+    exec_cut(replay->cuts, buffer->group, 0, buffer->tensor, buffer->form,
+             replay->cuts->layout
+                 .segment[(size_t)buffer->tensor * FORM_MAX + form_inside(buffer->form)],
              shard);
     for (uint32_t r = backend->first; r < backend->first + backend->n_local; r++)
-        if (replay_in_group(replay, group, r))
+        if (replay_in_group(replay, buffer->group, r))
             bytes += exec_shard_elements(&shard[r]) * backend->element_bytes;
     return bytes;
 }
@@ -143,24 +170,19 @@ static uint64_t new_bytes(ExecReplay *replay, bool *seen, uint32_t group,
 uint64_t exec_replay_bytes_needed(ExecReplay *replay)
 {
     const Program *program = replay->plan->program;
-    g_autofree bool *seen =
-        g_new0(bool, (size_t)replay->cuts->layout.instances->n_places *FORM_MAX);
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < program->n; i++) {
-        const Instr *instr = &program->instr[i];
-        const bool computes = instr->kind == INSTR_COMPUTE;
-        const Op *op = computes ? graph_get_op(replay->graph, instr->op) : NULL;
-        const uint32_t group =
-            instr->kind == INSTR_TRANSFER ? instr->to_group : instr->group;
-        const bool load = instr->kind == INSTR_LOAD;
-        const uint32_t n_parts =
-            load && instances_has_parts(replay->cuts->layout.instances, instr->tensor)
-                ? program->n_microbatches
-                : 1;
-        for (uint32_t o = 0; o < (computes ? op->n_out : n_parts); o++)
-            bytes += new_bytes(replay, seen, group, load ? o : instr->microbatch,
-                               computes ? op->out[o] : instr->tensor,
-                               computes ? instr->form[op->n_in + o] : instr->to);
+    g_autoptr(PlanBuffers) buffers = replay_buffers(replay);
+    g_autofree int64_t *change = g_new0(int64_t, program->n + 1);
+    int64_t now = 0, most = 0;
+    for (uint32_t b = 0; b < buffers->n; b++) {
+        const PlanBuffer *buffer = &buffers->buffer[b];
+        if (buffer->kept)
+            continue;
+        const int64_t bytes = (int64_t)buffer_bytes(replay, buffer);
+        const bool stays = program->instr[buffer->birth].kind == INSTR_LOAD;
+        change[stays ? 0 : plan_buffer_first(buffer)] += bytes;
+        change[stays ? program->n : plan_buffer_last(program, buffer) + 1] -= bytes;
     }
-    return bytes;
+    for (uint32_t i = 0; i < program->n; i++)
+        most = MAX(most, now += change[i]);
+    return (uint64_t)most;
 }

@@ -27,7 +27,7 @@ typedef struct {
     ExecSpread iteration; /* of the slowest rank */
     ExecStage *stage;
     ExecKind op[OP_KINDS], collective[COLLECTIVES];
-    uint64_t bytes;    /* bytes of all instances on the rank that holds most */
+    uint64_t bytes;    /* most bytes of values that a rank has held at once */
     ExecMemory memory; /* while iterations were timed */
 } ExecMeasurement;
 
@@ -36,7 +36,7 @@ typedef struct {
     uint32_t warm_up, repeats;
 } ExecRuns;
 
-/* To be called after exec_replay_load. Every process of the backend gets the same measurement. */
+/* To be called after exec_replay_load, of a replay that trains. Every process of the backend gets the same measurement. */
 bool exec_measure(ExecBackend *backend, ExecReplay *replay, const Plan *plan,
                   const Graph *graph, ExecRuns runs, ExecMeasurement *measurement,
                   GError **error);

@@ -22,6 +22,12 @@ static void *mpi_allocate(ExecBackend *backend, uint32_t local, uint64_t element
     return g_try_malloc0_n(elements + 1, backend->element_bytes);
 }
 
+static void *mpi_reserve(ExecBackend *backend, uint32_t local, uint64_t elements)
+{
+    (void)local;
+    return g_try_malloc_n(elements + 1, backend->element_bytes);
+}
+
 static void mpi_release(ExecBackend *backend, uint32_t local, void *data)
 {
     (void)backend;
@@ -72,7 +78,8 @@ static void mpi_copy(ExecBackend *backend, uint32_t local, const ExecShard *from
 {
     (void)local;
     memset(to->data, 0, exec_shard_elements(to) * backend->element_bytes);
-    exec_overlap_copy(from, to, backend->element_bytes);
+    if (from)
+        exec_overlap_copy(from, to, backend->element_bytes);
 }
 
 static void mpi_add(ExecBackend *backend, uint32_t local, const ExecShard *from,
@@ -151,6 +158,7 @@ static const ExecBackendOps MPI_OPS = {
     .name = "mpi",
     .allocate = mpi_allocate,
     .release = mpi_release,
+    .reserve = mpi_reserve,
     .write = mpi_write,
     .read = mpi_read,
     .copy = mpi_copy,

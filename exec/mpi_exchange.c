@@ -68,17 +68,20 @@ static bool all_reduce(Mpi *mpi, const Team *team, const ExecExchange *e, GError
     const uint64_t n = exec_shard_elements(from_of(e, team->me));
     const int server = (int)e->server - 1;
     void *sum = to_of(e, team->me)->data;
-    if (server >= 0)
-        return check_count(n, error) &&
-               mpi_check(MPI_Reduce(from_of(e, team->me)->data, sum, (int)n, mpi->type,
-                                    MPI_SUM, server, team->comm),
-                         "MPI_Reduce", error) &&
-               mpi_check(MPI_Bcast(sum, (int)n, mpi->type, server, team->comm),
-                         "MPI_Bcast", error);
-    return check_count(n, error) &&
-           mpi_check(MPI_Allreduce(from_of(e, team->me)->data, to_of(e, team->me)->data,
-                                   (int)n, mpi->type, MPI_SUM, team->comm),
-                     "MPI_Allreduce", error);
+    const void *own = from_of(e, team->me)->data;
+    if (!check_count(n, error))
+        return false;
+    if (server < 0)
+        return mpi_check(MPI_Allreduce(own == sum ? MPI_IN_PLACE : own, sum, (int)n,
+                                       mpi->type, MPI_SUM, team->comm),
+                         "MPI_Allreduce", error);
+    const bool sums = (uint32_t)server == team->me;
+    return mpi_check(MPI_Reduce(sums && own == sum ? MPI_IN_PLACE : own,
+                                sums ? sum : NULL, (int)n, mpi->type, MPI_SUM, server,
+                                team->comm),
+                     "MPI_Reduce", error) &&
+           mpi_check(MPI_Bcast(sum, (int)n, mpi->type, server, team->comm), "MPI_Bcast",
+                     error);
 }
 
 static bool all_gather(Mpi *mpi, const Team *team, const ExecExchange *e, GError **error)

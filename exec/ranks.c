@@ -1,5 +1,6 @@
 /* The reference backend: all ranks in one process, one after the other, in plain C and float64.
  * Padded and grouped collectives move the same numbers, so this backend treats them alike. */
+#include <math.h>
 #include <string.h>
 
 #include "exec/backend.h"
@@ -10,6 +11,15 @@ static void *ranks_allocate(ExecBackend *backend, uint32_t local, uint64_t eleme
     (void)local;
     /* One element more than needed, so that an empty shard's memory is not NULL. */
     return g_try_malloc0_n(elements + 1, sizeof(double));
+}
+
+/* Numbers that nothing has written are NaN, so that a result shows that they were used. */
+static void *ranks_reserve(ExecBackend *backend, uint32_t local, uint64_t elements)
+{
+    double *data = ranks_allocate(backend, local, elements);
+    for (uint64_t i = 0; data && i < elements; i++)
+        data[i] = NAN;
+    return data;
 }
 
 static void ranks_release(ExecBackend *backend, uint32_t local, void *data)
@@ -43,7 +53,8 @@ static void ranks_copy(ExecBackend *backend, uint32_t local, const ExecShard *fr
     (void)backend;
     (void)local;
     memset(to->data, 0, exec_shard_elements(to) * sizeof(double));
-    exec_overlap_copy(from, to, sizeof(double));
+    if (from)
+        exec_overlap_copy(from, to, sizeof(double));
 }
 
 static void ranks_add(ExecBackend *backend, uint32_t local, const ExecShard *from,
@@ -122,6 +133,7 @@ static const ExecBackendOps RANKS_OPS = {
     .name = "reference",
     .allocate = ranks_allocate,
     .release = ranks_release,
+    .reserve = ranks_reserve,
     .write = ranks_write,
     .read = ranks_read,
     .copy = ranks_copy,

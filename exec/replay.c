@@ -74,7 +74,15 @@ ExecReplay *exec_replay_new(ExecBackend *backend, const Plan *plan, const Graph 
     replay->rest = g_new(Form, n_rests);
     memset(replay->rest, FORM_MAX, n_rests);
     replay->seconds = g_new0(double, plan->program->n + 1);
+    replay->now = g_new0(ExecHeld, backend->n_local + 1);
+    replay->peak = g_new0(ExecHeld, backend->n_local + 1);
     return replay;
+}
+
+void exec_replay_train(ExecReplay *replay)
+{
+    g_assert(!replay->room);
+    replay_rooms_new(replay);
 }
 
 void exec_replay_free(ExecReplay *replay)
@@ -82,8 +90,15 @@ void exec_replay_free(ExecReplay *replay)
     if (!replay)
         return;
     for (size_t i = 0; i < (size_t)replay->cuts->layout.instances->n_places * FORM_MAX;
-         i++)
-        replay_drop(replay, replay->held[i]);
+         i++) {
+        if (!replay->room)
+            replay_release(replay, MEMORY_BUFFERS, replay->held[i]);
+        g_free(replay->held[i]);
+    }
+    if (replay->room)
+        replay_rooms_free(replay);
+    g_free(replay->now);
+    g_free(replay->peak);
     g_free(replay->held);
     g_free(replay->partial);
     g_free(replay->added);
@@ -133,10 +148,18 @@ static bool run_program(ExecReplay *replay, bool timed, GError **error)
         const double start = timed ? exec_backend_seconds(replay->backend) : 0;
         if (!run_instr(replay, instr, error))
             return false;
-        if (!timed)
-            continue;
-        exec_backend_synchronise(replay->backend);
-        replay->seconds[replay->at] = exec_backend_seconds(replay->backend) - start;
+        if (timed) {
+            exec_backend_synchronise(replay->backend);
+            replay->seconds[replay->at] = exec_backend_seconds(replay->backend) - start;
+        }
+        if (replay->room && replay->at + 1 < program->n)
+            replay_rooms_leave(replay);
+    }
+    if (replay->room && program->n > 0) {
+        replay->at = program->n - 1;
+        if (!replay_rooms_turn(replay, error))
+            return false;
+        replay_rooms_leave(replay);
     }
     exec_backend_synchronise(replay->backend);
     return exec_backend_check(replay->backend, error);
@@ -162,7 +185,9 @@ const ExecShard *exec_replay_shards(const ExecReplay *replay, uint32_t group,
                                     uint32_t microbatch, TensorId tensor, Form form)
 {
     const uint32_t i = replay_instance(replay, group, microbatch, tensor, form);
-    return i == GRAPH_NONE || replay->moved[i] ? NULL : replay->held[i];
+    return i == GRAPH_NONE || replay->moved[i] || !replay_rooms_hold(replay, i)
+               ? NULL
+               : replay->held[i];
 }
 
 bool exec_replay_is_partial(const ExecReplay *replay, uint32_t group, TensorId tensor,

@@ -6,8 +6,19 @@
  *
  * A dimension in form Gather is cut by the plan's split, or, where the plan has none, by its ratios
  * rounded to the dimension's units. An op of another segment than one of its inputs gets that input
- * cut anew. Every instance (group, microbatch, tensor, form) keeps its memory until the replay is
- * freed. A contribution to a sum over the batch is computed in memory of its own and then added. */
+ * cut anew. A contribution to a sum over the batch is computed in memory of its own and then added.
+ *
+ * As a proof (exec/verify.h), every instance (group, microbatch, tensor, form) keeps its memory until
+ * the replay is freed, and every iteration starts from the values that were loaded. A replay that
+ * *trains* frees each value after its last use, and works in place, as the memory model counts
+ * (data/plan/buffers.h): the next iteration starts from the updated values. It holds other memory
+ * than the model says
+ *
+ *   - inputs: loaded once, they stay for the next iteration;
+ *   - what an op keeps for its backward beside tensors (dropout masks): made again, never kept;
+ *   - slices of values at rest: copies, not views;
+ *   - temporary memory: contributions to sums, inputs that are cut anew, and the workspace of ops,
+ *     which only ExecMemory knows. */
 #ifndef KILTER_EXEC_REPLAY_H
 #define KILTER_EXEC_REPLAY_H
 
@@ -21,6 +32,9 @@ ExecReplay *exec_replay_new(ExecBackend *backend, const Plan *plan, const Graph 
                             GError **error);
 void exec_replay_free(ExecReplay *replay);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecReplay, exec_replay_free)
+
+/* Makes the replay train; the program must have been checked (program_check). To be called before anything is loaded. */
+void exec_replay_train(ExecReplay *replay);
 
 /* Loads the values of exec_value_new, in the forms in which they lie at rest. */
 bool exec_replay_load(ExecReplay *replay, uint64_t seed, GError **error);
@@ -60,9 +74,14 @@ bool exec_replay_exchange(const ExecReplay *replay, uint32_t group, ExecMembers 
 /* Seconds that the local ranks spent on each instruction of the program in the last timed run. */
 const double *exec_replay_seconds(const ExecReplay *replay);
 
-/* Bytes of all instances of the local ranks: of the instances made so far, and of all instances
- * once the whole program has run. */
-uint64_t exec_replay_bytes(const ExecReplay *replay);
+/* The most bytes that a local rank has held at once, on the local rank that held most, by category;
+ * MEMORY_RUNTIME: temporary memory. */
+typedef struct {
+    uint64_t total, bytes[MEMORY_CATEGORIES];
+} ExecHeld;
+const ExecHeld *exec_replay_peak(const ExecReplay *replay);
+
+/* The most bytes that all local ranks of a replay that trains will hold at once, without temporary memory. */
 uint64_t exec_replay_bytes_needed(ExecReplay *replay);
 
 #endif

@@ -5,20 +5,38 @@
 
 #include "exec/replay.h"
 
+/* Memory of a buffer (data/plan/buffers.h), or of a value that lies apart from the buffer that the
+ * memory model gives it. */
+typedef struct {
+    ExecShard *shard; /* [n_ranks] */
+    uint32_t end;     /* the last instruction that uses it; REPLAY_ALWAYS: none is */
+    uint32_t filled;  /* how often it has got memory */
+    MemoryCategory category;
+} Room;
+
+#define REPLAY_ALWAYS UINT32_MAX
+
 struct ExecReplay {
     ExecBackend *backend;
     const Plan *plan;
     const Graph *graph;
     ExecCuts *cuts;
     ExecShard **held; /* [instance]: [n_ranks], NULL until made */
-    bool *partial;    /* [instance]: the replicas still have to be summed */
-    uint32_t *added;  /* [instance]: microbatches that have added to it */
-    bool *moved;      /* [instance]: its contents have gone to another instance */
-    Form *rest;       /* [group * n_tensors + tensor] */
-    double *seconds;  /* [program->n] */
+    /* a replay that trains: Room, first those of the buffers; [instance]: its room, and how often
+     * that had got memory */
+    PlanBuffers *buffers;
+    GArray *room;
+    uint32_t *lies, *filled;
+    /* [instruction], [instruction + 1]: range in `leaves` of the buffers that it uses last */
+    uint32_t *first_leaving, *leaves;
+    bool *partial;   /* [instance]: the replicas still have to be summed */
+    uint32_t *added; /* [instance]: microbatches that have added to it */
+    bool *moved;     /* [instance]: its contents have gone to another instance */
+    Form *rest;      /* [group * n_tensors + tensor] */
+    double *seconds; /* [program->n] */
     double slow;
-    uint64_t bytes;
-    uint32_t at; /* the instruction that is running */
+    ExecHeld *now, *peak; /* [local rank]: at present, and at most */
+    uint32_t at;          /* the instruction that is running */
 };
 
 /* Sets KILTER_ERROR_FAILED, naming the instruction that is running; returns false. */
@@ -26,6 +44,29 @@ bool replay_fail(const ExecReplay *replay, GError **error, const char *format, .
     G_GNUC_PRINTF(3, 4);
 
 /* --- instances --- */
+
+/* --- rooms (exec/rooms.c) --- */
+
+/* The buffers of the plan's program, which must have been checked. The caller frees them. */
+PlanBuffers *replay_buffers(const ExecReplay *replay);
+/* Makes the rooms of all buffers, without memory. */
+void replay_rooms_new(ExecReplay *replay);
+void replay_rooms_free(ExecReplay *replay);
+/* Memory for the instance `cell` of the group, with the given shapes [n_ranks], that the running
+ * instruction makes of the tensor, as microbatch `part` of a load. False if memory runs out. */
+bool replay_rooms_take(ExecReplay *replay, size_t cell, uint32_t group, uint32_t part,
+                       TensorId tensor, ExecShard *shard, GError **error);
+/* Whether the instance's memory still holds it. */
+bool replay_rooms_hold(const ExecReplay *replay, size_t cell);
+/* Frees what the running instruction used last. */
+void replay_rooms_leave(ExecReplay *replay);
+/* Makes the updated values those that the next iteration starts from. */
+bool replay_rooms_turn(ExecReplay *replay, GError **error);
+
+/* Memory for the group's local ranks, and its release. */
+bool replay_reserve(ExecReplay *replay, uint32_t group, MemoryCategory category,
+                    ExecShard *shard, GError **error);
+void replay_release(ExecReplay *replay, MemoryCategory category, ExecShard *shard);
 
 /* Number of an instance, or GRAPH_NONE. */
 uint32_t replay_instance(const ExecReplay *replay, uint32_t group, uint32_t microbatch,
@@ -38,8 +79,8 @@ ExecShard *replay_use(ExecReplay *replay, const Instr *instr, TensorId tensor, F
                       GError **error);
 
 /* Shards [n_ranks] that belong to no instance. replay_shapes copies shards without their data;
- * replay_allocate gives the group's local ranks memory; replay_drop frees shards with their
- * data. */
+ * replay_allocate gives the group's local ranks temporary memory; replay_drop frees such shards
+ * with their data. */
 ExecShard *replay_shapes(const ExecReplay *replay, const ExecShard *shard);
 bool replay_allocate(ExecReplay *replay, uint32_t group, ExecShard *shard,
                      GError **error);

@@ -24,7 +24,7 @@ ExecTensor exec_tensor_slice(const ExecTensor *tensor, uint32_t dim, uint32_t fr
 
 /* Runs one op on (shards of) its inputs in [n_in]; the allocated outputs out [n_out] give the
  * shapes and offsets to fill. An op whose added operand is absent gets fewer inputs. Empty shards
- * are allowed. */
+ * are allowed. Elementwise ops and updates may work in place: an output with an input's data. */
 void exec_run_op(const Graph *graph, OpId op, const ExecTensor *in, ExecTensor *out);
 
 /* Runs the whole graph on one device: value[t] for every tensor t; inputs, parameters and optimizer

@@ -65,10 +65,10 @@ static double peak_of(const SimCase *sim, const SimReport *report,
 static void report_group_memory(const SimCase *sim, SimReport *report)
 {
     const SimTimeline *timeline = report->timeline;
-    g_autoptr(SimBuffers) buffers =
+    g_autoptr(PlanBuffers) buffers =
         timeline->memory
             ? NULL
-            : sim_buffers(sim->plan->program, sim->graph, sim->parts->layout.instances,
+            : plan_buffers(sim->plan->program, sim->graph, sim->parts->layout.instances,
                           sim->parts->layout.segment);
     if (buffers)
         sim_buffers_add_runtime(buffers, sim->runtime, sim->plan->program, sim->graph);

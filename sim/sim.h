@@ -269,9 +269,6 @@ typedef struct {
     double *held_sharded, *divided_sharded; /* [point * n_splits + split] */
 } SimMemory;
 
-/* Whether every GPU of a machine holds all of the tensor's shard. */
-bool sim_is_held(const Graph *graph, const Tensor *tensor);
-
 SimMemory *sim_memory(const Program *program, const Graph *graph, const SimLinear *linear,
                       const uint16_t *segment);
 void sim_memory_free(SimMemory *memory);
@@ -312,14 +309,12 @@ typedef struct {
     SimTimeline *timeline;  /* NULL: the fidelity has none */
 } SimReport;
 
-const char *sim_memory_category(SimMemoryCategory category);
-
 /* Bytes of one GPU of a device at its peak, instructions run in program order. */
 typedef struct {
     /* the fullest device of its type, and the number of devices of that type */
     uint32_t device, n_alike;
     uint32_t instr;
-    uint64_t bytes[SIM_MEMORY_CATEGORIES];
+    uint64_t bytes[MEMORY_CATEGORIES];
     uint64_t total_bytes, capacity_bytes; /* the device's memory */
 } SimMemoryRow;
 

@@ -90,7 +90,7 @@ static double bytes_beside(const Graph *graph, const Op *op, OpId backward)
                 graph_tensor(graph, b->in[i])->role == ROLE_GRADIENT)
                 bytes += (double)tensor_bytes(graph_tensor(graph, b->in[i]));
     for (uint32_t o = 0; o < b->n_out && backward_makes_beside(graph, backward); o++)
-        if (!sim_is_held(graph, graph_tensor(graph, b->out[o])))
+        if (!graph_is_held(graph, graph_tensor(graph, b->out[o])))
             bytes += (double)tensor_bytes(graph_tensor(graph, b->out[o]));
     return bytes;
 }
@@ -166,7 +166,7 @@ double price_memory(const Pricer *pricer, SynthPoint point, TensorId tensor, For
         return 0;
     const SynthBytes *c = &pricer->charge[point];
     const Tensor *t = graph_tensor(pricer->graph, tensor);
-    bool held = sim_is_held(pricer->graph, t);
+    bool held = graph_is_held(pricer->graph, t);
     double charge = form_is_gather(form) ? (held ? c->held_sharded : c->divided_sharded)
                                          : (held ? c->held : c->divided);
     return charge * (double)tensor_bytes(t);

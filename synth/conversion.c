@@ -19,7 +19,7 @@ static void find_conversion(const Pricer *pricer, TensorId tensor, Form from, Fo
     KILTER_ASSERT(from != to && from < FORM_MAX && to < FORM_MAX);
     const Tensor *t = graph_tensor(pricer->graph, tensor);
     double bytes = (double)tensor_bytes(t);
-    if (!sim_is_held(pricer->graph, t))
+    if (!graph_is_held(pricer->graph, t))
         bytes *= pricer->part;
     for (Collective kind = 0; kind < COLLECTIVES; kind++) {
         if (!collective_converts(kind, from, to))

@@ -28,6 +28,11 @@ static CudaQueue *ready(Place *place, const void *data)
 
 /* --- memory and ops --- */
 
+static void *cuda_reserve(ExecBackend *backend, uint32_t local, uint64_t elements)
+{
+    return cuda_queue_allocate(&cuda_place(backend, local)->compute, elements);
+}
+
 static void *cuda_allocate(ExecBackend *backend, uint32_t local, uint64_t elements)
 {
     CudaQueue *queue = &cuda_place(backend, local)->compute;
@@ -60,10 +65,12 @@ static void cuda_copy_shard(ExecBackend *backend, uint32_t local, const ExecShar
                             const ExecShard *to)
 {
     Place *place = cuda_place(backend, local);
-    ready(place, from->data);
+    if (from)
+        ready(place, from->data);
     CudaQueue *queue = ready(place, to->data);
     cuda_queue_zero(queue, to->data, exec_shard_elements(to));
-    cuda_copy_overlap(queue, from, to);
+    if (from)
+        cuda_copy_overlap(queue, from, to);
 }
 
 static void cuda_add_shard(ExecBackend *backend, uint32_t local, const ExecShard *from,
@@ -148,6 +155,7 @@ static const ExecBackendOps CUDA_OPS = {
     .name = "cuda",
     .allocate = cuda_allocate,
     .release = cuda_release,
+    .reserve = cuda_reserve,
     .write = cuda_write,
     .read = cuda_read,
     .copy = cuda_copy_shard,

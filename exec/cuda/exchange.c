@@ -18,10 +18,31 @@ static bool is_sum(Collective kind)
            kind == COLLECTIVE_GROUPED_REDUCE_SCATTER;
 }
 
+/* Sums in memory apart, since the ranks may get the sum in place of their parts. */
+static void reduce_together(CudaQueue *queue, const ExecExchange *e, uint32_t n)
+{
+    ExecShard sum = e->to[exec_exchange_rank(e, 0)];
+    sum.data = cuda_queue_allocate(queue, exec_shard_elements(&sum));
+    if (!sum.data) {
+        cuda_queue_check(queue, cudaErrorMemoryAllocation, "an exchange's sum");
+        return;
+    }
+    cuda_queue_zero(queue, sum.data, exec_shard_elements(&sum));
+    for (uint32_t r = 0; r < n; r++)
+        cuda_add_overlap(queue, &e->from[exec_exchange_rank(e, r)], &sum);
+    for (uint32_t r = 0; r < n; r++)
+        cuda_copy_overlap(queue, &sum, &e->to[exec_exchange_rank(e, r)]);
+    cuda_queue_release(queue, sum.data);
+}
+
 static void exchange_together(Cuda *cuda, const ExecExchange *e)
 {
     CudaQueue *queue = &cuda_place(&cuda->base, 0)->compute;
     const uint32_t n = exec_exchange_size(e, cuda->base.n_ranks);
+    if (e->kind == COLLECTIVE_ALL_REDUCE) {
+        reduce_together(queue, e, n);
+        return;
+    }
     for (uint32_t r = 0; r < n; r++) {
         const ExecShard *to = &e->to[exec_exchange_rank(e, r)];
         cuda_queue_zero(queue, to->data, exec_shard_elements(to));

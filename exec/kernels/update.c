@@ -91,13 +91,12 @@ static void step_factored(const double *p, const double *g, uint64_t rows,
 {
     const uint64_t n = rows * columns;
     double sum = 0;
-    for (uint64_t i = 0; i < n; i++) {
-        p1[i] = g[i] / sqrt(r1[i / columns] * c1[i % columns] / mean);
-        sum += p1[i] * p1[i];
-    }
+    for (uint64_t i = 0; i < n; i++)
+        sum += g[i] * g[i] * mean / (r1[i / columns] * c1[i % columns]);
     const double clip = fmax(1, sqrt(sum / (double)n) / ADAFACTOR_CLIPPING);
     for (uint64_t i = 0; i < n; i++)
-        p1[i] = p[i] - LEARNING_RATE * p1[i] / clip;
+        p1[i] = p[i] - LEARNING_RATE * g[i] /
+                           (sqrt(r1[i / columns] * c1[i % columns] / mean) * clip);
 }
 
 static void adafactor(const KernelCall *call, const double *p)

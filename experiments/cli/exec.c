@@ -155,7 +155,10 @@ static bool measure(Own *own, ExecBackend *backend, const CommandOptions *option
         return false;
     g_autoptr(ExecReplay) replay =
         exec_replay_new(backend, own->source.plan, own->source.graph, error);
-    if (!replay || !exec_replay_load(replay, seed, error))
+    if (!replay)
+        return false;
+    exec_replay_train(replay);
+    if (!exec_replay_load(replay, seed, error))
         return false;
     exec_replay_slow(replay, slowdown_of(own, backend->n_ranks, backend->first));
     g_auto(ExecMeasurement) measurement = {0};

@@ -161,8 +161,8 @@ json_t *plan_words_memory_json(const Evaluation *evaluation)
         const Device *device = &evaluation->view->device[row->device];
         json_t *object = json_pack("{s:s, s:s, s:i}", "type", device->type_name, "device",
                                    device->name, "devices", (int)row->n_alike);
-        for (SimMemoryCategory c = 0; c < SIM_MEMORY_CATEGORIES; c++)
-            json_object_set_new(object, sim_memory_category(c),
+        for (MemoryCategory c = 0; c < MEMORY_CATEGORIES; c++)
+            json_object_set_new(object, memory_category(c),
                                 json_integer((json_int_t)row->bytes[c]));
         json_object_set_new(object, "total", json_integer((json_int_t)row->total_bytes));
         json_object_set_new(object, "capacity",

@@ -10,15 +10,15 @@ enum { HEIGHT = 150, FOOT = 4, HEAD = 8 };
 /* Of the steps in so many pixels the one with the most bytes is drawn; edges that differ by less are level. */
 static const double PIXELS = 0.7, LEVEL = 0.05;
 
-static const char *const COLOR[SIM_MEMORY_CATEGORIES] = {
-    [SIM_MEMORY_WEIGHTS] = "#4878a8",   [SIM_MEMORY_GRADIENTS] = "#2f9e77",
-    [SIM_MEMORY_OPTIMIZER] = "#8c6bb1", [SIM_MEMORY_ACTIVATIONS] = "#e08214",
-    [SIM_MEMORY_BUFFERS] = "#c7a76c",   [SIM_MEMORY_RUNTIME] = "#8a8a8a",
+static const char *const COLOR[MEMORY_CATEGORIES] = {
+    [MEMORY_WEIGHTS] = "#4878a8",   [MEMORY_GRADIENTS] = "#2f9e77",
+    [MEMORY_OPTIMIZER] = "#8c6bb1", [MEMORY_ACTIVATIONS] = "#e08214",
+    [MEMORY_BUFFERS] = "#c7a76c",   [MEMORY_RUNTIME] = "#8a8a8a",
 };
 
 /* The edges of the areas from one step to the next one: y[c] below category c, y[c + 1] above it. */
 typedef struct {
-    double x, y[SIM_MEMORY_CATEGORIES + 1];
+    double x, y[MEMORY_CATEGORIES + 1];
 } Edge;
 
 static const GArray *steps_of(const Drawing *drawing, uint32_t device)
@@ -45,7 +45,7 @@ static Edge edge_at(const Drawing *drawing, const SimMemoryStep *step, double mo
                       (DRAWING_WIDTH - DRAWING_LABEL) * step->time_s / drawing->end_s};
     double bytes = 0;
     edge.y[0] = HEIGHT - FOOT;
-    for (uint32_t c = 0; c < SIM_MEMORY_CATEGORIES; c++) {
+    for (uint32_t c = 0; c < MEMORY_CATEGORIES; c++) {
         bytes += step->category[c];
         edge.y[c + 1] = HEIGHT - FOOT - scale * bytes;
     }
@@ -63,7 +63,7 @@ static GArray *edges_of(const Drawing *drawing, uint32_t device, double most)
         const bool is_last = i + 1 == steps->len;
         if (!last || is_last || floor(edge.x / PIXELS) > place)
             g_array_append_val(edges, edge);
-        else if (edge.y[SIM_MEMORY_CATEGORIES] < last->y[SIM_MEMORY_CATEGORIES])
+        else if (edge.y[MEMORY_CATEGORIES] < last->y[MEMORY_CATEGORIES])
             memcpy(last->y, edge.y, sizeof edge.y);
         place = floor(edge.x / PIXELS);
     }
@@ -88,14 +88,14 @@ static void draw_area(GString *page, const GArray *edges, uint32_t category,
             g_string_append_printf(page, "H%.1fV%.1f", edge[i].x,
                                    edge[i - 1].y[category]);
     g_string_append_printf(page, "H%.1fZ\"><title>%s: at most %s</title></path>\n",
-                           edge->x, sim_memory_category(category), bytes);
+                           edge->x, memory_category(category), bytes);
 }
 
 static void draw_areas(const Drawing *drawing, uint32_t device, double most)
 {
     const GArray *steps = steps_of(drawing, device);
     g_autoptr(GArray) edges = edges_of(drawing, device, most);
-    for (uint32_t c = 0; c < SIM_MEMORY_CATEGORIES && edges->len > 0; c++) {
+    for (uint32_t c = 0; c < MEMORY_CATEGORIES && edges->len > 0; c++) {
         double most_of_it = 0;
         for (uint32_t i = 0; i < steps->len; i++)
             most_of_it =
@@ -160,9 +160,9 @@ void drawing_add_memory(const Drawing *drawing)
     g_autofree bool *drawn = fullest(drawing->evaluation);
     page_heading(drawing->page, "h2", "memory", "Memory over time");
     g_string_append(drawing->page, "<p>");
-    for (uint32_t c = 0; c < SIM_MEMORY_CATEGORIES; c++)
-        drawing_legend(drawing->page, COLOR[c], sim_memory_category(c),
-                       c + 1 == SIM_MEMORY_CATEGORIES);
+    for (uint32_t c = 0; c < MEMORY_CATEGORIES; c++)
+        drawing_legend(drawing->page, COLOR[c], memory_category(c),
+                       c + 1 == MEMORY_CATEGORIES);
     page_text(drawing->page, "A GPU of the fullest device of each type.");
     g_string_append(drawing->page, "</p>\n");
     for (uint32_t j = 0; j < drawing->evaluation->view->n_devices; j++)

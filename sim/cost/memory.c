@@ -11,7 +11,7 @@ typedef struct {
     const SimLinear *linear;
     const uint16_t *instance_segment;
     const Instances *instances;
-    const SimBuffers *buffers;
+    const PlanBuffers *buffers;
 } Points;
 
 /* A point is a row of 2 (1 + n_splits) numbers: held, held_sharded[], divided,
@@ -23,8 +23,8 @@ static double *live_bytes(const Points *l)
     double *row = g_new0(double, (size_t)(n + 1) * width);
 
     for (uint32_t b = 0; b < l->buffers->n; b++) {
-        const SimBuffer *buffer = &l->buffers->buffer[b];
-        const double bytes = sim_buffer_whole_bytes(l->graph, buffer) /
+        const PlanBuffer *buffer = &l->buffers->buffer[b];
+        const double bytes = plan_buffer_whole_bytes(l->graph, buffer) /
                              (instances_has_parts(l->instances, buffer->tensor)
                                   ? l->program->n_microbatches
                                   : 1);
@@ -33,8 +33,8 @@ static double *live_bytes(const Points *l)
                               l->instance_segment, buffer->tensor, buffer->form);
         const uint32_t column =
             (buffer->held ? 0 : half) + (split == SPLIT_NONE ? 0 : 1 + split);
-        const uint32_t first = sim_buffer_first(buffer);
-        const uint32_t last = sim_buffer_last(l->program, buffer);
+        const uint32_t first = plan_buffer_first(buffer);
+        const uint32_t last = plan_buffer_last(l->program, buffer);
         row[(size_t)first * width + column] += bytes;
         row[(size_t)(last + 1) * width + column] -= bytes;
     }
@@ -163,8 +163,8 @@ SimMemory *sim_memory(const Program *program, const Graph *graph, const SimLinea
         program->n_microbatches > 1 ? batch_forms_new(graph, NULL) : NULL;
     g_autoptr(Instances) instances = instances_new(program, graph, batch);
     g_autofree uint16_t *instance_segment = plan_segments(program, graph, segment);
-    g_autoptr(SimBuffers) buffers =
-        sim_buffers(program, graph, instances, instance_segment);
+    g_autoptr(PlanBuffers) buffers =
+        plan_buffers(program, graph, instances, instance_segment);
     const Points points = {program, graph, linear, instance_segment, instances, buffers};
 
     return collect_points(&points);
@@ -174,8 +174,8 @@ SimMemory *sim_memory_of(const SimCase *sim)
 {
     const Program *program = sim->plan->program;
     const PlanLayout *layout = &sim->parts->layout;
-    g_autoptr(SimBuffers) buffers =
-        sim_buffers(program, sim->graph, layout->instances, layout->segment);
+    g_autoptr(PlanBuffers) buffers =
+        plan_buffers(program, sim->graph, layout->instances, layout->segment);
     sim_buffers_add_runtime(buffers, sim->runtime, program, sim->graph);
     const Points points = {program,         sim->graph,        sim->linear,
                            layout->segment, layout->instances, buffers};

@@ -4,70 +4,38 @@
 
 #include "sim/tasks/buffers.h"
 
-const char *sim_memory_category(SimMemoryCategory category)
-{
-    static const char *const name[] = {
-#define X(id, text) text,
-        SIM_MEMORY_TABLE(X)
-#undef X
-    };
-    return name[category];
-}
-
-SimMemoryCategory sim_buffer_category(const Graph *graph, const SimBuffer *buffer)
-{
-    if (buffer->beside)
-        return SIM_MEMORY_BUFFERS;
-    const Tensor *tensor = graph_tensor(graph, buffer->tensor);
-    const Role of =
-        tensor->of == GRAPH_NONE ? ROLES : graph_tensor(graph, tensor->of)->role;
-
-    switch (tensor->role) {
-    case ROLE_PARAMETER:
-        return buffer->at_rest ? SIM_MEMORY_WEIGHTS : SIM_MEMORY_BUFFERS;
-    case ROLE_OPTIMIZER:
-        return buffer->at_rest ? SIM_MEMORY_OPTIMIZER : SIM_MEMORY_BUFFERS;
-    case ROLE_GRADIENT:
-        return of == ROLE_PARAMETER ? SIM_MEMORY_GRADIENTS : SIM_MEMORY_BUFFERS;
-    case ROLE_UPDATED:
-        return SIM_MEMORY_BUFFERS;
-    default:
-        return SIM_MEMORY_ACTIVATIONS;
-    }
-}
-
 /* Adds the bytes that are alive at the row's instruction. */
-static void add_buffers(const SimCase *sim, const SimBuffers *buffers, SimMemoryRow *row)
+static void add_buffers(const SimCase *sim, const PlanBuffers *buffers, SimMemoryRow *row)
 {
     g_autofree uint32_t *place = sim_group_places(sim, row->device);
-    double bytes[SIM_MEMORY_CATEGORIES] = {0};
+    double bytes[MEMORY_CATEGORIES] = {0};
 
     for (uint32_t b = 0; b < buffers->n; b++) {
-        const SimBuffer *buffer = &buffers->buffer[b];
+        const PlanBuffer *buffer = &buffers->buffer[b];
         if (place[buffer->group] != SIM_NOT_THERE &&
-            sim_buffer_first(buffer) <= row->instr &&
-            sim_buffer_last(sim->plan->program, buffer) >= row->instr)
-            bytes[sim_buffer_category(sim->graph, buffer)] +=
+            plan_buffer_first(buffer) <= row->instr &&
+            plan_buffer_last(sim->plan->program, buffer) >= row->instr)
+            bytes[plan_buffer_category(sim->graph, buffer)] +=
                 sim_buffer_bytes(sim, buffer, place[buffer->group]);
     }
-    for (uint32_t c = 0; c < SIM_MEMORY_RUNTIME; c++)
+    for (uint32_t c = 0; c < MEMORY_RUNTIME; c++)
         row->bytes[c] = (uint64_t)ceil(bytes[c]);
 }
 
-static void fill_row(const SimCase *sim, const SimBuffers *buffers, SimMemoryRow *row)
+static void fill_row(const SimCase *sim, const PlanBuffers *buffers, SimMemoryRow *row)
 {
     const Device *device = &sim->view->device[row->device];
 
     sim_buffers_peak(sim, buffers, row->device, &row->instr);
     add_buffers(sim, buffers, row);
     double bytes = 0;
-    for (uint32_t c = 0; c < SIM_MEMORY_RUNTIME; c++)
+    for (uint32_t c = 0; c < MEMORY_RUNTIME; c++)
         bytes += (double)row->bytes[c];
-    row->bytes[SIM_MEMORY_RUNTIME] =
+    row->bytes[MEMORY_RUNTIME] =
         device->runtime_bytes +
         (uint64_t)ceil(sim_runtime_bytes(sim->runtime, sim->plan, device, bytes));
     row->capacity_bytes = device->memory_bytes + device->runtime_bytes;
-    for (uint32_t c = 0; c < SIM_MEMORY_CATEGORIES; c++)
+    for (uint32_t c = 0; c < MEMORY_CATEGORIES; c++)
         row->total_bytes += row->bytes[c];
 }
 
@@ -107,8 +75,8 @@ GArray *sim_memory_table(const Plan *plan, const Graph *graph, const ClusterView
         return NULL;
     const SimCase sim = {
         .plan = plan, .graph = graph, .view = view, .parts = parts, .runtime = held};
-    g_autoptr(SimBuffers) buffers =
-        sim_buffers(plan->program, graph, parts->layout.instances, parts->layout.segment);
+    g_autoptr(PlanBuffers) buffers =
+        plan_buffers(plan->program, graph, parts->layout.instances, parts->layout.segment);
     sim_buffers_add_runtime(buffers, held, plan->program, graph);
     GArray *rows = find_rows(view, memory_bytes);
     for (uint32_t k = 0; k < rows->len; k++)

@@ -15,7 +15,7 @@ typedef struct {
 typedef struct {
     const SimCase *sim;
     SimTimeline *timeline;
-    const SimBuffers *buffers;
+    const PlanBuffers *buffers;
     uint32_t *maker; /* [instr * OP_MAX_IN + operand]: the instruction that made it */
     uint32_t *first_span,
         /* [lane]: range of its spans, collectives included; lane n_lanes has the transfers */
@@ -139,7 +139,7 @@ typedef struct {
     uint32_t instr;
     /* released after the instruction; what it makes is allocated before it */
     bool release;
-    SimMemoryCategory category;
+    MemoryCategory category;
     double bytes;
 } Change;
 
@@ -154,14 +154,14 @@ static int compare(const void *a, const void *b)
     return x->release - y->release;
 }
 
-static void add_buffer(const Record *r, const SimBuffer *buffer, double bytes,
+static void add_buffer(const Record *r, const PlanBuffer *buffer, double bytes,
                        GArray *changes)
 {
     g_assert(bytes >= 0);
     const bool always = buffer->at_rest || buffer->stands;
-    const SimMemoryCategory category = sim_buffer_category(r->sim->graph, buffer);
+    const MemoryCategory category = plan_buffer_category(r->sim->graph, buffer);
     const Change birth = {always ? 0 : r->when[buffer->birth].start_s,
-                          sim_buffer_first(buffer), false, category, bytes};
+                          plan_buffer_first(buffer), false, category, bytes};
     Change death = {0, 0, true, category, -bytes};
 
     g_array_append_val(changes, birth);
@@ -183,10 +183,10 @@ static GArray *lane_steps(const Record *r)
 {
     g_autoptr(GArray) changes = g_array_new(false, false, sizeof(Change));
     GArray *steps = g_array_new(false, false, sizeof(SimMemoryStep));
-    double bytes = 0, of[SIM_MEMORY_CATEGORIES] = {0};
+    double bytes = 0, of[MEMORY_CATEGORIES] = {0};
 
     for (uint32_t b = 0; b < r->buffers->n; b++) {
-        const SimBuffer *buffer = &r->buffers->buffer[b];
+        const PlanBuffer *buffer = &r->buffers->buffer[b];
         const uint32_t place = r->place[buffer->group];
         if (place != SIM_NOT_THERE)
             add_buffer(r, buffer, sim_buffer_bytes(r->sim, buffer, place), changes);
@@ -200,7 +200,7 @@ static GArray *lane_steps(const Record *r)
             continue;
         SimMemoryStep step = {
             .time_s = change->time_s, .bytes = fmax(bytes, 0), .instr = change->instr};
-        for (uint32_t c = 0; c < SIM_MEMORY_CATEGORIES; c++)
+        for (uint32_t c = 0; c < MEMORY_CATEGORIES; c++)
             step.category[c] = (float)fmax(of[c], 0);
         g_array_append_val(steps, step);
     }
@@ -254,8 +254,8 @@ void sim_memory_record(const SimCase *sim, SimTimeline *timeline)
 {
     const Program *program = sim->plan->program;
     const PlanLayout *layout = &sim->parts->layout;
-    g_autoptr(SimBuffers) buffers =
-        sim_buffers(program, sim->graph, layout->instances, layout->segment);
+    g_autoptr(PlanBuffers) buffers =
+        plan_buffers(program, sim->graph, layout->instances, layout->segment);
     g_autofree uint32_t *device = g_new(uint32_t, timeline->n_lanes);
     sim_buffers_add_runtime(buffers, sim->runtime, program, sim->graph);
     Record r = {.sim = sim, .timeline = timeline, .buffers = buffers};

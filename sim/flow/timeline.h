@@ -26,28 +26,10 @@ typedef struct {
     double start_s, end_s;
 } SimSpan;
 
-/* The categories of a device's memory: id, name. Activations are tensors that the forward makes
- * and keeps; buffers are tensors in flight, such as gradients of activations and gathered
- * parameters. */
-#define SIM_MEMORY_TABLE(X)       \
-    X(WEIGHTS, "weights")         \
-    X(GRADIENTS, "gradients")     \
-    X(OPTIMIZER, "optimizer")     \
-    X(ACTIVATIONS, "activations") \
-    X(BUFFERS, "buffers")         \
-    X(RUNTIME, "runtime")
-
-typedef enum {
-#define X(id, name) SIM_MEMORY_##id,
-    SIM_MEMORY_TABLE(X)
-#undef X
-        SIM_MEMORY_CATEGORIES
-} SimMemoryCategory;
-
 /* From time_s on a device has `bytes` in memory, of which each category has a part. */
 typedef struct {
     double time_s, bytes;
-    float category[SIM_MEMORY_CATEGORIES];
+    float category[MEMORY_CATEGORIES];
     /* the instruction that made, or last used, the buffers that changed */
     uint32_t instr;
 } SimMemoryStep;

@@ -1,29 +1,13 @@
 /* Bytes of buffers on a device, and their peak. */
 #include "sim/tasks/buffers.h"
 
-double sim_buffer_whole_bytes(const Graph *graph, const SimBuffer *buffer)
-{
-    return (double)(tensor_elements(graph_tensor(graph, buffer->tensor)) *
-                    buffer->element_bytes);
-}
-
-uint32_t sim_buffer_first(const SimBuffer *buffer)
-{
-    return buffer->at_rest || buffer->stands ? 0 : buffer->birth;
-}
-
-uint32_t sim_buffer_last(const Program *program, const SimBuffer *buffer)
-{
-    return buffer->at_rest || buffer->stands ? program->n - 1 : buffer->busy_until;
-}
-
-double sim_buffer_bytes(const SimCase *sim, const SimBuffer *buffer, uint32_t i)
+double sim_buffer_bytes(const SimCase *sim, const PlanBuffer *buffer, uint32_t i)
 {
     KILTER_ASSERT(i < sim->parts->layout.group[buffer->group].n_replicas *
                           sim->parts->layout.group[buffer->group].n_devices);
     const uint32_t device = sim->parts->layout.group[buffer->group].device[i];
 
-    return sim_buffer_whole_bytes(sim->graph, buffer) *
+    return plan_buffer_whole_bytes(sim->graph, buffer) *
            sim_part_of(sim->parts, buffer->group, buffer->tensor, buffer->form, i) /
            (buffer->held ? 1 : sim->view->device[device].gpus);
 }
@@ -44,7 +28,7 @@ uint32_t *sim_group_places(const SimCase *sim, uint32_t device)
     return place;
 }
 
-double sim_buffers_peak(const SimCase *sim, const SimBuffers *buffers, uint32_t device,
+double sim_buffers_peak(const SimCase *sim, const PlanBuffers *buffers, uint32_t device,
                         uint32_t *instr)
 {
     const uint32_t n = sim->plan->program->n;
@@ -53,12 +37,12 @@ double sim_buffers_peak(const SimCase *sim, const SimBuffers *buffers, uint32_t 
     double live = 0, peak = 0;
 
     for (uint32_t b = 0; b < buffers->n; b++) {
-        const SimBuffer *buffer = &buffers->buffer[b];
+        const PlanBuffer *buffer = &buffers->buffer[b];
         if (place[buffer->group] == SIM_NOT_THERE)
             continue;
         const double bytes = sim_buffer_bytes(sim, buffer, place[buffer->group]);
-        change[sim_buffer_first(buffer)] += bytes;
-        change[sim_buffer_last(sim->plan->program, buffer) + 1] -= bytes;
+        change[plan_buffer_first(buffer)] += bytes;
+        change[plan_buffer_last(sim->plan->program, buffer) + 1] -= bytes;
     }
     *instr = 0;
     for (uint32_t i = 0; i < n; i++) {

@@ -5,7 +5,7 @@
 #include "sim/tasks/quick_parts.h"
 
 /* Bytes of a buffer at the first device of a lane, which is the group's k-th. */
-static double bytes_of(SimQuick *q, const SimCase *sim, const SimBuffer *buffer,
+static double bytes_of(SimQuick *q, const SimCase *sim, const PlanBuffer *buffer,
                        uint32_t k)
 {
     const SimGroupTeams *lanes = &q->teams->group[buffer->group];
@@ -21,24 +21,24 @@ static double bytes_of(SimQuick *q, const SimCase *sim, const SimBuffer *buffer,
     if (isnan(*part))
         *part = sim_part_of(sim->parts, buffer->group, buffer->tensor, buffer->form,
                             lanes->place[k]);
-    return sim_buffer_whole_bytes(q->graph, buffer) * *part /
+    return plan_buffer_whole_bytes(q->graph, buffer) * *part /
            (buffer->held ? 1 : sim->view->device[q->teams->device[lanes->lane[k]]].gpus);
 }
 
 /* [lane * (instructions + 1) + instruction]: how the bytes change there. */
 static double *find_changes(SimQuick *q, const Program *program,
-                            const SimBuffers *buffers)
+                            const PlanBuffers *buffers)
 {
     const size_t stride = (size_t)program->n + 1;
     double *change = g_new0(double, q->teams->n_lanes *stride);
     for (uint32_t b = 0; b < buffers->n; b++) {
-        const SimBuffer *buffer = &buffers->buffer[b];
+        const PlanBuffer *buffer = &buffers->buffer[b];
         const SimGroupTeams *lanes = &q->teams->group[buffer->group];
         for (uint32_t k = 0; k < lanes->n_lanes; k++) {
             const double bytes = bytes_of(q, &q->sim, buffer, k);
             double *of = &change[lanes->lane[k] * stride];
-            of[sim_buffer_first(buffer)] += bytes;
-            of[sim_buffer_last(program, buffer) + 1] -= bytes;
+            of[plan_buffer_first(buffer)] += bytes;
+            of[plan_buffer_last(program, buffer) + 1] -= bytes;
         }
     }
     return change;
@@ -59,7 +59,7 @@ bool sim_quick_memory(SimQuick *q, const Program *program, uint64_t *peak)
     g_autoptr(Instances) instances =
         instances_new(program, q->graph, q->parts->layout.batch);
     g_autofree uint16_t *segment = plan_segments(program, q->graph, NULL);
-    g_autoptr(SimBuffers) buffers = sim_buffers(program, q->graph, instances, segment);
+    g_autoptr(PlanBuffers) buffers = plan_buffers(program, q->graph, instances, segment);
     g_autofree double *change = find_changes(q, program, buffers);
     g_autofree uint64_t *of_lane = g_new(uint64_t, q->teams->n_lanes);
     bool fits = true;

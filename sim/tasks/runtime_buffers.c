@@ -7,20 +7,20 @@ typedef struct {
     const Runtime *runtime;
     const Program *program;
     const Graph *graph;
-    GArray *buffers; /* SimBuffer */
+    GArray *buffers; /* PlanBuffer */
     GArray *uses;    /* uint32_t */
 } Adding;
 
-static SimBuffer *at(const Adding *a, uint32_t b)
+static PlanBuffer *at(const Adding *a, uint32_t b)
 {
-    return &g_array_index(a->buffers, SimBuffer, b);
+    return &g_array_index(a->buffers, PlanBuffer, b);
 }
 
 /* Whether the buffer holds a parameter's gradient when that is updated. */
-static bool is_final_gradient(const Adding *a, const SimBuffer *buffer)
+static bool is_final_gradient(const Adding *a, const PlanBuffer *buffer)
 {
     const Tensor *tensor = graph_tensor(a->graph, buffer->tensor);
-    if (tensor->role != ROLE_GRADIENT || !sim_is_held(a->graph, tensor) || buffer->n == 0)
+    if (tensor->role != ROLE_GRADIENT || !graph_is_held(a->graph, tensor) || buffer->n == 0)
         return false;
     const uint32_t last = g_array_index(a->uses, uint32_t, buffer->first + buffer->n - 1);
     const Instr *instr = &a->program->instr[last];
@@ -29,7 +29,7 @@ static bool is_final_gradient(const Adding *a, const SimBuffer *buffer)
 }
 
 /* Adds copies of a buffer that lie there all the time. */
-static void add_standing(Adding *a, SimBuffer like, uint32_t copies)
+static void add_standing(Adding *a, PlanBuffer like, uint32_t copies)
 {
     like.element_bytes *= copies;
     like.beside = like.stands = true;
@@ -64,7 +64,7 @@ static void gather_ahead(Adding *a, uint32_t n)
     g_autofree bool *first = g_new0(bool, n + 1);
 
     for (uint32_t b = 0; b < n; b++) {
-        const SimBuffer *buffer = at(a, b);
+        const PlanBuffer *buffer = at(a, b);
         const size_t cell =
             (size_t)buffer->group * graph_n_tensors(a->graph) + buffer->tensor;
         if (graph_tensor(a->graph, buffer->tensor)->role != ROLE_PARAMETER ||
@@ -72,7 +72,7 @@ static void gather_ahead(Adding *a, uint32_t n)
             continue;
         seen[cell] = first[b] = true;
         bytes[(size_t)buffer->group * layers + layer[buffer->tensor]] +=
-            sim_buffer_whole_bytes(a->graph, buffer);
+            plan_buffer_whole_bytes(a->graph, buffer);
     }
     for (uint32_t g = 0; g < groups; g++) {
         const double *of = bytes + (size_t)g * layers;
@@ -124,7 +124,7 @@ static void copy_logits(Adding *a)
         if (op->pass != PASS_FORWARD || !reads_logits(op->kind))
             continue;
         const uint32_t use[2] = {i, end_of_loss(a, i, op->in[0])};
-        const SimBuffer copies = {.birth = i,
+        const PlanBuffer copies = {.birth = i,
                                   .busy_until = use[1],
                                   .beside = true,
                                   .group = instr->group,
@@ -138,7 +138,7 @@ static void copy_logits(Adding *a)
     }
 }
 
-void sim_buffers_add_runtime(SimBuffers *buffers, const Runtime *runtime,
+void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
                              const Program *program, const Graph *graph)
 {
     if (!runtime)
@@ -149,7 +149,7 @@ void sim_buffers_add_runtime(SimBuffers *buffers, const Runtime *runtime,
     Adding a = {.runtime = runtime,
                 .program = program,
                 .graph = graph,
-                .buffers = g_array_new(false, false, sizeof(SimBuffer)),
+                .buffers = g_array_new(false, false, sizeof(PlanBuffer)),
                 .uses = g_array_new(false, false, sizeof(uint32_t))};
     g_array_append_vals(a.buffers, buffers->buffer, buffers->n);
     g_array_append_vals(a.uses, buffers->use, n_uses);
@@ -161,7 +161,7 @@ void sim_buffers_add_runtime(SimBuffers *buffers, const Runtime *runtime,
     g_free(buffers->buffer);
     g_free(buffers->use);
     buffers->n = a.buffers->len;
-    buffers->buffer = (SimBuffer *)(void *)g_array_free(a.buffers, false);
+    buffers->buffer = (PlanBuffer *)(void *)g_array_free(a.buffers, false);
     buffers->use = (uint32_t *)(void *)g_array_free(a.uses, false);
 }
 

@@ -90,7 +90,7 @@ static double working_charge(const Choices *c, const Choice *choice)
     for (uint32_t o = 0; o < first->n_out && backward_makes_beside(graph, first->op);
          o++) {
         TensorId made = graph_get_op(graph, first->op)->out[o];
-        if (!sim_is_held(graph, graph_tensor(graph, made)))
+        if (!graph_is_held(graph, graph_tensor(graph, made)))
             charge += price_memory(c->pricer, SYNTH_POINT_FORWARD, made,
                                    choice->made[first->makes[o]]);
     }

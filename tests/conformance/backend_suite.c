@@ -12,6 +12,7 @@ typedef struct {
     uint32_t rank, dim[TENSOR_MAX_RANK];
     Form from, to;
     uint32_t *cut[2]; /* [n_ranks + 1] cuts of the sharded dimension, before and after */
+    bool in_place;
 } Case;
 
 static uint32_t *random_cut(GRand *random, uint32_t n_ranks, uint32_t extent)
@@ -38,6 +39,7 @@ static Case random_exchange(GRand *random, Collective kind, uint32_t n_ranks)
                        kind == COLLECTIVE_GROUPED_ALL_GATHER;
     c.from = sums ? FORM_REDUCE : form_gather(a);
     c.to = whole ? FORM_IDENTITY : form_gather(b);
+    c.in_place = kind == COLLECTIVE_ALL_REDUCE && g_rand_boolean(random);
     c.cut[0] = random_cut(random, n_ranks, c.dim[a]);
     c.cut[1] = random_cut(random, n_ranks, c.dim[b]);
     return c;
@@ -91,7 +93,9 @@ static void fill(ExecBackend *backend, const Case *c, ExecShard *from, ExecShard
         uint64_t n;
         from[r].data =
             backend->ops->allocate(backend, local, exec_shard_elements(&from[r]));
-        to[r].data = backend->ops->allocate(backend, local, exec_shard_elements(&to[r]));
+        to[r].data = c->in_place ? from[r].data
+                                 : exec_backend_reserve(backend, local,
+                                                        exec_shard_elements(&to[r]));
         g_autofree double *whole = whole_of(c, c->from == FORM_REDUCE ? r : 0, &n);
         g_autofree double *part = part_of(c, whole, &from[r]);
         backend->ops->write(backend, local, &from[r], part);
@@ -122,7 +126,8 @@ static void check_exchange(ExecBackend *backend, const Case *c)
         if (exec_difference(got, want, elements, 1) > 0)
             fail_msg("%s: rank %u has other numbers", collective_name(c->kind), r);
         backend->ops->release(backend, local, from[r].data);
-        backend->ops->release(backend, local, to[r].data);
+        if (!c->in_place)
+            backend->ops->release(backend, local, to[r].data);
     }
 }
 

@@ -110,7 +110,7 @@ static void test_techniques(void **state)
 }
 
 /* The bytes of a category on the fullest device. */
-static uint64_t fullest(const char *model, const char *set, SimMemoryCategory category)
+static uint64_t fullest(const char *model, const char *set, MemoryCategory category)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(Cluster) cluster = cluster_load(CLUSTER, &error);
@@ -127,11 +127,11 @@ static double activations(const char *set)
 {
     return (double)fullest("gpt2:layers=12,hidden=64,heads=4,ffn=256,seq=64,vocab=8,"
                            "global_batch=8,dropout=0.1,precision=mixed-fp32-grads",
-                           set, SIM_MEMORY_ACTIVATIONS);
+                           set, MEMORY_ACTIVATIONS);
 }
 
 /* A strategy for 8 devices, with all numbers of the model divisible by 8. */
-static uint64_t state_bytes(const char *set, SimMemoryCategory category)
+static uint64_t state_bytes(const char *set, MemoryCategory category)
 {
     return fullest("gpt2:layers=2,hidden=64,heads=8,ffn=256,seq=64,vocab=64,"
                    "global_batch=64,dropout=0.1,precision=mixed-fp32-grads",
@@ -144,8 +144,8 @@ static uint64_t state_bytes(const char *set, SimMemoryCategory category)
 static void test_memory_of_states(void **state)
 {
     (void)state;
-    static const SimMemoryCategory category[] = {
-        SIM_MEMORY_OPTIMIZER, SIM_MEMORY_GRADIENTS, SIM_MEMORY_WEIGHTS};
+    static const MemoryCategory category[] = {
+        MEMORY_OPTIMIZER, MEMORY_GRADIENTS, MEMORY_WEIGHTS};
     for (uint32_t c = 0; c < G_N_ELEMENTS(category); c++) {
         const uint64_t whole = state_bytes("dp=8 microbatches=2", category[c]);
         for (uint32_t zero = 1; zero <= 3; zero++) {

@@ -32,8 +32,8 @@ static SimMemoryRow memory_of(const char *planner, const char *model,
 
 static double state_of(const SimMemoryRow *row)
 {
-    return (double)(row->bytes[SIM_MEMORY_WEIGHTS] + row->bytes[SIM_MEMORY_GRADIENTS] +
-                    row->bytes[SIM_MEMORY_OPTIMIZER]);
+    return (double)(row->bytes[MEMORY_WEIGHTS] + row->bytes[MEMORY_GRADIENTS] +
+                    row->bytes[MEMORY_OPTIMIZER]);
 }
 
 /* Weights in bf16, gradients and Adam's states with a copy of the weights in float32: 18 bytes per
@@ -50,7 +50,7 @@ static void test_llama(void **state)
             memory_of(planner[i / 2], "llama:batch=1,seq=4096,precision=mixed-fp32-grads",
                       one, set[i % 2]);
         assert_true(state_of(&row) == PARAMETERS * 8030261248.0);
-        assert_close((double)row.bytes[SIM_MEMORY_ACTIVATIONS], 19365134336.0, 0.02);
+        assert_close((double)row.bytes[MEMORY_ACTIVATIONS], 19365134336.0, 0.02);
     }
 }
 
@@ -99,7 +99,7 @@ static void check_published(const Published *m, bool full)
         m->chunks > 1 ? " schedule=interleaved virtual_stages=3" : "",
         full ? "recompute=full" : "recompute=selective sequence_parallel=on");
     const SimMemoryRow row = memory_of("manual", model, cluster, set);
-    const double got = (double)(row.total_bytes - row.bytes[SIM_MEMORY_RUNTIME]);
+    const double got = (double)(row.total_bytes - row.bytes[MEMORY_RUNTIME]);
     if (fabs(got / published(m, full) - 1) > 0.05)
         fail_msg("%s, %s: %.4g GiB, published %.4g", m->name, set, got / (1 << 30),
                  published(m, full) / (1 << 30));

@@ -56,8 +56,8 @@ static void test_data_parallel(void **state)
                  horovod = memory_in("horovod", "0", "horovod/allocated");
     g_autoptr(Runtime) runtime = runtime_load("pytorch-ddp", NULL);
     const double copies = runtime->loss_copies;
-    assert_true(none.row.bytes[SIM_MEMORY_GRADIENTS] == 0);
-    assert_true((double)ddp.row.bytes[SIM_MEMORY_GRADIENTS] == ddp.parameters);
+    assert_true(none.row.bytes[MEMORY_GRADIENTS] == 0);
+    assert_true((double)ddp.row.bytes[MEMORY_GRADIENTS] == ddp.parameters);
     assert_true((double)(ddp.row.total_bytes - none.row.total_bytes) ==
                 2 * ddp.parameters + copies * LOGITS);
     assert_true((double)(horovod.row.total_bytes - none.row.total_bytes) ==
@@ -76,7 +76,7 @@ static void test_device(void **state)
                  part = memory_in("ddp", "0", "pytorch-ddp/allocated");
     const double fixed = (double)(runtime->context_bytes + runtime->workspace_bytes +
                                   runtime->communicator_bytes);
-    assert_true(part.row.bytes[SIM_MEMORY_RUNTIME] == 0);
+    assert_true(part.row.bytes[MEMORY_RUNTIME] == 0);
     assert_close((double)all.row.total_bytes,
                  runtime->reserve * (double)part.row.total_bytes + fixed, 1e-6);
     assert_close((double)all.reported, (double)all.row.total_bytes, 1e-6);

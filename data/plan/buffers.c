@@ -1,9 +1,9 @@
-/* Buffers of a program: the rules under "Memory" in sim/sim.h.
+/* Buffers of a program.
  *
  * A value is one making of an instance; it lives until its last use before the instance is made
  * again. Values lie in buffers; a value made in place or as a view shares the buffer of another. A
  * contribution to a sum over the batch uses the sum's buffer. */
-#include "sim/tasks/buffers.h"
+#include "data/plan/buffers.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -28,6 +28,8 @@ typedef struct {
     /* [instr]: last use of the data it keeps for the backward; 0: none */
     uint32_t *kept_end;
     uint32_t *kept; /* [place]: buffer of the data kept beside the instance */
+    uint32_t
+        *made; /* [instr * OP_MAX_OUT + output]: the buffer of the value made there */
     GArray *buffers;
     Use *use; /* [n_uses] */
     uint32_t n_uses, most_uses;
@@ -135,27 +137,12 @@ static void find_kept(Liveness *l)
 
 /* --- buffers --- */
 
-static SimBuffer *buffer_of(const Liveness *l, PlacedOperand instance)
+static PlanBuffer *buffer_of(const Liveness *l, PlacedOperand instance)
 {
     const uint32_t id =
         instance.place == GRAPH_NONE ? NO_BUFFER : l->buffer[placed_cell(&instance)];
 
-    return id == NO_BUFFER ? NULL : &g_array_index(l->buffers, SimBuffer, id);
-}
-
-bool sim_is_held(const Graph *graph, const Tensor *tensor)
-{
-    switch (tensor->role) {
-    case ROLE_PARAMETER:
-    case ROLE_OPTIMIZER:
-    case ROLE_UPDATED:
-        return true;
-    case ROLE_GRADIENT:
-        return tensor->of != GRAPH_NONE &&
-               graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
-    default:
-        return false;
-    }
+    return id == NO_BUFFER ? NULL : &g_array_index(l->buffers, PlanBuffer, id);
 }
 
 /* Whether the same split cuts both tensors in this form. */
@@ -178,7 +165,7 @@ static bool same_split(const Liveness *l, TensorId a, TensorId b, Form form)
 static bool free_at(const Liveness *l, PlacedOperand instance, uint32_t i)
 {
     KILTER_ASSERT(i < l->program->n);
-    const SimBuffer *buffer = buffer_of(l, instance);
+    const PlanBuffer *buffer = buffer_of(l, instance);
 
     return buffer &&
            (buffer->at_rest ? buffer->busy_until <= i : buffer->busy_until == i);
@@ -194,7 +181,7 @@ static bool same_layout(const Liveness *l, PlacedOperand a, PlacedOperand b)
            same_split(l, a.tensor, b.tensor, a.form) &&
            instances_has_parts(l->instances, a.tensor) ==
                instances_has_parts(l->instances, b.tensor) &&
-           sim_is_held(l->graph, x) == sim_is_held(l->graph, y);
+           graph_is_held(l->graph, x) == graph_is_held(l->graph, y);
 }
 
 /* The buffer that a computation's output can share, or NO_BUFFER. */
@@ -269,7 +256,7 @@ static bool is_accumulated(const Liveness *l, uint32_t i, const Tensor *tensor,
            (instr->kind == INSTR_COMPUTE
                 ? !l->drained[tensor_at(l, instr->group, made.tensor)]
                 : instr->kind == INSTR_COLLECTIVE && instr->moves) &&
-           tensor->role == ROLE_GRADIENT && sim_is_held(l->graph, tensor);
+           tensor->role == ROLE_GRADIENT && graph_is_held(l->graph, tensor);
 }
 
 /* Puts the value that instruction `i`, with operands `used`, makes and that is last used at `end`
@@ -283,7 +270,7 @@ static void place(Liveness *l, uint32_t i, uint32_t end, PlacedOperand made,
     bool stays = false;
 
     if (tensor->role == ROLE_UPDATED) {
-        const SimBuffer *old = buffer_of(l, old_of(l, made));
+        const PlanBuffer *old = buffer_of(l, old_of(l, made));
         /* the next iteration starts from it */
         stays = old && old->at_rest && old->form == made.form &&
                 same_split(l, old->tensor, made.tensor, made.form);
@@ -291,19 +278,19 @@ static void place(Liveness *l, uint32_t i, uint32_t end, PlacedOperand made,
             end = l->program->n - 1;
     }
     if (shared != NO_BUFFER) {
-        SimBuffer *buffer = &g_array_index(l->buffers, SimBuffer, shared);
+        PlanBuffer *buffer = &g_array_index(l->buffers, PlanBuffer, shared);
         buffer->busy_until = MAX(buffer->busy_until, end);
         buffer->stays = buffer->stays || stays;
         l->buffer[placed_cell(&made)] = shared;
         return;
     }
-    const SimBuffer buffer = {
+    const PlanBuffer buffer = {
         .birth = i,
         .busy_until = end,
         .at_rest = l->program->instr[i].kind == INSTR_LOAD &&
                    (tensor->role == ROLE_PARAMETER || tensor->role == ROLE_OPTIMIZER),
         .stands = is_accumulated(l, i, tensor, made),
-        .held = sim_is_held(l->graph, tensor),
+        .held = graph_is_held(l->graph, tensor),
         .group = made.group,
         .tensor = made.tensor,
         .form = made.form,
@@ -335,13 +322,14 @@ static void place_kept(Liveness *l, uint32_t i)
         return;
     const Op *op = graph_get_op(l->graph, instr->op);
     if (l->kept_end[i] > 0) {
-        const SimBuffer buffer = {.birth = i,
-                                  .busy_until = l->kept_end[i],
-                                  .group = instr->group,
-                                  .tensor = of,
-                                  .form = instr->form[op->n_in + op->n_out - 1],
-                                  .element_bytes =
-                                      graph_op_kept_bytes(l->graph, instr->op, &of)};
+        const PlanBuffer buffer = {.birth = i,
+                                   .busy_until = l->kept_end[i],
+                                   .group = instr->group,
+                                   .tensor = of,
+                                   .form = instr->form[op->n_in + op->n_out - 1],
+                                   .kept = true,
+                                   .element_bytes =
+                                       graph_op_kept_bytes(l->graph, instr->op, &of)};
         g_array_append_val(l->buffers, buffer);
         l->kept[place] = l->buffers->len - 1;
     }
@@ -360,7 +348,8 @@ static void place_instr(Liveness *l, uint32_t i)
 
     for (uint32_t k = 0; k < n_used; k++)
         add_use(l, i, l->buffer[placed_cell(&used[k])]);
-    for (uint32_t k = 0; k < n_made; k++)
+    for (uint32_t k = 0; k < n_made; k++) {
+        const PlacedOperand first = made[k];
         for (uint32_t part = 0; part < n_parts; part++, made[k].place++) {
             if (!l->again[i])
                 place(l, i,
@@ -369,6 +358,8 @@ static void place_instr(Liveness *l, uint32_t i)
                       made[k], used);
             add_use(l, i, l->buffer[placed_cell(&made[k])]);
         }
+        l->made[i * OP_MAX_OUT + k] = l->buffer[placed_cell(&first)];
+    }
     place_kept(l, i);
 }
 
@@ -376,13 +367,13 @@ static void place_instr(Liveness *l, uint32_t i)
 
 /* Collects the buffers. Uses were added in program order, and the uses of a buffer keep that
  * order. */
-static SimBuffers *collect(const Liveness *l)
+static PlanBuffers *collect(const Liveness *l)
 {
-    SimBuffers *buffers = g_new0(SimBuffers, 1);
+    PlanBuffers *buffers = g_new0(PlanBuffers, 1);
     uint32_t first = 0;
 
     buffers->n = l->buffers->len;
-    buffers->buffer = g_memdup2(l->buffers->data, l->buffers->len * sizeof(SimBuffer));
+    buffers->buffer = g_memdup2(l->buffers->data, l->buffers->len * sizeof(PlanBuffer));
     buffers->use = g_new(uint32_t, l->n_uses);
     for (uint32_t u = 0; u < l->n_uses; u++)
         buffers->buffer[l->use[u].buffer].n++;
@@ -392,14 +383,14 @@ static SimBuffers *collect(const Liveness *l)
         buffers->buffer[b].n = 0;
     }
     for (uint32_t u = 0; u < l->n_uses; u++) {
-        SimBuffer *buffer = &buffers->buffer[l->use[u].buffer];
+        PlanBuffer *buffer = &buffers->buffer[l->use[u].buffer];
         buffers->use[buffer->first + buffer->n++] = l->use[u].instr;
     }
     return buffers;
 }
 
-SimBuffers *sim_buffers(const Program *program, const Graph *graph,
-                        const Instances *instances, const uint16_t *instance_segment)
+PlanBuffers *plan_buffers(const Program *program, const Graph *graph,
+                          const Instances *instances, const uint16_t *instance_segment)
 {
     enum { FIRST_USES = 4 }; /* per instruction; more are made room for */
     const size_t n_cells = (size_t)instances->n_places * FORM_MAX;
@@ -413,9 +404,10 @@ SimBuffers *sim_buffers(const Program *program, const Graph *graph,
     l.end = g_new0(uint32_t, (size_t)program->n * OP_MAX_OUT);
     l.load_end = g_new0(uint32_t, n_cells);
     l.buffer = g_new(uint32_t, n_cells);
+    l.made = g_new0(uint32_t, (size_t)program->n * OP_MAX_OUT);
     l.kept_end = g_new0(uint32_t, program->n);
     l.kept = g_new0(uint32_t, instances->n_places);
-    l.buffers = g_array_new(false, false, sizeof(SimBuffer));
+    l.buffers = g_array_new(false, false, sizeof(PlanBuffer));
     l.most_uses = FIRST_USES * (program->n + 1);
     l.use = g_new(Use, l.most_uses);
     for (size_t i = 0; i < n_cells; i++)
@@ -426,10 +418,11 @@ SimBuffers *sim_buffers(const Program *program, const Graph *graph,
     find_kept(&l);
     for (uint32_t i = 0; i < program->n; i++)
         place_instr(&l, i);
-    SimBuffers *buffers = collect(&l);
+    PlanBuffers *buffers = collect(&l);
+    buffers->made = l.made;
+    buffers->end = l.end;
     g_free(l.again);
     g_free(l.drained);
-    g_free(l.end);
     g_free(l.load_end);
     g_free(l.buffer);
     g_free(l.kept_end);
@@ -439,11 +432,13 @@ SimBuffers *sim_buffers(const Program *program, const Graph *graph,
     return buffers;
 }
 
-void sim_buffers_free(SimBuffers *buffers)
+void plan_buffers_free(PlanBuffers *buffers)
 {
     if (!buffers)
         return;
     g_free(buffers->buffer);
     g_free(buffers->use);
+    g_free(buffers->made);
+    g_free(buffers->end);
     g_free(buffers);
 }

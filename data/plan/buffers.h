@@ -1,0 +1,74 @@
+/* Buffers of a program: what lies in memory and which instructions use it, by the rules under
+ * "Memory" in sim/sim.h. Simulators count their bytes, replays (exec/replay.h) allocate them. */
+#ifndef KILTER_DATA_PLAN_BUFFERS_H
+#define KILTER_DATA_PLAN_BUFFERS_H
+
+#include "data/plan/plan.h"
+
+/* The categories of a device's memory: id, name. Activations are tensors that the forward makes
+ * and keeps; buffers are tensors in flight, such as gradients of activations and gathered
+ * parameters. */
+#define MEMORY_TABLE(X)           \
+    X(WEIGHTS, "weights")         \
+    X(GRADIENTS, "gradients")     \
+    X(OPTIMIZER, "optimizer")     \
+    X(ACTIVATIONS, "activations") \
+    X(BUFFERS, "buffers")         \
+    X(RUNTIME, "runtime")
+
+typedef enum {
+#define X(id, name) MEMORY_##id,
+    MEMORY_TABLE(X)
+#undef X
+        MEMORY_CATEGORIES
+} MemoryCategory;
+
+const char *memory_category(MemoryCategory category);
+
+/* Whether every GPU of a machine holds all of the tensor's shard. */
+bool graph_is_held(const Graph *graph, const Tensor *tensor);
+
+typedef struct {
+    uint32_t birth; /* the instruction that makes its first value */
+    /* the last instruction, in program order, that uses its last value */
+    uint32_t busy_until;
+    bool at_rest; /* a parameter or optimizer state: alive all the time */
+    bool stays;   /* the next iteration starts from it: alive to the end */
+    /* it exists before its first value and after the last: alive all the time */
+    bool stands;
+    bool beside; /* the runtime holds it beside the plan */
+    bool kept;   /* data other than tensors that a forward op keeps for its backward */
+    bool held;   /* every GPU of a machine has all of it */
+    uint16_t group;
+    TensorId tensor; /* the tensor whose part in `form` has as many elements */
+    Form form;
+    uint32_t element_bytes;
+    uint32_t first, n; /* range in PlanBuffers.use */
+} PlanBuffer;
+
+typedef struct {
+    uint32_t n;
+    PlanBuffer *buffer;
+    /* instructions that make or read a value in the buffer, in program order */
+    uint32_t *use;
+    /* [instruction * OP_MAX_OUT + output]: the buffer of the value made there, and the last instruction that uses the
+     * value; a load's parts have consecutive buffers */
+    uint32_t *made, *end;
+} PlanBuffers;
+
+MemoryCategory plan_buffer_category(const Graph *graph, const PlanBuffer *buffer);
+
+/* Bytes of a buffer where nothing is cut. */
+double plan_buffer_whole_bytes(const Graph *graph, const PlanBuffer *buffer);
+
+/* The first and the last instruction, in program order, at which a buffer is alive. */
+uint32_t plan_buffer_first(const PlanBuffer *buffer);
+uint32_t plan_buffer_last(const Program *program, const PlanBuffer *buffer);
+
+/* instance_segment: [tensor * FORM_MAX + form], as plan_segments. */
+PlanBuffers *plan_buffers(const Program *program, const Graph *graph,
+                          const Instances *instances, const uint16_t *instance_segment);
+void plan_buffers_free(PlanBuffers *buffers);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(PlanBuffers, plan_buffers_free)
+
+#endif

@@ -1,0 +1,206 @@
+/* A replay that trains: its numbers are those of two iterations on one device, whatever shares memory, and the memory that
+ * it holds at its peak is the memory that the model predicts, category by category. */
+#include "experiments/planners/planner.h"
+#include "tests/conformance/verify_cases.h"
+
+#include "sim/sim.h"
+
+/* --- numbers --- */
+
+/* The graph's values after n iterations on one device. */
+static ExecTensor *values_after(const Graph *graph, uint32_t n)
+{
+    ExecTensor *value = exec_values_new(graph, 1);
+    for (uint32_t k = 0; k < n; k++) {
+        ExecTensor *fresh = g_new0(ExecTensor, graph_n_tensors(graph));
+        for (TensorId t = 0; k > 0 && t < graph_n_tensors(graph); t++) {
+            if (graph_tensor(graph, t)->producer != GRAPH_NONE)
+                continue;
+            const TensorId next = graph_updated(graph, t);
+            const ExecTensor *last = &value[next == GRAPH_NONE ? t : next];
+            fresh[t] = *last;
+            fresh[t].data =
+                g_memdup2(last->data, (exec_tensor_elements(last) + 1) * sizeof(double));
+        }
+        if (k > 0) {
+            exec_values_free(graph, value);
+            value = fresh;
+        } else {
+            g_free(fresh);
+        }
+        exec_run_graph(graph, value);
+    }
+    return value;
+}
+
+/* The largest relative error of the values that the next iteration starts from; *n gets their number. */
+static double trained_error(ExecBackend *backend, const ExecReplay *replay,
+                            const Graph *graph, const ExecTensor *want, uint32_t *n)
+{
+    double most = 0;
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        for (uint32_t g = 0; graph_updated(graph, t) != GRAPH_NONE &&
+                             g < exec_replay_cuts(replay)->layout.n_groups;
+             g++) {
+            const Form rest = exec_replay_rest(replay, g, t);
+            const ExecShard *shard =
+                rest == FORM_MAX ? NULL : exec_replay_shards(replay, g, 0, t, rest);
+            for (uint32_t r = 0; shard && r < backend->n_ranks; r++) {
+                if (!shard[r].data)
+                    continue;
+                const ExecTensor *whole = &want[graph_updated(graph, t)];
+                ExecShard all = {.rank = whole->rank, .data = whole->data},
+                          part = shard[r];
+                memcpy(all.dim, whole->dim, sizeof all.dim);
+                const uint64_t elements = exec_shard_elements(&part);
+                part.data = g_new0(double, elements + 1);
+                exec_overlap_copy(&all, &part, sizeof(double));
+                most = MAX(most, exec_difference(shard[r].data, part.data, elements,
+                                                 MAX(1e-3, exec_magnitude(whole))));
+                g_free(part.data);
+                ++*n;
+            }
+        }
+    return most;
+}
+
+static void check_trains(const char *name, const Plan *plan, const Graph *graph)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ExecBackend) backend = exec_reference_new(plan->n_devices);
+    g_autoptr(ExecReplay) replay = exec_replay_new(backend, plan, graph, &error);
+    assert_no_error(error);
+    exec_replay_train(replay);
+    if (!exec_replay_load(replay, 1, &error) || !exec_replay_run(replay, &error) ||
+        !exec_replay_run(replay, &error))
+        fail_msg("%s: %s", name, error->message);
+    ExecTensor *want = values_after(graph, 2);
+    uint32_t n = 0;
+    const double found = trained_error(backend, replay, graph, want, &n);
+    if (!(found <= 1e-9) || n == 0)
+        fail_msg("%s: error %g after two iterations, of %u shards", name, found, n);
+    exec_values_free(graph, want);
+}
+
+static void test_random_plans(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 100; seed++) {
+        RandomCase c = random_case(seed);
+        g_autofree char *name = g_strdup_printf("random case %u", seed);
+        check_trains(name, c.plan, c.graph);
+        random_case_clear(&c);
+    }
+}
+
+/* --- memory --- */
+
+typedef struct {
+    const char *planner, *model, *set;
+} Case;
+
+#define BERT \
+    "bert-base:hidden=64,heads=4,ffn=128,seq=16,vocab=256,global_batch=8,layers=2"
+#define LLAMA                                                                            \
+    "llama:hidden=64,heads=4,kv_heads=2,ffn=128,seq=16,vocab=256,global_batch=8,layers=" \
+    "2"
+static const Case CASES[] = {
+    {"dp-ev", BERT ",dropout=0", ""},
+    {"dp-ev", BERT ",dropout=0", "recompute=full"},
+    {"dp-ev", LLAMA ",attention=fused", "recompute=selective"},
+    {"manual", BERT ",dropout=0", "tp=2 pp=2 microbatches=4"},
+    {"manual", LLAMA, "dp=2 pp=2 microbatches=2 recompute=full"},
+    {"manual", LLAMA, "tp=2 dp=2 zero=3"},
+    {"manual", LLAMA, "dp=4 zero=1"},
+    {"hidup", BERT ",dropout=0", ""},
+    {"joint", LLAMA, ""},
+    {"tag", LLAMA, ""},
+};
+
+static Plan *plan_of(const Case *c, ClusterView *view, Graph **graph)
+{
+    g_autoptr(GError) error = NULL;
+    PlannerOptions options;
+    planner_options_init(&options);
+    g_auto(GStrv) pair = g_strsplit(c->set, " ", -1);
+    for (uint32_t k = 0; pair[k]; k++) {
+        g_auto(GStrv) side = g_strsplit(pair[k], "=", 2);
+        planner_options_set(&options, side[0], side[1], &error);
+        assert_no_error(error);
+    }
+    Plan *plan = planner_plan(planner_find(c->planner, NULL), c->model, "star:hosts=4",
+                              view, &options, graph, &error);
+    assert_no_error(error);
+    return plan;
+}
+
+/* The fullest device as the memory model predicts it, and as a replay in numbers of 8 instead of 4 bytes finds it. */
+static void find_peaks(const Case *c, SimMemoryRow *predicted, ExecHeld *held)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("star:hosts=4", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(Graph) graph = NULL;
+    g_autoptr(Plan) plan = plan_of(c, view, &graph);
+    g_autoptr(SimReport) report = sim_evaluate(plan, graph, view, "stage", &error);
+    assert_no_error(error);
+    g_autoptr(GArray) rows =
+        sim_memory_table(plan, graph, view, "", report->memory_bytes, &error);
+    assert_no_error(error);
+    *predicted = g_array_index(rows, SimMemoryRow, 0);
+    g_autoptr(ExecBackend) backend = exec_reference_new(plan->n_devices);
+    g_autoptr(ExecReplay) replay = exec_replay_new(backend, plan, graph, &error);
+    assert_no_error(error);
+    exec_replay_train(replay);
+    for (uint32_t k = 0; k < 2; k++)
+        if ((k == 0 && !exec_replay_load(replay, 1, &error)) ||
+            !exec_replay_run(replay, &error))
+            fail_msg("%s", error->message);
+    *held = *exec_replay_peak(replay);
+}
+
+/* Inputs that stay and indices of four bytes make the difference, and where a sum over the batch takes temporary memory
+ * the peak may be elsewhere. */
+static void test_memory(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        SimMemoryRow predicted;
+        ExecHeld held;
+        find_peaks(&CASES[i], &predicted, &held);
+        const double want = (double)predicted.total_bytes;
+        if (fabs((double)held.total / 2 - want) > 0.03 * want)
+            fail_msg("%s %s %s: holds %g bytes, %g predicted", CASES[i].planner,
+                     CASES[i].model, CASES[i].set, (double)held.total / 2, want);
+        for (uint32_t k = 0; held.bytes[MEMORY_RUNTIME] == 0 && k < MEMORY_CATEGORIES;
+             k++)
+            if (fabs((double)held.bytes[k] / 2 - (double)predicted.bytes[k]) >
+                0.01 * want)
+                fail_msg("%s %s %s: holds %g bytes of %s, %g predicted", CASES[i].planner,
+                         CASES[i].model, CASES[i].set, (double)held.bytes[k] / 2,
+                         memory_category(k), (double)predicted.bytes[k]);
+    }
+}
+
+/* A replay makes dropout's masks again instead of keeping them. */
+static void test_masks(void **state)
+{
+    (void)state;
+    SimMemoryRow predicted;
+    ExecHeld held;
+    find_peaks(&(Case){"dp-ev", BERT ",dropout=0.1", ""}, &predicted, &held);
+    assert_true(held.bytes[MEMORY_ACTIVATIONS] / 2 < predicted.bytes[MEMORY_ACTIVATIONS]);
+    for (uint32_t k = 0; k < MEMORY_CATEGORIES; k++)
+        assert_true(k == MEMORY_ACTIVATIONS || held.bytes[k] / 2 == predicted.bytes[k]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_plans),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_masks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
