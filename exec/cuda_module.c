@@ -9,6 +9,23 @@ bool exec_cuda_built(void)
     return KILTER_CUDA_MODULE[0] != '\0';
 }
 
+/* The module's file: where it was built, else beside the program or in the folder above (a kit of exec/on-device.sh), else where
+ * it is installed. The caller frees it. */
+static char *module_file(void)
+{
+    static const char *const places[] = {"kilter_cuda.so", "../kilter_cuda.so",
+                                         KILTER_CUDA_INSTALLED};
+    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+    g_autofree char *folder = self ? g_path_get_dirname(self) : NULL;
+    for (uint32_t i = 0; folder && i < G_N_ELEMENTS(places); i++) {
+        g_autofree char *file = g_build_filename(folder, places[i], NULL);
+        if (!g_file_test(KILTER_CUDA_MODULE, G_FILE_TEST_EXISTS) &&
+            g_file_test(file, G_FILE_TEST_EXISTS))
+            return g_steal_pointer(&file);
+    }
+    return g_strdup(KILTER_CUDA_MODULE);
+}
+
 /* The address of a function of the module; NULL and an error if there is no module, or if it cannot
  * be loaded here. */
 static void *find(const char *name, GError **error)
@@ -20,7 +37,8 @@ static void *find(const char *name, GError **error)
             "again");
         return NULL;
     }
-    void *module = dlopen(KILTER_CUDA_MODULE, RTLD_NOW | RTLD_LOCAL);
+    g_autofree char *file = module_file();
+    void *module = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     void *function = module ? dlsym(module, name) : NULL;
     if (!function)
         kilter_fail(error, KILTER_ERROR_FAILED, "cannot load the cuda backend: %s",

@@ -3,71 +3,12 @@
 
 #include <string.h>
 
-/* --- exchanges --- */
-
-/* Runs the exchange once in every set of members of the group. */
-bool replay_exchange_in(const ExecReplay *replay, uint32_t group, ExecMembers members,
-                        ExecExchange exchange, GError **error)
-{
-    ExecBackend *backend = replay->backend;
-    const DeviceGroup *of = &replay->cuts->layout.group[group];
-    const uint32_t all = of->n_replicas * of->n_devices;
-    const uint32_t extent[] = {of->n_devices, group_shards(of), group_parts(of)};
-    uint32_t n = 1, stride = 1, step[3];
-    for (uint32_t axis = 0; axis < 3; axis++) {
-        step[axis] = stride;
-        stride *= extent[axis];
-        n *= members >> axis & 1u ? extent[axis] : 1;
-    }
-    g_autofree uint32_t *rank = g_new(uint32_t, n);
-    if (program_is_spmd(replay->plan->program))
-        return backend->ops->exchange(backend, &exchange, error);
-    exchange.n_members = n;
-    exchange.member = rank;
-    for (uint32_t first = 0; first < all; first++) {
-        bool leads = true;
-        uint32_t k = 0;
-        for (uint32_t axis = 0; axis < 3; axis++)
-            leads &= !(members >> axis & 1u) || first / step[axis] % extent[axis] == 0;
-        for (uint32_t i = first; leads && i < all; i++) {
-            bool belongs = true;
-            for (uint32_t axis = 0; axis < 3; axis++)
-                belongs &= members >> axis & 1u || first / step[axis] % extent[axis] ==
-                                                       i / step[axis] % extent[axis];
-            if (belongs)
-                rank[k++] = of->device[i];
-        }
-        g_assert(!leads || k == n);
-        if (leads && !backend->ops->exchange(backend, &exchange, error))
-            return false;
-    }
-    return true;
-}
-
-bool exec_replay_exchange(const ExecReplay *replay, uint32_t group, ExecMembers members,
-                          Collective kind, const ExecShard *from, ExecShard *to,
-                          GError **error)
-{
-    const ExecExchange exchange = {.kind = kind, .from = from, .to = to};
-    return replay_exchange_in(replay, group, members, exchange, error);
-}
-
 /* --- computation --- */
 
 static ExecShard *make_for(ExecReplay *replay, const Instr *instr, TensorId tensor,
                            Form form, GError **error)
 {
     return replay_make(replay, instr->group, instr->microbatch, tensor, form, error);
-}
-
-bool replay_same_cut(const ExecShard *a, const ExecShard *b, uint32_t n)
-{
-    KILTER_ASSERT(a && b);
-    for (uint32_t r = 0; r < n; r++)
-        if (memcmp(a[r].dim, b[r].dim, sizeof a[r].dim) != 0 ||
-            memcmp(a[r].offset, b[r].offset, sizeof a[r].offset) != 0)
-            return false;
-    return true;
 }
 
 /* Fetches input `i` of an op as the op's segment cuts it. If the tensor itself is cut otherwise,

@@ -1,11 +1,23 @@
 #!/bin/sh
-# Everything that a machine with a GPU is needed for, in one go: builds, proves, measures, fits, predicts and compares.
+# Everything that a machine with a GPU is needed for, in one go: proves, measures, fits, predicts and compares.
 #
-#     exec/on-device.sh [FOLDER]             on a machine with nvcc, NCCL and a GPU; FOLDER is out/device
+#     exec/on-device.sh [FOLDER]             on a machine with a GPU; FOLDER is out/device
 #     exec/on-device.sh --rehearse [FOLDER]  the same steps on this machine's CPUs, with small models: tries the script
-#     exec/on-device.sh --budget S [FOLDER]  only the steps whose limits fit in S seconds; the next call goes on with the rest
+#     exec/on-device.sh --built DIR ...      the programs in DIR, a build folder or a kit, instead of building
+#     exec/on-device.sh --budget S ...       only the steps whose limits fit in S seconds; the next call goes on with the rest
+#     exec/on-device.sh --copy DIR ...       DIR gets the summary and the archive after every step, too
+#     exec/on-device.sh --pack KIT           where the compilers are: builds, and puts into KIT what another machine needs
 #
-# A step that fails or runs past its limit is noted, and the others go on. All limits together are 25 minutes. FOLDER gets
+# Such a machine is often bare: without CMake's packages, GLib or a way to fetch them. Then pack here and take the checkout and
+# KIT (out/kit, 10 MB) there: it has the program, the cuda backend and the conformance suite, compiled for GPUs of compute capability
+# 8.0 and 9.0 (and, by their driver, for later ones), and the libraries that they link. There it needs a driver, cuBLAS and NCCL 2 of
+# CUDA 13 (in CUDA's folder, in the system's, or in Python packages), awk, timeout and tar; nothing is compiled. With ten minutes a
+# call and 25 in all, for example, call this until its status is not 3:
+#
+#     exec/on-device.sh --built out/kit --budget 570 --copy "$RESULTS" out/device
+#
+# A step that fails or runs past its limit is noted, and the others go on; what is worth most comes first. All limits together are
+# 25 minutes. FOLDER gets
 #
 #     summary.txt       one line per step: its time, and whether it is done
 #     criteria.txt      what the measurements say beside what was wanted
@@ -13,7 +25,10 @@
 #     cluster.yaml      the device, fitted to them, with the date, the driver and the commit
 #     plans/, runs/     each plan that was executed, and the answer of kilter exec
 #     results.db        the same measurements as stored results; validate.json and hap-fig18.* compare them with predictions
+#                       (without gnuplot there: kilter validate results.db --plot . draws the figure later)
 #     STEP.log          the output of each step
+#
+# and FOLDER.tar.gz, all of it in one file of less than 2 MB, is written anew after every step.
 #
 # Exit status 0: all steps are done; 1: a step failed; 3: the budget is spent, and steps are left.
 # shellcheck disable=SC2317 # functions are called by --step
@@ -21,18 +36,25 @@ set -u
 cd "$(dirname "$0")/.." || exit
 
 # The script calls itself for a step, --step FUNCTION, since `timeout` runs programs only.
-function='' rehearse='' budget=1500
+function='' rehearse='' budget=1500 built='' copy='' pack=''
 while :; do
     case ${1:-} in
     --step) function=$2 && shift 2 ;;
     --budget) budget=$2 && shift 2 ;;
+    --built) built=$2 && shift 2 ;;
+    --copy) copy=$2 && shift 2 ;;
+    --pack) pack=$2 && shift 2 ;;
     --rehearse) rehearse=--rehearse && shift ;;
     *) break ;;
     esac
 done
 out=${1:-out/device}
-mkdir -p "$out"
-out=$(cd "$out" && pwd)
+if [ -z "$pack" ]; then
+    mkdir -p "$out"
+    out=$(cd "$out" && pwd)
+fi
+at=${built:-build}
+kilter=$at/kilter
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # step NAME SECONDS COMMAND...: runs the command, a program or a function of this script, with its output in FOLDER/NAME.log,
@@ -47,9 +69,9 @@ step() {
         exit 3
     fi
     case $(command -v "$1") in
-    /* | *.sh | build/*) ;;
+    */*) ;;
     *) # shellcheck disable=SC2086 # nothing, or one word
-        set -- exec/on-device.sh --step "$1" $rehearse "$out" ;;
+        set -- exec/on-device.sh --step "$1" ${built:+--built "$built"} $rehearse "$out" ;;
     esac
     began=$(date +%s)
     timeout "$limit" "$@" >"$out/$name.log" 2>&1
@@ -62,18 +84,20 @@ step() {
     esac
     [ $status = 0 ] || failed=1
     printf '%-28s %5d s  %s\n' "$name" "$took" "$word" | tee -a "$out/summary.txt"
+    tar czf "$out.tar.gz" -C "$out/.." "${out##*/}"
+    [ -z "$copy" ] || cp "$out/summary.txt" "$out.tar.gz" "$copy"
     return $status
 }
 
 # --- what is run, on a GPU and in the rehearsal ---
 
 if [ -n "$rehearse" ]; then
-    suite=build/tests/test_backend_reference
+    suite=$at/tests/test_backend_reference
     backend=cpu exec_backend=mpi type=cpu
     verify_options=
     largest='64 KiB' runs='--warm-up 1 --repeats 5'
 else
-    suite=build/tests/test_backend_cuda
+    suite=$at/tests/test_backend_cuda
     backend=cuda exec_backend=cuda type=gpu
     verify_options="--backend cuda --virtual-ranks"
     largest='256 MiB' runs='--warm-up 2 --repeats 9'
@@ -142,17 +166,32 @@ executed() {
 
 # --- steps ---
 
+revision() {
+    cat "$at/commit" 2>/dev/null || git rev-parse HEAD 2>/dev/null || echo unknown
+}
+
 environment() {
-    git rev-parse HEAD 2>/dev/null || true
+    revision
     date -u +%Y-%m-%d
     uname -srm
     if [ -z "$rehearse" ]; then
-        nvidia-smi
-        nvcc --version
+        nvidia-smi || return
+        echo "libraries: $LD_LIBRARY_PATH"
+        ldd "$at/kilter_cuda.so" "$at/kilter"
+        ! ldd "$at/kilter_cuda.so" "$at/kilter" | grep 'not found'
     fi
 }
 
+# The folders of CUDA's libraries that the loader does not find by itself, joined by colons.
+libraries() {
+    for name in libcudart.so.13 libcublas.so.13 libcublasLt.so.13 libnccl.so.2; do
+        ldconfig -p 2>/dev/null | grep -q "$name" ||
+            find /usr/local/cuda/lib64/ /usr/local/lib /usr/lib /opt -name "$name" 2>/dev/null | head -n 1
+    done | sed 's|/[^/]*$||' | sort -u | tr '\n' ':'
+}
+
 build() {
+    [ -z "$built" ] || return 0
     if [ "$rehearse" ]; then
         cmake --preset release || return 1
     else
@@ -162,28 +201,52 @@ build() {
     [ -n "$rehearse" ] || cmake --build build --parallel "$(nproc)" --target test_backend_cuda
 }
 
+# The libraries that the programs link, except those of the C compiler, which every machine has, and CUDA's large ones.
+linked() {
+    ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
+        grep -v -E '/(libc|libm|libdl|libpthread|librt|libresolv|libstdc\+\+|libgcc_s|libcuda|libcublas|libcublasLt|libnccl)\.so'
+}
+
+# A DT_RPATH holds for the libraries of libraries as well, and tools of the system are not given them.
+make_kit() {
+    # shellcheck disable=SC2016 # for the linker
+    rpath='-Wl,--disable-new-dtags,-rpath,\$ORIGIN/lib:\$ORIGIN/../lib'
+    cmake --preset release -B build-kit "-DCMAKE_CUDA_ARCHITECTURES=80-real;90-real;90-virtual" -DCMAKE_BUILD_RPATH_USE_ORIGIN=ON \
+        "-DCMAKE_EXE_LINKER_FLAGS=$rpath" "-DCMAKE_MODULE_LINKER_FLAGS=$rpath" || return
+    cmake --build build-kit --parallel "$(nproc)" --target kilter kilter_cuda test_backend_cuda test_backend_reference || return
+    rm -rf "$pack"
+    mkdir -p "$pack/tests" "$pack/lib" || return
+    cp build-kit/kilter build-kit/kilter_cuda.so "$pack" &&
+        cp build-kit/tests/test_backend_cuda build-kit/tests/test_backend_reference "$pack/tests" &&
+        linked build-kit/kilter build-kit/kilter_cuda.so build-kit/tests/test_backend_cuda |
+        while read -r file; do cp -L "$file" "$pack/lib" || return; done &&
+        strip "$pack/kilter" "$pack/kilter_cuda.so" "$pack"/tests/* &&
+        git rev-parse HEAD >"$pack/commit" &&
+        du -sh "$pack"
+}
+
 # A plan of every planner, those of single GPUs and of pipelines included.
 verify_all() {
     bad=0
-    for planner in $(build/kilter planners | sed -n '/^Options/q; s/^\([a-z][a-z-]*\)  *[^ ].*/\1/p'); do
+    for planner in $($kilter planners | sed -n '/^Options/q; s/^\([a-z][a-z-]*\)  *[^ ].*/\1/p'); do
         # shellcheck disable=SC2086 # one word an option
-        build/kilter verify bert-moe:layers=2 hap-8 --planner "$planner" $verify_options || bad=1
+        $kilter verify bert-moe:layers=2 hap-8 --planner "$planner" $verify_options || bad=1
     done
     return "$bad"
 }
 
 profile() {
     # shellcheck disable=SC2046 # one word a model
-    build/kilter profile $(profiled) --backend "$backend" --ranks 1 --device "$type" --largest "$largest" \
+    $kilter profile $(profiled) --backend "$backend" --ranks 1 --device "$type" --largest "$largest" \
         -o "$out/measured.csv" -v
 }
 
 # The device's type, with where and when it was measured.
 calibrate() {
-    build/kilter calibrate "$out/measured.csv" -o "$out/cluster.yaml" --ranks 1 -v || return
+    $kilter calibrate "$out/measured.csv" -o "$out/cluster.yaml" --ranks 1 -v || return
     gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)
     {
-        echo "# ${gpu:-$(uname -srm)}; measured $(date -u +%Y-%m-%d) by exec/on-device.sh at $(git rev-parse --short HEAD 2>/dev/null || echo '?')"
+        echo "# ${gpu:-$(uname -srm)}; measured $(date -u +%Y-%m-%d) by exec/on-device.sh at $(revision)"
         cat "$out/cluster.yaml"
     } >"$out/cluster.new" && mv "$out/cluster.new" "$out/cluster.yaml"
 }
@@ -197,8 +260,8 @@ execute() {
     while read -r number model options; do
         plan=$out/plans/$number.json
         # shellcheck disable=SC2086 # words of options
-        if ! { build/kilter plan "$model" "$out/cluster.yaml" --planner dp-ev $options -o "$plan" -q &&
-            build/kilter exec "$plan" --backend "$exec_backend" $runs --timeout 60 --db "$out/results.db" --json \
+        if ! { $kilter plan "$model" "$out/cluster.yaml" --planner dp-ev $options -o "$plan" -q &&
+            $kilter exec "$plan" --backend "$exec_backend" $runs --timeout 60 --db "$out/results.db" --json \
                 >"$out/runs/$number.json"; }; then
             echo "left out: $model $options"
             rm -f "$out/runs/$number.json"
@@ -214,8 +277,12 @@ execute_2() { execute 2; }
 execute_3() { execute 3; }
 
 compare() {
-    build/kilter validate "$out/results.db" --plot "$out" -v &&
-        build/kilter validate "$out/results.db" --json >"$out/validate.json"
+    $kilter validate "$out/results.db" --json >"$out/validate.json" || return
+    if command -v gnuplot >/dev/null; then
+        $kilter validate "$out/results.db" --plot "$out" -v
+    else
+        $kilter validate "$out/results.db" -v
+    fi
 }
 
 # Members of the answers' outermost objects, which are indented by two spaces.
@@ -251,25 +318,33 @@ criteria() {
     cat "$out/criteria.txt"
 }
 
+if [ "$pack" ]; then
+    make_kit
+    exit
+fi
 if [ "$function" ]; then
     "$function"
     exit
 fi
 
-# --- all of it; the sanitizers take longest, and what they find is seen last ---
+# --- all of it; what the sanitizers find is seen last, as they take longest ---
 
 failed=0 started=$(date +%s)
+if [ -z "$rehearse" ]; then
+    LD_LIBRARY_PATH=$(libraries)${LD_LIBRARY_PATH:-}
+    export LD_LIBRARY_PATH PATH="$PATH:/usr/local/cuda/bin:/usr/local/nvidia/bin"
+fi
 touch "$out/summary.txt"
-step environment 20 environment
 step build 200 build || { echo "on-device: nothing can be run without a build" >&2; exit 1; }
+step environment 20 environment
 step suite 120 "$suite"
-step verify 120 verify_all
 step profile 240 profile
 if step calibrate 30 calibrate; then
     for part in 0 1 2 3; do step "execute-$part" 120 "execute_$part"; done
     step compare 30 compare
     step criteria 10 criteria
 fi
+step verify 120 verify_all
 if [ -z "$rehearse" ] && command -v compute-sanitizer >/dev/null 2>&1; then
     for tool in memcheck racecheck initcheck; do
         step "sanitizer-$tool" 80 "$(command -v compute-sanitizer)" --tool "$tool" --error-exitcode 9 "$suite"
@@ -277,5 +352,5 @@ if [ -z "$rehearse" ] && command -v compute-sanitizer >/dev/null 2>&1; then
 elif ! grep -q '^sanitizers' "$out/summary.txt"; then
     echo "sanitizers: not run" | tee -a "$out/summary.txt"
 fi
-echo "on-device: results are in $out"
+echo "on-device: results are in $out and $out.tar.gz"
 exit $failed

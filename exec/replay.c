@@ -197,12 +197,6 @@ bool exec_replay_is_partial(const ExecReplay *replay, uint32_t group, TensorId t
     return i != GRAPH_NONE && replay->partial[i];
 }
 
-Form exec_replay_rest(const ExecReplay *replay, uint32_t group, TensorId tensor)
-{
-    KILTER_ASSERT(tensor < graph_n_tensors(replay->graph));
-    return replay->rest[(size_t)group * graph_n_tensors(replay->graph) + tensor];
-}
-
 const ExecCuts *exec_replay_cuts(const ExecReplay *replay)
 {
     return replay->cuts;

@@ -1,0 +1,172 @@
+/* Shards that the ranks of a replay hold: their numbers, memory and exchange. */
+#include <string.h>
+
+#include "exec/replay_state.h"
+
+bool replay_fail(const ExecReplay *replay, GError **error, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *reason = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_autofree char *text =
+        instr_text(&replay->plan->program->instr[replay->at], replay->graph);
+    return kilter_fail(error, KILTER_ERROR_FAILED, "instruction %u (%s): %s", replay->at,
+                       text, reason);
+}
+
+bool replay_in_group(const ExecReplay *replay, uint32_t group, uint32_t rank)
+{
+    KILTER_ASSERT(rank < replay->backend->n_ranks);
+    const DeviceGroup *of = &replay->cuts->layout.group[group];
+    for (uint32_t i = 0; i < of->n_replicas * of->n_devices; i++)
+        if (of->device[i] == rank)
+            return true;
+    return false;
+}
+
+static bool is_local(const ExecReplay *replay, uint32_t r)
+{
+    KILTER_ASSERT(r < replay->backend->n_ranks);
+    return r >= replay->backend->first &&
+           r < replay->backend->first + replay->backend->n_local;
+}
+
+/* Adds to what a local rank holds, or takes away. */
+static void count(ExecReplay *replay, uint32_t local, MemoryCategory category,
+                  const ExecShard *shard, bool more)
+{
+    KILTER_ASSERT(local < replay->backend->n_local);
+    const uint64_t bytes = exec_shard_elements(shard) * replay->backend->element_bytes;
+    ExecHeld *now = &replay->now[local];
+    now->total = more ? now->total + bytes : now->total - bytes;
+    now->bytes[category] =
+        more ? now->bytes[category] + bytes : now->bytes[category] - bytes;
+    if (now->total > replay->peak[local].total)
+        replay->peak[local] = *now;
+}
+
+bool replay_reserve(ExecReplay *replay, uint32_t group, MemoryCategory category,
+                    ExecShard *shard, GError **error)
+{
+    ExecBackend *backend = replay->backend;
+    for (uint32_t r = 0; r < backend->n_ranks; r++) {
+        if (!is_local(replay, r) || !replay_in_group(replay, group, r))
+            continue;
+        const uint32_t local = r - backend->first;
+        const uint64_t n = exec_shard_elements(&shard[r]);
+        shard[r].data = exec_backend_reserve(backend, local, n);
+        if (!shard[r].data)
+            return replay_fail(replay, error,
+                               "rank %u has no memory for %" G_GUINT64_FORMAT
+                               " bytes more, it holds %" G_GUINT64_FORMAT,
+                               r, n * backend->element_bytes, replay->now[local].total);
+        count(replay, local, category, &shard[r], true);
+    }
+    return true;
+}
+
+void replay_release(ExecReplay *replay, MemoryCategory category, ExecShard *shard)
+{
+    ExecBackend *backend = replay->backend;
+    for (uint32_t r = 0; shard && r < backend->n_ranks; r++) {
+        if (!shard[r].data)
+            continue;
+        backend->ops->release(backend, r - backend->first, shard[r].data);
+        count(replay, r - backend->first, category, &shard[r], false);
+        shard[r].data = NULL;
+    }
+}
+
+bool replay_allocate(ExecReplay *replay, uint32_t group, ExecShard *shard, GError **error)
+{
+    return replay_reserve(replay, group, MEMORY_RUNTIME, shard, error);
+}
+
+uint32_t replay_instance(const ExecReplay *replay, uint32_t group, uint32_t microbatch,
+                         TensorId tensor, Form form)
+{
+    const uint32_t place =
+        instances_place(replay->cuts->layout.instances, group, microbatch, tensor, form);
+    return place == GRAPH_NONE ? GRAPH_NONE : place * FORM_MAX + form_inside(form);
+}
+
+ExecShard *replay_shapes(const ExecReplay *replay, const ExecShard *shard)
+{
+    const uint32_t n = replay->backend->n_ranks;
+    ExecShard *copy = g_memdup2(shard, n * sizeof *copy);
+    for (uint32_t r = 0; r < n; r++)
+        copy[r].data = NULL;
+    return copy;
+}
+
+void replay_drop(ExecReplay *replay, ExecShard *shard)
+{
+    replay_release(replay, MEMORY_RUNTIME, shard);
+    g_free(shard);
+}
+
+Form exec_replay_rest(const ExecReplay *replay, uint32_t group, TensorId tensor)
+{
+    KILTER_ASSERT(tensor < graph_n_tensors(replay->graph));
+    return replay->rest[(size_t)group * graph_n_tensors(replay->graph) + tensor];
+}
+
+bool replay_same_cut(const ExecShard *a, const ExecShard *b, uint32_t n)
+{
+    KILTER_ASSERT(a && b);
+    for (uint32_t r = 0; r < n; r++)
+        if (memcmp(a[r].dim, b[r].dim, sizeof a[r].dim) != 0 ||
+            memcmp(a[r].offset, b[r].offset, sizeof a[r].offset) != 0)
+            return false;
+    return true;
+}
+
+/* --- exchanges --- */
+
+/* Runs the exchange once in every set of members of the group. */
+bool replay_exchange_in(const ExecReplay *replay, uint32_t group, ExecMembers members,
+                        ExecExchange exchange, GError **error)
+{
+    ExecBackend *backend = replay->backend;
+    const DeviceGroup *of = &replay->cuts->layout.group[group];
+    const uint32_t all = of->n_replicas * of->n_devices;
+    const uint32_t extent[] = {of->n_devices, group_shards(of), group_parts(of)};
+    uint32_t n = 1, stride = 1, step[3];
+    for (uint32_t axis = 0; axis < 3; axis++) {
+        step[axis] = stride;
+        stride *= extent[axis];
+        n *= members >> axis & 1u ? extent[axis] : 1;
+    }
+    g_autofree uint32_t *rank = g_new(uint32_t, n);
+    if (program_is_spmd(replay->plan->program))
+        return backend->ops->exchange(backend, &exchange, error);
+    exchange.n_members = n;
+    exchange.member = rank;
+    for (uint32_t first = 0; first < all; first++) {
+        bool leads = true;
+        uint32_t k = 0;
+        for (uint32_t axis = 0; axis < 3; axis++)
+            leads &= !(members >> axis & 1u) || first / step[axis] % extent[axis] == 0;
+        for (uint32_t i = first; leads && i < all; i++) {
+            bool belongs = true;
+            for (uint32_t axis = 0; axis < 3; axis++)
+                belongs &= members >> axis & 1u || first / step[axis] % extent[axis] ==
+                                                       i / step[axis] % extent[axis];
+            if (belongs)
+                rank[k++] = of->device[i];
+        }
+        g_assert(!leads || k == n);
+        if (leads && !backend->ops->exchange(backend, &exchange, error))
+            return false;
+    }
+    return true;
+}
+
+bool exec_replay_exchange(const ExecReplay *replay, uint32_t group, ExecMembers members,
+                          Collective kind, const ExecShard *from, ExecShard *to,
+                          GError **error)
+{
+    const ExecExchange exchange = {.kind = kind, .from = from, .to = to};
+    return replay_exchange_in(replay, group, members, exchange, error);
+}
