@@ -32,6 +32,7 @@ void plan_free(Plan *plan)
     g_free(plan->memory_bytes);
     g_free(plan->misfit);
     g_free(plan->bound_over);
+    g_clear_pointer(&plan->bounds, g_array_unref);
     g_free(plan);
 }
 
@@ -40,11 +41,21 @@ const char *plan_fidelity(const Plan *plan)
     return program_is_spmd(plan->program) ? "analytic" : "stage";
 }
 
+void plan_add_bound(Plan *plan, double bound_s, const char *over)
+{
+    g_assert(bound_s > 0 && over);
+    const PlanBound bound = {bound_s, over};
+    if (!plan->bounds)
+        plan->bounds = g_array_new(FALSE, FALSE, sizeof(PlanBound));
+    g_array_append_val(plan->bounds, bound);
+}
+
 void plan_drop_proofs(Plan *plan)
 {
     plan->lower_bound_s = 0;
     plan->fractional_time_s = 0;
     g_clear_pointer(&plan->bound_over, g_free);
+    g_clear_pointer(&plan->bounds, g_array_unref);
     plan->certificate = CERTIFICATE_NONE;
     plan->optimal = false;
 }

@@ -68,6 +68,12 @@ typedef enum {
 const char *certificate_name(Certificate certificate);
 const char *certificate_text(Certificate certificate);
 
+/* A bound beside the main one. */
+typedef struct {
+    double s;
+    const char *over; /* the space of plans that it is over, in words */
+} PlanBound;
+
 typedef struct {
     char *model; /* canonical, with every parameter: "vit:layers=8,..." */
     /* content of the file that `model` names, as JSON; NULL for built-in models */
@@ -103,6 +109,7 @@ typedef struct {
     double lower_bound_s;     /* 0: none was proved */
     /* the plans that the bound covers, in words; NULL without a bound */
     char *bound_over;
+    GArray *bounds; /* PlanBound: bounds over other spaces; NULL: none; not in the file */
     Certificate certificate; /* NONE unless a gap was requested */
     /* no program of the planner's space is faster at these ratios, before rounding */
     bool optimal;
@@ -124,6 +131,9 @@ typedef struct {
 Plan *plan_new(void);
 void plan_free(Plan *plan);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Plan, plan_free)
+
+/* Adds a bound over another space. */
+void plan_add_bound(Plan *plan, double bound_s, const char *over);
 
 /* Drops the plan's proofs and its time before rounding, as the plan has changed. */
 void plan_drop_proofs(Plan *plan);

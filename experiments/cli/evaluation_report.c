@@ -13,6 +13,21 @@ static json_t *bound_json(double bound)
     return bound > 0.0 ? json_number(bound) : json_null();
 }
 
+/* Bounds over other spaces, with the gap of the plan to each: below 0 if the plan is of another space
+ * and faster. */
+static json_t *bounds_json(const Plan *plan)
+{
+    json_t *bounds = json_array();
+    for (uint32_t i = 0; plan->bounds && i < plan->bounds->len; i++) {
+        const PlanBound *bound = &g_array_index(plan->bounds, PlanBound, i);
+        json_array_append_new(
+            bounds, json_pack("{s:o, s:o, s:s}", "bound_s", json_number(bound->s), "gap",
+                              json_number(plan->iteration_time_s / bound->s - 1), "over",
+                              bound->over));
+    }
+    return bounds;
+}
+
 /* The words for the space of the bound. The bound is on times of the stage-synchronized cost model,
  * and flow can be faster. Caller frees. */
 static char *bound_words(const Evaluation *evaluation)
@@ -39,6 +54,7 @@ static void add_rounding(json_t *object, const Evaluation *evaluation)
     json_object_set_new(object, "spmd", json_boolean(program_is_spmd(plan->program)));
     g_autofree char *over = bound_words(evaluation);
     json_object_set_new(object, "bound_over", over ? json_string(over) : json_null());
+    json_object_set_new(object, "bounds", bounds_json(plan));
     json_object_set_new(object, "certificate_time_s",
                         json_number(plan->certificate_time_s));
     json_object_set_new(object, "shards", explain_shards(plan, evaluation->graph));
@@ -217,6 +233,7 @@ const char COMMAND_EVALUATION_TEXT[] =
     "[{?spmd}  unrounded    {fractional_time_s:time}[{?optimal}, no program is faster at these ratios]; "
     "whole units change the time by {rounding_loss:.2%}\n]"
     "[  lower bound  {lower_bound_s:time}, gap {gap:.2%}\n[               over {bound_over}\n]]"
+    "[*bounds:  bound        {bound_s:time}, gap {gap:.2%}\n               over {over}\n]"
     "[  certificate  {certified}\n]"
     "  planning     search {search_time_s:time}, balance {balance_time_s:time}"
     "[{?certificate_time_s}, bound {certificate_time_s:time}]\n"

@@ -155,39 +155,56 @@ static bool search_and_try(JointSearch *j, GError **error)
                 "no pipeline of stages on groups of these devices fits the memory"));
 }
 
-/* The bound over every number of microbatches that the plan could have. */
-static void bound(JointSearch *j)
+/* The least time of the formula over every number of microbatches, at most upper_s; 0 if the search
+ * does not end. */
+static double least_s(const JointSearch *j, const JointWay *way, double upper_s)
 {
-    Plan *plan = j->plan;
-    double bound_s = INFINITY;
-    bool exact = !synth_joint_in_order(j->menu);
-    if (j->coarse || j->planning->options->strategy.microbatches > 1)
-        joint_all_problems(j, 1);
-    for (uint32_t i = 0; i < j->problems->len && exact; i++) {
-        const JointProblem *problem = j->problems->pdata[i];
+    for (uint32_t i = 0; i < j->problems->len; i++) {
         g_auto(JointResult) result = {0};
-        const JointOptions options = {.way = {.relaxed = true},
+        const JointOptions options = {.way = *way,
                                       .n_best = 1,
-                                      .upper_s = fmin(bound_s, plan->iteration_time_s),
+                                      .upper_s = upper_s,
                                       .most_labels =
                                           j->coarse ? LABELS_LARGE : JOINT_LABELS,
                                       .deadline_us = j->planning->deadline_us};
-        synth_joint_solve(problem, &options, &result);
-        exact = result.exact;
-        bound_s = fmin(bound_s, result.best->len > 0
-                                    ? g_array_index(result.best, JointPipeline, 0).cost_s
-                                    : options.upper_s);
+        synth_joint_solve(j->problems->pdata[i], &options, &result);
+        if (!result.exact)
+            return 0;
+        if (result.best->len > 0)
+            upper_s = g_array_index(result.best, JointPipeline, 0).cost_s;
     }
-    if (!exact) {
-        bound_s = INFINITY;
-        for (uint32_t i = 0; i < j->problems->len; i++)
-            bound_s = fmin(bound_s, synth_joint_density_s(j->problems->pdata[i]));
-    }
-    plan->lower_bound_s = fmin(bound_s, plan->iteration_time_s);
+    return upper_s;
+}
+
+/* Bounds over every number of microbatches that the plan could have: by the computation per device,
+ * of every schedule, and of 1f1b. */
+static void bound(JointSearch *j)
+{
+    static const double most = 1.25; /* of the plan's time: as far as 1f1b is searched */
+    const JointWay any = {.relaxed = true},
+                   one = {.schedule = SCHEDULE_1F1B, .chunks = 1, .free = true};
+    Plan *plan = j->plan;
+    double dense_s = INFINITY, any_s = 0;
+    if (j->coarse || j->planning->options->strategy.microbatches > 1)
+        joint_all_problems(j, 1);
+    for (uint32_t i = 0; i < j->problems->len; i++)
+        dense_s = fmin(dense_s, synth_joint_density_s(j->problems->pdata[i]));
+    if (!synth_joint_in_order(j->menu))
+        any_s = least_s(j, &any, plan->iteration_time_s);
+    plan->lower_bound_s = fmin(any_s > 0 ? any_s : dense_s, plan->iteration_time_s);
     plan->bound_over = g_strdup(
-        exact ? "pipelines of these stages, one or several per device, in any order and "
-                "schedule, without communication"
-              : "pipelines of these stages, by the computation per device");
+        any_s > 0
+            ? "pipelines of these stages, one or several per device, in any order and "
+              "schedule, without communication"
+            : "pipelines of these stages, by the computation per device");
+    if (any_s > 0 && dense_s > 0)
+        plan_add_bound(plan, dense_s,
+                       "pipelines of these stages, by the computation per device");
+    const double one_s = j->coarse ? 0 : least_s(j, &one, most * plan->iteration_time_s);
+    if (one_s > 0)
+        plan_add_bound(plan, one_s,
+                       "pipelines of these stages, one per device, under 1f1b, without "
+                       "transfers, in any memory");
 }
 
 /* Checks that the search can do what the options ask for. */

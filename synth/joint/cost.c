@@ -83,26 +83,26 @@ static bool has_memory(const JointProblem *p, const JointWay *way,
 bool joint_front_fits(const JointProblem *p, const JointWay *way, const JointFront *front,
                       uint32_t layer)
 {
-    return has_memory(p, way, front, layer, front->least_in);
+    return way->free || has_memory(p, way, front, layer, front->least_in);
 }
 
 bool joint_front_is_ample(const JointProblem *p, const JointWay *way,
                           const JointFront *front, uint32_t layer)
 {
-    return has_memory(p, way, front, layer, front->most_in);
+    return way->free || has_memory(p, way, front, layer, front->most_in);
 }
 
 /* As deep as the memory allows: first ahead, which hides transfers, then late with the rest of split
  * backwards. Both are whole numbers for one chunk per group. */
-static void deepen(const JointProblem *p, const JointFront *front, uint32_t layer,
-                   double *in, double *lag)
+static void deepen(const JointProblem *p, const JointWay *way, const JointFront *front,
+                   uint32_t layer, double *in, double *lag)
 {
     const double m = p->n_microbatches, free = free_bytes(front, layer);
     const double each = joint_span(front->e->kept, layer, front->last),
                  late = joint_span(front->e->late, layer, front->last);
     *in = front->most_in;
     *lag = front->most_lag;
-    if ((front->least_in == *in && *lag == 0) ||
+    if (way->free || (front->least_in == *in && *lag == 0) ||
         MIN(m, *in + 1) * each + MIN(m, *lag) * late <= free)
         return;
     if (each > 0)
@@ -140,7 +140,7 @@ JointFront joint_front(const JointProblem *p, const JointWay *way, const JointSu
                    front.e->recompute != RECOMPUTE_FULL && l->n + 1u < way->n_stages;
     if (front.splits)
         front.most_lag = schedule_lag(way->schedule, way->n_stages - 1 - l->n);
-    if (l->n > 0) {
+    if (l->n > 0 && !way->free) {
         const JointEntry *e = &p->group[l->group].entry[l->entry];
         front.there_s = transfer_s(p, front.e, e, last, false);
         front.back_s = transfer_s(p, front.e, e, last, true);
@@ -194,7 +194,7 @@ JointSuffix joint_prepend(const JointProblem *p, const JointWay *way,
         return made;
     }
     double in, lag;
-    deepen(p, front, i, &in, &lag);
+    deepen(p, way, front, i, &in, &lag);
     const double part = 1.0 / chunks_of(way), late = front->splits ? w : 0;
     const double rest = MIN(p->n_microbatches, lag + 1) * late;
     const double behind = l->sum_s + front->there_s + front->back_s;
@@ -205,8 +205,8 @@ JointSuffix joint_prepend(const JointProblem *p, const JointWay *way,
     const double busy = (p->n_microbatches - 1) * MAX(front->there_s, front->back_s);
     made.pace_s = MAX(MAX(others, own), made.sum_s + busy);
     const double end = l->n > 0 ? l->end_s + part * f + front->there_s : 0;
-    made.end_s =
-        MAX(end, made.pace_s + rest + e->start_s + joint_span(e->sync_s, i, front->last));
+    made.end_s = MAX(end, made.pace_s + rest + (way->free ? 0 : e->start_s) +
+                              joint_span(e->sync_s, i, front->last));
     return made;
 }
 
@@ -214,7 +214,8 @@ JointSuffix joint_prepend(const JointProblem *p, const JointWay *way,
 
 static JointWay way_of(const JointPipeline *pipeline, bool relaxed)
 {
-    return (JointWay){pipeline->schedule, pipeline->n_stages, pipeline->chunks, relaxed};
+    return (JointWay){pipeline->schedule, pipeline->n_stages, pipeline->chunks, relaxed,
+                      false};
 }
 
 bool synth_joint_fits(const JointProblem *p, const JointPipeline *pipeline)
@@ -261,7 +262,7 @@ SynthDepth *joint_depths(const JointProblem *p, const JointPipeline *pipeline)
         const JointStage *stage = &pipeline->stage[i];
         const JointFront front = joint_front(p, &way, &l, stage, j);
         double in, lag;
-        deepen(p, &front, stage->first, &in, &lag);
+        deepen(p, &way, &front, stage->first, &in, &lag);
         depth[i] = synth_schedule_depth(way.schedule, n * chunks_of(&way), n,
                                         p->n_microbatches, i);
         if (chunks_of(&way) == 1)

@@ -119,6 +119,9 @@ typedef struct {
     /* count computation only: transfers and syncs take no time, memory is unlimited, and a stage
      * never waits between microbatches. This bounds every schedule, also one that splits backwards */
     bool relaxed;
+    /* transfers take no time, memory is unlimited, and all-reduces have no latency: below the time of
+     * every pipeline under the schedule, with one chunk per group */
+    bool free;
 } JointWay;
 
 typedef struct {
