@@ -19,7 +19,7 @@ static void check_layout(const Strategy *strategy)
         fuzz_check_refused(error, NULL);
         return;
     }
-    fuzz_check(layout.pp * layout.dp * layout.tp == DEVICES, "all devices");
+    fuzz_check(layout.pp * layout.dp * layout.cp * layout.tp == DEVICES, "all devices");
     for (uint32_t s = 0; s < layout.n_stages; s++)
         fuzz_check(layout.first[s] < layout.first[s + 1], "layers in each stage");
 }
