@@ -8,12 +8,12 @@
 #define NONE UINT32_MAX
 
 enum {
-    FEW_EVENTS = 256,  /* so few that the heap by itself does well */
+    FEW_EVENTS = 64,   /* so few that the heap by itself does well */
     SAMPLES = 64,      /* events whose times give the width of a month */
     MONTHS_AHEAD = 16, /* at least, when all events are spread evenly */
     LEAST_A_MONTH = 16,
-    MOST_A_MONTH = 1024,
-    SPREAD = 4,     /* times as many months, for later events */
+    MOST_A_MONTH = 2048,
+    SPREAD = 2,     /* times as many months, for later events */
     CHUNK = 32,     /* events */
     COST_A_POP = 8, /* unneeded steps after which the months are made anew */
     MISFITS = 3,    /* remakings in quick succession after which no months are made */
@@ -214,6 +214,14 @@ static void sort_month(SimQueue *queue)
         sort_day(&queue->sorted[first], queue->day[d] - first);
 }
 
+/* Memory is fetched while other events are moved; NULL: there is no further chunk. */
+static void prefetch(const SimChunk *chunk)
+{
+    enum { LINE = 64 };
+    for (size_t i = 0; chunk && i < sizeof *chunk; i += LINE)
+        __builtin_prefetch((const char *)chunk + i);
+}
+
 /* Moves the events of the present month to `now`; those of later years stay. */
 static void open_month(SimQueue *queue)
 {
@@ -226,6 +234,7 @@ static void open_month(SimQueue *queue)
     queue->n_now = queue->at = 0;
     while (chunk) {
         SimChunk *next = chunk->next;
+        prefetch(next);
         for (uint32_t i = 0; i < n; i++) {
             const uint64_t number = month_of(queue, chunk->event[i].time_s);
             if (number <= queue->present) {
