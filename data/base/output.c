@@ -99,7 +99,7 @@ static bool write_stream(const char *file, const char *text, size_t length,
     const int wrong = errno;
     if (fd >= 0 && own < 0)
         close(fd);
-    return good || kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: %s", file,
+    return good || kilter_fail(error, KILTER_ERROR_FAILED, "cannot write %s: %s", file,
                                g_strerror(wrong));
 }
 
@@ -115,6 +115,6 @@ bool output_write(const char *file, const char *text, gssize length, GError **er
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "cannot write %s: too many symbolic links", file);
     return g_file_set_contents(end, text, (gssize)n, &trouble) ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: %s", file,
+           kilter_fail(error, KILTER_ERROR_FAILED, "cannot write %s: %s", file,
                        trouble->message);
 }

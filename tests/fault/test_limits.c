@@ -132,6 +132,9 @@ static void test_full_disk(void **state)
             assert_non_null(
                 strstr(says, "\"message\":\"cannot write to standard output\""));
     }
+    /* The work failed; a name that cannot be written is bad input. */
+    program_refuses(box, PLAN " -o /dev/full", 1, "/dev/full: No space left on device");
+    program_refuses(box, PLAN " -o none/p.json", 2, "none/p.json: no folder none");
 }
 
 int main(void)
