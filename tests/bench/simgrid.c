@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "data/data.h"
+#include "tests/bench/tree.h"
 #include "tests/support/simgrid.h"
 
 enum { LEAST_HOSTS = 16, MOST_HOSTS = 128 };
@@ -26,7 +26,7 @@ typedef struct {
 typedef struct {
     SimNetwork *network;
     Exchange *exchange;
-    SimUse (*use)[ROUTE_MAX_LINKS]; /* [from * hosts + to] */
+    SimUse (*use)[TREE_LINKS]; /* [from * hosts + to] */
 } Run;
 
 static void received(SimEngine *engine, void *context, uint64_t argument)
@@ -41,22 +41,10 @@ static void start(SimEngine *engine, void *context, uint64_t from)
     const uint32_t hosts = run->exchange->hosts;
     (void)engine;
     for (uint32_t to = 0; to < hosts; to++) {
-        uint32_t link[ROUTE_MAX_LINKS];
         const uint64_t pair = from * hosts + to;
-        if (to == from)
-            continue;
-        const SimFlow flow = {
-            .use = run->use[pair],
-            .n_uses = sim_network_route(run->network, (uint32_t)from, to, link),
-            .bytes = BYTES,
-            .payload = 1,
-            .efficiency = 1,
-            .done = received,
-            .context = run,
-            .argument = pair};
-        for (uint32_t i = 0; i < flow.n_uses; i++)
-            run->use[pair][i] = (SimUse){link[i], 1};
-        sim_network_start(run->network, &flow);
+        if (to != from)
+            bench_send(run->network, (uint32_t)from, to, BYTES, run->use[pair],
+                       &(SimFlow){.done = received, .context = run, .argument = pair});
     }
 }
 
@@ -66,8 +54,7 @@ static double run_ours(const Topology *topology, Exchange *exchange)
     const clock_t begin = clock();
     g_autoptr(SimEngine) engine = sim_engine_new();
     g_autoptr(SimNetwork) network = sim_network_new(engine, topology);
-    g_autofree SimUse(*use)[ROUTE_MAX_LINKS] =
-        g_malloc_n((gsize)hosts * hosts, sizeof *use);
+    g_autofree SimUse(*use)[TREE_LINKS] = g_malloc_n((gsize)hosts * hosts, sizeof *use);
     Run run = {network, exchange, use};
     for (uint32_t h = 0; h < hosts; h++)
         sim_engine_schedule(engine, exchange->start_s[h], 0, start, &run, h);
@@ -145,14 +132,7 @@ static void run_simgrid(const char *xml, Exchange *exchange, int output)
 
 static void compare(uint32_t hosts)
 {
-    g_autoptr(GError) error = NULL;
-    g_autofree char *name = g_strdup_printf(
-        "tree:hosts=%u,leaf=8,oversubscription=4,bandwidth=10Gb/s,latency=0s", hosts);
-    g_autoptr(Cluster) cluster = cluster_load(name, &error);
-    g_autoptr(ClusterView) view = cluster ? cluster_view(cluster, GRANULARITY_GPU) : NULL;
-    g_autoptr(Topology) topology = view ? topology_of_view(view, &error) : NULL;
-    if (!topology)
-        g_error("%s", error->message);
+    g_autoptr(Topology) topology = bench_tree(hosts, 8);
     g_autoptr(GRand) rand = g_rand_new_with_seed(hosts);
     g_autoptr(GArray) pairs = g_array_new(FALSE, FALSE, sizeof(SimgridPair));
     Exchange ours = {.hosts = hosts}, theirs;

@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "data/data.h"
-#include "sim/network/network.h"
+#include "tests/bench/tree.h"
 
 enum { FIRST_HOSTS = 64, DOUBLINGS = 4, FLOWS_A_HOST = 100 };
 
@@ -13,8 +12,6 @@ typedef struct {
     uint32_t from, to;
     double start_s, bytes;
 } Send;
-
-enum { TREE_LINKS = 4 }; /* up and down through two levels */
 
 typedef struct {
     SimNetwork *network;
@@ -34,20 +31,9 @@ static void start(SimEngine *engine, void *context, uint64_t argument)
     Run *traffic = context;
     const Send *send = &traffic->send[argument];
     (void)engine;
-    uint32_t link[ROUTE_MAX_LINKS];
-    SimFlow flow = {.use = traffic->use[argument],
-                    .n_uses =
-                        sim_network_route(traffic->network, send->from, send->to, link),
-                    .bytes = send->bytes,
-                    .payload = 1,
-                    .efficiency = 1,
-                    .done = done,
-                    .context = traffic,
-                    .argument = argument};
-    g_assert(flow.n_uses <= TREE_LINKS);
-    for (uint32_t i = 0; i < flow.n_uses; i++)
-        traffic->use[argument][i] = (SimUse){link[i], 1};
-    sim_network_start(traffic->network, &flow);
+    bench_send(traffic->network, send->from, send->to, send->bytes,
+               traffic->use[argument],
+               &(SimFlow){.done = done, .context = traffic, .argument = argument});
 }
 
 /* An all-to-all of 250 kB pieces whose hosts start up to 1 ms apart; sizes vary by `spread`. */
@@ -94,14 +80,7 @@ static void poisson(GArray *sends, uint32_t hosts, GRand *rand)
 
 static double run(uint32_t hosts, void (*make)(GArray *, uint32_t, GRand *))
 {
-    g_autoptr(GError) error = NULL;
-    g_autofree char *name = g_strdup_printf(
-        "tree:hosts=%u,leaf=16,oversubscription=4,bandwidth=10Gb/s,latency=0s", hosts);
-    g_autoptr(Cluster) cluster = cluster_load(name, &error);
-    g_autoptr(ClusterView) view = cluster ? cluster_view(cluster, GRANULARITY_GPU) : NULL;
-    g_autoptr(Topology) topology = view ? topology_of_view(view, &error) : NULL;
-    if (!topology)
-        g_error("%s", error->message);
+    g_autoptr(Topology) topology = bench_tree(hosts, 16);
     g_autoptr(GArray) sends = g_array_new(FALSE, FALSE, sizeof(Send));
     g_autoptr(GRand) rand = g_rand_new_with_seed(hosts);
     make(sends, hosts, rand);
