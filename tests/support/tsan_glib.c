@@ -1,4 +1,4 @@
-/* What ThreadSanitizer has to know of GLib, which is built without it: that a mutex, a queue or a count of references hands over what
+/* Tells ThreadSanitizer about GLib, which is built without it: a mutex, a queue and a count of references hand over all that
  * was written before. Loaded before the program (LD_PRELOAD) by tests of the preset tsan; GLib's own functions do the work. */
 #include <dlfcn.h>
 #include <glib.h>
