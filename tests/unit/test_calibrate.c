@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "experiments/calibration/calibrate.h"
+#include "experiments/calibration/place.h"
 #include "sim/sim.h"
 #include "tests/support/rows.h"
 
@@ -220,6 +221,44 @@ static void test_refusals(void **state)
     gsl_rng_free(random);
 }
 
+/* Messages inside a machine of 8 GPUs beside an all-reduce of all of them: the all-reduce gives the link's line, and each other row says
+ * why it has no place. */
+static void test_reasons_of_places(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("dgx-h100", &error);
+    g_autoptr(Sheets) sheets = sheets_load(&error);
+    assert_no_error(error);
+    static const struct {
+        bool send;
+        uint32_t ranks;
+        Place place;
+        const char *reason;
+    } ROW[] = {{false, 8, PLACE_INNER, NULL},
+               {true, 8, PLACE_NONE, "all_reduce among the same ranks is used"},
+               {true, 2, PLACE_NONE, "8 ranks are more like the cluster's"}};
+    g_autoptr(GArray) list = measurements_new();
+    for (uint32_t i = 0; i < G_N_ELEMENTS(ROW); i++) {
+        const Measurement m = {.device = g_strdup(cluster->type[0].name),
+                               .shape = g_strdup(""),
+                               .op = OP_KINDS,
+                               .collective =
+                                   ROW[i].send ? COLLECTIVES : COLLECTIVE_ALL_REDUCE,
+                               .send = ROW[i].send,
+                               .ranks = ROW[i].ranks,
+                               .hosts = 1};
+        g_array_append_val(list, m);
+    }
+    g_autofree Placing *placing = place_measurements(list, cluster, sheets);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(ROW); i++) {
+        assert_int_equal(placing[i].place, ROW[i].place);
+        assert_int_equal(placing[i].nearest, ROW[i].place == PLACE_INNER);
+        if (ROW[i].reason)
+            assert_string_equal(placing[i].reason, ROW[i].reason);
+    }
+}
+
 /* --- measured by others --- */
 
 /* The all-reduces to take of a file, of nccl-tests or of vTrain, and the list they go to. */
@@ -294,7 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_agreement), cmocka_unit_test(test_nnls_is_optimal),
         cmocka_unit_test(test_recovers),  cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_measured),
+        cmocka_unit_test(test_measured),  cmocka_unit_test(test_reasons_of_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
