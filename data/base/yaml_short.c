@@ -44,7 +44,7 @@ static void walk(Walk *w, int id, const cyaml_schema_value_t *schema)
         for (yaml_node_pair_t *pair = node->data.mapping.pairs.start;
              pair < node->data.mapping.pairs.top; pair++) {
             const yaml_node_t *key = yaml_document_get_node(w->document, pair->key);
-            if (key && key->type == YAML_SCALAR_NODE)
+            if (key->type == YAML_SCALAR_NODE)
                 walk(w, pair->value,
                      schema_of(schema, (const char *)key->data.scalar.value));
         }

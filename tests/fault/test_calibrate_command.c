@@ -84,8 +84,14 @@ static void test_profile_refusals(void **state)
     program_refuses(sandbox, "profile vit -o m.csv --ranks 0", 2, "--ranks");
     program_refuses(sandbox, "profile vit -o m.csv --device a,b", 2, "--device");
     program_refuses(sandbox, "profile vit -o m.csv --largest big", 2, "--largest");
-    if (exec_mpi_built())
+    if (exec_mpi_built()) {
         program_refuses(sandbox, "profile nothing -o m.csv", 2, "nothing");
+        program_refuses(sandbox,
+                        "profile " TINY
+                        " --ranks 2 --repeats 1 --warm-up 0 --largest 1KiB -o "
+                        "/dev/full",
+                        2, "/dev/full");
+    }
 }
 
 #define HEADER "device,kind,shape,ranks,share,flops,bytes,repeats,median_s,low_s,high_s\n"

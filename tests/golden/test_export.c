@@ -199,6 +199,7 @@ static void test_refusals(void **state)
     g_auto(Made) heads = made_plan("manual", GPT("3", "global_batch=12"),
                                    "star:hosts=3,bandwidth=10Gb/s", "tp=3");
     refuses(&heads, "megatron", "uneven shards of tensor");
+    refuses(&heads, "flagscale", "uneven shards of tensor");
     refuses(&heads, "torchtitan", "uneven shards of tensor");
     refuses(&heads, "deepspeed", "tensor parallelism");
     g_auto(Made) gpipe = made_plan("manual", GPT("4", "global_batch=8"), FOUR,

@@ -245,6 +245,24 @@ static void test_nccl_json(void **state)
            "no cost follows");
     refuse("x.json", JSON("all_gather", "{\"size\": 4096}"), "results[0]: expected size");
     refuse("x.json", "{}", "expected the JSON of nccl-tests");
+    /* Machines are counted where every process names its own. */
+    static const struct {
+        const char *first, *second;
+        uint32_t hosts;
+    } HOSTS[] = {{"\"hostname\": \"a\"", "\"host\": \"b\"", 2},
+                 {"\"hostname\": \"a\"", "\"hostname\": \"a\"", 1},
+                 {"\"hostname\": \"a\"", "\"rank\": 1", 0}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(HOSTS); i++) {
+        g_autofree char *text =
+            g_strdup_printf("{\"args\": [\"all_gather_perf\"], \"config\": "
+                            "{\"nthreads\": 1, \"ngpus\": 1, "
+                            "\"devices\": [{%s}, {%s}]}, \"results\": [{\"size\": 4096, "
+                            "\"out_of_place\": "
+                            "{\"time\": 12.5}}]}",
+                            HOSTS[i].first, HOSTS[i].second);
+        g_autoptr(GArray) named = parse("x.json", text);
+        assert_int_equal(at(named, 0)->hosts, HOSTS[i].hosts);
+    }
     refuse("x.json", "{", "not JSON");
 }
 
