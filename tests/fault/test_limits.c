@@ -137,6 +137,21 @@ static void test_full_disk(void **state)
     program_refuses(box, PLAN " -o none/p.json", 2, "none/p.json: no folder none");
 }
 
+/* A file that cannot be written is an error, whatever the command has said before. */
+static void test_full_disk_of_files(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    static const char *const lines[] = {
+        "models vit:layers=1 -o /dev/full",
+        "plan vit:layers=1 hap-8 --planner dp-ev -o /dev/full",
+        "simulate vit:layers=1 hap-8 -p dp-ev -f flow --trace /dev/full",
+        "simulate vit:layers=1 hap-8 -p dp-ev --dot /dev/full",
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(lines); i++)
+        program_refuses(box, lines[i], 2, "cannot write /dev/full");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +161,7 @@ int main(void)
         cmocka_unit_test(test_traces),
         cmocka_unit_test(test_memory_limit),
         cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_full_disk_of_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

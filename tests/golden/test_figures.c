@@ -3,6 +3,7 @@
 #include "experiments/figures/claims.h"
 #include "experiments/figures/figure.h"
 #include "experiments/sweep/experiment.h"
+#include "experiments/sweep/result.h"
 #include "experiments/sweep/sweep.h"
 #include "tests/support/program.h"
 
@@ -93,7 +94,15 @@ static void test_exchanges(void **state)
     assert_true(claims->claim[0].holds && claims->claim[1].holds);
     /* 4 MB at even shares on 4 GPUs: latency + 3/4 V / bandwidth. */
     const Configuration *even = experiment_at(experiment, 0);
-    assert_close(configuration_exchange_s(even), 65e-6 + 0.75 * 4e6 / 8.28e9, 1e-12);
+    const double even_s = 65e-6 + 0.75 * 4e6 / 8.28e9;
+    assert_close(configuration_exchange_s(even), even_s, 1e-12);
+    /* Nothing is computed, and nothing was searched. */
+    g_auto(Result) result = {0};
+    assert_true(result_evaluate(even, "hap-fig4", &result, &error));
+    assert_close(result.row.communication_s, even_s, 1e-12);
+    assert_close(result.row.iteration_time_s, even_s, 1e-12);
+    assert_true(result.row.computation_s == 0 && result.row.search_time_s == 0 &&
+                result.row.balance_time_s == 0);
 }
 
 static void test_bad_exchanges(void **state)
