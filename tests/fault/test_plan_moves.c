@@ -89,12 +89,44 @@ static void test_refusals(void **state)
     }
 }
 
+/* Uneven heads of two replicas: the counts of the second one are checked like those of the first. */
+static void test_replicas_of_splits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *count, *message;
+    } cases[] = {
+        {"\"count\": [2, 1, 1, 2, 1, 1]", NULL},
+        {"\"count\": [2, 1, 1, 1, 2, 1]",
+         "splits[0]: expected the same counts in every replica"},
+        {"\"count\": [2, 1, 1, 2, 2, 1]",
+         "splits[0]: expected counts that sum to 4 units, got 5"},
+    };
+    g_autoptr(Sandbox) box = sandbox_new();
+    time_of(box,
+            "plan gpt2:layers=1,hidden=64,heads=4,ffn=256,seq=32,vocab=64,global_batch=4 "
+            "star:hosts=6,bandwidth=10Gb/s --planner manual --set tp=3 --set dp=2 -o "
+            "plan.json --json");
+    g_autofree char *plan = sandbox_read(box, "plan.json");
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_auto(GStrv) part = g_strsplit(plan, cases[0].count, 2);
+        assert_int_equal(g_strv_length(part), 2);
+        g_autofree char *text = g_strjoinv(cases[i].count, part);
+        sandbox_write(box, "other.json", text);
+        if (cases[i].message)
+            program_refuses(box, "plan other.json", 2, cases[i].message);
+        else
+            time_of(box, "plan other.json --json");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_moved),
         cmocka_unit_test(test_edited),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_replicas_of_splits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

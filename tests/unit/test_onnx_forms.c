@@ -422,7 +422,8 @@ static void test_shapes(void **state)
     onnx_node(graph, "ConstantOfShape", "four", "ones", NULL);
     onnx_node(graph, "Equal", "ones ones", "true", NULL);
     onnx_node(graph, "NonZero", "true", "at", NULL);
-    onnx_node(graph, "Reshape", "at flat", "index", NULL);
+    onnx_node(graph, "Expand", "flat one", "wide", NULL);
+    onnx_node(graph, "Reshape", "at wide", "index", NULL);
     onnx_node(graph, "Gather", "places index", "place", NULL);
     onnx_node(graph, "Gather", "table ids", "token", NULL);
     onnx_node(graph, "Add", "token place", "sum", NULL);
