@@ -90,7 +90,7 @@ static void test_profile_refusals(void **state)
                         "profile " TINY
                         " --ranks 2 --repeats 1 --warm-up 0 --largest 1KiB -o "
                         "/dev/full",
-                        2, "/dev/full");
+                        1, "/dev/full");
     }
 }
 
