@@ -102,6 +102,8 @@ const cyaml_schema_field_t TUNING_SCHEMA[] = {
                          RULES_MAX),
     CYAML_FIELD_STRING_PTR("piece", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TuningText,
                            piece, 1, NAME_MAX_BYTES),
+    CYAML_FIELD_STRING_PTR("least_piece", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                           TuningText, least_piece, 1, NAME_MAX_BYTES),
     CYAML_FIELD_STRING_PTR("source", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TuningText,
                            source, 1, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
@@ -156,6 +158,8 @@ Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text,
     const char *dot = key ? "." : "";
     key = key ? key : "";
     g_autofree char *piece = g_strconcat(key, dot, "piece", NULL);
+    g_autofree char *least = g_strconcat(key, dot, "least_piece", NULL);
+    const YamlRange range = {QUANTITY_BYTES, SMALLEST, LARGEST};
     tuning->rule = g_new0(TuningRule, text->rule_count);
     tuning->source = g_strdup(text->source ? text->source : "");
     g_autoptr(GString) failures = g_string_new(NULL);
@@ -166,9 +170,11 @@ Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text,
                        &failure))
             add_failure(failures, &failure);
     }
-    if (text->piece && !yaml_quantity(yaml, piece, text->piece,
-                                      (YamlRange){QUANTITY_BYTES, SMALLEST, LARGEST},
-                                      &tuning->piece_bytes, &failure))
+    if (text->piece &&
+        !yaml_quantity(yaml, piece, text->piece, range, &tuning->piece_bytes, &failure))
+        add_failure(failures, &failure);
+    if (text->least_piece && !yaml_quantity(yaml, least, text->least_piece, range,
+                                            &tuning->least_piece_bytes, &failure))
         add_failure(failures, &failure);
     if (failures->len > 0)
         return kilter_fail(error, KILTER_ERROR_INPUT, "%s", failures->str), NULL;
@@ -188,8 +194,10 @@ static Tuning *read_default(GError **error)
         return NULL;
     const TuningText *text = yaml_data(yaml);
     g_autoptr(Tuning) tuning = tuning_read(yaml, NULL, text, error);
-    if (tuning && !text->piece)
-        return yaml_fail(yaml, error, "piece", "missing; expected this key"), NULL;
+    if (tuning && !(text->piece && text->least_piece))
+        return yaml_fail(yaml, error, text->piece ? "least_piece" : "piece",
+                         "missing; expected this key"),
+               NULL;
     return g_steal_pointer(&tuning);
 }
 
@@ -204,16 +212,21 @@ static json_t *rule_json(const TuningRule *rule)
     return object;
 }
 
+static void set_piece(json_t *object, const char *key, double bytes)
+{
+    g_autofree char *text = units_exact(bytes, QUANTITY_BYTES);
+    if (bytes > 0)
+        json_object_set_new(object, key, json_string(text));
+}
+
 json_t *tuning_json(const Tuning *tuning)
 {
     json_t *rules = json_array();
     for (uint32_t i = 0; i < tuning->n; i++)
         json_array_append_new(rules, rule_json(&tuning->rule[i]));
     json_t *object = json_pack("{s:o}", "rules", rules);
-    if (tuning->piece_bytes > 0) {
-        g_autofree char *piece = units_exact(tuning->piece_bytes, QUANTITY_BYTES);
-        json_object_set_new(object, "piece", json_string(piece));
-    }
+    set_piece(object, "piece", tuning->piece_bytes);
+    set_piece(object, "least_piece", tuning->least_piece_bytes);
     if (tuning->source && *tuning->source)
         json_object_set_new(object, "source", json_string(tuning->source));
     return object;
@@ -233,6 +246,8 @@ Tuning *tuning_of_cluster(const Cluster *cluster, GError **error)
     tuning->n += own->n;
     if (own->piece_bytes > 0)
         tuning->piece_bytes = own->piece_bytes;
+    if (own->least_piece_bytes > 0)
+        tuning->least_piece_bytes = own->least_piece_bytes;
     return tuning;
 }
 

@@ -7,6 +7,7 @@
  *         - {collective: all_reduce, most_ranks: 8, most_bytes: 64 KiB, algorithm: tree}
  *         - {collective: all_to_all, power_of_two: true, algorithm: hierarchical}
  *       piece: 512 KiB                  # optional: of a tensor in a pipeline
+ *       least_piece: 32 KiB             # optional: of one too small to fill it with whole pieces
  *       source: where these are from
  *
  * The first rule that fits decides; keys that a rule leaves out always fit. Bytes count the whole
@@ -58,35 +59,35 @@ typedef enum {
 
 /* The algorithms for each kind of traffic, with the function that lowers it to messages
  * (sim/network/lower). Everything else that names a lowering follows from these rows. */
-#define LOWERING_TABLE(X)                                           \
-    X(ALL_REDUCE, RING, ring_all_reduce)                            \
-    X(ALL_REDUCE, TREE, tree)                                       \
-    X(ALL_REDUCE, DOUBLE_TREE, double_tree)                         \
-    X(ALL_REDUCE, HALVING, halving)                                 \
-    X(ALL_REDUCE, HIERARCHICAL, hierarchical)                       \
-    X(ALL_GATHER, RING, ring_parts)                                 \
-    X(ALL_GATHER, HALVING, halving_parts)                           \
-    X(ALL_GATHER, DIRECT, direct_parts)                             \
-    X(ALL_GATHER, HIERARCHICAL, hierarchical)                       \
-    X(GROUPED_ALL_GATHER, RING, ring_grouped)                       \
-    X(GROUPED_ALL_GATHER, DIRECT, direct_parts)                     \
-    X(REDUCE_SCATTER, RING, ring_parts)                             \
-    X(REDUCE_SCATTER, HALVING, halving_parts)                       \
-    X(REDUCE_SCATTER, DIRECT, direct_parts)                         \
-    X(REDUCE_SCATTER, HIERARCHICAL, hierarchical)                   \
-    X(GROUPED_REDUCE_SCATTER, RING, ring_grouped)                   \
-    X(GROUPED_REDUCE_SCATTER, DIRECT, direct_parts)                 \
-    X(ALL_TO_ALL, PAIRWISE, pairwise)                               \
-    X(ALL_TO_ALL, DIRECT, direct_all_to_all)                        \
-    X(ALL_TO_ALL, HIERARCHICAL, hierarchical_all_to_all)            \
-    X(BROADCAST, RING, chain)                                       \
-    X(BROADCAST, TREE, tree)                                        \
-    X(BROADCAST, DIRECT, direct_root)                               \
-    X(REDUCE, RING, chain)                                          \
-    X(REDUCE, TREE, tree)                                           \
-    X(REDUCE, DIRECT, direct_root)                                  \
-    X(SEND, DIRECT, direct_root)                                    \
-    X(PUSH, DIRECT, direct_server)                                  \
+#define LOWERING_TABLE(X)                                \
+    X(ALL_REDUCE, RING, ring_all_reduce)                 \
+    X(ALL_REDUCE, TREE, tree)                            \
+    X(ALL_REDUCE, DOUBLE_TREE, double_tree)              \
+    X(ALL_REDUCE, HALVING, halving)                      \
+    X(ALL_REDUCE, HIERARCHICAL, hierarchical)            \
+    X(ALL_GATHER, RING, ring_parts)                      \
+    X(ALL_GATHER, HALVING, halving_parts)                \
+    X(ALL_GATHER, DIRECT, direct_parts)                  \
+    X(ALL_GATHER, HIERARCHICAL, hierarchical)            \
+    X(GROUPED_ALL_GATHER, RING, ring_grouped)            \
+    X(GROUPED_ALL_GATHER, DIRECT, direct_parts)          \
+    X(REDUCE_SCATTER, RING, ring_parts)                  \
+    X(REDUCE_SCATTER, HALVING, halving_parts)            \
+    X(REDUCE_SCATTER, DIRECT, direct_parts)              \
+    X(REDUCE_SCATTER, HIERARCHICAL, hierarchical)        \
+    X(GROUPED_REDUCE_SCATTER, RING, ring_grouped)        \
+    X(GROUPED_REDUCE_SCATTER, DIRECT, direct_parts)      \
+    X(ALL_TO_ALL, PAIRWISE, pairwise)                    \
+    X(ALL_TO_ALL, DIRECT, direct_all_to_all)             \
+    X(ALL_TO_ALL, HIERARCHICAL, hierarchical_all_to_all) \
+    X(BROADCAST, RING, chain)                            \
+    X(BROADCAST, TREE, tree)                             \
+    X(BROADCAST, DIRECT, direct_root)                    \
+    X(REDUCE, RING, chain)                               \
+    X(REDUCE, TREE, tree)                                \
+    X(REDUCE, DIRECT, direct_root)                       \
+    X(SEND, DIRECT, direct_root)                         \
+    X(PUSH, DIRECT, direct_server)                       \
     X(PULL, DIRECT, direct_server)
 
 const char *traffic_name(Traffic traffic);
@@ -110,7 +111,7 @@ typedef struct {
 typedef struct Tuning {
     uint32_t n;
     TuningRule *rule;
-    double piece_bytes; /* 0: not given */
+    double piece_bytes, least_piece_bytes; /* 0: not given */
     char *source;
 } Tuning;
 

@@ -13,7 +13,7 @@ typedef struct {
 typedef struct {
     TuningRuleText *rule;
     uint32_t rule_count;
-    char *piece, *source;
+    char *piece, *least_piece, *source;
 } TuningText;
 
 extern const cyaml_schema_field_t TUNING_SCHEMA[]; /* schema of a TuningText */

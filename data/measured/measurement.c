@@ -183,6 +183,20 @@ static const char *first_reason(const GArray *tables, uint32_t from)
     return NULL;
 }
 
+/* A text in UTF-16 with a byte-order mark, as PowerShell writes what programs print, in UTF-8; NULL
+ * for any other. The caller frees it. */
+static char *from_utf16(const char *text, size_t length, size_t *out_length)
+{
+    gsize n = 0;
+    char *out = NULL;
+    if (length >= 2 &&
+        (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
+        out = g_convert(text, (gssize)length, "UTF-8", "UTF-16", NULL, &n, NULL);
+    if (out)
+        *out_length = n;
+    return out;
+}
+
 bool measurements_parse(const char *file, const char *text, size_t length, GArray *list,
                         GArray *tables, GError **error)
 {
@@ -190,7 +204,8 @@ bool measurements_parse(const char *file, const char *text, size_t length, GArra
     g_autoptr(GArray) own = tables ? NULL : measured_tables_new();
     GArray *to = tables ? tables : own;
     const uint32_t before = list->len, tables_before = to->len;
-    bool good = parse_any(file, text, length, list, to, error);
+    g_autofree char *converted = from_utf16(text, length, &length);
+    bool good = parse_any(file, converted ? converted : text, length, list, to, error);
     const char *reason = first_reason(to, tables_before);
     if (good && list->len == before && !(tables && reason))
         good = kilter_fail(error, KILTER_ERROR_INPUT, "%s: holds no measurement%s%s",

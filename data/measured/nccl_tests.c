@@ -176,13 +176,44 @@ static void read_row(Reader *reader, const GPtrArray *words)
     g_array_append_val(reader->unnamed, row);
 }
 
+/* Whether a word names a type of nccl-tests or rccl-tests. */
+static bool is_type(const char *word)
+{
+    static const char *const BEGIN[] = {"int",  "uint", "half", "float", "double",
+                                        "char", "bf",   "f8",   "fp8"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(BEGIN); i++)
+        if (g_str_has_prefix(word, BEGIN[i]))
+            return true;
+    return false;
+}
+
+/* Drops what programs that run others write before a row: names of hosts, times, levels, in any
+ * order. Behind it are a size, a count and a known type, and the columns of the header. */
+static void drop_prefix(const Reader *reader, GPtrArray *words)
+{
+    enum { MOST_WORDS = 8 };
+    for (uint32_t i = 1; i <= MOST_WORDS && i + reader->time_column + 2 < words->len;
+         i++) {
+        const char *size = words->pdata[i], *count = words->pdata[i + 1];
+        if (size[strspn(size, "0123456789")] || count[strspn(count, "0123456789")] ||
+            !is_type(words->pdata[i + 2]))
+            continue;
+        g_ptr_array_remove_range(words, 0, i);
+        return;
+    }
+}
+
 static void read_line(Reader *reader, char *line)
 {
+    enum { PREFIX_BYTES = 120 };
     line = nccl_line(line);
-    if (line[strspn(line, " \t")] == '#')
-        return read_other(reader, line);
+    const char *mark = strchr(line, '#');
+    if (mark && mark - line < PREFIX_BYTES)
+        return read_other(reader, mark);
     g_autofree char *copy = g_strdup(line);
     g_autoptr(GPtrArray) words = split(copy);
+    if (!looks_like_row(words) && reader->time_column > 0)
+        drop_prefix(reader, words);
     if (looks_like_row(words))
         read_row(reader, words);
     else

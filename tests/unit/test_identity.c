@@ -104,6 +104,7 @@ static const char BUILT[] =
                                "most_bytes: 7 MiB, power_of_two: true, "
                                "algorithm: halving}\n"
                                "  piece: 512 KiB\n"
+                               "  least_piece: 33 KiB\n"
                                "  source: a talk\n"
                                "fit:\n"
                                "  fidelity: stage\n"
@@ -223,6 +224,7 @@ static const struct {
     {"tuning.rules[].power_of_two", ", power_of_two: true", "", OTHER},
     {"tuning.rules[].algorithm", "algorithm: halving", "algorithm: ring", OTHER},
     {"tuning.piece", "512 KiB", "256 KiB", OTHER},
+    {"tuning.least_piece", "33 KiB", "34 KiB", OTHER},
     {"tuning.source", "a talk", "another", SAME},
     {"fit.fidelity", "fidelity: stage", "fidelity: flow", OTHER},
     {"fit.planner", "planner: manual", "planner: amp", OTHER},

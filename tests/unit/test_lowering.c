@@ -47,6 +47,9 @@ static const Exact EXACT[] = {
     {"star:hosts=4", TRAFFIC_REDUCE, ALGORITHM_RING, 104857600, 0.0847549408},
     /* 2 ranks: a tree is one link each way, both ways in 2 levels */
     {"star:hosts=2", TRAFFIC_ALL_REDUCE, ALGORITHM_TREE, 104857600, 0.0843255104},
+    /* two trees of 2 levels with V/2 each, up and down: the busiest port carries 4 of them; the pieces
+     * of 512 KiB shrink to 32 KiB, of which 3 fill the pipeline */
+    {"star:hosts=4", TRAFFIC_ALL_REDUCE, ALGORITHM_DOUBLE_TREE, 131072, 0.000564288},
     /* in a machine of 4: 3 rounds of V/4 at 10 GB/s and 2 half hops; between 2: 2 rounds
      * in which the port carries 4 times V/8 */
     {"star:hosts=2,gpus=4,inner_bandwidth=10GB/s,inner_latency=60us", TRAFFIC_ALL_REDUCE,

@@ -72,6 +72,11 @@ static void test_launchers(void **state)
         "2024-05-01T10:20:30Z [1,0]<stdout>:",
         "\033[32m",
         "\033[1;36mworker-1 | \033[0m",
+        "node17: ",
+        "[nccl-test-launcher-abcde nccl] ",
+        "2024-05-01T10:20:30.123456789Z stdout F ",
+        "2024-05-01 10:20:30,123 INFO ",
+        "May  1 10:20:30 node17 slurmd[1234]: ",
     };
     g_autofree char *log = made_log(&MADE[0], 16, true), *plain = rows_of(log);
     for (uint32_t i = 0; i <= G_N_ELEMENTS(before); i++) {
@@ -82,6 +87,28 @@ static void test_launchers(void **state)
                                    i == 0 ? "\r\n" : "\n");
         g_autofree char *rows = rows_of(other->str);
         assert_string_equal(rows, plain);
+    }
+}
+
+/* A log in UTF-16, either way around, as PowerShell writes it. */
+static void test_utf16(void **state)
+{
+    (void)state;
+    static const char *const CODE[] = {"UTF-16LE", "UTF-16BE"};
+    g_autofree char *log = made_log(&MADE[0], 8, true), *plain = rows_of(log),
+                    *marked = g_strconcat("\xef\xbb\xbf", log, NULL);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CODE); i++) {
+        g_autoptr(GArray) list = measurements_new();
+        g_autoptr(GError) error = NULL;
+        gsize length;
+        g_autofree char *text =
+            g_convert(marked, -1, CODE[i], "UTF-8", NULL, &length, &error);
+        assert_no_error(error);
+        assert_true(measurements_parse("a.log", text, length, list, NULL, &error));
+        g_autofree char *rows = measurements_write(list, NULL);
+        assert_string_equal(rows, plain);
+        assert_false(measurements_parse("a.log", text, 2, list, NULL, &error));
+        assert_non_null(error);
     }
 }
 
@@ -143,8 +170,8 @@ static void test_old_and_cut(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_launchers),
-                                       cmocka_unit_test(test_unnamed),
-                                       cmocka_unit_test(test_old_and_cut)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_utf16), cmocka_unit_test(test_launchers),
+        cmocka_unit_test(test_unnamed), cmocka_unit_test(test_old_and_cut)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

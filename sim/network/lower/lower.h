@@ -102,8 +102,9 @@ double lower_share_to(const Lower *lower, uint32_t rank);
 /* bytes of a padded part of an all-gather or reduce-scatter: max(B) V */
 double lower_part_bytes(const Lower *lower);
 
-/* The number of pieces into which a pipeline cuts `bytes`. */
-double lower_pieces(const Lower *lower, double bytes);
+/* The number of pieces into which a pipeline of `hops` cuts `bytes`: of `piece` bytes, but more and
+ * smaller ones, down to `least_piece`, if they would not fill the pipeline (data/cluster/tuning.h). */
+double lower_pieces(const Lower *lower, double bytes, uint32_t hops);
 
 typedef bool (*LowerAlgorithm)(Lower *lower, GError **error);
 #define X(traffic, algorithm, how) bool lower_##how(Lower *lower, GError **error);

@@ -41,7 +41,7 @@ static void chain(Lower *lower, uint32_t root, double bytes, bool to_root, uint3
             lower_hop(lower, g, to_root ? b : a, to_root ? a : b, 1);
         }
     }
-    const double pieces = lower_pieces(lower, bytes);
+    const double pieces = lower_pieces(lower, bytes, steps);
     lower_rounds(lower, steps, bytes, idle_pieces * bytes / pieces);
 }
 

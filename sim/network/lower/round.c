@@ -17,11 +17,12 @@ double lower_share_to(const Lower *lower, uint32_t rank)
     return share ? share[rank] : 1.0 / lower->n;
 }
 
-double lower_pieces(const Lower *lower, double bytes)
+double lower_pieces(const Lower *lower, double bytes, uint32_t hops)
 {
     g_assert(bytes >= 0);
-    const Topology *topology = sim_network_topology(lower->network);
-    return fmax(1, ceil(bytes / topology->tuning->piece_bytes));
+    const Tuning *tuning = sim_network_topology(lower->network)->tuning;
+    const double most = bytes / fmin(tuning->least_piece_bytes, tuning->piece_bytes);
+    return fmax(fmax(1, ceil(bytes / tuning->piece_bytes)), fmin(hops, most));
 }
 
 double lower_part_bytes(const Lower *lower)

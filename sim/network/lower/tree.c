@@ -56,7 +56,8 @@ static void tree_hops(Lower *lower, uint32_t root, TreeKind kind, bool up, bool 
 
 static void tree_rounds(Lower *lower, double bytes, uint32_t levels)
 {
-    lower_rounds(lower, levels, bytes, (levels - 1) * bytes / lower_pieces(lower, bytes));
+    lower_rounds(lower, levels, bytes,
+                 (levels - 1) * bytes / lower_pieces(lower, bytes, levels));
 }
 
 bool lower_tree(Lower *lower, GError **error)
