@@ -12,10 +12,22 @@ uint64_t exec_shard_elements(const ExecShard *shard)
     return n;
 }
 
+uint64_t exec_shard_bytes(const ExecBackend *backend, const ExecShard *shard)
+{
+    return exec_shard_elements(shard) *
+           (shard->numbers == EXEC_PLAIN ? backend->element_bytes : sizeof(uint16_t));
+}
+
+uint64_t exec_shard_room(const ExecBackend *backend, const ExecShard *shard)
+{
+    return (exec_shard_bytes(backend, shard) + backend->element_bytes - 1) /
+           backend->element_bytes;
+}
+
 bool exec_shard_overlap(const ExecShard *a, const ExecShard *b, ExecShard *overlap)
 {
     g_assert(a->rank == b->rank);
-    *overlap = (ExecShard){.rank = a->rank};
+    *overlap = (ExecShard){.rank = a->rank, .numbers = a->numbers};
     for (uint32_t d = 0; d < a->rank; d++) {
         const uint64_t low = MAX(a->offset[d], b->offset[d]);
         const uint64_t high =

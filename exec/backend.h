@@ -9,11 +9,18 @@
  *     reference   all, interleaved    float64             copies and sums in memory
  *     mpi         one per process     float64 or float32  MPI
  *     cuda        one per GPU         float64 or float32  NCCL
- *     cuda        all on one GPU      float64 or float32  copies in its memory, never timed */
+ *     cuda        all on one GPU      float64 or float32  copies in its memory, never timed
+ *
+ * In float32 the cuda backend also keeps tensors in half precision (DTYPE_F16) as fp16 or bf16, as training in mixed
+ * precision does: kernels read and write them and compute in float32, products of such matrices take two bytes each and
+ * add up in float32, and the optimizer works on float32 copies. */
 #ifndef KILTER_EXEC_BACKEND_H
 #define KILTER_EXEC_BACKEND_H
 
 #include "exec/tensor.h"
+
+/* How a shard's numbers are stored: as the backend computes, or in two bytes. */
+typedef enum { EXEC_PLAIN, EXEC_FP16, EXEC_BF16 } ExecNumbers;
 
 /* A rank's part of a tensor, row-major in a backend's memory: its dims and its place in the whole
  * tensor. */
@@ -21,6 +28,7 @@ typedef struct {
     uint32_t rank;
     uint32_t dim[TENSOR_MAX_RANK];
     uint32_t offset[TENSOR_MAX_RANK];
+    ExecNumbers numbers;
     void *data;
 } ExecShard;
 
@@ -129,8 +137,25 @@ struct ExecBackend {
     const ExecBackendOps *ops;
     uint32_t n_ranks;
     uint32_t first, n_local; /* ranks held by this process */
-    size_t element_bytes;    /* of a shard: 8 or 4 */
+    size_t element_bytes;    /* of a plain number: 8 or 4 */
+    ExecNumbers half;        /* how tensors in half precision are stored */
+    double
+        loss_scale; /* the gradient of the loss is this, and gradients of parameters are divided by it in updates; 0: 1 */
 };
+
+/* How the backend stores a tensor. */
+static inline ExecNumbers exec_numbers_of(const ExecBackend *backend,
+                                          const Tensor *tensor)
+{
+    return tensor->dtype == DTYPE_F16 ? backend->half : EXEC_PLAIN;
+}
+/* Bytes of a shard, and how many plain numbers take as much room. */
+uint64_t exec_shard_bytes(const ExecBackend *backend, const ExecShard *shard);
+uint64_t exec_shard_room(const ExecBackend *backend, const ExecShard *shard);
+static inline double exec_loss_scale(const ExecBackend *backend)
+{
+    return backend->loss_scale > 0 ? backend->loss_scale : 1;
+}
 
 /* Frees any backend. */
 void exec_backend_free(ExecBackend *backend);
@@ -184,6 +209,8 @@ typedef struct {
     uint32_t process,
         /* if several (after exec_mpi_start), each holds equally many ranks, on its own GPUs */
         n_processes;
+    ExecNumbers half;  /* of tensors in half precision, with numbers of 4 bytes */
+    double loss_scale; /* as in ExecBackend */
 } ExecCudaWorld;
 
 /* Whether this build has the cuda backend, and how many GPUs this process sees. */

@@ -149,7 +149,7 @@ static bool receive(ExecReplay *replay, const Instr *instr, uint32_t r, uint32_t
     uint32_t n = 0;
     bool sender = false;
     for (uint32_t k = 0; k < backend->n_ranks; k++)
-        have[k] = need[k] = (ExecShard){.rank = from[k].rank};
+        have[k] = need[k] = (ExecShard){.rank = from[k].rank, .numbers = from[k].numbers};
     for (uint32_t s = 0; s < a->n_replicas; s++)
         for (uint32_t q = 0; sends(replay, instr, s, r) && q < a->n_devices; q++) {
             /* a shard gets its part from the sender's shard at the same position */

@@ -13,6 +13,7 @@
 #define KILTER_EXEC_EXEC_H
 
 #include "exec/backend.h"
+#include "exec/half.h"
 #include "exec/limits.h"
 #include "exec/measure.h"
 #include "exec/profile.h"

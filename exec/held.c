@@ -37,7 +37,7 @@ static void count(ExecReplay *replay, uint32_t local, MemoryCategory category,
                   const ExecShard *shard, bool more)
 {
     KILTER_ASSERT(local < replay->backend->n_local);
-    const uint64_t bytes = exec_shard_elements(shard) * replay->backend->element_bytes;
+    const uint64_t bytes = exec_shard_bytes(replay->backend, shard);
     ExecHeld *now = &replay->now[local];
     now->total = more ? now->total + bytes : now->total - bytes;
     now->bytes[category] =
@@ -54,13 +54,14 @@ bool replay_reserve(ExecReplay *replay, uint32_t group, MemoryCategory category,
         if (!is_local(replay, r) || !replay_in_group(replay, group, r))
             continue;
         const uint32_t local = r - backend->first;
-        const uint64_t n = exec_shard_elements(&shard[r]);
-        shard[r].data = exec_backend_reserve(backend, local, n);
+        shard[r].data =
+            exec_backend_reserve(backend, local, exec_shard_room(backend, &shard[r]));
         if (!shard[r].data)
             return replay_fail(replay, error,
                                "rank %u has no memory for %" G_GUINT64_FORMAT
                                " bytes more, it holds %" G_GUINT64_FORMAT,
-                               r, n * backend->element_bytes, replay->now[local].total);
+                               r, exec_shard_bytes(backend, &shard[r]),
+                               replay->now[local].total);
         count(replay, local, category, &shard[r], true);
     }
     return true;
@@ -169,4 +170,16 @@ bool exec_replay_exchange(const ExecReplay *replay, uint32_t group, ExecMembers 
 {
     const ExecExchange exchange = {.kind = kind, .from = from, .to = to};
     return replay_exchange_in(replay, group, members, exchange, error);
+}
+
+/* --- cuts --- */
+
+void replay_cut(const ExecReplay *replay, uint32_t group, uint32_t microbatch,
+                TensorId tensor, Form form, uint32_t segment, ExecShard *shard)
+{
+    const ExecNumbers numbers =
+        exec_numbers_of(replay->backend, graph_tensor(replay->graph, tensor));
+    exec_cut(replay->cuts, group, microbatch, tensor, form, segment, shard);
+    for (uint32_t r = 0; r < replay->backend->n_ranks; r++)
+        shard[r].numbers = numbers;
 }

@@ -10,8 +10,8 @@ ExecShard *replay_make(ExecReplay *replay, uint32_t group, uint32_t microbatch,
         return *slot;
     if (!*slot) {
         *slot = g_new0(ExecShard, replay->backend->n_ranks);
-        exec_cut(
-            replay->cuts, group, microbatch, tensor, form,
+        replay_cut(
+            replay, group, microbatch, tensor, form,
             replay->cuts->layout.segment[(size_t)tensor * FORM_MAX + form_inside(form)],
             *slot);
     }
@@ -52,13 +52,13 @@ static uint64_t buffer_bytes(const ExecReplay *replay, const PlanBuffer *buffer)
     const ExecBackend *backend = replay->backend;
     g_autofree ExecShard *shard = g_new0(ExecShard, backend->n_ranks);
     uint64_t bytes = 0;
-    exec_cut(replay->cuts, buffer->group, 0, buffer->tensor, buffer->form,
-             replay->cuts->layout
-                 .segment[(size_t)buffer->tensor * FORM_MAX + form_inside(buffer->form)],
-             shard);
+    replay_cut(replay, buffer->group, 0, buffer->tensor, buffer->form,
+               replay->cuts->layout.segment[(size_t)buffer->tensor * FORM_MAX +
+                                            form_inside(buffer->form)],
+               shard);
     for (uint32_t r = backend->first; r < backend->first + backend->n_local; r++)
         if (replay_in_group(replay, buffer->group, r))
-            bytes += exec_shard_elements(&shard[r]) * backend->element_bytes;
+            bytes += exec_shard_bytes(backend, &shard[r]);
     return bytes;
 }
 

@@ -27,7 +27,7 @@ static const ExecShard *input_of(ExecReplay *replay, const Instr *instr, uint32_
             replay->cuts->layout.segment[(size_t)tensor * FORM_MAX + form_inside(form)])
         return held;
     g_autofree ExecShard *cut = g_new0(ExecShard, backend->n_ranks);
-    exec_cut(replay->cuts, instr->group, instr->microbatch, tensor, form, segment, cut);
+    replay_cut(replay, instr->group, instr->microbatch, tensor, form, segment, cut);
     if (replay_same_cut(cut, held, backend->n_ranks))
         return held;
     *owned = g_steal_pointer(&cut);

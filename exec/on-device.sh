@@ -21,8 +21,8 @@
 #
 #     summary.txt       one line per step: its time, and whether it is done
 #     criteria.txt      what the measurements say beside what was wanted
-#     measured.csv      ops by kind and shape: what kilter calibrate reads
-#     cluster.yaml      the device, fitted to them, with the date, the driver and the commit
+#     measured.csv      ops by kind and shape: what kilter calibrate reads; measured-half.csv: in fp16
+#     cluster.yaml      the device, fitted to them, with the date, the driver and the commit; cluster-half.yaml
 #     plans/, runs/     each plan that was executed, and the answer of kilter exec
 #     results.db        the same measurements as stored results; validate.json and hap-fig18.* compare them with predictions
 #                       (without gnuplot there: kilter validate results.db --plot . draws the figure later)
@@ -126,8 +126,22 @@ profiled() {
     echo "resnet50:batch=32"
 }
 
+# The same in half precision, of fewer sizes.
+profiled_half() {
+    llama="llama:layers=1,hidden=2048,heads=16,kv_heads=4,ffn=5632,vocab=32000,precision=mixed"
+    for batch in 64 256; do echo "vgg19:batch=$batch,precision=mixed"; done
+    for batch in 32 64; do echo "vit:layers=1,batch=$batch,precision=mixed"; done
+    for batch in 16 64; do echo "bert-base:layers=1,batch=$batch,precision=mixed"; done
+    echo "bert-base:layers=1,hidden=1024,heads=16,ffn=4096,batch=32,precision=mixed"
+    for batch in 4 8; do echo "gpt2:layers=1,batch=$batch,precision=mixed"; done
+    echo "gpt2:layers=1,hidden=2048,heads=16,ffn=8192,batch=4,precision=mixed"
+    echo "$llama,seq=2048,batch=2,attention=fused"
+    echo "$llama,seq=1024,batch=4,attention=fused"
+    echo "$llama,seq=2048,batch=2,attention=materialized"
+}
+
 # Models that are executed, with options of their plans: of several families, depths, widths and batches, with attention
-# materialized and fused, and with layers computed again.
+# materialized and fused, with layers computed again, and in mixed precision.
 executed() {
     if [ -n "$rehearse" ]; then
         profiled
@@ -162,6 +176,15 @@ executed() {
         echo "$llama,layers=4,seq=2048,batch=2,attention=$attention --set recompute=selective"
         echo "$llama,layers=4,seq=2048,batch=2,attention=$attention --set recompute=full"
     done
+    for batch in 32 64; do
+        echo "bert-base:layers=12,batch=$batch,precision=mixed"
+        echo "vit:layers=12,batch=$batch,precision=mixed"
+    done
+    echo "vgg19:batch=128,precision=mixed"
+    echo "gpt2:layers=12,batch=8,precision=mixed"
+    echo "gpt2:layers=12,batch=8,precision=mixed --set recompute=full"
+    echo "$llama,layers=4,seq=2048,batch=2,attention=fused,precision=mixed"
+    echo "$llama,layers=4,seq=2048,batch=2,attention=fused,precision=mixed --set recompute=full"
 }
 
 # --- steps ---
@@ -232,6 +255,11 @@ verify_all() {
         # shellcheck disable=SC2086 # one word an option
         $kilter verify bert-moe:layers=2 hap-8 --planner "$planner" $verify_options || bad=1
     done
+    if [ -z "$rehearse" ]; then
+        for model in bert-base:layers=2 llama:layers=2,attention=fused gpt2:layers=2; do
+            $kilter verify "$model,precision=mixed" hap-8 --planner dp-ev --backend cuda --virtual-ranks --half || bad=1
+        done
+    fi
     return "$bad"
 }
 
@@ -241,15 +269,22 @@ profile() {
         -o "$out/measured.csv" -v
 }
 
-# The device's type, with where and when it was measured.
-calibrate() {
-    $kilter calibrate "$out/measured.csv" -o "$out/cluster.yaml" --ranks 1 -v || return
+profile_half() {
+    # shellcheck disable=SC2046 # one word a model
+    $kilter profile $(profiled_half) --backend "$backend" --ranks 1 --device "$type" -o "$out/measured-half.csv" -v
+}
+
+# The device's type, fitted to $1, with where and when it was measured, as $2.
+fit() {
+    $kilter calibrate "$out/$1" -o "$out/$2" --ranks 1 -v || return
     gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)
     {
         echo "# ${gpu:-$(uname -srm)}; measured $(date -u +%Y-%m-%d) by exec/on-device.sh at $(revision)"
-        cat "$out/cluster.yaml"
-    } >"$out/cluster.new" && mv "$out/cluster.new" "$out/cluster.yaml"
+        cat "$out/$2"
+    } >"$out/cluster.new" && mv "$out/cluster.new" "$out/$2"
 }
+calibrate() { fit measured.csv cluster.yaml; }
+calibrate_half() { fit measured-half.csv cluster-half.yaml; }
 
 # Executes every Nth of the models, beginning with the one that $1 says.
 execute() {
@@ -259,8 +294,12 @@ execute() {
     awk -v first="$1" -v parts=4 'NR % parts == first { print NR, $0 }' "$out/models.txt" >"$out/models.$1"
     while read -r number model options; do
         plan=$out/plans/$number.json
+        case $model in
+        *precision=*) cluster=$out/cluster-half.yaml ;;
+        *) cluster=$out/cluster.yaml ;;
+        esac
         # shellcheck disable=SC2086 # words of options
-        if ! { $kilter plan "$model" "$out/cluster.yaml" --planner dp-ev $options -o "$plan" -q &&
+        if ! { $kilter plan "$model" "$cluster" --planner dp-ev $options -o "$plan" -q &&
             $kilter exec "$plan" --backend "$exec_backend" $runs --timeout 60 --db "$out/results.db" --json \
                 >"$out/runs/$number.json"; }; then
             echo "left out: $model $options"
@@ -337,17 +376,21 @@ fi
 touch "$out/summary.txt"
 step build 200 build || { echo "on-device: nothing can be run without a build" >&2; exit 1; }
 step environment 20 environment
-step suite 120 "$suite"
-step profile 240 profile
-if step calibrate 30 calibrate; then
-    for part in 0 1 2 3; do step "execute-$part" 120 "execute_$part"; done
+step suite 100 "$suite"
+step profile 200 profile
+if step calibrate 20 calibrate; then
+    if [ -z "$rehearse" ]; then
+        step profile-half 130 profile_half
+        step calibrate-half 20 calibrate_half
+    fi
+    for part in 0 1 2 3; do step "execute-$part" 110 "execute_$part"; done
     step compare 30 compare
     step criteria 10 criteria
 fi
-step verify 120 verify_all
+step verify 100 verify_all
 if [ -z "$rehearse" ] && command -v compute-sanitizer >/dev/null 2>&1; then
     for tool in memcheck racecheck initcheck; do
-        step "sanitizer-$tool" 80 "$(command -v compute-sanitizer)" --tool "$tool" --error-exitcode 9 "$suite"
+        step "sanitizer-$tool" 70 "$(command -v compute-sanitizer)" --tool "$tool" --error-exitcode 9 "$suite"
     done
 elif ! grep -q '^sanitizers' "$out/summary.txt"; then
     echo "sanitizers: not run" | tee -a "$out/summary.txt"

@@ -33,6 +33,9 @@ static bool run_load(ExecReplay *replay, const Instr *instr, uint64_t seed,
                            ? replay->plan->program->n_microbatches
                            : 1;
     ExecTensor value = exec_value_new(replay->graph, instr->tensor, seed);
+    if (graph_loss(replay->graph) != GRAPH_NONE &&
+        instr->tensor == graph_gradient(replay->graph, graph_loss(replay->graph)))
+        value.data[0] *= exec_loss_scale(backend);
     bool good = true;
     replay->rest[(size_t)instr->group * graph_n_tensors(replay->graph) + instr->tensor] =
         instr->to;

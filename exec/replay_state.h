@@ -86,6 +86,10 @@ bool replay_allocate(ExecReplay *replay, uint32_t group, ExecShard *shard,
                      GError **error);
 void replay_drop(ExecReplay *replay, ExecShard *shard);
 
+/* As exec_cut, for the backend's numbers. */
+void replay_cut(const ExecReplay *replay, uint32_t group, uint32_t microbatch,
+                TensorId tensor, Form form, uint32_t segment, ExecShard *shard);
+
 /* Whether the rank is in the group. */
 bool replay_in_group(const ExecReplay *replay, uint32_t group, uint32_t rank);
 

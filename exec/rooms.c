@@ -74,13 +74,13 @@ bool replay_rooms_hold(const ExecReplay *replay, size_t cell)
     return room->shard && room->filled == replay->filled[cell];
 }
 
-/* Whether values of these shapes [n_ranks] have as many elements on every local rank. */
+/* Whether values of these shapes [n_ranks] have as many bytes on every local rank. */
 static bool same_size(const ExecReplay *replay, const ExecShard *a, const ExecShard *b)
 {
     KILTER_ASSERT(a && b);
     const ExecBackend *backend = replay->backend;
     for (uint32_t r = backend->first; r < backend->first + backend->n_local; r++)
-        if (exec_shard_elements(&a[r]) != exec_shard_elements(&b[r]))
+        if (exec_shard_bytes(backend, &a[r]) != exec_shard_bytes(backend, &b[r]))
             return false;
     return true;
 }

@@ -26,24 +26,23 @@ static Shape shape_of(const CudaCall *call, uint32_t qkv)
 
 // Query (0), key (1) or value (2) matrices [seq, size] of the heads of sample `b` in qkv[b, s, t,
 // h, D].
-template <typename T>
-static CudaMatrix part(const Shape &n, const T *qkv, uint64_t b, uint64_t t,
-                       bool transposed)
+template <typename P>
+static CudaMatrix part(const Shape &n, P qkv, uint64_t b, uint64_t t, bool transposed)
 {
-    return {qkv + (b * n.seq * 3 + t) * n.heads * n.size, transposed,
-            3 * n.heads * n.size, n.size};
+    return matrix(qkv + (b * n.seq * 3 + t) * n.heads * n.size, transposed,
+                  3 * n.heads * n.size, n.size);
 }
 
 // Matrices of the heads in y[b, s, h, D], and matrices [seq, seq] in P[b, h, s, s].
-template <typename T> static CudaMatrix heads(const Shape &n, const T *y, uint64_t b)
+template <typename P> static CudaMatrix heads(const Shape &n, P y, uint64_t b)
 {
-    return {y + b * n.seq * n.heads * n.size, false, n.heads * n.size, n.size};
+    return matrix(y + b * n.seq * n.heads * n.size, false, n.heads * n.size, n.size);
 }
 
-template <typename T>
-static CudaMatrix square(const Shape &n, const T *p, uint64_t b, bool transposed)
+template <typename P>
+static CudaMatrix square(const Shape &n, P p, uint64_t b, bool transposed)
 {
-    return {p + b * n.heads * n.seq * n.seq, transposed, n.seq, n.seq * n.seq};
+    return matrix(p + b * n.heads * n.seq * n.seq, transposed, n.seq, n.seq * n.seq);
 }
 
 static void multiply(CudaQueue *queue, const Shape &n, uint64_t rows, uint64_t columns,
@@ -51,17 +50,17 @@ static void multiply(CudaQueue *queue, const Shape &n, uint64_t rows, uint64_t c
                      const CudaMatrix &z)
 {
     queue_multiply(queue, {rows, columns, sum, n.heads, alpha, &x, &y,
-                           const_cast<void *>(z.data), z.ld, z.step});
+                           const_cast<void *>(z.data), z.ld, z.step, z.numbers});
 }
 
 // Softmax of the rows of P[.., q, k]; a causal query sees no later key.
 template <typename T>
-static void softmax_rows(CudaQueue *queue, T *p, uint64_t n_rows, uint64_t seq,
+static void softmax_rows(CudaQueue *queue, Out<T> p, uint64_t n_rows, uint64_t seq,
                          bool causal)
 {
     rows(
         queue, n_rows, BODY(uint64_t r, Lane lane) {
-            T *row = p + r * seq;
+            const Out<T> row = p + r * seq;
             const uint64_t keys = causal ? r % seq + 1 : seq;
             T top = -INFINITY, sum = 0;
             for (uint64_t i = lane.id; i < keys; i += lane.n)
@@ -79,7 +78,7 @@ static void softmax_rows(CudaQueue *queue, T *p, uint64_t n_rows, uint64_t seq,
 
 // to = from times dropout's factors, for all rows of P; returns `from` itself without dropout.
 template <typename T>
-static const T *drop(CudaQueue *queue, const Shape &n, const T *from, T *to)
+static In<T> drop(CudaQueue *queue, const Shape &n, In<T> from, Out<T> to)
 {
     const MaskRows mask = n.mask;
     const uint64_t seq = n.seq;
@@ -92,30 +91,31 @@ static const T *drop(CudaQueue *queue, const Shape &n, const T *from, T *to)
 }
 
 // Room for a matrix like P if there is dropout, else NULL.
-template <typename T> static T *room(CudaQueue *queue, const Shape &n)
+template <typename T> static Out<T> room(CudaQueue *queue, const Shape &n, In<T> like)
 {
     return n.mask.rate == 0
-               ? NULL
-               : (T *)cuda_queue_allocate(queue, n.batch * n.heads * n.seq * n.seq);
+               ? Out<T>()
+               : scratch_like<T>(queue, n.batch * n.heads * n.seq * n.seq, like);
 }
 
 template <typename T> static void attention(const CudaCall *call)
 {
     const Shape n = shape_of(call, 0);
-    const T *qkv = in<T>(call, 0);
-    T *y = out<T>(call, 0), *p = out<T>(call, 1);
+    const In<T> qkv = in<T>(call, 0);
+    Out<T> y = out<T>(call, 0), p = out<T>(call, 1);
     const double scale = 1 / sqrt((double)n.size);
     for (uint64_t b = 0; b < n.batch; b++)
         multiply(call->queue, n, n.seq, n.seq, n.size, scale, part(n, qkv, b, 0, false),
                  part(n, qkv, b, 1, true), square(n, p, b, false));
-    softmax_rows(call->queue, p, n.batch * n.heads * n.seq, n.seq, call->op->attr.causal);
-    T *scratch = room<T>(call->queue, n);
-    const T *dropped = drop(call->queue, n, p, scratch);
+    softmax_rows<T>(call->queue, p, n.batch * n.heads * n.seq, n.seq,
+                    call->op->attr.causal);
+    const Out<T> spare = room<T>(call->queue, n, qkv);
+    const In<T> dropped = drop<T>(call->queue, n, p, spare);
     for (uint64_t b = 0; b < n.batch; b++)
         multiply(call->queue, n, n.seq, n.size, n.seq, 1, square(n, dropped, b, false),
                  part(n, qkv, b, 2, false), heads(n, y, b));
-    if (scratch)
-        cuda_queue_release(call->queue, scratch);
+    if (spare)
+        release(call->queue, spare);
 }
 CUDA_KERNEL(cuda_attention, attention)
 
@@ -123,17 +123,17 @@ CUDA_KERNEL(cuda_attention, attention)
 template <typename T> static void attention_dx(const CudaCall *call)
 {
     const Shape n = shape_of(call, 1);
-    const T *dy = in<T>(call, 0), *qkv = in<T>(call, 1), *p = in<T>(call, 2);
-    T *dqkv = out<T>(call, 0);
+    const In<T> dy = in<T>(call, 0), qkv = in<T>(call, 1), p = in<T>(call, 2);
+    Out<T> dqkv = out<T>(call, 0);
     const double scale = 1 / sqrt((double)n.size);
     const uint64_t seq = n.seq, n_rows = n.batch * n.heads * n.seq;
-    T *ds = (T *)cuda_queue_allocate(call->queue, n_rows * seq);
-    T *scratch = room<T>(call->queue, n);
-    const T *dropped = drop(call->queue, n, p, scratch);
+    const Out<T> ds = scratch_like<T>(call->queue, n_rows * seq, qkv);
+    const Out<T> spare = room<T>(call->queue, n, qkv);
+    const In<T> dropped = drop<T>(call->queue, n, p, spare);
     for (uint64_t b = 0; b < n.batch; b++)
         multiply(call->queue, n, seq, seq, n.size, 1, heads(n, dy, b),
                  part(n, qkv, b, 2, true), square(n, ds, b, false));
-    drop(call->queue, n, ds, ds);
+    drop<T>(call->queue, n, ds, ds);
     rows(
         call->queue, n_rows, BODY(uint64_t r, Lane lane) {
             T mean = 0;
@@ -151,8 +151,8 @@ template <typename T> static void attention_dx(const CudaCall *call)
         multiply(call->queue, n, seq, n.size, seq, 1, square(n, dropped, b, true),
                  heads(n, dy, b), part(n, dqkv, b, 2, false));
     }
-    if (scratch)
-        cuda_queue_release(call->queue, scratch);
-    cuda_queue_release(call->queue, ds);
+    if (spare)
+        release(call->queue, spare);
+    release(call->queue, ds);
 }
 CUDA_KERNEL(cuda_attention_dx, attention_dx)

@@ -38,7 +38,7 @@ static void *cuda_allocate(ExecBackend *backend, uint32_t local, uint64_t elemen
     CudaQueue *queue = &cuda_place(backend, local)->compute;
     void *data = cuda_queue_allocate(queue, elements);
     if (data)
-        cuda_queue_zero(queue, data, elements);
+        cuda_queue_zero_bytes(queue, data, elements * cuda_queue_size(queue));
     return data;
 }
 
@@ -50,15 +50,13 @@ static void cuda_release(ExecBackend *backend, uint32_t local, void *data)
 static void cuda_write(ExecBackend *backend, uint32_t local, const ExecShard *to,
                        const double *from)
 {
-    cuda_queue_write(ready(cuda_place(backend, local), to->data), to->data, from,
-                     exec_shard_elements(to));
+    cuda_queue_write(ready(cuda_place(backend, local), to->data), to, from);
 }
 
 static void cuda_read(ExecBackend *backend, uint32_t local, const ExecShard *from,
                       double *to)
 {
-    cuda_queue_read(ready(cuda_place(backend, local), from->data), from->data, to,
-                    exec_shard_elements(from));
+    cuda_queue_read(ready(cuda_place(backend, local), from->data), from, to);
 }
 
 static void cuda_copy_shard(ExecBackend *backend, uint32_t local, const ExecShard *from,
@@ -68,7 +66,7 @@ static void cuda_copy_shard(ExecBackend *backend, uint32_t local, const ExecShar
     if (from)
         ready(place, from->data);
     CudaQueue *queue = ready(place, to->data);
-    cuda_queue_zero(queue, to->data, exec_shard_elements(to));
+    cuda_queue_zero_bytes(queue, to->data, exec_shard_bytes(backend, to));
     if (from)
         cuda_copy_overlap(queue, from, to);
 }
@@ -229,6 +227,7 @@ ExecBackend *kilter_cuda_new(const ExecCudaWorld *world, size_t element_bytes,
                              GError **error)
 {
     const bool host = world->ranks == EXEC_CUDA_HOST;
+    g_assert(world->half == EXEC_PLAIN || element_bytes == sizeof(float));
     if (!host && !check_gpus(world, error))
         return NULL;
     Cuda *cuda = g_new0(Cuda, 1);
@@ -237,7 +236,9 @@ ExecBackend *kilter_cuda_new(const ExecCudaWorld *world, size_t element_bytes,
                                .n_ranks = world->n_ranks,
                                .first = world->process * n_local,
                                .n_local = n_local,
-                               .element_bytes = element_bytes};
+                               .element_bytes = element_bytes,
+                               .half = world->half,
+                               .loss_scale = world->loss_scale};
     cuda->together = world->ranks != EXEC_CUDA_GPUS;
     cuda->n_places = cuda->together ? 1 : n_local;
     cuda->place = g_new0(Place, cuda->n_places);
@@ -247,6 +248,8 @@ ExecBackend *kilter_cuda_new(const ExecCudaWorld *world, size_t element_bytes,
     for (uint32_t i = 0; i < cuda->n_places; i++)
         place_init(&cuda->place[i], host, (int)((first + i) % gpus),
                    element_bytes == sizeof(float));
+    for (uint32_t i = 0; i < cuda->n_places; i++)
+        cuda->place[i].compute.unscale = 1 / exec_loss_scale(&cuda->base);
     if (!cuda->together && cuda_check(&cuda->base, NULL))
         connect_gpus(cuda, world);
     if (!cuda_check(&cuda->base, error)) {

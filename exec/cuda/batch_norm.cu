@@ -24,7 +24,7 @@ template <typename T> struct Moments {
 };
 
 template <typename T>
-__host__ __device__ static Moments<T> moments_of(const T *sums, const Shape &n,
+__host__ __device__ static Moments<T> moments_of(In<T> sums, const Shape &n,
                                                  uint64_t channel)
 {
     const T mean = sums[channel] / T(n.count);
@@ -48,8 +48,8 @@ __host__ __device__ static uint64_t element_of(const Shape &n, uint64_t channel,
 template <typename T> static void moments(const CudaCall *call)
 {
     const Shape n = shape_of(call, 0);
-    const T *x = in<T>(call, 0);
-    T *sums = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0);
+    Out<T> sums = out<T>(call, 0);
     rows(
         call->queue, n.channels, BODY(uint64_t o, Lane lane) {
             T sum = 0, squares = 0;
@@ -71,8 +71,8 @@ CUDA_KERNEL(cuda_moments, moments)
 template <typename T> static void moments_dx(const CudaCall *call)
 {
     const Shape n = shape_of(call, 1);
-    const T *dm = in<T>(call, 0), *x = in<T>(call, 1);
-    T *dx = out<T>(call, 0);
+    const In<T> dm = in<T>(call, 0), x = in<T>(call, 1);
+    Out<T> dx = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
             const uint64_t o = channel_of(n, i);
@@ -84,13 +84,13 @@ CUDA_KERNEL(cuda_moments_dx, moments_dx)
 template <typename T> static void batch_norm(const CudaCall *call)
 {
     const Shape n = shape_of(call, 0);
-    const T *x = in<T>(call, 0), *sums = in<T>(call, 1), *gamma = in<T>(call, 2),
-            *beta = in<T>(call, 3);
-    T *y = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0), sums = in<T>(call, 1), gamma = in<T>(call, 2),
+                beta = in<T>(call, 3);
+    Out<T> y = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
             const uint64_t o = channel_of(n, i);
-            const Moments<T> m = moments_of(sums, n, o);
+            const Moments<T> m = moments_of<T>(sums, n, o);
             y[i] = (x[i] - m.mean) * m.inverse * gamma[o] + beta[o];
         });
 }
@@ -99,12 +99,12 @@ CUDA_KERNEL(cuda_batch_norm, batch_norm)
 template <typename T> static void batch_norm_dx(const CudaCall *call)
 {
     const Shape n = shape_of(call, 0);
-    const T *dy = in<T>(call, 0), *sums = in<T>(call, 1), *gamma = in<T>(call, 2);
-    T *dx = out<T>(call, 0);
+    const In<T> dy = in<T>(call, 0), sums = in<T>(call, 1), gamma = in<T>(call, 2);
+    Out<T> dx = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
             const uint64_t o = channel_of(n, i);
-            dx[i] = dy[i] * gamma[o] * moments_of(sums, n, o).inverse;
+            dx[i] = dy[i] * gamma[o] * moments_of<T>(sums, n, o).inverse;
         });
 }
 CUDA_KERNEL(cuda_batch_norm_dx, batch_norm_dx)
@@ -112,12 +112,12 @@ CUDA_KERNEL(cuda_batch_norm_dx, batch_norm_dx)
 template <typename T> static void batch_norm_dm(const CudaCall *call)
 {
     const Shape n = shape_of(call, 1);
-    const T *dy = in<T>(call, 0), *x = in<T>(call, 1), *sums = in<T>(call, 2),
-            *gamma = in<T>(call, 3);
-    T *dm = out<T>(call, 0);
+    const In<T> dy = in<T>(call, 0), x = in<T>(call, 1), sums = in<T>(call, 2),
+                gamma = in<T>(call, 3);
+    Out<T> dm = out<T>(call, 0);
     rows(
         call->queue, n.channels, BODY(uint64_t o, Lane lane) {
-            const Moments<T> m = moments_of(sums, n, o);
+            const Moments<T> m = moments_of<T>(sums, n, o);
             T mean = 0, slope = 0;
             for (uint64_t k = lane.id; k < n.samples * n.plane; k += lane.n) {
                 const uint64_t i = element_of(n, o, k);
@@ -138,11 +138,11 @@ CUDA_KERNEL(cuda_batch_norm_dm, batch_norm_dm)
 template <typename T> static void batch_norm_dw(const CudaCall *call)
 {
     const Shape n = shape_of(call, 1);
-    const T *dy = in<T>(call, 0), *x = in<T>(call, 1), *sums = in<T>(call, 2);
-    T *dgamma = out<T>(call, 0), *dbeta = out<T>(call, 1);
+    const In<T> dy = in<T>(call, 0), x = in<T>(call, 1), sums = in<T>(call, 2);
+    Out<T> dgamma = out<T>(call, 0), dbeta = out<T>(call, 1);
     rows(
         call->queue, n.channels, BODY(uint64_t o, Lane lane) {
-            const Moments<T> m = moments_of(sums, n, o);
+            const Moments<T> m = moments_of<T>(sums, n, o);
             T gamma = 0, beta = 0;
             for (uint64_t k = lane.id; k < n.samples * n.plane; k += lane.n) {
                 const uint64_t i = element_of(n, o, k);
@@ -170,8 +170,8 @@ static void copy_channels(const CudaCall *call, const ExecShard *from,
     for (uint32_t d = 2; d < from->rank; d++)
         inner *= from->dim[d];
     const uint64_t from_channels = from->dim[1], to_channels = to->dim[1];
-    const T *x = (const T *)from->data;
-    T *y = (T *)to->data;
+    const In<T> x = operand<T>(from);
+    Out<T> y = operand<T>(to);
     each(
         call->queue, from->dim[0] * channels * inner, BODY(uint64_t i) {
             const uint64_t n = i / (channels * inner), at = i % (channels * inner);
@@ -199,8 +199,8 @@ CUDA_KERNEL(cuda_concat_part, concat_part)
 
 template <typename T> static void sigmoid_loss(const CudaCall *call)
 {
-    const T *x = in<T>(call, 0), *t = in<T>(call, 1);
-    T *loss = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0), t = in<T>(call, 1);
+    Out<T> loss = out<T>(call, 0);
     const uint64_t n = exec_shard_elements(&call->in[0]);
     rows(
         call->queue, 1, BODY(uint64_t, Lane lane) {
@@ -218,8 +218,8 @@ CUDA_KERNEL(cuda_sigmoid_loss, sigmoid_loss)
 
 template <typename T> static void sigmoid_loss_dx(const CudaCall *call)
 {
-    const T *dloss = in<T>(call, 0), *x = in<T>(call, 1), *t = in<T>(call, 2);
-    T *dx = out<T>(call, 0);
+    const In<T> dloss = in<T>(call, 0), x = in<T>(call, 1), t = in<T>(call, 2);
+    Out<T> dx = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->in[1]),
         BODY(uint64_t i) { dx[i] = dloss[0] * (1 / (1 + exp(-x[i])) - t[i]); });
@@ -249,14 +249,14 @@ __host__ __device__ static T weight_of(const Smooth &s, T label, uint64_t j)
 template <typename T> static void smooth_nll_sum(const CudaCall *call)
 {
     const Smooth s = smooth_of(call, &call->in[0], call->op->in[0]);
-    const T *logp = in<T>(call, 0), *label = in<T>(call, 1);
-    T *loss = out<T>(call, 0);
+    const In<T> logp = in<T>(call, 0), label = in<T>(call, 1);
+    Out<T> loss = out<T>(call, 0);
     const uint64_t n = exec_shard_elements(&call->in[0]);
     rows(
         call->queue, 1, BODY(uint64_t, Lane lane) {
             T sum = 0;
             for (uint64_t i = lane.id; i < n; i += lane.n)
-                sum -= logp[i] * weight_of(s, label[i / s.v], i % s.v);
+                sum -= logp[i] * weight_of<T>(s, label[i / s.v], i % s.v);
             sum = lane.sum(sum);
             if (lane.id == 0)
                 loss[0] = sum;
@@ -267,11 +267,11 @@ CUDA_KERNEL(cuda_smooth_nll_sum, smooth_nll_sum)
 template <typename T> static void smooth_nll_sum_dx(const CudaCall *call)
 {
     const Smooth s = smooth_of(call, &call->out[0], call->op->out[0]);
-    const T *dloss = in<T>(call, 0), *label = in<T>(call, 1);
-    T *dlogp = out<T>(call, 0);
+    const In<T> dloss = in<T>(call, 0), label = in<T>(call, 1);
+    Out<T> dlogp = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
-            dlogp[i] = -dloss[0] * weight_of(s, label[i / s.v], i % s.v);
+            dlogp[i] = -dloss[0] * weight_of<T>(s, label[i / s.v], i % s.v);
         });
 }
 CUDA_KERNEL(cuda_smooth_nll_sum_dx, smooth_nll_sum_dx)

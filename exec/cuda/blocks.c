@@ -32,16 +32,19 @@ uint64_t cuda_blocks_step(const ExecExchange *exchange, uint32_t n_ranks)
     return step;
 }
 
-static CudaBlocks blocks_new(uint32_t n)
+static CudaBlocks blocks_new(uint32_t n, const ExecShard *mine)
 {
     g_assert(n > 0);
-    return (CudaBlocks){.n = n, .block = g_new0(ExecShard, n), .at = g_new0(uint64_t, n)};
+    return (CudaBlocks){.n = n,
+                        .numbers = mine->numbers,
+                        .block = g_new0(ExecShard, n),
+                        .at = g_new0(uint64_t, n)};
 }
 
 /* An empty shard of the same tensor as `shard`. */
 static ExecShard nothing(const ExecShard *shard)
 {
-    ExecShard none = {.rank = MAX(shard->rank, 1)};
+    ExecShard none = {.rank = MAX(shard->rank, 1), .numbers = shard->numbers};
     return none;
 }
 
@@ -64,13 +67,13 @@ static void overlap_all(CudaBlocks *blocks, const ExecShard *mine, const ExecSha
 CudaBlocks cuda_blocks_sent(const ExecExchange *exchange, uint32_t n_ranks, uint32_t mine)
 {
     if (is_gather(exchange->kind)) { /* every rank is sent the same block */
-        CudaBlocks blocks = blocks_new(1);
+        CudaBlocks blocks = blocks_new(1, &exchange->from[mine]);
         blocks.block[0] = exchange->from[mine];
         lay_out(&blocks,
                 is_padded(exchange->kind) ? cuda_blocks_step(exchange, n_ranks) : 0);
         return blocks;
     }
-    CudaBlocks blocks = blocks_new(n_ranks);
+    CudaBlocks blocks = blocks_new(n_ranks, &exchange->from[mine]);
     overlap_all(&blocks, &exchange->from[mine], exchange->to);
     lay_out(&blocks, is_padded(exchange->kind) ? cuda_blocks_step(exchange, n_ranks) : 0);
     return blocks;
@@ -80,13 +83,13 @@ CudaBlocks cuda_blocks_received(const ExecExchange *exchange, uint32_t n_ranks,
                                 uint32_t mine)
 {
     if (is_scatter(exchange->kind)) { /* the result is the sum over all ranks */
-        CudaBlocks blocks = blocks_new(1);
+        CudaBlocks blocks = blocks_new(1, &exchange->to[mine]);
         blocks.block[0] = exchange->to[mine];
         lay_out(&blocks,
                 is_padded(exchange->kind) ? cuda_blocks_step(exchange, n_ranks) : 0);
         return blocks;
     }
-    CudaBlocks blocks = blocks_new(n_ranks);
+    CudaBlocks blocks = blocks_new(n_ranks, &exchange->to[mine]);
     overlap_all(&blocks, &exchange->to[mine], exchange->from);
     lay_out(&blocks, is_padded(exchange->kind) ? cuda_blocks_step(exchange, n_ranks) : 0);
     return blocks;
@@ -100,7 +103,9 @@ void cuda_blocks_clear(CudaBlocks *blocks)
 
 void *cuda_block(const CudaBlocks *blocks, const CudaQueue *queue, uint32_t r)
 {
-    return (char *)blocks->buffer + blocks->at[r] * cuda_queue_size(queue);
+    return (char *)blocks->buffer + blocks->at[r] * (blocks->numbers == EXEC_PLAIN
+                                                         ? cuda_queue_size(queue)
+                                                         : sizeof(uint16_t));
 }
 
 void cuda_blocks_pack(const CudaBlocks *blocks, CudaQueue *queue, const ExecShard *from)

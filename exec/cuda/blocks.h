@@ -8,6 +8,7 @@
 
 typedef struct {
     uint32_t n; /* ranks */
+    ExecNumbers numbers;
     /* [n]: the part of the whole tensor; empty where there is none */
     ExecShard *block;
     uint64_t *at;   /* [n]: first element in the buffer */

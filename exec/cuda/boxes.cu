@@ -36,7 +36,7 @@ static bool boxes(const ExecShard *from, const ExecShard *to, Boxes *boxes)
 }
 
 template <typename T, bool add>
-static void move(CudaQueue *queue, const T *from, T *to, Boxes box)
+static void move(CudaQueue *queue, In<T> from, Out<T> to, Boxes box)
 {
     each(
         queue, box.n, BODY(uint64_t i) {
@@ -46,7 +46,7 @@ static void move(CudaQueue *queue, const T *from, T *to, Boxes box)
                 target += i % box.dim[d] * box.to_stride[d];
                 i /= box.dim[d];
             }
-            to[target] = from[source] + (add ? to[target] : 0);
+            to[target] = from[source] + (add ? T(to[target]) : T(0));
         });
 }
 
@@ -57,9 +57,9 @@ static void move_overlap(CudaQueue *queue, const ExecShard *from, const ExecShar
     if (!boxes(from, to, &box))
         return;
     if (queue->single)
-        move<float, add>(queue, (const float *)from->data, (float *)to->data, box);
+        move<float, add>(queue, operand<float>(from), operand<float>(to), box);
     else
-        move<double, add>(queue, (const double *)from->data, (double *)to->data, box);
+        move<double, add>(queue, operand<double>(from), operand<double>(to), box);
 }
 
 extern "C" void cuda_copy_overlap(CudaQueue *queue, const ExecShard *from,

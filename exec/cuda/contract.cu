@@ -34,23 +34,23 @@ struct Packed {
 };
 
 template <typename T>
-static Packed pack(const CudaCall *call, const Contraction *c, uint32_t operand,
+static Packed pack(const CudaCall *call, const Contraction *c, uint32_t which,
                    const ExecShard *shard, uint32_t rows, uint32_t columns, bool fill)
 {
-    const LoopOrder order = contraction_order(c, operand, shard, rows, columns),
-                    swapped = contraction_order(c, operand, shard, columns, rows);
+    const LoopOrder order = contraction_order(c, which, shard, rows, columns),
+                    swapped = contraction_order(c, which, shard, columns, rows);
     const uint64_t m = c->group[rows].size, n = c->group[columns].size;
+    const In<T> from = operand<T>(shard);
     if (loop_order_is_dense(&order))
-        return {{shard->data, false, n, m * n}, NULL};
+        return {matrix(from, false, n, m * n), NULL};
     if (loop_order_is_dense(&swapped))
-        return {{shard->data, true, m, m * n}, NULL};
-    T *copy = (T *)cuda_queue_allocate(call->queue, size_of(order));
-    const T *from = (const T *)shard->data;
+        return {matrix(from, true, m, m * n), NULL};
+    const Out<T> copy = scratch_like<T>(call->queue, size_of(order), from);
     if (fill)
         each(
             call->queue, size_of(order),
             BODY(uint64_t i) { copy[i] = from[place(order, i)]; });
-    return {{copy, false, n, m * n}, copy};
+    return {matrix(copy, false, n, m * n), raw(copy)};
 }
 
 // A swapped out[m, n] is y'[n, k] x'[k, m].
@@ -61,21 +61,23 @@ static void multiply(const CudaCall *call, const Contraction *c, CudaMatrix x,
                    k = c->group[GROUP_K].size, batch = c->group[GROUP_B].size;
     void *data = const_cast<void *>(z->data);
     if (!z->transposed) {
-        queue_multiply(call->queue, {m, n, k, batch, 1.0, &x, &y, data, z->ld, z->step});
+        queue_multiply(call->queue,
+                       {m, n, k, batch, 1.0, &x, &y, data, z->ld, z->step, z->numbers});
         return;
     }
     x.transposed = !x.transposed;
     y.transposed = !y.transposed;
-    queue_multiply(call->queue, {n, m, k, batch, 1.0, &y, &x, data, z->ld, z->step});
+    queue_multiply(call->queue,
+                   {n, m, k, batch, 1.0, &y, &x, data, z->ld, z->step, z->numbers});
 }
 
 template <typename T>
 static void contract_pair(const CudaCall *call, const Contraction *c)
 {
     const ExecShard *shard = &call->out[0];
-    T *y = out<T>(call, 0);
+    Out<T> y = out<T>(call, 0);
     if (c->group[GROUP_K].size == 0) {
-        cuda_queue_zero(call->queue, y, exec_shard_elements(shard));
+        zero(call->queue, y, exec_shard_elements(shard));
     } else {
         const Packed a = pack<T>(call, c, c->x, &call->in[c->x], GROUP_M, GROUP_K, true);
         const Packed b = pack<T>(call, c, c->y, &call->in[c->y], GROUP_K, GROUP_N, true);
@@ -83,18 +85,19 @@ static void contract_pair(const CudaCall *call, const Contraction *c)
         multiply(call, c, a.matrix, b.matrix, &z.matrix);
         if (z.owned) {
             const LoopOrder order = contraction_order(c, c->out, shard, GROUP_M, GROUP_N);
-            const T *from = (const T *)z.owned;
+            const ExecShard packed = {0, {}, {}, shard->numbers, z.owned};
+            const In<T> from = operand<T>(&packed);
             each(
                 call->queue, size_of(order),
                 BODY(uint64_t i) { y[place(order, i)] = from[i]; });
         }
         for (void *owned : {a.owned, b.owned, z.owned})
             if (owned)
-                cuda_queue_release(call->queue, owned);
+                release(call->queue, owned);
     }
     if (c->added < 0)
         return;
-    const T *bias = in<T>(call, (uint32_t)c->added);
+    const In<T> bias = in<T>(call, (uint32_t)c->added);
     const uint64_t period = exec_shard_elements(&call->in[c->added]);
     each(
         call->queue, exec_shard_elements(shard),
@@ -135,20 +138,22 @@ template <typename T> static void contract_single(const CudaCall *call)
 {
     LoopOrder kept, summed;
     single_orders(call, &kept, &summed);
-    const T *x = in<T>(call, 0);
-    T *y = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0);
+    Out<T> y = out<T>(call, 0);
     const uint64_t n = exec_shard_elements(&call->out[0]), terms = size_of(summed);
     const bool leading = loop_order_is_dense(&kept); // whole rows are summed
     if (terms == 1) {
         each(
             call->queue, n, BODY(uint64_t i) { y[i] = x[place(kept, i)]; });
     } else if (leading && terms > 0) {
-        T *ones = (T *)cuda_queue_allocate(call->queue, terms);
+        const Out<T> ones = scratch_like<T>(call->queue, terms, x);
         each(
             call->queue, terms, BODY(uint64_t i) { ones[i] = 1; });
-        const CudaMatrix row = {ones, false, terms, 0}, table = {x, false, n, 0};
-        queue_multiply(call->queue, {1, n, terms, 1, 1.0, &row, &table, y, n, 0});
-        cuda_queue_release(call->queue, ones);
+        const CudaMatrix row = matrix(ones, false, terms, 0),
+                         table = matrix(x, false, n, 0);
+        queue_multiply(call->queue,
+                       {1, n, terms, 1, 1.0, &row, &table, raw(y), n, 0, numbers_of(y)});
+        release(call->queue, ones);
     } else {
         rows(
             call->queue, n, BODY(uint64_t i, Lane lane) {

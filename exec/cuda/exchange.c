@@ -22,12 +22,14 @@ static bool is_sum(Collective kind)
 static void reduce_together(CudaQueue *queue, const ExecExchange *e, uint32_t n)
 {
     ExecShard sum = e->to[exec_exchange_rank(e, 0)];
+    sum.numbers = EXEC_PLAIN;
     sum.data = cuda_queue_allocate(queue, exec_shard_elements(&sum));
     if (!sum.data) {
         cuda_queue_check(queue, cudaErrorMemoryAllocation, "an exchange's sum");
         return;
     }
-    cuda_queue_zero(queue, sum.data, exec_shard_elements(&sum));
+    cuda_queue_zero_bytes(queue, sum.data,
+                          exec_shard_elements(&sum) * cuda_queue_size(queue));
     for (uint32_t r = 0; r < n; r++)
         cuda_add_overlap(queue, &e->from[exec_exchange_rank(e, r)], &sum);
     for (uint32_t r = 0; r < n; r++)
@@ -45,7 +47,7 @@ static void exchange_together(Cuda *cuda, const ExecExchange *e)
     }
     for (uint32_t r = 0; r < n; r++) {
         const ExecShard *to = &e->to[exec_exchange_rank(e, r)];
-        cuda_queue_zero(queue, to->data, exec_shard_elements(to));
+        cuda_queue_zero_bytes(queue, to->data, exec_shard_bytes(&cuda->base, to));
         for (uint32_t s = 0; s < n; s++)
             if (is_sum(e->kind))
                 cuda_add_overlap(queue, &e->from[exec_exchange_rank(e, s)], to);
@@ -132,7 +134,11 @@ static void grouped(Cuda *cuda, const ExecExchange *e, const Part *part,
 
 static void part_issue(Cuda *cuda, const ExecExchange *e, const Part *part)
 {
-    const ncclDataType_t type = part->place->compute.single ? ncclFloat : ncclDouble;
+    const ExecNumbers numbers = e->from[part->rank].numbers;
+    const ncclDataType_t type = numbers == EXEC_FP16          ? ncclHalf
+                                : numbers == EXEC_BF16        ? ncclBfloat16
+                                : part->place->compute.single ? ncclFloat
+                                                              : ncclDouble;
     ncclComm_t comm = part->place->comm;
     cudaStream_t stream = part->place->communicate.stream;
     const uint32_t n = cuda->base.n_ranks;

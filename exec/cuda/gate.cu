@@ -19,7 +19,7 @@ struct Shape {
 };
 
 template <typename T>
-__host__ __device__ static T softmax_sum(const T *logit, uint32_t n, T *top)
+__host__ __device__ static T softmax_sum(In<T> logit, uint32_t n, T *top)
 {
     T sum = 0;
     *top = logit[0];
@@ -32,7 +32,7 @@ __host__ __device__ static T softmax_sum(const T *logit, uint32_t n, T *top)
 
 // The first of the largest numbers, not counting `except`; n if no number is left.
 template <typename T>
-__host__ __device__ static uint32_t argmax(const T *logit, uint32_t n, uint32_t except)
+__host__ __device__ static uint32_t argmax(In<T> logit, uint32_t n, uint32_t except)
 {
     uint32_t best = n;
     for (uint32_t e = 0; e < n; e++)
@@ -42,14 +42,13 @@ __host__ __device__ static uint32_t argmax(const T *logit, uint32_t n, uint32_t 
 }
 
 template <typename T>
-__host__ __device__ static Route<T> choose(const T *logit, uint32_t experts,
-                                           uint32_t best)
+__host__ __device__ static Route<T> choose(In<T> logit, uint32_t experts, uint32_t best)
 {
     Route<T> route;
     T top;
-    const T sum = softmax_sum(logit, experts, &top);
-    route.expert[0] = argmax(logit, experts, experts);
-    route.expert[1] = best < 2 ? experts : argmax(logit, experts, route.expert[0]);
+    const T sum = softmax_sum<T>(logit, experts, &top);
+    route.expert[0] = argmax<T>(logit, experts, experts);
+    route.expert[1] = best < 2 ? experts : argmax<T>(logit, experts, route.expert[0]);
     for (uint32_t c = 0; c < 2; c++)
         route.p[c] =
             route.expert[c] < experts ? exp(logit[route.expert[c]] - top) / sum : 0;
@@ -61,7 +60,7 @@ __host__ __device__ static Route<T> choose(const T *logit, uint32_t experts,
 
 // Routes of all tokens; the caller releases them.
 template <typename T>
-static Route<T> *route_tokens(const CudaCall *call, const T *logit, const Shape &n,
+static Route<T> *route_tokens(const CudaCall *call, In<T> logit, const Shape &n,
                               uint32_t best)
 {
     const uint64_t tokens = n.groups * n.seq, numbers = sizeof(Route<T>) / sizeof(T) + 1;
@@ -70,7 +69,7 @@ static Route<T> *route_tokens(const CudaCall *call, const T *logit, const Shape 
     Route<T> *route = (Route<T> *)cuda_queue_allocate(call->queue, tokens * numbers);
     each(
         call->queue, tokens,
-        BODY(uint64_t s) { route[s] = choose(logit + s * experts, experts, best); });
+        BODY(uint64_t s) { route[s] = choose<T>(logit + s * experts, experts, best); });
     each(
         call->queue, n.groups * experts, BODY(uint64_t i) {
             Route<T> *group = route + i / experts * seq;
@@ -89,10 +88,10 @@ template <typename T> static void gate(const CudaCall *call, uint32_t best)
     const ExecShard *shard = &call->out[0];
     const Shape n = {call->in[0].dim[0], call->in[0].dim[1], call->in[0].dim[2],
                      shard->dim[3]};
-    T *combine = out<T>(call, 0), *dispatch = out<T>(call, 1);
-    Route<T> *route = route_tokens(call, in<T>(call, 0), n, best);
-    cuda_queue_zero(call->queue, combine, exec_shard_elements(shard));
-    cuda_queue_zero(call->queue, dispatch, exec_shard_elements(shard));
+    Out<T> combine = out<T>(call, 0), dispatch = out<T>(call, 1);
+    Route<T> *route = route_tokens<T>(call, in<T>(call, 0), n, best);
+    zero(call->queue, combine, exec_shard_elements(shard));
+    zero(call->queue, dispatch, exec_shard_elements(shard));
     each(
         call->queue, n.groups * n.seq, BODY(uint64_t s) {
             for (uint32_t c = 0; c < 2; c++) {
@@ -102,10 +101,10 @@ template <typename T> static void gate(const CudaCall *call, uint32_t best)
                 const uint64_t at =
                     (s * n.experts + r.expert[c]) * n.capacity + r.slot[c];
                 combine[at] = r.weight[c];
-                dispatch[at] = r.weight[c] > 0;
+                dispatch[at] = r.weight[c] > 0 ? T(1) : T(0);
             }
         });
-    cuda_queue_release(call->queue, route);
+    release(call->queue, route);
 }
 
 template <typename T> static void gate_top1(const CudaCall *call)
@@ -124,9 +123,9 @@ template <typename T> static void gate_dx(const CudaCall *call, uint32_t best)
 {
     const ExecShard *logits = &call->in[1];
     const Shape n = {logits->dim[0], logits->dim[1], logits->dim[2], call->in[0].dim[3]};
-    const T *dcombine = in<T>(call, 0), *logit = in<T>(call, 1);
-    T *dlogit = out<T>(call, 0);
-    Route<T> *route = route_tokens(call, logit, n, best);
+    const In<T> dcombine = in<T>(call, 0), logit = in<T>(call, 1);
+    Out<T> dlogit = out<T>(call, 0);
+    Route<T> *route = route_tokens<T>(call, logit, n, best);
     each(
         call->queue, n.groups * n.seq, BODY(uint64_t s) {
             const Route<T> &r = route[s];
@@ -135,7 +134,7 @@ template <typename T> static void gate_dx(const CudaCall *call, uint32_t best)
                 if (r.expert[c] < n.experts && r.slot[c] < n.capacity)
                     dw[c] =
                         dcombine[(s * n.experts + r.expert[c]) * n.capacity + r.slot[c]];
-            const T sum = softmax_sum(logit + s * n.experts, n.experts, &top);
+            const T sum = softmax_sum<T>(logit + s * n.experts, n.experts, &top);
             const T both = r.p[0] + r.p[1];
             const bool two = r.expert[1] < n.experts;
             const T slope = two ? (dw[0] - dw[1]) / (both * both) : 0;
@@ -149,7 +148,7 @@ template <typename T> static void gate_dx(const CudaCall *call, uint32_t best)
                 dlogit[s * n.experts + e] = p * (own - mean);
             }
         });
-    cuda_queue_release(call->queue, route);
+    release(call->queue, route);
 }
 
 template <typename T> static void gate_top1_dx(const CudaCall *call)

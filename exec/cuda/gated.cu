@@ -29,8 +29,8 @@ struct Gelu {
 
 template <typename T> static void silu(const CudaCall *call)
 {
-    const T *x = in<T>(call, 0);
-    T *y = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0);
+    Out<T> y = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->out[0]),
         BODY(uint64_t i) { y[i] = Silu::of(x[i]).value; });
@@ -39,8 +39,8 @@ CUDA_KERNEL(cuda_silu, silu)
 
 template <typename T> static void silu_dx(const CudaCall *call)
 {
-    const T *dy = in<T>(call, 0), *x = in<T>(call, 1);
-    T *dx = out<T>(call, 0);
+    const In<T> dy = in<T>(call, 0), x = in<T>(call, 1);
+    Out<T> dx = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->out[0]),
         BODY(uint64_t i) { dx[i] = dy[i] * Silu::of(x[i]).slope; });
@@ -51,8 +51,8 @@ template <typename T, typename F> static void glu(const CudaCall *call)
 {
     const ExecShard *shard = &call->out[0];
     const uint64_t n = shard->dim[shard->rank - 1];
-    const T *x = in<T>(call, 0);
-    T *y = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0);
+    Out<T> y = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(shard), BODY(uint64_t i) {
             const uint64_t at = i / n * 2 * n + i % n;
@@ -64,8 +64,8 @@ template <typename T, typename F> static void glu_dx(const CudaCall *call)
 {
     const ExecShard *shard = &call->in[0];
     const uint64_t n = shard->dim[shard->rank - 1];
-    const T *dy = in<T>(call, 0), *x = in<T>(call, 1);
-    T *dx = out<T>(call, 0);
+    const In<T> dy = in<T>(call, 0), x = in<T>(call, 1);
+    Out<T> dx = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(shard), BODY(uint64_t i) {
             const uint64_t at = i / n * 2 * n + i % n;
@@ -96,8 +96,8 @@ template <typename T> static void turn(const CudaCall *call, double sign)
     uint64_t inner = 1;
     for (uint32_t d = 2; d < shard->rank; d++)
         inner *= shard->dim[d];
-    const T *x = in<T>(call, 0);
-    T *y = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0);
+    Out<T> y = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(shard), BODY(uint64_t at) {
             const uint64_t i = at % width, half = turned / 2;
@@ -131,8 +131,8 @@ template <typename T> static void join_keys(const CudaCall *call)
     const uint64_t own = call->in[0].dim[3], shared = call->in[1].dim[2],
                    heads = call->in[0].dim[2], width = own + shared,
                    first = call->op->attr.first;
-    const T *x = in<T>(call, 0), *r = in<T>(call, 1);
-    T *y = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0), r = in<T>(call, 1);
+    Out<T> y = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t at) {
             const uint64_t i = at % width, row = at / width;
@@ -147,8 +147,8 @@ template <typename T> static void join_keys_dx(const CudaCall *call)
 {
     const uint64_t own = call->out[0].dim[3], width = call->in[0].dim[3],
                    shared = width - own, first = call->op->attr.first;
-    const T *dy = in<T>(call, 0);
-    T *dx = out<T>(call, 0);
+    const In<T> dy = in<T>(call, 0);
+    Out<T> dx = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t at) {
             const uint64_t i = at % own;
@@ -161,8 +161,8 @@ template <typename T> static void join_keys_dr(const CudaCall *call)
 {
     const uint64_t shared = call->out[0].dim[2], heads = call->in[0].dim[2],
                    width = call->in[0].dim[3], first = call->op->attr.first;
-    const T *dy = in<T>(call, 0);
-    T *dr = out<T>(call, 0);
+    const In<T> dy = in<T>(call, 0);
+    Out<T> dr = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t at) {
             T sum = 0;

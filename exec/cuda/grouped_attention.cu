@@ -58,9 +58,10 @@ __host__ __device__ static uint64_t head_of(const Shape &n, uint64_t r)
 __host__ __device__ static double factor_of(const Shape &n, uint64_t b, uint64_t r,
                                             uint64_t k)
 {
-    return mask_factor(
-        &n.mask,
-        (b * n.mask.heads + head_of(n, r)) * n.mask.size + n.first_query + r % n.queries, k);
+    return mask_factor(&n.mask,
+                       (b * n.mask.heads + head_of(n, r)) * n.mask.size + n.first_query +
+                           r % n.queries,
+                       k);
 }
 
 // Index in [Q, h, g, D] of element `i` of [h, g, Q, D].
@@ -71,7 +72,7 @@ __host__ __device__ static uint64_t unpacked(const Shape &n, uint64_t i, uint64_
 }
 
 template <typename T>
-static void pack(CudaQueue *queue, const Shape &n, const T *from, T *to, uint64_t size)
+static void pack(CudaQueue *queue, const Shape &n, In<T> from, Out<T> to, uint64_t size)
 {
     const Shape shape = n;
     each(
@@ -80,7 +81,7 @@ static void pack(CudaQueue *queue, const Shape &n, const T *from, T *to, uint64_
 }
 
 template <typename T>
-static void unpack(CudaQueue *queue, const Shape &n, const T *from, T *to, uint64_t size)
+static void unpack(CudaQueue *queue, const Shape &n, In<T> from, Out<T> to, uint64_t size)
 {
     const Shape shape = n;
     each(
@@ -89,16 +90,16 @@ static void unpack(CudaQueue *queue, const Shape &n, const T *from, T *to, uint6
 }
 
 // Matrices of the heads: [g Q, size], [g Q, K], and [K, D or V] of a sample's keys or values.
-template <typename T>
-static CudaMatrix packed(const Shape &n, const T *data, uint64_t size, bool transposed)
+template <typename P>
+static CudaMatrix packed(const Shape &n, P data, uint64_t size, bool transposed)
 {
-    return {data, transposed, size, n.group * n.queries * size};
+    return matrix(data, transposed, size, n.group * n.queries * size);
 }
 
-template <typename T>
-static CudaMatrix keys(const Shape &n, const T *kv, uint64_t first, bool transposed)
+template <typename P>
+static CudaMatrix keys(const Shape &n, P kv, uint64_t first, bool transposed)
 {
-    return {kv + first, transposed, n.heads * n.width, n.width};
+    return matrix(kv + first, transposed, n.heads * n.width, n.width);
 }
 
 static void multiply(CudaQueue *queue, const Shape &n, uint64_t m, uint64_t columns,
@@ -106,12 +107,12 @@ static void multiply(CudaQueue *queue, const Shape &n, uint64_t m, uint64_t colu
                      const CudaMatrix &z)
 {
     queue_multiply(queue, {m, columns, sum, n.heads, alpha, &x, &y,
-                           const_cast<void *>(z.data), z.ld, z.step});
+                           const_cast<void *>(z.data), z.ld, z.step, z.numbers});
 }
 
 // Computes S of a sample's rows; -infinity where a query does not see the key.
 template <typename T>
-static void scores(CudaQueue *queue, const Shape &n, const T *q, const T *kv, T *s)
+static void scores(CudaQueue *queue, const Shape &n, In<T> q, In<T> kv, Out<T> s)
 {
     const Shape shape = n;
     multiply(queue, n, n.group * n.queries, n.keys, n.size, n.scale,
@@ -131,12 +132,13 @@ static void scores(CudaQueue *queue, const Shape &n, const T *q, const T *kv, T 
 
 // Writes P in place of S, and L if `statistic` is not NULL. `sink`: [h, g] or NULL.
 template <typename T>
-static void softmax(CudaQueue *queue, const Shape &n, T *s, const T *sink, T *statistic)
+static void softmax(CudaQueue *queue, const Shape &n, Out<T> s, In<T> sink,
+                    Out<T> statistic)
 {
     const Shape shape = n;
     rows(
         queue, rows_of_sample(n), BODY(uint64_t r, Lane lane) {
-            T *row = s + r * shape.keys;
+            Out<T> row = s + r * shape.keys;
             const T extra = sink ? sink[r / shape.queries] : T(-INFINITY);
             T top = extra, sum = 0;
             for (uint64_t i = lane.id; i < shape.keys; i += lane.n)
@@ -156,7 +158,7 @@ static void softmax(CudaQueue *queue, const Shape &n, T *s, const T *sink, T *st
 
 // to = from times dropout's factors; returns `from` itself without dropout.
 template <typename T>
-static const T *drop(CudaQueue *queue, const Shape &n, uint64_t b, const T *from, T *to)
+static In<T> drop(CudaQueue *queue, const Shape &n, uint64_t b, In<T> from, Out<T> to)
 {
     const Shape shape = n;
     if (n.mask.rate == 0)
@@ -168,34 +170,32 @@ static const T *drop(CudaQueue *queue, const Shape &n, uint64_t b, const T *from
     return to;
 }
 
-template <typename T> static T *room(CudaQueue *queue, uint64_t elements)
-{
-    return (T *)cuda_queue_allocate(queue, elements);
-}
-
 template <typename T> static void attend(const CudaCall *call, bool fused)
 {
     const Shape n = shape_of(call, 0);
     CudaQueue *queue = call->queue;
     const uint64_t r = rows_of_sample(n), m = n.group * n.queries;
-    const T *sink = call->op->n_in > 2 ? in<T>(call, 2) : NULL;
-    T *q = room<T>(queue, r * n.size), *y = room<T>(queue, r * n.values);
-    T *scratch = fused ? room<T>(queue, r * n.keys) : NULL;
-    T *dropped = n.mask.rate > 0 ? room<T>(queue, r * n.keys) : NULL;
+    const In<T> sink = call->op->n_in > 2 ? in<T>(call, 2) : In<T>();
+    const In<T> like = in<T>(call, 0);
+    const Out<T> q = scratch_like<T>(queue, r * n.size, like),
+                 y = scratch_like<T>(queue, r * n.values, like);
+    const Out<T> spare = fused ? scratch_like<T>(queue, r * n.keys, like) : Out<T>();
+    const Out<T> dropped =
+        n.mask.rate > 0 ? scratch_like<T>(queue, r * n.keys, like) : Out<T>();
     for (uint64_t b = 0; r > 0 && b < n.batch; b++) {
-        const T *kv = in<T>(call, 1) + b * n.keys * n.heads * n.width;
-        T *p = fused ? scratch : out<T>(call, 1) + b * r * n.keys;
-        pack(queue, n, in<T>(call, 0) + b * r * n.size, q, n.size);
-        scores(queue, n, q, kv, p);
-        softmax(queue, n, p, sink, fused ? out<T>(call, 1) + b * r : (T *)NULL);
+        const In<T> kv = in<T>(call, 1) + b * n.keys * n.heads * n.width;
+        Out<T> p = fused ? spare : out<T>(call, 1) + b * r * n.keys;
+        pack<T>(queue, n, in<T>(call, 0) + b * r * n.size, q, n.size);
+        scores<T>(queue, n, q, kv, p);
+        softmax<T>(queue, n, p, sink, fused ? out<T>(call, 1) + b * r : Out<T>());
         multiply(queue, n, m, n.values, n.keys, 1,
-                 packed(n, drop(queue, n, b, p, dropped), n.keys, false),
+                 packed(n, drop<T>(queue, n, b, p, dropped), n.keys, false),
                  keys(n, kv, n.size, false), packed(n, y, n.values, false));
-        unpack(queue, n, y, out<T>(call, 0) + b * r * n.values, n.values);
+        unpack<T>(queue, n, y, out<T>(call, 0) + b * r * n.values, n.values);
     }
-    for (T *used : {q, y, scratch, dropped})
+    for (const Out<T> &used : {q, y, spare, dropped})
         if (used)
-            cuda_queue_release(queue, used);
+            release(queue, used);
 }
 
 template <typename T> static void grouped_attention(const CudaCall *call)
@@ -212,7 +212,7 @@ CUDA_KERNEL(cuda_fused_attention, fused_attention)
 
 // Writes dS in place of dP.
 template <typename T>
-static void softmax_dx(CudaQueue *queue, const Shape &n, const T *p, T *ds)
+static void softmax_dx(CudaQueue *queue, const Shape &n, In<T> p, Out<T> ds)
 {
     const uint64_t n_keys = n.keys;
     rows(
@@ -231,43 +231,47 @@ template <typename T> static void attend_dx(const CudaCall *call, bool fused)
     const Shape n = shape_of(call, 1);
     CudaQueue *queue = call->queue;
     const uint64_t r = rows_of_sample(n), m = n.group * n.queries, n_keys = n.keys;
-    T *q = room<T>(queue, r * n.size), *dq = room<T>(queue, r * n.size);
-    T *dy = room<T>(queue, r * n.values), *ds = room<T>(queue, r * n.keys);
-    T *scratch = fused ? room<T>(queue, r * n.keys) : NULL;
-    T *dropped = n.mask.rate > 0 ? room<T>(queue, r * n.keys) : NULL;
+    const In<T> like = in<T>(call, 1);
+    const Out<T> q = scratch_like<T>(queue, r * n.size, like),
+                 dq = scratch_like<T>(queue, r * n.size, like),
+                 dy = scratch_like<T>(queue, r * n.values, like),
+                 ds = scratch_like<T>(queue, r * n.keys, like);
+    const Out<T> spare = fused ? scratch_like<T>(queue, r * n.keys, like) : Out<T>();
+    const Out<T> dropped =
+        n.mask.rate > 0 ? scratch_like<T>(queue, r * n.keys, like) : Out<T>();
     for (uint64_t b = 0; n.heads > 0 && b < n.batch; b++) {
-        const T *kv = in<T>(call, 2) + b * n.keys * n.heads * n.width;
-        const T *kept = in<T>(call, 3) + b * r * (fused ? 1 : n.keys);
-        T *dkv = out<T>(call, 1) + b * n.keys * n.heads * n.width;
+        const In<T> kv = in<T>(call, 2) + b * n.keys * n.heads * n.width;
+        const In<T> kept = in<T>(call, 3) + b * r * (fused ? 1 : n.keys);
+        Out<T> dkv = out<T>(call, 1) + b * n.keys * n.heads * n.width;
         if (r == 0) {
-            cuda_queue_zero(queue, dkv, n.keys * n.heads * n.width);
+            zero(queue, dkv, n.keys * n.heads * n.width);
             continue;
         }
-        pack(queue, n, in<T>(call, 1) + b * r * n.size, q, n.size);
-        pack(queue, n, in<T>(call, 0) + b * r * n.values, dy, n.values);
+        pack<T>(queue, n, in<T>(call, 1) + b * r * n.size, q, n.size);
+        pack<T>(queue, n, in<T>(call, 0) + b * r * n.values, dy, n.values);
         if (fused) {
-            scores(queue, n, q, kv, scratch);
+            scores<T>(queue, n, q, kv, spare);
             each(
                 queue, r * n.keys,
-                BODY(uint64_t i) { scratch[i] = exp(scratch[i] - kept[i / n_keys]); });
+                BODY(uint64_t i) { spare[i] = exp(spare[i] - kept[i / n_keys]); });
         }
-        const T *p = fused ? scratch : kept;
+        const In<T> p = fused ? In<T>(spare) : kept;
         multiply(queue, n, m, n.keys, n.values, 1, packed(n, dy, n.values, false),
                  keys(n, kv, n.size, true), packed(n, ds, n.keys, false));
-        drop(queue, n, b, ds, ds);
-        softmax_dx(queue, n, p, ds);
+        drop<T>(queue, n, b, ds, ds);
+        softmax_dx<T>(queue, n, p, ds);
         multiply(queue, n, m, n.size, n.keys, n.scale, packed(n, ds, n.keys, false),
                  keys(n, kv, 0, false), packed(n, dq, n.size, false));
-        unpack(queue, n, dq, out<T>(call, 0) + b * r * n.size, n.size);
+        unpack<T>(queue, n, dq, out<T>(call, 0) + b * r * n.size, n.size);
         multiply(queue, n, n.keys, n.size, m, n.scale, packed(n, ds, n.keys, true),
                  packed(n, q, n.size, false), keys(n, dkv, 0, false));
         multiply(queue, n, n.keys, n.values, m, 1,
-                 packed(n, drop(queue, n, b, p, dropped), n.keys, true),
+                 packed(n, drop<T>(queue, n, b, p, dropped), n.keys, true),
                  packed(n, dy, n.values, false), keys(n, dkv, n.size, false));
     }
-    for (T *used : {q, dq, dy, ds, scratch, dropped})
+    for (const Out<T> &used : {q, dq, dy, ds, spare, dropped})
         if (used)
-            cuda_queue_release(queue, used);
+            release(queue, used);
 }
 
 template <typename T> static void grouped_attention_dx(const CudaCall *call)
@@ -287,9 +291,9 @@ template <typename T> static void attention_sink_dw(const CudaCall *call)
     const ExecShard *shard = &call->in[0];
     const uint64_t seq = shard->dim[1], heads = (uint64_t)shard->dim[2] * shard->dim[3],
                    values = shard->dim[4], samples = shard->dim[0];
-    const T *dy = in<T>(call, 0), *y = in<T>(call, 1), *sink = in<T>(call, 2),
-            *statistic = in<T>(call, 3);
-    T *dsink = out<T>(call, 0);
+    const In<T> dy = in<T>(call, 0), y = in<T>(call, 1), sink = in<T>(call, 2),
+                statistic = in<T>(call, 3);
+    Out<T> dsink = out<T>(call, 0);
     rows(
         call->queue, heads, BODY(uint64_t head, Lane lane) {
             T sum = 0;

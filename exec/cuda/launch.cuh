@@ -7,14 +7,13 @@
 #ifndef KILTER_EXEC_CUDA_LAUNCH_CUH
 #define KILTER_EXEC_CUDA_LAUNCH_CUH
 
+#include <type_traits>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include "exec/cuda/kernels.h"
-
-static inline void queue_multiply(CudaQueue *queue, const CudaProduct &product)
-{
-    cuda_queue_multiply(queue, &product);
-}
 
 #define BODY [=] __host__ __device__
 
@@ -93,15 +92,218 @@ template <typename Body> void rows(CudaQueue *queue, uint64_t n, Body body)
     cuda_queue_check(queue, cudaGetLastError(), "a kernel");
 }
 
-/* Operands as numbers of type T. */
-template <typename T> static inline const T *in(const CudaCall *call, uint32_t i)
+// Operands of kernels in numbers of type T: pointers to double, or, where T is float, readers and writers of numbers that may be
+// stored in two bytes. These are widened when read and rounded when written.
+
+__host__ __device__ static inline float number_at(const void *data, uint32_t numbers,
+                                                  uint64_t i)
 {
-    return (const T *)call->in[i].data;
+    return numbers == EXEC_FP16   ? __half2float(((const __half *)data)[i])
+           : numbers == EXEC_BF16 ? __bfloat162float(((const __nv_bfloat16 *)data)[i])
+                                  : ((const float *)data)[i];
 }
 
-template <typename T> static inline T *out(const CudaCall *call, uint32_t o)
+__host__ __device__ static inline uint64_t number_bytes(uint32_t numbers, uint64_t n)
 {
-    return (T *)call->out[o].data;
+    return n * (numbers == EXEC_PLAIN ? sizeof(float) : sizeof(__half));
+}
+
+struct Reader {
+    const void *data;
+    uint32_t numbers;
+
+    __host__ __device__ float operator[](uint64_t i) const
+    {
+        return number_at(data, numbers, i);
+    }
+    __host__ __device__ Reader operator+(uint64_t n) const
+    {
+        return {(const char *)data + number_bytes(numbers, n), numbers};
+    }
+    __host__ __device__ explicit operator bool() const
+    {
+        return data != NULL;
+    }
+};
+
+// One number that can be read and written.
+struct Slot {
+    void *data;
+    uint32_t numbers;
+    uint64_t i;
+
+    __host__ __device__ operator float() const
+    {
+        return number_at(data, numbers, i);
+    }
+    __host__ __device__ float operator=(float value) const
+    {
+        if (numbers == EXEC_FP16)
+            ((__half *)data)[i] = __float2half_rn(value);
+        else if (numbers == EXEC_BF16)
+            ((__nv_bfloat16 *)data)[i] = __float2bfloat16_rn(value);
+        else
+            ((float *)data)[i] = value;
+        return value;
+    }
+    __host__ __device__ float operator+=(float value) const
+    {
+        return *this = (float)*this + value;
+    }
+    __host__ __device__ float operator/=(float value) const
+    {
+        return *this = (float)*this / value;
+    }
+};
+
+struct Writer {
+    void *data;
+    uint32_t numbers;
+
+    __host__ __device__ Slot operator[](uint64_t i) const
+    {
+        return {data, numbers, i};
+    }
+    __host__ __device__ Writer operator+(uint64_t n) const
+    {
+        return {(char *)data + number_bytes(numbers, n), numbers};
+    }
+    __host__ __device__ operator Reader() const
+    {
+        return {data, numbers};
+    }
+    __host__ __device__ explicit operator bool() const
+    {
+        return data != NULL;
+    }
+};
+
+template <typename T> struct KernelOperand {
+    typedef const T *In;
+    typedef T *Out;
+};
+template <> struct KernelOperand<float> {
+    typedef Reader In;
+    typedef Writer Out;
+};
+template <typename T> using In = typename KernelOperand<T>::In;
+template <typename T> using Out = typename KernelOperand<T>::Out;
+
+static inline void *raw(const void *data)
+{
+    return const_cast<void *>(data);
+}
+static inline void *raw(const Reader &reader)
+{
+    return const_cast<void *>(reader.data);
+}
+static inline void *raw(const Writer &writer)
+{
+    return writer.data;
+}
+static inline uint32_t numbers_of(const void *)
+{
+    return EXEC_PLAIN;
+}
+static inline uint32_t numbers_of(const Reader &reader)
+{
+    return reader.numbers;
+}
+static inline uint32_t numbers_of(const Writer &writer)
+{
+    return writer.numbers;
+}
+
+/* A shard as an operand. */
+template <typename T> static inline Out<T> operand(const ExecShard *shard)
+{
+    if constexpr (std::is_same<T, float>::value)
+        return {shard->data, (uint32_t)shard->numbers};
+    else
+        return (T *)shard->data;
+}
+
+template <typename T> static inline In<T> in(const CudaCall *call, uint32_t i)
+{
+    return operand<T>(&call->in[i]);
+}
+
+template <typename T> static inline Out<T> out(const CudaCall *call, uint32_t o)
+{
+    return operand<T>(&call->out[o]);
+}
+
+/* Scratch memory in the numbers of a kernel, and in those of `like`; the caller releases it. */
+template <typename T> static inline T *scratch(CudaQueue *queue, uint64_t elements)
+{
+    return (T *)cuda_queue_allocate(queue, elements);
+}
+template <typename T, typename P>
+static inline Out<T> scratch_like(CudaQueue *queue, uint64_t elements, const P &like)
+{
+    const uint32_t numbers = numbers_of(like);
+    const uint64_t room = numbers == EXEC_PLAIN ? elements : (elements + 1) / 2;
+    const ExecShard shard = {
+        0, {}, {}, (ExecNumbers)numbers, cuda_queue_allocate(queue, room)};
+    return operand<T>(&shard);
+}
+template <typename P> static inline void release(CudaQueue *queue, const P &data)
+{
+    cuda_queue_release(queue, raw(data));
+}
+
+/* Zeroes `n` numbers. */
+template <typename P> static inline void zero(CudaQueue *queue, const P &data, uint64_t n)
+{
+    cuda_queue_zero_bytes(queue, raw(data),
+                          numbers_of(data) == EXEC_PLAIN ? n * cuda_queue_size(queue)
+                                                         : n * sizeof(__half));
+}
+
+/* --- matrix products --- */
+
+template <typename P>
+static inline CudaMatrix matrix(const P &data, bool transposed, uint64_t ld,
+                                uint64_t step)
+{
+    return {raw(data), transposed, ld, step, numbers_of(data)};
+}
+
+/* A copy of a matrix in numbers of two bytes; the caller releases its data. */
+static inline CudaMatrix narrowed(CudaQueue *queue, const CudaMatrix &x, uint64_t rows,
+                                  uint64_t columns, uint64_t batch, uint32_t numbers)
+{
+    const uint64_t high = x.transposed ? columns : rows,
+                   wide = x.transposed ? rows : columns,
+                   n = (batch - 1) * x.step + (high - 1) * x.ld + wide;
+    const Reader from = {x.data, x.numbers};
+    const Writer to = {cuda_queue_allocate(queue, (n + 1) / 2), numbers};
+    each(
+        queue, n, BODY(uint64_t i) { to[i] = from[i]; });
+    return {to.data, x.transposed, x.ld, x.step, numbers};
+}
+
+/* Both factors of a product are of one kind of numbers: where one has two bytes, the other is narrowed. */
+static inline void queue_multiply(CudaQueue *queue, const CudaProduct &product)
+{
+    CudaProduct p = product;
+    const bool empty = p.m == 0 || p.n == 0 || p.k == 0 || p.batch == 0;
+    const bool first = p.x->numbers == EXEC_PLAIN;
+    CudaMatrix copy = first ? *p.x : *p.y;
+    void *owned = NULL;
+    if (p.x->numbers != p.y->numbers) {
+        const uint32_t numbers = first ? p.y->numbers : p.x->numbers;
+        if (!empty) {
+            copy = first ? narrowed(queue, copy, p.m, p.k, p.batch, numbers)
+                         : narrowed(queue, copy, p.k, p.n, p.batch, numbers);
+            owned = const_cast<void *>(copy.data);
+        }
+        copy.numbers = numbers;
+        (first ? p.x : p.y) = &copy;
+    }
+    cuda_queue_multiply(queue, &p);
+    if (owned)
+        cuda_queue_release(queue, owned);
 }
 
 /* `kernel`, a template over the type of numbers, as the C function `name`. */

@@ -13,8 +13,8 @@ __host__ __device__ static uint64_t find_entry(T id, uint64_t offset, uint64_t n
 
 template <typename T> static void embedding(const CudaCall *call)
 {
-    const T *ids = in<T>(call, 0), *table = in<T>(call, 1);
-    T *y = out<T>(call, 0);
+    const In<T> ids = in<T>(call, 0), table = in<T>(call, 1);
+    Out<T> y = out<T>(call, 0);
     const uint64_t v = call->in[1].dim[0], h = call->in[1].dim[1],
                    offset = call->in[1].offset[0];
     each(
@@ -45,37 +45,46 @@ __host__ __device__ static void add_to(double *sum, double value)
 
 template <typename T> static void embedding_dw(const CudaCall *call)
 {
-    const T *dy = in<T>(call, 0), *ids = in<T>(call, 1);
-    T *dtable = out<T>(call, 0);
+    const In<T> dy = in<T>(call, 0), ids = in<T>(call, 1);
+    Out<T> dtable = out<T>(call, 0);
     const uint64_t v = call->out[0].dim[0], h = call->out[0].dim[1],
                    offset = call->out[0].offset[0];
-    cuda_queue_zero(call->queue, dtable, exec_shard_elements(&call->out[0]));
+    const uint64_t n = exec_shard_elements(&call->out[0]);
+    // Sums of numbers of two bytes are kept in float32 until they are complete.
+    const bool narrow = numbers_of(dtable) != EXEC_PLAIN;
+    T *sum = narrow ? scratch<T>(call->queue, n) : (T *)raw(dtable);
+    zero(call->queue, sum, n);
     each(
         call->queue, exec_shard_elements(&call->in[0]), BODY(uint64_t i) {
             const uint64_t row = find_entry(ids[i / h], offset, v);
             if (row < v)
-                add_to(&dtable[row * h + i % h], dy[i]);
+                add_to(&sum[row * h + i % h], dy[i]);
         });
+    if (!narrow)
+        return;
+    each(
+        call->queue, n, BODY(uint64_t i) { dtable[i] = sum[i]; });
+    release(call->queue, sum);
 }
 CUDA_KERNEL(cuda_embedding_dw, embedding_dw)
 
 // Sum of z[*] - x[*,label[*]] over the labels that this device has; a NULL z counts as 0.
-template <typename T> static void sum_at_labels(const CudaCall *call, const T *z)
+template <typename T> static void sum_at_labels(const CudaCall *call, In<T> z)
 {
-    const T *x = in<T>(call, 0), *label = in<T>(call, 1);
-    T *loss = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0), label = in<T>(call, 1);
+    Out<T> loss = out<T>(call, 0);
     const ExecShard *shard = &call->in[0];
     const uint64_t v = shard->dim[shard->rank - 1],
                    offset = shard->offset[shard->rank - 1],
                    n = exec_shard_elements(&call->in[1]);
-    cuda_queue_zero(call->queue, loss, 1);
+    zero(call->queue, loss, 1);
     rows(
         call->queue, n > 0, BODY(uint64_t, Lane lane) {
             T sum = 0;
             for (uint64_t i = lane.id; i < n; i += lane.n) {
                 const uint64_t entry = find_entry(label[i], offset, v);
                 if (entry < v)
-                    sum += (z ? z[i] : 0) - x[i * v + entry];
+                    sum += (z ? T(z[i]) : T(0)) - x[i * v + entry];
             }
             sum = lane.sum(sum);
             if (lane.id == 0)
@@ -85,14 +94,14 @@ template <typename T> static void sum_at_labels(const CudaCall *call, const T *z
 
 template <typename T> static void nll_sum(const CudaCall *call)
 {
-    sum_at_labels<T>(call, NULL);
+    sum_at_labels<T>(call, In<T>());
 }
 CUDA_KERNEL(cuda_nll_sum, nll_sum)
 
 template <typename T> static void nll_sum_dx(const CudaCall *call)
 {
-    const T *dloss = in<T>(call, 0), *label = in<T>(call, 1);
-    T *dlogp = out<T>(call, 0);
+    const In<T> dloss = in<T>(call, 0), label = in<T>(call, 1);
+    Out<T> dlogp = out<T>(call, 0);
     const ExecShard *shard = &call->out[0];
     const uint64_t v = shard->dim[shard->rank - 1],
                    offset = shard->offset[shard->rank - 1];
@@ -105,8 +114,8 @@ CUDA_KERNEL(cuda_nll_sum_dx, nll_sum_dx)
 
 template <typename T> static void label_logit(const CudaCall *call)
 {
-    const T *x = in<T>(call, 0), *label = in<T>(call, 1);
-    T *t = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0), label = in<T>(call, 1);
+    Out<T> t = out<T>(call, 0);
     const ExecShard *shard = &call->in[0];
     const uint64_t v = shard->dim[shard->rank - 1],
                    offset = shard->offset[shard->rank - 1];
@@ -120,8 +129,8 @@ CUDA_KERNEL(cuda_label_logit, label_logit)
 
 template <typename T> static void sum_exp(const CudaCall *call)
 {
-    const T *x = in<T>(call, 0), *t = in<T>(call, 1);
-    T *s = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0), t = in<T>(call, 1);
+    Out<T> s = out<T>(call, 0);
     const uint64_t v = call->in[0].dim[call->in[0].rank - 1];
     rows(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t r, Lane lane) {
@@ -137,8 +146,8 @@ CUDA_KERNEL(cuda_sum_exp, sum_exp)
 
 template <typename T> static void log_sum_exp(const CudaCall *call)
 {
-    const T *s = in<T>(call, 0), *t = in<T>(call, 1);
-    T *z = out<T>(call, 0);
+    const In<T> s = in<T>(call, 0), t = in<T>(call, 1);
+    Out<T> z = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->out[0]),
         BODY(uint64_t i) { z[i] = t[i] + log(s[i]); });
@@ -147,15 +156,15 @@ CUDA_KERNEL(cuda_log_sum_exp, log_sum_exp)
 
 template <typename T> static void cross_entropy(const CudaCall *call)
 {
-    sum_at_labels(call, in<T>(call, 2));
+    sum_at_labels<T>(call, in<T>(call, 2));
 }
 CUDA_KERNEL(cuda_cross_entropy, cross_entropy)
 
 template <typename T> static void cross_entropy_dx(const CudaCall *call)
 {
-    const T *dloss = in<T>(call, 0), *x = in<T>(call, 1), *label = in<T>(call, 2),
-            *z = in<T>(call, 3);
-    T *dx = out<T>(call, 0);
+    const In<T> dloss = in<T>(call, 0), x = in<T>(call, 1), label = in<T>(call, 2),
+                z = in<T>(call, 3);
+    Out<T> dx = out<T>(call, 0);
     const ExecShard *shard = &call->out[0];
     const uint64_t v = shard->dim[shard->rank - 1],
                    offset = shard->offset[shard->rank - 1];
@@ -169,8 +178,8 @@ CUDA_KERNEL(cuda_cross_entropy_dx, cross_entropy_dx)
 
 template <typename T> static void append_token(const CudaCall *call)
 {
-    const T *x = in<T>(call, 0), *token = in<T>(call, 1);
-    T *y = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0), token = in<T>(call, 1);
+    Out<T> y = out<T>(call, 0);
     const uint64_t length = call->out[0].dim[1], h = call->out[0].dim[2];
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
@@ -182,8 +191,8 @@ CUDA_KERNEL(cuda_append_token, append_token)
 
 template <typename T> static void drop_token(const CudaCall *call)
 {
-    const T *dy = in<T>(call, 0);
-    T *dx = out<T>(call, 0);
+    const In<T> dy = in<T>(call, 0);
+    Out<T> dx = out<T>(call, 0);
     const uint64_t length = call->out[0].dim[1], h = call->out[0].dim[2];
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
@@ -195,8 +204,8 @@ CUDA_KERNEL(cuda_drop_token, drop_token)
 
 template <typename T> static void sum_token(const CudaCall *call)
 {
-    const T *dy = in<T>(call, 0);
-    T *dtoken = out<T>(call, 0);
+    const In<T> dy = in<T>(call, 0);
+    Out<T> dtoken = out<T>(call, 0);
     const uint64_t batch = call->in[0].dim[0], length = call->in[0].dim[1],
                    h = call->in[0].dim[2];
     each(
@@ -211,8 +220,8 @@ CUDA_KERNEL(cuda_sum_token, sum_token)
 
 template <typename T> static void take_token(const CudaCall *call)
 {
-    const T *x = in<T>(call, 0);
-    T *y = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0);
+    Out<T> y = out<T>(call, 0);
     const uint64_t length = call->in[0].dim[1], h = call->in[0].dim[2];
     each(
         call->queue, exec_shard_elements(&call->out[0]),
@@ -222,8 +231,8 @@ CUDA_KERNEL(cuda_take_token, take_token)
 
 template <typename T> static void pad_token(const CudaCall *call)
 {
-    const T *dy = in<T>(call, 0);
-    T *dx = out<T>(call, 0);
+    const In<T> dy = in<T>(call, 0);
+    Out<T> dx = out<T>(call, 0);
     const uint64_t length = call->out[0].dim[1], h = call->out[0].dim[2];
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {

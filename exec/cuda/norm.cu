@@ -23,7 +23,7 @@ template <typename T> struct Moments {
 };
 
 template <typename T>
-__host__ __device__ static Moments<T> moments(const T *x, uint64_t n, Lane lane)
+__host__ __device__ static Moments<T> moments(In<T> x, uint64_t n, Lane lane)
 {
     T sum = 0, squares = 0;
     for (uint64_t i = lane.id; i < n; i += lane.n)
@@ -36,12 +36,12 @@ __host__ __device__ static Moments<T> moments(const T *x, uint64_t n, Lane lane)
 
 template <typename T> static void layer_norm(const CudaCall *call)
 {
-    const T *x = in<T>(call, 0), *gamma = in<T>(call, 1), *beta = in<T>(call, 2);
-    T *y = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0), gamma = in<T>(call, 1), beta = in<T>(call, 2);
+    Out<T> y = out<T>(call, 0);
     const uint64_t n = last_dim(&call->in[0]);
     rows(
         call->queue, rows_of(&call->in[0]), BODY(uint64_t r, Lane lane) {
-            const Moments<T> m = moments(x + r * n, n, lane);
+            const Moments<T> m = moments<T>(x + r * n, n, lane);
             for (uint64_t i = lane.id; i < n; i += lane.n)
                 y[r * n + i] = (x[r * n + i] - m.mean) * m.inverse * gamma[i] + beta[i];
         });
@@ -50,13 +50,13 @@ CUDA_KERNEL(cuda_layer_norm, layer_norm)
 
 template <typename T> static void layer_norm_dx(const CudaCall *call)
 {
-    const T *dy = in<T>(call, 0), *x = in<T>(call, 1), *gamma = in<T>(call, 2);
-    T *dx = out<T>(call, 0);
+    const In<T> dy = in<T>(call, 0), x = in<T>(call, 1), gamma = in<T>(call, 2);
+    Out<T> dx = out<T>(call, 0);
     const uint64_t n = last_dim(&call->in[1]);
     rows(
         call->queue, rows_of(&call->in[1]), BODY(uint64_t r, Lane lane) {
-            const T *from = x + r * n, *g = dy + r * n;
-            const Moments<T> m = moments(from, n, lane);
+            const In<T> from = x + r * n, g = dy + r * n;
+            const Moments<T> m = moments<T>(from, n, lane);
             T sum = 0, dot = 0;
             for (uint64_t i = lane.id; i < n; i += lane.n) {
                 sum += g[i] * gamma[i];
@@ -74,17 +74,17 @@ CUDA_KERNEL(cuda_layer_norm_dx, layer_norm_dx)
 template <typename T> static void layer_norm_dw(const CudaCall *call)
 {
     const uint64_t block = 64;
-    const T *dy = in<T>(call, 0), *x = in<T>(call, 1);
-    T *dgamma = out<T>(call, 0), *dbeta = out<T>(call, 1);
+    const In<T> dy = in<T>(call, 0), x = in<T>(call, 1);
+    Out<T> dgamma = out<T>(call, 0), dbeta = out<T>(call, 1);
     const uint64_t n = last_dim(&call->in[1]), h = last_dim(&call->in[0]);
     const uint64_t n_rows = rows_of(&call->in[1]), blocks = (n_rows + block - 1) / block;
     const uint64_t first = call->in[0].offset[call->in[0].rank - 1] -
                            call->in[1].offset[call->in[1].rank - 1];
-    T *moment = (T *)cuda_queue_allocate(call->queue, 2 * n_rows);
-    T *part = (T *)cuda_queue_allocate(call->queue, 2 * blocks * h);
+    T *moment = scratch<T>(call->queue, 2 * n_rows);
+    T *part = scratch<T>(call->queue, 2 * blocks * h);
     rows(
         call->queue, n_rows, BODY(uint64_t r, Lane lane) {
-            const Moments<T> m = moments(x + r * n, n, lane);
+            const Moments<T> m = moments<T>(x + r * n, n, lane);
             if (lane.id == 0) {
                 moment[2 * r] = m.mean;
                 moment[2 * r + 1] = m.inverse;
@@ -112,19 +112,19 @@ template <typename T> static void layer_norm_dw(const CudaCall *call)
             dgamma[i] = gamma;
             dbeta[i] = beta;
         });
-    cuda_queue_release(call->queue, moment);
-    cuda_queue_release(call->queue, part);
+    release(call->queue, moment);
+    release(call->queue, part);
 }
 CUDA_KERNEL(cuda_layer_norm_dw, layer_norm_dw)
 
 template <typename T> static void log_softmax(const CudaCall *call)
 {
-    const T *x = in<T>(call, 0);
-    T *y = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0);
+    Out<T> y = out<T>(call, 0);
     const uint64_t n = last_dim(&call->in[0]);
     rows(
         call->queue, rows_of(&call->in[0]), BODY(uint64_t r, Lane lane) {
-            const T *from = x + r * n;
+            const In<T> from = x + r * n;
             T top = -INFINITY, sum = 0;
             for (uint64_t i = lane.id; i < n; i += lane.n)
                 top = from[i] > top ? from[i] : top;
@@ -140,8 +140,8 @@ CUDA_KERNEL(cuda_log_softmax, log_softmax)
 
 template <typename T> static void log_softmax_dx(const CudaCall *call)
 {
-    const T *dy = in<T>(call, 0), *y = in<T>(call, 1);
-    T *dx = out<T>(call, 0);
+    const In<T> dy = in<T>(call, 0), y = in<T>(call, 1);
+    Out<T> dx = out<T>(call, 0);
     const uint64_t n = last_dim(&call->in[1]);
     rows(
         call->queue, rows_of(&call->in[1]), BODY(uint64_t r, Lane lane) {

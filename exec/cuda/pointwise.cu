@@ -8,8 +8,8 @@
 
 template <typename T> static void gelu(const CudaCall *call)
 {
-    const T *x = in<T>(call, 0);
-    T *y = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0);
+    Out<T> y = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->out[0]),
         BODY(uint64_t i) { y[i] = T(0.5) * x[i] * (1 + erf(x[i] * T(M_SQRT1_2))); });
@@ -18,8 +18,8 @@ CUDA_KERNEL(cuda_gelu, gelu)
 
 template <typename T> static void gelu_dx(const CudaCall *call)
 {
-    const T *dy = in<T>(call, 0), *x = in<T>(call, 1);
-    T *dx = out<T>(call, 0);
+    const In<T> dy = in<T>(call, 0), x = in<T>(call, 1);
+    Out<T> dx = out<T>(call, 0);
     const T scale = T(1 / sqrt(2 * M_PI));
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
@@ -31,8 +31,8 @@ CUDA_KERNEL(cuda_gelu_dx, gelu_dx)
 
 template <typename T> static void relu(const CudaCall *call)
 {
-    const T *x = in<T>(call, 0);
-    T *y = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0);
+    Out<T> y = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->out[0]),
         BODY(uint64_t i) { y[i] = x[i] > 0 ? x[i] : 0; });
@@ -41,8 +41,8 @@ CUDA_KERNEL(cuda_relu, relu)
 
 template <typename T> static void relu_dx(const CudaCall *call)
 {
-    const T *dy = in<T>(call, 0), *x = in<T>(call, 1);
-    T *dx = out<T>(call, 0);
+    const In<T> dy = in<T>(call, 0), x = in<T>(call, 1);
+    Out<T> dx = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->out[0]),
         BODY(uint64_t i) { dx[i] = x[i] > 0 ? dy[i] : 0; });
@@ -58,8 +58,8 @@ template <typename T> static void dropout(const CudaCall *call)
 {
     const ExecShard shard = call->in[0];
     const OpAttr attr = call->op->attr;
-    const T *x = in<T>(call, 0);
-    T *y = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0);
+    Out<T> y = out<T>(call, 0);
     Whole whole;
     for (uint32_t d = 0; d < TENSOR_MAX_RANK; d++)
         whole.dim[d] = graph_tensor(call->graph, call->op->in[0])->dim[d];
@@ -75,8 +75,8 @@ CUDA_KERNEL(cuda_dropout, dropout)
 
 template <typename T> static void add(const CudaCall *call)
 {
-    const T *a = in<T>(call, 0), *b = in<T>(call, 1);
-    T *y = out<T>(call, 0);
+    const In<T> a = in<T>(call, 0), b = in<T>(call, 1);
+    Out<T> y = out<T>(call, 0);
     const uint64_t period = exec_shard_elements(&call->in[1]);
     each(
         call->queue, exec_shard_elements(&call->out[0]),
@@ -86,8 +86,8 @@ CUDA_KERNEL(cuda_add, add)
 
 template <typename T> static void copy(const CudaCall *call)
 {
-    const T *x = in<T>(call, 0);
-    T *y = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0);
+    Out<T> y = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->out[0]),
         BODY(uint64_t i) { y[i] = x[i]; });
@@ -98,20 +98,22 @@ CUDA_KERNEL(cuda_copy, copy)
 template <typename T>
 static void adam_from(const CudaCall *call, uint32_t from, uint32_t copy, double decay)
 {
-    const T *p = in<T>(call, from), *g = in<T>(call, 1);
-    const T *m = in<T>(call, 2), *v = in<T>(call, 3);
-    T *p1 = out<T>(call, 0), *m1 = out<T>(call, 1), *v1 = out<T>(call, 2);
-    T *p2 = out<T>(call, copy);
+    const T unscale = T(call->queue->unscale);
+    const In<T> p = in<T>(call, from), g = in<T>(call, 1);
+    const In<T> m = in<T>(call, 2), v = in<T>(call, 3);
+    Out<T> p1 = out<T>(call, 0), m1 = out<T>(call, 1), v1 = out<T>(call, 2);
+    Out<T> p2 = out<T>(call, copy);
     const T unbias1 = T(1 / (1 - pow(ADAM_BETA1, ADAM_STEP)));
     const T unbias2 = T(1 / (1 - pow(ADAM_BETA2, ADAM_STEP)));
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
-            m1[i] = T(ADAM_BETA1) * m[i] + T(1 - ADAM_BETA1) * g[i];
-            v1[i] = T(ADAM_BETA2) * v[i] + T(1 - ADAM_BETA2) * g[i] * g[i];
+            const T slope = g[i] * unscale;
+            m1[i] = T(ADAM_BETA1) * m[i] + T(1 - ADAM_BETA1) * slope;
+            v1[i] = T(ADAM_BETA2) * v[i] + T(1 - ADAM_BETA2) * slope * slope;
             p1[i] = p2[i] =
-                p[i] - T(LEARNING_RATE) * (m1[i] * unbias1 /
-                                               (sqrt(v1[i] * unbias2) + T(ADAM_EPSILON)) +
-                                           T(decay) * p[i]);
+                p[i] - T(LEARNING_RATE) *
+                           (m1[i] * unbias1 / (sqrt(v1[i] * unbias2) + T(ADAM_EPSILON)) +
+                            T(decay) * p[i]);
         });
 }
 
@@ -144,38 +146,44 @@ CUDA_KERNEL(cuda_adamw_master, adamw_master)
 template <typename T>
 static void adafactor_from(const CudaCall *call, uint32_t from, uint32_t copy)
 {
+    const T unscale = T(call->queue->unscale);
     const ExecShard *shard = &call->in[0];
-    const T *p = in<T>(call, from), *g = in<T>(call, 1);
-    const T *r = in<T>(call, 2), *c = in<T>(call, 3);
-    T *p1 = out<T>(call, 0), *r1 = out<T>(call, 1), *c1 = out<T>(call, 2);
-    T *p2 = out<T>(call, copy);
-    const uint64_t rows_n = shard->dim[shard->rank - 2], columns = shard->dim[shard->rank - 1];
+    const In<T> p = in<T>(call, from), g = in<T>(call, 1);
+    const In<T> r = in<T>(call, 2), c = in<T>(call, 3);
+    Out<T> p1 = out<T>(call, 0), r1 = out<T>(call, 1), c1 = out<T>(call, 2);
+    Out<T> p2 = out<T>(call, copy);
+    const uint64_t rows_n = shard->dim[shard->rank - 2],
+                   columns = shard->dim[shard->rank - 1];
     const uint64_t n = rows_n * columns;
     const T keep = T(ADAFACTOR_BETA), add = T(1 - ADAFACTOR_BETA);
     each(
         call->queue, exec_shard_elements(&call->out[1]), BODY(uint64_t i) {
             T sum = 0;
-            for (uint64_t j = 0; j < columns; j++)
-                sum += g[i * columns + j] * g[i * columns + j] + T(ADAFACTOR_EPSILON);
+            for (uint64_t j = 0; j < columns; j++) {
+                const T slope = g[i * columns + j] * unscale;
+                sum += slope * slope + T(ADAFACTOR_EPSILON);
+            }
             r1[i] = keep * r[i] + add * sum / T(columns);
         });
     each(
         call->queue, exec_shard_elements(&call->out[2]), BODY(uint64_t k) {
-            const T *column = g + k / columns * n + k % columns;
+            const In<T> column = g + k / columns * n + k % columns;
             T sum = 0;
-            for (uint64_t i = 0; i < rows_n; i++)
-                sum += column[i * columns] * column[i * columns] + T(ADAFACTOR_EPSILON);
+            for (uint64_t i = 0; i < rows_n; i++) {
+                const T slope = column[i * columns] * unscale;
+                sum += slope * slope + T(ADAFACTOR_EPSILON);
+            }
             c1[k] = keep * c[k] + add * sum / T(rows_n);
         });
     rows(
         call->queue, n ? exec_shard_elements(shard) / n : 0, BODY(uint64_t m, Lane lane) {
-            const T *row = r1 + m * rows_n, *column = c1 + m * columns;
+            const In<T> row = r1 + m * rows_n, column = c1 + m * columns;
             T sum = 0, squares = 0;
             for (uint64_t i = lane.id; i < rows_n; i += lane.n)
                 sum += row[i];
             const T mean = lane.sum(sum) / T(rows_n);
             for (uint64_t i = lane.id; i < n; i += lane.n) {
-                const T u = g[m * n + i];
+                const T u = g[m * n + i] * unscale;
                 squares += u * u * mean / (row[i / columns] * column[i % columns]);
             }
             const T size = sqrt(lane.sum(squares) / T(n)) / T(ADAFACTOR_CLIPPING);
@@ -183,7 +191,8 @@ static void adafactor_from(const CudaCall *call, uint32_t from, uint32_t copy)
             for (uint64_t i = lane.id; i < n; i += lane.n)
                 p1[m * n + i] = p2[m * n + i] =
                     p[m * n + i] -
-                    rate * g[m * n + i] / sqrt(row[i / columns] * column[i % columns] / mean);
+                    rate * unscale * g[m * n + i] /
+                        sqrt(row[i / columns] * column[i % columns] / mean);
         });
 }
 
@@ -202,13 +211,15 @@ CUDA_KERNEL(cuda_adafactor_master, adafactor_master)
 template <typename T>
 static void adafactor_vector_from(const CudaCall *call, uint32_t from, uint32_t copy)
 {
-    const T *p = in<T>(call, from), *g = in<T>(call, 1), *v = in<T>(call, 2);
-    T *p1 = out<T>(call, 0), *v1 = out<T>(call, 1), *p2 = out<T>(call, copy);
+    const T unscale = T(call->queue->unscale);
+    const In<T> p = in<T>(call, from), g = in<T>(call, 1), v = in<T>(call, 2);
+    Out<T> p1 = out<T>(call, 0), v1 = out<T>(call, 1), p2 = out<T>(call, copy);
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
+            const T slope = g[i] * unscale;
             v1[i] = T(ADAFACTOR_BETA) * v[i] +
-                    T(1 - ADAFACTOR_BETA) * (g[i] * g[i] + T(ADAFACTOR_EPSILON));
-            p1[i] = p2[i] = p[i] - T(LEARNING_RATE) * g[i] / sqrt(v1[i]);
+                    T(1 - ADAFACTOR_BETA) * (slope * slope + T(ADAFACTOR_EPSILON));
+            p1[i] = p2[i] = p[i] - T(LEARNING_RATE) * slope / sqrt(v1[i]);
         });
 }
 
@@ -227,11 +238,12 @@ CUDA_KERNEL(cuda_adafactor_vector_master, adafactor_vector_master)
 template <typename T>
 static void sgd_from(const CudaCall *call, uint32_t from, uint32_t copy)
 {
-    const T *p = in<T>(call, from), *g = in<T>(call, 1);
-    T *p1 = out<T>(call, 0), *p2 = out<T>(call, copy);
+    const T unscale = T(call->queue->unscale);
+    const In<T> p = in<T>(call, from), g = in<T>(call, 1);
+    Out<T> p1 = out<T>(call, 0), p2 = out<T>(call, copy);
     each(
         call->queue, exec_shard_elements(&call->out[0]),
-        BODY(uint64_t i) { p1[i] = p2[i] = p[i] - T(LEARNING_RATE) * g[i]; });
+        BODY(uint64_t i) { p1[i] = p2[i] = p[i] - T(LEARNING_RATE) * unscale * g[i]; });
 }
 
 template <typename T> static void sgd(const CudaCall *call)

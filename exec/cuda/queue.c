@@ -1,6 +1,8 @@
 /* The queue of one GPU: memory, streams, matrix products. */
 #include "exec/cuda/queue.h"
 
+#include "exec/half.h"
+
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <glib.h>
@@ -48,7 +50,7 @@ static void keep_memory(CudaQueue *queue)
 
 bool cuda_queue_init(CudaQueue *queue, bool host, int device, bool single)
 {
-    *queue = (CudaQueue){.host = host, .single = single, .device = device};
+    *queue = (CudaQueue){.host = host, .single = single, .device = device, .unscale = 1};
     if (host)
         return true;
     cudaStream_t stream = NULL;
@@ -116,9 +118,8 @@ void cuda_queue_release(CudaQueue *queue, void *data)
         cuda_queue_check(queue, cudaFreeAsync(data, queue->stream), "cudaFreeAsync");
 }
 
-void cuda_queue_zero(CudaQueue *queue, void *data, uint64_t elements)
+void cuda_queue_zero_bytes(CudaQueue *queue, void *data, uint64_t bytes)
 {
-    const size_t bytes = elements * cuda_queue_size(queue);
     if (queue->host)
         memset(data, 0, bytes);
     else
@@ -163,36 +164,51 @@ static void move(CudaQueue *queue, void *to, const void *from, size_t bytes,
     cuda_queue_wait(queue);
 }
 
-void cuda_queue_write(CudaQueue *queue, void *to, const double *from, uint64_t elements)
+static size_t number_size(const CudaQueue *queue, uint32_t numbers)
 {
-    if (!queue->single) {
-        move(queue, to, from, elements * sizeof *from, cudaMemcpyHostToDevice);
-        return;
-    }
-    g_autofree float *single = g_new(float, elements + 1);
-    for (uint64_t i = 0; i < elements; i++)
-        single[i] = (float)from[i];
-    move(queue, to, single, elements * sizeof *single, cudaMemcpyHostToDevice);
+    return numbers == EXEC_PLAIN ? cuda_queue_size(queue) : sizeof(uint16_t);
 }
 
-void cuda_queue_read(CudaQueue *queue, const void *from, double *to, uint64_t elements)
+static double number_of(const CudaQueue *queue, const void *data, uint32_t numbers,
+                        uint64_t i)
 {
-    if (!queue->single) {
-        move(queue, to, from, elements * sizeof *to, cudaMemcpyDeviceToHost);
-        return;
-    }
-    g_autofree float *single = g_new(float, elements + 1);
-    move(queue, single, from, elements * sizeof *single, cudaMemcpyDeviceToHost);
-    for (uint64_t i = 0; i < elements; i++)
-        to[i] = (double)single[i];
+    if (numbers != EXEC_PLAIN)
+        return (double)exec_half_value(((const uint16_t *)data)[i], (ExecNumbers)numbers);
+    return queue->single ? (double)((const float *)data)[i] : ((const double *)data)[i];
+}
+
+static void set_number(const CudaQueue *queue, void *data, uint32_t numbers, uint64_t i,
+                       double value)
+{
+    if (numbers != EXEC_PLAIN)
+        ((uint16_t *)data)[i] = exec_half_bits((float)value, (ExecNumbers)numbers);
+    else if (queue->single)
+        ((float *)data)[i] = (float)value;
+    else
+        ((double *)data)[i] = value;
+}
+
+void cuda_queue_write(CudaQueue *queue, const ExecShard *to, const double *from)
+{
+    const uint64_t n = exec_shard_elements(to);
+    const size_t size = number_size(queue, to->numbers);
+    g_autofree void *host = g_malloc((n + 1) * size);
+    for (uint64_t i = 0; i < n; i++)
+        set_number(queue, host, to->numbers, i, from[i]);
+    move(queue, to->data, host, n * size, cudaMemcpyHostToDevice);
+}
+
+void cuda_queue_read(CudaQueue *queue, const ExecShard *from, double *to)
+{
+    const uint64_t n = exec_shard_elements(from);
+    const size_t size = number_size(queue, from->numbers);
+    g_autofree void *host = g_malloc((n + 1) * size);
+    move(queue, host, from->data, n * size, cudaMemcpyDeviceToHost);
+    for (uint64_t i = 0; i < n; i++)
+        to[i] = number_of(queue, host, from->numbers, i);
 }
 
 /* --- matrix products --- */
-
-static double element(const CudaQueue *queue, const void *data, uint64_t i)
-{
-    return queue->single ? (double)((const float *)data)[i] : ((const double *)data)[i];
-}
 
 static void multiply_on_host(const CudaQueue *queue, const CudaProduct *p)
 {
@@ -202,24 +218,29 @@ static void multiply_on_host(const CudaQueue *queue, const CudaProduct *p)
             for (uint64_t j = 0; j < p->n; j++) {
                 double sum = 0;
                 for (uint64_t l = 0; l < p->k; l++)
-                    sum += element(queue, x->data,
-                                   b * x->step +
-                                       (x->transposed ? l * x->ld + i : i * x->ld + l)) *
-                           element(queue, y->data,
-                                   b * y->step +
-                                       (y->transposed ? j * y->ld + l : l * y->ld + j));
-                const uint64_t at = b * p->step + i * p->ld + j;
-                if (queue->single)
-                    ((float *)p->out)[at] = (float)(p->alpha * sum);
-                else
-                    ((double *)p->out)[at] = p->alpha * sum;
+                    sum += number_of(queue, x->data, x->numbers,
+                                     b * x->step + (x->transposed ? l * x->ld + i
+                                                                  : i * x->ld + l)) *
+                           number_of(queue, y->data, y->numbers,
+                                     b * y->step +
+                                         (y->transposed ? j * y->ld + l : l * y->ld + j));
+                set_number(queue, p->out, p->numbers, b * p->step + i * p->ld + j,
+                           p->alpha * sum);
             }
+}
+
+static cudaDataType_t blas_type(uint32_t numbers)
+{
+    return numbers == EXEC_FP16   ? CUDA_R_16F
+           : numbers == EXEC_BF16 ? CUDA_R_16BF
+                                  : CUDA_R_32F;
 }
 
 /* cuBLAS is column-major, so it sees a row-major product x y as y' x'. */
 void cuda_queue_multiply(CudaQueue *queue, const CudaProduct *p)
 {
     const CudaMatrix *x = p->x, *y = p->y;
+    g_assert(x->numbers == y->numbers);
     if (p->m == 0 || p->n == 0 || p->batch == 0)
         return;
     if (queue->host) {
@@ -229,17 +250,18 @@ void cuda_queue_multiply(CudaQueue *queue, const CudaProduct *p)
     const cublasOperation_t tx = x->transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
                             ty = y->transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasHandle_t blas = blas_of(queue);
-    if (queue->single) {
-        const float a = (float)p->alpha, zero = 0;
-        check_blas(
-            queue,
-            cublasSgemmStridedBatched(blas, ty, tx, (int)p->n, (int)p->m, (int)p->k, &a,
-                                      y->data, (int)y->ld, (long long)y->step, x->data,
-                                      (int)x->ld, (long long)x->step, &zero, p->out,
-                                      (int)p->ld, (long long)p->step, (int)p->batch),
-            "cublasSgemmStridedBatched");
-    } else {
-        const double zero = 0;
+    const double zero = 0;
+    const float alpha = (float)p->alpha, none = 0;
+    if (queue->single)
+        check_blas(queue,
+                   cublasGemmStridedBatchedEx(
+                       blas, ty, tx, (int)p->n, (int)p->m, (int)p->k, &alpha, y->data,
+                       blas_type(y->numbers), (int)y->ld, (long long)y->step, x->data,
+                       blas_type(x->numbers), (int)x->ld, (long long)x->step, &none,
+                       p->out, blas_type(p->numbers), (int)p->ld, (long long)p->step,
+                       (int)p->batch, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                   "cublasGemmStridedBatchedEx");
+    else
         check_blas(queue,
                    cublasDgemmStridedBatched(
                        blas, ty, tx, (int)p->n, (int)p->m, (int)p->k, &p->alpha, y->data,
@@ -247,5 +269,4 @@ void cuda_queue_multiply(CudaQueue *queue, const CudaProduct *p)
                        (long long)x->step, &zero, p->out, (int)p->ld, (long long)p->step,
                        (int)p->batch),
                    "cublasDgemmStridedBatched");
-    }
 }

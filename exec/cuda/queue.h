@@ -8,6 +8,11 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
+#include <glib.h> /* before extern "C", as it has templates */
+#endif
+#include "exec/backend.h"
+
+#ifdef __cplusplus
 extern "C" {
 #endif
 
@@ -18,6 +23,7 @@ typedef struct {
     void *stream;        /* cudaStream_t */
     void *blas;          /* cublasHandle_t, NULL until needed */
     const char *trouble; /* the first call that failed, or NULL */
+    double unscale;      /* updates multiply gradients by it */
 } CudaQueue;
 
 /* False if the GPU cannot be used; queue->trouble says why. */
@@ -40,7 +46,7 @@ static inline size_t cuda_queue_size(const CudaQueue *queue)
  * NULL if memory runs out. */
 void *cuda_queue_allocate(CudaQueue *queue, uint64_t elements);
 void cuda_queue_release(CudaQueue *queue, void *data);
-void cuda_queue_zero(CudaQueue *queue, void *data, uint64_t elements);
+void cuda_queue_zero_bytes(CudaQueue *queue, void *data, uint64_t bytes);
 
 /* The most bytes that were allocated on the queue's GPU at once since the last call. */
 uint64_t cuda_queue_peak(CudaQueue *queue);
@@ -49,8 +55,8 @@ uint64_t cuda_queue_used(CudaQueue *queue);
 
 /* Copies between the host's float64 and the queue's numbers; both functions wait until the copy is
  * done. */
-void cuda_queue_write(CudaQueue *queue, void *to, const double *from, uint64_t elements);
-void cuda_queue_read(CudaQueue *queue, const void *from, double *to, uint64_t elements);
+void cuda_queue_write(CudaQueue *queue, const ExecShard *to, const double *from);
+void cuda_queue_read(CudaQueue *queue, const ExecShard *from, double *to);
 
 /* A matrix in memory, used as its transpose if `transposed`. ld: elements per row in memory; step:
  * elements from one matrix of a batch to the next. */
@@ -58,6 +64,7 @@ typedef struct {
     const void *data;
     bool transposed;
     uint64_t ld, step;
+    uint32_t numbers; /* ExecNumbers */
 } CudaMatrix;
 /* Row-major matrix products, `batch` of them: out[m, n] = alpha x[m, k] y[k, n]. */
 typedef struct {
@@ -66,7 +73,9 @@ typedef struct {
     const CudaMatrix *x, *y;
     void *out;
     uint64_t ld, step; /* of the output */
+    uint32_t numbers;  /* of the output */
 } CudaProduct;
+/* Both factors have the same numbers; where these have two bytes, sums are float32. */
 void cuda_queue_multiply(CudaQueue *queue, const CudaProduct *product);
 
 #ifdef __cplusplus

@@ -18,7 +18,7 @@ static Rows rows_of(const ExecShard *x, uint64_t n)
 }
 
 template <typename T>
-__host__ __device__ static T row_inverse(const T *x, uint64_t n, Lane lane)
+__host__ __device__ static T row_inverse(In<T> x, uint64_t n, Lane lane)
 {
     T squares = 0;
     for (uint64_t i = lane.id; i < n; i += lane.n)
@@ -29,12 +29,12 @@ __host__ __device__ static T row_inverse(const T *x, uint64_t n, Lane lane)
 template <typename T> static void rms_norm(const CudaCall *call)
 {
     const Rows n = rows_of(&call->in[0], call->in[1].dim[0]);
-    const T *x = in<T>(call, 0), *gamma = in<T>(call, 1);
-    T *y = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0), gamma = in<T>(call, 1);
+    Out<T> y = out<T>(call, 0);
     rows(
         call->queue, n.rows, BODY(uint64_t r, Lane lane) {
-            const T *from = x + r * n.width;
-            const T inverse = row_inverse(from, n.n, lane);
+            const In<T> from = x + r * n.width;
+            const T inverse = row_inverse<T>(from, n.n, lane);
             for (uint64_t i = lane.id; i < n.width; i += lane.n)
                 y[r * n.width + i] = i < n.n ? from[i] * inverse * gamma[i] : from[i];
         });
@@ -44,12 +44,12 @@ CUDA_KERNEL(cuda_rms_norm, rms_norm)
 template <typename T> static void rms_norm_dx(const CudaCall *call)
 {
     const Rows n = rows_of(&call->in[1], call->in[2].dim[0]);
-    const T *dy = in<T>(call, 0), *x = in<T>(call, 1), *gamma = in<T>(call, 2);
-    T *dx = out<T>(call, 0);
+    const In<T> dy = in<T>(call, 0), x = in<T>(call, 1), gamma = in<T>(call, 2);
+    Out<T> dx = out<T>(call, 0);
     rows(
         call->queue, n.rows, BODY(uint64_t r, Lane lane) {
-            const T *from = x + r * n.width, *g = dy + r * n.width;
-            const T inverse = row_inverse(from, n.n, lane);
+            const In<T> from = x + r * n.width, g = dy + r * n.width;
+            const T inverse = row_inverse<T>(from, n.n, lane);
             T dot = 0;
             for (uint64_t i = lane.id; i < n.n; i += lane.n)
                 dot += g[i] * gamma[i] * from[i];
@@ -68,13 +68,13 @@ static void sum_columns(const CudaCall *call, const Rows &n, uint64_t columns,
                         uint64_t first, uint64_t step)
 {
     const uint64_t block = 64, blocks = (n.rows + block - 1) / block;
-    const T *dy = in<T>(call, 0), *x = in<T>(call, 1);
-    T *dgamma = out<T>(call, 0);
-    T *inverse = (T *)cuda_queue_allocate(call->queue, n.rows);
-    T *part = (T *)cuda_queue_allocate(call->queue, blocks * columns);
+    const In<T> dy = in<T>(call, 0), x = in<T>(call, 1);
+    Out<T> dgamma = out<T>(call, 0);
+    T *inverse = scratch<T>(call->queue, n.rows);
+    T *part = scratch<T>(call->queue, blocks * columns);
     rows(
         call->queue, n.rows, BODY(uint64_t r, Lane lane) {
-            const T value = row_inverse(x + r * n.width, n.n, lane);
+            const T value = row_inverse<T>(x + r * n.width, n.n, lane);
             if (lane.id == 0)
                 inverse[r] = value;
         });
@@ -93,8 +93,8 @@ static void sum_columns(const CudaCall *call, const Rows &n, uint64_t columns,
                 sum += part[b * columns + i];
             dgamma[i] = sum;
         });
-    cuda_queue_release(call->queue, inverse);
-    cuda_queue_release(call->queue, part);
+    release(call->queue, inverse);
+    release(call->queue, part);
 }
 
 template <typename T> static void rms_norm_dw(const CudaCall *call)

@@ -9,7 +9,7 @@
 
 // Scores of one token's experts.
 template <typename T> struct Scores {
-    const T *logit;
+    In<T> logit;
     uint32_t n, best;
     bool sigmoid;
     T top, sum;
@@ -29,7 +29,7 @@ template <typename T> struct Scores {
 };
 
 template <typename T>
-__host__ __device__ static Scores<T> scores_of(const T *logit, uint32_t n, uint32_t best,
+__host__ __device__ static Scores<T> scores_of(In<T> logit, uint32_t n, uint32_t best,
                                                bool sigmoid)
 {
     Scores<T> s = {logit, n, best, sigmoid, logit[0], 0};
@@ -52,11 +52,12 @@ template <typename T> static void gate_topk(const CudaCall *call)
 {
     const OpAttr attr = call->op->attr;
     const uint32_t n = call->in[0].dim[call->in[0].rank - 1];
-    const T *logit = in<T>(call, 0);
-    T *weight = out<T>(call, 0);
+    const In<T> logit = in<T>(call, 0);
+    Out<T> weight = out<T>(call, 0);
     each(
         call->queue, tokens_of(&call->in[0]), BODY(uint64_t s) {
-            const Scores<T> score = scores_of(logit + s * n, n, attr.top, attr.sigmoid);
+            const Scores<T> score =
+                scores_of<T>(logit + s * n, n, attr.top, attr.sigmoid);
             T sum = 0;
             for (uint32_t e = 0; e < n; e++)
                 sum += score.chosen(e) ? score.of(e) : T(0);
@@ -71,12 +72,13 @@ template <typename T> static void gate_topk_dx(const CudaCall *call)
 {
     const OpAttr attr = call->op->attr;
     const uint32_t n = call->in[1].dim[call->in[1].rank - 1];
-    const T *dweight = in<T>(call, 0), *logit = in<T>(call, 1);
-    T *dlogit = out<T>(call, 0);
+    const In<T> dweight = in<T>(call, 0), logit = in<T>(call, 1);
+    Out<T> dlogit = out<T>(call, 0);
     each(
         call->queue, tokens_of(&call->in[1]), BODY(uint64_t s) {
-            const Scores<T> score = scores_of(logit + s * n, n, attr.top, attr.sigmoid);
-            const T *dw = dweight + s * n;
+            const Scores<T> score =
+                scores_of<T>(logit + s * n, n, attr.top, attr.sigmoid);
+            const In<T> dw = dweight + s * n;
             T sum = 0, dot = 0, mean = 0;
             for (uint32_t e = 0; e < n; e++)
                 if (score.chosen(e)) {
@@ -111,10 +113,10 @@ static Routing routing_of(const ExecShard *weight, const ExecShard *slots)
 // The slot of each token at each expert [b, S, e], n.slots if it has none; the caller releases
 // it.
 template <typename T>
-static T *slots_of(CudaQueue *queue, const Routing &routing, const T *weight)
+static T *slots_of(CudaQueue *queue, const Routing &routing, In<T> weight)
 {
     const Routing n = routing;
-    T *slot = (T *)cuda_queue_allocate(queue, n.groups * n.seq * n.experts);
+    T *slot = scratch<T>(queue, n.groups * n.seq * n.experts);
     each(
         queue, n.groups * n.experts, BODY(uint64_t i) {
             uint64_t used = 0;
@@ -131,13 +133,14 @@ static T *slots_of(CudaQueue *queue, const Routing &routing, const T *weight)
 
 // Copies tokens to their slots, times the weights if `weighed`.
 template <typename T>
-static void copy_out(const CudaCall *call, const T *token, const ExecShard *weights,
+static void copy_out(const CudaCall *call, In<T> token, const ExecShard *weights,
                      const ExecShard *slots, bool weighed)
 {
     const Routing n = routing_of(weights, slots);
-    const T *weight = (const T *)weights->data;
-    T *to = (T *)slots->data, *slot = slots_of(call->queue, n, weight);
-    cuda_queue_zero(call->queue, to, exec_shard_elements(slots));
+    const In<T> weight = operand<T>(weights);
+    const Out<T> to = operand<T>(slots);
+    T *slot = slots_of<T>(call->queue, n, weight);
+    zero(call->queue, to, exec_shard_elements(slots));
     each(
         call->queue, n.groups * n.seq * n.experts, BODY(uint64_t at) {
             const uint64_t s = at / n.experts, e = at % n.experts, c = (uint64_t)slot[at];
@@ -145,19 +148,19 @@ static void copy_out(const CudaCall *call, const T *token, const ExecShard *weig
                 return;
             const uint64_t first = ((s / n.seq * n.experts + e) * n.slots + c) * n.size;
             for (uint64_t i = 0; i < n.size; i++)
-                to[first + i] = token[s * n.size + i] * (weighed ? weight[at] : T(1));
+                to[first + i] = token[s * n.size + i] * (weighed ? T(weight[at]) : T(1));
         });
-    cuda_queue_release(call->queue, slot);
+    release(call->queue, slot);
 }
 
 // Sums the slots of each token, times the weights if `weighed`.
 template <typename T>
 static void copy_in(const CudaCall *call, const ExecShard *slots,
-                    const ExecShard *weights, T *token, bool weighed)
+                    const ExecShard *weights, Out<T> token, bool weighed)
 {
     const Routing n = routing_of(weights, slots);
-    const T *weight = (const T *)weights->data, *from = (const T *)slots->data;
-    T *slot = slots_of(call->queue, n, weight);
+    const In<T> weight = operand<T>(weights), from = operand<T>(slots);
+    T *slot = slots_of<T>(call->queue, n, weight);
     each(
         call->queue, n.groups * n.seq * n.size, BODY(uint64_t at) {
             const uint64_t s = at / n.size, i = at % n.size;
@@ -165,12 +168,12 @@ static void copy_in(const CudaCall *call, const ExecShard *slots,
             for (uint64_t e = 0; e < n.experts; e++) {
                 const uint64_t w = s * n.experts + e, c = (uint64_t)slot[w];
                 if (c < n.slots)
-                    sum += (weighed ? weight[w] : T(1)) *
+                    sum += (weighed ? T(weight[w]) : T(1)) *
                            from[((s / n.seq * n.experts + e) * n.slots + c) * n.size + i];
             }
             token[at] = sum;
         });
-    cuda_queue_release(call->queue, slot);
+    release(call->queue, slot);
 }
 
 template <typename T> static void route(const CudaCall *call)
@@ -200,8 +203,9 @@ CUDA_KERNEL(cuda_unroute_dx, unroute_dx)
 template <typename T> static void unroute_dw(const CudaCall *call)
 {
     const Routing n = routing_of(&call->in[2], &call->in[1]);
-    const T *dy = in<T>(call, 0), *from = in<T>(call, 1), *weight = in<T>(call, 2);
-    T *dweight = out<T>(call, 0), *slot = slots_of(call->queue, n, weight);
+    const In<T> dy = in<T>(call, 0), from = in<T>(call, 1), weight = in<T>(call, 2);
+    const Out<T> dweight = out<T>(call, 0);
+    T *slot = slots_of<T>(call->queue, n, weight);
     rows(
         call->queue, n.groups * n.seq * n.experts, BODY(uint64_t at, Lane lane) {
             const uint64_t s = at / n.experts, e = at % n.experts, c = (uint64_t)slot[at];
@@ -214,7 +218,7 @@ template <typename T> static void unroute_dw(const CudaCall *call)
             if (lane.id == 0)
                 dweight[at] = sum;
         });
-    cuda_queue_release(call->queue, slot);
+    release(call->queue, slot);
 }
 CUDA_KERNEL(cuda_unroute_dw, unroute_dw)
 
@@ -225,8 +229,8 @@ template <typename T> static void expert_bias(const CudaCall *call)
     for (uint32_t d = 3; d < shard->rank; d++)
         inner *= shard->dim[d];
     const uint64_t experts = shard->dim[1], slots = shard->dim[2] * inner;
-    const T *x = in<T>(call, 0), *bias = in<T>(call, 1);
-    T *y = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0), bias = in<T>(call, 1);
+    Out<T> y = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(shard), BODY(uint64_t i) {
             y[i] = x[i] + bias[i / slots % experts * inner + i % inner];

@@ -33,7 +33,7 @@ static Conv conv_of(const CudaCall *call, const ExecShard *x, const ExecShard *w
 }
 
 template <typename T>
-static void gather_patches(CudaQueue *queue, const Conv &n, const T *image, T *columns)
+static void gather_patches(CudaQueue *queue, const Conv &n, In<T> image, Out<T> columns)
 {
     each(
         queue, n.channels * n.r * n.s * n.p * n.q, BODY(uint64_t i) {
@@ -52,7 +52,7 @@ static void gather_patches(CudaQueue *queue, const Conv &n, const T *image, T *c
 
 // Each image element becomes the sum of the patch elements that it was copied to.
 template <typename T>
-static void scatter_patches(CudaQueue *queue, const Conv &n, const T *columns, T *image)
+static void scatter_patches(CudaQueue *queue, const Conv &n, In<T> columns, Out<T> image)
 {
     each(
         queue, n.channels * n.height * n.width, BODY(uint64_t i) {
@@ -71,33 +71,36 @@ static void scatter_patches(CudaQueue *queue, const Conv &n, const T *columns, T
         });
 }
 
-template <typename T> static T *patches_new(CudaQueue *queue, const Conv &n)
+template <typename T>
+static Out<T> patches_new(CudaQueue *queue, const Conv &n, In<T> like)
 {
-    return (T *)cuda_queue_allocate(queue, n.channels * n.r * n.s * n.p * n.q);
+    return scratch_like<T>(queue, n.channels * n.r * n.s * n.p * n.q, like);
 }
 
 template <typename T> static void conv2d(const CudaCall *call)
 {
     const Conv n = conv_of(call, &call->in[0], &call->in[1], &call->out[0]);
     const uint64_t taps = n.channels * n.r * n.s, places = n.p * n.q;
-    const T *x = in<T>(call, 0), *w = in<T>(call, 1);
-    T *y = out<T>(call, 0), *columns = patches_new<T>(call->queue, n);
-    const CudaMatrix patches = {columns, false, places, 0};
+    const In<T> x = in<T>(call, 0), w = in<T>(call, 1);
+    const Out<T> y = out<T>(call, 0), columns = patches_new<T>(call->queue, n, x);
+    const CudaMatrix patches = matrix(columns, false, places, 0);
     for (uint64_t i = 0; i < n.images; i++) {
-        const CudaMatrix kernel = {w + i % n.groups * n.outputs * taps, false, taps, 0};
-        T *to = y + i * n.outputs * places;
+        const CudaMatrix kernel =
+            matrix(w + i % n.groups * n.outputs * taps, false, taps, 0);
+        Out<T> to = y + i * n.outputs * places;
         if (taps == 0) {
-            cuda_queue_zero(call->queue, to, n.outputs * places);
+            zero(call->queue, to, n.outputs * places);
             continue;
         }
-        gather_patches(call->queue, n, x + i * n.channels * n.height * n.width, columns);
+        gather_patches<T>(call->queue, n, x + i * n.channels * n.height * n.width,
+                          columns);
         queue_multiply(call->queue, {n.outputs, places, taps, 1, 1.0, &kernel, &patches,
-                                     to, places, 0});
+                                     raw(to), places, 0, numbers_of(to)});
     }
-    cuda_queue_release(call->queue, columns);
+    release(call->queue, columns);
     if (call->op->n_in < 3)
         return;
-    const T *bias = in<T>(call, 2);
+    const In<T> bias = in<T>(call, 2);
     each(
         call->queue, exec_shard_elements(&call->out[0]),
         BODY(uint64_t i) { y[i] += bias[i / places % (n.groups * n.outputs)]; });
@@ -108,20 +111,21 @@ template <typename T> static void conv2d_dx(const CudaCall *call)
 {
     const Conv n = conv_of(call, &call->out[0], &call->in[1], &call->in[0]);
     const uint64_t taps = n.channels * n.r * n.s, places = n.p * n.q;
-    const T *dy = in<T>(call, 0), *w = in<T>(call, 1);
-    T *dx = out<T>(call, 0), *columns = patches_new<T>(call->queue, n);
+    const In<T> dy = in<T>(call, 0), w = in<T>(call, 1);
+    const Out<T> dx = out<T>(call, 0), columns = patches_new<T>(call->queue, n, dy);
     for (uint64_t i = 0; i < n.images && taps > 0; i++) {
-        const CudaMatrix kernel = {w + i % n.groups * n.outputs * taps, true, taps, 0};
-        const CudaMatrix from = {dy + i * n.outputs * places, false, places, 0};
+        const CudaMatrix kernel =
+            matrix(w + i % n.groups * n.outputs * taps, true, taps, 0);
+        const CudaMatrix from = matrix(dy + i * n.outputs * places, false, places, 0);
         if (n.outputs > 0)
             queue_multiply(call->queue, {taps, places, n.outputs, 1, 1.0, &kernel, &from,
-                                         columns, places, 0});
+                                         raw(columns), places, 0, numbers_of(columns)});
         else
-            cuda_queue_zero(call->queue, columns, taps * places);
-        scatter_patches(call->queue, n, columns,
-                        dx + i * n.channels * n.height * n.width);
+            zero(call->queue, columns, taps * places);
+        scatter_patches<T>(call->queue, n, columns,
+                           dx + i * n.channels * n.height * n.width);
     }
-    cuda_queue_release(call->queue, columns);
+    release(call->queue, columns);
 }
 CUDA_KERNEL(cuda_conv2d_dx, conv2d_dx)
 
@@ -131,22 +135,30 @@ template <typename T> static void conv2d_dw(const CudaCall *call)
     const Conv n = conv_of(call, &call->in[1], &call->out[0], &call->in[0]);
     const uint64_t taps = n.channels * n.r * n.s, places = n.p * n.q;
     const uint64_t size = n.outputs * taps;
-    const T *dy = in<T>(call, 0), *x = in<T>(call, 1);
-    T *dw = out<T>(call, 0), *columns = patches_new<T>(call->queue, n);
-    T *part = (T *)cuda_queue_allocate(call->queue, size);
-    const CudaMatrix patches = {columns, true, places, 0};
-    cuda_queue_zero(call->queue, dw, n.groups * size);
+    const In<T> dy = in<T>(call, 0), x = in<T>(call, 1);
+    const Out<T> dw = out<T>(call, 0), columns = patches_new<T>(call->queue, n, x);
+    T *part = scratch<T>(call->queue, size);
+    const CudaMatrix patches = matrix(columns, true, places, 0);
+    const bool narrow = numbers_of(dw) != EXEC_PLAIN;
+    T *total = narrow ? scratch<T>(call->queue, n.groups * size) : (T *)raw(dw);
+    zero(call->queue, total, n.groups * size);
     for (uint64_t i = 0; i < n.images && size > 0; i++) {
-        const CudaMatrix from = {dy + i * n.outputs * places, false, places, 0};
-        gather_patches(call->queue, n, x + i * n.channels * n.height * n.width, columns);
-        queue_multiply(call->queue,
-                       {n.outputs, taps, places, 1, 1.0, &from, &patches, part, taps, 0});
-        T *sum = dw + i % n.groups * size;
+        const CudaMatrix from = matrix(dy + i * n.outputs * places, false, places, 0);
+        gather_patches<T>(call->queue, n, x + i * n.channels * n.height * n.width,
+                          columns);
+        queue_multiply(call->queue, {n.outputs, taps, places, 1, 1.0, &from, &patches,
+                                     part, taps, 0, EXEC_PLAIN});
+        T *sum = total + i % n.groups * size;
         each(
             call->queue, size, BODY(uint64_t j) { sum[j] += part[j]; });
     }
-    cuda_queue_release(call->queue, columns);
-    cuda_queue_release(call->queue, part);
+    if (narrow) {
+        each(
+            call->queue, n.groups * size, BODY(uint64_t j) { dw[j] = total[j]; });
+        release(call->queue, total);
+    }
+    release(call->queue, columns);
+    release(call->queue, part);
 }
 CUDA_KERNEL(cuda_conv2d_dw, conv2d_dw)
 
@@ -196,8 +208,8 @@ static Pool pool_of(const CudaCall *call, const ExecShard *x, const ExecShard *y
 
 // Index in the plane of the largest element of window (p, q), the first if several are equal.
 template <typename T>
-__host__ __device__ static uint64_t window_argmax(const Pool &n, const T *plane,
-                                                  uint64_t p, uint64_t q)
+__host__ __device__ static uint64_t window_argmax(const Pool &n, In<T> plane, uint64_t p,
+                                                  uint64_t q)
 {
     const Span rows = rows_of(n, p), columns = columns_of(n, q);
     uint64_t best = rows.from * n.width + columns.from;
@@ -211,12 +223,12 @@ __host__ __device__ static uint64_t window_argmax(const Pool &n, const T *plane,
 template <typename T> static void max_pool2d(const CudaCall *call)
 {
     const Pool n = pool_of(call, &call->in[0], &call->out[0]);
-    const T *x = in<T>(call, 0);
-    T *y = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0);
+    Out<T> y = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
-            const T *plane = x + i / (n.p * n.q) * n.height * n.width;
-            y[i] = plane[window_argmax(n, plane, i / n.q % n.p, i % n.q)];
+            const In<T> plane = x + i / (n.p * n.q) * n.height * n.width;
+            y[i] = plane[window_argmax<T>(n, plane, i / n.q % n.p, i % n.q)];
         });
 }
 CUDA_KERNEL(cuda_max_pool2d, max_pool2d)
@@ -224,21 +236,21 @@ CUDA_KERNEL(cuda_max_pool2d, max_pool2d)
 template <typename T> static void max_pool2d_dx(const CudaCall *call)
 {
     const Pool n = pool_of(call, &call->in[1], &call->in[0]);
-    const T *dy = in<T>(call, 0), *x = in<T>(call, 1);
-    T *dx = out<T>(call, 0);
+    const In<T> dy = in<T>(call, 0), x = in<T>(call, 1);
+    Out<T> dx = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
             const uint64_t plane = i / (n.height * n.width),
                            place = i % (n.height * n.width), row = place / n.width,
                            column = place % n.width;
-            const T *image = x + plane * n.height * n.width;
+            const In<T> image = x + plane * n.height * n.width;
             T sum = 0;
             const uint64_t i0 = row + n.padding, j0 = column + n.padding_columns;
             const uint64_t p0 = i0 < n.window ? 0 : (i0 - n.window) / n.stride + 1,
                            q0 = j0 < n.window ? 0 : (j0 - n.window) / n.stride + 1;
             for (uint64_t p = p0; p < n.p && p * n.stride <= i0; p++)
                 for (uint64_t q = q0; q < n.q && q * n.stride <= j0; q++)
-                    if (window_argmax(n, image, p, q) == place)
+                    if (window_argmax<T>(n, image, p, q) == place)
                         sum += dy[(plane * n.p + p) * n.q + q];
             dx[i] = sum;
         });
@@ -254,11 +266,11 @@ __host__ __device__ static double area_of(Span rows, Span columns)
 template <typename T> static void avg_pool2d(const CudaCall *call)
 {
     const Pool n = pool_of(call, &call->in[0], &call->out[0]);
-    const T *x = in<T>(call, 0);
-    T *y = out<T>(call, 0);
+    const In<T> x = in<T>(call, 0);
+    Out<T> y = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t at) {
-            const T *plane = x + at / (n.p * n.q) * n.height * n.width;
+            const In<T> plane = x + at / (n.p * n.q) * n.height * n.width;
             const Span rows = rows_of(n, at / n.q % n.p),
                        columns = columns_of(n, at % n.q);
             T sum = 0;
@@ -273,8 +285,8 @@ CUDA_KERNEL(cuda_avg_pool2d, avg_pool2d)
 template <typename T> static void avg_pool2d_dx(const CudaCall *call)
 {
     const Pool n = pool_of(call, &call->out[0], &call->in[0]);
-    const T *dy = in<T>(call, 0);
-    T *dx = out<T>(call, 0);
+    const In<T> dy = in<T>(call, 0);
+    Out<T> dx = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t at) {
             const uint64_t plane = at / (n.height * n.width), i = at / n.width % n.height,

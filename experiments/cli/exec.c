@@ -9,9 +9,6 @@
 #include "experiments/cli/exec_plan.h"
 #include "experiments/cli/exec_report.h"
 
-/* float32 is compared with a float64 run. */
-#define SINGLE_TOLERANCE 1e-4
-
 /* Folder of the plan file that is made for the ranks. */
 #define HANDED_PREFIX "kilter-exec-"
 
@@ -22,6 +19,8 @@ typedef struct {
     int ranks;
     ExecTiming timing;
     gboolean shrink, check;
+    bool chosen;      /* --dtype was given */
+    ExecNumbers half; /* how tensors in half precision are stored */
     gboolean handed;  /* the plan file was made for these ranks */
     const char *file; /* it */
 } Own;
@@ -48,7 +47,7 @@ static bool is_cuda(const Own *own)
 
 static bool is_single(const Own *own)
 {
-    return strcmp(own->dtype, "float32") == 0;
+    return strcmp(own->dtype, "float64") != 0;
 }
 
 /* --- options --- */
@@ -71,6 +70,7 @@ static bool check_options(Own *own, GError **error)
     static const char *const backends[] = {"mpi", "cuda", "reference", NULL},
                              *const dtypes[] = {"float32", "float64", NULL};
     const bool reference = strcmp(own->backend, "reference") == 0;
+    own->chosen = own->dtype != NULL;
     own->dtype = own->dtype ? own->dtype : g_strdup(reference ? "float64" : "float32");
     if (!command_check_choice("--backend", own->backend, backends, error) ||
         !command_check_choice("--dtype", own->dtype, dtypes, error) ||
@@ -109,9 +109,8 @@ static bool check_plan(const Own *own, ExecBackend *backend, uint64_t seed,
     g_autoptr(Plan) plan =
         exec_shrink_plan(own->source.plan, own->source.graph, NULL, &small, error);
     g_auto(ExecVerdict) verdict = {0};
-    if (!plan ||
-        !exec_verify(backend, plan, small, seed,
-                     is_single(own) ? SINGLE_TOLERANCE : EXEC_TOLERANCE, &verdict, error))
+    if (!plan || !exec_verify(backend, plan, small, seed, exec_tolerance(backend),
+                              &verdict, error))
         return false;
     return verdict.right ||
            kilter_fail(
@@ -209,10 +208,13 @@ static bool measure_as_rank(ExecRank rank, void *data, GError **error)
 static bool measure_on_gpus(ExecRank rank, void *data, GError **error)
 {
     const Work *work = data;
-    const ExecCudaWorld world = {.ranks = EXEC_CUDA_GPUS,
-                                 .n_ranks = work->own->source.plan->n_devices,
-                                 .process = rank.rank,
-                                 .n_processes = rank.n};
+    const ExecCudaWorld world = {
+        .ranks = EXEC_CUDA_GPUS,
+        .n_ranks = work->own->source.plan->n_devices,
+        .process = rank.rank,
+        .n_processes = rank.n,
+        .half = work->own->half,
+        .loss_scale = exec_half_loss_scale(work->own->source.graph, work->own->half)};
     g_autoptr(ExecBackend) backend =
         exec_cuda_new(&world, element_bytes(work->own), error);
     return backend && measure(work->own, backend, work->options, error);
@@ -304,6 +306,23 @@ static bool start_ranks(Own *own, const CommandOptions *options, GError **error)
     return good;
 }
 
+/* Names the numbers of a model in half precision, which its precision says. */
+static bool take_precision(Own *own, GError **error)
+{
+    if (!exec_plan_half(own->source.graph, is_cuda(own), &own->half, error))
+        return false;
+    if (own->half == EXEC_PLAIN)
+        return true;
+    if (own->chosen)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "--dtype: expected none, as the model's tensors are stored in %s",
+            exec_half_name(own->half));
+    g_free(own->dtype);
+    own->dtype = g_strdup(exec_half_name(own->half));
+    return true;
+}
+
 /* Refuses a file that is not a store, before anything is run. */
 static bool prepare_store(Own *own, const char *line, GError **error)
 {
@@ -324,7 +343,7 @@ static bool run(Own *own, int argc, char **argv, const CommandOptions *options,
     const bool starts = is_mpi(own) && !exec_is_rank();
     own->file = argv[1];
     if (!exec_plan_obtain(&own->source, argc, argv, options, error) ||
-        !exec_plan_check_precision(own->source.graph, error) ||
+        !take_precision(own, error) ||
         (own->shrink && !starts && !shrink_source(&own->source, error)))
         return false;
     for (char **text = own->source.how.slowdown; text && *text; text++)
@@ -352,11 +371,13 @@ bool cmd_exec(int argc, char **argv, GError **error)
         {"ranks", 'n', 0, G_OPTION_ARG_INT, &own.ranks,
          "Number of ranks; must equal the number of the plan's devices (default)", "N"},
         {"dtype", 0, 0, G_OPTION_ARG_STRING, &own.dtype,
-         "float32 (default of mpi and cuda) or float64", "TYPE"},
+         "float32 (default of mpi and cuda) or float64; cuda runs models in half "
+         "precision "
+         "in fp16 or bf16",
+         "TYPE"},
         EXEC_TIMING_ENTRIES(own.timing, "iterations", "600"),
         {"slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.source.how.slowdown,
-         "Slow a rank's computation down by a factor; may be repeated",
-         "RANK=FACTOR"},
+         "Slow a rank's computation down by a factor; may be repeated", "RANK=FACTOR"},
         {"shrink", 0, 0, G_OPTION_ARG_NONE, &own.shrink,
          "Run the small model that kilter verify uses", NULL},
         {"check", 0, 0, G_OPTION_ARG_NONE, &own.check,

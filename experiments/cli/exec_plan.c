@@ -49,13 +49,19 @@ bool exec_plan_obtain(ExecPlan *source, int argc, char **argv,
                      : plan_model(source, argv[1], argv[2], options, error);
 }
 
-bool exec_plan_check_precision(const Graph *graph, GError **error)
+bool exec_plan_half(const Graph *graph, bool cuda, ExecNumbers *half, GError **error)
 {
     const Precision precision = graph_precision(graph);
-    return precision == PRECISION_SINGLE ||
-           kilter_fail(
-               error, KILTER_ERROR_INPUT,
-               "model '%s': precision=%s: what is timed runs in float32 or float64; "
-               "time it with precision=single",
-               graph_name(graph), precision_name(precision));
+    *half = EXEC_PLAIN;
+    if (precision == PRECISION_SINGLE)
+        return true;
+    *half = precision == PRECISION_BF16 ? EXEC_BF16 : EXEC_FP16;
+    return (cuda && precision != PRECISION_FP8) ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "model '%s': precision=%s: %s runs in float32 or float64; "
+                       "time it with precision=single%s",
+                       graph_name(graph), precision_name(precision),
+                       cuda ? "what is timed in other than fp16 and bf16"
+                            : "what is timed on CPUs",
+                       cuda ? "" : ", or on GPUs (--backend cuda)");
 }

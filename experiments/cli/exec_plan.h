@@ -2,6 +2,7 @@
 #ifndef KILTER_EXPERIMENTS_CLI_EXEC_PLAN_H
 #define KILTER_EXPERIMENTS_CLI_EXEC_PLAN_H
 
+#include "exec/exec.h"
 #include "experiments/cli/command.h"
 
 typedef struct {
@@ -17,7 +18,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExecPlan, exec_plan_clear)
 bool exec_plan_obtain(ExecPlan *source, int argc, char **argv,
                       const CommandOptions *options, GError **error);
 
-/* Refuses to time a model in half precision: no backend computes in it. */
-bool exec_plan_check_precision(const Graph *graph, GError **error);
+/* How a backend that runs the model stores its tensors in half precision. Only the cuda backend can: on the others, and for
+ * fp8, KILTER_ERROR_INPUT. */
+bool exec_plan_half(const Graph *graph, bool cuda, ExecNumbers *half, GError **error);
 
 #endif

@@ -12,6 +12,7 @@ typedef struct {
     int ranks;
     ExecTiming timing;
     double largest_bytes;
+    ExecNumbers half; /* of the models' tensors in half precision */
 } Own;
 
 static void own_clear(Own *own)
@@ -116,13 +117,14 @@ static bool write_file(const Own *own, const GArray *list, const ExecLimits *lim
     return true;
 }
 
-/* A backend that computes in float32; with cuda one GPU per process. */
+/* A backend that computes in float32; with cuda one GPU per process, and tensors in half precision as the models say. */
 static ExecBackend *backend_new(const Own *own, ExecRank rank, GError **error)
 {
     const ExecCudaWorld world = {.ranks = EXEC_CUDA_GPUS,
                                  .n_ranks = rank.n,
                                  .process = rank.rank,
-                                 .n_processes = rank.n};
+                                 .n_processes = rank.n,
+                                 .half = own->half};
     return is_cuda(own) ? exec_cuda_new(&world, sizeof(float), error)
                         : exec_mpi_new(sizeof(float));
 }
@@ -162,6 +164,24 @@ static bool profile_as_rank(ExecRank rank, void *data, GError **error)
 
 /* --- starting the ranks --- */
 
+/* Checks the models, whose tensors are all stored alike. */
+static bool take_precision(Own *own, int argc, char **argv, GError **error)
+{
+    for (int i = 1; i < argc; i++) {
+        ExecNumbers half;
+        g_autoptr(Graph) graph = model_build(argv[i], (uint32_t)own->ranks, NULL, error);
+        if (!graph || !exec_plan_half(graph, is_cuda(own), &half, error))
+            return false;
+        if (i > 1 && half != own->half)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "'%s': expected the precision of '%s': measure one "
+                               "precision at a time",
+                               argv[i], argv[1]);
+        own->half = half;
+    }
+    return true;
+}
+
 static bool start_ranks(const Own *own, int argc, char **argv,
                         const CommandOptions *options, GError **error)
 {
@@ -174,11 +194,6 @@ static bool start_ranks(const Own *own, int argc, char **argv,
                            own->ranks, exec_cuda_gpus());
     if (!exec_mpi_built())
         return exec_mpi_start(&unused, &unused, error);
-    for (int i = 1; i < argc; i++) {
-        g_autoptr(Graph) graph = model_build(argv[i], (uint32_t)own->ranks, NULL, error);
-        if (!graph || !exec_plan_check_precision(graph, error))
-            return false;
-    }
     if (!output_check(own->output, error))
         return false;
     g_strv_builder_add(list, "profile");
@@ -232,9 +247,13 @@ bool cmd_profile(int argc, char **argv, GError **error)
     bool good = command_parse(&syntax, &argc, argv, &options, error) &&
                 check_options(&own, error);
     Work work = {&own, argc - 1, argv + 1, &options};
+    const bool alone = good && is_cuda(&own) && own.ranks == 1 && !exec_is_rank() &&
+                       exec_cuda_gpus() > 0; /* one GPU needs no mpirun */
+    good = good && take_precision(&own, argc, argv, error);
     if (good)
-        good = exec_is_rank() ? exec_as_rank((uint32_t)own.timing.timeout_s, false,
-                                             profile_as_rank, &work, error)
-                              : start_ranks(&own, argc, argv, &options, error);
+        good = alone || exec_is_rank()
+                   ? exec_as_rank((uint32_t)own.timing.timeout_s, alone, profile_as_rank,
+                                  &work, error)
+                   : start_ranks(&own, argc, argv, &options, error);
     return exec_rank_ends(good);
 }

@@ -11,7 +11,9 @@ enum { THEORY_GPUS = 8, THEORY_DEVICES = 4 };
 typedef struct {
     ExecPlan source;
     char *backend;
-    gboolean theory, virtual_ranks;
+    gboolean theory, virtual_ranks, half;
+    double tolerance; /* of the backend */
+    const char *numbers;
     int shapes; /* number of small models; G_MININT: the default */
 } Own;
 
@@ -86,7 +88,7 @@ static const char *backend_name(const Own *own)
 static const char TEXT[] =
     "{model} on {cluster} with {planner}: [{?right}right|WRONG]\n"
     "  model        {shrunk_model}[{?shapes>1} (the worst of {shapes})]\n"
-    "  compared     {tensors} tensors on {devices} devices ({backend}, float64): the loss, gradients of "
+    "  compared     {tensors} tensors on {devices} devices ({backend}, {dtype}): the loss, gradients of "
     "parameters, results of updates\n"
     "  error        {error:.2} of {where} on device {rank}, allowed {tolerance:.2}\n";
 /* clang-format on */
@@ -96,33 +98,40 @@ static json_t *verdict_json(const Own *own, const char *small, int shapes,
 {
     const Plan *plan = own->source.plan;
     return json_pack(
-        "{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:s?, s:i, s:b, "
-        "s:s?, s:s?, s:I, s:s}",
+        "{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:s?, s:i, "
+        "s:b, s:s?, s:s?, s:I, s:s}",
         "model", plan->model, "shrunk_model", small, "shapes", shapes, "cluster",
         plan->cluster, "planner", plan->planner, "granularity",
-        granularity_name(plan->granularity), "backend", backend_name(own), "devices",
-        (int)plan->n_devices, "tensors", (int)verdict->n_tensors, "zero_tensors",
-        (int)verdict->n_zero, "error", MIN(verdict->error, G_MAXDOUBLE), "tolerance",
-        EXEC_TOLERANCE, "where", verdict->where, "rank", (int)verdict->rank, "right",
-        verdict->right, "wrong_tensor", verdict->wrong_tensor, "wrong_instruction",
-        verdict->wrong_instr, "seed", (json_int_t)seed, "version", KILTER_VERSION);
+        granularity_name(plan->granularity), "backend", backend_name(own), "dtype",
+        own->numbers, "devices", (int)plan->n_devices, "tensors", (int)verdict->n_tensors,
+        "zero_tensors", (int)verdict->n_zero, "error", MIN(verdict->error, G_MAXDOUBLE),
+        "tolerance", own->tolerance, "where", verdict->where, "rank", (int)verdict->rank,
+        "right", verdict->right, "wrong_tensor", verdict->wrong_tensor,
+        "wrong_instruction", verdict->wrong_instr, "seed", (json_int_t)seed, "version",
+        KILTER_VERSION);
 }
 
-/* The backend, computing in float64. */
-static ExecBackend *backend_new(const Own *own, uint32_t n_ranks, GError **error)
+/* The backend, which computes in float64, or, if asked to, keeps tensors in half precision in two bytes. */
+static ExecBackend *backend_new(const Own *own, uint32_t n_ranks, const Graph *graph,
+                                GError **error)
 {
+    ExecNumbers half = EXEC_PLAIN;
+    if (own->half && !exec_plan_half(graph, true, &half, error))
+        return NULL;
     const ExecCudaWorld world = {.ranks = own->virtual_ranks ? EXEC_CUDA_VIRTUAL
                                                              : EXEC_CUDA_GPUS,
                                  .n_ranks = n_ranks,
-                                 .n_processes = 1};
+                                 .n_processes = 1,
+                                 .half = half,
+                                 .loss_scale = exec_half_loss_scale(graph, half)};
     return strcmp(own->backend, "cuda") == 0
-               ? exec_cuda_new(&world, sizeof(double), error)
+               ? exec_cuda_new(&world, own->half ? sizeof(float) : sizeof(double), error)
                : exec_reference_new(n_ranks);
 }
 
 /* Replaces *worst, and the spec of its model, by the verdict on another small model if that is
  * worse. */
-static bool verify_shape(const Own *own, int shape, uint64_t seed, char **spec,
+static bool verify_shape(Own *own, int shape, uint64_t seed, char **spec,
                          ExecVerdict *worst, GError **error)
 {
     GRand *random = shape_random(seed, shape);
@@ -132,11 +141,15 @@ static bool verify_shape(const Own *own, int shape, uint64_t seed, char **spec,
     g_clear_pointer(&random, g_rand_free);
     if (!plan)
         return false;
-    g_autoptr(ExecBackend) backend = backend_new(own, plan->n_devices, error);
+    g_autoptr(ExecBackend) backend = backend_new(own, plan->n_devices, small, error);
     g_auto(ExecVerdict) verdict = {0};
-    if (!backend ||
-        !exec_verify(backend, plan, small, seed, EXEC_TOLERANCE, &verdict, error))
+    if (!backend || !exec_verify(backend, plan, small, seed, exec_tolerance(backend),
+                                 &verdict, error))
         return false;
+    own->tolerance = exec_tolerance(backend);
+    own->numbers = backend->half != EXEC_PLAIN ? exec_half_name(backend->half)
+                   : own->half                 ? "float32"
+                                               : "float64";
     if (*spec && verdict.error <= worst->error)
         return true;
     exec_verdict_clear(worst);
@@ -191,6 +204,11 @@ bool cmd_verify(int argc, char **argv, GError **error)
          "With cuda: run all devices on one GPU, with copies in its memory in place of "
          "NCCL",
          NULL},
+        {"half", 0, 0, G_OPTION_ARG_NONE, &own.half,
+         "With cuda: keep tensors in half precision in fp16 or bf16, as kilter exec "
+         "does, with "
+         "its tolerance",
+         NULL},
         COMMAND_PLANNING_ENTRIES(own.source.how),
         COMMAND_CHANGE_ENTRIES(own.source.how),
         G_OPTION_ENTRY_NULL};
@@ -205,7 +223,8 @@ bool cmd_verify(int argc, char **argv, GError **error)
                    "of a single device. For a\n"
                    "MODEL alone, every sharding rule of its ops is proved in the same "
                    "way. All arithmetic is\n"
-                   "float64, also for precision=mixed. The exit status is 1 if the plan "
+                   "float64, also for precision=mixed (but see --half). The exit status "
+                   "is 1 if the plan "
                    "is wrong, and the message\n"
                    "names the first wrong tensor.",
         .example = "kilter verify bert-moe hap-8 --planner deepspeed\n  kilter verify "
@@ -226,6 +245,9 @@ bool cmd_verify(int argc, char **argv, GError **error)
     if (own.virtual_ranks && strcmp(own.backend, "cuda") != 0)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "--virtual-ranks: only --backend cuda has them");
+    if (own.half && strcmp(own.backend, "cuda") != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--half: only --backend cuda stores numbers of two bytes");
     if (own.theory && argc != 2)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "--theory: expected MODEL alone; see kilter verify --help");

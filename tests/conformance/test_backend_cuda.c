@@ -5,13 +5,18 @@
 
 static void run_suite(ExecCudaRanks ranks, uint32_t n_ranks)
 {
-    const ExecCudaWorld world = {.ranks = ranks, .n_ranks = n_ranks, .n_processes = 1};
+    ExecCudaWorld world = {.ranks = ranks, .n_ranks = n_ranks, .n_processes = 1};
     const struct {
         size_t size;
         double tolerance;
-    } dtype[] = {{sizeof(double), 1e-12}, {sizeof(float), 1e-4}};
+        ExecNumbers half;
+    } dtype[] = {{sizeof(double), 1e-12, EXEC_PLAIN},
+                 {sizeof(float), 1e-4, EXEC_PLAIN},
+                 {sizeof(float), 5e-3, EXEC_FP16},
+                 {sizeof(float), 4e-2, EXEC_BF16}};
     for (uint32_t i = 0; i < G_N_ELEMENTS(dtype); i++) {
         g_autoptr(GError) error = NULL;
+        world.half = dtype[i].half;
         g_autoptr(ExecBackend) backend = exec_cuda_new(&world, dtype[i].size, &error);
         assert_no_error(error);
         backend_suite(backend, dtype[i].tolerance);

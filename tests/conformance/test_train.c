@@ -97,6 +97,7 @@ static void test_random_plans(void **state)
 
 typedef struct {
     const char *planner, *model, *set;
+    bool bf16; /* where the model is in half precision: bf16 instead of fp16 */
 } Case;
 
 #define BERT "bert-base:hidden=64,heads=4,ffn=128,vocab=256,global_batch=8"
@@ -104,16 +105,16 @@ typedef struct {
     "llama:hidden=64,heads=4,kv_heads=2,ffn=128,seq=16,vocab=256,global_batch=8,layers=" \
     "2"
 static const Case CASES[] = {
-    {"dp-ev", BERT ",seq=16,layers=2,dropout=0", ""},
-    {"dp-ev", BERT ",seq=16,layers=2,dropout=0", "recompute=full"},
-    {"dp-ev", LLAMA ",attention=fused", "recompute=selective"},
-    {"manual", BERT ",seq=16,layers=2,dropout=0", "tp=2 pp=2 microbatches=4"},
-    {"manual", LLAMA, "dp=2 pp=2 microbatches=2 recompute=full"},
-    {"manual", LLAMA, "tp=2 dp=2 zero=3"},
-    {"manual", LLAMA, "dp=4 zero=1"},
-    {"hidup", BERT ",seq=16,layers=2,dropout=0", ""},
-    {"joint", LLAMA, ""},
-    {"tag", LLAMA, ""},
+    {"dp-ev", BERT ",seq=16,layers=2,dropout=0", "", false},
+    {"dp-ev", BERT ",seq=16,layers=2,dropout=0", "recompute=full", false},
+    {"dp-ev", LLAMA ",attention=fused", "recompute=selective", false},
+    {"manual", BERT ",seq=16,layers=2,dropout=0", "tp=2 pp=2 microbatches=4", false},
+    {"manual", LLAMA, "dp=2 pp=2 microbatches=2 recompute=full", false},
+    {"manual", LLAMA, "tp=2 dp=2 zero=3", false},
+    {"manual", LLAMA, "dp=4 zero=1", false},
+    {"hidup", BERT ",seq=16,layers=2,dropout=0", "", false},
+    {"joint", LLAMA, "", false},
+    {"tag", LLAMA, "", false},
 };
 
 static Plan *plan_of(const Case *c, ClusterView *view, Graph **graph)
@@ -133,7 +134,27 @@ static Plan *plan_of(const Case *c, ClusterView *view, Graph **graph)
     return plan;
 }
 
-/* The fullest device as the memory model predicts it, and as a replay in numbers of 8 instead of 4 bytes finds it. */
+/* The reference, or, for a model in half precision, the cuda backend's kernels on the host. */
+static ExecBackend *backend_of(const Case *c, const Plan *plan, const Graph *graph)
+{
+    const ExecNumbers half = graph_precision(graph) == PRECISION_SINGLE ? EXEC_PLAIN
+                             : c->bf16                                  ? EXEC_BF16
+                                                                        : EXEC_FP16;
+    const ExecCudaWorld world = {.ranks = EXEC_CUDA_HOST,
+                                 .n_ranks = plan->n_devices,
+                                 .n_processes = 1,
+                                 .half = half,
+                                 .loss_scale = exec_half_loss_scale(graph, half)};
+    g_autoptr(GError) error = NULL;
+    ExecBackend *backend = half == EXEC_PLAIN
+                               ? exec_reference_new(plan->n_devices)
+                               : exec_cuda_new(&world, sizeof(float), &error);
+    assert_no_error(error);
+    return backend;
+}
+
+/* The fullest device as the memory model predicts it, and as a replay finds it; float64 counts half. In half precision the
+ * numbers are right, too. */
 static void find_peaks(const Case *c, SimMemoryRow *predicted, ExecHeld *held)
 {
     g_autoptr(GError) error = NULL;
@@ -148,7 +169,15 @@ static void find_peaks(const Case *c, SimMemoryRow *predicted, ExecHeld *held)
         sim_memory_table(plan, graph, view, "", report->memory_bytes, &error);
     assert_no_error(error);
     *predicted = g_array_index(rows, SimMemoryRow, 0);
-    g_autoptr(ExecBackend) backend = exec_reference_new(plan->n_devices);
+    g_autoptr(ExecBackend) backend = backend_of(c, plan, graph);
+    if (backend->half != EXEC_PLAIN) {
+        g_auto(ExecVerdict) verdict = {0};
+        exec_verify(backend, plan, graph, 1, exec_tolerance(backend), &verdict, &error);
+        assert_no_error(error);
+        if (!verdict.right)
+            fail_msg("%s %s: error %g of %s", c->planner, c->model, verdict.error,
+                     verdict.where);
+    }
     g_autoptr(ExecReplay) replay = exec_replay_new(backend, plan, graph, &error);
     assert_no_error(error);
     exec_replay_train(replay);
@@ -157,29 +186,54 @@ static void find_peaks(const Case *c, SimMemoryRow *predicted, ExecHeld *held)
             !exec_replay_run(replay, &error))
             fail_msg("%s", error->message);
     *held = *exec_replay_peak(replay);
+    const uint64_t per_byte = backend->element_bytes / sizeof(float);
+    held->total /= per_byte;
+    for (uint32_t k = 0; k < MEMORY_CATEGORIES; k++)
+        held->bytes[k] /= per_byte;
 }
 
 /* Inputs that stay and indices of four bytes make the difference, and where a sum over the batch takes temporary memory
  * the peak may be elsewhere. */
+static void check_memory(const Case *c, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        SimMemoryRow predicted;
+        ExecHeld held;
+        find_peaks(&c[i], &predicted, &held);
+        const double want = (double)predicted.total_bytes;
+        if (fabs((double)held.total - want) > 0.03 * want)
+            fail_msg("%s %s %s: holds %g bytes, %g predicted", c[i].planner, c[i].model,
+                     c[i].set, (double)held.total, want);
+        for (uint32_t k = 0; held.bytes[MEMORY_RUNTIME] == 0 && k < MEMORY_CATEGORIES;
+             k++)
+            if (fabs((double)held.bytes[k] - (double)predicted.bytes[k]) > 0.01 * want)
+                fail_msg("%s %s %s: holds %g bytes of %s, %g predicted", c[i].planner,
+                         c[i].model, c[i].set, (double)held.bytes[k], memory_category(k),
+                         (double)predicted.bytes[k]);
+    }
+}
+
 static void test_memory(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
-        SimMemoryRow predicted;
-        ExecHeld held;
-        find_peaks(&CASES[i], &predicted, &held);
-        const double want = (double)predicted.total_bytes;
-        if (fabs((double)held.total / 2 - want) > 0.03 * want)
-            fail_msg("%s %s %s: holds %g bytes, %g predicted", CASES[i].planner,
-                     CASES[i].model, CASES[i].set, (double)held.total / 2, want);
-        for (uint32_t k = 0; held.bytes[MEMORY_RUNTIME] == 0 && k < MEMORY_CATEGORIES;
-             k++)
-            if (fabs((double)held.bytes[k] / 2 - (double)predicted.bytes[k]) >
-                0.01 * want)
-                fail_msg("%s %s %s: holds %g bytes of %s, %g predicted", CASES[i].planner,
-                         CASES[i].model, CASES[i].set, (double)held.bytes[k] / 2,
-                         memory_category(k), (double)predicted.bytes[k]);
-    }
+    check_memory(CASES, G_N_ELEMENTS(CASES));
+}
+
+/* In mixed precision tensors take two bytes, and the optimizer's states four. */
+static void test_half_precision(void **state)
+{
+    (void)state;
+    static const Case half[] = {
+        {"dp-ev", BERT ",seq=16,layers=2,dropout=0,precision=mixed", "", false},
+        {"dp-ev", LLAMA ",attention=fused,precision=mixed", "recompute=full", true},
+        {"manual", LLAMA ",precision=mixed-fp32-grads", "dp=2 pp=2 microbatches=2",
+         false},
+        {"manual", LLAMA ",precision=mixed", "tp=2 dp=2 zero=3", false},
+        {"joint", BERT ",seq=16,layers=2,dropout=0,precision=mixed", "", true},
+    };
+    if (!exec_cuda_built())
+        skip();
+    check_memory(half, G_N_ELEMENTS(half));
 }
 
 /* A replay makes dropout's masks again instead of keeping them. */
@@ -188,11 +242,11 @@ static void test_masks(void **state)
     (void)state;
     SimMemoryRow predicted;
     ExecHeld held;
-    find_peaks(&(Case){"dp-ev", BERT ",seq=32,layers=3,dropout=0.1", ""}, &predicted,
-               &held);
-    assert_true(held.bytes[MEMORY_ACTIVATIONS] / 2 < predicted.bytes[MEMORY_ACTIVATIONS]);
+    find_peaks(&(Case){"dp-ev", BERT ",seq=32,layers=3,dropout=0.1", "", false},
+               &predicted, &held);
+    assert_true(held.bytes[MEMORY_ACTIVATIONS] < predicted.bytes[MEMORY_ACTIVATIONS]);
     for (uint32_t k = 0; k < MEMORY_CATEGORIES; k++)
-        assert_true(k == MEMORY_ACTIVATIONS || held.bytes[k] / 2 == predicted.bytes[k]);
+        assert_true(k == MEMORY_ACTIVATIONS || held.bytes[k] == predicted.bytes[k]);
 }
 
 int main(void)
@@ -200,6 +254,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_plans),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_half_precision),
         cmocka_unit_test(test_masks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -153,7 +153,7 @@ static void test_refusals(void **state)
     program_refuses(sandbox, "exec vit four.yaml --dtype float16", 2, "--dtype");
     program_refuses(sandbox, "exec vit four.yaml --repeats 0", 2, "--repeats");
     program_refuses(sandbox, "exec vit:layers=1,precision=mixed four.yaml -p dp-ev", 2,
-                    "model 'vit': precision=mixed: what is timed runs in float32");
+                    "model 'vit': precision=mixed: what is timed on CPUs runs in float32");
     program_refuses(sandbox, "exec vit:layers=1 four.yaml -p dp-ev --slowdown 4=2", 2,
                     "--slowdown");
     if (!exec_mpi_built()) {

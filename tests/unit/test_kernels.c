@@ -2,6 +2,7 @@
  * numbers by hand, closed forms, and properties. (That kernels agree on shards and
  * with their gradients is proved in tests/conformance.) */
 #include "exec/exec.h"
+#include "exec/half.h"
 #include "tests/test.h"
 
 /* An input of the op: {rank, {dims}, elements}. */
@@ -370,6 +371,36 @@ static void test_slices_know_their_offset(void **state)
     exec_tensor_clear(&empty);
 }
 
+/* Every number of two bytes is its own nearest one; between two neighbours the middle goes to the even one, and what is nearer to
+ * one goes there. */
+static void test_half(void **state)
+{
+    (void)state;
+    for (ExecNumbers n = EXEC_FP16; n <= EXEC_BF16; n++)
+        for (uint32_t bits = 0; bits < 0x7f80u; bits++) {
+            const float low = exec_half_value((uint16_t)bits, n),
+                        high = exec_half_value((uint16_t)(bits + 1), n);
+            if (n == EXEC_FP16 && bits >= 0x7bffu)
+                break;
+            assert_int_equal(exec_half_bits(low, n), bits);
+            assert_int_equal(exec_half_bits(-low, n), bits | 0x8000u);
+            if (isinf(high))
+                continue;
+            assert_true(high > low);
+            const float middle = low / 2 + high / 2;
+            assert_int_equal(exec_half_bits(middle, n), bits + (bits & 1u));
+            assert_int_equal(exec_half_bits(nextafterf(middle, low), n), bits);
+            assert_int_equal(exec_half_bits(nextafterf(middle, high), n), bits + 1);
+        }
+    assert_true(exec_half_value(0x3c00, EXEC_FP16) == 1 &&
+                exec_half_value(0x7bff, EXEC_FP16) == 65504);
+    assert_true(exec_half_value(0x3f80, EXEC_BF16) == 1);
+    assert_int_equal(exec_half_bits(65519, EXEC_FP16), 0x7bff);
+    assert_int_equal(exec_half_bits(65520, EXEC_FP16), 0x7c00);
+    assert_true(isnan(exec_half_value(exec_half_bits(NAN, EXEC_FP16), EXEC_FP16)));
+    assert_true(isnan(exec_half_value(exec_half_bits(NAN, EXEC_BF16), EXEC_BF16)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +419,7 @@ int main(void)
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_master_copies),
         cmocka_unit_test(test_slices_know_their_offset),
+        cmocka_unit_test(test_half),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
