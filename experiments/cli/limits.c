@@ -93,17 +93,21 @@ void limits_note(const char *format, ...)
 
 /* --- what is watched --- */
 
-/* Watches until there is something to say. */
+/* Watches until both time and memory were worth a line. */
 static gpointer watch(gpointer unused)
 {
     (void)unused;
-    for (int s = 0; !g_atomic_int_get(&hushed); s += LOOK_EVERY_S) {
+    bool long_said = false, large_said = false;
+    for (int s = 0; !(long_said && large_said) && !g_atomic_int_get(&hushed);
+         s += LOOK_EVERY_S) {
         const double bytes = resident_bytes();
-        if (s >= SAY_AFTER_S || bytes >= SAY_BYTES) {
+        const bool large = bytes >= SAY_BYTES;
+        if ((s >= SAY_AFTER_S && !long_said) || (large && !large_said)) {
             g_autofree char *used = units_format(bytes, QUANTITY_BYTES);
             limits_note("still working after %d s, with %s of memory%s", s, used,
-                        bytes >= SAY_BYTES ? "; --memory-limit bounds it" : "");
-            break;
+                        large ? "; --memory-limit bounds it" : "");
+            long_said = long_said || s >= SAY_AFTER_S;
+            large_said = large_said || large;
         }
         g_usleep(LOOK_EVERY_S * G_USEC_PER_SEC);
     }

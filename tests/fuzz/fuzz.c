@@ -110,10 +110,12 @@ static void insert_piece(GString *text, gsize at, const GPtrArray *pieces, GRand
     }
 }
 
-/* Finds a token, which has none of these bytes. Returns its length; *at: its place. */
+/* Bytes between tokens. */
+static const char OUTSIDE[] = "[]{}()<>:;, \t\r\n\"'=|";
+
+/* Finds a token. Returns its length; *at: its place. */
 static gsize random_token(const GString *text, GRand *rand, gsize *at)
 {
-    static const char OUTSIDE[] = "[]{}()<>:;, \t\r\n\"'=|";
     gsize n = 0;
     *at = below(rand, text->len);
     while (*at > 0 && !memchr(OUTSIDE, text->str[*at - 1], sizeof OUTSIDE))
@@ -123,12 +125,86 @@ static gsize random_token(const GString *text, GRand *rand, gsize *at)
     return n;
 }
 
-/* Replaces a token by a piece, or by another token of the text. */
+/* Moves a number a little: to its neighbours, its double or its opposite. Returns whether it is one. */
+static bool nudge(GString *text, gsize at, gsize n, GRand *rand)
+{
+    g_autofree char *token = g_strndup(text->str + at, n);
+    char *end;
+    const double number = g_ascii_strtod(token, &end);
+    if (n == 0 || *end)
+        return false;
+    const double to[] = {number + 1, number - 1, 2 * number, -number};
+    char digits[G_ASCII_DTOSTR_BUF_SIZE];
+    g_ascii_dtostr(digits, sizeof digits, to[below(rand, G_N_ELEMENTS(to))]);
+    g_string_erase(text, (gssize)at, (gssize)n);
+    g_string_insert(text, (gssize)at, digits);
+    return true;
+}
+
+/* The end of the first `key:` or `"key":` from `from` on; *begin, *n: the key. NULL: there is none. */
+static const char *next_key(const char *from, const char **begin, gsize *n)
+{
+    for (const char *at = strchr(from, ':'); at; at = strchr(at + 1, ':')) {
+        const char *end = at > from && at[-1] == '"' ? at - 1 : at;
+        *begin = end;
+        while (*begin > from && (g_ascii_isalnum((*begin)[-1]) || (*begin)[-1] == '_'))
+            --*begin;
+        *n = (gsize)(end - *begin);
+        if (*n > 0)
+            return at + 1;
+    }
+    return NULL;
+}
+
+/* The place behind a key of JSON or YAML, each name as likely as any other, however long its value is; 0: there is none. */
+static gsize random_member(const GString *text, GRand *rand)
+{
+    g_autoptr(GHashTable) places =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    const char *begin;
+    gsize n;
+    uint32_t seen = 0;
+    for (const char *at = text->str; (at = next_key(at, &begin, &n)); seen++) {
+        char *name = g_strndup(begin, n);
+        const bool known = g_hash_table_contains(places, name);
+        if (!known)
+            g_ptr_array_add(names, name);
+        if (!known || below(rand, 2)) /* one of the places of the name */
+            g_hash_table_insert(places, name, GSIZE_TO_POINTER(at - text->str));
+        else
+            g_free(name);
+    }
+    if (names->len == 0)
+        return 0;
+    return GPOINTER_TO_SIZE(
+        g_hash_table_lookup(places, names->pdata[below(rand, names->len)]));
+}
+
+/* Changes one of the first tokens of a member's value. Returns whether there is a member. */
+static bool change_member(GString *text, const GPtrArray *pieces, GRand *rand)
+{
+    gsize at = random_member(text, rand), n = 0;
+    for (bool further = true; at > 0 && further; further = below(rand, 2)) {
+        at += n;
+        at += strspn(text->str + at, OUTSIDE);
+        n = strcspn(text->str + at, OUTSIDE);
+    }
+    if (n == 0 || nudge(text, at, n, rand))
+        return at > 0;
+    g_string_erase(text, (gssize)at, (gssize)n);
+    insert_piece(text, at, pieces, rand);
+    return true;
+}
+
+/* Replaces a token by a piece, or by another token of the text, or moves it. */
 static void change_token(GString *text, const GPtrArray *pieces, GRand *rand)
 {
     gsize at, from;
     const gsize n = random_token(text, rand, &at), m = random_token(text, rand, &from);
     g_autofree char *other = g_memdup2(text->str + from, m + 1);
+    if (below(rand, 4) == 0 && nudge(text, at, n, rand))
+        return;
     g_string_erase(text, (gssize)at, (gssize)n);
     if (below(rand, 2))
         g_string_insert_len(text, (gssize)at, other, (gssize)m);
@@ -203,6 +279,8 @@ void fuzz_damage(GString *text, const GPtrArray *pieces, GRand *rand)
     const bool is_binary = memchr(text->str, '\0', text->len);
     if (is_binary && below(rand, 4) > 0)
         change_in_place(text, rand);
+    else if (how < 2 && change_member(text, pieces, rand))
+        return;
     else if (how < 4)
         change_token(text, pieces, rand);
     else if (how < 6)

@@ -24,6 +24,20 @@ static void check_graph(const Graph *graph)
     }
 }
 
+static bool check_row(const Csv *csv, void *context, GError **error)
+{
+    (void)context, (void)error;
+    fuzz_check(g_ascii_strtod(csv_text(csv, "memory_bytes"), NULL) >= 0,
+               "no accepted memory is negative");
+    return true;
+}
+
+static void check_table(const char *ops)
+{
+    g_autoptr(Csv) csv = csv_read(ops, NULL);
+    fuzz_check(csv && csv_each(csv, check_row, NULL, NULL), "it is a table");
+}
+
 bool fuzz_read(const void *bytes, size_t size)
 {
     g_autoptr(GError) error = NULL;
@@ -38,10 +52,12 @@ bool fuzz_read(const void *bytes, size_t size)
     g_autofree char *spec = g_strdup_printf("%s:batch=4", ops);
     g_autoptr(Graph) graph = model_build(spec, 1, NULL, &error);
     fuzz_check(!graph == (error != NULL), "either a graph or an error");
-    if (graph)
+    if (graph) {
         check_graph(graph);
-    else
+        check_table(ops);
+    } else {
         fuzz_check_refused(error, NULL);
+    }
     g_remove(ops);
     g_remove(edges);
     g_rmdir(folder);
