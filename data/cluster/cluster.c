@@ -164,7 +164,8 @@ static Device make_device(const ClusterView *view, const Machine *machine, char 
 {
     g_assert(gpus > 0 && gpus <= machine->gpus);
     const DeviceType *type = &view->cluster->type[machine->type];
-    const double stretch = MAX(machine->stretch, 1);
+    const double stretch = MAX(machine->stretch, 1),
+                 crowd = 1 + type->crowding * (machine->gpus - 1);
     uint32_t fitted = 0;
     while (fitted < view->n_fitted && view->fitted[fitted] != type)
         fitted++;
@@ -180,7 +181,9 @@ static Device make_device(const ClusterView *view, const Machine *machine, char 
         .runtime_bytes = type->runtime_bytes,
         .inner = machine->inner,
         .slowdown = type->slowdown,
-        .launch_s = type->launch_s,
+        .interference = type->interference,
+        .crowd = crowd,
+        .launch_s = type->launch_s * crowd,
         .handover_s = type->handover_s,
     };
     for (Numbers n = 0; n < NUMBERS; n++)
@@ -312,7 +315,7 @@ double cluster_view_launch_s(const ClusterView *view, const Device *device, OpKi
         return 0;
     const OpCost *cost =
         device->fitted ? device_type_cost(view->fitted[device->fitted - 1], kind) : NULL;
-    return cost ? cost->launch_s : device->launch_s;
+    return cost ? cost->launch_s * device->crowd : device->launch_s;
 }
 
 bool cluster_view_launches(const ClusterView *view)
@@ -320,7 +323,7 @@ bool cluster_view_launches(const ClusterView *view)
     const Device *last = NULL; /* most devices are like the one before */
     for (const Device *d = view->device; d < view->device + view->n_devices; last = d++) {
         if (last && last->fitted == d->fitted && last->launch_s == d->launch_s &&
-            last->handover_s == d->handover_s)
+            last->handover_s == d->handover_s && last->crowd == d->crowd)
             continue;
         if (d->handover_s > 0)
             return true;
@@ -390,7 +393,8 @@ static bool surely_equal(const Device *a, const Device *b)
     return a->rate == b->rate && a->gpus == 1 && b->gpus == 1 &&
            a->memory_bytes == b->memory_bytes && a->fitted == b->fitted &&
            a->stretch == b->stretch && a->launch_s == b->launch_s &&
-           a->handover_s == b->handover_s;
+           a->handover_s == b->handover_s && a->crowd == b->crowd &&
+           a->interference == b->interference;
 }
 
 int device_compare(const Device *a, const Device *b)
@@ -405,6 +409,8 @@ int device_compare(const Device *a, const Device *b)
     order = order ? order : compare_double(a->stretch, b->stretch);
     order = order ? order : compare_double(a->launch_s, b->launch_s);
     order = order ? order : compare_double(a->handover_s, b->handover_s);
+    order = order ? order : compare_double(a->crowd, b->crowd);
+    order = order ? order : compare_double(a->interference, b->interference);
     if (order || a->gpus == 1)
         return order;
     order = compare_double(a->inner.latency_s, b->inner.latency_s);

@@ -20,10 +20,14 @@
  *
  * A device makes `wave` elements of an output at a time: its processors' tiles. The last wave takes
  * as long as a full one and is half full on average, so half a wave is added, at most as much as
- * the output itself: min(wave / 2, elements) (FLOPs / elements) / rate. 0: no waves. */
+ * the output itself: min(wave / 2, elements) (FLOPs / elements) / rate. 0: no waves.
+ *
+ * Before a tile computes at full speed its first operands are loaded, and at its end it is written: each
+ * element of an output takes as long as `fill` more terms of its sum do, 2 elements fill / rate. A product
+ * with k terms has k / (k + fill) of the rate. 0: products of all k have the same rate. */
 typedef struct {
     double overhead_s, rate, bandwidth;
-    double launch_s;
+    double launch_s, fill;
     uint32_t wave;
     double smallest,
         /* range of bytes that were measured; largest 0: the kind is not fitted */
@@ -49,6 +53,11 @@ typedef struct {
     uint64_t runtime_bytes;
     char *source;
     double slowdown; /* of its computations while it communicates; up to 1: none */
+    /* of a collective or transfer while the device computes; up to 1: none */
+    double interference;
+    /* each further GPU of the machine adds this part to the launch times, as processes share the
+     * host's cores; 0: none */
+    double crowding;
     /* the host's launch time for a collective, a transfer, or an op whose kind is not fitted; 0:
      * none */
     double launch_s;
@@ -153,9 +162,11 @@ typedef struct {
     double peaks[NUMBERS];  /* FLOP/s of all its GPUs: data sheet, else the type's rate */
     LinkCost inner;         /* between its GPUs; unused when gpus is 1 */
     double slowdown;        /* of its computations while it communicates; up to 1: none */
+    double interference;    /* of communication while it computes; up to 1: none */
+    double crowd;           /* factor on launches for the GPUs that share its host */
     uint32_t fitted; /* 1 + index in ClusterView.fitted; 0: FLOPs / rate for all ops */
     double stretch;  /* factor on fitted overheads (`rate` contains it); 0: none */
-    double launch_s, handover_s; /* as in its type */
+    double launch_s, handover_s; /* as in its type; the launch of a crowded host */
 } Device;
 
 /* Orders devices by everything that planning sees of them, fastest first; 0 for devices of one

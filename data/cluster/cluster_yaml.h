@@ -83,7 +83,7 @@ typedef struct {
 extern const cyaml_schema_value_t CLUSTER_SCHEMA; /* schema of a pointer to ClusterText */
 
 /* The numbers of a link, a device type, what of a collective was measured, and a machine. */
-enum { LINK_NUMBERS = 2, TYPE_NUMBERS = 7, PIECES_NUMBERS = 2, MACHINE_NUMBERS = 3 };
+enum { LINK_NUMBERS = 2, TYPE_NUMBERS = 9, PIECES_NUMBERS = 2, MACHINE_NUMBERS = 3 };
 extern const Member LINK_MEMBER[LINK_NUMBERS], TYPE_MEMBER[TYPE_NUMBERS],
     PIECES_MEMBER[PIECES_NUMBERS], MACHINE_MEMBER[MACHINE_NUMBERS];
 

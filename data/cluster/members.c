@@ -16,6 +16,7 @@ static double value_of(const Member *member, const void *object)
     switch (member->kind) {
     case MEMBER_QUANTITY:
     case MEMBER_FACTOR:
+    case MEMBER_NUMBER:
         return *(const double *)value;
     case MEMBER_BYTES:
         return (double)*(const uint64_t *)value;
@@ -31,6 +32,7 @@ static void set_value(const Member *member, double number, void *object)
     switch (member->kind) {
     case MEMBER_QUANTITY:
     case MEMBER_FACTOR:
+    case MEMBER_NUMBER:
         *(double *)value = number;
         return;
     case MEMBER_BYTES:
@@ -43,15 +45,22 @@ static void set_value(const Member *member, double number, void *object)
     g_assert_not_reached();
 }
 
-static bool read_factor(const Yaml *yaml, const char *key, const char *text,
-                        double largest, double *factor, GError **error)
+static bool has_unit(const Member *member)
+{
+    return member->kind == MEMBER_QUANTITY || member->kind == MEMBER_BYTES;
+}
+
+/* A number without a unit. */
+static bool read_plain(const Yaml *yaml, const char *key, const char *text,
+                       const Member *member, double *number, GError **error)
 {
     char *end;
-    *factor = g_ascii_strtod(text, &end);
-    if (end != text && *end == '\0' && *factor >= 1 && *factor <= largest)
+    *number = g_ascii_strtod(text, &end);
+    if (end != text && *end == '\0' && *number >= member->low && *number <= member->high)
         return true;
-    return yaml_fail(yaml, error, key, "expected a factor from 1 to %g, got '%s'",
-                     largest, text);
+    return yaml_fail(yaml, error, key, "expected a %s from %g to %g, got '%s'",
+                     member->kind == MEMBER_FACTOR ? "factor" : "number", member->low,
+                     member->high, text);
 }
 
 bool member_read(const Yaml *yaml, const char *parent, const Member *member,
@@ -72,11 +81,10 @@ bool member_read(const Yaml *yaml, const char *parent, const Member *member,
         if (!yaml_uint(yaml, key, own, (uint32_t)low, (uint32_t)high, &count, error))
             return false;
         number = count;
-    } else if (member->kind == MEMBER_FACTOR
-                   ? !read_factor(yaml, key, own, high, &number, error)
-                   : !yaml_quantity(yaml, key, own,
-                                    (YamlRange){member->quantity, low, high}, &number,
-                                    error)) {
+    } else if (has_unit(member) ? !yaml_quantity(yaml, key, own,
+                                                 (YamlRange){member->quantity, low, high},
+                                                 &number, error)
+                                : !read_plain(yaml, key, own, member, &number, error)) {
         return false;
     }
     set_value(member, number, value);
@@ -98,8 +106,7 @@ static json_t *member_json(const Member *member, double value)
     g_autofree char *text = NULL;
     if (member->kind == MEMBER_COUNT)
         return json_integer((json_int_t)value);
-    text = member->kind == MEMBER_FACTOR ? number_exact(value)
-                                         : units_exact(value, member->quantity);
+    text = has_unit(member) ? units_exact(value, member->quantity) : number_exact(value);
     return json_string(text);
 }
 

@@ -24,7 +24,8 @@ typedef enum {
     MEMBER_QUANTITY, /* a double, with a unit */
     MEMBER_BYTES,    /* a uint64_t, with a unit */
     MEMBER_COUNT,    /* a uint32_t */
-    MEMBER_FACTOR    /* a double from 1 on */
+    MEMBER_FACTOR,   /* a double from 1 on */
+    MEMBER_NUMBER    /* a double without a unit */
 } MemberKind;
 
 /* How far the value of the row before bounds a value. */
@@ -56,6 +57,10 @@ typedef struct {
     X(TypeText, DeviceType, power, power_w, QUANTITY, false, ALONE, POWER, 0, LARGEST, 0)    \
     X(TypeText, DeviceType, slowdown, slowdown, FACTOR, false, ALONE, BYTES, 1,              \
       LARGEST_SLOWDOWN, 1)                                                                   \
+    X(TypeText, DeviceType, interference, interference, FACTOR, false, ALONE, BYTES, 1,      \
+      LARGEST_SLOWDOWN, 1)                                                                   \
+    X(TypeText, DeviceType, crowding, crowding, NUMBER, false, ALONE, BYTES, 0,              \
+      LARGEST_SLOWDOWN, 0)                                                                   \
     X(TypeText, DeviceType, launch, launch_s, QUANTITY, false, ALONE, TIME, 0, LONGEST_S, 0) \
     X(TypeText, DeviceType, handover, handover_s, QUANTITY, false, ALONE, TIME, 0,           \
       LONGEST_S, 0)
@@ -70,7 +75,8 @@ typedef struct {
     X(OpCostText, OpCost, largest, largest, QUANTITY, true, NOT_BELOW, BYTES, SMALLEST,       \
       LARGEST, NAN)                                                                           \
     X(OpCostText, OpCost, launch, launch_s, QUANTITY, false, ALONE, TIME, 0, LONGEST_S, NAN)  \
-    X(OpCostText, OpCost, wave, wave, COUNT, false, ALONE, BYTES, 0, WAVE_MAX, 0)
+    X(OpCostText, OpCost, wave, wave, COUNT, false, ALONE, BYTES, 0, WAVE_MAX, 0)             \
+    X(OpCostText, OpCost, fill, fill, NUMBER, false, ALONE, BYTES, 0, WAVE_MAX, 0)
 
 #define PIECES_MEMBERS(X)                                                                    \
     X(CollectiveText, CollectivePieces, smallest, smallest, QUANTITY, false, ALONE, BYTES, 0, \

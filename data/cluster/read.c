@@ -16,11 +16,14 @@
  *         memory: 16 GiB                       # of one device
  *         runtime: 1 GiB                       # optional: the part that no plan can use
  *         slowdown: 1.2                        # optional: of computations while it communicates
+ *         interference: 1.2                    # optional: of communication while it computes
+ *         crowding: 0.02                       # optional: of launches, for each further GPU of the machine
  *         launch: 6 us                         # optional: of the host, for an op or a collective
  *         ops:                                 # optional: fitted times of op kinds, see OpCost
  *           - {kind: linear, overhead: 3 us, rate: 11 TFLOP/s, bandwidth: 700 GB/s,
  *              smallest: 4 kB, largest: 1 GB,  # rate, bandwidth: optional
- *              launch: 8 us, wave: 1327104}    # optional: else the type's; 81 tiles of 128^2
+ *              launch: 8 us, wave: 1327104,    # optional: else the type's; 81 tiles of 128^2
+ *              fill: 64}                       # optional: terms that filling a tile takes
  *         source: where the two numbers are from
  *     machines:
  *       - name: fast                           # fast-0 and fast-1, as there are two

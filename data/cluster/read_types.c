@@ -55,7 +55,7 @@ static bool read_type(ClusterReader *reader, uint32_t i, GError **error)
     if (reader_find_type(reader->cluster, i, text->name) < i)
         return yaml_fail(reader->yaml, error, name, "expected a new name, got '%s' again",
                          text->name);
-    type->slowdown = 1;
+    type->slowdown = type->interference = 1;
     reader_members(reader, key, TYPE_MEMBER, TYPE_NUMBERS, text, type);
     uint32_t fitted = 0;
     for (uint32_t t = 0; t < i; t++)

@@ -145,7 +145,8 @@ DeviceType device_sheet_type(const DeviceSheet *sheet)
                        .rate = sustained(sheet, SHEET_FP32),
                        .memory_bytes = sheet->memory_bytes,
                        .power_w = sheet->power_w,
-                       .slowdown = 1};
+                       .slowdown = 1,
+                       .interference = 1};
     GString *source = g_string_new(NULL);
     g_string_append_printf(source, "data/devices/%s.yaml.", sheet->name);
     for (Numbers n = 0; n < NUMBERS; n++) {

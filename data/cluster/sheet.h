@@ -36,6 +36,7 @@ typedef struct {
          * after the last */
         **pci;
     uint32_t sm, gcn; /* compute capability x 10, or AMD's number; 0: not given */
+    uint32_t processors; /* streaming multiprocessors or compute units; 0: not given */
     double peak[SHEET_FORMATS];  /* FLOP/s; 0: the device has no such format */
     double share[SHEET_FORMATS]; /* 0 to 1: the part of the peak that training reaches */
     char *share_source

@@ -40,7 +40,7 @@ typedef struct {
     char *gpus, *links, *source;
 } PeersText;
 typedef struct {
-    char *name, *description, *sm, *gcn, *memory, *bandwidth, *power, *source;
+    char *name, *description, *sm, *gcn, *processors, *memory, *bandwidth, *power, *source;
     char **alias, **product, **pci;
     PeakText *peak;
     PortText *port;
@@ -103,6 +103,7 @@ static const cyaml_schema_field_t DEVICE[] = {
     LIST("pci", CYAML_FLAG_OPTIONAL, DeviceText, pci, &NAME, 1, SHEET_NAMES_MAX),
     OPTIONAL_TEXT("sm", DeviceText, sm, NAME_MAX_BYTES),
     OPTIONAL_TEXT("gcn", DeviceText, gcn, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("processors", DeviceText, processors, NAME_MAX_BYTES),
     LIST("peak", 0, DeviceText, peak, &PEAK_ENTRY, 1, SHEET_FORMATS),
     TEXT("memory", DeviceText, memory, NAME_MAX_BYTES),
     TEXT("bandwidth", DeviceText, bandwidth, NAME_MAX_BYTES),
@@ -269,7 +270,9 @@ static bool read_device(const Yaml *yaml, const Sheets *sheets, DeviceSheet *dev
                        (YamlRange){QUANTITY_POWER, SMALLEST, LARGEST}, &device->power_w,
                        error) ||
         (text->sm && !yaml_uint(yaml, "sm", text->sm, 1, 10000, &device->sm, error)) ||
-        (text->gcn && !yaml_uint(yaml, "gcn", text->gcn, 1, 10000, &device->gcn, error)))
+        (text->gcn && !yaml_uint(yaml, "gcn", text->gcn, 1, 10000, &device->gcn, error)) ||
+        (text->processors && !yaml_uint(yaml, "processors", text->processors, 1, 10000,
+                                        &device->processors, error)))
         return false;
     device->memory_bytes = (uint64_t)bytes;
     return read_peaks(yaml, text, device, error) &&

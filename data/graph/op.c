@@ -52,6 +52,12 @@ bool op_kind_is_elementwise(OpKind kind)
     return !*c && c[-1] == '*';
 }
 
+bool op_kind_updates(OpKind kind)
+{
+    g_assert(kind < OP_KINDS);
+    return kind >= OP_ADAM; /* the last rows of the table */
+}
+
 bool op_kind_is_loss(OpKind kind)
 {
     return kind == OP_NLL_SUM || kind == OP_SMOOTH_NLL_SUM || kind == OP_CROSS_ENTROPY ||

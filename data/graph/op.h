@@ -275,6 +275,9 @@ bool op_kind_is_view(OpKind kind);
 /* Whether every element of the output depends only on the inputs' elements at the same place. */
 bool op_kind_is_elementwise(OpKind kind);
 
+/* Whether it is an optimizer's step. */
+bool op_kind_updates(OpKind kind);
+
 /* Whether its output is the differentiated scalar. */
 bool op_kind_is_loss(OpKind kind);
 

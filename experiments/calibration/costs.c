@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const CostInfo INFO[COSTS] = {
-#define X(id, name, unit, width) [COST_##id] = {name, unit, width},
+#define X(id, name, unit, width, absent) [COST_##id] = {name, unit, width, absent},
     COST_TABLE(X)
 #undef X
 };
@@ -71,7 +71,8 @@ TypeStart type_start(const Sheets *sheets, DeviceType *type)
                        .loss = UNFUSED_PART * bandwidth,
                        .overhead_s = OVERHEAD_S,
                        .launch_s = LAUNCH_S,
-                       .handover_s = HANDOVER_S};
+                       .handover_s = HANDOVER_S,
+                       .processors = own ? sheet->processors : 0};
 }
 
 /* --- application --- */
@@ -86,8 +87,30 @@ static Cost rate_cost(Numbers numbers)
                                    : COST_RATE_HALF;
 }
 
-/* The number of times that an op's bytes pass through memory. Frameworks compute some in several
- * passes over large values in between: attention over its scores, the loss over its logits. */
+/* Costs that are absent at first start from these; bandwidths are factors on the common one. */
+static const double ABSENT_START[COSTS] = {
+    [COST_PRODUCTS] = 2,    [COST_FILL] = 64,      [COST_UPDATE] = 2,
+    [COST_CROWDING] = 0.02, [COST_SLOWDOWN] = 0.2, [COST_INTERFERENCE] = 0.2,
+    [COST_ROUTING] = 0.2};
+
+/* The value of such a cost; 0: it is absent. */
+static double value_if_present(const TypeStart *start, const double *log, Cost cost)
+{
+    g_assert(INFO[cost].absent);
+    const double unit =
+        cost == COST_PRODUCTS || cost == COST_UPDATE ? start->bandwidth : 1;
+    return log && !isinf(log[cost])
+               ? unit * ABSENT_START[cost] * exp(start->shift[cost] + log[cost])
+               : 0;
+}
+
+static bool is_product(OpKind kind)
+{
+    return *op_kind_linear(kind) && strcmp(op_kind_linear(kind), "0|1") == 0;
+}
+
+/* The cost that prices the bytes of an op. Frameworks compute some in several passes over large values in between:
+ * attention over its scores, the loss over its logits. */
 static Cost memory_cost(OpKind kind)
 {
     switch (kind) {
@@ -101,33 +124,49 @@ static Cost memory_cost(OpKind kind)
     case OP_CROSS_ENTROPY_DX:
         return COST_LOSS;
     default:
-        return COST_BANDWIDTH;
+        return is_product(kind)        ? COST_PRODUCTS
+               : op_kind_updates(kind) ? COST_UPDATE
+                                       : COST_BANDWIDTH;
     }
 }
 
 /* More bytes than the operands of any op have, so that costs hold for all sizes. */
 static const double LARGEST = 1e15;
 
-static double start_bandwidth(const TypeStart *start, Cost cost)
-{
-    return cost == COST_ATTENTION ? start->attention
-           : cost == COST_LOSS    ? start->loss
-                                  : start->bandwidth;
-}
-
 static double factor(const double *log, Cost cost)
 {
     return log ? exp(log[cost]) : 1;
 }
 
+/* The part of an update with master values that is not scaling and clipping: 32 bytes of operands for each parameter (two of
+ * 2 bytes, seven of 4), and three more passes over its gradient of 4. */
+static const double UNSCALED_PART = 32.0 / (32 + 3 * 4);
+
+static double memory_bandwidth(const TypeStart *start, const double *log, OpKind kind)
+{
+    const Cost cost = memory_cost(kind);
+    const double own = INFO[cost].absent ? value_if_present(start, log, cost) : 0;
+    if (cost == COST_ATTENTION)
+        return start->attention * factor(log, cost);
+    if (cost == COST_LOSS)
+        return start->loss * factor(log, cost);
+    if (own == 0)
+        return start->bandwidth * factor(log, COST_BANDWIDTH);
+    const bool scales =
+        cost == COST_UPDATE && g_str_has_suffix(op_kind_name(kind), "_master");
+    return own * (scales ? UNSCALED_PART : 1);
+}
+
 static OpCost op_cost(const DeviceType *type, const TypeStart *start, const double *log,
                       OpKind kind)
 {
-    const Cost memory = memory_cost(kind);
-    OpCost cost = {.rate = type->rate,
-                   .bandwidth = start_bandwidth(start, memory) * factor(log, memory),
+    const bool routed = g_str_has_prefix(op_kind_name(kind), "expert");
+    const double fullest = routed ? 1 + value_if_present(start, log, COST_ROUTING) : 1;
+    OpCost cost = {.rate = type->rate / fullest,
+                   .bandwidth = memory_bandwidth(start, log, kind) / fullest,
                    .overhead_s = start->overhead_s * factor(log, COST_OVERHEAD),
                    .launch_s = start->launch_s * factor(log, COST_LAUNCH),
+                   .fill = is_product(kind) ? value_if_present(start, log, COST_FILL) : 0,
                    .wave = start->processors * TILE,
                    .largest = LARGEST};
     if (op_kind_is_view(kind)) {
@@ -145,6 +184,10 @@ static void apply_type(const DeviceType *from, const TypeStart *start, const dou
     to->rate = to->rates[NUMBERS_F16] > 0 ? to->rates[NUMBERS_F16] : from->rate;
     to->launch_s = start->launch_s * factor(log, COST_LAUNCH);
     to->handover_s = start->handover_s * factor(log, COST_HANDOVER);
+    to->crowding = from->crowding + value_if_present(start, log, COST_CROWDING);
+    to->slowdown = fmax(from->slowdown, 1 + value_if_present(start, log, COST_SLOWDOWN));
+    to->interference =
+        fmax(from->interference, 1 + value_if_present(start, log, COST_INTERFERENCE));
     if (!to->op)
         to->op = g_new(OpCost, OP_KINDS);
     for (OpKind kind = 0; kind < OP_KINDS; kind++)
@@ -228,6 +271,9 @@ void costs_shift(const double *shift, Cluster *cluster, TypeStart *start)
         start[t].overhead_s *= factor(shift, COST_OVERHEAD);
         start[t].launch_s *= factor(shift, COST_LAUNCH);
         start[t].handover_s *= factor(shift, COST_HANDOVER);
+        for (Cost cost = 0; cost < COSTS; cost++)
+            if (INFO[cost].absent)
+                start[t].shift[cost] += shift ? shift[cost] : 0;
     }
     for (uint32_t i = 0; i < cluster->n_machines; i++)
         cluster->machine[i].inner =
@@ -261,5 +307,9 @@ double cost_value(const Cluster *from, const TypeStart *start, uint32_t type, Co
         [COST_OUTER_LATENCY] = outer->latency_s,
         [COST_OUTER_BANDWIDTH] = outer->bandwidth,
     };
-    return value[cost] * exp(log);
+    if (!INFO[cost].absent)
+        return value[cost] * exp(log);
+    double own[COSTS] = {0};
+    own[cost] = log;
+    return value_if_present(&start[type], own, cost);
 }

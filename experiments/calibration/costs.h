@@ -13,31 +13,51 @@
  * again, and at 0.1 where attention or the loss is not fused. Links start at the numbers of the
  * cluster's file, a launch on the host at 100 us, a hand-over at 500 us and an op's overhead on the
  * device at 15 us. These are guesses about software, the same for every data set; the width of each
- * says how far it may be off. Latencies are wide, since ranks also wait there for one another. */
+ * says how far it may be off. Latencies are wide, since ranks also wait there for one another.
+ *
+ * Further mechanisms are absent unless trials ask for them (trial_fit.h). Where they are absent, ops
+ * take the common bandwidth, and nothing is slowed. They start as follows:
+ *
+ *   products      twice the common bandwidth: operands of matrix products are read once, those of
+ *                 elementwise ops and normalisations, unless they are fused, once for each kernel
+ *   update        twice the common bandwidth, as one fused kernel updates all parameters; with
+ *                 master values gradients also pass three times, for scaling and clipping
+ *   fill          64 terms, of an unrolled loop of two or three tiles of 32 (CUTLASS 3, efficient_gemm.md)
+ *   crowding      2 % more for each further GPU of the machine
+ *   slowdown, interference    20 % more: the median of kernels beside NCCL's on V100, as HiDup's
+ *                 published traces show (kernels with and without communication beside them)
+ *   routing       20 % more tokens at the fullest expert than on average, for which all wait */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_COSTS_H
 #define KILTER_EXPERIMENTS_CALIBRATION_COSTS_H
 
 #include "data/data.h"
 
-/* id, name, unit, width: the cost is expected within a factor exp(width) of its starting value.
- * Hardware is near its data sheet; the costs of software are far less certain. */
-#define COST_TABLE(X)                                           \
-    X(LAUNCH, "launch of an op", "s", 1.0)                      \
-    X(HANDOVER, "hand-over in a pipeline", "s", 1.5)            \
-    X(OVERHEAD, "overhead of an op", "s", 1.0)                  \
-    X(RATE_F32, "computation in fp32", "FLOP/s", 0.3)           \
-    X(RATE_HALF, "computation in fp16 and bf16", "FLOP/s", 0.3) \
-    X(RATE_F8, "computation in fp8", "FLOP/s", 0.3)             \
-    X(BANDWIDTH, "memory", "B/s", 0.7)                          \
-    X(ATTENTION, "memory, for attention", "B/s", 0.7)           \
-    X(LOSS, "memory, for the loss", "B/s", 0.7)                 \
-    X(INNER_LATENCY, "latency inside machines", "s", 1.5)       \
-    X(INNER_BANDWIDTH, "links inside machines", "B/s", 0.3)     \
-    X(OUTER_LATENCY, "latency between machines", "s", 1.5)      \
-    X(OUTER_BANDWIDTH, "links between machines", "B/s", 0.3)
+/* id, name, unit, width, whether it is absent at first: the cost is expected within a factor exp(width) of its
+ * starting value. Hardware is near its data sheet; the costs of software are far less certain. */
+#define COST_TABLE(X)                                                             \
+    X(LAUNCH, "launch of an op", "s", 1.0, false)                                 \
+    X(HANDOVER, "hand-over in a pipeline", "s", 1.5, false)                       \
+    X(OVERHEAD, "overhead of an op", "s", 1.0, false)                             \
+    X(RATE_F32, "computation in fp32", "FLOP/s", 0.3, false)                      \
+    X(RATE_HALF, "computation in fp16 and bf16", "FLOP/s", 0.3, false)            \
+    X(RATE_F8, "computation in fp8", "FLOP/s", 0.3, false)                        \
+    X(BANDWIDTH, "memory", "B/s", 0.7, false)                                     \
+    X(ATTENTION, "memory, for attention", "B/s", 0.7, false)                      \
+    X(LOSS, "memory, for the loss", "B/s", 0.7, false)                            \
+    X(INNER_LATENCY, "latency inside machines", "s", 1.5, false)                  \
+    X(INNER_BANDWIDTH, "links inside machines", "B/s", 0.3, false)                \
+    X(OUTER_LATENCY, "latency between machines", "s", 1.5, false)                 \
+    X(OUTER_BANDWIDTH, "links between machines", "B/s", 0.3, false)               \
+    X(PRODUCTS, "memory, for matrix products", "B/s", 0.7, true)                  \
+    X(FILL, "filling a tile of a product", "terms", 1.0, true)                    \
+    X(UPDATE, "memory, for the optimizer's step", "B/s", 0.7, true)               \
+    X(CROWDING, "launch for each further GPU of a host", "", 1.0, true)           \
+    X(SLOWDOWN, "computation beside communication, more", "", 1.0, true)          \
+    X(INTERFERENCE, "communication beside computation, more", "", 1.0, true)      \
+    X(ROUTING, "tokens of the fullest expert, more", "", 1.0, true)
 
 typedef enum {
-#define X(id, name, unit, width) COST_##id,
+#define X(id, name, unit, width, absent) COST_##id,
     COST_TABLE(X)
 #undef X
         COSTS
@@ -46,6 +66,7 @@ typedef enum {
 typedef struct {
     const char *name, *unit;
     double width;
+    bool absent; /* until trials ask for it */
 } CostInfo;
 
 const CostInfo *cost_info(Cost cost);
@@ -57,6 +78,7 @@ typedef struct {
     double bandwidth, attention, loss; /* of memory, bytes/s */
     double overhead_s, launch_s, handover_s;
     uint32_t processors; /* tiles of an output that are computed at a time; 0: no waves */
+    double shift[COSTS]; /* of costs that are absent at first: logarithms of factors on their starts */
 } TypeStart;
 
 /* Starting values from the data sheet with the type's name or, failing that, from the sheet with
@@ -65,8 +87,8 @@ typedef struct {
 TypeStart type_start(const Sheets *sheets, DeviceType *type);
 
 /* Sets all costs of `to`, a copy of `from`, to those of `from` times exp(log[type * COSTS + cost]);
- * costs of the network are those of type 0. start: [n_types]. log NULL: every cost keeps its
- * starting value. */
+ * costs of the network are those of type 0. start: [n_types]. A logarithm of -INFINITY: the cost is absent.
+ * log NULL: every cost keeps its starting value, or stays absent. */
 void costs_apply(const Cluster *from, const TypeStart *start, const double *log,
                  Cluster *to);
 

@@ -1,6 +1,7 @@
 /* The list of costs that are fitted to trials. */
 #include "experiments/calibration/fitted_costs.h"
 
+#include <math.h>
 #include <string.h>
 
 const FittedCost *fitted_costs_find(const FittedCosts *costs, Cost cost, const char *key)
@@ -17,7 +18,9 @@ void fitted_costs_at(const FittedCosts *costs, const Trial *trial, double *log)
         const Cost cost = (Cost)(s % COSTS);
         const FittedCost *common = fitted_costs_find(costs, cost, ""),
                          *own = fitted_costs_find(costs, cost, trial_slot_key(trial, s));
-        log[s] = (common ? common->log : 0) + (own ? own->log : 0);
+        const bool is_absent = cost_info(cost)->absent && !common && !own;
+        log[s] =
+            is_absent ? -INFINITY : (common ? common->log : 0) + (own ? own->log : 0);
     }
 }
 
@@ -34,22 +37,36 @@ static void add_cost(GArray *list, Cost cost, const char *key)
     g_array_append_val(list, new);
 }
 
+/* Adds a cost of the trials' types and networks, and what these have in common. */
+static void add_everywhere(GArray *list, Cost cost, const TrialPlan *plan, uint32_t n)
+{
+    const uint32_t before = list->len;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t s = cost; s < trial_slots(plan[i].trial); s += COSTS)
+            if (fitted_costs_slot_counts(s))
+                add_cost(list, cost, trial_slot_key(plan[i].trial, s));
+    if (list->len > before + 1)
+        add_cost(list, cost, "");
+}
+
 FittedCosts fitted_costs_new(const TrialPlan *plan, uint32_t n)
 {
     GArray *list = g_array_new(false, false, sizeof(FittedCost));
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t s = 0; s < trial_slots(plan[i].trial); s++)
-            if (fitted_costs_slot_counts(s))
-                add_cost(list, (Cost)(s % COSTS), trial_slot_key(plan[i].trial, s));
-    const uint32_t own = list->len;
-    for (Cost cost = 0; cost < COSTS; cost++) {
-        uint32_t keys = 0;
-        for (uint32_t p = 0; p < own; p++)
-            keys += g_array_index(list, FittedCost, p).cost == cost;
-        if (keys > 1)
-            add_cost(list, cost, "");
-    }
+    for (Cost cost = 0; cost < COSTS; cost++)
+        if (!cost_info(cost)->absent)
+            add_everywhere(list, cost, plan, n);
     FittedCosts costs = {.n = list->len};
     costs.cost = (FittedCost *)(void *)g_array_free(list, FALSE);
     return costs;
+}
+
+FittedCosts fitted_costs_with(const FittedCosts *costs, Cost cost, const TrialPlan *plan,
+                              uint32_t n)
+{
+    GArray *list = g_array_new(false, false, sizeof(FittedCost));
+    g_array_append_vals(list, costs->cost, costs->n);
+    add_everywhere(list, cost, plan, n);
+    FittedCosts more = {.n = list->len};
+    more.cost = (FittedCost *)(void *)g_array_free(list, FALSE);
+    return more;
 }

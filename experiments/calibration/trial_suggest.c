@@ -102,28 +102,29 @@ static bool price(void *data, uint32_t i, GError **error)
 }
 
 /* log(1 + s' C s / e^2) / 2 with the covariance C, and C s. */
-static double information(const gsl_matrix *covariance, const double *slope,
-                          gsl_vector *spread)
+static double information(const gsl_matrix *covariance, double expected,
+                          const double *slope, gsl_vector *spread)
 {
     const gsl_vector_const_view s = gsl_vector_const_view_array(slope, covariance->size1);
     double variance;
     gsl_blas_dsymv(CblasLower, 1, covariance, &s.vector, 0, spread);
     gsl_blas_ddot(&s.vector, spread, &variance);
-    return log1p(variance / (TRIAL_EXPECTED_ERROR * TRIAL_EXPECTED_ERROR)) / 2;
+    return log1p(variance / (expected * expected)) / 2;
 }
 
 /* Updates the covariance by the best candidate: C -= C s s' C / (e^2 + s' C s). */
-static void learn(gsl_matrix *covariance, const double *slope)
+static void learn(gsl_matrix *covariance, double expected, const double *slope)
 {
     gsl_vector *spread = gsl_vector_alloc(covariance->size1);
-    const double nats = information(covariance, slope, spread);
-    const double all = TRIAL_EXPECTED_ERROR * TRIAL_EXPECTED_ERROR * exp(2 * nats);
+    const double nats = information(covariance, expected, slope, spread);
+    const double all = expected * expected * exp(2 * nats);
     gsl_blas_dsyr(CblasLower, -1 / all, spread, covariance);
     gsl_vector_free(spread);
 }
 
 /* The candidate that tells the most; NULL: none tells anything. */
-static Candidate *best_of(GArray *candidates, const gsl_matrix *covariance, double *nats)
+static Candidate *best_of(GArray *candidates, const gsl_matrix *covariance,
+                          double expected, double *nats)
 {
     gsl_vector *spread = gsl_vector_alloc(covariance->size1);
     Candidate *best = NULL;
@@ -131,7 +132,8 @@ static Candidate *best_of(GArray *candidates, const gsl_matrix *covariance, doub
     for (uint32_t i = 0; i < candidates->len; i++) {
         Candidate *candidate = &g_array_index(candidates, Candidate, i);
         const double now =
-            candidate->slope ? information(covariance, candidate->slope, spread) : 0;
+            candidate->slope ? information(covariance, expected, candidate->slope, spread)
+                             : 0;
         if (now > *nats) {
             *nats = now;
             best = candidate;
@@ -168,11 +170,11 @@ static GArray *choose(const TrialFit *fit, GArray *candidates, uint32_t n)
     gsl_matrix_memcpy(covariance, &now.matrix);
     for (uint32_t k = 0; k < n; k++) {
         double nats;
-        Candidate *best = best_of(candidates, covariance, &nats);
+        Candidate *best = best_of(candidates, covariance, fit->expected, &nats);
         if (!best)
             break;
         const FittedCost *cost = told(fit, covariance, best->slope);
-        learn(covariance, best->slope);
+        learn(covariance, fit->expected, best->slope);
         const Suggestion suggestion = {best->trial, best->time_s, nats, cost->cost,
                                        cost->key};
         g_array_append_val(list, suggestion);

@@ -35,6 +35,8 @@ static const char TEXT[] =
 
 static char *value_text(double value, const char *unit)
 {
+    if (*unit == '\0' || strcmp(unit, "terms") == 0)
+        return g_strdup_printf("%.3g%s%s", value, *unit ? " " : "", unit);
     const Quantity quantity = strcmp(unit, "s") == 0        ? QUANTITY_TIME
                               : strcmp(unit, "FLOP/s") == 0 ? QUANTITY_RATE
                                                             : QUANTITY_BANDWIDTH;

@@ -62,6 +62,22 @@ static void add_wave(const Graph *graph, const DeviceType *type, const Op *op,
         fitted->overhead_s += empty * work->flops_sharded / rate;
 }
 
+/* Adds the time in which an output's tiles are filled and written (data/cluster/cluster.h): that of a sharded output is
+ * sharded, too; a device that sums over its share has whole tiles. */
+static void add_fill(const Graph *graph, const DeviceType *type, const Op *op,
+                     const Rule *rule, const Form *batch, double part, double rate,
+                     SimFitted *fitted)
+{
+    const double fill = device_type_cost(type, op->kind)->fill;
+    const bool has_parts = batch && form_is_gather(batch[op->out[0]]);
+    const double elements =
+        (double)tensor_elements(graph_tensor(graph, op->out[0])) * (has_parts ? part : 1);
+    const double flops = 2 * elements * fill * type->rate / rate;
+
+    *(form_is_gather(rule->form[op->n_in]) ? &fitted->flops_sharded : &fitted->flops) +=
+        flops;
+}
+
 /* Fills in the work in the costs of each fitted device type. */
 static void fit_work(const Graph *graph, const ClusterView *view, OpId id,
                      const Rule *rule, const Form *batch, double part, SimWork *work)
@@ -88,6 +104,8 @@ static void fit_work(const Graph *graph, const ClusterView *view, OpId id,
             .flops_sharded =
                 type->rate * (work->flops_sharded / rate + sharded / cost->bandwidth)};
         add_wave(graph, type, op, rule, batch, part, rate, work, &work->fitted[f]);
+        if (cost->fill > 0 && isfinite(rate))
+            add_fill(graph, type, op, rule, batch, part, rate, &work->fitted[f]);
     }
 }
 

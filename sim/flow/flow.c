@@ -13,6 +13,10 @@ typedef struct {
     double since_s;
     double slowdown;          /* factor while the lane communicates */
     uint32_t n_communicating; /* collectives and transfers in progress */
+    double
+        lost; /* part of a communication's progress that is lost while the lane computes */
+    double began_s;    /* when its computation began */
+    double computed_s; /* the time of computations that have ended */
 } Lane;
 
 typedef struct {
@@ -24,6 +28,8 @@ typedef struct {
     uint32_t *waiting;
     uint32_t n_done;
     bool any_slowdown;
+    double *
+        lost_s; /* [task] what its lanes had lost when its progress was last counted; NULL: communication is not slowed */
     Lane *lane;
     SimReady *ready; /* NULL: streams have a fixed order */
 } Run;
@@ -70,6 +76,38 @@ static void communicate(Run *run, uint32_t id, int more)
     }
 }
 
+/* The progress that a communication of these lanes would have lost since the iteration began, on average over them. */
+static double lost_so_far(const Run *run, uint32_t id)
+{
+    const SimTasks *tasks = run->flow->tasks;
+    const double now_s = sim_engine_now(run->engine);
+    uint32_t n;
+    const uint32_t *lanes = sim_task_lanes(tasks, &tasks->task[id], &n);
+    double sum = 0;
+
+    for (uint32_t k = 0; k < n; k++) {
+        const Lane *lane = &run->lane[lanes[k]];
+        const double running_s = lane->task == SIM_NO_TASK ? 0 : now_s - lane->began_s;
+        sum += lane->lost * (lane->computed_s + running_s);
+    }
+    return sum / MAX(n, 1);
+}
+
+/* Whether a communication has progress to make up, as its lanes computed meanwhile; then it ends later. */
+static bool is_behind(Run *run, uint32_t id)
+{
+    static const double NOTHING_S = 1e-9;
+    if (!run->lost_s)
+        return false;
+    const double lost_s = lost_so_far(run, id), left_s = lost_s - run->lost_s[id];
+    run->lost_s[id] = lost_s;
+    if (!(left_s > NOTHING_S))
+        return false;
+    sim_engine_schedule(run->engine, sim_engine_now(run->engine) + left_s, 0,
+                        end_collective, run, id);
+    return true;
+}
+
 /* --- tasks --- */
 
 static void start(Run *run, uint32_t id, uint32_t cause)
@@ -90,9 +128,12 @@ static void start(Run *run, uint32_t id, uint32_t cause)
         Lane *lane = &run->lane[task->lane];
         lane->task = id;
         lane->left_s = run->duration_s[id];
+        lane->began_s = span->start_s;
         schedule_end(run, lane);
         return;
     }
+    if (run->lost_s)
+        run->lost_s[id] = lost_so_far(run, id);
     communicate(run, id, 1);
     if (run->transport)
         sim_transport_start(run->transport, id, end_collective, run, id);
@@ -132,10 +173,10 @@ static void end_compute(SimEngine *engine, void *context, uint64_t argument)
     const uint32_t id = (uint32_t)argument;
     Lane *lane = &run->lane[run->flow->tasks->task[id].lane];
 
-    (void)engine;
     if (lane->version != argument >> 32)
         return;
     lane->task = SIM_NO_TASK;
+    lane->computed_s += sim_engine_now(engine) - lane->began_s;
     end_task(run, id);
 }
 
@@ -144,6 +185,8 @@ static void end_collective(SimEngine *engine, void *context, uint64_t argument)
     Run *run = context;
 
     (void)engine;
+    if (is_behind(run, (uint32_t)argument))
+        return;
     communicate(run, (uint32_t)argument, -1);
     end_task(run, (uint32_t)argument);
 }
@@ -162,13 +205,20 @@ static void init_lanes(Run *run)
 
     const SimTeams *teams = flow->tasks->teams;
 
+    bool any_lost = false;
     run->lane = g_new0(Lane, teams->n_lanes);
     for (uint32_t l = 0; l < teams->n_lanes; l++) {
         Lane *lane = &run->lane[l];
         lane->task = SIM_NO_TASK;
         lane->slowdown = flow->sim->view->device[teams->device[l]].slowdown;
         run->any_slowdown = run->any_slowdown || lane->slowdown > 1;
+        const double interference =
+            flow->sim->view->device[teams->device[l]].interference;
+        lane->lost = interference > 1 ? 1 - 1 / interference : 0;
+        any_lost = any_lost || lane->lost > 0;
     }
+    if (any_lost)
+        run->lost_s = g_new0(double, flow->tasks->n_tasks);
 }
 
 static void init_durations(Run *run, uint64_t sample)
@@ -189,6 +239,7 @@ static void free_run(Run *run)
     g_free(run->duration_s);
     g_free(run->waiting);
     g_free(run->lane);
+    g_free(run->lost_s);
     sim_ready_free(run->ready);
 }
 

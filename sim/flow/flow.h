@@ -3,7 +3,9 @@
  * Tasks run on streams (sim/tasks/streams.h). A collective starts when its last device arrives and
  * ends for all of them at once. It takes the cost model's time (an ideal crossbar) or is lowered to
  * flows that share the topology's links (sim/network/lower/lowering.h). While a device
- * communicates, its computations take `slowdown` times as long (data/cluster/cluster.h). */
+ * communicates, its computations take `slowdown` times as long (data/cluster/cluster.h); while its devices compute,
+ * a collective or transfer makes 1 / `interference` of its progress, averaged over them, and what is left at its nominal
+ * end is made up then, on links that are counted as free. */
 #ifndef KILTER_SIM_FLOW_FLOW_H
 #define KILTER_SIM_FLOW_FLOW_H
 

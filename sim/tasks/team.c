@@ -40,6 +40,8 @@ static void mix_device(uint64_t *key, const Device *d)
     mix(key, d->stretch);
     mix(key, d->launch_s);
     mix(key, d->handover_s);
+    mix(key, d->crowd);
+    mix(key, d->interference);
     if (d->gpus > 1) {
         mix(key, d->inner.latency_s);
         mix(key, d->inner.bandwidth);

@@ -59,11 +59,13 @@ static const char BUILT[] =
     "    memory: 16 GiB\n"
     "    runtime: 1.5 GiB\n"
     "    slowdown: 1.2\n"
+    "    interference: 1.4\n"
+    "    crowding: 0.03\n"
     "    launch: 6 us\n"
     "    handover: 31 us\n"
     "    ops:\n"
     "      - {kind: linear, overhead: 3 us, rate: 11 TFLOP/s, bandwidth: 700 GB/s,\n"
-    "         smallest: 4 kB, largest: 1 GB, launch: 8 us, wave: 1327104}\n"
+    "         smallest: 4 kB, largest: 1 GB, launch: 8 us, wave: 1327104, fill: 72.5}\n"
     "    source: a data sheet\n"
     "machines:\n"
     "  - name: fast\n"
@@ -160,6 +162,8 @@ static const struct {
     {"device_types[].memory", "16 GiB", "17 GiB", OTHER},
     {"device_types[].runtime", "1.5 GiB", "1.6 GiB", OTHER},
     {"device_types[].slowdown", "slowdown: 1.2", "slowdown: 1.3", OTHER},
+    {"device_types[].interference", "interference: 1.4", "interference: 1.5", OTHER},
+    {"device_types[].crowding", "crowding: 0.03", "crowding: 0.04", OTHER},
     {"device_types[].launch", "launch: 6 us", "launch: 7 us", OTHER},
     {"device_types[].handover", "handover: 31 us", "handover: 32 us", OTHER},
     {"device_types[].source", "a data sheet", "another", SAME},
@@ -171,6 +175,7 @@ static const struct {
     {"device_types[].ops[].largest", "1 GB,", "1.1 GB,", OTHER},
     {"device_types[].ops[].launch", "8 us", "9 us", OTHER},
     {"device_types[].ops[].wave", "1327104", "1327105", OTHER},
+    {"device_types[].ops[].fill", "fill: 72.5", "fill: 72.6", OTHER},
     {"machines[].name", "name: fast", "name: quick", OTHER},
     {"machines[].count", "count: 2", "count: 3", OTHER},
     {"machines[].type", "v100", "h100", OTHER},

@@ -142,6 +142,31 @@ static void test_slowdown(void **state)
     free_case(&c);
 }
 
+/* Computation slows a ring, by crossbar and over links. Both slow one another: the second backward takes 25 ms, in which
+ * the ring makes 20 ms of progress. */
+static void test_interference(void **state)
+{
+    (void)state;
+    static const char *const networks[] = {"crossbar", "topology"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(networks); i++) {
+        Case c = new_case("synthetic:layers=2,forward=10ms,backward=20ms,gradient=28MB",
+                          "star:hosts=8,bandwidth=10Gb/s,latency=5us");
+        set(&c, "network", networks[i]);
+        for (uint32_t j = 0; j < c.view->n_devices; j++)
+            c.view->device[j].interference = 1.25;
+        g_autoptr(SimReport) slow = evaluate(&c);
+        /* 20 ms of the first ring of 39.34 ms are 16 ms of progress */
+        assert_close(slow->busy_s[0], 0.06, 1e-9);
+        assert_close(slow->iteration_time_s, 0.04 + 2 * 0.03934 + 0.004, 1e-8);
+        for (uint32_t j = 0; j < c.view->n_devices; j++)
+            c.view->device[j].slowdown = 1.25;
+        g_autoptr(SimReport) both = evaluate(&c);
+        assert_close(both->busy_s[0], 0.065, 1e-9);
+        assert_close(both->iteration_time_s, 0.04 + 2 * 0.03934 + 0.005, 1e-8);
+        free_case(&c);
+    }
+}
+
 static void test_straggler(void **state)
 {
     (void)state;
@@ -322,6 +347,7 @@ int main(void)
         cmocka_unit_test(test_no_overlap),
         cmocka_unit_test(test_buckets),
         cmocka_unit_test(test_slowdown),
+        cmocka_unit_test(test_interference),
         cmocka_unit_test(test_straggler),
         cmocka_unit_test(test_bad_straggler),
         cmocka_unit_test(test_slow_link),
