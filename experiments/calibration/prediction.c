@@ -88,12 +88,23 @@ Fitted *prediction_record(const TrialPlan *plan, const double *held_out_s, uint3
     return record;
 }
 
-static json_t *interval_json(const Fitted *fitted, const char *types, double coverage,
-                             double time_s)
+bool prediction_interval(const ClusterView *view, double coverage, double time_s,
+                         double ends[2])
 {
+    const Fitted *fitted = view->cluster->fitted;
     double factor;
-    return fitted_interval(fitted, types, coverage, &factor)
-               ? json_pack("[f, f]", time_s / factor, time_s * factor)
+    if (!fitted || !fitted_interval(fitted, prediction_types(view), coverage, &factor))
+        return false;
+    ends[0] = time_s / factor;
+    ends[1] = time_s * factor;
+    return true;
+}
+
+json_t *prediction_interval_json(const ClusterView *view, double coverage, double time_s)
+{
+    double ends[2];
+    return prediction_interval(view, coverage, time_s, ends)
+               ? json_pack("[f, f]", ends[0], ends[1])
                : json_null();
 }
 
@@ -111,10 +122,10 @@ void prediction_add(json_t *object, const Plan *plan, const Graph *graph,
         json_array_append_new(list, json_string(outside->pdata[i]));
     json_object_set_new(
         object, "interval_50_s",
-        interval_json(fitted, point.types, 0.5, report->iteration_time_s));
+        prediction_interval_json(view, 0.5, report->iteration_time_s));
     json_object_set_new(
         object, "interval_90_s",
-        interval_json(fitted, point.types, 0.9, report->iteration_time_s));
+        prediction_interval_json(view, 0.9, report->iteration_time_s));
     json_object_set_new(object, "out_of_domain", json_boolean(outside->len > 0));
     json_object_set_new(object, "outside", list);
 }

@@ -191,6 +191,10 @@ static json_t *row_json(const Portfolio *portfolio, const Row *row, const Row *f
                   number_or_null(choice->bound_s), "pareto", (int)row->front, "skipped",
                   (int)choice->skipped);
     json_object_set_new(object, "faster_than_first", faster_json(row, first));
+    json_object_set_new(
+        object, "interval_90_s",
+        choice->best ? prediction_interval_json(choice->view, 0.9, row->iteration_s)
+                     : json_null());
     json_object_set_new(object, "mfu", number_or_null(row->mfu));
     json_object_set_new(object, "power_w", number_or_null(row->power_w));
     json_object_set_new(object, "kwh_per_million", number_or_null(row->kwh_per_million));
@@ -221,6 +225,7 @@ static const char TEXT[] =
     "[*choices:[{?planner}[{?pareto}*| ] {machines:-28} {gpus:5} {iteration_time_s:11time} "
     "{lower_bound_s:11time} {samples_per_s:10.1f} [=10:[{tokens_per_s:.0f}|-]] [=6:[{mfu:.1%}|-]] {memory_bytes:11bytes} "
     "[=7:[{kwh_per_million:.3g}|-]][ {dollars_per_million:8}]  {planner} ({granularity}), {binds.what}"
+    "[; 90 %: {interval_90_s.0:time} to {interval_90_s.1:time}]"
     "[; faster than the first: {faster_than_first:.0%}]"
     "|  {machines:-28} {gpus:5}  [{?skipped}left out: its bound is above the best time|no plan fits]]\n"
     "[{?all}[*tries:      {planner:-16} {granularity:-8} {iteration_time_s:11time}  [{reason}]\n]]]"
@@ -230,17 +235,24 @@ static const char TEXT[] =
     "[{figure}\n]";
 /* clang-format on */
 
-/* The data file: cost and time of each choice; the same of the choices that no other one beats, by
+/* The data file: cost and time of each choice, with the ends of its 90 % interval on a fitted cluster; the same of the choices that no other one beats, by
  * cost; the name of the cost. */
 static bool draw(const Row *row, uint32_t n, const char *folder, GError **error)
 {
-    g_autoptr(GString) text = g_string_new("# cost\tseconds\tfront\tmachines\n");
+    g_autoptr(GString) text =
+        g_string_new("# cost\tseconds\tfront\tmachines\tlow\thigh\n");
     const bool priced = !isnan(row[0].dollars_an_hour);
-    for (uint32_t i = 0; i < n; i++)
-        if (isfinite(row[i].iteration_s))
-            g_string_append_printf(text, "%.9g\t%.9g\t%d\t%s\n", advise_cost(&row[i]),
-                                   row[i].iteration_s, row[i].front,
-                                   row[i].choice->machines);
+    for (uint32_t i = 0; i < n; i++) {
+        double ends[2];
+        if (!isfinite(row[i].iteration_s))
+            continue;
+        g_string_append_printf(text, "%.9g\t%.9g\t%d\t%s", advise_cost(&row[i]),
+                               row[i].iteration_s, row[i].front, row[i].choice->machines);
+        if (prediction_interval(row[i].choice->view, 0.9, row[i].iteration_s, ends))
+            g_string_append_printf(text, "\t%.9g\t%.9g\n", ends[0], ends[1]);
+        else
+            g_string_append(text, "\tNaN\tNaN\n");
+    }
     g_string_append(text, "\n\n# cost\tseconds\n");
     for (uint32_t i = 0; i < n; i++) /* from the fastest, which costs most */
         if (row[i].front)

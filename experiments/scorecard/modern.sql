@@ -126,7 +126,9 @@ counted AS (
     SELECT *,
         CASE WHEN gbs = '' THEN micro * dps ELSE CAST(gbs AS INTEGER) END AS batch,
         CASE WHEN layers = '' THEN CAST(round((CAST(params AS REAL) - words * width) / (12.0 * width * width)) AS INTEGER) ELSE CAST(layers AS INTEGER) END AS depth,
-        CASE WHEN fsdp LIKE 'zero1%' THEN 1 WHEN fsdp LIKE 'zero2%' THEN 2 WHEN fsdp LIKE 'zero3%' THEN 3 WHEN CAST(fsdp AS INTEGER) > 1 THEN 3 ELSE 0 END AS stage
+        CASE WHEN fsdp LIKE 'zero1%' THEN 1 WHEN fsdp LIKE 'zero2%' THEN 2 WHEN fsdp LIKE 'zero3%' THEN 3 WHEN CAST(fsdp AS INTEGER) > 1 THEN 3
+             -- the recipes of these pages divide optimizer states (use_distributed_optimizer)
+             WHEN source_id IN ('megatron_bridge', 'dgxc_benchmarking', 'nemo_docs', 'nemo_launcher') THEN 1 ELSE 0 END AS stage
     FROM cut
 ),
 said AS (

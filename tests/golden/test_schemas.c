@@ -57,6 +57,9 @@ static const char *const LINES[] = {
     "calibrate m.csv -o cal.yaml",
     "fit trials.csv --cluster dgx-a100 --suggest 1 -o fit.yaml",
     "plan " TINY " fit.yaml --planner dp-ev",
+    "plan " TINY " known.yaml --planner dp-ev -o known.json",
+    "simulate known.json",
+    "advise " TINY " known.yaml --plot pictures",
     "validate predicted.csv",
     "sweep lab.yaml --dry-run",
     "sweep lab.yaml --db lab.db",
@@ -90,6 +93,16 @@ static const char *const PROFILE =
     "\"parameter_bytes\": 4096, \"forward_s\": {\"v100\": 0.002, \"p100\": [[4, 0.002], "
     "[8, 0.004]]}, \"backward_s\": {\"v100\": 0.004, \"p100\": 0.008}}]}";
 
+/* A cluster with as many errors of trials as a 90 % interval takes. */
+static const char *const KNOWN =
+    "name: known\nmachines: [{device: t4, gpus: 1, inner: pcie3, nic: eth-100}, {device: "
+    "v100-16g, gpus: 1, inner: pcie3, nic: eth-100}]\nfit:\n  fidelity: analytic\n"
+    "  planner: dp-ev\n  tp: {least: 1, most: 4}\n  pp: {least: 1, most: 2}\n"
+    "  tp_pp: {least: 1, most: 4}\n  ranks: {least: 1, most: 8}\n"
+    "  width: {least: 1, most: 2048}\n  sequence: {least: 1, most: 1024}\n"
+    "  errors: [t4 0.1, t4 0.02, t4 -0.1, t4 -0.05, t4 0.01, v100-16g 0.1, v100-16g -0.07,"
+    " v100-16g 0.03, v100-16g -0.02, v100-16g 0.06]\n";
+
 /* Of a chip that does 1 TFLOP/s after 10 us. */
 static char *measurements(void)
 {
@@ -109,6 +122,7 @@ static Sandbox *prepare(void)
     g_autofree char *table = measurements();
     sandbox_write(box, "lab.yaml", LAB);
     sandbox_write(box, "trials.csv", TRIALS);
+    sandbox_write(box, "known.yaml", KNOWN);
     sandbox_write(box, "net.json", PROFILE);
     sandbox_write(box, "m.csv", table);
     sandbox_write(box, "predicted.csv",

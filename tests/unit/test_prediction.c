@@ -179,6 +179,10 @@ static void test_faster(void **state)
     for (uint32_t i = 0; i < 12; i++)
         list[i] = (FittedError){types, 0.02 * i};
     both->fitted = &fitted;
+    double ends[2];
+    assert_true(prediction_interval(view, 0.9, 2, ends)); /* the largest of twelve errors */
+    assert_close(ends[0], 2 / exp(0.22), 1e-12);
+    assert_close(ends[1], 2 * exp(0.22), 1e-12);
     const double seconds[] = {1 / exp(0.5), 1, exp(0.05), exp(0.5)};
     double before = 1;
     for (uint32_t i = 0; i < G_N_ELEMENTS(seconds); i++) {
