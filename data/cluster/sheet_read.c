@@ -40,7 +40,8 @@ typedef struct {
     char *gpus, *links, *source;
 } PeersText;
 typedef struct {
-    char *name, *description, *sm, *gcn, *processors, *memory, *bandwidth, *power, *source;
+    char *name, *description, *sm, *gcn, *processors, *memory, *bandwidth, *power,
+        *source;
     char **alias, **product, **pci;
     PeakText *peak;
     PortText *port;
@@ -96,17 +97,14 @@ static const cyaml_schema_field_t PEERS[] = {
     TEXT("source", PeersText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_value_t PEERS_ENTRY = ENTRY(PeersText, PEERS);
 static const cyaml_schema_field_t DEVICE[] = {
-    TEXT("name", DeviceText, name, NAME_MAX_BYTES),
-    TEXT("description", DeviceText, description, SHEET_TEXT_MAX),
+    TEXT("name", DeviceText, name, NAME_MAX_BYTES), TEXT("description", DeviceText, description, SHEET_TEXT_MAX),
     LIST("aliases", CYAML_FLAG_OPTIONAL, DeviceText, alias, &NAME, 1, SHEET_NAMES_MAX),
     LIST("names", CYAML_FLAG_OPTIONAL, DeviceText, product, &NAME, 1, SHEET_NAMES_MAX),
     LIST("pci", CYAML_FLAG_OPTIONAL, DeviceText, pci, &NAME, 1, SHEET_NAMES_MAX),
-    OPTIONAL_TEXT("sm", DeviceText, sm, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("gcn", DeviceText, gcn, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("sm", DeviceText, sm, NAME_MAX_BYTES), OPTIONAL_TEXT("gcn", DeviceText, gcn, NAME_MAX_BYTES),
     OPTIONAL_TEXT("processors", DeviceText, processors, NAME_MAX_BYTES),
     LIST("peak", 0, DeviceText, peak, &PEAK_ENTRY, 1, SHEET_FORMATS),
-    TEXT("memory", DeviceText, memory, NAME_MAX_BYTES),
-    TEXT("bandwidth", DeviceText, bandwidth, NAME_MAX_BYTES),
+    TEXT("memory", DeviceText, memory, NAME_MAX_BYTES), TEXT("bandwidth", DeviceText, bandwidth, NAME_MAX_BYTES),
     LIST("links", 0, DeviceText, port, &PORT_ENTRY, 1, SHEET_MAX_LINKS),
     LIST("peers", CYAML_FLAG_OPTIONAL, DeviceText, peers, &PEERS_ENTRY, 1, SHEET_MAX_PEERS),
     TEXT("power", DeviceText, power, NAME_MAX_BYTES),
@@ -270,7 +268,8 @@ static bool read_device(const Yaml *yaml, const Sheets *sheets, DeviceSheet *dev
                        (YamlRange){QUANTITY_POWER, SMALLEST, LARGEST}, &device->power_w,
                        error) ||
         (text->sm && !yaml_uint(yaml, "sm", text->sm, 1, 10000, &device->sm, error)) ||
-        (text->gcn && !yaml_uint(yaml, "gcn", text->gcn, 1, 10000, &device->gcn, error)) ||
+        (text->gcn &&
+         !yaml_uint(yaml, "gcn", text->gcn, 1, 10000, &device->gcn, error)) ||
         (text->processors && !yaml_uint(yaml, "processors", text->processors, 1, 10000,
                                         &device->processors, error)))
         return false;

@@ -55,6 +55,16 @@ static void refused(const char *text, const char *message)
     assert_error(error, KILTER_ERROR_INPUT, message);
 }
 
+/* A byte order mark before the first column is passed over. */
+static void test_mark(void **state)
+{
+    (void)state;
+    g_autoptr(Csv) csv = parse("\xef\xbb\xbf"
+                               "a,b\r\n1,2\r\n");
+    assert_string_equal(csv->column[0], "a");
+    assert_int_equal(csv->n_columns, 2);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -191,10 +201,10 @@ static void test_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cells),   cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_columns), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_append),  cmocka_unit_test(test_taker_fails),
-        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_cells),       cmocka_unit_test(test_mark),
+        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_columns),
+        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_append),
+        cmocka_unit_test(test_taker_fails), cmocka_unit_test(test_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
