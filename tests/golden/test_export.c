@@ -198,7 +198,8 @@ static void test_refusals(void **state)
     static const char FOUR[] = "star:hosts=4,bandwidth=10Gb/s";
     g_auto(Made) heads = made_plan("manual", GPT("3", "global_batch=12"),
                                    "star:hosts=3,bandwidth=10Gb/s", "tp=3");
-    refuses(&heads, "megatron", "uneven shards of tensor");
+    refuses(&heads, "megatron",
+            "uneven shards of tensor embedding.weight (6, 5, 5 units)");
     refuses(&heads, "flagscale", "uneven shards of tensor");
     refuses(&heads, "torchtitan", "uneven shards of tensor");
     refuses(&heads, "deepspeed", "tensor parallelism");

@@ -120,6 +120,21 @@ static void test_absurd_speed(void **state)
     assert_non_null(strstr(ran.err, "200000000 Mb/s"));
 }
 
+/* A link element without a count has no links. */
+static void test_links_without_count(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    g_auto(GStrv) halves = g_strsplit(NVSWITCH, " count=\"18\"", 2);
+    g_autofree char *text = g_strjoinv("", halves);
+    sandbox_write(sandbox, "topo.xml", text);
+    json_t *json = program_json(sandbox, "cluster import topo.xml --json");
+    assert_string_equal(json_string_value(json_object_get(json, "nvlink_per_gpu")),
+                        "0;18");
+    assert_int_equal(number(json, "nvlink_count_sum"), 18);
+    json_decref(json);
+}
+
 static void test_entities_are_refused(void **state)
 {
     (void)state;
@@ -169,6 +184,7 @@ int main(void)
         cmocka_unit_test(test_cluster_from_xml),
         cmocka_unit_test(test_absurd_speed),
         cmocka_unit_test(test_entities_are_refused),
+        cmocka_unit_test(test_links_without_count),
         cmocka_unit_test(test_matrix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

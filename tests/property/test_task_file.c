@@ -143,7 +143,7 @@ static void test_errors(void **state)
         {"[10]", "[0]", "link_bytes_per_us[0]: expected more than 0"},
         {"\"C\", 0, 20", "\"C\", 0, 4503599627370496",
          "task[1]: expected times that add up"},
-        {"\"C\", 0, 20, []", "\"C\", 0, 20, [3]", "never becomes ready"},
+        {"\"C\", 0, 20, []", "\"C\", 0, 20, [3]", "task[0]: it never becomes ready"},
         {"\"R\", 0, 1", "\"Q\", 0, 1", "task[6]: expected a row that begins with"},
         {"{\"n_devices\"", "{\"devices\"", "n_devices: expected devices from 0 to"},
         {"]]}", "]]", "expected a task graph in JSON"},
