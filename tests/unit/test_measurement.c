@@ -17,10 +17,13 @@ static GArray *parse(const char *file, const char *text)
 static void refuse(const char *file, const char *text, const char *part)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(GArray) list = measurements_new();
+    g_autoptr(GArray) list = measurements_new(), tables = measured_tables_new();
     assert_false(measurements_parse(file, text, strlen(text), list, NULL, &error));
     assert_error(error, KILTER_ERROR_INPUT, part);
     assert_int_equal(list->len, 0);
+    /* Nor are there tables of it. */
+    if (!measurements_parse(file, text, strlen(text), list, tables, NULL))
+        assert_int_equal(tables->len, 0);
 }
 
 static const Measurement *at(const GArray *list, uint32_t i)

@@ -359,6 +359,31 @@ static void test_uneven_routing(void **state)
     }
 }
 
+/* The batch of a shrunk model is 1 + 2 per device, at most 11, rounded up to whole microbatches, and never more than it was. */
+static void test_shrunk_batch(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        uint32_t devices, microbatches;
+        const char *batch;
+    } CASES[] = {{"vit:global_batch=512", 4, 1, "global_batch=9,"},
+                 {"vit:global_batch=512", 4, 4, "global_batch=12,"},
+                 {"vit:global_batch=512", 8, 5, "global_batch=15,"},
+                 {"vit:global_batch=8", 4, 4, "global_batch=8,"}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *canonical = NULL;
+        g_autoptr(Graph) graph = model_build(CASES[i].model, 4, &canonical, &error);
+        assert_no_error(error);
+        g_autofree char *small =
+            model_shrink(canonical, CASES[i].devices, CASES[i].microbatches, NULL);
+        g_autofree char *ended = g_strconcat(small, ",", NULL);
+        if (!strstr(ended, CASES[i].batch))
+            fail_msg("%s: expected %s", small, CASES[i].batch);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_bytes_per_parameter),
         cmocka_unit_test(test_mixed_precision),
+        cmocka_unit_test(test_shrunk_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
