@@ -916,6 +916,19 @@ static void test_2_kills(void **state)
     assert_whole(place->file, ROWS);
 }
 
+/* Without its lock no store is written. */
+static void test_no_lock(void **state)
+{
+    const Place *place = *state;
+    g_autofree char *lock = g_strconcat(place->file, "-lock", NULL);
+    assert_int_equal(g_mkdir(lock, 0700), 0);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Store) store = store_open(place->file, &error);
+    assert_null(store);
+    assert_non_null(strstr(error->message, "results.db-lock"));
+    g_rmdir(lock);
+}
+
 #define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -945,6 +958,7 @@ int main(void)
         STORE_TEST(test_3_damaged_stores),
         STORE_TEST(test_2_a_removed_store),
         STORE_TEST(test_3_what_cannot_be_opened),
+        STORE_TEST(test_no_lock),
         STORE_TEST(test_two_threads),
         STORE_TEST(test_four_processes),
         STORE_TEST(test_2_kills),
