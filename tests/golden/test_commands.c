@@ -68,6 +68,18 @@ static void test_plan_and_simulate(void **state)
         json_decref(all[i]);
 }
 
+/* On one device there is one plan to find, and hap says so. */
+static void test_one_device_is_optimal(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    json_t *plan = program_json(
+        box, "plan " SMALL " star:hosts=1,bandwidth=10Gb/s --planner hap --json");
+    assert_true(json_is_true(json_object_get(plan, "optimal")));
+    assert_close(real(plan, "lower_bound_s"), real(plan, "iteration_time_s"), 1e-9);
+    json_decref(plan);
+}
+
 static char *without_wall_clock(const char *json)
 {
     json_t *object = json_of(json);
@@ -205,7 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lists),      cmocka_unit_test(test_plan_and_simulate),
         cmocka_unit_test(test_equal_runs), cmocka_unit_test(test_quiet),
-        cmocka_unit_test(test_figure),
+        cmocka_unit_test(test_figure),     cmocka_unit_test(test_one_device_is_optimal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
