@@ -74,7 +74,7 @@ static void join_kernels(Reader *reader)
     void *id, *sum;
     g_hash_table_iter_init(&at, reader->kernel);
     while (g_hash_table_iter_next(&at, &id, &sum)) {
-        ProfileBin *bin = g_hash_table_lookup(reader->matmul, id);
+        ProfileBin *bin = g_hash_table_lookup(reader->op, id);
         if (bin)
             profile_add(bin, *(double *)sum * 1e-6);
     }
@@ -90,7 +90,7 @@ static void add_rows(Reader *reader, GArray *list, GArray *tables)
     profile_rows(reader->profile, device, list, &smallest, &largest);
     const char *reason =
         facts->kernels == 0 ? "the trace has no GPU kernels"
-        : facts->matmul_ops == 0
+        : facts->matmul_ops + reader->n_shaped == 0
             ? "no shapes of matrix products: record with record_shapes=True"
             : NULL;
     const MeasuredTable table = {.file = g_strdup(reader->file),
@@ -116,7 +116,7 @@ bool kineto_read(const char *file, GArray *list, GArray *tables, KinetoFacts *fa
     reader->file = file;
     reader->facts = facts;
     reader->stream = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-    reader->matmul = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    reader->op = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     reader->kernel = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
     reader->profile = profile_new();
     const bool good = parse(reader, stream, error);
@@ -124,7 +124,7 @@ bool kineto_read(const char *file, GArray *list, GArray *tables, KinetoFacts *fa
         facts->streams = g_hash_table_size(reader->stream);
         add_rows(reader, list, tables);
     }
-    g_hash_table_unref(reader->matmul);
+    g_hash_table_unref(reader->op);
     g_hash_table_unref(reader->kernel);
     g_hash_table_unref(reader->stream);
     profile_free(reader->profile);

@@ -1,8 +1,9 @@
 /* Traces of PyTorch's profiler (Kineto), JSON, plain or gzipped, read as a stream.
  *
  * Kernels are joined with the ops that launched them by their external id. Products of matrices
- * (aten::mm, aten::addmm) whose shapes were recorded become measurements of `linear`, with FLOPs
- * and bytes of their operands; kernels of NCCL and RCCL that name their collective become
+ * (aten::mm, aten::addmm) whose shapes were recorded become measurements of `linear`, norms,
+ * activations, sums and dropout (profile_elementwise) those of their kinds, with FLOPs and bytes of
+ * their operands; kernels of NCCL and RCCL that name their collective become
  * measurements among the ranks of their group. A rank's time contains its waiting, so the lowest
  * quartile stands for the median. */
 #ifndef KILTER_DATA_MEASURED_KINETO_H

@@ -36,7 +36,26 @@ static void add_matmul(Reader *reader, const Event *event)
     ProfileBin *bin = profile_product(reader->profile, a, b, event->type);
     if (!bin)
         return;
-    g_hash_table_insert(reader->matmul, g_memdup2(&event->id, sizeof event->id), bin);
+    g_hash_table_insert(reader->op, g_memdup2(&event->id, sizeof event->id), bin);
+    reader->kept++;
+}
+
+/* Adds an op on each element of its first operand; a sum of unequal operands is none. */
+static void add_elementwise(Reader *reader, const Event *event)
+{
+    const bool unequal =
+        strcmp(event->name, "aten::add") == 0 &&
+        (event->n_operands < 2 || event->n_dims[0] != event->n_dims[1] ||
+         memcmp(event->dim[0], event->dim[1], sizeof event->dim[0]) != 0);
+    ProfileBin *bin =
+        event->id < 0 || event->n_operands == 0 || unequal
+            ? NULL
+            : profile_elementwise(reader->profile, event->name, event->dim[0],
+                                  event->n_dims[0], event->type);
+    if (!bin)
+        return;
+    reader->n_shaped++;
+    g_hash_table_insert(reader->op, g_memdup2(&event->id, sizeof event->id), bin);
     reader->kept++;
 }
 
@@ -84,6 +103,8 @@ static void end_event(Reader *reader)
     } else if (event->has_dims && is_matmul(event->name)) {
         reader->facts->matmul_ops++;
         add_matmul(reader, event);
+    } else if (event->has_dims) {
+        add_elementwise(reader, event);
     }
 }
 
@@ -230,8 +251,8 @@ static void event_number(Reader *reader, double value)
         event->us = isfinite(value) && value > 0 && value < 1e12 ? value : 0;
     else if (reader->depth == 6 && has_key(reader, 4, "Input Dims")) {
         const uint32_t operand = event->n_operands - 1;
-        if (event->n_operands > 0 && event->n_dims[operand] < MAX_DIMS)
-            event->dim[operand][event->n_dims[operand]++] =
+        if (event->n_operands > 0 && event->n_dims[operand]++ < PROFILE_MAX_DIMS)
+            event->dim[operand][event->n_dims[operand] - 1] =
                 whole > 0 && whole < 1e9 ? whole : 0;
     } else if (reader->depth != 4)
         return;

@@ -8,13 +8,7 @@
 #include "data/measured/kineto.h"
 #include "data/measured/profile.h"
 
-enum {
-    MAX_DEPTH = 64,
-    MAX_DIMS = 4,
-    MAX_OPERANDS = 4,
-    NAME_BYTES = 128,
-    MAX_ROWS = 5000000
-};
+enum { MAX_DEPTH = 64, MAX_OPERANDS = 4, NAME_BYTES = 128, MAX_ROWS = 5000000 };
 
 /* The relevant members of the event being read. */
 typedef struct {
@@ -23,7 +17,7 @@ typedef struct {
     char type[NAME_BYTES]; /* type of the first operand */
     double us, in, out, group;
     int64_t id, stream;
-    double dim[MAX_OPERANDS][MAX_DIMS];
+    double dim[MAX_OPERANDS][PROFILE_MAX_DIMS]; /* further dims are counted only */
     uint32_t n_dims[MAX_OPERANDS], n_operands, n_types;
     bool has_dims;
 } Event;
@@ -36,10 +30,10 @@ typedef struct {
     char key[MAX_DEPTH][32]; /* [depth]: in a mapping, the key whose value comes next */
     Event event;
     GHashTable *stream;
-    GHashTable *matmul; /* external id -> ProfileBin */
+    GHashTable *op;     /* external id of an op with a shape -> ProfileBin */
     GHashTable *kernel; /* external id -> double: microseconds of its kernels */
     Profile *profile;
-    uint64_t kept;
+    uint64_t kept, n_shaped; /* n_shaped: ops with a shape beside matrix products */
     bool has_events, has_nodes;
     GError *failure;
 } Reader;

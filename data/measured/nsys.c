@@ -12,7 +12,7 @@
 #include "data/measured/profile.h"
 
 static const char MAGIC[] = "SQLite format 3";
-enum { MAX_EVENTS = 5000000, MAX_OPEN = 4096, MAX_OPERANDS = 4, MAX_DIMS = 4 };
+enum { MAX_EVENTS = 5000000, MAX_OPEN = 4096, MAX_OPERANDS = 4 };
 
 bool nsys_is_database(const char *file)
 {
@@ -26,9 +26,9 @@ bool nsys_is_database(const char *file)
 
 /* --- ranges --- */
 
-/* Sizes of an op's operands; dims beyond MAX_DIMS are counted only. */
+/* Sizes of an op's operands; dims beyond PROFILE_MAX_DIMS are counted only. */
 typedef struct {
-    double dim[MAX_OPERANDS][MAX_DIMS];
+    double dim[MAX_OPERANDS][PROFILE_MAX_DIMS];
     uint32_t n_dims[MAX_OPERANDS], n;
 } Sizes;
 
@@ -83,7 +83,7 @@ static bool read_sizes(const char *text, Sizes *sizes)
         if (depth != 2 || sizes->n == 0)
             continue;
         uint32_t *n = &sizes->n_dims[sizes->n - 1];
-        if (*n < MAX_DIMS)
+        if (*n < PROFILE_MAX_DIMS)
             sizes->dim[sizes->n - 1][*n] = value < 1e9 ? value : 0;
         ++*n;
     }
@@ -124,11 +124,28 @@ static void add_product(Report *report, const Range *range, const Sizes *sizes)
         profile_add(bin, range->seconds);
 }
 
+/* An op on each element of its first operand; a sum of unequal operands is none. */
+static void add_elementwise(Report *report, const Range *range, const Sizes *sizes)
+{
+    const char *format = format_of(range->kernel);
+    const bool unequal =
+        begins(range, "aten::add,") &&
+        (sizes->n < 2 || sizes->n_dims[0] != sizes->n_dims[1] ||
+         memcmp(sizes->dim[0], sizes->dim[1], sizeof sizes->dim[0]) != 0);
+    ProfileBin *bin =
+        sizes->n == 0 || unequal
+            ? NULL
+            : profile_elementwise(report->profile, range->text, sizes->dim[0],
+                                  sizes->n_dims[0], format ? format : "f32");
+    if (bin)
+        profile_add(bin, range->seconds);
+}
+
 /* One process may run the kernels of several GPUs, which end together: the longest counts. */
 static void add_collective(Report *report, const Range *range, const Sizes *sizes)
 {
     const char *format = format_of(range->kernel);
-    double numbers = sizes->n > 0 && sizes->n_dims[0] <= MAX_DIMS ? 1 : 0;
+    double numbers = sizes->n > 0 && sizes->n_dims[0] <= PROFILE_MAX_DIMS ? 1 : 0;
     for (uint32_t d = 0; numbers > 0 && d < sizes->n_dims[0]; d++)
         numbers *= sizes->dim[0][d];
     ProfileBin *bin =
@@ -150,6 +167,8 @@ static void close_last(Report *report)
             add_product(report, range, &sizes);
         else if (begins(range, "nccl:"))
             add_collective(report, range, &sizes);
+        else
+            add_elementwise(report, range, &sizes);
     }
     g_array_set_size(report->open, report->open->len - 1);
 }

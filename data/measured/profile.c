@@ -81,6 +81,65 @@ ProfileBin *profile_product(Profile *profile, const double *a, const double *b,
     return bin_of(profile, key, &what);
 }
 
+/* Ops of PyTorch that do the same with each element, and the number of tensors of the operand's size
+ * that they read or write. */
+static const struct {
+    const char *name;
+    OpKind op;
+    uint32_t tensors;
+} ELEMENTWISE[] = {
+    {"aten::native_layer_norm", OP_LAYER_NORM, 2},
+    {"aten::rms_norm", OP_RMS_NORM, 2},
+    {"aten::_fused_rms_norm", OP_RMS_NORM, 2},
+    {"aten::gelu", OP_GELU, 2},
+    {"aten::gelu_backward", OP_GELU_DX, 3},
+    {"aten::relu", OP_RELU, 2},
+    {"aten::clamp_min", OP_RELU, 2},
+    {"aten::threshold_backward", OP_RELU_DX, 3},
+    {"aten::silu", OP_SILU, 2},
+    {"aten::silu_backward", OP_SILU_DX, 3},
+    {"aten::add", OP_ADD, 3},
+    {"aten::native_dropout", OP_DROPOUT, 2},
+};
+
+/* Whether the text is the name, or begins with it and a comma. */
+static bool is_named(const char *text, const char *name)
+{
+    const size_t n = strlen(name);
+    return strncmp(text, name, n) == 0 && (text[n] == '\0' || text[n] == ',');
+}
+
+ProfileBin *profile_elementwise(Profile *profile, const char *name, const double *dim,
+                                uint32_t n, const char *type)
+{
+    uint32_t row = 0;
+    double elements = n > 0 && n <= PROFILE_MAX_DIMS ? 1 : 0;
+    while (row < G_N_ELEMENTS(ELEMENTWISE) && !is_named(name, ELEMENTWISE[row].name))
+        row++;
+    if (row == G_N_ELEMENTS(ELEMENTWISE))
+        return NULL;
+    g_autoptr(GString) key = g_string_new(op_kind_name(ELEMENTWISE[row].op));
+    for (uint32_t i = 0; elements > 0 && i < n; i++) {
+        elements *= dim[i];
+        g_string_append_printf(key, "%c%.0f", i > 0 ? 'x' : ' ', dim[i]);
+    }
+    if (!(elements > 0) || !isfinite(elements))
+        return NULL;
+    g_string_append_printf(key, " %s", type);
+    g_strdelimit(key->str, ",#\"\r\n", ' ');
+    const OpKind op = ELEMENTWISE[row].op;
+    /* the op's only term: so many FLOPs for each element (data/graph/op.h) */
+    const double each = g_ascii_strtod(op_kind_flops(op), NULL);
+    const Measurement what = {.op = op,
+                              .collective = COLLECTIVES,
+                              .ranks = 1,
+                              .share = 1,
+                              .flops = each * elements,
+                              .bytes = ELEMENTWISE[row].tensors * elements *
+                                       profile_number_bytes(type)};
+    return bin_of(profile, key->str, &what);
+}
+
 /* The collective of that name; COLLECTIVES if it is none of ours. *numbers gets those of the whole
  * tensor. */
 static Collective collective_of(const char *name, double before, double after,

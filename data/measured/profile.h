@@ -27,6 +27,14 @@ double profile_number_bytes(const char *type);
 ProfileBin *profile_product(Profile *profile, const double *a, const double *b,
                             const char *type);
 
+enum { PROFILE_MAX_DIMS = 4 };
+
+/* The bin of an op of the profiler on each element of an operand with n <= PROFILE_MAX_DIMS dims: norms,
+ * activations, sums, dropout and their gradients. NULL if it is none of these. The op's name may be
+ * followed by a comma. */
+ProfileBin *profile_elementwise(Profile *profile, const char *name, const double *dim,
+                                uint32_t n, const char *type);
+
 /* The bin of a collective by its profiler's name, with the numbers that a rank has before and after
  * it, among `ranks`; NULL if it is none that Kilter prices, or has no size. */
 ProfileBin *profile_collective(Profile *profile, const char *name, double before,

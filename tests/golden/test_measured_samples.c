@@ -165,6 +165,10 @@ static void test_made_trace(void **state)
         "{\"cat\": \"kernel\", \"name\": \"bias\", \"dur\": 2.5, \"args\": {\"External "
         "id\": 7, "
         "\"stream\": 8}},"
+        "{\"cat\": \"cpu_op\", \"name\": \"aten::gelu\", \"args\": {\"External id\": 9, "
+        "\"Input type\": [\"c10::Half\"], \"Input Dims\": [[2, 8, 16]]}},"
+        "{\"cat\": \"cpu_op\", \"name\": \"aten::add\", \"args\": {\"External id\": 10, "
+        "\"Input type\": [\"float\"], \"Input Dims\": [[2, 8], [8]]}},"
         "{\"cat\": \"kernel\", \"name\": \"relu\", \"dur\": 99, \"args\": {\"External "
         "id\": 9}},"
         "{\"cat\": \"kernel\", \"name\": \"ncclAllReduce\", \"dur\": 30, \"args\": "
@@ -184,6 +188,10 @@ static void test_made_trace(void **state)
     json_decref(root);
     g_autofree char *text = sandbox_read(sandbox, "m.csv");
     assert_non_null(strstr(text, "NVIDIA H200,linear,2x3;3x5 float,1,1,60,124,1,1.2"));
+    /* 8 FLOPs for each of 256 halves, which are read and written; unequal sums are none */
+    assert_non_null(
+        strstr(text, "NVIDIA H200,gelu,gelu 2x8x16 c10::Half,1,1,2048,1024,1,9.9e-05"));
+    assert_null(strstr(text, "H200,add"));
     assert_non_null(
         strstr(text, "NVIDIA H200,all_reduce,all_reduce 2000 of 4,4,0.25,0,2000,2,"));
     /* Old versions write keys in other cases, and numbers in quotation marks. */

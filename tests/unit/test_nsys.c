@@ -27,6 +27,7 @@ static const char REPORT[] =
     "[5]]', NULL, 117440513), (10, 500, 59, NULL, 5, 117440513),"
     " (2000, 2500, 59, 'aten::mm, sizes = [[2, 3], [3, 5]]', NULL, 117440513),"
     " (3000, 3900, 59, 'nccl:all_reduce, sizes = [[100, 10]]', NULL, 117440513),"
+    " (7900, 8500, 59, 'aten::relu, op_id = 9, sizes = [[4, 5]]', NULL, 117440513),"
     " (0, 9000, 59, 'aten::mm, sizes = [[9, 9], [9, 9]]', NULL, 134217729);"
     "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (20, 2020, 1, 117440513, 0),"
     " (40, 4040, 2, 117440513, 0), (2100, 5100, 3, 117440513, 0),"
@@ -62,7 +63,7 @@ static void test_rows(void **state)
     g_autoptr(GArray) list = measurements_new(), tables = measured_tables_new();
     make_report(sandbox, "r.sqlite", REPORT);
     read_report(sandbox, "r.sqlite", list, tables);
-    assert_int_equal(list->len, 2);
+    assert_int_equal(list->len, 3);
     const Measurement *product = &g_array_index(list, Measurement, 0),
                       *sum = &g_array_index(list, Measurement, 1);
     assert_int_equal(product->op, OP_LINEAR);
@@ -78,7 +79,7 @@ static void test_rows(void **state)
     assert_close(sum->bytes, 2000, 0);
     assert_close(sum->median_s, 30e-6, 1e-12); /* the longer of 20 us and 30 us */
     const MeasuredTable *table = &g_array_index(tables, MeasuredTable, 0);
-    assert_int_equal(table->rows, 2);
+    assert_int_equal(table->rows, 3);
     assert_string_equal(table->test, "nsys: 7 kernels, launches of 2 us");
     assert_null(table->reason);
 }
@@ -99,9 +100,10 @@ static void test_without_ranges(void **state)
     assert_int_equal(table->passed, 2);
     make_report(sandbox, "r.sqlite", REPORT);
     json_t *root = program_json(sandbox, "import r.sqlite -o m.csv --json");
-    assert_int_equal(json_integer_value(json_object_get(root, "measurements")), 2);
+    assert_int_equal(json_integer_value(json_object_get(root, "measurements")), 3);
     json_decref(root);
     g_autofree char *text = sandbox_read(sandbox, "m.csv");
+    assert_non_null(strstr(text, "relu,relu 4x5 f32,1,1,20,160,1,1.0000"));
     assert_non_null(strstr(text, "linear,2x3;3x5 bf16,1,1,60,62,2,"));
 }
 
