@@ -82,16 +82,20 @@ static char *describe(const ClusterView *view, const Lack *lack)
                            lack->point == SYNTH_POINT_FORWARD ? "forward" : "backward");
 }
 
-bool plan_disprove(Plan *plan, const Planning *planning, GError **error)
+bool plan_disprove(const Planning *planning, GError **error)
 {
     const ClusterView *view = planning->view;
+    if (planning->done->disproved)
+        return true;
+    planning->done->disproved = true;
     g_autofree Device *device = g_new(Device, view->n_devices);
     ClusterView free_view = timeless(view, device);
     Lack worst = {0};
     g_auto(DeviceKinds) kinds = {0};
     device_kinds(view, UINT32_MAX, &kinds);
-    for (uint32_t kind = 0; kind <= kinds.n; kind++)
-        for (SynthPoint point = 0; point < SYNTH_POINTS; point++) {
+    const uint32_t n_groups = kinds.n > 1 ? kinds.n + 1 : 1; /* one kind is all devices */
+    for (SynthPoint point = 0; point < SYNTH_POINTS && worst.missing < 1; point++)
+        for (uint32_t kind = 0; kind < n_groups; kind++) {
             Lack lack = {.point = point};
             if (!find_lack(planning, &free_view, &kinds, kind, &lack, error))
                 return false;
@@ -99,6 +103,6 @@ bool plan_disprove(Plan *plan, const Planning *planning, GError **error)
                 worst = lack;
         }
     /* A lack of less than a byte may be a rounding error. */
-    plan->misfit = worst.missing >= 1 ? describe(view, &worst) : NULL;
+    planning->done->misfit = worst.missing >= 1 ? describe(view, &worst) : NULL;
     return true;
 }

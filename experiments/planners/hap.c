@@ -101,6 +101,18 @@ static void give(Alternation *a, Plan *plan)
     plan->optimal = a->best->optimal;
 }
 
+/* Searches for programs with less memory than the fastest one, unless it is proved that none fits. */
+static bool find_fitting(Alternation *a, const double *proportional, const double *even,
+                         double misfit_s, double fractional_s, GError **error)
+{
+    const Planning *planning = a->planning;
+    if (planning_is_lost(planning, misfit_s))
+        return true;
+    return (alternation_fits(a) || plan_disprove(planning, error)) &&
+           (planning->done->misfit ||
+            spend_memory(a, proportional, even, misfit_s, fractional_s, error));
+}
+
 /* Searches for the best plan of all programs. */
 static bool search(Alternation *a, GError **error)
 {
@@ -129,10 +141,9 @@ static bool search(Alternation *a, GError **error)
            (consider_all_baselines(a, proportional, homogeneous ? NULL : even,
                                    misfit_s > 0, error) &&
             (misfit_s == 0 || (rounding && alternation_fits(a)) ||
-             planning_is_lost(planning, misfit_s) ||
-             spend_memory(a, proportional, even, misfit_s, fractional_s, error)) &&
-            (misfit_s == 0 || alternation_round_best(a, error)) &&
-            (planning->roomy || alternation_settle(a, error)));
+             find_fitting(a, proportional, even, misfit_s, fractional_s, error)) &&
+            (misfit_s == 0 || planning->done->misfit || alternation_round_best(a, error)) &&
+            (planning->roomy || planning->done->misfit || alternation_settle(a, error)));
 }
 
 bool plan_make_hap(const Planning *planning, Plan *plan, GError **error)

@@ -67,8 +67,7 @@ bool plan_certify(Plan *plan, const Planning *planning, GError **error);
  * nothing can be proved. */
 bool plan_bound(Plan *plan, const Planning *planning, GError **error);
 
-/* For a plan that does not fit: sets plan->misfit if it can be proved that no program and ratios
- * fit. */
-bool plan_disprove(Plan *plan, const Planning *planning, GError **error);
+/* Sets planning->done->misfit if it can be proved that no program and ratios fit. Tries once. */
+bool plan_disprove(const Planning *planning, GError **error);
 
 #endif

@@ -233,6 +233,7 @@ void planning_free(Planning *planning)
     cluster_view_free(planning->measured);
     sim_report_free(planning->done->report);
     g_free(planning->done->memory_s);
+    g_free(planning->done->misfit);
     g_free(planning->done);
     synth_space_free(planning->space);
     synth_pins_free(planning->pins);
@@ -297,6 +298,8 @@ static bool duplex_and_balance(const Planning *planning, Plan *plan, GError **er
 static bool bound(const Planning *planning, Plan *plan, GError **error)
 {
     const gint64 start = g_get_monotonic_time();
+    if (planning->done->misfit)
+        return true;
     if (planning->options->certify == 0 &&
         (planning->unbounded || !planner_can(planning->planner, PLANNER_BOUNDS) ||
          is_duplex(planning) || planning->options->strategy.microbatches > 1))
@@ -320,7 +323,11 @@ static bool make_plan(const Planning *planning, Plan *plan, GError **error)
         return false;
     const bool may_fit = plan->feasible || !planner_can(method, PLANNER_SEARCHES) ||
                          planning_is_lost(planning, plan->iteration_time_s);
-    return may_fit || duplex || trained || plan_disprove(plan, planning, error);
+    if (may_fit || duplex || trained)
+        return true;
+    const bool done = plan_disprove(planning, error);
+    plan->misfit = g_steal_pointer(&planning->done->misfit);
+    return done;
 }
 
 /* A plan that only names its question. */

@@ -19,6 +19,8 @@ typedef struct {
     /* the fastest program's time before rounding if it does not fit, so that plans with less memory
      * were searched for; 0: it fits */
     double misfit_s;
+    bool disproved; /* a proof that nothing fits was tried; */
+    char *misfit;   /* the proof, or NULL */
 } PlanningDone;
 
 struct Planning {
