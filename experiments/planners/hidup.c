@@ -40,6 +40,12 @@ static bool make_at(const Make *m, double memory_s, GError **error)
            (!m->balanced || plan_balance(m->plan, planning, error));
 }
 
+/* Whether the plan needs too much memory and is too slow already: with less memory it is slower. */
+static bool is_hopeless(const Make *m)
+{
+    return !m->plan->feasible && planning_is_lost(m->planning, m->plan->iteration_time_s);
+}
+
 /* Raises the charge for memory until the plan fits, then lowers it again as far as it still does. */
 static bool make_fit(const Make *m, GError **error)
 {
@@ -51,13 +57,16 @@ static bool make_fit(const Make *m, GError **error)
                          (double)m->planning->view->device[0].memory_bytes /
                          m->planning->view->n_devices / FIRST_PART;
     double fits = 0, misses = 0;
-    for (uint32_t i = 0; i < RAISES && fits == 0 && !planning_is_late(m->planning); i++) {
+    for (uint32_t i = 0; i < RAISES && fits == 0 && !is_hopeless(m) &&
+                         !planning_is_late(m->planning);
+         i++) {
         const double memory_s = misses > 0 ? RAISE * misses : first;
         if (!make_at(m, memory_s, error))
             return false;
         *(m->plan->feasible ? &fits : &misses) = memory_s;
     }
-    for (uint32_t i = 0; i < HALVINGS && fits > 0 && !planning_is_late(m->planning);
+    for (uint32_t i = 0; i < HALVINGS && fits > 0 && !is_hopeless(m) &&
+                         !planning_is_late(m->planning);
          i++) {
         const double middle = (fits + misses) / 2;
         if (!make_at(m, middle, error))
