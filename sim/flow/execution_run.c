@@ -102,6 +102,7 @@ static void send(ExecutionRun *run, const Letter *what, double bytes)
     SimLowered *lowered = sim_lower(run->network, &message, &run->error);
     if (!lowered)
         return;
+    sim_measured_apply(run->measured, &message, lowered);
     Letter *letter = g_memdup2(what, sizeof *letter);
     letter->lowered = lowered;
     letter->way = sim_run_new(run->network, lowered, NULL, delivered, letter, 0);

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "sim/network/lower/lower.h"
+#include "sim/tasks/piece.h"
 #include "sim/tasks/team.h"
 
 /* The measured kind of a kind of traffic, and the number of such messages in it; COLLECTIVES: none. */
@@ -19,7 +20,9 @@ static Collective measured_kind(Traffic traffic, uint32_t n, double *messages)
 /* Whether anything but the network prices collectives. */
 static bool has_prices(const ClusterView *view)
 {
-    return view->cluster->curves.n > 0 || view->cluster->curves.n_rings > 0;
+    const Cluster *cluster = view->cluster;
+    return cluster->curves.n > 0 || cluster->curves.n_rings > 0 ||
+           cluster->transfer.bandwidth > 0;
 }
 
 static double largest_share(const double *share, uint32_t n)
@@ -44,11 +47,33 @@ static SimTeam team_of(const ClusterView *view, const SimCollective *collective)
     return team;
 }
 
+/* Seconds of messages from rank 0 to rank 1 of each group by the cluster's line of transfers, if one
+ * goes from machine to machine; 0: none does. */
+static double send_s(const ClusterView *view, const SimCollective *collective)
+{
+    g_autoptr(GArray) pieces = g_array_new(false, false, sizeof(SimPiece));
+    bool between = false;
+    double latency_s, byte_s;
+    for (uint32_t g = 0; g < MAX(1, collective->n_groups); g++) {
+        const uint32_t *device = &collective->device[(size_t)g * collective->n];
+        const SimPiece piece = {device[0], device[1], 0,
+                                collective->weight ? collective->weight[g] : 1};
+        between |= view->device[device[0]].machine != view->device[device[1]].machine;
+        if (piece.from != piece.to && piece.part > 0)
+            g_array_append_val(pieces, piece);
+    }
+    sim_pieces_time(view, pieces, &latency_s, &byte_s);
+    return between ? latency_s + byte_s * collective->bytes : 0;
+}
+
 double sim_measured_s(const ClusterView *view, const SimCollective *collective)
 {
     const uint32_t n = collective->n;
     double messages;
     bool measured;
+    if (collective->traffic == TRAFFIC_SEND)
+        return view->cluster->transfer.bandwidth > 0 && n > 1 ? send_s(view, collective)
+                                                              : 0;
     const Collective kind = measured_kind(collective->traffic, n, &messages);
     if (!has_prices(view) || n < 2 || kind == COLLECTIVES)
         return 0;
@@ -66,6 +91,8 @@ double sim_measured_bytes(const ClusterView *view, const SimCollective *collecti
 {
     const uint32_t n = collective->n;
     double messages;
+    if (collective->traffic == TRAFFIC_SEND)
+        return collective->bytes;
     const Collective kind = measured_kind(collective->traffic, n, &messages);
     g_assert(kind != COLLECTIVES && n > 1);
     const uint32_t hosts = team_of(view, collective).hosts;

@@ -1,4 +1,5 @@
-/* Collectives that a cluster's curves price (data/cluster/curve.h), as flows. Private to sim.
+/* Collectives that a cluster's curves price (data/cluster/curve.h), and messages between machines that
+ * its line of transfers prices, as flows. Private to sim.
  *
  * A collective that was measured takes, alone on the network, the measured time, whatever its
  * messages would take: it ends no earlier, and if its messages alone take longer, their bytes and
@@ -9,11 +10,11 @@
 
 #include "sim/network/lower/lowering.h"
 
-/* The seconds of a collective by the curves of the cluster, where all of its groups run at the same
- * time; 0: it was not measured in such a place. */
+/* The seconds of a collective by the curves of the cluster (of sends: by its line of transfers), where
+ * all of its groups run at the same time; 0: it was not measured in such a place. */
 double sim_measured_s(const ClusterView *view, const SimCollective *collective);
 
-/* The bytes that all ranks of one group send then. */
+/* The bytes that all ranks of one group send then; of sends in one group. */
 double sim_measured_bytes(const ClusterView *view, const SimCollective *collective);
 
 /* Gives lowered collectives their measured times; the view and the topology must outlive it. */

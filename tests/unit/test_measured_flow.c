@@ -99,6 +99,31 @@ static void test_kinds(void **state)
         }
 }
 
+/* Messages between machines take the line of transfers, where it is slower than the links and where
+ * it is faster; two through one port share it; inside a machine the links count. */
+static void test_sends(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    static const LinkCost LINE[] = {{33e-6, 4e9}, {1e-7, 9e12}};
+    const uint32_t pair[] = {0, 8, 1, 16}, inside[] = {0, 1};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(LINE); i++)
+        for (double bytes = 100; bytes < 1e10; bytes *= 30) {
+            g_autoptr(Cluster) cluster = measured_cluster(PLACES[1]);
+            g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+            g_autoptr(SimAlone) before = sim_alone_new(view, &error);
+            const double inside_s = sim_alone_send_s(before, bytes, 1, inside);
+            cluster->transfer = LINE[i];
+            g_autoptr(SimAlone) alone = sim_alone_new(view, &error);
+            assert_no_error(error);
+            const double one_s = LINE[i].latency_s + bytes / LINE[i].bandwidth;
+            assert_close(sim_alone_send_s(alone, bytes, 1, pair), one_s, 1e-12);
+            assert_close(sim_alone_send_s(alone, bytes, 1, inside), inside_s, 1e-12);
+            const double two_s = sim_alone_send_s(alone, bytes, 2, pair);
+            assert_true(two_s >= one_s && two_s <= 2 * one_s);
+        }
+}
+
 /* Two at a time: small ones do not disturb one another, large ones take as long as one after the
  * other, and never less than alone or more than both. */
 static void test_together(void **state)
@@ -143,9 +168,8 @@ static void test_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_together),
+        cmocka_unit_test(test_alone), cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_sends), cmocka_unit_test(test_together),
         cmocka_unit_test(test_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
