@@ -11,6 +11,12 @@ void kineto_facts_clear(KinetoFacts *facts)
     g_clear_pointer(&facts->device, g_free);
 }
 
+/* The length of a byte-order mark at the beginning. */
+static size_t mark_bytes(const void *text, size_t length)
+{
+    return length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
 bool kineto_is_trace(const char *file)
 {
     static const char *const KEYS[] = {"\"schemaVersion\"",    "\"traceEvents\"",
@@ -24,7 +30,8 @@ bool kineto_is_trace(const char *file)
     bool found = false;
     for (const char *const *key = KEYS; *key; key++)
         found = found || strstr(head, *key);
-    return found && head[strspn(head, " \t\r\n")] == '{' && !strstr(head, "\"config\"");
+    const char *start = head + mark_bytes(head, length);
+    return found && start[strspn(start, " \t\r\n")] == '{' && !strstr(head, "\"config\"");
 }
 
 #ifdef KILTER_YAJL
@@ -39,16 +46,22 @@ static bool parse(Reader *reader, GInputStream *stream, GError **error)
     yajl_config(json, yajl_dont_validate_strings, 1);
     yajl_status status = yajl_status_ok;
     gssize n = 0;
+    bool first = true;
     while (status == yajl_status_ok &&
-           (n = g_input_stream_read(stream, chunk, CHUNK, NULL, &failure)) > 0)
-        status = yajl_parse(json, chunk, (size_t)n);
+           (n = g_input_stream_read(stream, chunk, CHUNK, NULL, &failure)) > 0) {
+        const size_t mark = first ? mark_bytes(chunk, (size_t)n) : 0;
+        status = yajl_parse(json, chunk + mark, (size_t)n - mark);
+        first = false;
+    }
     if (status == yajl_status_ok && n == 0)
         status = yajl_complete_parse(json);
     yajl_free(json);
     if (reader->failure)
         g_propagate_error(error, g_steal_pointer(&reader->failure));
     else if (n < 0)
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: %s", reader->file, failure->message);
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "%s: cut off or damaged after %lu events: %s", reader->file,
+                    (unsigned long)reader->facts->events, failure->message);
     else if (status != yajl_status_ok)
         kilter_fail(error, KILTER_ERROR_INPUT,
                     "%s: not JSON, or cut off after %lu events", reader->file,

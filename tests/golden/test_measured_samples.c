@@ -223,6 +223,11 @@ static void test_made_trace(void **state)
         assert_true(good || error->code == KILTER_ERROR_INPUT);
         kineto_facts_clear(&facts);
     }
+    g_autofree char *marked = g_strconcat("\xef\xbb\xbf", TRACE, NULL);
+    sandbox_write(sandbox, "trace.json", marked);
+    json_decref(program_json(sandbox, "import trace.json -o marked.csv --json"));
+    g_autofree char *marked_text = sandbox_read(sandbox, "marked.csv");
+    assert_string_equal(marked_text, text);
     g_autofree char *half = g_strndup(TRACE, strlen(TRACE) / 2);
     sandbox_write(sandbox, "half.json", half);
     program_refuses(sandbox, "import half.json", 2, "cut off after");
