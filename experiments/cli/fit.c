@@ -95,13 +95,28 @@ static json_t *trials_json(const TrialCluster *fitted, const GArray *list)
     return trials;
 }
 
+/* "h100-sxm=2 a100-80g=1, 12 GPUs": machines as a trial's column has them. Caller frees. */
+static char *machines_of(const Trial *trial)
+{
+    const Cluster *cluster = trial->cluster;
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (uint32_t t = 0; t < cluster->n_types; t++) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < cluster->n_machines; i++)
+            n += cluster->machine[i].type == t;
+        if (n > 0)
+            g_string_append_printf(text, "%s%s=%u", text->len ? " " : "",
+                                   cluster->type[t].name, n);
+    }
+    return g_strdup_printf("%s, %u GPUs", text->str, trial_gpus(trial));
+}
+
 static json_t *suggestions_json(const GArray *suggestions)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; suggestions && i < suggestions->len; i++) {
         const Suggestion *s = &g_array_index(suggestions, Suggestion, i);
-        g_autofree char *cluster = g_strdup_printf(
-            "%u machines, %u GPUs", s->trial.cluster->n_machines, trial_gpus(&s->trial));
+        g_autofree char *cluster = machines_of(&s->trial);
         json_array_append_new(
             list,
             json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:s, s:s}", "model", s->trial.model,
