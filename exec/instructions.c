@@ -160,9 +160,11 @@ bool replay_compute(ExecReplay *replay, const Instr *instr, GError **error)
 {
     g_assert(instr->kind == INSTR_COMPUTE);
     const Op *op = graph_get_op(replay->graph, instr->op);
-    for (FormAxis axis = AXIS_POSITIONS; axis <= AXIS_REPLICAS; axis++)
+    bool *checked = &replay->checked[replay->at];
+    for (FormAxis axis = AXIS_POSITIONS; !*checked && axis <= AXIS_REPLICAS; axis++)
         if (!check_loops(replay, instr, axis, error))
             return false;
+    *checked = true;
     const ExecShard *in[OP_MAX_IN];
     ExecShard *out[OP_MAX_OUT] = {0}, *sum[OP_MAX_OUT] = {0}, *owned[OP_MAX_IN] = {0};
     bool good = true;

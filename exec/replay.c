@@ -74,6 +74,7 @@ ExecReplay *exec_replay_new(ExecBackend *backend, const Plan *plan, const Graph 
     replay->partial = g_new0(bool, n_instances);
     replay->added = g_new0(uint32_t, n_instances);
     replay->moved = g_new0(bool, n_instances);
+    replay->checked = g_new0(bool, plan->program->n + 1);
     replay->rest = g_new(Form, n_rests);
     memset(replay->rest, FORM_MAX, n_rests);
     replay->seconds = g_new0(double, plan->program->n + 1);
@@ -106,6 +107,7 @@ void exec_replay_free(ExecReplay *replay)
     g_free(replay->partial);
     g_free(replay->added);
     g_free(replay->moved);
+    g_free(replay->checked);
     g_free(replay->rest);
     g_free(replay->seconds);
     exec_cuts_free(replay->cuts);

@@ -32,6 +32,7 @@ struct ExecReplay {
     bool *partial;   /* [instance]: the replicas still have to be summed */
     uint32_t *added; /* [instance]: microbatches that have added to it */
     bool *moved;     /* [instance]: its contents have gone to another instance */
+    bool *checked;   /* [program->n]: the operands of the instruction are cut alike */
     Form *rest;      /* [group * n_tensors + tensor] */
     double *seconds; /* [program->n] */
     double slow;

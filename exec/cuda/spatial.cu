@@ -1,6 +1,6 @@
 /* Convolution and pooling, on GPUs. */
 // Convolution and pooling; see exec/kernels/spatial.c. A convolution is a matrix product with the
-// patches of an image, columns[c R S, P Q], one image at a time.
+// patches of an image, columns[c R S, P Q]; the products of several images are one batch.
 #include "exec/cuda/launch.cuh"
 
 struct Conv {
@@ -32,31 +32,55 @@ static Conv conv_of(const CudaCall *call, const ExecShard *x, const ExecShard *w
             groups};
 }
 
-template <typename T>
-static void gather_patches(CudaQueue *queue, const Conv &n, In<T> image, Out<T> columns)
+// How many images are worked on together: one of each group, or as many as a scratch memory of 2^24 numbers has room for, with
+// `numbers` each.
+static uint64_t chunk_of(const Conv &n, uint64_t numbers)
 {
+    const uint64_t room = (UINT64_C(1) << 24) / (numbers > 0 ? numbers : 1);
+    if (n.groups > 1)
+        return n.groups;
+    return room < 1 ? 1 : room < n.images ? room : n.images;
+}
+
+// The kernels of consecutive images, as many as chunk_of says.
+template <typename P>
+static CudaMatrix kernels_of(const Conv &n, P w, uint64_t taps, bool transposed)
+{
+    return matrix(w, transposed, taps, n.groups > 1 ? n.outputs * taps : 0);
+}
+
+template <typename T>
+static void gather_patches(CudaQueue *queue, const Conv &n, uint64_t images, In<T> from,
+                           Out<T> columns)
+{
+    const uint64_t size = n.channels * n.r * n.s * n.p * n.q;
     each(
-        queue, n.channels * n.r * n.s * n.p * n.q, BODY(uint64_t i) {
-            const uint64_t q = i % n.q, p = i / n.q % n.p, s = i / (n.q * n.p) % n.s,
-                           r = i / (n.q * n.p * n.s) % n.r,
+        queue, images * size, BODY(uint64_t at) {
+            const In<T> image = from + at / size * n.channels * n.height * n.width;
+            const uint64_t i = at % size, q = i % n.q, p = i / n.q % n.p,
+                           s = i / (n.q * n.p) % n.s, r = i / (n.q * n.p * n.s) % n.r,
                            c = i / (n.q * n.p * n.s * n.r);
             const uint64_t row = p * n.stride + r, column = q * n.stride + s;
             const bool inside = row >= n.padding && row - n.padding < n.height &&
                                 column >= n.padding_columns &&
                                 column - n.padding_columns < n.width;
-            columns[i] = inside ? image[(c * n.height + row - n.padding) * n.width +
-                                        column - n.padding_columns]
-                                : 0;
+            columns[at] = inside ? image[(c * n.height + row - n.padding) * n.width +
+                                         column - n.padding_columns]
+                                 : 0;
         });
 }
 
 // Each image element becomes the sum of the patch elements that it was copied to.
 template <typename T>
-static void scatter_patches(CudaQueue *queue, const Conv &n, In<T> columns, Out<T> image)
+static void scatter_patches(CudaQueue *queue, const Conv &n, uint64_t images,
+                            In<T> columns, Out<T> to)
 {
+    const uint64_t size = n.channels * n.height * n.width;
     each(
-        queue, n.channels * n.height * n.width, BODY(uint64_t i) {
-            const uint64_t column = i % n.width + n.padding_columns,
+        queue, images * size, BODY(uint64_t at) {
+            const In<T> patches =
+                columns + at / size * n.channels * n.r * n.s * n.p * n.q;
+            const uint64_t i = at % size, column = i % n.width + n.padding_columns,
                            row = i / n.width % n.height + n.padding,
                            c = i / (n.width * n.height);
             T sum = 0;
@@ -65,37 +89,32 @@ static void scatter_patches(CudaQueue *queue, const Conv &n, In<T> columns, Out<
                     const uint64_t p = (row - r) / n.stride, q = (column - s) / n.stride;
                     if ((row - r) % n.stride == 0 && (column - s) % n.stride == 0 &&
                         p < n.p && q < n.q)
-                        sum += columns[(((c * n.r + r) * n.s + s) * n.p + p) * n.q + q];
+                        sum += patches[(((c * n.r + r) * n.s + s) * n.p + p) * n.q + q];
                 }
-            image[i] = sum;
+            to[at] = sum;
         });
-}
-
-template <typename T>
-static Out<T> patches_new(CudaQueue *queue, const Conv &n, In<T> like)
-{
-    return scratch_like<T>(queue, n.channels * n.r * n.s * n.p * n.q, like);
 }
 
 template <typename T> static void conv2d(const CudaCall *call)
 {
     const Conv n = conv_of(call, &call->in[0], &call->in[1], &call->out[0]);
-    const uint64_t taps = n.channels * n.r * n.s, places = n.p * n.q;
+    const uint64_t taps = n.channels * n.r * n.s, places = n.p * n.q,
+                   chunk = chunk_of(n, taps * places);
     const In<T> x = in<T>(call, 0), w = in<T>(call, 1);
-    const Out<T> y = out<T>(call, 0), columns = patches_new<T>(call->queue, n, x);
-    const CudaMatrix patches = matrix(columns, false, places, 0);
-    for (uint64_t i = 0; i < n.images; i++) {
-        const CudaMatrix kernel =
-            matrix(w + i % n.groups * n.outputs * taps, false, taps, 0);
-        Out<T> to = y + i * n.outputs * places;
-        if (taps == 0) {
-            zero(call->queue, to, n.outputs * places);
-            continue;
-        }
-        gather_patches<T>(call->queue, n, x + i * n.channels * n.height * n.width,
+    const Out<T> y = out<T>(call, 0),
+                 columns = scratch_like<T>(call->queue, chunk * taps * places, x);
+    const CudaMatrix patches = matrix(columns, false, places, taps * places),
+                     kernel = kernels_of(n, w, taps, false);
+    if (taps == 0)
+        zero(call->queue, y, exec_shard_elements(&call->out[0]));
+    for (uint64_t i = 0; i < n.images && taps > 0; i += chunk) {
+        const uint64_t images = n.images - i < chunk ? n.images - i : chunk;
+        const Out<T> to = y + i * n.outputs * places;
+        gather_patches<T>(call->queue, n, images, x + i * n.channels * n.height * n.width,
                           columns);
-        queue_multiply(call->queue, {n.outputs, places, taps, 1, 1.0, &kernel, &patches,
-                                     raw(to), places, 0, numbers_of(to)});
+        queue_multiply(call->queue,
+                       {n.outputs, places, taps, images, 1.0, &kernel, &patches, raw(to),
+                        places, n.outputs * places, numbers_of(to)});
     }
     release(call->queue, columns);
     if (call->op->n_in < 3)
@@ -110,51 +129,61 @@ CUDA_KERNEL(cuda_conv2d, conv2d)
 template <typename T> static void conv2d_dx(const CudaCall *call)
 {
     const Conv n = conv_of(call, &call->out[0], &call->in[1], &call->in[0]);
-    const uint64_t taps = n.channels * n.r * n.s, places = n.p * n.q;
+    const uint64_t taps = n.channels * n.r * n.s, places = n.p * n.q,
+                   chunk = chunk_of(n, taps * places);
     const In<T> dy = in<T>(call, 0), w = in<T>(call, 1);
-    const Out<T> dx = out<T>(call, 0), columns = patches_new<T>(call->queue, n, dy);
-    for (uint64_t i = 0; i < n.images && taps > 0; i++) {
-        const CudaMatrix kernel =
-            matrix(w + i % n.groups * n.outputs * taps, true, taps, 0);
-        const CudaMatrix from = matrix(dy + i * n.outputs * places, false, places, 0);
+    const Out<T> dx = out<T>(call, 0),
+                 columns = scratch_like<T>(call->queue, chunk * taps * places, dy);
+    const CudaMatrix kernel = kernels_of(n, w, taps, true);
+    for (uint64_t i = 0; i < n.images && taps > 0; i += chunk) {
+        const uint64_t images = n.images - i < chunk ? n.images - i : chunk;
+        const CudaMatrix from =
+            matrix(dy + i * n.outputs * places, false, places, n.outputs * places);
         if (n.outputs > 0)
-            queue_multiply(call->queue, {taps, places, n.outputs, 1, 1.0, &kernel, &from,
-                                         raw(columns), places, 0, numbers_of(columns)});
+            queue_multiply(call->queue,
+                           {taps, places, n.outputs, images, 1.0, &kernel, &from,
+                            raw(columns), places, taps * places, numbers_of(columns)});
         else
-            zero(call->queue, columns, taps * places);
-        scatter_patches<T>(call->queue, n, columns,
+            zero(call->queue, columns, images * taps * places);
+        scatter_patches<T>(call->queue, n, images, columns,
                            dx + i * n.channels * n.height * n.width);
     }
     release(call->queue, columns);
 }
 CUDA_KERNEL(cuda_conv2d_dx, conv2d_dx)
 
-// Takes images one after the other and adds each to the sum so far.
+// The products of a chunk's images are made apart and then added to the sum so far, image after image.
 template <typename T> static void conv2d_dw(const CudaCall *call)
 {
     const Conv n = conv_of(call, &call->in[1], &call->out[0], &call->in[0]);
-    const uint64_t taps = n.channels * n.r * n.s, places = n.p * n.q;
-    const uint64_t size = n.outputs * taps;
+    const uint64_t taps = n.channels * n.r * n.s, places = n.p * n.q,
+                   size = n.outputs * taps, all = n.groups * size,
+                   chunk = chunk_of(n, taps * places + size);
     const In<T> dy = in<T>(call, 0), x = in<T>(call, 1);
-    const Out<T> dw = out<T>(call, 0), columns = patches_new<T>(call->queue, n, x);
-    T *part = scratch<T>(call->queue, size);
-    const CudaMatrix patches = matrix(columns, true, places, 0);
+    const Out<T> dw = out<T>(call, 0),
+                 columns = scratch_like<T>(call->queue, chunk * taps * places, x);
+    T *part = scratch<T>(call->queue, chunk * size);
+    const CudaMatrix patches = matrix(columns, true, places, taps * places);
     const bool narrow = numbers_of(dw) != EXEC_PLAIN;
-    T *total = narrow ? scratch<T>(call->queue, n.groups * size) : (T *)raw(dw);
-    zero(call->queue, total, n.groups * size);
-    for (uint64_t i = 0; i < n.images && size > 0; i++) {
-        const CudaMatrix from = matrix(dy + i * n.outputs * places, false, places, 0);
-        gather_patches<T>(call->queue, n, x + i * n.channels * n.height * n.width,
+    T *total = narrow ? scratch<T>(call->queue, all) : (T *)raw(dw);
+    zero(call->queue, total, all);
+    for (uint64_t i = 0; i < n.images && size > 0; i += chunk) {
+        const uint64_t images = n.images - i < chunk ? n.images - i : chunk;
+        const CudaMatrix from =
+            matrix(dy + i * n.outputs * places, false, places, n.outputs * places);
+        gather_patches<T>(call->queue, n, images, x + i * n.channels * n.height * n.width,
                           columns);
-        queue_multiply(call->queue, {n.outputs, taps, places, 1, 1.0, &from, &patches,
-                                     part, taps, 0, EXEC_PLAIN});
-        T *sum = total + i % n.groups * size;
+        queue_multiply(call->queue, {n.outputs, taps, places, images, 1.0, &from,
+                                     &patches, part, taps, size, EXEC_PLAIN});
         each(
-            call->queue, size, BODY(uint64_t j) { sum[j] += part[j]; });
+            call->queue, all, BODY(uint64_t j) {
+                for (uint64_t at = j; at < images * size; at += all)
+                    total[j] += part[at];
+            });
     }
     if (narrow) {
         each(
-            call->queue, n.groups * size, BODY(uint64_t j) { dw[j] = total[j]; });
+            call->queue, all, BODY(uint64_t j) { dw[j] = total[j]; });
         release(call->queue, total);
     }
     release(call->queue, columns);
