@@ -1,4 +1,4 @@
-/* Measuring the limits of a device: a product and a sum of large tensors. */
+/* Measuring the limits of a device: a product, in two bytes where the backend has them, and a sum of large tensors. */
 #include "exec/limits.h"
 
 #include <math.h>
@@ -100,7 +100,7 @@ static bool time_product(ExecBackend *backend, const ExecProfile *profile, uint3
                          double *seconds, GError **error)
 {
     g_assert(n > 0);
-    const ExecShard shape = {.rank = 2, .dim = {n, n}};
+    const ExecShard shape = {.rank = 2, .dim = {n, n}, .numbers = backend->half};
     g_autoptr(Graph) graph = graph_new("product");
     const TensorId in[] = {graph_input(graph, "x", DTYPE_F32, 2, shape.dim),
                            graph_parameter(graph, "w", 2, shape.dim)};

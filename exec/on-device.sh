@@ -9,7 +9,7 @@
 #     exec/on-device.sh --pack KIT           where the compilers are: builds, and puts into KIT what another machine needs
 #
 # Such a machine is often bare: without CMake's packages, GLib or a way to fetch them. Then pack here and take the checkout and
-# KIT (out/kit, 10 MB) there: it has the program, the cuda backend and the conformance suite, compiled for GPUs of compute capability
+# KIT (out/kit, 25 MB) there: it has the program, the cuda backend and the conformance suite, compiled for GPUs of compute capability
 # 8.0 and 9.0 (and, by their driver, for later ones), and the libraries that they link. There it needs a driver, cuBLAS and NCCL 2 of
 # CUDA 13 (in CUDA's folder, in the system's, or in Python packages), awk, timeout and tar; nothing is compiled. With ten minutes a
 # call and 25 in all, for example, call this until its status is not 3:
@@ -54,7 +54,6 @@ if [ -z "$pack" ]; then
     out=$(cd "$out" && pwd)
 fi
 at=${built:-build}
-kilter=$at/kilter
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # step NAME SECONDS COMMAND...: runs the command, a program or a function of this script, with its output in FOLDER/NAME.log,
@@ -88,6 +87,10 @@ step() {
     [ -z "$copy" ] || cp "$out/summary.txt" "$out.tar.gz" "$copy"
     return $status
 }
+
+# Programs of a kit take its libraries; tools of the system are not given these.
+with_libraries() { LD_LIBRARY_PATH="$at/lib:${LD_LIBRARY_PATH:-}" "$@"; }
+kilter() { with_libraries "$at/kilter" "$@"; }
 
 # --- what is run, on a GPU and in the rehearsal ---
 
@@ -200,8 +203,8 @@ environment() {
     if [ -z "$rehearse" ]; then
         nvidia-smi || return
         echo "libraries: $LD_LIBRARY_PATH"
-        ldd "$at/kilter_cuda.so" "$at/kilter"
-        ! ldd "$at/kilter_cuda.so" "$at/kilter" | grep 'not found'
+        with_libraries ldd "$at/kilter_cuda.so" "$at/kilter"
+        ! with_libraries ldd "$at/kilter_cuda.so" "$at/kilter" | grep 'not found'
     fi
 }
 
@@ -230,12 +233,10 @@ linked() {
         grep -v -E '/(libc|libm|libdl|libpthread|librt|libresolv|libstdc\+\+|libgcc_s|libcuda|libcublas|libcublasLt|libnccl)\.so'
 }
 
-# A DT_RPATH holds for the libraries of libraries as well, and tools of the system are not given them.
+# Without MPI, which one GPU does not need and which has plug-ins of its own.
 make_kit() {
-    # shellcheck disable=SC2016 # for the linker
-    rpath='-Wl,--disable-new-dtags,-rpath,\$ORIGIN/lib:\$ORIGIN/../lib'
-    cmake --preset release -B build-kit "-DCMAKE_CUDA_ARCHITECTURES=80-real;90-real;90-virtual" -DCMAKE_BUILD_RPATH_USE_ORIGIN=ON \
-        "-DCMAKE_EXE_LINKER_FLAGS=$rpath" "-DCMAKE_MODULE_LINKER_FLAGS=$rpath" || return
+    cmake --preset release -B build-kit "-DCMAKE_CUDA_ARCHITECTURES=80-real;90-real;90-virtual" \
+        -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON || return
     cmake --build build-kit --parallel "$(nproc)" --target kilter kilter_cuda test_backend_cuda test_backend_reference || return
     rm -rf "$pack"
     mkdir -p "$pack/tests" "$pack/lib" || return
@@ -248,16 +249,22 @@ make_kit() {
         du -sh "$pack"
 }
 
+suite() { with_libraries "$suite"; }
+sanitize() { with_libraries compute-sanitizer --tool "$1" --error-exitcode 9 "$suite"; }
+memcheck() { sanitize memcheck; }
+racecheck() { sanitize racecheck; }
+initcheck() { sanitize initcheck; }
+
 # A plan of every planner, those of single GPUs and of pipelines included.
 verify_all() {
     bad=0
-    for planner in $($kilter planners | sed -n '/^Options/q; s/^\([a-z][a-z-]*\)  *[^ ].*/\1/p'); do
+    for planner in $(kilter planners | sed -n '/^Options/q; s/^\([a-z][a-z-]*\)  *[^ ].*/\1/p'); do
         # shellcheck disable=SC2086 # one word an option
-        $kilter verify bert-moe:layers=2 hap-8 --planner "$planner" $verify_options || bad=1
+        kilter verify bert-moe:layers=2 hap-8 --planner "$planner" $verify_options || bad=1
     done
     if [ -z "$rehearse" ]; then
         for model in bert-base:layers=2 llama:layers=2,attention=fused gpt2:layers=2; do
-            $kilter verify "$model,precision=mixed" hap-8 --planner dp-ev --backend cuda --virtual-ranks --half || bad=1
+            kilter verify "$model,precision=mixed" hap-8 --planner dp-ev --backend cuda --virtual-ranks --half || bad=1
         done
     fi
     return "$bad"
@@ -265,18 +272,18 @@ verify_all() {
 
 profile() {
     # shellcheck disable=SC2046 # one word a model
-    $kilter profile $(profiled) --backend "$backend" --ranks 1 --device "$type" --largest "$largest" \
+    kilter profile $(profiled) --backend "$backend" --ranks 1 --device "$type" --largest "$largest" \
         -o "$out/measured.csv" -v
 }
 
 profile_half() {
     # shellcheck disable=SC2046 # one word a model
-    $kilter profile $(profiled_half) --backend "$backend" --ranks 1 --device "$type" -o "$out/measured-half.csv" -v
+    kilter profile $(profiled_half) --backend "$backend" --ranks 1 --device "$type" -o "$out/measured-half.csv" -v
 }
 
 # The device's type, fitted to $1, with where and when it was measured, as $2.
 fit() {
-    $kilter calibrate "$out/$1" -o "$out/$2" --ranks 1 -v || return
+    kilter calibrate "$out/$1" -o "$out/$2" --ranks 1 -v || return
     gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)
     {
         echo "# ${gpu:-$(uname -srm)}; measured $(date -u +%Y-%m-%d) by exec/on-device.sh at $(revision)"
@@ -299,8 +306,8 @@ execute() {
         *) cluster=$out/cluster.yaml ;;
         esac
         # shellcheck disable=SC2086 # words of options
-        if ! { $kilter plan "$model" "$cluster" --planner dp-ev $options -o "$plan" -q &&
-            $kilter exec "$plan" --backend "$exec_backend" $runs --timeout 60 --db "$out/results.db" --json \
+        if ! { kilter plan "$model" "$cluster" --planner dp-ev $options -o "$plan" -q &&
+            kilter exec "$plan" --backend "$exec_backend" $runs --timeout 60 --db "$out/results.db" --json \
                 >"$out/runs/$number.json"; }; then
             echo "left out: $model $options"
             rm -f "$out/runs/$number.json"
@@ -316,11 +323,11 @@ execute_2() { execute 2; }
 execute_3() { execute 3; }
 
 compare() {
-    $kilter validate "$out/results.db" --json >"$out/validate.json" || return
+    kilter validate "$out/results.db" --json >"$out/validate.json" || return
     if command -v gnuplot >/dev/null; then
-        $kilter validate "$out/results.db" --plot "$out" -v
+        kilter validate "$out/results.db" --plot "$out" -v
     else
-        $kilter validate "$out/results.db" -v
+        kilter validate "$out/results.db" -v
     fi
 }
 
@@ -374,9 +381,11 @@ if [ -z "$rehearse" ]; then
     export LD_LIBRARY_PATH PATH="$PATH:/usr/local/cuda/bin:/usr/local/nvidia/bin"
 fi
 touch "$out/summary.txt"
-step build 200 build || { echo "on-device: nothing can be run without a build" >&2; exit 1; }
+limit=200
+[ -z "$built" ] || limit=5
+step build "$limit" build || { echo "on-device: nothing can be run without a build" >&2; exit 1; }
 step environment 20 environment
-step suite 100 "$suite"
+step suite 100 suite
 step profile 200 profile
 if step calibrate 20 calibrate; then
     if [ -z "$rehearse" ]; then
@@ -388,9 +397,9 @@ if step calibrate 20 calibrate; then
     step criteria 10 criteria
 fi
 step verify 100 verify_all
-if [ -z "$rehearse" ] && command -v compute-sanitizer >/dev/null 2>&1; then
+if [ -z "$rehearse" ] && command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck initcheck; do
-        step "sanitizer-$tool" 70 "$(command -v compute-sanitizer)" --tool "$tool" --error-exitcode 9 "$suite"
+        step "sanitizer-$tool" 70 "$tool"
     done
 elif ! grep -q '^sanitizers' "$out/summary.txt"; then
     echo "sanitizers: not run" | tee -a "$out/summary.txt"

@@ -44,7 +44,7 @@ static void test_rehearsal(void **state)
     enum { MODELS = 5, MOST_BYTES = 2 << 20 };
     g_autoptr(Sandbox) sandbox = sandbox_new();
     g_autofree char *first = NULL, *second = NULL, *third = NULL;
-    assert_int_equal(rehearse(sandbox, "--budget 10", &first), 3);
+    assert_int_equal(rehearse(sandbox, "--budget 4", &first), 3);
     g_autofree char *begun = text_of(sandbox, "device/summary.txt");
     assert_int_equal(lines_with(begun, "done"), 0);
     if (rehearse(sandbox, "", &second) != 0)
