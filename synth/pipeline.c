@@ -16,14 +16,15 @@ static void send(Builder *b, uint32_t i, uint32_t microbatch)
     const uint8_t view = b->home[need->tensor];
     const uint32_t from = pipeline_view(b, need->group, view),
                    to = pipeline_view(b, need->to_group, view);
-    const Form form = pipeline_made(b, need->tensor, need->form);
+    const Form form = pipeline_made(b, need->tensor, need->form),
+               received = pipeline_made(b, need->tensor, need->to);
     pipeline_append(b,
                     (Instr){.kind = load ? INSTR_LOAD : INSTR_TRANSFER,
                             .to_group = load ? 0 : (uint16_t)to,
                             .stream = !load,
                             .tensor = need->tensor,
                             .from = load ? 0 : form,
-                            .to = form},
+                            .to = received},
                     load ? to : from, microbatch);
 }
 
@@ -272,7 +273,7 @@ static bool check_stages(const Graph *graph, const SynthPipeline *p, GError **er
     return true;
 }
 
-static void builder_clear(Builder *b)
+void pipeline_builder_clear(Builder *b)
 {
     batch_forms_free(b->batch);
     if (b->needs)
@@ -304,7 +305,6 @@ static void builder_clear(Builder *b)
     g_free(b->whole);
     program_free(b->program);
 }
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Builder, builder_clear)
 
 Program *synth_recompute(const Program *inner, const Graph *graph,
                          const SynthPipeline *pipeline, GError **error)

@@ -91,6 +91,9 @@ typedef struct {
     uint32_t ep;
     /* attention takes whole sequences of some heads instead of some queries of all heads */
     bool all_to_all;
+    /* a device that would cut a received tensor at once is sent only its part of it; not with
+     * shards */
+    bool scatters;
 } SynthPipeline; /* schedules that split backwards take neither zero above 1, nor shards, nor ep */
 
 /* `inner` has passed program_check as an SPMD program. KILTER_ERROR_INPUT if the batch or the

@@ -10,7 +10,8 @@ typedef enum {
     FORWARD, /* once per microbatch */
     BACKWARD,
     WEIGHTS, /* once per microbatch: the part of a backward that no other stage waits for */
-    LATE     /* once: needs sums over the batch */
+    LATE,    /* once: needs sums over the batch */
+    RECEIVED /* never: a cut that the transfer of its tensor makes */
 } Phase;
 
 typedef struct {
@@ -30,7 +31,7 @@ typedef struct {
 typedef struct {
     uint32_t maker; /* instruction of the inner program */
     TensorId tensor;
-    Form form;
+    Form form, to; /* there and here */
     uint16_t group, to_group;
 } Need;
 
@@ -71,6 +72,9 @@ typedef struct {
     bool *summed; /* [instr]: the gradient of this update is complete */
     bool *whole;  /* [parameter]: its gradient is summed; always set */
 } Builder;
+
+void pipeline_builder_clear(Builder *b);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Builder, pipeline_builder_clear)
 
 static inline uint16_t group_at(const Builder *b, uint32_t i)
 {

@@ -227,8 +227,8 @@ static void find_needs(Builder *b)
         const uint32_t n = instr_uses(&inner->instr[i], b->graph, use);
         for (uint32_t k = 0; k < n; k++) {
             const uint32_t maker = b->maker[i * OP_MAX_IN + k];
-            const Need need = {maker, use[k].tensor, use[k].form, group_at(b, maker),
-                               group_at(b, i)};
+            const Need need = {maker,       use[k].tensor,      use[k].form,
+                               use[k].form, group_at(b, maker), group_at(b, i)};
             if (need.group != need.to_group)
                 g_array_append_val(b->needs, need);
         }
@@ -248,19 +248,72 @@ static void find_needs(Builder *b)
     b->sent = g_new0(bool, kept);
 }
 
+/* The need of a group for a tensor that `maker` makes; NULL: it is made in the group. */
+static Need *need_of(const Builder *b, uint32_t maker, uint32_t group, TensorId tensor)
+{
+    for (uint32_t k = b->first[maker]; k < b->first[maker + 1]; k++) {
+        Need *need = &g_array_index(b->needs, Need, k);
+        if (need->tensor == tensor && need->to_group == group)
+            return need;
+    }
+    return NULL;
+}
+
+/* The need of a cut for the whole of a part of the batch from another group, or NULL. */
+static Need *need_to_cut(const Builder *b, uint32_t i)
+{
+    const Instr *instr = &b->inner->instr[i];
+    const bool cuts = instr->kind == INSTR_COLLECTIVE && instr->from == FORM_IDENTITY &&
+                      form_is_gather(instr->to) &&
+                      form_is_gather(b->batch->form[instr->tensor]);
+    return cuts ? need_of(b, b->maker[i * OP_MAX_IN], group_at(b, i), instr->tensor)
+                : NULL;
+}
+
+/* Where all that a group does with a tensor from another group is to cut it in one way, the transfer
+ * cuts it. */
+static void find_received(Builder *b)
+{
+    const Program *inner = b->inner;
+    g_autoptr(GHashTable) other = g_hash_table_new(NULL, NULL);
+    for (uint32_t i = 0; i < inner->n; i++) {
+        Operand use[OP_MAX_IN];
+        Need *cut = need_to_cut(b, i);
+        const uint32_t n = instr_uses(&inner->instr[i], b->graph, use);
+        if (cut && cut->to == FORM_IDENTITY)
+            cut->to = inner->instr[i].to;
+        for (uint32_t k = 0; k < n; k++) {
+            Need *need =
+                need_of(b, b->maker[i * OP_MAX_IN + k], group_at(b, i), use[k].tensor);
+            if (need && (need != cut || cut->to != inner->instr[i].to))
+                g_hash_table_add(other, need);
+        }
+    }
+    for (uint32_t i = 0; i < b->needs->len; i++) {
+        Need *need = &g_array_index(b->needs, Need, i);
+        if (g_hash_table_contains(other, need))
+            need->to = need->form;
+    }
+    for (uint32_t i = 0; i < inner->n; i++) {
+        const Need *cut = need_to_cut(b, i);
+        if (cut && cut->to == inner->instr[i].to)
+            b->place[i].phase = RECEIVED;
+    }
+}
+
 /* Collects the instructions of each (phase, stage), and finds the tensors that are partial once all
  * microbatches have run. */
 static void find_units(Builder *b)
 {
     const uint32_t n = b->inner->n, n_stages = b->pipeline->n_stages;
-    b->begin = g_new0(uint32_t, (size_t)(LATE + 1) * n_stages + 1);
+    b->begin = g_new0(uint32_t, (size_t)(RECEIVED + 1) * n_stages + 1);
     b->unit = g_new(uint32_t, n);
     for (uint32_t i = 0; i < n; i++)
         b->begin[b->place[i].phase * n_stages + b->place[i].stage + 1]++;
-    for (uint32_t k = 0; k < (LATE + 1) * n_stages; k++)
+    for (uint32_t k = 0; k < (RECEIVED + 1) * n_stages; k++)
         b->begin[k + 1] += b->begin[k];
     g_autofree uint32_t *fill =
-        g_memdup2(b->begin, ((LATE + 1) * n_stages + 1) * sizeof *fill);
+        g_memdup2(b->begin, ((RECEIVED + 1) * n_stages + 1) * sizeof *fill);
     for (uint32_t i = 0; i < n; i++) {
         b->unit[fill[b->place[i].phase * n_stages + b->place[i].stage]++] = i;
         const uint32_t group = group_at(b, i);
@@ -367,6 +420,8 @@ void pipeline_find_places(Builder *b)
     b->read = synth_forward_reads(b->graph);
     find_weights(b);
     find_needs(b);
+    if (b->pipeline->scatters)
+        find_received(b);
     find_units(b);
     find_again(b);
 }

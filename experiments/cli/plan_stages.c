@@ -108,6 +108,21 @@ static char *samples_text(const Evaluation *evaluation, uint32_t g)
     return NULL;
 }
 
+/* Whether the devices of a replica share microbatches, too, as in one SPMD program for all of them. */
+static bool is_one_program(const Evaluation *evaluation, uint32_t g)
+{
+    const Program *program = evaluation->plan->program;
+    g_autoptr(BatchForms) batch = batch_forms_new(evaluation->graph, NULL);
+    bool cuts = false;
+    for (uint32_t i = 0; batch && i < program->n && !cuts; i++) {
+        const Instr *instr = &program->instr[i];
+        cuts = instr->kind == INSTR_COLLECTIVE && instr->group == g &&
+               form_is_gather(instr->from) &&
+               form_inside(instr->from) == batch->form[instr->tensor];
+    }
+    return cuts && program->group[g].n_devices > 1;
+}
+
 static json_t *stage_json(const Evaluation *evaluation, uint32_t g, const Stage *stage)
 {
     const Graph *graph = evaluation->graph;
@@ -117,12 +132,13 @@ static json_t *stage_json(const Evaluation *evaluation, uint32_t g, const Stage 
     double busy_s = 0;
     for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
         busy_s = MAX(busy_s, evaluation->report->busy_s[group->device[i]]);
-    return json_pack("{s:s, s:s, s:i, s:s, s:i, s:i, s:s?, s:i, s:o}", "first",
+    return json_pack("{s:s, s:s, s:i, s:s, s:i, s:i, s:b, s:s?, s:i, s:o}", "first",
                      graph_layer_name(graph, stage->first), "last",
                      graph_layer_name(graph, stage->last), "layers", (int)stage->n_layers,
                      "devices", devices, "replicas", (int)group->n_replicas,
-                     "tensor_parallel", (int)group->n_devices, "samples", samples,
-                     "recompute", (int)stage->n_again, "busy_s", json_number(busy_s));
+                     "tensor_parallel", (int)group->n_devices, "one_program",
+                     is_one_program(evaluation, g), "samples", samples, "recompute",
+                     (int)stage->n_again, "busy_s", json_number(busy_s));
 }
 
 json_t *plan_stages_json(const Evaluation *evaluation)

@@ -5,6 +5,7 @@
 #include "experiments/cli/command.h"
 
 /* A list of {first, last: names of layers, layers, devices: "8 h100", replicas, tensor_parallel,
+ * one_program: whether the devices of a replica run an SPMD program that cuts batches, too,
  * samples: of a microbatch by replica, "4 x 2, 1", recompute: number of its layers that are
  * recomputed, busy_s: computation of its busiest device}, in the order of layers; null unless
  * groups have different layers and no device in common. */
@@ -17,7 +18,7 @@ char *plan_stages_runs(const uint32_t *number, uint32_t n);
     "[{!layout}[*pipeline:  stage [=-3:{#}]    {layers} layer{layers:s} from {first} " \
     "to {last} on "                                                                    \
     "{devices}: {replicas} replica{replicas:s}[{?tensor_parallel>1}, "                 \
-    "{tensor_parallel}-way tensor "                                                    \
-    "parallelism][, samples {samples}][{?recompute}, {recompute} computed again]\n]]"
+    "[{?one_program}one SPMD program|{tensor_parallel}-way tensor "                    \
+    "parallelism]][, samples {samples}][{?recompute}, {recompute} computed again]\n]]"
 
 #endif

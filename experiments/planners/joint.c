@@ -6,12 +6,17 @@
  * fastest few are made into programs and evaluated, as long as the walk leaves room for a faster
  * one. On many GPUs of several kinds a search with coarse groups comes first; where all combinations
  * of machines are too many, the kinds are in an order, and some orders are searched. Where memory is short, stages are planned
- * with only a part of it. The bound is that of the
- * formula without communication, memory and waits. */
+ * with only a part of it.
+ *
+ * A second search lets stages run SPMD programs: those of HAP's planner for the stage's devices
+ * (experiments/planners/joint_inside.h), which are found where what is promised of them may win. On
+ * the many GPUs above there are none. The bound is that of the formula without communication, memory
+ * and waits, for whatever SPMD programs stages have. */
 #include <math.h>
 #include <string.h>
 
 #include "experiments/planners/complete.h"
+#include "experiments/planners/joint_inside.h"
 #include "experiments/planners/joint_search.h"
 
 enum {
@@ -67,6 +72,33 @@ static bool is_like_misfit(const JointSearch *j, uint32_t i)
     return like;
 }
 
+/* Whether the pipeline was found before, by another search: pipelines that are equal stand side by
+ * side, apart from those that take as long. */
+static bool is_repeated(const JointSearch *j, uint32_t i)
+{
+    const JointFound *a = &g_array_index(j->found, JointFound, i);
+    const size_t size = a->pipeline.n_stages * sizeof *a->pipeline.stage;
+    bool repeated = false;
+    for (uint32_t k = i; k-- > 0 && !repeated;) {
+        const JointFound *b = &g_array_index(j->found, JointFound, k);
+        if (b->walk_s != a->walk_s)
+            break;
+        repeated = b->problem == a->problem &&
+                   b->pipeline.schedule == a->pipeline.schedule &&
+                   b->pipeline.chunks == a->pipeline.chunks &&
+                   b->pipeline.n_stages == a->pipeline.n_stages &&
+                   memcmp(b->pipeline.stage, a->pipeline.stage, size) == 0;
+    }
+    return repeated;
+}
+
+/* Whether another program is evaluated: a few of the best with and without SPMD programs each, more
+ * while none fits. */
+static bool wants_more(const uint32_t tried[2], bool inside, bool fits)
+{
+    return tried[inside] < TRIALS || (!fits && tried[0] + tried[1] < MOST_TRIALS);
+}
+
 /* Leaves the fastest program that fits in the plan. The walk is too slow by about the same factor
  * for all pipelines. */
 static bool try_first(JointSearch *j, GError **error)
@@ -74,25 +106,32 @@ static bool try_first(JointSearch *j, GError **error)
     Trial best = {.time_s = INFINITY}, last = best;
     double off = 1;
     const uint32_t n = j->found->len;
-    uint32_t tried = 0;
-    for (uint32_t i = 0; i < n && (tried < TRIALS || (!best.fits && tried < MOST_TRIALS));
-         i++) {
+    uint32_t tried[2] = {0};
+    for (uint32_t i = 0; i < n; i++) {
         const JointFound *found = &g_array_index(j->found, JointFound, i);
-        if (is_like_misfit(j, i))
+        const bool inside = joint_has_inside(j, found);
+        g_autoptr(GError) unmade = NULL;
+        if (is_repeated(j, i) || is_like_misfit(j, i) ||
+            !wants_more(tried, inside, best.fits))
             continue;
         if (best.fits && off * found->walk_s >= best.time_s)
             break;
-        if (!put(j, i, error))
+        tried[inside]++;
+        if (!put(j, i, &unmade)) {
+            if (inside) /* forms that no transfer joins */
+                continue;
+            g_propagate_error(error, g_steal_pointer(&unmade));
             return false;
+        }
         last = (Trial){i, j->plan->iteration_time_s, j->plan->feasible};
-        tried++;
         if (!last.fits && j->misfits < G_N_ELEMENTS(j->misfit))
             j->misfit[j->misfits++] = i;
         off = fmin(off, last.time_s / found->walk_s);
         if (is_better(&last, &best))
             best = last;
     }
-    return n == 0 || best.found == last.found || put(j, best.found, error);
+    return !isfinite(best.time_s) || best.found == last.found ||
+           put(j, best.found, error);
 }
 
 /* The best plan of several searches; `program` is NULL if none fits. */
@@ -157,12 +196,14 @@ static bool search_and_try(JointSearch *j, GError **error)
 
 /* The least time of the formula over every number of microbatches, at most upper_s; 0 if the search
  * does not end. */
-static double least_s(const JointSearch *j, const JointWay *way, double upper_s)
+static double least_s(const JointSearch *j, const JointWay *way, bool plain,
+                      double upper_s)
 {
     for (uint32_t i = 0; i < j->problems->len; i++) {
         g_auto(JointResult) result = {0};
         const JointOptions options = {.way = *way,
                                       .n_best = 1,
+                                      .plain = plain,
                                       .upper_s = upper_s,
                                       .most_labels =
                                           j->coarse ? LABELS_LARGE : JOINT_LABELS,
@@ -176,11 +217,12 @@ static double least_s(const JointSearch *j, const JointWay *way, double upper_s)
     return upper_s;
 }
 
-/* Bounds over every number of microbatches that the plan could have: by the computation per device,
- * of every schedule, and of 1f1b. */
+/* Bounds over every number of microbatches that the plan could have: of every schedule, by the
+ * computation per device, and, without SPMD programs, of every schedule and of 1f1b. */
 static void bound(JointSearch *j)
 {
-    static const double most = 1.25; /* of the plan's time: as far as 1f1b is searched */
+    static const double most =
+        1.25; /* of the plan's time: as far as others are searched */
     const JointWay any = {.relaxed = true},
                    one = {.schedule = SCHEDULE_1F1B, .chunks = 1, .free = true};
     Plan *plan = j->plan;
@@ -189,21 +231,31 @@ static void bound(JointSearch *j)
         joint_all_problems(j, 1);
     for (uint32_t i = 0; i < j->problems->len; i++)
         dense_s = fmin(dense_s, synth_joint_density_s(j->problems->pdata[i]));
+    /* which counts updates, too */
+    dense_s = fmax(dense_s, sim_compute_bound_s(j->planning->graph, j->planning->view));
     if (!synth_joint_in_order(j->menu))
-        any_s = least_s(j, &any, plan->iteration_time_s);
+        any_s = least_s(j, &any, false, plan->iteration_time_s);
+    any_s = any_s > 0 ? fmax(any_s, dense_s) : 0;
     plan->lower_bound_s = fmin(any_s > 0 ? any_s : dense_s, plan->iteration_time_s);
     plan->bound_over = g_strdup(
-        any_s > 0
-            ? "pipelines of these stages, one or several per device, in any order and "
-              "schedule, without communication"
-            : "pipelines of these stages, by the computation per device");
+        any_s > 0 ? "pipelines of stages with any SPMD program, one or several per "
+                    "device, in any order and schedule, without communication"
+                  : "pipelines of these stages, by the computation per device");
     if (any_s > 0 && dense_s > 0)
         plan_add_bound(plan, dense_s,
                        "pipelines of these stages, by the computation per device");
-    const double one_s = j->coarse ? 0 : least_s(j, &one, most * plan->iteration_time_s);
+    const double plain_s =
+        any_s > 0 ? least_s(j, &any, true, most * plan->iteration_time_s) : 0;
+    if (plain_s > 0)
+        plan_add_bound(
+            plan, plain_s,
+            "pipelines of stages with replicas and tensor parallelism alone, in "
+            "any order and schedule, without communication");
+    const double one_s =
+        j->coarse ? 0 : least_s(j, &one, true, most * plan->iteration_time_s);
     if (one_s > 0)
         plan_add_bound(plan, one_s,
-                       "pipelines of these stages, one per device, under 1f1b, without "
+                       "pipelines of such stages, one per device, under 1f1b, without "
                        "transfers, in any memory");
 }
 
@@ -234,8 +286,11 @@ bool plan_make_joint(const Planning *planning, Plan *plan, GError **error)
                          coarse = NULL;
     if (!menu)
         return false;
+    g_autoptr(JointHap) hap = joint_hap_new(planning);
     if (joint_is_large(menu, graph_batch(planning->graph)))
         coarse = synth_joint_menu_new(planning->graph, planning->view, true, error);
+    else
+        synth_joint_menu_promise(menu, joint_hap_find, hap);
     g_autoptr(GPtrArray) problems =
         g_ptr_array_new_with_free_func((GDestroyNotify)synth_joint_problem_free);
     g_autoptr(GPtrArray) menus = g_ptr_array_new();

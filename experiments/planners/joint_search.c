@@ -80,8 +80,7 @@ static void find(JointSearch *j, Run *run, const JointPipeline *pipeline)
         found.pipeline.chunks = WAY[w].chunks;
         if (!own && (pipeline->n_stages == 1 || !can_run(problem, &found.pipeline)))
             continue;
-        found.pipeline.stage =
-            g_memdup2(pipeline->stage, pipeline->n_stages * sizeof *pipeline->stage);
+        found.pipeline.stage = joint_copy(pipeline).stage;
         found.walk_s =
             synth_joint_walk_s(j->menus->pdata[run->problem], problem, &found.pipeline);
         j->upper_s = fmin(j->upper_s, found.walk_s);
@@ -93,22 +92,28 @@ static void find(JointSearch *j, Run *run, const JointPipeline *pipeline)
     }
 }
 
-/* Finds the best pipelines of a run. */
-static void search(JointSearch *j, Run *run, uint32_t beam, uint32_t n_best)
+/* Finds the best pipelines of a run; plain: without SPMD programs, else with some. */
+static void search(JointSearch *j, Run *run, bool plain, uint32_t beam, uint32_t n_best)
 {
     g_auto(JointResult) result = {0};
     const JointOptions options = {.way = run->way,
                                   .order = run->order,
                                   .n_best = n_best,
                                   .beam = beam,
+                                  .plain = plain,
                                   .upper_s = j->upper_s,
                                   .most_labels = JOINT_LABELS,
                                   .deadline_us = j->planning->deadline_us};
     if (run->least_s >= options.upper_s)
         return;
-    synth_joint_solve(j->problems->pdata[run->problem], &options, &result);
-    for (uint32_t i = 0; i < result.best->len; i++)
-        find(j, run, &g_array_index(result.best, JointPipeline, i));
+    const JointOracle oracle = synth_joint_oracle(j->menus->pdata[run->problem]);
+    synth_joint_solve_lazily(j->problems->pdata[run->problem], &options, &oracle,
+                             &result);
+    for (uint32_t i = 0; i < result.best->len; i++) {
+        const JointPipeline *best = &g_array_index(result.best, JointPipeline, i);
+        if (plain || joint_is_inside(j->problems->pdata[run->problem], best))
+            find(j, run, best);
+    }
 }
 
 /* Adds a problem for every number of microbatches that divides the batch and is among those of the
@@ -234,12 +239,12 @@ static const Run *best_of(const GArray *runs, uint32_t problem)
 }
 
 /* The counted runs of all problems with a pipeline that is not much slower than the best one. */
-static GArray *list_counted(const JointSearch *j, const GArray *plain)
+static GArray *list_counted(const JointSearch *j, const GArray *plain, double far)
 {
     GArray *runs = g_array_new(FALSE, FALSE, sizeof(Run));
     for (uint32_t i = 0; i < j->problems->len; i++) {
         const Run *best = best_of(plain, i);
-        if (best && best->walk_s < FAR * j->upper_s)
+        if (best && best->walk_s < far * j->upper_s)
             add_counted(j, best, runs);
     }
     g_array_sort(runs, by_least);
@@ -251,10 +256,10 @@ static GArray *search_once(JointSearch *j, uint32_t first, uint32_t n_best)
 {
     GArray *runs = list_plain(j, first);
     for (uint32_t k = 0; k < runs->len; k++)
-        search(j, &g_array_index(runs, Run, k), 1, n_best);
-    g_autoptr(GArray) counted = list_counted(j, runs);
+        search(j, &g_array_index(runs, Run, k), true, 1, n_best);
+    g_autoptr(GArray) counted = list_counted(j, runs, FAR);
     for (uint32_t k = 0; k < counted->len; k++)
-        search(j, &g_array_index(counted, Run, k), 1, n_best);
+        search(j, &g_array_index(counted, Run, k), true, 1, n_best);
     g_array_append_vals(runs, counted->data, counted->len);
     return runs;
 }
@@ -265,7 +270,7 @@ static void search_wide(JointSearch *j, GArray *runs, uint32_t n_best)
     for (uint32_t k = 0; k < runs->len; k++) {
         Run *run = &g_array_index(runs, Run, k);
         if (!is_counted(&run->way) || run->walk_s < NEAR * j->upper_s)
-            search(j, run, BEAM, n_best);
+            search(j, run, true, BEAM, n_best);
     }
 }
 
@@ -329,7 +334,7 @@ static void search_orders(JointSearch *j, const uint32_t *order, uint32_t begin,
             if (!wanted)
                 continue;
             run.order = order + (size_t)o * problem_of(j, &run)->n_kinds;
-            search(j, &run, BEAM_ORDERS, j->planning->options->pipelines);
+            search(j, &run, true, BEAM_ORDERS, j->planning->options->pipelines);
             g_array_append_val(runs, run);
         }
 }
@@ -344,11 +349,11 @@ static void search_best_orders(JointSearch *j, const GArray *best, uint32_t firs
         run.problem = first;
         while (problem_of(j, &run)->n_microbatches != m)
             run.problem++;
-        search(j, &run, BEAM, n_best);
+        search(j, &run, true, BEAM, n_best);
         g_autoptr(GArray) counted = g_array_new(FALSE, FALSE, sizeof(Run));
         add_counted(j, &run, counted);
         for (uint32_t k = 0; k < counted->len; k++)
-            search(j, &g_array_index(counted, Run, k), 1, n_best);
+            search(j, &g_array_index(counted, Run, k), true, 1, n_best);
     }
 }
 
@@ -378,6 +383,23 @@ static void search_large(JointSearch *j, double headroom)
         g_array_unref(search_once(j, first, n_best));
 }
 
+/* Searches with SPMD programs for numbers of microbatches whose bound leaves room for them. Other
+ * schedules are tried on what is found. */
+static void search_inside(JointSearch *j, uint32_t n_best)
+{
+    g_autoptr(GArray) runs = list_plain(j, 0);
+    for (uint32_t k = 0; k < runs->len; k++) {
+        Run *run = &g_array_index(runs, Run, k);
+        search(j, run, false, 1, 1);
+        search(j, run, false, BEAM, n_best);
+    }
+    g_autoptr(GArray) counted = list_counted(j, runs, NEAR);
+    for (uint32_t k = 0; k < counted->len; k++)
+        search(j, &g_array_index(counted, Run, k), false, 1, n_best);
+    g_array_sort(j->found, by_walk);
+    joint_polish(j);
+}
+
 void joint_search(JointSearch *j, double headroom)
 {
     g_array_set_size(j->found, 0);
@@ -387,8 +409,10 @@ void joint_search(JointSearch *j, double headroom)
     if (j->coarse)
         search_large(j, headroom);
     else {
+        const uint32_t n_best = j->planning->options->pipelines;
         g_autoptr(GArray) runs = search_once(j, 0, 1);
-        search_wide(j, runs, j->planning->options->pipelines);
+        search_wide(j, runs, n_best);
+        search_inside(j, n_best);
     }
     g_array_sort(j->found, by_walk);
 }

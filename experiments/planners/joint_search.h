@@ -29,6 +29,17 @@ typedef struct {
 /* Fills `found` with pipelines whose stages need at most this part of the memory. */
 void joint_search(JointSearch *j, double headroom);
 
+/* Whether a stage runs an SPMD program. */
+bool joint_is_inside(const JointProblem *problem, const JointPipeline *pipeline);
+bool joint_has_inside(const JointSearch *j, const JointFound *found);
+
+/* A pipeline with stages of its own. */
+JointPipeline joint_copy(const JointPipeline *pipeline);
+
+/* Adds, for the best pipelines with SPMD programs, those with programs for the pieces of their
+ * microbatches; the pipelines found are in order. */
+void joint_polish(JointSearch *j);
+
 /* Makes a problem for every number of microbatches, in the place of those that were there. */
 void joint_all_problems(JointSearch *j, double headroom);
 

@@ -73,7 +73,7 @@ static const Planner planner[] = {
     {"m-sct", "like m-etf, with favourite children by a linear program",
      "Baechi Sec. 3.3; Hanen and Munier (1995)", PLANNER_GROUPS, plan_make_m_sct},
     {"joint",
-     "pipelines whose stages differ in devices, degrees, layers and recomputation",
+     "pipelines whose stages differ in devices, programs, layers and recomputation",
      "AMP (NeurIPS'22), Sec. 3; HAP (EuroSys'24), Sec. 8",
      PLANNER_GROUPS | PLANNER_GPUS | PLANNER_TRIED | PLANNER_FIRST, plan_make_joint},
 };

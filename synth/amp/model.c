@@ -122,8 +122,7 @@ static void read_collective(Reading *r, const Instr *instr)
     }
 }
 
-/* The tensor whose memory a view shares. */
-static TensorId viewed(const Graph *graph, TensorId tensor)
+TensorId amp_viewed(const Graph *graph, TensorId tensor)
 {
     for (;;) {
         const OpId producer = graph_tensor(graph, tensor)->producer;
@@ -168,7 +167,7 @@ static void read_kept(Reading *r)
             continue;
         const Op *op = graph_get_op(r->graph, instr->op);
         for (uint32_t i = 0; i < op->n_in; i++) {
-            const TensorId tensor = viewed(r->graph, op->in[i]);
+            const TensorId tensor = amp_viewed(r->graph, op->in[i]);
             const uint8_t bit = (uint8_t)(1u << instr->form[i]);
             if (!is_made_forward(r->graph, tensor) || (seen[tensor] & bit))
                 continue;

@@ -66,6 +66,8 @@ void amp_steps_sum(const AmpSteps *steps, AmpModel *model);
 /* Replaces the steps by one step per layer and pass, with the measured times in model->time_s,
  * which include messages. */
 void amp_steps_measured(const AmpModel *model, AmpSteps *steps);
+/* The tensor whose memory a view shares. */
+TensorId amp_viewed(const Graph *graph, TensorId tensor);
 void amp_steps_free(AmpSteps *steps);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpSteps, amp_steps_free)
 

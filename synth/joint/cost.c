@@ -11,6 +11,20 @@ static uint32_t chunks_of(const JointWay *way)
 
 /* --- entries --- */
 
+JointEntry joint_entry_new(uint32_t n_layers, uint32_t dp, uint32_t tp)
+{
+    return (JointEntry){.dp = dp,
+                        .tp = tp,
+                        .samples = g_new(uint32_t, dp),
+                        .forward_s = g_new0(double, n_layers + 1),
+                        .backward_s = g_new0(double, n_layers + 1),
+                        .weights_s = g_new0(double, n_layers + 1),
+                        .sync_s = g_new0(double, n_layers + 1),
+                        .held = g_new0(double, n_layers + 1),
+                        .kept = g_new0(double, n_layers + 1),
+                        .late = g_new0(double, n_layers + 1)};
+}
+
 static bool is_never_more(const double *a, const double *b, uint32_t n)
 {
     for (uint32_t l = 0; l < n; l++)
@@ -118,7 +132,8 @@ static void deepen(const JointProblem *p, const JointWay *way, const JointFront 
 static double transfer_s(const JointProblem *p, const JointEntry *sender,
                          const JointEntry *receiver, uint32_t at, bool back)
 {
-    const double bytes = back ? p->returned[at] * sender->tp : p->sent[at] * receiver->tp;
+    const double bytes = back ? p->returned[at] * joint_copies(sender, at)
+                              : p->sent[at] * joint_copies(receiver, at);
     return bytes > 0
                ? p->latency_s + bytes * MAX(sender->share, receiver->share) / p->bandwidth
                : 0;

@@ -3,10 +3,13 @@
  *
  * A stage is a run of layers on a device group of its own: GPUs of one machine, or whole machines
  * of one kind or of several. Inside a stage `tp` GPUs of a machine share each layer (Megatron's
- * tensor parallelism), and the replicas get samples of each microbatch by their speed. Stages may
- * differ in group, degrees, layers and recomputation.
+ * tensor parallelism), and the replicas get samples of each microbatch by their speed; or all of its
+ * devices run one SPMD program with a ratio per device, such as HAP's search finds, which cuts
+ * batches, weights, sequences and experts in whatever way. Stages may differ in group, degrees,
+ * layers and recomputation.
  *
- *     synth_joint_menu()     the costs of each group for each run of layers, layer by layer
+ *     synth_joint_menu()     the costs of each group for each run of layers, layer by layer; SPMD
+ *                            programs are promised, and found where a promise may win
  *     synth_joint_solve()    the best pipelines of a menu, by dynamic programming over suffixes of
  *                            stages
  *     synth_joint_program()  the program of a pipeline
@@ -36,11 +39,29 @@
 #include "sim/sim.h"
 #include "synth/pipeline.h"
 
+/* A program of the whole model for all devices of a group (one SPMD program with a ratio per
+ * device), of which a stage runs its layers. */
+typedef struct {
+    Program *program;
+    double *ratio;           /* [device], in the order of JointDevices; sums to 1 */
+    const ClusterView *view; /* of these devices alone, */
+    double *view_ratio;      /* and the ratios in its order */
+} JointInside;
+
 /* One way to run layers on a group. Arrays are prefix sums over the layers: [n_layers + 1]. */
 typedef struct {
     uint32_t dp, tp;
-    uint32_t *samples; /* [replica]: samples of a microbatch, at least one each */
-    double share;      /* the largest part of a microbatch that one machine has */
+    /* [replica]: samples of a microbatch, at least one each; with `inside` of each device, as if the
+     * batch were cut */
+    uint32_t *samples;
+    double share;              /* the largest part of a microbatch that one machine has */
+    const JointInside *inside; /* NULL: replicas of Megatron's tensor parallelism */
+    /* with `inside`, [layer]: how many devices need each byte that crosses the border in front of
+     * it; NULL: tp */
+    double *copies;
+    /* its numbers are not above those of any SPMD program of the group; an oracle finds the numbers
+     * of one */
+    bool promised;
     Recompute recompute;
     bool divides; /* the replicas divide the optimizer's states among them */
     double *forward_s, *backward_s; /* of a microbatch */
@@ -62,6 +83,9 @@ typedef struct {
     uint32_t n_devices, n_machines;
     uint32_t n_entries;
     JointEntry *entry;
+    bool
+        settled; /* the oracle was asked: the entry that was promised counts for bounds only */
+    uint32_t polished; /* the first entry by synth_joint_polish; 0: it was not asked */
 } JointGroup;
 
 typedef struct {
@@ -76,6 +100,8 @@ typedef struct {
     double latency_s, bandwidth; /* latency and bandwidth of a machine's port */
     /* [kind * n_layers + layer]: the fewest unit-seconds that any stage spends on a microbatch */
     double *least_s;
+    double headroom; /* the part of the memory that stages may use */
+    bool recompute;  /* stages may compute layers again */
 } JointProblem;
 
 void synth_joint_problem_free(JointProblem *problem);
@@ -134,6 +160,7 @@ typedef struct {
     double slack;
     /* labels kept for the same layers on the same devices; 0: all (exact) */
     uint32_t beam;
+    bool plain;           /* no SPMD programs, promised or not */
     double upper_s;       /* only faster pipelines are wanted; INFINITY: all */
     uint64_t most_labels; /* the search stops at this number; 0: no limit */
     gint64 deadline_us;   /* 0: none */
@@ -151,6 +178,20 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(JointResult, synth_joint_result_clear)
 
 void synth_joint_solve(const JointProblem *problem, const JointOptions *options,
                        JointResult *result);
+
+/* Finds the numbers of entries that are only promised: settles a group by adding entries to it, or
+ * none, and setting `settled`. */
+typedef struct {
+    void (*settle)(void *data, JointProblem *problem, uint32_t group);
+    void *data;
+} JointOracle;
+
+/* The same, without entries that are only promised: groups on which a promise is among the best
+ * pipelines are settled, and the search is repeated until no promise is. As a promise is never
+ * worse than what the oracle finds, the best pipelines are those of a search with all groups
+ * settled beforehand. At the deadline, pipelines with promises are left out. */
+void synth_joint_solve_lazily(JointProblem *problem, const JointOptions *options,
+                              const JointOracle *oracle, JointResult *result);
 
 /* Seconds of a pipeline by the formula above, or under JointSearch's relaxation if `relaxed`;
  * INFINITY if it does not fit. */
@@ -177,6 +218,27 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(JointMenu, synth_joint_menu_free)
 
 /* Whether all combinations of units are too many for a search, which then needs an order of kinds. */
 bool synth_joint_in_order(const JointMenu *menu);
+/* The devices of a group: of machine[i] the first gpus[i] GPUs. */
+typedef struct {
+    uint32_t n;
+    uint32_t *machine, *gpus;
+} JointDevices;
+
+/* Finds an SPMD program for a group; false if there is none. JOINT_FREE: for shares as they are;
+ * JOINT_UNCUT: without cutting the batch, which may have few pieces; JOINT_ROUNDED: for shares that
+ * are rounded to the pieces of a microbatch, which takes longer. The view is the finder's. */
+typedef enum { JOINT_FREE, JOINT_UNCUT, JOINT_ROUNDED, JOINT_FINDS } JointFind;
+typedef bool (*JointFinder)(void *data, const JointDevices *devices, JointFind find,
+                            uint32_t n_microbatches, JointInside *found);
+
+/* From now on problems promise SPMD programs, on groups of unlike devices and, in models with
+ * experts, on all groups; synth_joint_settle asks the finder for them. */
+void synth_joint_menu_promise(JointMenu *menu, JointFinder find, void *data);
+/* The oracle of such a menu. It adds entries of the first two programs. */
+JointOracle synth_joint_oracle(JointMenu *menu);
+/* Adds entries of the third program to a settled group, unless it has them. Returns the first of
+ * these; n_entries if there are none. */
+uint32_t synth_joint_polish(JointMenu *menu, JointProblem *problem, uint32_t group);
 
 /* The problem with n_microbatches, which must divide the batch. headroom: the part of the memory
  * that stages may use. recompute: stages may compute layers again. NULL if no group can run the
@@ -193,7 +255,6 @@ double synth_joint_walk_s(const JointMenu *menu, const JointProblem *problem,
 typedef struct {
     Program *program;
     double *ratio; /* [device] */
-    uint32_t most_tp;
 } JointProgram;
 void synth_joint_program_clear(JointProgram *made);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(JointProgram, synth_joint_program_clear)

@@ -12,6 +12,15 @@ static void clear_kind(void *data)
     g_free(((JointKind *)data)->machine);
 }
 
+static void free_inside(void *data)
+{
+    JointInside *inside = data;
+    program_free(inside->program);
+    g_free(inside->ratio);
+    g_free(inside->view_ratio);
+    g_free(inside);
+}
+
 JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view, bool coarse,
                                 GError **error)
 {
@@ -28,6 +37,7 @@ JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view, boo
     menu->kind = g_array_new(FALSE, TRUE, sizeof(JointKind));
     g_array_set_clear_func(menu->kind, clear_kind);
     menu->passes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    menu->inside = g_ptr_array_new_with_free_func(free_inside);
     joint_find_kinds(menu, coarse);
     return menu;
 }
@@ -37,6 +47,7 @@ void synth_joint_menu_free(JointMenu *menu)
     if (!menu)
         return;
     g_hash_table_unref(menu->passes);
+    g_ptr_array_unref(menu->inside);
     g_array_unref(menu->kind);
     synth_amp_model_free(menu->model);
     synth_amp_cluster_free(menu->cluster);
@@ -44,10 +55,6 @@ void synth_joint_menu_free(JointMenu *menu)
 }
 
 /* --- seconds of layers --- */
-
-/* The rows of a table of passes: the passes, the part of the backward that waits, and that of the
- * forward that selective recomputation runs again. */
-enum { WEIGHTS = AMP_PASSES, AGAIN, ROWS };
 
 /* Seconds of a pass over a layer on tp GPUs of a machine, and of its part with a row of its own:
  * messages take the place of computation, as in the fidelity `stage`; the host launches ahead. */
@@ -93,7 +100,7 @@ static const double *passes_of(JointMenu *menu, uint32_t kind, uint32_t tp,
         return sum;
     g_autofree double *one = g_new(double, (size_t)AMP_PASSES *n),
                       *part = g_new(double, (size_t)AMP_PASSES *n);
-    sum = g_new0(double, (size_t)ROWS *(n + 1));
+    sum = g_new0(double, (size_t)JOINT_ROWS *(n + 1));
     for (uint32_t at = 0; at < AMP_PASSES * n; at++) {
         const uint32_t pass = at / n, l = at % n;
         if (like[at] < at) {
@@ -104,7 +111,8 @@ static const double *passes_of(JointMenu *menu, uint32_t kind, uint32_t tp,
                              samples, at, &part[at]);
         sum[pass * (n + 1) + l + 1] = sum[pass * (n + 1) + l] + one[at];
         if (pass != AMP_UPDATE) {
-            double *own = &sum[(pass == AMP_BACKWARD ? WEIGHTS : AGAIN) * (n + 1) + l];
+            double *own =
+                &sum[(pass == AMP_BACKWARD ? JOINT_WEIGHTS : JOINT_AGAIN) * (n + 1) + l];
             own[1] = own[0] + part[at];
         }
     }
@@ -220,20 +228,6 @@ static void fill_memory(const JointMenu *menu, JointEntry *e, uint32_t samples)
     }
 }
 
-static JointEntry entry_new(uint32_t n_layers, uint32_t dp, uint32_t tp)
-{
-    return (JointEntry){.dp = dp,
-                        .tp = tp,
-                        .samples = g_new(uint32_t, dp),
-                        .forward_s = g_new0(double, n_layers + 1),
-                        .backward_s = g_new0(double, n_layers + 1),
-                        .weights_s = g_new0(double, n_layers + 1),
-                        .sync_s = g_new0(double, n_layers + 1),
-                        .held = g_new0(double, n_layers + 1),
-                        .kept = g_new0(double, n_layers + 1),
-                        .late = g_new0(double, n_layers + 1)};
-}
-
 /* The ways of a stage to need less memory: recompute, or divide the optimizer's states, or both. */
 typedef struct {
     Recompute recompute;
@@ -250,7 +244,7 @@ static JointEntry fill_entry(JointMenu *menu, const JointProblem *p,
                              double headroom)
 {
     const uint32_t n = p->n_layers;
-    JointEntry e = entry_new(n, dp, tp);
+    JointEntry e = joint_entry_new(n, dp, tp);
     e.recompute = way->recompute;
     e.divides = way->divides;
     uint32_t slowest = 0, most = 0;
@@ -271,11 +265,12 @@ static JointEntry fill_entry(JointMenu *menu, const JointProblem *p,
     for (uint32_t l = 0; l <= n; l++) {
         e.forward_s[l] = sum[l];
         const bool full = e.recompute == RECOMPUTE_FULL;
-        e.backward_s[l] = sum[AMP_BACKWARD * (n + 1) + l] +
-                          (full                                 ? sum[l]
-                           : e.recompute == RECOMPUTE_SELECTIVE ? sum[AGAIN * (n + 1) + l]
-                                                                : 0);
-        e.weights_s[l] = full ? 0 : sum[WEIGHTS * (n + 1) + l];
+        e.backward_s[l] =
+            sum[AMP_BACKWARD * (n + 1) + l] + (full ? sum[l]
+                                               : e.recompute == RECOMPUTE_SELECTIVE
+                                                   ? sum[JOINT_AGAIN * (n + 1) + l]
+                                                   : 0);
+        e.weights_s[l] = full ? 0 : sum[JOINT_WEIGHTS * (n + 1) + l];
     }
     e.share = largest_share(menu, &e, kind);
     fill_sync(menu, group, &e, &sum[AMP_UPDATE * (n + 1)]);
@@ -298,8 +293,7 @@ static void note_least(JointMenu *menu, JointProblem *p, uint32_t kind, uint32_t
     }
 }
 
-/* Whether a stage may recompute in this way; selectively only if that saves memory. */
-static bool may_recompute(const JointMenu *menu, Recompute mode, bool recompute)
+bool joint_may_recompute(const JointMenu *menu, Recompute mode, bool recompute)
 {
     double inner = 0;
     for (uint32_t l = 0; l < menu->model->n_layers; l++)
@@ -311,7 +305,7 @@ static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
                         double headroom, bool recompute)
 {
     const uint32_t batch = menu->model->global_batch / p->n_microbatches;
-    group->entry = g_new0(JointEntry, MOST_ENTRIES);
+    group->entry = g_new0(JointEntry, MOST_ENTRIES + JOINT_MOST_INSIDE);
     for (uint32_t d = 0; d < menu->model->n_degrees; d++) {
         const uint32_t tp = menu->model->degree[d];
         bool possible = group->n_entries + MOST_WAYS <= MOST_ENTRIES;
@@ -331,7 +325,8 @@ static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
                 note_least(menu, p, kind[r], tp, samples[r], batch);
         for (uint32_t w = 0; w < MOST_WAYS; w++) {
             const Way way = {(Recompute)(w / 2), w % 2 == 1};
-            if (may_recompute(menu, way.recompute, recompute) && (dp > 1 || !way.divides))
+            if (joint_may_recompute(menu, way.recompute, recompute) &&
+                (dp > 1 || !way.divides))
                 group->entry[group->n_entries++] =
                     fill_entry(menu, p, group, tp, kind, samples, dp, &way, headroom);
         }
@@ -365,6 +360,8 @@ JointProblem *synth_joint_problem(JointMenu *menu, uint32_t n_microbatches,
     p->n_layers = n;
     p->n_microbatches = n_microbatches;
     p->n_kinds = n_kinds;
+    p->headroom = headroom;
+    p->recompute = recompute;
     p->units = g_new0(uint32_t, n_kinds);
     p->sent = g_new0(double, n + 1);
     p->returned = g_new0(double, n + 1);
@@ -383,6 +380,8 @@ JointProblem *synth_joint_problem(JointMenu *menu, uint32_t n_microbatches,
         n_entries += p->group[g].n_entries;
     }
     synth_joint_rank(p);
+    if (menu->find)
+        joint_promise(menu, p);
     if (n_entries > 0)
         return p;
     synth_joint_problem_free(p);
@@ -392,7 +391,7 @@ JointProblem *synth_joint_problem(JointMenu *menu, uint32_t n_microbatches,
 static void entry_clear(JointEntry *e)
 {
     double *sum[] = {e->forward_s, e->backward_s, e->weights_s, e->sync_s,
-                     e->held,      e->kept,       e->late};
+                     e->held,      e->kept,       e->late,      e->copies};
     for (uint32_t i = 0; i < G_N_ELEMENTS(sum); i++)
         g_free(sum[i]);
     g_free(e->samples);

@@ -24,7 +24,37 @@ struct JointMenu {
     bool
         in_order; /* the units of all kinds together have too many combinations for one search */
     GHashTable *passes; /* "kind tp samples" -> seconds, prefix sums over the layers */
+    GPtrArray *inside;  /* JointInside found so far */
+    JointFinder find;   /* NULL: nothing is promised */
+    void *find_data;
 };
+
+/* The rows of a table of passes: the passes, the part of the backward that waits, and that of the
+ * forward that selective recomputation runs again. */
+enum { JOINT_WEIGHTS = AMP_PASSES, JOINT_AGAIN, JOINT_ROWS };
+
+/* An entry with rows of 0. */
+JointEntry joint_entry_new(uint32_t n_layers, uint32_t dp, uint32_t tp);
+/* Whether a stage may recompute in this way; selectively only if that saves memory. */
+bool joint_may_recompute(const JointMenu *menu, Recompute mode, bool recompute);
+
+/* --- SPMD programs (synth/joint/inside.c, synth/joint/promise.c) --- */
+
+/* Adds promises to groups, which have room for entries, and lowers the least unit-seconds to those of
+ * any SPMD program. */
+void joint_promise(const JointMenu *menu, JointProblem *problem);
+/* The most entries that a group gets by a promise and its program. */
+enum { JOINT_MOST_INSIDE = 1 + 3 * JOINT_FINDS };
+
+/* Adds the entries of an SPMD program to a group. */
+void joint_add_inside(JointMenu *menu, JointProblem *problem, JointGroup *group,
+                      const JointInside *inside);
+
+/* How many devices of a stage need each byte that crosses the border in front of a layer. */
+static inline double joint_copies(const JointEntry *entry, uint32_t layer)
+{
+    return entry->copies ? entry->copies[layer] : entry->tp;
+}
 
 /* The GPUs of a pipeline's stages, [stage * n_devices + place]: replica by replica. Caller frees. */
 uint32_t *joint_place(const JointMenu *menu, const JointProblem *problem,

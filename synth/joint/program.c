@@ -73,7 +73,9 @@ static void fill_ratios(const Placing *p, JointProgram *made)
         const JointEntry *e = entry_of(p, s);
         for (uint32_t i = 0; i < e->dp * e->tp; i++)
             made->ratio[p->device[(size_t)s * n_all + i]] =
-                e->samples[i / e->tp] / batch / e->tp / n_stages;
+                (e->inside ? e->inside->ratio[i]
+                           : e->samples[i / e->tp] / batch / e->tp) /
+                n_stages;
     }
 }
 
@@ -121,6 +123,26 @@ uint32_t *joint_runs(const JointProblem *p, const JointPipeline *pipeline)
     return first;
 }
 
+/* Puts the programs of stages that have one in the place of what `inner`, which is taken over, does in
+ * their layers. stage_of: [layer]. */
+static Program *put_inside(const Placing *p, Program *inner, const uint32_t *stage_of,
+                           GError **error)
+{
+    const uint32_t n_layers = p->problem->n_layers;
+    g_autofree bool *own = g_new(bool, n_layers);
+    for (uint32_t s = 0; inner && s < p->pipeline->n_stages; s++) {
+        const JointInside *inside = entry_of(p, s)->inside;
+        if (!inside)
+            continue;
+        for (uint32_t l = 0; l < n_layers; l++)
+            own[l] = stage_of[l] % p->pipeline->n_stages == s;
+        g_autoptr(Program) before = inner;
+        inner = synth_mix(p->menu->graph, inside->view, inside->view_ratio, before,
+                          inside->program, own, error);
+    }
+    return inner;
+}
+
 static Program *write_program(const Placing *p, GError **error)
 {
     const Graph *graph = p->menu->graph;
@@ -134,13 +156,14 @@ static Program *write_program(const Placing *p, GError **error)
     g_autofree uint16_t *stage = g_new(uint16_t, graph_n_ops(graph));
     g_autofree DeviceGroup *group = g_new(DeviceGroup, n_groups);
     g_autofree bool *divides = g_new(bool, n_groups);
-    bool any = false;
+    bool any = false, scatters = false;
     for (uint32_t s = 0; s < n_stages; s++) {
         const JointEntry *e = entry_of(p, s % n_groups);
         any |= divides[s % n_groups] = e->divides;
+        scatters |= e->inside != NULL;
         group[s % n_groups] = (DeviceGroup){
-            .n_replicas = e->dp,
-            .n_devices = e->tp,
+            .n_replicas = e->inside ? 1 : e->dp,
+            .n_devices = e->inside ? e->dp : e->tp,
             .device = p->device + (size_t)(s % n_groups) * p->menu->view->n_devices};
         for (uint32_t l = first[s]; l < first[s + 1]; l++) {
             ways[l] = e->tp;
@@ -150,7 +173,8 @@ static Program *write_program(const Placing *p, GError **error)
     }
     for (OpId id = 0; id < graph_n_ops(graph); id++)
         stage[id] = (uint16_t)stage_of[graph_get_op(graph, id)->layer];
-    g_autoptr(Program) inner = synth_megatron_ways(graph, p->menu->view, ways, error);
+    g_autoptr(Program) inner = put_inside(
+        p, synth_megatron_ways(graph, p->menu->view, ways, error), stage_of, error);
     const SynthPipeline pipeline = {.n_stages = n_stages,
                                     .n_microbatches = p->problem->n_microbatches,
                                     .stage = stage,
@@ -159,6 +183,7 @@ static Program *write_program(const Placing *p, GError **error)
                                     .schedule = p->pipeline->schedule,
                                     .depth = depth,
                                     .recompute = recompute,
+                                    .scatters = scatters,
                                     .zero = any,
                                     .divides = any ? divides : NULL};
     return inner ? synth_pipeline(inner, graph, &pipeline, error) : NULL;
@@ -188,8 +213,6 @@ bool synth_joint_program(JointMenu *menu, const JointProblem *problem,
     const Placing p = {menu, problem, pipeline, NULL, NULL, device};
     *made = (JointProgram){0};
     fill_ratios(&p, made);
-    for (uint32_t s = 0; s < pipeline->n_stages; s++)
-        made->most_tp = MAX(made->most_tp, entry_of(&p, s)->tp);
     made->program = write_program(&p, error);
     if (made->program)
         return true;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "synth/joint/cost.h"
+#include "synth/joint/menu.h"
 #include "synth/joint/states.h"
 
 enum { NONE = UINT32_MAX, MOST_STAGES = 200 };
@@ -49,7 +50,8 @@ static bool same_front(const Search *s, const JointSuffix *a, const JointSuffix 
     const JointEntry *e = &s->p->group[a->group].entry[a->entry],
                      *f = &s->p->group[b->group].entry[b->entry];
     return s->o->way.relaxed || s->o->way.free ||
-           (e->share <= f->share && e->tp <= f->tp);
+           (e->share <= f->share &&
+            joint_copies(e, a->first) <= joint_copies(f, b->first));
 }
 
 static bool dominates(const Search *s, const JointSuffix *a, const JointSuffix *b)
@@ -157,6 +159,16 @@ static uint32_t extend_by(Search *s, uint32_t from, const JointFront *made_of,
     return ample;
 }
 
+/* Whether an entry is one of the search: promises stand for all programs in bounds, and elsewhere
+ * until their group is settled. */
+static bool is_open(const Search *s, const JointGroup *group, const JointEntry *entry)
+{
+    if (s->o->way.relaxed || s->o->way.free)
+        return !entry->inside && !(entry->promised && s->o->plain);
+    return entry->promised ? !s->o->plain && !group->settled
+                           : !entry->inside || !s->o->plain;
+}
+
 /* Prepends all stages of a group that end before layer j to a label; `to`: the state that this leads
  * to. An entry that is slower in every layer than one before it is of use only where that one lacks
  * memory. */
@@ -170,8 +182,10 @@ static void extend(Search *s, uint32_t from, uint32_t j, uint32_t group, uint32_
     uint32_t *ample = s->ample;
     for (uint32_t e = 0; e < g->n_entries; e++) {
         const JointEntry *entry = &g->entry[e];
-        uint32_t last = front ? 0 : MIN(j - 1, last_begin(s, j, to));
         ample[e] = j;
+        if (!is_open(s, g, entry))
+            continue;
+        uint32_t last = front ? 0 : MIN(j - 1, last_begin(s, j, to));
         if (entry->faster < e && !splits) {
             if (ample[entry->faster] == 0)
                 continue;
@@ -361,4 +375,58 @@ void synth_joint_solve(const JointProblem *p, const JointOptions *options,
     result->exact = !s.cut;
     result->labels = label->len;
     joint_states_clear(&s.states);
+}
+
+/* --- promises --- */
+
+static const JointEntry *entry_of(const JointProblem *p, const JointStage *stage)
+{
+    return &p->group[stage->group].entry[stage->entry];
+}
+
+static bool has_promise(const JointProblem *p, const JointPipeline *pipeline)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < pipeline->n_stages; i++)
+        any |= entry_of(p, &pipeline->stage[i])->promised;
+    return any;
+}
+
+/* Settles all groups on which a pipeline relies on a promise. False if there are none. */
+static bool settle_all(JointProblem *p, const JointOracle *oracle,
+                       const JointResult *result)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < result->best->len; i++) {
+        const JointPipeline *made = &g_array_index(result->best, JointPipeline, i);
+        for (uint32_t k = 0; k < made->n_stages; k++) {
+            const JointStage *stage = &made->stage[k];
+            if (!entry_of(p, stage)->promised)
+                continue;
+            any = true;
+            if (!p->group[stage->group].settled)
+                oracle->settle(oracle->data, p, stage->group);
+            g_assert(p->group[stage->group].settled);
+        }
+    }
+    return any;
+}
+
+void synth_joint_solve_lazily(JointProblem *p, const JointOptions *o,
+                              const JointOracle *oracle, JointResult *result)
+{
+    uint64_t labels = 0;
+    g_assert(!o->way.relaxed);
+    for (;;) {
+        synth_joint_solve(p, o, result);
+        labels += result->labels;
+        const bool late = o->deadline_us > 0 && g_get_monotonic_time() >= o->deadline_us;
+        if (late || !settle_all(p, oracle, result))
+            break;
+        synth_joint_result_clear(result);
+    }
+    result->labels = labels;
+    for (uint32_t i = result->best->len; i-- > 0;)
+        if (has_promise(p, &g_array_index(result->best, JointPipeline, i)))
+            g_array_remove_index(result->best, i);
 }

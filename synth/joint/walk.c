@@ -80,12 +80,13 @@ static GArray *pieces_of(const JointEntry *from, const uint32_t *senders,
         const uint32_t end = begin + to->samples[r];
         while (begin < end) {
             const uint32_t n = MIN(end, sent + from->samples[s]) - begin;
-            for (uint32_t p = 0; p < to->tp; p++) {
+            for (uint32_t p = 0; n > 0 && p < to->tp; p++) {
                 const SimPiece piece = {senders[s * from->tp + p * from->tp / to->tp],
                                         receivers[r * to->tp + p], r, (double)n / batch};
                 g_array_append_val(pieces, piece);
             }
             begin += n;
+            /* a device of an SPMD program may have none */
             if (begin == sent + from->samples[s])
                 sent += from->samples[s++];
         }
@@ -127,8 +128,11 @@ static void fill_borders(const JointMenu *menu, const JointProblem *p,
                          *f = &p->group[to->group].entry[to->entry];
         const uint32_t *own = device + (size_t)(i % n) * n_all,
                        *others = device + (size_t)((i + 1) % n) * n_all;
-        stage[i].there_s = border_s(menu, e, own, f, others, p->sent[next], batch);
-        stage[i].back_s = border_s(menu, f, others, e, own, p->returned[next], batch);
+        stage[i].there_s = border_s(menu, e, own, f, others,
+                                    joint_copies(f, next) / f->tp * p->sent[next], batch);
+        stage[i].back_s =
+            border_s(menu, f, others, e, own,
+                     joint_copies(e, next) / e->tp * p->returned[next], batch);
     }
 }
 

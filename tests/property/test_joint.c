@@ -73,6 +73,19 @@ static JointEntry slower_entry(GRand *rand, uint32_t n, const JointEntry *of)
     return made;
 }
 
+/* As if a unit of the kind did nothing else: a bound on everything in which it takes part. */
+static void lower_least(JointProblem *p, const JointGroup *group, const JointEntry *entry)
+{
+    const uint32_t n = p->n_layers;
+    for (uint32_t k = 0; k < 2; k++)
+        for (uint32_t l = 0; l < n; l++) {
+            const double m = entry->forward_s[l + 1] - entry->forward_s[l] +
+                             entry->backward_s[l + 1] - entry->backward_s[l];
+            double *least = &p->least_s[k * n + l];
+            *least = fmin(*least, m * group->n_devices / 4);
+        }
+}
+
 /* Groups of some units of either kind, or of both. */
 static JointProblem *random_problem(GRand *rand)
 {
@@ -108,16 +121,7 @@ static JointProblem *random_problem(GRand *rand)
             group->entry[e] = e > 0 && g_rand_boolean(rand)
                                   ? slower_entry(rand, n, &group->entry[e - 1])
                                   : random_entry(rand, n, use[0] + 3.0 * use[1]);
-            const JointEntry *entry = &group->entry[e];
-            for (uint32_t k = 0; k < 2; k++)
-                for (uint32_t l = 0; l < n; l++) {
-                    /* as if a unit of the kind did nothing else: a bound on everything in which it
-                     * takes part */
-                    const double m = entry->forward_s[l + 1] - entry->forward_s[l] +
-                                     entry->backward_s[l + 1] - entry->backward_s[l];
-                    double *least = &p->least_s[k * n + l];
-                    *least = fmin(*least, m * (use[0] + use[1]) / 4);
-                }
+            lower_least(p, group, &group->entry[e]);
         }
         p->n_groups++;
     }
@@ -420,11 +424,16 @@ static void check_orders(const Brute *b, SynthSchedule schedule)
     }
 }
 
+static uint32_t rounds(void)
+{
+    const char *text = g_getenv("KILTER_ROUNDS");
+    return text ? (uint32_t)g_ascii_strtoull(text, NULL, 10) : 150;
+}
+
 static void test_brute_force(void **state)
 {
     (void)state;
-    const char *rounds = g_getenv("KILTER_ROUNDS");
-    const uint32_t n = rounds ? (uint32_t)g_ascii_strtoull(rounds, NULL, 10) : 150;
+    const uint32_t n = rounds();
     g_autoptr(GRand) rand = g_rand_new_with_seed(1717);
     uint32_t infeasible = 0, pipelines = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -600,10 +609,147 @@ static void test_walk(void **state)
     assert_true(sum < 0.02 * n);
 }
 
+/* --- promises --- */
+
+static void free_entry(JointEntry *e)
+{
+    double *array[] = {e->forward_s, e->backward_s, e->weights_s, e->sync_s,
+                       e->held,      e->kept,       e->late};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(array); i++)
+        g_free(array[i]);
+    g_free(e->samples);
+}
+
+/* Programs that groups get once they are settled, [group]: arrays of JointEntry. */
+typedef struct {
+    GPtrArray *hidden;
+    uint32_t settled;
+} Hidden;
+
+static void add_entries(JointGroup *group, const GArray *entries)
+{
+    group->entry = g_renew(JointEntry, group->entry, group->n_entries + entries->len);
+    memcpy(&group->entry[group->n_entries], entries->data,
+           entries->len * sizeof(JointEntry));
+    group->n_entries += entries->len;
+}
+
+static void settle_hidden(void *data, JointProblem *p, uint32_t group)
+{
+    Hidden *h = data;
+    add_entries(&p->group[group], h->hidden->pdata[group]);
+    g_array_set_size(h->hidden->pdata[group], 0);
+    p->group[group].settled = true;
+    h->settled++;
+}
+
+/* No more in any part than the entries. */
+static JointEntry promise_of(GRand *rand, uint32_t n, const GArray *entries)
+{
+    JointEntry e = random_entry(rand, n, 1);
+    e.recompute = RECOMPUTE_NONE;
+    e.promised = true;
+    e.faster = UINT32_MAX;
+    e.tp = 1;
+    e.share = e.start_s = e.work = 0;
+    e.capacity = 1e9;
+    double *none[] = {e.weights_s, e.sync_s, e.held, e.kept, e.late};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(none); i++)
+        memset(none[i], 0, (n + 1) * sizeof(double));
+    for (uint32_t l = 0; l < n; l++) {
+        double f = INFINITY, b = INFINITY;
+        for (uint32_t i = 0; i < entries->len; i++) {
+            const JointEntry *of = &g_array_index(entries, JointEntry, i);
+            f = fmin(f, of->forward_s[l + 1] - of->forward_s[l]);
+            b = fmin(b, of->backward_s[l + 1] - of->backward_s[l]);
+        }
+        e.forward_s[l + 1] = e.forward_s[l] + 0.95 * f;
+        e.backward_s[l + 1] = e.backward_s[l] + 0.95 * b;
+    }
+    return e;
+}
+
+/* A problem whose groups will have further entries: promised, or there from the start. */
+static JointProblem *promising_problem(uint32_t seed, bool promised, Hidden *h)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+    JointProblem *p = random_problem(rand);
+    for (uint32_t g = 0; g < p->n_groups; g++) {
+        JointGroup *group = &p->group[g];
+        GArray *entries = g_array_new(FALSE, FALSE, sizeof(JointEntry));
+        const uint32_t n = (uint32_t)g_rand_int_range(rand, 0, 3);
+        for (uint32_t i = 0; i < n; i++) {
+            JointEntry e = random_entry(rand, p->n_layers,
+                                        1.2 * (group->use[0] + 3.0 * group->use[1]));
+            e.faster = UINT32_MAX;
+            lower_least(p, group, &e);
+            g_array_append_val(entries, e);
+        }
+        const JointEntry promise = promise_of(rand, p->n_layers, entries);
+        g_autoptr(GArray) one = g_array_new(FALSE, FALSE, sizeof(JointEntry));
+        g_array_append_val(one, promise);
+        g_ptr_array_add(h->hidden, entries);
+        if (promised && n > 0)
+            add_entries(group, one);
+        else
+            free_entry(&g_array_index(one, JointEntry, 0));
+        if (!promised)
+            settle_hidden(h, p, g);
+    }
+    return p;
+}
+
+static void free_entries(void *data)
+{
+    GArray *entries = data;
+    for (uint32_t i = 0; i < entries->len; i++)
+        free_entry(&g_array_index(entries, JointEntry, i));
+    g_array_unref(entries);
+}
+
+/* Programs that are looked for only where a promise may win give the same pipelines as all of them
+ * looked for beforehand. */
+static void test_lazy(void **state)
+{
+    (void)state;
+    const uint32_t n = rounds();
+    uint32_t asked = 0, promised = 0, without = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        Hidden all = {g_ptr_array_new_with_free_func(free_entries), 0},
+               lazy = {g_ptr_array_new_with_free_func(free_entries), 0};
+        g_autoptr(JointProblem) full = promising_problem(i, false, &all),
+                                some = promising_problem(i, true, &lazy);
+        const SynthSchedule schedule[] = {SCHEDULE_GPIPE, SCHEDULE_1F1B,
+                                          SCHEDULE_INTERLEAVED};
+        const JointOptions options = {.way = {.schedule = schedule[i % 3], .chunks = 1},
+                                      .n_best = 1 + i % 4,
+                                      .upper_s = INFINITY};
+        const JointOracle oracle = {settle_hidden, &lazy};
+        g_auto(JointResult) a = {0}, b = {0};
+        for (uint32_t g = 0; g < some->n_groups; g++)
+            promised += ((GArray *)lazy.hidden->pdata[g])->len > 0;
+        synth_joint_solve(full, &options, &a);
+        synth_joint_solve_lazily(some, &options, &oracle, &b);
+        assert_int_equal(a.best->len, b.best->len);
+        without += a.best->len == 0;
+        for (uint32_t k = 0; k < a.best->len; k++)
+            assert_close(g_array_index(a.best, JointPipeline, k).cost_s,
+                         g_array_index(b.best, JointPipeline, k).cost_s, 1e-12);
+        asked += lazy.settled;
+        g_ptr_array_unref(all.hidden);
+        g_ptr_array_unref(lazy.hidden);
+    }
+    print_message("%u menus, %u without a pipeline that fits, %u of %u promises looked "
+                  "into\n",
+                  n, without, asked, promised);
+    assert_true(asked > 0 && asked < promised && without < n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_brute_force),
+        cmocka_unit_test(test_lazy),
         cmocka_unit_test(test_plans),
         cmocka_unit_test(test_walk),
     };

@@ -1,9 +1,10 @@
 /* The bounds of the joint search below 100,000 random pipelines on a cluster of two kinds of
- * machines. */
+ * machines, whose stages run Megatron's programs or SPMD programs with random ratios. */
 #include <math.h>
 #include <string.h>
 
 #include "synth/synth.h"
+#include "tests/support/spmd_finder.h"
 #include "tests/support/uneven_lab.h"
 
 /* Gives each group several runs of layers, if there are enough of them. */
@@ -39,8 +40,11 @@ static JointPipeline random_pipeline(GRand *rand, const JointProblem *p)
             continue;
         for (uint32_t k = 0; k < p->n_kinds; k++)
             left[k] -= p->group[g].use[k];
-        made.stage[made.n_stages++] = (JointStage){
-            from, g, (uint32_t)g_rand_int_range(rand, 0, (gint32)p->group[g].n_entries)};
+        const uint32_t entry =
+            (uint32_t)g_rand_int_range(rand, 0, (gint32)p->group[g].n_entries);
+        if (p->group[g].entry[entry].promised)
+            continue;
+        made.stage[made.n_stages++] = (JointStage){from, g, entry};
         from += (uint32_t)g_rand_int_range(rand, 1, (gint32)(p->n_layers - from) + 1);
     }
     if (made.schedule == SCHEDULE_INTERLEAVED && g_rand_boolean(rand))
@@ -48,6 +52,35 @@ static JointPipeline random_pipeline(GRand *rand, const JointProblem *p)
     if (made.n_stages == 0 || !synth_joint_fits(p, &made))
         g_clear_pointer(&made.stage, g_free);
     return made;
+}
+
+static bool has_inside(const JointProblem *p, const JointPipeline *made)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < made->n_stages; i++)
+        any |= p->group[made->stage[i].group].entry[made->stage[i].entry].inside != NULL;
+    return any;
+}
+
+/* Promises to a group are not above the times of its programs, layer by layer. */
+static void check_promises(const JointProblem *p)
+{
+    const uint32_t n = p->n_layers;
+    for (uint32_t g = 0; g < p->n_groups; g++)
+        for (uint32_t e = 0; e < p->group[g].n_entries; e++)
+            for (uint32_t k = 0; k < p->group[g].n_entries; k++) {
+                const JointEntry *a = &p->group[g].entry[e], *b = &p->group[g].entry[k];
+                if (!a->promised || !b->inside)
+                    continue;
+                for (uint32_t l = 0; l < n; l++) {
+                    const double f = a->forward_s[l + 1] - a->forward_s[l],
+                                 back = a->backward_s[l + 1] - a->backward_s[l];
+                    assert_at_most(f,
+                                   (b->forward_s[l + 1] - b->forward_s[l]) * (1 + 1e-9));
+                    assert_at_most(back, (b->backward_s[l + 1] - b->backward_s[l]) *
+                                             (1 + 1e-9));
+                }
+            }
 }
 
 /* No random pipeline, with any number of microbatches and schedule, is below the bounds; the walk
@@ -64,7 +97,7 @@ static void test_bounds(void **state)
     };
     enum { PIPELINES = 100000, PROBLEMS = 18 };
     g_autoptr(GRand) rand = g_rand_new_with_seed(4242);
-    uint32_t walked = 0, in_runs = 0;
+    uint32_t walked = 0, in_runs = 0, inside = 0, programs = 0;
     double nearest = INFINITY, nearest_plain = INFINITY;
     for (uint32_t m = 0; m < G_N_ELEMENTS(model); m++)
         for (uint32_t micro = 1; micro <= 32; micro *= 2) {
@@ -72,9 +105,14 @@ static void test_bounds(void **state)
             g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
             g_autoptr(Graph) graph =
                 model_build(model[m], cluster_gpus(cluster), NULL, NULL);
+            g_auto(SpmdFinder) finder = spmd_finder(rand, graph, cluster);
             g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, false, NULL);
+            synth_joint_menu_promise(menu, spmd_find, &finder);
             g_autoptr(JointProblem) p = synth_joint_problem(menu, micro, 1, true);
             assert_non_null(p);
+            spmd_settle_all(menu, p);
+            check_promises(p);
+            programs += finder.found;
             g_auto(JointResult) relaxed = {0}, one = {0}, plain = {0};
             const JointOptions how = {
                 .way = {.relaxed = true}, .n_best = 1, .upper_s = INFINITY};
@@ -93,13 +131,13 @@ static void test_bounds(void **state)
             const double plain_s = g_array_index(plain.best, JointPipeline, 0).cost_s;
             assert_at_most(one_s, plain_s * (1 + 1e-9));
             assert_at_most(synth_joint_density_s(p), bound_s * (1 + 1e-9));
-            assert_at_most(sim_compute_bound_s(graph, view), bound_s * (1 + 1e-9));
+            const double compute_s = sim_compute_bound_s(graph, view);
             for (uint32_t i = 0; i < PIPELINES / PROBLEMS; i++) {
                 JointPipeline made = random_pipeline(rand, p);
                 if (!made.stage)
                     continue;
                 const double walk_s = synth_joint_walk_s(menu, p, &made);
-                assert_at_most(bound_s, walk_s * (1 + 1e-9));
+                assert_at_most(fmax(bound_s, compute_s), walk_s * (1 + 1e-9));
                 if (made.chunks == 1)
                     assert_at_most(one_s, walk_s * (1 + 1e-9));
                 if (made.schedule == SCHEDULE_1F1B) {
@@ -107,16 +145,19 @@ static void test_bounds(void **state)
                     nearest_plain = fmin(nearest_plain, walk_s / plain_s);
                 }
                 in_runs += made.chunks > 1;
+                inside += has_inside(p, &made);
                 nearest = fmin(nearest, walk_s / bound_s);
                 walked++;
                 synth_joint_pipeline_clear(&made);
             }
         }
-    print_message("%u pipelines, %u of several runs of layers per group, the nearest at "
-                  "%.3f of its bound, under 1f1b at %.3f of that for 1f1b\n",
-                  walked, in_runs, nearest, nearest_plain);
-    assert_true(walked > PIPELINES / 2 && in_runs > 1000 && nearest < 2 &&
-                nearest_plain < 1.5);
+    print_message(
+        "%u pipelines, %u of several runs of layers per group, %u with %u SPMD "
+        "programs, the nearest at %.3f of its bound, under 1f1b at %.3f of that "
+        "for 1f1b\n",
+        walked, in_runs, inside, programs, nearest, nearest_plain);
+    assert_true(walked > PIPELINES / 2 && in_runs > 1000 && inside > 1000 &&
+                programs > 100 && nearest < 2 && nearest_plain < 1.5);
 }
 
 int main(void)

@@ -1,0 +1,16 @@
+/* SPMD programs for stages of the planner joint, by HAP's planner (private to planners). */
+#ifndef KILTER_EXPERIMENTS_PLANNERS_JOINT_INSIDE_H
+#define KILTER_EXPERIMENTS_PLANNERS_JOINT_INSIDE_H
+
+#include "experiments/planners/planning.h"
+
+typedef struct JointHap JointHap;
+JointHap *joint_hap_new(const Planning *planning);
+void joint_hap_free(JointHap *hap);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(JointHap, joint_hap_free)
+
+/* A JointFinder; data: JointHap. */
+bool joint_hap_find(void *data, const JointDevices *devices, JointFind find,
+                    uint32_t n_microbatches, JointInside *found);
+
+#endif

@@ -1,0 +1,194 @@
+/* Plans of the planner joint with stages that run SPMD programs: they are right, simulated by flow,
+ * and not below their bounds; random programs of such stages are right, and cost as the walk says.
+ *
+ *     KILTER_ROUNDS=N    random pipelines per model in place of 2, and one more model (joint_inside_long: 30) */
+#include <math.h>
+#include <string.h>
+
+#include <glib/gstdio.h>
+
+#include "exec/exec.h"
+#include "experiments/planners/planner.h"
+#include "synth/synth.h"
+#include "tests/support/plan_of.h"
+#include "tests/support/spmd_finder.h"
+#include "tests/support/uneven_lab.h"
+
+/* Whether a group cuts a microbatch over the devices of a replica, as only SPMD programs do. */
+static bool is_inside(const Plan *plan, const Graph *graph, uint32_t group)
+{
+    g_autoptr(BatchForms) batch = batch_forms_new(graph, NULL);
+    bool cuts = false;
+    for (uint32_t i = 0; i < plan->program->n; i++) {
+        const Instr *instr = &plan->program->instr[i];
+        cuts |= instr->kind == INSTR_COLLECTIVE && instr->group == group &&
+                form_is_gather(instr->from) &&
+                form_inside(instr->from) == batch->form[instr->tensor];
+    }
+    return cuts && plan->program->group[group].n_devices > 1;
+}
+
+static void check_right(const Plan *plan, const Graph *graph)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) small = NULL;
+    g_autoptr(Plan) shrunk = exec_shrink_plan(plan, graph, NULL, &small, &error);
+    assert_no_error(error);
+    g_autoptr(ExecBackend) backend = exec_reference_new(shrunk->n_devices);
+    g_auto(ExecVerdict) verdict = {0};
+    exec_verify(backend, shrunk, small, 1, EXEC_TOLERANCE, &verdict, &error);
+    assert_no_error(error);
+    assert_true(verdict.right);
+}
+
+/* --- random programs in stages --- */
+
+static const char *const MODEL[] = {
+    "gpt2:layers=4,hidden=64,heads=4,ffn=128,seq=16,vocab=64,global_batch=16",
+    "bert-moe:layers=4,hidden=64,heads=4,ffn=128,vocab=128,seq=16,global_batch=16",
+    "llama:layers=4,hidden=64,heads=4,kv_heads=2,ffn=96,seq=16,vocab=64,global_batch=24",
+    "vgg19:width=8,fc=64,global_batch=16",
+};
+
+/* A random pipeline with an SPMD program in its first stage at least; NULL stages if the draw fails. */
+static JointPipeline draw(GRand *rand, const JointProblem *p)
+{
+    JointPipeline made = {.stage = g_new0(JointStage, 4),
+                          .schedule = (SynthSchedule)g_rand_int_range(rand, 0, SCHEDULES),
+                          .chunks = 1};
+    g_autofree uint32_t *left = g_memdup2(p->units, p->n_kinds * sizeof *left);
+    uint32_t from = 0;
+    for (uint32_t tries = 0; tries < 60 && made.n_stages < 4 && from < p->n_layers;
+         tries++) {
+        const uint32_t g = (uint32_t)g_rand_int_range(rand, 0, (gint32)p->n_groups);
+        const JointGroup *group = &p->group[g];
+        bool enough = group->n_entries > 0;
+        for (uint32_t k = 0; k < p->n_kinds; k++)
+            enough &= group->use[k] <= left[k];
+        if (!enough)
+            continue;
+        const uint32_t e = (uint32_t)g_rand_int_range(rand, 0, (gint32)group->n_entries);
+        if (group->entry[e].promised || (made.n_stages == 0 && !group->entry[e].inside))
+            continue;
+        for (uint32_t k = 0; k < p->n_kinds; k++)
+            left[k] -= group->use[k];
+        made.stage[made.n_stages++] = (JointStage){from, g, e};
+        from += (uint32_t)g_rand_int_range(rand, 1, (gint32)(p->n_layers - from) + 1);
+    }
+    if (made.n_stages == 0 || !synth_joint_fits(p, &made))
+        g_clear_pointer(&made.stage, g_free);
+    return made;
+}
+
+/* The error of the walk for a random pipeline; its program is right. NAN: forms that no transfer
+ * joins. */
+static double check_program(JointMenu *menu, const JointProblem *p, const Graph *graph,
+                            const ClusterView *view, const JointPipeline *made)
+{
+    g_auto(JointProgram) program = {0};
+    g_autoptr(GError) error = NULL;
+    if (!synth_joint_program(menu, p, made, &program, &error))
+        return NAN;
+    g_autoptr(Plan) plan =
+        plan_of(graph, view->n_devices, false, g_steal_pointer(&program.program));
+    memcpy(plan->ratio, program.ratio, view->n_devices * sizeof *program.ratio);
+    assert_true(plan_round(plan, graph, &error));
+    g_autoptr(SimReport) report = sim_evaluate(plan, graph, view, "stage", &error);
+    assert_no_error(error);
+    g_autoptr(ExecBackend) backend = exec_reference_new(plan->n_devices);
+    g_auto(ExecVerdict) verdict = {0};
+    exec_verify(backend, plan, graph, 1, EXEC_TOLERANCE, &verdict, &error);
+    assert_no_error(error);
+    assert_true(verdict.right);
+    return synth_joint_walk_s(menu, p, made) / report->iteration_time_s - 1;
+}
+
+/* Random SPMD programs with random ratios, beside Megatron's, under every schedule. */
+static void test_random(void **state)
+{
+    (void)state;
+    const char *rounds = g_getenv("KILTER_ROUNDS");
+    const uint32_t draws = rounds ? (uint32_t)g_ascii_strtoull(rounds, NULL, 10) : 2;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(171);
+    uint32_t n = 0, unmade = 0;
+    double sum = 0;
+    for (uint32_t m = 0; m < G_N_ELEMENTS(MODEL) - (rounds ? 0 : 1); m++) {
+        g_autoptr(Cluster) cluster = uneven_lab(1024, 20);
+        g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+        g_autoptr(Graph) graph = model_build(MODEL[m], cluster_gpus(cluster), NULL, NULL);
+        g_auto(SpmdFinder) finder = spmd_finder(rand, graph, cluster);
+        g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, false, NULL);
+        synth_joint_menu_promise(menu, spmd_find, &finder);
+        g_autoptr(JointProblem) p = synth_joint_problem(menu, 2, 1, true);
+        spmd_settle_all(menu, p);
+        for (uint32_t i = 0; i < draws; i++) {
+            JointPipeline made = draw(rand, p);
+            if (!made.stage)
+                continue;
+            const double off = check_program(menu, p, graph, view, &made);
+            unmade += isnan(off);
+            sum += isnan(off) ? 0 : fabs(off);
+            n++;
+            synth_joint_pipeline_clear(&made);
+        }
+    }
+    print_message("%u pipelines with SPMD programs, %u without a program, %.1f %% off\n",
+                  n, unmade, 100 * sum / (n - unmade));
+    assert_true(n > 2 * draws && 4 * unmade < n && sum < 0.15 * (n - unmade));
+}
+
+/* --- plans --- */
+
+static Plan *plan_by_joint(const char *model, const ClusterView *view, Graph **graph)
+{
+    g_autoptr(GError) error = NULL;
+    PlannerOptions options;
+    planner_options_init(&options);
+    Plan *plan = planner_plan(planner_find("joint", NULL), model, "lab", view, &options,
+                              graph, &error);
+    assert_no_error(error);
+    return plan;
+}
+
+/* A mixture of experts on two machines with a slow network: stages divide samples and experts over
+ * the same devices. */
+static void test_plan(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("hidup-2x4-10", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(Graph) graph = NULL;
+    g_autoptr(Plan) plan =
+        plan_by_joint("bert-sgmoe:layers=2,global_batch=32", view, &graph);
+    uint32_t inside = 0;
+    for (uint32_t g = 0; g < plan->program->n_groups; g++)
+        inside += is_inside(plan, graph, g);
+    assert_true(inside > 0 && plan->feasible);
+    assert_at_most(plan->lower_bound_s, plan->iteration_time_s * (1 + 1e-9));
+    check_right(plan, graph);
+    g_autoptr(SimReport) flow = sim_evaluate(plan, graph, view, "flow", &error);
+    assert_no_error(error);
+    assert_true(flow->iteration_time_s > 0);
+    g_autofree char *text = plan_write(plan, graph);
+    g_autofree char *file = NULL;
+    g_autoptr(Graph) again = NULL;
+    const int handle = g_file_open_tmp("kilter-XXXXXX.json", &file, &error);
+    assert_no_error(error);
+    assert_true(g_close(handle, NULL) && g_file_set_contents(file, text, -1, NULL));
+    g_autoptr(Plan) read = plan_read(file, &again, &error);
+    g_unlink(file);
+    assert_no_error(error);
+    g_autofree char *same = plan_write(read, again);
+    assert_string_equal(text, same);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_plan),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
