@@ -326,8 +326,11 @@ static bool run(const char *model, const Own *own, const Asked *command,
     static const double LIMIT_S = 2; /* limit of each search: most end in a tenth of it */
     const CommandOptions *options = command->options;
     const bool shows = !options->quiet && isatty(STDERR_FILENO);
-    const PortfolioOptions how = {
-        .limit_s = LIMIT_S, .all = own->all, .progress = shows ? show_progress : NULL};
+    static const double spare = 0.02; /* not worth a long search */
+    const PortfolioOptions how = {.limit_s = LIMIT_S,
+                                  .all = own->all,
+                                  .spare = spare,
+                                  .progress = shows ? show_progress : NULL};
     g_autoptr(Portfolio) portfolio =
         portfolio_new(model, cluster, &options->planner, &how, error);
     if (shows)
@@ -380,15 +383,18 @@ bool cmd_advise(int argc, char **argv, GError **error)
         .arguments = "MODEL CLUSTER",
         .min_arguments = 2,
         .max_arguments = 2,
-        .summary = "Plans a model by every planner on every set of a cluster's device "
-                   "types and on single\n"
-                   "machines, with the global batch of the whole cluster, and says which "
-                   "machines to use and what\n"
-                   "mixing them gains. \"not below\" is the time of the computation "
-                   "alone on these machines, a bound\n"
-                   "on every plan. Energy and dollars are per million tokens (samples, "
-                   "of models without a\n"
-                   "sequence), energy with all GPUs at full power.",
+        .summary =
+            "Plans a model by every planner on every set of a cluster's device "
+            "types and on single\n"
+            "machines, with the global batch of the whole cluster, and says which "
+            "machines to use and what\n"
+            "mixing them gains. \"not below\" is the time of the computation "
+            "alone on these machines, a bound\n"
+            "on every plan; planners that search long are left out where they can "
+            "gain at most 2 %.\n"
+            "Energy and dollars are per million tokens (samples, of models without "
+            "a sequence), energy\n"
+            "with all GPUs at full power.",
         .example = "kilter advise vgg19 hap-16 --price v100=2 --price p100=0.8",
         .entries = entries,
     };

@@ -47,6 +47,8 @@ typedef struct {
         prune; /* leave out tries that a bound proves no faster than the best plan so far */
     bool all;  /* leave out no try: every planner gets a time */
     bool some; /* also choose some machines of a kind, where there are few kinds */
+    /* planners that search long are left out where they can gain at most this part on the machines */
+    double spare;
     double
         limit_s; /* limit of each try, 0: none; the options' budget is for all tries together */
     /* Called before each try, from any thread but never by two at once; may be NULL. */

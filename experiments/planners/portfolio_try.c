@@ -87,9 +87,10 @@ static double bound_of(const PortfolioRun *run, const PortfolioChoice *choice,
 
 /* Planners whose plans are seldom beaten come first, then the quick ones, then those that search long where memory is
  * short. */
+enum { FIRST, QUICK, LONG, LAST };
+
 static uint32_t phase_of(const Planner *planner)
 {
-    enum { FIRST, QUICK, LONG, LAST };
     return planner_can(planner, PLANNER_FIRST)  ? FIRST
            : planner_can(planner, PLANNER_LAST) ? LAST
            : planner_can(planner, PLANNER_SEARCHES) || planner_can(planner, PLANNER_TURNS)
@@ -195,10 +196,16 @@ static void prepare(const PortfolioRun *run, Task *task)
     task->upper_s = run->how->prune ? run->best_s
                     : report        ? report->iteration_time_s
                                     : INFINITY;
+    const double spare = task->phase >= LONG ? run->how->spare : 0;
     if (!run->how->all && task->bound_s >= task->upper_s)
         task->attempt->reason = g_strdup_printf(
             "not tried: it takes at least %.3g s, longer than a plan that is known",
             task->bound_s);
+    else if (!run->how->all && task->bound_s * (1 + spare) >= task->upper_s)
+        task->attempt->reason =
+            g_strdup_printf("not tried: it takes at least %.3g s, at most %g %% less "
+                            "than a plan that is known",
+                            task->bound_s, 100 * spare);
 }
 
 /* Makes the task's plan the choice's plan, with everything that belongs to it. */
