@@ -21,7 +21,7 @@ SELECT
     coalesce((SELECT group_concat(first, ' ')
               FROM (SELECT key, sum(value) OVER (ORDER BY key) AS first FROM json_each(stages))
               WHERE key < pp - 1), '') AS cuts,
-    measured_iter_s AS measured_s, measured_max_mem_bytes / 1073741824.0 AS measured_gib, 0 AS failed,
+    measured_iter_s AS measured_s, measured_max_mem_bytes / 1073741824.0 AS measured_gib, 0 AS failed, 'runtime=megatron' AS options,
     0.8 * 990e12 AS rate, 0.4 * 4e12 AS bandwidth, 0.1 * 4e12 AS unfused, 0.8 * 450e9 AS inner, 0.8 * 100e9 AS outer,
     10e-6 AS latency_s, 100e-6 AS launch_s, 500e-6 AS handover_s, 15e-6 AS overhead_s
 FROM plan
