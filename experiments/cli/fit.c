@@ -35,12 +35,14 @@ static const char TEXT[] =
 
 static char *value_text(double value, const char *unit)
 {
+    if (!isfinite(value))
+        return g_strdup("-");
     if (*unit == '\0' || strcmp(unit, "terms") == 0)
         return g_strdup_printf("%.3g%s%s", value, *unit ? " " : "", unit);
     const Quantity quantity = strcmp(unit, "s") == 0        ? QUANTITY_TIME
                               : strcmp(unit, "FLOP/s") == 0 ? QUANTITY_RATE
                                                             : QUANTITY_BANDWIDTH;
-    return isfinite(value) ? units_format(value, quantity) : g_strdup("-");
+    return units_format(value, quantity);
 }
 
 /* The costs that the cluster has, including the common part, as values. */
