@@ -131,6 +131,9 @@ static void step(Case *c, double *now_s)
         *now_s = fmax(*now_s, share_next_end_s(&c->share));
         share_take_due(&c->share, *now_s * (1 + 1e-12), due);
         assert_true(due->len > 0);
+        for (guint i = 1; i < due->len; i++) /* in the order of their numbers */
+            assert_true(g_array_index(due, SimFlowId, i - 1) <
+                        g_array_index(due, SimFlowId, i));
         end_flows(c, (const SimFlowId *)(const void *)due->data, due->len);
     } else if (what == 8 && c->n > 0) {
         const SimFlowId id = c->flow[below(c->rand, c->n)];

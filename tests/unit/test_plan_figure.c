@@ -82,11 +82,16 @@ static void check(const char *planner, const char *cluster, Granularity granular
     assert_true(together >= layers);
     for (uint32_t r = 0; all_layers && r < 16; r++)
         assert_true(covered[r] == 0 || covered[r] == layers);
+    bool seen[5] = {
+        false}; /* forward, backward, update, inside a machine, other messages */
     for (uint32_t i = 0; i < span->len; i += 5) {
         const double *s = &g_array_index(span, double, i);
         assert_true(s[2] <= s[3]);
+        assert_true(s[4] >= 0 && s[4] <= 4);
+        seen[(uint32_t)s[4]] = true;
         assert_at_most(s[3], 1e3 * m.report->iteration_time_s * (1 + 1e-6));
     }
+    assert_true(seen[0] && seen[1] && seen[2]);
     clear(&m);
 }
 
