@@ -80,6 +80,29 @@ static void test_one_device_is_optimal(void **state)
     json_decref(plan);
 }
 
+/* A pipeline over two kinds of GPUs: what each stage has. */
+static void test_devices_of_stages(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    json_t *plan = program_json(
+        box,
+        "plan gpt2:layers=2,hidden=64,heads=4,ffn=256,seq=32,vocab=64,global_batch=4 "
+        "hap-8 "
+        "--planner manual --set pp=2 --granularity gpu --json");
+    const json_t *stages = json_object_get(plan, "pipeline");
+    assert_int_equal(json_array_size(stages), 2);
+    static const char *const DEVICES[] = {"2 v100 and 2 p100", "4 p100"};
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *stage = json_array_get(stages, i);
+        assert_string_equal(json_string_value(json_object_get(stage, "devices")),
+                            DEVICES[i]);
+        assert_int_equal(json_integer_value(json_object_get(stage, "layers")), 2);
+        assert_int_equal(json_integer_value(json_object_get(stage, "replicas")), 4);
+    }
+    json_decref(plan);
+}
+
 static char *without_wall_clock(const char *json)
 {
     json_t *object = json_of(json);
@@ -215,9 +238,13 @@ static void test_figure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),      cmocka_unit_test(test_plan_and_simulate),
-        cmocka_unit_test(test_equal_runs), cmocka_unit_test(test_quiet),
-        cmocka_unit_test(test_figure),     cmocka_unit_test(test_one_device_is_optimal),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_plan_and_simulate),
+        cmocka_unit_test(test_equal_runs),
+        cmocka_unit_test(test_quiet),
+        cmocka_unit_test(test_figure),
+        cmocka_unit_test(test_one_device_is_optimal),
+        cmocka_unit_test(test_devices_of_stages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,32 @@ static void test_exchanges(void **state)
                 result.row.balance_time_s == 0);
 }
 
+/* Runs of equal devices in a row's details have all devices: hap-8 has two of one kind and six of another. */
+static void test_devices_of_rows(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "x.yaml",
+                  "name: x\ngrid:\n  model: ['vit:layers=1']\n  cluster: [hap-8]\n"
+                  "  planner: [dp-ev]\n");
+    g_autofree char *path = g_build_filename(box->folder, "x.yaml", NULL);
+    GError *error = NULL;
+    g_autoptr(Experiment) experiment = experiment_load(path, NULL, &error);
+    assert_no_error(error);
+    g_auto(Result) result = {0};
+    assert_true(result_evaluate(experiment_at(experiment, 0), "x", &result, &error));
+    g_autoptr(GRegex) run = g_regex_new("\"n\": *([0-9]+)", 0, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+    uint64_t devices = 0, runs = 0;
+    for (g_regex_match(run, result.detail, 0, &match); g_match_info_matches(match);
+         g_match_info_next(match, NULL), runs++) {
+        g_autofree char *n = g_match_info_fetch(match, 1);
+        devices += g_ascii_strtoull(n, NULL, 10);
+    }
+    assert_int_equal(devices, 8);
+    assert_true(runs >= 2 && runs < 8);
+}
+
 static void test_bad_exchanges(void **state)
 {
     (void)state;
@@ -160,10 +186,9 @@ static void test_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_no_results),
-        cmocka_unit_test(test_exchanges),
-        cmocka_unit_test(test_bad_exchanges),
+        cmocka_unit_test(test_parts),           cmocka_unit_test(test_no_results),
+        cmocka_unit_test(test_exchanges),       cmocka_unit_test(test_bad_exchanges),
+        cmocka_unit_test(test_devices_of_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
