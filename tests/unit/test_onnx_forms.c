@@ -414,11 +414,12 @@ static void test_shapes(void **state)
     onnx_weight(graph, "table:9x6");
     onnx_weight(graph, "places:4x6");
     onnx_weight(graph, "w:6x5");
-    onnx_list(graph, "four:4");
+    onnx_list(graph, "quad:0,0,0,0");
     onnx_list(graph, "flat:-1");
     onnx_list(graph, "none:0,0,0,0,0,0");
     onnx_list(graph, "one:1");
     onnx_list(graph, "twice:2");
+    onnx_node(graph, "Shape", "quad", "four", NULL);
     onnx_node(graph, "ConstantOfShape", "four", "ones", NULL);
     onnx_node(graph, "Equal", "ones ones", "true", NULL);
     onnx_node(graph, "NonZero", "true", "at", NULL);

@@ -32,6 +32,7 @@ static const struct {
     {"[*rows:{#}{name}{part};]", "0x0.25;1y0.25;2z0.25;"},
     {"[*rows/+:[{!skip}{name}]]", "x+y"},
     {"[*rows:{alike}{name}& {n};]", "2x 3;1z 4;"},
+    {"[*rows:{alike}&;]", "3;"},
     {"[*rows:{alike}{name}& {n};&{name}]", "1x 3;1y 3;1z 4;"},
     {"[*rows:[{^n}{n}:]{name}]", "3:xy4:z"},
     {"[*rows:{.name}[{.part}!];]", "x;y;z;"},
