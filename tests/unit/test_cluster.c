@@ -641,10 +641,26 @@ static void test_collective_converts(void **state)
     assert_false(collective_converts(COLLECTIVE_SLICE, FORM_IDENTITY, FORM_MAX));
 }
 
+/* A device of a view computes at most as its GPUs' data sheets say, and at their rates where these say nothing. */
+static void test_peaks_of_machines(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster = make_cluster(FAST SLOW LONE, true);
+    cluster->type[0].peaks[NUMBERS_F16] = 100e12;
+    ClusterView *view = cluster_view(cluster, GRANULARITY_MACHINE);
+    for (Numbers n = NUMBERS_F32; n < NUMBERS; n++)
+        assert_close(
+            view->device[0].peaks[n],
+            4 * (n == NUMBERS_F16 ? 100e12 : device_type_rate(&cluster->type[0], n)),
+            1e-12);
+    cluster_view_free(view);
+}
+
 int main(void)
 {
     g_unsetenv("KILTER_PATH");
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_peaks_of_machines),
         cmocka_unit_test(test_bundled_machines),
         cmocka_unit_test(test_bundled_list),
         cmocka_unit_test(test_published_numbers),
