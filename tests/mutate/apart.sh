@@ -20,6 +20,7 @@ command -v setpriv >/dev/null 2>&1 || say "needs setpriv (util-linux)"
 [ -d "$folder" ] && [ ! -L "$folder" ] || say "'$folder': expected a folder"
 folder=$(cd "$folder" && pwd -P)
 case $folder in
+/dev/shm/?*) ;;
 / | /bin* | /boot* | /dev* | /etc* | /home | /lib* | /opt | /proc* | /root | /sbin* | /srv | /sys* | /tmp | /usr* | /var | /work)
     say "'$folder': expected a folder made for this" ;;
 esac

@@ -1,4 +1,5 @@
-# Small changes that a test should notice, one per line: file, line, kind of change, the line after the change; separated by tabs.
+# Small changes that a test should notice, one per line: file, line, kind of change, the line after the change and before it, function;
+# separated by tabs.
 #
 #     awk -f tests/mutate/changes.awk FILE.c...
 #
@@ -25,6 +26,7 @@ function fits(i, rest) {
 }
 
 FNR == 1 { comment = 0; body = 0 }
+/^[a-zA-Z].*[a-z_0-9]\(/ { name = $0; sub(/\(.*/, "", name); sub(/.*[ *]/, "", name) }
 /^\{/ { body = 1 }
 /^\}/ { body = 0 }
 {
@@ -37,10 +39,10 @@ FNR == 1 { comment = 0; body = 0 }
         at = index(line, before[i])
         rest = substr(line, at)
         if (at && fits(i, rest))
-            printf "%s\t%d\t'%s' becomes '%s'\t%s%s%s\n", FILENAME, FNR, before[i], after[i],
-                substr(line, 1, at - 1), after[i], substr(line, at + length(before[i]))
+            printf "%s\t%d\t'%s' becomes '%s'\t%s%s%s\t%s\t%s\n", FILENAME, FNR, before[i], after[i],
+                substr(line, 1, at - 1), after[i], substr(line, at + length(before[i])), line, name
     }
     # A statement that is only a call is dropped.
     if (line ~ /^    +[a-z_]+\(.*\);$/ && line !~ /free|unref|clear|va_/)
-        printf "%s\t%d\tdropped\t%s\n", FILENAME, FNR, "    ;"
+        printf "%s\t%d\tdropped\t%s\t%s\t%s\n", FILENAME, FNR, "    ;", line, name
 }
