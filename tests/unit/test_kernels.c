@@ -328,9 +328,10 @@ static void test_master_copies(void **state)
                                {2, {2, 3}, NUMBERS(.5, .25, -.5, 1, -1, 2)},
                                {2, {2, 3}, NUMBERS(.1, .2, .3, .4, .5, .6)},
                                {2, {2, 3}, NUMBERS(.7, .6, .5, .4, .3, .2)}};
+        const double *rows = NUMBERS(.1, .2), *columns = NUMBERS(.3, .2, .1);
         if (factored) {
-            in[2] = (Input){1, {2}, NUMBERS(.1, .2)};
-            in[3] = (Input){1, {3}, NUMBERS(.3, .2, .1)};
+            in[2] = (Input){1, {2}, rows};
+            in[3] = (Input){1, {3}, columns};
         }
         ExecTensor plain[OP_MAX_OUT] = {0}, master[OP_MAX_OUT] = {0};
         run_one(UPDATE[u].plain, (OpAttr){0}, NULL, n_in, in, plain);
