@@ -16,7 +16,7 @@ static void test_every_bound_is_over_something(void **state)
         {"-p hap --set pin=head.weight=identity", "that keep the pins"},
         {"-p dp-ev --set certify=0.5", "programs of one microbatch on all 2 devices"},
         {"-p tag --set evaluations=30", "strategies of these op groups"},
-        {"-p joint", "pipelines of these stages"},
+        {"-p joint", "pipelines of stages"},
         {"-p auto", "every plan on any of the machines"},
         {"-p dp-ev", NULL},
         {"-p amp", NULL},
@@ -47,14 +47,15 @@ static void test_every_bound_is_over_something(void **state)
     }
 }
 
-/* The planner joint prints bounds over three spaces, each with its words; more freedom, a lower bound. */
-static void test_joint_has_three_bounds(void **state)
+/* The planner joint prints bounds over four spaces, each with its words; more freedom, a lower bound. */
+static void test_joint_has_four_bounds(void **state)
 {
     (void)state;
     static const char *const line =
         "plan gpt2:layers=4,hidden=64,heads=4,ffn=128,seq=16,vocab=64,global_batch=16 "
         "hap-a100-p100-4 --granularity gpu -p joint";
-    static const char *const over[] = {"by the computation per device", "under 1f1b"};
+    static const char *const over[] = {"by the computation per device",
+                                       "tensor parallelism alone", "under 1f1b"};
     g_autoptr(Sandbox) box = sandbox_new();
     g_autofree char *asked = g_strdup_printf("%s --json", line);
     json_t *plan = program_json(box, asked);
@@ -62,9 +63,9 @@ static void test_joint_has_three_bounds(void **state)
     const double s = json_number_value(json_object_get(plan, "iteration_time_s")),
                  any = json_number_value(json_object_get(plan, "lower_bound_s"));
     g_auto(Ran) ran = program_run_good(box, line);
-    double bound[2];
-    assert_int_equal(json_array_size(bounds), 2);
-    for (uint32_t i = 0; i < 2; i++) {
+    double bound[3];
+    assert_int_equal(json_array_size(bounds), 3);
+    for (uint32_t i = 0; i < 3; i++) {
         const json_t *one = json_array_get(bounds, i);
         const char *words = json_string_value(json_object_get(one, "over"));
         bound[i] = json_number_value(json_object_get(one, "bound_s"));
@@ -73,7 +74,8 @@ static void test_joint_has_three_bounds(void **state)
         assert_close(json_number_value(json_object_get(one, "gap")), s / bound[i] - 1,
                      1e-9);
     }
-    assert_true(bound[0] > 0 && bound[0] <= any * (1 + 1e-9) && any <= bound[1]);
+    assert_true(bound[0] > 0 && bound[0] <= any * (1 + 1e-9) && any <= bound[1] * (1 + 1e-9) &&
+                bound[1] <= bound[2]);
     json_decref(plan);
 }
 
@@ -81,7 +83,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_bound_is_over_something),
-        cmocka_unit_test(test_joint_has_three_bounds),
+        cmocka_unit_test(test_joint_has_four_bounds),
     };
     return cmocka_run_group_tests_name("bounds", tests, NULL, NULL);
 }
