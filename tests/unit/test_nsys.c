@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include "data/data.h"
+#include "data/measured/kineto.h"
 #include "tests/support/program_json.h"
 
 /* A product by two kernels (4 + 1 us and 6 us); one inside another range of sizes; an all-reduce on
@@ -125,10 +126,18 @@ static void test_refusals(void **state)
     program_refuses(sandbox, "import cut.db", 2, "cut.db");
 }
 
+/* A file that cannot be read is not a trace. */
+static void test_no_trace(void **state)
+{
+    (void)state;
+    assert_false(kineto_is_trace("/nonexistent/trace.json"));
+    assert_false(kineto_is_trace("/dev/null"));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows),
-                                       cmocka_unit_test(test_without_ranges),
-                                       cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows), cmocka_unit_test(test_no_trace),
+        cmocka_unit_test(test_without_ranges), cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
