@@ -8,7 +8,7 @@ strategy AS (
              WHEN rank IS NOT NULL AND planner = 'megatron' THEN 0
              WHEN rank IS NOT NULL AND planner = 'amp' THEN 1
              WHEN rank IS NOT NULL AND planner = 'amp-sa' THEN 2
-           END AS seat, iteration_time_s AS s, max(ordinal)
+           END AS seat, iteration_time_s AS s, max(ordinal) AS ordinal
     FROM (SELECT *, json_extract(options, '$.rank') AS rank, json_extract(options, '$.balance') AS balance
           FROM result WHERE experiment = 'amp-tab3' AND status = 'ok')
     GROUP BY hash),

@@ -9,7 +9,7 @@ strategy AS (
              WHEN rank IS NOT NULL AND planner = 'amp-random' THEN 1
              WHEN rank <= 10 AND planner = 'amp' THEN 2
              WHEN rank IS NOT NULL AND planner = 'amp-sa' THEN 3
-           END AS seat, iteration_time_s AS s, max(ordinal)
+           END AS seat, iteration_time_s AS s, max(ordinal) AS ordinal
     FROM (SELECT *, CAST(json_extract(options, '$.rank') AS INTEGER) AS rank, json_extract(options, '$.balance') AS balance
           FROM result WHERE experiment = 'amp-tab4' AND status = 'ok')
     GROUP BY hash),

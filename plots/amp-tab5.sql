@@ -9,7 +9,7 @@ strategy AS (
              WHEN planner = 'megatron' AND balance = 'parameters' THEN 1
              WHEN planner = 'megatron' THEN 2
              WHEN planner = 'amp' THEN 3
-           END AS seat, iteration_time_s AS s, max(ordinal)
+           END AS seat, iteration_time_s AS s, max(ordinal) AS ordinal
     FROM (SELECT *, json_extract(options, '$.rank') AS rank, json_extract(options, '$.balance') AS balance
           FROM result WHERE experiment = 'amp-tab5' AND status = 'ok')
     GROUP BY hash),

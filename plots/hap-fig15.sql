@@ -7,7 +7,7 @@ piece (seat, planner, ratios, collectives, name) AS (
     VALUES (0, 'dp-ev', 'own', 'both', 'DP-EV'), (1, 'hap', 'even', 'padded', 'Q: program'),
            (2, 'hap', 'own', 'padded', 'B: balance'), (3, 'hap', 'own', 'both', 'C: collectives')),
 point AS (
-    SELECT bar, title, seat, name, status, coalesce(1 / iteration_time_s, 0) AS throughput
+    SELECT bar, title, seat, name, status, coalesce(1 / iteration_time_s, 0) AS throughput, result.ordinal
     FROM result JOIN model USING (model)
          JOIN piece ON piece.planner = result.planner AND piece.ratios = json_extract(options, '$.ratios')
                    AND piece.collectives = json_extract(options, '$.collectives')
@@ -18,6 +18,6 @@ reached AS (
            coalesce(max(throughput) OVER (PARTITION BY bar ORDER BY seat ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS base,
            max(throughput) OVER (PARTITION BY bar) AS whole
     FROM point)
-SELECT bar, title, seat, name, base / whole, top / whole, status
+SELECT bar, title, seat, name, base / whole, top / whole, status, ordinal AS rows
 FROM reached
 ORDER BY bar, seat;

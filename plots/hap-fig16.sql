@@ -6,7 +6,7 @@ model (place, model, title) AS (
 piece (seat, cluster, name) AS (
     VALUES (0, 'published-hap-v100-16', 'concurrent: V100'), (1, 'published-hap-p100x6-48', 'concurrent: P100'), (2, 'published-hap-64', 'HAP on all')),
 point AS (
-    SELECT place, title, seat, name, gpus / iteration_time_s AS throughput
+    SELECT place, title, seat, name, gpus / iteration_time_s AS throughput, result.ordinal
     FROM result JOIN model USING (model) JOIN piece USING (cluster)
     WHERE experiment = 'hap-fig16' AND status = 'ok'
     GROUP BY place, seat HAVING max(result.ordinal)),
@@ -14,7 +14,7 @@ stacked AS (
     SELECT *, CASE seat WHEN 1 THEN (SELECT throughput FROM point AS v WHERE v.place = point.place AND v.seat = 0) ELSE 0 END AS base,
            (SELECT sum(throughput) FROM point AS s WHERE s.place = point.place AND s.seat < 2 HAVING count(*) = 2) AS whole
     FROM point)
-SELECT place, title, seat, name, base / whole, (base + throughput) / whole
+SELECT place, title, seat, name, base / whole, (base + throughput) / whole, ordinal AS rows
 FROM stacked
 WHERE whole IS NOT NULL
 ORDER BY place, seat;

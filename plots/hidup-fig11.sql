@@ -6,6 +6,6 @@ bar AS (
     FROM result WHERE fidelity = 'stage' AND granularity = 'gpu' AND cluster IN ('hidup-2x4-10', 'hidup-2x4-30', 'hidup-2x4-100') AND model = 'bert-sgmoe' AND planner = 'hidup'
     GROUP BY cluster)
 SELECT 0, 'BERT-SGMoE', dense_rank() OVER (ORDER BY place) - 1 AS "group", place, seat, name, seat AS slot, 2 AS slots, status,
-       json_extract(detail, key) AS parameters, NULL AS claim, NULL AS base
+       json_extract(detail, key) AS parameters, NULL AS claim, NULL AS base, ordinal AS rows
 FROM bar JOIN kind
 ORDER BY place, seat;

@@ -8,6 +8,6 @@ place (place, cluster, label) AS (
 panel (measure, title) AS (
     VALUES (0, 'iteration (s)'), (1, 'computation of a GPU (s)'), (2, 'communication of a GPU (s)'), (3, 'overlapping ratio')),
 .read shared/hidup-tab4.sql
-SELECT measure, title, place AS "group", label, seat, name, seat AS slot, 3 AS slots, status, ours, 'published' AS claim, theirs AS base
+SELECT measure, title, place AS "group", label, seat, name, seat AS slot, 3 AS slots, status, ours, 'published' AS claim, theirs AS base, ordinal AS rows
 FROM cell JOIN panel USING (measure) JOIN seat USING (planner) JOIN place USING (cluster)
 ORDER BY measure, place, seat;

@@ -3,4 +3,4 @@ WITH
 .read shared/tag-panels.sql
 .read shared/tag-seats.sql
 .read shared/tag-bars.sql
-SELECT panel, title, seat, name, status, iteration_time_s, NULL FROM bar ORDER BY panel, seat;
+SELECT panel, title, seat, name, status, iteration_time_s, NULL, ordinal AS rows FROM bar ORDER BY panel, seat;

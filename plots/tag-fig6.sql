@@ -2,4 +2,4 @@
 WITH
 .read shared/tag-fig6.sql
 dp AS (SELECT iteration_time_s AS dp_s FROM bar WHERE planner = 'dp-nccl')
-SELECT 0, 'InceptionV3', seat, name, status, dp_s / iteration_time_s, NULL FROM bar, dp ORDER BY iteration_time_s DESC;
+SELECT 0, 'InceptionV3', seat, name, status, dp_s / iteration_time_s, NULL, ordinal AS rows FROM bar, dp ORDER BY iteration_time_s DESC;

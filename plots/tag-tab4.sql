@@ -10,6 +10,6 @@ paper (title, type, gpus) AS (
            ('BERT-Large', 'gtx1080ti', 0.5), ('BERT-Large', 'p100', 0.1)),
 .read shared/tag-bars.sql
 SELECT panel, bar.title, seat, name || ', ' || paper.type, status, json_extract(detail, '$.placement.devices_an_op.' || paper.type),
-       CASE seat WHEN 5 THEN paper.gpus END
+       CASE seat WHEN 5 THEN paper.gpus END, ordinal AS rows
 FROM bar JOIN paper ON paper.title = bar.title
 ORDER BY panel, CASE paper.type WHEN 'v100' THEN 0 WHEN 'gtx1080ti' THEN 1 ELSE 2 END, seat;

@@ -9,5 +9,5 @@ paper (title, seat, s) AS (
            ('BERT-Small', 0, 0.0618), ('BERT-Small', 1, 0.0546), ('BERT-Small', 5, 0.0597), ('BERT-Small', 6, 0.0535),
            ('BERT-Large', 0, 0.4576), ('BERT-Large', 1, 0.4317), ('BERT-Large', 5, 0.4331), ('BERT-Large', 6, 0.4266)),
 .read shared/tag-bars.sql
-SELECT panel, bar.title, bar.seat, name, status, iteration_time_s, s
+SELECT panel, bar.title, bar.seat, name, status, iteration_time_s, s, ordinal AS rows
 FROM bar JOIN paper ON paper.title = bar.title AND paper.seat = bar.seat ORDER BY panel, bar.seat;

@@ -4,4 +4,4 @@ WITH
 .read shared/tag-priors.sql
 ,
 .read shared/tag-tab7.sql
-SELECT panel, mean.title, mean.seat, name, 'ok', mean.n, paper.n FROM mean LEFT JOIN paper USING (title, seat) ORDER BY panel, seat;
+SELECT panel, mean.title, mean.seat, name, 'ok', mean.n, paper.n, ordinals AS rows FROM mean LEFT JOIN paper USING (title, seat) ORDER BY panel, seat;

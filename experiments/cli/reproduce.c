@@ -50,18 +50,18 @@ static void print_claims(const Claims *claims)
     size_t width = strlen("claim");
     for (uint32_t i = 0; i < claims->n; i++)
         width = MAX(width, (size_t)g_utf8_strlen(claims->claim[i].text, -1));
-    printf("\n%-*s  %12s  %5s  %-13s  %s\n", (int)width, "claim", "paper", "ours",
+    printf("\n%-*s  %16s  %6s  %-13s  %s\n", (int)width, "claim", "paper", "ours",
            "verdict", "where");
     for (uint32_t i = 0; i < claims->n; i++) {
         const Claim *claim = &claims->claim[i];
         int padding = (int)(width - (size_t)g_utf8_strlen(claim->text, -1));
         g_autofree char *ours = claims_value_text(claim, claim->ours);
         g_autofree char *value = claims_value_text(claim, claim->value);
-        g_autofree char *paper =
-            claims_is_yes(claim)
-                ? g_strdup(value)
-                : g_strdup_printf("%s +- %4.2f", value, claim->tolerance);
-        printf("%s%*s  %12s  %5s  %-13s  %s\n", claim->text, padding, "", paper, ours,
+        g_autofree char *tolerance = claims_value_text(claim, claim->tolerance);
+        g_autofree char *paper = claims_is_yes(claim)
+                                     ? g_strdup(value)
+                                     : g_strdup_printf("%s +- %s", value, tolerance);
+        printf("%s%*s  %16s  %6s  %-13s  %s\n", claim->text, padding, "", paper, ours,
                verdict(claim), claim->where);
         g_autofree char *columns = claims_columns_text(claims, claim, NULL);
         if (*columns)

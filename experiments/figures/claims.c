@@ -141,11 +141,23 @@ const ClaimColumn *claims_column(const Claims *claims, const Claim *claim,
     return NULL;
 }
 
+char *claims_format(const Claim *claim)
+{
+    enum { USUAL_PLACES = 2, MOST_PLACES = 6 };
+    const double places =
+        claim->tolerance > 0 ? 1 - floor(log10(claim->tolerance)) : USUAL_PLACES;
+    return g_strdup_printf("%%.%df", (int)CLAMP(places, 0, MOST_PLACES));
+}
+
 char *claims_value_text(const Claim *claim, double value)
 {
-    return isnan(value)           ? g_strdup("-")
-           : claims_is_yes(claim) ? g_strdup(value >= 0.5 ? "yes" : "no")
-                                  : g_strdup_printf("%.2f", value);
+    if (isnan(value))
+        return g_strdup("-");
+    if (claims_is_yes(claim))
+        return g_strdup(value >= 0.5 ? "yes" : "no");
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    g_autofree char *format = claims_format(claim);
+    return g_strdup(g_ascii_formatd(text, sizeof text, format, value));
 }
 
 bool claims_is_yes(const Claim *claim)

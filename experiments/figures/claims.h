@@ -50,8 +50,11 @@ char *claims_columns_text(const Claims *claims, const Claim *claim,
                           const char *const *except);
 /* Whether the claim holds or does not, without a number of its own. */
 bool claims_is_yes(const Claim *claim);
-/* The paper's number or ours as "2.41", or as yes or no; "-" if it is not known. Caller frees. */
+/* The paper's number, ours or the tolerance as "2.41", with the decimals that two digits of the tolerance have (2 if it is 0), or as yes or no;
+ * "-" if it is not known. Caller frees. */
 char *claims_value_text(const Claim *claim, double value);
+/* The same as a format, "%.2f". Caller frees. */
+char *claims_format(const Claim *claim);
 /* The claim's result in the column of that name, or NULL. */
 const ClaimColumn *claims_column(const Claims *claims, const Claim *claim,
                                  const char *name);

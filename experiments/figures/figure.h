@@ -4,12 +4,17 @@
  * NaN), which gnuplot draws twice, as PNG and as SVG. The script gets, as ARG1 to ARG4: that file,
  * the output file, the terminal (pngcairo or svg), the folder that the script lies in. Scripts that
  * load page.gp have below them a strip with what claims.tsv beside the data holds: each claim of
- * the paper with its tolerance, and our value (plots/page.gp says the columns). */
+ * the paper with its tolerance, and our value (plots/page.gp says the columns).
+ *
+ * A last column FIGURE_ROWS is not drawn: the ordinals, separated by spaces, of the experiment's rows
+ * that a number is made of, for numbers that no row has itself. */
 #ifndef KILTER_EXPERIMENTS_FIGURES_FIGURE_H
 #define KILTER_EXPERIMENTS_FIGURES_FIGURE_H
 
 #include "experiments/figures/claims.h"
 #include "experiments/figures/query.h"
+
+#define FIGURE_ROWS "rows"
 
 /* Draws `name` and the claims about it (NULL: none) from the store into folder/NAME.png and folder/NAME.svg, which appear whole or not
  * at all. Each file says inside from which command, commit and configurations it is

@@ -60,29 +60,42 @@ static void add_value(const char *value, GString *texts, GString *numbers)
         to, g_ascii_formatd(shown, sizeof shown, "%.4g", g_ascii_strtod(value, NULL)));
 }
 
-static void add_links(const Drawn *drawn, uint32_t n_columns, char **value)
+/* A link to the row, unless there are enough or it is there. */
+static void add_link(const Drawn *drawn, const char *ordinal, GHashTable *seen)
 {
-    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    const guint n = g_hash_table_size(seen);
+    if (n >= MOST_LINKS || !g_hash_table_add(seen, g_strdup(ordinal)))
+        return;
+    g_autofree char *id = report_row_id(drawn->experiment, ordinal);
+    g_string_append(drawn->page, n ? ", " : "");
+    page_anchor(drawn->page, id, ordinal);
+}
+
+/* Links to the rows that the query names, and to those that have a number of the bar. */
+static void add_links(const Drawn *drawn, uint32_t n_columns, char **value, char **column)
+{
+    g_autoptr(GHashTable) seen =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_string_append(drawn->page, "<td>");
     for (uint32_t i = 0; i < n_columns; i++) {
-        const GPtrArray *same =
-            value[i] ? g_hash_table_lookup(drawn->rows, value[i]) : NULL;
-        for (guint k = 0; same && k < same->len; k++) {
-            char *ordinal = same->pdata[k];
-            const guint n = g_hash_table_size(seen);
-            if (n >= MOST_LINKS || !g_hash_table_add(seen, ordinal))
-                continue;
-            g_autofree char *id = report_row_id(drawn->experiment, ordinal);
-            g_string_append(drawn->page, n ? ", " : "");
-            page_anchor(drawn->page, id, ordinal);
+        if (!value[i])
+            continue;
+        if (strcmp(column[i], FIGURE_ROWS) == 0) {
+            g_auto(GStrv) named = g_strsplit(value[i], " ", -1);
+            for (char **ordinal = named; *ordinal; ordinal++)
+                add_link(drawn, *ordinal, seen);
+            continue;
         }
+        const GPtrArray *same = g_hash_table_lookup(drawn->rows, value[i]);
+        for (guint k = 0; same && k < same->len; k++)
+            add_link(drawn, same->pdata[k], seen);
     }
     g_string_append(drawn->page, "</td>\n");
 }
 
-/* Columns that say where gnuplot draws. */
-static const char *const PLACES[] = {"panel", "group",   "seat", "slot",
-                                     "slots", "measure", NULL};
+/* Columns that say where gnuplot draws, or which rows to lead to. */
+static const char *const PLACES[] = {"panel", "group",   "seat",      "slot",
+                                     "slots", "measure", FIGURE_ROWS, NULL};
 
 static void add_drawn(uint32_t n_columns, char **value, char **column, void *data)
 {
@@ -94,7 +107,7 @@ static void add_drawn(uint32_t n_columns, char **value, char **column, void *dat
     page_row(drawn->page);
     page_cell(drawn->page, texts->str);
     page_cell(drawn->page, numbers->str);
-    add_links(drawn, n_columns, value);
+    add_links(drawn, n_columns, value, column);
     page_row_end(drawn->page);
 }
 

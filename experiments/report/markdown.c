@@ -49,10 +49,10 @@ char *report_store_markdown(const char *file, const char *const *names, GError *
             const Claim *claim = &part->claims->claim[k];
             g_autofree char *words = report_claim_text(claim);
             g_autofree char *value = claims_value_text(claim, claim->value);
+            g_autofree char *tolerance = claims_value_text(claim, claim->tolerance);
             g_autofree char *paper =
-                claims_is_yes(claim)
-                    ? g_strdup(value)
-                    : g_strdup_printf("%s \u00b1 %.2f", value, claim->tolerance);
+                claims_is_yes(claim) ? g_strdup(value)
+                                     : g_strdup_printf("%s \u00b1 %s", value, tolerance);
             g_autofree char *ours = claims_value_text(claim, claim->ours);
             g_string_append(text, "|");
             add_plain(text, part->name);

@@ -35,7 +35,8 @@ static void add_value(GString *page, const Claim *claim, double value, const cha
         g_autofree char *text = claims_value_text(claim, value);
         page_mark(page, class, text);
     } else {
-        page_number_marked(page, value, "%.2f", class);
+        g_autofree char *format = claims_format(claim);
+        page_number_marked(page, value, format, class);
     }
 }
 
@@ -70,7 +71,7 @@ static void add_claims(const ReportParts *report, const char *paper)
             if (claims_is_yes(claim))
                 page_mark(page, "n", "");
             else
-                page_number(page, claim->tolerance, "%.2f");
+                add_value(page, claim, claim->tolerance, "n");
             add_value(page, claim, claim->ours, "n");
             page_mark(page, claim->holds ? "holds" : "fails", report_verdict(claim));
             for (const char *const *name = report_columns; *name; name++)

@@ -19,5 +19,5 @@ measure (measure) AS (VALUES (0), (1), (2), (3)),
 cell AS (
     SELECT cluster, planner, measure, CASE measure WHEN 0 THEN iteration_time_s WHEN 1 THEN all_comp_s / gpus WHEN 2 THEN all_comm_s / gpus
                ELSE hidden_s / min(all_comm_s, all_comp_s) END AS ours,
-           CASE measure WHEN 0 THEN wall_s WHEN 1 THEN comp_s WHEN 2 THEN comm_s ELSE overlap END AS theirs, status
+           CASE measure WHEN 0 THEN wall_s WHEN 1 THEN comp_s WHEN 2 THEN comm_s ELSE overlap END AS theirs, status, ordinal
     FROM bar JOIN paper USING (cluster, planner) JOIN measure)

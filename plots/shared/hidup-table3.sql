@@ -13,7 +13,7 @@ paper (planner, seat, name, model, gb) AS (
 place (place, model, label) AS (
     VALUES (0, 'bert-sgmoe', 'BERT-SGMoE'), (1, 'bert-switch', 'BERT-Switch'), (2, 'vit-sgmoe', 'ViT-SGMoE'), (3, 'vit-switch', 'ViT-Switch')),
 peak AS (
-    SELECT paper.*, place, label, status, peak_memory_bytes / 1e9 AS ours, max(result.ordinal)
+    SELECT paper.*, place, label, status, peak_memory_bytes / 1e9 AS ours, max(result.ordinal) AS ordinal
     FROM paper JOIN place USING (model) JOIN result USING (planner, model)
     WHERE experiment = 'hidup-table3' AND status = 'ok'
     GROUP BY planner, model)

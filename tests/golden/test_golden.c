@@ -117,9 +117,8 @@ typedef struct {
 static void add_drawn(uint32_t n_columns, char **value, char **column, void *data)
 {
     Drawn *drawn = data;
-    (void)column;
     g_autoptr(GString) values = g_string_new(NULL);
-    for (uint32_t i = 0; i < n_columns; i++) {
+    for (uint32_t i = 0; i < n_columns && strcmp(column[i], FIGURE_ROWS) != 0; i++) {
         g_string_append(values, i > 0 ? " | " : "");
         add_number(values, value[i]);
     }

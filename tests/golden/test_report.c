@@ -45,6 +45,15 @@ static void check_tidy(const Sandbox *box, const char *file)
         TEST_FAIL_AT(__FILE__, __LINE__, "tidy: %s", said);
 }
 
+/* Every bar and point of the page's only picture leads to a row. */
+static void check_drawn(const char *text)
+{
+    g_auto(GStrv) parts = g_strsplit(text, "Numbers of the picture", 2);
+    g_auto(GStrv) table = g_strsplit(parts[1], "</details>", 2);
+    assert_true(strstr(table[0], "<a href=") != NULL);
+    assert_true(strstr(table[0], "<td></td>") == NULL);
+}
+
 static void run(const Sandbox *box, const char *line)
 {
     program_runs(box, line);
@@ -62,6 +71,7 @@ static void test_papers(void **state)
     g_autofree char *a = sandbox_read(box, "a.html"), *c = sandbox_read(box, "c.html"),
                     *d = sandbox_read(box, "d.html"), *md = sandbox_read(box, "c.md");
     check_page(a);
+    check_drawn(a);
     check_page(c);
     check_tidy(box, "c.html");
     assert_string_equal(c, d);
