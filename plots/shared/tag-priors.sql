@@ -7,5 +7,5 @@ run AS (
            json_extract(detail, '$.search.tries_to_beat_dp') AS beaten, max(ordinal)
     FROM result JOIN panel USING (model)
          JOIN way ON way.planner = result.planner AND way.search = json_extract(options, '$.search')
-                 AND way.priors = replace(coalesce(json_extract(options, '$.priors'), 'uniform'), 'ahead', 'gnn')
+                 AND way.priors = coalesce(json_extract(options, '$.priors'), 'uniform')
     WHERE status = 'ok' GROUP BY experiment, panel, cluster, seat)
