@@ -1,7 +1,6 @@
 /* The figure of a plan. */
 #include "experiments/figures/plan_figure.h"
 
-#include <jansson.h>
 #include <string.h>
 
 #include "experiments/figures/figure.h"
@@ -157,29 +156,33 @@ static int category_of(const char *name)
     return c;
 }
 
+static bool is_on(const SimTimeline *t, const SimSpan *span, uint32_t device)
+{
+    uint32_t n;
+    const uint32_t *lane = sim_span_lanes(t, span, &n);
+    bool on = false;
+    for (uint32_t k = 0; k < n; k++)
+        on |= lane[k] == t->lane[device];
+    return on;
+}
+
 /* Spans of the rows: row, stream, start and end in ms, category. */
 static void add_spans(const Picture *p)
 {
-    g_autofree char *trace =
-        sim_timeline_trace(p->timeline, p->plan->program, p->graph, p->view);
-    json_t *root = json_loads(trace, 0, NULL), *event;
-    size_t i;
+    const SimTimeline *t = p->timeline;
     g_string_append(p->text, "# row\tstream\tstart\tend\tcategory\n");
-    json_array_foreach (json_object_get(root, "traceEvents"), i, event) {
-        const json_int_t device = json_integer_value(json_object_get(event, "pid"));
-        const double start = json_number_value(json_object_get(event, "ts")),
-                     us = json_number_value(json_object_get(event, "dur"));
-        if (g_strcmp0(json_string_value(json_object_get(event, "ph")), "X") != 0)
+    for (uint32_t i = 0; i < t->n_spans; i++) {
+        const SimSpan *span = &t->span[i];
+        if (span->start_s == span->end_s)
             continue;
         for (uint32_t r = 0; r < p->n_rows; r++)
-            if (p->row[r] == device)
+            if (is_on(t, span, p->row[r]))
                 g_string_append_printf(
-                    p->text, "%u\t%d\t%.9g\t%.9g\t%d\n", r,
-                    (int)json_integer_value(json_object_get(event, "tid")), start / 1e3,
-                    (start + us) / 1e3,
-                    category_of(json_string_value(json_object_get(event, "cat"))));
+                    p->text, "%u\t%u\t%.9g\t%.9g\t%d\n", r,
+                    span->launch ? t->n_streams : span->stream, 1e3 * span->start_s,
+                    1e3 * span->end_s,
+                    category_of(sim_span_category(span, p->plan->program, p->graph)));
     }
-    json_decref(root);
 }
 
 /* "the busiest links: a 80 %, b 3 %"; "-" without a network. Caller frees. */

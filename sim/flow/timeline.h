@@ -98,6 +98,10 @@ uint32_t *sim_timeline_critical_path(const SimTimeline *timeline, uint32_t *n);
 char *sim_span_text(const SimTimeline *timeline, uint32_t span, const Program *program,
                     const Graph *graph);
 
+/* "forward", "backward", "update", "inside" a machine, "communication" or "launch". */
+const char *sim_span_category(const SimSpan *span, const Program *program,
+                              const Graph *graph);
+
 /* Chrome trace JSON, which Perfetto opens: one process per device, one thread per stream, times in
  * microseconds. The same timeline gives the same bytes. Caller frees. */
 char *sim_timeline_trace(const SimTimeline *timeline, const Program *program,

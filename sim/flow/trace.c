@@ -43,8 +43,8 @@ static void add_device(GString *text, const SimTimeline *timeline, uint32_t devi
         add_name(text, "thread_name", device, (int)timeline->n_streams, "host");
 }
 
-static const char *category_of(const SimSpan *span, const Program *program,
-                               const Graph *graph)
+const char *sim_span_category(const SimSpan *span, const Program *program,
+                              const Graph *graph)
 {
     static const char *const pass[] = {[PASS_FORWARD] = "forward",
                                        [PASS_BACKWARD] = "backward",
@@ -267,7 +267,7 @@ char *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
         for (uint32_t j = 0; j < timeline->n_devices; j++)
             if (on[timeline->lane[j]])
                 add_span(
-                    text, timeline, i, j, category_of(span, program, graph), name,
+                    text, timeline, i, j, sim_span_category(span, program, graph), name,
                     args_of(&program->instr[span->instr], span->instr, graph, detail));
     }
     add_arrows(text, timeline, program, graph);
