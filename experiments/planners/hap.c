@@ -101,14 +101,16 @@ static void give(Alternation *a, Plan *plan)
     plan->optimal = a->best->optimal;
 }
 
-/* Searches for programs with less memory than the fastest one, unless it is proved that none fits. */
+/* Searches for programs with less memory than the fastest one, unless it is proved that none fits;
+ * such a proof says nothing of programs that then recompute layers. */
 static bool find_fitting(Alternation *a, const double *proportional, const double *even,
                          double misfit_s, double fractional_s, GError **error)
 {
     const Planning *planning = a->planning;
     if (planning_is_lost(planning, misfit_s))
         return true;
-    return (alternation_fits(a) || plan_disprove(planning, error)) &&
+    return (alternation_fits(a) || plan_is_trained(planning) ||
+            plan_disprove(planning, error)) &&
            (planning->done->misfit ||
             spend_memory(a, proportional, even, misfit_s, fractional_s, error));
 }
