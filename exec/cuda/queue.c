@@ -120,6 +120,8 @@ void cuda_queue_release(CudaQueue *queue, void *data)
 
 void cuda_queue_zero_bytes(CudaQueue *queue, void *data, uint64_t bytes)
 {
+    if (bytes == 0)
+        return; /* an empty shard has no memory */
     if (queue->host)
         memset(data, 0, bytes);
     else

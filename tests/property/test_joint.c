@@ -628,6 +628,8 @@ typedef struct {
 
 static void add_entries(JointGroup *group, const GArray *entries)
 {
+    if (entries->len == 0)
+        return;
     group->entry = g_renew(JointEntry, group->entry, group->n_entries + entries->len);
     memcpy(&group->entry[group->n_entries], entries->data,
            entries->len * sizeof(JointEntry));
