@@ -231,7 +231,8 @@ static const char TEXT[] =
     "[{?all}[*tries:      {planner:-16} {granularity:-8} {iteration_time_s:11time}  [{reason}]\n]]]"
     "\n* no other choice is faster with no more [{?priced}dollars per iteration|GPUs]\n{advice}\n"
     "  {choices.0.command}\n"
-    "[Within the target: {within_target}, {within_gpus} GPUs.\n]"
+    "[Within the target: {within_target}, {within_gpus} GPUs, {within_time_s:time} per iteration.\n  {within_command}\n]"
+    "[No price of {unpriced}: dollars are left out, and choices are compared by their GPUs.\n]"
     "[{figure}\n]";
 /* clang-format on */
 
@@ -267,20 +268,32 @@ static bool draw(const Row *row, uint32_t n, const char *folder, GError **error)
 static bool check_target(const Own *own, const Row *fastest, const Row *enough,
                          GError **error)
 {
-    const bool asked = isfinite(own->target_s) || own->tokens_per_s > 0;
-    if (!asked || enough)
+    const bool timed = isfinite(own->target_s);
+    if ((!timed && own->tokens_per_s == 0) || enough)
         return true;
-    return own->tokens_per_s > 0
-               ? kilter_fail(error, KILTER_ERROR_INFEASIBLE,
-                             "no choice of machines reaches %g tokens/s within the "
-                             "target time; the "
-                             "fastest reaches %g",
-                             own->tokens_per_s, fastest->tokens_per_s)
-               : kilter_fail(
-                     error, KILTER_ERROR_INFEASIBLE,
-                     "no choice of machines takes at most %g s; the fastest takes "
-                     "%g s",
-                     own->target_s, fastest->iteration_s);
+    if (own->tokens_per_s == 0)
+        return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                           "no choice of machines takes at most %g s; the fastest takes "
+                           "%g s",
+                           own->target_s, fastest->iteration_s);
+    if (fastest->tokens_per_s == 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--tokens-per-day: the model's samples are no sequences of "
+                           "tokens; --target limits the time of an iteration");
+    return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                       "no choice of machines reaches %g tokens/s%s; the fastest "
+                       "reaches %g",
+                       own->tokens_per_s, timed ? " within the target time" : "",
+                       fastest->tokens_per_s);
+}
+
+static void add_target(json_t *answer, const Portfolio *portfolio, const Row *enough,
+                       const Asked *asked)
+{
+    g_autofree char *command = command_of(portfolio, enough->choice, asked);
+    json_object_set_new(answer, "within_gpus", json_integer(enough->choice->gpus));
+    json_object_set_new(answer, "within_time_s", json_real(enough->iteration_s));
+    json_object_set_new(answer, "within_command", json_string(command));
 }
 
 static bool report(const Portfolio *portfolio, const Own *own, const Asked *command,
@@ -298,13 +311,19 @@ static bool report(const Portfolio *portfolio, const Own *own, const Asked *comm
     for (uint32_t i = 0; i < n; i++)
         json_array_append_new(choices, row_json(portfolio, &row[i], row, command));
     g_autofree char *words = advice(row, n);
-    json_t *answer = json_pack(
-        "{s:s, s:s, s:s, s:s?, s:o, s:f, s:b, s:b}", "model", portfolio->model, "cluster",
-        command->cluster, "advice", words, "within_target",
-        enough ? enough->choice->machines : NULL, "choices", choices, "elapsed_s",
-        portfolio->elapsed_s, "priced", own->prices.price != NULL, "all", (int)own->all);
+    g_autofree char *unpriced =
+        own->prices.price ? advise_unpriced(&own->prices, whole(row, n)->choice->cluster)
+                          : NULL;
+    json_t *answer =
+        json_pack("{s:s, s:s, s:s, s:s?, s:o, s:f, s:b, s:b}", "model", portfolio->model,
+                  "cluster", command->cluster, "advice", words, "within_target",
+                  enough ? enough->choice->machines : NULL, "choices", choices,
+                  "elapsed_s", portfolio->elapsed_s, "priced",
+                  !isnan(row[0].dollars_an_hour), "all", (int)own->all);
     if (enough)
-        json_object_set_new(answer, "within_gpus", json_integer(enough->choice->gpus));
+        add_target(answer, portfolio, enough, command);
+    if (unpriced)
+        json_object_set_new(answer, "unpriced", json_string(unpriced));
     if (own->folder)
         json_object_set_new(
             answer, "figure",
@@ -365,7 +384,8 @@ bool cmd_advise(int argc, char **argv, GError **error)
     const GOptionEntry entries[] = {
         COMMAND_CHANGE_ENTRIES(how),
         {"price", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.prices.price,
-         "Price per GPU and hour, such as h100=2.5; may be repeated", "DEVICE=DOLLARS"},
+         "Price per GPU and hour, such as h100=2.5,a100=1.5; may be repeated",
+         "DEVICE=DOLLARS"},
         {"target", 0, 0, G_OPTION_ARG_STRING, &own.target,
          "Also name the fewest (with prices: cheapest) GPUs whose iteration takes at "
          "most TIME",

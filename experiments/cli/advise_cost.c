@@ -11,15 +11,20 @@ static bool number_of(char **texts, const char *option, const char *expected,
                       const char *type, double *number, GError **error)
 {
     *number = NAN;
-    for (; texts && *texts; texts++) {
-        const char *equals = strrchr(*texts, '=');
+    g_autofree char *joined = texts ? g_strjoinv(",", texts) : NULL;
+    g_auto(GStrv) parts = joined ? g_strsplit(joined, ",", -1) : NULL;
+    if (parts && !*parts)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected %s, got ''", option,
+                           expected);
+    for (char **part = parts; part && *part; part++) {
+        char *equals = strchr(*part, '=');
         char *end = NULL;
         const double value = equals ? g_ascii_strtod(equals + 1, &end) : -1;
         if (!equals || end == equals + 1 || *end || !(value >= 0 && value <= 1e6))
             return kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected %s, got '%s'",
-                               option, expected, *texts);
-        g_autofree char *pattern = g_strndup(*texts, (gsize)(equals - *texts));
-        if (g_pattern_match_simple(pattern, type))
+                               option, expected, *part);
+        *equals = '\0';
+        if (g_pattern_match_simple(*part, type))
             *number = value;
     }
     return true;
@@ -46,6 +51,29 @@ bool advise_prices_check(const AdvisePrices *prices, GError **error)
     return price_of(prices, "", &number, error) && power_of(prices, "", &number, error);
 }
 
+/* Dollars per hour of a machine; NaN: not known. */
+static double machine_price(const AdvisePrices *prices, const Cluster *cluster,
+                            const Machine *machine)
+{
+    double price;
+    price_of(prices, cluster->type[machine->type].name, &price, NULL);
+    return isnan(price) && machine->price > 0 ? machine->price : machine->gpus * price;
+}
+
+char *advise_unpriced(const AdvisePrices *prices, const Cluster *cluster)
+{
+    g_autoptr(GString) names = g_string_new("");
+    for (uint32_t t = 0; t < cluster->n_types; t++)
+        for (uint32_t i = 0; i < cluster->n_machines; i++)
+            if (cluster->machine[i].type == t &&
+                isnan(machine_price(prices, cluster, &cluster->machine[i]))) {
+                g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "",
+                                       cluster->type[t].name);
+                break;
+            }
+    return names->len > 0 ? g_string_free(g_steal_pointer(&names), FALSE) : NULL;
+}
+
 /* Adds up the dollars per hour and watts of the choice's GPUs; NaN if one of them is not known. */
 static void add_up(const AdvisePrices *prices, const Sheets *sheets,
                    const Cluster *cluster, AdviseRow *row)
@@ -55,15 +83,13 @@ static void add_up(const AdvisePrices *prices, const Sheets *sheets,
         const Machine *machine = &cluster->machine[i];
         const char *type = cluster->type[machine->type].name;
         const DeviceSheet *sheet = sheets ? sheets_device(sheets, type, NULL) : NULL;
-        double price, watts;
-        price_of(prices, type, &price, NULL);
+        double watts;
         power_of(prices, type, &watts, NULL);
         if (isnan(watts) && cluster->type[machine->type].power_w > 0)
             watts = cluster->type[machine->type].power_w;
         else if (isnan(watts) && sheet && sheet->power_w > 0)
             watts = sheet->power_w;
-        row->dollars_an_hour +=
-            isnan(price) && machine->price > 0 ? machine->price : machine->gpus * price;
+        row->dollars_an_hour += machine_price(prices, cluster, machine);
         row->power_w += machine->gpus * watts;
     }
 }
@@ -80,10 +106,14 @@ static void find_binding(const SimReport *report, const ClusterView *view, Advis
     row->idles = report->idle_s[most] / report->iteration_time_s;
 }
 
-static void fill_row(const AdvisePrices *prices, const Sheets *sheets, AdviseRow *row)
+/* priced: the prices of all machines are known, not only of this choice's. */
+static void fill_row(const AdvisePrices *prices, const Sheets *sheets, bool priced,
+                     AdviseRow *row)
 {
     const PortfolioChoice *choice = row->choice;
     add_up(prices, sheets, choice->cluster, row);
+    if (!priced)
+        row->dollars_an_hour = NAN;
     row->dollars_per_million = row->kwh_per_million = NAN;
     if (!choice->report)
         return;
@@ -110,10 +140,16 @@ AdviseRow *advise_rows(const AdvisePrices *prices, const Portfolio *portfolio)
     const uint32_t n = portfolio->choices->len;
     AdviseRow *row = g_new0(AdviseRow, n);
     g_autoptr(Sheets) sheets = sheets_load(NULL);
+    bool priced = true;
+    for (uint32_t i = 0; i < n; i++) {
+        const PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, i);
+        g_autofree char *unpriced = advise_unpriced(prices, choice->cluster);
+        priced = priced && !unpriced;
+    }
     for (uint32_t i = 0; i < n; i++) {
         row[i] = (AdviseRow){.choice = g_ptr_array_index(portfolio->choices, i),
                              .iteration_s = INFINITY};
-        fill_row(prices, sheets, &row[i]);
+        fill_row(prices, sheets, priced, &row[i]);
     }
     for (uint32_t i = 0; i < n; i++) {
         row[i].front = isfinite(row[i].iteration_s);

@@ -4,7 +4,7 @@
 
 #include "experiments/planners/portfolio.h"
 
-/* DEVICE=NUMBER texts from the command line; NULL: none. */
+/* DEVICE=NUMBER texts from the command line, with commas between several; NULL: none. */
 typedef struct {
     char **price; /* dollars per GPU and hour */
     char **power; /* watts per GPU; NULL: by its data sheet */
@@ -15,7 +15,8 @@ typedef struct {
     double iteration_s, samples_per_s, tokens_per_s, mfu;
     double dollars_an_hour,
         dollars_per_million;         /* per million tokens, or samples of models without
-                                                  * a sequence; NaN: unknown */
+                                                  * a sequence; NaN: the price of some
+                                                  * machine of the cluster is unknown */
     double power_w, kwh_per_million; /* of all GPUs at full power; NaN: unknown for one
                                                   * of them */
     /* of the device that computes longest: its type, and the parts of the iteration in which it
@@ -28,6 +29,9 @@ typedef struct {
 
 /* Fails with KILTER_ERROR_INPUT if a text is not well formed. */
 bool advise_prices_check(const AdvisePrices *prices, GError **error);
+/* The device types of the cluster's machines without a price, "h100, a100". NULL: none. Caller
+ * frees. */
+char *advise_unpriced(const AdvisePrices *prices, const Cluster *cluster);
 /* One row per choice, in the same order; caller frees. */
 AdviseRow *advise_rows(const AdvisePrices *prices, const Portfolio *portfolio);
 /* Dollars per iteration, or the number of GPUs where a price is not known. */

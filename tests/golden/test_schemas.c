@@ -31,7 +31,8 @@ static const char *const LINES[] = {
     "plan " SMALL " tag-testbed --planner tag --set evaluations=20",
     "plan bert-moe:layers=2,hidden=48,ffn=64,vocab=128 hap-8 --segments layers",
     "plan profile:net.json hap-16 -o d.json",
-    "advise " TINY " hap-a100-4 --price a100=2",
+    "advise " TINY " hap-a100-4 --price a100=2 --target 1h --plot pictures",
+    "advise " TINY " hap-a100-4 --price h100=2",
     "compare a.json b.json c.json",
     "sensitivity " TINY " hap-a100-4 --planner dp-cp",
     "simulate a.json -v",
@@ -100,7 +101,8 @@ static const char *const KNOWN =
     "  planner: dp-ev\n  tp: {least: 1, most: 4}\n  pp: {least: 1, most: 2}\n"
     "  tp_pp: {least: 1, most: 4}\n  ranks: {least: 1, most: 8}\n"
     "  width: {least: 1, most: 2048}\n  sequence: {least: 1, most: 1024}\n"
-    "  errors: [t4 0.1, t4 0.02, t4 -0.1, t4 -0.05, t4 0.01, v100-16g 0.1, v100-16g -0.07,"
+    "  errors: [t4 0.1, t4 0.02, t4 -0.1, t4 -0.05, t4 0.01, v100-16g 0.1, v100-16g "
+    "-0.07,"
     " v100-16g 0.03, v100-16g -0.02, v100-16g 0.06]\n";
 
 /* Of a chip that does 1 TFLOP/s after 10 us. */

@@ -76,11 +76,10 @@ static void test_the_command_makes_the_plan(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    json_t *root =
-        program_json(box, "advise " MLP
-                          " hap-8 --price v100=3 --price 'p*=1' --power 'v*=250' --power "
-                          "'p*=300' --target 10s --scale network=0.5 --set "
-                          "recompute=full --seed 3 --json");
+    json_t *root = program_json(
+        box, "advise " MLP " hap-8 --price 'v100=3,p*=1' --power 'v*=250' --power "
+             "'p*=300' --target 10s --scale network=0.5 --set "
+             "recompute=full --seed 3 --json");
     size_t i;
     json_t *choice;
     json_array_foreach (json_object_get(root, "choices"), i, choice) {
@@ -124,6 +123,8 @@ static void test_refusals(void **state)
         {"advise " MLP " hap-8 --target 1ns", "no choice of machines takes at most", 3},
         {"advise " MLP " hap-8 --power v100=x", "--power: expected DEVICE=WATTS", 2},
         {"advise " MLP " hap-8 --tokens-per-day many", "--tokens-per-day: expected", 2},
+        {"advise " MLP " hap-8 --price v100=1,p100", "got 'p100'", 2},
+        {"advise " MLP " hap-8 --tokens-per-day 1e9", "no sequences of tokens", 2},
         {"advise nothing hap-8", "nothing", 2},
         {"advise " MLP " hap-8 --only t4", "--only: cluster hap-8 has no machine", 2},
         {"plan " MLP " hap-8 --scale network=0", "--scale: expected WHAT=FACTOR", 2},
