@@ -110,7 +110,7 @@ bool cmd_plan(int argc, char **argv, GError **error)
          "SEGMENTS"},
         {"budget", 0, 0, G_OPTION_ARG_STRING, &own.budget,
          "Stop searching and proving after this time, with the best plan and bound so "
-         "far",
+         "far; a first bound may take 1 s, or a tenth of it, more",
          "SECONDS"},
         {"explain", 'e', 0, G_OPTION_ARG_NONE, &own.explain,
          "Also print how each layer is sharded, and what limits the time", NULL},

@@ -14,6 +14,17 @@ double *certifier_spread(const Certifier *c, const double *kind)
     return device;
 }
 
+/* A search that spends its budget leaves none for the bound, which takes a small part of its time:
+ * that may take a second, or a tenth of the budget, more. */
+static gint64 bound_deadline(const Planning *planning)
+{
+    if (planning->deadline_us == 0)
+        return 0;
+    const double more_s = fmax(1, planning->options->budget_s / 10);
+    return MAX(planning->deadline_us,
+               g_get_monotonic_time() + (gint64)(more_s * G_USEC_PER_SEC));
+}
+
 /* effort: as in SynthBox. */
 static bool bound_box(const Certifier *c, CertifierBox *box, uint64_t effort,
                       GError **error)
@@ -24,7 +35,7 @@ static bool bound_box(const Certifier *c, CertifierBox *box, uint64_t effort,
                        .hi = hi,
                        .upper_s = c->upper_s,
                        .effort = effort,
-                       .deadline_us = c->planning->deadline_us};
+                       .deadline_us = bound_deadline(c->planning)};
     g_auto(SynthBound) bound = {0};
     if (!synth_bound(c->planning->space, c->view, &ratios, &bound, error))
         return false;
@@ -49,7 +60,7 @@ static bool bound_charged(const Certifier *c, CertifierBox *box, GError **error)
                        .memory_s = c->memory_s,
                        .tolerance = tolerance,
                        .effort = c->planning->options->effort,
-                       .deadline_us = c->planning->deadline_us};
+                       .deadline_us = bound_deadline(c->planning)};
     g_auto(SynthBound) bound = {0};
     if (!synth_bound(c->planning->space, c->view, &ratios, &bound, error))
         return false;

@@ -282,6 +282,30 @@ static void test_tight_memory_ends(void **state)
     assert_at_most(time_s, bound_s * 1.12);
 }
 
+/* A search that has spent its budget leaves time for the bound. */
+static void test_a_spent_budget_leaves_a_bound(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("hap-8", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+    PlannerOptions options;
+    planner_options_init(&options);
+    options.budget_s = 1e-6;
+    for (int certified = 0; certified < 2; certified++) {
+        options.certify = certified ? 1e-3 : 0;
+        g_autoptr(Plan) plan =
+            planner_plan(planner_find("hap", NULL), "vgg19:width=8,fc=64", "hap-8", view,
+                         &options, NULL, &error);
+        assert_no_error(error);
+        assert_true(plan->lower_bound_s > 0);
+        assert_at_most(plan->lower_bound_s, plan->fractional_time_s * (1 + 1e-9));
+        assert_int_equal(plan->certificate,
+                         certified ? CERTIFICATE_BUDGET : CERTIFICATE_NONE);
+    }
+}
+
 /* A planner with one plan reports that others are faster; formerly, that there were too few
  * boxes. */
 static void test_certificate_of_one_plan(void **state)
@@ -383,6 +407,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tight_memory_ends),
         cmocka_unit_test(test_shards_are_rounded_by_time),
+        cmocka_unit_test(test_a_spent_budget_leaves_a_bound),
         cmocka_unit_test(test_certificate_of_one_plan),
         cmocka_unit_test(test_hap_is_never_slower_at_the_same_ratios),
         cmocka_unit_test(test_hap_is_never_slower),
