@@ -26,9 +26,9 @@ static bool is_laid_out(const ExportCase *c)
     const StrategyLayout *l = &c->layout;
     for (uint32_t p = 0; p < l->pp; p++) {
         const DeviceGroup *group = p < program->n_groups ? &program->group[p] : NULL;
-        const uint32_t *device = l->device + (size_t)p * l->dp * l->tp;
-        if (!group || group->n_replicas != l->dp || group->n_devices != l->tp ||
-            memcmp(group->device, device, (size_t)l->dp * l->tp * sizeof *device) != 0)
+        const uint32_t n = export_stage_ranks(c), *device = l->device + (size_t)p * n;
+        if (!group || group->n_replicas != l->dp * l->cp || group->n_devices != l->tp ||
+            memcmp(group->device, device, n * sizeof *device) != 0)
             return false;
     }
     return true;
@@ -53,6 +53,11 @@ void export_case_clear(ExportCase *c)
 {
     strategy_layout_clear(&c->layout);
     plan_layout_clear(&c->cuts);
+}
+
+uint32_t export_stage_ranks(const ExportCase *c)
+{
+    return c->layout.dp * c->layout.cp * c->layout.tp;
 }
 
 uint32_t export_inner_layers(const ExportCase *c, uint32_t stage)

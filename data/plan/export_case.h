@@ -45,8 +45,15 @@ bool export_need_strategy(const ExportCase *c, GError **error);
 bool export_need_even(const ExportCase *c, bool parts, GError **error);
 /* Refuses unless the layers between embedding and head are layers 0, 1, ... of a transformer. */
 bool export_need_layers(const ExportCase *c, GError **error);
-/* Refuses unless microbatches run as in 1F1B; gpipe is refused where it differs. */
+/* Refuses unless stages and microbatches run as in Megatron-LM's 1F1B, interleaved where devices
+ * have several stages; other schedules are refused where they differ. */
 bool export_need_1f1b(const ExportCase *c, GError **error);
+
+/* The number of ranks of a stage. */
+uint32_t export_stage_ranks(const ExportCase *c);
+/* Megatron-LM's layout of the stages, in the order of the model: "Et*4|ttt|tL". The caller frees
+ * it. */
+char *export_layers_text(const ExportCase *c);
 
 /* The number of layers of a stage, without embedding and head. */
 uint32_t export_inner_layers(const ExportCase *c, uint32_t stage);

@@ -51,20 +51,22 @@ const Split *export_cut(const ExportCase *c, uint32_t group, TensorId tensor, Fo
                            : NULL;
 }
 
-/* The units that replica k has of the batch, or position k of a tensor. */
+/* The units that the replicas of set k have of the batch, or position k of a tensor. Replicas that
+ * share samples (context parallelism) are one set. */
 static uint32_t part_of(const Split *split, const DeviceGroup *group, uint32_t k)
 {
     uint32_t sum = 0;
     if (split->kind != SPLIT_BATCH)
         return split->count[k];
-    for (uint32_t p = 0; p < group->n_devices; p++)
-        sum += split->count[k * group->n_devices + p];
+    const uint32_t n = group_shards(group) * group->n_devices;
+    for (uint32_t p = 0; p < n; p++)
+        sum += split->count[k * n + p];
     return sum;
 }
 
 static uint32_t parts_of(const Split *split, const DeviceGroup *group)
 {
-    return split->kind == SPLIT_BATCH ? group->n_replicas
+    return split->kind == SPLIT_BATCH ? group_parts(group)
                                       : group->n_replicas * group->n_devices;
 }
 
@@ -152,23 +154,47 @@ bool export_need_layers(const ExportCase *c, GError **error)
     return true;
 }
 
+/* The k-th forward or backward of a device group under Megatron-LM's schedule: as many microbatches
+ * as there are groups go through a stage before the device's next stage. */
+static ExportStep step_of(const StrategyLayout *l, uint32_t group, uint32_t k,
+                          bool backward)
+{
+    const uint32_t stages = l->n_stages / l->pp, of_round = stages * l->pp;
+    const uint32_t chunk = k % of_round / l->pp;
+    return (ExportStep){
+        .stage = (backward ? stages - 1 - chunk : chunk) * l->pp + group,
+        .microbatch = k / of_round * l->pp + k % l->pp,
+        .backward = backward,
+        .letter = backward ? 'B' : 'F',
+    };
+}
+
 bool export_need_1f1b(const ExportCase *c, GError **error)
 {
-    if (c->layout.schedule == SCHEDULE_INTERLEAVED)
-        return true;
-    for (uint32_t p = 0; p < c->layout.pp; p++) {
+    const StrategyLayout *l = &c->layout;
+    const uint32_t stages = l->n_stages / l->pp, n = stages * l->n_microbatches;
+    for (uint32_t p = 0; p < l->pp; p++) {
         g_autoptr(GArray) steps = export_steps(c, p);
-        const uint32_t m = c->layout.n_microbatches;
-        const uint32_t ahead = MIN(c->layout.pp - 1 - p, m);
+        const uint32_t after = l->pp - 1 - p;
+        const uint32_t ahead = stages > 1 ? 2 * after + (stages - 1) * l->pp : after;
+        uint32_t done[2] = {0, 0};
+        if (l->pp > 1 && schedule_splits(l->schedule))
+            return export_refuse(
+                c, g_array_index(steps, ExportStep, 0).instr, error,
+                "schedule=%s computes gradients of weights apart; expected 1f1b",
+                schedule_name(l->schedule));
         for (uint32_t k = 0; k < steps->len; k++) {
             const ExportStep *step = &g_array_index(steps, ExportStep, k);
-            const bool steady = k >= ahead && k < 2 * m - ahead;
-            const bool backward = k >= ahead && (!steady || (k - ahead) % 2 == 1);
-            if (step->backward != backward)
+            const bool backward = done[0] == n || done[0] > ahead + done[1];
+            const ExportStep want = step_of(l, p, done[backward]++, backward);
+            if (step->letter != want.letter || step->stage != want.stage ||
+                step->microbatch != want.microbatch)
                 return export_refuse(c, step->instr, error,
-                                     "schedule: expected the %s of the next microbatch, "
-                                     "as in 1f1b",
-                                     backward ? "backward" : "forward");
+                                     "schedule: expected the %s of stage %u and "
+                                     "microbatch %u, as in %s",
+                                     backward ? "whole backward" : "forward", want.stage,
+                                     want.microbatch,
+                                     stages > 1 ? "interleaved 1f1b" : "1f1b");
         }
     }
     return true;

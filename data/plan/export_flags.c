@@ -16,6 +16,27 @@ static uint32_t first_of_layer(const ExportCase *c, uint32_t layer)
     return 0;
 }
 
+/* How keys are written: as flags of a command line, or as a section of YAML. */
+typedef enum { STYLE_FLAGS, STYLE_YAML } Style;
+
+/* Adds a key with its value, or a switch that is on if there is none. */
+static void add_text(GString *out, Style style, const char *key, const char *value)
+{
+    if (style == STYLE_YAML) {
+        g_string_append_printf(out, "  %s: %s\n", key, value ? value : "true");
+        return;
+    }
+    g_autofree char *flag = g_strdelimit(g_strdup(key), "_", '-');
+    g_string_append_printf(out, "    --%s%s%s \\\n", flag, value ? " " : "",
+                           value ? value : "");
+}
+
+static void add_number(GString *out, Style style, const char *key, uint32_t value)
+{
+    g_autofree char *text = g_strdup_printf("%u", value);
+    add_text(out, style, key, text);
+}
+
 static bool need_megatron(const ExportCase *c, GError **error)
 {
     return export_need_even(c, true, error) && export_need_strategy(c, error) &&
@@ -45,9 +66,8 @@ static bool block_of(const ExportCase *c, uint32_t stage, uint32_t *n, GError **
     return true;
 }
 
-/* Adds the flags of recomputation: for all layers, or for the first N of every stage. */
-static bool add_recompute(const ExportCase *c, const char *line, GString *out,
-                          GError **error)
+/* Adds the keys of recomputation: for all layers, or for the first N of every stage. */
+static bool add_recompute(const ExportCase *c, Style style, GString *out, GError **error)
 {
     const uint32_t last = graph_n_layers(c->graph) - 1;
     uint32_t full = 0, selective = 0, most = 0;
@@ -57,29 +77,23 @@ static bool add_recompute(const ExportCase *c, const char *line, GString *out,
     }
     if (full == 0 && selective == 0)
         return true;
-    if (selective == last - 1) {
-        g_string_append_printf(out, line, "--recompute-granularity", "selective");
+    add_text(out, style, "recompute_granularity",
+             selective == last - 1 ? "selective" : "full");
+    if (selective == last - 1)
         return true;
-    }
-    g_string_append_printf(out, line, "--recompute-granularity", "full");
-    if (full == last - 1) {
-        g_string_append_printf(out, line, "--recompute-method", "uniform");
-        g_string_append_printf(out, line, "--recompute-num-layers", "1");
-        return true;
-    }
-    for (uint32_t s = 0; s < c->layout.n_stages; s++) {
-        uint32_t n;
+    for (uint32_t s = 0, n; s < c->layout.n_stages; s++) {
         if (!block_of(c, s, &n, error))
             return false;
-        most = s == 0 ? n : most;
-        if (n != most)
-            return export_refuse(c, first_of_layer(c, c->layout.first[s]), error,
-                                 "stage %u computes %u layers again, stage 0 %u", s, n,
-                                 most);
+        most = MAX(most, n);
     }
-    g_autofree char *number = g_strdup_printf("%u", most);
-    g_string_append_printf(out, line, "--recompute-method", "block");
-    g_string_append_printf(out, line, "--recompute-num-layers", number);
+    /* A stage with fewer layers than that computes all of them again. */
+    for (uint32_t s = 0, n; full < last - 1 && s < c->layout.n_stages; s++)
+        if (block_of(c, s, &n, error) && n != MIN(most, export_inner_layers(c, s)))
+            return export_refuse(c, first_of_layer(c, c->layout.first[s]), error,
+                                 "stage %u computes %u layers again, another one %u", s,
+                                 n, most);
+    add_text(out, style, "recompute_method", full == last - 1 ? "uniform" : "block");
+    add_number(out, style, "recompute_num_layers", full == last - 1 ? 1 : most);
     return true;
 }
 
@@ -96,8 +110,7 @@ static bool all_sequence(const ExportCase *c, bool *on, GError **error)
 
 /* --- Megatron-LM --- */
 
-/* "Et*3|t*4|...|t*3L": stages in the order of the model. Caller frees. */
-static char *layout_text(const ExportCase *c)
+char *export_layers_text(const ExportCase *c)
 {
     const uint32_t n = c->layout.n_stages;
     GString *text = g_string_new(NULL);
@@ -113,67 +126,77 @@ static char *layout_text(const ExportCase *c)
     return g_string_free(text, FALSE);
 }
 
-static void add_number(GString *out, const char *line, const char *flag, uint32_t value)
-{
-    g_autofree char *text = g_strdup_printf("%u", value);
-    g_string_append_printf(out, line, flag, text);
-}
-
-static void add_precision(const ExportCase *c, const char *line, GString *out)
+static void add_precision(const ExportCase *c, Style style, GString *out)
 {
     const Precision precision = graph_precision(c->graph);
     const Numbers numbers = precision_numbers(precision);
     if (numbers == NUMBERS_BF16)
-        g_string_append_printf(out, line, "--bf16", "");
+        add_text(out, style, "bf16", NULL);
     if (numbers == NUMBERS_F16)
-        g_string_append_printf(out, line, "--fp16", "");
+        add_text(out, style, "fp16", NULL);
     if (precision_least_numbers(precision) == NUMBERS_F8)
-        g_string_append_printf(out, line, "--fp8-format", "hybrid");
+        add_text(out, style, "fp8_format", "hybrid");
 }
 
-static bool add_states(const ExportCase *c, const char *line, GString *out,
-                       GError **error)
+static bool add_states(const ExportCase *c, Style style, GString *out, GError **error)
 {
     const StrategyLayout *l = &c->layout;
+    const uint32_t instances = l->dp * l->cp / l->zero_ranks;
     if (l->zero == 0)
         return true;
     if (l->zero > 1)
         return export_refuse(c, first_of_layer(c, 1), error,
-                             "zero=%u; Megatron-LM's distributed optimizer is zero=1",
-                             l->zero);
-    g_string_append_printf(out, line, "--use-distributed-optimizer", "");
-    if (l->zero_ranks < l->dp)
-        add_number(out, line, "--num-distributed-optimizer-instances",
-                   l->dp / l->zero_ranks);
+                             "zero=%u; its distributed optimizer is zero=1", l->zero);
+    add_text(out, style, "use_distributed_optimizer", NULL);
+    if (instances > 1 && style == STYLE_YAML)
+        return export_refuse(c, first_of_layer(c, 1), error,
+                             "zero=1 among %u of %u ranks; its meshes know all only",
+                             l->zero_ranks, l->dp * l->cp);
+    if (instances > 1)
+        add_number(out, style, "num_distributed_optimizer_instances", instances);
     return true;
+}
+
+/* Adds what both frameworks call alike: degrees, numbers, recomputation, divided states. */
+static bool add_common(const ExportCase *c, Style style, GString *out, GError **error)
+{
+    const StrategyLayout *l = &c->layout;
+    bool sequence;
+    add_number(out, style, "tensor_model_parallel_size", l->tp);
+    add_number(out, style, "pipeline_model_parallel_size", l->pp);
+    if (l->cp > 1) {
+        add_number(out, style, "context_parallel_size", l->cp);
+        add_text(out, style, "cp_comm_type", l->all_to_all ? "a2a" : "all_gather");
+    }
+    if (l->ep > 1)
+        add_number(out, style, "expert_model_parallel_size", l->ep);
+    add_precision(c, style, out);
+    if (!all_sequence(c, &sequence, error))
+        return false;
+    if (sequence)
+        add_text(out, style, "sequence_parallel", NULL);
+    return add_recompute(c, style, out, error) && add_states(c, style, out, error);
+}
+
+static void add_sizes(const ExportCase *c, Style style, GString *out)
+{
+    add_number(out, style, "num_layers", graph_n_layers(c->graph) - 2);
+    if (c->seq > 0)
+        add_number(out, style, "seq_length", c->seq);
+    add_number(out, style, "micro_batch_size", c->micro_batch);
+    add_number(out, style, "global_batch_size", c->batch);
 }
 
 static bool add_flags(const ExportCase *c, GString *out, GError **error)
 {
-    static const char LINE[] = "    %s %s \\\n";
-    const StrategyLayout *l = &c->layout;
-    g_autofree char *stages = layout_text(c);
+    g_autofree char *stages = export_layers_text(c);
     g_autofree char *quoted = g_strdup_printf("'%s'", stages);
-    bool sequence;
-    add_number(out, LINE, "--tensor-model-parallel-size", l->tp);
-    add_number(out, LINE, "--pipeline-model-parallel-size", l->pp);
-    if (l->pp > 1)
-        g_string_append_printf(out, LINE, "--pipeline-model-parallel-layout", quoted);
-    if (c->strategy->cp > 1)
-        add_number(out, LINE, "--context-parallel-size", c->strategy->cp);
-    if (c->strategy->ep > 1)
-        add_number(out, LINE, "--expert-model-parallel-size", c->strategy->ep);
-    add_number(out, LINE, "--num-layers", graph_n_layers(c->graph) - 2);
-    if (c->seq > 0)
-        add_number(out, LINE, "--seq-length", c->seq);
-    add_number(out, LINE, "--micro-batch-size", c->micro_batch);
-    add_number(out, LINE, "--global-batch-size", c->batch);
-    add_precision(c, LINE, out);
-    if (!all_sequence(c, &sequence, error))
+    if (!add_common(c, STYLE_FLAGS, out, error))
         return false;
-    if (sequence)
-        g_string_append_printf(out, LINE, "--sequence-parallel", "");
-    return add_recompute(c, LINE, out, error) && add_states(c, LINE, out, error);
+    if (c->layout.pp > 1)
+        add_text(out, STYLE_FLAGS, "pipeline_model_parallel_layout", quoted);
+    add_sizes(c, STYLE_FLAGS, out);
+    return true;
 }
 
 bool export_megatron(const ExportCase *c, GArray *files, GError **error)
@@ -201,7 +224,7 @@ bool export_megatron(const ExportCase *c, GArray *files, GError **error)
 static bool type_of_stage(const ExportCase *c, uint32_t p, const char **type,
                           GError **error)
 {
-    const uint32_t n = c->layout.dp * c->layout.tp;
+    const uint32_t n = export_stage_ranks(c);
     const uint32_t *device = c->layout.device + (size_t)p * n;
     *type = c->view->device[device[0]].type_name;
     for (uint32_t k = 1; k < n; k++)
@@ -224,53 +247,48 @@ static bool add_meshes(const ExportCase *c, GString *out, GError **error)
         if (p < l->pp && !type_of_stage(c, p, &type, error))
             return false;
         if (before && g_strcmp0(before, type) != 0) {
-            g_string_append_printf(
-                meshes, "%s%u, %u, %u, %u, %u", meshes->len ? ", " : "", l->tp,
-                MAX(c->strategy->cp, 1u), MAX(c->strategy->ep, 1u), l->dp, n);
+            g_string_append_printf(meshes, "%s%u, %u, %u, %u, %u",
+                                   meshes->len ? ", " : "", l->tp, l->cp, l->ep, l->dp,
+                                   n);
             g_string_append_printf(types, "%s\"%s\"", types->len ? ", " : "", before);
             n = 0;
         }
         before = type;
     }
-    g_string_append_printf(out, "  hetero_process_meshes: [%s]\n", meshes->str);
-    g_string_append_printf(out, "  hetero_device_types: [%s]\n", types->str);
+    g_string_append_printf(out, "    hetero_process_meshes: [%s]\n", meshes->str);
+    g_string_append_printf(out, "    hetero_device_types: [%s]\n", types->str);
+    g_string_append_printf(
+        out,
+        "    hetero_current_device_type: \"%s\"  # on each machine its "
+        "own\n",
+        c->view->device[l->device[0]].type_name);
     return true;
 }
 
 bool export_flagscale(const ExportCase *c, GArray *files, GError **error)
 {
-    static const char LINE[] = "  %s: %s\n";
-    bool sequence;
     g_autoptr(GString) out = g_string_new(NULL);
-    if (!need_megatron(c, error) || !all_sequence(c, &sequence, error))
+    if (!need_megatron(c, error))
         return false;
     if (c->layout.schedule == SCHEDULE_INTERLEAVED)
         return export_refuse(c, first_of_layer(c, c->layout.first[c->layout.pp]), error,
                              "virtual stages; its meshes have one stage per rank");
     g_string_append_printf(out, "# %s on %s, by kilter %s\nsystem:\n", c->plan->model,
                            c->plan->cluster, c->plan->version);
-    add_number(out, LINE, "tensor_model_parallel_size", c->layout.tp);
-    add_number(out, LINE, "pipeline_model_parallel_size", c->layout.pp);
-    g_string_append_printf(out, LINE, "sequence_parallel", sequence ? "true" : "false");
-    g_string_append_printf(out, LINE, "use_distributed_optimizer",
-                           c->layout.zero == 1 ? "true" : "false");
-    g_string_append_printf(out, LINE, "enable_hetero", "true");
+    if (!add_common(c, STYLE_YAML, out, error))
+        return false;
+    g_string_append(out, "  hetero:\n    enable_hetero: true\n");
     if (!add_meshes(c, out, error))
         return false;
-    g_string_append(out, "  hetero_pipeline_layer_split: [");
+    g_string_append(out, "    hetero_pipeline_layer_split: [");
     for (uint32_t s = 0; s < c->layout.n_stages; s++)
         g_string_append_printf(out, "%s%u", s ? ", " : "", export_inner_layers(c, s));
     g_string_append(out, "]\nmodel:\n");
-    add_number(out, LINE, "num_layers", graph_n_layers(c->graph) - 2);
-    if (c->seq > 0)
-        add_number(out, LINE, "seq_length", c->seq);
-    add_number(out, LINE, "micro_batch_size", c->micro_batch);
-    add_number(out, LINE, "global_batch_size", c->batch);
+    add_sizes(c, STYLE_YAML, out);
     g_string_append(out, "# Ranks:\n");
     export_add_ranks(c, "# ", out);
     export_add_file(files, "", g_steal_pointer(&out));
-    return c->layout.zero < 2 ||
-           export_refuse(c, first_of_layer(c, 1), error, "zero=%u", c->layout.zero);
+    return true;
 }
 
 /* --- DeepSpeed --- */
@@ -278,6 +296,10 @@ bool export_flagscale(const ExportCase *c, GArray *files, GError **error)
 /* Refuses the first instruction by which devices share more than gradients. */
 static bool need_replicas(const ExportCase *c, GError **error)
 {
+    if (c->layout.cp > 1 || c->layout.ep > 1)
+        return export_refuse(c, first_of_layer(c, 1), error, "%s",
+                             c->layout.cp > 1 ? "context parallelism"
+                                              : "expert parallelism");
     for (uint32_t i = 0; i < c->plan->program->n; i++) {
         const Instr *instr = &c->plan->program->instr[i];
         if (instr->kind == INSTR_TRANSFER && !instr_regroups(c->plan->program, instr))
@@ -294,15 +316,17 @@ bool export_deepspeed(const ExportCase *c, GArray *files, GError **error)
         !export_need_even(c, true, error))
         return false;
     const Numbers numbers = precision_numbers(graph_precision(c->graph));
-    uint32_t full = 0, other = 0;
-    for (uint32_t l = 1; l + 1 < graph_n_layers(c->graph); l++) {
+    uint32_t full = 0, none = 0, n = 0;
+    for (uint32_t l = 1; l + 1 < graph_n_layers(c->graph); l++, n++) {
         full += c->layout.recompute[l] == RECOMPUTE_FULL;
-        other += c->layout.recompute[l] != RECOMPUTE_FULL;
+        none += c->layout.recompute[l] == RECOMPUTE_NONE;
     }
-    if (full > 0 && other > 0)
+    if (none > 0 ? none < n : full < n)
         return export_refuse(
             c, first_of_layer(c, 1), error,
-            "recomputation of some layers; the model's code decides that");
+            "recomputation of some ops or layers; the model's code decides that");
+    if (precision_least_numbers(graph_precision(c->graph)) == NUMBERS_F8)
+        return export_refuse(c, first_of_layer(c, 1), error, "products in fp8");
     json_t *root =
         json_pack("{s:i, s:i, s:i, s:{s:i}}", "train_batch_size", (int)c->batch,
                   "train_micro_batch_size_per_gpu", (int)c->micro_batch,

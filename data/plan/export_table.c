@@ -154,7 +154,7 @@ static void add_strategy(const ExportCase *c, json_t *root)
     bool in_order;
     g_autofree uint32_t *rank = export_ranks(c, &in_order);
     json_t *stages = json_array(), *groups = json_array();
-    const uint32_t of_group = c->layout.dp * c->layout.tp;
+    const uint32_t of_group = export_stage_ranks(c);
     for (uint32_t s = 0; s < c->layout.n_stages; s++)
         json_array_append_new(stages, stage_json(c, s));
     for (uint32_t p = 0; p < c->layout.pp; p++)

@@ -15,7 +15,7 @@ static const char *precision_text(const ExportCase *c)
     }
 }
 
-/* Modules of torchtitan's models: tok_embeddings, layers.0, ..., norm, output. */
+/* Modules of torchtitan's models: tok_embeddings, layers.0, ..., norm, lm_head. */
 static json_t *modules_json(const ExportCase *c)
 {
     const uint32_t last = graph_n_layers(c->graph) - 1;
@@ -31,7 +31,7 @@ static json_t *modules_json(const ExportCase *c)
         }
         if (s + 1 == c->layout.n_stages) {
             json_array_append_new(modules, json_string("norm"));
-            json_array_append_new(modules, json_string("output"));
+            json_array_append_new(modules, json_string("lm_head"));
         }
         json_array_append_new(stages, modules);
     }
@@ -75,52 +75,84 @@ static bool add_recompute(const ExportCase *c, json_t *root, GError **error)
         return export_refuse(
             c, first_computation(c), error,
             "recomputation of some ops or layers; it knows none and all");
+    /* The name of a policy of torchtitan's, none if null. */
     json_object_set_new(root, "activation_checkpoint",
-                        json_pack("{s:s}", "mode", full ? "full" : "none"));
+                        full ? json_string("FullAC") : json_null());
     return true;
 }
 
 /* Adds FSDP and replicas; FSDP shards parameters, or only gradients if parameters are kept after
- * the forward. */
+ * the forward. It shards them over the ranks that share a sequence as well, and experts' ranks are
+ * taken from these and tensor parallelism. */
 static bool add_states(const ExportCase *c, json_t *parallelism, GError **error)
 {
     const StrategyLayout *l = &c->layout;
     if (l->zero == 1)
         return export_refuse(c, first_computation(c), error,
                              "zero=1; it divides gradients as well (zero=2) or nothing");
-    const uint32_t shard = l->zero >= 2 ? l->zero_ranks : 1;
-    json_object_set_new(parallelism, "data_parallel_shard_degree", json_integer(shard));
+    const uint32_t ranks = l->zero >= 2 ? l->zero_ranks : 1;
+    if (ranks % l->cp != 0)
+        return export_refuse(c, first_computation(c), error,
+                             "cp=%u with zero=0; it divides states over these ranks",
+                             l->cp);
+    if (l->ep > 1 && (l->tp > 1 || ranks % l->ep != 0))
+        return export_refuse(c, first_computation(c), error,
+                             "ep=%u; expected ranks that divide states (zero=2 or 3), "
+                             "without tensor parallelism",
+                             l->ep);
+    json_object_set_new(parallelism, "data_parallel_shard_degree",
+                        json_integer(ranks / l->cp));
     json_object_set_new(parallelism, "data_parallel_replicate_degree",
-                        json_integer(l->dp / shard));
+                        json_integer(l->dp / (ranks / l->cp)));
     if (l->zero >= 2)
         json_object_set_new(parallelism, "fsdp_reshard_after_forward",
                             json_string(l->zero == 2 ? "never" : "always"));
     return true;
 }
 
-static bool need_sequence(const ExportCase *c, GError **error)
+static bool need_numbers(const ExportCase *c, GError **error)
 {
-    for (uint32_t l = 0; l < graph_n_layers(c->graph); l++)
-        if (c->layout.tp > 1 && !c->layout.sequence[l])
+    if (!precision_text(c))
+        return export_refuse(c, first_computation(c), error, "parameters in fp16");
+    if (precision_least_numbers(graph_precision(c->graph)) == NUMBERS_F8)
+        return export_refuse(c, first_computation(c), error, "products in fp8");
+    if (c->seq == 0)
+        return export_refuse(c, first_computation(c), error,
+                             "samples without tokens, in which it counts batches");
+    return c->layout.cp == 1 || !c->layout.all_to_all ||
+           export_refuse(c, first_computation(c), error, "cp_comm=a2a");
+}
+
+/* Adds tensor parallelism, with or without sequence parallelism in all layers. */
+static bool add_tensor(const ExportCase *c, json_t *parallelism, GError **error)
+{
+    const bool on = c->layout.sequence[0];
+    json_object_set_new(parallelism, "tensor_parallel_degree",
+                        json_integer(c->layout.tp));
+    for (uint32_t l = 1; c->layout.tp > 1 && l < graph_n_layers(c->graph); l++)
+        if (c->layout.sequence[l] != on)
             return export_refuse(c, first_computation(c), error,
-                                 "tensor parallelism without sequence parallelism in "
-                                 "layer %s",
-                                 graph_layer_name(c->graph, l));
+                                 "sequence parallelism in some stages only");
+    if (c->layout.tp > 1)
+        json_object_set_new(parallelism, "enable_sequence_parallel", json_boolean(on));
     return true;
 }
 
 static json_t *parallelism_json(const ExportCase *c)
 {
-    json_t *json =
-        json_pack("{s:i, s:i, s:i, s:i}", "pipeline_parallel_degree", (int)c->layout.pp,
-                  "tensor_parallel_degree", (int)c->layout.tp, "context_parallel_degree",
-                  (int)MAX(c->strategy->cp, 1u), "expert_parallel_degree",
-                  (int)MAX(c->strategy->ep, 1u));
-    if (c->layout.pp > 1) {
+    const StrategyLayout *l = &c->layout;
+    json_t *json = json_pack("{s:i, s:i, s:i}", "pipeline_parallel_degree", (int)l->pp,
+                             "context_parallel_degree", (int)l->cp,
+                             "expert_parallel_degree", (int)l->ep);
+    if (l->pp > 1) {
         g_autofree char *csv = g_strconcat(c->base, ".csv", NULL);
+        /* With a file for its steps, the schedule only says where stages are: stage s on rank s %
+         * pp. */
+        json_object_set_new(
+            json, "pipeline_parallel_schedule",
+            json_string(l->n_stages > l->pp ? "Interleaved1F1B" : "1F1B"));
         json_object_set_new(json, "pipeline_parallel_schedule_csv", json_string(csv));
-        json_object_set_new(json, "pipeline_parallel_microbatch_size",
-                            json_integer(c->micro_batch));
+        json_object_set_new(json, "num_pp_microbatches", json_integer(l->n_microbatches));
         json_object_set_new(json, "module_fqns_per_model_part", modules_json(c));
     }
     return json;
@@ -141,26 +173,25 @@ static json_t *ranks_json(const ExportCase *c)
     return list;
 }
 
+/* Batches in tokens; without pipelines, microbatches are steps of gradient accumulation. */
+static json_t *training_json(const ExportCase *c)
+{
+    return json_pack("{s:I, s:I, s:i, s:s}", "num_tokens_per_microbatch_per_dp_rank",
+                     (json_int_t)c->micro_batch * c->seq, "num_tokens_per_train_step",
+                     (json_int_t)c->batch * c->seq, "max_context_length", (int)c->seq,
+                     "mixed_precision_param", precision_text(c));
+}
+
 bool export_torchtitan(const ExportCase *c, GArray *files, GError **error)
 {
     if (!export_need_even(c, true, error) || !export_need_strategy(c, error) ||
-        !export_need_layers(c, error) || !need_sequence(c, error))
+        !export_need_layers(c, error) || !need_numbers(c, error))
         return false;
     json_t *root = json_object(), *parallelism = parallelism_json(c);
     json_object_set_new(root, "parallelism", parallelism);
-    const uint32_t local =
-        c->layout.pp > 1 ? c->micro_batch * c->layout.n_microbatches : c->micro_batch;
-    json_t *training = json_pack("{s:i, s:i}", "local_batch_size", (int)local,
-                                 "global_batch_size", (int)c->batch);
-    if (c->seq > 0)
-        json_object_set_new(training, "seq_len", json_integer(c->seq));
-    if (precision_text(c))
-        json_object_set_new(training, "mixed_precision_param",
-                            json_string(precision_text(c)));
-    json_object_set_new(root, "training", training);
+    json_object_set_new(root, "training", training_json(c));
     json_object_set_new(root, "ranks", ranks_json(c));
-    const bool good = (precision_text(c) || export_refuse(c, first_computation(c), error,
-                                                          "parameters in fp16")) &&
+    const bool good = add_tensor(c, parallelism, error) &&
                       add_states(c, parallelism, error) && add_recompute(c, root, error);
     if (good) {
         export_add_json(files, json_incref(root));

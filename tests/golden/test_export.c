@@ -2,33 +2,9 @@
  * are refused by name. */
 #include <jansson.h>
 
+#include "data/plan/export_case.h"
 #include "sim/sim.h"
-#include "tests/support/made_plan.h"
-
-#define GPT(layers, more) \
-    "gpt2:layers=" layers ",hidden=8,heads=4,ffn=16,seq=8,vocab=16,dropout=0," more
-
-static GArray *export(const Made *made, const char *target)
-{
-    g_autoptr(GError) error = NULL;
-    GArray *files =
-        plan_export(made->plan, made->graph, made->view, target, "plan", &error);
-    assert_no_error(error);
-    return files;
-}
-
-static const char *file_text(const GArray *files, uint32_t i)
-{
-    assert_true(i < files->len);
-    return g_array_index(files, ExportFile, i).text;
-}
-
-static void refuses(const Made *made, const char *target, const char *expected)
-{
-    g_autoptr(GError) error = NULL;
-    assert_null(plan_export(made->plan, made->graph, made->view, target, "p", &error));
-    assert_error(error, KILTER_ERROR_INPUT, expected);
-}
+#include "tests/support/exported.h"
 
 /* --- layer sums --- */
 
@@ -83,6 +59,45 @@ static void check_layers(uint32_t layers, uint32_t pp)
     assert_int_equal(json_array_size(list), pp);
     assert_int_equal(sum_of(list), layers);
     json_decref(list);
+}
+
+/* All layers are in one stage, with the numbers of layers that the strategy has. */
+static void check_layout(const Graph *graph, uint32_t layers, uint32_t pp,
+                         uint32_t virtual_stages)
+{
+    g_autoptr(GError) error = NULL;
+    ExportCase c = {.graph = graph};
+    Strategy strategy;
+    uint32_t stages, sum = 0;
+    strategy_init(&strategy);
+    strategy.pp = pp;
+    strategy.microbatches = pp;
+    strategy.schedule = virtual_stages > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
+    strategy.virtual_stages = virtual_stages;
+    assert_true(strategy_lay_out(&strategy, graph, pp, &c.layout, &error));
+    g_autofree char *text = export_layers_text(&c);
+    assert_int_equal(count_layers(text, &stages), layers);
+    assert_int_equal(stages, pp * virtual_stages);
+    for (uint32_t s = 0; s < stages; s++)
+        sum += export_inner_layers(&c, s);
+    assert_int_equal(sum, layers);
+    strategy_layout_clear(&c.layout);
+}
+
+static void test_all_layouts_add_up(void **state)
+{
+    (void)state;
+    for (uint32_t layers = 12; layers <= 96; layers++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *model = g_strdup_printf(
+            "gpt2:layers=%u,hidden=8,heads=4,ffn=16,seq=8,vocab=16,dropout=0", layers);
+        g_autoptr(Graph) graph = model_build(model, 1, NULL, &error);
+        assert_no_error(error);
+        for (uint32_t pp = 2; pp <= 16; pp++)
+            for (uint32_t v = 1; v <= 3; v++)
+                if (pp * v <= layers + 2)
+                    check_layout(graph, layers, pp, v);
+    }
 }
 
 static void test_layers_add_up(void **state)
@@ -168,12 +183,12 @@ static void check_schedule(const char *set)
     g_auto(GStrv) row = g_strsplit(file_text(files, 1), "\n", -1);
     g_auto(StrategyLayout) layout = {0};
     assert_true(strategy_lay_out(&made.plan->strategy, made.graph, 4, &layout, &error));
-    for (uint32_t p = 0; p < 4; p++) {
+    for (uint32_t p = 0; p < layout.pp; p++) {
         g_autofree char *steps =
             simulated(&made, report, p, layout.first, schedule_splits(layout.schedule));
         g_autofree char *want = split(steps);
         assert_string_equal(row[p], want);
-        assert_true(strlen(row[p]) > 30);
+        assert_int_equal(strlen(row[p]) > 30, layout.n_microbatches > 3);
         assert_true(!strchr(row[p], 'W') == !(schedule_splits(layout.schedule) && p > 0));
     }
 }
@@ -185,9 +200,40 @@ static void test_schedules_are_the_simulated_ones(void **state)
     check_schedule("pp=4 micro_batch=1 recompute=full");
     check_schedule("pp=4 micro_batch=1 schedule=gpipe");
     check_schedule("pp=4 micro_batch=1 schedule=interleaved virtual_stages=2");
+    check_schedule("pp=2 tp=2 microbatches=8 schedule=interleaved virtual_stages=3");
+    check_schedule("pp=2 dp=2 microbatches=4 schedule=gpipe");
+    check_schedule("pp=2 cp=2 microbatches=8 zero=3");
+    check_schedule("pp=4 microbatches=2 schedule=gpipe");
+    check_schedule("pp=4 microbatches=2");
     check_schedule("pp=4 micro_batch=1 cuts=1,2,9");
     check_schedule("pp=4 micro_batch=1 schedule=zb-h1");
     check_schedule("pp=4 micro_batch=1 schedule=zb-h2");
+}
+
+/* Interleaved plans are taken only if their steps are in Megatron-LM's order. */
+static void test_interleaved_is_megatrons(void **state)
+{
+    (void)state;
+    static const char *const SET[] = {
+        "pp=4 microbatches=8 schedule=interleaved virtual_stages=2",
+        "pp=2 dp=2 microbatches=4 schedule=interleaved virtual_stages=5",
+        "pp=2 tp=2 microbatches=8 schedule=interleaved virtual_stages=3",
+    };
+    const uint32_t stages[] = {8, 10, 6};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(SET); i++) {
+        g_auto(Made) made = made_plan("manual", GPT("8", "global_batch=8"),
+                                      "star:hosts=4,bandwidth=10Gb/s", SET[i]);
+        g_autoptr(GArray) files = export(&made, "megatron");
+        uint32_t n;
+        assert_int_equal(count_layers(strstr(file_text(files, 0), "'E") + 1, &n), 8);
+        assert_int_equal(n, stages[i]);
+        refuses(&made, "flagscale", "virtual stages");
+    }
+    /* With as many microbatches as ranks, all forwards come first, as in versions before layouts. */
+    g_auto(Made) few =
+        made_plan("manual", GPT("8", "global_batch=8"), "star:hosts=4,bandwidth=10Gb/s",
+                  "pp=4 microbatches=4 schedule=interleaved virtual_stages=2");
+    refuses(&few, "megatron", "as in interleaved 1f1b");
 }
 
 /* --- refusals --- */
@@ -205,7 +251,9 @@ static void test_refusals(void **state)
     refuses(&heads, "deepspeed", "tensor parallelism");
     g_auto(Made) gpipe = made_plan("manual", GPT("4", "global_batch=8"), FOUR,
                                    "pp=4 micro_batch=1 schedule=gpipe");
-    refuses(&gpipe, "megatron", "schedule: expected the backward of the next microbatch");
+    refuses(
+        &gpipe, "megatron",
+        "schedule: expected the whole backward of stage 0 and microbatch 0, as in 1f1b");
     refuses(&gpipe, "deepspeed", "pipelines");
     refuses(&gpipe, "ddp", "a pipeline");
     refuses(&gpipe, "jax", "unknown target 'jax', expected one of megatron, flagscale");
@@ -314,8 +362,10 @@ static void test_json_and_deepspeed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_layouts_add_up),
         cmocka_unit_test(test_layers_add_up),
         cmocka_unit_test(test_schedules_are_the_simulated_ones),
+        cmocka_unit_test(test_interleaved_is_megatrons),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_ddp_has_all_samples),
         cmocka_unit_test(test_flagscale_has_meshes),

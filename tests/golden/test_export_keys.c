@@ -1,0 +1,143 @@
+/* Keys of frameworks: they are the frameworks' own, and none that a plan needs is left out. */
+#include <jansson.h>
+
+#include "tests/support/exported.h"
+
+static void refuses_of(const char *model, const char *cluster, const char *set,
+                       const char *target, const char *expected)
+{
+    g_auto(Made) made = made_plan("manual", model, cluster, set);
+    refuses(&made, target, expected);
+}
+
+/* A plan is refused if a target has no key for a part of it. */
+static void test_nothing_is_left_out(void **state)
+{
+    (void)state;
+    static const char FOUR[] = "star:hosts=4,bandwidth=10Gb/s";
+    static const char PLAIN[] = GPT("4", "global_batch=16");
+    static const char FP8[] = GPT("4", "global_batch=16,precision=fp8");
+    static const char MOE[] = "bert-moe:global_batch=16,layers=2,hidden=8,heads=4,ffn=16,"
+                              "seq=8,vocab=16,experts=4";
+    refuses_of(PLAIN, FOUR, "dp=4 recompute=selective", "deepspeed", "recomputation of");
+    refuses_of(PLAIN, FOUR, "dp=2 cp=2", "deepspeed", "context parallelism");
+    refuses_of(MOE, FOUR, "dp=4 ep=4", "deepspeed", "expert parallelism");
+    refuses_of(FP8, "dgx-h100", "dp=8", "deepspeed", "products in fp8");
+    refuses_of(FP8, "dgx-h100", "dp=8", "torchtitan", "products in fp8");
+    refuses_of(PLAIN, FOUR, "dp=2 cp=2", "torchtitan", "cp=2 with zero=0");
+    refuses_of(PLAIN, FOUR, "dp=2 cp=2 zero=3 cp_comm=a2a", "torchtitan", "cp_comm=a2a");
+    refuses_of(MOE, FOUR, "dp=4 ep=4", "torchtitan", "ep=4; expected ranks that divide");
+    refuses_of("vit:layers=4,hidden=8,heads=4,ffn=16,global_batch=8", FOUR,
+               "pp=4 micro_batch=1", "torchtitan", "samples without tokens");
+    refuses_of(PLAIN, FOUR, "dp=4 zero=1 zero_ranks=2", "flagscale", "zero=1 among 2 of");
+    refuses_of(PLAIN, FOUR, "pp=2 micro_batch=8 schedule=zb-h1", "megatron",
+               "schedule=zb-h1 computes gradients of weights apart");
+}
+
+/* --- keys --- */
+
+static void has(const GArray *files, const char *const *expected)
+{
+    for (uint32_t i = 0; expected[i]; i++)
+        if (!strstr(file_text(files, 0), expected[i]))
+            fail_msg("no '%s' in\n%s", expected[i], file_text(files, 0));
+}
+
+static void test_flags_of_megatron(void **state)
+{
+    (void)state;
+    static const char *const FLAG[] = {"--context-parallel-size 2 ",
+                                       "--cp-comm-type a2a ",
+                                       "--use-distributed-optimizer ",
+                                       "--num-distributed-optimizer-instances 2 ",
+                                       "--bf16 ",
+                                       "--fp8-format hybrid ",
+                                       "--recompute-method block ",
+                                       "--recompute-num-layers 2 ",
+                                       NULL};
+    static const char *const KEY[] = {"\n  bf16: true\n",
+                                      "\n  fp8_format: hybrid\n",
+                                      "\n  recompute_granularity: full\n",
+                                      "\n  recompute_method: uniform\n",
+                                      "\n  use_distributed_optimizer: true\n",
+                                      "\n  hetero:\n    enable_hetero: true\n    "
+                                      "hetero_process_meshes: [1, 2, 1, 2, 2]\n",
+                                      "\n    hetero_current_device_type: \"h100-sxm\"",
+                                      NULL};
+    static const char MODEL[] = GPT("4", "global_batch=8,precision=fp8");
+    /* The last stage has one layer, which is computed again. */
+    g_auto(Made) some =
+        made_plan("manual", MODEL, "dgx-h100",
+                  "pp=2 dp=2 cp=2 cp_comm=a2a micro_batch=1 zero=1 zero_ranks=2 "
+                  "layers=4,2 recompute=full@1-2,full@4");
+    g_auto(Made) all = made_plan("manual", MODEL, "dgx-h100",
+                                 "pp=2 dp=2 cp=2 micro_batch=1 zero=1 recompute=full");
+    g_autoptr(GArray) megatron = export(&some, "megatron");
+    g_autoptr(GArray) flagscale = export(&all, "flagscale");
+    has(megatron, FLAG);
+    has(flagscale, KEY);
+}
+
+/* Whether an object has these members and no others. */
+static void check_members(const json_t *root, const char *section,
+                          const char *const *known)
+{
+    json_t *object = json_object_get(root, section), *value;
+    const char *key;
+    assert_true(json_object_size(object) > 0);
+    json_object_foreach (object, key, value)
+        if (!g_strv_contains(known, key))
+            fail_msg("%s.%s is not known", section, key);
+}
+
+/* Members are those of torchtitan's configuration, which counts batches in tokens. */
+static void test_keys_of_torchtitan(void **state)
+{
+    (void)state;
+    static const char *const PARALLELISM[] = {"pipeline_parallel_degree",
+                                              "context_parallel_degree",
+                                              "expert_parallel_degree",
+                                              "tensor_parallel_degree",
+                                              "enable_sequence_parallel",
+                                              "data_parallel_shard_degree",
+                                              "data_parallel_replicate_degree",
+                                              "fsdp_reshard_after_forward",
+                                              "pipeline_parallel_schedule",
+                                              "pipeline_parallel_schedule_csv",
+                                              "num_pp_microbatches",
+                                              "module_fqns_per_model_part",
+                                              NULL};
+    static const char *const TRAINING[] = {
+        "num_tokens_per_microbatch_per_dp_rank", "num_tokens_per_train_step",
+        "max_context_length", "mixed_precision_param", NULL};
+    g_auto(Made) made = made_plan("manual", GPT("4", "global_batch=16"), "dgx-a100",
+                                  "pp=2 dp=2 tp=2 zero=3 micro_batch=2 recompute=full");
+    g_autoptr(GArray) files = export(&made, "torchtitan");
+    json_t *root = json_loads(file_text(files, 0), 0, NULL);
+    const json_t *parallelism = json_object_get(root, "parallelism");
+    const json_t *training = json_object_get(root, "training");
+    check_members(root, "parallelism", PARALLELISM);
+    check_members(root, "training", TRAINING);
+    assert_int_equal(json_integer_value(json_object_get(training, TRAINING[0])), 2 * 8);
+    assert_int_equal(json_integer_value(json_object_get(training, TRAINING[1])), 16 * 8);
+    assert_int_equal(
+        json_integer_value(json_object_get(parallelism, "num_pp_microbatches")), 4);
+    assert_true(json_is_false(json_object_get(parallelism, "enable_sequence_parallel")));
+    const json_t *parts = json_object_get(parallelism, "module_fqns_per_model_part");
+    const json_t *end = json_array_get(parts, json_array_size(parts) - 1);
+    assert_string_equal(json_string_value(json_array_get(end, json_array_size(end) - 1)),
+                        "lm_head");
+    assert_string_equal(json_string_value(json_object_get(root, "activation_checkpoint")),
+                        "FullAC");
+    json_decref(root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_is_left_out),
+        cmocka_unit_test(test_flags_of_megatron),
+        cmocka_unit_test(test_keys_of_torchtitan),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
