@@ -14,9 +14,10 @@ set tics nomirror out textcolor rgb "#222222"
 set grid ytics linecolor rgb "#dddddd"
 set logscale x
 set format x "%g"
-set xlabel "minutes of work between checkpoints"
-set arrow 1 from used / 60, graph 0 to used / 60, graph 1 nohead dashtype 2 linecolor rgb "#888888"
-set key below
+set xlabel "minutes of work between checkpoints" offset 0, 0.4
+set arrow 1 from used / 60, graph 0 to used / 60, graph 1 nohead front dashtype 2 linecolor rgb "#888888"
+set key below reverse Left
+set bmargin 7.5
 set title "goodput (dashed line: the interval used)"
 set ylabel "part of the time that is kept work"
 plot ARG1 using ($1 / 60):3:4 with filledcurves fillcolor rgb "#cfdcec" title "5 to 95 % of the runs", \

@@ -29,7 +29,7 @@ set border 3 linecolor rgb "#444444"
 set tics nomirror out textcolor rgb "#222222"
 set grid ytics linetype 1 linecolor rgb "#dddddd" back
 set xtics rotate by 40 right font "DejaVu Sans,10" scale 0
-set lmargin 11; set rmargin 2; set tmargin 2; set bmargin 7
+set lmargin 9; set rmargin 2; set tmargin 2; set bmargin 7
 do for [panel = 0:panels - 1] {
     most = 0; last = 0
     stats ARG1 using ($1 == panel ? (most = strcol(5) eq "ok" && $6 > most ? $6 : most, \

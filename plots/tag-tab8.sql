@@ -10,7 +10,7 @@ paper (model, place, percent) AS (
 .read shared/tag-bars.sql
 , sat AS (SELECT *, CASE WHEN cluster LIKE '%cloud' THEN 'cloud' ELSE 'testbed' END AS place FROM bar)
 , dp AS (SELECT panel, cluster, ordinal AS dp_ordinal, iteration_time_s AS dp_s FROM bar WHERE planner = 'dp-nccl' AND status = 'ok')
-SELECT panel, title, seat - 5 + 2 * (sat.place = 'cloud'), CASE seat WHEN 5 THEN 'TAG' ELSE 'Kilter''s search' END || ', ' || sat.place,
+SELECT panel, title, seat, CASE seat WHEN 5 THEN 'TAG' ELSE 'Kilter''s search' END || ', ' || sat.place,
        status, 100 * (dp_s / iteration_time_s - 1), CASE seat WHEN 5 THEN percent END, ordinal || ' ' || dp_ordinal AS rows
 FROM sat JOIN dp USING (panel, cluster) JOIN paper ON paper.model = title AND paper.place = sat.place
-WHERE sat.planner = 'tag' ORDER BY panel, 3;
+WHERE sat.planner = 'tag' ORDER BY panel, sat.place = 'cloud', seat;
