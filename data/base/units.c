@@ -203,3 +203,11 @@ char *units_exact(double value, Quantity quantity)
     }
     return best;
 }
+
+char *number_rounded(double value, const char *format)
+{
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    g_ascii_formatd(text, sizeof text, format, value);
+    const bool minus_zero = *text == '-' && g_ascii_strtod(text, NULL) == 0;
+    return g_strdup(text + minus_zero);
+}

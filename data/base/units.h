@@ -30,4 +30,8 @@ char *units_exact(double value, Quantity quantity);
  * it. */
 char *number_exact(double value);
 
+/* The number by a printf format of one double, in the C locale, without a minus where it rounds to
+ * zero. The caller frees it. */
+char *number_rounded(double value, const char *format);
+
 #endif

@@ -155,9 +155,8 @@ char *claims_value_text(const Claim *claim, double value)
         return g_strdup("-");
     if (claims_is_yes(claim))
         return g_strdup(value >= 0.5 ? "yes" : "no");
-    char text[G_ASCII_DTOSTR_BUF_SIZE];
     g_autofree char *format = claims_format(claim);
-    return g_strdup(g_ascii_formatd(text, sizeof text, format, value));
+    return number_rounded(value, format);
 }
 
 bool claims_is_yes(const Claim *claim)

@@ -130,7 +130,8 @@ void page_mark(GString *page, const char *class, const char *text)
 
 void page_cell(GString *page, const char *text)
 {
-    page_mark(page, NULL, text);
+    enum { LONG = 60 }; /* bytes: sentences get a wider column, so that rows stay low */
+    page_mark(page, text && strlen(text) > LONG ? "long" : NULL, text);
 }
 
 void page_link(GString *page, const char *id, const char *text)
@@ -144,13 +145,13 @@ void page_link(GString *page, const char *id, const char *text)
 void page_number_marked(GString *page, double value, const char *format,
                         const char *class)
 {
-    char exact[G_ASCII_DTOSTR_BUF_SIZE], shown[G_ASCII_DTOSTR_BUF_SIZE];
+    char exact[G_ASCII_DTOSTR_BUF_SIZE];
     if (!isfinite(value)) {
         page_mark(page, "n", isnan(value) ? "" : "\u221e");
         return;
     }
     g_ascii_formatd(exact, sizeof exact, "%.9g", value);
-    g_ascii_formatd(shown, sizeof shown, format, value);
+    g_autofree char *shown = number_rounded(value, format);
     g_string_append_printf(page, "<td class=\"%s\"", class ? class : "n");
     if (strcmp(exact, shown) != 0)
         g_string_append_printf(page, " data-value=\"%s\"", exact);

@@ -52,9 +52,9 @@ static void add_column(GString *page, const Claim *claim, const ClaimColumn *col
 static void add_claims(const ReportParts *report, const char *paper)
 {
     static const char *const COLUMNS[] = {
-        "figure",      "claim",       "#paper", "#\u00b1", "#as published",
-        "verdict",     "#calibrated", "#best",  "place",   "other columns",
-        "our results", "cause",       NULL};
+        "figure",        "claim",       "#paper",      "#\u00b1", "#as published",
+        "verdict",       "cause",       "#calibrated", "#best",   "place",
+        "other columns", "our results", NULL};
     GString *page = report->page;
     page_table(page, NULL, COLUMNS);
     for (guint i = 0; i < report->part->len; i++) {
@@ -74,6 +74,7 @@ static void add_claims(const ReportParts *report, const char *paper)
                 add_value(page, claim, claim->tolerance, "n");
             add_value(page, claim, claim->ours, "n");
             page_mark(page, claim->holds ? "holds" : "fails", report_verdict(claim));
+            page_cell(page, claim->reason);
             for (const char *const *name = report_columns; *name; name++)
                 add_column(page, claim, claims_column(part->claims, claim, *name));
             page_cell(page, claim->where);
@@ -81,7 +82,6 @@ static void add_claims(const ReportParts *report, const char *paper)
                 claims_columns_text(part->claims, claim, report_columns);
             page_cell(page, columns);
             page_cell(page, claim->note);
-            page_cell(page, claim->reason);
             page_row_end(page);
         }
     }
@@ -217,7 +217,8 @@ static bool add_experiment(const ReportParts *report, const ReportPart *part,
     page_heading(report->page, "h3", part->name, part->name);
     if (!experiment_select(part->experiment, report->store, error))
         return false;
-    page_add(report->page, "p", "%s. %u of %u claims hold. kilter reproduce %s",
+    page_add(report->page, "p",
+             "%s. %u of %u claims hold. To judge them again: kilter reproduce %s",
              experiment_description(part->experiment), part->n_held, part->claims->n,
              part->name);
     for (uint32_t i = 0; i < experiment_n_columns(part->experiment); i++)

@@ -44,11 +44,28 @@ static void test_numbers(void **state)
     g_string_free(page, TRUE);
 }
 
+/* Sentences are in wider cells than words. */
+static void test_long(void **state)
+{
+    (void)state;
+    static const char LONG[] =
+        "a cause of more than sixty bytes, which would be a column of its words";
+    GString *page = g_string_new(NULL);
+    page_cell(page, "a word");
+    page_cell(page, NULL);
+    page_cell(page, LONG);
+    g_autofree char *expected =
+        g_strdup_printf("<td>a word</td>\n<td></td>\n<td class=\"long\">%s</td>\n", LONG);
+    assert_string_equal(page->str, expected);
+    g_string_free(page, TRUE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_escaped),
         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

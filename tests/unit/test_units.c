@@ -145,13 +145,29 @@ static void test_format_parses_back(void **state)
     }
 }
 
+/* No minus before what is shown as zero; other numbers keep theirs. */
+static void test_rounded(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *format, *text;
+    } CASE[] = {{-0.4, "%.0f", "0"},
+                {-0.0, "%.2f", "0.00"},
+                {-0.6, "%.0f", "-1"},
+                {0.25, "%.2f", "0.25"}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        g_autofree char *text = number_rounded(CASE[i].value, CASE[i].format);
+        assert_string_equal(text, CASE[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse),
-        cmocka_unit_test(test_parse_refuses),
-        cmocka_unit_test(test_format),
-        cmocka_unit_test(test_format_parses_back),
+        cmocka_unit_test(test_parse),   cmocka_unit_test(test_parse_refuses),
+        cmocka_unit_test(test_format),  cmocka_unit_test(test_format_parses_back),
+        cmocka_unit_test(test_rounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
