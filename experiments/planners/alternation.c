@@ -146,6 +146,7 @@ static bool worth_climbing(const Alternation *a, const Plan *plan)
     const double least_s = plan->fractional_time_s;
     return a->options->search != SEARCH_REFERENCE && !a->rough && plan->feasible &&
            plan->iteration_time_s > least_s * (1 + visible) &&
+           (a->rival_s == 0 || least_s < a->rival_s) &&
            (!alternation_fits(a) || least_s < a->best->iteration_time_s);
 }
 
@@ -349,6 +350,16 @@ bool alternation_round_best(Alternation *a, GError **error)
     return true;
 }
 
+/* Half of the budget that is left is the certificate's, where one is wanted: it is over plans before
+ * rounding. */
+static gint64 settle_deadline(const Planning *planning)
+{
+    if (planning->deadline_us == 0 || planning->options->certify == 0)
+        return planning->deadline_us;
+    const gint64 now = g_get_monotonic_time();
+    return now + MAX(0, planning->deadline_us - now) / 2;
+}
+
 bool alternation_settle(Alternation *a, GError **error)
 {
     enum { ROUNDS = 3 }; /* each is a search at the shares of the one before */
@@ -365,7 +376,7 @@ bool alternation_settle(Alternation *a, GError **error)
         rounded_shares_init(&rounded, a->best, a->graph);
         const SynthOptions options = {.beam = a->options->beam,
                                       .bucket_bytes = a->options->bucket_bytes,
-                                      .deadline_us = a->planning->deadline_us,
+                                      .deadline_us = settle_deadline(a->planning),
                                       .shares = &rounded.shares,
                                       .upper_s = before_s};
         SynthResult result;

@@ -24,6 +24,7 @@ typedef struct {
     Plan *best;       /* NULL until there is a candidate */
     bool pinned;      /* the ratios are not changed */
     bool rough;       /* plans are not rounded by time, since better ones will come */
+    double rival_s;   /* nor are those that cannot be faster than this; 0: no limit */
     const uint16_t *segment; /* [op] the segments asked for; NULL: one segment */
     double search_s, balance_s;
     uint64_t search_labels;

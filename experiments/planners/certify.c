@@ -204,6 +204,14 @@ static bool split(Certifier *c, uint32_t index, bool look, GError **error)
     return add_box(c, low, look, error) && add_box(c, high, look, error);
 }
 
+/* Where a budget limits the time, the number of boxes only limits the memory. */
+static uint32_t most_boxes(const PlannerOptions *options)
+{
+    enum { MORE = 25, MOST = 1000000 };
+    return options->budget_s > 0 ? MIN(options->boxes, MOST / MORE) * MORE
+                                 : options->boxes;
+}
+
 /* Halves boxes until the gap is small enough, or says why it is not. */
 static bool close_gap(Certifier *c, GError **error)
 {
@@ -212,14 +220,14 @@ static bool close_gap(Certifier *c, GError **error)
         uint32_t least = least_box(c);
         const CertifierBox *box = &g_array_index(c->boxes, CertifierBox, least);
         double bound_s = box->bound_s;
-        c->plan->certificate = is_closed(c, bound_s)           ? CERTIFICATE_REACHED
-                               : planning_is_late(c->planning) ? CERTIFICATE_BUDGET
-                               : c->planning->options->segments || c->plan->n_segments > 1
-                                   ? CERTIFICATE_SEGMENTS
-                               : c->memory_s && is_narrow(c, box, point)
-                                   ? CERTIFICATE_MEMORY
-                               : n + 2 > c->planning->options->boxes ? CERTIFICATE_BOXES
-                                                                     : CERTIFICATE_NONE;
+        c->plan->certificate =
+            is_closed(c, bound_s)           ? CERTIFICATE_REACHED
+            : planning_is_late(c->planning) ? CERTIFICATE_BUDGET
+            : c->planning->options->segments || c->plan->n_segments > 1
+                ? CERTIFICATE_SEGMENTS
+            : c->memory_s && is_narrow(c, box, point)  ? CERTIFICATE_MEMORY
+            : n + 2 > most_boxes(c->planning->options) ? CERTIFICATE_BOXES
+                                                       : CERTIFICATE_NONE;
         if (c->plan->certificate != CERTIFICATE_NONE)
             return true;
         bool look =

@@ -171,6 +171,7 @@ bool plan_improve(Plan *plan, const Planning *planning, const double *start,
         options->search == SEARCH_REFERENCE)
         return true;
     Alternation a = alternation_new(planning);
+    a.rival_s = plan->feasible ? plan->iteration_time_s : 0;
     g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
     bool done = programs ? alternation_consider_all(&a, programs, start, error)
                          : alternation_run(&a, start, NULL, history, error);

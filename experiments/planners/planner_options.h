@@ -55,7 +55,8 @@
     X(COUNT(1, 1000000), pipelines, "pipelines", "40",                                    \
       "joint: pipelines of each number of microbatches that are walked step by step")     \
     X(COUNT(1, 1000000), boxes, "boxes", "400",                                           \
-      "most boxes of ratios that a certificate looks at (certify)")                       \
+      "most boxes of ratios that a certificate looks at (certify); with a budget, 25 "    \
+      "times as many")                                                                    \
     X(PARSED(read_pins), pins, "pin", "",                                                 \
       "hap: the form of a tensor, as TENSOR=FORM; may be repeated; pins=FILE reads "      \
       "lines of these")                                                                   \

@@ -306,6 +306,32 @@ static void test_a_spent_budget_leaves_a_bound(void **state)
     }
 }
 
+/* The number of boxes is a limit of time, which a budget takes the place of. */
+static void test_a_budget_allows_more_boxes(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("hap-8", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+    PlannerOptions options;
+    planner_options_init(&options);
+    options.certify = 1e-3;
+    options.boxes = 1;
+    double bound_s[2];
+    for (int budgeted = 0; budgeted < 2; budgeted++) {
+        options.budget_s = budgeted ? 1000 : 0;
+        g_autoptr(Plan) plan =
+            planner_plan(planner_find("hap", NULL), "vgg19:width=16,fc=1024", "hap-8",
+                         view, &options, NULL, &error);
+        assert_no_error(error);
+        assert_true(budgeted || plan->certificate == CERTIFICATE_BOXES);
+        bound_s[budgeted] = plan->lower_bound_s;
+        assert_at_most(plan->lower_bound_s, plan->fractional_time_s * (1 + 1e-9));
+    }
+    assert_true(bound_s[1] > bound_s[0]);
+}
+
 /* A planner with one plan reports that others are faster; formerly, that there were too few
  * boxes. */
 static void test_certificate_of_one_plan(void **state)
@@ -408,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_tight_memory_ends),
         cmocka_unit_test(test_shards_are_rounded_by_time),
         cmocka_unit_test(test_a_spent_budget_leaves_a_bound),
+        cmocka_unit_test(test_a_budget_allows_more_boxes),
         cmocka_unit_test(test_certificate_of_one_plan),
         cmocka_unit_test(test_hap_is_never_slower_at_the_same_ratios),
         cmocka_unit_test(test_hap_is_never_slower),
