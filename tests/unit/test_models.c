@@ -376,6 +376,7 @@ static void test_shrunk_batch(void **state)
         g_autofree char *canonical = NULL;
         g_autoptr(Graph) graph = model_build(CASES[i].model, 4, &canonical, &error);
         assert_no_error(error);
+        assert_non_null(graph);
         g_autofree char *small =
             model_shrink(canonical, CASES[i].devices, CASES[i].microbatches, NULL);
         g_autofree char *ended = g_strconcat(small, ",", NULL);
