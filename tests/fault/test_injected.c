@@ -35,14 +35,22 @@ static Ran run_failing(const Sandbox *box, const char *line, const char *fault,
     return ran;
 }
 
+/* GLib makes its locks when they are first taken, and ends the program in its own words if there is
+ * no memory for one. */
+static bool is_lock_without_memory(const Ran *ran)
+{
+    return ran->status == -1 && g_str_has_prefix(ran->err, "GLib (gthread-posix.c): ") &&
+           strstr(ran->err, "during 'malloc'");
+}
+
 /* The answer is the one without a fault, or a refusal in one line. */
 static void check_run(const Ran *ran, const char *line, const char *fault, bool harmless)
 {
     const bool good = ran->status == 0;
     const char *end = strchr(ran->err, '\n');
-    if ((harmless && !good) ||
-        (!good && (ran->status < 1 || ran->status > 3 || !end || end[1] ||
-                   !g_str_has_prefix(ran->err, "kilter: "))))
+    const bool refused = ran->status >= 1 && ran->status <= 3 && end && !end[1] &&
+                         g_str_has_prefix(ran->err, "kilter: ");
+    if (!good && (harmless || (!refused && !is_lock_without_memory(ran))))
         TEST_FAIL_AT(__FILE__, __LINE__, "kilter %s with %s: exit %d, '%s'", line, fault,
                      ran->status, ran->err);
 }
