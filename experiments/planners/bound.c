@@ -25,19 +25,17 @@ static gint64 bound_deadline(const Planning *planning)
                g_get_monotonic_time() + (gint64)(more_s * G_USEC_PER_SEC));
 }
 
-/* effort: as in SynthBox. */
-static bool bound_box(const Certifier *c, CertifierBox *box, uint64_t effort,
-                      GError **error)
+/* Raises the bound of a box. how: what SynthBox has beside ratios, the time to beat and the deadline. */
+static bool bound_box(const Certifier *c, CertifierBox *box, SynthBox how, GError **error)
 {
     g_autofree double *lo = certifier_spread(c, box->lo),
                       *hi = certifier_spread(c, box->hi);
-    SynthBox ratios = {.lo = lo,
-                       .hi = hi,
-                       .upper_s = c->upper_s,
-                       .effort = effort,
-                       .deadline_us = bound_deadline(c->planning)};
+    how.lo = lo;
+    how.hi = hi;
+    how.upper_s = c->upper_s;
+    how.deadline_us = bound_deadline(c->planning);
     g_auto(SynthBound) bound = {0};
-    if (!synth_bound(c->planning->space, c->view, &ratios, &bound, error))
+    if (!synth_bound(c->planning->space, c->view, &how, &bound, error))
         return false;
     box->bound_s = fmax(box->bound_s, bound.bound_s);
     return true;
@@ -45,27 +43,17 @@ static bool bound_box(const Certifier *c, CertifierBox *box, uint64_t effort,
 
 bool certifier_bound(const Certifier *c, CertifierBox *box, GError **error)
 {
-    return bound_box(c, box, 0, error);
+    return bound_box(c, box, (SynthBox){0}, error);
 }
 
 /* The same with memory charged for, which is cheaper than limiting it. */
 static bool bound_charged(const Certifier *c, CertifierBox *box, GError **error)
 {
     static const double tolerance = 5e-3; /* finer ones take long and gain little */
-    g_autofree double *lo = certifier_spread(c, box->lo),
-                      *hi = certifier_spread(c, box->hi);
-    SynthBox ratios = {.lo = lo,
-                       .hi = hi,
-                       .upper_s = c->upper_s,
-                       .memory_s = c->memory_s,
-                       .tolerance = tolerance,
-                       .effort = c->planning->options->effort,
-                       .deadline_us = bound_deadline(c->planning)};
-    g_auto(SynthBound) bound = {0};
-    if (!synth_bound(c->planning->space, c->view, &ratios, &bound, error))
-        return false;
-    box->bound_s = fmax(box->bound_s, bound.bound_s);
-    return true;
+    const SynthBox charged = {.memory_s = c->memory_s,
+                              .tolerance = tolerance,
+                              .effort = c->planning->options->effort};
+    return bound_box(c, box, charged, error);
 }
 
 Certifier *certifier_new(Plan *plan, const Planning *planning)
@@ -170,10 +158,10 @@ static bool bound_at_once(Certifier *c, double *bound_s, GError **error)
     const double misfit_s = planning->done->misfit_s;
     const bool charged =
         misfit_s > 0 && c->plan->feasible && !planning->options->strategy.recompute;
+    const SynthBox how = {.effort = planning->options->effort};
     CertifierBox all = certifier_all(c);
     if ((charged && !charge(c, &all, error)) ||
-        ((!charged || all.bound_s < misfit_s) &&
-         !bound_box(c, &all, planning->options->effort, error)))
+        ((!charged || all.bound_s < misfit_s) && !bound_box(c, &all, how, error)))
         return false;
     *bound_s = all.bound_s;
     return true;

@@ -84,26 +84,13 @@ void sim_alone_free(SimAlone *alone)
     g_free(alone);
 }
 
-static void end_at(SimEngine *engine, void *context, uint64_t argument)
-{
-    (void)argument;
-    *(double *)context = sim_engine_now(engine);
-}
-
 static double run_s(SimAlone *alone, const SimCollective *collective)
 {
     const double measured_s = sim_measured_s(alone->view, collective);
     if (measured_s > 0)
         return measured_s;
     g_autoptr(SimLowered) lowered = sim_lower(alone->network, collective, NULL);
-    const double start_s = sim_engine_now(alone->engine);
-    double end_s = start_s;
-    if (!lowered)
-        return 0;
-    g_autoptr(SimRun) run = sim_run_new(alone->network, lowered, NULL, end_at, &end_s, 0);
-    sim_run_arrive_all(run);
-    sim_engine_run(alone->engine);
-    return end_s - start_s;
+    return lowered ? sim_run_alone_s(alone->network, lowered) : 0;
 }
 
 /* The device of an equal place that stands for this one: places are handed out in the order in

@@ -125,24 +125,6 @@ void sim_measured_free(SimMeasured *measured)
     g_free(measured);
 }
 
-static void end_at(SimEngine *engine, void *context, uint64_t argument)
-{
-    (void)argument;
-    *(double *)context = sim_engine_now(engine);
-}
-
-/* Seconds of the messages alone. */
-static double alone_s(SimMeasured *measured, const SimLowered *lowered)
-{
-    const double start_s = sim_engine_now(measured->engine);
-    double end_s = start_s;
-    g_autoptr(SimRun) run =
-        sim_run_new(measured->network, lowered, NULL, end_at, &end_s, 0);
-    sim_run_arrive_all(run);
-    sim_engine_run(measured->engine);
-    return end_s - start_s;
-}
-
 void sim_measured_apply(SimMeasured *measured, const SimCollective *collective,
                         SimLowered *lowered)
 {
@@ -150,7 +132,7 @@ void sim_measured_apply(SimMeasured *measured, const SimCollective *collective,
         collective->bytes > 0 ? sim_measured_s(measured->view, collective) : 0;
     if (!(measured_s > 0))
         return;
-    const double network_s = alone_s(measured, lowered);
+    const double network_s = sim_run_alone_s(measured->network, lowered);
     if (network_s > measured_s)
         lowered_scale(lowered, measured_s / network_s);
     lowered->least_s = measured_s;

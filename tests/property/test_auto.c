@@ -6,10 +6,10 @@
  *     KILTER_LABS=N     the number of clusters */
 #include <math.h>
 
-#include "exec/exec.h"
 #include "experiments/planners/portfolio.h"
 #include "experiments/sweep/configuration.h"
 #include "tests/support/program.h"
+#include "tests/support/shrunk.h"
 
 #define GPT "gpt2:layers=3,hidden=64,heads=4,ffn=128,seq=16,vocab=64,batch=2"
 
@@ -117,15 +117,7 @@ static void check_file(const Evaluation *made, const Cluster *cluster)
     again.cluster = machines;
     assert_close(again.report->iteration_time_s, made->report->iteration_time_s, 1e-9);
     assert_close(again.plan->lower_bound_s, made->plan->lower_bound_s, 1e-9);
-    g_autoptr(Graph) small = NULL;
-    g_autoptr(Plan) shrunk =
-        exec_shrink_plan(again.plan, again.graph, NULL, &small, &error);
-    assert_no_error(error);
-    g_autoptr(ExecBackend) backend = exec_reference_new(shrunk->n_devices);
-    g_auto(ExecVerdict) verdict = {0};
-    exec_verify(backend, shrunk, small, 1, EXEC_TOLERANCE, &verdict, &error);
-    assert_no_error(error);
-    assert_true(verdict.right);
+    check_shrunk(again.plan, again.graph);
 }
 
 static bool evaluate_auto(const char *model, const Cluster *cluster, Evaluation *made)

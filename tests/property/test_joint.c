@@ -6,10 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "exec/exec.h"
 #include "experiments/planners/planner.h"
 #include "synth/synth.h"
 #include "tests/support/plan_of.h"
+#include "tests/support/shrunk.h"
 #include "tests/support/uneven_lab.h"
 
 /* --- random menus --- */
@@ -483,19 +483,6 @@ static const char *const MODEL[] = {
     "vgg19:width=8,fc=64,global_batch=16",
 };
 
-static void check_right(const Plan *plan, const Graph *graph)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(Graph) small = NULL;
-    g_autoptr(Plan) shrunk = exec_shrink_plan(plan, graph, NULL, &small, &error);
-    assert_no_error(error);
-    g_autoptr(ExecBackend) backend = exec_reference_new(shrunk->n_devices);
-    g_auto(ExecVerdict) verdict = {0};
-    exec_verify(backend, shrunk, small, 1, EXEC_TOLERANCE, &verdict, &error);
-    assert_no_error(error);
-    assert_true(verdict.right);
-}
-
 static Plan *plan_by(const char *planner, uint64_t seed, const char *model,
                      const ClusterView *view, Graph **graph)
 {
@@ -548,7 +535,7 @@ static void test_plans(void **state)
                               plan->program->group[0].n_devices ||
                           plan->program->group[g].n_replicas !=
                               plan->program->group[0].n_replicas;
-            check_right(plan, graph);
+            check_shrunk(plan, graph);
             others += check_bound(MODEL[m], view, plan->lower_bound_s);
         }
     print_message(

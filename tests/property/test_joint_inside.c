@@ -11,6 +11,7 @@
 #include "experiments/planners/planner.h"
 #include "synth/synth.h"
 #include "tests/support/plan_of.h"
+#include "tests/support/shrunk.h"
 #include "tests/support/spmd_finder.h"
 #include "tests/support/uneven_lab.h"
 
@@ -26,19 +27,6 @@ static bool is_inside(const Plan *plan, const Graph *graph, uint32_t group)
                 form_inside(instr->from) == batch->form[instr->tensor];
     }
     return cuts && plan->program->group[group].n_devices > 1;
-}
-
-static void check_right(const Plan *plan, const Graph *graph)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(Graph) small = NULL;
-    g_autoptr(Plan) shrunk = exec_shrink_plan(plan, graph, NULL, &small, &error);
-    assert_no_error(error);
-    g_autoptr(ExecBackend) backend = exec_reference_new(shrunk->n_devices);
-    g_auto(ExecVerdict) verdict = {0};
-    exec_verify(backend, shrunk, small, 1, EXEC_TOLERANCE, &verdict, &error);
-    assert_no_error(error);
-    assert_true(verdict.right);
 }
 
 /* --- random programs in stages --- */
@@ -167,7 +155,7 @@ static void test_plan(void **state)
         inside += is_inside(plan, graph, g);
     assert_true(inside > 0 && plan->feasible);
     assert_at_most(plan->lower_bound_s, plan->iteration_time_s * (1 + 1e-9));
-    check_right(plan, graph);
+    check_shrunk(plan, graph);
     g_autoptr(SimReport) flow = sim_evaluate(plan, graph, view, "flow", &error);
     assert_no_error(error);
     assert_true(flow->iteration_time_s > 0);

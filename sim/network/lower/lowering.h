@@ -113,4 +113,7 @@ void sim_run_arrive_all(SimRun *run);
 void sim_run_free(SimRun *run);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimRun, sim_run_free)
 
+/* Seconds of one execution whose ranks arrive together, on a network on which nothing else runs. */
+double sim_run_alone_s(SimNetwork *network, const SimLowered *lowered);
+
 #endif

@@ -271,3 +271,20 @@ void sim_run_arrive_all(SimRun *run)
     for (uint32_t rank = 0; rank < n; rank++)
         sim_run_arrive(run, rank);
 }
+
+static void end_at(SimEngine *engine, void *context, uint64_t argument)
+{
+    (void)argument;
+    *(double *)context = sim_engine_now(engine);
+}
+
+double sim_run_alone_s(SimNetwork *network, const SimLowered *lowered)
+{
+    SimEngine *engine = sim_network_engine(network);
+    const double start_s = sim_engine_now(engine);
+    double end_s = start_s;
+    g_autoptr(SimRun) run = sim_run_new(network, lowered, NULL, end_at, &end_s, 0);
+    sim_run_arrive_all(run);
+    sim_engine_run(engine);
+    return end_s - start_s;
+}
