@@ -1,13 +1,39 @@
-/* Fuzz target: a file of pins is refused with one line, or its text without comments says the same pins. */
+/* Fuzz target: a file of pins is refused with one line, or its text without comments says the same pins, and a search finds a
+ * program that keeps them or names those that cannot hold. */
 #include <string.h>
 
+#include "data/data.h"
 #include "synth/synth.h"
 #include "tests/fuzz/fuzz.h"
 
 static Graph *small_model(void)
 {
-    return model_build("vit:layers=2,hidden=8,heads=2,ffn=8,image=4,batch=4", 1, NULL,
+    return model_build("vit:layers=1,hidden=8,heads=2,ffn=8,image=4,batch=4", 1, NULL,
                        NULL);
+}
+
+/* The shares are uneven, as those of unlike machines. */
+static void check_search(const Graph *graph, const SynthPins *pins)
+{
+    static ClusterView *view = NULL;
+    static const double RATIO[] = {0.75, 0.25};
+    g_autoptr(GError) error = NULL;
+    if (!view)
+        view = cluster_view(cluster_load("star:hosts=2", NULL), GRANULARITY_MACHINE);
+    fuzz_check(view->n_devices == G_N_ELEMENTS(RATIO), "a ratio of each device");
+    g_autoptr(SynthSpace) space = synth_space_new(graph, pins);
+    const SynthOptions options = {.beam = 2};
+    SynthResult result = {0};
+    const bool good = synth_search(space, view, RATIO, &options, &result, &error);
+    fuzz_check(good == !error, "either a program or an error");
+    if (!good) {
+        fuzz_check_refused(error, NULL);
+        return;
+    }
+    fuzz_check(program_check(result.program, graph, NULL), "the program is sound");
+    fuzz_check(synth_pins_hold(pins, graph, result.program),
+               "the program keeps the pins");
+    synth_result_clear(&result);
 }
 
 bool fuzz_read(const void *data, size_t size)
@@ -33,5 +59,6 @@ bool fuzz_read(const void *data, size_t size)
     }
     g_autofree char *again = synth_pins_text(bare, NULL);
     fuzz_check(again && strcmp(bare, again) == 0, "what is bare stays as it is");
+    check_search(graph, pins);
     return true;
 }

@@ -1,5 +1,7 @@
 /* Fuzz target: bytes as an execution trace (Chakra) are refused with one line, or nodes that wait for nodes of the trace, which
- * are written and read again. */
+ * are written and read again, as is a copy that is made node by node. The same bytes as a file are read alike. */
+#include <string.h>
+
 #include "data/data.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -13,11 +15,63 @@ static void check_again(const Trace *trace)
     fuzz_check(again && again->node->len == trace->node->len, "and read again");
 }
 
+/* Nodes of a trace that is made here wait for earlier ones only. */
+static Trace *copy_of(const Trace *trace)
+{
+    Trace *copy = trace_new();
+    for (guint i = 0; i < trace->node->len; i++) {
+        const TraceNode *node = trace_node(trace, i);
+        fuzz_check(trace_add(copy, node) == i, "nodes are counted");
+        for (uint32_t d = 0; d < node->n_deps; d++)
+            if (trace_deps(trace, node)[d] < i)
+                trace_wait(copy, trace_deps(trace, node)[d]);
+    }
+    return copy;
+}
+
+static void check_copy(const Trace *trace)
+{
+    gsize length;
+    g_autoptr(Trace) copy = copy_of(trace);
+    g_autoptr(GBytes) bytes = trace_write(copy, NULL);
+    const void *text = g_bytes_get_data(bytes, &length);
+    g_autoptr(Trace) again = trace_parse("copy.et", text, length, NULL);
+    fuzz_check(again && again->node->len == trace->node->len, "a copy can be read");
+    for (guint i = 0; i < trace->node->len; i++) {
+        const TraceNode *node = trace_node(copy, i), *other = trace_node(again, i);
+        fuzz_check(node->kind == other->kind && *trace_kind_name(node->kind), "a kind");
+        fuzz_check(strcmp(node->name, trace_node(trace, i)->name) == 0 &&
+                       strcmp(node->name, other->name) == 0,
+                   "names stay");
+        fuzz_check(node->n_deps == other->n_deps, "dependencies stay");
+        fuzz_check(node->collective == TRACE_COMM_NONE ||
+                       *trace_collective_name(node->collective),
+                   "a collective");
+    }
+}
+
+/* The bytes are a file, as which a command takes them. */
+static void check_file(const void *data, size_t size, const Trace *trace)
+{
+    int memory;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *file = fuzz_file_open(data, size, &memory);
+    const bool is = trace_is(file);
+    g_autoptr(Trace) read = trace_read(file, &error);
+    fuzz_file_close(memory);
+    fuzz_check(is || !trace, "what is read is recognized");
+    if (read)
+        fuzz_check(!trace || trace->node->len == read->node->len, "a file is read alike");
+    else
+        fuzz_check_refused(error, file);
+}
+
 bool fuzz_read(const void *data, size_t size)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(Trace) trace = trace_parse("any.et", data, size, &error);
     fuzz_check(!trace == !!error, "either a trace or an error");
+    check_file(data, size, trace);
     if (!trace) {
         fuzz_check_refused(error, "any.et");
         return false;
@@ -30,5 +84,6 @@ bool fuzz_read(const void *data, size_t size)
             fuzz_check(trace_deps(trace, node)[d] < trace->node->len, "on nodes");
     }
     check_again(trace);
+    check_copy(trace);
     return true;
 }
