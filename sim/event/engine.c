@@ -33,8 +33,8 @@ void sim_engine_schedule(SimEngine *engine, double time_s, uint32_t priority,
                          SimHandler handler, void *context, uint64_t argument)
 {
     g_assert(time_s >= engine->now_s); /* fails on NaN too */
-    const SimEvent event = {time_s,   engine->sequence++, handler, context,
-                            argument, priority,           0};
+    const SimEvent event = {time_s, sim_event_order(priority, engine->sequence++),
+                            handler, context, argument};
     sim_queue_push(&engine->queue, &event);
 }
 

@@ -5,17 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NONE UINT32_MAX
-
 enum {
     FEW_EVENTS = 64,   /* so few that the heap by itself does well */
     SAMPLES = 64,      /* events whose times give the width of a month */
     MONTHS_AHEAD = 16, /* at least, when all events are spread evenly */
     LEAST_A_MONTH = 16,
     MOST_A_MONTH = 2048,
-    SPREAD = 2,     /* times as many months, for later events */
-    CHUNK = 32,     /* events */
-    COST_A_POP = 8, /* unneeded steps after which the months are made anew */
+    SPREAD = 2, /* times as many months, for later events */
+    CHUNK = 32, /* events */
+    COST_A_POP =
+        8, /* unneeded steps, beyond one for each event, after which months are made anew */
     MISFITS = 3,    /* remakings in quick succession after which no months are made */
     DEEP = 64,      /* depth of a heap at which an event costs as much as such a step */
     FEW_A_DAY = 12, /* so few that insertion sort does well */
@@ -25,13 +24,13 @@ enum {
 static const double LAST_MONTH = 0x1p62;
 
 struct SimChunk {
-    SimChunk *next; /* the chunk filled before, or the next free one */
+    SimChunk *next; /* the chunk filled after this one, or the next free one */
     SimEvent event[CHUNK];
 };
 
 void sim_queue_init(SimQueue *queue)
 {
-    *queue = (SimQueue){.free = NONE, .most = FEW_EVENTS};
+    *queue = (SimQueue){.most = FEW_EVENTS};
 }
 
 static void free_chunks(SimChunk *chunk)
@@ -46,52 +45,85 @@ static void free_chunks(SimChunk *chunk)
 void sim_queue_clear(SimQueue *queue)
 {
     for (uint32_t m = 0; m < queue->n_months; m++)
-        free_chunks(queue->month[m].chunk);
+        free_chunks(queue->month[m].first);
+    free_chunks(queue->places.first);
+    free_chunks(queue->now);
     free_chunks(queue->free_chunk);
     g_free(queue->month);
-    g_free(queue->event);
     g_free(queue->heap);
-    g_free(queue->now);
     g_free(queue->sorted);
     g_free(queue->scratch);
     g_free(queue->day);
+}
+
+/* --- chunks --- */
+
+static SimChunk *chunk_new(SimQueue *queue)
+{
+    SimChunk *chunk = queue->free_chunk;
+    if (!chunk)
+        return g_new(SimChunk, 1);
+    queue->free_chunk = chunk->next;
+    return chunk;
+}
+
+/* Number of events in a chunk of a month. */
+static inline uint32_t chunk_events(const SimMonth *month, const SimChunk *chunk)
+{
+    return chunk->next ? CHUNK : CHUNK - month->room;
+}
+
+/* Gives the chunks of a list back for further use. */
+static void release_chunks(SimQueue *queue, SimChunk **chunks)
+{
+    while (*chunks) {
+        SimChunk *next = (*chunks)->next;
+        (*chunks)->next = queue->free_chunk;
+        queue->free_chunk = *chunks;
+        *chunks = next;
+    }
+}
+
+/* Adds an event at the end of the chunks and returns its place. */
+static inline SimEvent *month_add(SimQueue *queue, SimMonth *month, const SimEvent *event)
+{
+    if (month->room == 0) {
+        SimChunk *chunk = chunk_new(queue);
+        chunk->next = NULL;
+        *(month->first ? &month->last->next : &month->first) = chunk;
+        month->last = chunk;
+        month->room = CHUNK;
+    }
+    SimEvent *place = &month->last->event[CHUNK - month->room--];
+    *place = *event;
+    __builtin_prefetch(place + 1, 1); /* the next one, to write */
+    return place;
 }
 
 /* --- heap --- */
 
 static inline bool before(const SimEventKey *a, const SimEventKey *b)
 {
-    if (a->time_s != b->time_s)
-        return a->time_s < b->time_s;
-    if (a->priority != b->priority)
-        return a->priority < b->priority;
-    return a->sequence < b->sequence;
+    return a->time_s != b->time_s ? a->time_s < b->time_s : a->order < b->order;
 }
 
 #define KEY_BEFORE(queue, a, b) ((void)(queue), before(a, b))
 HEAP_DEFINE(key_heap, const SimQueue, SimEventKey, 2, KEY_BEFORE, heap_unplaced)
 
 /* Stores the event and returns its place among the heap's events. */
-static uint32_t take_place(SimQueue *queue, const SimEvent *event)
+static SimEvent *take_place(SimQueue *queue, const SimEvent *event)
 {
-    uint32_t at = queue->free;
-    if (at != NONE) {
-        queue->free = queue->event[at].next;
-    } else {
-        if (queue->n_places == queue->capacity) {
-            queue->capacity = MAX(64, 2 * queue->capacity);
-            queue->event = g_renew(SimEvent, queue->event, queue->capacity);
-        }
-        at = queue->n_places++;
-    }
-    queue->event[at] = *event;
-    return at;
+    SimEvent *place = queue->free;
+    if (!place)
+        return month_add(queue, &queue->places, event);
+    queue->free = place->context;
+    *place = *event;
+    return place;
 }
 
 static void heap_push(SimQueue *queue, const SimEvent *event)
 {
-    const SimEventKey key = {event->time_s, event->sequence, event->priority,
-                             take_place(queue, event)};
+    const SimEventKey key = {event->time_s, event->order, take_place(queue, event)};
     if (queue->n_heap == queue->heap_capacity) {
         queue->heap_capacity = MAX(64, 2 * queue->heap_capacity);
         queue->heap = g_renew(SimEventKey, queue->heap, queue->heap_capacity);
@@ -103,11 +135,11 @@ static void heap_push(SimQueue *queue, const SimEvent *event)
 static SimEvent heap_pop(SimQueue *queue)
 {
     KILTER_ASSERT(queue->n_heap > 0);
-    const uint32_t place = queue->heap[0].event;
-    const SimEvent first = queue->event[place];
+    SimEvent *place = queue->heap[0].event;
+    const SimEvent first = *place;
     queue->n_heap--;
     key_heap_sink(queue, queue->heap, queue->n_heap, 0, queue->heap[queue->n_heap]);
-    queue->event[place].next = queue->free;
+    place->context = queue->free;
     queue->free = place;
     return first;
 }
@@ -123,20 +155,10 @@ static inline uint64_t month_of(const SimQueue *queue, double time_s)
     return 1 + (month < LAST_MONTH ? (uint64_t)month : (uint64_t)LAST_MONTH);
 }
 
-static void month_push(SimQueue *queue, uint64_t number, const SimEvent *event)
+static inline void month_push(SimQueue *queue, uint64_t number, const SimEvent *event)
 {
     KILTER_ASSERT(number > queue->present || queue->n_months > 0);
-    SimMonth *month = &queue->month[number & (queue->n_months - 1)];
-    if (month->room == 0) {
-        SimChunk *chunk = queue->free_chunk;
-        if (chunk)
-            queue->free_chunk = chunk->next;
-        else
-            chunk = g_new(SimChunk, 1);
-        chunk->next = month->chunk;
-        *month = (SimMonth){chunk, CHUNK};
-    }
-    month->chunk->event[CHUNK - month->room--] = *event;
+    month_add(queue, &queue->month[number & (queue->n_months - 1)], event);
 }
 
 static inline void place(SimQueue *queue, const SimEvent *event)
@@ -151,16 +173,14 @@ static inline void place(SimQueue *queue, const SimEvent *event)
     heap_push(queue, event);
 }
 
-static void now_push(SimQueue *queue, const SimEvent *event)
+static void grow_now(SimQueue *queue, uint32_t n)
 {
-    if (queue->n_now == queue->now_capacity) {
-        const uint32_t n = queue->now_capacity = MAX(64, 2 * queue->now_capacity);
-        queue->now = g_renew(SimEvent, queue->now, n);
-        queue->sorted = g_renew(SimEventKey, queue->sorted, n);
-        queue->scratch = g_renew(SimEventKey, queue->scratch, n);
-        queue->day = g_renew(uint32_t, queue->day, n + 1);
-    }
-    queue->now[queue->n_now++] = *event;
+    if (n <= queue->now_capacity)
+        return;
+    n = queue->now_capacity = MAX(n, 2 * queue->now_capacity);
+    queue->sorted = g_renew(SimEventKey, queue->sorted, n);
+    queue->scratch = g_renew(SimEventKey, queue->scratch, n);
+    queue->day = g_renew(uint32_t, queue->day, n + 1);
 }
 
 static int by_order(const void *a, const void *b)
@@ -168,9 +188,18 @@ static int by_order(const void *a, const void *b)
     return before(a, b) ? -1 : before(b, a);
 }
 
+static bool in_order(const SimEventKey *key, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++)
+        if (before(&key[i], &key[i - 1]))
+            return false;
+    return true;
+}
+
+/* Events of one time mostly come in their order. */
 static void sort_day(SimEventKey *key, uint32_t n)
 {
-    if (n > FEW_A_DAY) {
+    if (n > FEW_A_DAY && !in_order(key, n)) {
         qsort(key, n, sizeof *key, by_order);
         return;
     }
@@ -183,25 +212,19 @@ static void sort_day(SimEventKey *key, uint32_t n)
     }
 }
 
-/* Sorts the present month, first into as many days as it has events. */
-static void sort_month(SimQueue *queue)
+/* Sorts the present month, whose keys are in `scratch` and whose times lie between these two, first
+ * into as many days as it has events. */
+static void sort_month(SimQueue *queue, double first_s, double last_s)
 {
-    KILTER_ASSERT(queue->n_now > 0);
+    KILTER_ASSERT(queue->n_now > 0 && first_s <= last_s);
     const uint32_t n = queue->n_now;
-    double first_s = INFINITY, last_s = -INFINITY;
-
-    queue->at = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        first_s = fmin(first_s, queue->now[i].time_s);
-        last_s = fmax(last_s, queue->now[i].time_s);
-    }
     const double scale = (n - 1) / (last_s - first_s);
     const double days_per_s = isfinite(scale) ? scale : 0;
+
     memset(queue->day, 0, (n + 1) * sizeof *queue->day);
     for (uint32_t i = 0; i < n; i++) {
-        const SimEvent *e = &queue->now[i];
-        queue->scratch[i] = (SimEventKey){e->time_s, e->sequence, e->priority, i};
-        queue->day[MIN(n - 1, (uint32_t)((e->time_s - first_s) * days_per_s)) + 1]++;
+        const double time_s = queue->scratch[i].time_s;
+        queue->day[MIN(n - 1, (uint32_t)((time_s - first_s) * days_per_s)) + 1]++;
     }
     for (uint32_t d = 0; d < n; d++)
         queue->day[d + 1] += queue->day[d];
@@ -222,35 +245,38 @@ static void prefetch(const SimChunk *chunk)
         __builtin_prefetch((const char *)chunk + i);
 }
 
-/* Moves the events of the present month to `now`; those of later years stay. */
+/* Sorts the events of the present month; those of later years go back to their months. */
 static void open_month(SimQueue *queue)
 {
     KILTER_ASSERT((queue->n_months & (queue->n_months - 1)) == 0);
     SimMonth *month = &queue->month[queue->present & (queue->n_months - 1)];
-    SimChunk *chunk = month->chunk;
-    uint32_t n = CHUNK - month->room;
+    double first_s = INFINITY, last_s = -INFINITY;
+    const SimMonth opened = *month;
 
-    *month = (SimMonth){NULL, 0};
+    release_chunks(queue, &queue->now);
+    queue->now = opened.first;
+    *month = (SimMonth){0};
     queue->n_now = queue->at = 0;
-    while (chunk) {
-        SimChunk *next = chunk->next;
-        prefetch(next);
+    for (SimChunk *chunk = queue->now; chunk; chunk = chunk->next) {
+        const uint32_t n = chunk_events(&opened, chunk);
+        prefetch(chunk->next);
+        grow_now(queue, queue->n_now + n);
         for (uint32_t i = 0; i < n; i++) {
-            const uint64_t number = month_of(queue, chunk->event[i].time_s);
+            SimEvent *event = &chunk->event[i];
+            const uint64_t number = month_of(queue, event->time_s);
             if (number <= queue->present) {
-                now_push(queue, &chunk->event[i]);
+                first_s = event->time_s < first_s ? event->time_s : first_s;
+                last_s = event->time_s > last_s ? event->time_s : last_s;
+                queue->scratch[queue->n_now++] =
+                    (SimEventKey){event->time_s, event->order, event};
             } else {
-                month_push(queue, number, &chunk->event[i]);
+                month_push(queue, number, event);
                 queue->cost++;
             }
         }
-        chunk->next = queue->free_chunk;
-        queue->free_chunk = chunk;
-        chunk = next;
-        n = CHUNK;
     }
     if (queue->n_now > 0)
-        sort_month(queue);
+        sort_month(queue, first_s, last_s);
 }
 
 /* Finds the first month that has an event. */
@@ -258,9 +284,8 @@ static uint64_t find_month(const SimQueue *queue)
 {
     uint64_t first = UINT64_MAX;
     for (uint32_t m = 0; m < queue->n_months; m++) {
-        uint32_t n = CHUNK - queue->month[m].room;
-        for (const SimChunk *c = queue->month[m].chunk; c; c = c->next, n = CHUNK)
-            for (uint32_t i = 0; i < n; i++)
+        for (const SimChunk *c = queue->month[m].first; c; c = c->next)
+            for (uint32_t i = 0; i < chunk_events(&queue->month[m], c); i++)
                 first = MIN(first, month_of(queue, c->event[i].time_s));
     }
     return first;
@@ -306,20 +331,22 @@ static SimEvent *take_all(SimQueue *queue)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < queue->n_heap; i++)
-        pending[n++] = queue->event[queue->heap[i].event];
+        pending[n++] = *queue->heap[i].event;
     for (uint32_t i = queue->at; i < queue->n_now; i++)
-        pending[n++] = queue->now[queue->sorted[i].event];
+        pending[n++] = *queue->sorted[i].event;
     for (uint32_t m = 0; m < queue->n_months; m++) {
-        uint32_t in_chunk = CHUNK - queue->month[m].room;
-        for (const SimChunk *c = queue->month[m].chunk; c; c = c->next, in_chunk = CHUNK)
-            for (uint32_t i = 0; i < in_chunk; i++)
+        for (const SimChunk *c = queue->month[m].first; c; c = c->next)
+            for (uint32_t i = 0; i < chunk_events(&queue->month[m], c); i++)
                 pending[n++] = c->event[i];
-        free_chunks(queue->month[m].chunk);
+        release_chunks(queue, &queue->month[m].first);
     }
     g_assert(n == queue->n);
+    release_chunks(queue, &queue->places.first);
+    release_chunks(queue, &queue->now);
     g_clear_pointer(&queue->month, g_free);
-    queue->n_months = queue->n_heap = queue->n_places = queue->at = queue->n_now = 0;
-    queue->free = NONE;
+    queue->n_months = queue->n_heap = queue->at = queue->n_now = 0;
+    queue->places = (SimMonth){0};
+    queue->free = NULL;
     return pending;
 }
 
@@ -353,14 +380,6 @@ static void remake(SimQueue *queue)
 
 /* --- queue --- */
 
-static uint32_t chunk_events(const SimMonth *month)
-{
-    uint32_t n = 0, in_chunk = CHUNK - month->room;
-    for (const SimChunk *c = month->chunk; c; c = c->next, in_chunk = CHUNK)
-        n += in_chunk;
-    return n;
-}
-
 /* The invariant: the heap is one, the present month is sorted, and no event is lost. */
 static void walk_queue(const SimQueue *queue)
 {
@@ -369,7 +388,8 @@ static void walk_queue(const SimQueue *queue)
     for (uint32_t i = queue->at; i + 1 < queue->n_now; i++)
         g_assert(before(&queue->sorted[i], &queue->sorted[i + 1]));
     for (uint32_t m = 0; m < queue->n_months; m++)
-        n += chunk_events(&queue->month[m]);
+        for (const SimChunk *c = queue->month[m].first; c; c = c->next)
+            n += chunk_events(&queue->month[m], c);
     g_assert(n == queue->n);
 }
 
@@ -392,12 +412,12 @@ SimEvent sim_queue_pop(SimQueue *queue)
         queue->at < queue->n_now &&
         (queue->n_heap == 0 || before(&queue->sorted[queue->at], &queue->heap[0]));
     const SimEvent event =
-        from_month ? queue->now[queue->sorted[queue->at++].event] : heap_pop(queue);
+        from_month ? *queue->sorted[queue->at++].event : heap_pop(queue);
     queue->n--;
     if (!queue->month)
         return event;
     queue->pops++;
-    if (queue->cost > COST_A_POP * (queue->pops + queue->n_months)) {
+    if (queue->cost > COST_A_POP * (queue->pops + queue->n_months) + queue->n) {
         queue->misfits = queue->pops < queue->n_months ? queue->misfits + 1 : 0;
         remake(queue);
     } else if (queue->n < queue->least) {

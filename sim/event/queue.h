@@ -22,38 +22,46 @@
 
 typedef struct {
     double time_s;
-    uint64_t sequence;
+    uint64_t order; /* sim_event_order() */
     SimHandler handler;
     void *context;
     uint64_t argument;
-    uint32_t priority;
-    uint32_t next; /* next free place in the heap's list */
 } SimEvent;
 
 /* The part of an event that decides its order. */
 typedef struct {
     double time_s;
-    uint64_t sequence;
-    uint32_t priority;
-    uint32_t event; /* place in the heap's events, or among those of the month */
+    uint64_t order;
+    SimEvent *event;
 } SimEventKey;
+
+enum { SIM_SEQUENCE_BITS = 48 };
+
+/* The order of events at one time: by priority, then by sequence number, in one word, since moving
+ * events is most of the work where many are pending. */
+static inline uint64_t sim_event_order(uint32_t priority, uint64_t sequence)
+{
+    g_assert(priority >> (64 - SIM_SEQUENCE_BITS) == 0 &&
+             sequence >> SIM_SEQUENCE_BITS == 0);
+    return (uint64_t)priority << SIM_SEQUENCE_BITS | sequence;
+}
 
 typedef struct SimChunk SimChunk;
 
 typedef struct {
-    SimChunk *chunk; /* the last one; only it may have room */
-    uint32_t room;   /* room left in it */
+    SimChunk *first, *last; /* only the last one may have room */
+    uint32_t room;          /* left in it */
 } SimMonth;
 
 typedef struct {
     uint32_t n; /* number of all pending events */
     /* the heap */
-    SimEvent *event; /* places; `free` is the first that is not in use */
-    uint32_t n_places, capacity, free;
+    SimMonth places; /* of its events */
+    SimEvent *free;  /* the first place that is not in use; its context is the next one */
     SimEventKey *heap;
     uint32_t n_heap, heap_capacity;
     /* the present month: sorted, from `at` on */
-    SimEvent *now;
+    SimChunk *now;
     SimEventKey *sorted, *scratch;
     uint32_t *day;
     uint32_t at, n_now, now_capacity;

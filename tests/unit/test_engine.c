@@ -1,5 +1,6 @@
 /* The event kernel: total order, ties, and a large random run against a sorted array. */
 #include "sim/event/engine.h"
+#include "sim/event/queue.h"
 #include "tests/test.h"
 
 #include <stdlib.h>
@@ -214,6 +215,33 @@ static void test_many_pending(void **state)
     }
 }
 
+enum { TAIL = 30000 };
+
+/* Times far beyond the months come back to them many times; this does not make the queue a heap. */
+static void test_heavy_tail_keeps_months(void **state)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(1);
+    SimQueue queue;
+    uint64_t order = 0;
+    double last_s = 0;
+
+    (void)state;
+    sim_queue_init(&queue);
+    for (uint32_t i = 0; i < TAIL + HELD; i++) {
+        SimEvent event = {.order = sim_event_order(0, order++)};
+        if (i >= TAIL) {
+            event.time_s = sim_queue_pop(&queue).time_s;
+            assert_true(event.time_s >= last_s);
+            last_s = event.time_s;
+        }
+        event.time_s += pow(1 - g_rand_double(rand), -1 / 0.7) - 1; /* Pareto: no mean */
+        sim_queue_push(&queue, &event);
+    }
+    assert_non_null(queue.month);
+    assert_int_equal(queue.n, TAIL);
+    sim_queue_clear(&queue);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_present_goes_last),
         cmocka_unit_test(test_random_against_sort),
         cmocka_unit_test(test_many_pending),
+        cmocka_unit_test(test_heavy_tail_keeps_months),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
