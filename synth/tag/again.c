@@ -35,13 +35,6 @@ void tag_again_free(TagAgain *again)
     g_free(again);
 }
 
-static uint32_t layer_of(const TagAgain *again, OpId id)
-{
-    const Op *op = graph_get_op(again->graph, id);
-    return op->pass == PASS_UPDATE ? op->layer
-                                   : graph_get_op(again->graph, op->of)->layer;
-}
-
 /* Whether an op may run again for an op of the backward pass: on the same devices, on the batch, and
  * without a sum over it. */
 static bool repeats(const TagAgain *again, OpId id, OpId reader)
@@ -65,7 +58,7 @@ static void add_full(TagAgain *again, OpId id)
     again->done[id] = true;
     for (uint32_t i = 0; i < op->n_in; i++) {
         const OpId by = graph_tensor(again->graph, op->in[i])->producer;
-        if (by != GRAPH_NONE && layer_of(again, by) == layer_of(again, id) &&
+        if (by != GRAPH_NONE && graph_get_op(again->graph, by)->layer == op->layer &&
             repeats(again, by, id))
             add_full(again, by);
     }
@@ -80,8 +73,9 @@ const GArray *tag_again_before(TagAgain *again, OpId reader)
         const OpId by = graph_tensor(again->graph, op->in[i])->producer;
         if (by == GRAPH_NONE || !repeats(again, by, reader))
             continue;
-        const Recompute mode = again->work->recompute[layer_of(again, by)];
-        if (mode == RECOMPUTE_FULL && layer_of(again, by) == layer_of(again, reader)) {
+        const uint32_t layer = graph_get_op(again->graph, by)->layer;
+        const Recompute mode = again->work->recompute[layer];
+        if (mode == RECOMPUTE_FULL && layer == op->layer) {
             add_full(again, by);
         } else if (mode == RECOMPUTE_SELECTIVE && !again->read[op->in[i]] &&
                    synth_makes_inner(again->graph, again->read, by)) {

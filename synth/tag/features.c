@@ -149,9 +149,9 @@ NetCase *net_case_new(const TagSpace *space, const TagWork *work, SimQuick *quic
     c->quick = quick;
     c->rows = tag_rows_new(space, work, quick, objective, false);
     c->dp_s = dp_s;
-    c->time_s = g_new0(double, work->n_groups + 1);
-    c->parameters = g_new0(double, work->n_groups + 1);
-    c->bytes = g_new0(double, work->n_groups + 1);
+    c->time_s = g_new0(double, work->n_groups);
+    c->parameters = g_new0(double, work->n_groups);
+    c->bytes = g_new0(double, work->n_groups);
     c->from = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     c->to = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     c->flow = g_array_new(FALSE, FALSE, sizeof(double));
