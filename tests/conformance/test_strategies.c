@@ -8,6 +8,7 @@
 #include "experiments/planners/planner.h"
 #include "tests/support/made_plan.h"
 #include "tests/support/random_strategy.h"
+#include "tests/support/transfers.h"
 #include "tests/test.h"
 
 #ifndef COMBINATIONS
@@ -53,6 +54,31 @@ static Plan *plan_under(const char *planner, const char *model, const char *set,
     return plan;
 }
 
+/* A plan that cuts everything evenly takes as long, and as many bytes, if its cuts are left to its ratios. */
+static void check_fractions(Plan *plan, const Graph *graph, const ClusterView *view)
+{
+    static const char *const fidelity[] = {"stage", "flow"};
+    g_autoptr(GError) error = NULL;
+    SimReport *report[2][G_N_ELEMENTS(fidelity)];
+    for (uint32_t without = 0; without < 2; without++) {
+        for (uint32_t f = 0; f < G_N_ELEMENTS(fidelity); f++) {
+            report[without][f] = sim_evaluate(plan, graph, view, fidelity[f], &error);
+            assert_no_error(error);
+        }
+        for (uint32_t i = 0; i < plan->n_splits; i++)
+            g_free(plan->split[i].count);
+        plan->n_splits = 0;
+    }
+    for (uint32_t f = 0; f < G_N_ELEMENTS(fidelity); f++) {
+        const SimReport *a = report[0][f], *b = report[1][f];
+        assert_close(a->iteration_time_s, b->iteration_time_s, 1e-9);
+        for (uint32_t j = 0; j < plan->n_devices; j++)
+            assert_close((double)a->memory_bytes[j], (double)b->memory_bytes[j], 1e-12);
+        sim_report_free(report[0][f]);
+        sim_report_free(report[1][f]);
+    }
+}
+
 /* Whether there is a plan; if so, it is proved. */
 static bool prove(const char *planner, const char *model, const char *set)
 {
@@ -74,6 +100,9 @@ static bool prove(const char *planner, const char *model, const char *set)
     for (uint32_t j = 0; j < plan->n_devices; j++)
         most = MAX(most, plan->memory_bytes[j]);
     assert_in_range(most, 1, UINT64_C(1) << 30);
+    check_known_transfers(plan, graph, view);
+    if (plan_splits_evenly(plan))
+        check_fractions(plan, graph, view);
     return true;
 }
 
@@ -100,8 +129,9 @@ static void test_random_strategies(void **state)
 static void test_techniques(void **state)
 {
     (void)state;
-    static const char *const planner[] = {"hap",    "dp-ev", "deepspeed", "tensor-parallel",
-                                          "gshard", "tag",   "heterog",   "m-topo"};
+    static const char *const planner[] = {
+        "hap",    "dp-ev", "deepspeed", "tensor-parallel",
+        "gshard", "tag",   "heterog",   "m-topo"};
     static const char *const set[] = {"microbatches=3", "recompute=full",
                                       "recompute=selective microbatches=2"};
     for (uint32_t p = 0; p < G_N_ELEMENTS(planner); p++)
@@ -144,8 +174,8 @@ static uint64_t state_bytes(const char *set, MemoryCategory category)
 static void test_memory_of_states(void **state)
 {
     (void)state;
-    static const MemoryCategory category[] = {
-        MEMORY_OPTIMIZER, MEMORY_GRADIENTS, MEMORY_WEIGHTS};
+    static const MemoryCategory category[] = {MEMORY_OPTIMIZER, MEMORY_GRADIENTS,
+                                              MEMORY_WEIGHTS};
     for (uint32_t c = 0; c < G_N_ELEMENTS(category); c++) {
         const uint64_t whole = state_bytes("dp=8 microbatches=2", category[c]);
         for (uint32_t zero = 1; zero <= 3; zero++) {

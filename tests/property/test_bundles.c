@@ -1,5 +1,6 @@
 /* Messages bundled into one flow while nothing interferes (sim/network/bundle.c) end at the same
  * times as single messages, whatever comes in between. */
+#include "sim/network/lower/lower.h"
 #include "tests/support/collective_case.h"
 
 enum { CASES = 400, MAX_OTHERS = 3, MAX_RANKS = 32 };
@@ -202,11 +203,45 @@ static void test_classes(void **state)
     assert_true(sim_network_is_idle(net.network));
 }
 
+/* Messages are bundled if each class has four of them on average, and not otherwise: here there are as many classes as pairs of kinds of ranks. */
+static void test_worth(void **state)
+{
+    enum { RANKS = 18, MEMBERS = 4 };
+    uint32_t bundled = 0, single = 0;
+    (void)state;
+    for (uint32_t kinds = 1; kinds <= RANKS; kinds++) {
+        g_auto(NetworkCase) net = network_case("star:hosts=18", GRANULARITY_GPU);
+        uint32_t device[RANKS];
+        double share[RANKS];
+        const SimCollective collective = {.traffic = TRAFFIC_ALL_TO_ALL,
+                                          .algorithm = ALGORITHM_DIRECT,
+                                          .bytes = 1e9,
+                                          .n = RANKS,
+                                          .device = device,
+                                          .share_from = share,
+                                          .share_to = share};
+        g_autoptr(GError) error = NULL;
+        for (uint32_t j = 0; j < RANKS; j++) {
+            device[j] = j;
+            share[j] = (1 + 0.1 * (j % kinds)) / RANKS;
+        }
+        g_autoptr(SimLowered) lowered = sim_lower(net.network, &collective, &error);
+        assert_no_error(error);
+        assert_true(lowered->n_bundles * MEMBERS <= lowered->message->len);
+        if (kinds == 1)
+            assert_int_equal(lowered->n_bundles, 1);
+        bundled += lowered->n_bundles > 0;
+        single += lowered->n_bundles == 0;
+    }
+    assert_true(bundled > 5 && single > 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bundles_change_nothing),
         cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_worth),
     };
     return cmocka_run_group_tests_name("bundles", tests, NULL, NULL);
 }

@@ -125,24 +125,51 @@ static void check_next(SimEngine *engine, void *context, uint64_t argument)
     assert_true(sim_engine_now(engine) == key->time_s);
 }
 
-static void test_random_against_sort(void **state)
+/* Runs events, scheduled in the order of the keys, against these sorted. */
+static void run_sorted(Key *key, uint32_t n)
 {
     g_autoptr(SimEngine) engine = sim_engine_new();
+    Check check = {key, 0};
+    for (uint32_t i = 0; i < n; i++)
+        sim_engine_schedule(engine, key[i].time_s, key[i].priority, check_next, &check,
+                            key[i].sequence);
+    qsort(key, n, sizeof *key, compare);
+    assert_int_equal(sim_engine_run(engine), n);
+    assert_int_equal(check.next, n);
+}
+
+static void test_random_against_sort(void **state)
+{
     g_autoptr(GRand) rand = g_rand_new_with_seed(7);
     g_autofree Key *key = g_new(Key, MANY);
-    Check check = {key, 0};
 
     (void)state;
-    for (uint32_t i = 0; i < MANY; i++) {
+    for (uint32_t i = 0; i < MANY; i++)
         /* coarse times: many ties */
         key[i] = (Key){g_rand_int_range(rand, 0, 5000) / 8.0,
                        (uint32_t)g_rand_int_range(rand, 0, 3), i};
-        sim_engine_schedule(engine, key[i].time_s, key[i].priority, check_next, &check,
-                            i);
+    run_sorted(key, MANY);
+}
+
+/* Bursts that are far apart, as seen by the first of them: all months of a year between them are empty. */
+static void test_bursts(void **state)
+{
+    enum { ROUNDS = 40, MOST_BURSTS = 5, EVENTS = 2000 };
+    g_autoptr(GRand) rand = g_rand_new_with_seed(8);
+    g_autofree Key *key = g_new(Key, EVENTS);
+
+    (void)state;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        const int bursts = g_rand_int_range(rand, 2, MOST_BURSTS);
+        double start_s[MOST_BURSTS] = {0};
+        for (int b = 1; b < bursts; b++)
+            start_s[b] = start_s[b - 1] + pow(10, g_rand_double_range(rand, 0, 9));
+        for (uint32_t i = 0; i < EVENTS; i++) {
+            const double at_s = start_s[g_rand_int_range(rand, 0, bursts)];
+            key[i] = (Key){at_s + g_rand_double(rand), 0, i};
+        }
+        run_sorted(key, EVENTS);
     }
-    qsort(key, MANY, sizeof *key, compare);
-    assert_int_equal(sim_engine_run(engine), MANY);
-    assert_int_equal(check.next, MANY);
 }
 
 /* --- the ladder: many pending events, uneven in time --- */
@@ -250,6 +277,7 @@ int main(void)
         cmocka_unit_test(test_handlers_schedule),
         cmocka_unit_test(test_present_goes_last),
         cmocka_unit_test(test_random_against_sort),
+        cmocka_unit_test(test_bursts),
         cmocka_unit_test(test_many_pending),
         cmocka_unit_test(test_heavy_tail_keeps_months),
     };
