@@ -4,6 +4,7 @@
  *     KILTER_ROUNDS=N    cases to check (default 60; the test exact_long: 2000) */
 #include "tests/test.h"
 
+#include "synth/exact/states.h"
 #include "synth/synth.h"
 #include "tests/support/brute_force.h"
 #include "tests/support/random_graph.h"
@@ -224,6 +225,55 @@ static void test_the_search_is_exact(void **state)
     assert_true(20 * tally.shared <= n);
 }
 
+/* An arc's cost, which the search relies on where it looks for no transition, is the least of all transitions along it, for each class of
+ * devices, with and without charges for memory. */
+static void check_arcs(Choices *c, uint32_t n_classes, uint32_t *n_found)
+{
+    Times slack;
+    for (uint32_t h = 0; h < n_classes; h++)
+        slack.s[h] = INFINITY;
+    for (uint32_t in = 0; in < c->n_in; in++)
+        for (uint32_t a = c->first_arc[in]; a < c->first_arc[in + 1]; a++) {
+            const Arc *arc = &g_array_index(c->arcs, Arc, a);
+            const GArray *found = choices_along(c, in, arc, &slack);
+            *n_found += found->len;
+            for (uint32_t h = 0; h < n_classes; h++) {
+                double least = INFINITY;
+                for (uint32_t i = 0; i < found->len; i++)
+                    least = fmin(least, g_array_index(found, Transition, i).relaxed.s[h]);
+                assert_close(least, arc->least.s[h], 1e-9);
+            }
+        }
+}
+
+static void test_arcs(void **state)
+{
+    enum { SEEDS = 30 };
+    (void)state;
+    uint32_t found = 0;
+    for (uint32_t seed = 1; seed <= SEEDS; seed++) {
+        g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Graph) graph = small_graph(rand);
+        g_autoptr(Cluster) cluster = random_cluster(rand, 3);
+        g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+        g_autofree double *ratio = some_ratio(rand, view);
+        g_autofree double *memory_s = g_new(double, SYNTH_POINTS * view->n_devices);
+        for (uint32_t i = 0; i < SYNTH_POINTS * view->n_devices; i++)
+            memory_s[i] = 1e-9 * g_rand_double(rand);
+        Pricer pricer;
+        pricer_init(&pricer, graph, view, ratio, seed % 2 ? memory_s : NULL);
+        States *states = states_new(&pricer, &error);
+        assert_no_error(error);
+        for (uint32_t i = 0; i < states->n_ops; i++)
+            check_arcs(states->cut[i].move->choices, pricer.n_classes, &found);
+        states_free(states);
+        pricer_clear(&pricer);
+    }
+    print_message("%u transitions\n", found);
+    assert_true(found > 1000);
+}
+
 /* p = log_softmax(x w0); log_softmax(log_softmax(p) + p w): p is best cut by samples for one
  * reader, and by features for the other. */
 static Graph *graph_with_two_readers(void)
@@ -408,7 +458,7 @@ static void test_one_number_is_not_enough(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_search_is_exact),
+        cmocka_unit_test(test_the_search_is_exact), cmocka_unit_test(test_arcs),
         cmocka_unit_test(test_a_tensor_is_kept_in_two_forms),
         cmocka_unit_test(test_weight_gradients_are_deferred),
         cmocka_unit_test(test_one_number_is_not_enough)};

@@ -510,6 +510,34 @@ static uint32_t check_bound(const char *model, const ClusterView *view, double b
     return n;
 }
 
+/* Where each kind of GPU is slower than the first by one factor, in all layers, the lower bound is the time of all units that work all the time. */
+static void test_density(void **state)
+{
+    enum { KINDS = 3, LAYERS = 6 };
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(3);
+    for (uint32_t k = 0; k < 100; k++) {
+        uint32_t units[KINDS];
+        double least_s[KINDS * LAYERS], speed = 0, layers_s = 0;
+        JointProblem p = {.n_layers = LAYERS,
+                          .n_microbatches = (uint32_t)g_rand_int_range(rand, 1, 9),
+                          .n_kinds = KINDS,
+                          .units = units,
+                          .least_s = least_s};
+        for (uint32_t l = 0; l < LAYERS; l++)
+            layers_s += least_s[l] = g_rand_double_range(rand, 0.1, 2);
+        for (uint32_t kind = 0; kind < KINDS; kind++) {
+            const double slower = kind ? g_rand_double_range(rand, 0.2, 5) : 1;
+            units[kind] = (uint32_t)g_rand_int_range(rand, 1, 20);
+            for (uint32_t l = 0; l < LAYERS; l++)
+                least_s[kind * LAYERS + l] = slower * least_s[l];
+            speed += units[kind] / slower;
+        }
+        assert_close(synth_joint_density_s(&p), p.n_microbatches * layers_s / speed,
+                     1e-12);
+    }
+}
+
 /* With memory from plenty to little, plans fit, are right, and are above their bound, as are those
  * of planners of equal stages. */
 static void test_plans(void **state)
@@ -737,9 +765,8 @@ static void test_lazy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_brute_force),
-        cmocka_unit_test(test_lazy),
-        cmocka_unit_test(test_plans),
+        cmocka_unit_test(test_brute_force), cmocka_unit_test(test_density),
+        cmocka_unit_test(test_lazy),        cmocka_unit_test(test_plans),
         cmocka_unit_test(test_walk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* AMP's search on graphs and clusters of the repository: the costs of layers, the result of each
  * method, and refusals. */
+#include "synth/amp/costing.h"
 #include "synth/amp/layers.h"
 #include "synth/amp/steps.h"
 #include "tests/support/amp_setup.h"
@@ -67,6 +68,54 @@ static void test_times_between_sizes(void **state)
         assert_close(amp_step_s(&model, 0, WANT[i].samples, 0, 0), WANT[i].s, 1e-12);
     model.n_sizes = 1;
     assert_close(amp_step_s(&model, 0, 6, 0, 0), 30, 1e-12);
+}
+
+/* Whether some all-reduce of a group goes from machine to machine. */
+static bool leaves_machines(const AmpStrategy *s, const uint32_t *machine, uint32_t group)
+{
+    const uint32_t *device = s->device + group * s->dp * s->tmp;
+    for (uint32_t r = 0; r < s->dp; r++)
+        for (uint32_t t = 0; t < s->tmp; t++)
+            if (machine[device[r * s->tmp + t]] != machine[device[t]])
+                return true;
+    return false;
+}
+
+/* Groups whose all-reduces use the same ports: both leave machines, and share one. */
+static void test_meetings(void **state)
+{
+    enum { DEVICES = 16, MACHINES = 5 };
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(12);
+    uint32_t met = 0, inside = 0;
+    for (uint32_t k = 0; k < 200; k++) {
+        uint32_t device[DEVICES], machine[DEVICES], member[MACHINES];
+        const uint32_t tmp = 1u << g_rand_int_range(rand, 0, 2),
+                       dp = 1u << g_rand_int_range(rand, 0, 3), pp = DEVICES / tmp / dp,
+                       n = dp * tmp;
+        bool meet[DEVICES * DEVICES] = {false};
+        for (uint32_t i = 0; i < DEVICES; i++) {
+            device[i] = i;
+            machine[i] = k % 2 ? i / 4 : (uint32_t)g_rand_int_range(rand, 0, MACHINES);
+        }
+        const AmpStrategy s = {.pp = pp, .dp = dp, .tmp = tmp, .device = device};
+        const AmpCluster cluster = {.n_machines = MACHINES, .machine = machine};
+        const AmpCosting costing = {.cluster = &cluster, .s = &s, .member = member};
+        AmpRows rows = {.meet = meet};
+        amp_find_meetings(&costing, &rows);
+        for (uint32_t g = 0; g < pp; g++)
+            for (uint32_t h = 0; h < pp; h++) {
+                bool share = false;
+                for (uint32_t i = 0; i < n * n; i++)
+                    share |= machine[g * n + i / n] == machine[h * n + i % n];
+                const bool both =
+                    leaves_machines(&s, machine, g) && leaves_machines(&s, machine, h);
+                assert_int_equal(meet[g * pp + h], share && both);
+                met += g != h && share && both;
+                inside += share && !both;
+            }
+    }
+    assert_true(met > 100 && inside > 100);
 }
 
 /* The peak on each of t devices that share all layers of a GPT in half precision. */
@@ -230,6 +279,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers_of_gpt2),
+        cmocka_unit_test(test_meetings),
         cmocka_unit_test(test_memory_of_megatron),
         cmocka_unit_test(test_methods),
         cmocka_unit_test(test_memory),
