@@ -161,6 +161,8 @@ OpId graph_append(Graph *graph, const OpSpec *spec)
              .pass = spec->pass,
              .of = spec->of == GRAPH_NONE ? id : spec->of,
              .n_in = spec->n_in};
+    memset(op.in, 0xff, sizeof op.in); /* all GRAPH_NONE */
+    memset(op.out, 0xff, sizeof op.out);
     op.layer = op.of == id ? graph->layers->len - 1 : graph_get_op(graph, op.of)->layer;
 
     Shape in[OP_MAX_IN];

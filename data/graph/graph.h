@@ -123,7 +123,7 @@ typedef struct {
     double seconds; /* in a timed graph: its time on every device */
     uint32_t layer; /* index in the model's own layer names, for reports and segments */
     uint32_t n_in, n_out;
-    TensorId in[OP_MAX_IN], out[OP_MAX_OUT];
+    TensorId in[OP_MAX_IN], out[OP_MAX_OUT]; /* behind the last one: GRAPH_NONE */
 } Op;
 
 /* How parameters are updated: the op, the op for parameters of half precision, which works on a
