@@ -11,6 +11,7 @@
 # data skip. Its processor time and memory are limited. What passes the quickest tests for some seconds is then tried by all default tests,
 # with the changed files compiled for the address and undefined-behaviour sanitizers: all such changes in one program, then halves of them
 # where a test fails, until it fails for one alone (and not for its unchanged file). So a change that survives may owe it to another one.
+# A function in a header has a copy in each source that includes it: one copy is changed, the first that comes out different.
 # Each verdict is appended to out/mutate/verdicts.txt, and a campaign that was interrupted goes on there: noticed (by a test; +: under
 # sanitizers) or survived. A change that does not compile, or compiles to the same object, is not counted; nor is one
 # that tests/mutate/equivalent.txt shows to be equivalent: file, function, kind of change, line before it, reason,
@@ -45,7 +46,7 @@ choose() {
     n=$1
     seed=$2
     shift 2
-    (cd "$tree" && find "$@" -name '*.c' ! -path '*cuda*' | sort | xargs awk -f "$here/tests/mutate/changes.awk") |
+    (cd "$tree" && find "$@" -name '*.[ch]' ! -path '*cuda*' | sort | xargs awk -f "$here/tests/mutate/changes.awk") |
         awk -v seed="$seed" 'BEGIN { srand(seed) } { printf "%.9f\t%s\n", rand(), $0 }' | sort | cut -f2- >"$out/changes.txt"
     awk -F '\t' -v wanted="$n" '
         { m = $1; sub("/.*", "", m) }
@@ -111,10 +112,11 @@ ready() {
     fi
 }
 
-# mark FILE OPTION...: puts the marks of tests/mutate/reach.awk in a file.
+# mark FILE OPTION...: puts the marks of tests/mutate/reach.awk in a file; in a header, at the heads of functions.
 mark() {
     marked=$1
     shift
+    case $marked in *.h) set -- -v coarse=1 "$@" ;; esac
     [ -e "$tree/$marked.good" ] || mv "$tree/$marked" "$tree/$marked.good"
     awk -f "$here/tests/mutate/reach.awk" -v order="$dir/order.txt" -v file="$marked" -v bytes="$place/run/reached" \
         -v header="$here/tests/mutate/reach.h" "$@" \
@@ -207,13 +209,28 @@ reached() {
         awk -F '\t' -v most="$first_s" '{ if (NR > 1 && sum + $3 > most) next; sum += $3; print $2 "\t" $3 }'
 }
 
-# compiled ID OBJECT changed|same OPTION: compiles the source, changed or not, into an object that is not the build's own. False: it is not C.
+# file_of ID
+file_of() {
+    awk -F '\t' -v id="$1" '$1 == id { print $2 }' "$dir/order.txt"
+}
+
+# objects ID: where the change can be made: the source's object, or those of a few sources that include the header.
+objects() {
+    case $(file_of "$1") in
+    *.c) ninja -C "$build" -t query "$tree/$(file_of "$1")" | awk '/\.o$/ { print $1; exit }' ;;
+    *) ninja -C "$build" -t deps | awk -v header="/$(file_of "$1")" -v most=8 '
+            /: #deps/ { object = $1; sub(/:$/, "", object) }
+            substr($1, length($1) - length(header) + 1) == header && object ~ /^[a-z]*\/CMakeFiles\/kilter/ && n++ < most { print object }' ;;
+    esac
+}
+
+# compiled ID NAME OBJECT changed|same OPTION: compiles the source of the object NAME, with the change or without, into an object that is not
+# the build's own. False: it is not C.
 compiled() {
-    file=$(awk -F '\t' -v id="$1" '$1 == id { print $2 }' "$dir/order.txt")
-    name=$(ninja -C "$build" -t query "$tree/$file" | awk '/\.o$/ { print $1; exit }')
-    ninja -C "$build" -t commands "$name" | tail -n 1 |
-        sed "s|^ccache ||; s| -MF [^ ]*| -MF $2.d|; s| -o [^ ]* -c | $4 -o $2 -c |" >"$place/command" # a later -O counts
-    if [ "$3" = changed ]; then
+    file=$(file_of "$1")
+    ninja -C "$build" -t commands "$2" | tail -n 1 |
+        sed "s|^ccache ||; s| -MF [^ ]*| -MF $3.d|; s| -o [^ ]* -c | $5 -o $3 -c |" >"$place/command" # a later -O counts
+    if [ "$4" = changed ]; then
         mv "$tree/$file" "$tree/$file.good"
         awk -F '\t' -v id="$1" -v order="$dir/order.txt" '
             BEGIN { while ((getline < order) > 0) if ($1 == id) { n = $3; by = $5 } FS = "\n" }
@@ -221,18 +238,22 @@ compiled() {
     fi
     compiles=true
     (cd "$build" && sh "$place/command") >>"$out/build.log" 2>&1 || compiles=false
-    [ "$3" != changed ] || mv "$tree/$file.good" "$tree/$file"
+    [ "$4" != changed ] || mv "$tree/$file.good" "$tree/$file"
     $compiles
 }
 
 # judge ID: what the quick tests say of a change.
 judge() {
     : >"$out/build.log"
-    verdict=invalid
-    compiled "$1" "$place/changed.o" changed "" || return 0
-    object=$name
     verdict=identical
-    ! cmp -s "$place/changed.o" "$build/$object" || return 0
+    for object in $(objects "$1"); do
+        compiled "$1" "$object" "$place/changed.o" changed "" || { verdict=invalid; return 0; }
+        ! cmp -s "$place/changed.o" "$build/$object" || continue
+        verdict=different
+        break
+    done
+    [ $verdict = different ] || return 0
+    printf '%s\t%s\n' "$1" "$object" >>"$dir/objects.txt"
     built_with kilter "" "$object=$place/changed.o"
     reached "$1" >"$place/tests.txt"
     verdict=survived1
@@ -288,20 +309,21 @@ narrow() {
         return 0
     fi
     mv "$place/wide/$2.o" "$place/wide/$2.changed"
-    compiled "$2" "$place/wide/$2.o" same "$sanitizers -O1"
+    compiled "$2" "$(cat "$place/wide/$2.name")" "$place/wide/$2.o" same "$sanitizers -O1"
     fails "$1" "$2" || say "$2" "noticed$tab+$1"
     mv "$place/wide/$2.changed" "$place/wide/$2.o"
 }
 
-# left TEST: the changes that it has not been tried on, one per line, at most one per file; the rest wait for the next call. Which changes
+# left TEST: the changes that it has not been tried on, one per line, at most one per object; the rest wait for the next call. Which changes
 # a slow test reaches is not known.
 left() {
     awk -F '\t' -v test="$1" -v slow="^($slow)\$" '
         FILENAME == ARGV[1] { verdict[$1] = $2; next }
         FILENAME == ARGV[2] { if ($1 == test) tried[$2] = 1; next }
         FILENAME == ARGV[3] { if ($1 == test) reached[$3] = 1; next }
-        verdict[$1] == "survived1" && !tried[$1] && (reached[$1] || test ~ slow) && !taken[$2]++ { print $1 }' \
-        "$dir/verdicts.txt" "$dir/tried.txt" "$reach" "$dir/order.txt"
+        FILENAME == ARGV[4] { object[$1] = $2; next }
+        verdict[$1] == "survived1" && !tried[$1] && (reached[$1] || test ~ slow) && !taken[object[$1]]++ { print $1 }' \
+        "$dir/verdicts.txt" "$dir/tried.txt" "$reach" "$dir/objects.txt" "$dir/order.txt"
 }
 
 # most_first: the quick tests that reach what survived, those first that try many changes in a short time.
@@ -314,13 +336,14 @@ most_first() {
 
 # second_pass: all tests on what survived the first pass.
 second_pass() {
-    sanitizers='-fsanitize=address,undefined -fno-sanitize-recover=undefined'
+    # What is on the stack before it is set is a number that leads nowhere.
+    sanitizers='-fsanitize=address,undefined -fno-sanitize-recover=undefined -ftrivial-auto-var-init=pattern'
     rm -rf "$place/wide"
     mkdir -p "$place/wide"
     touch "$dir/tried.txt"
     for id in $(awk -F '\t' '{ v[$1] = $2 } END { for (i in v) if (v[i] == "survived1") print i }' "$dir/verdicts.txt"); do
-        compiled "$id" "$place/wide/$id.o" changed "$sanitizers -O1"
-        echo "$name" >"$place/wide/$id.name"
+        awk -F '\t' -v id="$id" '$1 == id { object = $2 } END { print object }' "$dir/objects.txt" >"$place/wide/$id.name"
+        compiled "$id" "$(cat "$place/wide/$id.name")" "$place/wide/$id.o" changed "$sanitizers -O1"
     done
     for test in $(most_first) $(tests | grep -Ex "$slow" || true); do
         while [ -n "$(left "$test")" ]; do
@@ -391,6 +414,7 @@ ready
 if [ ! -e "$dir/key.txt" ] || [ "$(cat "$dir/key.txt")" != "$key" ]; then
     rm -rf "$reach" "$out/again/verdicts.txt"
     : >"$dir/verdicts.txt"
+    : >"$dir/objects.txt"
     if [ "$wanted" = again ]; then
         survivors >"$dir/order.txt"
     else

@@ -1,5 +1,6 @@
 /* Included by files whose statements are watched (tests/mutate/reach.awk): KILTER_REACHED(n) sets byte n of the file KILTER_REACHED_FILE,
  * in every process of a test, however it ends. */
+#ifndef KILTER_REACHED
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -19,3 +20,4 @@ __attribute__((constructor)) static void kilter_reached_open(void)
 }
 
 #define KILTER_REACHED(n) (kilter_reached_bytes ? (void)(kilter_reached_bytes[n] = 1) : (void)0)
+#endif
