@@ -4,14 +4,14 @@
 #include <limits.h>
 #include <string.h>
 
-/* Scratch memory for at least `elements` numbers. */
+/* Scratch memory for at least `elements` numbers, which are those of an earlier message. Nobody reads what pads a block. */
 static void *scratch(Mpi *mpi, int which, uint64_t elements)
 {
     g_assert(which == SEND || which == RECEIVE);
     if (elements + 1 > mpi->capacity[which]) {
         g_free(mpi->buffer[which]);
         mpi->capacity[which] = elements + 1;
-        mpi->buffer[which] = g_malloc_n(elements + 1, mpi->base.element_bytes);
+        mpi->buffer[which] = g_malloc0_n(elements + 1, mpi->base.element_bytes);
     }
     return mpi->buffer[which];
 }
@@ -90,7 +90,6 @@ static bool all_gather(Mpi *mpi, const Team *team, const ExecExchange *e, GError
     const ExecShard *mine = from_of(e, team->me);
     void *send = scratch(mpi, SEND, block);
     void *receive = scratch(mpi, RECEIVE, block * team->n);
-    memset(send, 0, block * mpi->base.element_bytes);
     memcpy(send, mine->data, exec_shard_elements(mine) * mpi->base.element_bytes);
     if (!check_count(block, error) ||
         !mpi_check(MPI_Allgather(send, (int)block, mpi->type, receive, (int)block,
@@ -130,7 +129,6 @@ static bool reduce_scatter(Mpi *mpi, const Team *team, const ExecExchange *e,
     const uint64_t block = largest(team, e, e->to);
     void *send = scratch(mpi, SEND, block * team->n);
     void *receive = scratch(mpi, RECEIVE, block);
-    memset(send, 0, block * team->n * size);
     for (uint32_t r = 0; r < team->n; r++) {
         const ExecShard part = placed(mpi, to_of(e, r), send, r * block);
         exec_overlap_copy(from_of(e, team->me), &part, size);

@@ -26,13 +26,22 @@ static double scale_of(const Verify *v, TensorId id)
                SMALL_SHARE * v->magnitude[graph_tensor(v->graph, id)->role]);
 }
 
+static void drop_shards(const Verify *v, ExecShard *shard)
+{
+    for (uint32_t local = 0; local < v->backend->n_local; local++)
+        if (shard[v->backend->first + local].data)
+            v->backend->ops->release(v->backend, local,
+                                     shard[v->backend->first + local].data);
+    g_free(shard);
+}
+
 /* The shards to compare: the instance's own, or, for partial sums, their totals, which the caller
  * drops. NULL on failure. */
 static ExecShard *sum_shards(const Verify *v, uint32_t group, TensorId id, Form form,
                              bool partial, const ExecShard *from, GError **failure)
 {
     const ExecBackendOps *ops = v->backend->ops;
-    g_autofree ExecShard *sum = g_memdup2(from, v->backend->n_ranks * sizeof *sum);
+    ExecShard *sum = g_memdup2(from, v->backend->n_ranks * sizeof *sum);
     bool good = true;
     for (uint32_t local = 0; local < v->backend->n_local; local++) {
         ExecShard *own = &sum[v->backend->first + local];
@@ -48,17 +57,9 @@ static ExecShard *sum_shards(const Verify *v, uint32_t group, TensorId id, Form 
                                 (partial ? EXEC_ACROSS : 0);
     if (good && exec_replay_exchange(v->replay, group, members, COLLECTIVE_ALL_REDUCE,
                                      from, sum, failure))
-        return g_steal_pointer(&sum);
+        return sum;
+    drop_shards(v, sum);
     return NULL;
-}
-
-static void drop_shards(const Verify *v, ExecShard *shard)
-{
-    for (uint32_t local = 0; local < v->backend->n_local; local++)
-        if (shard[v->backend->first + local].data)
-            v->backend->ops->release(v->backend, local,
-                                     shard[v->backend->first + local].data);
-    g_free(shard);
 }
 
 /* As exec_difference, but the root of the mean square: rounded to two bytes, a few numbers near a kink (of ReLU, say) fall on its

@@ -148,6 +148,8 @@ uint32_t onnx_ints(const OnnxNode *node, const char *key, uint32_t most, int64_t
 
 uint64_t onnx_elements(const OnnxValue *value);
 
+/* Whether all of a matrix [.., rows, columns] above the diagonal is one number, and the rest another one. */
+bool onnx_is_triangular(const double *list, uint64_t n, uint64_t rows, uint64_t columns);
 /* The only element of a constant; false if that is not known. */
 bool onnx_scalar(const OnnxModel *model, uint32_t value, double *number);
 

@@ -126,21 +126,11 @@ static double *elements(const OnnxFile__Tensor *tensor, uint64_t n)
     return g_steal_pointer(&list);
 }
 
-/* Whether all of a matrix [.., Q, K] above the diagonal is one number, and below another one. */
 static bool is_triangular(const OnnxFile__Tensor *tensor, const double *list, uint64_t n)
 {
-    if (!list || tensor->n_dims < 2)
-        return false;
-    const uint64_t rows = (uint64_t)tensor->dims[tensor->n_dims - 2],
-                   columns = (uint64_t)tensor->dims[tensor->n_dims - 1];
-    if (rows < 2 || rows != columns)
-        return false;
-    for (uint64_t i = 0; i < n; i++) {
-        const bool later = i % columns > i / columns % rows;
-        if (list[i] != list[later ? 1 : 0] || list[0] == list[1])
-            return false;
-    }
-    return true;
+    return list && tensor->n_dims >= 2 &&
+           onnx_is_triangular(list, n, (uint64_t)tensor->dims[tensor->n_dims - 2],
+                              (uint64_t)tensor->dims[tensor->n_dims - 1]);
 }
 
 static json_t *tensor_json(const OnnxFile__Tensor *tensor)
@@ -274,6 +264,14 @@ static json_t *nodes_json(size_t n, OnnxFile__Node *const *node, bool *good)
     return nodes;
 }
 
+/* Takes the object over; NULL: it is not whole. */
+static json_t *whole(json_t *json, bool good)
+{
+    if (!good)
+        g_clear_pointer(&json, json_decref);
+    return json;
+}
+
 static json_t *function_json(const OnnxFile__Function *function)
 {
     json_t *json = json_pack("{s:s}", "op", function->name);
@@ -287,10 +285,7 @@ static json_t *function_json(const OnnxFile__Function *function)
         json_object_set_new(json, "nodes",
                             nodes_json(function->n_node, function->node, &good));
     }
-    if (good)
-        return json;
-    json_decref(json);
-    return NULL;
+    return whole(json, good);
 }
 
 /* Shapes that the file states in full, by the value's name. */
@@ -336,10 +331,7 @@ static json_t *graph_lists(const OnnxFile__Graph *graph)
         good = append(outputs, value_json(graph->output[i])) && good;
     json_t *lists = json_pack("{s:o, s:o, s:o, s:o}", "nodes", nodes, "initializers",
                               initializers, "inputs", inputs, "outputs", outputs);
-    if (good)
-        return lists;
-    json_decref(lists);
-    return NULL;
+    return whole(lists, good);
 }
 
 static json_t *model_json(const char *file, const OnnxFile__Model *model, GError **error)

@@ -203,12 +203,7 @@ static bool hides_later(const OnnxValue *mask)
     const uint64_t rows = mask->dim[mask->rank - 2], columns = mask->dim[mask->rank - 1];
     if (mask->triangular || !mask->value)
         return mask->triangular || (rows > 1 && rows == columns);
-    if (rows < 2 || rows != columns || mask->value[0] == mask->value[1])
-        return false;
-    for (uint64_t i = 0; i < onnx_elements(mask); i++)
-        if (mask->value[i] != mask->value[i % columns > i / columns % rows ? 1 : 0])
-            return false;
-    return true;
+    return onnx_is_triangular(mask->value, onnx_elements(mask), rows, columns);
 }
 
 /* Whether a mask is made with one that hides later keys. */
@@ -358,7 +353,7 @@ OnnxGroup *onnx_match(const OnnxModel *model)
                .curve = onnx_curves(model),
                .user = g_array_new(false, true, sizeof(uint32_t)),
                .first = g_array_new(false, true, sizeof(uint32_t)),
-               .group = g_new0(OnnxGroup, model->node->len + 1),
+               .group = g_new0(OnnxGroup, model->node->len),
                .hides = g_new0(int8_t, model->value->len + 1)};
     index_users(&m);
     for (uint32_t n = 0; n < model->node->len; n++)

@@ -55,6 +55,16 @@ uint64_t onnx_elements(const OnnxValue *value)
     return n;
 }
 
+bool onnx_is_triangular(const double *list, uint64_t n, uint64_t rows, uint64_t columns)
+{
+    if (n < 4 || rows < 2 || rows != columns || list[0] == list[1])
+        return false;
+    for (uint64_t i = 0; i < n; i++)
+        if (list[i] != list[i % columns > i / columns % rows ? 1 : 0])
+            return false;
+    return true;
+}
+
 bool onnx_scalar(const OnnxModel *model, uint32_t value, double *number)
 {
     g_assert(value == ONNX_NONE || value < model->value->len);

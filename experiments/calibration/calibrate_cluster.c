@@ -68,7 +68,7 @@ static DeviceType *find_type(Cluster *cluster, const char *name)
     return NULL;
 }
 
-/* The mean FLOP/s over all measured ops, which planners use as the device's speed. */
+/* The mean FLOP/s over all measured ops of a device that has some, which planners use as its speed. */
 static double mean_rate(const Work *work, const char *device)
 {
     double flops = 0, seconds = 0;
@@ -79,7 +79,7 @@ static double mean_rate(const Work *work, const char *device)
         flops += m->flops;
         seconds += m->median_s;
     }
-    return seconds > 0 ? fmax(calibrate_rounded(flops / seconds), 1) : 0;
+    return fmax(calibrate_rounded(flops / seconds), 1);
 }
 
 /* The name of the only device type whose ops were measured. */
