@@ -1,6 +1,11 @@
 /* The gradients of graph_differentiate, run by the reference backend and compared with central
  * differences of the loss: for each differentiable op kind, for a parameter with several uses, and
  * for all models with dropout active. Updates are compared with their formulas. */
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "tests/conformance/sample.h"
 
 /* Relative to the larger of both numbers, or to NOISE_FLOOR below which a difference
@@ -331,12 +336,63 @@ static void test_models(void **state)
     }
 }
 
+/* A cross entropy of logits x, whose normaliser is that of `sum` shifted by the logits of `shift`, under the logarithm
+ * shifted by those of `last`; each 0: of x and the labels, 1: of other logits, 2: of other labels. */
+static void differentiate_loss(int sum, int shift, int last)
+{
+    const OpAttr none = {0};
+    g_autoptr(Graph) graph = graph_new("loss");
+    const uint32_t dim[] = {4, 7};
+    const TensorId w[] = {graph_parameter(graph, "x", 2, dim),
+                          graph_parameter(graph, "z", 2, dim)};
+    const TensorId labels[] = {graph_input(graph, "labels", DTYPE_I64, 1, dim),
+                               graph_input(graph, "others", DTYPE_I64, 1, dim)};
+    TensorId t[3];
+    for (int i = 0; i < 3; i++) {
+        g_autofree char *name = g_strdup_printf("t%d", i);
+        t[i] = graph_op(graph, OP_LABEL_LOGIT, name, none, 2,
+                        (TensorId[]){w[i == 1], labels[i == 2]}, NULL);
+    }
+    const TensorId s =
+        graph_op(graph, OP_SUM_EXP, "s", none, 2, (TensorId[]){w[sum], t[shift]}, NULL);
+    const TensorId z =
+        graph_op(graph, OP_LOG_SUM_EXP, "n", none, 2, (TensorId[]){s, t[last]}, NULL);
+    const TensorId loss = graph_op(graph, OP_CROSS_ENTROPY, "loss", none, 3,
+                                   (TensorId[]){w[0], labels[0], z}, NULL);
+    graph_differentiate(graph, loss, OPTIMIZER_SGD);
+}
+
+/* The gradient of a cross entropy holds for its own normaliser only, so no other one is differentiated. */
+static void test_other_normalisers(void **state)
+{
+    (void)state;
+    static const int wrong[][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {0, 2, 0},
+                                   {0, 0, 2}, {0, 1, 1}, {0, 2, 2}, {1, 1, 1}};
+    differentiate_loss(0, 0, 0);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        fflush(NULL);
+        const pid_t child = fork();
+        if (child == 0) {
+            const struct rlimit no_core = {0, 0};
+            setrlimit(RLIMIT_CORE, &no_core);
+            signal(SIGABRT, SIG_DFL);
+            close(STDERR_FILENO);
+            differentiate_loss(wrong[i][0], wrong[i][1], wrong[i][2]);
+            _exit(0);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_forward_kind),
         cmocka_unit_test(test_several_consumers_accumulate),
         cmocka_unit_test(test_models),
+        cmocka_unit_test(test_other_normalisers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,10 @@
 /* kilter exec as users call it: its measurements, and errors in one line and in time when it cannot
  * run. */
+#include <glib/gstdio.h>
 #include <signal.h>
 
 #include "exec/exec.h"
+#include "experiments/cli/exec_launch.h"
 #include "tests/support/program_json.h"
 
 /* A sandbox with four.yaml, HAP's testbed cut down to four machines. */
@@ -144,6 +146,41 @@ static void test_signals(void **state)
     }
 }
 
+/* Waiting for the ranks leaves nothing behind in the main loop, so that a later signal is nobody's but the command's. */
+static void test_waiting(void **state)
+{
+    (void)state;
+    enum { SOURCES = 100 };
+    static const struct {
+        const char *script;
+        int code; /* 0: it ends well */
+        const char *message;
+    } CASE[] = {{"exit 0", 0, NULL},
+                {"echo warning >&2; echo kilter: bad plan >&2; exit 2", 2, "bad plan"},
+                {"echo no slots >&2; exit 77", 1, "mpirun: no slots"},
+                {"kill -9 $$", 1, "the ranks ended with status -1"}};
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    g_autofree char *before = g_strdup(g_getenv("PATH")),
+                    *path = g_strdup_printf("%s:%s", sandbox->folder, before),
+                    *mpirun = g_build_filename(sandbox->folder, "mpirun", NULL);
+    g_setenv("PATH", path, TRUE);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        g_autofree char *script = g_strdup_printf("#!/bin/sh\n%s\n", CASE[i].script);
+        g_autoptr(GError) error = NULL;
+        sandbox_write(sandbox, "mpirun", script);
+        assert_int_equal(g_chmod(mpirun, 0700), 0);
+        const bool good = exec_launch(2, 10, (const char *const[]){"exec", NULL}, &error);
+        assert_int_equal(good, CASE[i].code == 0);
+        if (!good) {
+            assert_int_equal(error->code, CASE[i].code);
+            assert_string_equal(error->message, CASE[i].message);
+        }
+        for (guint id = 1; id <= SOURCES; id++)
+            assert_null(g_main_context_find_source_by_id(NULL, id));
+    }
+    g_setenv("PATH", before, TRUE);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -152,8 +189,9 @@ static void test_refusals(void **state)
     program_refuses(sandbox, "exec vit four.yaml -b nothing", 2, "--backend");
     program_refuses(sandbox, "exec vit four.yaml --dtype float16", 2, "--dtype");
     program_refuses(sandbox, "exec vit four.yaml --repeats 0", 2, "--repeats");
-    program_refuses(sandbox, "exec vit:layers=1,precision=mixed four.yaml -p dp-ev", 2,
-                    "model 'vit': precision=mixed: what is timed on CPUs runs in float32");
+    program_refuses(
+        sandbox, "exec vit:layers=1,precision=mixed four.yaml -p dp-ev", 2,
+        "model 'vit': precision=mixed: what is timed on CPUs runs in float32");
     program_refuses(sandbox, "exec vit:layers=1 four.yaml -p dp-ev --slowdown 4=2", 2,
                     "--slowdown");
     if (!exec_mpi_built()) {
@@ -178,7 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reference), cmocka_unit_test(test_mpi),
         cmocka_unit_test(test_pipeline),  cmocka_unit_test(test_signals),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_waiting),   cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* Pages of kilter report on papers, a sweep and a plan: complete, in one file, with links that have
  * targets, and the same every time. */
-#include "tests/support/program.h"
+#include "tests/support/program_json.h"
 
 enum { MOST_BYTES = 2000000 };
 
@@ -138,6 +138,29 @@ static void test_sweep(void **state)
     assert_null(strstr(text, "<td>model</td>"));
 }
 
+/* The table of stages says how much of the iteration each stage's devices compute, as the simulation does. The plan's
+ * stages have four devices each, in order. */
+static void check_busy(const Sandbox *box, const char *plan, const char *text)
+{
+    enum { STAGES = 2, EACH = 4 };
+    g_autofree char *line = g_strdup_printf("simulate %s -f flow --json", plan);
+    json_t *root = program_json(box, line);
+    json_t *devices = json_object_get(root, "devices");
+    assert_int_equal(json_array_size(devices), STAGES * EACH);
+    const char *at = strstr(text, "busy %</th>");
+    for (uint32_t s = 0; s < STAGES; s++) {
+        double busy_s = 0;
+        for (uint32_t i = 0; i < EACH; i++)
+            busy_s += number(json_array_get(devices, s * EACH + i), "computation_s");
+        at = at ? strstr(at + 1, "data-value=\"") : NULL;
+        assert_non_null(at);
+        const double percent = g_ascii_strtod(at + strlen("data-value=\""), NULL);
+        assert_close(percent, 100 * busy_s / EACH / number(root, "iteration_time_s"),
+                     1e-6);
+    }
+    json_decref(root);
+}
+
 static void test_plan(void **state)
 {
     (void)state;
@@ -161,6 +184,7 @@ static void test_plan(void **state)
     assert_non_null(strstr(stages, "stage 0, ratio"));
     assert_non_null(strstr(stages, "stage 1, ratio"));
     assert_non_null(strstr(stages, "<td>layers.1 to decoder</td>"));
+    check_busy(box, "q.json", stages);
     program_refuses(box, "report p.json --markdown -o p.md", 2,
                     "--markdown is for results");
 }

@@ -3,12 +3,11 @@
  * model; and damaged files. */
 #include <glib/gstdio.h>
 #include <glpk.h>
-#include <jansson.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "experiments/planners/sfb_file.h"
-#include "tests/test.h"
+#include "tests/support/program_json.h"
 
 enum { INSTANCES = 120, MOST_OPS = 12, MUTANTS = 1000 };
 static const double MOST_S = 0.05;
@@ -146,6 +145,40 @@ static void test_published(void **state)
     json_decref(root);
 }
 
+static const char *const PRICES[] = {
+    [SFB_KILTER] = "kilter", [SFB_PAPER] = "paper", [SFB_RING] = "ring"};
+
+/* The command counts the same ops, all gradients that could gain, and those among the ops. */
+static void check_command(const char *name, const char *spec, SfbPrices prices,
+                          const Graph *graph, const SfbCosts *costs,
+                          const bool *duplicated)
+{
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *line = g_strdup_printf(
+        "sfb %s %s --granularity gpu --prices %s --json", spec, name, PRICES[prices]);
+    json_t *root = program_json(box, line);
+    json_t *kinds = json_object_get(root, "kinds");
+    uint32_t n = 0, gradients = 0, all = 0, by_kind[OP_KINDS] = {0}, n_kinds = 0;
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const bool gains = costs->saved_s[id] > 0;
+        n += duplicated[id];
+        gradients += duplicated[id] && gains;
+        all += gains;
+        by_kind[graph_get_op(graph, id)->kind] += duplicated[id];
+    }
+    assert_int_equal(number(root, "duplicated"), n);
+    assert_int_equal(number(root, "gradients"), gradients);
+    assert_int_equal(number(root, "gradients_in_all"), all);
+    for (uint32_t k = 0; k < OP_KINDS; k++) {
+        n_kinds += by_kind[k] > 0;
+        assert_int_equal(
+            json_integer_value(json_object_get(kinds, op_kind_name((OpKind)k))),
+            by_kind[k]);
+    }
+    assert_int_equal(json_object_size(kinds), n_kinds);
+    json_decref(root);
+}
+
 /* All gradients of TAG's BERT-Large at once, in 50 ms with their prices; returns the duplicated ops. */
 static uint32_t check_model(const char *name, const char *spec, SfbPrices prices)
 {
@@ -167,6 +200,7 @@ static uint32_t check_model(const char *name, const char *spec, SfbPrices prices
         assert_true(!duplicated[id] || batch->loop[id] >= 0);
         n += duplicated[id];
     }
+    check_command(name, spec, prices, graph, costs, duplicated);
     print_message("%s: of %u ops %u are duplicated, found in %.1f ms\n", name,
                   graph_n_ops(graph), n, 1e3 * took_s);
     return n;

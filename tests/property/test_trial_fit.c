@@ -117,6 +117,33 @@ static void test_recovers(void **state)
     assert_at_most(fitted.memory.peaks.mape, 1e-9);
 }
 
+/* Costs of a network are known by the cluster's name, those of devices by their types', and none by another name. More
+ * of a logarithm is as many times the value. */
+static void check_values(const TrialCluster *fitted)
+{
+    const char *const network = fitted->from->name;
+    uint32_t n[2] = {0};
+    for (uint32_t p = 0; p < fitted->fit.costs.n; p++) {
+        const FittedCost *cost = &fitted->fit.costs.cost[p];
+        const bool of_network = cost_is_of_network(cost->cost);
+        if (!*cost->key)
+            continue;
+        const double value =
+            trial_cluster_value(fitted, cost->cost, cost->key, cost->log);
+        if (of_network ? strcmp(cost->key, network) != 0
+                       : strcmp(cost->key, network) == 0)
+            assert_true(isnan(value));
+        assert_true(isnan(trial_cluster_value(fitted, cost->cost, "nowhere", cost->log)));
+        if (isnan(value) || cost_info(cost->cost)->absent)
+            continue;
+        const double more =
+            trial_cluster_value(fitted, cost->cost, cost->key, cost->log + log(3));
+        assert_close(more, 3 * value, 1e-9);
+        n[of_network]++;
+    }
+    assert_true(n[0] > 0 && n[1] > 0);
+}
+
 /* On the written cluster, the commands predict the times of the fit. */
 static void test_cluster(void **state)
 {
@@ -148,6 +175,7 @@ static void test_cluster(void **state)
     g_autoptr(SimReport) report = sim_evaluate(plan, graph, view, "stage", &error);
     assert_no_error(error);
     assert_close(report->iteration_time_s, fitted.fit.predicted_s[7], 1e-9);
+    check_values(&fitted);
 }
 
 /* A suggestion was not measured. Returns whether its strategy was, for something else. */

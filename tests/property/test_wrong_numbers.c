@@ -21,6 +21,7 @@ typedef struct {
     ErrorKind kind;
     double factor;
     uint32_t at, n_calls, seed;
+    bool fails; /* instead, its exchange number `at` fails */
 } Erring;
 
 static ExecBackend *inner_of(ExecBackend *backend)
@@ -142,7 +143,7 @@ static void err_in_op(ExecBackend *backend, uint32_t local, const Graph *graph, 
                       const ExecShard *in, const ExecShard *out)
 {
     Erring *erring = (Erring *)backend;
-    const bool errs = erring->n_calls++ == erring->at;
+    const bool errs = !erring->fails && erring->n_calls++ == erring->at;
     g_autofree double *before = errs ? numbers_of(&out[0]) : NULL;
     erring->inner->ops->run_op(erring->inner, local, graph, op, in, out);
     if (errs)
@@ -154,6 +155,8 @@ static bool err_in_exchange(ExecBackend *backend, const ExecExchange *exchange,
 {
     Erring *erring = (Erring *)backend;
     const bool errs = erring->n_calls++ == erring->at;
+    if (errs && erring->fails)
+        return kilter_fail(error, KILTER_ERROR_FAILED, "the network is down");
     const uint32_t size = exec_exchange_size(exchange, backend->n_ranks);
     const ExecShard *shard =
         &exchange->to[exec_exchange_rank(exchange, erring->seed % size)];
@@ -305,10 +308,38 @@ static void test_errors_are_found(void **state)
     assert_int_equal(n_found, n_wrong);
 }
 
+/* A failure of any exchange, of the program or of the sums that are compared, is an error and no verdict. */
+static void test_failures(void **state)
+{
+    enum { CASES = 6 };
+    uint32_t n_failed = 0;
+    (void)state;
+    for (uint32_t seed = 0; seed < CASES; seed++) {
+        RandomCase c = random_case(seed);
+        bool fails = true;
+        for (uint32_t at = 0; fails; at++) {
+            g_autoptr(ExecBackend) backend =
+                erring_new(c.plan->n_devices, (Erring){.fails = true, .at = at});
+            g_auto(ExecVerdict) verdict = {0};
+            g_autoptr(GError) error = NULL;
+            const bool good = exec_verify(backend, c.plan, c.graph, 1, EXEC_TOLERANCE,
+                                          &verdict, &error);
+            fails = ((Erring *)backend)->n_calls > at;
+            assert_int_equal(good, !fails);
+            if (fails)
+                assert_error(error, KILTER_ERROR_FAILED, "the network is down");
+            n_failed += fails;
+        }
+        random_case_clear(&c);
+    }
+    assert_true(n_failed > 10 * CASES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errors_are_found),
+        cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests_name("wrong_numbers", tests, NULL, NULL);
 }

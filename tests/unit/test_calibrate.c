@@ -6,6 +6,7 @@
 
 #include "experiments/calibration/calibrate.h"
 #include "experiments/calibration/place.h"
+#include "experiments/cli/measured_report.h"
 #include "sim/sim.h"
 #include "tests/support/rows.h"
 
@@ -259,6 +260,69 @@ static void test_reasons_of_places(void **state)
     }
 }
 
+/* --- what became of the rows --- */
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+/* Of random rows of two tables in two files: a table's rows are used or left out, its place is that of the first one that
+ * is used, and its reason that of the first one that is not. */
+static void test_report(void **state)
+{
+    (void)state;
+    enum { CASES = 200, ROWS = 3, TABLES = 2 };
+    static const char *const REASON[] = {"too small", "too far", NULL};
+    static const Place PLACE[] = {PLACE_INNER, PLACE_BETWEEN};
+    g_autoptr(GRand) rand = g_rand_new_with_seed(7);
+    for (uint32_t c = 0; c < CASES; c++) {
+        double predicted_s[TABLES * ROWS];
+        Placing placing[TABLES * ROWS] = {0};
+        for (uint32_t i = 0; i < TABLES * ROWS; i++) {
+            predicted_s[i] = g_rand_boolean(rand) ? 1e-3 : NAN;
+            placing[i].place = PLACE[g_rand_int_range(rand, 0, 2)];
+            placing[i].reason = REASON[g_rand_int_range(rand, 0, 3)];
+        }
+        const Calibration calibration = {.predicted_s = predicted_s, .placing = placing};
+        g_autoptr(GArray) tables = measured_tables_new();
+        for (uint32_t t = 0; t < TABLES; t++) {
+            const MeasuredTable table = {.file = g_strdup_printf("%u.log", t),
+                                         .device = g_strdup("gpu"),
+                                         .test = g_strdup("all_reduce_perf"),
+                                         .rows = ROWS,
+                                         .passed = t,
+                                         .reason = g_strdup("wrong"),
+                                         .first = t * ROWS};
+            g_array_append_val(tables, table);
+        }
+        json_t *files = measured_report_json(tables, &calibration);
+        assert_int_equal(json_array_size(files), TABLES);
+        for (uint32_t t = 0; t < TABLES; t++) {
+            const json_t *file = json_array_get(files, t);
+            const json_t *table = json_array_get(json_object_get(file, "tables"), 0);
+            uint32_t used = 0;
+            const Placing *first = NULL, *left = NULL;
+            for (uint32_t i = (t + 1) * ROWS; i-- > t * ROWS;) {
+                used += isfinite(predicted_s[i]);
+                *(isfinite(predicted_s[i]) ? &first : &left) = &placing[i];
+            }
+            assert_int_equal(json_integer_value(json_object_get(table, "used")), used);
+            assert_int_equal(json_integer_value(json_object_get(table, "left_out")),
+                             ROWS + t - used);
+            if (first)
+                assert_string_equal(text_of(table, "place"), place_name(first->place));
+            else
+                assert_null(json_object_get(table, "place"));
+            assert_string_equal(text_of(table, "reason"),
+                                !left          ? "wrong"
+                                : left->reason ? left->reason
+                                               : "no cost of the cluster takes it");
+        }
+        json_decref(files);
+    }
+}
+
 /* --- measured by others --- */
 
 /* The all-reduces to take of a file, of nccl-tests or of vTrain, and the list they go to. */
@@ -331,9 +395,10 @@ static void test_measured(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_agreement), cmocka_unit_test(test_nnls_is_optimal),
-        cmocka_unit_test(test_recovers),  cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_measured),  cmocka_unit_test(test_reasons_of_places),
+        cmocka_unit_test(test_agreement),         cmocka_unit_test(test_nnls_is_optimal),
+        cmocka_unit_test(test_recovers),          cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_measured),          cmocka_unit_test(test_report),
+        cmocka_unit_test(test_reasons_of_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

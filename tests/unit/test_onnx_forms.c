@@ -1,55 +1,8 @@
 /* Forms that ONNX files of unlike exporters have: functions, attention of rotated and grouped heads, gates in one matrix,
  * small floats, weights that are fed under any name, shapes that only the file knows. */
-#include <glib/gstdio.h>
-#include <unistd.h>
-
-#include "data/data.h"
-#include "tests/support/onnx_bytes.h"
-#include "tests/test.h"
+#include "tests/support/onnx_graph.h"
 
 #ifdef KILTER_PROTOBUF_C
-/* The graph of a file of these bytes, which are freed. */
-static Graph *graph_of(GByteArray *bytes, GError **error)
-{
-    g_autofree char *path =
-        g_strdup_printf("%s/kilter-onnx-forms-%d.onnx", g_get_tmp_dir(), (int)getpid());
-    g_file_set_contents(path, (const char *)bytes->data, (gssize)bytes->len, NULL);
-    g_byte_array_unref(bytes);
-    Graph *graph = model_build(path, 2, NULL, error);
-    g_unlink(path);
-    return graph;
-}
-
-static Graph *good(GByteArray *bytes)
-{
-    GError *error = NULL;
-    Graph *graph = graph_of(bytes, &error);
-    assert_no_error(error);
-    return graph;
-}
-
-static const Op *find_op(const Graph *graph, OpKind kind, uint32_t *n)
-{
-    const Op *found = NULL;
-    *n = 0;
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
-        if (op->kind != kind || op->pass != PASS_FORWARD)
-            continue;
-        found = found ? found : op;
-        ++*n;
-    }
-    return found;
-}
-
-static void check_ops(const Graph *graph, OpKind kind, uint32_t want)
-{
-    uint32_t n;
-    find_op(graph, kind, &n);
-    if (n != want)
-        fail_msg("%u ops %s, expected %u", n, op_kind_name(kind), want);
-}
-
 /* --- functions --- */
 
 typedef struct {
@@ -370,17 +323,6 @@ static void test_fed_weights(void **state)
     assert_int_equal(graph_parameter_count(data), 30);
 }
 
-/* A list of one number, whatever its size. */
-static void add_long(GByteArray *graph, const char *name, gint64 number)
-{
-    GByteArray *tensor = g_byte_array_new();
-    onnx_put_number(tensor, 1, 1);
-    onnx_put_number(tensor, 2, 7);
-    onnx_put_text(tensor, 8, name);
-    onnx_put_bytes(tensor, 9, &number, sizeof number);
-    onnx_put(graph, 5, tensor);
-}
-
 /* Exporters write the end of a slice as the largest integer, its start perhaps as the smallest one: of a value, and of the
  * sizes that a reshape is made of. */
 static void test_slices_to_the_end(void **state)
@@ -389,10 +331,10 @@ static void test_slices_to_the_end(void **state)
     GByteArray *graph = g_byte_array_new();
     onnx_end(graph, 11, 1, "x:4x6");
     onnx_weight(graph, "w:6x5");
-    add_long(graph, "first", G_MININT64);
-    add_long(graph, "last", -1);
-    add_long(graph, "end", G_MAXINT64);
-    add_long(graph, "axis", 1);
+    onnx_long(graph, "first", G_MININT64);
+    onnx_long(graph, "last", -1);
+    onnx_long(graph, "end", G_MAXINT64);
+    onnx_long(graph, "axis", 1);
     onnx_node(graph, "Slice", "x first end axis", "whole", NULL);
     onnx_node(graph, "Shape", "x", "sizes", NULL);
     onnx_node(graph, "Slice", "sizes last end", "columns", NULL);

@@ -1,6 +1,7 @@
 /* Rounding of ratios to units (HAP Sec. 5.1): cases by hand, and properties on random
- * ratios. */
+ * ratios; and ops whose loops are cut into units. */
 #include "data/data.h"
+#include "data/graph/op_class.h"
 #include "tests/test.h"
 
 static void expect(const double *ratio, uint32_t n, uint32_t units, const uint32_t *want)
@@ -137,6 +138,37 @@ static void test_permuting_devices_permutes_counts(void **state)
     }
 }
 
+/* A class is cut in the loops that its ops have, and in nothing else; equal cuts are one class. */
+static void test_cut_classes(void **state)
+{
+    (void)state;
+    OpClasses *classes = op_classes_new();
+    const Shape in[] = {{.rank = 2, .dim = {8, 12}}, {.rank = 2, .dim = {16, 12}}};
+    const OpAttr none = {0};
+    const OpClass *plain = op_classes_bind(classes, OP_LINEAR, &none, 2, in, NULL);
+    const uint32_t n = plain->space.n_loops;
+    assert_true(n > 1 && n < OP_MAX_LOOPS);
+    for (uint32_t l = 0; l < n; l++)
+        assert_int_equal(plain->space.loop[l].units, 1);
+    uint32_t units[OP_MAX_LOOPS];
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
+        units[l] = 4;
+    const OpClass *cut = op_classes_cut(classes, plain, units);
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++) {
+        Loop want = plain->space.loop[l];
+        want.units = l < n ? units[l] : want.units;
+        assert_memory_equal(&cut->space.loop[l], &want, sizeof want);
+    }
+    assert_ptr_not_equal(cut, plain);
+    assert_true(cut->n_rules > 0);
+    assert_ptr_equal(op_classes_cut(classes, plain, units), cut);
+    units[n] = 2; /* of no loop */
+    assert_ptr_equal(op_classes_cut(classes, plain, units), cut);
+    units[n - 1] = 2;
+    assert_ptr_not_equal(op_classes_cut(classes, plain, units), cut);
+    op_classes_free(classes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +179,7 @@ int main(void)
         cmocka_unit_test(test_properties),
         cmocka_unit_test(test_total_error_is_least),
         cmocka_unit_test(test_permuting_devices_permutes_counts),
+        cmocka_unit_test(test_cut_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -925,8 +925,25 @@ static void test_no_lock(void **state)
     g_autoptr(GError) error = NULL;
     g_autoptr(Store) store = store_open(place->file, &error);
     assert_null(store);
-    assert_non_null(strstr(error->message, "results.db-lock"));
+    assert_non_null(strstr(error->message, "results.db-lock: cannot write the lock"));
     g_rmdir(lock);
+}
+
+/* What has taken the place of a lock meanwhile is left untouched. */
+static void test_another_lock(void **state)
+{
+    const Place *place = *state;
+    g_autofree char *lock = g_strconcat(place->file, "-lock", NULL);
+    g_autoptr(GError) error = NULL;
+    Store *store = store_open(place->file, &error);
+    assert_no_error(error);
+    assert_true(store_begin_run(store, "test", "", &error));
+    assert_true(g_file_test(lock, G_FILE_TEST_IS_REGULAR));
+    assert_int_equal(g_unlink(lock), 0);
+    assert_int_equal(symlink("elsewhere", lock), 0);
+    store_close(store);
+    assert_true(g_file_test(lock, G_FILE_TEST_IS_SYMLINK));
+    assert_int_equal(g_unlink(lock), 0);
 }
 
 #define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -959,6 +976,7 @@ int main(void)
         STORE_TEST(test_2_a_removed_store),
         STORE_TEST(test_3_what_cannot_be_opened),
         STORE_TEST(test_no_lock),
+        STORE_TEST(test_another_lock),
         STORE_TEST(test_two_threads),
         STORE_TEST(test_four_processes),
         STORE_TEST(test_2_kills),

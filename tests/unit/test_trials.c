@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "experiments/scorecard/trials.h"
-#include "tests/test.h"
+#include "tests/support/program_json.h"
 
 /* A folder with an experiments/scorecard/toy.sql and a data folder, removed by the caller. */
 typedef struct {
@@ -123,6 +123,59 @@ static void test_clusters(void **state)
     toy_clear(&toy);
 }
 
+/* The trials that the command lists, in the set's order: all of them only if the sealed ones are asked for. */
+static void check_listed(const Toy *toy, const TrialSet *set, bool sealed)
+{
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *line = g_strdup_printf(
+        "reproduce scorecard:toy --measured %s --unfitted --db r.db --json%s", toy->data,
+        sealed ? " --sealed" : "");
+    json_t *root = program_json(box, line);
+    json_t *object = json_array_get(json_object_get(root, "scorecard"), 0);
+    const json_t *trials = json_object_get(object, "trials");
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < set->trial->len; i++) {
+        const Trial *trial = &g_array_index(set->trial, Trial, i);
+        if (trial->split == SPLIT_SEALED && !sealed)
+            continue;
+        const json_t *listed = json_array_get(trials, n++);
+        assert_string_equal(json_string_value(json_object_get(listed, "split")),
+                            trial_split_name(trial->split));
+        assert_close(number(listed, "measured_s"), trial->measured_s, 1e-12);
+        if (trial->split != SPLIT_FIT) /* only what the test is on is predicted */
+            assert_int_equal(json_is_null(json_object_get(listed, "predicted_s")),
+                             trial->split != (sealed ? SPLIT_SEALED : SPLIT_DEVELOPMENT));
+    }
+    assert_int_equal(json_array_size(trials), n);
+    assert_string_equal(json_string_value(json_object_get(object, "test_split")),
+                        trial_split_name(sealed ? SPLIT_SEALED : SPLIT_DEVELOPMENT));
+    json_decref(root);
+}
+
+static void test_sealed(void **state)
+{
+    (void)state;
+    static const char query[] =
+        "-- Sealed\nSELECT split, 'c' AS contest, 'g' || a AS \"group\", "
+        "'gpt2:layers=1,hidden=64,heads=4,ffn=256,seq=32,vocab=128,global_batch=16' AS "
+        "model, 'ddp' AS planner, 'bucket=1MB' AS options, 0 AS failed, NULL AS "
+        "measured_gib, a * 0.001 AS measured_s, '{name: n, machines: [{device: t4, gpus: "
+        "2}]}' AS cluster FROM set_times ORDER BY a\n";
+    Toy toy = toy_new(query, "a,split\n1,calibration\n2,test\n3,test\n4,test\n5,test\n"
+                             "6,test\n7,test\n8,test\n9,calibration\n");
+    g_autoptr(GError) error = NULL;
+    g_autoptr(TrialSet) set = trials_read("toy", toy.data, &error);
+    assert_no_error(error);
+    uint32_t n[SPLIT_SEALED + 1] = {0};
+    for (uint32_t i = 0; i < set->trial->len; i++)
+        n[g_array_index(set->trial, Trial, i).split]++;
+    assert_int_equal(n[SPLIT_FIT], 2);
+    assert_true(n[SPLIT_SEALED] > 0 && n[SPLIT_DEVELOPMENT] > 0);
+    check_listed(&toy, set, false);
+    check_listed(&toy, set, true);
+    toy_clear(&toy);
+}
+
 static void refuses(const char *query, const char *csv, const char *expected)
 {
     Toy toy = toy_new(query, csv);
@@ -176,7 +229,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),     cmocka_unit_test(test_planners),
         cmocka_unit_test(test_clusters), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_bundled),
+        cmocka_unit_test(test_bundled),  cmocka_unit_test(test_sealed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* The threads of a sweep: how many configurations they are given, and what becomes of them. */
 #include "experiments/sweep/experiment.h"
+#include "experiments/sweep/sweep.h"
 #include "experiments/sweep/workers.h"
 #include "tests/support/program.h"
 
@@ -80,11 +81,85 @@ static void test_what_is_not_begun_is_given_back(void **state)
     assert_null(workers_wait(workers, 1000));
 }
 
+/* What has failed for another reason than the question is no row. */
+static void test_a_row_or_an_error(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set, *status; /* NULL: an error */
+    } CASE[] = {{"ratios=even", "ok"},
+                {"pin=nothing=gather(0)", "impossible"},
+                {"fail=v100-0@1us", NULL}}; /* the iteration does not end */
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        g_autoptr(Sandbox) box = sandbox_new();
+        g_autofree char *text = g_strdup_printf(
+            "name: one\ngrid:\n  model: ['vgg19:width=8,fc=64']\n  cluster: [hap-8]\n"
+            "  planner: [hap]\n  fidelity: [flow]\nset: ['%s']\n",
+            CASE[i].set);
+        sandbox_write(box, "one.yaml", text);
+        g_autofree char *path = g_build_filename(box->folder, "one.yaml", NULL);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Experiment) experiment = experiment_load(path, NULL, &error);
+        assert_no_error(error);
+        Result result;
+        const bool good =
+            result_evaluate(experiment_at(experiment, 0), "one", &result, &error);
+        assert_int_equal(good, CASE[i].status != NULL);
+        assert_int_equal(good, error == NULL);
+        if (!good)
+            continue;
+        assert_string_equal(result.row.status, CASE[i].status);
+        result_clear(&result);
+    }
+}
+
+/* Looks at the store as others see it while nothing is done yet. */
+typedef struct {
+    const Experiment *experiment;
+    Store *store;
+    uint32_t running; /* most claims that were seen */
+} Seen;
+
+static bool look(const SweepProgress *progress, void *data)
+{
+    Seen *seen = data;
+    g_autoptr(GError) error = NULL;
+    g_autofree SweepStatus *status =
+        sweep_status(seen->experiment, seen->store, 0, NULL, NULL, &error);
+    assert_no_error(error);
+    if (progress->done == 0)
+        seen->running = MAX(seen->running, status[0].running);
+    return progress->done == 0;
+}
+
+/* Before anything is known of their times, as many configurations are claimed as there are threads, so that other
+ * processes get the rest. */
+static void test_claims(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autoptr(Experiment) experiment = many(box);
+    g_autofree char *path = g_build_filename(box->folder, "r.db", NULL);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Store) store = store_open(path, &error);
+    assert_no_error(error);
+    assert_true(store_begin_run(store, "test", "", &error));
+    Seen seen = {experiment, store, 0};
+    SweepProgress progress;
+    sweep_run(experiment, store,
+              &(SweepOptions){.threads = THREADS, .watch = look, .data = &seen},
+              &progress, &error);
+    assert_error(error, KILTER_ERROR_FAILED, "stopped with");
+    assert_int_equal(seen.running, THREADS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_comes_back_once),
         cmocka_unit_test(test_what_is_not_begun_is_given_back),
+        cmocka_unit_test(test_a_row_or_an_error),
+        cmocka_unit_test(test_claims),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,292 @@
+/* Parts of planners by themselves: shares and times from which TAG's searches start, its pipelines, and the rounds of hap's
+ * alternation. */
+#include <math.h>
+#include <string.h>
+
+#include "experiments/planners/alternation.h"
+#include "experiments/planners/make.h"
+#include "experiments/planners/ratios.h"
+#include "experiments/planners/tag_case.h"
+#include "experiments/planners/tag_pipeline.h"
+#include "experiments/planners/tag_shares.h"
+#include "tests/test.h"
+
+static const char MODEL[] = "vit:layers=1,global_batch=64";
+
+/* Two fast devices and two slow ones, each in a machine of its own. */
+static ClusterView *unlike(Cluster **cluster)
+{
+    static const char TEXT[] =
+        "name: unlike\ndevice_types:\n"
+        "  - {name: fast, rate: 3 TFLOP/s, memory: 16 GiB, source: made up}\n"
+        "  - {name: slow, rate: 2 TFLOP/s, memory: 16 GiB, source: made up}\n"
+        "machines:\n"
+        "  - {type: slow, gpus: 1, count: 2, source: made up}\n"
+        "  - {type: fast, gpus: 1, count: 2, source: made up}\n"
+        "collectives:\n"
+        "  all_reduce: {latency: 30 us, bandwidth: 8 GB/s}\n"
+        "  all_gather: {latency: 30 us, bandwidth: 8 GB/s}\n"
+        "  grouped_all_gather: {latency: 30 us, bandwidth: 8 GB/s}\n"
+        "  reduce_scatter: {latency: 30 us, bandwidth: 8 GB/s}\n"
+        "  grouped_reduce_scatter: {latency: 30 us, bandwidth: 8 GB/s}\n"
+        "  all_to_all: {latency: 30 us, bandwidth: 8 GB/s}\n";
+    g_autoptr(GError) error = NULL;
+    *cluster = cluster_parse("unlike", TEXT, strlen(TEXT), &error);
+    assert_no_error(error);
+    return cluster_view(*cluster, GRANULARITY_GPU);
+}
+
+/* As planning_plan opens it. */
+static Planning *open(const char *planner, const ClusterView *view,
+                      const PlannerOptions *options)
+{
+    g_autoptr(GError) error = NULL;
+    Planning *planning =
+        planning_open(planner_find(planner, NULL), MODEL, view, options, &error);
+    assert_no_error(error);
+    planning->space = synth_space_new(planning->graph, NULL);
+    return planning;
+}
+
+/* --- shares --- */
+
+static bool has(const GPtrArray *shares, const double *ratio, uint32_t n)
+{
+    for (uint32_t i = 0; i < shares->len; i++)
+        if (ratios_same(shares->pdata[i], ratio, n))
+            return true;
+    return false;
+}
+
+static void check_shares(const ClusterView *view, uint32_t choice, bool by_speed,
+                         bool wants_even, bool wants_speed)
+{
+    PlannerOptions options;
+    planner_options_init(&options);
+    options.ratios = choice;
+    g_autoptr(Planning) planning = open("tag", view, &options);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) shares = tag_shares(planning, by_speed, &error);
+    assert_no_error(error);
+    const uint32_t n = view->n_devices;
+    g_autofree double *even = ratios_even(view), *speed = ratios_proportional(view);
+    const bool alike = ratios_same(even, speed, n);
+    assert_int_equal(has(shares, even, n), wants_even || (alike && wants_speed));
+    assert_int_equal(has(shares, speed, n), wants_speed || (alike && wants_even));
+    const uint32_t known = alike ? 1 : (uint32_t)wants_even + wants_speed;
+    if (choice != RATIOS_BEST)
+        assert_int_equal(shares->len, known);
+    assert_true(shares->len >= known);
+    for (uint32_t i = 0; i < shares->len; i++) {
+        const double *share = shares->pdata[i];
+        double sum = 0;
+        for (uint32_t j = 0; j < n; j++)
+            sum += share[j];
+        assert_close(sum, 1, 1e-9);
+        for (uint32_t k = 0; k < i; k++)
+            assert_false(ratios_same(share, shares->pdata[k], n));
+    }
+}
+
+/* Each choice of ratios starts from the shares that it says, each of them once. */
+static void test_shares(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster = NULL;
+    g_autoptr(ClusterView) view = unlike(&cluster);
+    g_autoptr(Cluster) alike = cluster_load("hap-a100-4", NULL);
+    g_autoptr(ClusterView) same = cluster_view(alike, GRANULARITY_GPU);
+    const ClusterView *const on[] = {view, same};
+    for (uint32_t c = 0; c < 2; c++)
+        for (int by_speed = 0; by_speed < 2; by_speed++) {
+            check_shares(on[c], RATIOS_OWN, by_speed, true, by_speed);
+            check_shares(on[c], RATIOS_EVEN, by_speed, true, false);
+            check_shares(on[c], RATIOS_PROPORTIONAL, by_speed, false, true);
+            check_shares(on[c], RATIOS_BEST, by_speed, true, true);
+        }
+}
+
+/* --- times --- */
+
+/* The mean over the devices is added to what is there, and is between the fastest and the slowest device's time. */
+static void test_mean_times(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster = NULL;
+    g_autoptr(ClusterView) view = unlike(&cluster);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = model_build(MODEL, view->n_devices, NULL, &error);
+    assert_no_error(error);
+    g_autofree double *even = ratios_even(view);
+    g_auto(TagCase) c = {0};
+    assert_true(tag_case_open(&c, graph, view, even, &error));
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        c.time_s[id] = id;
+    tag_mean_times(graph, c.space, c.quick, c.time_s);
+    bool differ = false;
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        double sum = 0, least = INFINITY, most = 0;
+        for (uint32_t j = 0; j < view->n_devices; j++) {
+            const double s = sim_quick_place_s(c.quick, c.space->single[j], id, 0);
+            sum += s;
+            least = fmin(least, s);
+            most = fmax(most, s);
+        }
+        assert_true(fabs(c.time_s[id] - id - sum / view->n_devices) <= 1e-12 * (1 + id));
+        differ |= most > 1.2 * least;
+    }
+    assert_true(differ);
+}
+
+/* --- pipelines --- */
+
+enum { OPS = 10 };
+
+/* What was tried: by the rates alone, a run takes its ops by its devices' rates, and the pipeline its slowest run. */
+typedef struct {
+    const TagSpace *space;
+    uint32_t tries, even; /* even: all runs took equally long, before any that did not */
+    bool moved;
+} Tried;
+
+static double rate_of(const TagSpace *space, uint16_t action)
+{
+    const TagAction *a = &space->action[action];
+    double rate = 0;
+    for (uint32_t j = 0; j < space->view->n_devices; j++)
+        if (a->option == TAG_ONE ? a->subset == j : a->subset >> space->set[j] & 1)
+            rate += space->view->device[j].rate;
+    return rate;
+}
+
+static bool try_runs(void *context, const uint16_t *action, double *time_s,
+                     GError **error)
+{
+    Tried *tried = context;
+    double all = 0;
+    (void)error;
+    *time_s = 0;
+    for (uint32_t i = 0, end; i < OPS; i = end) {
+        for (end = i; end < OPS && action[end] == action[i]; end++)
+            ;
+        *time_s = fmax(*time_s, (end - i) / rate_of(tried->space, action[i]));
+        all += rate_of(tried->space, action[i]);
+    }
+    tried->tries++;
+    if (fabs(*time_s - OPS / all) > 1e-9 * *time_s)
+        tried->moved = true;
+    else if (!tried->moved)
+        tried->even++;
+    return true;
+}
+
+/* Ten equal ops on devices of rates 3, 3, 2 and 2: runs of as many ops for both orders of the two kinds, and for both orders
+ * of the devices by speed. Moved cuts, which come after these, gain nothing. */
+static void test_pipelines(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster = NULL;
+    g_autoptr(ClusterView) view = unlike(&cluster);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(TagSpace) space = synth_tag_space(view, true, &error);
+    assert_no_error(error);
+    assert_int_equal(space->n_sets, 2);
+    synth_tag_add_ones(space);
+    g_autoptr(Graph) graph = graph_new("chain");
+    TensorId x = graph_input(graph, "x", DTYPE_F32, 2, (uint32_t[]){4, 4});
+    uint16_t group[OPS];
+    double time_s[OPS];
+    for (uint16_t i = 0; i < OPS; i++) {
+        g_autofree char *name = g_strdup_printf("op%u", i);
+        x = graph_op(graph, OP_GELU, name, (OpAttr){0}, 1, &x, NULL);
+        group[i] = i;
+        time_s[i] = 1;
+    }
+    const TagWork work = {
+        .graph = graph, .n_groups = OPS, .group = group, .time_s = time_s};
+    Tried tried = {.space = space};
+    assert_true(tag_try_pipelines(space, &work, try_runs, &tried, &error));
+    assert_int_equal(tried.even, 4);
+    assert_true(tried.tries > tried.even);
+}
+
+/* --- alternation --- */
+
+/* Rounds end where ratios repeat, at most after max_rounds of them, and do not begin at ratios that were searched. */
+static void test_rounds(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster = NULL;
+    g_autoptr(ClusterView) view = unlike(&cluster);
+    g_autoptr(GError) error = NULL;
+    g_autofree double *even = ratios_even(view);
+    for (uint32_t most = 1; most <= 9; most *= 3) {
+        PlannerOptions options;
+        planner_options_init(&options);
+        options.max_rounds = most;
+        g_autoptr(Planning) planning = open("hap", view, &options);
+        g_autoptr(Plan) plan = plan_new();
+        g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
+        Alternation a = alternation_new(planning);
+        assert_true(alternation_run(&a, even, NULL, history, &error));
+        const uint32_t rounds = history->len;
+        assert_true(rounds >= 1 && rounds <= most);
+        assert_true(ratios_same(history->pdata[0], even, view->n_devices));
+        for (uint32_t i = 0; i < rounds; i++)
+            for (uint32_t k = 0; k < i; k++)
+                assert_false(
+                    ratios_same(history->pdata[i], history->pdata[k], view->n_devices));
+        assert_true(a.best && a.best->feasible);
+        assert_true(alternation_run(&a, even, NULL, history, &error));
+        assert_int_equal(history->len, rounds);
+        alternation_end(&a, plan);
+    }
+}
+
+/* A plan that is worse than hap's is replaced, if its ratios and its search are hap's own; and no other one. */
+static void test_improving(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *planner, *key, *value;
+        bool improves;
+    } CASE[] = {
+        {"hap", "ratios", "own", true},        {"hap", "ratios", "best", true},
+        {"hap", "ratios", "even", false},      {"hap", "ratios", "proportional", false},
+        {"hap", "search", "reference", false}, {"dp-ev", "ratios", "own", false},
+        {"hap", "search", "exact", true}};
+    g_autoptr(Cluster) cluster = NULL;
+    g_autoptr(ClusterView) view = unlike(&cluster);
+    g_autoptr(GError) error = NULL;
+    g_autofree double *even = ratios_even(view);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        PlannerOptions options;
+        planner_options_init(&options);
+        planner_options_set(&options, CASE[i].key, CASE[i].value, &error);
+        assert_no_error(error);
+        g_autoptr(Planning) planning = open(CASE[i].planner, view, &options);
+        g_autoptr(Plan) plan = plan_new();
+        plan->iteration_time_s = INFINITY;
+        assert_true(plan_improve(plan, planning, even, NULL, &error));
+        assert_no_error(error);
+        assert_int_equal(plan->program != NULL, CASE[i].improves);
+        if (!CASE[i].improves)
+            continue;
+        assert_true(plan->feasible && plan->iteration_time_s > 0);
+        const double time_s = plan->iteration_time_s;
+        assert_true(isfinite(time_s));
+        plan->iteration_time_s = time_s / 2; /* a better one is kept */
+        assert_true(plan_improve(plan, planning, even, NULL, &error));
+        assert_true(plan->iteration_time_s == time_s / 2);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shares),    cmocka_unit_test(test_mean_times),
+        cmocka_unit_test(test_pipelines), cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_improving),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
