@@ -142,7 +142,7 @@ static void test_mean_times(void **state)
 
 enum { OPS = 10 };
 
-/* What was tried: by the rates alone, a run takes its ops by its devices' rates, and the pipeline its slowest run. */
+/* The pipelines that were tried: by the rates alone, a run takes its ops by its devices' rates, and the pipeline its slowest run. */
 typedef struct {
     const TagSpace *space;
     uint32_t tries, even; /* even: all runs took equally long, before any that did not */

@@ -929,7 +929,7 @@ static void test_no_lock(void **state)
     g_rmdir(lock);
 }
 
-/* What has taken the place of a lock meanwhile is left untouched. */
+/* A link that has taken the place of the lock meanwhile is left untouched. */
 static void test_another_lock(void **state)
 {
     const Place *place = *state;

@@ -81,7 +81,7 @@ static void test_what_is_not_begun_is_given_back(void **state)
     assert_null(workers_wait(workers, 1000));
 }
 
-/* What has failed for another reason than the question is no row. */
+/* A configuration that fails for another reason than its question has no row. */
 static void test_a_row_or_an_error(void **state)
 {
     (void)state;
