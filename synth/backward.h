@@ -6,7 +6,7 @@
 
 /* The backward ops of forward op `op` in execution order, without accumulations; returns their
  * number. */
-enum { MAX_BACKWARD = 4 };
+enum { MAX_BACKWARD = OP_MAX_IN };
 uint32_t backward_ops(const Graph *graph, OpId op, OpId backward[MAX_BACKWARD]);
 
 /* Whether a backward op's result takes memory beside the gradient that the op reads, because it may

@@ -38,8 +38,10 @@ static bool tighten(const Certifier *c, CertifierBox *box)
     for (uint32_t k = 0; k < c->kinds.n; k++) {
         double n = c->kinds.count[k];
         double low = box->lo[k], high = box->hi[k];
-        box->lo[k] = fmax(low, (1 - (hi - n * high)) / n);
-        box->hi[k] = fmin(high, (1 - (lo - n * low)) / n);
+        const double least = fmax(low, (1 - (hi - n * high)) / n),
+                     most = fmin(high, (1 - (lo - n * low)) / n);
+        box->lo[k] = fmin(least, most); /* rounding may turn a narrow box round */
+        box->hi[k] = fmax(least, most);
     }
     return true;
 }

@@ -1,11 +1,14 @@
 /* Fuzz target: a file named as a model is refused with one line, or makes a graph that is sealed
- * and small enough to count, and its spec with every parameter makes the same graph. */
+ * and small enough to count, and its spec with every parameter makes the same graph. A small one is planned by data parallelism, or
+ * there is a reason, and all fidelities take the plan. */
+#include <math.h>
 #include <string.h>
 
-#include "data/data.h"
+#include "experiments/planners/planner.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { MOST_WRITTEN = 500 }; /* ops; more take long, and show nothing else */
+/* Ops; more take long, and show nothing else. */
+enum { MOST_WRITTEN = 500, MOST_PLANNED = 200 };
 
 static void check_same(const Graph *graph, const char *spec, const char *what)
 {
@@ -43,6 +46,44 @@ static void check_graph(const Graph *graph, const char *path, const char *canoni
                "there is work");
 }
 
+static double time_of(const Plan *plan, const Graph *graph, const ClusterView *view,
+                      const char *fidelity)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(SimReport) report = sim_evaluate(plan, graph, view, fidelity, &error);
+    fuzz_check(!report == !!error, "either a report or an error");
+    if (!report)
+        return NAN;
+    fuzz_check(isfinite(report->iteration_time_s) && report->iteration_time_s >= 0,
+               "a time");
+    return report->iteration_time_s;
+}
+
+/* Devices of types that profiles in the seeds know. */
+static void check_plan(const char *path)
+{
+    static ClusterView *view =
+        NULL; /* made once, since a fuzzer calls this a million times */
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = NULL;
+    PlannerOptions options;
+    if (!view)
+        view = cluster_view(cluster_load("hap-8", NULL), GRANULARITY_MACHINE);
+    planner_options_init(&options);
+    g_autoptr(Plan) plan = planner_plan(planner_find("dp-ev", NULL), path, "hap-8", view,
+                                        &options, &graph, &error);
+    fuzz_check(!plan == !!error, "either a plan or an error");
+    if (!plan)
+        return;
+    fuzz_check(program_check(plan->program, graph, NULL), "the program is sound");
+    const double analytic_s = time_of(plan, graph, view, "analytic"),
+                 stage_s = time_of(plan, graph, view, "stage");
+    fuzz_check(isnan(analytic_s) == isnan(stage_s) &&
+                   !(fabs(analytic_s - stage_s) > 1e-9 * analytic_s),
+               "analytic and stage agree");
+    fuzz_check(isnan(time_of(plan, graph, view, "flow")) == isnan(stage_s), "flow, too");
+}
+
 bool fuzz_read(const void *data, size_t size)
 {
     int memory;
@@ -53,7 +94,9 @@ bool fuzz_read(const void *data, size_t size)
     fuzz_check(!graph == (error != NULL), "either a graph or an error");
     if (graph)
         check_graph(graph, path, canonical);
-    else
+    if (graph && graph_n_ops(graph) <= MOST_PLANNED)
+        check_plan(path);
+    if (!graph)
         fuzz_check_refused(error, NULL);
     fuzz_file_close(memory);
     return graph != NULL;
