@@ -197,8 +197,8 @@ double synth_time(const Pricer *pricer, const Program *program, const double *ra
                   uint64_t bucket_bytes)
 {
     g_assert(program->n > 0);
-    g_autoptr(SimLinear) linear =
-        sim_linear(program, pricer->graph, pricer->view, NULL, bucket_bytes);
+    g_autoptr(SimLinear) linear = sim_linear(program, pricer->graph, pricer->view,
+                                             pricer->segments.of, bucket_bytes);
     g_autofree double *share = sim_shares(linear, pricer->view, ratio);
     return sim_linear_time(linear, pricer->view, share, NULL, NULL);
 }

@@ -66,23 +66,36 @@ static uint32_t find_units(const Pricer *pricer, uint32_t units)
     return low < pricer->n_units && pricer->units[low] == units ? low : pricer->n_units;
 }
 
-double price_max_share(const Pricer *pricer, uint32_t units)
+double price_max_share(const Pricer *pricer, uint32_t units, uint32_t segment)
 {
+    if (pricer->segments.n > 0)
+        return pricer->segments.largest[segment];
     const uint32_t u = find_units(pricer, units);
     return u < pricer->n_units ? pricer->unit_max[u] : pricer->max_share;
 }
 
-Times price_work(const Pricer *pricer, const SimWork *work, uint32_t units)
+/* The shares by class that take the place of those in the classes; NULL: none. */
+static const double *shares_of(const Pricer *pricer, uint32_t units, uint32_t segment)
+{
+    const uint32_t u = find_units(pricer, units);
+    if (pricer->segments.n > 0)
+        return pricer->segments.share + (size_t)segment * PRICE_MAX_CLASSES;
+    return u < pricer->n_units ? pricer->unit_share + (size_t)u * PRICE_MAX_CLASSES
+                               : NULL;
+}
+
+Times price_work(const Pricer *pricer, const SimWork *work, uint32_t units,
+                 uint32_t segment)
 {
     KILTER_ASSERT(pricer->n_classes > 0 && work->flops >= 0 && work->inner_bytes >= 0);
     Times times = {{0}};
-    const uint32_t u = find_units(pricer, units);
+    const double *share = shares_of(pricer, units, segment);
     for (uint32_t h = 0; h < pricer->n_classes; h++) {
         double c[COEFFICIENTS];
         memcpy(c, pricer->class[h].c, sizeof c);
-        if (u < pricer->n_units) {
-            c[1] *= pricer->unit_share[u * PRICE_MAX_CLASSES + h];
-            c[3] *= pricer->unit_share[u * PRICE_MAX_CLASSES + h];
+        if (share) {
+            c[1] *= share[h];
+            c[3] *= share[h];
         }
         const SimFitted plain = {0, work->flops, work->flops_sharded};
         const SimFitted *own =
@@ -99,5 +112,6 @@ Times price_rule(const Pricer *pricer, OpId op, const Rule *rule)
     KILTER_ASSERT(op < graph_n_ops(pricer->graph));
     SimWork work = {0};
     sim_work_op(pricer->graph, pricer->view, op, rule, &work);
-    return price_work(pricer, &work, rule->loop >= 0 ? rule->units : 0);
+    return price_work(pricer, &work, rule->loop >= 0 ? rule->units : 0,
+                      pricer->segments.n > 0 ? pricer->segments.of[op] : 0);
 }

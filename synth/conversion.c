@@ -19,6 +19,8 @@ static void find_conversion(const Pricer *pricer, TensorId tensor, Form from, Fo
     KILTER_ASSERT(from != to && from < FORM_MAX && to < FORM_MAX);
     const Tensor *t = graph_tensor(pricer->graph, tensor);
     double bytes = (double)tensor_bytes(t);
+    const uint32_t made = pricer->segments.n > 0 ? pricer->segments.made[tensor] : 0,
+                   read = pricer->segments.n > 0 ? pricer->segments.read[tensor] : 0;
     if (!graph_is_held(pricer->graph, t))
         bytes *= pricer->part;
     for (Collective kind = 0; kind < COLLECTIVES; kind++) {
@@ -27,10 +29,12 @@ static void find_conversion(const Pricer *pricer, TensorId tensor, Form from, Fo
         SimWork work;
         sim_work_collective(pricer->graph, kind, tensor, from, to, &work);
         Step step = {.closes = (int)kind < COLLECTIVES_PRICED,
-                     .inner = price_work(pricer, &work, units_in(t, to, from))};
-        step.comm_s = sim_collective_s(pricer->view, kind, bytes,
-                                       price_max_share(pricer, units_in(t, from, to)),
-                                       price_max_share(pricer, units_in(t, to, from)));
+                     .inner = price_work(pricer, &work, units_in(t, to, from),
+                                         form_is_gather(to) ? read : made)};
+        step.comm_s =
+            sim_collective_s(pricer->view, kind, bytes,
+                             price_max_share(pricer, units_in(t, from, to), made),
+                             price_max_share(pricer, units_in(t, to, from), read));
         double total_s = step.comm_s + times_max(pricer, &step.inner);
         if (!best->can || total_s < best->total_s)
             *best = (Conversion){.can = true,
@@ -85,6 +89,10 @@ static ConversionKey describe_conversions(const Pricer *pricer, TensorId id)
                          .forms = forms_of_tensor(graph, id)};
     if (pricer->n_units > 0)
         memcpy(key.units, tensor->units, sizeof key.units);
+    if (pricer->segments.n > 0) {
+        key.made = pricer->segments.made[id];
+        key.read = pricer->segments.read[id];
+    }
     return key;
 }
 

@@ -16,6 +16,7 @@ static gboolean same_conversions(gconstpointer a, gconstpointer b)
 {
     const ConversionKey *x = a, *y = b;
     return x->bytes == y->bytes && x->roles == y->roles && x->forms == y->forms &&
+           x->made == y->made && x->read == y->read &&
            memcmp(x->units, y->units, sizeof x->units) == 0;
 }
 
@@ -96,6 +97,10 @@ void pricer_clear(Pricer *pricer)
     g_free(pricer->units);
     g_free(pricer->unit_max);
     g_free(pricer->unit_share);
+    g_free(pricer->segments.share);
+    g_free(pricer->segments.largest);
+    g_free(pricer->segments.made);
+    g_free(pricer->segments.read);
     g_free(pricer->conversions);
     g_free(pricer->saver);
     g_hash_table_destroy(pricer->alike);

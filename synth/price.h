@@ -47,11 +47,22 @@ typedef struct {
     uint32_t roles; /* its role, and the role of the tensor that it belongs to */
     FormSet forms;  /* forms in which it may be held */
     uint32_t units[TENSOR_MAX_RANK]; /* with rounded shares: units of its dims */
+    uint16_t made, read;             /* with segments: as in PriceSegments */
 } ConversionKey;
 typedef struct {
     ConversionKey key; /* everything that prices depend on */
     Conversion from_to[FORM_MAX][FORM_MAX];
 } Conversions;
+
+/* Ratios that differ by segment. A tensor is cut by the segment that makes it or, once it was
+ * converted, by the first other segment that reads it. */
+typedef struct {
+    uint32_t n;         /* segments; 0: all ops have the same ratios */
+    const uint16_t *of; /* [op] */
+    /* share of each class, and largest share: [n * PRICE_MAX_CLASSES], [n] */
+    double *share, *largest;
+    uint16_t *made, *read; /* [tensor] */
+} PriceSegments;
 
 typedef struct {
     const Graph *graph;
@@ -66,6 +77,7 @@ typedef struct {
     uint32_t n_units;
     uint32_t *units;
     double *unit_max, *unit_share; /* [n_units], [n_units * PRICE_MAX_CLASSES] */
+    PriceSegments segments;
     /* the part of the batch for which activations and their gradients are priced; 1 unless there
      * are microbatches */
     double part;
@@ -103,11 +115,22 @@ void pricer_round(Pricer *pricer, const SynthShares *shares);
  * above the time for all classes. False if there is only one class. */
 bool pricer_keep_slowest(Pricer *pricer);
 
-/* The largest share of a dim of `units` units. */
-double price_max_share(const Pricer *pricer, uint32_t units);
+/* Switches to ratios [n * n_devices] by segment. segment: [op], which the caller keeps. To be called
+ * before anything is priced, and not with rounded shares. Classes beyond the most are left out. */
+void pricer_set_segments(Pricer *pricer, const uint16_t *segment, uint32_t n,
+                         const double *ratio);
+/* Whether op `reader` is in another segment than the op that makes the tensor, so that it cannot read
+ * a shard as it was made. */
+bool price_is_foreign(const Pricer *pricer, TensorId tensor, OpId reader);
+/* Appends the segments that prices of the tensor depend on. */
+void price_describe_segments(const Pricer *pricer, TensorId tensor, GString *key);
 
-/* Seconds of `work` by class. units: of the sharded dim; 0: no dim is sharded. */
-Times price_work(const Pricer *pricer, const SimWork *work, uint32_t units);
+/* The largest share of a dim of `units` units in a segment (0 if there are none). */
+double price_max_share(const Pricer *pricer, uint32_t units, uint32_t segment);
+
+/* Seconds of `work` in a segment by class. units: of the sharded dim; 0: no dim is sharded. */
+Times price_work(const Pricer *pricer, const SimWork *work, uint32_t units,
+                 uint32_t segment);
 Times price_rule(const Pricer *pricer, OpId op, const Rule *rule);
 
 /* The charge, in seconds, for holding the tensor in a form at a point. */

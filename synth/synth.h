@@ -19,10 +19,10 @@
 #include "synth/joint/joint.h"
 #include "synth/pipeline.h"
 #include "synth/strategy.h"
-#include "synth/tag/sfb.h"
-#include "synth/tag/sfb_graph.h"
 #include "synth/tag/net.h"
 #include "synth/tag/search.h"
+#include "synth/tag/sfb.h"
+#include "synth/tag/sfb_graph.h"
 #include "synth/tag/tag.h"
 
 typedef struct {
@@ -44,7 +44,7 @@ typedef enum {
     BASELINE_DATA_PARALLEL, /* batch sharded, parameters replicated, gradients all-reduced */
     /* data parallel with optimizer states (ZeRO) and MoE layers (by expert) sharded */
     BASELINE_ZERO_EXPERT,
-    BASELINE_GSHARD,      /* data parallel, MoE layers sharded by expert, tokens exchanged */
+    BASELINE_GSHARD, /* data parallel, MoE layers sharded by expert, tokens exchanged */
     /* Weights cut, all devices in one group (Megatron-LM): pairs of layers, the first cut by
      * columns (features, heads, channels), the second by rows, whose partial sums are all-reduced.
      * A layer without a partner stays whole, except the output layer, whose result is gathered at
@@ -124,6 +124,13 @@ typedef struct {
  * search at a time. */
 typedef struct SynthSpace SynthSpace;
 SynthSpace *synth_space_new(const Graph *graph, const SynthPins *pins);
+/* The same for synth_search at ratios [segment * n_devices + device]: op `id` has those of
+ * segment[id] < n_segments, an array that stays the caller's. A tensor is cut anew only by a
+ * conversion, so no op of the space reads or adds to a shard as another segment made it. Nothing is
+ * proved of these programs, options->shares is not taken, and there may be none: then no program is
+ * returned. */
+SynthSpace *synth_space_of_segments(const Graph *graph, const SynthPins *pins,
+                                    const uint16_t *segment, uint32_t n_segments);
 void synth_space_free(SynthSpace *space);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SynthSpace, synth_space_free)
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "balance/balance.h"
+#include "experiments/planners/apart.h"
 #include "experiments/planners/complete.h"
 #include "experiments/planners/ratios.h"
 #include "experiments/planners/rounding.h"
@@ -41,7 +42,8 @@ Alternation alternation_new(const Planning *planning)
                          .graph = planning->graph,
                          .view = planning->view,
                          .options = planning->options,
-                         .known = g_ptr_array_new_with_free_func(known_free)};
+                         .known = g_ptr_array_new_with_free_func(known_free),
+                         .apart = g_ptr_array_new_with_free_func(apart_free)};
 }
 
 void alternation_end(Alternation *a, Plan *plan)
@@ -50,7 +52,9 @@ void alternation_end(Alternation *a, Plan *plan)
     plan->search_labels += a->search_labels;
     plan->balance_time_s += a->balance_s;
     plan_free(a->best);
+    plan_free(a->best_apart);
     g_ptr_array_unref(a->known);
+    g_ptr_array_unref(a->apart);
 }
 
 Known *alternation_know(Alternation *a, const Program *program)
@@ -106,50 +110,6 @@ static void take(Alternation *a, Plan *candidate)
     }
 }
 
-/* Considers the program with different ratios for as many segments as it keeps apart, beside the
- * common ratios. */
-static bool consider_segments(Alternation *a, const Program *program,
-                              const double *common, GError **error)
-{
-    uint32_t n = a->view->n_devices;
-    g_autofree uint16_t *segment = g_new(uint16_t, graph_n_ops(a->graph));
-    uint32_t n_segments = balance_segments_join(program, a->graph, a->segment, segment);
-    if (n_segments == 1)
-        return true;
-    g_autoptr(SimLinear) linear =
-        sim_linear(program, a->graph, a->view, segment, a->options->bucket_bytes);
-    g_autoptr(SimMemory) memory = sim_memory(program, a->graph, linear, segment);
-    g_autofree double *ratio = g_new(double, (gsize)n_segments *n);
-    BalanceReport report;
-    gint64 start = g_get_monotonic_time();
-    g_autoptr(GError) failed = NULL;
-    bool solved =
-        balance_ratios(linear, memory, a->view, n_segments, ratio, &report, &failed);
-    a->balance_s += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
-    if (!solved) /* the common ratios may still fit */
-        return failed->code == KILTER_ERROR_INFEASIBLE ||
-               (g_propagate_error(error, g_steal_pointer(&failed)), false);
-    g_autoptr(Plan) candidate = plan_new();
-    candidate->bucket_bytes = a->options->bucket_bytes;
-    plan_set(candidate, a->graph, a->view, program_copy(program), common);
-    plan_set_segments(candidate, ratio, segment, n_segments);
-    if (!plan_complete(candidate, a->planning, error))
-        return false;
-    take(a, g_steal_pointer(&candidate));
-    return true;
-}
-
-/* Whether a plan that is slower after rounding could become the best with a better rounding. */
-static bool worth_climbing(const Alternation *a, const Plan *plan)
-{
-    static const double visible = 1e-3; /* of the time before rounding */
-    const double least_s = plan->fractional_time_s;
-    return a->options->search != SEARCH_REFERENCE && !a->rough && plan->feasible &&
-           plan->iteration_time_s > least_s * (1 + visible) &&
-           (a->rival_s == 0 || least_s < a->rival_s) &&
-           (!alternation_fits(a) || least_s < a->best->iteration_time_s);
-}
-
 /* Sets the numbers that candidates are compared by, as plan_complete would; the plan is already
  * rounded. */
 static void measure(const Alternation *a, Known *known, Plan *plan)
@@ -163,7 +123,7 @@ static void measure(const Alternation *a, Known *known, Plan *plan)
     if ((done->seen_s == 0 || plan->fractional_time_s < done->seen_s) &&
         sim_memory_fits(memory_of(a, known), a->view, exact))
         done->seen_s = plan->fractional_time_s;
-    if (!worth_climbing(a, plan))
+    if (!alternation_wants_climb(a, plan))
         return;
     plan->iteration_time_s = rounding_climb(plan, known->linear, memory_of(a, known),
                                             a->view, share, a->options->moves);
@@ -202,11 +162,6 @@ bool alternation_consider(Alternation *a, Known *known, const double *ratio,
     return true;
 }
 
-bool alternation_fits(const Alternation *a)
-{
-    return a->best && a->best->feasible;
-}
-
 bool alternation_solve(Alternation *a, const SimLinear *linear, const SimMemory *memory,
                        double part, double *ratio, GError **error)
 {
@@ -226,7 +181,7 @@ bool alternation_balance(Alternation *a, Known *known, double *ratio, bool *feas
         return alternation_consider(a, known, ratio, feasible, error);
     }
     bool fits = false, solved = true;
-    if (a->segment && !consider_segments(a, known->program, ratio, error))
+    if (a->segment && !apart_consider(a, known->program, ratio, error))
         return false;
     for (uint32_t i = 0; i < RATIOS_ROOMS && solved && !fits; i++) {
         g_autoptr(GError) misfit = NULL;

@@ -26,6 +26,11 @@ typedef struct {
     bool rough;       /* plans are not rounded by time, since better ones will come */
     double rival_s;   /* nor are those that cannot be faster than this; 0: no limit */
     const uint16_t *segment; /* [op] the segments asked for; NULL: one segment */
+    GPtrArray
+        *apart; /* Segmented: the best ratios by segment of programs that were met */
+    uint32_t
+        apart_failed; /* how often no such ratios were found, although there are some */
+    Plan *best_apart; /* the best plan with ratios by segment, NULL until there is one */
     double search_s, balance_s;
     uint64_t search_labels;
     /* ratios for which the current program is proved best, or NULL */
@@ -37,7 +42,21 @@ Alternation alternation_new(const Planning *planning);
 void alternation_end(Alternation *a, Plan *plan);
 
 /* Whether the best plan so far fits the memory. */
-bool alternation_fits(const Alternation *a);
+static inline bool alternation_fits(const Alternation *a)
+{
+    return a->best && a->best->feasible;
+}
+
+/* Whether a plan that is slower after rounding could become the best with a better rounding. */
+static inline bool alternation_wants_climb(const Alternation *a, const Plan *plan)
+{
+    static const double visible = 1e-3; /* of the time before rounding */
+    const double least_s = plan->fractional_time_s;
+    return a->options->search != SEARCH_REFERENCE && !a->rough && plan->feasible &&
+           plan->iteration_time_s > least_s * (1 + visible) &&
+           (a->rival_s == 0 || least_s < a->rival_s) &&
+           (!alternation_fits(a) || least_s < a->best->iteration_time_s);
+}
 
 /* Facts about a program, which is copied if it is new. */
 Known *alternation_know(Alternation *a, const Program *program);

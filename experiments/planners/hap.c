@@ -9,8 +9,8 @@
  * alone makes them miss the memory, as with more devices than units, a baseline that fits is taken.
  *
  * With segments, one linear program also finds different ratios for as many segments as the program
- * keeps apart. The search itself uses common ratios, so a plan with segments is never slower than
- * one without.
+ * keeps apart, and programs are searched again at ratios by segment (segmented.h). All of this is
+ * beside the common ratios, so a plan with segments is never slower than one without.
  *
  * Where the option `ratios` pins the ratios, only the best program for them is searched. With
  * search=reference all programs come from HAP's own search, which ignores memory. All programs keep
@@ -21,6 +21,7 @@
 #include "experiments/planners/complete.h"
 #include "experiments/planners/make.h"
 #include "experiments/planners/ratios.h"
+#include "experiments/planners/segmented.h"
 #include "experiments/planners/spend.h"
 
 /* Whether a program is slower than the best plan by more than rounding could make up for, at these
@@ -144,8 +145,11 @@ static bool search(Alternation *a, GError **error)
                                    misfit_s > 0, error) &&
             (misfit_s == 0 || (rounding && alternation_fits(a)) ||
              find_fitting(a, proportional, even, misfit_s, fractional_s, error)) &&
-            (misfit_s == 0 || planning->done->misfit || alternation_round_best(a, error)) &&
-            (planning->roomy || planning->done->misfit || alternation_settle(a, error)));
+            (misfit_s == 0 || planning->done->misfit ||
+             alternation_round_best(a, error)) &&
+            (planning->roomy || planning->done->misfit || alternation_settle(a, error)) &&
+            (!a->segment || planning->done->misfit ||
+             segmented_search(a, proportional, even, error)));
 }
 
 bool plan_make_hap(const Planning *planning, Plan *plan, GError **error)

@@ -23,7 +23,8 @@ static Ask price_ask(const Elimination *e, uint32_t i, Form reads, FormSet saved
         Step before = {0}, later = {0};
         bool can =
             i >= c->view.n_in ||
-            (price_reach(c->pricer, c->view.tensor[i], &held, form_bit(reads), &before,
+            (choices_can_read(c, i, c->in[i].form[f], form_bit(reads) | saved) &&
+             price_reach(c->pricer, c->view.tensor[i], &held, form_bit(reads), &before,
                          NULL, NULL) &&
              price_reach(c->pricer, c->view.tensor[i], &held, saved, &later, NULL, NULL));
         add_step(c->pricer, &ask.s[f], &before);
@@ -57,6 +58,7 @@ static void price_contributions(Elimination *e, uint32_t i)
             FormSet held = form_bit(made);
             Step step = {0};
             if (!(view->accumulates[i] >> sum & 1u) ||
+                !choices_can_give(c, i, form_bit(made), sum) ||
                 (view->alias[i] < 0 &&
                  !price_reach(c->pricer, view->contribution[i], &held, form_bit(sum),
                               &step, NULL, NULL)))
@@ -123,7 +125,8 @@ static Times price_alias(const Elimination *e, const FormSet *shared, uint32_t d
         Step step = {0};
         if (view->contribution[i] == GRAPH_NONE || view->alias[i] < 0)
             continue;
-        if (!price_reach(c->pricer, view->contribution[i], &held[view->alias[i]],
+        if (!choices_can_give(c, i, held[view->alias[i]], c->in[i].gradient[g[i]]) ||
+            !price_reach(c->pricer, view->contribution[i], &held[view->alias[i]],
                          form_bit(c->in[i].gradient[g[i]]), &step, NULL, NULL))
             return impossible;
         add_step(c->pricer, &s, &step);

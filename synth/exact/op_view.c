@@ -304,9 +304,34 @@ static void describe_pins(GString *key, const Pricer *pricer, const OpView *view
     }
 }
 
+/* Describes the segments of the op and its backward ops, and those between which its tensors and
+ * their gradients cross. */
+static void describe_segments(GString *key, const Pricer *pricer, const OpView *view)
+{
+    const Graph *graph = pricer->graph;
+    const Op *op = graph_get_op(graph, view->op);
+    const uint16_t *of = pricer->segments.of;
+    g_string_append_len(key, (const char *)&of[view->op], sizeof *of);
+    for (uint32_t k = 0; k < view->n_backward; k++)
+        g_string_append_len(key, (const char *)&of[view->backward[k].op], sizeof *of);
+    for (uint32_t i = 0; i < view->n_in; i++) {
+        price_describe_segments(pricer, view->tensor[i], key);
+        price_describe_segments(pricer, view->contribution[i], key);
+        if (view->accumulation[i] != GRAPH_NONE)
+            g_string_append_len(key, (const char *)&of[view->accumulation[i]],
+                                sizeof *of);
+    }
+    for (uint32_t o = 0; o < op->n_out; o++) {
+        price_describe_segments(pricer, op->out[o], key);
+        price_describe_segments(pricer, graph_gradient(graph, op->out[o]), key);
+    }
+}
+
 void op_view_describe(const Pricer *pricer, const OpView *view, GString *key)
 {
     const Graph *graph = pricer->graph;
+    if (pricer->segments.n > 0)
+        describe_segments(key, pricer, view);
     describe_op(key, graph, &view->forward);
     for (uint32_t k = 0; k < view->n_backward; k++)
         describe_op(key, graph, &view->backward[k]);

@@ -288,7 +288,7 @@ static bool search(Search *s, SynthSpace *space, const double *ratio,
     search_walk_widening(s, options->beam);
     if (s->table[s->states->n_ops].labels && !take_best(s, ratio, options, result, error))
         return false;
-    if (!s->complete && !options->memory_s && !options->shares)
+    if (!s->complete && !options->memory_s && !options->shares && !space->segment)
         take_baseline(s, ratio, result);
     return true;
 }
@@ -307,6 +307,8 @@ static void price(Pricer *pricer, const SynthSpace *space, const ClusterView *vi
     pricer_init(pricer, space->graph, view, ratio, options->memory_s);
     if (options->shares)
         pricer_round(pricer, options->shares);
+    if (space->n_segments > 0)
+        pricer_set_segments(pricer, space->segment, space->n_segments, ratio);
     pricer->pins = space->pins;
 }
 
@@ -346,7 +348,8 @@ bool synth_search(SynthSpace *space, const ClusterView *view, const double *rati
     price(&s.pricer, space, view, ratio, options);
     bool done = search(&s, space, ratio, options, result, error);
     result->late = s.states && s.states->late;
-    if (done && !result->program && !result->late && options->upper_s == 0)
+    if (done && !result->program && !result->late && options->upper_s == 0 &&
+        !space->segment)
         done = kilter_fail(error, KILTER_ERROR_FAILED, "model '%s': no program %s",
                            graph_name(space->graph),
                            space->pins ? "keeps all pins" : "found");
@@ -354,9 +357,10 @@ bool synth_search(SynthSpace *space, const ClusterView *view, const double *rati
         result->states = s.states->n_states;
     result->labels = s.labels;
     result->expansions = s.expansions;
-    result->optimal = done && s.complete && s.pricer.exact &&
-                      options->bucket_bytes == 0 && !options->memory_s;
-    if (done && options->bucket_bytes == 0 && !options->memory_s)
+    const bool whole =
+        done && options->bucket_bytes == 0 && !options->memory_s && !space->segment;
+    result->optimal = whole && s.complete && s.pricer.exact;
+    if (whole)
         result->bound_s = result->optimal ? result->time_s : s.proved_s;
     search_clear(&s);
     result->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;

@@ -8,6 +8,16 @@ SynthSpace *synth_space_new(const Graph *graph, const SynthPins *pins)
     return space;
 }
 
+SynthSpace *synth_space_of_segments(const Graph *graph, const SynthPins *pins,
+                                    const uint16_t *segment, uint32_t n_segments)
+{
+    g_assert(segment && n_segments > 0);
+    SynthSpace *space = synth_space_new(graph, pins);
+    space->segment = segment;
+    space->n_segments = n_segments;
+    return space;
+}
+
 void synth_space_free(SynthSpace *space)
 {
     if (!space)

@@ -89,7 +89,9 @@ static bool price_inputs(const Along *s, const Needs *needs, Cost *cost)
     for (uint32_t i = 0; i < c->view.n_in; i++) {
         FormSet held = form_bit(s->in[i].form);
         Step before = {0}, saved = {0};
-        if (!price_reach(c->pricer, c->view.tensor[i], &held, form_bit(needs->reads[i]),
+        if (!choices_can_read(c, i, s->in[i].form,
+                              form_bit(needs->reads[i]) | needs->saved[i]) ||
+            !price_reach(c->pricer, c->view.tensor[i], &held, form_bit(needs->reads[i]),
                          &before, NULL, NULL))
             return false;
         uint8_t after[2];
@@ -131,7 +133,8 @@ static bool price_gradients(const Along *s, const Needs *needs, Cost *cost)
         FormSet *held = view->alias[i] >= 0 ? &dy[view->alias[i]]
                                             : &made; /* inputs of an add share dy */
         Step step = {0};
-        if (!price_reach(c->pricer, view->contribution[i], held, form_bit(sum), &step,
+        if (!choices_can_give(c, i, *held, sum) ||
+            !price_reach(c->pricer, view->contribution[i], held, form_bit(sum), &step,
                          NULL, NULL))
             return false;
         add_step(c->pricer, cost, &step, CLOSES_LATE, &cost->late);

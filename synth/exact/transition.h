@@ -187,6 +187,23 @@ static inline void choices_after(const Range *range, Form held, Form reads,
     after[1] = both ? range->form_at[held] : after[0];
 }
 
+/* Whether input `i`, held in a form, can be read in the forms `wanted`: a shard from another segment
+ * is cut by other ratios, and no conversion changes these alone. */
+static inline bool choices_can_read(const Choices *choices, uint32_t i, Form held,
+                                    FormSet wanted)
+{
+    return !(form_is_gather(held) && (wanted >> held & 1u)) ||
+           !price_is_foreign(choices->pricer, choices->view.tensor[i], choices->view.op);
+}
+
+/* Whether the contribution to input `i`, which exists in the forms `held`, can be added to a sum in
+ * the form `sum`, for the same reason. */
+static inline bool choices_can_give(const Choices *choices, uint32_t i, FormSet held,
+                                    Form sum)
+{
+    return i >= choices->view.n_in || choices_can_read(choices, i, sum, held);
+}
+
 /* Transitions along an arc, and by how much they may cost more than the arc. */
 typedef struct {
     Times slack;

@@ -70,7 +70,7 @@ static void add_collective(const Pricer *pricer, Collective kind, TensorId tenso
 {
     SimWork work = {0};
     sim_work_collective(pricer->graph, kind, tensor, from, to, &work);
-    Times times = price_work(pricer, &work, 0);
+    Times times = price_work(pricer, &work, 0, 0);
     times_add(pricer, inner, &times);
     *comm_s += sim_collective_s(pricer->view, kind,
                                 (double)tensor_bytes(graph_tensor(pricer->graph, tensor)),
