@@ -4,6 +4,8 @@
  * The search orders candidates by predicted time; programs are made for the first ones and
  * simulated, and the fastest that fits is the plan. The paper runs the candidates in this last
  * step. */
+#include <math.h>
+
 #include "experiments/planners/complete.h"
 #include "experiments/planners/make.h"
 #include "experiments/planners/ratios.h"
@@ -150,14 +152,20 @@ static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **err
     return true;
 }
 
-/* Whether a bound shows that the candidate is not faster than a known plan. */
-static bool is_lost(const Trials *t, const AmpCandidate *candidate)
+/* The time from which on a plan is of no use; INFINITY where bounds do not hold. */
+static double upper_of(const Planning *planning)
 {
-    const Cluster *cluster = t->planning->view->cluster;
+    const Cluster *cluster = planning->view->cluster;
     bool stretched = false; /* layers have times by device type */
     for (uint32_t i = 0; i < cluster->n_machines; i++)
         stretched |= cluster->machine[i].stretch > 1;
-    return !stretched && planning_is_lost(t->planning, candidate->least_s);
+    return stretched ? INFINITY : planning->upper_s;
+}
+
+/* Whether a bound shows that the candidate is not faster than a known plan. */
+static bool is_lost(const Trials *t, const AmpCandidate *candidate)
+{
+    return candidate->least_s >= upper_of(t->planning);
 }
 
 /* Tries the first `trials` candidates, and more until one fits, without those that cannot be of
@@ -211,6 +219,8 @@ static bool make(AmpMethod method, const Planning *planning, Plan *plan, GError 
         .planning = planning, .search = search_options(planning->options), .plan = plan};
     uint64_t work = 0;
     t.search.work = &work;
+    if (planning->options->amp.rank == 0 && isfinite(upper_of(planning)))
+        t.search.upper_s = planning->upper_s;
     const gint64 start = g_get_monotonic_time();
     g_autoptr(GArray) candidates = find_candidates(&t, method, error);
     plan->search_time_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;

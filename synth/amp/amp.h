@@ -88,7 +88,11 @@ typedef struct {
     double *memory;    /* [device]: bytes */
     /* [machine * n_machines + machine]: bytes/s; on the diagonal inside the machine */
     double *bandwidth;
-    SimAlone *alone; /* the cluster's links */
+    SimAlone *alone;    /* the cluster's links */
+    uint32_t most_gpus; /* of a machine */
+    /* a latency and a bandwidth that no all-reduce or transfer goes below and above by the fidelity
+     * `stage`: between machines, and anywhere; 0 and INFINITY: not known */
+    LinkCost fastest_between, fastest;
 } AmpCluster;
 
 /* The devices of a view, which must be single GPUs (KILTER_ERROR_INPUT). The bandwidth between
@@ -144,6 +148,10 @@ typedef struct {
         in_order; /* random strategies are placed as those of the search, not at random */
     /* the degrees and micro-batch size that a strategy must have, and the largest tmp; 0: any */
     uint32_t pp, dp, tmp, mbs, most_tmp;
+    /* plans that take this long by the fidelity `stage` are of no use: choices of degrees that must
+     * are left out, also of annealing; 0: none is. Not for the faithful reading, nor for measured
+     * times */
+    double upper_s;
     uint64_t *work; /* NULL, or the count of all assignments' work (AmpAssignment) */
 } AmpOptions;
 

@@ -104,7 +104,15 @@ static double distance(void *a, void *b)
     return different;
 }
 
-void amp_anneal(const AmpSearch *search, GArray *candidates)
+/* Steps per temperature. */
+static int steps_of(const AmpSearch *search, uint32_t n_choices)
+{
+    const uint32_t steps = search->options->steps > 0 ? search->options->steps : STEPS;
+    g_assert(search->choices->len > 0 && search->choices->len <= n_choices);
+    return (int)(((uint64_t)steps * search->choices->len + n_choices - 1) / n_choices);
+}
+
+void amp_anneal(const AmpSearch *search, uint32_t n_choices, GArray *candidates)
 {
     const uint32_t n = search->cluster->n_devices;
     Annealing annealing = {search, g_new0(AmpCandidate, search->choices->len)};
@@ -124,14 +132,13 @@ void amp_anneal(const AmpSearch *search, GArray *candidates)
     }
     gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
     gsl_rng_set(rng, (unsigned long)search->options->seed);
-    const gsl_siman_params_t params = {
-        .n_tries = 1,
-        .iters_fixed_T = search->options->steps > 0 ? (int)search->options->steps : STEPS,
-        .step_size = 1,
-        .k = 1,
-        .t_initial = FIRST_PART * first,
-        .mu_t = COOLING,
-        .t_min = LAST_PART * first};
+    const gsl_siman_params_t params = {.n_tries = 1,
+                                       .iters_fixed_T = steps_of(search, n_choices),
+                                       .step_size = 1,
+                                       .k = 1,
+                                       .t_initial = FIRST_PART * first,
+                                       .mu_t = COOLING,
+                                       .t_min = LAST_PART * first};
     gsl_siman_solve(rng, &state, energy, step, distance, NULL, copy_state,
                     duplicate_state, free_state, 0, params);
     gsl_rng_free(rng);

@@ -41,6 +41,38 @@ static bool connect_machines(AmpCluster *amp, const ClusterView *view, GError **
     return true;
 }
 
+static void make_faster(LinkCost *line, const LinkCost *other)
+{
+    line->latency_s = fmin(line->latency_s, other->latency_s);
+    line->bandwidth = fmax(line->bandwidth, other->bandwidth);
+}
+
+/* The fastest of the lines by which the fidelity `stage` prices all-reduces of some of the devices,
+ * and transfers. Curves and rings may be faster. */
+static void find_fastest(AmpCluster *amp, const ClusterView *view)
+{
+    const Cluster *cluster = view->cluster;
+    const CollectivePieces *pieces = &view->pieces[COLLECTIVE_ALL_REDUCE];
+    LinkCost *between = &amp->fastest_between, *any = &amp->fastest;
+    *between = view->collective[COLLECTIVE_ALL_REDUCE];
+    make_faster(between, &cluster->collective[COLLECTIVE_GROUPED_ALL_GATHER]);
+    if (cluster->transfer.bandwidth > 0)
+        make_faster(between, &cluster->transfer);
+    for (uint32_t i = 0; i < pieces->n; i++)
+        make_faster(between, &pieces->piece[i].line);
+    if (cluster->curves.n > 0)
+        *between = (LinkCost){0, INFINITY};
+    *any = *between;
+    for (uint32_t m = 0; m < cluster->n_machines; m++) {
+        const Machine *machine = &cluster->machine[m];
+        amp->most_gpus = MAX(amp->most_gpus, machine->gpus);
+        if (machine->gpus > 1)
+            make_faster(any, &machine->inner);
+    }
+    if (cluster->curves.n_rings > 0)
+        *any = (LinkCost){0, INFINITY};
+}
+
 AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error)
 {
     if (view->granularity != GRANULARITY_GPU) {
@@ -62,6 +94,7 @@ AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error)
             amp->type[d] = view->device[d].type;
             amp->memory[d] = (double)view->device[d].memory_bytes;
         }
+    find_fastest(amp, view);
     amp->alone = sim_alone_new(view, error);
     return amp->alone && connect_machines(amp, view, error) ? g_steal_pointer(&amp)
                                                             : NULL;

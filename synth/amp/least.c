@@ -15,9 +15,7 @@
 
 #include "synth/amp/search.h"
 
-/* [pass * n_layers + layer]: seconds of the layer's computations on a device of the type. */
-static double *computes(const AmpModel *model, uint32_t type, uint32_t degree,
-                        uint32_t mbs)
+double *amp_computes(const AmpModel *model, uint32_t type, uint32_t degree, uint32_t mbs)
 {
     const AmpSteps *steps = model->steps;
     const uint32_t n = AMP_PASSES * model->n_layers;
@@ -32,12 +30,11 @@ static double *computes(const AmpModel *model, uint32_t type, uint32_t degree,
     return seconds;
 }
 
-/* Likewise of its all-reduces, times the bandwidth. */
-static double *exchanges(const AmpModel *model, uint32_t degree, uint32_t mbs)
+double *amp_exchanges(const AmpModel *model, uint32_t degree, uint32_t mbs, LinkCost line)
 {
     const AmpSteps *steps = model->steps;
     const uint32_t n = AMP_PASSES * model->n_layers, tmp = model->degree[degree];
-    double *bytes = g_new0(double, n);
+    double *seconds = g_new0(double, n);
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = steps->first[i]; k < steps->first[i + 1]; k++) {
             const AmpStep *step = &g_array_index(steps->step, AmpStep, k);
@@ -46,16 +43,17 @@ static double *exchanges(const AmpModel *model, uint32_t degree, uint32_t mbs)
                     ? &g_array_index(steps->message, AmpMessage, step->message)
                     : NULL;
             if (m && m->collective == COLLECTIVE_ALL_REDUCE)
-                bytes[i] += 2.0 * (tmp - 1) / tmp * (m->bytes + mbs * m->sample_bytes);
+                seconds[i] += sim_collective_over(line, tmp, m->collective,
+                                                  m->bytes + mbs * m->sample_bytes, 1, 1);
         }
-    return bytes;
+    return seconds;
 }
 
 typedef struct {
     const AmpSearch *search;
     const AmpStrategy *s;
     double **computes; /* [type], NULL: not asked for yet */
-    double *exchanges;
+    double *exchanges; /* seconds of all-reduces times the bandwidth */
 } Least;
 
 static double sum(const Least *l, const double *row, AmpPass pass, uint32_t stage)
@@ -115,12 +113,13 @@ double amp_least_s(const AmpSearch *search, const AmpStrategy *strategy)
     const AmpModel *model = search->model;
     const uint32_t degree = amp_degree(model, strategy->tmp);
     g_autofree double **rows = g_new0(double *, model->n_types);
-    g_autofree double *moved = exchanges(model, degree, strategy->mbs);
+    g_autofree double *moved = amp_exchanges(model, degree, strategy->mbs,
+                                             (LinkCost){0, 1}); /* times the bandwidth */
     const Least l = {search, strategy, rows, moved};
     double least = 0;
     g_assert(!search->options->faithful && model->steps->time_s);
     for (uint32_t type = 0; type < model->n_types; type++)
-        rows[type] = computes(model, type, degree, strategy->mbs);
+        rows[type] = amp_computes(model, type, degree, strategy->mbs);
     for (uint32_t r = 0; r < strategy->dp; r++)
         least = fmax(least, replica_s(&l, r));
     for (uint32_t type = 0; type < model->n_types; type++)

@@ -235,6 +235,28 @@ static void search_random(const AmpSearch *search, GArray *candidates)
 
 /* --- all of it --- */
 
+/* Takes choices out that a bound excludes; Megatron's heuristics compare choices, and keep all while
+ * one is left. */
+static void leave_out_lost(const AmpSearch *search, AmpMethod method)
+{
+    const AmpOptions *o = search->options;
+    const bool known = !o->faithful && !search->model->measured && o->upper_s > 0;
+    if (!known || method == AMP_RANDOM)
+        return;
+    g_autoptr(GArray) left = g_array_new(FALSE, FALSE, sizeof(AmpDegrees));
+    for (guint i = 0; i < search->choices->len; i++) {
+        const AmpDegrees *c = &g_array_index(search->choices, AmpDegrees, i);
+        if (!amp_is_lost(search, c, o->upper_s))
+            g_array_append_val(left, *c);
+    }
+    const bool compares =
+        method == AMP_MEGATRON_LAYERS || method == AMP_MEGATRON_PARAMETERS;
+    if (left->len > 0 && compares)
+        return;
+    g_array_set_size(search->choices, 0);
+    g_array_append_vals(search->choices, left->data, left->len);
+}
+
 static void clear_candidate(void *data)
 {
     AmpCandidate *candidate = data;
@@ -265,10 +287,18 @@ GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
     const AmpSearch search = {model, cluster, options, layers, choices};
     g_array_set_clear_func(candidates, clear_candidate);
     add_choices(&search);
+    const uint32_t n_choices = choices->len;
     if (n_most)
-        *n_most = method == AMP_RANDOM ? MAX(options->draws, 1) : choices->len;
+        *n_most = method == AMP_RANDOM ? MAX(options->draws, 1) : n_choices;
     if (choices->len == 0) {
         explain_none(&search, error);
+        return NULL;
+    }
+    leave_out_lost(&search, method);
+    if (choices->len == 0) {
+        kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                    "no strategy is faster than %g s, which a known plan takes",
+                    options->upper_s);
         return NULL;
     }
     switch (method) {
@@ -276,7 +306,7 @@ GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
         search_all(&search, candidates);
         break;
     case AMP_ANNEAL:
-        amp_anneal(&search, candidates);
+        amp_anneal(&search, n_choices, candidates);
         break;
     case AMP_MEGATRON_LAYERS:
     case AMP_MEGATRON_PARAMETERS:
@@ -289,7 +319,7 @@ GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
     if (candidates->len == 0) {
         kilter_fail(error, KILTER_ERROR_INFEASIBLE,
                     "none of %u choices of degrees and micro-batch size fits the memory",
-                    choices->len);
+                    n_choices);
         return NULL;
     }
     for (guint i = 0; i < candidates->len && !options->faithful && !model->measured;

@@ -23,6 +23,17 @@ bool amp_assign_layers(const AmpSearch *search, AmpStrategy *strategy, AmpCost *
  * reading, nor of measured times. */
 double amp_least_s(const AmpSearch *search, const AmpStrategy *strategy);
 
+/* Whether the fidelity `stage` gives every strategy of the choice at least `upper_s`, wherever its
+ * devices are and its layers are cut (synth/amp/lost.c). */
+bool amp_is_lost(const AmpSearch *search, const AmpDegrees *choice, double upper_s);
+
+/* [pass * n_layers + layer]: seconds of the layer's computations on a device of the type. The
+ * caller frees it. */
+double *amp_computes(const AmpModel *model, uint32_t type, uint32_t degree, uint32_t mbs);
+/* Likewise: seconds of its all-reduces among the devices that share it. */
+double *amp_exchanges(const AmpModel *model, uint32_t degree, uint32_t mbs,
+                      LinkCost line);
+
 /* --- placements: `order` is the devices in the order in which they are handed out --- */
 
 /* Hands devices out to the positions of a tensor-parallel group first, then to replicas, then to
@@ -33,6 +44,8 @@ void amp_place_replicas(AmpStrategy *strategy, const uint32_t *order);
 
 /* --- the methods; each appends AmpCandidates that fit --- */
 
-void amp_anneal(const AmpSearch *search, GArray *candidates);
+/* n_choices: how many choices there were before some were left out. The steps are as many for each
+ * of the rest as they are with all of them. */
+void amp_anneal(const AmpSearch *search, uint32_t n_choices, GArray *candidates);
 
 #endif

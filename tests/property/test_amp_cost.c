@@ -128,9 +128,23 @@ typedef struct {
     uint32_t n;
     double off;                /* sum of |log(cost / simulated)| */
     double regret, worst_case; /* of the first candidate: sum and largest */
-    uint32_t bounds;
-    double tight; /* sum of bounds over times by `stage` */
+    uint32_t bounds, left_out; /* left_out: where half of its time is wanted */
+    double tight;              /* sum of bounds over times by `stage` */
 } Tally;
+
+/* Whether a search that wants plans faster than `upper_s` keeps the degrees of a strategy. */
+static bool is_kept(const Case *c, const AmpStrategy *s, double upper_s)
+{
+    AmpOptions options = c->options;
+    options.pp = s->pp;
+    options.dp = s->dp;
+    options.tmp = s->tmp;
+    options.mbs = s->mbs;
+    options.upper_s = upper_s;
+    g_autoptr(GArray) found = synth_amp_search(c->setup.model, c->setup.devices, &options,
+                                               AMP_SEARCH, NULL, NULL);
+    return found != NULL;
+}
 
 /* Whether no two messages can meet on a link. */
 static bool has_links_alone(const AmpStrategy *s)
@@ -170,6 +184,8 @@ static void check_case(uint32_t seed, Tally *tally)
             assert_at_most(k->least_s, stage * (1 + 1e-9));
             tally->tight += k->least_s / stage;
             tally->bounds++;
+            assert_true(is_kept(&c, &k->strategy, stage * (1 + 1e-9)));
+            tally->left_out += !is_kept(&c, &k->strategy, stage / 2);
         }
         check_strategy(seed, k, simulated, tally);
         first = i == 0 ? simulated : first;
@@ -190,6 +206,9 @@ static void test_cost(void **state)
     const double off = tally.off / tally.n, regret = tally.regret / CASES;
     print_message("bounds are %.0f %% of the time\n", 100 * tally.tight / tally.bounds);
     assert_true(tally.tight > 0.15 * tally.bounds);
+    print_message("of %u choices %u are left out where half of the time is wanted\n",
+                  tally.bounds, tally.left_out);
+    assert_true(5 * tally.left_out > tally.bounds);
     print_message("%u strategies: %.1f %% off; regret %.1f %%, at most %.1f %%\n",
                   tally.n, 100 * off, 100 * regret, 100 * tally.worst_case);
     assert_true(tally.n > 500);

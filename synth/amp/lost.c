@@ -1,0 +1,203 @@
+/* Whether a choice of degrees and microbatch size can keep a limit of time, by the fidelity `stage`.
+ *
+ * With M microbatches stage p of a pipeline takes at least
+ *
+ *     the least seconds of a microbatch on the layers before p  +  M m_p  +  its all-reduce
+ *
+ * with m_p the computations of its slowest device (synth/amp/least.c), of a type that is called the
+ * stage's level, and the messages among the devices that share its layers. A level and those before
+ * it take dp x tmp devices of their types per stage, so they have at most as many stages as these
+ * devices make. The link behind a stage is busy for M messages. Devices of more than one machine have
+ * the bandwidth between machines at most, others that of the fastest link.
+ *
+ * Under a limit of time each stage takes as many layers as it can: since a stage that begins later
+ * reaches no less far, the most layers that stages of given levels reach follow stage by stage. If no
+ * stages reach the last layer, no strategy of the choice keeps the limit, whatever its devices and
+ * cuts are. */
+#include "synth/amp/search.h"
+
+enum { MOST_STATES = 20000 };
+
+typedef struct {
+    const AmpSearch *search;
+    const AmpDegrees *choice;
+    double n_microbatches, upper_s;
+    uint32_t n_levels;
+    uint32_t *most; /* [level]: stages of this level and of those before it, */
+    uint32_t *step; /* [level]: and the weight of one in a state's number */
+    /* [level * (n_layers + 1) + layer]: seconds of the layers before, but for the first term */
+    double *all_s;
+    double *once_s; /* [layer]: the first term */
+    double *sync_s; /* [layer]: all-reduce of the layers before */
+    bool *cut;      /* [layer]: a stage may begin with it */
+} Reach;
+
+/* The fastest line of n devices that belong together. */
+static LinkCost line_of(const Reach *r, uint32_t n)
+{
+    const AmpCluster *cluster = r->search->cluster;
+    return n > cluster->most_gpus ? cluster->fastest_between : cluster->fastest;
+}
+
+/* Where states are divided, the bytes are as many, but messages may be other ones. */
+static void fill_sync(Reach *r)
+{
+    const AmpModel *model = r->search->model;
+    const AmpSteps *steps = model->steps;
+    const double dp = r->choice->dp,
+                 byte_s = 2 * (dp - 1) / dp / line_of(r, r->choice->dp).bandwidth;
+    for (uint32_t i = 0; i < steps->gradient->len && !r->search->options->any_memory;
+         i++) {
+        const AmpGradient *g = &g_array_index(steps->gradient, AmpGradient, i);
+        const AmpGradientKind *bytes =
+            &g_array_index(steps->gradient_kind, AmpGradientKind, g->kind);
+        r->sync_s[g_array_index(steps->step, AmpStep, g->step).layer + 1] +=
+            byte_s * (bytes->whole + bytes->cut / r->choice->tmp);
+    }
+    for (uint32_t l = 0; l < model->n_layers; l++)
+        r->sync_s[l + 1] += r->sync_s[l];
+}
+
+/* Adds a level whose types have no faster ones behind them in the list. */
+static void add_level(Reach *r, uint32_t type, uint32_t devices)
+{
+    const AmpModel *model = r->search->model;
+    const AmpDegrees *c = r->choice;
+    const uint32_t n = model->n_layers, level = r->n_levels++,
+                   degree = amp_degree(model, c->tmp);
+    const uint32_t before = level > 0 ? r->most[level - 1] : 0;
+    double *all_s = r->all_s + (size_t)level * (n + 1);
+    g_autofree double *row = amp_computes(model, type, degree, c->mbs),
+                      *moved = amp_exchanges(model, degree, c->mbs, line_of(r, c->tmp));
+    r->most[level] = devices / (c->dp * c->tmp);
+    r->step[level] = level > 0 ? r->step[level - 1] * (before + 1) : 1;
+    for (uint32_t l = 0; l < n; l++) {
+        double m = 0;
+        for (AmpPass pass = AMP_FORWARD; pass <= AMP_BACKWARD; pass++)
+            m += row[pass * n + l] + moved[pass * n + l];
+        all_s[l + 1] = all_s[l] + r->n_microbatches * m + r->sync_s[l + 1] - r->sync_s[l];
+    }
+}
+
+/* The least seconds of a microbatch on each layer, whatever the device. */
+static void fill_once(Reach *r)
+{
+    const uint32_t n = r->search->model->n_layers;
+    for (uint32_t l = 0; l < n; l++) {
+        double least_s = r->all_s[l + 1] - r->all_s[l];
+        for (uint32_t k = 1; k < r->n_levels; k++) {
+            const double *all_s = r->all_s + (size_t)k * (n + 1);
+            least_s = MIN(least_s, all_s[l + 1] - all_s[l]);
+        }
+        const double sync_s = r->sync_s[l + 1] - r->sync_s[l];
+        r->once_s[l + 1] = r->once_s[l] + (least_s - sync_s) / r->n_microbatches;
+    }
+}
+
+/* Whether a link can be busy with all messages of a border for less than the limit. */
+static bool is_short(const Reach *r, LinkCost line, uint32_t layer)
+{
+    const AmpSteps *steps = r->search->model->steps;
+    const double bytes = MAX(steps->sent[layer - 1], steps->returned[layer - 1]) *
+                         r->choice->mbs / r->choice->tmp;
+    return bytes == 0 ||
+           r->n_microbatches * (line.latency_s + bytes / line.bandwidth) < r->upper_s;
+}
+
+/* Finds the borders whose messages keep the limit. False if there are too few between machines:
+ * a replica's devices have several. */
+static bool find_cuts(Reach *r)
+{
+    const AmpCluster *cluster = r->search->cluster;
+    const AmpDegrees *c = r->choice;
+    const uint32_t machines =
+        (c->pp * c->tmp + cluster->most_gpus - 1) / cluster->most_gpus;
+    uint32_t n_between = 1;
+    for (uint32_t l = 1; l < r->search->model->n_layers; l++) {
+        r->cut[l] = is_short(r, cluster->fastest, l);
+        n_between += is_short(r, cluster->fastest_between, l);
+    }
+    return machines <= n_between;
+}
+
+/* The last layer with which the next stage can begin if this one begins with `first`. */
+static uint32_t end_of(const Reach *r, uint32_t level, uint32_t first)
+{
+    const uint32_t n = r->search->model->n_layers;
+    const double *all_s = r->all_s + (size_t)level * (n + 1);
+    const double most_s = r->upper_s - r->once_s[first] + all_s[first];
+    uint32_t low = first, high = n;
+    while (low < high) {
+        const uint32_t mid = (low + high + 1) / 2;
+        if (all_s[mid] < most_s)
+            low = mid;
+        else
+            high = mid - 1;
+    }
+    while (low > first && low < n && !r->cut[low])
+        low--;
+    return low;
+}
+
+/* Whether there are devices for a state's stages. */
+static bool is_possible(const Reach *r, uint32_t state)
+{
+    uint32_t stages = 0;
+    bool possible = true;
+    for (uint32_t k = 0; k < r->n_levels; k++) {
+        stages += state / r->step[k] % (r->most[k] + 1);
+        possible &= stages <= r->most[k];
+    }
+    return possible;
+}
+
+/* Whether some stages take all layers. */
+static bool reaches_end(const Reach *r)
+{
+    const uint32_t last = r->n_levels - 1;
+    const uint32_t n_states = r->step[last] * (r->most[last] + 1);
+    g_autofree uint32_t *reach = g_new0(uint32_t, n_states);
+    for (uint32_t state = 1; state < n_states; state++) {
+        if (!is_possible(r, state))
+            continue;
+        for (uint32_t k = 0; k < r->n_levels; k++)
+            if (state / r->step[k] % (r->most[k] + 1) > 0)
+                reach[state] = MAX(reach[state], end_of(r, k, reach[state - r->step[k]]));
+        if (reach[state] == r->search->model->n_layers)
+            return true;
+    }
+    return false;
+}
+
+bool amp_is_lost(const AmpSearch *search, const AmpDegrees *choice, double upper_s)
+{
+    const AmpModel *model = search->model;
+    const AmpCluster *cluster = search->cluster;
+    const uint32_t n = model->n_layers;
+    g_assert(!search->options->faithful && model->steps->time_s);
+    if (amp_chunks(search->options) > 1)
+        return false; /* a device's layers are several runs */
+    g_autofree uint32_t *most = g_new(uint32_t, model->n_types),
+                        *step = g_new(uint32_t, model->n_types);
+    g_autofree double *all_s = g_new0(double, (size_t)model->n_types *(n + 1)),
+                      *once_s = g_new0(double, n + 1), *sync_s = g_new0(double, n + 1);
+    g_autofree bool *cut = g_new0(bool, n);
+    const double m = model->global_batch / choice->dp / choice->mbs;
+    Reach r = {search, choice, m, upper_s, 0, most, step, all_s, once_s, sync_s, cut};
+    uint32_t devices = 0;
+    double n_states = 1;
+    fill_sync(&r);
+    for (uint32_t t = 0; t < model->n_types; t++) {
+        uint32_t here = 0;
+        for (uint32_t d = 0; d < cluster->n_devices; d++)
+            here += cluster->type[d] == t;
+        devices += here;
+        n_states *= here > 0 ? devices / (choice->dp * choice->tmp) + 1.0 : 1;
+        if (n_states > MOST_STATES)
+            return false;
+        if (here > 0)
+            add_level(&r, t, devices);
+    }
+    fill_once(&r);
+    return !find_cuts(&r) || !reaches_end(&r);
+}
