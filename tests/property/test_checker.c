@@ -57,9 +57,13 @@ static void refused(Mutation *m, const Program *program, const char *what)
 static void change_form(Mutation *m, Form *form)
 {
     const Form own = *form;
-    for (Form f = 0; f <= FORM_MAX; f++) {
-        *form = f;
-        if (f != own)
+    /* Forms over shards and replicas only where there are some. */
+    const bool outer =
+        form_outer(own) || instr_regroups(m->program, &m->program->instr[m->at]);
+    const uint32_t end = outer ? FORM_OUTERS * 8 : FORM_MAX + 1;
+    for (uint32_t f = 0; f < end; f++) {
+        *form = (Form)f;
+        if (f != own && form_inside(*form) <= FORM_MAX)
             refused(m, m->program, "with another form in");
     }
     *form = own;
@@ -137,6 +141,19 @@ static void check_setup(const Setup *setup)
         leave_out(&m);
         change(&m);
     }
+    /* A regroup has rules of its own, and a program has few of them. */
+    g_autoptr(GArray) regroups = g_array_new(false, false, sizeof(uint32_t));
+    for (uint32_t i = 0; i < n; i++)
+        if (instr_regroups(plan->program, &plan->program->instr[i]))
+            g_array_append_val(regroups, i);
+    for (uint32_t i = 0; i < MIN(SAMPLES, regroups->len) && !all; i++) {
+        const uint32_t k =
+            (uint32_t)g_rand_int_range(random, (gint32)i, (gint32)regroups->len);
+        m.at = g_array_index(regroups, uint32_t, k);
+        g_array_index(regroups, uint32_t, k) = g_array_index(regroups, uint32_t, i);
+        leave_out(&m);
+        change(&m);
+    }
     print_message("%s, %s on %s, %s: %u instructions, %u changes\n", setup->planner,
                   setup->model, setup->cluster, setup->set, n, m.n_changed);
 }
@@ -204,6 +221,11 @@ static void test_pipelines(void **state)
     for (uint32_t i = 0; i < G_N_ELEMENTS(manual); i++)
         check_setup(&(Setup){"manual", "gpt2:layers=4,global_batch=8", "hidup-2x4-10",
                              manual[i], GRANULARITY_GPU});
+    static const char *const experts[] = {"ep=2", "ep=4 zero=1",
+                                          "ep=2 tp=2 microbatches=2"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(experts); i++)
+        check_setup(&(Setup){"manual", "bert-moe:layers=2,global_batch=8", "hidup-2x4-10",
+                             experts[i], GRANULARITY_GPU});
 }
 
 int main(void)
