@@ -40,6 +40,8 @@ typedef struct {
 
 static const Case CASE[] = {
     /* shape of the file */
+    {"{latency: 5 us, bandwidth: 50 GB/s}", "",
+     ":12: machines[0].inner: expected a mapping, got a text"},
     {NULL, "", ":1: expected a mapping, got nothing"},
     {NULL, "# only a comment\n", ":1: expected a mapping, got nothing"},
     {NULL, "two\n", ":1: expected a mapping, got a text"},

@@ -44,6 +44,38 @@ static void test_trace(void **state)
     json_decref(trace);
 }
 
+/* The execution traces of all ranks are found by the name of any one; a file without a rank in its name is one trace. */
+static void test_ranks_by_name(void **state)
+{
+    (void)state;
+#ifndef KILTER_PROTOBUF_C
+    skip();
+#endif
+    static const char *const FILE_OF[] = {"run.0.et", "run.2.et"};
+    g_autoptr(Sandbox) box = sandbox_new();
+    program_runs(box, SIMULATE "-q --chakra run");
+    for (uint32_t i = 0; i < G_N_ELEMENTS(FILE_OF); i++) {
+        g_autofree char *line = g_strdup_printf(
+            "simulate %s star:hosts=3,bandwidth=10Gb/s,latency=5us --json", FILE_OF[i]);
+        json_t *root = program_json(box, line);
+        assert_int_equal(number(root, "ranks"), 3);
+        assert_int_equal(json_array_size(json_object_get(root, "rank_times")), 3);
+        assert_true(number(root, "iteration_time_s") > 0.12); /* 4 layers of 30 ms */
+        json_decref(root);
+    }
+    g_autofree char *from = g_build_filename(box->folder, "run.1.et", NULL),
+                    *to = g_build_filename(box->folder, "1.et", NULL);
+    assert_int_equal(rename(from, to), 0);
+    static const char *const ALONE[] = {"run.0.et", "1.et"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(ALONE); i++) {
+        g_autofree char *line = g_strdup_printf(
+            "simulate %s star:hosts=3,bandwidth=10Gb/s,latency=5us --json", ALONE[i]);
+        json_t *root = program_json(box, line);
+        assert_int_equal(number(root, "ranks"), 1);
+        json_decref(root);
+    }
+}
+
 /* Whether some complete event of that device and stream covers the time. */
 static bool is_inside(const json_t *events, int device, int stream, double us)
 {
@@ -210,9 +242,10 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arrows),      cmocka_unit_test(test_trace),
-        cmocka_unit_test(test_explanation), cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_timeline),    cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_arrows),        cmocka_unit_test(test_trace),
+        cmocka_unit_test(test_explanation),   cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_timeline),      cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_ranks_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

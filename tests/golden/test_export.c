@@ -272,6 +272,59 @@ static void test_refusals(void **state)
     refuses(&hap, "torchtitan", "torchtitan cannot hold this plan: instruction ");
 }
 
+/* --- everything, as JSON --- */
+
+/* Every layer is in one stage, in order, with a mode; every device is in one group; a group has as many steps as any other. */
+static void check_strategy(const char *set, uint32_t pp, uint32_t n_stages)
+{
+    g_auto(Made) made = made_plan("manual", GPT("8", "global_batch=16"),
+                                  "star:hosts=4,bandwidth=10Gb/s", set);
+    g_autoptr(GArray) files = export(&made, "json");
+    json_t *root = json_loads(file_text(files, 0), 0, NULL);
+    const json_t *stages = json_object_get(root, "stages"),
+                 *groups = json_object_get(root, "groups");
+    assert_int_equal(json_array_size(stages), n_stages);
+    assert_int_equal(json_array_size(groups), pp);
+    uint32_t layer = 0, devices = 0;
+    for (uint32_t s = 0; s < n_stages; s++) {
+        const json_t *stage = json_array_get(stages, s);
+        const json_t *layers = json_object_get(stage, "layers");
+        assert_int_equal(json_integer_value(json_object_get(stage, "group")), s % pp);
+        assert_int_equal(json_array_size(json_object_get(stage, "recompute")),
+                         json_array_size(layers));
+        assert_true(json_array_size(layers) > 0);
+        for (size_t l = 0; l < json_array_size(layers); l++)
+            assert_string_equal(json_string_value(json_array_get(layers, l)),
+                                graph_layer_name(made.graph, layer++));
+    }
+    assert_int_equal(layer, graph_n_layers(made.graph));
+    bool seen[4] = {false};
+    const size_t steps =
+        json_array_size(json_object_get(json_array_get(groups, 0), "steps"));
+    assert_true(steps > 0);
+    for (uint32_t p = 0; p < pp; p++) {
+        const json_t *group = json_array_get(groups, p);
+        const json_t *list = json_object_get(group, "devices");
+        assert_int_equal(json_array_size(json_object_get(group, "steps")), steps);
+        for (size_t k = 0; k < json_array_size(list); k++, devices++) {
+            const json_int_t device = json_integer_value(json_array_get(list, k));
+            assert_true(device >= 0 && device < 4 && !seen[device]);
+            seen[device] = true;
+        }
+    }
+    assert_int_equal(devices, 4);
+    json_decref(root);
+}
+
+static void test_json_has_every_layer(void **state)
+{
+    (void)state;
+    check_strategy("dp=4", 1, 1);
+    check_strategy("pp=2 dp=2 micro_batch=2", 2, 2);
+    check_strategy("pp=4 micro_batch=2 recompute=full", 4, 4);
+    check_strategy("pp=2 tp=2 micro_batch=2 schedule=interleaved chunks=2", 2, 4);
+}
+
 /* --- tables --- */
 
 /* The numbers of "NAME = [1, 2]" in a script. */
@@ -370,6 +423,7 @@ int main(void)
         cmocka_unit_test(test_ddp_has_all_samples),
         cmocka_unit_test(test_flagscale_has_meshes),
         cmocka_unit_test(test_json_and_deepspeed),
+        cmocka_unit_test(test_json_has_every_layer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,6 +45,7 @@ static void test_league(void **state)
     assert_int_equal(json_array_size(rows), PLANNERS);
     assert_int_equal(json_integer_value(json_object_get(root, "missing")), 0);
     double last = -1;
+    uint32_t all_firsts = 0;
     for (size_t i = 0; i < PLANNERS; i++) {
         const json_t *row = json_array_get(rows, i);
         const char *name = json_string_value(json_object_get(row, "planner"));
@@ -52,16 +53,21 @@ static void test_league(void **state)
         while (strcmp(PLANNER[p], name) != 0)
             p++;
         double product = 1, worst = 0;
+        uint32_t firsts = 0;
         for (uint32_t m = 0; m < MODELS; m++) {
             product *= time_s[p][m] / best_s[m];
             worst = fmax(worst, time_s[p][m] / best_s[m] - 1);
+            firsts += time_s[p][m] <= best_s[m];
         }
+        all_firsts += firsts;
+        assert_int_equal(json_integer_value(json_object_get(row, "fastest")), firsts);
         assert_close(1 + number(row, "regret"), sqrt(product), 1e-9);
         assert_close(1 + number(row, "worst_regret"), 1 + worst, 1e-9);
         assert_true(number(row, "gap") >= number(row, "regret"));
         assert_true(number(row, "gap") >= last);
         last = number(row, "gap");
     }
+    assert_true(all_firsts >= MODELS);
     json_decref(root);
 }
 

@@ -113,6 +113,37 @@ static void test_a_row_or_an_error(void **state)
     }
 }
 
+/* The members that many results have in common are apart from the others, and no member is lost. */
+static void test_members_in_common(void **state)
+{
+    (void)state;
+    static const char *const KEY[] = {"gates", "parameters", "placement", "ratios",
+                                      "stages"};
+    enum { KEYS = G_N_ELEMENTS(KEY), COMMON = 3 };
+    for (uint32_t set = 0; set < 1u << KEYS; set++) {
+        json_t *detail = json_object();
+        g_auto(Result) result = {0};
+        for (uint32_t k = 0; k < KEYS; k++)
+            if (set >> k & 1)
+                json_object_set_new(detail, KEY[k], json_integer(k));
+        result_take_detail(&result, detail);
+        assert_int_equal(result.common != NULL, (set & ((1u << COMMON) - 1)) != 0);
+        assert_int_equal(result.detail != NULL, set >> COMMON != 0);
+        for (uint32_t k = 0; k < KEYS; k++) {
+            const char *text = k < COMMON
+                                   ? (result.common ? store_part_text(result.common) : "")
+                               : result.detail ? result.detail
+                                               : "";
+            const char *other =
+                k >= COMMON     ? (result.common ? store_part_text(result.common) : "")
+                : result.detail ? result.detail
+                                : "";
+            assert_int_equal(strstr(text, KEY[k]) != NULL, set >> k & 1);
+            assert_null(strstr(other, KEY[k]));
+        }
+    }
+}
+
 /* Looks at the store as others see it while nothing is done yet. */
 typedef struct {
     const Experiment *experiment;
@@ -160,6 +191,7 @@ int main(void)
         cmocka_unit_test(test_what_is_not_begun_is_given_back),
         cmocka_unit_test(test_a_row_or_an_error),
         cmocka_unit_test(test_claims),
+        cmocka_unit_test(test_members_in_common),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
