@@ -204,11 +204,59 @@ static bool run_regroup(ExecReplay *replay, const Instr *instr, const ExecShard 
     return true;
 }
 
+/* Copies or adds what the devices of both groups have to the instance of the transfer's target. A sum
+ * begins as zero on the devices that have not joined yet. */
+static bool pass_across(ExecReplay *replay, const Instr *instr, const ExecShard *from,
+                        ExecShard *to, bool adds, GError **error)
+{
+    ExecBackend *backend = replay->backend;
+    for (uint32_t local = 0; local < backend->n_local; local++) {
+        const uint32_t r = backend->first + local;
+        const bool has = replay_in_group(replay, instr->group, r);
+        if (!replay_in_group(replay, instr->to_group, r) || from[r].data == to[r].data)
+            continue;
+        if (has && !replay_same_cut(&from[r], &to[r], 1))
+            return replay_fail(replay, error, "the groups do not cut it alike");
+        if (adds && has)
+            backend->ops->add(backend, local, &from[r], &to[r]);
+        else if (!adds)
+            backend->ops->copy(backend, local, has ? &from[r] : NULL, &to[r]);
+    }
+    return true;
+}
+
+/* A transfer that joins the replicas of a larger group, or leaves it. */
+static bool run_across_groups(ExecReplay *replay, const Instr *instr,
+                              const ExecShard *from, GError **error)
+{
+    const uint32_t source = replay_instance(replay, instr->group, instr->microbatch,
+                                            instr->tensor, instr->from);
+    const uint32_t target = replay_instance(replay, instr->to_group, instr->microbatch,
+                                            instr->tensor, instr->to);
+    const bool adds = instr->moves && replay->added[target] > 0;
+    ExecShard *to = replay->room && instr->moves
+                        ? replay_rooms_join(replay, instr, source, target, adds)
+                        : replay_make(replay, instr->to_group, instr->microbatch,
+                                      instr->tensor, instr->to, error);
+    if (!to || !pass_across(replay, instr, from, to, adds, error))
+        return false;
+    replay->partial[target] = instr->moves;
+    replay->moved[target] = false;
+    if (instr->moves) {
+        replay->added[target]++;
+        replay->added[source] = 0;
+        replay->moved[source] = true;
+    }
+    return true;
+}
+
 bool replay_transfer(ExecReplay *replay, const Instr *instr, GError **error)
 {
     g_assert(instr->kind == INSTR_TRANSFER);
     const DeviceGroup *b = &replay->cuts->layout.group[instr->to_group];
     const ExecShard *from = replay_use(replay, instr, instr->tensor, instr->from, error);
+    if (from && instr->across)
+        return run_across_groups(replay, instr, from, error);
     ExecShard *to = from ? replay_make(replay, instr->to_group, instr->microbatch,
                                        instr->tensor, instr->to, error)
                          : NULL;

@@ -1,25 +1,33 @@
 /* Instances of a replay: their memory, shapes and lifetime. */
 #include "exec/replay_state.h"
 
+ExecShard *replay_shaped(ExecReplay *replay, uint32_t group, uint32_t microbatch,
+                         TensorId tensor, Form form)
+{
+    ExecShard **slot =
+        &replay->held[replay_instance(replay, group, microbatch, tensor, form)];
+    if (*slot)
+        return *slot;
+    *slot = g_new0(ExecShard, replay->backend->n_ranks);
+    replay_cut(
+        replay, group, microbatch, tensor, form,
+        replay->cuts->layout.segment[(size_t)tensor * FORM_MAX + form_inside(form)],
+        *slot);
+    return *slot;
+}
+
 ExecShard *replay_make(ExecReplay *replay, uint32_t group, uint32_t microbatch,
                        TensorId tensor, Form form, GError **error)
 {
     const size_t cell = replay_instance(replay, group, microbatch, tensor, form);
-    ExecShard **slot = &replay->held[cell];
-    if (*slot && !replay->room)
-        return *slot;
-    if (!*slot) {
-        *slot = g_new0(ExecShard, replay->backend->n_ranks);
-        replay_cut(
-            replay, group, microbatch, tensor, form,
-            replay->cuts->layout.segment[(size_t)tensor * FORM_MAX + form_inside(form)],
-            *slot);
-    }
+    if (replay->held[cell] && !replay->room)
+        return replay->held[cell];
+    ExecShard *shard = replay_shaped(replay, group, microbatch, tensor, form);
     const bool good =
         replay->room
-            ? replay_rooms_take(replay, cell, group, microbatch, tensor, *slot, error)
-            : replay_reserve(replay, group, MEMORY_BUFFERS, *slot, error);
-    return good ? *slot : NULL;
+            ? replay_rooms_take(replay, cell, group, microbatch, tensor, shard, error)
+            : replay_reserve(replay, group, MEMORY_BUFFERS, shard, error);
+    return good ? shard : NULL;
 }
 
 ExecShard *replay_use(ExecReplay *replay, const Instr *instr, TensorId tensor, Form form,

@@ -57,6 +57,10 @@ void replay_rooms_free(ExecReplay *replay);
  * instruction makes of the tensor, as microbatch `part` of a load. False if memory runs out. */
 bool replay_rooms_take(ExecReplay *replay, size_t cell, uint32_t group, uint32_t part,
                        TensorId tensor, ExecShard *shard, GError **error);
+/* The instance `target` of a transfer that joins a larger group: on the devices of the smaller group it
+ * is the memory of `source`. adds: others have joined before. */
+ExecShard *replay_rooms_join(ExecReplay *replay, const Instr *instr, size_t source,
+                             size_t target, bool adds);
 /* Whether the instance's memory still holds it. */
 bool replay_rooms_hold(const ExecReplay *replay, size_t cell);
 /* Frees what the running instruction used last. */
@@ -71,6 +75,9 @@ void replay_release(ExecReplay *replay, MemoryCategory category, ExecShard *shar
 
 /* Number of an instance, or GRAPH_NONE. */
 uint32_t replay_instance(const ExecReplay *replay, uint32_t group, uint32_t microbatch,
+                         TensorId tensor, Form form);
+/* The instance, whose shards have their shapes, and memory if it was made before. */
+ExecShard *replay_shaped(ExecReplay *replay, uint32_t group, uint32_t microbatch,
                          TensorId tensor, Form form);
 /* The instance, with memory; NULL and an error if memory runs out. */
 ExecShard *replay_make(ExecReplay *replay, uint32_t group, uint32_t microbatch,

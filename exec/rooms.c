@@ -188,6 +188,24 @@ bool replay_rooms_take(ExecReplay *replay, size_t cell, uint32_t group, uint32_t
     return enter(replay, cell, i, group, shard, error);
 }
 
+ExecShard *replay_rooms_join(ExecReplay *replay, const Instr *instr, size_t source,
+                             size_t target, bool adds)
+{
+    const ExecShard *from = replay->held[source];
+    ExecShard *to = replay_shaped(replay, instr->to_group, instr->microbatch,
+                                  instr->tensor, instr->to);
+    Room *room = room_at(replay, replay->lies[source]);
+    room->end = MAX(room->end, replay->buffers->end[(size_t)replay->at * OP_MAX_OUT]);
+    for (uint32_t r = 0; r < replay->backend->n_ranks; r++)
+        if (!adds || replay_in_group(replay, instr->group, r))
+            to[r].data = from[r].data;
+    if (!adds) {
+        replay->lies[target] = replay->lies[source];
+        replay->filled[target] = replay->filled[source];
+    }
+    return to;
+}
+
 void replay_rooms_leave(ExecReplay *replay)
 {
     const uint32_t at = replay->at;

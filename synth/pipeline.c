@@ -1,6 +1,8 @@
 /* Turns a program of one group into a program on the groups of a pipeline. */
 #include "synth/pipeline_build.h"
 
+#include <string.h>
+
 /* --- writing the program --- */
 
 static void send(Builder *b, uint32_t i, uint32_t microbatch)
@@ -325,10 +327,8 @@ Program *synth_recompute(const Program *inner, const Graph *graph,
     return program_check(b.program, graph, error) ? g_steal_pointer(&b.program) : NULL;
 }
 
-static bool check_microbatches(const SynthPipeline *pipeline, const BatchForms *batch,
-                               GError **error)
+static bool check_microbatches(uint32_t n, const BatchForms *batch, GError **error)
 {
-    const uint32_t n = pipeline->n_microbatches;
     return batch->units % n == 0 ||
            kilter_fail(error, KILTER_ERROR_INPUT,
                        "the batch cannot be cut: it has %u pieces, not a multiple of "
@@ -336,35 +336,47 @@ static bool check_microbatches(const SynthPipeline *pipeline, const BatchForms *
                        batch->units, n);
 }
 
+bool pipeline_build(Builder *b, uint32_t n_microbatches, bool exchanges, GError **error)
+{
+    const SynthPipeline *pipeline = b->pipeline;
+    const size_t n_partial = (size_t)pipeline->n_groups * graph_n_tensors(b->graph);
+    if (!check_stages(b->graph, pipeline, error) ||
+        !(b->batch = batch_forms_of_microbatches(b->graph, error)) ||
+        !check_microbatches(n_microbatches, b->batch, error))
+        return false;
+    g_assert(!schedule_splits(pipeline->schedule) ||
+             (pipeline->zero <= 1 && pipeline->ep <= 1));
+    b->place = g_new0(Place, b->inner->n);
+    b->whole = g_new0(bool, graph_n_tensors(b->graph));
+    b->partial = g_new0(uint8_t, n_partial);
+    b->program = program_new();
+    b->program->n_microbatches = pipeline->n_microbatches;
+    for (uint32_t g = 0; g < pipeline->n_groups; g++)
+        program_add_group(b->program, pipeline->group[g].n_replicas,
+                          pipeline->group[g].n_devices, pipeline->group[g].device);
+    for (uint32_t g = 0; g < pipeline->n_groups; g++)
+        b->program->group[g].n_shards = group_shards(&pipeline->group[g]);
+    pipeline_find_places(b);
+    if (!pipeline_find_shards(b, error))
+        return false;
+    pipeline_find_states(b);
+    emit_early(b);
+    b->n_early = b->program->n;
+    if (!emit_steps(b, error))
+        return false;
+    b->n_steps = b->program->n - b->n_early;
+    if (exchanges)
+        memset(b->partial, 0, n_partial);
+    emit_late(b);
+    return true;
+}
+
 Program *synth_pipeline(const Program *inner, const Graph *graph,
                         const SynthPipeline *pipeline, GError **error)
 {
     g_auto(Builder) b = {.inner = inner, .graph = graph, .pipeline = pipeline};
-    if (!check_stages(graph, pipeline, error) ||
-        !(b.batch = batch_forms_of_microbatches(graph, error)) ||
-        !check_microbatches(pipeline, b.batch, error))
-        return NULL;
-    g_assert(!schedule_splits(pipeline->schedule) ||
-             (pipeline->zero <= 1 && pipeline->ep <= 1));
-    b.place = g_new0(Place, inner->n);
-    b.whole = g_new0(bool, graph_n_tensors(graph));
-    b.partial = g_new0(uint8_t, (size_t)pipeline->n_groups * graph_n_tensors(graph));
-    b.program = program_new();
-    b.program->n_microbatches = pipeline->n_microbatches;
-    for (uint32_t g = 0; g < pipeline->n_groups; g++)
-        program_add_group(b.program, pipeline->group[g].n_replicas,
-                          pipeline->group[g].n_devices, pipeline->group[g].device);
-    for (uint32_t g = 0; g < pipeline->n_groups; g++)
-        b.program->group[g].n_shards = group_shards(&pipeline->group[g]);
-    pipeline_find_places(&b);
-    if (!pipeline_find_shards(&b, error))
-        return NULL;
-    pipeline_find_states(&b);
-    emit_early(&b);
-    if (!emit_steps(&b, error))
-        return NULL;
-    emit_late(&b);
-    if (!program_check(b.program, graph, error))
+    if (!pipeline_build(&b, pipeline->n_microbatches, false, error) ||
+        !program_check(b.program, graph, error))
         return NULL;
     return g_steal_pointer(&b.program);
 }

@@ -101,6 +101,21 @@ typedef struct {
 Program *synth_pipeline(const Program *inner, const Graph *graph,
                         const SynthPipeline *pipeline, GError **error);
 
+/* Unlike replicas: pipelines that each have the whole model, on devices of their own, with stages,
+ * groups, schedule and recomputation of their own, and n_microbatches of the batch, one after the
+ * other. When a pipeline has run its last microbatch, its gradients are all-reduced over the replicas
+ * of all pipelines, tensor by tensor, in the order in which the backward makes them; then each
+ * pipeline updates its own parameters. */
+typedef struct {
+    const Program *inner;
+    SynthPipeline pipeline; /* zero at most 1, no shards, one part of the experts */
+} SynthReplica;
+
+/* KILTER_ERROR_INPUT as synth_pipeline, and where pipelines divide a parameter over unlike numbers of
+ * devices, or in unlike ways. */
+Program *synth_pipelines(const SynthReplica *replica, uint32_t n, const Graph *graph,
+                         GError **error);
+
 /* The inner program on all devices, with the recomputation of `pipeline`, which has one stage, one
  * group and one microbatch. KILTER_ERROR_INPUT if an op reads a sum over the batch. */
 Program *synth_recompute(const Program *inner, const Graph *graph,

@@ -71,6 +71,8 @@ typedef struct {
     uint32_t *gathered;
     bool *summed; /* [instr]: the gradient of this update is complete */
     bool *whole;  /* [parameter]: its gradient is summed; always set */
+    /* the instructions of `program` before the steps, and in them */
+    uint32_t n_early, n_steps;
 } Builder;
 
 void pipeline_builder_clear(Builder *b);
@@ -95,6 +97,11 @@ static inline bool makes_sums(const Builder *b, const Instr *instr)
     const Op *op = graph_get_op(b->graph, instr->op);
     return b->batch->form[op->out[0]] == FORM_REDUCE && b->batch->loop[instr->op] >= 0;
 }
+
+/* Writes the program of a pipeline that has its n_microbatches of all `n_microbatches`. exchanges: its
+ * sums over the batch have been summed over all replicas when the last microbatch has run. The
+ * program is not checked. KILTER_ERROR_INPUT as synth_pipeline. */
+bool pipeline_build(Builder *b, uint32_t n_microbatches, bool exchanges, GError **error);
 
 /* Writes an instruction. */
 static inline void pipeline_append(Builder *b, Instr instr, uint32_t group,

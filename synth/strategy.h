@@ -11,6 +11,15 @@
 Program *synth_strategy_program(const Graph *graph, const ClusterView *view,
                                 const StrategyLayout *layout, GError **error);
 
+/* The same of a strategy whose replicas may be pipelines with unlike stages. */
+Program *synth_strategy_pipelines(const Graph *graph, const ClusterView *view,
+                                  const StrategyPipelines *pipelines, GError **error);
+
+/* [n_devices]: the ratios of all pipelines, each by its part of the microbatches. The caller frees
+ * them. */
+double *synth_strategy_pipeline_ratios(const StrategyPipelines *pipelines,
+                                       uint32_t n_devices);
+
 /* [device]: its ratio, which is its replica's share, divided equally over stages and the devices
  * that share layers. The caller frees it. */
 double *synth_strategy_ratios(const StrategyLayout *layout);

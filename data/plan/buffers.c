@@ -44,7 +44,7 @@ static size_t tensor_at(const Liveness *l, uint32_t group, TensorId tensor)
 static void find_drained(Liveness *l)
 {
     for (uint32_t i = 0; i < l->program->n; i++)
-        if (instr_moves(&l->program->instr[i]))
+        if (instr_moves(&l->program->instr[i]) && !instr_joins(&l->program->instr[i]))
             l->drained[tensor_at(l, l->program->instr[i].group,
                                  l->program->instr[i].tensor)] = true;
 }
@@ -203,11 +203,14 @@ static uint32_t shared_by_compute(const Liveness *l, uint32_t i, PlacedOperand m
 }
 
 /* The buffer that a conversion's result can share, or NO_BUFFER. */
-static uint32_t shared_by_conversion(const Liveness *l, uint32_t i, PlacedOperand from)
+static uint32_t shared_by_conversion(const Liveness *l, uint32_t i, PlacedOperand made,
+                                     PlacedOperand from)
 {
     KILTER_ASSERT(i < l->program->n);
     const Instr *instr = &l->program->instr[i];
 
+    if (instr->kind == INSTR_TRANSFER && instr->across && !instr->moves)
+        return l->buffer[placed_cell(&made)]; /* what joined stays where it is */
     if (instr->kind == INSTR_TRANSFER)
         return instr_regroups(l->program, instr) ? l->buffer[placed_cell(&from)]
                                                  : NO_BUFFER;
@@ -242,7 +245,8 @@ static uint32_t find_shared(const Liveness *l, uint32_t i, PlacedOperand made,
     }
     if (instr->kind == INSTR_COMPUTE)
         return shared_by_compute(l, i, made, used);
-    return instr->kind == INSTR_LOAD ? NO_BUFFER : shared_by_conversion(l, i, used[0]);
+    return instr->kind == INSTR_LOAD ? NO_BUFFER
+                                     : shared_by_conversion(l, i, made, used[0]);
 }
 
 /* Whether the value is accumulated in place: it is an F32 gradient of a parameter in a model that

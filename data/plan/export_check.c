@@ -23,6 +23,11 @@ bool export_need_strategy(const ExportCase *c, GError **error)
 {
     if (c->has_strategy)
         return true;
+    for (uint32_t i = 0; i < c->plan->program->n; i++)
+        if (instr_joins(&c->plan->program->instr[i]))
+            return export_refuse(c, i, error,
+                                 "replicas have unlike stages, or unlike shares of the "
+                                 "microbatches");
     /* The first computation on tensors that are not whole is the first that no strategy
      * explains. */
     for (uint32_t i = 0; i < c->plan->program->n; i++) {

@@ -75,7 +75,7 @@ static bool read_place(const char *key, const json_t *value, Instr *instr)
     if (strcmp(key, "microbatch") == 0)
         instr->microbatch = (uint16_t)number;
     else if (strcmp(key, "across") == 0)
-        instr->across = instr->kind == INSTR_COLLECTIVE && flag;
+        instr->across = flag && instr->kind >= INSTR_COLLECTIVE;
     else if (strcmp(key, "moves") == 0)
         instr->moves = flag && instr->kind >= INSTR_COLLECTIVE;
     else if (whole)

@@ -205,6 +205,7 @@ bool program_check(const Program *program, const Graph *graph, GError **error)
     g_autofree uint8_t *held = g_new0(uint8_t, n);
     g_autofree uint8_t *partial = g_new0(uint8_t, n);
     g_autofree uint32_t *added = g_new0(uint32_t, (size_t)n * FORM_MAX);
+    g_autofree uint32_t *joined = g_new0(uint32_t, (size_t)n * FORM_MAX);
     g_autofree Form *rest = g_new0(Form, at_rest);
     g_autofree bool *loaded = g_new0(bool, at_rest);
     g_autofree bool *ran =
@@ -217,6 +218,7 @@ bool program_check(const Program *program, const Graph *graph, GError **error)
                    .held = held,
                    .partial = partial,
                    .added = added,
+                   .joined = joined,
                    .rest = rest,
                    .loaded = loaded,
                    .ran = ran,

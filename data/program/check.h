@@ -16,9 +16,10 @@ typedef struct {
     uint8_t *partial; /* [place]: bit f: that instance is partial over the replicas */
     /* [place * FORM_MAX + form]: number of microbatches added to a sum */
     uint32_t *added;
-    Form *rest;   /* [group * n_tensors + tensor]: form in which it was loaded */
-    bool *loaded; /* likewise: it was loaded */
-    bool *ran;    /* [op * n_microbatches + microbatch] */
+    uint32_t *joined; /* likewise: number of replicas that have joined it */
+    Form *rest;       /* [group * n_tensors + tensor]: form in which it was loaded */
+    bool *loaded;     /* likewise: it was loaded */
+    bool *ran;        /* [op * n_microbatches + microbatch] */
     GError **error;
 } Check;
 

@@ -140,6 +140,44 @@ static bool check_regroup(Check *check)
     return true;
 }
 
+/* Checks a transfer that joins the replicas of a larger group, or leaves it. */
+static bool check_joins(Check *check)
+{
+    const Instr *instr = check_current(check);
+    const DeviceGroup *from = &check->program->group[instr->group];
+    const DeviceGroup *to = &check->program->group[instr->to_group];
+    const uint32_t first =
+        instr->moves ? group_find_replicas(to, from) : group_find_replicas(from, to);
+    if (!check->batch || first == UINT32_MAX || instr->from != instr->to ||
+        form_outer(instr->from) || form_is_gather(check->batch->form[instr->tensor]))
+        return check_wrong(check, "expected a whole tensor, and a group whose replicas "
+                                  "are neighbours in the other");
+    const bool partial = check_is_partial(check, instr->tensor, instr->from);
+    const size_t where = check_place(check, instr->group, instr->tensor, instr->from);
+    const bool held = check->held[where] >> form_inside(instr->from) & 1u;
+    if (instr->moves ? held && check_has_replicas(check, instr->group) && !partial
+                     : partial)
+        return check_wrong(check, "%s is %spartial over the replicas",
+                           tensor_name(check, instr->tensor), partial ? "" : "not ");
+    const size_t target = check_place(check, instr->to_group, instr->tensor, instr->to);
+    if (!instr->moves) {
+        check_make_at(check, (uint32_t)target, instr->to, false);
+        return true;
+    }
+    uint32_t *joined = &check->joined[target * FORM_MAX + form_inside(instr->to)];
+    if (!check_moves(check))
+        return false;
+    if (first != *joined % to->n_replicas)
+        return check_wrong(check, "expected replica %u to join next, got %u",
+                           *joined % to->n_replicas, first);
+    *joined += from->n_replicas;
+    return !(check->held[target] >> form_inside(instr->to) & 1u) ||
+           *joined % to->n_replicas == 0 ||
+           check_wrong(check, "%s is complete without %u of the replicas",
+                       tensor_name(check, instr->tensor),
+                       to->n_replicas - *joined % to->n_replicas);
+}
+
 bool check_transfer(Check *check)
 {
     const Instr *instr = check_current(check);
@@ -151,6 +189,8 @@ bool check_transfer(Check *check)
         return check_wrong(check, "expected another group");
     if (!instr->moves && !check_held(check, instr->tensor, instr->from))
         return false;
+    if (instr->across)
+        return check_joins(check);
     if (instr_regroups(check->program, instr) && check->batch)
         return check_regroup(check);
     const DeviceGroup *from = &check->program->group[instr->group];

@@ -266,7 +266,7 @@ uint32_t instr_uses(const Instr *instr, const Graph *graph, Operand use[OP_MAX_I
 uint32_t instr_makes(const Instr *instr, const Graph *graph, Operand make[OP_MAX_OUT])
 {
     KILTER_ASSERT(instr->kind <= INSTR_TRANSFER);
-    if (instr->across && instr->from == instr->to)
+    if (instr->kind == INSTR_COLLECTIVE && instr->across && instr->from == instr->to)
         return 0;
     make[0] = (Operand){instr->tensor, instr->to};
     if (instr->kind != INSTR_COMPUTE)
@@ -291,5 +291,18 @@ bool instr_regroups(const Program *program, const Instr *instr)
         return false;
     const DeviceGroup *from = &program->group[instr->group],
                       *to = &program->group[instr->to_group];
+    if (instr->across)
+        return true;
     return group_shards(from) != group_shards(to) && group_is_alike(from, to);
+}
+
+uint32_t group_find_replicas(const DeviceGroup *whole, const DeviceGroup *part)
+{
+    const size_t n = part->n_devices, bytes = part->n_replicas * n * sizeof *part->device;
+    if (whole->n_devices != n || group_shards(whole) > 1 || group_shards(part) > 1)
+        return UINT32_MAX;
+    for (uint32_t r = 0; r + part->n_replicas <= whole->n_replicas; r++)
+        if (memcmp(part->device, &whole->device[r * n], bytes) == 0)
+            return r;
+    return UINT32_MAX;
 }

@@ -64,6 +64,15 @@
  * far: the source starts again from zero, and the target adds up what it receives. The target is
  * complete when all microbatches have arrived.
  *
+ * Unlike replicas. Replicas of the model may be cut into different stages, each with some of the
+ * microbatches: then the sum over the batch of a group has its own microbatches only. A transfer
+ * `across` joins the replicas of a group to a group that has them as neighbours among its own, or
+ * leaves the larger group for the smaller one. Each device keeps what it has, and nothing is sent.
+ *
+ *   joins    moves the sum so far; the larger group's replicas join in their order. Its sum is
+ *            complete when all microbatches have arrived, and partial over its replicas
+ *   leaves   a tensor that is complete in the larger group, such as a gradient after an all-reduce
+ *
  * A transfer brings an instance of `group` in form `from` to `to_group` in form `to`:
  *
  *   Identity, Gather(a) -> Identity, Gather(b)   every device gets the part that it needs
@@ -90,7 +99,7 @@ typedef struct {
     uint16_t microbatch; /* or PROGRAM_WHOLE */
     uint8_t stream;      /* 0 computation, 1 communication */
     /* COLLECTIVE: an all-reduce over the replicas at each position; from == to, the form in which
-     * it is held */
+     * it is held. TRANSFER: joins a group with more replicas, if it moves, else leaves one */
     bool across;
     /* COLLECTIVE, TRANSFER: moves the sum so far, and adds it to the target's */
     bool moves;
@@ -187,6 +196,16 @@ static inline Form form_on(FormAxis axis, Form form)
 
 /* Whether a transfer only regroups, so that nothing is sent. */
 bool instr_regroups(const Program *program, const Instr *instr);
+
+/* The first of the neighbouring replicas of `whole` that are the replicas of `part`; UINT32_MAX if
+ * there are none, or a group has shards. */
+uint32_t group_find_replicas(const DeviceGroup *whole, const DeviceGroup *part);
+
+/* Whether a transfer joins the replicas of its group to those of a larger group. */
+static inline bool instr_joins(const Instr *instr)
+{
+    return instr->kind == INSTR_TRANSFER && instr->across && instr->moves;
+}
 
 /* Whether an instruction adds to its target instead of replacing it. */
 static inline bool instr_moves(const Instr *instr)

@@ -331,6 +331,10 @@ bool strategy_lay_out(const Strategy *s, const Graph *graph, uint32_t n_devices,
                       StrategyLayout *layout, GError **error)
 {
     *layout = (StrategyLayout){0};
+    if (s->pipeline_layers)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "pipeline_layers: expected replicas with the same stages here");
     if (!find_degrees(s, n_devices, layout, error) ||
         !find_microbatches(s, graph, layout, error) ||
         !find_layers(s, graph, layout, error) ||

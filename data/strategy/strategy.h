@@ -19,6 +19,14 @@
  * first layer (an embedding) belongs to the first stage, and the last layer (the head) to the last
  * stage.
  *
+ * Replicas whose stages differ are pipelines of their own (`pipeline_layers`): each has the whole
+ * model, on GPUs of its own, and runs its share of the microbatches. `ranks`, `recompute` and
+ * `sequence_parallel` list the stages of all pipelines, the first pipeline's first:
+ *
+ *     pipeline_layers: [[20, 4], [6, 6, 6, 6]]
+ *     pipeline_shares: [3, 1]
+ *     microbatches: 16
+ *
  * In this folder a stage is a pipeline stage. Its ranks are listed with the devices that share
  * layers next to one another, then the devices that share sequences, then replica by replica: rank
  * ((replica * cp + shard) * tp + position). Unless they are given, stage s has the ranks from s *
@@ -78,6 +86,11 @@ typedef enum { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } Recompute;
     X(PARSED(strategy_list), cuts, "cuts", "",                                            \
       "first layer of each stage but the first")                                          \
     X(PARSED(strategy_lists), ranks, "ranks", "", "devices of each stage")                \
+    X(PARSED(strategy_lists), pipeline_layers, "pipeline_layers", "",                                \
+      "replicas with unlike stages: of each the numbers of layers of its stages, as in "  \
+      "20 4; 6 6 6 6")                                                                     \
+    X(PARSED(strategy_shares), pipeline_shares, "pipeline_shares", "",                    \
+      "shares of the microbatches, one number per pipeline; default: equal")              \
     X(PARSED(strategy_shares), shares, "shares", "",                                      \
       "shares of the batch, one number per replica; default: equal")                      \
     X(PARSED(strategy_recompute), recompute, "recompute", "none",                         \
@@ -140,6 +153,20 @@ bool strategy_lay_out(const Strategy *strategy, const Graph *graph, uint32_t n_d
                       StrategyLayout *layout, GError **error);
 void strategy_layout_clear(StrategyLayout *layout);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(StrategyLayout, strategy_layout_clear)
+
+/* The layouts of a strategy's pipelines, which are one unless `pipeline_layers` says otherwise. Their
+ * `device` are numbers of the whole cluster. */
+typedef struct {
+    uint32_t n;
+    StrategyLayout *pipeline;
+} StrategyPipelines;
+
+/* The same for any strategy; strategy_lay_out refuses the key `pipeline_layers`. */
+bool strategy_lay_out_pipelines(const Strategy *strategy, const Graph *graph,
+                                uint32_t n_devices, StrategyPipelines *pipelines,
+                                GError **error);
+void strategy_pipelines_clear(StrategyPipelines *pipelines);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(StrategyPipelines, strategy_pipelines_clear)
 
 /* *modes gets the mode of each layer [n_layers], allocated, for stages that begin at the layers
  * `first` [n_stages + 1]. KILTER_ERROR_INPUT. */

@@ -43,15 +43,16 @@ static bool set_options(PlannerOptions *options, const char *text, GError **erro
 static Plan *strategy_plan(const char *model, const PlannerOptions *options,
                            const ClusterView *view, Graph **graph, GError **error)
 {
-    g_auto(StrategyLayout) layout = {0};
+    g_auto(StrategyPipelines) pipelines = {0};
     *graph = model_build(model, view->n_devices, NULL, error);
-    if (!*graph ||
-        !strategy_lay_out(&options->strategy, *graph, view->n_devices, &layout, error))
+    if (!*graph || !strategy_lay_out_pipelines(&options->strategy, *graph,
+                                               view->n_devices, &pipelines, error))
         return NULL;
-    Program *program = synth_strategy_program(*graph, view, &layout, error);
+    Program *program = synth_strategy_pipelines(*graph, view, &pipelines, error);
     if (!program)
         return NULL;
-    g_autofree double *ratio = synth_strategy_ratios(&layout);
+    g_autofree double *ratio =
+        synth_strategy_pipeline_ratios(&pipelines, view->n_devices);
     Plan *plan = plan_new();
     plan_set(plan, *graph, view, program, ratio);
     plan->strategy = options->strategy;

@@ -148,7 +148,11 @@ json_t *command_evaluation_json(const Evaluation *evaluation, bool verbose)
     json_object_set_new(object, "memory", plan_words_memory_json(evaluation));
     json_object_set_new(object, "strategy", plan_words_strategy_json(plan));
     json_object_set_new(object, "layout", plan_words_layout_json(evaluation));
-    json_object_set_new(object, "pipeline", plan_stages_json(evaluation));
+    json_t *pipeline = plan_stages_json(evaluation);
+    if (json_is_array(pipeline)) /* other groups are views of the same devices */
+        json_object_set_new(object, "stages",
+                            json_integer((json_int_t)json_array_size(pipeline)));
+    json_object_set_new(object, "pipeline", pipeline);
     json_object_set_new(object, "experts", plan_words_experts_json(evaluation));
     if (*certificate_text(plan->certificate))
         json_object_set_new(object, "certified",

@@ -19,11 +19,23 @@ char *plan_stages_runs(const uint32_t *number, uint32_t n)
 typedef struct {
     uint32_t first, last; /* layers */
     uint32_t n_layers, n_again;
+    /* the first of the microbatches that it runs, and their number */
+    uint32_t microbatch, n_microbatches;
     bool any;
 } Stage;
 
+/* Finds the microbatches of each group; it begins with the first of them, and a new one has a higher
+ * number. */
+static void count_microbatch(Stage *s, uint32_t microbatch)
+{
+    if (!s->any)
+        s->microbatch = microbatch;
+    if (!s->any || microbatch >= s->microbatch + s->n_microbatches)
+        s->n_microbatches++;
+}
+
 /* Finds the layers that each group computes, and the number of those that it recomputes, from the
- * forward ops on the first microbatch. */
+ * forward ops on its first microbatch. */
 static Stage *find_stages(const Program *program, const Graph *graph)
 {
     const uint32_t n_layers = graph_n_layers(graph);
@@ -35,9 +47,12 @@ static Stage *find_stages(const Program *program, const Graph *graph)
         const Instr *instr = &program->instr[i];
         const Op *op =
             instr->kind == INSTR_COMPUTE ? graph_get_op(graph, instr->op) : NULL;
-        if (!op || op->pass != PASS_FORWARD || instr->microbatch != 0)
+        if (!op || op->pass != PASS_FORWARD || instr->microbatch == PROGRAM_WHOLE)
             continue;
         Stage *s = &stage[instr->group];
+        count_microbatch(s, instr->microbatch);
+        if (instr->microbatch != s->microbatch)
+            continue;
         uint8_t *of_layer = &seen[(size_t)instr->group * n_layers + op->layer];
         uint8_t *of_op = &ops[(size_t)instr->group * graph_n_ops(graph) + instr->op];
         s->first = s->any ? MIN(s->first, op->layer) : op->layer;
@@ -54,16 +69,22 @@ static Stage *find_stages(const Program *program, const Graph *graph)
     return stage;
 }
 
-/* Whether the groups are stages: each has its own layers and its own devices. */
+/* Whether the groups with layers are stages: each has its own devices, and the other groups are views
+ * of them. */
 static bool are_stages(const Evaluation *evaluation, const Stage *stage)
 {
     const Program *program = evaluation->plan->program;
     g_autofree bool *used = g_new0(bool, evaluation->plan->n_devices);
+    g_autofree bool *view = g_new0(bool, program->n_groups);
+    for (uint32_t i = 0; i < program->n; i++)
+        if (instr_regroups(program, &program->instr[i]))
+            view[program->instr[i].group] = view[program->instr[i].to_group] = true;
     for (uint32_t g = 0; g < program->n_groups; g++) {
         const DeviceGroup *group = &program->group[g];
-        if (!stage[g].any)
+        if (!stage[g].any && !view[g])
             return false;
-        for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++) {
+        for (uint32_t i = 0; stage[g].any && i < group->n_replicas * group->n_devices;
+             i++) {
             if (used[group->device[i]])
                 return false;
             used[group->device[i]] = true;
@@ -141,6 +162,13 @@ static json_t *stage_json(const Evaluation *evaluation, uint32_t g, const Stage 
                      (int)stage->n_again, "busy_s", json_number(busy_s));
 }
 
+/* Whether stage a comes before b: pipelines that are replicas of each other follow one another. */
+static bool is_before(const Stage *a, const Stage *b)
+{
+    return a->microbatch != b->microbatch ? a->microbatch < b->microbatch
+                                          : a->first < b->first;
+}
+
 json_t *plan_stages_json(const Evaluation *evaluation)
 {
     const Program *program = evaluation->plan->program;
@@ -150,14 +178,27 @@ json_t *plan_stages_json(const Evaluation *evaluation)
         return json_null();
     json_t *list = json_array();
     g_autofree bool *done = g_new0(bool, program->n_groups);
-    for (uint32_t i = 0; i < program->n_groups; i++) {
+    uint32_t n_stages = 0, n_pipelines = 0, last = UINT32_MAX;
+    bool several = false;
+    for (uint32_t g = 0; g < program->n_groups; g++) {
+        n_stages += stage[g].any;
+        several |= stage[g].any && stage[g].microbatch > 0;
+    }
+    for (uint32_t i = 0; i < n_stages; i++) {
         uint32_t next = program->n_groups;
         for (uint32_t g = 0; g < program->n_groups; g++)
-            if (!done[g] &&
-                (next == program->n_groups || stage[g].first < stage[next].first))
+            if (stage[g].any && !done[g] &&
+                (next == program->n_groups || is_before(&stage[g], &stage[next])))
                 next = g;
         done[next] = true;
-        json_array_append_new(list, stage_json(evaluation, next, &stage[next]));
+        n_pipelines += stage[next].microbatch != last;
+        last = stage[next].microbatch;
+        json_t *row = stage_json(evaluation, next, &stage[next]);
+        if (several)
+            json_object_update_new(row, json_pack("{s:i, s:i}", "pipeline",
+                                                  (int)n_pipelines - 1, "microbatches",
+                                                  (int)stage[next].n_microbatches));
+        json_array_append_new(list, row);
     }
     return list;
 }

@@ -51,6 +51,24 @@ static SimTasks *new_tasks(const SimCase *sim, const SimLowering *how)
     return tasks;
 }
 
+/* Finds the last instruction of each group that computes each op. */
+static void find_last(Lower *lower)
+{
+    const Program *program = lower->sim->plan->program;
+    const uint32_t n_ops = graph_n_ops(lower->sim->graph);
+    g_autofree bool *later =
+        g_new0(bool, (size_t)lower->sim->parts->layout.n_groups *n_ops);
+
+    lower->last = g_new0(bool, program->n + 1);
+    for (uint32_t i = program->n; i-- > 0;) {
+        const Instr *instr = &program->instr[i];
+        if (instr->kind != INSTR_COMPUTE)
+            continue;
+        lower->last[i] = !later[(size_t)instr->group * n_ops + instr->op];
+        later[(size_t)instr->group * n_ops + instr->op] = true;
+    }
+}
+
 static void init_lower(Lower *lower)
 {
     const SimCase *sim = lower->sim;
@@ -61,10 +79,11 @@ static void init_lower(Lower *lower)
     lower->dep = g_array_new(false, false, sizeof(uint32_t));
     lower->maker = g_new(Made, n_instances);
     for (size_t i = 0; i < n_instances; i++)
-        lower->maker[i] = (Made){SIM_NO_TASK, SIM_NO_TASK, 0, AXIS_POSITIONS};
+        lower->maker[i] = (Made){SIM_NO_TASK, SIM_NO_TASK, 0, AXIS_POSITIONS, false};
     task_bucket_init(lower);
     lower->inner = g_new(GArray *, n_groups);
-    lower->added = g_new0(uint32_t, graph_n_ops(sim->graph));
+    lower->joined = g_array_new(false, false, sizeof(uint32_t));
+    find_last(lower);
     lower->sent = g_new(uint32_t, (size_t)n_groups * n_groups);
     for (size_t i = 0; i < (size_t)n_groups * n_groups; i++)
         lower->sent[i] = SIM_NO_TASK;
@@ -105,7 +124,8 @@ SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how)
     for (uint32_t g = 0; g < sim->parts->layout.n_groups; g++)
         g_array_unref(lower.inner[g]);
     g_free(lower.inner);
-    g_free(lower.added);
+    g_array_unref(lower.joined);
+    g_free(lower.last);
     g_free(lower.sent);
     g_free(lower.step);
     return tasks;

@@ -51,7 +51,8 @@ static void lower_bucket(Lower *lower, uint32_t first, uint32_t end)
 {
     g_assert(first < end);
     const Instr *instr = task_instr(lower, held_at(lower, first)->instr);
-    const Made made = {lower->task->len, SIM_NO_TASK, instr->group, instr_axis(instr)};
+    const Made made = {lower->task->len, SIM_NO_TASK, instr->group, instr_axis(instr),
+                       false};
     SimTask task = {.kind = TASK_COLLECTIVE,
                     .collective = instr->collective,
                     .from = SIM_NO_SHARE,

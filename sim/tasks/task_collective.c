@@ -119,7 +119,7 @@ static double server_s(const ClusterView *view, const SimTeam *team, const SimTa
 /* Adds one task per team to the server, and a second one back. */
 static void lower_server(Lower *lower, const Instr *instr, SimTask task)
 {
-    Made made = {lower->task->len, SIM_NO_TASK, instr->group, AXIS_REPLICAS};
+    Made made = {lower->task->len, SIM_NO_TASK, instr->group, AXIS_REPLICAS, false};
     uint32_t first, n;
 
     task_teams(lower, instr, &first, &n);
@@ -150,7 +150,8 @@ static void lower_server(Lower *lower, const Instr *instr, SimTask task)
 void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
                            bool pays_latency)
 {
-    const Made made = {lower->task->len, SIM_NO_TASK, instr->group, instr_axis(instr)};
+    const Made made = {lower->task->len, SIM_NO_TASK, instr->group, instr_axis(instr),
+                       false};
     uint32_t first, n;
 
     if (instr->server) {

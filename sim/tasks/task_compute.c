@@ -6,14 +6,13 @@
 
 /* --- ops --- */
 
-/* Whether an op on the batch will still run on other microbatches. Only then does it not reduce a
- * parameter's gradient inside machines. */
-static bool adds_more(Lower *lower, const Instr *instr)
+/* Whether an op on the batch will still run on other microbatches in its group. Only then does it
+ * not reduce a parameter's gradient inside machines. */
+static bool adds_more(const Lower *lower, uint32_t i)
 {
-    const SimParts *parts = lower->sim->parts;
+    const BatchForms *batch = lower->sim->parts->layout.batch;
 
-    return parts->layout.batch && parts->layout.batch->loop[instr->op] >= 0 &&
-           ++lower->added[instr->op] % lower->sim->plan->program->n_microbatches != 0;
+    return batch && batch->loop[task_instr(lower, i)->op] >= 0 && !lower->last[i];
 }
 
 void task_lower_compute(Lower *lower, const Instr *instr, SimTask task)
@@ -22,10 +21,11 @@ void task_lower_compute(Lower *lower, const Instr *instr, SimTask task)
     const SimGroupTeams *lanes = task_group_lanes(lower, instr);
     const Op *op = graph_get_op(sim->graph, instr->op);
     const Rule rule = sim_split_rule(sim->graph, instr);
-    const bool more = adds_more(lower, instr);
+    const bool more = adds_more(lower, task.instr);
 
     task_lower_inner(lower, instr->group);
-    const Made made = {SIM_NO_TASK, lower->task->len, instr->group, AXIS_POSITIONS};
+    const Made made = {SIM_NO_TASK, lower->task->len, instr->group, AXIS_POSITIONS,
+                       false};
     task.kind = TASK_COMPUTE;
     for (uint32_t k = 0; k < lanes->n_lanes; k++) {
         const uint32_t first_dep = lower->dep->len, place = lanes->place[k];

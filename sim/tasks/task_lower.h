@@ -16,6 +16,9 @@ typedef struct {
     uint32_t compute;
     uint16_t group;
     FormAxis axis;
+    /* if joined, `compute` is the first of a row of Lower.joined, which has a task, or SIM_NO_TASK, for
+     * every lane */
+    bool joined;
 } Made;
 
 /* Inner communication that waits until the step's collectives are over, or a local conversion of a
@@ -32,10 +35,12 @@ typedef struct {
     Made *maker;   /* [place * FORM_MAX + form]: tasks that make the instance */
     GArray *held;  /* gradients' all-reduces that wait for their bucket (task_bucket.c) */
     bool *is_held; /* [place * FORM_MAX + form]: its all-reduce is in `held` */
-    GArray **inner;  /* [group]: Inner */
-    uint32_t *added; /* [op]: microbatches that have run it */
-    uint32_t *sent;  /* [group * n_groups + to_group]: first task of the last transfer */
-    SimStep *step;   /* [group] */
+    GArray **inner; /* [group]: Inner */
+    GArray *
+        joined; /* uint32_t, rows of n_lanes: tasks that make instances of several groups */
+    bool *last;     /* [instr]: no later instruction computes its op in its group */
+    uint32_t *sent; /* [group * n_groups + to_group]: first task of the last transfer */
+    SimStep *step;  /* [group] */
     bool any_bucket;
 } Lower;
 

@@ -49,8 +49,17 @@ uint32_t task_communicated(const Lower *lower, const Made *made, uint32_t index)
            lower->tasks->teams->group[made->group].of[made->axis][index];
 }
 
+/* The task that makes a joined instance for a lane (by index in the group), or SIM_NO_TASK. */
+static uint32_t joined_task(const Lower *lower, const Made *made, uint32_t index)
+{
+    const uint32_t lane = lower->tasks->teams->group[made->group].lane[index];
+    return g_array_index(lower->joined, uint32_t, made->compute + lane);
+}
+
 uint32_t task_made_for_compute(const Lower *lower, const Made *made, uint32_t index)
 {
+    if (made->joined)
+        return joined_task(lower, made, index);
     if (made->compute != SIM_NO_TASK)
         return made->compute + index;
     return made->communicate == SIM_NO_TASK ? SIM_NO_TASK
@@ -59,6 +68,8 @@ uint32_t task_made_for_compute(const Lower *lower, const Made *made, uint32_t in
 
 uint32_t task_made_for_collective(const Lower *lower, const Made *made, uint32_t index)
 {
+    if (made->joined)
+        return joined_task(lower, made, index);
     if (made->communicate != SIM_NO_TASK)
         return task_communicated(lower, made, index);
     return made->compute == SIM_NO_TASK ? SIM_NO_TASK : made->compute + index;

@@ -27,14 +27,45 @@ static void add_senders(Lower *lower, const Instr *instr, const SimTeam *team,
     }
 }
 
+/* Between groups that share replicas each lane goes on with the task that it has. */
+static void lower_join(Lower *lower, const Instr *instr)
+{
+    const SimTeams *teams = lower->tasks->teams;
+    const SimGroupTeams *from = &teams->group[instr->group],
+                        *to = &teams->group[instr->to_group];
+    const Made *made = task_maker(lower, instr, instr->tensor, instr->from);
+    Made *target = &lower->maker[task_instance(lower, instr->to_group, instr->microbatch,
+                                               instr->tensor, instr->to)];
+
+    if (!(instr->moves && target->joined)) {
+        const uint32_t none = SIM_NO_TASK;
+        *target = (Made){.communicate = SIM_NO_TASK,
+                         .compute = lower->joined->len,
+                         .group = instr->to_group,
+                         .joined = true};
+        for (uint32_t l = 0; l < teams->n_lanes; l++)
+            g_array_append_val(lower->joined, none);
+    }
+    for (uint32_t k = 0; k < from->n_lanes; k++)
+        if (to->index[from->lane[k]] != SIM_NO_LANE)
+            g_array_index(lower->joined, uint32_t, target->compute + from->lane[k]) =
+                task_made_for_collective(lower, made, k);
+}
+
 void task_lower_transfer(Lower *lower, const Instr *instr, SimTask task)
 {
     const SimCase *sim = lower->sim;
     const SimGroupTeams *to = &lower->tasks->teams->group[instr->to_group];
-    const Made made = {lower->task->len, SIM_NO_TASK, instr->to_group, AXIS_POSITIONS};
+    const Made made = {.communicate = lower->task->len,
+                       .compute = SIM_NO_TASK,
+                       .group = instr->to_group};
     uint32_t *sent =
         &lower->sent[instr->group * sim->parts->layout.n_groups + instr->to_group];
 
+    if (instr->across) {
+        lower_join(lower, instr);
+        return;
+    }
     /* nothing moves: the devices are the same */
     if (instr_regroups(sim->plan->program, instr)) {
         lower->maker[task_instance(lower, instr->to_group, instr->microbatch,

@@ -125,6 +125,101 @@ static void test_random_strategies(void **state)
     assert_in_range(proved, COMBINATIONS * 3 / 5, COMBINATIONS);
 }
 
+static void test_random_pipelines(void **state)
+{
+    (void)state;
+    static const char *const model[] = {GPT, MOE, LLAMA, MIXTRAL};
+    g_autoptr(GRand) rand = g_rand_new_with_seed(17);
+    uint32_t proved = 0;
+    for (uint32_t i = 0; i < COMBINATIONS / 2; i++) {
+        g_autofree char *set = random_pipelines(rand);
+        g_autofree char *spec =
+            g_strdup_printf("%s,precision=%s", model[pick(rand, G_N_ELEMENTS(model))],
+                            pick(rand, 2) ? "single" : "mixed-fp32-grads");
+        proved += prove("manual", spec, set);
+    }
+    assert_in_range(proved, COMBINATIONS / 2 * 3 / 5, COMBINATIONS / 2);
+}
+
+typedef struct {
+    double s[2]; /* by `stage` and by `flow` */
+    uint64_t bytes;
+} Cost;
+
+static Cost cost_of(const char *set, ClusterView *view)
+{
+    static const char *const fidelity[] = {"stage", "flow"};
+    Cost cost = {.bytes = 0};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = NULL;
+    g_autoptr(Plan) plan = plan_under("manual", GPT, set, &graph, view);
+    for (uint32_t f = 0; f < 2; f++) {
+        g_autoptr(SimReport) report =
+            sim_evaluate(plan, graph, view, fidelity[f], &error);
+        assert_no_error(error);
+        cost.s[f] = report->iteration_time_s;
+    }
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        cost.bytes = MAX(cost.bytes, plan->memory_bytes[j]);
+    return cost;
+}
+
+/* Pipelines that are alike, with half of twice as many microbatches each, take the time and the memory
+ * of replicas inside each stage. */
+static void test_equal_pipelines_are_replicas(void **state)
+{
+    (void)state;
+    static const char *const set[][2] = {
+        {"pp=2 dp=4 microbatches=3", "pipeline_layers=2,2;2,2 microbatches=6"},
+        {"pp=1 dp=8 microbatches=3", "pipeline_layers=4;4 microbatches=6"},
+        {"pp=2 dp=4 microbatches=2 schedule=gpipe recompute=full",
+         "pipeline_layers=2,2;2,2 microbatches=4 schedule=gpipe recompute=full"}};
+    g_autoptr(Cluster) cluster = cluster_load(CLUSTER, NULL);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(set); i++) {
+        const Cost replicas = cost_of(set[i][0], view), own = cost_of(set[i][1], view);
+        assert_close(own.s[0], replicas.s[0], 1e-6);
+        assert_close(own.s[1], replicas.s[1], 1e-6);
+        /* the loss lives until it joins */
+        assert_in_range(own.bytes, replicas.bytes, replicas.bytes + sizeof(float));
+    }
+}
+
+/* No instruction of the exchange can be left out or come before another, except that a pipeline may
+ * leave for its gradient before others do. */
+static void test_the_exchange_is_checked(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load(CLUSTER, &error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(Graph) graph = NULL;
+    g_autoptr(Plan) plan =
+        plan_under("manual", GPT, "pipeline_layers=4;2,2 microbatches=3", &graph, view);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->program->n; i++) {
+        const Instr *instr = &plan->program->instr[i];
+        if (!instr->across)
+            continue;
+        g_autoptr(Program) less = program_copy(plan->program);
+        memmove(&less->instr[i], &less->instr[i + 1],
+                (less->n - i - 1) * sizeof *less->instr);
+        less->n--;
+        if (program_check(less, graph, NULL))
+            fail_msg("instruction %u is not missed", i);
+        g_autoptr(Program) turned = program_copy(plan->program);
+        Instr *pair = &turned->instr[i];
+        const Instr other = pair[1];
+        pair[1] = pair[0];
+        pair[0] = other;
+        const bool joins = instr_joins(instr) && other.tensor == instr->tensor;
+        if (joins && program_check(turned, graph, NULL))
+            fail_msg("instruction %u may come after the next", i);
+        n++;
+    }
+    assert_in_range(n, 5 * 20, plan->program->n);
+}
+
 /* Techniques on the programs of planners that do not have them. */
 static void test_techniques(void **state)
 {
@@ -241,6 +336,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_strategies), cmocka_unit_test(test_techniques),
+        cmocka_unit_test(test_random_pipelines),
+        cmocka_unit_test(test_equal_pipelines_are_replicas),
+        cmocka_unit_test(test_the_exchange_is_checked),
         cmocka_unit_test(test_memory_of_layers),  cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_memory_of_states),
     };

@@ -112,6 +112,7 @@ static const Case CASES[] = {
     {"manual", LLAMA, "dp=2 pp=2 microbatches=2 recompute=full", false},
     {"manual", LLAMA, "tp=2 dp=2 zero=3", false},
     {"manual", LLAMA, "dp=4 zero=1", false},
+    {"manual", LLAMA, "pipeline_layers=2;1,1 microbatches=4 pipeline_shares=3,1", false},
     {"hidup", BERT ",seq=16,layers=2,dropout=0", "", false},
     {"joint", LLAMA, "", false},
     {"tag", LLAMA, "", false},
@@ -192,6 +193,26 @@ static void find_peaks(const Case *c, SimMemoryRow *predicted, ExecHeld *held)
         held->bytes[k] /= per_byte;
 }
 
+/* Gradients of replicas with unlike stages join in place. */
+static void test_unlike_replicas(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("star:hosts=4", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    static const char *const set[] = {
+        "pipeline_layers=2;1,1 microbatches=4 pipeline_shares=3,1",
+        "pipeline_layers=2;2;1,1 ranks=0;3;2;1 microbatches=8",
+        "pipeline_layers=2;1,1 microbatches=4 zero=1 schedule=zb-h1"};
+    for (uint32_t k = 0; k < G_N_ELEMENTS(set); k++) {
+        g_autoptr(Graph) graph = NULL;
+        const Case c = {"manual", LLAMA, set[k], false};
+        g_autoptr(Plan) plan = plan_of(&c, view, &graph);
+        check_trains(set[k], plan, graph);
+    }
+}
+
 /* Inputs that stay and indices of four bytes make the difference, and where a sum over the batch takes temporary memory
  * the peak may be elsewhere. */
 static void check_memory(const Case *c, uint32_t n)
@@ -252,9 +273,8 @@ static void test_masks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_plans),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_half_precision),
+        cmocka_unit_test(test_random_plans),    cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_unlike_replicas), cmocka_unit_test(test_half_precision),
         cmocka_unit_test(test_masks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,16 +12,21 @@ static void check_layout(const Strategy *strategy)
     g_autoptr(Graph) graph =
         model_build("gpt2:layers=4,hidden=4,heads=2,ffn=4,seq=2,vocab=4,global_batch=8",
                     1, NULL, NULL);
-    g_auto(StrategyLayout) layout = {0};
-    const bool good = strategy_lay_out(strategy, graph, DEVICES, &layout, &error);
+    g_auto(StrategyPipelines) all = {0};
+    const bool good = strategy_lay_out_pipelines(strategy, graph, DEVICES, &all, &error);
+    uint32_t devices = 0;
     fuzz_check(good == !error, "either a layout or an error");
     if (!good) {
         fuzz_check_refused(error, NULL);
         return;
     }
-    fuzz_check(layout.pp * layout.dp * layout.cp * layout.tp == DEVICES, "all devices");
-    for (uint32_t s = 0; s < layout.n_stages; s++)
-        fuzz_check(layout.first[s] < layout.first[s + 1], "layers in each stage");
+    for (uint32_t k = 0; k < all.n; k++) {
+        const StrategyLayout *layout = &all.pipeline[k];
+        devices += layout->pp * layout->dp * layout->cp * layout->tp;
+        for (uint32_t s = 0; s < layout->n_stages; s++)
+            fuzz_check(layout->first[s] < layout->first[s + 1], "layers in each stage");
+    }
+    fuzz_check(devices == DEVICES, "all devices");
 }
 
 bool fuzz_read(const void *data, size_t size)

@@ -46,4 +46,55 @@ static inline char *random_strategy(GRand *rand, bool all, bool experts)
     return g_string_free(set, FALSE);
 }
 
+/* Adds random numbers of layers of n_stages stages, which add up to n_layers. */
+static inline void add_layers(GRand *rand, uint32_t n_stages, uint32_t n_layers,
+                              GString *set)
+{
+    for (uint32_t s = 0, left = n_layers; s < n_stages; s++) {
+        const uint32_t rest = n_stages - s - 1,
+                       n = rest ? 1 + pick(rand, left - rest) : left;
+        g_string_append_printf(set, "%s%u", s ? "," : "", n);
+        left -= n;
+    }
+}
+
+/* A strategy of pipelines with unlike stages, for 8 devices, 24 samples and 4 layers. All are
+ * possible, except where pipelines have too few samples for a microbatch's replicas. */
+static inline char *random_pipelines(GRand *rand)
+{
+    static const char *const schedule[] = {"1f1b", "gpipe", "zb-h1", "zb-h2"};
+    static const char *const again[] = {"none", "selective", "full", "full@1-2"};
+    static const uint32_t stages[][3] = {{1, 2, 0}, {2, 1, 0}, {4, 2, 0}, {1, 4, 0},
+                                         {2, 2, 0}, {2, 2, 1}, {2, 1, 1}, {4, 2, 2}};
+    static const uint32_t microbatches[] = {3, 4, 6, 8};
+    const uint32_t *of = stages[pick(rand, G_N_ELEMENTS(stages))], n = of[2] ? 3 : 2;
+    const uint32_t tp = n == 2 && of[0] * of[1] < 8 ? 1 + pick(rand, 2) : 1;
+    GString *set = g_string_new("pipeline_layers=");
+    for (uint32_t k = 0; k < n; k++) {
+        g_string_append(set, k ? ";" : "");
+        add_layers(rand, of[k], 4, set);
+    }
+    g_string_append(set, " pipeline_shares=");
+    for (uint32_t k = 0; k < n; k++)
+        g_string_append_printf(set, "%s%u", k ? "," : "", 1 + pick(rand, 3));
+    if (n ==
+        3) { /* of 8 devices, in an order of their own, the first pipeline has half */
+        g_string_append(set, " ranks=");
+        for (uint32_t k = 0, left = 8; k < n; k++)
+            for (uint32_t s = 0; s < of[k]; s++)
+                for (uint32_t i = 0; i < (k ? 2 : 4) / of[k]; i++, left--)
+                    g_string_append_printf(set, "%s%u",
+                                           i          ? ","
+                                           : left < 8 ? ";"
+                                                      : "",
+                                           left - 1);
+    }
+    g_string_append_printf(
+        set,
+        " microbatches=%u tp=%u schedule=%s recompute=%s zero=%u sequence_parallel=%s",
+        microbatches[pick(rand, 4)], tp, schedule[pick(rand, 4)], again[pick(rand, 4)],
+        pick(rand, 2), pick(rand, 2) ? "on" : "off");
+    return g_string_free(set, FALSE);
+}
+
 #endif

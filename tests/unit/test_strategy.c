@@ -131,13 +131,88 @@ static void test_what_cannot_be(void **state)
     }
 }
 
+static void lay_out_pipelines(const char *text, StrategyPipelines *pipelines,
+                              const char *part)
+{
+    const Strategy s = parse(text);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = model_build(MODEL, 1, NULL, &error);
+    assert_no_error(error);
+    const bool good = strategy_lay_out_pipelines(&s, graph, 8, pipelines, &error);
+    if (part)
+        assert_error(error, KILTER_ERROR_INPUT, part);
+    else
+        assert_no_error(error);
+    assert_true(good == !part);
+}
+
+static void test_pipelines(void **state)
+{
+    (void)state;
+    g_auto(StrategyPipelines) one = {0}, two = {0};
+    lay_out_pipelines("pp: 2\n", &one, NULL);
+    assert_int_equal(one.n, 1);
+    assert_int_equal(one.pipeline[0].pp, 2);
+    lay_out_pipelines("pipeline_layers: [[4, 2], [2, 1, 2, 1]]\npipeline_shares: [3, 1]\n"
+                      "microbatches: 8\nrecompute: [full, none, none, full, none, none]\n"
+                      "ranks: [[7, 6], [5, 4], [0], [1], [2], [3]]\n",
+                      &two, NULL);
+    const StrategyLayout *a = &two.pipeline[0], *b = &two.pipeline[1];
+    assert_int_equal(two.n, 2);
+    assert_int_equal(a->n_microbatches, 6);
+    assert_int_equal(b->n_microbatches, 2);
+    assert_int_equal(a->dp, 2);
+    assert_int_equal(b->dp, 1);
+    assert_int_equal(a->first[1], 5);
+    assert_int_equal(b->first[3], 6);
+    assert_int_equal(a->device[0], 7);
+    assert_int_equal(b->device[3], 3);
+    assert_int_equal(a->recompute[1], RECOMPUTE_FULL);
+    assert_int_equal(b->recompute[1], RECOMPUTE_NONE);
+    assert_int_equal(b->recompute[3], RECOMPUTE_FULL);
+}
+
+static void test_pipelines_that_cannot_be(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *part;
+    } wrong[] = {
+        {"pipeline_shares: [3, 1]\n", "expected pipeline_layers beside it"},
+        {"pipeline_layers: [3, 3]\n", "expected two lists or more"},
+        {"pipeline_layers: 6; 3 3\npp: 2\n", "pipeline_layers with pp: expected tp"},
+        {"pipeline_layers: 6; 3 3\nzero: 2\n", "expected zero=0 or zero=1"},
+        {"pipeline_layers: 6; 3 3\n", "microbatches=1: pipeline 0 gets none"},
+        {"pipeline_layers: 6; 3 3\nmicrobatches: 4\npipeline_shares: 1 1 1\n",
+         "expected 2 numbers, one per pipeline, got 3"},
+        {"pipeline_layers: 6; 6; 6\nmicrobatches: 4\n", "no multiple of 3 pipelines"},
+        {"pipeline_layers: 6; 3 2\nmicrobatches: 4\n", "pipeline 1: layers: expected 2"},
+        {"pipeline_layers: 6; 2 2 2\nmicrobatches: 4\n", "pipeline 1: pp=3"},
+        {"pipeline_layers: 6; 3 3\nmicrobatches: 4\nranks: 0 1; 2 3\n",
+         "expected 3 lists, one per stage, got 2"},
+        {"pipeline_layers: 6; 3 3\nmicrobatches: 4\nranks: 0 1; 2 3; 4\n",
+         "for stage 1 of pipeline 1"},
+        {"pipeline_layers: 6; 3 3\nmicrobatches: 4\nranks: 0 1; 2 3; 4 3\n",
+         "got 3 again"},
+        {"pipeline_layers: 6; 3 3\nmicrobatches: 4\nranks: 0 1; 2 3; 4 5\n",
+         "once, got 6 of them"},
+        {"pipeline_layers: 6;\nmicrobatches: 4\n", "expected layers of pipeline 1"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_auto(StrategyPipelines) pipelines = {0};
+        lay_out_pipelines(wrong[i].text, &pipelines, wrong[i].part);
+    }
+    g_auto(StrategyLayout) layout = {0};
+    lay_out("pipeline_layers: 6; 3 3\nmicrobatches: 4\n", &layout,
+            "with the same stages");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_layout),
-        cmocka_unit_test(test_what_cannot_be),
+        cmocka_unit_test(test_file),      cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_layout),    cmocka_unit_test(test_what_cannot_be),
+        cmocka_unit_test(test_pipelines), cmocka_unit_test(test_pipelines_that_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

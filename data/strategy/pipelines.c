@@ -1,0 +1,239 @@
+/* Strategies whose replicas are pipelines with unlike stages: each is laid out on its own. */
+#include <string.h>
+
+#include "data/base/assert.h"
+#include "data/base/error.h"
+#include "data/plan/plan.h"
+#include "data/strategy/strategy.h"
+
+typedef struct {
+    const Strategy *s;
+    const Graph *graph;
+    char **layers; /* [n]: the pipelines' lists */
+    uint32_t n, n_stages, n_devices;
+    uint32_t *stages, *microbatches; /* [n] */
+    /* [n + 1]: first of `device` */
+    uint32_t *first;
+    uint32_t *device;
+} Pipelines;
+
+static void pipelines_clear(Pipelines *p)
+{
+    g_strfreev(p->layers);
+    g_free(p->stages);
+    g_free(p->microbatches);
+    g_free(p->first);
+    g_free(p->device);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Pipelines, pipelines_clear)
+
+static uint32_t words(const char *text)
+{
+    g_auto(GStrv) item = g_strsplit(text, " ", -1);
+    return *text ? g_strv_length(item) : 0;
+}
+
+/* Checks that no key is given that says the same in another way, or that only equal stages have. */
+static bool check_keys(const Strategy *s, GError **error)
+{
+    static const char *const taken[] = {"pipeline_layers",
+                                        "pipeline_shares",
+                                        "tp",
+                                        "microbatches",
+                                        "schedule",
+                                        "ranks",
+                                        "recompute",
+                                        "sequence_parallel",
+                                        "zero",
+                                        NULL};
+    for (uint32_t i = 0; i < strategy_table.n; i++) {
+        const Option *option = &strategy_table.row[i];
+        if (!option_is_default(option, s) && !g_strv_contains(taken, option->key))
+            return kilter_fail(
+                error, KILTER_ERROR_INPUT,
+                "pipeline_layers with %s: expected tp, microbatches, schedule, "
+                "ranks, recompute, sequence_parallel or zero beside it",
+                option->key);
+    }
+    return (s->zero <= 1 && s->schedule != SCHEDULE_INTERLEAVED) ||
+           kilter_fail(
+               error, KILTER_ERROR_INPUT,
+               "pipeline_layers: expected zero=0 or zero=1, and a schedule with one "
+               "stage per device");
+}
+
+static bool count_stages(Pipelines *p, GError **error)
+{
+    p->layers = g_strsplit(p->s->pipeline_layers, "; ", -1);
+    p->n = g_strv_length(p->layers);
+    if (p->n < 2)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "pipeline_layers: expected two lists or more, as in '20 4; 6 6 6 6'");
+    p->stages = g_new(uint32_t, p->n);
+    for (uint32_t k = 0; k < p->n; k++) {
+        p->stages[k] = words(p->layers[k]);
+        p->n_stages += p->stages[k];
+        if (p->stages[k] == 0)
+            return kilter_fail(
+                error, KILTER_ERROR_INPUT,
+                "pipeline_layers: expected layers of pipeline %u, got none", k);
+    }
+    return true;
+}
+
+/* Divides the microbatches by the shares. */
+static bool count_microbatches(Pipelines *p, GError **error)
+{
+    g_auto(GStrv) item =
+        g_strsplit(p->s->pipeline_shares ? p->s->pipeline_shares : "", " ", -1);
+    const uint32_t n_shares = p->s->pipeline_shares ? g_strv_length(item) : 0;
+    g_autofree double *share = g_new(double, p->n);
+    double sum = 0;
+    if (n_shares > 0 && n_shares != p->n)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "pipeline_shares: expected %u numbers, one per pipeline, got %u", p->n,
+            n_shares);
+    for (uint32_t k = 0; k < p->n; k++)
+        sum += share[k] = n_shares ? g_ascii_strtod(item[k], NULL) : 1;
+    for (uint32_t k = 0; k < p->n; k++)
+        share[k] /= sum;
+    p->microbatches = g_new(uint32_t, p->n);
+    split_round(share, p->n, p->s->microbatches, p->microbatches);
+    for (uint32_t k = 0; k < p->n; k++)
+        if (p->microbatches[k] == 0)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "microbatches=%u: pipeline %u gets none",
+                               p->s->microbatches, k);
+    return true;
+}
+
+/* Without ranks the pipelines have equally many devices. */
+static bool divide_devices(Pipelines *p, GError **error)
+{
+    if (p->n_devices % p->n != 0)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "pipeline_layers: expected ranks, since %u GPUs are no multiple of "
+            "%u pipelines",
+            p->n_devices, p->n);
+    for (uint32_t k = 0; k <= p->n; k++)
+        p->first[k] = p->n_devices / p->n * k;
+    for (uint32_t j = 0; j < p->n_devices; j++)
+        p->device[j] = j;
+    return true;
+}
+
+/* Takes the ranks of stage `s`, of pipeline `k`. */
+static bool take_stage(Pipelines *p, uint32_t k, uint32_t s, const char *ranks,
+                       bool *seen, GError **error)
+{
+    g_auto(GStrv) rank = g_strsplit(ranks, " ", -1);
+    const uint32_t n = words(ranks), first = p->first[k + 1];
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t device = g_ascii_strtoull(rank[i], NULL, 10);
+        if (device >= p->n_devices || seen[device])
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "ranks: expected each GPU from 0 to %u once, got %s%s",
+                               p->n_devices - 1, rank[i],
+                               device < p->n_devices ? " again" : "");
+        seen[device] = true;
+        p->device[first + i] = (uint32_t)device;
+    }
+    p->first[k + 1] += n;
+    return p->first[k + 1] - p->first[k] == (s + 1) * n ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "ranks: expected as many for stage %u of pipeline %u as for the "
+                       "stages before it, got %u",
+                       s, k, n);
+}
+
+static bool take_ranks(Pipelines *p, GError **error)
+{
+    g_auto(GStrv) stage = g_strsplit(p->s->ranks, "; ", -1);
+    g_autofree bool *seen = g_new0(bool, p->n_devices + 1);
+    if (g_strv_length(stage) != p->n_stages)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "ranks: expected %u lists, one per stage, got %u", p->n_stages,
+                           g_strv_length(stage));
+    for (uint32_t k = 0, at = 0; k < p->n; k++) {
+        p->first[k + 1] = p->first[k];
+        for (uint32_t s = 0; s < p->stages[k]; s++)
+            if (!take_stage(p, k, s, stage[at++], seen, error))
+                return false;
+    }
+    return p->first[p->n] == p->n_devices ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "ranks: expected each GPU from 0 to %u once, got %u of them",
+                       p->n_devices - 1, p->first[p->n]);
+}
+
+/* The words of a list for the stages of pipeline `k`, if it has one for each stage of all. */
+static const char *words_of(const Pipelines *p, uint32_t k, const char *list)
+{
+    if (!list || words(list) != p->n_stages)
+        return list;
+    g_auto(GStrv) item = g_strsplit(list, " ", -1);
+    g_autoptr(GString) own = g_string_new("");
+    uint32_t before = 0;
+    for (uint32_t i = 0; i < k; i++)
+        before += p->stages[i];
+    for (uint32_t s = 0; s < p->stages[k]; s++)
+        g_string_append_printf(own, "%s%s", s ? " " : "", item[before + s]);
+    return g_intern_string(own->str);
+}
+
+static bool lay_out_one(const Pipelines *p, uint32_t k, StrategyLayout *layout,
+                        GError **error)
+{
+    Strategy own = *p->s;
+    own.pipeline_layers = own.pipeline_shares = own.ranks = NULL;
+    own.layers = g_intern_string(p->layers[k]);
+    own.pp = p->stages[k];
+    own.microbatches = p->microbatches[k];
+    own.recompute = words_of(p, k, p->s->recompute);
+    own.sequence_parallel = words_of(p, k, p->s->sequence_parallel);
+    const uint32_t n = p->first[k + 1] - p->first[k];
+    if (!strategy_lay_out(&own, p->graph, n, layout, error)) {
+        g_prefix_error(error, "pipeline %u: ", k);
+        return false;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        layout->device[i] = p->device[p->first[k] + layout->device[i]];
+    return true;
+}
+
+bool strategy_lay_out_pipelines(const Strategy *s, const Graph *graph, uint32_t n_devices,
+                                StrategyPipelines *pipelines, GError **error)
+{
+    g_auto(Pipelines) p = {.s = s, .graph = graph, .n_devices = n_devices};
+    *pipelines = (StrategyPipelines){.n = 1, .pipeline = g_new0(StrategyLayout, 1)};
+    if (!s->pipeline_layers)
+        return !s->pipeline_shares
+                   ? strategy_lay_out(s, graph, n_devices, pipelines->pipeline, error)
+                   : kilter_fail(error, KILTER_ERROR_INPUT,
+                                 "pipeline_shares: expected pipeline_layers beside it");
+    if (!check_keys(s, error) || !count_stages(&p, error) ||
+        !count_microbatches(&p, error))
+        return false;
+    p.first = g_new0(uint32_t, p.n + 1);
+    p.device = g_new0(uint32_t, n_devices);
+    if (!(s->ranks ? take_ranks(&p, error) : divide_devices(&p, error)))
+        return false;
+    pipelines->n = p.n;
+    g_free(pipelines->pipeline);
+    pipelines->pipeline = g_new0(StrategyLayout, p.n);
+    for (uint32_t k = 0; k < p.n; k++)
+        if (!lay_out_one(&p, k, &pipelines->pipeline[k], error))
+            return false;
+    return true;
+}
+
+void strategy_pipelines_clear(StrategyPipelines *pipelines)
+{
+    for (uint32_t k = 0; k < pipelines->n; k++)
+        strategy_layout_clear(&pipelines->pipeline[k]);
+    g_free(pipelines->pipeline);
+    *pipelines = (StrategyPipelines){0};
+}
