@@ -178,8 +178,8 @@ static void test_equal_pipelines_are_replicas(void **state)
     g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
     for (uint32_t i = 0; i < G_N_ELEMENTS(set); i++) {
         const Cost replicas = cost_of(set[i][0], view), own = cost_of(set[i][1], view);
-        assert_close(own.s[0], replicas.s[0], 1e-6);
-        assert_close(own.s[1], replicas.s[1], 1e-6);
+        assert_close(own.s[0], replicas.s[0], 1e-4);
+        assert_close(own.s[1], replicas.s[1], 1e-4);
         /* the loss lives until it joins */
         assert_in_range(own.bytes, replicas.bytes, replicas.bytes + sizeof(float));
     }
