@@ -183,3 +183,18 @@ void replay_cut(const ExecReplay *replay, uint32_t group, uint32_t microbatch,
     for (uint32_t r = 0; r < replay->backend->n_ranks; r++)
         shard[r].numbers = numbers;
 }
+
+ExecShard *replay_shaped(ExecReplay *replay, uint32_t group, uint32_t microbatch,
+                         TensorId tensor, Form form)
+{
+    ExecShard **slot =
+        &replay->held[replay_instance(replay, group, microbatch, tensor, form)];
+    if (*slot)
+        return *slot;
+    *slot = g_new0(ExecShard, replay->backend->n_ranks);
+    replay_cut(
+        replay, group, microbatch, tensor, form,
+        replay->cuts->layout.segment[(size_t)tensor * FORM_MAX + form_inside(form)],
+        *slot);
+    return *slot;
+}

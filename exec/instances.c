@@ -1,21 +1,6 @@
 /* Instances of a replay: their memory, shapes and lifetime. */
 #include "exec/replay_state.h"
 
-ExecShard *replay_shaped(ExecReplay *replay, uint32_t group, uint32_t microbatch,
-                         TensorId tensor, Form form)
-{
-    ExecShard **slot =
-        &replay->held[replay_instance(replay, group, microbatch, tensor, form)];
-    if (*slot)
-        return *slot;
-    *slot = g_new0(ExecShard, replay->backend->n_ranks);
-    replay_cut(
-        replay, group, microbatch, tensor, form,
-        replay->cuts->layout.segment[(size_t)tensor * FORM_MAX + form_inside(form)],
-        *slot);
-    return *slot;
-}
-
 ExecShard *replay_make(ExecReplay *replay, uint32_t group, uint32_t microbatch,
                        TensorId tensor, Form form, GError **error)
 {

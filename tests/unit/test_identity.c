@@ -434,6 +434,8 @@ static const struct {
     {"cuts", "1", "manual"},
     {"ranks", "0 1", "manual"},
     {"shares", "1 2", "manual"},
+    {"pipeline_layers", "1; 2", "manual"},
+    {"pipeline_shares", "1 2", "manual"},
     {"recompute", "full", "hap"},
     {"sequence_parallel", "on", "manual"},
     {"zero", "1", "manual"},
