@@ -301,6 +301,28 @@ static void test_lp_refuses_what_is_not_a_number(void **state)
     assert_error(error, KILTER_ERROR_FAILED, "not a number");
 }
 
+/* Wherever it is: in a coefficient, a cost, or a bound of a column or row. */
+static void test_lp_looks_at_all_numbers(void **state)
+{
+    enum { PLACES = 6 };
+    (void)state;
+    for (uint32_t place = 0; place <= PLACES; place++) {
+        double number[PLACES + 1] = {1, 0, 2, 1, 3, 1};
+        g_autoptr(Lp) lp = lp_new(NULL);
+        g_autoptr(GError) error = NULL;
+        number[place] = NAN;
+        lp_column(lp, 0, 5, 1);
+        lp_column(lp, number[1], number[2], number[3]);
+        lp_column(lp, 0, 5, 1);
+        lp_row(lp, 0, INFINITY, 1, (uint32_t[]){0}, (double[]){1});
+        lp_row(lp, number[5], number[4], 1, (uint32_t[]){1}, &number[0]);
+        lp_row(lp, 0, INFINITY, 1, (uint32_t[]){2}, (double[]){1});
+        assert_int_equal(lp_solve(lp, &error), place < PLACES ? LP_FAILED : LP_OPTIMAL);
+        if (place < PLACES)
+            assert_error(error, KILTER_ERROR_FAILED, "not a number");
+    }
+}
+
 static void *balance_in_thread(void *data)
 {
     Fixture *f = data;
@@ -351,6 +373,7 @@ int main(void)
         cmocka_unit_test(test_lp_is_one_a_thread),
         cmocka_unit_test(test_lp_survives_the_solver),
         cmocka_unit_test(test_lp_refuses_what_is_not_a_number),
+        cmocka_unit_test(test_lp_looks_at_all_numbers),
         TEST(test_threads_do_not_meet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -274,6 +274,97 @@ static void test_arcs(void **state)
     assert_true(found > 1000);
 }
 
+/* --- who pays for what is kept --- */
+
+/* The tensor whose memory a tensor has. */
+static TensorId memory_of(const Graph *graph, TensorId t)
+{
+    const OpId by = graph_tensor(graph, t)->producer;
+    return by == GRAPH_NONE || !op_kind_is_view(graph_get_op(graph, by)->kind)
+               ? t
+               : memory_of(graph, graph_get_op(graph, by)->in[0]);
+}
+
+static bool backward_reads(const Graph *graph, OpId of, TensorId tensor)
+{
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        for (uint32_t i = 0; op->pass == PASS_BACKWARD && op->of == of && i < op->n_in;
+             i++)
+            if (op->in[i] == tensor)
+                return true;
+    }
+    return false;
+}
+
+/* For the memory of each activation pays the first op that makes it or reads it and whose backward reads it, and nobody else. */
+static uint32_t check_savers(const Graph *graph, const ClusterView *view,
+                             const double *ratio, const double *memory_s)
+{
+    Pricer pricer;
+    uint32_t n = 0;
+    pricer_init(&pricer, graph, view, ratio, memory_s);
+    g_autofree OpId *first = g_new(OpId, graph_n_tensors(graph));
+    g_autofree OpId *payer = g_new(OpId, graph_n_tensors(graph));
+    memset(first, 0xff, graph_n_tensors(graph) * sizeof *first);
+    memset(payer, 0xff, graph_n_tensors(graph) * sizeof *payer);
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in + op->n_out; i++) {
+            const TensorId t = i < op->n_in ? op->in[i] : op->out[i - op->n_in];
+            OpId *of = &first[memory_of(graph, t)];
+            if (*of == GRAPH_NONE && graph_tensor(graph, t)->role == ROLE_ACTIVATION &&
+                backward_reads(graph, id, t))
+                *of = id;
+        }
+    }
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        if (pricer.saver[t] != GRAPH_NONE) {
+            assert_int_equal(payer[memory_of(graph, t)], GRAPH_NONE);
+            payer[memory_of(graph, t)] = pricer.saver[t];
+            n++;
+        }
+    assert_memory_equal(payer, first, graph_n_tensors(graph) * sizeof *first);
+    pricer_clear(&pricer);
+    return n;
+}
+
+/* x times the softmax of a parameter, which only that first op's own backward reads again. */
+static Graph *graph_of_softmax(void)
+{
+    Graph *graph = graph_new("softmax");
+    const TensorId x = graph_input(graph, "x", DTYPE_F32, 2, (uint32_t[]){4, 8}),
+                   labels = graph_input(graph, "labels", DTYPE_I64, 1, (uint32_t[]){4}),
+                   w = graph_parameter(graph, "w", 2, (uint32_t[]){6, 8});
+    const OpAttr none = {0};
+    const TensorId p = graph_op(graph, OP_LOG_SOFTMAX, "p", none, 1, &w, NULL);
+    const TensorId y = graph_op(graph, OP_LINEAR, "y", none, 2, (TensorId[]){x, p}, NULL);
+    const TensorId q = graph_op(graph, OP_LOG_SOFTMAX, "q", none, 1, &y, NULL);
+    const TensorId loss =
+        graph_op(graph, OP_NLL_SUM, "loss", none, 2, (TensorId[]){q, labels}, NULL);
+    graph_differentiate(graph, loss, OPTIMIZER_SGD);
+    graph_seal(graph);
+    return graph;
+}
+
+static void test_savers(void **state)
+{
+    (void)state;
+    uint32_t n = 0;
+    for (uint32_t seed = 1; seed <= 40; seed++) {
+        g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+        g_autoptr(Graph) graph = seed == 1  ? graph_of_softmax()
+                                 : seed % 2 ? small_graph(rand)
+                                            : random_graph(rand, 4);
+        g_autoptr(Cluster) cluster = random_cluster(rand, 3);
+        g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+        g_autofree double *ratio = some_ratio(rand, view);
+        g_autofree double *memory_s = g_new0(double, SYNTH_POINTS * view->n_devices);
+        n += check_savers(graph, view, ratio, memory_s);
+    }
+    assert_true(n > 100);
+}
+
 /* p = log_softmax(x w0); log_softmax(log_softmax(p) + p w): p is best cut by samples for one
  * reader, and by features for the other. */
 static Graph *graph_with_two_readers(void)
@@ -458,7 +549,9 @@ static void test_one_number_is_not_enough(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_search_is_exact), cmocka_unit_test(test_arcs),
+        cmocka_unit_test(test_the_search_is_exact),
+        cmocka_unit_test(test_arcs),
+        cmocka_unit_test(test_savers),
         cmocka_unit_test(test_a_tensor_is_kept_in_two_forms),
         cmocka_unit_test(test_weight_gradients_are_deferred),
         cmocka_unit_test(test_one_number_is_not_enough)};

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "balance/balance.h"
+#include "balance/mesh.h"
 #include "tests/test.h"
 
 static const char *const MODELS[] = {"vgg19:image=32,global_batch=96,classes=10",
@@ -113,11 +114,47 @@ static void test_threads(void **state)
         assert_true(job[k].same);
 }
 
+/* Clusters of vertices with heavy edges, and light edges between them, are not cut. */
+static void test_light_edges_are_cut(void **state)
+{
+    enum { PARTS = 4, SIZE = 8, VERTICES = PARTS * SIZE };
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(37);
+    for (uint32_t k = 0; k < 20; k++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Mesh) mesh = mesh_new(VERTICES);
+        const double unit = pow(10, g_rand_double_range(rand, -6, 9));
+        double weight[VERTICES];
+        uint32_t part[VERTICES], of[PARTS];
+        for (uint32_t a = 0; a < VERTICES; a++) {
+            weight[a] = unit;
+            for (uint32_t b = 0; b < a; b++)
+                mesh_edge(mesh, a, b,
+                          unit * (a % PARTS == b % PARTS
+                                      ? g_rand_double_range(rand, 50, 100)
+                                      : g_rand_double_range(rand, 0.1, 1)));
+        }
+        if (k % 2)
+            mesh_bisect(mesh, weight, PARTS, 0, part, &error);
+        else
+            mesh_partition(mesh, weight, PARTS, 0, part, &error);
+        assert_no_error(error);
+        for (uint32_t a = 0; a < VERTICES; a++) {
+            if (a < PARTS)
+                of[a] = part[a];
+            assert_int_equal(part[a], of[a % PARTS]);
+            for (uint32_t b = 0; a < PARTS && b < a; b++)
+                assert_true(of[a] != of[b]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_silent_and_full),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_light_edges_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "experiments/planners/planner.h"
+#include "synth/joint/menu.h"
 #include "synth/synth.h"
 #include "tests/support/plan_of.h"
 #include "tests/support/shrunk.h"
@@ -538,6 +539,25 @@ static void test_density(void **state)
     }
 }
 
+/* Layers are recomputed selectively if any of them keeps something for that, wherever it is. */
+static void test_may_recompute(void **state)
+{
+    enum { LAYERS = 5 };
+    (void)state;
+    for (uint32_t which = 0; which <= LAYERS; which++) {
+        double inner[LAYERS + 1] = {0};
+        AmpModel model = {.n_layers = LAYERS, .inner = inner};
+        const JointMenu menu = {.model = &model};
+        inner[which] = 1;
+        assert_true(joint_may_recompute(&menu, RECOMPUTE_NONE, false));
+        assert_true(joint_may_recompute(&menu, RECOMPUTE_FULL, true));
+        assert_false(joint_may_recompute(&menu, RECOMPUTE_FULL, false));
+        assert_false(joint_may_recompute(&menu, RECOMPUTE_SELECTIVE, false));
+        assert_int_equal(joint_may_recompute(&menu, RECOMPUTE_SELECTIVE, true),
+                         which < LAYERS);
+    }
+}
+
 /* With memory from plenty to little, plans fit, are right, and are above their bound, as are those
  * of planners of equal stages. */
 static void test_plans(void **state)
@@ -573,8 +593,33 @@ static void test_plans(void **state)
     assert_true(n >= 8 && unlike > 0 && divided > 0 && others > 50);
 }
 
-/* The search's step-by-step times of pipelines are close to the times of their programs by the
- * fidelity, under any schedule. */
+static void free_entry(JointEntry *e)
+{
+    double *array[] = {e->forward_s, e->backward_s, e->weights_s, e->sync_s,
+                       e->held,      e->kept,       e->late};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(array); i++)
+        g_free(array[i]);
+    g_free(e->samples);
+}
+
+/* Leaves groups only the entries that divide layers. */
+static void keep_divided(JointProblem *p)
+{
+    for (uint32_t g = 0; g < p->n_groups; g++) {
+        JointGroup *group = &p->group[g];
+        uint32_t n = 0;
+        for (uint32_t e = 0; e < group->n_entries; e++)
+            if (group->entry[e].tp > 1)
+                group->entry[n++] = group->entry[e];
+            else
+                free_entry(&group->entry[e]);
+        group->n_entries = n;
+    }
+    synth_joint_rank(p);
+}
+
+/* The search's step-by-step times of pipelines are close to the times of their programs by the fidelity, under any schedule, and if all groups
+ * divide their layers (but for several runs of divided layers, which are up to 60 % off). With enough memory no group is without an entry. */
 static void test_walk(void **state)
 {
     (void)state;
@@ -587,19 +632,25 @@ static void test_walk(void **state)
         {.schedule = SCHEDULE_INTERLEAVED, .n_stages = 2, .chunks = 2},
     };
     double sum = 0;
-    uint32_t n = 0;
+    uint32_t n = 0, divided = 0;
     for (uint32_t m = 0; m < G_N_ELEMENTS(MODEL); m++)
-        for (uint32_t w = 0; w < G_N_ELEMENTS(way); w++) {
+        for (uint32_t w = 0; w + 1 < 2 * G_N_ELEMENTS(way); w++) {
             g_autoptr(Cluster) cluster = uneven_lab(1024, 20);
             g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
             g_autoptr(Graph) graph =
                 model_build(MODEL[m], cluster_gpus(cluster), NULL, NULL);
             g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, false, NULL);
             g_autoptr(JointProblem) p = synth_joint_problem(menu, 4, 1, true);
+            for (uint32_t g = 0; g < p->n_groups; g++)
+                assert_true(p->group[g].n_entries > 0);
+            if (w % 2)
+                keep_divided(p);
             g_auto(JointResult) result = {0};
-            const JointOptions how = {.way = way[w], .n_best = 5, .upper_s = INFINITY};
+            const JointOptions how = {
+                .way = way[w / 2], .n_best = 5, .upper_s = INFINITY};
             synth_joint_solve(p, &how, &result);
-            assert_true(result.best->len > 0);
+            assert_true(w % 2 || result.best->len > 0);
+            divided += w % 2 ? result.best->len : 0;
             for (uint32_t i = 0; i < result.best->len; i++) {
                 const JointPipeline *found =
                     &g_array_index(result.best, JointPipeline, i);
@@ -617,23 +668,15 @@ static void test_walk(void **state)
                     synth_joint_walk_s(menu, p, found) / report->iteration_time_s - 1;
                 sum += fabs(off);
                 n++;
-                assert_true(fabs(off) < 0.1);
+                assert_true(fabs(off) < (w % 2 ? 0.15 : 0.1));
             }
         }
-    print_message("%u pipelines, %.2f %% off\n", n, 100 * sum / n);
-    assert_true(sum < 0.02 * n);
+    print_message("%u pipelines, %u of divided layers, %.2f %% off\n", n, divided,
+                  100 * sum / n);
+    assert_true(sum < 0.02 * n && divided > 20);
 }
 
 /* --- promises --- */
-
-static void free_entry(JointEntry *e)
-{
-    double *array[] = {e->forward_s, e->backward_s, e->weights_s, e->sync_s,
-                       e->held,      e->kept,       e->late};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(array); i++)
-        g_free(array[i]);
-    g_free(e->samples);
-}
 
 /* Programs that groups get once they are settled, [group]: arrays of JointEntry. */
 typedef struct {
@@ -766,8 +809,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_brute_force), cmocka_unit_test(test_density),
-        cmocka_unit_test(test_lazy),        cmocka_unit_test(test_plans),
-        cmocka_unit_test(test_walk),
+        cmocka_unit_test(test_lazy),        cmocka_unit_test(test_may_recompute),
+        cmocka_unit_test(test_plans),       cmocka_unit_test(test_walk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
