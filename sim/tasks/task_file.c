@@ -319,7 +319,7 @@ static bool read_tasks(Reader *r)
     if (!array(r, "task", &value))
         return false;
     tasks->n_tasks = (uint32_t)json_array_size(value);
-    tasks->task = g_new0(FileTask, tasks->n_tasks + 1);
+    tasks->task = g_new0(FileTask, tasks->n_tasks);
     for (r->at = 0; r->at < tasks->n_tasks; r->at++)
         if (!read_task(r, json_array_get(value, r->at), &tasks->task[r->at]))
             return false;

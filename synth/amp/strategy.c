@@ -24,20 +24,20 @@ uint32_t amp_chunks(const AmpOptions *options)
     return options->schedule == SCHEDULE_INTERLEAVED ? MAX(options->chunks, 1) : 1;
 }
 
-uint32_t amp_degree(const AmpModel *model, uint32_t tmp)
+/* n_degrees if the model does not have the degree. */
+static uint32_t find_degree(const AmpModel *model, uint32_t tmp)
 {
-    for (uint32_t g = 0; g < model->n_degrees; g++)
-        if (model->degree[g] == tmp)
-            return g;
-    g_assert_not_reached();
+    uint32_t g = 0;
+    while (g < model->n_degrees && model->degree[g] != tmp)
+        g++;
+    return g;
 }
 
-static bool has_degree(const AmpModel *model, uint32_t tmp)
+uint32_t amp_degree(const AmpModel *model, uint32_t tmp)
 {
-    for (uint32_t g = 0; g < model->n_degrees; g++)
-        if (model->degree[g] == tmp)
-            return true;
-    return false;
+    const uint32_t g = find_degree(model, tmp);
+    g_assert(g < model->n_degrees);
+    return g;
 }
 
 bool synth_amp_check(const AmpModel *model, const AmpCluster *cluster,
@@ -56,7 +56,7 @@ bool synth_amp_check(const AmpModel *model, const AmpCluster *cluster,
                            "pp=%u, %u stages: expected at most as many as the model has "
                            "layers, %u",
                            pp, stages, model->n_layers);
-    if (!has_degree(model, tmp))
+    if (find_degree(model, tmp) == model->n_degrees)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "tmp=%u: expected a degree that the profile has times for",
                            tmp);

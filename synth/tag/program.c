@@ -243,8 +243,8 @@ Program *synth_tag_program(const TagSpace *space, const TagWork *work,
     g_autofree uint16_t *home = g_new(uint16_t, n_tensors + 1);
     const uint32_t n_microbatches = MAX(work->n_microbatches, 1);
     g_autofree uint8_t *all =
-        g_new0(uint8_t, (size_t)n_microbatches * space->n_groups * n_tensors + 1);
-    g_autofree bool *partial = g_new0(bool, n_tensors + 1);
+        g_new0(uint8_t, (size_t)n_microbatches * space->n_groups * n_tensors);
+    g_autofree bool *partial = g_new0(bool, n_tensors);
     memset(number, 0xff, space->n_groups * sizeof *number);
     memset(home, 0xff, n_tensors * sizeof *home);
     g_autoptr(TagAgain) again = work->recompute ? tag_again_new(work, placement) : NULL;
