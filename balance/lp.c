@@ -220,20 +220,14 @@ static LpStatus fail(Lp *lp, GError **error, const char *what)
     return LP_FAILED;
 }
 
-/* GLPK does not notice a NaN, so it is found here. */
+/* GLPK does not notice a NaN, so it is found here. Bounds are numbers: lp_column and lp_row see to it. */
 static bool numbers_are_finite(const Lp *lp)
 {
     bool finite = true;
     for (guint i = 0; i < lp->value->len; i++)
         finite = finite && isfinite(g_array_index(lp->value, double, i));
-    for (guint i = 0; i < lp->column->len; i++) {
-        const Column *c = &g_array_index(lp->column, Column, i);
-        finite = finite && isfinite(c->cost) && !isnan(c->lower) && !isnan(c->upper);
-    }
-    for (guint i = 0; i < lp->row->len; i++) {
-        const Row *r = &g_array_index(lp->row, Row, i);
-        finite = finite && !isnan(r->lower) && !isnan(r->upper);
-    }
+    for (guint i = 0; i < lp->column->len; i++)
+        finite = finite && isfinite(g_array_index(lp->column, Column, i).cost);
     return finite;
 }
 
@@ -242,7 +236,7 @@ LpStatus lp_solve(Lp *lp, GError **error)
     if (lp->problem == NULL)
         return fail(lp, error, "an earlier solve failed");
     if (!numbers_are_finite(lp))
-        return fail(lp, error, "a coefficient or bound is not a number");
+        return fail(lp, error, "a coefficient or cost is not a number");
     lp->message[0] = '\0';
     if (setjmp(lp->escape) != 0) {
         lp->problem = NULL; /* goes with the environment */

@@ -1,4 +1,6 @@
 /* The ratio LP at the edges of its input, and the LP interface when GLPK objects. */
+#include <math.h>
+
 #include "balance/balance.h"
 #include "balance/lp.h"
 #include "tests/support/random_linear.h"
@@ -301,25 +303,25 @@ static void test_lp_refuses_what_is_not_a_number(void **state)
     assert_error(error, KILTER_ERROR_FAILED, "not a number");
 }
 
-/* Wherever it is: in a coefficient, a cost, or a bound of a column or row. */
+/* Wherever it is: in the coefficient or the cost of any column. */
 static void test_lp_looks_at_all_numbers(void **state)
 {
-    enum { PLACES = 6 };
+    enum { COLUMNS = 3 };
+    static const double wrong[] = {INFINITY, -INFINITY, NAN};
     (void)state;
-    for (uint32_t place = 0; place <= PLACES; place++) {
-        double number[PLACES + 1] = {1, 0, 2, 1, 3, 1};
+    for (uint32_t place = 0; place < 3 * 2 * COLUMNS; place++) {
+        double number[2 * COLUMNS] = {1, 1, 1, 1, 1, 1};
         g_autoptr(Lp) lp = lp_new(NULL);
         g_autoptr(GError) error = NULL;
-        number[place] = NAN;
-        lp_column(lp, 0, 5, 1);
-        lp_column(lp, number[1], number[2], number[3]);
-        lp_column(lp, 0, 5, 1);
-        lp_row(lp, 0, INFINITY, 1, (uint32_t[]){0}, (double[]){1});
-        lp_row(lp, number[5], number[4], 1, (uint32_t[]){1}, &number[0]);
-        lp_row(lp, 0, INFINITY, 1, (uint32_t[]){2}, (double[]){1});
-        assert_int_equal(lp_solve(lp, &error), place < PLACES ? LP_FAILED : LP_OPTIMAL);
-        if (place < PLACES)
-            assert_error(error, KILTER_ERROR_FAILED, "not a number");
+        number[place % (2 * COLUMNS)] = wrong[place / (2 * COLUMNS)];
+        if (isnan(number[0]) || isnan(number[1]) || isnan(number[2]))
+            continue; /* no cost: a mistake of the program, not of the numbers */
+        for (uint32_t i = 0; i < COLUMNS; i++)
+            lp_column(lp, 0, 5, number[i]);
+        for (uint32_t i = 0; i < COLUMNS; i++)
+            lp_row(lp, 0, INFINITY, 1, &i, &number[COLUMNS + i]);
+        assert_int_equal(lp_solve(lp, &error), LP_FAILED);
+        assert_error(error, KILTER_ERROR_FAILED, "not a number");
     }
 }
 

@@ -135,7 +135,7 @@ static void test_light_edges_are_cut(void **state)
                                       : g_rand_double_range(rand, 0.1, 1)));
         }
         if (k % 2)
-            mesh_bisect(mesh, weight, PARTS, 0, part, &error);
+            mesh_bisect(mesh, weight, PARTS, 1.05, part, &error);
         else
             mesh_partition(mesh, weight, PARTS, 0, part, &error);
         assert_no_error(error);
