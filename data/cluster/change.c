@@ -7,6 +7,7 @@
 #include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/cluster/network_spec.h"
+#include "data/cluster/sheet.h"
 
 enum { MOST_GPUS = 1024, MOST_MACHINES = 65536 };
 static const double LEAST_FACTOR = 1e-6, MOST_FACTOR = 1e6;
@@ -248,23 +249,82 @@ static bool choose(Cluster *cluster, const char *text, bool chosen, GError **err
 
 /* --- add --- */
 
-/* *like: a machine of that device type, with a link between its GPUs if there are to be several. */
-static bool find_alike(const Cluster *cluster, const char *type, bool linked,
-                       uint32_t *like, GError **error)
+/* A machine of that device type, with a link between its GPUs if there are to be several; NULL: there
+ * is none. */
+static const Machine *find_alike(const Cluster *cluster, const char *type, bool linked)
 {
-    bool any = false;
-    for (*like = 0; *like < cluster->n_machines; ++*like) {
-        const Machine *machine = &cluster->machine[*like];
-        if (strcmp(cluster->type[machine->type].name, type) != 0)
-            continue;
-        if (!linked || machine->gpus > 1)
-            return true;
-        any = true;
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        const Machine *machine = &cluster->machine[i];
+        if (strcmp(cluster->type[machine->type].name, type) == 0 &&
+            (!linked || machine->gpus > 1))
+            return machine;
     }
-    return kilter_fail(
-        error, KILTER_ERROR_INPUT, "cluster %s has no machine %s '%s' to add another %s",
-        cluster->name, any ? "of several GPUs of device type" : "of device type", type,
-        any ? "with its link between them" : "one like it");
+    return NULL;
+}
+
+static bool has_type(const Cluster *cluster, const char *type)
+{
+    for (uint32_t t = 0; t < cluster->n_types; t++)
+        if (strcmp(cluster->type[t].name, type) == 0)
+            return true;
+    return false;
+}
+
+static Machine copy_of(const Machine *alike, uint32_t gpus)
+{
+    Machine machine = *alike;
+    machine.name = NULL;
+    machine.gpus = gpus;
+    machine.source = g_strdup(alike->source);
+    machine.peers = g_strdup(gpus == alike->gpus ? alike->peers : NULL);
+    return machine;
+}
+
+/* A machine of a type that the cluster gets from the data sheets, with the device's fastest links. */
+static Machine machine_of_sheet(Cluster *cluster, const Sheets *sheets,
+                                const DeviceSheet *sheet, uint32_t gpus)
+{
+    const LinkSheet *link = sheets_link(sheets, sheet->link[0].name, NULL);
+    g_assert(link); /* the sheets were checked */
+    cluster->type = g_renew(DeviceType, cluster->type, cluster->n_types + 1);
+    cluster->type[cluster->n_types] = device_sheet_type(sheet);
+    return (Machine){.type = cluster->n_types++,
+                     .gpus = gpus,
+                     .inner = gpus > 1 ? link_sheet_line(link, sheet->link[0].count, gpus)
+                                       : (LinkCost){0, INFINITY},
+                     .peers = g_strdup(device_sheet_peers(sheet, gpus)),
+                     .source = g_strdup(sheet->source)};
+}
+
+/* The machine to add, but for its name: like one of the cluster, or by the data sheet that has the
+ * name or alias. */
+static bool make_machine(Cluster *cluster, const char *name, uint32_t gpus,
+                         Machine *machine, GError **error)
+{
+    const Machine *alike = find_alike(cluster, name, gpus > 1);
+    if (!alike && has_type(cluster, name))
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "cluster %s has no machine of several GPUs of device type '%s' to add "
+            "another "
+            "with its link between them; a cluster file can state it: {type: %s, gpus: "
+            "%u, inner: {latency: ..., bandwidth: ...}}",
+            cluster->name, name, name, gpus);
+    g_autoptr(Sheets) sheets = alike ? NULL : sheets_load(error);
+    if (!alike && !sheets)
+        return false;
+    const DeviceSheet *sheet = alike ? NULL : sheets_device(sheets, name, error);
+    if (!alike && !sheet) {
+        g_prefix_error(error,
+                       "cluster %s has no machine of device type '%s': ", cluster->name,
+                       name);
+        return false;
+    }
+    if (sheet)
+        alike = find_alike(cluster, sheet->name, gpus > 1);
+    *machine =
+        alike ? copy_of(alike, gpus) : machine_of_sheet(cluster, sheets, sheet, gpus);
+    return true;
 }
 
 static bool add(Cluster *cluster, const char *text, GError **error)
@@ -279,9 +339,6 @@ static bool add(Cluster *cluster, const char *text, GError **error)
                            "expected DEVICE x GPUS, 1 to %d of them, such as 'h100 x 8', "
                            "got '%s'",
                            MOST_GPUS, text);
-    uint32_t like = 0;
-    if (!find_alike(cluster, name, gpus > 1, &like, error))
-        return false;
     if (cluster->n_machines == MOST_MACHINES)
         return kilter_fail(error, KILTER_ERROR_INPUT, "cluster %s has %d machines",
                            cluster->name, MOST_MACHINES);
@@ -289,21 +346,17 @@ static bool add(Cluster *cluster, const char *text, GError **error)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "cluster %s names its links, and none for another machine",
                            cluster->name);
-    cluster->machine = g_renew(Machine, cluster->machine, cluster->n_machines + 1);
-    Machine *machine = &cluster->machine[cluster->n_machines];
-    *machine = cluster->machine[like];
-    machine->gpus = (uint32_t)gpus;
-    machine->source = g_strdup(cluster->machine[like].source);
-    const bool same = machine->gpus == cluster->machine[like].gpus;
-    machine->peers = g_strdup(same ? cluster->machine[like].peers : NULL);
+    Machine machine = {0};
+    if (!make_machine(cluster, name, (uint32_t)gpus, &machine, error))
+        return false;
     uint32_t number = cluster->n_machines;
     do {
-        machine->name = g_strdup_printf("%s-%u", name, number++);
-        if (!has_machine(cluster, machine->name))
-            break;
-        g_free(machine->name);
-    } while (true);
-    cluster->n_machines++;
+        g_free(machine.name);
+        machine.name = g_strdup_printf("%s-%u", name, number++);
+    } while (has_machine(cluster, machine.name));
+    cluster->machine = g_renew(Machine, cluster->machine, cluster->n_machines + 1);
+    cluster->machine[cluster->n_machines++] = machine;
+    cluster_find_rings(cluster);
     return !cluster->network ||
            network_spec_check(cluster->network, cluster->n_machines, error);
 }

@@ -9,7 +9,9 @@
  *     only     h100,a100-0        machines of these names or device types, and no others
  *     without  v100               all machines but those
  *     add      h100 x 8           one more machine of 8 GPUs, otherwise like the cluster's first
- *                                 of that device type
+ *                                 of that device type; without one, of the data sheet of that name
+ *                                 or alias (data/devices), with the device's fastest links inside
+ *                                 and the cluster's network outside
  *
  * Names of device types and machines may have `*` and `?`. */
 #ifndef KILTER_DATA_CLUSTER_CHANGE_H

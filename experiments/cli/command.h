@@ -136,7 +136,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandPlanning, command_planning_clear)
     {"without", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).change[CHANGE_WITHOUT],     \
      "Leave these machines out", "NAMES"},                                          \
     {"add", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).change[CHANGE_ADD],             \
-     "Add a machine like those of its device type: 'h100 x 8'",                     \
+     "Add a machine like those of its device type, else by its data sheet with its " \
+     "fastest links and the cluster's network: 'h100 x 8'",                         \
      "DEVICE x GPUS"},                                                              \
     {"scale", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).change[CHANGE_SCALE],         \
      "Scale network, latency, inner, DEVICE.rate, DEVICE.bandwidth or "             \

@@ -22,6 +22,18 @@ static json_t *known(double value)
     return isnan(value) ? json_null() : json_number(value);
 }
 
+static json_t *refusals_json(const GArray *refusals)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < refusals->len; i++) {
+        const LeagueRefusal *refusal = &g_array_index(refusals, LeagueRefusal, i);
+        json_array_append_new(list,
+                              json_pack("{s:i, s:s}", "results", (int)refusal->results,
+                                        "reason", refusal->reason));
+    }
+    return list;
+}
+
 static json_t *rows_json(const GArray *rows)
 {
     json_t *list = json_array();
@@ -29,14 +41,15 @@ static json_t *rows_json(const GArray *rows)
         const LeagueRow *row = &g_array_index(rows, LeagueRow, i);
         const bool any = row->plans > 0;
         json_array_append_new(
-            list, json_pack("{s:i, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "rank",
-                            (int)i + 1, "planner", row->entry, "results", (int)row->asked,
-                            "plans", (int)row->plans, "fastest", (int)row->firsts,
-                            "regret", known(row->regret), "worst_regret",
-                            any ? known(row->worst_regret) : json_null(), "gap",
-                            known(row->gap), "worst_gap",
+            list, json_pack("{s:i, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}",
+                            "rank", (int)i + 1, "planner", row->entry, "results",
+                            (int)row->asked, "plans", (int)row->plans, "fastest",
+                            (int)row->firsts, "regret", known(row->regret),
+                            "worst_regret", any ? known(row->worst_regret) : json_null(),
+                            "gap", known(row->gap), "worst_gap",
                             any ? known(row->worst_gap) : json_null(), "planning_s",
-                            json_number(row->planning_s)));
+                            json_number(row->planning_s), "refusals",
+                            refusals_json(row->refusal)));
     }
     return list;
 }
@@ -46,7 +59,8 @@ static const char TEXT[] =
     " worst   planning\n"
     "[*planners: {rank:3}  [=-20:{planner}] {plans:3}/[=-4:{results}] {fastest:4}"
     "     [=10:[{regret:.1%}|-]] [=10:[{worst_regret:.1%}|-]]   [=10:[{gap:.1%}|-]] "
-    "[=10:[{worst_gap:.1%}|-]] [=10:{planning_s:time}]\n]"
+    "[=10:[{worst_gap:.1%}|-]] [=10:{planning_s:time}]\n"
+    "[*refusals:       {results} without a plan: {reason}\n]]"
     "To the best: time over the fastest plan of the same model on the same cluster; to "
     "the bound: over what "
     "computation\nalone takes all devices (geometric means).\n"
@@ -114,7 +128,10 @@ bool cmd_league(int argc, char **argv, GError **error)
                    "stored: for how many\n"
                    "configurations they have a plan, how often theirs is the fastest, "
                    "and how much slower it is\n"
-                   "than the fastest plan and than a bound on every plan.",
+                   "than the fastest plan and than a bound on every plan. Below each "
+                   "planner stand "
+                   "the reasons for\n"
+                   "which it has none.",
         .example = "kilter league hap-fig13 --db results.db",
         .entries = entries,
     };

@@ -8,7 +8,13 @@
 typedef struct {
     bool known;
     double time_s, planning_s; /* INFINITY: no plan */
+    char *reason;              /* why there is none; NULL: there is one */
 } Outcome;
+
+static void clear_outcome(void *data)
+{
+    g_free(((Outcome *)data)->reason);
+}
 
 typedef struct {
     const Experiment *experiment;
@@ -21,7 +27,7 @@ static void take_row(uint32_t n_columns, char **value, char **column, void *data
 {
     Reading *r = data;
     (void)column;
-    g_assert(n_columns == 4);
+    g_assert(n_columns == 5);
     const uint32_t ordinal = (uint32_t)g_ascii_strtoull(value[0], NULL, 10);
     const uint32_t at =
         GPOINTER_TO_UINT(g_hash_table_lookup(r->by_order, GUINT_TO_POINTER(ordinal)));
@@ -29,10 +35,14 @@ static void take_row(uint32_t n_columns, char **value, char **column, void *data
         return;
     const bool fits = value[1] && value[2] && strcmp(value[1], "ok") == 0;
     r->known += !r->outcome[at - 1].known;
+    clear_outcome(&r->outcome[at - 1]);
     r->outcome[at - 1] =
         (Outcome){.known = true,
                   .time_s = fits ? g_ascii_strtod(value[2], NULL) : INFINITY,
-                  .planning_s = value[3] ? g_ascii_strtod(value[3], NULL) : 0};
+                  .planning_s = value[3] ? g_ascii_strtod(value[3], NULL) : 0,
+                  .reason = fits       ? NULL
+                            : value[4] ? g_strdup(value[4])
+                                       : g_strdup(value[1])};
 }
 
 static bool read_outcomes(Reading *r, Store *store, GError **error)
@@ -45,7 +55,7 @@ static bool read_outcomes(Reading *r, Store *store, GError **error)
     return experiment_select(r->experiment, store, error) &&
            store_query(store,
                        "SELECT ordinal, status, iteration_time_s, search_time_s + "
-                       "balance_time_s FROM result ORDER BY ordinal",
+                       "balance_time_s, message FROM result ORDER BY ordinal",
                        take_row, r, error);
 }
 
@@ -94,20 +104,55 @@ static Meeting *find_meetings(const Reading *r)
 
 /* --- rows --- */
 
+static void clear_refusal(void *data)
+{
+    g_free(((LeagueRefusal *)data)->reason);
+}
+
+static void clear_row(void *data)
+{
+    g_array_unref(((LeagueRow *)data)->refusal);
+}
+
 static LeagueRow *row_of(GArray *rows, const char *entry)
 {
     for (uint32_t i = 0; i < rows->len; i++)
         if (strcmp(g_array_index(rows, LeagueRow, i).entry, entry) == 0)
             return &g_array_index(rows, LeagueRow, i);
-    const LeagueRow row = {.entry = entry};
+    LeagueRow row = {.entry = entry,
+                     .refusal = g_array_new(FALSE, FALSE, sizeof(LeagueRefusal))};
+    g_array_set_clear_func(row.refusal, clear_refusal);
     g_array_append_val(rows, row);
     return &g_array_index(rows, LeagueRow, rows->len - 1);
+}
+
+static void add_refusal(LeagueRow *row, const char *reason)
+{
+    for (uint32_t i = 0; i < row->refusal->len; i++) {
+        LeagueRefusal *known = &g_array_index(row->refusal, LeagueRefusal, i);
+        if (strcmp(known->reason, reason) == 0) {
+            known->results++;
+            return;
+        }
+    }
+    const LeagueRefusal refusal = {g_strdup(reason), 1};
+    g_array_append_val(row->refusal, refusal);
+}
+
+static gint by_results(gconstpointer a, gconstpointer b)
+{
+    const LeagueRefusal *x = a, *y = b;
+    if (x->results != y->results)
+        return x->results > y->results ? -1 : 1;
+    return strcmp(x->reason, y->reason);
 }
 
 static void add_outcome(LeagueRow *row, const Outcome *outcome, const Meeting *meeting)
 {
     row->asked += outcome->known;
-    if (!outcome->known || !isfinite(outcome->time_s))
+    if (outcome->reason)
+        add_refusal(row, outcome->reason);
+    if (!outcome->known || outcome->reason)
         return;
     const double regret = outcome->time_s / meeting->best_s,
                  gap = outcome->time_s / meeting->bound_s;
@@ -136,7 +181,10 @@ GArray *league_of(const Experiment *experiment, Store *store, uint32_t *missing,
                   GError **error)
 {
     const uint32_t n = experiment_count(experiment);
-    g_autofree Outcome *outcome = g_new0(Outcome, n);
+    g_autoptr(GArray) outcomes = g_array_new(FALSE, TRUE, sizeof(Outcome));
+    g_array_set_clear_func(outcomes, clear_outcome);
+    g_array_set_size(outcomes, n);
+    Outcome *outcome = (Outcome *)(void *)outcomes->data;
     g_autoptr(GHashTable) by_order = g_hash_table_new(NULL, NULL);
     Reading r = {experiment, outcome, by_order, 0};
     for (uint32_t i = 0; i < n; i++)
@@ -158,6 +206,7 @@ GArray *league_of(const Experiment *experiment, Store *store, uint32_t *missing,
     }
     g_autofree Meeting *meeting = find_meetings(&r);
     GArray *rows = g_array_new(FALSE, FALSE, sizeof(LeagueRow));
+    g_array_set_clear_func(rows, clear_row);
     for (uint32_t i = 0; i < n; i++) {
         const Configuration *c = experiment_at(experiment, i);
         add_outcome(row_of(rows, configuration_asked(c, "").entry), &outcome[i],
@@ -168,6 +217,7 @@ GArray *league_of(const Experiment *experiment, Store *store, uint32_t *missing,
         row->regret = row->plans > 0 ? exp(row->regret / row->plans) - 1 : NAN;
         row->gap = row->plans > 0 ? exp(row->gap / row->plans) - 1 : NAN;
         row->planning_s = row->plans > 0 ? row->planning_s / row->plans : 0;
+        g_array_sort(row->refusal, by_results);
     }
     g_array_sort(rows, by_rank);
     return rows;

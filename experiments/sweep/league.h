@@ -9,6 +9,12 @@
 
 #include "experiments/sweep/experiment.h"
 
+/* Why a planner has no plan of some configurations. */
+typedef struct {
+    char *reason;
+    uint32_t results;
+} LeagueRefusal;
+
 typedef struct {
     const char *
         entry; /* the planner as the experiment writes it; borrowed from the experiment */
@@ -17,6 +23,7 @@ typedef struct {
     double regret, worst_regret; /* geometric mean, less 1; NaN without plans */
     double gap, worst_gap;       /* NaN where no bound is known */
     double planning_s;           /* mean */
+    GArray *refusal;             /* LeagueRefusal, the most frequent first */
 } LeagueRow;
 
 /* LeagueRows: planners with the most plans first, then by the gap, or by the regret where there are

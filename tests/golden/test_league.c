@@ -71,8 +71,40 @@ static void test_league(void **state)
     json_decref(root);
 }
 
+/* The reasons for which a planner has no plans stand below it. */
+static void test_refusals(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *file = g_build_filename(box->folder, "machines.yaml", NULL);
+    g_autofree char *text = g_strdup_printf(
+        "name: machines\ngrid:\n  model: [\"%s\", \"%s\"]\n  cluster: [hap-8]\n"
+        "  granularity: [machine]\n  planner: [amp, dp-ev]\n",
+        MODEL[0], MODEL[1]);
+    assert_true(g_file_set_contents(file, text, -1, NULL));
+    program_runs(box, "sweep machines.yaml --db machines.db -q");
+    json_t *root = program_json(box, "league machines.yaml --db machines.db --json");
+    const json_t *rows = json_object_get(root, "planners"),
+                 *amp = json_array_get(rows, 1);
+    assert_int_equal(
+        json_array_size(json_object_get(json_array_get(rows, 0), "refusals")), 0);
+    assert_string_equal(json_string_value(json_object_get(amp, "planner")), "amp");
+    assert_int_equal(json_integer_value(json_object_get(amp, "plans")), 0);
+    const json_t *refusals = json_object_get(amp, "refusals"),
+                 *first = json_array_get(refusals, 0);
+    assert_int_equal(json_array_size(refusals), 1);
+    assert_int_equal(json_integer_value(json_object_get(first, "results")), MODELS);
+    const char *reason = json_string_value(json_object_get(first, "reason"));
+    assert_non_null(strstr(reason, "--granularity gpu"));
+    g_auto(Ran) ran = program_run_good(box, "league machines.yaml --db machines.db");
+    g_autofree char *line = g_strdup_printf("2 without a plan: %s\n", reason);
+    assert_non_null(strstr(ran.out, line));
+    json_decref(root);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_league)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_league),
+                                       cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

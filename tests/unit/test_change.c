@@ -95,6 +95,39 @@ static void test_add(void **state)
     assert_int_equal(topology->n_devices, 9);
 }
 
+/* A device that the cluster does not have comes from the data sheets, under its name or an alias, and
+ * a machine like an added one has the same type. */
+static void test_add_device(void **state)
+{
+    (void)state;
+    static const char *const other[] = {"rtx-4090x4", "mi250x x 8", "v100-32g x 1"};
+    g_autoptr(Cluster) cluster = load("hap-16");
+    g_autoptr(Cluster) sold = load("dgx-h100");
+    const uint32_t n_types = cluster->n_types;
+    apply(cluster, CHANGE_ADD, "h100 x 8");
+    apply(cluster, CHANGE_ADD, "h100-sxm x 4");
+    const Machine *added = &cluster->machine[8];
+    assert_int_equal(cluster->n_types, n_types + 1);
+    assert_int_equal(added->gpus, 8);
+    assert_int_equal(cluster->machine[9].gpus, 4);
+    assert_int_equal(cluster->machine[9].type, added->type);
+    const DeviceType *type = &cluster->type[added->type], *same = &sold->type[0];
+    assert_string_equal(type->name, same->name);
+    assert_close(type->rate, same->rate, 1e-12);
+    assert_int_equal(type->memory_bytes, same->memory_bytes);
+    assert_close(added->inner.bandwidth, sold->machine[0].inner.bandwidth, 1e-12);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(other); i++)
+        apply(cluster, CHANGE_ADD, other[i]);
+    g_autofree char *text = cluster_write(cluster);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) again = cluster_parse("again", text, strlen(text), &error);
+    assert_no_error(error);
+    assert_int_equal(cluster_gpus(again), 16 + 8 + 4 + 4 + 8 + 1);
+    /* An alias of a type that is there adds a machine like its machines. */
+    apply(sold, CHANGE_ADD, "h100 x 2");
+    assert_int_equal(sold->n_types, 1);
+}
+
 /* A machine's links go with it. */
 static void test_links(void **state)
 {
@@ -154,7 +187,7 @@ static void test_refusals(void **state)
         {CHANGE_ADD, "v100 x 0", "expected DEVICE x GPUS"},
         {CHANGE_ADD, "v100 x 2000", "expected DEVICE x GPUS"},
         {CHANGE_ADD, "x 8", "expected DEVICE x GPUS"},
-        {CHANGE_ADD, "h100 x 8", "no machine of device type 'h100'"},
+        {CHANGE_ADD, "h101 x 8", "no machine of device type 'h101': "},
     };
     (void)state;
     for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -169,9 +202,9 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scale),    cmocka_unit_test(test_choose),
-        cmocka_unit_test(test_add),      cmocka_unit_test(test_links),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_scale),      cmocka_unit_test(test_choose),
+        cmocka_unit_test(test_add),        cmocka_unit_test(test_links),
+        cmocka_unit_test(test_add_device), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
