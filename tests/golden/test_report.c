@@ -59,6 +59,31 @@ static void run(const Sandbox *box, const char *line)
     program_runs(box, line);
 }
 
+/* The answer has every claim of the figure, in the order of the paper's file. */
+static void check_claims(const Sandbox *box, const char *figure)
+{
+    g_autofree char *line = g_strdup_printf("reproduce %s --db r.db -q --json", figure),
+                    *begin = g_strdup_printf("%s,", figure), *text = NULL;
+    json_t *root = program_json(box, line);
+    const json_t *claims =
+        json_object_get(json_array_get(json_object_get(root, "reproduced"), 0), "claims");
+    assert_true(
+        g_file_get_contents(KILTER_HOME "/data/paper/hap.csv", &text, NULL, NULL));
+    g_auto(GStrv) row = g_strsplit(text, "\n", -1);
+    size_t n = 0;
+    for (char **at = row; *at; at++) {
+        if (!g_str_has_prefix(*at, begin))
+            continue;
+        const char *claim =
+            json_string_value(json_object_get(json_array_get(claims, n++), "claim"));
+        assert_non_null(claim);
+        assert_true(g_str_has_prefix(*at + strlen(begin), claim));
+    }
+    assert_true(n > 0);
+    assert_int_equal(json_array_size(claims), n);
+    json_decref(root);
+}
+
 static void test_papers(void **state)
 {
     (void)state;
@@ -74,6 +99,7 @@ static void test_papers(void **state)
     check_drawn(a);
     check_page(c);
     check_tidy(box, "c.html");
+    check_claims(box, "hap-fig4");
     assert_string_equal(c, d);
     assert_null(strstr(a, "hap-fig2"));
     assert_non_null(strstr(c, "<h3 id=\"hap-fig2\">"));

@@ -1,5 +1,5 @@
-/* Parts of planners by themselves: shares and times from which TAG's searches start, its pipelines, and the rounds of hap's
- * alternation. */
+/* Parts of planners by themselves: shares and times from which TAG's searches start, its pipelines, the rounds of hap's
+ * alternation, and the ranks of AMP's strategies. */
 #include <math.h>
 #include <string.h>
 
@@ -210,6 +210,38 @@ static void test_pipelines(void **state)
     assert_true(tried.tries > tried.even);
 }
 
+/* The time of TAG's plan of VGG19 in five op groups that are found in this way. */
+static double grouped_s(const ClusterView *view, const char *search, const char *grouping)
+{
+    const char *const set[][2] = {{"search", search},
+                                  {"grouping", grouping},
+                                  {"groups", "5"},
+                                  {"evaluations", "60"}};
+    PlannerOptions options;
+    planner_options_init(&options);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(set); i++)
+        assert_true(planner_options_set(&options, set[i][0], set[i][1], NULL));
+    g_autoptr(Plan) plan = planner_plan(planner_find("tag", NULL), "vgg19", "hap-8", view,
+                                        &options, NULL, NULL);
+    assert_non_null(plan);
+    return plan->iteration_time_s;
+}
+
+/* The planner's own groups are runs of layers, but those of TAG's tree search METIS's. */
+static void test_grouping(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster = cluster_load("hap-8", NULL);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+    static const char *const search[] = {"own", "mcts"}, *const own[] = {"layers",
+                                                                         "metis"};
+    for (uint32_t s = 0; s < 2; s++) {
+        const double time_s = grouped_s(view, search[s], "own");
+        assert_true(time_s == grouped_s(view, search[s], own[s]));
+        assert_true(time_s != grouped_s(view, search[s], own[1 - s]));
+    }
+}
+
 /* --- alternation --- */
 
 /* Rounds end where ratios repeat, at most after max_rounds of them, and do not begin at ratios that were searched. */
@@ -281,12 +313,51 @@ static void test_improving(void **state)
     }
 }
 
+/* --- ranks --- */
+
+/* AMP's plan under an option; NULL where it is refused. */
+static Plan *amp_plan(const ClusterView *view, const char *key, uint32_t value)
+{
+    static const char GPT[] = "gpt2:layers=4,hidden=64,heads=4,ffn=128,seq=16,vocab=64,"
+                              "global_batch=16";
+    g_autofree char *text = g_strdup_printf("%u", value);
+    PlannerOptions options;
+    planner_options_init(&options);
+    assert_true(planner_options_set(&options, key, text, NULL));
+    return planner_plan(planner_find("amp", NULL), GPT, "unlike", view, &options, NULL,
+                        NULL);
+}
+
+/* The strategies are numbered from the best one by AMP's own formula, with which a single trial begins; the fastest of
+ * them all is that of as many trials. */
+static void test_ranks(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster = NULL;
+    g_autoptr(ClusterView) view = unlike(&cluster);
+    g_autoptr(Plan) first = amp_plan(view, "trials", 1);
+    g_autoptr(Plan) by_rank = amp_plan(view, "rank", 1);
+    assert_true(by_rank->iteration_time_s == first->iteration_time_s);
+    assert_int_equal(by_rank->program->n, first->program->n);
+    assert_int_equal(by_rank->program->n_groups, first->program->n_groups);
+    double best_s = INFINITY;
+    uint32_t n = 0;
+    for (Plan *plan; (plan = amp_plan(view, "rank", n + 1)); n++) {
+        best_s = fmin(best_s, plan->iteration_time_s);
+        plan_free(plan);
+    }
+    assert_true(n > 3);
+    g_autoptr(Plan) best = amp_plan(view, "trials", n);
+    assert_true(best->iteration_time_s == best_s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shares),    cmocka_unit_test(test_mean_times),
-        cmocka_unit_test(test_pipelines), cmocka_unit_test(test_rounds),
-        cmocka_unit_test(test_improving),
+        cmocka_unit_test(test_pipelines), cmocka_unit_test(test_grouping),
+        cmocka_unit_test(test_rounds),    cmocka_unit_test(test_improving),
+        cmocka_unit_test(test_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
