@@ -1,5 +1,5 @@
-/* Parts of planners by themselves: shares and times from which TAG's searches start, its pipelines, the rounds of hap's
- * alternation, and the ranks of AMP's strategies. */
+/* Parts of planners by themselves: shares and times from which TAG's searches start, its groups and pipelines, the rounds
+ * of hap's alternation, the ranks of AMP's strategies, and nested splits. */
 #include <math.h>
 #include <string.h>
 
@@ -351,13 +351,59 @@ static void test_ranks(void **state)
     assert_true(best->iteration_time_s == best_s);
 }
 
+/* --- splits --- */
+
+/* A dim that is cut over the devices of a replica and over its shards: every set of shards has all units, and a device's
+ * units are divided as evenly as can be. */
+static void test_nested_splits(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster = NULL;
+    g_autoptr(ClusterView) view = unlike(&cluster);
+    PlannerOptions options;
+    planner_options_init(&options);
+    assert_true(planner_options_set(&options, "tp", "2", NULL));
+    assert_true(planner_options_set(&options, "cp", "2", NULL));
+    g_autoptr(Plan) plan =
+        planner_plan(planner_find("manual", NULL),
+                     "gpt2:layers=1,hidden=24,heads=4,ffn=128,seq=20,vocab=60,"
+                     "global_batch=16",
+                     "unlike", view, &options, NULL, NULL);
+    assert_non_null(plan);
+    uint32_t n_nested = 0;
+    for (uint32_t i = 0; i < plan->n_splits; i++) {
+        const Split *split = &plan->split[i];
+        if (split->kind != SPLIT_NESTED)
+            continue;
+        const DeviceGroup *group = &plan->program->group[split->group];
+        const uint32_t n = group->n_devices, n_shards = group_shards(group);
+        n_nested++;
+        assert_int_equal(n_shards, 2);
+        for (uint32_t first = 0; first < group->n_replicas; first += n_shards) {
+            uint64_t sum = 0;
+            for (uint32_t p = 0; p < n; p++) {
+                uint32_t least = UINT32_MAX, most = 0;
+                for (uint32_t r = first; r < first + n_shards; r++) {
+                    const uint32_t count = split->count[r * n + p];
+                    sum += count;
+                    least = MIN(least, count);
+                    most = MAX(most, count);
+                }
+                assert_true(most - least <= 1);
+            }
+            assert_int_equal(sum, split->units);
+        }
+    }
+    assert_true(n_nested > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shares),    cmocka_unit_test(test_mean_times),
         cmocka_unit_test(test_pipelines), cmocka_unit_test(test_grouping),
         cmocka_unit_test(test_rounds),    cmocka_unit_test(test_improving),
-        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_ranks),     cmocka_unit_test(test_nested_splits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
