@@ -1,6 +1,7 @@
 /* Limits on memory, failures of output, and notes about commands that take long. */
 #include "experiments/cli/limits.h"
 
+#include <gsl/gsl_errno.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
@@ -131,6 +132,16 @@ static void end_without_memory(const char *domain, GLogLevelFlags level,
     _exit(KILTER_ERROR_FAILED);
 }
 
+/* GSL would dump core as well, whatever went wrong. It must not allocate. */
+static void end_in_gsl(const char *reason, const char *file, int line, int code)
+{
+    (void)file, (void)line;
+    if (code == GSL_ENOMEM)
+        end_without_memory(NULL, G_LOG_LEVEL_ERROR, reason, NULL);
+    write_line(&failure, reason, strcspn(reason, "\n\"\\"));
+    _exit(KILTER_ERROR_FAILED);
+}
+
 /* Called also where a library prints and exits, as for --help. */
 static void flush_output(void)
 {
@@ -169,6 +180,7 @@ void limits_begin(const char *command)
     atexit(flush_output);
     g_log_set_handler("GLib", G_LOG_LEVEL_ERROR | G_LOG_FLAG_FATAL, end_without_memory,
                       NULL);
+    gsl_set_error_handler(end_in_gsl);
     g_thread_unref(g_thread_new("watch", watch, NULL));
 }
 
