@@ -2,6 +2,7 @@
 #include "data/base/yaml.h"
 
 #include "data/base/error.h"
+#include "data/base/libyaml.h"
 #include "data/base/names.h"
 #include "data/base/text.h"
 #include "data/base/yaml_lines.h"
@@ -213,7 +214,7 @@ static cyaml_config_t configuration(Log *log)
     return (cyaml_config_t){
         .log_fn = log ? log_line : NULL,
         .log_ctx = log,
-        .mem_fn = cyaml_mem,
+        .mem_fn = libyaml_allocate,
         .log_level = CYAML_LOG_ERROR,
         .flags = CYAML_CFG_NO_ALIAS,
     };
@@ -229,6 +230,8 @@ static bool load(Yaml *yaml, const char *text, size_t length, GError **error)
     g_autofree char *whole = length ? yaml_expand(text, &length, yaml->schema) : NULL;
     cyaml_err_t code = cyaml_load_data((const uint8_t *)(whole ? whole : text), length,
                                        &config, yaml->schema, &yaml->data, NULL);
+    if (code == CYAML_ERR_LIBYAML_PARSER_INIT || code == CYAML_ERR_LIBYAML_PARSER)
+        libyaml_no_memory(); /* since libyaml has read the lines of the text */
     bool done = code == CYAML_OK && yaml->data;
     if (code != CYAML_OK && !fail_keys(yaml, whole ? whole : text, length, error))
         fail_loading(yaml, code, &log, error);

@@ -2,6 +2,7 @@
 #include "data/base/yaml_lines.h"
 
 #include "data/base/error.h"
+#include "data/base/libyaml.h"
 
 #include <string.h>
 #include <yaml.h>
@@ -145,13 +146,12 @@ static bool fail_parsing(const YamlLines *lines, const yaml_parser_t *parser,
 static bool read_events(YamlLines *lines, const char *text, size_t length, GError **error)
 {
     yaml_parser_t parser;
-    if (!yaml_parser_initialize(&parser))
-        return kilter_fail(error, KILTER_ERROR_FAILED, "%s: out of memory", lines->file);
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
+    libyaml_begin(&parser, text, length);
     bool good = true, end = false;
     while (good && !end) {
         yaml_event_t event;
         if (!yaml_parser_parse(&parser, &event)) {
+            libyaml_failed(&parser);
             good = fail_parsing(lines, &parser, error);
             break;
         }

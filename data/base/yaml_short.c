@@ -6,6 +6,8 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "data/base/libyaml.h"
+
 typedef struct {
     yaml_document_t *document;
     GArray *edit; /* Edit, in the order of the text */
@@ -79,16 +81,12 @@ static char *apply(const char *text, gsize *length, const GArray *edits)
 char *yaml_expand(const char *text, gsize *length,
                   const struct cyaml_schema_value *schema)
 {
-    yaml_parser_t parser;
     yaml_document_t document;
     char *result = NULL;
     const bool marked =
         *length > 2 && (unsigned char)*text > 0x7f; /* a byte-order mark */
-    if (marked || !g_utf8_validate(text, (gssize)*length, NULL) ||
-        !yaml_parser_initialize(&parser))
-        return g_memdup2(text, *length);
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text, *length);
-    if (yaml_parser_load(&parser, &document)) {
+    if (!marked && g_utf8_validate(text, (gssize)*length, NULL) &&
+        libyaml_read(text, *length, &document)) {
         Walk w = {&document, g_array_new(FALSE, FALSE, sizeof(Edit))};
         const yaml_node_t *root = yaml_document_get_root_node(&document);
         if (root)
@@ -98,7 +96,6 @@ char *yaml_expand(const char *text, gsize *length,
         g_array_unref(w.edit);
         yaml_document_delete(&document);
     }
-    yaml_parser_delete(&parser);
     return result ? result : g_memdup2(text, *length);
 }
 
@@ -176,16 +173,11 @@ static void check(const Check *c, int id, const cyaml_schema_value_t *schema,
 void yaml_key_faults(const char *text, gsize length,
                      const struct cyaml_schema_value *schema, YamlFault fault, void *data)
 {
-    yaml_parser_t parser;
     yaml_document_t document;
-    if (!yaml_parser_initialize(&parser))
-        return;
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
-    if (yaml_parser_load(&parser, &document)) {
+    if (libyaml_read(text, length, &document)) {
         const Check c = {&document, fault, data};
         if (yaml_document_get_root_node(&document))
             check(&c, 1, schema, "");
         yaml_document_delete(&document);
     }
-    yaml_parser_delete(&parser);
 }

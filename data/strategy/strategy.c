@@ -6,6 +6,7 @@
 #include <yaml.h>
 
 #include "data/base/error.h"
+#include "data/base/libyaml.h"
 #include "data/base/text.h"
 #include "data/base/yaml_lines.h"
 
@@ -257,18 +258,13 @@ bool strategy_parse(const char *file, const char *text, size_t length, Strategy 
         return false;
     Strategy read = *strategy;
     Reading r = {.file = file, .lines = lines, .strategy = &read, .error = error};
-    yaml_parser_t parser;
-    if (!yaml_parser_initialize(&parser))
-        return kilter_fail(error, KILTER_ERROR_FAILED, "%s: out of memory", file);
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
-    bool good = yaml_parser_load(&parser, &r.document);
+    bool good = libyaml_read(text, length, &r.document);
     if (good) {
         good = read_document(&r);
         yaml_document_delete(&r.document);
     } else {
         kilter_fail(error, KILTER_ERROR_INPUT, "%s: not valid YAML", file);
     }
-    yaml_parser_delete(&parser);
     if (good)
         *strategy = read;
     return good;
