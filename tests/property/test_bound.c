@@ -171,6 +171,45 @@ static bool check_case(Case *c, GRand *rand)
     return true;
 }
 
+/* Where memory costs nothing, programs within rationed memory are those of the search without it: the fastest one comes first, and is alone. */
+static void test_memory_for_nothing(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 1; seed <= 6; seed++) {
+        g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Graph) graph = random_graph(rand, 1);
+        g_autoptr(Cluster) cluster = random_cluster(rand, 3);
+        g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+        g_autoptr(SynthSpace) space = synth_space_new(graph, NULL);
+        g_autofree double *even = g_new(double, view->n_devices);
+        g_autofree double *nothing = g_new0(double, SYNTH_POINTS * view->n_devices);
+        for (uint32_t j = 0; j < view->n_devices; j++)
+            even[j] = 1.0 / view->n_devices;
+        const SynthOptions options = {.memory_s = nothing};
+        SynthResult result;
+        if (!synth_search(space, view, even, &options, &result, &error))
+            continue; /* outside the space */
+        const SynthBox box = {.lo = even,
+                              .hi = even,
+                              .upper_s = INFINITY,
+                              .memory_s = nothing,
+                              .rationed = true,
+                              .labels = 2000,
+                              .tolerance = 1e-9,
+                              .n_programs = 8};
+        g_auto(SynthBound) bound = {0};
+        assert_true(synth_bound(space, view, &box, &bound, &error));
+        assert_int_equal(bound.programs->len, 1);
+        g_autoptr(SimLinear) linear =
+            sim_linear(bound.programs->pdata[0], graph, view, NULL, 0);
+        g_autofree double *share = sim_shares(linear, view, even);
+        assert_close(sim_linear_time(linear, view, share, NULL, NULL), result.time_s,
+                     1e-6);
+        synth_result_clear(&result);
+    }
+}
+
 static void test_nothing_beats_the_bound(void **state)
 {
     (void)state;
@@ -205,6 +244,7 @@ static void test_nothing_beats_the_bound(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_nothing_beats_the_bound)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_nothing_beats_the_bound),
+                                       cmocka_unit_test(test_memory_for_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

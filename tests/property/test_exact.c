@@ -116,9 +116,9 @@ typedef struct {
     double most_shared;
 } Tally;
 
-/* The bound of the point never exceeds the least time of the space. */
+/* The bound of the point never exceeds the least time of the space, and is hardly less than the time that the search found. */
 static void check_bound(SynthSpace *space, const ClusterView *view, const double *ratio,
-                        double least_s, uint32_t seed)
+                        double least_s, double found_s, uint32_t seed)
 {
     g_autofree double *lo = g_new(double, view->n_devices),
                       *hi = g_new(double, view->n_devices);
@@ -135,6 +135,8 @@ static void check_bound(SynthSpace *space, const ClusterView *view, const double
         if (bound.bound_s > least_s * (1 + 1e-9))
             fail_msg("seed %u: bound %.12g s of a %s box, least time %.12g s", seed,
                      bound.bound_s, wide ? "wide" : "point", least_s);
+        if (!wide)
+            assert_at_most(found_s * (1 - 1e-3), bound.bound_s);
     }
 }
 
@@ -203,7 +205,7 @@ static void check_case(uint32_t seed, uint64_t max_steps, Tally *tally)
         tally->shared++;
         tally->most_shared = fmax(tally->most_shared, shorter);
     }
-    check_bound(space, view, ratio, least_s, seed);
+    check_bound(space, view, ratio, least_s, found_s, seed);
 }
 
 static void test_the_search_is_exact(void **state)

@@ -1,6 +1,7 @@
 /* TAG's strategies as programs: random ones, with overlapping subsets, parameter servers, duplicates and
  * cut groups, pass the checker, are proved by running, and are simulated; wrong ones are caught. */
 #include "exec/exec.h"
+#include "sim/tasks/task_lower.h"
 #include "synth/synth.h"
 #include "tests/support/plan_of.h"
 #include "tests/support/tag_setup.h"
@@ -176,6 +177,35 @@ static void test_microbatches(void **state)
     }
 }
 
+/* The rank of a set that serves the others gets a message from each of them, or sends one to each, in every set at once. */
+static void test_server_lines(void **state)
+{
+    enum { SETS = 2, RANKS = 3 };
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster =
+        cluster_load("rail:hosts=3,gpus=2,rails=2,inner_bandwidth=3GB/s", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    uint32_t device[SETS * RANKS] = {0, 2, 4, 3, 1, 5};
+    const SimTeam team = {.n_sets = SETS, .n = RANKS, .device = device};
+    for (uint32_t server = 0; server < RANKS; server++)
+        for (uint32_t back = 0; back < 2; back++) {
+            g_autoptr(GArray) pieces = g_array_new(false, false, sizeof(SimPiece));
+            for (uint32_t i = 0; i < SETS * RANKS; i++) {
+                const uint32_t root = i < RANKS ? server : RANKS + server;
+                const SimPiece piece = {back ? device[root] : device[i],
+                                        back ? device[i] : device[root], 0, 1};
+                if (i != root)
+                    g_array_append_val(pieces, piece);
+            }
+            double want[2], got[2];
+            sim_pieces_time(view, pieces, &want[0], &want[1]);
+            task_server_line(view, &team, server, back, &got[0], &got[1]);
+            assert_true(got[0] == want[0] && got[1] == want[1] && got[1] > 0);
+        }
+}
+
 /* Applies a mutation to an instruction; false if it does not apply. */
 static bool mutate(Program *program, uint32_t i, GRand *rand)
 {
@@ -236,7 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_strategies), cmocka_unit_test(test_quick),
         cmocka_unit_test(test_recomputation),     cmocka_unit_test(test_microbatches),
-        cmocka_unit_test(test_mutants),
+        cmocka_unit_test(test_server_lines),      cmocka_unit_test(test_mutants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
