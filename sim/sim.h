@@ -252,6 +252,12 @@ static inline uint32_t sim_turn_end(const SimLinear *linear, uint32_t stage)
 double sim_linear_time(const SimLinear *linear, const ClusterView *view,
                        const double *share, double *comm_s, double *comp_s);
 
+/* matters: out, [split * n_devices + device], zeroed by the caller: whether the iteration can be shorter
+ * with a smaller share of this device alone, the others' shares being as they are or larger: where it
+ * is the slowest of a stage, or has the largest share of a split that collectives wait for. */
+void sim_linear_matters(const SimLinear *linear, const ClusterView *view,
+                        const double *share, bool *matters);
+
 /* Shares [split * n_devices + device] of every split from ratios [segment * n_devices + device],
  * not rounded. The caller frees them. */
 double *sim_shares(const SimLinear *linear, const ClusterView *view, const double *ratio);

@@ -285,6 +285,7 @@ char *synth_triple_condition(const Graph *graph, const Triple *triple, bool afte
 /* A box of ratios, [n_devices] each, and the options of its bound. */
 typedef struct {
     const double *lo, *hi;
+    double largest; /* some ratio is at least this; 0: nothing is known */
     double upper_s; /* time of a known plan */
     /* as in SynthOptions: any multipliers >= 0 of the memory constraint (Lagrange). The bound then
      * holds for programs that fit */

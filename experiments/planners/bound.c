@@ -32,6 +32,7 @@ static bool bound_box(const Certifier *c, CertifierBox *box, SynthBox how, GErro
                       *hi = certifier_spread(c, box->hi);
     how.lo = lo;
     how.hi = hi;
+    how.largest = box->largest_lo;
     how.upper_s = c->upper_s;
     how.deadline_us = bound_deadline(c->planning);
     g_auto(SynthBound) bound = {0};
@@ -56,6 +57,24 @@ static bool bound_charged(const Certifier *c, CertifierBox *box, GError **error)
     return bound_box(c, box, charged, error);
 }
 
+/* The part of the plan's time before rounding that is in proportion to the largest ratio: padded
+ * collectives. 1 if it is not known. */
+static double largest_part(const Plan *plan, const Planning *planning)
+{
+    if (!program_is_spmd(plan->program))
+        return 1;
+    const ClusterView *view = planning->view;
+    g_autoptr(SimLinear) linear =
+        sim_linear(plan->program, planning->graph, view, plan->segment, 0);
+    g_autofree double *share = sim_shares(linear, view, plan->ratio);
+    double largest = 0, seconds = 0;
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        largest = fmax(largest, plan->ratio[j]);
+    for (uint32_t t = 0; t < linear->n_terms; t++)
+        seconds += linear->term[t].seconds * largest;
+    return seconds / sim_linear_time(linear, view, share, NULL, NULL);
+}
+
 Certifier *certifier_new(Plan *plan, const Planning *planning)
 {
     g_autofree Certifier *c = g_new0(Certifier, 1);
@@ -71,6 +90,7 @@ Certifier *certifier_new(Plan *plan, const Planning *planning)
         device_kinds_clear(&c->kinds);
         return NULL;
     }
+    c->largest_part = largest_part(plan, planning);
     c->boxes = g_array_new(FALSE, FALSE, sizeof(CertifierBox));
     return g_steal_pointer(&c);
 }
@@ -103,9 +123,11 @@ bool certifier_find_multipliers(Certifier *c, GError **error)
 
 CertifierBox certifier_all(const Certifier *c)
 {
-    CertifierBox all = {0};
-    for (uint32_t k = 0; k < c->kinds.n; k++)
+    CertifierBox all = {.largest_lo = 1.0 / c->view->n_devices};
+    for (uint32_t k = 0; k < c->kinds.n; k++) {
         all.hi[k] = 1.0 / c->kinds.count[k];
+        all.largest_hi = fmax(all.largest_hi, all.hi[k]);
+    }
     return all;
 }
 

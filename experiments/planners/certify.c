@@ -4,8 +4,10 @@
  * Branch and bound on boxes of ratios. Equal devices have equal ratios (for a fixed program t is
  * convex in B and symmetric in them, so averaging never hurts): a box has one interval per kind
  * of device. synth_bound() bounds every program at every ratio in a box; the smallest bound over boxes
- * that cover everything is the certificate. The box with the smallest bound is halved along the
- * kind whose shares vary most, until the gap to the plan is small enough.
+ * that cover everything is the certificate. The box with the smallest bound is halved until the gap to
+ * the plan is small enough: by its largest ratio, since collectives that pad their parts take as long as
+ * the largest one, and a limit on it leaves work to the slower devices; where that gains nothing, along
+ * the kind whose shares vary most.
  *
  * Memory is a constraint with Lagrangian multipliers, one per kind of device and point. For any
  * multipliers >= 0
@@ -28,12 +30,20 @@
 /* Cuts off what cannot sum to 1; false if nothing is left. */
 static bool tighten(const Certifier *c, CertifierBox *box)
 {
-    double lo = 0, hi = 0;
+    static const double rounding = 1e-12;
+    double lo = 0, hi = 0, largest = 0;
     for (uint32_t k = 0; k < c->kinds.n; k++) {
+        box->hi[k] = fmin(box->hi[k], box->largest_hi);
+        box->largest_lo = fmax(box->largest_lo, box->lo[k]);
+        largest = fmax(largest, box->hi[k]);
+        if (box->lo[k] > box->hi[k] * (1 + rounding))
+            return false;
+        box->lo[k] = fmin(box->lo[k], box->hi[k]);
         lo += c->kinds.count[k] * box->lo[k];
         hi += c->kinds.count[k] * box->hi[k];
     }
-    if (lo > 1 + 1e-12 || hi < 1 - 1e-12)
+    if (lo > 1 + rounding || hi < 1 - rounding ||
+        largest < box->largest_lo * (1 - rounding))
         return false;
     for (uint32_t k = 0; k < c->kinds.n; k++) {
         double n = c->kinds.count[k];
@@ -149,6 +159,7 @@ static bool ration(Certifier *c, CertifierBox *box, bool look, GError **error)
     g_autofree double *charge = charge_box(c, box);
     SynthBox ratios = {.lo = lo,
                        .hi = hi,
+                       .largest = box->largest_lo,
                        .upper_s = wanted(c),
                        .memory_s = charge,
                        .rationed = true,
@@ -190,10 +201,45 @@ static double least_bound(const Certifier *c)
     return g_array_index(c->boxes, CertifierBox, least_box(c)).bound_s;
 }
 
+/* Whether the interval of the largest ratio leaves more of the bound open than the gap allows, by the
+ * plan's collectives or those of another program, and halving it has not been in vain. */
+static bool is_largest_open(const Certifier *c, const CertifierBox *box)
+{
+    enum { IN_VAIN = 3 };
+    static const double open = 0.3, /* part of the gap; the rest is for computation */
+        another = 0.1;
+    return box->idle < IN_VAIN &&
+           fmax(c->largest_part, another) * (1 - box->largest_lo / box->largest_hi) >
+               open * c->planning->options->certify;
+}
+
+/* Adds both halves of a box, by its largest ratio or by those of a kind; either may be empty. */
+static bool add_halves(Certifier *c, CertifierBox half[2], bool by_largest, bool look,
+                       GError **error)
+{
+    static const double visible = 1 + 1e-6;
+    const double before_s = half[0].bound_s;
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t n = c->boxes->len;
+        if (!add_box(c, half[i], look, error))
+            return false;
+        if (c->boxes->len == n)
+            continue;
+        CertifierBox *box = &g_array_index(c->boxes, CertifierBox, n);
+        box->idle = box->bound_s > before_s * visible ? 0 : box->idle + by_largest;
+    }
+    return true;
+}
+
 static bool split(Certifier *c, uint32_t index, bool look, GError **error)
 {
     CertifierBox box = g_array_index(c->boxes, CertifierBox, index);
     g_array_remove_index_fast(c->boxes, index);
+    if (is_largest_open(c, &box)) {
+        CertifierBox half[2] = {box, box};
+        half[0].largest_hi = half[1].largest_lo = sqrt(box.largest_lo * box.largest_hi);
+        return add_halves(c, half, true, look, error);
+    }
     uint32_t widest = 0;
     double width = 0;
     for (uint32_t k = 0; k < c->kinds.n; k++)
@@ -201,9 +247,9 @@ static bool split(Certifier *c, uint32_t index, bool look, GError **error)
             width = c->kinds.count[k] * (box.hi[k] - box.lo[k]);
             widest = k;
         }
-    CertifierBox low = box, high = box;
-    low.hi[widest] = high.lo[widest] = (box.lo[widest] + box.hi[widest]) / 2;
-    return add_box(c, low, look, error) && add_box(c, high, look, error);
+    CertifierBox half[2] = {box, box};
+    half[0].hi[widest] = half[1].lo[widest] = (box.lo[widest] + box.hi[widest]) / 2;
+    return add_halves(c, half, false, look, error);
 }
 
 /* Where a budget limits the time, the number of boxes only limits the memory. */
@@ -212,6 +258,25 @@ static uint32_t most_boxes(const PlannerOptions *options)
     enum { MORE = 25, MOST = 1000000 };
     return options->budget_s > 0 ? MIN(options->boxes, MOST / MORE) * MORE
                                  : options->boxes;
+}
+
+/* Bounds the plan's own ratios, and looks for better plans there. Where that bound is clearly too low, it
+ * is multipliers of memory that leave the gap open, not ratios. */
+static bool bound_point(Certifier *c, GError **error)
+{
+    static const double clearly = 0.25; /* of the gap */
+    const double factor = 1 + clearly * c->planning->options->certify;
+    CertifierBox point = {0};
+    for (uint32_t k = 0; k < c->kinds.n; k++) {
+        point.lo[k] = point.hi[k] = c->plan->ratio[c->kinds.first[k]];
+        point.largest_lo = fmax(point.largest_lo, point.lo[k]);
+    }
+    point.largest_hi = point.largest_lo;
+    if (!ration(c, &point, true, error))
+        return false;
+    c->open_at_point =
+        !planning_is_late(c->planning) && !is_closed(c, point.bound_s * factor);
+    return true;
 }
 
 /* Halves boxes until the gap is small enough, or says why it is not. */
@@ -223,8 +288,9 @@ static bool close_gap(Certifier *c, GError **error)
         const CertifierBox *box = &g_array_index(c->boxes, CertifierBox, least);
         double bound_s = box->bound_s;
         c->plan->certificate =
-            is_closed(c, bound_s)           ? CERTIFICATE_REACHED
-            : planning_is_late(c->planning) ? CERTIFICATE_BUDGET
+            is_closed(c, bound_s) ? CERTIFICATE_REACHED
+            : planning_is_late(c->planning)
+                ? c->open_at_point ? CERTIFICATE_MEMORY : CERTIFICATE_BUDGET
             : c->planning->options->segments || c->plan->n_segments > 1
                 ? CERTIFICATE_SEGMENTS
             : c->memory_s && is_narrow(c, box, point)  ? CERTIFICATE_MEMORY
@@ -247,8 +313,9 @@ static bool add_all(Certifier *c, GError **error)
     CertifierBox all = certifier_all(c);
     if (!certifier_bound(c, &all, error))
         return false;
-    if (!is_closed(c, all.bound_s) && (!certifier_find_multipliers(c, error) ||
-                                       (c->memory_s && !ration(c, &all, false, error))))
+    if (!is_closed(c, all.bound_s) &&
+        (!certifier_find_multipliers(c, error) ||
+         (c->memory_s && (!ration(c, &all, false, error) || !bound_point(c, error)))))
         return false;
     g_array_append_val(c->boxes, all);
     return true;

@@ -96,6 +96,9 @@ static bool try_move(Climb *c, uint32_t k, const uint32_t *from, const uint32_t 
 /* Moves units between two groups in some cut, if that shortens the iteration. */
 static bool improve(Climb *c, const Groups *g)
 {
+    const uint32_t n = c->view->n_devices;
+    g_autofree bool *matters = g_new0(bool, (gsize)c->linear->n_splits *n + 1);
+    sim_linear_matters(c->linear, c->view, c->share, matters);
     for (uint32_t k = 0; k < c->linear->n_splits; k++) {
         if (!c->split[k])
             continue;
@@ -104,8 +107,9 @@ static bool improve(Climb *c, const Groups *g)
             const uint32_t *from = &g->device[g->first[a]], *to = &g->device[g->first[b]];
             const uint32_t both =
                 MIN(g->first[a + 1] - g->first[a], g->first[b + 1] - g->first[b]);
-            if (a != b && (try_move(c, k, from, to, 1) ||
-                           (both > 1 && try_move(c, k, from, to, both))))
+            if (a != b && matters[(size_t)k * n + from[0]] &&
+                (try_move(c, k, from, to, 1) ||
+                 (both > 1 && try_move(c, k, from, to, both))))
                 return true;
         }
     }

@@ -353,6 +353,56 @@ double sim_linear_time(const SimLinear *linear, const ClusterView *view,
     return comm + comp;
 }
 
+/* Marks the splits whose shares of a device take part in its time in a stage. */
+static void mark_splits(const SimLinear *linear, const ClusterView *view, uint32_t stage,
+                        uint32_t device, bool *matters)
+{
+    for (uint32_t k = 0; k < linear->n_splits; k++) {
+        const size_t at = (size_t)stage * linear->n_splits + k;
+        matters[k * view->n_devices + device] |=
+            sim_linear_flops(linear, at, &view->device[device]) > 0 ||
+            linear->inner_bytes[at] > 0;
+    }
+}
+
+/* Marks the devices with the largest share of a split. */
+static void mark_largest(const ClusterView *view, const double *share, uint32_t split,
+                         bool *matters)
+{
+    const double *own = &share[split * view->n_devices];
+    double largest = 0;
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        largest = MAX(largest, own[j]);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        matters[split * view->n_devices + j] |= own[j] == largest;
+}
+
+void sim_linear_matters(const SimLinear *linear, const ClusterView *view,
+                        const double *share, bool *matters)
+{
+    static const double rounding = 1 - 1e-12;
+    const uint32_t n = view->n_devices;
+    g_autofree double *s = g_new(double, n);
+    bool turns = false;
+    for (uint32_t i = 0; i < linear->n_stages; i++) {
+        double slowest = 0;
+        turns |= linear->stage[i].joins;
+        for (uint32_t j = 0; j < n; j++) {
+            s[j] = sim_linear_comp_s(linear, view, share, i, j);
+            slowest = MAX(slowest, s[j]);
+        }
+        for (uint32_t j = 0; j < n; j++)
+            if (s[j] >= slowest * rounding)
+                mark_splits(linear, view, i, j, matters);
+    }
+    for (uint32_t t = 0; t < linear->n_terms; t++) {
+        mark_largest(view, share, linear->term[t].from, matters);
+        mark_largest(view, share, linear->term[t].to, matters);
+    }
+    for (size_t i = 0; turns && i < (size_t)linear->n_splits * n; i++)
+        matters[i] = true;
+}
+
 double *sim_shares(const SimLinear *linear, const ClusterView *view, const double *ratio)
 {
     const uint32_t n = view->n_devices;

@@ -144,7 +144,8 @@ bool synth_bound(SynthSpace *space, const ClusterView *view, const SynthBox *box
                 .tolerance = box->tolerance,
                 .effort = box->effort,
                 .bound_only = box->rationed && box->n_programs == 0};
-    pricer_init_box(&s.pricer, space->graph, view, box->lo, box->hi, box->memory_s);
+    pricer_init_box(&s.pricer, space->graph, view, box->lo, box->hi, box->largest,
+                    box->memory_s);
     s.pricer.pins = space->pins;
     s.pricer.rationed = box->memory_s && box->rationed;
     bool done = search_start(&s, space, box->deadline_us, error);
