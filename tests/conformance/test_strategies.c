@@ -164,6 +164,47 @@ static Cost cost_of(const char *set, ClusterView *view)
     return cost;
 }
 
+/* With parameters divided (ZeRO-3), those of a layer are gathered while the layer before it is computed: on a replica the first gather of a
+ * layer comes before the first computation of the layer before. */
+static void test_layers_are_gathered_ahead(void **state)
+{
+    enum { LAYERS = 16 };
+    (void)state;
+    g_autoptr(Cluster) cluster = cluster_load(CLUSTER, NULL);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(Graph) graph = NULL;
+    g_autoptr(Plan) plan =
+        plan_under("manual", GPT, "dp=8 zero=3 microbatches=1", &graph, view);
+    uint32_t gathered[LAYERS], computed[LAYERS], layer_of[512], ahead = 0;
+    memset(gathered, 0xff, sizeof gathered);
+    memset(computed, 0xff, sizeof computed);
+    assert_true(graph_n_layers(graph) <= LAYERS && graph_n_tensors(graph) <= 512);
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in; i++)
+            layer_of[op->in[i]] = op->layer;
+    }
+    for (uint32_t i = 0; i < plan->program->n; i++) {
+        const Instr *instr = &plan->program->instr[i];
+        if (instr->kind == INSTR_COMPUTE) {
+            const Op *op = graph_get_op(graph, instr->op);
+            if (op->pass == PASS_FORWARD)
+                computed[op->layer] = MIN(computed[op->layer], i);
+        } else if (instr->kind == INSTR_COLLECTIVE &&
+                   instr->collective == COLLECTIVE_ALL_GATHER &&
+                   graph_tensor(graph, instr->tensor)->role == ROLE_PARAMETER) {
+            uint32_t *first = &gathered[layer_of[instr->tensor]];
+            *first = MIN(*first, i);
+        }
+    }
+    for (uint32_t l = 1; l < graph_n_layers(graph); l++)
+        if (gathered[l] != UINT32_MAX && computed[l - 1] != UINT32_MAX) {
+            assert_true(gathered[l] < computed[l - 1]);
+            ahead++;
+        }
+    assert_true(ahead >= 4);
+}
+
 /* Pipelines that are alike, with half of twice as many microbatches each, take the time and the memory
  * of replicas inside each stage. */
 static void test_equal_pipelines_are_replicas(void **state)
@@ -335,11 +376,14 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_strategies), cmocka_unit_test(test_techniques),
+        cmocka_unit_test(test_random_strategies),
+        cmocka_unit_test(test_techniques),
+        cmocka_unit_test(test_layers_are_gathered_ahead),
         cmocka_unit_test(test_random_pipelines),
         cmocka_unit_test(test_equal_pipelines_are_replicas),
         cmocka_unit_test(test_the_exchange_is_checked),
-        cmocka_unit_test(test_memory_of_layers),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_memory_of_layers),
+        cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_memory_of_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

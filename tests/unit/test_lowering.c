@@ -54,6 +54,12 @@ static const Exact EXACT[] = {
      * in which the port carries 4 times V/8 */
     {"star:hosts=2,gpus=4,inner_bandwidth=10GB/s,inner_latency=60us", TRAFFIC_ALL_REDUCE,
      ALGORITHM_HIERARCHICAL, 100 * MB, 2 * (0.0075 + 30e-6) + 0.08 + 2 * (20e-6)},
+    /* among 3 machines of 4: 2 rounds in which the port carries 4 times V/12; inside 3 rounds of V/4 */
+    {"star:hosts=3,gpus=4,inner_bandwidth=10GB/s,inner_latency=60us", TRAFFIC_ALL_GATHER,
+     ALGORITHM_HIERARCHICAL, 120 * MB, 0.064 + 2 * 20e-6 + 0.009 + 30e-6},
+    {"star:hosts=3,gpus=4,inner_bandwidth=10GB/s,inner_latency=60us",
+     TRAFFIC_REDUCE_SCATTER, ALGORITHM_HIERARCHICAL, 120 * MB,
+     0.064 + 2 * 20e-6 + 0.009 + 30e-6},
     /* inside: 3 messages of V/8 * 2/8; between: the port carries 4 of V/8 * 4/8 */
     {"star:hosts=2,gpus=4,inner_bandwidth=10GB/s,inner_latency=60us", TRAFFIC_ALL_TO_ALL,
      ALGORITHM_HIERARCHICAL, 100 * MB, 0.0009375 + 10e-6 + 0.02 + 20e-6},
