@@ -92,8 +92,10 @@ static void find(JointSearch *j, Run *run, const JointPipeline *pipeline)
     }
 }
 
-/* Finds the best pipelines of a run; plain: without SPMD programs, else with some. */
-static void search(JointSearch *j, Run *run, bool plain, uint32_t beam, uint32_t n_best)
+/* Finds the best pipelines of a run, also such that take up to `part` times as long as the fastest;
+ * plain: without SPMD programs, else with some. */
+static void search_up_to(JointSearch *j, double part, Run *run, bool plain, uint32_t beam,
+                         uint32_t n_best)
 {
     g_auto(JointResult) result = {0};
     const JointOptions options = {.way = run->way,
@@ -101,10 +103,10 @@ static void search(JointSearch *j, Run *run, bool plain, uint32_t beam, uint32_t
                                   .n_best = n_best,
                                   .beam = beam,
                                   .plain = plain,
-                                  .upper_s = j->upper_s,
+                                  .upper_s = part * j->upper_s,
                                   .most_labels = JOINT_LABELS,
                                   .deadline_us = j->planning->deadline_us};
-    if (run->least_s >= options.upper_s)
+    if (run->least_s >= j->upper_s)
         return;
     const JointOracle oracle = synth_joint_oracle(j->menus->pdata[run->problem]);
     synth_joint_solve_lazily(j->problems->pdata[run->problem], &options, &oracle,
@@ -114,6 +116,11 @@ static void search(JointSearch *j, Run *run, bool plain, uint32_t beam, uint32_t
         if (plain || joint_is_inside(j->problems->pdata[run->problem], best))
             find(j, run, best);
     }
+}
+
+static void search(JointSearch *j, Run *run, bool plain, uint32_t beam, uint32_t n_best)
+{
+    search_up_to(j, 1, run, plain, beam, n_best);
 }
 
 /* Adds a problem for every number of microbatches that divides the batch and is among those of the
@@ -251,12 +258,23 @@ static GArray *list_counted(const JointSearch *j, const GArray *plain, double fa
     return runs;
 }
 
+/* Where no pipeline is fast enough, counted runs may still find some: finds what they are made of. */
+static void search_missed(JointSearch *j, GArray *runs, uint32_t n_best)
+{
+    for (uint32_t k = 0; k < runs->len && isfinite(j->upper_s); k++) {
+        Run *run = &g_array_index(runs, Run, k);
+        if (!isfinite(best_of(runs, run->problem)->walk_s))
+            search_up_to(j, FAR, run, true, 1, n_best);
+    }
+}
+
 /* Searches the problems from `first` on with one label per state, which gives a time to beat. */
 static GArray *search_once(JointSearch *j, uint32_t first, uint32_t n_best)
 {
     GArray *runs = list_plain(j, first);
     for (uint32_t k = 0; k < runs->len; k++)
         search(j, &g_array_index(runs, Run, k), true, 1, n_best);
+    search_missed(j, runs, n_best);
     g_autoptr(GArray) counted = list_counted(j, runs, FAR);
     for (uint32_t k = 0; k < counted->len; k++)
         search(j, &g_array_index(counted, Run, k), true, 1, n_best);

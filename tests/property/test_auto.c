@@ -190,6 +190,20 @@ static void test_never_slower(void **state)
         }
 }
 
+/* Cases in which auto was slower once: a planner that knew a time to beat stopped too early. */
+static void test_once_slower(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t lab, model;
+    } once[] = {{18, 3}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(once); i++) {
+        g_autoptr(GRand) rand =
+            g_rand_new_with_seed(SEED + once[i].lab * MODELS + once[i].model);
+        check_lab(rand, MODEL[once[i].model], 3);
+    }
+}
+
 /* Tries make no bounds: only that of the whole cluster is read, and where a search has stopped early, since a faster plan
  * was known, a bound takes many times as long as the plan. */
 static void test_tries_make_no_bounds(void **state)
@@ -291,6 +305,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_never_slower),
+        cmocka_unit_test(test_once_slower),
         cmocka_unit_test(test_tries_make_no_bounds),
         cmocka_unit_test(test_bounds_of_tries),
         cmocka_unit_test(test_commands),
