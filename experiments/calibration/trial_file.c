@@ -81,13 +81,21 @@ static bool read_machines(const Csv *csv, const Cluster *cluster, bool *keep,
     return true;
 }
 
+/* The error of another reader, about a column. False. */
+static bool fail_in(const Csv *csv, const char *column, GError **error)
+{
+    kilter_prefix(error, "%s:%u: %s: ", csv->file, csv->line, column);
+    return false;
+}
+
 static bool cut_cluster(const Csv *csv, Cluster *cluster, GError **error)
 {
     g_autofree bool *keep = g_new0(bool, cluster->n_machines);
     uint32_t gpus;
-    if (is_given(csv, "machines") && (!read_machines(csv, cluster, keep, error) ||
-                                      !cluster_keep(cluster, keep, error)))
+    if (is_given(csv, "machines") && !read_machines(csv, cluster, keep, error))
         return false;
+    if (is_given(csv, "machines") && !cluster_keep(cluster, keep, error))
+        return fail_in(csv, "machines", error);
     if (!is_given(csv, "gpus"))
         return true;
     if (!csv_count(csv, "gpus", 1, MOST_GPUS, &gpus, error))
@@ -108,7 +116,9 @@ static bool read_cluster(const Csv *csv, const Reading *reading, Trial *trial,
     g_autoptr(Cluster) cluster = is_given(csv, "cluster")
                                      ? cluster_load(csv_text(csv, "cluster"), error)
                                      : copy_of(reading->cluster, error);
-    return cluster && cut_cluster(csv, cluster, error) &&
+    if (!cluster)
+        return fail_in(csv, "cluster", error);
+    return cut_cluster(csv, cluster, error) &&
            trial_set_cluster(trial, g_steal_pointer(&cluster), reading->sheets);
 }
 
