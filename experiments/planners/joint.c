@@ -10,8 +10,11 @@
  *
  * A second search lets stages run SPMD programs: those of HAP's planner for the stage's devices
  * (experiments/planners/joint_inside.h), which are found where what is promised of them may win. On
- * the many GPUs above there are none. The bound is that of the formula without communication, memory
- * and waits, for whatever SPMD programs stages have. */
+ * the many GPUs above there are none. A third one divides the machines among two pipelines that are
+ * replicas of each other (experiments/planners/joint_pair.c).
+ *
+ * The bound is that of the formula without communication, memory and waits, for whatever SPMD
+ * programs stages have; of a pair it is that by the computation per device. */
 #include <math.h>
 #include <string.h>
 
@@ -223,8 +226,13 @@ static void bound(JointSearch *j)
 {
     static const double most =
         1.25; /* of the plan's time: as far as others are searched */
-    const JointWay any = {.relaxed = true},
+    const JointWay relaxed = {.relaxed = true},
                    one = {.schedule = SCHEDULE_1F1B, .chunks = 1, .free = true};
+    static const char *const any_over =
+        "pipelines of stages with any SPMD program, one or several per device, in any "
+        "order and schedule, without communication";
+    static const char *const dense_over = "pipelines of these stages, also as unlike "
+                                          "replicas, by the computation per device";
     Plan *plan = j->plan;
     double dense_s = INFINITY, any_s = 0;
     if (j->coarse || j->planning->options->strategy.microbatches > 1)
@@ -234,18 +242,16 @@ static void bound(JointSearch *j)
     /* which counts updates, too */
     dense_s = fmax(dense_s, sim_compute_bound_s(j->planning->graph, j->planning->view));
     if (!synth_joint_in_order(j->menu))
-        any_s = least_s(j, &any, false, plan->iteration_time_s);
+        any_s = least_s(j, &relaxed, false, plan->iteration_time_s);
     any_s = any_s > 0 ? fmax(any_s, dense_s) : 0;
-    plan->lower_bound_s = fmin(any_s > 0 ? any_s : dense_s, plan->iteration_time_s);
-    plan->bound_over = g_strdup(
-        any_s > 0 ? "pipelines of stages with any SPMD program, one or several per "
-                    "device, in any order and schedule, without communication"
-                  : "pipelines of these stages, by the computation per device");
-    if (any_s > 0 && dense_s > 0)
-        plan_add_bound(plan, dense_s,
-                       "pipelines of these stages, by the computation per device");
+    /* the first bound is over all plans like this one */
+    const bool any = any_s > 0 && !j->is_pair;
+    plan->lower_bound_s = fmin(any ? any_s : dense_s, plan->iteration_time_s);
+    plan->bound_over = g_strdup(any ? any_over : dense_over);
+    if (any_s > 0)
+        plan_add_bound(plan, any ? dense_s : any_s, any ? dense_over : any_over);
     const double plain_s =
-        any_s > 0 ? least_s(j, &any, true, most * plan->iteration_time_s) : 0;
+        any_s > 0 ? least_s(j, &relaxed, true, most * plan->iteration_time_s) : 0;
     if (plain_s > 0)
         plan_add_bound(
             plan, plain_s,
@@ -296,9 +302,9 @@ bool plan_make_joint(const Planning *planning, Plan *plan, GError **error)
     g_autoptr(GPtrArray) menus = g_ptr_array_new();
     g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(JointFound));
     g_array_set_clear_func(found, clear_found);
-    JointSearch j = {planning, plan,  menu,     coarse, problems,
-                     menus,    found, INFINITY, 0,      {0}};
-    if (!search_and_try(&j, error))
+    JointSearch j = {planning, plan,     menu, coarse, problems, menus,
+                     found,    INFINITY, 0,    {0},    false};
+    if (!search_and_try(&j, error) || !joint_try_pairs(&j, error))
         return false;
     const gint64 searched = g_get_monotonic_time();
     plan->search_time_s = (double)(searched - start) / G_USEC_PER_SEC;

@@ -24,6 +24,7 @@ typedef struct {
     double upper_s;           /* the cheapest so far */
     /* places in `found` of programs that were evaluated and do not fit */
     uint32_t misfits, misfit[16];
+    bool is_pair; /* the plan has two pipelines with unlike stages */
 } JointSearch;
 
 /* Fills `found` with pipelines whose stages need at most this part of the memory. */
@@ -39,6 +40,10 @@ JointPipeline joint_copy(const JointPipeline *pipeline);
 /* Adds, for the best pipelines with SPMD programs, those with programs for the pieces of their
  * microbatches; the pipelines found are in order. */
 void joint_polish(JointSearch *j);
+
+/* Searches for pairs of pipelines that are replicas of each other, for the numbers of microbatches of
+ * the best pipelines found, and leaves the best one in the plan if it is faster than what is there. */
+bool joint_try_pairs(JointSearch *j, GError **error);
 
 /* Makes a problem for every number of microbatches, in the place of those that were there. */
 void joint_all_problems(JointSearch *j, double headroom);

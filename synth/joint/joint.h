@@ -90,8 +90,11 @@ typedef struct {
 
 typedef struct {
     uint32_t n_layers, n_microbatches;
+    uint32_t samples; /* of a microbatch */
     uint32_t n_kinds;
     uint32_t *units; /* [kind]: number of units in the cluster */
+    /* [kind]: machines of the kind that others have, in front of these; NULL: none */
+    const uint32_t *skip;
     uint32_t n_groups;
     JointGroup *group;
     /* [layer]: bytes of a microbatch that come from the layer before, and that go back; 0 for layer
@@ -264,5 +267,43 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(JointProgram, synth_joint_program_clear)
 bool synth_joint_program(JointMenu *menu, const JointProblem *problem,
                          const JointPipeline *pipeline, JointProgram *made,
                          GError **error);
+
+/* --- two pipelines that are replicas of each other --- */
+
+/* The problem for pipelines on whole machines that exchange gradients with another pipeline: entries
+ * of replicas with this tp, whose sync has the all-reduce with the other pipeline's replicas through
+ * the machines' ports in the place of their own. Free with synth_joint_shared_free. */
+JointProblem *synth_joint_shared(JointMenu *menu, const JointProblem *problem,
+                                 uint32_t tp);
+void synth_joint_shared_free(JointProblem *shared);
+
+/* Two pipelines, each with some of the units and of the microbatches. */
+typedef struct {
+    JointPipeline pipeline[2];
+    uint32_t n_microbatches[2];
+    uint32_t *units[2], *skip[2]; /* [kind] */
+    double cost_s;                /* of the slower one */
+} JointPair;
+
+void synth_joint_pair_clear(JointPair *pair);
+
+/* The problem of one of the pipelines, whose arrays are those of the pair and of the problem. */
+JointProblem synth_joint_half(const JointProblem *shared, const JointPair *pair,
+                              uint32_t half);
+
+/* [kind]: the units of one machine; NULL where a unit is several machines, or kinds have an order. Caller
+ * frees. */
+uint32_t *synth_joint_machine_units(const JointMenu *menu);
+
+/* Finds the best pair of pipelines, by the options, with `step` units in each machine of a kind
+ * [kind]. Every division of the machines is tried, or, where these are many, those of whole kinds; of
+ * the microbatches that which makes the slower pipeline fastest: with more of them no pipeline is
+ * faster. False if no pair is faster than upper_s. */
+bool synth_joint_solve_pair(const JointProblem *shared, const uint32_t *step,
+                            const JointOptions *options, JointPair *best);
+
+/* The program of a pair, on all devices of the menu. KILTER_ERROR_INPUT as above. */
+bool synth_joint_pair_program(JointMenu *menu, const JointProblem *shared,
+                              const JointPair *pair, JointProgram *made, GError **error);
 
 #endif

@@ -359,6 +359,7 @@ JointProblem *synth_joint_problem(JointMenu *menu, uint32_t n_microbatches,
     JointProblem *p = g_new0(JointProblem, 1);
     p->n_layers = n;
     p->n_microbatches = n_microbatches;
+    p->samples = menu->model->global_batch / n_microbatches;
     p->n_kinds = n_kinds;
     p->headroom = headroom;
     p->recompute = recompute;

@@ -1,6 +1,7 @@
 /* From a pipeline of the joint search to its program: each layer is divided over the tp devices of
  * its stage. */
 #include <math.h>
+#include <string.h>
 
 #include "synth/joint/menu.h"
 #include "synth/synth.h"
@@ -38,7 +39,8 @@ static uint32_t place_kind(const Placing *p, uint32_t k, uint32_t gpus, uint32_t
 {
     const JointKind *kind = &g_array_index(p->menu->kind, JointKind, k);
     uint32_t n = 0;
-    for (uint32_t i = 0; i < kind->n_machines && n < gpus; i++) {
+    const uint32_t *skip = p->problem->skip;
+    for (uint32_t i = skip ? skip[k] : 0; i < kind->n_machines && n < gpus; i++) {
         const uint32_t m = kind->machine[i], wanted = MIN(gpus - n, kind->gpus);
         if (p->used[m] + wanted > kind->gpus)
             continue;
@@ -64,18 +66,18 @@ static void place(const Placing *p)
     }
 }
 
-static void fill_ratios(const Placing *p, JointProgram *made)
+/* Sets the ratios of the devices of a pipeline that has `part` of the batch. */
+static void fill_ratios(const Placing *p, double part, double *ratio)
 {
     const uint32_t n_all = p->menu->view->n_devices, n_stages = p->pipeline->n_stages;
-    const double batch = (double)graph_batch(p->menu->graph) / p->problem->n_microbatches;
-    made->ratio = g_new0(double, n_all);
+    const double batch = p->problem->samples;
     for (uint32_t s = 0; s < n_stages; s++) {
         const JointEntry *e = entry_of(p, s);
         for (uint32_t i = 0; i < e->dp * e->tp; i++)
-            made->ratio[p->device[(size_t)s * n_all + i]] =
+            ratio[p->device[(size_t)s * n_all + i]] =
                 (e->inside ? e->inside->ratio[i]
-                           : e->samples[i / e->tp] / batch / e->tp) /
-                n_stages;
+                           : e->samples[i / e->tp] / batch / e->tp) *
+                part / n_stages;
     }
 }
 
@@ -143,50 +145,80 @@ static Program *put_inside(const Placing *p, Program *inner, const uint32_t *sta
     return inner;
 }
 
-static Program *write_program(const Placing *p, GError **error)
+/* The input of synth_pipeline(), with its arrays. */
+typedef struct {
+    SynthReplica replica;
+    Program *inner;
+    SynthDepth *depth;
+    Recompute *recompute;
+    uint16_t *stage;
+    DeviceGroup *group;
+    bool *divides;
+} Written;
+
+static void written_clear(Written *w)
 {
-    const Graph *graph = p->menu->graph;
-    const uint32_t n_groups = p->pipeline->n_stages, n_layers = p->problem->n_layers,
+    g_clear_pointer(&w->inner, program_free);
+    g_free(w->depth);
+    g_free(w->recompute);
+    g_free(w->stage);
+    g_free(w->group);
+    g_free(w->divides);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Written, written_clear)
+
+/* Describes the stages' groups, and what runs in each layer: ways, stage_of: [layer]. */
+static void write_groups(const Placing *p, Written *w, uint32_t *ways, uint32_t *stage_of)
+{
+    const uint32_t n_groups = p->pipeline->n_stages,
                    n_stages = n_groups * MAX(p->pipeline->chunks, 1);
     g_autofree uint32_t *first = joint_runs(p->problem, p->pipeline);
-    g_autofree SynthDepth *depth = joint_depths(p->problem, p->pipeline);
-    g_autofree uint32_t *ways = g_new(uint32_t, n_layers),
-                        *stage_of = g_new(uint32_t, n_layers);
-    g_autofree Recompute *recompute = g_new0(Recompute, n_layers);
-    g_autofree uint16_t *stage = g_new(uint16_t, graph_n_ops(graph));
-    g_autofree DeviceGroup *group = g_new(DeviceGroup, n_groups);
-    g_autofree bool *divides = g_new(bool, n_groups);
     bool any = false, scatters = false;
     for (uint32_t s = 0; s < n_stages; s++) {
         const JointEntry *e = entry_of(p, s % n_groups);
-        any |= divides[s % n_groups] = e->divides;
+        any |= w->divides[s % n_groups] = e->divides;
         scatters |= e->inside != NULL;
-        group[s % n_groups] = (DeviceGroup){
+        w->group[s % n_groups] = (DeviceGroup){
             .n_replicas = e->inside ? 1 : e->dp,
             .n_devices = e->inside ? e->dp : e->tp,
             .device = p->device + (size_t)(s % n_groups) * p->menu->view->n_devices};
         for (uint32_t l = first[s]; l < first[s + 1]; l++) {
             ways[l] = e->tp;
             stage_of[l] = s;
-            recompute[l] = e->recompute;
+            w->recompute[l] = e->recompute;
         }
     }
+    w->replica.pipeline = (SynthPipeline){.n_stages = n_stages,
+                                          .n_microbatches = p->problem->n_microbatches,
+                                          .stage = w->stage,
+                                          .n_groups = n_groups,
+                                          .group = w->group,
+                                          .schedule = p->pipeline->schedule,
+                                          .depth = w->depth,
+                                          .recompute = w->recompute,
+                                          .scatters = scatters,
+                                          .zero = any,
+                                          .divides = any ? w->divides : NULL};
+}
+
+static bool write_pipeline(const Placing *p, Written *w, GError **error)
+{
+    const Graph *graph = p->menu->graph;
+    const uint32_t n_groups = p->pipeline->n_stages, n_layers = p->problem->n_layers;
+    g_autofree uint32_t *ways = g_new(uint32_t, n_layers),
+                        *stage_of = g_new(uint32_t, n_layers);
+    *w = (Written){.depth = joint_depths(p->problem, p->pipeline),
+                   .recompute = g_new0(Recompute, n_layers),
+                   .stage = g_new(uint16_t, graph_n_ops(graph)),
+                   .group = g_new(DeviceGroup, n_groups),
+                   .divides = g_new(bool, n_groups)};
+    write_groups(p, w, ways, stage_of);
     for (OpId id = 0; id < graph_n_ops(graph); id++)
-        stage[id] = (uint16_t)stage_of[graph_get_op(graph, id)->layer];
-    g_autoptr(Program) inner = put_inside(
-        p, synth_megatron_ways(graph, p->menu->view, ways, error), stage_of, error);
-    const SynthPipeline pipeline = {.n_stages = n_stages,
-                                    .n_microbatches = p->problem->n_microbatches,
-                                    .stage = stage,
-                                    .n_groups = n_groups,
-                                    .group = group,
-                                    .schedule = p->pipeline->schedule,
-                                    .depth = depth,
-                                    .recompute = recompute,
-                                    .scatters = scatters,
-                                    .zero = any,
-                                    .divides = any ? divides : NULL};
-    return inner ? synth_pipeline(inner, graph, &pipeline, error) : NULL;
+        w->stage[id] = (uint16_t)stage_of[graph_get_op(graph, id)->layer];
+    w->inner = put_inside(p, synth_megatron_ways(graph, p->menu->view, ways, error),
+                          stage_of, error);
+    w->replica.inner = w->inner;
+    return w->inner != NULL;
 }
 
 uint32_t *joint_place(const JointMenu *menu, const JointProblem *problem,
@@ -211,11 +243,43 @@ bool synth_joint_program(JointMenu *menu, const JointProblem *problem,
 {
     g_autofree uint32_t *device = joint_place(menu, problem, pipeline);
     const Placing p = {menu, problem, pipeline, NULL, NULL, device};
-    *made = (JointProgram){0};
-    fill_ratios(&p, made);
-    made->program = write_program(&p, error);
+    g_auto(Written) written = {0};
+    *made = (JointProgram){.ratio = g_new0(double, menu->view->n_devices)};
+    fill_ratios(&p, 1, made->ratio);
+    if (write_pipeline(&p, &written, error))
+        made->program =
+            synth_pipeline(written.inner, menu->graph, &written.replica.pipeline, error);
     if (made->program)
         return true;
     synth_joint_program_clear(made);
     return false;
+}
+
+bool synth_joint_pair_program(JointMenu *menu, const JointProblem *shared,
+                              const JointPair *pair, JointProgram *made, GError **error)
+{
+    uint32_t *device[2];
+    Written written[2];
+    memset(written, 0, sizeof written);
+    SynthReplica replica[2];
+    bool good = true;
+    *made = (JointProgram){.ratio = g_new0(double, menu->view->n_devices)};
+    for (uint32_t h = 0; h < 2; h++) {
+        const JointProblem half = synth_joint_half(shared, pair, h);
+        device[h] = joint_place(menu, &half, &pair->pipeline[h]);
+        const Placing p = {menu, &half, &pair->pipeline[h], NULL, NULL, device[h]};
+        fill_ratios(&p, (double)half.n_microbatches / shared->n_microbatches,
+                    made->ratio);
+        good = good && write_pipeline(&p, &written[h], error);
+        replica[h] = written[h].replica;
+    }
+    if (good)
+        made->program = synth_pipelines(replica, 2, menu->graph, error);
+    for (uint32_t h = 0; h < 2; h++) {
+        written_clear(&written[h]);
+        g_free(device[h]);
+    }
+    if (!made->program)
+        synth_joint_program_clear(made);
+    return made->program != NULL;
 }

@@ -109,7 +109,7 @@ static void fill_borders(const JointMenu *menu, const JointProblem *p,
                          const JointPipeline *pipeline, const uint32_t *first,
                          Stage *stage)
 {
-    const uint32_t batch = menu->model->global_batch / p->n_microbatches;
+    const uint32_t batch = p->samples;
     const uint32_t n = pipeline->n_stages, n_all = menu->view->n_devices;
     g_autofree uint32_t *device = joint_place(menu, p, pipeline);
     for (uint32_t i = 0; i + 1 < n * MAX(pipeline->chunks, 1); i++) {

@@ -475,6 +475,83 @@ static void test_brute_force(void **state)
     assert_true(infeasible > 0 && infeasible < n);
 }
 
+/* --- pairs --- */
+
+/* The cost of the best pipeline of a half, under 1f1b. */
+static double brute_half(const JointProblem *p, const uint32_t units[2], uint32_t m)
+{
+    uint32_t own[2] = {units[0], units[1]};
+    JointProblem half = *p;
+    JointStage stage[8];
+    half.units = own;
+    half.n_microbatches = m;
+    Brute b = {.p = &half,
+               .made = {.stage = stage, .chunks = 1, .schedule = SCHEDULE_1F1B},
+               .left = {units[0], units[1]},
+               .best_s = INFINITY,
+               .relaxed_s = INFINITY,
+               .loose_s = INFINITY,
+               .ordered_s = {INFINITY, INFINITY}};
+    enumerate(&b, 0);
+    return b.best_s;
+}
+
+/* Every division of units and microbatches. */
+static double brute_pair(const JointProblem *p)
+{
+    double best_s = INFINITY;
+    for (uint32_t a = 0; a <= p->units[0]; a++)
+        for (uint32_t b = 0; b <= p->units[1]; b++)
+            for (uint32_t m = 1; m < p->n_microbatches; m++) {
+                const uint32_t one[2] = {a, b},
+                               other[2] = {p->units[0] - a, p->units[1] - b};
+                if (a + b == 0 || other[0] + other[1] == 0)
+                    continue;
+                const double first_s = brute_half(p, one, m);
+                if (first_s < best_s)
+                    best_s =
+                        fmin(best_s,
+                             fmax(first_s, brute_half(p, other, p->n_microbatches - m)));
+            }
+    return best_s;
+}
+
+static void test_pairs_by_brute_force(void **state)
+{
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(6);
+    const uint32_t n = rounds() / 2, step[2] = {1, 1};
+    uint32_t none = 0, faster = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        g_autoptr(JointProblem) p = random_problem(rand);
+        const JointOptions options = {.way = {.schedule = SCHEDULE_1F1B, .chunks = 1},
+                                      .n_best = 1,
+                                      .upper_s = INFINITY};
+        JointPair pair;
+        const bool found = synth_joint_solve_pair(p, step, &options, &pair);
+        const double want = brute_pair(p);
+        none += !found;
+        assert_true(found == isfinite(want));
+        if (!found)
+            continue;
+        assert_close(pair.cost_s, want, 1e-9);
+        assert_int_equal(pair.n_microbatches[0] + pair.n_microbatches[1],
+                         p->n_microbatches);
+        double cost_s = 0;
+        for (uint32_t h = 0; h < 2; h++) {
+            const JointProblem half = synth_joint_half(p, &pair, h);
+            cost_s = fmax(cost_s, synth_joint_cost(&half, &pair.pipeline[h], false));
+        }
+        assert_close(cost_s, want, 1e-9);
+        assert_at_most(synth_joint_density_s(p), want * (1 + 1e-9));
+        faster += want < solve(p, SCHEDULE_1F1B, INFINITY, NULL);
+        synth_joint_pair_clear(&pair);
+    }
+    print_message("%u menus, %u without a pair, %u with one that is faster\n", n, none,
+                  faster);
+    assert_true(none > 0 && faster > 0 && none + faster < n);
+}
+
 /* --- plans --- */
 
 static const char *const MODEL[] = {
@@ -509,6 +586,34 @@ static uint32_t check_bound(const char *model, const ClusterView *view, double b
             n++;
         }
     return n;
+}
+
+/* Machines with a quarter of the speed and half of the memory help as a replica of their own, which computes all
+ * layers again, with fewer microbatches. */
+static void test_a_pair_is_found(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster = uneven_lab(3, 30);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(Graph) graph = NULL;
+    g_autoptr(Plan) plan =
+        plan_by("joint", 1,
+                "gpt2:layers=4,hidden=32,heads=4,ffn=64,seq=64,vocab=64,global_batch=256",
+                view, &graph);
+    assert_non_null(plan);
+    assert_true(plan->feasible);
+    uint32_t joins = 0, runs[2] = {0, 0};
+    for (uint32_t i = 0; i < plan->program->n; i++) {
+        const Instr *instr = &plan->program->instr[i];
+        joins += instr_joins(instr);
+        if (instr->kind == INSTR_COMPUTE && instr->op == 0)
+            runs[plan->program->group[instr->group].device[0] >= 4]++;
+    }
+    assert_true(joins > 0 && runs[0] > runs[1] && runs[1] > 0);
+    assert_int_equal(runs[0] + runs[1], plan->program->n_microbatches);
+    assert_at_most(plan->lower_bound_s, plan->iteration_time_s);
+    assert_non_null(strstr(plan->bound_over, "as unlike replicas"));
+    check_shrunk(plan, graph);
 }
 
 /* Where each kind of GPU is slower than the first by one factor, in all layers, the lower bound is the time of all units that work all the time. */
@@ -808,7 +913,8 @@ static void test_lazy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_brute_force), cmocka_unit_test(test_density),
+        cmocka_unit_test(test_brute_force), cmocka_unit_test(test_pairs_by_brute_force),
+        cmocka_unit_test(test_density),     cmocka_unit_test(test_a_pair_is_found),
         cmocka_unit_test(test_lazy),        cmocka_unit_test(test_may_recompute),
         cmocka_unit_test(test_plans),       cmocka_unit_test(test_walk),
     };
