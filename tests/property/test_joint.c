@@ -130,6 +130,27 @@ static JointProblem *random_problem(GRand *rand)
     return p;
 }
 
+/* Adds entries of SPMD programs to some groups, which need bytes over a border in more or fewer
+ * copies. */
+static void add_inside(GRand *rand, JointProblem *p)
+{
+    static const JointInside inside;
+    for (uint32_t g = 0; g < p->n_groups; g++) {
+        JointGroup *group = &p->group[g];
+        if (g_rand_boolean(rand))
+            continue;
+        group->entry = g_renew(JointEntry, group->entry, group->n_entries + 1);
+        JointEntry *entry = &group->entry[group->n_entries++];
+        *entry = random_entry(rand, p->n_layers, group->use[0] + 3.0 * group->use[1]);
+        entry->inside = &inside;
+        entry->faster = UINT32_MAX;
+        entry->copies = g_new(double, p->n_layers + 1);
+        for (uint32_t l = 0; l <= p->n_layers; l++)
+            entry->copies[l] = g_rand_double_range(rand, 0.2, 3);
+        lower_least(p, group, entry);
+    }
+}
+
 /* --- the formula --- */
 
 typedef struct {
@@ -138,7 +159,8 @@ typedef struct {
     uint32_t left[2];
     double best_s, relaxed_s, loose_s;
     double ordered_s[2]; /* where the last stages have kind 0 first, or kind 1 */
-    uint32_t n;
+    uint32_t n, n_plain, n_inside;
+    uint32_t n_stages; /* 0: any number */
 } Brute;
 
 static const JointGroup *group_at(const Brute *b, uint32_t i)
@@ -165,10 +187,17 @@ static double border(const Brute *b, uint32_t i, bool back)
         return 0;
     const JointProblem *p = b->p;
     const uint32_t at = b->made.stage[i + 1].first;
-    const double bytes = back ? p->returned[at] * entry_at(b, i)->tp
-                              : p->sent[at] * entry_at(b, i + 1)->tp;
+    const JointEntry *to = entry_at(b, back ? i : i + 1);
+    const double bytes =
+        (back ? p->returned[at] : p->sent[at]) * (to->copies ? to->copies[at] : to->tp);
     const double share = fmax(entry_at(b, i)->share, entry_at(b, i + 1)->share);
     return bytes > 0 ? p->latency_s + bytes * share / p->bandwidth : 0;
+}
+
+/* Whether the layers of each group are several runs. */
+static bool has_rounds(const Brute *b)
+{
+    return b->made.chunks > 1;
 }
 
 static bool splits(const Brute *b, uint32_t i)
@@ -188,7 +217,16 @@ static double space(const Brute *b, uint32_t i)
 static double fewest(const Brute *b, uint32_t i)
 {
     const double m = b->p->n_microbatches, behind = b->made.n_stages - 1 - i;
+    if (has_rounds(b)) /* as many as the schedule says */
+        return m == b->made.n_stages ? m : fmin(m, 2 * behind / b->made.chunks + 1);
     return b->made.schedule == SCHEDULE_GPIPE ? m : fmin(m, behind + 1);
+}
+
+/* Microbatches of which a group keeps something, since some of its runs are ahead of others. */
+static double ahead_of_others(const Brute *b)
+{
+    const double v = b->made.chunks;
+    return (v - 1) * (b->made.n_stages - 1) / v;
 }
 
 /* Whether stage i has the memory for these microbatches in flight and owed. */
@@ -207,9 +245,9 @@ static void depths(const Brute *b, uint32_t i, double *flying, double *owed)
     const double m = b->p->n_microbatches, behind = b->made.n_stages - 1 - i;
     const SynthSchedule s = b->made.schedule;
     const bool deep = s == SCHEDULE_INTERLEAVED || s == SCHEDULE_ZB_H2;
-    *flying = deep ? fmin(m, 2 * behind + 1) : fewest(b, i);
+    *flying = deep && !has_rounds(b) ? fmin(m, 2 * behind + 1) : fewest(b, i);
     *owed = !splits(b, i) ? 0 : s == SCHEDULE_ZB_H1 ? i : 2.0 * i;
-    if (has_space(b, i, *flying, *owed))
+    if (has_rounds(b) || has_space(b, i, *flying, *owed))
         return;
     while (*flying > fewest(b, i) && !has_space(b, i, *flying, 0))
         (*flying)--;
@@ -248,7 +286,7 @@ static double rest(const Brute *b, uint32_t i)
 /* Z of the stages from `from` on. */
 static double z_from(const Brute *b, uint32_t from)
 {
-    const double m = b->p->n_microbatches;
+    const double m = b->p->n_microbatches, v = b->made.chunks;
     double z = 0, before = 0, busiest = 0;
     for (uint32_t i = from; i < b->made.n_stages; i++) {
         const double f = part(b, entry_at(b, i)->forward_s, i),
@@ -258,14 +296,15 @@ static double z_from(const Brute *b, uint32_t from)
         for (uint32_t q = i; q < b->made.n_stages; q++) {
             behind += border(b, q, false) + border(b, q, true);
             if (q > i)
-                behind += part(b, entry_at(b, q)->forward_s, q) +
-                          part(b, entry_at(b, q)->backward_s, q) - apart(b, q);
+                behind += (part(b, entry_at(b, q)->forward_s, q) +
+                           part(b, entry_at(b, q)->backward_s, q) - apart(b, q)) /
+                          v;
         }
         double own = fmax(m * (f + back), behind + m * (f + back) - in * fmin(f, back));
-        for (double t = 2; t <= floor((m + in) / (in + 1)); t++)
+        for (double t = 2; t <= floor((m + in) / (in + 1)) && !has_rounds(b); t++)
             own = fmax(own, t * behind + (m - (t - 1) * in) * (f + back));
         z = fmax(z, before + own - rest(b, i));
-        before += f + back - apart(b, i) + border(b, i, false) + border(b, i, true);
+        before += (f + back - apart(b, i)) / v + border(b, i, false) + border(b, i, true);
         busiest = fmax(busiest, fmax(border(b, i, false), border(b, i, true)));
     }
     return fmax(z, before + (m - 1) * busiest);
@@ -275,7 +314,8 @@ static bool fits(const Brute *b)
 {
     for (uint32_t i = 0; i < b->made.n_stages; i++) {
         const JointEntry *e = entry_at(b, i);
-        if (fewest(b, i) * part(b, e->kept, i) > space(b, i))
+        const double kept = fmin(b->p->n_microbatches, fewest(b, i) + ahead_of_others(b));
+        if (kept * part(b, e->kept, i) > space(b, i))
             return false;
     }
     return true;
@@ -288,7 +328,8 @@ static double cost(const Brute *b)
     for (uint32_t i = 0; i < b->made.n_stages; i++) {
         end = fmax(end, before + z_from(b, i) + rest(b, i) + entry_at(b, i)->start_s +
                             part(b, entry_at(b, i)->sync_s, i));
-        before += part(b, entry_at(b, i)->forward_s, i) + border(b, i, false);
+        before +=
+            part(b, entry_at(b, i)->forward_s, i) / b->made.chunks + border(b, i, false);
     }
     return end;
 }
@@ -334,13 +375,26 @@ static bool is_ordered(const Brute *b, uint32_t first)
     return ordered;
 }
 
+static bool is_plain(const Brute *b)
+{
+    bool plain = true;
+    for (uint32_t i = 0; i < b->made.n_stages; i++)
+        plain &= !entry_at(b, i)->inside;
+    return plain;
+}
+
 static void visit(Brute *b)
 {
     b->n++;
-    const double relaxed = relaxed_cost(b);
-    assert_close(synth_joint_cost(b->p, &b->made, true), relaxed, 1e-9);
-    b->relaxed_s = fmin(b->relaxed_s, relaxed);
-    b->loose_s = fmin(b->loose_s, loose_cost(b));
+    const double relaxed = has_rounds(b) ? 0 : relaxed_cost(b);
+    if (!has_rounds(b))
+        assert_close(synth_joint_cost(b->p, &b->made, true), relaxed, 1e-9);
+    if (is_plain(b)) { /* bounds are over promises in the place of SPMD programs */
+        b->n_plain++;
+        b->relaxed_s = fmin(b->relaxed_s, relaxed);
+        b->loose_s = fmin(b->loose_s, loose_cost(b));
+    } else
+        b->n_inside++;
     const double formula = synth_joint_cost(b->p, &b->made, false);
     assert_true(isfinite(formula) == fits(b));
     if (!isfinite(formula))
@@ -358,7 +412,8 @@ static void enumerate(Brute *b, uint32_t from)
 {
     const JointProblem *p = b->p;
     if (from == p->n_layers) {
-        visit(b);
+        if (b->n_stages == 0 || b->n_stages == b->made.n_stages)
+            visit(b);
         return;
     }
     for (uint32_t g = 0; g < p->n_groups; g++) {
@@ -368,7 +423,7 @@ static void enumerate(Brute *b, uint32_t from)
         b->left[0] -= group->use[0];
         b->left[1] -= group->use[1];
         for (uint32_t e = 0; e < group->n_entries; e++)
-            for (uint32_t to = from + 1; to <= p->n_layers; to++) {
+            for (uint32_t to = from + b->made.chunks; to <= p->n_layers; to++) {
                 b->made.stage[b->made.n_stages++] = (JointStage){from, g, e};
                 enumerate(b, to);
                 b->made.n_stages--;
@@ -436,9 +491,10 @@ static void test_brute_force(void **state)
     (void)state;
     const uint32_t n = rounds();
     g_autoptr(GRand) rand = g_rand_new_with_seed(1717);
-    uint32_t infeasible = 0, pipelines = 0;
+    uint32_t infeasible = 0, pipelines = 0, inside = 0;
     for (uint32_t i = 0; i < n; i++) {
         g_autoptr(JointProblem) p = random_problem(rand);
+        add_inside(rand, p);
         Brute b = {.p = p,
                    .best_s = INFINITY,
                    .relaxed_s = INFINITY,
@@ -454,6 +510,7 @@ static void test_brute_force(void **state)
         b.left[1] = p->units[1];
         enumerate(&b, 0);
         pipelines += b.n;
+        inside += b.n_inside;
         const double found = solve(p, schedule, INFINITY, NULL),
                      bound = solve_way(p, &one, INFINITY, NULL);
         infeasible += !isfinite(b.best_s);
@@ -462,7 +519,7 @@ static void test_brute_force(void **state)
         else
             assert_false(isfinite(found));
         check_orders(&b, schedule);
-        if (b.n > 0) {
+        if (b.n_plain > 0) {
             assert_close(bound, b.relaxed_s, 1e-9);
             assert_close(solve_way(p, &any, INFINITY, NULL), b.loose_s, 1e-9);
             assert_at_most(synth_joint_density_s(p), b.loose_s * (1 + 1e-9));
@@ -470,9 +527,44 @@ static void test_brute_force(void **state)
             assert_false(isfinite(solve(p, schedule, b.best_s / 2, NULL)));
         }
     }
-    print_message("%u menus, %u pipelines, %u menus without one that fits\n", n,
-                  pipelines, infeasible);
-    assert_true(infeasible > 0 && infeasible < n);
+    print_message("%u menus, %u pipelines (%u with SPMD programs), %u menus without one "
+                  "that fits\n",
+                  n, pipelines, inside, infeasible);
+    assert_true(infeasible > 0 && infeasible < n && inside > 0);
+}
+
+/* The same with several runs of layers per group, for each number of groups. */
+static void test_brute_force_of_runs(void **state)
+{
+    (void)state;
+    const uint32_t n = rounds();
+    g_autoptr(GRand) rand = g_rand_new_with_seed(1718);
+    uint32_t found_some = 0, infeasible = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        g_autoptr(JointProblem) p = random_problem(rand);
+        add_inside(rand, p);
+        const JointWay way = {.schedule = SCHEDULE_INTERLEAVED,
+                              .n_stages = (uint32_t)g_rand_int_range(rand, 1, 4),
+                              .chunks = (uint32_t)g_rand_int_range(rand, 2, 4)};
+        JointStage stage[8];
+        Brute b = {
+            .p = p,
+            .made = {.stage = stage, .schedule = way.schedule, .chunks = way.chunks},
+            .left = {p->units[0], p->units[1]},
+            .best_s = INFINITY,
+            .ordered_s = {INFINITY, INFINITY},
+            .n_stages = way.n_stages};
+        enumerate(&b, 0);
+        const double found = solve_way(p, &way, INFINITY, NULL);
+        assert_true(isfinite(found) == isfinite(b.best_s));
+        if (isfinite(found))
+            assert_close(found, b.best_s, 1e-9);
+        found_some += isfinite(found);
+        infeasible += b.n > 0 && !isfinite(found);
+    }
+    print_message("%u menus, %u with a pipeline, %u with none that fits\n", n, found_some,
+                  infeasible);
+    assert_true(5 * found_some > n && infeasible > 0);
 }
 
 /* --- pairs --- */
@@ -913,10 +1005,15 @@ static void test_lazy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_brute_force), cmocka_unit_test(test_pairs_by_brute_force),
-        cmocka_unit_test(test_density),     cmocka_unit_test(test_a_pair_is_found),
-        cmocka_unit_test(test_lazy),        cmocka_unit_test(test_may_recompute),
-        cmocka_unit_test(test_plans),       cmocka_unit_test(test_walk),
+        cmocka_unit_test(test_brute_force),
+        cmocka_unit_test(test_brute_force_of_runs),
+        cmocka_unit_test(test_pairs_by_brute_force),
+        cmocka_unit_test(test_density),
+        cmocka_unit_test(test_a_pair_is_found),
+        cmocka_unit_test(test_lazy),
+        cmocka_unit_test(test_may_recompute),
+        cmocka_unit_test(test_plans),
+        cmocka_unit_test(test_walk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
