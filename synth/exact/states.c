@@ -1,6 +1,8 @@
 /* Building the state graph, and its relaxation. */
 #include "synth/exact/states.h"
 
+#include "synth/exact/wide.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -185,6 +187,9 @@ static const Move *move_of(States *s, const OpView *view, Choices *choices, GStr
     move->choices = choices;
     move->after = sums_of(n_moved, moved, &n_after);
     move->other_after = sums_of(n_other, other, &move->n_others);
+    move->in_order = true;
+    for (uint32_t o = 0; o < move->n_others; o++)
+        move->in_order &= move->other_after[o] == o;
     g_assert(n_after == choices->n_to);
     keep(s->moves, key, move);
     return move;
@@ -291,50 +296,66 @@ static Costs *costs_new(States *s, uint32_t n, const Move *move)
     return costs;
 }
 
-static void least_of(double *restrict to, const double *restrict from, double s,
-                     uint32_t n)
+/* The least costs over the arcs for n * LANES neighbouring states of the other tensors, which stay in
+ * registers meanwhile: n is at most TILE and known when this is compiled. Rows of `from` are `width`
+ * apart. */
+static inline void least_over_arcs(const double *from, uint32_t width, const Arc *arc,
+                                   const Arc *end, uint32_t h, double *to, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        double sum = from[i] + s;
-        to[i] = sum < to[i] ? sum : to[i];
+    Lanes least[TILE];
+    for (uint32_t i = 0; i < n; i++)
+        least[i] = (Lanes){INFINITY, INFINITY, INFINITY, INFINITY};
+    for (; arc < end; arc++) {
+        const double *row = from + (size_t)arc->to * width, s = arc->least.s[h];
+        for (uint32_t i = 0; i < n; i++) {
+            Lanes sum, old = least[i], new;
+            memcpy(&sum, row + i * LANES, sizeof sum);
+            sum += (Lanes){s, s, s, s};
+            for (uint32_t l = 0; l < LANES; l++)
+                new[l] = sum[l] < old[l] ? sum[l] : old[l];
+            least[i] = new;
+        }
+    }
+    for (uint32_t i = 0; i < n; i++)
+        memcpy(to + i * LANES, &least[i], sizeof *least);
+}
+
+/* The costs after the move by state `to` and other state, in rows of `width`. */
+static void gather(const Move *move, const double *after, uint32_t width, double *row)
+{
+    const uint32_t n = move->n_others;
+    for (uint32_t to = 0; to < move->choices->n_to; to++, row += width) {
+        const double *from = after + move->after[to];
+        if (move->in_order)
+            memcpy(row, from, n * sizeof *row);
+        else
+            for (uint32_t o = 0; o < n; o++)
+                row[o] = from[move->other_after[o]];
+        for (uint32_t o = n; o < width; o++)
+            row[o] = INFINITY;
     }
 }
 
-/* The same for four arcs, so that `to` is read and written once. */
-static void least_of_four(double *restrict to, const double *from, const Arc *arc,
-                          uint32_t h, uint32_t n)
-{
-    const double *a = from + arc[0].to * n, *b = from + arc[1].to * n,
-                 *c = from + arc[2].to * n, *d = from + arc[3].to * n;
-    const double as = arc[0].least.s[h], bs = arc[1].least.s[h], cs = arc[2].least.s[h],
-                 ds = arc[3].least.s[h];
-    for (uint32_t i = 0; i < n; i++) {
-        const double one = a[i] + as < b[i] + bs ? a[i] + as : b[i] + bs;
-        const double two = c[i] + cs < d[i] + ds ? c[i] + cs : d[i] + ds;
-        const double least = one < two ? one : two;
-        to[i] = least < to[i] ? least : to[i];
-    }
-}
-
-/* Relaxes the arcs from all states of the op's inputs, each for all states of the other tensors. */
-static void take_arcs(const Move *move, uint32_t h, const double *after, double *scratch,
+/* Relaxes the arcs from all states of the op's inputs, each for all states of the other tensors.
+ * `scratch` has rows of `width`, a multiple of LANES. */
+KILTER_WIDE
+static void take_arcs(const Move *move, uint32_t h, const double *scratch, uint32_t width,
                       double *before)
 {
-    KILTER_ASSERT(move->n_others > 0);
+    KILTER_ASSERT(move->n_others > 0 && width % LANES == 0);
     const Choices *c = move->choices;
-    uint32_t n = move->n_others;
-    for (uint32_t to = 0; to < c->n_to; to++)
-        for (uint32_t o = 0; o < n; o++)
-            scratch[to * n + o] = after[move->after[to] + move->other_after[o]];
-    for (uint32_t in = 0; in < c->n_in; in++) {
-        for (uint32_t o = 0; o < n; o++)
-            before[in * n + o] = INFINITY;
+    const uint32_t n = move->n_others;
+    for (uint32_t in = 0; in < c->n_in; in++, before += n) {
         const Arc *arc = &g_array_index(c->arcs, Arc, c->first_arc[in]);
         const Arc *end = &g_array_index(c->arcs, Arc, c->first_arc[in + 1]);
-        for (; end - arc >= 4; arc += 4)
-            least_of_four(before + in * n, scratch, arc, h, n);
-        for (; arc < end; arc++)
-            least_of(before + in * n, scratch + arc->to * n, arc->least.s[h], n);
+        uint32_t o = 0;
+        for (; o + TILE * LANES <= n; o += TILE * LANES)
+            least_over_arcs(scratch + o, width, arc, end, h, before + o, TILE);
+        for (; o < n; o += LANES) {
+            double least[LANES];
+            least_over_arcs(scratch + o, width, arc, end, h, least, 1);
+            memcpy(before + o, least, MIN(LANES, n - o) * sizeof *least);
+        }
     }
 }
 
@@ -352,9 +373,9 @@ static bool shift_of(const States *s, const Costs *a, const Costs *b, Times *off
                 return false;
             if (!isfinite(x[i]))
                 continue;
-            low = fmin(low, x[i] - y[i]);
-            high = fmax(high, x[i] - y[i]);
-            largest = fmax(largest, x[i]);
+            low = MIN(low, x[i] - y[i]);
+            high = MAX(high, x[i] - y[i]);
+            largest = MAX(largest, x[i]);
             if (high - low > rounding * largest)
                 return false;
         }
@@ -370,9 +391,12 @@ static Shifted relax_move(States *s, const Move *move, uint32_t n_states,
     g_assert(move->choices->first_arc[move->choices->n_in] == move->choices->arcs->len);
     g_assert(n_states == move->choices->n_in * move->n_others);
     Costs *before = costs_new(s, n_states, move);
-    g_autofree double *scratch = g_new(double, after->n);
-    for (uint32_t h = 0; h < s->pricer->n_classes; h++)
-        take_arcs(move, h, after->s + h * after->n, scratch, before->s + h * n_states);
+    const uint32_t width = (move->n_others + LANES - 1) / LANES * LANES;
+    g_autofree double *scratch = g_new(double, (size_t)move->choices->n_to *width);
+    for (uint32_t h = 0; h < s->pricer->n_classes; h++) {
+        gather(move, after->s + h * after->n, width, scratch);
+        take_arcs(move, h, scratch, width, before->s + h * n_states);
+    }
     for (uint32_t i = 0; i + 1 < s->costs->len; i++) {
         const Costs *known = s->costs->pdata[i];
         Shifted shifted = {.costs = known};

@@ -24,6 +24,7 @@ typedef struct {
     Choices *choices;
     uint32_t n_others;
     uint32_t *after, *other_after;
+    bool in_order; /* other_after[other] == other */
 } Move;
 
 /* Relaxed costs to the end from all states of a cut. */

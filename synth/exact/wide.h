@@ -1,0 +1,23 @@
+/* Loops over neighbouring numbers that are worth wide registers (private to synth). */
+#ifndef KILTER_SYNTH_EXACT_WIDE_H
+#define KILTER_SYNTH_EXACT_WIDE_H
+
+#include <features.h>
+
+/* Numbers that a register holds, and registers that a loop keeps. */
+enum { LANES = 4, TILE = 4 };
+typedef double Lanes __attribute__((vector_size(LANES * sizeof(double))));
+
+/* Before a function: it is compiled twice, and the program takes the one that the processor can run.
+ * Both give the same bits, since sums and minima do not depend on the width; there is nothing to
+ * fuse in them. */
+#if defined(NDEBUG) && defined(__x86_64__) && defined(__GLIBC__) && defined(__has_attribute)
+#if __has_attribute(target_clones)
+#define KILTER_WIDE __attribute__((target_clones("avx2", "default")))
+#endif
+#endif
+#ifndef KILTER_WIDE
+#define KILTER_WIDE
+#endif
+
+#endif
