@@ -69,7 +69,8 @@ Choices *choices_new(const Pricer *pricer, const OpView *view,
     c->groups = g_array_new(FALSE, FALSE, sizeof(Group));
     c->found = g_array_new(FALSE, TRUE, sizeof(Found));
     c->lists = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
-    c->arcs = g_array_new(FALSE, FALSE, sizeof(Arc));
+    c->arcs.to = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    c->arcs.least = g_array_new(FALSE, FALSE, sizeof(double));
     c->first_arc = g_new0(uint32_t, c->n_in + 1);
     choices_enumerate(c);
     c->elimination = elimination_new(c);
@@ -95,7 +96,8 @@ void choices_free(Choices *c)
     g_array_unref(c->halves);
     g_array_unref(c->groups);
     elimination_free(c->elimination);
-    g_array_unref(c->arcs);
+    g_array_unref(c->arcs.to);
+    g_array_unref(c->arcs.least);
     g_free(c->first_arc);
     index_clear(&c->asked);
     g_array_unref(c->found);

@@ -4,7 +4,10 @@
  * first input's ask. */
 #include "synth/exact/factors.h"
 
+#include "synth/exact/wide.h"
+
 #include <math.h>
+#include <string.h>
 
 /* --- rows --- */
 
@@ -86,12 +89,7 @@ static void find_rows(Elimination *e)
 
 /* --- elimination, choice by choice --- */
 
-/* The number of forms that the second input can be in afterwards, as far as they matter. */
-static uint32_t n_afters(const Choices *c)
-{
-    return c->survives[1] ? c->in[1].n_forms : 1;
-}
-
+/* Numbers of costs in the factors, each for `lanes` classes. */
 static size_t n_no_dy(const Elimination *e)
 {
     return (size_t)e->no_dy.row->len * e->n_dy;
@@ -99,110 +97,92 @@ static size_t n_no_dy(const Elimination *e)
 
 static size_t n_no_second(const Elimination *e)
 {
-    return (size_t)e->no_second.row->len * e->c->in[1].n * n_afters(e->c) * e->n_dy;
+    return (size_t)e->no_second.row->len * e->c->in[1].n * e->n_afters[1] * e->n_dy;
 }
 
 static size_t n_no_contribution(const Elimination *e)
 {
     return (size_t)e->c->in[0].n_gradients * e->c->in[1].n * e->no_contribution.row->len *
-           n_afters(e->c) * e->n_dy;
+           e->n_afters[1] * e->n_dy;
 }
 
-static void set_infinite(Factor *factor, size_t n)
+static void set_infinite(double *s, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        factor->s[i] = INFINITY;
+        s[i] = INFINITY;
 }
 
 /* Eliminates the forms in which the backward reads dy, from the groups. */
-static void eliminate_dy(Elimination *e)
+KILTER_INLINE void eliminate_dy(Elimination *e, uint32_t lanes)
 {
     const Choices *c = e->c;
-    set_infinite(&e->no_dy, n_no_dy(e));
+    const size_t n = (size_t)e->n_dy * lanes;
+    const double *wanted_s = e->wanted_s + n * e->wanted.n * (e->h / lanes);
+    set_infinite(e->no_dy.s, n_no_dy(e) * lanes);
     for (uint32_t g = 0; g < c->groups->len; g++) {
-        double least = g_array_index(c->groups, Group, g).least.s[e->h];
+        const Times *least = &g_array_index(c->groups, Group, g).least;
         const Member *member = &e->member[g];
-        const double *dy_s =
-            e->wanted_s + ((size_t)e->h * e->wanted.n + member->wanted) * e->n_dy;
-        double *s = e->no_dy.s + (size_t)member->row * e->n_dy;
-        for (uint32_t dy = 0; dy < e->n_dy; dy++)
-            s[dy] = least + dy_s[dy] < s[dy] ? least + dy_s[dy] : s[dy];
+        least_of(e->no_dy.s + member->row * n, wanted_s + member->wanted * n,
+                 least->s + e->h, e->n_dy, lanes);
     }
 }
 
 /* The number of forms that input `i` can be in after an ask from its form `f`, as far as they
  * matter. */
-static uint32_t n_choices(const Choices *c, uint32_t i, const Ask *ask, uint32_t f)
+static inline uint32_t n_choices(const Choices *c, uint32_t i, const Ask *ask, uint32_t f)
 {
     KILTER_ASSERT(i < TRANSITION_IN);
     return c->survives[i] && ask->after[f][0] != ask->after[f][1] ? 2 : 1;
 }
 
-static double *no_second_at(const Elimination *e, uint32_t row, uint32_t state,
-                            uint32_t after)
-{
-    KILTER_ASSERT(row < e->no_second.row->len && state < e->c->in[1].n &&
-                  after < n_afters(e->c));
-    const Choices *c = e->c;
-    return e->no_second.s +
-           ((size_t)(row * c->in[1].n + state) * n_afters(c) + after) * e->n_dy;
-}
-
 /* Eliminates from no_dy the second input's ask and the form of its contribution, given its states
  * before and after. */
-static void eliminate_second_input(Elimination *e)
+KILTER_INLINE void eliminate_second_input(Elimination *e, uint32_t lanes)
 {
     const Choices *c = e->c;
-    set_infinite(&e->no_second, n_no_second(e));
+    const size_t n = (size_t)e->n_dy * lanes;
+    const uint32_t n_states = c->in[1].n, n_afters = e->n_afters[1];
+    set_infinite(e->no_second.s, n_no_second(e) * lanes);
     for (uint32_t p = 0; p < e->no_dy.row->len; p++) {
         const Row *row = &g_array_index(e->no_dy.row, Row, p);
-        const double *from = e->no_dy.s + (size_t)p * e->n_dy;
         const Ask *ask = &e->input[1].ask[row->ask[1]];
-        for (uint32_t state = 0; state < c->in[1].n; state++) {
+        double *rows = e->no_second.s + e->no_second.merged[p] * n_states * n_afters * n;
+        for (uint32_t state = 0; state < n_states; state++) {
             uint32_t f = state / c->in[1].n_gradients, g = state % c->in[1].n_gradients;
-            double s =
-                ask->s[f].s[e->h] + e->input[1].contribution[row->makes[1]][g].s[e->h];
-            if (!isfinite(s))
+            const Times *given = &e->input[1].contribution[row->makes[1]][g];
+            double s[PRICE_MAX_CLASSES];
+            for (uint32_t l = 0; l < lanes; l++)
+                s[l] = ask->s[f].s[e->h + l] + given->s[e->h + l];
+            if (!isfinite(s[0]))
                 continue;
             for (uint32_t k = 0; k < n_choices(c, 1, ask, f); k++) {
-                double *to = no_second_at(e, e->no_second.merged[p], state,
-                                          c->survives[1] ? ask->after[f][k] : 0);
-                for (uint32_t dy = 0; dy < e->n_dy; dy++)
-                    to[dy] = from[dy] + s < to[dy] ? from[dy] + s : to[dy];
+                const uint32_t after = c->survives[1] ? ask->after[f][k] : 0;
+                least_of(rows + (state * n_afters + after) * n, e->no_dy.s + p * n, s,
+                         e->n_dy, lanes);
             }
         }
     }
 }
 
-static double *no_contribution_at(const Elimination *e, uint32_t g0, uint32_t state,
-                                  uint32_t row)
-{
-    KILTER_ASSERT(row < e->no_contribution.row->len && g0 < e->c->in[0].n_gradients &&
-                  state < e->c->in[1].n);
-    const Choices *c = e->c;
-    return e->no_contribution.s +
-           ((size_t)(g0 * c->in[1].n + state) * e->no_contribution.row->len + row) *
-               n_afters(c) * e->n_dy;
-}
-
 /* Eliminates from no_second the form of the contribution to the first input, given the form of its
  * gradient. */
-static void eliminate_contribution(Elimination *e)
+KILTER_INLINE void eliminate_contribution(Elimination *e, uint32_t lanes)
 {
     const Choices *c = e->c;
-    const uint32_t n = n_afters(c) * e->n_dy,
-                   n_states = c->in[0].n_gradients * c->in[1].n;
-    set_infinite(&e->no_contribution, n_no_contribution(e));
+    const uint32_t n_rows = e->no_contribution.row->len, n_states = c->in[1].n;
+    const uint32_t n = e->n_afters[1] * e->n_dy;
+    set_infinite(e->no_contribution.s, n_no_contribution(e) * lanes);
     for (uint32_t r = 0; r < e->no_second.row->len; r++) {
         const Form made = g_array_index(e->no_second.row, Row, r).makes[0];
-        for (uint32_t i = 0; i < n_states; i++) {
-            uint32_t g0 = i / c->in[1].n, state = i % c->in[1].n;
-            double s = e->input[0].contribution[made][g0].s[e->h];
-            const double *from = no_second_at(e, r, state, 0);
-            double *restrict to =
-                no_contribution_at(e, g0, state, e->no_contribution.merged[r]);
-            for (uint32_t k = 0; k < n && isfinite(s); k++)
-                to[k] = from[k] + s < to[k] ? from[k] + s : to[k];
+        const size_t merged = e->no_contribution.merged[r];
+        for (uint32_t g0 = 0; g0 < c->in[0].n_gradients; g0++) {
+            const double *s = e->input[0].contribution[made][g0].s + e->h;
+            for (uint32_t state = 0; state < n_states && isfinite(*s); state++)
+                least_of(e->no_contribution.s +
+                             (((size_t)g0 * n_states + state) * n_rows + merged) * n *
+                                 lanes,
+                         e->no_second.s + ((size_t)r * n_states + state) * n * lanes, s,
+                         n, lanes);
         }
     }
 }
@@ -220,88 +200,156 @@ static uint32_t output_to(const Elimination *e, const Row *row, uint32_t dy)
     return to;
 }
 
-/* Conversions of dy itself to the sums of inputs, by arrival; zeros if no input gets dy itself. */
-static const double *alias_at(Elimination *e, const Row *row, const uint32_t *g)
+/* Conversions of dy itself to the sums of inputs, by arrival; NULL if no input gets dy itself. */
+KILTER_INLINE const double *alias_at(const Elimination *e, uint32_t row,
+                                     const uint32_t *g, uint32_t lanes)
 {
     const Choices *c = e->c;
     if (!e->alias_s)
-        return e->zeros;
-    size_t shared =
-        (size_t)e->h * e->shared.n + index_add(&e->shared, pack_dy(row->shared));
+        return NULL;
+    size_t shared = (size_t)e->h / lanes * e->shared.n + e->row_shared[row];
     size_t at = (shared * c->in[0].n_gradients + g[0]) * c->in[1].n_gradients + g[1];
-    return e->alias_s + at * e->n_dy;
+    return e->alias_s + at * e->n_dy * lanes;
 }
 
-/* Takes minima over all arrivals, which mostly are neighbours in `to` as well. */
-static void least_of(double *restrict to, const uint32_t *at, const double *from,
-                     const double *alias_s, double s, uint32_t n)
+/* Takes minima over all arrivals, which mostly are neighbours in `to` as well; `alias_s` may be
+ * NULL. */
+KILTER_INLINE void least_of_arrivals(double *restrict to, const uint32_t *at,
+                                     const double *restrict from,
+                                     const double *restrict alias_s,
+                                     const double *restrict s, uint32_t n, uint32_t lanes)
 {
-    if (at[n - 1] - at[0] == n - 1) {
-        to += at[0];
-        for (uint32_t i = 0; i < n; i++) {
-            double sum = from[i] + alias_s[i] + s;
-            to[i] = sum < to[i] ? sum : to[i];
-        }
+    if (!alias_s && at[n - 1] - at[0] == n - 1) {
+        least_of(to + at[0] * lanes, from, s, n, lanes);
         return;
     }
-    for (uint32_t i = 0; i < n; i++) {
-        double sum = from[i] + alias_s[i] + s;
-        if (sum < to[at[i]])
-            to[at[i]] = sum;
-    }
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t l = 0; l < lanes; l++) {
+            const double given = alias_s ? alias_s[i * lanes + l] : 0;
+            const double sum = from[i * lanes + l] + given + s[l];
+            double *least = to + at[i] * lanes + l;
+            *least = sum < *least ? sum : *least;
+        }
 }
 
 /* Eliminates the first input's ask from no_contribution, which leaves the least cost from states of
- * both inputs to all states after. */
-static void eliminate_first_input(Elimination *e, uint32_t state0, uint32_t state1)
+ * both inputs to all forms after. */
+KILTER_INLINE void eliminate_first_input(Elimination *e, uint32_t state0, uint32_t state1,
+                                         uint32_t lanes)
 {
     KILTER_ASSERT(state0 < e->c->in[0].n && state1 < e->c->in[1].n);
     const Choices *c = e->c;
-    const uint32_t f0 = state0 / c->in[0].n_gradients;
+    const uint32_t f0 = state0 / c->in[0].n_gradients, n_afters = e->n_afters[1];
     const uint32_t g[] = {state0 % c->in[0].n_gradients, state1 % c->in[1].n_gradients};
-    for (uint32_t to = 0; to < c->n_to; to++)
-        e->arc_s[to] = INFINITY;
-    uint32_t n_out = (c->lives[0] ? c->out[0].n : 1) * (c->lives[1] ? c->out[1].n : 1);
-    for (uint32_t k = 0; k < e->no_contribution.row->len; k++) {
+    const uint32_t n_rows = e->no_contribution.row->len;
+    const size_t n = (size_t)e->n_dy * lanes, n_outs = (size_t)e->n_out * lanes;
+    const double *from = e->no_contribution.s +
+                         ((size_t)g[0] * c->in[1].n + state1) * n_rows * n_afters * n;
+    set_infinite(e->arc_s, e->n_afters[0] * n_afters * n_outs);
+    for (uint32_t k = 0; k < n_rows; k++, from += n_afters * n) {
         const Row *row = &g_array_index(e->no_contribution.row, Row, k);
         const Ask *ask = &e->input[0].ask[row->ask[0]];
-        double s = ask->s[f0].s[e->h];
-        if (!isfinite(s))
+        const double *s = ask->s[f0].s + e->h;
+        if (!isfinite(*s))
             continue;
-        const double *alias_s = alias_at(e, row, g);
-        const double *from = no_contribution_at(e, g[0], state1, k);
-        for (uint32_t a = 0; a < n_choices(c, 0, ask, f0) * n_afters(c); a++) {
-            uint32_t after = a % n_afters(c), both = 0;
-            if (c->survives[0])
-                both = ask->after[f0][a / n_afters(c)] * c->in[0].n_gradients + g[0];
-            if (c->survives[1])
-                both = both * c->in[1].n + after * c->in[1].n_gradients + g[1];
-            least_of(e->arc_s + both * n_out, e->outputs_to + k * e->n_dy,
-                     from + after * e->n_dy, alias_s, s, e->n_dy);
+        const double *alias_s = alias_at(e, k, g, lanes);
+        for (uint32_t a = 0; a < n_choices(c, 0, ask, f0); a++) {
+            const uint32_t after = c->survives[0] ? ask->after[f0][a] : 0;
+            for (uint32_t b = 0; b < n_afters; b++)
+                least_of_arrivals(e->arc_s + (after * n_afters + b) * n_outs,
+                                  e->outputs_to + k * e->n_dy, from + b * n, alias_s, s,
+                                  e->n_dy, lanes);
         }
     }
 }
 
-/* Keeps the finite costs as arcs. All classes have the same arcs. */
-static void keep_arcs(Elimination *e, Choices *choices, uint32_t in)
+/* The state after, for forms of the inputs afterwards. */
+static uint32_t state_after(const Choices *c, const uint32_t *after, const uint32_t *g)
 {
-    if (e->h == 0) {
-        uint32_t n = choices->arcs->len;
-        g_array_set_size(choices->arcs, n + choices->n_to);
-        Arc *arc = &g_array_index(choices->arcs, Arc, 0);
-        for (uint32_t to = 0; to < choices->n_to; to++)
-            if (isfinite(e->arc_s[to])) {
-                arc[n].to = to;
-                arc[n++].least.s[0] = e->arc_s[to];
+    uint32_t to = 0;
+    for (uint32_t i = 0; i < TRANSITION_IN; i++)
+        if (c->survives[i])
+            to = to * c->in[i].n + after[i] * c->in[i].n_gradients + g[i];
+    return to;
+}
+
+/* Keeps the finite costs as arcs, in the order of the states after. */
+static void add_arcs(const Elimination *e, Choices *c, const uint32_t *g)
+{
+    const uint32_t n_classes = c->pricer->n_classes, n = MIN(e->lanes, n_classes);
+    const double *s = e->arc_s;
+    uint32_t len = c->arcs.to->len;
+    const uint32_t most = len + e->n_afters[0] * e->n_afters[1] * e->n_out;
+    g_array_set_size(c->arcs.to, most);
+    g_array_set_size(c->arcs.least, most * n_classes);
+    uint32_t *to = &g_array_index(c->arcs.to, uint32_t, 0);
+    double *least = &g_array_index(c->arcs.least, double, 0);
+    for (uint32_t a = 0; a < e->n_afters[0] * e->n_afters[1]; a++) {
+        const uint32_t after[] = {a / e->n_afters[1], a % e->n_afters[1]};
+        const uint32_t first = state_after(c, after, g) * e->n_out;
+        for (uint32_t o = 0; o < e->n_out; o++, s += e->lanes)
+            if (isfinite(*s)) {
+                memcpy(least + (size_t)len * n_classes, s, n * sizeof *s);
+                to[len++] = first + o;
             }
-        g_array_set_size(choices->arcs, n);
-        choices->first_arc[in + 1] = n;
-        return;
     }
-    for (uint32_t a = choices->first_arc[in]; a < choices->first_arc[in + 1]; a++) {
-        Arc *arc = &g_array_index(choices->arcs, Arc, a);
-        arc->least.s[e->h] = e->arc_s[arc->to];
+    g_array_set_size(c->arcs.to, len);
+    g_array_set_size(c->arcs.least, len * n_classes);
+}
+
+/* Adds the costs of further classes to the arcs, which are the same for all classes. */
+static void add_costs(const Elimination *e, Choices *c, uint32_t in)
+{
+    const uint32_t n_classes = c->pricer->n_classes;
+    const uint32_t n = MIN(e->lanes, n_classes - e->h);
+    double *least = &g_array_index(c->arcs.least, double, 0) + e->h;
+    uint32_t arc = c->first_arc[in];
+    const uint32_t n_all = e->n_afters[0] * e->n_afters[1] * e->n_out;
+    for (uint32_t a = 0; a < n_all; a++)
+        if (isfinite(e->arc_s[a * e->lanes]))
+            memcpy(least + (size_t)arc++ * n_classes, e->arc_s + a * e->lanes,
+                   n * sizeof *least);
+    g_assert(arc == c->first_arc[in + 1]);
+}
+
+KILTER_INLINE void eliminate(Elimination *e, Choices *c, uint32_t lanes)
+{
+    for (e->h = 0; e->h < c->pricer->n_classes; e->h += lanes) {
+        eliminate_dy(e, lanes);
+        eliminate_second_input(e, lanes);
+        eliminate_contribution(e, lanes);
+        for (uint32_t in = 0; in < c->n_in; in++) {
+            const uint32_t state[] = {c->same ? in : in / c->in[1].n,
+                                      c->same ? in : in % c->in[1].n};
+            const uint32_t g[] = {state[0] % c->in[0].n_gradients,
+                                  state[1] % c->in[1].n_gradients};
+            eliminate_first_input(e, state[0], state[1], lanes);
+            if (e->h > 0) {
+                add_costs(e, c, in);
+                continue;
+            }
+            add_arcs(e, c, g);
+            c->first_arc[in + 1] = c->arcs.to->len;
+        }
     }
+}
+
+KILTER_WIDE
+static void eliminate_one(Elimination *e, Choices *c)
+{
+    eliminate(e, c, 1);
+}
+
+KILTER_WIDE
+static void eliminate_two(Elimination *e, Choices *c)
+{
+    eliminate(e, c, 2);
+}
+
+KILTER_WIDE
+static void eliminate_four(Elimination *e, Choices *c)
+{
+    eliminate(e, c, 4);
 }
 
 struct Elimination *elimination_new(const Choices *c)
@@ -314,12 +362,18 @@ struct Elimination *elimination_new(const Choices *c)
     e->no_contribution.row = g_array_new(FALSE, FALSE, sizeof(Row));
     find_rows(e);
     e->outputs_to = g_new(uint32_t, e->no_contribution.row->len * e->n_dy);
-    for (uint32_t k = 0; k < e->no_contribution.row->len; k++)
+    e->row_shared = g_new(uint32_t, e->no_contribution.row->len);
+    for (uint32_t k = 0; k < e->no_contribution.row->len; k++) {
+        const Row *row = &g_array_index(e->no_contribution.row, Row, k);
+        e->row_shared[k] = index_add(&e->shared, pack_dy(row->shared));
         for (uint32_t dy = 0; dy < e->n_dy; dy++)
-            e->outputs_to[k * e->n_dy + dy] =
-                output_to(e, &g_array_index(e->no_contribution.row, Row, k), dy);
-    for (uint32_t i = 0; i < TRANSITION_IN; i++)
+            e->outputs_to[k * e->n_dy + dy] = output_to(e, row, dy);
+    }
+    for (uint32_t i = 0; i < TRANSITION_IN; i++) {
+        e->n_afters[i] = c->survives[i] ? c->in[i].n_forms : 1;
         e->input[i].ask = g_new(Ask, e->input[i].keys.n);
+    }
+    e->n_out = (c->lives[0] ? c->out[0].n : 1) * (c->lives[1] ? c->out[1].n : 1);
     return e;
 }
 
@@ -343,17 +397,21 @@ void elimination_free(struct Elimination *e)
     factor_clear(&e->no_second);
     factor_clear(&e->no_contribution);
     g_free(e->outputs_to);
+    g_free(e->row_shared);
     g_free(e);
 }
 
 static void prices_new(Elimination *e)
 {
+    const uint32_t n_classes = e->c->pricer->n_classes;
+    e->lanes = MIN(n_classes, 2);
+    if (n_classes > 2)
+        e->lanes = 4;
     price_factors(e);
-    e->no_dy.s = g_new(double, n_no_dy(e));
-    e->no_second.s = g_new(double, n_no_second(e));
-    e->no_contribution.s = g_new(double, n_no_contribution(e));
-    e->zeros = g_new0(double, e->n_dy);
-    e->arc_s = g_new(double, e->c->n_to);
+    e->no_dy.s = g_new(double, n_no_dy(e) * e->lanes);
+    e->no_second.s = g_new(double, n_no_second(e) * e->lanes);
+    e->no_contribution.s = g_new(double, n_no_contribution(e) * e->lanes);
+    e->arc_s = g_new(double, e->n_afters[0] * e->n_afters[1] * e->n_out * e->lanes);
 }
 
 static void prices_free(Elimination *e)
@@ -363,7 +421,6 @@ static void prices_free(Elimination *e)
     g_clear_pointer(&e->no_dy.s, g_free);
     g_clear_pointer(&e->no_second.s, g_free);
     g_clear_pointer(&e->no_contribution.s, g_free);
-    g_clear_pointer(&e->zeros, g_free);
     g_clear_pointer(&e->arc_s, g_free);
 }
 
@@ -371,17 +428,14 @@ void choices_price_arcs(Choices *c)
 {
     g_assert(c->elimination->c == c && c->groups->len > 0);
     Elimination *e = c->elimination;
-    g_array_set_size(c->arcs, 0);
+    g_array_set_size(c->arcs.to, 0);
+    g_array_set_size(c->arcs.least, 0);
     prices_new(e);
-    for (e->h = 0; e->h < c->pricer->n_classes; e->h++) {
-        eliminate_dy(e);
-        eliminate_second_input(e);
-        eliminate_contribution(e);
-        for (uint32_t in = 0; in < c->n_in; in++) {
-            eliminate_first_input(e, c->same ? in : in / c->in[1].n,
-                                  c->same ? in : in % c->in[1].n);
-            keep_arcs(e, c, in);
-        }
-    }
+    if (e->lanes == 1)
+        eliminate_one(e, c);
+    else if (e->lanes == 2)
+        eliminate_two(e, c);
+    else
+        eliminate_four(e, c);
     prices_free(e);
 }

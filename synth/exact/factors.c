@@ -2,6 +2,7 @@
 #include "synth/exact/factors.h"
 
 #include <math.h>
+#include <string.h>
 
 static const Times impossible = {
     {INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY}};
@@ -85,13 +86,20 @@ static Times price_one_dy(const Elimination *e, const FormSet *wanted, uint32_t 
     return s;
 }
 
-/* Stores a price class by class, `n` prices apart. */
+/* Room for `n` prices of all classes, in bundles. */
+static double *bundles_new(const Elimination *e, size_t n)
+{
+    const uint32_t bundles = (e->c->pricer->n_classes + e->lanes - 1) / e->lanes;
+    return g_new(double, bundles * e->lanes * n);
+}
+
+/* Stores a price in all bundles, `n` prices apart. */
 static void keep_times(const Elimination *e, double *to, size_t n, size_t at,
                        const Times *times)
 {
-    KILTER_ASSERT(at < n);
-    for (uint32_t h = 0; h < e->c->pricer->n_classes; h++)
-        to[h * n + at] = times->s[h];
+    KILTER_ASSERT(at < n && PRICE_MAX_CLASSES % e->lanes == 0);
+    for (uint32_t h = 0; h < e->c->pricer->n_classes; h += e->lanes)
+        memcpy(to + n * h + at * e->lanes, times->s + h, e->lanes * sizeof *to);
 }
 
 /* Conversions of dy, by its arrival, to the forms that the backward reads; INFINITY where there is
@@ -99,7 +107,7 @@ static void keep_times(const Elimination *e, double *to, size_t n, size_t at,
 static void price_dy(Elimination *e)
 {
     size_t n = (size_t)e->wanted.n * e->n_dy, at = 0;
-    e->wanted_s = g_new(double, e->c->pricer->n_classes *n);
+    e->wanted_s = bundles_new(e, n);
     for (uint32_t k = 0; k < e->wanted.n; k++) {
         const FormSet wanted[] = {(FormSet)e->wanted.key[k],
                                   (FormSet)(e->wanted.key[k] >> 8)};
@@ -141,7 +149,7 @@ static void price_aliases(Elimination *e)
         return;
     uint32_t n0 = c->in[0].n_gradients, n1 = c->in[1].n_gradients;
     size_t n = (size_t)e->shared.n * n0 * n1 * e->n_dy, at = 0;
-    e->alias_s = g_new(double, c->pricer->n_classes *n);
+    e->alias_s = bundles_new(e, n);
     for (uint32_t k = 0; k < e->shared.n; k++) {
         const FormSet shared[] = {(FormSet)e->shared.key[k],
                                   (FormSet)(e->shared.key[k] >> 8)};

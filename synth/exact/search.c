@@ -82,7 +82,7 @@ static void check_consistent(const Search *s, OpId id, const Label *label, uint3
 }
 
 /* Extends a label along an arc; `room` is the slack to the limit that the arc leaves, by class. */
-static void extend_along(Search *s, OpId id, uint32_t index, uint32_t in, const Arc *arc,
+static void extend_along(Search *s, OpId id, uint32_t index, uint32_t in, uint32_t arc,
                          uint32_t to, const Times *room)
 {
     const Label *label = &g_array_index(s->table[id].labels, Label, index);
@@ -107,18 +107,18 @@ static void extend_label(Search *s, OpId id, uint32_t index)
     uint32_t in = label->state / move->n_others, other = label->state % move->n_others;
     Times sum = label_sums(&s->pricer, label);
     for (uint32_t e = choices->first_arc[in]; e < choices->first_arc[in + 1]; e++) {
-        const Arc *arc = &g_array_index(choices->arcs, Arc, e);
-        uint32_t to = move->after[arc->to] + move->other_after[other];
+        const double *least = choices_arc_least(choices, e);
+        uint32_t to = move->after[choices_arc_to(choices, e)] + move->other_after[other];
         Times room = {{0}};
         bool can = true;
         for (uint32_t h = 0; h < s->pricer.n_classes && can; h++) {
             room.s[h] = s->limit_s * SEARCH_ROUNDING + label->drift_s +
-                        label->drift_charge_s - sum.s[h] - arc->least.s[h] -
+                        label->drift_charge_s - sum.s[h] - least[h] -
                         states_rest(s->states, id + 1, to, h);
             can = room.s[h] >= 0;
         }
         if (can)
-            extend_along(s, id, index, in, arc, to, &room);
+            extend_along(s, id, index, in, e, to, &room);
     }
 }
 

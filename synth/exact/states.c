@@ -1,8 +1,6 @@
 /* Building the state graph, and its relaxation. */
 #include "synth/exact/states.h"
 
-#include "synth/exact/wide.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -296,69 +294,6 @@ static Costs *costs_new(States *s, uint32_t n, const Move *move)
     return costs;
 }
 
-/* The least costs over the arcs for n * LANES neighbouring states of the other tensors, which stay in
- * registers meanwhile: n is at most TILE and known when this is compiled. Rows of `from` are `width`
- * apart. */
-static inline void least_over_arcs(const double *from, uint32_t width, const Arc *arc,
-                                   const Arc *end, uint32_t h, double *to, uint32_t n)
-{
-    Lanes least[TILE];
-    for (uint32_t i = 0; i < n; i++)
-        least[i] = (Lanes){INFINITY, INFINITY, INFINITY, INFINITY};
-    for (; arc < end; arc++) {
-        const double *row = from + (size_t)arc->to * width, s = arc->least.s[h];
-        for (uint32_t i = 0; i < n; i++) {
-            Lanes sum, old = least[i], new;
-            memcpy(&sum, row + i * LANES, sizeof sum);
-            sum += (Lanes){s, s, s, s};
-            for (uint32_t l = 0; l < LANES; l++)
-                new[l] = sum[l] < old[l] ? sum[l] : old[l];
-            least[i] = new;
-        }
-    }
-    for (uint32_t i = 0; i < n; i++)
-        memcpy(to + i * LANES, &least[i], sizeof *least);
-}
-
-/* The costs after the move by state `to` and other state, in rows of `width`. */
-static void gather(const Move *move, const double *after, uint32_t width, double *row)
-{
-    const uint32_t n = move->n_others;
-    for (uint32_t to = 0; to < move->choices->n_to; to++, row += width) {
-        const double *from = after + move->after[to];
-        if (move->in_order)
-            memcpy(row, from, n * sizeof *row);
-        else
-            for (uint32_t o = 0; o < n; o++)
-                row[o] = from[move->other_after[o]];
-        for (uint32_t o = n; o < width; o++)
-            row[o] = INFINITY;
-    }
-}
-
-/* Relaxes the arcs from all states of the op's inputs, each for all states of the other tensors.
- * `scratch` has rows of `width`, a multiple of LANES. */
-KILTER_WIDE
-static void take_arcs(const Move *move, uint32_t h, const double *scratch, uint32_t width,
-                      double *before)
-{
-    KILTER_ASSERT(move->n_others > 0 && width % LANES == 0);
-    const Choices *c = move->choices;
-    const uint32_t n = move->n_others;
-    for (uint32_t in = 0; in < c->n_in; in++, before += n) {
-        const Arc *arc = &g_array_index(c->arcs, Arc, c->first_arc[in]);
-        const Arc *end = &g_array_index(c->arcs, Arc, c->first_arc[in + 1]);
-        uint32_t o = 0;
-        for (; o + TILE * LANES <= n; o += TILE * LANES)
-            least_over_arcs(scratch + o, width, arc, end, h, before + o, TILE);
-        for (; o < n; o += LANES) {
-            double least[LANES];
-            least_over_arcs(scratch + o, width, arc, end, h, least, 1);
-            memcpy(before + o, least, MIN(LANES, n - o) * sizeof *least);
-        }
-    }
-}
-
 /* Whether `a` equals `b` plus a constant per class, which goes to *offset. */
 static bool shift_of(const States *s, const Costs *a, const Costs *b, Times *offset)
 {
@@ -388,15 +323,11 @@ static bool shift_of(const States *s, const Costs *a, const Costs *b, Times *off
 static Shifted relax_move(States *s, const Move *move, uint32_t n_states,
                           const Costs *after)
 {
-    g_assert(move->choices->first_arc[move->choices->n_in] == move->choices->arcs->len);
+    g_assert(move->choices->first_arc[move->choices->n_in] ==
+             move->choices->arcs.to->len);
     g_assert(n_states == move->choices->n_in * move->n_others);
     Costs *before = costs_new(s, n_states, move);
-    const uint32_t width = (move->n_others + LANES - 1) / LANES * LANES;
-    g_autofree double *scratch = g_new(double, (size_t)move->choices->n_to *width);
-    for (uint32_t h = 0; h < s->pricer->n_classes; h++) {
-        gather(move, after->s + h * after->n, width, scratch);
-        take_arcs(move, h, scratch, width, before->s + h * n_states);
-    }
+    move_take_arcs(move, after->s, after->n, before->s);
     for (uint32_t i = 0; i + 1 < s->costs->len; i++) {
         const Costs *known = s->costs->pdata[i];
         Shifted shifted = {.costs = known};

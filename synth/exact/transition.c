@@ -270,24 +270,24 @@ static bool covers(const Pricer *pricer, const Times *a, const Times *b)
     return true;
 }
 
-static GArray *find_along(Choices *c, uint32_t in, const Arc *arc, const Times *slack)
+static GArray *find_along(Choices *c, uint32_t in, uint32_t arc, const Times *slack)
 {
     static const double rounding = 1e-12;
     Along s = {.c = c, .found = g_array_new(FALSE, FALSE, sizeof(Transition))};
     g_ptr_array_add(c->lists, s.found);
     choices_inputs(c, in, s.in);
-    read_arc(&s, arc->to);
+    read_arc(&s, choices_arc_to(c, arc));
     for (uint32_t h = 0; h < c->pricer->n_classes; h++)
-        s.limit.s[h] = (arc->least.s[h] + slack->s[h]) * (1 + rounding);
+        s.limit.s[h] = (choices_arc_least(c, arc)[h] + slack->s[h]) * (1 + rounding);
     for (uint32_t g = 0; g < c->groups->len; g++)
         try_group(&s, &g_array_index(c->groups, Group, g));
     return s.found;
 }
 
-const GArray *choices_along(Choices *c, uint32_t in, const Arc *arc, const Times *slack)
+const GArray *choices_along(Choices *c, uint32_t in, uint32_t arc, const Times *slack)
 {
-    KILTER_ASSERT(in < c->n_in && arc->to < c->n_to);
-    uint32_t at = index_add(&c->asked, (uint64_t)in << 32 | arc->to);
+    KILTER_ASSERT(in < c->n_in && arc < c->first_arc[c->n_in]);
+    uint32_t at = index_add(&c->asked, arc);
     if (at == c->found->len)
         g_array_set_size(c->found, at + 1);
     Found *found = &g_array_index(c->found, Found, at);

@@ -93,10 +93,12 @@ typedef struct {
     Times least;
 } Group;
 
+/* Arcs, by number: the state after each, see Choices, and the least relaxed cost of any
+ * transition. */
 typedef struct {
-    uint32_t to; /* the state after it, see Choices */
-    Times least; /* least relaxed cost of any transition */
-} Arc;
+    GArray *to;    /* uint32_t */
+    GArray *least; /* double, [arc * n_classes + class] */
+} Arcs;
 
 /* An op's choices. `in` numbers the states of its activation inputs (range[0] outermost; one range
  * if both are one tensor); `to` numbers the states of the inputs that live on, with their forms
@@ -113,11 +115,11 @@ typedef struct {
     uint32_t n_in, n_to;             /* states */
     GArray *halves, *groups;         /* Half, Group */
     struct Elimination *elimination; /* finds the arcs */
-    GArray *arcs;                    /* Arc, by `in` */
+    Arcs arcs;                       /* by `in` */
     uint32_t *first_arc;             /* [n_in + 1] */
-    Index asked;      /* in and to of arcs whose transitions were asked for -> */
-    GArray *found;    /* Found, by the number of `asked` */
-    GPtrArray *lists; /* of transitions */
+    Index asked;                     /* arcs whose transitions were asked for -> */
+    GArray *found;                   /* Found, by the number of `asked` */
+    GPtrArray *lists;                /* of transitions */
 } Choices;
 
 /* The choices of a view that was read; takes over the view's contents. `survives`, `lives`: see
@@ -137,8 +139,20 @@ void choices_inputs(const Choices *choices, uint32_t in, Held held[TRANSITION_IN
 
 /* The undominated transitions along an arc of `in` that cost each class by itself at most `slack`
  * more than the arc. They stay valid as long as the prices. */
-const GArray *choices_along(Choices *choices, uint32_t in, const Arc *arc,
+const GArray *choices_along(Choices *choices, uint32_t in, uint32_t arc,
                             const Times *slack);
+
+static inline uint32_t choices_arc_to(const Choices *choices, uint32_t arc)
+{
+    return g_array_index(choices->arcs.to, uint32_t, arc);
+}
+
+/* The least cost of an arc, by class. */
+static inline const double *choices_arc_least(const Choices *choices, uint32_t arc)
+{
+    return &g_array_index(choices->arcs.least, double, 0) +
+           (size_t)arc * choices->pricer->n_classes;
+}
 
 /* Writes a transition of op `id` (which looks like the choices' own) into an assignment. */
 void transition_apply(Choices *choices, OpId id, uint32_t in,
