@@ -337,20 +337,19 @@ static bool assign(const Graph *graph, Baseline baseline, uint32_t ways,
     return true;
 }
 
-bool synth_baseline(const Graph *graph, const ClusterView *view, const double *ratio,
-                    Baseline baseline, SynthResult *result, GError **error)
+/* The strategy's program by a pricer that has priced nothing yet. */
+static Program *emit(Pricer *pricer, Baseline baseline, GError **error)
 {
     g_assert(baseline < BASELINES);
-    *result = (SynthResult){0};
-    gint64 start = g_get_monotonic_time();
-    Pricer pricer;
-    pricer_init(&pricer, graph, view, ratio, NULL);
+    const Graph *graph = pricer->graph;
+    const uint32_t n = pricer->view->n_devices;
+    Program *program = NULL;
     /* Frameworks sum each gradient by one all-reduce, though two collectives may take less. */
-    pricer.direct = baseline == BASELINE_DATA_PARALLEL;
+    pricer->direct = baseline == BASELINE_DATA_PARALLEL;
     Assignment assignment;
     assignment_init(&assignment, graph);
-    bool done = assign(graph, baseline, view->n_devices, NULL, &assignment);
-    if (!done && view->n_devices == 1) { /* nothing is cut, so all strategies are equal */
+    bool done = assign(graph, baseline, n, NULL, &assignment);
+    if (!done && n == 1) { /* nothing is cut, so all strategies are equal */
         assignment_clear(&assignment);
         assignment_init(&assignment, graph);
         done = assign(graph, BASELINE_MEGATRON, 1, NULL, &assignment);
@@ -358,10 +357,31 @@ bool synth_baseline(const Graph *graph, const ClusterView *view, const double *r
     if (!done)
         kilter_fail(error, KILTER_ERROR_INPUT,
                     "model '%s': its batch cannot be sharded over %u devices",
-                    graph_name(graph), view->n_devices);
+                    graph_name(graph), n);
     else
-        result->program = synth_emit(&pricer, &assignment, error);
+        program = synth_emit(pricer, &assignment, error);
     assignment_clear(&assignment);
+    return program;
+}
+
+Program *synth_baseline_program(const Graph *graph, const ClusterView *view,
+                                const double *ratio, Baseline baseline, GError **error)
+{
+    Pricer pricer;
+    pricer_init(&pricer, graph, view, ratio, NULL);
+    Program *program = emit(&pricer, baseline, error);
+    pricer_clear(&pricer);
+    return program;
+}
+
+bool synth_baseline(const Graph *graph, const ClusterView *view, const double *ratio,
+                    Baseline baseline, SynthResult *result, GError **error)
+{
+    *result = (SynthResult){0};
+    gint64 start = g_get_monotonic_time();
+    Pricer pricer;
+    pricer_init(&pricer, graph, view, ratio, NULL);
+    result->program = emit(&pricer, baseline, error);
     if (result->program)
         result->time_s = synth_time(&pricer, result->program, ratio, 0);
     pricer_clear(&pricer);

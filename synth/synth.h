@@ -53,8 +53,11 @@ typedef enum {
     BASELINES
 } Baseline;
 
-/* Makes the assignment of a known strategy. KILTER_ERROR_INPUT if the strategy does not apply to
- * the graph (a batch that cannot be sharded). */
+/* The program of a known strategy. KILTER_ERROR_INPUT if the strategy does not apply to the graph (a
+ * batch that cannot be sharded). */
+Program *synth_baseline_program(const Graph *graph, const ClusterView *view,
+                                const double *ratio, Baseline baseline, GError **error);
+/* The same with its time at these ratios. */
 bool synth_baseline(const Graph *graph, const ClusterView *view, const double *ratio,
                     Baseline baseline, SynthResult *result, GError **error);
 

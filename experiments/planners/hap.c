@@ -43,11 +43,9 @@ static bool hopeless(Alternation *a, const Known *known, const double *ratio)
 static bool consider_baselines(Alternation *a, const double *ratio, GError **error)
 {
     for (Baseline baseline = BASELINE_DATA_PARALLEL; baseline < BASELINES; baseline++) {
-        SynthResult result;
-        if (!synth_baseline(a->graph, a->view, ratio, baseline, &result, NULL))
-            continue;
-        g_autoptr(Program) program = result.program;
-        if (!synth_pins_hold(a->planning->pins, a->graph, program))
+        g_autoptr(Program) program =
+            synth_baseline_program(a->graph, a->view, ratio, baseline, NULL);
+        if (!program || !synth_pins_hold(a->planning->pins, a->graph, program))
             continue;
         Known *known = alternation_know(a, program);
         if (hopeless(a, known, ratio))

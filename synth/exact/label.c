@@ -24,13 +24,18 @@ void label_table_clear(LabelTable *table)
     *table = (LabelTable){0};
 }
 
+/* By how much more `a` is charged for memory, where that counts. */
+static inline double charged_more(const Pricer *pricer, const Label *a, const Label *b)
+{
+    return pricer->rationed ? a->charge_s - b->charge_s : 0;
+}
+
 /* Equation (1): an upper bound of the seconds by which an iteration with `a` can be longer than
  * with `b`, without the charge if memory is rationed. Without a final step the updates join an
  * earlier stage, so they add at most as much as with a final step. */
 static double longer_by(const Pricer *pricer, const Label *a, const Label *b)
 {
-    double charge = pricer->rationed ? a->charge_s - b->charge_s : 0;
-    return a->closed_s - b->closed_s - charge +
+    return a->closed_s - b->closed_s - charged_more(pricer, a, b) +
            times_max_difference(pricer, &a->initial, &b->initial) +
            times_max_difference(pricer, &a->forward, &b->forward) +
            times_max_difference(pricer, &a->backward, &b->backward) +
@@ -38,26 +43,38 @@ static double longer_by(const Pricer *pricer, const Label *a, const Label *b)
            times_max_difference(pricer, &a->tail, &b->tail);
 }
 
+/* Whether `a` may take the place of `b` as far as steps and charge go. Most labels are told apart by this, which
+ * reads nothing but their first bytes. */
+static inline bool may_replace(const Pricer *pricer, double tolerance, const Label *a,
+                               const Label *b)
+{
+    return a->final == b->final && a->begun == b->begun &&
+           charged_more(pricer, a, b) <= tolerance * a->charge_s;
+}
+
 /* Whether `a` dominates `b` or, within the tolerance, stands for it; in the latter case a's drift
  * absorbs b's. */
-static bool replaces(const Pricer *pricer, double tolerance, Label *a, const Label *b)
+static bool stands_for(const Pricer *pricer, double tolerance, Label *a, const Label *b)
 {
     KILTER_ASSERT(a->state == b->state && tolerance >= 0);
-    if (a->final != b->final || a->begun != b->begun)
-        return false;
-    double charge_s = pricer->rationed ? a->charge_s - b->charge_s : 0;
-    if (charge_s > tolerance * a->charge_s)
-        return false;
     double longer_s = longer_by(pricer, a, b);
+    if (longer_s > tolerance * a->closed_s)
+        return false;
     double drift_s = fmax(a->drift_s, longer_s + b->drift_s);
-    double drift_charge_s = fmax(a->drift_charge_s, charge_s + b->drift_charge_s);
-    if (longer_s > tolerance * a->closed_s ||
-        (tolerance > 0 &&
-         (drift_s > tolerance * a->closed_s || drift_charge_s > tolerance * a->charge_s)))
+    double drift_charge_s =
+        fmax(a->drift_charge_s, charged_more(pricer, a, b) + b->drift_charge_s);
+    if (tolerance > 0 &&
+        (drift_s > tolerance * a->closed_s || drift_charge_s > tolerance * a->charge_s))
         return false;
     a->drift_s = drift_s;
     a->drift_charge_s = drift_charge_s;
     return true;
+}
+
+static inline bool replaces(const Pricer *pricer, double tolerance, Label *a,
+                            const Label *b)
+{
+    return may_replace(pricer, tolerance, a, b) && stands_for(pricer, tolerance, a, b);
 }
 
 void label_table_trim(LabelTable *table, uint32_t n)
