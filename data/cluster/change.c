@@ -315,9 +315,9 @@ static bool make_machine(Cluster *cluster, const char *name, uint32_t gpus,
         return false;
     const DeviceSheet *sheet = alike ? NULL : sheets_device(sheets, name, error);
     if (!alike && !sheet) {
-        g_prefix_error(error,
-                       "cluster %s has no machine of device type '%s': ", cluster->name,
-                       name);
+        kilter_prefix(error,
+                      "cluster %s has no machine of device type '%s': ", cluster->name,
+                      name);
         return false;
     }
     if (sheet)
