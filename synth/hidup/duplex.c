@@ -21,6 +21,7 @@ typedef struct {
 typedef struct {
     const DuplexProblem *p;
     double longest_s; /* communication beside a forward stage never takes longer */
+    double same_s;    /* times that differ by less are equal */
     Cut *cut;         /* [n_nodes + 1] */
     uint64_t states, labels, expansions;
 } Solve;
@@ -152,9 +153,9 @@ static void add_label(Solve *s, Cut *cut, State *state, const DuplexLabel *label
     uint32_t *link = &state->first, place = NONE;
     while (*link != NONE) {
         DuplexLabel *other = &g_array_index(cut->labels, DuplexLabel, *link);
-        if (place == NONE && duplex_dominates(s->p, other, label))
+        if (place == NONE && duplex_dominates(s->p, s->same_s, other, label))
             return;
-        if (duplex_dominates(s->p, label, other)) {
+        if (duplex_dominates(s->p, 0, label, other)) {
             place = place == NONE ? *link : place;
             *link = other->next;
         } else {
@@ -282,6 +283,29 @@ static double find_longest(const DuplexProblem *p)
     return fmax(forward_s, back_s + joined_s);
 }
 
+/* Sums of the same times in other orders differ by rounding. Where many choices take equally long, as
+ * on a single device, labels that differ by this only would otherwise all be kept. A label is not
+ * added if another one is at most this part of the work, which every completion takes, slower: each
+ * node loses no more than that. */
+static double find_same(const DuplexProblem *p)
+{
+    const double part = 1e-14;
+    Times work = {{0}};
+    double most_s = 0;
+    for (uint32_t i = 0; i < p->n_nodes; i++)
+        for (uint32_t h = 0; h < p->n_classes; h++) {
+            double least_s = INFINITY;
+            for (uint32_t c = 0; c < p->node[i].choices->len; c++) {
+                const DuplexChoice *choice =
+                    &g_array_index(p->node[i].choices, DuplexChoice, c);
+                least_s = fmin(least_s, choice->forward.s[h] + choice->back.s[h]);
+            }
+            work.s[h] += isfinite(least_s) ? least_s : 0;
+            most_s = fmax(most_s, work.s[h]);
+        }
+    return part * most_s;
+}
+
 static void walk(Solve *s)
 {
     const DuplexLabel empty = {.parent = NONE, .next = NONE};
@@ -348,6 +372,7 @@ bool duplex_solve(const DuplexProblem *problem, DuplexSolution *solution)
     *solution = (DuplexSolution){0};
     Solve s = {.p = problem,
                .longest_s = find_longest(problem),
+               .same_s = find_same(problem),
                .cut = g_new0(Cut, problem->n_nodes + 1)};
     for (uint32_t i = 0; i <= problem->n_nodes; i++)
         cut_init(&s.cut[i]);

@@ -94,8 +94,10 @@ double duplex_total(const DuplexProblem *p, const DuplexLabel *label)
            fmax(label->back_before, label->d[1]) + updates;
 }
 
-bool duplex_dominates(const DuplexProblem *p, const DuplexLabel *a, const DuplexLabel *b)
+bool duplex_dominates(const DuplexProblem *p, double same_s, const DuplexLabel *a,
+                      const DuplexLabel *b)
 {
+    KILTER_ASSERT(same_s >= 0);
     const double forward = largest_difference(p, &a->forward, &b->forward);
     double slower = a->closed_s - b->closed_s + fmax(forward, a->c2 - b->c2) +
                     fmax(forward, 0) + largest_difference(p, &a->update, &b->update);
@@ -105,5 +107,5 @@ bool duplex_dominates(const DuplexProblem *p, const DuplexLabel *a, const Duplex
                   fmax(a->back_before - b->back_before, a->d[1] - b->d[1]);
     else
         slower += 2 * back + a->d[0] - b->d[0] + a->d[1] - b->d[1];
-    return slower <= 0;
+    return slower <= same_s;
 }
