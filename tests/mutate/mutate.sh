@@ -19,6 +19,7 @@
 # KILTER_MUTATE_PLACE: a folder for the build, which is kept and used again; else one is made and removed. KILTER_MUTATE_TESTS: an extended
 # regular expression of the tests to run; else all.
 set -eu
+unset CCACHE_BASEDIR # objects are compared with those of the build, in which paths have to be the same
 cd "$(dirname "$0")/../.."
 here=$PWD
 out=$here/out/mutate
