@@ -228,9 +228,9 @@ static void bound(JointSearch *j)
         1.25; /* of the plan's time: as far as others are searched */
     const JointWay relaxed = {.relaxed = true},
                    one = {.schedule = SCHEDULE_1F1B, .chunks = 1, .free = true};
-    static const char *const any_over =
-        "pipelines of stages with any SPMD program, one or several per device, in any "
-        "order and schedule, without communication";
+    static const char *const any_over = "single pipelines of stages with any SPMD "
+                                        "program, one or several per device, in any "
+                                        "order and schedule, without communication";
     static const char *const dense_over = "pipelines of these stages, also as unlike "
                                           "replicas, by the computation per device";
     Plan *plan = j->plan;
@@ -255,7 +255,7 @@ static void bound(JointSearch *j)
     if (plain_s > 0)
         plan_add_bound(
             plan, plain_s,
-            "pipelines of stages with replicas and tensor parallelism alone, in "
+            "single pipelines of stages with replicas and tensor parallelism alone, in "
             "any order and schedule, without communication");
     const double one_s =
         j->coarse ? 0 : least_s(j, &one, true, most * plan->iteration_time_s);
