@@ -42,6 +42,17 @@ static void test_compare(void **state)
         assert_string_not_equal(json_string_value(value), "model");
     }
     assert_true(planner);
+    /* As text, too: a row for each, with one value per plan. */
+    static const char *const ROW_OF[] = {"planner", "iteration", "  computation",
+                                         "  communication", "memory per GPU"};
+    g_auto(Ran) table = program_run_good(box, "compare a.json b.json");
+    for (k = 0; k < G_N_ELEMENTS(ROW_OF); k++) {
+        g_autofree char *begin = g_strdup_printf("\n  %s ", ROW_OF[k]);
+        if (!strstr(table.out, begin))
+            fail_msg("no row '%s' in %s", ROW_OF[k], table.out);
+    }
+    assert_non_null(strstr(table.out, "dp-ev"));
+    assert_non_null(strstr(table.out, "amp"));
     json_decref(root);
     g_auto(Ran) same = program_run_good(box, "compare a.json a.json");
     assert_non_null(strstr(same.out, "All take the same time."));

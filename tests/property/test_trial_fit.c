@@ -225,6 +225,23 @@ static void test_suggestions(void **state)
     assert_true(elsewhere > 1); /* the trial that was not measured is one */
 }
 
+/* Any spaces and semicolons part the types of a trial's machines. */
+static void test_machines_of_a_trial(void **state)
+{
+    (void)state;
+    static const char *const TEXT[] = {"v100-16g=1 t4=2", "v100-16g=1;t4=2",
+                                       "v100-16g=1 ; t4=2", " v100-16g=1  t4=2 "};
+    g_autoptr(Cluster) on = cluster();
+    for (uint32_t i = 0; i < G_N_ELEMENTS(TEXT); i++) {
+        g_autofree char *text =
+            g_strdup_printf("model,machines,seconds,tp\n" MODEL ",%s,1,1\n", TEXT[i]);
+        g_autoptr(GArray) list = table(on, text);
+        const Cluster *kept = g_array_index(list, Trial, 0).cluster;
+        assert_int_equal(kept->n_machines, 3);
+        assert_int_equal(kept->n_types, 2);
+    }
+}
+
 static void refuses(const char *header, const char *row, const char *expected)
 {
     g_autoptr(Cluster) on = cluster();
@@ -324,9 +341,10 @@ static void test_faster(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recovers),    cmocka_unit_test(test_cluster),
-        cmocka_unit_test(test_suggestions), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_mutants),     cmocka_unit_test(test_faster),
+        cmocka_unit_test(test_recovers), cmocka_unit_test(test_machines_of_a_trial),
+        cmocka_unit_test(test_cluster),  cmocka_unit_test(test_suggestions),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_mutants),
+        cmocka_unit_test(test_faster),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
