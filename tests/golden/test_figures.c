@@ -1,5 +1,7 @@
 /* Figures without results, and the numbers of Fig. 4, which needs no plan. test_golden.c checks the
  * numbers of all figures and claims. */
+#include <math.h>
+
 #include "experiments/figures/claims.h"
 #include "experiments/figures/figure.h"
 #include "experiments/sweep/experiment.h"
@@ -183,12 +185,37 @@ static void test_parts(void **state)
     g_unsetenv("KILTER_PATH");
 }
 
+/* Claims are counted on top of others; the column `calibrated` counts where it says something. */
+static void test_counts_of_claims(void **state)
+{
+    (void)state;
+    ClaimColumn column[][2] = {
+        {{.ours = 9, .holds = false}, {.ours = 1, .holds = true}},
+        {{.ours = 9, .holds = true}, {.ours = NAN, .holds = false}},
+        {{.ours = 9, .holds = true}, {.ours = 1, .holds = false}}};
+    Claim claim[] = {{.holds = false, .column = column[0]},
+                     {.holds = true, .column = column[1]},
+                     {.holds = true, .column = column[2]}};
+    char *name[] = {(char *)CLAIMS_BEST, (char *)CLAIMS_CALIBRATED};
+    const Claims with = {.n = 3, .claim = claim, .n_columns = 2, .column = name};
+    const Claims without = {.n = 3, .claim = claim};
+    ClaimsCount count = {.n = 10, .held = 5, .calibrated = 4};
+    claims_count(&with, &count);
+    assert_int_equal(count.n, 13);
+    assert_int_equal(count.held, 7);
+    assert_int_equal(count.calibrated, 6);
+    claims_count(&without, &count);
+    assert_int_equal(count.n, 16);
+    assert_int_equal(count.held, 9);
+    assert_int_equal(count.calibrated, 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts),           cmocka_unit_test(test_no_results),
         cmocka_unit_test(test_exchanges),       cmocka_unit_test(test_bad_exchanges),
-        cmocka_unit_test(test_devices_of_rows),
+        cmocka_unit_test(test_devices_of_rows), cmocka_unit_test(test_counts_of_claims),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
