@@ -3,6 +3,7 @@
  *
  * For random shapes and uneven cuts, empty shards among them, in float64. The same
  * check must refuse rules that are known to be wrong. */
+#include "exec/contraction.h"
 #include "tests/conformance/sample.h"
 
 enum { SEEDS = 12 };
@@ -202,9 +203,43 @@ static void test_wrong_rules_are_caught(void **state)
     }
 }
 
+/* A linear op as matrices: rows and columns of each operand are dense in the order of its dims, and not when swapped. */
+static void test_contraction(void **state)
+{
+    (void)state;
+    g_autoptr(Graph) graph = graph_new("linear");
+    const TensorId x = graph_input(graph, "x", DTYPE_F32, 3, (uint32_t[]){2, 3, 5}),
+                   w = graph_parameter(graph, "w", 2, (uint32_t[]){7, 5});
+    graph_op(graph, OP_LINEAR, "y", (OpAttr){0}, 2, (TensorId[]){x, w}, NULL);
+    const ExecShard in[] = {{.rank = 3, .dim = {2, 3, 5}}, {.rank = 2, .dim = {7, 5}}},
+                    out = {.rank = 3, .dim = {2, 3, 7}};
+    const ExecShard *const shard[] = {&in[0], &in[1], &out};
+    static const struct {
+        uint32_t rows, columns;
+    } AS[] = {{GROUP_M, GROUP_K}, {GROUP_N, GROUP_K}, {GROUP_M, GROUP_N}};
+    Contraction c;
+    assert_true(contraction_bind(graph, 0, in, &out, &c));
+    assert_int_equal(c.added, -1);
+    for (uint32_t i = 0; i < 3; i++) {
+        const LoopOrder order =
+                            contraction_order(&c, i, shard[i], AS[i].rows, AS[i].columns),
+                        swapped =
+                            contraction_order(&c, i, shard[i], AS[i].columns, AS[i].rows);
+        uint64_t elements = 1;
+        for (uint32_t k = 0; k < order.n; k++)
+            elements *= order.extent[k];
+        assert_int_equal(order.n, shard[i]->rank);
+        assert_int_equal(swapped.n, shard[i]->rank);
+        assert_int_equal(elements, exec_shard_elements(shard[i]));
+        assert_true(loop_order_is_dense(&order));
+        assert_false(loop_order_is_dense(&swapped));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_contraction),
         cmocka_unit_test(test_every_rule_of_every_kind),
         cmocka_unit_test(test_every_rule_in_models),
         cmocka_unit_test(test_wrong_rules_are_caught),
