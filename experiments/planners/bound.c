@@ -90,6 +90,7 @@ Certifier *certifier_new(Plan *plan, const Planning *planning)
         device_kinds_clear(&c->kinds);
         return NULL;
     }
+    c->gain[HALVE_LARGEST] = c->gain[HALVE_KIND] = INFINITY;
     c->largest_part = largest_part(plan, planning);
     c->boxes = g_array_new(FALSE, FALSE, sizeof(CertifierBox));
     return g_steal_pointer(&c);

@@ -18,6 +18,9 @@ typedef struct {
     SynthBytes bytes[SYNTH_POINTS]; /* of a program in the box, where memory is limited */
 } CertifierBox;
 
+/* Ways to halve a box. */
+typedef enum { HALVE_LARGEST, HALVE_KIND, HALVINGS } CertifierHalving;
+
 typedef struct {
     const Planning *planning;
     const ClusterView *view;
@@ -27,6 +30,8 @@ typedef struct {
         largest_part; /* the part of the plan's time that is in proportion to the largest ratio */
     /* multipliers of memory (SynthOptions.memory_s); NULL: memory does not matter */
     double *memory_s;
+    double gain
+        [HALVINGS]; /* what each way has raised bounds by, relatively; INFINITY: not tried */
     bool open_at_point; /* memory leaves the gap open at the plan's own ratios */
     DeviceKinds kinds;
     GArray *boxes; /* CertifierBox; together they cover all ratios */

@@ -6,8 +6,8 @@
  * of device. synth_bound() bounds every program at every ratio in a box; the smallest bound over boxes
  * that cover everything is the certificate. The box with the smallest bound is halved until the gap to
  * the plan is small enough: by its largest ratio, since collectives that pad their parts take as long as
- * the largest one, and a limit on it leaves work to the slower devices; where that gains nothing, along
- * the kind whose shares vary most.
+ * the largest one, and a limit on it leaves work to the slower devices; or along the kind whose shares
+ * leave most seconds open, where that gained more.
  *
  * Memory is a constraint with Lagrangian multipliers, one per kind of device and point. For any
  * multipliers >= 0
@@ -201,33 +201,60 @@ static double least_bound(const Certifier *c)
     return g_array_index(c->boxes, CertifierBox, least_box(c)).bound_s;
 }
 
-/* Whether the interval of the largest ratio leaves more of the bound open than the gap allows, by the
- * plan's collectives or those of another program, and halving it has not been in vain. */
-static bool is_largest_open(const Certifier *c, const CertifierBox *box)
+/* The kind whose ratios leave most seconds open. Devices of rate 0 have the ratio 0. */
+static uint32_t widest_kind(const Certifier *c, const CertifierBox *box)
+{
+    uint32_t widest = 0;
+    double width = -1;
+    for (uint32_t k = 0; k < c->kinds.n; k++) {
+        const double rate = c->view->device[c->kinds.first[k]].rate,
+                     open = (box->hi[k] - box->lo[k]) / rate;
+        if (rate > 0 && open > width) {
+            width = open;
+            widest = k;
+        }
+    }
+    return widest;
+}
+
+/* Whether to halve the interval of the largest ratio: while it leaves more of the bound open than the gap
+ * allows, by the plan's collectives or those of another program, and halving it has not been in vain.
+ * Once it is narrow, only if that has gained more than halving the ratios of a kind. */
+static bool is_by_largest(const Certifier *c, const CertifierBox *box)
 {
     enum { IN_VAIN = 3 };
     static const double open = 0.3, /* part of the gap; the rest is for computation */
-        another = 0.1;
-    return box->idle < IN_VAIN &&
-           fmax(c->largest_part, another) * (1 - box->largest_lo / box->largest_hi) >
-               open * c->planning->options->certify;
+        another = 0.1,              /* part of the time in which another program's run */
+        narrow = 0.9;
+    const double narrowness = box->largest_lo / box->largest_hi,
+                 part = fmax(c->largest_part, another) * (1 - narrowness);
+    return box->idle < IN_VAIN && part > open * c->planning->options->certify &&
+           (narrowness < narrow || c->gain[HALVE_LARGEST] >= c->gain[HALVE_KIND]);
 }
 
-/* Adds both halves of a box, by its largest ratio or by those of a kind; either may be empty. */
-static bool add_halves(Certifier *c, CertifierBox half[2], bool by_largest, bool look,
-                       GError **error)
+/* Adds both halves of a box; either may be empty. The gain of a way to halve is the mean of its latest
+ * gains: the geometric mean over both halves of what the bound rose by. */
+static bool add_halves(Certifier *c, CertifierBox half[2], CertifierHalving way,
+                       bool look, GError **error)
 {
-    static const double visible = 1 + 1e-6;
+    static const double visible = 1e-6, weight = 0.3;
     const double before_s = half[0].bound_s;
+    double product = 1;
     for (uint32_t i = 0; i < 2; i++) {
         const uint32_t n = c->boxes->len;
         if (!add_box(c, half[i], look, error))
             return false;
-        if (c->boxes->len == n)
-            continue;
-        CertifierBox *box = &g_array_index(c->boxes, CertifierBox, n);
-        box->idle = box->bound_s > before_s * visible ? 0 : box->idle + by_largest;
+        double gain = c->planning->options->certify; /* of an empty half */
+        if (c->boxes->len > n) {
+            CertifierBox *box = &g_array_index(c->boxes, CertifierBox, n);
+            gain = box->bound_s / before_s - 1;
+            box->idle = gain > visible ? 0 : box->idle + (way == HALVE_LARGEST);
+        }
+        product *= fmax(gain, visible);
     }
+    c->gain[way] = isfinite(c->gain[way])
+                       ? (1 - weight) * c->gain[way] + weight * sqrt(product)
+                       : sqrt(product);
     return true;
 }
 
@@ -235,21 +262,15 @@ static bool split(Certifier *c, uint32_t index, bool look, GError **error)
 {
     CertifierBox box = g_array_index(c->boxes, CertifierBox, index);
     g_array_remove_index_fast(c->boxes, index);
-    if (is_largest_open(c, &box)) {
+    if (is_by_largest(c, &box)) {
         CertifierBox half[2] = {box, box};
         half[0].largest_hi = half[1].largest_lo = sqrt(box.largest_lo * box.largest_hi);
-        return add_halves(c, half, true, look, error);
+        return add_halves(c, half, HALVE_LARGEST, look, error);
     }
-    uint32_t widest = 0;
-    double width = 0;
-    for (uint32_t k = 0; k < c->kinds.n; k++)
-        if (c->kinds.count[k] * (box.hi[k] - box.lo[k]) > width) {
-            width = c->kinds.count[k] * (box.hi[k] - box.lo[k]);
-            widest = k;
-        }
+    const uint32_t widest = widest_kind(c, &box);
     CertifierBox half[2] = {box, box};
     half[0].hi[widest] = half[1].lo[widest] = (box.lo[widest] + box.hi[widest]) / 2;
-    return add_halves(c, half, false, look, error);
+    return add_halves(c, half, HALVE_KIND, look, error);
 }
 
 /* Where a budget limits the time, the number of boxes only limits the memory. */
