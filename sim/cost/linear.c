@@ -382,19 +382,21 @@ void sim_linear_matters(const SimLinear *linear, const ClusterView *view,
 {
     static const double rounding = 1 - 1e-12;
     const uint32_t n = view->n_devices;
-    g_autofree double *s = g_new(double, n);
+    SimKinds kinds = sim_kinds(view, linear->n_splits, share);
+    g_autofree double *s = g_new(double, kinds.n);
     bool turns = false;
     for (uint32_t i = 0; i < linear->n_stages; i++) {
         double slowest = 0;
         turns |= linear->stage[i].joins;
-        for (uint32_t j = 0; j < n; j++) {
-            s[j] = sim_linear_comp_s(linear, view, share, i, j);
-            slowest = MAX(slowest, s[j]);
+        for (uint32_t k = 0; k < kinds.n; k++) {
+            s[k] = sim_linear_comp_s(linear, view, share, i, kinds.first[k]);
+            slowest = MAX(slowest, s[k]);
         }
         for (uint32_t j = 0; j < n; j++)
-            if (s[j] >= slowest * rounding)
+            if (s[kinds.of[j]] >= slowest * rounding)
                 mark_splits(linear, view, i, j, matters);
     }
+    sim_kinds_clear(&kinds);
     for (uint32_t t = 0; t < linear->n_terms; t++) {
         mark_largest(view, share, linear->term[t].from, matters);
         mark_largest(view, share, linear->term[t].to, matters);
