@@ -215,13 +215,20 @@ file_of() {
     awk -F '\t' -v id="$1" '$1 == id { print $2 }' "$dir/order.txt"
 }
 
-# objects ID: where the change can be made: the source's object, or those of a few sources that include the header.
+# objects ID: where the change can be made: the source's object, or those of a few sources that include the header, first those that name the
+# function.
 objects() {
     case $(file_of "$1") in
     *.c) ninja -C "$build" -t query "$tree/$(file_of "$1")" | awk '/\.o$/ { print $1; exit }' ;;
-    *) ninja -C "$build" -t deps | awk -v header="/$(file_of "$1")" -v most=8 '
+    *)
+        ninja -C "$build" -t deps | awk -v header="/$(file_of "$1")" '
             /: #deps/ { object = $1; sub(/:$/, "", object) }
-            substr($1, length($1) - length(header) + 1) == header && object ~ /^[a-z]*\/CMakeFiles\/kilter/ && n++ < most { print object }' ;;
+            substr($1, length($1) - length(header) + 1) == header && object ~ /^[a-z]*\/CMakeFiles\/kilter/ { print object }' >"$place/includers"
+        name=$(awk -F '\t' -v id="$1" '$1 == id { print $7 }' "$dir/order.txt")
+        while read -r object; do
+            grep -qw "$name" "$tree/$(echo "$object" | sed 's|CMakeFiles/[^/]*/||; s|\.o$||')" && echo "$object"
+        done <"$place/includers" | cat - "$place/includers" | head -n 8
+        ;;
     esac
 }
 
