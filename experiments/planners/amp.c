@@ -219,7 +219,10 @@ static bool make(AmpMethod method, const Planning *planning, Plan *plan, GError 
         .planning = planning, .search = search_options(planning->options), .plan = plan};
     uint64_t work = 0;
     t.search.work = &work;
-    if (planning->options->amp.rank == 0 && isfinite(upper_of(planning)))
+    /* the bound knows the all-reduces that a sequence-parallel program has not, and a rank counts
+     * all strategies */
+    if (planning->options->amp.rank == 0 && isfinite(upper_of(planning)) &&
+        !planning->options->strategy.sequence_parallel)
         t.search.upper_s = planning->upper_s;
     const gint64 start = g_get_monotonic_time();
     g_autoptr(GArray) candidates = find_candidates(&t, method, error);
