@@ -86,9 +86,9 @@ typedef enum { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } Recompute;
     X(PARSED(strategy_list), cuts, "cuts", "",                                            \
       "first layer of each stage but the first")                                          \
     X(PARSED(strategy_lists), ranks, "ranks", "", "devices of each stage")                \
-    X(PARSED(strategy_lists), pipeline_layers, "pipeline_layers", "",                                \
+    X(PARSED(strategy_lists), pipeline_layers, "pipeline_layers", "",                     \
       "replicas with unlike stages: of each the numbers of layers of its stages, as in "  \
-      "20 4; 6 6 6 6")                                                                     \
+      "20 4; 6 6 6 6")                                                                    \
     X(PARSED(strategy_shares), pipeline_shares, "pipeline_shares", "",                    \
       "shares of the microbatches, one number per pipeline; default: equal")              \
     X(PARSED(strategy_shares), shares, "shares", "",                                      \
