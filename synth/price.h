@@ -101,9 +101,9 @@ typedef struct {
 void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
                  const double *ratio, const double *memory_s);
 /* Prices that hold for all ratios with lo[j] <= ratio[j] <= hi[j] that sum to 1, the largest of which
- * is at least `largest`: at most the time at any of them. Device j gets at least the part lo_j of sharded work, and a union of devices, at
- * the union's speed, at least the part that the others cannot take; sharded bytes lie where they
- * cost least. */
+ * is at least `largest`: at most the time at any of them. Device j gets at least the part lo_j of
+ * sharded work, and a union of devices, at the union's speed, at least the part that the others cannot
+ * take; sharded bytes lie where they cost least. */
 void pricer_init_box(Pricer *pricer, const Graph *graph, const ClusterView *view,
                      const double *lo, const double *hi, double largest,
                      const double *memory_s);

@@ -27,7 +27,7 @@ typedef struct {
     double rival_s;   /* nor are those that cannot be faster than this; 0: no limit */
     const uint16_t *segment; /* [op] the segments asked for; NULL: one segment */
     GPtrArray
-        *apart; /* Segmented: the best ratios by segment of programs that were met */
+        *apart; /* Apart: the best ratios by segment of programs that were met */
     uint32_t
         apart_failed; /* how often no such ratios were found, although there are some */
     Plan *best_apart; /* the best plan with ratios by segment, NULL until there is one */

@@ -8,10 +8,9 @@
  * everything if events are few, or if no width tells them apart. Width and number of months follow
  * from the events pushed and popped, so equal calls give an equal state.
  *
- * Chosen by the hold model (tests/bench/network.c). With 10^5 pending events it handles 8 times as
- * many events a second as a heap and 3 times as many as a calendar queue (Brown 1988,
- * doi:10.1145/63039.63045), which misses the cache at every event; with 10^3 and 10^4 2 to 3 times
- * as many as the heap and as many as the calendar. */
+ * Chosen by the hold model (tests/bench/network.c), by which it handles twice as many events a second
+ * as a heap with 100 pending events, 3 to 4 times as many with 10^3 and 10^4, and 6 times as many with
+ * 10^5, where a calendar queue (Brown 1988, doi:10.1145/63039.63045) misses the cache at every event. */
 #ifndef KILTER_SIM_EVENT_QUEUE_H
 #define KILTER_SIM_EVENT_QUEUE_H
 

@@ -13,6 +13,8 @@
  *     synth_joint_solve()    the best pipelines of a menu, by dynamic programming over suffixes of
  *                            stages
  *     synth_joint_program()  the program of a pipeline
+ *     synth_joint_solve_pair(), synth_joint_pair_program()
+ *                            the same for two pipelines that are replicas of each other
  *
  * Cost. f, b: seconds of a stage's forward and backward on one microbatch, m = f + b; c: seconds of
  * the transfer over the border behind it, one way; M: number of microbatches; s: seconds of the
