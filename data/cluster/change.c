@@ -302,26 +302,27 @@ static bool make_machine(Cluster *cluster, const char *name, uint32_t gpus,
                          Machine *machine, GError **error)
 {
     const Machine *alike = find_alike(cluster, name, gpus > 1);
+    g_autoptr(Sheets) sheets = NULL;
+    const DeviceSheet *sheet = NULL;
+    if (!alike && !has_type(cluster, name)) {
+        sheets = sheets_load(error);
+        sheet = sheets ? sheets_device(sheets, name, error) : NULL;
+        if (!sheet) {
+            kilter_prefix(error, "cluster %s has no machine of device type '%s': ",
+                          cluster->name, name);
+            return false;
+        }
+        name = sheet->name;
+        alike = find_alike(cluster, name, gpus > 1);
+    }
     if (!alike && has_type(cluster, name))
         return kilter_fail(
             error, KILTER_ERROR_INPUT,
-            "cluster %s has no machine of several GPUs of device type '%s' to add "
-            "another "
-            "with its link between them; a cluster file can state it: {type: %s, gpus: "
-            "%u, inner: {latency: ..., bandwidth: ...}}",
-            cluster->name, name, name, gpus);
-    g_autoptr(Sheets) sheets = alike ? NULL : sheets_load(error);
-    if (!alike && !sheets)
-        return false;
-    const DeviceSheet *sheet = alike ? NULL : sheets_device(sheets, name, error);
-    if (!alike && !sheet) {
-        kilter_prefix(error,
-                      "cluster %s has no machine of device type '%s': ", cluster->name,
-                      name);
-        return false;
-    }
-    if (sheet)
-        alike = find_alike(cluster, sheet->name, gpus > 1);
+            "cluster %s has no machine%s of device type '%s' to add another%s; a cluster "
+            "file can state it: {type: %s, gpus: %u, inner: {latency: ..., bandwidth: "
+            "...}}",
+            cluster->name, gpus > 1 ? " of several GPUs" : "", name,
+            gpus > 1 ? " with its link between them" : "", name, gpus);
     *machine =
         alike ? copy_of(alike, gpus) : machine_of_sheet(cluster, sheets, sheet, gpus);
     return true;

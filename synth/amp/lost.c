@@ -2,7 +2,9 @@
  *
  * With M microbatches stage p of a pipeline takes at least
  *
- *     the least seconds of a microbatch on the layers before p  +  M m_p  +  its all-reduce
+ *     the least seconds of a microbatch on the layers before p, forward and back  +  M m_p,
+ *     less the gradients of weights that stages before need not wait for (synth/amp/least.c),
+ *     and  the same, forward  +  M m_p  +  its all-reduce
  *
  * with m_p the computations of its slowest device (synth/amp/least.c), of a type that is called the
  * stage's level, and the messages among the devices that share its layers. A level and those before
@@ -25,11 +27,12 @@ typedef struct {
     uint32_t n_levels;
     uint32_t *most; /* [level]: stages of this level and of those before it, */
     uint32_t *step; /* [level]: and the weight of one in a state's number */
-    /* [level * (n_layers + 1) + layer]: seconds of the layers before, but for the first term */
+    /* [level * (n_layers + 1) + layer]: seconds of all microbatches on the layers before */
     double *all_s;
-    double *once_s; /* [layer]: the first term */
-    double *sync_s; /* [layer]: all-reduce of the layers before */
-    bool *cut;      /* [layer]: a stage may begin with it */
+    double *late_s; /* likewise, of a layer: what no stage waits for */
+    double *once_s, *forward_s; /* [layer]: the first terms */
+    double *sync_s;             /* [layer]: all-reduce of the layers before */
+    bool *cut;                  /* [layer]: a stage may begin with it */
 } Reach;
 
 /* The fastest line of n devices that belong together. */
@@ -68,29 +71,27 @@ static void add_level(Reach *r, uint32_t type, uint32_t devices)
     const uint32_t before = level > 0 ? r->most[level - 1] : 0;
     double *all_s = r->all_s + (size_t)level * (n + 1);
     g_autofree double *row = amp_computes(model, type, degree, c->mbs),
-                      *moved = amp_exchanges(model, degree, c->mbs, line_of(r, c->tmp));
+                      *moved = amp_exchanges(model, degree, c->mbs, line_of(r, c->tmp)),
+                      *late = amp_late(model, type, degree, c->mbs);
     r->most[level] = devices / (c->dp * c->tmp);
     r->step[level] = level > 0 ? r->step[level - 1] * (before + 1) : 1;
     for (uint32_t l = 0; l < n; l++) {
-        double m = 0;
-        for (AmpPass pass = AMP_FORWARD; pass <= AMP_BACKWARD; pass++)
-            m += row[pass * n + l] + moved[pass * n + l];
-        all_s[l + 1] = all_s[l] + r->n_microbatches * m + r->sync_s[l + 1] - r->sync_s[l];
+        const double f = row[AMP_FORWARD * n + l] + moved[AMP_FORWARD * n + l],
+                     b = row[AMP_BACKWARD * n + l] + moved[AMP_BACKWARD * n + l];
+        all_s[l + 1] = all_s[l] + r->n_microbatches * (f + b);
+        const double once = f + b - late[l];
+        r->late_s[(size_t)level * (n + 1) + l] = late[l];
+        r->once_s[l + 1] = level > 0 ? MIN(r->once_s[l + 1], once) : once;
+        r->forward_s[l + 1] = level > 0 ? MIN(r->forward_s[l + 1], f) : f;
     }
 }
 
-/* The least seconds of a microbatch on each layer, whatever the device. */
-static void fill_once(Reach *r)
+/* Sums the least seconds of a microbatch on each layer, whatever the device. */
+static void sum_once(Reach *r)
 {
-    const uint32_t n = r->search->model->n_layers;
-    for (uint32_t l = 0; l < n; l++) {
-        double least_s = r->all_s[l + 1] - r->all_s[l];
-        for (uint32_t k = 1; k < r->n_levels; k++) {
-            const double *all_s = r->all_s + (size_t)k * (n + 1);
-            least_s = MIN(least_s, all_s[l + 1] - all_s[l]);
-        }
-        const double sync_s = r->sync_s[l + 1] - r->sync_s[l];
-        r->once_s[l + 1] = r->once_s[l] + (least_s - sync_s) / r->n_microbatches;
+    for (uint32_t l = 0; l < r->search->model->n_layers; l++) {
+        r->once_s[l + 1] += r->once_s[l];
+        r->forward_s[l + 1] += r->forward_s[l];
     }
 }
 
@@ -104,14 +105,32 @@ static bool is_short(const Reach *r, LinkCost line, uint32_t layer)
            r->n_microbatches * (line.latency_s + bytes / line.bandwidth) < r->upper_s;
 }
 
-/* Finds the borders whose messages keep the limit. False if there are too few between machines:
- * a replica's devices have several. */
+/* Whether devices that share layers may be on several machines: those of some layer can exchange its
+ * tensors so within the limit. */
+static bool may_spread(const Reach *r)
+{
+    const AmpModel *model = r->search->model;
+    const AmpDegrees *c = r->choice;
+    g_autofree double *moved = amp_exchanges(model, amp_degree(model, c->tmp), c->mbs,
+                                             r->search->cluster->fastest_between);
+    for (uint32_t l = 0; l < model->n_layers; l++) {
+        const double m = moved[AMP_FORWARD * model->n_layers + l] +
+                         moved[AMP_BACKWARD * model->n_layers + l];
+        if (r->n_microbatches * m < r->upper_s)
+            return true;
+    }
+    return false;
+}
+
+/* Finds the borders whose messages keep the limit. False if there are too few between machines: each
+ * device of a stage sends to one of the next, and these pp in a row, or, where stages do not spread,
+ * all devices of a replica, are on several machines. */
 static bool find_cuts(Reach *r)
 {
     const AmpCluster *cluster = r->search->cluster;
     const AmpDegrees *c = r->choice;
-    const uint32_t machines =
-        (c->pp * c->tmp + cluster->most_gpus - 1) / cluster->most_gpus;
+    const uint32_t in_a_row = c->pp * (may_spread(r) ? 1 : c->tmp),
+                   machines = (in_a_row + cluster->most_gpus - 1) / cluster->most_gpus;
     uint32_t n_between = 1;
     for (uint32_t l = 1; l < r->search->model->n_layers; l++) {
         r->cut[l] = is_short(r, cluster->fastest, l);
@@ -120,16 +139,25 @@ static bool find_cuts(Reach *r)
     return machines <= n_between;
 }
 
+/* Whether a stage of the layers from `first` up to `end` keeps the limit. */
+static bool is_in_time(const Reach *r, uint32_t level, uint32_t first, uint32_t end)
+{
+    const size_t row = (size_t)level * (r->search->model->n_layers + 1);
+    const double *all_s = r->all_s + row;
+    const double work_s = all_s[end] - all_s[first],
+                 sync_s = r->sync_s[end] - r->sync_s[first];
+    return r->once_s[first] + work_s - r->late_s[row + first] < r->upper_s &&
+           r->forward_s[first] + work_s + sync_s < r->upper_s;
+}
+
 /* The last layer with which the next stage can begin if this one begins with `first`. */
 static uint32_t end_of(const Reach *r, uint32_t level, uint32_t first)
 {
     const uint32_t n = r->search->model->n_layers;
-    const double *all_s = r->all_s + (size_t)level * (n + 1);
-    const double most_s = r->upper_s - r->once_s[first] + all_s[first];
     uint32_t low = first, high = n;
     while (low < high) {
         const uint32_t mid = (low + high + 1) / 2;
-        if (all_s[mid] < most_s)
+        if (is_in_time(r, level, first, mid))
             low = mid;
         else
             high = mid - 1;
@@ -180,10 +208,13 @@ bool amp_is_lost(const AmpSearch *search, const AmpDegrees *choice, double upper
     g_autofree uint32_t *most = g_new(uint32_t, model->n_types),
                         *step = g_new(uint32_t, model->n_types);
     g_autofree double *all_s = g_new0(double, (size_t)model->n_types *(n + 1)),
-                      *once_s = g_new0(double, n + 1), *sync_s = g_new0(double, n + 1);
+                      *late_s = g_new0(double, (size_t)model->n_types *(n + 1)),
+                      *once_s = g_new0(double, n + 1), *forward_s = g_new0(double, n + 1),
+                      *sync_s = g_new0(double, n + 1);
     g_autofree bool *cut = g_new0(bool, n);
     const double m = model->global_batch / choice->dp / choice->mbs;
-    Reach r = {search, choice, m, upper_s, 0, most, step, all_s, once_s, sync_s, cut};
+    Reach r = {search, choice, m,      upper_s,   0,      most, step,
+               all_s,  late_s, once_s, forward_s, sync_s, cut};
     uint32_t devices = 0;
     double n_states = 1;
     fill_sync(&r);
@@ -198,6 +229,6 @@ bool amp_is_lost(const AmpSearch *search, const AmpDegrees *choice, double upper
         if (here > 0)
             add_level(&r, t, devices);
     }
-    fill_once(&r);
+    sum_once(&r);
     return !find_cuts(&r) || !reaches_end(&r);
 }

@@ -11,9 +11,16 @@ typedef double Lanes __attribute__((vector_size(LANES * sizeof(double))));
 
 /* Before a function: it is compiled twice, and the program takes the one that the processor can run.
  * Both give the same bits, since sums and minima do not depend on the width; there is nothing to
- * fuse in them. */
-#if defined(NDEBUG) && defined(__x86_64__) && defined(__GLIBC__) && \
-    defined(__has_attribute)
+ * fuse in them. Not with ThreadSanitizer, which is not there yet when the program makes its choice. */
+#ifdef __SANITIZE_THREAD__
+#define KILTER_WIDE
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define KILTER_WIDE
+#endif
+#endif
+#if !defined(KILTER_WIDE) && defined(NDEBUG) && defined(__x86_64__) && \
+    defined(__GLIBC__) && defined(__has_attribute)
 #if __has_attribute(target_clones)
 #define KILTER_WIDE __attribute__((target_clones("avx2", "default")))
 #endif

@@ -184,7 +184,7 @@ static uint32_t divisions_of(const JointProblem *p, const uint32_t *step, uint32
     return p->units[kind] / step[kind] + 1;
 }
 
-/* Where there are too many divisions, the machines of the first kinds go together. */
+/* Where there are too many divisions, the machines of each kind go together. */
 static void coarsen(const JointProblem *p, const uint32_t *step, uint32_t *coarse)
 {
     double n = 1;

@@ -36,19 +36,25 @@ static void add_types(GString *text, GRand *rand, uint32_t n_types)
     }
 }
 
+static void add_collectives(GString *text, double latency_us, double bandwidth)
+{
+    g_string_append(text, "collectives:\n");
+    for (Collective kind = 0; kind < (Collective)COLLECTIVES_PRICED; kind++)
+        g_string_append_printf(text, "  %s: {latency: %.1f us, bandwidth: %.2f Gb/s}\n",
+                               collective_name(kind),
+                               latency_us * (kind == COLLECTIVE_ALL_REDUCE ? 1.8 : 1),
+                               bandwidth);
+    g_string_append(text, "  source: random\n");
+}
+
 /* Scales the fitted collectives, which `flow` does not use, like the links. */
 static void add_network(GString *text, GRand *rand, uint32_t n, double latency_us)
 {
     double least = INFINITY, port[4];
     for (uint32_t i = 0; i < n; i++)
         least = fmin(least, port[i] = between(rand, 5, 100));
-    g_string_append(text, "collectives:\n");
-    for (Collective kind = 0; kind < (Collective)COLLECTIVES_PRICED; kind++)
-        g_string_append_printf(
-            text, "  %s: {latency: %.1f us, bandwidth: %.2f Gb/s}\n",
-            collective_name(kind),
-            latency_us * (n - 1) * (kind == COLLECTIVE_ALL_REDUCE ? 1.8 : 1), least);
-    g_string_append(text, "  source: random\ntopology:\n  nodes: [switch]\n  links:\n");
+    add_collectives(text, latency_us * (n - 1), least);
+    g_string_append(text, "topology:\n  nodes: [switch]\n  links:\n");
     for (uint32_t i = 0; i < n; i++)
         g_string_append_printf(text,
                                "    - {from: m%u, to: switch, latency: %.1f us, "
@@ -217,10 +223,62 @@ static void test_cost(void **state)
     assert_at_most(tally.worst_case, 0.35);
 }
 
+/* Convolutions on single GPUs: layers with much and with little all-reduce, whose gradients of weights
+ * take as long as all else, or longer than a message. */
+static Case uneven_case(uint32_t seed)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+    const double latency_us = g_rand_boolean(rand) ? between(rand, 1, 1000) : 0;
+    const uint32_t batch = one_of(rand, 3, (uint32_t[]){8, 64, 512}),
+                   width = one_of(rand, 2, (uint32_t[]){8, 32}),
+                   fc = one_of(rand, 2, (uint32_t[]){64, 2048}),
+                   pool = one_of(rand, 2, (uint32_t[]){1, 7});
+    GString *text = g_string_new(NULL);
+    GError *error = NULL;
+    add_types(text, rand, 1);
+    g_string_append(text,
+                    "machines:\n  - {name: m, type: t0, gpus: 1, count: 8, source: r}\n");
+    add_collectives(text, latency_us, between(rand, 0.1, 1e5));
+    g_autofree char *yaml = g_string_free(text, FALSE);
+    g_autofree char *model = g_strdup_printf(
+        "vgg19:image=32,width=%u,fc=%u,pool=%u,global_batch=%u", width, fc, pool, batch);
+    Cluster *cluster = cluster_parse("random.yaml", yaml, strlen(yaml), &error);
+    assert_no_error(error);
+    return (Case){.setup = amp_setup_on(cluster, model)};
+}
+
+/* No bound is above a plan's time, for no strategy that fits. */
+static void test_bounds(void **state)
+{
+    (void)state;
+    enum { CASES = 12 };
+    uint32_t n = 0;
+    for (uint32_t seed = 0; seed < CASES; seed++) {
+        Case c = uneven_case(seed);
+        GError *error = NULL;
+        g_autoptr(GArray) found = synth_amp_search(c.setup.model, c.setup.devices,
+                                                   &c.options, AMP_SEARCH, NULL, &error);
+        assert_no_error(error);
+        for (guint i = 0; i < found->len; i++) {
+            const AmpCandidate *k = &g_array_index(found, AmpCandidate, i);
+            const double most_s = simulated_s(&c, &k->strategy, "stage") * (1 + 1e-9);
+            if (k->least_s > most_s || !is_kept(&c, &k->strategy, most_s))
+                TEST_FAIL_AT(__FILE__, __LINE__,
+                             "seed %u: pp %u, dp %u, tmp %u, mbs %u: %g s, bound %g",
+                             seed, k->strategy.pp, k->strategy.dp, k->strategy.tmp,
+                             k->strategy.mbs, most_s, k->least_s);
+        }
+        n += found->len;
+        amp_setup_clear(&c.setup);
+    }
+    assert_true(n > 10 * CASES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cost),
+        cmocka_unit_test(test_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -164,6 +164,19 @@ static void test_links(void **state)
     assert_error(error, KILTER_ERROR_INPUT, "names its links");
 }
 
+/* A type of single GPUs is not added a second time under an alias. */
+static void test_add_alias(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster = load("dgx-h100");
+    cluster->machine[0].gpus = 1;
+    g_autoptr(GError) error = NULL;
+    assert_false(cluster_change(cluster, CHANGE_ADD, "h100 x 8", &error));
+    assert_error(error, KILTER_ERROR_INPUT,
+                 "no machine of several GPUs of device type 'h100-sxm'");
+    assert_int_equal(cluster->n_types, 1);
+}
+
 static void test_refusals(void **state)
 {
     static const struct {
@@ -204,7 +217,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scale),      cmocka_unit_test(test_choose),
         cmocka_unit_test(test_add),        cmocka_unit_test(test_links),
-        cmocka_unit_test(test_add_device), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_add_device), cmocka_unit_test(test_add_alias),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
