@@ -152,14 +152,15 @@ static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **err
     return true;
 }
 
-/* The time from which on a plan is of no use; INFINITY where bounds do not hold. */
+/* The time from which on a plan is of no use; INFINITY where bounds do not hold: they know all-reduces
+ * that a sequence-parallel program has not. */
 static double upper_of(const Planning *planning)
 {
     const Cluster *cluster = planning->view->cluster;
-    bool stretched = false; /* layers have times by device type */
-    for (uint32_t i = 0; i < cluster->n_machines; i++)
-        stretched |= cluster->machine[i].stretch > 1;
-    return stretched ? INFINITY : planning->upper_s;
+    bool open = planning->options->strategy.sequence_parallel;
+    for (uint32_t i = 0; i < cluster->n_machines; i++) /* layers have times by type */
+        open |= cluster->machine[i].stretch > 1;
+    return open ? INFINITY : planning->upper_s;
 }
 
 /* Whether a bound shows that the candidate is not faster than a known plan. */
@@ -219,10 +220,8 @@ static bool make(AmpMethod method, const Planning *planning, Plan *plan, GError 
         .planning = planning, .search = search_options(planning->options), .plan = plan};
     uint64_t work = 0;
     t.search.work = &work;
-    /* the bound knows the all-reduces that a sequence-parallel program has not, and a rank counts
-     * all strategies */
-    if (planning->options->amp.rank == 0 && isfinite(upper_of(planning)) &&
-        !planning->options->strategy.sequence_parallel)
+    /* a rank counts all strategies */
+    if (planning->options->amp.rank == 0 && isfinite(upper_of(planning)))
         t.search.upper_s = planning->upper_s;
     const gint64 start = g_get_monotonic_time();
     g_autoptr(GArray) candidates = find_candidates(&t, method, error);

@@ -126,6 +126,7 @@ static double replica_s(const Least *l, uint32_t r)
     const AmpStrategy *s = l->s;
     const uint32_t m = l->search->model->global_batch / s->dp / s->mbs;
     const bool lines_up = l->search->options->schedule == SCHEDULE_1F1B;
+    const bool updates = !l->search->options->any_memory; /* else replicas divide them */
     /* from the stage's begin on: until its last message back, and until all updates */
     double behind = 0, ended = 0, least = 0;
     for (uint32_t p = s->pp; p-- > 0;) {
@@ -134,7 +135,7 @@ static double replica_s(const Least *l, uint32_t r)
         for (uint32_t stage = p; stage < s->pp * s->chunks; stage += s->pp) {
             f += pass_s(l, device, AMP_FORWARD, stage);
             b += pass_s(l, device, AMP_BACKWARD, stage);
-            u += pass_s(l, device, AMP_UPDATE, stage);
+            u += updates ? pass_s(l, device, AMP_UPDATE, stage) : 0;
         }
         const uint32_t in_flight = MIN(m, s->pp - p) - 1;
         const double waits = lines_up ? fmax(0, behind - in_flight * fmin(f, b)) : 0;

@@ -274,11 +274,36 @@ static void test_bounds(void **state)
     assert_true(n > 10 * CASES);
 }
 
+/* The bound of data parallelism on a case's 8 devices. */
+static double replicas_s(const Case *c, bool divides_states)
+{
+    AmpOptions options = c->options;
+    options.pp = options.tmp = options.mbs = 1;
+    options.dp = 8;
+    options.any_memory = divides_states;
+    GError *error = NULL;
+    g_autoptr(GArray) found = synth_amp_search(c->setup.model, c->setup.devices, &options,
+                                               AMP_SEARCH, NULL, &error);
+    assert_no_error(error);
+    return g_array_index(found, AmpCandidate, 0).least_s;
+}
+
+/* Replicas that divide the optimizer's states do not each update all of them. */
+static void test_divided(void **state)
+{
+    (void)state;
+    Case c = uneven_case(0);
+    const double all_s = replicas_s(&c, false), divided_s = replicas_s(&c, true);
+    assert_true(divided_s > 0 && divided_s < all_s * (1 - 1e-6));
+    amp_setup_clear(&c.setup);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cost),
         cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_divided),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
