@@ -131,6 +131,10 @@ static bool take_stage(Pipelines *p, uint32_t k, uint32_t s, const char *ranks,
 {
     g_auto(GStrv) rank = g_strsplit(ranks, " ", -1);
     const uint32_t n = words(ranks), first = p->first[k + 1];
+    if (n == 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "ranks: expected GPUs of stage %u of pipeline %u, got none", s,
+                           k);
     for (uint32_t i = 0; i < n; i++) {
         const uint64_t device = g_ascii_strtoull(rank[i], NULL, 10);
         if (device >= p->n_devices || seen[device])

@@ -185,6 +185,8 @@ static void test_pipelines_that_cannot_be(void **state)
         {"pipeline_layers: 6; 3 3\n", "microbatches=1: pipeline 0 gets none"},
         {"pipeline_layers: 6; 3 3\nmicrobatches: 4\npipeline_shares: 1 1 1\n",
          "expected 2 numbers, one per pipeline, got 3"},
+        {"pipeline_layers: 6; 3 3\nmicrobatches: 4\nranks: \"; 0 1 2; 3 4 5\"\n",
+         "ranks: expected GPUs of stage 0 of pipeline 0, got none"},
         {"pipeline_layers: 6; 6; 6\nmicrobatches: 4\n", "no multiple of 3 pipelines"},
         {"pipeline_layers: 6; 3 2\nmicrobatches: 4\n", "pipeline 1: layers: expected 2"},
         {"pipeline_layers: 6; 2 2 2\nmicrobatches: 4\n", "pipeline 1: pp=3"},
