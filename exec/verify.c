@@ -342,6 +342,7 @@ Plan *exec_shrink_plan(const Plan *plan, const Graph *graph, GRand *random, Grap
     copy->version = g_strdup(plan->version);
     copy->program = program_copy(plan->program);
     copy->n_devices = plan->n_devices;
+    copy->memory_bytes = g_new0(uint64_t, plan->n_devices);
     copy->n_segments = plan->n_segments;
     copy->ratio =
         g_memdup2(plan->ratio, plan->n_segments * plan->n_devices * sizeof *plan->ratio);

