@@ -86,19 +86,6 @@ static bool check_options(Own *own, GError **error)
     return true;
 }
 
-/* Gives a plan the time and memory that it has on its cluster, if that is known. */
-static void evaluate(Plan *plan, const Graph *graph)
-{
-    g_autoptr(Cluster) cluster = evaluation_cluster(plan, "the plan", NULL);
-    if (!cluster)
-        return;
-    g_autoptr(ClusterView) view = cluster_view(cluster, plan->granularity);
-    g_autoptr(SimReport) report =
-        sim_evaluate(plan, graph, view, plan_fidelity(plan), NULL);
-    if (report)
-        plan_take_report(plan, report);
-}
-
 /* Puts the shrunk model in place of the plan's. */
 static bool shrink_source(ExecPlan *source, GError **error)
 {
@@ -106,7 +93,6 @@ static bool shrink_source(ExecPlan *source, GError **error)
     Plan *plan = exec_shrink_plan(source->plan, source->graph, NULL, &small, error);
     if (!plan)
         return false;
-    evaluate(plan, small);
     plan_free(source->plan);
     graph_free(source->graph);
     source->plan = plan;
@@ -135,6 +121,19 @@ static bool check_plan(const Own *own, ExecBackend *backend, uint64_t seed,
                verdict.error, verdict.wrong_tensor, verdict.wrong_instr);
 }
 
+/* Gives a plan the time and memory that it has on its cluster, if that is known. */
+static void evaluate(Plan *plan, const Graph *graph)
+{
+    g_autoptr(Cluster) cluster = evaluation_cluster(plan, "the plan", NULL);
+    if (!cluster)
+        return;
+    g_autoptr(ClusterView) view = cluster_view(cluster, plan->granularity);
+    g_autoptr(SimReport) report =
+        sim_evaluate(plan, graph, view, plan_fidelity(plan), NULL);
+    if (report)
+        plan_take_report(plan, report);
+}
+
 /* Prints and stores the measurement beside the prediction. */
 static bool report(const Own *own, const ExecMeasurement *measurement,
                    const CommandOptions *options, GError **error)
@@ -148,6 +147,8 @@ static bool report(const Own *own, const ExecMeasurement *measurement,
                                  .warm_up = (uint32_t)own->timing.warm_up,
                                  .seed = options->planner.seed};
     bool kept = false;
+    if (own->shrink)
+        evaluate(own->source.plan, own->source.graph);
     exec_report_predict(&report);
     if (own->db && !exec_report_store(&report, own->db, own->command, &kept, error))
         return false;
