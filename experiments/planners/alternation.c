@@ -99,15 +99,13 @@ static void note(const Alternation *a, Known *known, const double *ratio, bool f
     g_array_append_val(known->considered, plan);
 }
 
-/* Takes a complete plan if it is better. */
-static void take(Alternation *a, Plan *candidate)
+/* A plan of a known program with these ratios, neither rounded nor evaluated. */
+static Plan *plan_of(const Alternation *a, const Known *known, const double *ratio)
 {
-    if (plan_is_better(candidate, a->best)) {
-        plan_free(a->best);
-        a->best = candidate;
-    } else {
-        plan_free(candidate);
-    }
+    Plan *plan = plan_new();
+    plan->bucket_bytes = a->options->bucket_bytes;
+    plan_set(plan, a->graph, a->view, program_copy(known->program), ratio);
+    return plan;
 }
 
 /* Sets the numbers that candidates are compared by, as plan_complete would; the plan is already
@@ -150,15 +148,13 @@ bool alternation_consider(Alternation *a, Known *known, const double *ratio,
                             ratios_same(a->best->ratio, ratio, a->view->n_devices);
         return true;
     }
-    g_autoptr(Plan) candidate = plan_new();
-    candidate->bucket_bytes = a->options->bucket_bytes;
-    plan_set(candidate, a->graph, a->view, program_copy(known->program), ratio);
+    g_autoptr(Plan) candidate = plan_of(a, known, ratio);
     if (!evaluate(a, known, candidate, error))
         return false;
     candidate->optimal = proved;
     *feasible |= candidate->feasible;
     note(a, known, ratio, candidate->feasible);
-    take(a, g_steal_pointer(&candidate));
+    plan_keep_better(&a->best, g_steal_pointer(&candidate));
     return true;
 }
 
@@ -277,14 +273,12 @@ static bool consider_rounded(Alternation *a, Known *known, GError **error)
 {
     g_autofree double *ratio =
         g_memdup2(a->best->ratio, a->view->n_devices * sizeof *ratio);
-    g_autoptr(Plan) candidate = plan_new();
-    candidate->bucket_bytes = a->options->bucket_bytes;
-    plan_set(candidate, a->graph, a->view, program_copy(known->program), ratio);
+    g_autoptr(Plan) candidate = plan_of(a, known, ratio);
     if (!plan_round(candidate, a->graph, error))
         return false;
     plan_copy_counts(candidate, a->best);
     measure(a, known, candidate);
-    take(a, g_steal_pointer(&candidate));
+    plan_keep_better(&a->best, g_steal_pointer(&candidate));
     bool feasible = false;
     return alternation_balance(a, known, ratio, &feasible, error);
 }
@@ -293,15 +287,12 @@ bool alternation_round_best(Alternation *a, GError **error)
 {
     if (!alternation_fits(a) || a->best->n_segments > 1)
         return true;
-    g_autoptr(Plan) candidate = plan_new();
     Known *known = alternation_know(a, a->best->program);
-    candidate->bucket_bytes = a->options->bucket_bytes;
-    plan_set(candidate, a->graph, a->view, program_copy(a->best->program),
-             a->best->ratio);
+    g_autoptr(Plan) candidate = plan_of(a, known, a->best->ratio);
     if (!evaluate(a, known, candidate, error))
         return false;
     candidate->optimal = a->best->optimal;
-    take(a, g_steal_pointer(&candidate));
+    plan_keep_better(&a->best, g_steal_pointer(&candidate));
     return true;
 }
 

@@ -110,9 +110,6 @@ bool apart_consider(Alternation *a, const Program *program, const double *common
     if (!complete(a, candidate, linear, memory, error))
         return false;
     remember(a, program, segment, ratio, common, report.time_s);
-    if (plan_is_better(candidate, a->best_apart)) {
-        plan_free(a->best_apart);
-        a->best_apart = g_steal_pointer(&candidate);
-    }
+    plan_keep_better(&a->best_apart, g_steal_pointer(&candidate));
     return true;
 }

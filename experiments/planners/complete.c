@@ -128,6 +128,16 @@ bool plan_is_better(const Plan *a, const Plan *b)
     return a->iteration_time_s < b->iteration_time_s;
 }
 
+void plan_keep_better(Plan **best, Plan *plan)
+{
+    if (plan_is_better(plan, *best)) {
+        plan_free(*best);
+        *best = plan;
+    } else {
+        plan_free(plan);
+    }
+}
+
 bool plan_duplex(Plan *plan, const Planning *planning, GError **error)
 {
     Program *duplex = synth_duplex(plan->program, planning->graph, error);

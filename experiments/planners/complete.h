@@ -36,6 +36,9 @@ bool plan_balance(Plan *plan, const Planning *planning, GError **error);
  * does not, or it is faster, or it is as fast and proved. */
 bool plan_is_better(const Plan *a, const Plan *b);
 
+/* Puts a complete plan in the place of the best one if it is better. Takes the plan over. */
+void plan_keep_better(Plan **best, Plan *plan);
+
 /* Copies the counts of the plan's cuts from another plan on the same devices, as far as that has
  * them. */
 void plan_copy_counts(Plan *plan, const Plan *from);

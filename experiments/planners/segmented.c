@@ -177,9 +177,7 @@ bool segmented_search(Alternation *a, const double *proportional, const double *
         (s.segments.n == 1 || ratios_same(proportional, even, a->view->n_devices) ||
          alternate_from_parts(&s, error));
     followed_clear(&s.segments);
-    if (a->best_apart && plan_is_better(a->best_apart, a->best)) {
-        plan_free(a->best);
-        a->best = g_steal_pointer(&a->best_apart);
-    }
+    if (a->best_apart)
+        plan_keep_better(&a->best, g_steal_pointer(&a->best_apart));
     return done;
 }
