@@ -6,6 +6,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/cluster/check.h"
 #include "data/cluster/network_spec.h"
 #include "data/cluster/sheet.h"
 
@@ -358,8 +359,7 @@ static bool add(Cluster *cluster, const char *text, GError **error)
     cluster->machine = g_renew(Machine, cluster->machine, cluster->n_machines + 1);
     cluster->machine[cluster->n_machines++] = machine;
     cluster_find_rings(cluster);
-    return !cluster->network ||
-           network_spec_check(cluster->network, cluster->n_machines, error);
+    return true;
 }
 
 bool cluster_change(Cluster *cluster, ChangeKind kind, const char *text, GError **error)
@@ -388,5 +388,8 @@ bool cluster_change(Cluster *cluster, ChangeKind kind, const char *text, GError 
     char *name = g_strdup_printf("%s %s %s", cluster->name, change_name(kind), text);
     g_free(cluster->name);
     cluster->name = name;
-    return true;
+    if (cluster_check(cluster, error))
+        return true;
+    kilter_prefix(error, "--%s '%.60s': ", change_name(kind), text);
+    return false;
 }

@@ -24,8 +24,9 @@ typedef enum { CHANGE_ADD, CHANGE_ONLY, CHANGE_WITHOUT, CHANGE_SCALE, CHANGES } 
 const char *change_name(ChangeKind kind);
 
 /* Applies one change and appends it to the cluster's name, as in "hap-8 only v100".
- * KILTER_ERROR_INPUT for a malformed text, an unknown name, a factor out of bounds, or a network
- * that cannot be built from the remaining machines; the cluster must then be freed. */
+ * KILTER_ERROR_INPUT for a malformed text, an unknown name, a factor out of bounds, or a result that
+ * no file could be (data/cluster/check.h), as machines without a network between them; the cluster must then
+ * be freed. */
 bool cluster_change(Cluster *cluster, ChangeKind kind, const char *text, GError **error);
 
 /* Keeps the machines for which keep[machine] is set, at least one. */

@@ -121,8 +121,7 @@ static const cyaml_schema_value_t GROUP_ENTRY = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, GroupText, GROUP)};
 
 static const cyaml_schema_field_t CLUSTER[] = {
-    OPTIONAL_TEXT("name", ClusterText, name,
-                  TEXT_MAX_BYTES), /* the text of a network's builder may be that long */
+    OPTIONAL_TEXT("name", ClusterText, name, CLUSTER_NAME_MAX),
     OPTIONAL_TEXT("description", ClusterText, description, TEXT_MAX_BYTES),
     CYAML_FIELD_SEQUENCE("device_types", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
                          ClusterText, type, &TYPE_ENTRY, 1, TYPES_MAX),

@@ -17,6 +17,9 @@ typedef struct {
     LINK_MEMBERS(MEMBER_TEXT)
 } LinkText;
 
+/* Most bytes of a cluster's name: the text of a network's builder may be that long. */
+enum { CLUSTER_NAME_MAX = 4000 };
+
 typedef struct {
     char *of[NUMBERS];
 } RatesText;

@@ -94,6 +94,16 @@ bool curves_read(const Yaml *yaml, const char *key, uint32_t n, const CurveText 
     return true;
 }
 
+bool curve_check(const CollectiveCurve *curve, const char *what, GError **error)
+{
+    bool good =
+        members_check(CURVE_MEMBER, G_N_ELEMENTS(CURVE_MEMBER), curve, what, error);
+    for (uint32_t i = 0; good && i < curve->n; i++)
+        good = members_check(POINT_MEMBER, G_N_ELEMENTS(POINT_MEMBER), &curve->point[i],
+                             what, error);
+    return good;
+}
+
 static json_t *curve_json(const CollectiveCurve *curve)
 {
     json_t *object = json_pack("{s:s, s:s*}", "collective", collective_name(curve->kind),

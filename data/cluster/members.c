@@ -100,6 +100,44 @@ bool members_read(const Yaml *yaml, const char *parent, const Member *member, ui
     return true;
 }
 
+/* Whether a value is one that members_json writes. */
+static bool is_said(const Member *member, double number)
+{
+    return isfinite(number) && number != member->unsaid &&
+           !(member->kind == MEMBER_FACTOR && number <= 1);
+}
+
+static char *member_text(const Member *member, double value)
+{
+    return has_unit(member) && value >= 0 && isfinite(value)
+               ? units_format(value, member->quantity)
+               : g_strdup_printf("%g", value);
+}
+
+bool members_check(const Member *member, uint32_t n, const void *value, const char *what,
+                   GError **error)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const double number = value_of(&member[i], value);
+        double low = member[i].low, high = member[i].high;
+        if (!member[i].needed && !is_said(&member[i], number))
+            continue;
+        if (member[i].bound == MEMBER_NOT_BELOW)
+            low = fmax(low, value_of(&member[i - 1], value));
+        if (member[i].bound == MEMBER_NOT_ABOVE)
+            high = fmin(high, value_of(&member[i - 1], value));
+        if (number >= low && number <= high)
+            continue;
+        g_autofree char *least = member_text(&member[i], low),
+                        *most = member_text(&member[i], high),
+                        *got = member_text(&member[i], number);
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%s: %s: expected a value from %s to %s, got %s", what,
+                           member[i].key, least, most, got);
+    }
+    return true;
+}
+
 /* A value as JSON: a text with its unit, or a number. */
 static json_t *member_json(const Member *member, double value)
 {
@@ -114,8 +152,7 @@ void members_json(const Member *member, uint32_t n, const void *value, json_t *o
 {
     for (uint32_t i = 0; i < n; i++) {
         const double number = value_of(&member[i], value);
-        const bool whole = member[i].kind == MEMBER_FACTOR && number <= 1;
-        if (isfinite(number) && number != member[i].unsaid && !whole)
+        if (is_said(&member[i], number))
             json_object_set_new(object, member[i].key, member_json(&member[i], number));
     }
 }

@@ -138,6 +138,10 @@ bool member_read(const Yaml *yaml, const char *parent, const Member *member,
 /* The same of all n rows up to the first that is wrong. KILTER_ERROR_INPUT. */
 bool members_read(const Yaml *yaml, const char *parent, const Member *member, uint32_t n,
                   const void *text, void *value, GError **error);
+/* Whether all n numbers are what a file may say, but for those that it would leave out; KILTER_ERROR_INPUT names `what`
+ * and the key. */
+bool members_check(const Member *member, uint32_t n, const void *value, const char *what,
+                   GError **error);
 /* Sets the keys of all n rows whose values are to be said. */
 void members_json(const Member *member, uint32_t n, const void *value, json_t *object);
 

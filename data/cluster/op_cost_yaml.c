@@ -41,6 +41,11 @@ bool op_costs_read(const Yaml *yaml, const char *key, uint32_t n, const OpCostTe
     return true;
 }
 
+bool op_cost_check(const OpCost *cost, const char *what, GError **error)
+{
+    return members_check(MEMBERS, G_N_ELEMENTS(MEMBERS), cost, what, error);
+}
+
 json_t *op_costs_json(const OpCost *cost, double launch_s)
 {
     json_t *list = json_array();

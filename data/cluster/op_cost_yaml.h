@@ -15,6 +15,8 @@ extern const cyaml_schema_value_t OP_COST_SCHEMA; /* schema of an OpCostText */
  * default of their launch. KILTER_ERROR_INPUT. */
 bool op_costs_read(const Yaml *yaml, const char *key, uint32_t n, const OpCostText *text,
                    double launch_s, OpCost *cost, GError **error);
+/* Whether the numbers are such as a file may say. KILTER_ERROR_INPUT names `what`. */
+bool op_cost_check(const OpCost *cost, const char *what, GError **error);
 /* The file's sequence of the kinds that have costs; a launch equal to the type's `launch_s` is left
  * out. */
 json_t *op_costs_json(const OpCost *cost, double launch_s);

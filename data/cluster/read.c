@@ -72,6 +72,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/cluster/check.h"
 #include "data/cluster/cluster_reader.h"
 #include "data/cluster/network_spec.h"
 
@@ -123,13 +124,18 @@ static void join_ports(ClusterReader *reader)
     spec->source = g_strdup("ports of the machines' NICs, at an ideal switch");
 }
 
-/* Derives the collectives from the NICs of the machines. */
+static bool has_port(const ClusterReader *reader, uint32_t machine)
+{
+    return g_array_index(reader->port, Port, machine).bandwidth > 0;
+}
+
+/* Derives the collectives from the NICs of the machines; of a single one, for machines that are added to it. */
 static bool derive(ClusterReader *reader, GError **error)
 {
     Cluster *cluster = reader->cluster;
     const Port *port = (const Port *)(const void *)reader->port->data;
     for (uint32_t i = 0; i < cluster->n_machines; i++)
-        if (!(port[i].bandwidth > 0))
+        if (!has_port(reader, i))
             return yaml_fail(reader->yaml, error, "collectives",
                              "missing; expected this key, for %u machines, or the nic of "
                              "each machine, as in nic: ib-ndr",
@@ -149,7 +155,7 @@ static bool read_collectives(ClusterReader *reader)
     const CollectivesText *text = reader->text->collectives;
     GError *failure = NULL;
     bool good = true;
-    if (cluster->n_machines > 1 && !text)
+    if (!text && (cluster->n_machines > 1 || has_port(reader, 0)))
         return reader_note(reader, derive(reader, &failure), &failure);
     cluster->collective_source = g_strdup(text && text->source ? text->source : "");
     for (uint32_t kind = 0; text && kind < COLLECTIVES_PRICED; kind++) {
@@ -271,6 +277,10 @@ static bool read_parts(ClusterReader *reader, GError **error)
     if (reader->failures->len > 0)
         return kilter_fail(error, KILTER_ERROR_INPUT, "%s", reader->failures->str);
     cluster_find_rings(reader->cluster);
+    if (!cluster_check(reader->cluster, error)) {
+        kilter_prefix(error, "%s: ", yaml_file(reader->yaml));
+        return false;
+    }
     return try_network(reader, error);
 }
 

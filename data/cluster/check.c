@@ -1,0 +1,167 @@
+/* The check of a whole cluster, however it came about. */
+#include "data/cluster/check.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "data/base/error.h"
+#include "data/cluster/cluster_yaml.h"
+#include "data/cluster/network_spec.h"
+
+static bool check_name(const char *what, const char *name, size_t most, GError **error)
+{
+    const size_t length = strlen(name);
+    return (length > 0 && length <= most) ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "%s: expected a name of 1 to %zu bytes, got %zu: '%.60s'", what,
+                       most, length, name);
+}
+
+/* --- device types --- */
+
+static bool check_rates(const char *what, const double *rates, GError **error)
+{
+    for (Numbers n = 0; n < NUMBERS; n++)
+        if (rates[n] != 0 && !(rates[n] >= SMALLEST && rates[n] <= LARGEST))
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "%s: %s: expected a rate from %g to %g FLOP/s, got %g",
+                               what, numbers_name(n), SMALLEST, LARGEST, rates[n]);
+    return true;
+}
+
+static bool check_type(const DeviceType *type, GError **error)
+{
+    g_autofree char *what = g_strdup_printf("device type %.60s", type->name);
+    if (!check_name("a device type", type->name, NAME_MAX_BYTES, error) ||
+        !members_check(TYPE_MEMBER, TYPE_NUMBERS, type, what, error) ||
+        !check_rates(what, type->rates, error) || !check_rates(what, type->peaks, error))
+        return false;
+    for (uint32_t kind = 0; type->op && kind < OP_KINDS; kind++)
+        if (type->op[kind].largest > 0 && !op_cost_check(&type->op[kind], what, error))
+            return false;
+    return true;
+}
+
+static bool check_types(const Cluster *cluster, GError **error)
+{
+    uint32_t fitted = 0;
+    for (uint32_t t = 0; t < cluster->n_types; t++) {
+        if (!check_type(&cluster->type[t], error))
+            return false;
+        fitted += device_type_is_fitted(&cluster->type[t]);
+    }
+    return fitted <= CLUSTER_MAX_FITTED ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "expected at most %d device types with ops or rates of formats, "
+                       "got %u",
+                       CLUSTER_MAX_FITTED, fitted);
+}
+
+/* --- machines --- */
+
+static bool check_machine(const Machine *machine, GError **error)
+{
+    g_autofree char *what = g_strdup_printf("machine %.60s", machine->name);
+    g_autofree char *inner = g_strconcat(what, ": inner", NULL);
+    Peers peers;
+    return check_name("a machine", machine->name, NAME_MAX_BYTES, error) &&
+           members_check(MACHINE_MEMBER, MACHINE_NUMBERS, machine, what, error) &&
+           (machine->gpus == 1 ||
+            members_check(LINK_MEMBER, LINK_NUMBERS, &machine->inner, inner, error)) &&
+           (!machine->peers || peers_parse(machine->peers, machine->gpus, &peers, error));
+}
+
+static bool check_machines(const Cluster *cluster, GError **error)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    uint64_t gpus = 0;
+    if (cluster->n_machines == 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "no machine is left");
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        const Machine *machine = &cluster->machine[i];
+        if (!check_machine(machine, error))
+            return false;
+        if (!g_hash_table_add(seen, machine->name))
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "machine %.60s: expected a name of its own",
+                               machine->name);
+        gpus += machine->gpus;
+    }
+    return gpus <= GPUS_MAX ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "expected at most %d GPUs in the cluster, got %" G_GUINT64_FORMAT,
+                       GPUS_MAX, (guint64)gpus);
+}
+
+/* --- between machines --- */
+
+static bool check_line(const char *what, const LinkCost *line, GError **error)
+{
+    return members_check(LINK_MEMBER, LINK_NUMBERS, line, what, error);
+}
+
+static bool check_collectives(const Cluster *cluster, GError **error)
+{
+    if (cluster->n_machines == 1)
+        return true;
+    if (!(cluster->collective[COLLECTIVE_ALL_REDUCE].bandwidth > 0))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "no network between its %u machines: expected a NIC for each "
+                           "machine in the cluster's file, as in nic: ib-ndr",
+                           cluster->n_machines);
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
+        const char *name = collective_name((Collective)kind);
+        const CollectivePieces *pieces = &cluster->pieces[kind];
+        if (!check_line(name, &cluster->collective[kind], error) ||
+            (pieces->largest > 0 &&
+             !members_check(PIECES_MEMBER, PIECES_NUMBERS, pieces, name, error)))
+            return false;
+        for (uint32_t i = 0; i < pieces->n; i++)
+            if (!check_line(name, &pieces->piece[i].line, error))
+                return false;
+    }
+    return !(cluster->transfer.bandwidth > 0) ||
+           check_line("send", &cluster->transfer, error);
+}
+
+static bool check_curves(const CollectiveCurves *curves, GError **error)
+{
+    for (uint32_t i = 0; i < curves->n; i++) {
+        const CollectiveCurve *curve = &curves->curve[i];
+        g_autofree char *what =
+            g_strdup_printf("curve of %s", collective_name(curve->kind));
+        if (!curve_check(curve, what, error))
+            return false;
+    }
+    return true;
+}
+
+/* Links that a file names may leave machines apart, which shows once they are put together; the networks of builders are
+ * whole. */
+static bool check_network(const Cluster *cluster, GError **error)
+{
+    const NetworkSpec *network = cluster->network;
+    if (!network || cluster->n_machines == 1)
+        return true;
+    if (network->kind != NETWORK_LINKS)
+        return check_line("topology", &network->link, error) &&
+               network_spec_check(network, cluster->n_machines, error);
+    for (uint32_t i = 0; i < network->n_links; i++)
+        if (!check_line("topology", &network->explicit_link[i].cost, error))
+            return false;
+    for (Granularity g = GRANULARITY_MACHINE; g <= GRANULARITY_GPU; g++) {
+        g_autoptr(ClusterView) view = cluster_view(cluster, g);
+        g_autoptr(Topology) topology = topology_of_view(view, error);
+        if (!topology)
+            return false;
+    }
+    return true;
+}
+
+bool cluster_check(const Cluster *cluster, GError **error)
+{
+    return check_name("the cluster", cluster->name, CLUSTER_NAME_MAX, error) &&
+           check_types(cluster, error) && check_machines(cluster, error) &&
+           check_collectives(cluster, error) && check_curves(&cluster->curves, error) &&
+           check_network(cluster, error);
+}
