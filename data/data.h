@@ -32,6 +32,7 @@
 #include "data/base/yaml.h"
 #include "data/cluster/change.h"
 #include "data/cluster/cluster.h"
+#include "data/cluster/kernel_device.h"
 #include "data/cluster/machine_file.h"
 #include "data/cluster/runtime.h"
 #include "data/cluster/sheet.h"

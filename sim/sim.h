@@ -104,6 +104,7 @@
 
 #include "data/data.h"
 #include "sim/campaign/campaign.h"
+#include "sim/cost/kernel.h"
 #include "sim/flow/execution.h"
 #include "sim/flow/timeline.h"
 #include "sim/network/collective_run.h"

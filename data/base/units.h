@@ -12,6 +12,7 @@ typedef enum {
     QUANTITY_TIME,      /* s, ms, us, ns -> s */
     QUANTITY_POWER,     /* W, kW -> W */
     QUANTITY_PRICE,     /* USD/h -> US dollars an hour */
+    QUANTITY_FREQUENCY, /* Hz, kHz, MHz, GHz -> Hz */
 } Quantity;
 
 /* Parses all of `text`; the unit is required, the number finite and not negative. On failure the

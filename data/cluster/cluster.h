@@ -39,6 +39,26 @@ enum { CLUSTER_MAX_FITTED = 16 };
 
 enum { CLUSTER_MAX_STRETCH = 1000 };
 
+/* Numbers of a data sheet beside the peaks: times of kernels follow from it (data/cluster/kernel_device.h). 0: not
+ * known. */
+typedef struct {
+    uint32_t sm, gcn;     /* compute capability x 10, or AMD's number */
+    uint32_t processors;  /* streaming multiprocessors or compute units */
+    uint32_t bus;         /* bits of the memory's bus: 1024 and more are stacks of HBM, less is GDDR */
+    double bandwidth;     /* of the memory, bytes/s */
+    double clock_hz;      /* boost */
+    double l2_bytes;      /* the cache that all processors share */
+    double process_nm;    /* nm, as energy goes: 16 and 12 are 12, N6 is 7, 4N is 5 */
+    double tf32, fp4;     /* peaks of formats that models are not held in, FLOP/s */
+    double memory_share;  /* measured: the part of `bandwidth` that streams reach */
+    double sustained;     /* measured: FLOP/s of large fp32 products at the board's power */
+    double issue;         /* measured: the part of fp32 instructions that are not displaced by others */
+    double reach;         /* measured: the part of the 16-bit peak that the best product reaches */
+} Chip;
+
+/* Whether times of kernels follow: they do from the number of processors, or the clock, and the bandwidth. */
+bool chip_is_known(const Chip *chip);
+
 typedef struct {
     char *name;
     double rate; /* FLOP/s, true FLOPs over a whole training step */
@@ -47,6 +67,7 @@ typedef struct {
     double rates[NUMBERS];
     double peaks[NUMBERS]; /* FLOP/s on the data sheet; 0: not known */
     double power_w;        /* most power of a board; 0: not known */
+    Chip chip;
     uint64_t memory_bytes; /* memory of one device */
     /* the part of it that driver, libraries and allocator take, whatever the plan is; 0: not
      * known */

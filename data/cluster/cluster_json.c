@@ -51,6 +51,11 @@ static json_t *type_json(const DeviceType *type)
     members_json(TYPE_MEMBER, TYPE_NUMBERS, type, object);
     set_formats(object, "rates", type->rates);
     set_formats(object, "peaks", type->peaks);
+    if (chip_is_known(&type->chip)) {
+        json_t *chip = json_object();
+        members_json(CHIP_MEMBER, CHIP_NUMBERS, &type->chip, chip);
+        json_object_set_new(object, "chip", chip);
+    }
     set_text(object, "source", type->source);
     if (type->op)
         json_object_set_new(object, "ops", op_costs_json(type->op, type->launch_s));

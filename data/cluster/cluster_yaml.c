@@ -12,6 +12,8 @@ enum {
 
 const Member LINK_MEMBER[LINK_NUMBERS] = {LINK_MEMBERS(MEMBER_ROW)},
              TYPE_MEMBER[TYPE_NUMBERS] = {TYPE_MEMBERS(MEMBER_ROW)},
+             CHIP_MEMBER[CHIP_NUMBERS] = {CHIP_SHEET_MEMBERS(MEMBER_ROW)
+                                              CHIP_PEAK_MEMBERS(MEMBER_ROW)},
              PIECES_MEMBER[PIECES_NUMBERS] = {PIECES_MEMBERS(MEMBER_ROW)},
              MACHINE_MEMBER[MACHINE_NUMBERS] = {MACHINE_MEMBERS(MEMBER_ROW)};
 
@@ -51,6 +53,9 @@ static const cyaml_schema_field_t RATES[] = {
         CYAML_FIELD_END,
 };
 
+static const cyaml_schema_field_t CHIP[] = {
+    CHIP_SHEET_MEMBERS(MEMBER_FIELD) CHIP_PEAK_MEMBERS(MEMBER_FIELD) CYAML_FIELD_END};
+
 static const cyaml_schema_field_t TYPE[] = {
     TEXT("name", TypeText, name, NAME_MAX_BYTES),
     TYPE_MEMBERS(MEMBER_FIELD)
@@ -59,6 +64,8 @@ static const cyaml_schema_field_t TYPE[] = {
                             rates, RATES),
     CYAML_FIELD_MAPPING_PTR("peaks", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText,
                             peaks, RATES),
+    CYAML_FIELD_MAPPING_PTR("chip", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText,
+                            chip, CHIP),
     CYAML_FIELD_SEQUENCE("ops", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText, op,
                          &OP_COST_SCHEMA, 1, OP_KINDS),
     OPTIONAL_TEXT("source", TypeText, source, TEXT_MAX_BYTES),

@@ -5,6 +5,7 @@
 
 #include <cyaml/cyaml.h>
 
+#include "data/cluster/chip_yaml.h"
 #include "data/cluster/curve_yaml.h"
 #include "data/cluster/fitted_yaml.h"
 #include "data/cluster/op_cost_yaml.h"
@@ -28,6 +29,7 @@ typedef struct {
     char *name, *half_rate, *source;
     TYPE_MEMBERS(MEMBER_TEXT)
     RatesText *rates, *peaks;
+    ChipText *chip;
     OpCostText *op;
     uint32_t op_count;
 } TypeText;

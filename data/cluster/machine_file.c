@@ -99,8 +99,8 @@ static double link_bandwidth(const MachineGpu *gpu, const Sheets *sheets,
 {
     if (gpu->link_bandwidth > 0 || !sheet)
         return gpu->link_bandwidth;
-    return sheet->gcn ? link_table_at(&sheets->xgmi, sheet->gcn)
-                      : link_table_at(&sheets->nvlink, sheet->sm);
+    return sheet->chip.gcn ? link_table_at(&sheets->xgmi, sheet->chip.gcn)
+                           : link_table_at(&sheets->nvlink, sheet->chip.sm);
 }
 
 /* The device's PCIe link by its data sheet. */

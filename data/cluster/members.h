@@ -19,6 +19,7 @@ enum { WAVE_MAX = 1000000000 };
 static const double SMALLEST = 1, LARGEST = 1e18, SHORTEST_S = 1e-12, LONGEST_S = 1000;
 /* No measured interference is anywhere near; no machine costs as much an hour. */
 static const double LARGEST_SLOWDOWN = 100, HIGHEST_PRICE = 1e6;
+static const double LOWEST_HZ = 1e6, HIGHEST_HZ = 1e11;
 
 typedef enum {
     MEMBER_QUANTITY, /* a double, with a unit */
@@ -64,6 +65,29 @@ typedef struct {
     X(TypeText, DeviceType, launch, launch_s, QUANTITY, false, ALONE, TIME, 0, LONGEST_S, 0) \
     X(TypeText, DeviceType, handover, handover_s, QUANTITY, false, ALONE, TIME, 0,           \
       LONGEST_S, 0)
+
+/* Of a data sheet's file, and of the section `chip` of a cluster's device type. */
+#define CHIP_SHEET_MEMBERS(X)                                                                \
+    X(ChipText, Chip, sm, sm, COUNT, false, ALONE, BYTES, 1, 10000, 0)                       \
+    X(ChipText, Chip, gcn, gcn, COUNT, false, ALONE, BYTES, 1, 10000, 0)                     \
+    X(ChipText, Chip, processors, processors, COUNT, false, ALONE, BYTES, 1, 10000, 0)       \
+    X(ChipText, Chip, bandwidth, bandwidth, QUANTITY, false, ALONE, BANDWIDTH, SMALLEST,     \
+      LARGEST, 0)                                                                            \
+    X(ChipText, Chip, bus, bus, COUNT, false, ALONE, BYTES, 1, 1000000, 0)                   \
+    X(ChipText, Chip, clock, clock_hz, QUANTITY, false, ALONE, FREQUENCY, LOWEST_HZ,         \
+      HIGHEST_HZ, 0)                                                                         \
+    X(ChipText, Chip, l2, l2_bytes, QUANTITY, false, ALONE, BYTES, SMALLEST, LARGEST, 0)     \
+    X(ChipText, Chip, process, process_nm, NUMBER, false, ALONE, BYTES, 0.1, 1000, 0)        \
+    X(ChipText, Chip, memory_share, memory_share, NUMBER, false, ALONE, BYTES, 0.01, 1, 0)   \
+    X(ChipText, Chip, sustained, sustained, QUANTITY, false, ALONE, RATE, SMALLEST, LARGEST, \
+      0)                                                                                     \
+    X(ChipText, Chip, issue, issue, NUMBER, false, ALONE, BYTES, 0.01, 1, 0)                 \
+    X(ChipText, Chip, reach, reach, NUMBER, false, ALONE, BYTES, 0.01, 1, 0)
+
+/* In the section only. */
+#define CHIP_PEAK_MEMBERS(X)                                                          \
+    X(ChipText, Chip, tf32, tf32, QUANTITY, false, ALONE, RATE, SMALLEST, LARGEST, 0) \
+    X(ChipText, Chip, fp4, fp4, QUANTITY, false, ALONE, RATE, SMALLEST, LARGEST, 0)
 
 #define OP_MEMBERS(X)                                                                         \
     X(OpCostText, OpCost, overhead, overhead_s, QUANTITY, true, ALONE, TIME, 0, LONGEST_S,    \

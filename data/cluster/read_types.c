@@ -43,6 +43,18 @@ static bool read_ops(const ClusterReader *reader, const char *type_key,
                          type->op, error);
 }
 
+static bool read_chip(const ClusterReader *reader, const char *type_key,
+                      const ChipText *text, Chip *chip, GError **error)
+{
+    g_autofree char *key = yaml_key(type_key, "chip");
+    if (text &&
+        !members_read(reader->yaml, key, CHIP_MEMBER, CHIP_NUMBERS, text, chip, error))
+        return false;
+    return !text || chip_is_known(chip) ||
+           yaml_fail(reader->yaml, error, key,
+                     "expected the keys bandwidth, and processors or clock");
+}
+
 static bool read_type(ClusterReader *reader, uint32_t i, GError **error)
 {
     KILTER_ASSERT(i < reader->cluster->n_types);
@@ -67,6 +79,7 @@ static bool read_type(ClusterReader *reader, uint32_t i, GError **error)
                          CLUSTER_MAX_FITTED);
     return read_rates(reader, key, text, type->rates, error) &&
            read_formats(reader, key, "peaks", text->peaks, type->peaks, error) &&
+           read_chip(reader, key, text->chip, &type->chip, error) &&
            read_ops(reader, key, text, type, error);
 }
 

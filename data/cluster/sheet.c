@@ -145,6 +145,7 @@ DeviceType device_sheet_type(const DeviceSheet *sheet)
                        .rate = sustained(sheet, SHEET_FP32),
                        .memory_bytes = sheet->memory_bytes,
                        .power_w = sheet->power_w,
+                       .chip = sheet->chip,
                        .slowdown = 1,
                        .interference = 1};
     GString *source = g_string_new(NULL);

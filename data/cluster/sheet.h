@@ -35,14 +35,12 @@ typedef struct {
         /* names used by people, by drivers ("NVIDIA H200") and on the PCI bus ("10de:2335"); NULL
          * after the last */
         **pci;
-    uint32_t sm, gcn; /* compute capability x 10, or AMD's number; 0: not given */
-    uint32_t processors; /* streaming multiprocessors or compute units; 0: not given */
+    Chip chip;
     double peak[SHEET_FORMATS];  /* FLOP/s; 0: the device has no such format */
     double share[SHEET_FORMATS]; /* 0 to 1: the part of the peak that training reaches */
     char *share_source
         [SHEET_FORMATS]; /* NULL: the default share of devices that were not measured */
     uint64_t memory_bytes;
-    double bandwidth; /* of its memory, bytes/s */
     double power_w;
     uint32_t n_links; /* number of kinds of links, fastest first */
     struct {

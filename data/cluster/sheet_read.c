@@ -10,6 +10,7 @@
  *       - {format: bf16, rate: 989.4 TFLOP/s}      # for dense numbers
  *     memory: 80 GiB
  *     bandwidth: 3.35 TB/s                         # of the memory
+ *     clock: 1.98 GHz                              # optional, as bus, l2, process: Chip in data/cluster/cluster.h
  *     links:
  *       - {link: nvlink4, count: 18}               # of data/links.yaml, the fastest first
  *     peers:                                       # optional: machines without a switch
@@ -23,6 +24,7 @@
 #include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/base/path.h"
+#include "data/cluster/chip_yaml.h"
 #include "data/cluster/op_cost_yaml.h"
 #include "data/cluster/sheet.h"
 
@@ -40,8 +42,8 @@ typedef struct {
     char *gpus, *links, *source;
 } PeersText;
 typedef struct {
-    char *name, *description, *sm, *gcn, *processors, *memory, *bandwidth, *power,
-        *source;
+    char *name, *description, *memory, *power, *source;
+    ChipText chip;
     char **alias, **product, **pci;
     PeakText *peak;
     PortText *port;
@@ -96,15 +98,15 @@ static const cyaml_schema_field_t PEERS[] = {
     TEXT("links", PeersText, links, SHEET_TEXT_MAX),
     TEXT("source", PeersText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_value_t PEERS_ENTRY = ENTRY(PeersText, PEERS);
+#define CHIP_FIELD(T, V, key, ...) OPTIONAL_TEXT(#key, DeviceText, chip.key, NAME_MAX_BYTES),
 static const cyaml_schema_field_t DEVICE[] = {
     TEXT("name", DeviceText, name, NAME_MAX_BYTES), TEXT("description", DeviceText, description, SHEET_TEXT_MAX),
     LIST("aliases", CYAML_FLAG_OPTIONAL, DeviceText, alias, &NAME, 1, SHEET_NAMES_MAX),
     LIST("names", CYAML_FLAG_OPTIONAL, DeviceText, product, &NAME, 1, SHEET_NAMES_MAX),
     LIST("pci", CYAML_FLAG_OPTIONAL, DeviceText, pci, &NAME, 1, SHEET_NAMES_MAX),
-    OPTIONAL_TEXT("sm", DeviceText, sm, NAME_MAX_BYTES), OPTIONAL_TEXT("gcn", DeviceText, gcn, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("processors", DeviceText, processors, NAME_MAX_BYTES),
+    CHIP_SHEET_MEMBERS(CHIP_FIELD)
     LIST("peak", 0, DeviceText, peak, &PEAK_ENTRY, 1, SHEET_FORMATS),
-    TEXT("memory", DeviceText, memory, NAME_MAX_BYTES), TEXT("bandwidth", DeviceText, bandwidth, NAME_MAX_BYTES),
+    TEXT("memory", DeviceText, memory, NAME_MAX_BYTES),
     LIST("links", 0, DeviceText, port, &PORT_ENTRY, 1, SHEET_MAX_LINKS),
     LIST("peers", CYAML_FLAG_OPTIONAL, DeviceText, peers, &PEERS_ENTRY, 1, SHEET_MAX_PEERS),
     TEXT("power", DeviceText, power, NAME_MAX_BYTES),
@@ -208,6 +210,8 @@ static bool read_peaks(const Yaml *yaml, const DeviceText *text, DeviceSheet *de
                            &device->peak[format], error))
             return false;
     }
+    device->chip.tf32 = device->peak[SHEET_TF32];
+    device->chip.fp4 = device->peak[SHEET_FP4];
     return device->peak[SHEET_FP32] > 0 ||
            yaml_fail(yaml, error, "peak", "expected the format fp32");
 }
@@ -261,18 +265,14 @@ static bool read_device(const Yaml *yaml, const Sheets *sheets, DeviceSheet *dev
     double bytes = 0;
     if (!yaml_quantity(yaml, "memory", text->memory,
                        (YamlRange){QUANTITY_BYTES, SMALLEST, LARGEST}, &bytes, error) ||
-        !yaml_quantity(yaml, "bandwidth", text->bandwidth,
-                       (YamlRange){QUANTITY_BANDWIDTH, SMALLEST, LARGEST},
-                       &device->bandwidth, error) ||
         !yaml_quantity(yaml, "power", text->power,
                        (YamlRange){QUANTITY_POWER, SMALLEST, LARGEST}, &device->power_w,
                        error) ||
-        (text->sm && !yaml_uint(yaml, "sm", text->sm, 1, 10000, &device->sm, error)) ||
-        (text->gcn &&
-         !yaml_uint(yaml, "gcn", text->gcn, 1, 10000, &device->gcn, error)) ||
-        (text->processors && !yaml_uint(yaml, "processors", text->processors, 1, 10000,
-                                        &device->processors, error)))
+        !members_read(yaml, "", CHIP_MEMBER, CHIP_SHEET_NUMBERS, &text->chip,
+                      &device->chip, error))
         return false;
+    if (device->chip.bandwidth == 0)
+        return yaml_fail(yaml, error, "bandwidth", "missing; expected this key");
     device->memory_bytes = (uint64_t)bytes;
     return read_peaks(yaml, text, device, error) &&
            read_ports(yaml, sheets, text, device, error) &&

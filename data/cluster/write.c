@@ -109,15 +109,16 @@ char *cluster_write(const Cluster *cluster)
     return g_string_free(out, FALSE);
 }
 
-/* Removes the members on which no time depends: sources, peak rates, prices. */
+/* Removes the members on which no time depends: sources and prices; peaks and power of a type whose chip is not known. */
 static json_t *without_sources(json_t *value)
 {
-    static const char *const TAKEN[] = {"source", "description", "peaks", "power",
-                                        "price"};
+    static const char *const TAKEN[] = {"source", "description", "price", "peaks",
+                                        "power"};
+    const size_t n = G_N_ELEMENTS(TAKEN) - (json_object_get(value, "chip") ? 2 : 0);
     const char *key;
     json_t *member;
     size_t i;
-    for (i = 0; i < G_N_ELEMENTS(TAKEN); i++)
+    for (i = 0; i < n; i++)
         json_object_del(value, TAKEN[i]);
     json_object_foreach (value, key, member)
         without_sources(member);

@@ -60,7 +60,7 @@ TypeStart type_start(const Sheets *sheets, DeviceType *type)
     const DeviceSheet *sheet = sheet_for(sheets, type, &own);
     g_assert(sheet);
     const double sustained = sheet->peak[SHEET_FP32] * sheet->share[SHEET_FP32];
-    const double bandwidth = sheet->bandwidth * (own ? 1 : type->rate / sustained);
+    const double bandwidth = sheet->chip.bandwidth * (own ? 1 : type->rate / sustained);
     for (Numbers n = 0; own && n < NUMBERS; n++)
         if (sheet->peak[format[n]] > 0)
             type->rates[n] = PEAK_PART * sheet->peak[format[n]];
@@ -72,7 +72,7 @@ TypeStart type_start(const Sheets *sheets, DeviceType *type)
                        .overhead_s = OVERHEAD_S,
                        .launch_s = LAUNCH_S,
                        .handover_s = HANDOVER_S,
-                       .processors = own ? sheet->processors : 0};
+                       .processors = own ? sheet->chip.processors : 0};
 }
 
 /* --- application --- */

@@ -56,6 +56,9 @@ static const char BUILT[] =
     "    rates: {fp32: 12 TFLOP/s, bf16: 32 TFLOP/s, fp8: 60 TFLOP/s}\n"
     "    peaks: {fp32: 15 TFLOP/s}\n"
     "    power: 300 W\n"
+    "    chip: {sm: 70, processors: 80, bandwidth: 900 GB/s, bus: 4096, clock: 1.53 GHz,\n"
+    "      l2: 6 MB, process: 12, memory_share: 0.8, sustained: 12.5 TFLOP/s, issue: 0.9,\n"
+    "      reach: 0.94, tf32: 70 TFLOP/s, fp4: 300 TFLOP/s}\n"
     "    memory: 16 GiB\n"
     "    runtime: 1.5 GiB\n"
     "    slowdown: 1.2\n"
@@ -154,11 +157,25 @@ static const struct {
      "rates: {fp16: 31 TFLOP/s, ", OTHER},
     {"device_types[].rates.bf16", "32 TFLOP/s", "33 TFLOP/s", OTHER},
     {"device_types[].rates.fp8", "60 TFLOP/s", "61 TFLOP/s", OTHER},
-    {"device_types[].peaks.fp32", "fp32: 15 TFLOP/s", "fp32: 16 TFLOP/s", SAME},
-    {"device_types[].peaks.fp16", "peaks: {", "peaks: {fp16: 99 TFLOP/s, ", SAME},
-    {"device_types[].peaks.bf16", "peaks: {", "peaks: {bf16: 99 TFLOP/s, ", SAME},
-    {"device_types[].peaks.fp8", "peaks: {", "peaks: {fp8: 99 TFLOP/s, ", SAME},
-    {"device_types[].power", "power: 300 W", "power: 301 W", SAME},
+    {"device_types[].peaks.fp32", "fp32: 15 TFLOP/s", "fp32: 16 TFLOP/s", OTHER},
+    {"device_types[].peaks.fp16", "peaks: {", "peaks: {fp16: 99 TFLOP/s, ", OTHER},
+    {"device_types[].peaks.bf16", "peaks: {", "peaks: {bf16: 99 TFLOP/s, ", OTHER},
+    {"device_types[].peaks.fp8", "peaks: {", "peaks: {fp8: 99 TFLOP/s, ", OTHER},
+    {"device_types[].chip.sm", "sm: 70", "sm: 72", OTHER},
+    {"device_types[].chip.gcn", "{sm: 70", "{gcn: 908, sm: 70", OTHER},
+    {"device_types[].chip.processors", "processors: 80", "processors: 84", OTHER},
+    {"device_types[].chip.bandwidth", "bandwidth: 900 GB/s, bus", "bandwidth: 901 GB/s, bus", OTHER},
+    {"device_types[].chip.bus", "bus: 4096", "bus: 384", OTHER},
+    {"device_types[].chip.clock", "clock: 1.53 GHz", "clock: 1.5 GHz", OTHER},
+    {"device_types[].chip.l2", "l2: 6 MB", "l2: 7 MB", OTHER},
+    {"device_types[].chip.process", "process: 12", "process: 7", OTHER},
+    {"device_types[].chip.memory_share", "memory_share: 0.8", "memory_share: 0.7", OTHER},
+    {"device_types[].chip.sustained", "sustained: 12.5 TFLOP/s", "sustained: 12 TFLOP/s", OTHER},
+    {"device_types[].chip.issue", "issue: 0.9", "issue: 0.8", OTHER},
+    {"device_types[].chip.reach", "reach: 0.94", "reach: 0.95", OTHER},
+    {"device_types[].chip.tf32", "tf32: 70 TFLOP/s", "tf32: 71 TFLOP/s", OTHER},
+    {"device_types[].chip.fp4", "fp4: 300 TFLOP/s", "fp4: 301 TFLOP/s", OTHER},
+    {"device_types[].power", "power: 300 W", "power: 301 W", OTHER},
     {"device_types[].memory", "16 GiB", "17 GiB", OTHER},
     {"device_types[].runtime", "1.5 GiB", "1.6 GiB", OTHER},
     {"device_types[].slowdown", "slowdown: 1.2", "slowdown: 1.3", OTHER},

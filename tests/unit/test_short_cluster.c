@@ -154,7 +154,10 @@ static void test_bundled_sheets(void **state)
             sheet->name);
         g_autoptr(Cluster) cluster = parse(text);
         assert_non_null(cluster);
-        assert_true(sheet->power_w > 0 && sheet->bandwidth > 0 && *sheet->source);
+        assert_true(sheet->power_w > 0 && sheet->chip.bandwidth > 0 && *sheet->source);
+        g_autoptr(KernelDevice) device = kernel_device_new(&cluster->type[0], &error);
+        assert_no_error(error);
+        assert_string_equal(device->missing, "");
         for (uint32_t format = 0; format < SHEET_FORMATS; format++)
             assert_true(sheet->share[format] > 0 && sheet->share[format] <= 1);
         for (char **pci = sheet->pci; *pci; pci++)

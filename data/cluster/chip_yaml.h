@@ -1,0 +1,16 @@
+/* A chip in the YAML of data sheets and of clusters' device types. Private to data. */
+#ifndef KILTER_DATA_CLUSTER_CHIP_YAML_H
+#define KILTER_DATA_CLUSTER_CHIP_YAML_H
+
+#include "data/cluster/members.h"
+
+typedef struct {
+    CHIP_SHEET_MEMBERS(MEMBER_TEXT)
+    CHIP_PEAK_MEMBERS(MEMBER_TEXT)
+} ChipText;
+
+/* Those of a data sheet come first; it gives its peaks in a list. */
+enum { CHIP_SHEET_NUMBERS = 12, CHIP_NUMBERS = 14 };
+extern const Member CHIP_MEMBER[CHIP_NUMBERS];
+
+#endif

@@ -1,0 +1,261 @@
+/* Reads data/kernels.yaml:
+ *
+ *     laws:
+ *       - law: simt
+ *         source: what its constants were fitted to
+ *         constants:
+ *           - {name: share, value: 1.06, unit: "1"}             # as the table has it
+ *           - {name: issue, value: 0.80, unit: "1", source: another} */
+#include "data/cluster/kernel_constants.h"
+
+#include <cyaml/cyaml.h>
+#include <string.h>
+
+#include "data/base/error.h"
+#include "data/base/path.h"
+#include "data/cluster/members.h"
+
+enum { SOURCE_MAX = 1000, LAWS_MAX = 100, CONSTANTS_MAX = 100 };
+
+/* --- tables --- */
+
+#define ROW(member, unit_, low_, high_) \
+    {.name = #member,                   \
+     .unit = unit_,                     \
+     .low = low_,                       \
+     .high = high_,                     \
+     .offset = offsetof(LAW, member)},
+#define LAW ProductLaw
+static const KernelConstant PRODUCT[] = {PRODUCT_CONSTANTS(ROW)};
+#undef LAW
+#define LAW LaneLaw
+static const KernelConstant LANE[] = {LANE_CONSTANTS(ROW)};
+#undef LAW
+#define LAW StreamLaw
+static const KernelConstant STREAM[] = {STREAM_CONSTANTS(ROW)};
+#undef LAW
+#define LAW MemoryLaw
+static const KernelConstant MEMORY[] = {MEMORY_CONSTANTS(ROW)};
+#undef LAW
+#define LAW ConvolutionLaw
+static const KernelConstant CONVOLUTION[] = {CONVOLUTION_CONSTANTS(ROW)};
+#undef LAW
+#define LAW AttentionLaw
+static const KernelConstant ATTENTION[] = {ATTENTION_CONSTANTS(ROW)};
+#undef LAW
+#define LAW ExpertLaw
+static const KernelConstant EXPERT[] = {EXPERT_CONSTANTS(ROW)};
+#undef LAW
+
+#define LAW_ROW(text, member, rows)                                       \
+    {                                                                     \
+        text, offsetof(KernelConstants, member), G_N_ELEMENTS(rows), rows \
+    }
+static const KernelLaw LAWS[] = {LAW_ROW("simt", simt, PRODUCT),
+                                 LAW_ROW("tensor", tensor, PRODUCT),
+                                 LAW_ROW("lane", lane, LANE),
+                                 LAW_ROW("stream", stream, STREAM),
+                                 LAW_ROW("memory", memory, MEMORY),
+                                 LAW_ROW("convolution", convolution, CONVOLUTION),
+#define X(id, name) LAW_ROW(name, attention[KERNEL_ATTENTION_##id], ATTENTION),
+                                 KERNEL_ATTENTION_TABLE(X)
+#undef X
+#define X(id, name) LAW_ROW(name, experts[KERNEL_EXPERTS_##id], EXPERT),
+                                     KERNEL_EXPERTS_TABLE(X)
+#undef X
+};
+
+const KernelLaw *kernel_laws(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(LAWS);
+    return LAWS;
+}
+
+static const char *const ATTENTION_NAME[] = {
+#define X(id, name) name,
+    KERNEL_ATTENTION_TABLE(X)
+#undef X
+};
+static const char *const EXPERTS_NAME[] = {
+#define X(id, name) name,
+    KERNEL_EXPERTS_TABLE(X)
+#undef X
+};
+
+const char *kernel_attention_name(KernelAttention library)
+{
+    g_assert(library < KERNEL_ATTENTIONS);
+    return ATTENTION_NAME[library];
+}
+
+const char *kernel_experts_name(KernelExperts library)
+{
+    g_assert(library < KERNEL_EXPERTS_KINDS);
+    return EXPERTS_NAME[library];
+}
+
+/* --- reading --- */
+
+#define GENERATION_MEMBERS(X)                                                            \
+    X(GenerationText, KernelGeneration, sm, sm, COUNT, false, ALONE, BYTES, 1, 10000, 0) \
+    X(GenerationText, KernelGeneration, gcn, gcn, COUNT, false, ALONE, BYTES, 1, 10000,  \
+      0)                                                                                 \
+    X(GenerationText, KernelGeneration, lanes, lanes, NUMBER, true, ALONE, BYTES, 1,     \
+      1e5, NAN)                                                                          \
+    X(GenerationText, KernelGeneration, threads, threads, NUMBER, true, ALONE, BYTES, 1, \
+      1e6, NAN)                                                                          \
+    X(GenerationText, KernelGeneration, l2, l2_bytes, QUANTITY, true, ALONE, BYTES,      \
+      SMALLEST, LARGEST, NAN)                                                            \
+    X(GenerationText, KernelGeneration, process, process_nm, NUMBER, true, ALONE, BYTES, \
+      0.1, 1000, NAN)
+
+typedef struct {
+    char *name, *value, *unit, *source;
+} ConstantText;
+typedef struct {
+    char *law, *source;
+    ConstantText *constant;
+    uint32_t constant_count;
+} LawText;
+typedef struct {
+    GENERATION_MEMBERS(MEMBER_TEXT)
+} GenerationText;
+typedef struct {
+    LawText *law;
+    GenerationText *generation;
+    uint32_t law_count, generation_count;
+} LawsText;
+
+static const Member GENERATION_MEMBER[] = {GENERATION_MEMBERS(MEMBER_ROW)};
+
+static const cyaml_schema_field_t CONSTANT_FIELD[] = {
+    TEXT("name", ConstantText, name, NAME_MAX_BYTES),
+    TEXT("value", ConstantText, value, NAME_MAX_BYTES),
+    TEXT("unit", ConstantText, unit, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("source", ConstantText, source, SOURCE_MAX),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t CONSTANT_ENTRY = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, ConstantText, CONSTANT_FIELD)};
+static const cyaml_schema_field_t LAW_FIELD[] = {
+    TEXT("law", LawText, law, NAME_MAX_BYTES),
+    TEXT("source", LawText, source, SOURCE_MAX),
+    CYAML_FIELD_SEQUENCE("constants", CYAML_FLAG_POINTER, LawText, constant,
+                         &CONSTANT_ENTRY, 1, CONSTANTS_MAX),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t LAW_ENTRY = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, LawText, LAW_FIELD)};
+static const cyaml_schema_field_t GENERATION_FIELD[] = {GENERATION_MEMBERS(MEMBER_FIELD)
+                                                            CYAML_FIELD_END};
+static const cyaml_schema_value_t GENERATION_ENTRY = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, GenerationText, GENERATION_FIELD)};
+static const cyaml_schema_field_t LAWS_FIELD[] = {
+    CYAML_FIELD_SEQUENCE("generations", CYAML_FLAG_POINTER, LawsText, generation,
+                         &GENERATION_ENTRY, 1, KERNEL_GENERATIONS_MAX),
+    CYAML_FIELD_SEQUENCE("laws", CYAML_FLAG_POINTER, LawsText, law, &LAW_ENTRY, 1,
+                         LAWS_MAX),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t LAWS_SCHEMA = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, LawsText, LAWS_FIELD)};
+
+static bool constants_read_row(const Yaml *yaml, const char *key,
+                               const ConstantText *text, const KernelLaw *law,
+                               KernelConstants *constants, GError **error)
+{
+    uint32_t row = 0;
+    g_autofree char *name = yaml_key(key, "name");
+    g_autofree char *value = yaml_key(key, "value");
+    g_autofree char *unit = yaml_key(key, "unit");
+    while (row < law->n && strcmp(law->constant[row].name, text->name) != 0)
+        row++;
+    if (row == law->n || !isnan(*kernel_constant_at(constants, law, row)))
+        return yaml_fail(
+            yaml, error, name,
+            "expected a constant of the law %s that was not given yet, got '%s'",
+            law->name, text->name);
+    const KernelConstant *constant = &law->constant[row];
+    if (strcmp(text->unit, constant->unit) != 0)
+        return yaml_fail(yaml, error, unit, "expected '%s', got '%s'", constant->unit,
+                         text->unit);
+    return yaml_number(yaml, value, text->value, constant->low, constant->high,
+                       kernel_constant_at(constants, law, row), error);
+}
+
+static bool constants_read_law(const Yaml *yaml, const char *key, const LawText *text,
+                               KernelConstants *constants, GError **error)
+{
+    uint32_t l = 0;
+    g_autofree char *name = yaml_key(key, "law");
+    while (l < G_N_ELEMENTS(LAWS) && strcmp(LAWS[l].name, text->law) != 0)
+        l++;
+    if (l == G_N_ELEMENTS(LAWS))
+        return yaml_fail(yaml, error, name, "unknown law '%s'", text->law);
+    for (uint32_t i = 0; i < text->constant_count; i++) {
+        g_autofree char *entry = g_strdup_printf("%s.constants[%u]", key, i);
+        if (!constants_read_row(yaml, entry, &text->constant[i], &LAWS[l], constants,
+                                error))
+            return false;
+    }
+    return true;
+}
+
+/* Rows of one maker must rise. */
+static bool constants_read_generations(const Yaml *yaml, const LawsText *text,
+                                       KernelConstants *constants, GError **error)
+{
+    constants->n_generations = text->generation_count;
+    for (uint32_t i = 0; i < text->generation_count; i++) {
+        g_autofree char *key = g_strdup_printf("generations[%u]", i);
+        KernelGeneration *row = &constants->generation[i];
+        *row = (KernelGeneration){0};
+        if (!members_read(yaml, key, GENERATION_MEMBER, G_N_ELEMENTS(GENERATION_MEMBER),
+                          &text->generation[i], row, error))
+            return false;
+        if ((row->sm > 0) == (row->gcn > 0) ||
+            (i > 0 && (row[-1].gcn > 0) == (row->gcn > 0) &&
+             row->sm + row->gcn <= row[-1].sm + row[-1].gcn))
+            return yaml_fail(yaml, error, key, "expected either sm or gcn, rising");
+    }
+    return true;
+}
+
+static bool constants_read(const Yaml *yaml, KernelConstants *constants, GError **error)
+{
+    const LawsText *text = yaml_data(yaml);
+    if (!constants_read_generations(yaml, text, constants, error))
+        return false;
+    for (uint32_t l = 0; l < G_N_ELEMENTS(LAWS); l++)
+        for (uint32_t i = 0; i < LAWS[l].n; i++)
+            *kernel_constant_at(constants, &LAWS[l], i) = NAN;
+    for (uint32_t i = 0; i < text->law_count; i++) {
+        g_autofree char *key = g_strdup_printf("laws[%u]", i);
+        if (!constants_read_law(yaml, key, &text->law[i], constants, error))
+            return false;
+    }
+    for (uint32_t l = 0; l < G_N_ELEMENTS(LAWS); l++)
+        for (uint32_t i = 0; i < LAWS[l].n; i++)
+            if (isnan(*kernel_constant_at(constants, &LAWS[l], i)))
+                return yaml_fail(yaml, error, "laws",
+                                 "expected the constant %s of the law %s",
+                                 LAWS[l].constant[i].name, LAWS[l].name);
+    return true;
+}
+
+bool kernel_constants_parse(const char *file, const char *text, size_t length,
+                            KernelConstants *constants, GError **error)
+{
+    g_autoptr(Yaml) yaml = yaml_parse(file, text, length, &LAWS_SCHEMA, error);
+    return yaml && constants_read(yaml, constants, error);
+}
+
+bool kernel_constants_load(KernelConstants *constants, GError **error)
+{
+    g_autofree char *path = path_find("kernels.yaml");
+    if (!path)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected kernels.yaml on the search path");
+    g_autoptr(Yaml) yaml = yaml_read(path, &LAWS_SCHEMA, error);
+    return yaml && constants_read(yaml, constants, error);
+}

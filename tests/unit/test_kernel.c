@@ -1,0 +1,116 @@
+/* Times of kernels: values worked out elsewhere from the same equations and constants, and what data sheets do not say. */
+#include "tests/support/kernel_device.h"
+
+#define LINEAR(m_, n_, k_)                                          \
+    {                                                               \
+        .kind = KERNEL_PRODUCT, .format = KERNEL_FP32, .product = { \
+            .batch = 1,                                             \
+            .m = m_,                                                \
+            .n = n_,                                                \
+            .k = k_                                                 \
+        }                                                           \
+    }
+#define BATCHED(b_, m_, n_, k_)                                     \
+    {                                                               \
+        .kind = KERNEL_BATCHED, .format = KERNEL_FP32, .product = { \
+            .batch = b_,                                            \
+            .m = m_,                                                \
+            .n = n_,                                                \
+            .k = k_                                                 \
+        }                                                           \
+    }
+#define PASS(elements_, read_)                                              \
+    {                                                                       \
+        .kind = KERNEL_ELEMENTWISE, .format = KERNEL_FP32, .elementwise = { \
+            .elements = elements_,                                          \
+            .read = read_,                                                  \
+            .written = 4                                                    \
+        }                                                                   \
+    }
+#define ROWS(kind_, rows_, width_)                                                      \
+    {                                                                                   \
+        .kind = kind_, .format = KERNEL_FP32, .rows = {.rows = rows_, .width = width_ } \
+    }
+#define CAUSAL(library_, b, s, h, kv, d, causal_)                       \
+    {                                                                   \
+        .kind = KERNEL_ATTENTION, .format = KERNEL_BF16, .attention = { \
+            .batch = b,                                                 \
+            .queries = s,                                               \
+            .keys = s,                                                  \
+            .heads = h,                                                 \
+            .kv_heads = kv,                                             \
+            .head_qk = d,                                               \
+            .head_v = d,                                                \
+            .causal = causal_,                                          \
+            .cached = causal_,                                          \
+            .library = library_                                         \
+        }                                                               \
+    }
+
+static void test_golden(void **state)
+{
+    static const struct {
+        const char *device;
+        double ms;
+        Kernel kernel;
+    } CASE[] = {
+        {"v100-pcie-32g", 2.70092, LINEAR(4096, 4096, 1024)},
+        {"v100-pcie-32g", 0.43211, BATCHED(128, 512, 512, 64)},
+        {"a100-pcie-40g", 3.03068, LINEAR(4096, 1280, 5120)},
+        {"a100-pcie-40g", 1.19285, BATCHED(80, 1024, 64, 1024)},
+        {"a100-pcie-40g", 0.0738793, LINEAR(64, 512, 8192)},
+        {"t4", 6.35705, LINEAR(4096, 3072, 1024)},
+        {"p100-pcie-16g", 3.36152, LINEAR(1000, 1001, 8192)},
+        {"v100-pcie-32g", 0.24889, PASS(4096. * 4096, 8)},
+        {"a100-pcie-40g", 0.00968234, PASS(1024. * 4096, 4)},
+        {"t4", 0.161636, ROWS(KERNEL_NORM, 4096, 1024)},
+        {"v100-pcie-32g", 0.331741, ROWS(KERNEL_SOFTMAX, 65536, 512)},
+        {"l4", 4.69897, ROWS(KERNEL_SOFTMAX, 65536, 2048)},
+    };
+    (void)state;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        g_autoptr(KernelDevice) device = kernel_device_of(CASE[i].device);
+        print_message("%u %s: %.6g, expected %.6g\n", i, CASE[i].device,
+                      kernel_time_s(device, &CASE[i].kernel) * 1e3, CASE[i].ms);
+        assert_close(kernel_time_s(device, &CASE[i].kernel) * 1e3, CASE[i].ms, 1e-4);
+    }
+}
+
+/* With the measured reach, clock and L2 that the values were worked out with. */
+static void test_golden_attention(void **state)
+{
+    static const struct {
+        const char *device;
+        double reach, clock, l2_mb, peak, ms;
+        Kernel kernel;
+    } CASE[] = {
+        {"a100-80g", .956, 1.41, 40, 312e12, 0.855762,
+         CAUSAL(KERNEL_ATTENTION_FA2, 1, 4096, 32, 8, 128, true)},
+        {"h200", .911, 1.83, 50, 989e12, 1.98633,
+         CAUSAL(KERNEL_ATTENTION_FA3, 2, 8192, 32, 8, 128, true)},
+        {"h200", .911, 1.83, 50, 989e12, 0.0401971,
+         CAUSAL(KERNEL_ATTENTION_FA3, 8, 512, 16, 16, 64, false)},
+        {"l40s", .788, 2.49, 96, 362e12, 1.28838,
+         CAUSAL(KERNEL_ATTENTION_PLAIN, 4, 2048, 32, 8, 128, true)},
+    };
+    (void)state;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        g_autoptr(KernelDevice) device = kernel_device_of(CASE[i].device);
+        device->chip.reach = CASE[i].reach;
+        device->chip.clock_hz = CASE[i].clock * 1e9;
+        device->chip.l2_bytes = CASE[i].l2_mb * 1e6;
+        device->peak[KERNEL_BF16] = CASE[i].peak;
+        print_message("%u %s: %.6g, expected %.6g\n", i, CASE[i].device,
+                      kernel_time_s(device, &CASE[i].kernel) * 1e3, CASE[i].ms);
+        assert_close(kernel_time_s(device, &CASE[i].kernel) * 1e3, CASE[i].ms, 1e-4);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_golden_attention),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
