@@ -5,10 +5,12 @@
 
 #include "data/base/error.h"
 #include "data/base/stream.h"
+#include "data/measured/kineto_reader.h"
 
 void kineto_facts_clear(KinetoFacts *facts)
 {
     g_clear_pointer(&facts->device, g_free);
+    g_clear_pointer(&facts->note, g_ptr_array_unref);
 }
 
 /* The length of a byte-order mark at the beginning. */
@@ -21,62 +23,49 @@ bool kineto_is_trace(const char *file)
 {
     static const char *const KEYS[] = {"\"schemaVersion\"",    "\"traceEvents\"",
                                        "\"deviceProperties\"", "\"distributedInfo\"",
-                                       "\"schema\"",           NULL};
+                                       "\"schema\"",           NULL},
+                             *const EVENT_KEYS[] = {"\"ph\"", "\"ts\"", "\"cat\"", NULL};
     enum { HEAD = 1 << 18 };
     g_autofree char *head = g_malloc0(HEAD);
     gsize length = 0;
     if (!stream_head(file, head, HEAD - 1, &length))
         return false;
-    bool found = false;
-    for (const char *const *key = KEYS; *key; key++)
-        found = found || strstr(head, *key);
     const char *start = head + mark_bytes(head, length);
-    return found && start[strspn(start, " \t\r\n")] == '{' && !strstr(head, "\"config\"");
+    start += strspn(start, " \t\r\n");
+    bool found = false;
+    for (const char *const *key = KEYS; *start == '{' && *key; key++)
+        found = found || strstr(head, *key);
+    if (*start == '[' && start[1 + strspn(start + 1, " \t\r\n")] == '{')
+        for (const char *const *key = EVENT_KEYS; *key; key++)
+            found = found || strstr(head, *key);
+    return found && !strstr(head, "\"config\"");
 }
-
-#ifdef KILTER_YAJL
-#include "data/measured/kineto_reader.h"
 
 static bool parse(Reader *reader, GInputStream *stream, GError **error)
 {
-    enum { CHUNK = 1 << 16 };
-    g_autofree unsigned char *chunk = g_malloc(CHUNK);
-    g_autoptr(GError) failure = NULL;
-    yajl_handle json = yajl_alloc(&KINETO_CALLBACKS, NULL, reader);
-    yajl_config(json, yajl_dont_validate_strings, 1);
-    yajl_status status = yajl_status_ok;
-    gssize n = 0;
-    bool first = true;
-    while (status == yajl_status_ok &&
-           (n = g_input_stream_read(stream, chunk, CHUNK, NULL, &failure)) > 0) {
-        const size_t mark = first ? mark_bytes(chunk, (size_t)n) : 0;
-        status = yajl_parse(json, chunk + mark, (size_t)n - mark);
-        first = false;
-    }
-    if (status == yajl_status_ok && n == 0)
-        status = yajl_complete_parse(json);
-    yajl_free(json);
-    if (reader->failure)
+    JsonFaults faults;
+    const bool good = json_stream(stream, &KINETO_EVENTS, reader, &faults);
+    json_faults_say(&faults, "event", reader->facts->note);
+    if (!good) {
         g_propagate_error(error, g_steal_pointer(&reader->failure));
-    else if (n < 0)
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s: cut off or damaged after %lu events: %s", reader->file,
-                    (unsigned long)reader->facts->events, failure->message);
-    else if (status != yajl_status_ok)
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s: not JSON, or cut off after %lu events", reader->file,
-                    (unsigned long)reader->facts->events);
-    else if (!reader->has_events)
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    reader->has_nodes
-                        ? "%s: this is an execution trace of PyTorch (schema, nodes), "
-                          "which has no "
-                          "timeline; expected a trace of its profiler (traceEvents)"
-                        : "%s: expected a trace of PyTorch's profiler (traceEvents)",
-                    reader->file);
-    else
+        return false;
+    }
+    if (reader->has_events && (reader->facts->events > 0 || faults.cut.n == 0))
         return true;
-    return false;
+    if (faults.cut.n > 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%s:%" G_GUINT64_FORMAT ":%" G_GUINT64_FORMAT
+                           ": not JSON, or cut off before a whole event%s%s",
+                           reader->file, (guint64)faults.cut.line,
+                           (guint64)faults.cut.column, *faults.cut.what ? ": " : "",
+                           faults.cut.what);
+    return kilter_fail(error, KILTER_ERROR_INPUT,
+                       reader->has_nodes
+                           ? "%s: this is an execution trace of PyTorch (schema, nodes), "
+                             "which has no timeline; expected a trace of its profiler "
+                             "(traceEvents)"
+                           : "%s: expected a trace of PyTorch's profiler (traceEvents)",
+                       reader->file);
 }
 
 /* --- measurements --- */
@@ -88,10 +77,24 @@ static void join_kernels(Reader *reader)
     g_hash_table_iter_init(&at, reader->kernel);
     while (g_hash_table_iter_next(&at, &id, &sum)) {
         ProfileBin *bin = g_hash_table_lookup(reader->op, id);
-        if (bin)
-            profile_add(bin, *(double *)sum * 1e-6);
+        if (!bin)
+            continue;
+        profile_add(bin, ((KernelSum *)sum)->us * 1e-6);
+        reader->facts->used_kernels += ((KernelSum *)sum)->n;
     }
 }
+
+static void add_note(KinetoFacts *facts, uint64_t n, const char *what)
+{
+    if (n > 0)
+        g_ptr_array_add(facts->note,
+                        g_strdup_printf("%" G_GUINT64_FORMAT " kernel%s left out: %s", n,
+                                        n > 1 ? "s" : "", what));
+}
+
+static const char UNSIZED[] =
+    "of a collective without its name, size or group (record with PyTorch 2.2 or later)";
+static const char OTHERS[] = "of a collective that no cost takes, or that took no time";
 
 static void add_rows(Reader *reader, GArray *list, GArray *tables)
 {
@@ -105,12 +108,20 @@ static void add_rows(Reader *reader, GArray *list, GArray *tables)
         facts->kernels == 0 ? "the trace has no GPU kernels"
         : facts->matmul_ops + reader->n_shaped == 0
             ? "no shapes of matrix products: record with record_shapes=True"
-            : NULL;
+        : facts->unsized_kernels > 0   ? UNSIZED
+        : facts->other_collectives > 0 ? OTHERS
+                                       : NULL;
+    const uint64_t left = facts->unsized_kernels + facts->other_collectives;
+    add_note(reader->facts, facts->unsized_kernels, UNSIZED);
+    add_note(reader->facts, facts->other_collectives, OTHERS);
+    add_note(reader->facts, facts->kernels - facts->used_kernels - left,
+             "of no op whose shape was recorded and that a cost takes");
     const MeasuredTable table = {.file = g_strdup(reader->file),
                                  .device = g_strdup(device),
                                  .test = g_strdup("profile"),
                                  .ranks = MAX(facts->world_size, 1),
                                  .rows = list->len - first,
+                                 .passed = (uint32_t)MIN(left, INT32_MAX),
                                  .smallest = smallest,
                                  .largest = largest,
                                  .reason = g_strdup(reason),
@@ -121,7 +132,9 @@ static void add_rows(Reader *reader, GArray *list, GArray *tables)
 bool kineto_read(const char *file, GArray *list, GArray *tables, KinetoFacts *facts,
                  GError **error)
 {
-    *facts = (KinetoFacts){.rank = -1, .device = g_strdup("")};
+    *facts = (KinetoFacts){.rank = -1,
+                           .device = g_strdup(""),
+                           .note = g_ptr_array_new_with_free_func(g_free)};
     g_autoptr(GInputStream) stream = stream_open(file, error);
     if (!stream)
         return false;
@@ -145,19 +158,3 @@ bool kineto_read(const char *file, GArray *list, GArray *tables, KinetoFacts *fa
     g_free(reader);
     return good;
 }
-
-#else
-
-bool kineto_read(const char *file, GArray *list, GArray *tables, KinetoFacts *facts,
-                 GError **error)
-{
-    (void)list, (void)tables;
-    *facts = (KinetoFacts){.rank = -1, .device = g_strdup("")};
-    return kilter_fail(
-        error, KILTER_ERROR_FAILED,
-        "%s: this kilter was built without yajl (Debian: libyajl-dev) and reads no "
-        "traces",
-        file);
-}
-
-#endif

@@ -13,11 +13,16 @@
 
 typedef struct {
     uint64_t events, kernels, nccl_kernels, collective_kernels, matmul_ops;
+    /* kernels that are in a measurement; those of collectives without sizes, as old versions write
+     * them, and of collectives that no cost takes, or that took no time */
+    uint64_t used_kernels, unsized_kernels, other_collectives;
     double kernel_us;
     uint32_t streams; /* number of streams with kernels */
     uint32_t devices_listed, world_size;
     int64_t rank; /* -1: not given */
     char *device; /* "" if not given */
+    GPtrArray *
+        note; /* lines about the parts of the file that are damaged or missing, and about kernels left out */
 } KinetoFacts;
 
 void kineto_facts_clear(KinetoFacts *facts);
@@ -25,8 +30,9 @@ void kineto_facts_clear(KinetoFacts *facts);
 /* Whether the file, unpacked if gzipped, begins like a trace, or an execution trace, of PyTorch. */
 bool kineto_is_trace(const char *file);
 
-/* Appends the file's measurements. KILTER_ERROR_INPUT if it is not a timeline (an execution trace
- * has no times) or not JSON. KILTER_ERROR_FAILED: this build has no yajl. */
+/* Appends the file's measurements: of an object with the list traceEvents, or of the list alone. Events that are whole count,
+ * whatever became of the others (data/base/json_stream.h). KILTER_ERROR_INPUT if it is not a timeline (an execution trace
+ * has no times) or has no whole event. */
 bool kineto_read(const char *file, GArray *list, GArray *tables, KinetoFacts *facts,
                  GError **error);
 

@@ -1,17 +1,17 @@
 /* Events of a trace: kernels, ops with shapes, and collectives. */
-#ifdef KILTER_YAJL
 #include <math.h>
 #include <string.h>
 
+#include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/measured/kineto_reader.h"
 
-static int stop(Reader *reader, const char *message)
+static bool stop(Reader *reader, const char *message)
 {
     if (!reader->failure)
         kilter_fail(&reader->failure, KILTER_ERROR_INPUT, "%s: %s", reader->file,
                     message);
-    return 0;
+    return false;
 }
 
 /* --- ops and kernels --- */
@@ -59,38 +59,47 @@ static void add_elementwise(Reader *reader, const Event *event)
     reader->kept++;
 }
 
+/* A kernel of a collective that says which one, how large and among how many; else it is left out. */
 static void add_collective(Reader *reader, const Event *event)
 {
+    KinetoFacts *facts = reader->facts;
     ProfileBin *bin =
         event->us > 0 ? profile_collective(reader->profile, event->collective, event->in,
                                            event->out, event->group, event->dtype)
                       : NULL;
-    if (!bin)
-        return;
-    profile_add(bin, event->us * 1e-6);
-    reader->kept++;
+    if (bin) {
+        profile_add(bin, event->us * 1e-6);
+        facts->used_kernels++;
+        reader->kept++;
+    } else if (!*event->collective || !(event->group > 0)) {
+        facts->unsized_kernels++;
+    } else {
+        facts->other_collectives++;
+    }
 }
 
 static void add_kernel(Reader *reader, const Event *event)
 {
     KinetoFacts *facts = reader->facts;
     g_autofree char *lower = g_ascii_strdown(event->name, -1);
+    const bool nccl = strstr(lower, "nccl") != NULL;
     facts->kernels++;
     facts->kernel_us += event->us;
-    facts->nccl_kernels += strstr(lower, "nccl") != NULL;
+    facts->nccl_kernels += nccl;
     facts->collective_kernels += *event->collective != '\0';
     g_hash_table_add(reader->stream, g_memdup2(&event->stream, sizeof event->stream));
-    if (*event->collective) {
+    if (*event->collective || nccl) {
         add_collective(reader, event);
     } else if (event->id >= 0) {
-        double *sum = g_hash_table_lookup(reader->kernel, &event->id);
+        KernelSum *sum = g_hash_table_lookup(reader->kernel, &event->id);
         if (!sum) {
-            sum = g_new0(double, 1);
+            sum = g_new0(KernelSum, 1);
             g_hash_table_insert(reader->kernel, g_memdup2(&event->id, sizeof event->id),
                                 sum);
             reader->kept++;
         }
-        *sum += event->us;
+        sum->us += event->us;
+        sum->n++;
     }
 }
 
@@ -127,12 +136,16 @@ static bool in_event(const Reader *reader)
     return reader->depth >= 3 && strcmp(key_at(reader, 1), "traceEvents") == 0;
 }
 
-static int begin(Reader *reader, bool array)
+static bool begin(void *data, bool array)
 {
+    Reader *reader = data;
+    if (reader->depth == 0 && array) { /* the events alone */
+        reader->depth = 1;
+        g_strlcpy(reader->key[1], "traceEvents", sizeof reader->key[1]);
+    }
     if (reader->depth + 1 >= MAX_DEPTH)
         return stop(reader, "nested too deeply");
     reader->depth++;
-    reader->in_array[reader->depth] = array;
     *reader->key[reader->depth] = '\0';
     if (reader->depth == 2 && strcmp(key_at(reader, 1), "traceEvents") == 0)
         reader->has_events = array;
@@ -150,40 +163,32 @@ static int begin(Reader *reader, bool array)
     return reader->kept < MAX_ROWS || stop(reader, "expected fewer kernels");
 }
 
-static int end(Reader *reader)
+static void end(void *data)
 {
+    Reader *reader = data;
     if (reader->depth == 3 && in_event(reader))
         end_event(reader);
     reader->depth--;
-    return 1;
 }
 
-static int begin_map(void *data)
+/* Of a damaged event nothing counts. */
+static void lost(void *data, uint32_t depth)
 {
-    return begin(data, false);
+    Reader *reader = data;
+    KILTER_ASSERT(depth <= 2);
+    reader->depth = 2;
 }
 
-static int begin_array(void *data)
-{
-    return begin(data, true);
-}
-
-static int end_any(void *data)
-{
-    return end(data);
-}
-
-static int take_key(void *data, const unsigned char *text, size_t length)
+static void take_key(void *data, const char *text, size_t length)
 {
     Reader *reader = data;
     char *key = reader->key[reader->depth];
     const size_t n = MIN(length, sizeof reader->key[0] - 1);
     memcpy(key, text, n);
     key[n] = '\0';
-    return 1;
 }
 
-static void copy(char *to, const unsigned char *text, size_t length)
+static void copy(char *to, const char *text, size_t length)
 {
     const size_t n = MIN(length, NAME_BYTES - 1);
     memcpy(to, text, n);
@@ -193,7 +198,7 @@ static void copy(char *to, const unsigned char *text, size_t length)
 static void event_number(Reader *reader, double value);
 
 /* A number in quotation marks, as old versions write them in args. */
-static void quoted_number(Reader *reader, const unsigned char *text, size_t length)
+static void quoted_number(Reader *reader, const char *text, size_t length)
 {
     char number[32], *end;
     if (length == 0 || length >= sizeof number || !g_ascii_isdigit(*text))
@@ -205,7 +210,7 @@ static void quoted_number(Reader *reader, const unsigned char *text, size_t leng
         event_number(reader, value);
 }
 
-static void event_text(Reader *reader, const unsigned char *text, size_t length)
+static void event_text(Reader *reader, const char *text, size_t length)
 {
     Event *event = &reader->event;
     const char *key = key_at(reader, reader->depth);
@@ -224,7 +229,7 @@ static void event_text(Reader *reader, const unsigned char *text, size_t length)
         quoted_number(reader, text, length);
 }
 
-static int take_text(void *data, const unsigned char *text, size_t length)
+static void take_text(void *data, const char *text, size_t length)
 {
     Reader *reader = data;
     KinetoFacts *facts = reader->facts;
@@ -234,10 +239,9 @@ static int take_text(void *data, const unsigned char *text, size_t length)
              strcmp(key_at(reader, 1), "deviceProperties") == 0 &&
              strcmp(key_at(reader, 3), "name") == 0) {
         g_free(facts->device);
-        facts->device = g_utf8_make_valid((const char *)text, (gssize)length);
+        facts->device = g_utf8_make_valid(text, (gssize)length);
         g_strdelimit(facts->device, ",#\"\r\n", ' ');
     }
-    return 1;
 }
 
 static void event_number(Reader *reader, double value)
@@ -268,15 +272,9 @@ static void event_number(Reader *reader, double value)
         event->group = floor(fmax(whole, 0));
 }
 
-static int take_number(void *data, const char *text, size_t length)
+static void take_number(void *data, double value)
 {
     Reader *reader = data;
-    char number[64];
-    if (length >= sizeof number)
-        return 1;
-    memcpy(number, text, length);
-    number[length] = '\0';
-    const double value = g_ascii_strtod(number, NULL);
     if (in_event(reader))
         event_number(reader, value);
     else if (reader->depth == 2 && strcmp(key_at(reader, 1), "distributedInfo") == 0) {
@@ -285,29 +283,6 @@ static int take_number(void *data, const char *text, size_t length)
         else if (strcmp(key_at(reader, 2), "world_size") == 0)
             reader->facts->world_size = value >= 0 && value < 1e9 ? (uint32_t)value : 0;
     }
-    return 1;
 }
 
-static int pass(void *data)
-{
-    (void)data;
-    return 1;
-}
-
-static int pass_boolean(void *data, int value)
-{
-    (void)data, (void)value;
-    return 1;
-}
-
-const yajl_callbacks KINETO_CALLBACKS = {.yajl_null = pass,
-                                         .yajl_boolean = pass_boolean,
-                                         .yajl_number = take_number,
-                                         .yajl_string = take_text,
-                                         .yajl_start_map = begin_map,
-                                         .yajl_map_key = take_key,
-                                         .yajl_end_map = end_any,
-                                         .yajl_start_array = begin_array,
-                                         .yajl_end_array = end_any};
-
-#endif
+const JsonEvents KINETO_EVENTS = {begin, end, take_key, take_text, take_number, lost};

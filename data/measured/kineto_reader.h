@@ -3,12 +3,16 @@
 #ifndef KILTER_DATA_MEASURED_KINETO_READER_H
 #define KILTER_DATA_MEASURED_KINETO_READER_H
 
-#include <yajl/yajl_parse.h>
-
+#include "data/base/json_stream.h"
 #include "data/measured/kineto.h"
 #include "data/measured/profile.h"
 
-enum { MAX_DEPTH = 64, MAX_OPERANDS = 4, NAME_BYTES = 128, MAX_ROWS = 5000000 };
+enum {
+    MAX_DEPTH = JSON_MAX_DEPTH + 2,
+    MAX_OPERANDS = 4,
+    NAME_BYTES = 128,
+    MAX_ROWS = 5000000
+};
 
 /* The relevant members of the event being read. */
 typedef struct {
@@ -22,23 +26,27 @@ typedef struct {
     bool has_dims;
 } Event;
 
+/* The kernels that one op launched. */
+typedef struct {
+    double us;
+    uint64_t n;
+} KernelSum;
+
 typedef struct {
     const char *file;
     KinetoFacts *facts;
     uint32_t depth;
-    bool in_array[MAX_DEPTH];
     char key[MAX_DEPTH][32]; /* [depth]: in a mapping, the key whose value comes next */
     Event event;
     GHashTable *stream;
     GHashTable *op;     /* external id of an op with a shape -> ProfileBin */
-    GHashTable *kernel; /* external id -> double: microseconds of its kernels */
+    GHashTable *kernel; /* external id -> KernelSum */
     Profile *profile;
     uint64_t kept, n_shaped; /* n_shaped: ops with a shape beside matrix products */
     bool has_events, has_nodes;
     GError *failure;
 } Reader;
 
-/* The callbacks of yajl; their context is a Reader. */
-extern const yajl_callbacks KINETO_CALLBACKS;
+extern const JsonEvents KINETO_EVENTS; /* their context is a Reader */
 
 #endif

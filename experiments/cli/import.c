@@ -18,8 +18,9 @@ static bool write_rows(const char *file, const GArray *list, const char *names,
 static json_t *facts_json(const char *file, const KinetoFacts *facts)
 {
     json_t *json = json_pack(
-        "{s:s, s:I, s:I, s:f, s:I, s:I, s:I, s:s, s:i, s:i, s:i}", "file", file, "events",
-        (json_int_t)facts->events, "kernels", (json_int_t)facts->kernels, "kernel_us_sum",
+        "{s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:s, s:i, s:i, s:i}", "file", file,
+        "events", (json_int_t)facts->events, "kernels", (json_int_t)facts->kernels,
+        "used_kernels", (json_int_t)facts->used_kernels, "kernel_us_sum",
         facts->kernel_us, "nccl_kernels", (json_int_t)facts->nccl_kernels,
         "collective_metadata_kernels", (json_int_t)facts->collective_kernels,
         "matmul_ops_with_dims", (json_int_t)facts->matmul_ops, "device", facts->device,
@@ -27,6 +28,10 @@ static json_t *facts_json(const char *file, const KinetoFacts *facts)
         "world_size", (int)facts->world_size);
     json_object_set_new(json, "rank",
                         facts->rank >= 0 ? json_integer(facts->rank) : json_null());
+    json_t *notes = json_array();
+    for (guint i = 0; i < facts->note->len; i++)
+        json_array_append_new(notes, json_text(facts->note->pdata[i]));
+    json_object_set_new(json, "notes", notes);
     return json;
 }
 
@@ -63,7 +68,7 @@ static json_t *execution_json(const char *file, const Trace *trace)
 static const char TRACES_TEXT[] =
     "[*traces:[{?of}{file}: execution trace, {nodes} nodes:[*types: {value} {key}]; "
     "{dependencies} dependencies, {dangling_dependencies} on nodes that are not "
-    "there\n]]";
+    "there\n][*notes:{file}: {.}\n]]";
 
 /* Reads each file by its first bytes; `traces` gets the facts of traces. */
 static bool read_all(int argc, char **argv, GArray *list, GArray *tables, json_t *traces,

@@ -1,0 +1,80 @@
+/* Cases that people reported in public trackers (../shared/cases): each command gives the right value, or says why there is
+ * none. */
+#include "tests/support/program_json.h"
+
+typedef struct {
+    const char *name, *line; /* `@` in the line is the folder of the cases */
+    int status;
+    const char *key,
+        *value; /* a member of the answer, as a.0.b, and its text; with another status: NULL, and a part of the message */
+} Case;
+
+static const Case CASES[] = {
+    {"add_network",
+     "plan gpt2:global_batch=8,precision=mixed @/clusters/one_machine.yaml --add "
+     "'a100-80g x 1' --planner dp-ev "
+     "--granularity gpu",
+     2, NULL, "no network between its 2 machines"},
+    {"json_inf", "import @/traces/memcpy_inf.json --json", 0, "files.0.tables.0.used",
+     "2"},
+    {"json_inf", "import @/traces/memcpy_inf.json --json", 0, "traces.0.used_kernels",
+     "4"},
+    {"json_inf", "import @/traces/memcpy_inf.json --json", 0, "traces.0.notes.0",
+     "1 value that is no JSON, in line 1, column 382: inf"},
+    {"json_cut", "import @/traces/cut_off.json --json", 0, "traces.0.events", "9"},
+    {"json_cut", "import @/traces/cut_off.json --json", 0, "traces.0.notes.0",
+     "cut off in line 1, column 2060"},
+    {"kernel_without_sizes", "import @/traces/old_nccl_kernel_without_sizes.json --json",
+     0, "files.0.tables.0.used", "1"},
+    {"kernel_without_sizes", "import @/traces/old_nccl_kernel_without_sizes.json --json",
+     0, "files.0.tables.0.left_out", "1"},
+};
+
+/* The text of a member of a member; "missing" if there is none. Caller frees. */
+static char *member_text(const json_t *json, const char *path)
+{
+    g_auto(GStrv) parts = g_strsplit(path, ".", -1);
+    for (char **part = parts; json && *part; part++)
+        json = json_is_array(json)
+                   ? json_array_get(json, (size_t)g_ascii_strtoull(*part, NULL, 10))
+                   : json_object_get(json, *part);
+    if (json_is_string(json))
+        return g_strdup(json_string_value(json));
+    if (json_is_integer(json))
+        return g_strdup_printf("%" JSON_INTEGER_FORMAT, json_integer_value(json));
+    return json_is_real(json) ? g_strdup_printf("%.6g", json_real_value(json))
+                              : g_strdup(json_is_null(json) ? "null" : "missing");
+}
+
+static void check_case(const Sandbox *sandbox, const char *folder, const Case *of)
+{
+    g_auto(GStrv) parts = g_strsplit(of->line, "@", -1);
+    g_autofree char *line = g_strjoinv(folder, parts);
+    if (!of->key) {
+        program_refuses(sandbox, line, of->status, of->value);
+        return;
+    }
+    json_t *root = program_json(sandbox, line);
+    g_autofree char *got = member_text(root, of->key);
+    json_decref(root);
+    if (strcmp(got, of->value) != 0)
+        fail_msg("%s: kilter %s: %s is '%s', not '%s'", of->name, line, of->key, got,
+                 of->value);
+}
+
+static void test_cases(void **state)
+{
+    (void)state;
+    const char *folder = test_shared("cases");
+    if (!folder)
+        skip();
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++)
+        check_case(sandbox, folder, &CASES[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
