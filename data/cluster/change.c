@@ -21,6 +21,22 @@ const char *change_name(ChangeKind kind)
     return NAMES[kind];
 }
 
+static bool has_type(const Cluster *cluster, const char *type)
+{
+    for (uint32_t t = 0; t < cluster->n_types; t++)
+        if (strcmp(cluster->type[t].name, type) == 0)
+            return true;
+    return false;
+}
+
+/* The cluster's type by the data sheet that has this alias; NULL: there is none. Caller frees. */
+static char *type_of_alias(const Cluster *cluster, const char *alias)
+{
+    g_autoptr(Sheets) sheets = sheets_load(NULL);
+    const DeviceSheet *sheet = sheets ? sheets_device(sheets, alias, NULL) : NULL;
+    return sheet && has_type(cluster, sheet->name) ? g_strdup(sheet->name) : NULL;
+}
+
 /* --- scale --- */
 
 static void scale_line(LinkCost *line, double bandwidth, double latency)
@@ -72,9 +88,13 @@ static void scale_bandwidth(DeviceType *type, double factor)
         type->op[kind].bandwidth *= factor;
 }
 
-static bool scale_type(Cluster *cluster, const char *pattern, const char *what,
+static bool scale_type(Cluster *cluster, const char *name, const char *what,
                        double factor, GError **error)
 {
+    g_autofree char *alias = has_type(cluster, name) || strpbrk(name, "*?")
+                                 ? NULL
+                                 : type_of_alias(cluster, name);
+    const char *pattern = alias ? alias : name;
     bool any = false;
     for (uint32_t i = 0; i < cluster->n_types; i++) {
         DeviceType *type = &cluster->type[i];
@@ -173,9 +193,18 @@ static void drop_machine(Cluster *cluster, Machine *machine)
                   machine < cluster->machine + cluster->n_machines);
     if (cluster->network && cluster->network->kind == NETWORK_LINKS)
         drop_links(cluster, machine->name);
-    g_free(machine->name);
-    g_free(machine->source);
-    g_free(machine->peers);
+    machine_clear(machine);
+}
+
+/* Gives a type its index among the types that stay, which is not above the old one. */
+static void rename_type(Machine *machine, uint32_t from, uint32_t to)
+{
+    KILTER_ASSERT(to <= from);
+    if (machine->type == from)
+        machine->type = to;
+    for (uint32_t p = 0; p < machine->n_parts; p++)
+        if (machine->part[p].type == from)
+            machine->part[p].type = to;
 }
 
 /* Removes device types that no machine has any more, so that they do not count where all types of a
@@ -186,7 +215,7 @@ static void drop_types(Cluster *cluster)
     for (uint32_t t = 0; t < cluster->n_types; t++) {
         bool used = false;
         for (uint32_t i = 0; i < cluster->n_machines; i++)
-            used |= cluster->machine[i].type == t;
+            used |= machine_gpus_of(&cluster->machine[i], t) > 0;
         if (!used) {
             g_free(cluster->type[t].name);
             g_free(cluster->type[t].source);
@@ -194,8 +223,7 @@ static void drop_types(Cluster *cluster)
             continue;
         }
         for (uint32_t i = 0; i < cluster->n_machines; i++)
-            if (cluster->machine[i].type == t)
-                cluster->machine[i].type = n;
+            rename_type(&cluster->machine[i], t, n);
         cluster->type[n++] = cluster->type[t];
     }
     cluster->n_types = n;
@@ -220,32 +248,48 @@ bool cluster_keep(Cluster *cluster, const bool *keep, GError **error)
     return !cluster->network || n == 1 || network_spec_check(cluster->network, n, error);
 }
 
+/* Marks the GPUs of machines of that name, or those of the device type, which may be an alias of a data sheet. */
+static bool mark(const Cluster *cluster, const char *name, bool chosen, bool *keep)
+{
+    bool any = false;
+    for (uint32_t i = 0, gpu = 0; i < cluster->n_machines; i++) {
+        const Machine *machine = &cluster->machine[i];
+        const bool whole = g_pattern_match_simple(name, machine->name);
+        for (uint32_t g = 0; g < machine->gpus; g++, gpu++) {
+            const char *type = cluster->type[machine_type_at(machine, g)].name;
+            if (!whole && !g_pattern_match_simple(name, type))
+                continue;
+            any = true;
+            keep[gpu] = chosen;
+        }
+    }
+    return any;
+}
+
 static bool choose(Cluster *cluster, const char *text, bool chosen, GError **error)
 {
     g_auto(GStrv) names = g_strsplit(text, ",", -1);
-    g_autofree bool *keep = g_new(bool, cluster->n_machines);
+    const uint32_t gpus = cluster_gpus(cluster);
+    g_autofree bool *keep = g_new(bool, gpus);
     if (!*names)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected names of machines or device types, got ''");
-    for (uint32_t i = 0; i < cluster->n_machines; i++)
+    for (uint32_t i = 0; i < gpus; i++)
         keep[i] = !chosen;
     for (char **name = names; *name; name++) {
-        bool any = false;
         g_strstrip(*name);
-        for (uint32_t i = 0; i < cluster->n_machines; i++) {
-            const Machine *machine = &cluster->machine[i];
-            if (!g_pattern_match_simple(*name, machine->name) &&
-                !g_pattern_match_simple(*name, cluster->type[machine->type].name))
-                continue;
-            any = true;
-            keep[i] = chosen;
-        }
-        if (!any)
+        g_autofree char *alias = NULL;
+        if (!mark(cluster, *name, chosen, keep) &&
+            !((alias = type_of_alias(cluster, *name)) &&
+              mark(cluster, alias, chosen, keep)))
             return kilter_fail(error, KILTER_ERROR_INPUT,
                                "cluster %s has no machine or device type '%s'",
                                cluster->name, *name);
     }
-    return cluster_keep(cluster, keep, error);
+    if (!cluster_keep_gpus(cluster, keep, error))
+        return false;
+    cluster_find_rings(cluster);
+    return true;
 }
 
 /* --- add --- */
@@ -256,19 +300,12 @@ static const Machine *find_alike(const Cluster *cluster, const char *type, bool 
 {
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         const Machine *machine = &cluster->machine[i];
-        if (strcmp(cluster->type[machine->type].name, type) == 0 &&
+        if (machine->n_parts == 0 &&
+            strcmp(cluster->type[machine->type].name, type) == 0 &&
             (!linked || machine->gpus > 1))
             return machine;
     }
     return NULL;
-}
-
-static bool has_type(const Cluster *cluster, const char *type)
-{
-    for (uint32_t t = 0; t < cluster->n_types; t++)
-        if (strcmp(cluster->type[t].name, type) == 0)
-            return true;
-    return false;
 }
 
 static Machine copy_of(const Machine *alike, uint32_t gpus)

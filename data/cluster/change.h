@@ -13,7 +13,8 @@
  *                                 or alias (data/devices), with the device's fastest links inside
  *                                 and the cluster's network outside
  *
- * Names of device types and machines may have `*` and `?`. */
+ * Names of device types and machines may have `*` and `?`; a name that is neither may be an alias of a data sheet. Of a
+ * machine with unlike GPUs a device type means those GPUs. */
 #ifndef KILTER_DATA_CLUSTER_CHANGE_H
 #define KILTER_DATA_CLUSTER_CHANGE_H
 

@@ -64,6 +64,10 @@ static bool check_machine(const Machine *machine, GError **error)
     g_autofree char *what = g_strdup_printf("machine %.60s", machine->name);
     g_autofree char *inner = g_strconcat(what, ": inner", NULL);
     Peers peers;
+    uint32_t gpus = 0;
+    for (uint32_t p = 0; p < machine->n_parts; p++)
+        gpus += machine->part[p].gpus;
+    g_assert(machine->n_parts == 0 || gpus == machine->gpus);
     return check_name("a machine", machine->name, NAME_MAX_BYTES, error) &&
            members_check(MACHINE_MEMBER, MACHINE_NUMBERS, machine, what, error) &&
            (machine->gpus == 1 ||

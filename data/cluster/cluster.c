@@ -22,11 +22,8 @@ void cluster_free(Cluster *cluster)
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
         g_free(cluster->pieces[kind].piece);
     curves_clear(&cluster->curves);
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        g_free(cluster->machine[i].name);
-        g_free(cluster->machine[i].source);
-        g_free(cluster->machine[i].peers);
-    }
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        machine_clear(&cluster->machine[i]);
     g_free(cluster->type);
     g_free(cluster->machine);
     g_free(cluster->name);
@@ -57,6 +54,24 @@ static const char *const GRANULARITY_NAME[] = {
     [GRANULARITY_MACHINE] = "machine",
     [GRANULARITY_GPU] = "gpu",
 };
+
+Granularity granularity_default(const Cluster *cluster)
+{
+    return cluster_mixed(cluster) ? GRANULARITY_GPU : GRANULARITY_MACHINE;
+}
+
+bool granularity_check(const Cluster *cluster, Granularity granularity, GError **error)
+{
+    const Machine *mixed =
+        granularity == GRANULARITY_MACHINE ? cluster_mixed(cluster) : NULL;
+    if (!mixed)
+        return true;
+    g_autofree char *types = machine_types(cluster, mixed);
+    return kilter_fail(error, KILTER_ERROR_INPUT,
+                       "machine %s of cluster %s has unlike GPUs (%s), so it is not one "
+                       "device: expected granularity gpu",
+                       mixed->name, cluster->name, types);
+}
 
 const char *granularity_name(Granularity granularity)
 {
@@ -147,28 +162,28 @@ bool cluster_check_precision(const Cluster *cluster, Precision precision, GError
 {
     const Numbers needed[] = {precision_numbers(precision),
                               precision_least_numbers(precision)};
-    for (uint32_t m = 0; m < cluster->n_machines; m++) {
-        const DeviceType *type = &cluster->type[cluster->machine[m].type];
-        for (uint32_t i = 0; i < G_N_ELEMENTS(needed); i++)
-            if (device_type_rate(type, needed[i]) == 0)
-                return kilter_fail(
-                    error, KILTER_ERROR_INPUT,
-                    "precision=%s: cluster %s has no rate of %s numbers for "
-                    "device type %s (rates.%s)",
-                    precision_name(precision), cluster->name, numbers_name(needed[i]),
-                    type->name, numbers_name(needed[i]));
-    }
+    for (uint32_t m = 0; m < cluster->n_machines; m++)
+        for (uint32_t t = 0; t < cluster->n_types; t++)
+            for (uint32_t i = 0; i < G_N_ELEMENTS(needed); i++)
+                if (machine_gpus_of(&cluster->machine[m], t) > 0 &&
+                    device_type_rate(&cluster->type[t], needed[i]) == 0)
+                    return kilter_fail(
+                        error, KILTER_ERROR_INPUT,
+                        "precision=%s: cluster %s has no rate of %s numbers for "
+                        "device type %s (rates.%s)",
+                        precision_name(precision), cluster->name, numbers_name(needed[i]),
+                        cluster->type[t].name, numbers_name(needed[i]));
     return true;
 }
 
 /* --- view --- */
 
-/* Makes a device of `gpus` GPUs of the machine. It takes ownership of `name`. */
-static Device make_device(const ClusterView *view, const Machine *machine, char *name,
-                          uint32_t gpus)
+/* Makes a device of `gpus` GPUs of that type of the machine. It takes ownership of `name`. */
+static Device make_device(const ClusterView *view, const Machine *machine,
+                          uint32_t type_index, char *name, uint32_t gpus)
 {
     g_assert(gpus > 0 && gpus <= machine->gpus);
-    const DeviceType *type = &view->cluster->type[machine->type];
+    const DeviceType *type = &view->cluster->type[type_index];
     const double stretch = MAX(machine->stretch, 1),
                  crowd = 1 + type->crowding * (machine->gpus - 1);
     uint32_t fitted = 0;
@@ -177,7 +192,7 @@ static Device make_device(const ClusterView *view, const Machine *machine, char 
     Device device = {
         .name = name,
         .type_name = type->name,
-        .type = machine->type,
+        .type = type_index,
         .fitted = device_type_is_fitted(type) ? fitted + 1 : 0,
         .stretch = stretch,
         .rate = type->rate * gpus / stretch,
@@ -195,6 +210,24 @@ static Device make_device(const ClusterView *view, const Machine *machine, char 
         device.peaks[n] =
             gpus * (type->peaks[n] > 0 ? type->peaks[n] : device_type_rate(type, n));
     return device;
+}
+
+/* Unlike GPUs as one device, for bounds: rates together, the least memory. No plan runs on it (granularity_check). */
+static void add_parts(const ClusterView *view, const Machine *machine, Device *device)
+{
+    if (machine->n_parts == 0)
+        return;
+    device->mixed = machine;
+    device->rate = 0;
+    memset(device->peaks, 0, sizeof device->peaks);
+    for (uint32_t p = 0; p < machine->n_parts; p++) {
+        const Device part = make_device(view, machine, machine->part[p].type, NULL,
+                                        machine->part[p].gpus);
+        device->rate += part.rate;
+        device->memory_bytes = MIN(device->memory_bytes, part.memory_bytes);
+        for (Numbers n = 0; n < NUMBERS; n++)
+            device->peaks[n] += part.peaks[n];
+    }
 }
 
 static void view_fitted(ClusterView *view)
@@ -217,13 +250,15 @@ static void view_devices(ClusterView *view)
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         const Machine *machine = &cluster->machine[i];
         if (whole) {
-            *device = make_device(view, machine, g_strdup(machine->name), machine->gpus);
+            *device = make_device(view, machine, machine->type, g_strdup(machine->name),
+                                  machine->gpus);
+            add_parts(view, machine, device);
             device++->machine = i;
             continue;
         }
         for (uint32_t gpu = 0; gpu < machine->gpus; gpu++) {
             char *name = g_strdup_printf("%s:%u", machine->name, gpu);
-            *device = make_device(view, machine, name, 1);
+            *device = make_device(view, machine, machine_type_at(machine, gpu), name, 1);
             device++->machine = i;
         }
     }
@@ -291,7 +326,8 @@ void cluster_find_rings(Cluster *cluster)
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         const Machine *machine = &cluster->machine[i];
         Peers peers;
-        if (machine->peers && peers_parse(machine->peers, machine->gpus, &peers, NULL))
+        if (machine->n_parts == 0 && machine->peers &&
+            peers_parse(machine->peers, machine->gpus, &peers, NULL))
             curves_add_rings(&cluster->curves, cluster->type[machine->type].name, &peers);
     }
 }
@@ -392,6 +428,14 @@ static int compare_double(double a, double b)
     return (a > b) - (a < b);
 }
 
+static int compare_parts(const Machine *a, const Machine *b)
+{
+    const uint32_t x = a ? a->n_parts : 0, y = b ? b->n_parts : 0;
+    return x != y   ? compare_double(x, y)
+           : x == 0 ? 0
+                    : memcmp(a->part, b->part, x * sizeof *a->part);
+}
+
 /* The common case of device_compare, in few instructions: clusters have thousands of equal devices. */
 static bool surely_equal(const Device *a, const Device *b)
 {
@@ -416,6 +460,7 @@ int device_compare(const Device *a, const Device *b)
     order = order ? order : compare_double(a->handover_s, b->handover_s);
     order = order ? order : compare_double(a->crowd, b->crowd);
     order = order ? order : compare_double(a->interference, b->interference);
+    order = order ? order : compare_parts(a->mixed, b->mixed);
     if (order || a->gpus == 1)
         return order;
     order = compare_double(a->inner.latency_s, b->inner.latency_s);

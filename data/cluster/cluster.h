@@ -1,4 +1,4 @@
-/* The cluster: machines of equal devices, their capabilities, and the network between them.
+/* The cluster: machines of devices, mostly equal ones, their capabilities, and the network between them.
  *
  * A cluster file (YAML, data/clusters/) gives every number with unit and source. Planning looks at
  * a cluster through a *view*: either a device is a machine (HAP's virtual device: its GPUs run data
@@ -96,10 +96,18 @@ const OpCost *device_type_cost(const DeviceType *type, OpKind kind);
 /* Whether some kind of ops does not take FLOPs / rate. */
 bool device_type_is_fitted(const DeviceType *type);
 
+/* Neighbouring GPUs of one type, in a machine of unlike GPUs. */
+typedef struct {
+    uint32_t type, gpus;
+} MachinePart;
+
 typedef struct {
     char *name;
-    uint32_t type;  /* index in Cluster.type */
-    uint32_t gpus;  /* devices in the machine, at least 1 */
+    uint32_t type; /* index in Cluster.type; of the first GPU if they are unlike */
+    uint32_t gpus; /* devices in the machine, at least 1 */
+    /* unlike GPUs in their order, neighbours of different types; 0: all are of `type` */
+    uint32_t n_parts;
+    MachinePart *part;
     LinkCost inner; /* between devices of the machine */
     char *
         peers; /* its GPUs' direct links (data/cluster/peers.h); NULL: a switch, or not known */
@@ -141,6 +149,21 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Cluster, cluster_free)
 
 uint32_t cluster_gpus(const Cluster *cluster);
 
+/* Frees what a machine owns. */
+void machine_clear(Machine *machine);
+/* Makes a machine of these GPUs; neighbours of one type become one part. */
+void machine_set_parts(Machine *machine, uint32_t n, const MachinePart *part);
+/* The type of one of its GPUs, and how many it has of a type. */
+uint32_t machine_type_at(const Machine *machine, uint32_t gpu);
+uint32_t machine_gpus_of(const Machine *machine, uint32_t type);
+/* "h100-sxm", or "2 rtx-a6000 + 2 rtx-3090" where they are unlike. Caller frees. */
+char *machine_types(const Cluster *cluster, const Machine *machine);
+/* The first machine of unlike GPUs; NULL: there is none. */
+const Machine *cluster_mixed(const Cluster *cluster);
+/* Keeps the GPUs for which keep[gpu] is set, at least one, counted machine by machine; direct links between those that stay are
+ * kept. KILTER_ERROR_INPUT where a machine that is cut names links of its GPUs. */
+bool cluster_keep_gpus(Cluster *cluster, const bool *keep, GError **error);
+
 /* Finds the rings on the machines' peers (data/cluster/curve.h), once their peers are set. */
 void cluster_find_rings(Cluster *cluster);
 
@@ -158,6 +181,11 @@ char *cluster_json_text(const Cluster *cluster);
 char *cluster_canonical(const Cluster *cluster);
 
 typedef enum { GRANULARITY_MACHINE, GRANULARITY_GPU } Granularity;
+/* Machines; single GPUs where a machine has unlike ones. */
+Granularity granularity_default(const Cluster *cluster);
+/* KILTER_ERROR_INPUT names a machine of unlike GPUs, which is no device: each of a device's GPUs gets an equal part of its
+ * work. */
+bool granularity_check(const Cluster *cluster, Granularity granularity, GError **error);
 const char *granularity_name(Granularity granularity);
 bool granularity_parse(const char *text, Granularity *granularity);
 
@@ -188,6 +216,8 @@ typedef struct {
     uint32_t fitted; /* 1 + index in ClusterView.fitted; 0: FLOPs / rate for all ops */
     double stretch;  /* factor on fitted overheads (`rate` contains it); 0: none */
     double launch_s, handover_s; /* as in its type; the launch of a crowded host */
+    const Machine *
+        mixed; /* as one device a machine of unlike GPUs, whose rates are their sums; else NULL */
 } Device;
 
 /* Orders devices by everything that planning sees of them, fastest first; 0 for devices of one

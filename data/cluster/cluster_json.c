@@ -72,9 +72,16 @@ static size_t numbered(const Machine *machine, uint32_t number)
     return g_str_has_suffix(machine->name, suffix) ? length - n : 0;
 }
 
+static bool same_parts(const Machine *a, const Machine *b)
+{
+    return a->n_parts == b->n_parts &&
+           (a->n_parts == 0 ||
+            memcmp(a->part, b->part, a->n_parts * sizeof *a->part) == 0);
+}
+
 static bool alike(const Machine *a, const Machine *b)
 {
-    return a->type == b->type && a->gpus == b->gpus &&
+    return same_parts(a, b) && a->type == b->type && a->gpus == b->gpus &&
            a->inner.latency_s == b->inner.latency_s &&
            a->inner.bandwidth == b->inner.bandwidth && a->stretch == b->stretch &&
            a->price == b->price && g_strcmp0(a->peers, b->peers) == 0 &&
@@ -95,6 +102,16 @@ static uint32_t run_of(const Cluster *cluster, uint32_t first)
     return n;
 }
 
+static json_t *parts_json(const Cluster *cluster, const Machine *machine)
+{
+    json_t *list = json_array();
+    for (uint32_t p = 0; p < machine->n_parts; p++)
+        json_array_append_new(list, json_pack("{s:s, s:i}", "type",
+                                              cluster->type[machine->part[p].type].name,
+                                              "gpus", (int)machine->part[p].gpus));
+    return list;
+}
+
 static json_t *group_json(const Cluster *cluster, const Machine *machine, uint32_t n)
 {
     KILTER_ASSERT(n > 0);
@@ -103,8 +120,13 @@ static json_t *group_json(const Cluster *cluster, const Machine *machine, uint32
     json_t *object = json_pack("{s:s}", "name", name);
     if (n > 1)
         json_object_set_new(object, "count", json_integer(n));
-    set_text(object, "type", cluster->type[machine->type].name);
     members_json(MACHINE_MEMBER, MACHINE_NUMBERS, machine, object);
+    if (machine->n_parts == 0) {
+        set_text(object, "type", cluster->type[machine->type].name);
+    } else {
+        json_object_set_new(object, "devices", parts_json(cluster, machine));
+        json_object_del(object, "gpus");
+    }
     if (isfinite(machine->inner.bandwidth)) {
         json_t *inner = json_object();
         set_link(inner, &machine->inner);

@@ -8,6 +8,7 @@ enum {
     CABLES_MAX = 100000,
     PIECES_MAX = 100,
     CURVES_MAX = 1000,
+    PARTS_MAX = 1024,
 };
 
 const Member LINK_MEMBER[LINK_NUMBERS] = {LINK_MEMBERS(MEMBER_ROW)},
@@ -72,7 +73,18 @@ static const cyaml_schema_field_t TYPE[] = {
     CYAML_FIELD_END,
 };
 
+static const cyaml_schema_field_t PART[] = {
+    OPTIONAL_TEXT("type", PartText, type, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("device", PartText, device, NAME_MAX_BYTES),
+    TEXT("gpus", PartText, gpus, NAME_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t PART_ENTRY = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, PartText, PART)};
+
 static const cyaml_schema_field_t GROUP[] = {
+    CYAML_FIELD_SEQUENCE("devices", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText,
+                         part, &PART_ENTRY, 1, PARTS_MAX),
     OPTIONAL_TEXT("name", GroupText, name, NAME_MAX_BYTES),
     OPTIONAL_TEXT("count", GroupText, count, NAME_MAX_BYTES),
     OPTIONAL_TEXT("type", GroupText, type, NAME_MAX_BYTES),

@@ -47,6 +47,12 @@ typedef struct {
 } CollectiveText;
 
 typedef struct {
+    char *type, *device, *gpus;
+} PartText;
+
+typedef struct {
+    PartText *part; /* `devices`: unlike GPUs */
+    uint32_t part_count;
     char *name, *count, *type, *device, *nic, *nics, *peers, *source;
     MACHINE_MEMBERS(MEMBER_TEXT)
     LinkText *inner;

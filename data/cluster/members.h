@@ -109,7 +109,7 @@ typedef struct {
       SMALLEST, LARGEST, NAN)
 
 #define MACHINE_MEMBERS(X)                                                                  \
-    X(GroupText, Machine, gpus, gpus, COUNT, true, ALONE, BYTES, 1, GPUS_MAX, NAN)          \
+    X(GroupText, Machine, gpus, gpus, COUNT, false, ALONE, BYTES, 1, GPUS_MAX, NAN)         \
     X(GroupText, Machine, stretch, stretch, FACTOR, false, ALONE, BYTES, 1,                 \
       CLUSTER_MAX_STRETCH, 0)                                                               \
     X(GroupText, Machine, price, price, QUANTITY, false, ALONE, PRICE, 0, HIGHEST_PRICE, 0)

@@ -35,6 +35,9 @@
  *         price: 12.2 USD/h                    # optional: of one machine, for the cost of tokens
  *         peers: 0-1 0-2 0-3x2 1-2x2 1-3 2-3x2  # optional: direct links, see data/cluster/peers.h
  *         source: where the inner link is from
+ *       - name: box                            # unlike GPUs in one machine: devices in place of type and gpus
+ *         devices: [{device: rtx-a6000, gpus: 2}, {type: v100, gpus: 2}]
+ *         inner: pcie4                         # optional with data sheets: the slowest PCIe link
  *     collectives:                             # between machines: not with a single one
  *       all_reduce: {latency: 65 us, bandwidth: 1.3 GB/s}
  *       all_gather:

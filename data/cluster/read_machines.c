@@ -45,12 +45,17 @@ static bool find_link(ClusterReader *reader, const char *key, const char *name,
     return *link || yaml_fail(reader->yaml, error, key, "%s", failure->message);
 }
 
-/* The number of links of that name that the device has; 1 if its sheet lists none. */
+/* The number of links of that name that the device has; 0 if that is not known. A device has one PCIe link of 16 lanes, and a
+ * network's link is a port. */
 static uint32_t links_of(const DeviceSheet *sheet, const char *name)
 {
+    static const char *const SEVERAL[] = {"nvlink", "xgmi", "hccs", "ub"};
     for (uint32_t i = 0; sheet && i < sheet->n_links; i++)
         if (strcmp(sheet->link[i].name, name) == 0)
             return sheet->link[i].count;
+    for (size_t i = 0; i < G_N_ELEMENTS(SEVERAL); i++)
+        if (g_str_has_prefix(name, SEVERAL[i]))
+            return 0;
     return 1;
 }
 
@@ -72,7 +77,40 @@ static bool named_inner(ClusterReader *reader, const char *key, const LinkText *
     if (text && text->count &&
         !yaml_uint(reader->yaml, count_key, text->count, 1, 1000, &count, error))
         return false;
+    if (count == 0)
+        return yaml_fail(reader->yaml, error, count_key,
+                         "missing; expected how many %s links each GPU has, as in inner: "
+                         "{link: %s, count: 12}%s%s",
+                         link->name, link->name,
+                         sheet ? ": none is on the data sheet of " : "",
+                         sheet ? sheet->name : "");
     machine->inner = link_sheet_line(link, count, machine->gpus);
+    return true;
+}
+
+/* The slowest of the PCIe links of unlike GPUs, by which they reach each other; a type without a sheet needs `inner`. */
+static bool mixed_inner(ClusterReader *reader, const char *key, Machine *machine,
+                        GError **error)
+{
+    machine->inner.bandwidth = INFINITY;
+    for (uint32_t p = 0; p < machine->n_parts; p++) {
+        const char *name = reader->cluster->type[machine->part[p].type].name;
+        const Sheets *sheets = sheets_of(reader, error);
+        const DeviceSheet *sheet = sheets ? sheets_device(sheets, name, NULL) : NULL;
+        const LinkSheet *link = NULL;
+        if (!sheets)
+            return false;
+        for (uint32_t i = 0; sheet && i < sheet->n_links; i++)
+            if (g_str_has_prefix(sheet->link[i].name, "pcie"))
+                link = sheets_link(sheets, sheet->link[i].name, NULL);
+        if (!link)
+            return yaml_fail(reader->yaml, error, key,
+                             "missing; expected the link between the machine's %u GPUs",
+                             machine->gpus);
+        const LinkCost line = link_sheet_line(link, 1, machine->gpus);
+        machine->inner.latency_s = fmax(machine->inner.latency_s, line.latency_s);
+        machine->inner.bandwidth = fmin(machine->inner.bandwidth, line.bandwidth);
+    }
     return true;
 }
 
@@ -84,6 +122,8 @@ static bool read_inner(ClusterReader *reader, const char *key, const GroupText *
         return reader_link(reader, inner, text->inner, &machine->inner, error);
     if (machine->gpus == 1)
         return true;
+    if (!text->inner && machine->n_parts > 0)
+        return mixed_inner(reader, inner, machine, error);
     if (text->inner || sheet)
         return named_inner(reader, inner, text->inner, sheet, machine, error);
     return yaml_fail(reader->yaml, error, inner,
@@ -166,6 +206,57 @@ static bool read_type_of(ClusterReader *reader, const char *key, const GroupText
     return machine->type < cluster->n_types || fail_type(reader, type, text->type, error);
 }
 
+/* A type by its name in device_types, or by a name of data/devices. */
+static bool read_part_type(ClusterReader *reader, const char *key, const PartText *text,
+                           uint32_t *type, const DeviceSheet **sheet, GError **error)
+{
+    const GroupText as_group = {.type = text->type, .device = text->device};
+    Machine machine = {0};
+    if (!read_type_of(reader, key, &as_group, &machine, sheet, error))
+        return false;
+    *type = machine.type;
+    return true;
+}
+
+/* Reads the list of unlike GPUs; of equal ones it is as if device and gpus were given. */
+static bool read_devices(ClusterReader *reader, const char *key, const GroupText *text,
+                         Machine *machine, const DeviceSheet **sheet, GError **error)
+{
+    g_autofree char *devices = yaml_key(key, "devices");
+    g_autofree MachinePart *part = g_new0(MachinePart, text->part_count);
+    uint64_t gpus = 0;
+    if (text->type || text->device || text->gpus)
+        return yaml_fail(reader->yaml, error, devices,
+                         "expected either this list, or %s and gpus",
+                         text->type ? "type" : "device");
+    for (uint32_t p = 0; p < text->part_count; p++) {
+        g_autofree char *entry = g_strdup_printf("%s[%u]", devices, p);
+        g_autofree char *gpus_key = yaml_key(entry, "gpus");
+        if (!read_part_type(reader, entry, &text->part[p], &part[p].type, sheet, error) ||
+            !yaml_uint(reader->yaml, gpus_key, text->part[p].gpus, 1, GPUS_MAX,
+                       &part[p].gpus, error))
+            return false;
+        gpus += part[p].gpus;
+    }
+    if (gpus > GPUS_MAX)
+        return yaml_fail(reader->yaml, error, devices, "expected at most %d GPUs",
+                         GPUS_MAX);
+    machine_set_parts(machine, text->part_count, part);
+    *sheet = machine->n_parts > 0 ? NULL : *sheet;
+    return true;
+}
+
+static bool read_gpus(ClusterReader *reader, const char *key, const GroupText *text,
+                      Machine *machine, const DeviceSheet **sheet, GError **error)
+{
+    g_autofree char *gpus = yaml_key(key, "gpus");
+    if (text->part_count > 0)
+        return read_devices(reader, key, text, machine, sheet, error);
+    return read_type_of(reader, key, text, machine, sheet, error) &&
+           (text->gpus ||
+            yaml_fail(reader->yaml, error, gpus, "missing; expected this key"));
+}
+
 /* Reads a group's machine and their number. `used`: GPUs of the groups before. Collects
  * failures. */
 static bool read_group(ClusterReader *reader, const char *key, const GroupText *text,
@@ -178,7 +269,7 @@ static bool read_group(ClusterReader *reader, const char *key, const GroupText *
                          .gpus = 1};
     *count = 1;
     bool good = reader_note(
-        reader, read_type_of(reader, key, text, machine, &sheet, &failure), &failure);
+        reader, read_gpus(reader, key, text, machine, &sheet, &failure), &failure);
     good &= reader_note(reader,
                         !text->count || yaml_uint(reader->yaml, count_key, text->count, 1,
                                                   GPUS_MAX, count, &failure),
@@ -205,7 +296,8 @@ static char *group_name(const ClusterReader *reader, const GroupText *text,
 {
     if (text->name)
         return g_strdup(text->name);
-    const char *type = reader->cluster->type[machine->type].name;
+    const char *type =
+        machine->n_parts > 0 ? "node" : reader->cluster->type[machine->type].name;
     char *name = g_strdup(type);
     for (uint32_t i = 2;; i++) {
         g_autofree char *first = g_strconcat(name, "-0", NULL);
@@ -223,11 +315,13 @@ static bool add_machines(ClusterReader *reader, const char *key, const GroupText
     g_autofree char *name_key = yaml_key(key, "name");
     g_autofree char *name = group_name(reader, text, &machine, seen);
     const char *peers = machine.peers; /* of the group */
+    const MachinePart *part = machine.part;
     for (uint32_t n = 0; n < count; n++) {
         GError *failure = NULL;
         machine.name = count > 1 ? g_strdup_printf("%s-%u", name, n) : g_strdup(name);
         machine.source = g_strdup(text->source ? text->source : "");
         machine.peers = g_strdup(peers);
+        machine.part = g_memdup2(part, machine.n_parts * sizeof *part);
         g_array_append_val(list, machine);
         if (!g_hash_table_add(seen, machine.name))
             return reader_note(reader,
@@ -257,6 +351,7 @@ bool reader_machines(ClusterReader *reader)
         all &= good;
         used += good ? count * machine.gpus : 0;
         g_free(machine.peers);
+        g_free(machine.part);
         for (uint32_t n = 0; good && n < count; n++)
             g_array_append_val(reader->port, port);
     }

@@ -55,9 +55,14 @@ bool advise_prices_check(const AdvisePrices *prices, GError **error)
 static double machine_price(const AdvisePrices *prices, const Cluster *cluster,
                             const Machine *machine)
 {
-    double price;
-    price_of(prices, cluster->type[machine->type].name, &price, NULL);
-    return isnan(price) && machine->price > 0 ? machine->price : machine->gpus * price;
+    double sum = 0;
+    for (uint32_t t = 0; t < cluster->n_types; t++) {
+        double price;
+        price_of(prices, cluster->type[t].name, &price, NULL);
+        if (machine_gpus_of(machine, t) > 0)
+            sum += machine_gpus_of(machine, t) * price;
+    }
+    return isnan(sum) && machine->price > 0 ? machine->price : sum;
 }
 
 char *advise_unpriced(const AdvisePrices *prices, const Cluster *cluster)
@@ -65,7 +70,7 @@ char *advise_unpriced(const AdvisePrices *prices, const Cluster *cluster)
     g_autoptr(GString) names = g_string_new("");
     for (uint32_t t = 0; t < cluster->n_types; t++)
         for (uint32_t i = 0; i < cluster->n_machines; i++)
-            if (cluster->machine[i].type == t &&
+            if (machine_gpus_of(&cluster->machine[i], t) > 0 &&
                 isnan(machine_price(prices, cluster, &cluster->machine[i]))) {
                 g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "",
                                        cluster->type[t].name);
@@ -74,23 +79,30 @@ char *advise_unpriced(const AdvisePrices *prices, const Cluster *cluster)
     return names->len > 0 ? g_string_free(g_steal_pointer(&names), FALSE) : NULL;
 }
 
+/* Watts of a GPU of the type: as the user says, of the cluster's file, or of the data sheet; NaN: not known. */
+static double type_power(const AdvisePrices *prices, const Sheets *sheets,
+                         const DeviceType *type)
+{
+    const DeviceSheet *sheet = sheets ? sheets_device(sheets, type->name, NULL) : NULL;
+    double watts;
+    power_of(prices, type->name, &watts, NULL);
+    if (isnan(watts) && type->power_w > 0)
+        return type->power_w;
+    return isnan(watts) && sheet && sheet->power_w > 0 ? sheet->power_w : watts;
+}
+
 /* Adds up the dollars per hour and watts of the choice's GPUs; NaN if one of them is not known. */
 static void add_up(const AdvisePrices *prices, const Sheets *sheets,
                    const Cluster *cluster, AdviseRow *row)
 {
     row->dollars_an_hour = row->power_w = 0;
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        const Machine *machine = &cluster->machine[i];
-        const char *type = cluster->type[machine->type].name;
-        const DeviceSheet *sheet = sheets ? sheets_device(sheets, type, NULL) : NULL;
-        double watts;
-        power_of(prices, type, &watts, NULL);
-        if (isnan(watts) && cluster->type[machine->type].power_w > 0)
-            watts = cluster->type[machine->type].power_w;
-        else if (isnan(watts) && sheet && sheet->power_w > 0)
-            watts = sheet->power_w;
-        row->dollars_an_hour += machine_price(prices, cluster, machine);
-        row->power_w += machine->gpus * watts;
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        row->dollars_an_hour += machine_price(prices, cluster, &cluster->machine[i]);
+    for (uint32_t t = 0; t < cluster->n_types; t++) {
+        const double watts = type_power(prices, sheets, &cluster->type[t]);
+        for (uint32_t i = 0; i < cluster->n_machines; i++)
+            if (machine_gpus_of(&cluster->machine[i], t) > 0)
+                row->power_w += machine_gpus_of(&cluster->machine[i], t) * watts;
     }
 }
 

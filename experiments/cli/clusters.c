@@ -5,18 +5,33 @@
 #include "experiments/cli/command.h"
 #include "experiments/cli/limits.h"
 
-/* "2 V100, 6 P100 machines": machines by type, in the order of the file. */
+/* "2 V100, 6 P100": machines by the types of their GPUs, in the order of the types. */
 static char *machine_counts(const Cluster *cluster)
 {
     GString *text = g_string_new(NULL);
-    for (uint32_t t = 0; t < cluster->n_types; t++) {
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < cluster->n_machines; i++)
-            n += cluster->machine[i].type == t;
-        if (n > 0)
-            g_string_append_printf(text, "%s%u %s", text->len ? ", " : "", n,
-                                   cluster->type[t].name);
-    }
+    g_autoptr(GPtrArray) seen = g_ptr_array_new_with_free_func(g_free);
+    for (uint32_t t = 0; t < cluster->n_types; t++)
+        for (uint32_t first = 0; first < cluster->n_machines; first++) {
+            if (cluster->machine[first].type != t)
+                continue;
+            char *types = machine_types(cluster, &cluster->machine[first]);
+            const bool again =
+                g_ptr_array_find_with_equal_func(seen, types, g_str_equal, NULL);
+            g_ptr_array_add(seen, types);
+            if (again)
+                continue;
+            uint32_t n = 0;
+            for (uint32_t i = first; i < cluster->n_machines; i++) {
+                g_autofree char *other =
+                    cluster->machine[i].type == t
+                        ? machine_types(cluster, &cluster->machine[i])
+                        : NULL;
+                n += g_strcmp0(other, types) == 0;
+            }
+            g_string_append_printf(
+                text, cluster->machine[first].n_parts > 0 ? "%s%u (%s)" : "%s%u %s",
+                text->len ? ", " : "", n, types);
+        }
     return g_string_free(text, FALSE);
 }
 
@@ -26,9 +41,10 @@ static json_t *entry_json(const char *name, const Cluster *cluster)
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         const Machine *machine = &cluster->machine[i];
         const DeviceType *type = &cluster->type[machine->type];
+        g_autofree char *types = machine_types(cluster, machine);
         json_array_append_new(machines, json_pack("{s:s, s:s, s:i, s:o, s:I}", "name",
-                                                  machine->name, "type", type->name,
-                                                  "gpus", (int)machine->gpus, "rate",
+                                                  machine->name, "type", types, "gpus",
+                                                  (int)machine->gpus, "rate",
                                                   json_number(type->rate), "memory_bytes",
                                                   (json_int_t)type->memory_bytes));
     }

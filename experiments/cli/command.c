@@ -268,16 +268,19 @@ bool command_setting(const CommandPlanning *how, const char *cluster,
                      CommandSetting *setting, GError **error)
 {
     *setting = (CommandSetting){
-        .planner = planner_find(how->planner ? how->planner : "hap", error),
-        .granularity = GRANULARITY_MACHINE};
-    if (setting->planner && planner_can(setting->planner, PLANNER_GPUS))
-        setting->granularity = GRANULARITY_GPU;
+        .planner = planner_find(how->planner ? how->planner : "hap", error)};
     if (!setting->planner ||
         (how->granularity &&
          !granularity_find(how->granularity, &setting->granularity, error)))
         return false;
     setting->cluster = cluster_load(cluster, error);
-    return setting->cluster && command_change(setting->cluster, how, error) &&
+    if (!setting->cluster || !command_change(setting->cluster, how, error))
+        return false;
+    if (!how->granularity)
+        setting->granularity = planner_can(setting->planner, PLANNER_GPUS)
+                                   ? GRANULARITY_GPU
+                                   : granularity_default(setting->cluster);
+    return granularity_check(setting->cluster, setting->granularity, error) &&
            command_stretch(setting->cluster, setting->granularity, how->slowdown, error);
 }
 

@@ -107,7 +107,7 @@ void command_print_json(json_t *value);
 /* One line on stderr: an object of that format with "error": {"status", "message"}. */
 void command_print_error(const GError *error, int status);
 
-/* The options of a command that plans: --planner (NULL: hap), --granularity (NULL: machine),
+/* The options of a command that plans: --planner (NULL: hap), --granularity (NULL: machine, or gpu where a machine has unlike GPUs),
  * changes of the cluster (data/cluster/change.h), and --slowdown, which slows devices down. */
 typedef struct {
     char *planner, *granularity;

@@ -38,7 +38,7 @@ static char *machines_text(const Cluster *cluster)
     for (uint32_t t = 0; t < cluster->n_types; t++) {
         uint32_t gpus = 0;
         for (uint32_t i = 0; i < cluster->n_machines; i++)
-            gpus += cluster->machine[i].type == t ? cluster->machine[i].gpus : 0;
+            gpus += machine_gpus_of(&cluster->machine[i], t);
         g_string_append_printf(text, "%s%u %s", text->len ? ", " : "", gpus,
                                cluster->type[t].name);
     }

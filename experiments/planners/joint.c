@@ -295,7 +295,8 @@ bool plan_make_joint(const Planning *planning, Plan *plan, GError **error)
     g_autoptr(JointHap) hap = joint_hap_new(planning);
     if (joint_is_large(menu, graph_batch(planning->graph)))
         coarse = synth_joint_menu_new(planning->graph, planning->view, true, error);
-    else
+    else if (!cluster_mixed(
+                 planning->view->cluster)) /* HAP's groups have whole machines */
         synth_joint_menu_promise(menu, joint_hap_find, hap);
     g_autoptr(GPtrArray) problems =
         g_ptr_array_new_with_free_func((GDestroyNotify)synth_joint_problem_free);

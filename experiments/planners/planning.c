@@ -205,7 +205,8 @@ Planning *planning_open_on(const Planner *method, const char *model, Graph *grap
                            const ClusterView *view, const PlannerOptions *options,
                            GError **error)
 {
-    if (!check_planner(method, view->granularity, options, error))
+    if (!granularity_check(view->cluster, view->granularity, error) ||
+        !check_planner(method, view->granularity, options, error))
         return NULL;
     g_autoptr(Planning) planning = planning_new(method, view, options);
     planning->model = g_strdup(model);
@@ -216,7 +217,8 @@ Planning *planning_open_on(const Planner *method, const char *model, Graph *grap
 Planning *planning_open(const Planner *method, const char *model, const ClusterView *view,
                         const PlannerOptions *options, GError **error)
 {
-    if (!check_planner(method, view->granularity, options, error))
+    if (!granularity_check(view->cluster, view->granularity, error) ||
+        !check_planner(method, view->granularity, options, error))
         return NULL;
     g_autoptr(Planning) planning = planning_new(method, view, options);
     planning->graph =

@@ -45,7 +45,7 @@ static char *describe(const Cluster *cluster)
     for (uint32_t t = 0; t < cluster->n_types; t++) {
         uint32_t gpus = 0;
         for (uint32_t i = 0; i < cluster->n_machines; i++)
-            gpus += cluster->machine[i].type == t ? cluster->machine[i].gpus : 0;
+            gpus += machine_gpus_of(&cluster->machine[i], t);
         if (gpus > 0)
             g_string_append_printf(text, "%s%u %s", text->len ? ", " : "", gpus,
                                    cluster->type[t].name);
@@ -53,7 +53,7 @@ static char *describe(const Cluster *cluster)
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-/* Adds the choice of the machines in `keep`, which `only` names; both NULL: all machines. Takes
+/* Adds the choice of the GPUs in `keep`, which `only` names; both NULL: all of them. Takes
  * `only` over. Adds nothing if the network cannot be built from these machines. */
 static void add_choice(Portfolio *portfolio, const Cluster *cluster, const bool *keep,
                        char *only)
@@ -62,7 +62,7 @@ static void add_choice(Portfolio *portfolio, const Cluster *cluster, const bool 
     g_autoptr(Cluster) part = cluster_parse(cluster->name, text, strlen(text), NULL);
     g_autofree char *owned = only;
     g_assert(part); /* it was written by the cluster itself */
-    if (keep && !cluster_keep(part, keep, NULL))
+    if (keep && !cluster_keep_gpus(part, keep, NULL))
         return;
     PortfolioChoice *choice = g_new0(PortfolioChoice, 1);
     choice->tries = g_array_new(FALSE, TRUE, sizeof(PortfolioTry));
@@ -88,13 +88,26 @@ static void add_types(Portfolio *portfolio, const Cluster *cluster)
 {
     const uint32_t n = MIN(cluster->n_types, MOST_TYPES);
     const uint32_t end = (1u << n) - (n == cluster->n_types);
-    g_autofree bool *keep = g_new(bool, cluster->n_machines);
+    g_autofree bool *keep = g_new(bool, cluster_gpus(cluster));
     for (uint32_t set = 1; set < end; set++) {
-        for (uint32_t i = 0; i < cluster->n_machines; i++)
-            keep[i] =
-                cluster->machine[i].type < n && set & 1u << cluster->machine[i].type;
+        for (uint32_t i = 0, gpu = 0; i < cluster->n_machines; i++)
+            for (uint32_t g = 0; g < cluster->machine[i].gpus; g++) {
+                const uint32_t type = machine_type_at(&cluster->machine[i], g);
+                keep[gpu++] = type < n && set & 1u << type;
+            }
         add_choice(portfolio, cluster, keep, types_of(cluster, set));
     }
+}
+
+/* Adds the choice of some machines, as keep[machine] says. */
+static void add_kept(Portfolio *portfolio, const Cluster *cluster, const bool *keep,
+                     char *only)
+{
+    g_autofree bool *gpus = g_new(bool, cluster_gpus(cluster));
+    for (uint32_t i = 0, gpu = 0; i < cluster->n_machines; i++)
+        for (uint32_t g = 0; g < cluster->machine[i].gpus; g++)
+            gpus[gpu++] = keep[i];
+    add_choice(portfolio, cluster, gpus, only);
 }
 
 /* The first machine of each type that has several. */
@@ -111,7 +124,7 @@ static void add_machines(Portfolio *portfolio, const Cluster *cluster)
         for (uint32_t i = 0; i < cluster->n_machines; i++)
             keep[i] = i == first;
         if (n > 1)
-            add_choice(portfolio, cluster, keep, g_strdup(cluster->machine[first].name));
+            add_kept(portfolio, cluster, keep, g_strdup(cluster->machine[first].name));
     }
 }
 
@@ -129,7 +142,7 @@ static void add_counts(Portfolio *portfolio, const Cluster *cluster,
             g_string_append_printf(names, "%s%s", names->len ? "," : "",
                                    cluster->machine[i].name);
     }
-    add_choice(portfolio, cluster, keep, g_strdup(names->str));
+    add_kept(portfolio, cluster, keep, g_strdup(names->str));
 }
 
 /* Adds every combination of numbers of machines of each kind, except none and all, if there are not
@@ -170,6 +183,8 @@ static bool is_tried(const Planner *planner, Granularity granularity,
         return false;
     if (planner_can(planner, PLANNER_GPUS))
         return gpus;
+    if (cluster_mixed(cluster))
+        return gpus && cluster_gpus(cluster) <= MOST_DEVICES;
     return !gpus || (!same && cluster_gpus(cluster) <= MOST_DEVICES);
 }
 
@@ -228,7 +243,8 @@ static bool prepare(PortfolioRun *run, const char *model, const Cluster *cluster
     list_choices(portfolio, cluster, run->how->some);
     for (uint32_t i = 0; i < portfolio->choices->len; i++) {
         PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, i);
-        g_autoptr(ClusterView) view = cluster_view(choice->cluster, GRANULARITY_MACHINE);
+        g_autoptr(ClusterView) view =
+            cluster_view(choice->cluster, granularity_default(choice->cluster));
         choice->bound_s = sim_compute_bound_s(run->graph, view);
         if (!choice->only)
             portfolio->bound_s = choice->bound_s;

@@ -76,7 +76,8 @@ static double bound_of(const Configuration *c)
 {
     g_autoptr(Graph) graph =
         model_build(c->canonical_model, cluster_gpus(c->cluster), NULL, NULL);
-    g_autoptr(ClusterView) view = cluster_view(c->cluster, GRANULARITY_MACHINE);
+    g_autoptr(ClusterView) view =
+        cluster_view(c->cluster, granularity_default(c->cluster));
     const double bound_s = graph ? sim_compute_bound_s(graph, view) : 0;
     return bound_s > 0 ? bound_s : NAN;
 }

@@ -18,6 +18,7 @@ static void add_group(JointMenu *menu, GArray *groups, const uint32_t *use)
         group.n_devices += use[k] * kind->unit;
         group.n_machines += machines_of(kind, use[k]);
     }
+    group.n_machines = MIN(group.n_machines, menu->view->cluster->n_machines);
     g_array_append_val(groups, group);
 }
 

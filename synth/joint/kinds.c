@@ -4,35 +4,44 @@
 /* States (layers left, units used): beyond, units are coarser. */
 enum { MOST_STATES = 64000, COARSE_STATES = 8000 };
 
-static uint32_t first_gpu(const ClusterView *view, uint32_t machine)
+static uint32_t first_of(const JointMenu *menu, uint32_t place)
 {
-    uint32_t device = 0;
-    while (view->device[device].machine != machine)
-        device++;
-    return device;
+    return g_array_index(menu->place, uint32_t, place);
 }
 
-static bool alike(const ClusterView *view, uint32_t a, uint32_t b)
+/* A place begins at the first GPU of a machine, and where a GPU is unlike the one before. */
+static void find_places(JointMenu *menu)
 {
-    const Machine *x = &view->cluster->machine[a], *y = &view->cluster->machine[b];
-    return x->gpus == y->gpus && x->inner.bandwidth == y->inner.bandwidth &&
-           x->inner.latency_s == y->inner.latency_s &&
-           device_compare(&view->device[first_gpu(view, a)],
-                          &view->device[first_gpu(view, b)]) == 0;
+    const ClusterView *view = menu->view;
+    for (uint32_t d = 0; d <= view->n_devices; d++)
+        if (d == 0 || d == view->n_devices ||
+            view->device[d].machine != view->device[d - 1].machine ||
+            device_compare(&view->device[d], &view->device[d - 1]) != 0)
+            g_array_append_val(menu->place, d);
+}
+
+static bool alike(const JointMenu *menu, uint32_t a, uint32_t b)
+{
+    const Device *x = &menu->view->device[first_of(menu, a)],
+                 *y = &menu->view->device[first_of(menu, b)];
+    return first_of(menu, a + 1) - first_of(menu, a) ==
+               first_of(menu, b + 1) - first_of(menu, b) &&
+           x->inner.bandwidth == y->inner.bandwidth &&
+           x->inner.latency_s == y->inner.latency_s && device_compare(x, y) == 0;
 }
 
 static void find_kinds(JointMenu *menu)
 {
-    const ClusterView *view = menu->view;
-    for (uint32_t i = 0; i < view->cluster->n_machines; i++) {
+    find_places(menu);
+    for (uint32_t i = 0; i + 1 < menu->place->len; i++) {
         uint32_t k = 0;
         while (k < menu->kind->len &&
-               !alike(view, g_array_index(menu->kind, JointKind, k).machine[0], i))
+               !alike(menu, g_array_index(menu->kind, JointKind, k).machine[0], i))
             k++;
         if (k == menu->kind->len) {
-            const JointKind kind = {.machine = g_new(uint32_t, view->cluster->n_machines),
-                                    .gpus = view->cluster->machine[i].gpus,
-                                    .first = first_gpu(view, i)};
+            const JointKind kind = {.machine = g_new(uint32_t, menu->place->len),
+                                    .gpus = first_of(menu, i + 1) - first_of(menu, i),
+                                    .first = first_of(menu, i)};
             g_array_append_val(menu->kind, kind);
         }
         JointKind *kind = &g_array_index(menu->kind, JointKind, k);

@@ -34,6 +34,7 @@ JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view, boo
     menu->view = view;
     menu->cluster = g_steal_pointer(&cluster);
     menu->model = g_steal_pointer(&model);
+    menu->place = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     menu->kind = g_array_new(FALSE, TRUE, sizeof(JointKind));
     g_array_set_clear_func(menu->kind, clear_kind);
     menu->passes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
@@ -49,6 +50,7 @@ void synth_joint_menu_free(JointMenu *menu)
     g_hash_table_unref(menu->passes);
     g_ptr_array_unref(menu->inside);
     g_array_unref(menu->kind);
+    g_array_unref(menu->place);
     synth_amp_model_free(menu->model);
     synth_amp_cluster_free(menu->cluster);
     g_free(menu);

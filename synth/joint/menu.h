@@ -5,11 +5,11 @@
 #include "synth/amp/cost.h"
 #include "synth/joint/joint.h"
 
-/* Equal machines. */
+/* Equal machines; of machines with unlike GPUs, equal runs of neighbouring GPUs of one type. */
 typedef struct {
-    uint32_t n_machines, *machine;
-    uint32_t gpus;  /* GPUs of each machine */
-    uint32_t first; /* first GPU of the first machine */
+    uint32_t n_machines, *machine; /* their numbers in `place` */
+    uint32_t gpus;                 /* GPUs of each machine */
+    uint32_t first;                /* first GPU of the first machine */
     uint32_t unit,
         /* GPUs per unit, which is a piece of a machine or several machines; number of units */
         n_units;
@@ -21,6 +21,8 @@ struct JointMenu {
     AmpCluster *cluster;
     AmpModel *model;
     GArray *kind; /* JointKind */
+    /* first GPU of each machine, or of each run of equal GPUs in it, and the view's devices after the last */
+    GArray *place; /* uint32_t */
     bool
         in_order; /* the units of all kinds together have too many combinations for one search */
     GHashTable *passes; /* "kind tp samples" -> seconds, prefix sums over the layers */

@@ -16,8 +16,7 @@ typedef struct {
     const JointMenu *menu;
     const JointProblem *problem;
     const JointPipeline *pipeline;
-    uint32_t *used;   /* [machine]: number of GPUs taken by stages */
-    uint32_t *first;  /* [machine]: its first GPU */
+    uint32_t *used;   /* [place]: number of GPUs taken by stages */
     uint32_t *device; /* [stage * n_devices + place] */
 } Placing;
 
@@ -45,7 +44,7 @@ static uint32_t place_kind(const Placing *p, uint32_t k, uint32_t gpus, uint32_t
         if (p->used[m] + wanted > kind->gpus)
             continue;
         for (uint32_t d = 0; d < wanted; d++)
-            device[n++] = p->first[m] + p->used[m]++;
+            device[n++] = g_array_index(p->menu->place, uint32_t, m) + p->used[m]++;
     }
     g_assert(n == gpus); /* pieces made by halving always fit if the largest come first */
     return n;
@@ -224,15 +223,10 @@ static bool write_pipeline(const Placing *p, Written *w, GError **error)
 uint32_t *joint_place(const JointMenu *menu, const JointProblem *problem,
                       const JointPipeline *pipeline)
 {
-    const uint32_t n_machines = menu->view->cluster->n_machines;
-    g_autofree uint32_t *used = g_new0(uint32_t, n_machines),
-                        *first = g_new0(uint32_t, n_machines);
+    g_autofree uint32_t *used = g_new0(uint32_t, menu->place->len);
     const Placing p = {
-        menu,     problem,
-        pipeline, used,
-        first,    g_new0(uint32_t, (size_t)pipeline->n_stages * menu->view->n_devices)};
-    for (uint32_t d = menu->view->n_devices; d-- > 0;)
-        first[menu->view->device[d].machine] = d;
+        menu, problem, pipeline, used,
+        g_new0(uint32_t, (size_t)pipeline->n_stages * menu->view->n_devices)};
     place(&p);
     return p.device;
 }
@@ -242,7 +236,7 @@ bool synth_joint_program(JointMenu *menu, const JointProblem *problem,
                          GError **error)
 {
     g_autofree uint32_t *device = joint_place(menu, problem, pipeline);
-    const Placing p = {menu, problem, pipeline, NULL, NULL, device};
+    const Placing p = {menu, problem, pipeline, NULL, device};
     g_auto(Written) written = {0};
     *made = (JointProgram){.ratio = g_new0(double, menu->view->n_devices)};
     fill_ratios(&p, 1, made->ratio);
@@ -267,7 +261,7 @@ bool synth_joint_pair_program(JointMenu *menu, const JointProblem *shared,
     for (uint32_t h = 0; h < 2; h++) {
         const JointProblem half = synth_joint_half(shared, pair, h);
         device[h] = joint_place(menu, &half, &pair->pipeline[h]);
-        const Placing p = {menu, &half, &pair->pipeline[h], NULL, NULL, device[h]};
+        const Placing p = {menu, &half, &pair->pipeline[h], NULL, device[h]};
         fill_ratios(&p, (double)half.n_microbatches / shared->n_microbatches,
                     made->ratio);
         good = good && write_pipeline(&p, &written[h], error);

@@ -7,7 +7,7 @@
 static bool together(const ClusterView *view, uint32_t i, uint32_t j, bool merged)
 {
     const Device *a = &view->device[i], *b = &view->device[j];
-    return a->machine == b->machine ||
+    return (a->machine == b->machine && device_compare(a, b) == 0) ||
            (merged && a->gpus == b->gpus && device_compare(a, b) == 0 &&
             view->cluster->machine[a->machine].gpus ==
                 view->cluster->machine[b->machine].gpus);
