@@ -8,7 +8,7 @@
 
 enum { CHUNK = 1 << 16, END = -1, WORD_BYTES = 64 };
 
-/* What may come next. */
+/* The next thing that may come. */
 typedef enum { AT_VALUE, AT_FIRST, AT_NEXT, AT_AFTER, AT_END } State;
 
 typedef struct {

@@ -217,7 +217,7 @@ typedef struct {
     double stretch;  /* factor on fitted overheads (`rate` contains it); 0: none */
     double launch_s, handover_s; /* as in its type; the launch of a crowded host */
     const Machine *
-        mixed; /* as one device a machine of unlike GPUs, whose rates are their sums; else NULL */
+        mixed; /* the machine of unlike GPUs that is this device, whose rates are their sums; else NULL */
 } Device;
 
 /* Orders devices by everything that planning sees of them, fastest first; 0 for devices of one

@@ -83,12 +83,12 @@ static const cyaml_schema_value_t PART_ENTRY = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, PartText, PART)};
 
 static const cyaml_schema_field_t GROUP[] = {
-    CYAML_FIELD_SEQUENCE("devices", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText,
-                         part, &PART_ENTRY, 1, PARTS_MAX),
     OPTIONAL_TEXT("name", GroupText, name, NAME_MAX_BYTES),
     OPTIONAL_TEXT("count", GroupText, count, NAME_MAX_BYTES),
     OPTIONAL_TEXT("type", GroupText, type, NAME_MAX_BYTES),
     OPTIONAL_TEXT("device", GroupText, device, NAME_MAX_BYTES),
+    CYAML_FIELD_SEQUENCE("devices", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText,
+                         part, &PART_ENTRY, 1, PARTS_MAX),
     MACHINE_MEMBERS(MEMBER_FIELD) CYAML_FIELD_MAPPING_PTR(
         "inner", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText, inner, LINK),
     OPTIONAL_TEXT("nic", GroupText, nic, NAME_MAX_BYTES),

@@ -17,13 +17,13 @@ void machine_file_free(MachineFile *machine)
         g_free(machine->gpu[i].bus);
         g_free(machine->gpu[i].pci);
         g_free(machine->gpu[i].gcn);
+        g_free(machine->gpu[i].product);
     }
     g_free(machine->gpu);
     g_free(machine->file);
     g_free(machine->absurd);
     g_free(machine->gpu_pairs);
     g_free(machine->gpu_nic);
-    g_free(machine->product);
     g_ptr_array_unref(machine->warning);
     g_free(machine);
 }
@@ -41,7 +41,10 @@ MachineGpu *machine_file_add_gpu(MachineFile *machine, GError **error)
         machine->gpu = g_renew(MachineGpu, machine->gpu, machine->n_gpus_allocated);
     }
     MachineGpu *gpu = &machine->gpu[machine->n_gpus++];
-    *gpu = (MachineGpu){.bus = g_strdup(""), .pci = g_strdup(""), .gcn = g_strdup("")};
+    *gpu = (MachineGpu){.bus = g_strdup(""),
+                        .pci = g_strdup(""),
+                        .gcn = g_strdup(""),
+                        .product = g_strdup("")};
     return gpu;
 }
 
@@ -76,21 +79,43 @@ void machine_file_warn(MachineFile *machine, const char *format, ...)
     va_end(args);
 }
 
-static const DeviceSheet *gpu_sheet(const MachineFile *machine, const Sheets *sheets,
-                                    uint32_t i)
+const DeviceSheet *machine_gpu_sheet(const MachineFile *machine, const Sheets *sheets,
+                                     const DeviceSheet *all, uint32_t gpu)
 {
-    KILTER_ASSERT(i < machine->n_gpus);
-    return machine->product ? sheets_find_product(sheets, machine->product)
-                            : sheets_find_pci(sheets, machine->gpu[i].pci);
+    KILTER_ASSERT(gpu < machine->n_gpus);
+    if (all)
+        return all;
+    return *machine->gpu[gpu].product
+               ? sheets_find_product(sheets, machine->gpu[gpu].product)
+               : sheets_find_pci(sheets, machine->gpu[gpu].pci);
 }
 
 const DeviceSheet *machine_file_sheet(const MachineFile *machine, const Sheets *sheets)
 {
-    const DeviceSheet *sheet = gpu_sheet(machine, sheets, 0);
+    const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, NULL, 0);
     for (uint32_t i = 1; i < machine->n_gpus; i++)
-        if (gpu_sheet(machine, sheets, i) != sheet)
+        if (machine_gpu_sheet(machine, sheets, NULL, i) != sheet)
             return NULL;
     return sheet;
+}
+
+char *machine_file_devices(const MachineFile *machine, const Sheets *sheets,
+                           const DeviceSheet *all)
+{
+    const DeviceSheet *one = all ? all : machine_file_sheet(machine, sheets);
+    if (one)
+        return g_strdup(one->name);
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (uint32_t i = 0, n; i < machine->n_gpus; i += n) {
+        const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, NULL, i);
+        if (!sheet)
+            return NULL;
+        for (n = 1; i + n < machine->n_gpus &&
+                    machine_gpu_sheet(machine, sheets, NULL, i + n) == sheet;)
+            n++;
+        g_string_append_printf(text, "%s%u %s", i ? " + " : "", n, sheet->name);
+    }
+    return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
 /* Bytes/s of one NVLink or xGMI link of the GPU; 0: not known. */
@@ -125,20 +150,23 @@ static bool is_joined(const MachineFile *machine)
  * the data sheet lists. */
 static bool has_unseen_links(const MachineFile *machine, const DeviceSheet *sheet)
 {
+    /* `sheet`: of all GPUs */
     return machine->format == MACHINE_FILE_NCCL && machine->gpu_elements == 0 && sheet &&
            sheet->n_links > 0 && !g_str_has_prefix(sheet->link[0].name, "pcie");
 }
 
 double machine_file_inner(const MachineFile *machine, const Sheets *sheets,
-                          const DeviceSheet *sheet)
+                          const DeviceSheet *all)
 {
     double least = INFINITY;
-    const bool unseen = has_unseen_links(machine, sheet);
+    const DeviceSheet *one = all ? all : machine_file_sheet(machine, sheets);
+    const bool unseen = has_unseen_links(machine, one);
     const bool joined = is_joined(machine);
-    const LinkSheet *pcie = pcie_of(sheets, sheet);
     for (uint32_t i = 0; i < machine->n_gpus; i++) {
         const MachineGpu *gpu = &machine->gpu[i];
-        const uint32_t links = unseen ? sheet->link[0].count : gpu->links - gpu->to_cpu;
+        const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, all, i);
+        const LinkSheet *pcie = pcie_of(sheets, sheet);
+        const uint32_t links = unseen ? one->link[0].count : gpu->links - gpu->to_cpu;
         const double bandwidth = joined || unseen
                                      ? links * link_bandwidth(gpu, sheets, sheet)
                                  : gpu->pcie > 0 ? gpu->pcie
@@ -149,22 +177,27 @@ double machine_file_inner(const MachineFile *machine, const Sheets *sheets,
     return least;
 }
 
-static void name_device(GString *out, const MachineFile *machine)
+/* Adds the words of the file about the first GPU without a data sheet. */
+static void name_device(GString *out, const MachineFile *machine, const Sheets *sheets)
 {
-    if (machine->product)
+    uint32_t i = 0;
+    while (i + 1 < machine->n_gpus && machine_gpu_sheet(machine, sheets, NULL, i))
+        i++;
+    if (*machine->gpu[i].product)
         g_string_append_printf(out, " ('%.60s' is not in data/devices)",
-                               machine->product);
-    else if (*machine->gpu[0].pci)
+                               machine->gpu[i].product);
+    else if (*machine->gpu[i].pci)
         g_string_append_printf(out, " (PCI id %.20s is not in data/devices)",
-                               machine->gpu[0].pci);
+                               machine->gpu[i].pci);
 }
 
-static bool check_import(const MachineFile *machine, const MachineImport *import,
-                         GError **error)
+static bool check_import(const MachineFile *machine, const Sheets *sheets,
+                         const MachineImport *import, const char *devices, GError **error)
 {
     g_autoptr(GString) device = g_string_new(NULL);
-    name_device(device, machine);
-    if (!import->sheet)
+    if (!devices)
+        name_device(device, machine, sheets);
+    if (!devices)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "%s: the file does not say what its GPUs do%s; expected --gpu "
                            "NAME, as in --gpu h100-sxm",
@@ -201,46 +234,74 @@ static Port make_port(const MachineFile *machine, const Sheets *sheets,
 }
 
 static LinkCost inner_line(const MachineFile *machine, const Sheets *sheets,
-                           const MachineImport *import)
+                           const DeviceSheet *all)
 {
     if (machine->n_gpus == 1)
         return (LinkCost){0, INFINITY};
-    const bool fast = is_joined(machine) || has_unseen_links(machine, import->sheet);
-    const LinkSheet *like = fast ? sheets_link(sheets, import->sheet->link[0].name, NULL)
-                                 : pcie_of(sheets, import->sheet);
-    return (LinkCost){like ? link_sheet_line(like, 1, machine->n_gpus).latency_s : 0,
-                      machine_file_inner(machine, sheets, import->sheet)};
+    const DeviceSheet *one = all ? all : machine_file_sheet(machine, sheets);
+    const bool fast = one && (is_joined(machine) || has_unseen_links(machine, one));
+    double latency_s = 0;
+    for (uint32_t i = 0; i < machine->n_gpus; i++) {
+        const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, all, i);
+        const LinkSheet *like = fast ? sheets_link(sheets, sheet->link[0].name, NULL)
+                                     : pcie_of(sheets, sheet);
+        if (like)
+            latency_s =
+                fmax(latency_s, link_sheet_line(like, 1, machine->n_gpus).latency_s);
+    }
+    return (LinkCost){latency_s, machine_file_inner(machine, sheets, all)};
+}
+
+/* Adds the types of the GPUs, and gives the machine its GPUs. */
+static void add_types(const MachineFile *machine, const Sheets *sheets,
+                      const DeviceSheet *all, Cluster *cluster, Machine *made)
+{
+    g_autofree MachinePart *part = g_new(MachinePart, machine->n_gpus);
+    for (uint32_t i = 0; i < machine->n_gpus; i++) {
+        const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, all, i);
+        uint32_t t = 0;
+        while (t < cluster->n_types && strcmp(cluster->type[t].name, sheet->name) != 0)
+            t++;
+        if (t == cluster->n_types) {
+            cluster->type = g_renew(DeviceType, cluster->type, t + 1);
+            cluster->type[cluster->n_types++] = device_sheet_type(sheet);
+        }
+        part[i] = (MachinePart){t, 1};
+    }
+    machine_set_parts(made, machine->n_gpus, part);
 }
 
 Cluster *machine_file_cluster(const MachineFile *machine, const Sheets *sheets,
                               const MachineImport *import, GError **error)
 {
-    if (!check_import(machine, import, error))
+    g_autofree char *devices = machine_file_devices(machine, sheets, import->sheet);
+    if (!check_import(machine, sheets, import, devices, error))
         return NULL;
     g_autofree char *base = g_path_get_basename(machine->file);
+    Machine made = {.inner = inner_line(machine, sheets, import->sheet)};
     Cluster *cluster = g_new0(Cluster, 1);
     cluster->name = g_strdup(import->name);
+    add_types(machine, sheets, import->sheet, cluster, &made);
     cluster->description =
-        g_strdup_printf("%u machines with %u %s, from %s", import->nodes, machine->n_gpus,
-                        import->sheet->name, base);
-    cluster->n_types = 1;
-    cluster->type = g_new0(DeviceType, 1);
-    cluster->type[0] = device_sheet_type(import->sheet);
+        g_strdup_printf(made.n_parts > 0 ? "%u machines with %u GPUs (%s), from %s"
+                                         : "%u machines with %u %s, from %s",
+                        import->nodes, machine->n_gpus, devices, base);
     cluster->n_machines = import->nodes;
     cluster->machine = g_new0(Machine, import->nodes);
-    const LinkCost inner = inner_line(machine, sheets, import);
-    for (uint32_t i = 0; i < import->nodes; i++)
-        cluster->machine[i] = (Machine){
-            .name = import->nodes > 1 ? g_strdup_printf("node-%u", i) : g_strdup("node"),
-            .gpus = machine->n_gpus,
-            .inner = inner,
-            .peers = is_joined(machine) && machine->peers.n > 0
-                         ? peers_text(&machine->peers)
-                         : NULL,
-            .source =
-                g_strdup_printf("%s: bandwidth as NCCL counts its links; latency of "
-                                "data/sustained.yaml",
-                                base)};
+    for (uint32_t i = 0; i < import->nodes; i++) {
+        cluster->machine[i] = made;
+        cluster->machine[i].name =
+            import->nodes > 1 ? g_strdup_printf("node-%u", i) : g_strdup("node");
+        cluster->machine[i].part = g_memdup2(made.part, made.n_parts * sizeof *made.part);
+        cluster->machine[i].peers = is_joined(machine) && machine->peers.n > 0
+                                        ? peers_text(&machine->peers)
+                                        : NULL;
+        cluster->machine[i].source =
+            g_strdup_printf("%s: bandwidth as NCCL counts its links; latency of "
+                            "data/sustained.yaml",
+                            base);
+    }
+    g_free(made.part);
     const Port port = make_port(machine, sheets, import);
     g_autofree Port *ports = g_new(Port, import->nodes);
     for (uint32_t i = 0; i < import->nodes; i++)

@@ -1,6 +1,6 @@
 /* Descriptions of a machine: topology files of NCCL and RCCL (XML), dumped (NCCL_TOPO_DUMP_FILE) or
- * written for them (NCCL_TOPO_FILE), and the matrix of `nvidia-smi topo -m`; and clusters of equal
- * machines made from them.
+ * written for them (NCCL_TOPO_FILE), the matrix of `nvidia-smi topo -m`, and the tables of `rocm-smi --showtopo`; and clusters
+ * of equal machines made from them.
  *
  * A topology file describes one machine. Dumps have `gpu`, `nvlink` or `xgmi`, and `net` elements;
  * files written by hand mostly have PCI devices only, which are recognized by their class. */
@@ -9,10 +9,15 @@
 
 #include "data/cluster/sheet.h"
 
-typedef enum { MACHINE_FILE_NCCL, MACHINE_FILE_NVIDIA_SMI } MachineFileFormat;
+typedef enum {
+    MACHINE_FILE_NCCL,
+    MACHINE_FILE_NVIDIA_SMI,
+    MACHINE_FILE_ROCM_SMI
+} MachineFileFormat;
 
 typedef struct {
     char *bus, *pci; /* "0000:0f:00.0", "10de:2330"; "" where the file does not say */
+    char *product;   /* its name, where a list of names is in the file; "" else */
     char *gcn;       /* as in the file ("gfx942", "910"); "" if it has none */
     uint32_t sm;     /* 0 without */
     uint32_t links;  /* NVLinks or xGMI links to others */
@@ -43,13 +48,11 @@ typedef struct {
     /* ports that share a PCIe switch with a GPU; 0: not known */
     uint32_t nics_near;
     double net_bandwidth;      /* bytes/s of all of `nics`; 0: not known */
-    char *gpu_pairs, *gpu_nic; /* nvidia-smi: "NV18=28", codes of pairs; else NULL */
-    /* nvidia-smi: the GPUs' name, if the output of `nvidia-smi -L` is there too */
-    char *product;
+    char *gpu_pairs, *gpu_nic; /* matrices: "NV18=28", codes of pairs; else NULL */
     GPtrArray *warning; /* texts */
 } MachineFile;
 
-/* Reads the file of either format. KILTER_ERROR_INPUT names file and line and says what was
+/* Reads the file of any of the formats. KILTER_ERROR_INPUT names file and line and says what was
  * expected: also for NCCL's graph files, for files without GPUs, and for other formats. */
 MachineFile *machine_file_read(const char *file, const Sheets *sheets, GError **error);
 /* The same from text, which ends in '\0' after `length` bytes; messages call it `file`. */
@@ -58,18 +61,24 @@ MachineFile *machine_file_parse(const char *file, const char *text, size_t lengt
 void machine_file_free(MachineFile *machine);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MachineFile, machine_file_free)
 
-/* Bytes/s between GPUs of the machine, per GPU and direction: of its NVLinks or xGMI links where
- * they connect all GPUs, else of PCIe. `sheet`: the GPUs' data sheet, or NULL; without it the
- * result may be 0, not known. */
-double machine_file_inner(const MachineFile *machine, const Sheets *sheets,
-                          const DeviceSheet *sheet);
-
-/* The GPUs' data sheet by PCI id or product name; NULL if there is none, or if GPUs differ. */
+/* The data sheet of a GPU by product name or PCI id, or `all` if that is not NULL; NULL if there is none. */
+const DeviceSheet *machine_gpu_sheet(const MachineFile *machine, const Sheets *sheets,
+                                     const DeviceSheet *all, uint32_t gpu);
+/* The data sheet of all GPUs; NULL if there is none, or if they differ. */
 const DeviceSheet *machine_file_sheet(const MachineFile *machine, const Sheets *sheets);
+/* "h100-sxm", or "2 rtx-a6000 + 2 rtx-3090"; NULL if a GPU has no sheet. Caller frees. */
+char *machine_file_devices(const MachineFile *machine, const Sheets *sheets,
+                           const DeviceSheet *all);
+
+/* Bytes/s between GPUs of the machine, per GPU and direction, the least of all: of its NVLinks or xGMI links where
+ * they connect all GPUs, else of PCIe. `all`: the data sheet of all GPUs; NULL: by the file. The result may be 0, not
+ * known. */
+double machine_file_inner(const MachineFile *machine, const Sheets *sheets,
+                          const DeviceSheet *all);
 
 typedef struct {
     const char *name;         /* name of the cluster */
-    const DeviceSheet *sheet; /* sheet of its GPUs */
+    const DeviceSheet *sheet; /* sheet of all of its GPUs; NULL: by the file */
     const LinkSheet *nic;     /* link of each port; NULL: as fast as the file says */
     uint32_t nics;            /* ports; 0: as many as the file has */
     uint32_t nodes;
@@ -79,12 +88,16 @@ typedef struct {
 Cluster *machine_file_cluster(const MachineFile *machine, const Sheets *sheets,
                               const MachineImport *import, GError **error);
 
-/* --- the two formats (private to data) --- */
+/* --- the formats (private to data) --- */
 
 bool nccl_topology_parse(const char *text, size_t length, const Sheets *sheets,
                          MachineFile *machine, GError **error);
 bool smi_matrix_parse(const char *text, const Sheets *sheets, MachineFile *machine,
                       GError **error);
+
+bool rocm_smi_is(const char *text);
+bool rocm_smi_parse(const char *text, const Sheets *sheets, MachineFile *machine,
+                    GError **error);
 
 enum { MACHINE_MAX_GPUS = 1024, MACHINE_MAX_NICS = 4096, MACHINE_FILE_BYTES = 8 << 20 };
 

@@ -1,4 +1,4 @@
-/* A machine's own file, of either format. */
+/* A machine's own file, of any of the formats. */
 #include <string.h>
 
 #include "data/base/error.h"
@@ -29,7 +29,9 @@ MachineFile *machine_file_parse(const char *file, const char *text, size_t lengt
     g_autoptr(MachineFile) machine = g_new0(MachineFile, 1);
     machine->file = g_strdup(file);
     machine->warning = g_ptr_array_new_with_free_func(g_free);
-    machine->format = is_xml(text) ? MACHINE_FILE_NCCL : MACHINE_FILE_NVIDIA_SMI;
+    machine->format = is_xml(text)        ? MACHINE_FILE_NCCL
+                      : rocm_smi_is(text) ? MACHINE_FILE_ROCM_SMI
+                                          : MACHINE_FILE_NVIDIA_SMI;
     if (length > MACHINE_FILE_BYTES || strlen(text) != length ||
         !g_utf8_validate(text, (gssize)length, NULL)) {
         kilter_fail(error, KILTER_ERROR_INPUT,
@@ -37,9 +39,12 @@ MachineFile *machine_file_parse(const char *file, const char *text, size_t lengt
                     MACHINE_FILE_BYTES);
         return NULL;
     }
-    if (machine->format == MACHINE_FILE_NCCL
-            ? !nccl_topology_parse(text, length, sheets, machine, error)
-            : !smi_matrix_parse(text, sheets, machine, error))
+    const bool good = machine->format == MACHINE_FILE_NCCL
+                          ? nccl_topology_parse(text, length, sheets, machine, error)
+                      : machine->format == MACHINE_FILE_ROCM_SMI
+                          ? rocm_smi_parse(text, sheets, machine, error)
+                          : smi_matrix_parse(text, sheets, machine, error);
+    if (!good)
         return NULL;
     join_ends(machine);
     return g_steal_pointer(&machine);

@@ -322,6 +322,7 @@ static void drop_mere_pci(Reader *reader)
         g_free(machine->gpu[i].bus);
         g_free(machine->gpu[i].pci);
         g_free(machine->gpu[i].gcn);
+        g_free(machine->gpu[i].product);
     }
     machine->n_gpus = kept;
 }

@@ -6,6 +6,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/names.h"
 
 static const char *const FORMAT_NAME[] = {
 #define X(id, name) [SHEET_##id] = name,
@@ -63,15 +64,17 @@ static bool is_called(const DeviceSheet *device, const char *name)
 
 const DeviceSheet *sheets_device(const Sheets *sheets, const char *name, GError **error)
 {
-    g_autoptr(GString) known = g_string_new(NULL);
+    g_autofree const char **known = g_new0(const char *, sheets->n_devices + 1);
     for (uint32_t i = 0; i < sheets->n_devices; i++) {
         if (is_called(&sheets->device[i], name))
             return &sheets->device[i];
-        g_string_append_printf(known, "%s%s", i ? ", " : "", sheets->device[i].name);
+        known[i] = sheets->device[i].name;
     }
+    g_autofree char *hint = names_hint(name, known);
     kilter_fail(error, KILTER_ERROR_INPUT,
-                "unknown device '%.60s'; expected one of %s (data/devices)", name,
-                known->str);
+                "unknown device '%.60s'; expected a name that kilter devices lists "
+                "(data/devices)%s",
+                name, hint);
     return NULL;
 }
 
@@ -81,19 +84,6 @@ const DeviceSheet *sheets_find_pci(const Sheets *sheets, const char *id)
         if (g_strv_contains((const char *const *)sheets->device[i].pci, id))
             return &sheets->device[i];
     return NULL;
-}
-
-const DeviceSheet *sheets_find_product(const Sheets *sheets, const char *text)
-{
-    const DeviceSheet *found = NULL;
-    size_t longest = 0;
-    for (uint32_t i = 0; i < sheets->n_devices; i++)
-        for (char **product = sheets->device[i].product; *product; product++)
-            if (strlen(*product) > longest && strstr(text, *product)) {
-                found = &sheets->device[i];
-                longest = strlen(*product);
-            }
-    return found;
 }
 
 const LinkSheet *sheets_link(const Sheets *sheets, const char *name, GError **error)

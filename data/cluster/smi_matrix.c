@@ -17,6 +17,7 @@ typedef struct {
     char *name[MAX_COLUMNS];
     uint32_t order[MAX_COLUMNS]; /* [column of the file]: index in `name` */
     char (*code)[CODE_BYTES];    /* [n][n]; "" where the file has no code */
+    char *product[MAX_COLUMNS];  /* [GPU], of nvidia-smi -L; NULL: not there */
 } Matrix;
 
 static bool fail(const Matrix *matrix, GError **error, const char *expected)
@@ -114,6 +115,25 @@ static bool read_row(Matrix *matrix, char **word, uint32_t n, GError **error)
     return true;
 }
 
+/* A line of nvidia-smi -L; a further list of the same GPUs, as of another node, must be the same. */
+static bool read_product(Matrix *matrix, const char *line, GError **error)
+{
+    char *end;
+    const guint64 gpu = g_ascii_strtoull(line + strlen("GPU "), &end, 10);
+    if (*end != ':' || gpu >= MAX_COLUMNS)
+        return true;
+    g_autofree char *name = g_strstrip(g_strdup(end + 1));
+    char *parenthesis = strstr(name, " (");
+    if (parenthesis)
+        *parenthesis = '\0';
+    if (!matrix->product[gpu])
+        matrix->product[gpu] = g_steal_pointer(&name);
+    else if (strcmp(matrix->product[gpu], name) != 0)
+        return fail(matrix, error,
+                    "one list of GPUs; a GPU of this number has another name above");
+    return true;
+}
+
 /* Reads the rows. A legend's "NIC0: mlx5_0" is not a row; "GPU 0: NVIDIA H100 80GB HBM3 (UUID:
  * ...)" is output of nvidia-smi -L. */
 static bool read_lines(Matrix *matrix, char *text, GError **error)
@@ -123,9 +143,9 @@ static bool read_lines(Matrix *matrix, char *text, GError **error)
         matrix->line++;
         strip_escapes(*line);
         const char *product = g_strstr_len(*line, 40, "GPU ");
-        if (product && g_ascii_isdigit(product[4]) && strchr(product, ':') &&
-            !matrix->machine->product)
-            matrix->machine->product = g_strstrip(g_strdup(strchr(product, ':') + 1));
+        if (product && g_ascii_isdigit(product[4]) &&
+            !read_product(matrix, product, error))
+            return false;
         char *word[MAX_COLUMNS];
         const uint32_t n = split(*line, word, MAX_COLUMNS);
         if (n == 0)
@@ -187,6 +207,11 @@ static bool add_gpus(const Matrix *matrix, uint32_t most_links, GError **error)
         if (!gpu)
             return false;
         gpu->group = a;
+        const guint64 number = g_ascii_strtoull(matrix->name[a] + 3, NULL, 10);
+        if (number < MAX_COLUMNS && matrix->product[number]) {
+            g_free(gpu->product);
+            gpu->product = g_strdup(matrix->product[number]);
+        }
     }
     for (uint32_t a = 0; a < matrix->n_gpus; a++) {
         uint32_t sum = 0, most = 0;
@@ -207,6 +232,32 @@ static bool add_gpus(const Matrix *matrix, uint32_t most_links, GError **error)
     return true;
 }
 
+/* Where the list of names is shorter than the matrix, the GPUs that it leaves out are taken to be like those that it has, if
+ * these are equal. */
+static void name_others(MachineFile *machine)
+{
+    const char *one = "";
+    uint32_t named = 0;
+    for (uint32_t i = 0; i < machine->n_gpus; i++) {
+        const char *product = machine->gpu[i].product;
+        named += *product != '\0';
+        if (*product && *one && strcmp(product, one) != 0)
+            return;
+        one = *product ? product : one;
+    }
+    if (named == 0 || named == machine->n_gpus)
+        return;
+    machine_file_warn(machine,
+                      "the list names %u of %u GPUs; the others count as '%s', too",
+                      named, machine->n_gpus, one);
+    for (uint32_t i = 0; i < machine->n_gpus; i++)
+        if (!*machine->gpu[i].product) {
+            char *copy = g_strdup(one);
+            g_free(machine->gpu[i].product);
+            machine->gpu[i].product = copy;
+        }
+}
+
 static void count_near(const Matrix *matrix)
 {
     for (uint32_t nic = matrix->n_gpus; nic < matrix->n; nic++) {
@@ -222,15 +273,19 @@ static bool finish(const Matrix *matrix, uint32_t most_links, GError **error)
 {
     MachineFile *machine = matrix->machine;
     if (matrix->n_gpus == 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: expected the XML of NCCL's topology, or the matrix of "
-                           "nvidia-smi topo -m with a header GPU0 GPU1 ...",
-                           machine->file);
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "%s: expected the XML of NCCL's topology, the matrix of nvidia-smi topo -m "
+            "with a header GPU0 GPU1 ..., or the tables of rocm-smi --showtopo",
+            machine->file);
     machine->nics = matrix->n - matrix->n_gpus;
     machine->gpu_pairs = count_pairs(matrix, 0, matrix->n_gpus);
     machine->gpu_nic = count_pairs(matrix, matrix->n_gpus, matrix->n);
     count_near(matrix);
-    return add_gpus(matrix, most_links, error);
+    if (!add_gpus(matrix, most_links, error))
+        return false;
+    name_others(machine);
+    return true;
 }
 
 bool smi_matrix_parse(const char *text, const Sheets *sheets, MachineFile *machine,
@@ -242,6 +297,8 @@ bool smi_matrix_parse(const char *text, const Sheets *sheets, MachineFile *machi
         read_lines(&matrix, copy, error) && finish(&matrix, sheets->most_nvlinks, error);
     for (uint32_t i = 0; i < matrix.n; i++)
         g_free(matrix.name[i]);
+    for (uint32_t i = 0; i < MAX_COLUMNS; i++)
+        g_free(matrix.product[i]);
     g_free(matrix.code);
     return good;
 }

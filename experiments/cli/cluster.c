@@ -155,7 +155,11 @@ static json_t *positive_or_null(double value)
 static json_t *machine_json(const MachineFile *machine, const Sheets *sheets,
                             const MachineImport *import)
 {
+    static const char *const FORMAT[] = {[MACHINE_FILE_NCCL] = "nccl_topo",
+                                         [MACHINE_FILE_NVIDIA_SMI] = "nvidia_smi_topo",
+                                         [MACHINE_FILE_ROCM_SMI] = "rocm_smi_topo"};
     json_t *warnings = json_array();
+    g_autofree char *devices = machine_file_devices(machine, sheets, import->sheet);
     for (guint i = 0; i < machine->warning->len; i++)
         json_array_append_new(warnings, json_string(machine->warning->pdata[i]));
     json_t *json = json_object();
@@ -163,14 +167,10 @@ static json_t *machine_json(const MachineFile *machine, const Sheets *sheets,
                                          import->nic->bandwidth
                                    : machine->net_bandwidth;
     json_object_set_new(json, "file", json_string(machine->file));
-    json_object_set_new(json, "source_format",
-                        json_string(machine->format == MACHINE_FILE_NCCL
-                                        ? "nccl_topo"
-                                        : "nvidia_smi_topo"));
+    json_object_set_new(json, "source_format", json_string(FORMAT[machine->format]));
     json_object_set_new(json, "gpus", json_integer(machine->n_gpus));
     json_object_set_new(json, "nics", json_integer(machine->nics));
-    json_object_set_new(json, "device",
-                        import->sheet ? json_string(import->sheet->name) : json_null());
+    json_object_set_new(json, "device", devices ? json_string(devices) : json_null());
     json_object_set_new(json, "links", links_json(machine));
     json_object_set_new(json, "link_count",
                         json_integer(machine->nvlink_sum + machine->xgmi_sum));
@@ -229,9 +229,7 @@ static bool import_file(const char *file, const How *how, const CommandOptions *
     g_autoptr(MachineFile) machine = machine_file_read(file, sheets, error);
     if (!machine)
         return false;
-    MachineImport import = {.sheet = machine_file_sheet(machine, sheets),
-                            .nodes = (uint32_t)how->nodes,
-                            .nics = (uint32_t)how->nics};
+    MachineImport import = {.nodes = (uint32_t)how->nodes, .nics = (uint32_t)how->nics};
     if ((how->gpu && !(import.sheet = sheets_device(sheets, how->gpu, error))) ||
         (how->nic && !(import.nic = sheets_link(sheets, how->nic, error))))
         return false;
@@ -262,7 +260,8 @@ bool cmd_cluster(int argc, char **argv, GError **error)
         {"nics", 0, 0, G_OPTION_ARG_INT, &how.nics,
          "NICs per machine (default: as many as in the file)", "N"},
         {"gpu", 0, 0, G_OPTION_ARG_STRING, &how.gpu,
-         "Type of the GPUs, a name in data/devices (default: by PCI id or nvidia-smi -L)",
+         "Type of the GPUs, a name in data/devices (default: by PCI id, or by the list "
+         "of nvidia-smi -L)",
          "NAME"},
         {"name", 0, 0, G_OPTION_ARG_STRING, &how.name,
          "The cluster's name (default: the file's)", "NAME"},
@@ -276,10 +275,11 @@ bool cmd_cluster(int argc, char **argv, GError **error)
         .max_arguments = 2,
         .summary = "Makes a cluster from a description of one of its machines: a "
                    "topology file of NCCL or RCCL\n"
-                   "(NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE), or the output of nvidia-smi "
+                   "(NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE), the output of nvidia-smi "
                    "topo -m, preferably after\n"
-                   "that of nvidia-smi -L in the same file. Without --output it shows "
-                   "what the file holds.",
+                   "that of nvidia-smi -L in the same file, or that of rocm-smi "
+                   "--showtopo. Without --output it\n"
+                   "shows what the file holds.",
         .example = "kilter cluster import topo.xml --nodes 4 --nic ib-ndr -o mine.yaml",
         .entries = entries,
     };

@@ -16,6 +16,8 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
     X(models, "list the built-in models, or describe one")                        \
     X(clusters, "list the clusters, or show one")                                 \
     X(cluster, "make a cluster from a description of a machine")                  \
+    X(devices, "list the device types with data sheets, or show one")             \
+    X(links, "list the links inside and between machines")                        \
     X(planners, "list the planners and options")                                  \
     X(plan, "plan a model on a cluster")                                          \
     X(advise, "say which machines to use, and what mixing gains")                 \

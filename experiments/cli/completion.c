@@ -22,7 +22,9 @@ static const Values VALUES[] = {{"planner", NULL, "planners"},
                                 {"granularity", "machine gpu", NULL},
                                 {"fidelity", "analytic stage flow", NULL},
                                 {"cluster", NULL, "clusters"},
-                                {"base", NULL, "clusters"}};
+                                {"base", NULL, "clusters"},
+                                {"gpu", NULL, "devices"},
+                                {"nic", NULL, "links"}};
 
 static const Values *values_of(const char *option)
 {

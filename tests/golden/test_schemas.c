@@ -21,6 +21,9 @@ static const char *const LINES[] = {
     "+cluster import samples/nccl_topo/yccl-h800.xml --nodes 2 -o mine.yaml",
     "+cluster import samples/nvidia_smi_topo/a100-8gpu.txt --gpu a100-80g --nodes 2 "
     "--nics 4 --nic ib-ndr -o two.yaml",
+    "devices",
+    "devices h100",
+    "links",
     "planners",
     "plan " TINY " hap-8 -o a.json",
     "plan " TINY " hap-8 --planner dp-ev -v --explain -o b.json",

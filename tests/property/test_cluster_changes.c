@@ -27,6 +27,10 @@ static const char *const FILES[] = {
     "machines: [{name: "
     "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
     "nnnnnnnnnnnnnnn, device: t4, gpus: 1, count: 2, nic: eth-10}]",
+    "machines: [{name: box, count: 2, devices: [{device: rtx-a6000, gpus: 2}, {device: "
+    "rtx-3090, gpus: 1}], nic: eth-25}]",
+    "machines: [{devices: [{device: rtx-a6000, gpus: 1}, {device: rtx-3090, gpus: 2}, "
+    "{device: rtx-a6000, gpus: 1}]}]",
     "device_types: [{name: v, rate: 1 TFLOP/s, memory: 4 GiB, runtime: 3 GiB}]\n"
     "machines: [{name: a, type: v, gpus: 1}, {name: b, type: v, gpus: 2, inner: "
     "{latency: 1 us, bandwidth: 1 GB/s}}]\n"
@@ -162,6 +166,76 @@ static void test_changes(void **state)
     assert_true(made > runs && refused > runs);
 }
 
+/* Every planner plans for unlike GPUs in one machine, each at its own speed: of equal numbers of fast and slow GPUs, none takes
+ * a tenth longer than if all were slow. */
+static void test_unlike(void **state)
+{
+    (void)state;
+    static const char MODEL[] = "bert-base:layers=2,hidden=96,ffn=192,vocab=640,seq=16";
+    static const char MIXED[] = "machines: [{devices: [{device: h100, gpus: 2}, {device: "
+                                "t4, gpus: 2}], inner: pcie3}]",
+                      SLOW[] = "machines: [{device: t4, gpus: 4, inner: pcie3}]";
+    g_autoptr(Cluster) mixed = cluster_parse("m.yaml", MIXED, strlen(MIXED), NULL);
+    g_autoptr(Cluster) slow = cluster_parse("s.yaml", SLOW, strlen(SLOW), NULL);
+    uint32_t n;
+    const Planner *maker = planner_makers(&n);
+    assert_true(mixed && slow);
+    for (uint32_t p = 0; p < n; p++) {
+        double time_s[2] = {0};
+        for (uint32_t c = 0; c < 2; c++) {
+            g_autoptr(GError) error = NULL;
+            g_autoptr(ClusterView) view = cluster_view(c ? slow : mixed, GRANULARITY_GPU);
+            PlannerOptions options;
+            planner_options_init(&options);
+            g_autoptr(Plan) plan =
+                planner_plan(&maker[p], MODEL, "any", view, &options, NULL, &error);
+            if (plan)
+                time_s[c] = plan->iteration_time_s;
+            else
+                assert_int_equal(error->code, KILTER_ERROR_INPUT);
+        }
+        assert_true((time_s[0] > 0) == (time_s[1] > 0));
+        if (time_s[0] > time_s[1] * 1.1 && strcmp(maker[p].name, "amp-random") != 0)
+            fail_msg("%s: %g s with two H100, %g s without", maker[p].name, time_s[0],
+                     time_s[1]);
+    }
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ClusterView) whole = cluster_view(mixed, GRANULARITY_MACHINE);
+    PlannerOptions options;
+    planner_options_init(&options);
+    assert_null(planning_open(&maker[0], MODEL, whole, &options, &error));
+    assert_error(error, KILTER_ERROR_INPUT, "has unlike GPUs (2 h100-sxm + 2 t4)");
+    assert_int_equal(granularity_default(mixed), GRANULARITY_GPU);
+}
+
+/* A device type, or an alias of it, means its GPUs in machines of unlike ones; links between those that stay are kept. */
+static void test_only(void **state)
+{
+    (void)state;
+    static const char TEXT[] = "machines: [{devices: [{device: h100, gpus: 2}, {device: "
+                               "t4, gpus: 2}], peers: 0-1x4 0-2 2-3x3}]";
+    static const struct {
+        ChangeKind kind;
+        const char *text, *type, *peers;
+    } CASES[] = {{CHANGE_ONLY, "h100", "h100-sxm", "0-1x4"},
+                 {CHANGE_WITHOUT, "H100", "t4", "0-1x3"},
+                 {CHANGE_ONLY, "h100-sxm", "h100-sxm", "0-1x4"},
+                 {CHANGE_WITHOUT, "h100-*", "t4", "0-1x3"}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Cluster) cluster = cluster_parse("m.yaml", TEXT, strlen(TEXT), &error);
+        assert_no_error(error);
+        assert_true(cluster_change(cluster, CASES[i].kind, CASES[i].text, &error));
+        assert_no_error(error);
+        assert_int_equal(cluster->n_types, 1);
+        assert_int_equal(cluster->machine[0].gpus, 2);
+        assert_int_equal(cluster->machine[0].n_parts, 0);
+        assert_string_equal(cluster->type[0].name, CASES[i].type);
+        assert_string_equal(cluster->machine[0].peers, CASES[i].peers);
+        check_valid(cluster);
+    }
+}
+
 /* The same two machines are refused as a file and as a change. */
 static void test_no_network(void **state)
 {
@@ -208,8 +282,8 @@ static void test_many_types(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_no_network),
+        cmocka_unit_test(test_changes),    cmocka_unit_test(test_unlike),
+        cmocka_unit_test(test_only),       cmocka_unit_test(test_no_network),
         cmocka_unit_test(test_many_types),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

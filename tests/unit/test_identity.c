@@ -15,8 +15,9 @@ static char *hash_on(const Cluster *cluster, const char *planner, const char *op
     planner_options_init(&options);
     assert_true(!option || option_assign(&options, option, &error));
     const Planner *method = planner_find(planner, NULL);
-    const Granularity granularity =
-        planner_can(method, PLANNER_GPUS) ? GRANULARITY_GPU : GRANULARITY_MACHINE;
+    const Granularity granularity = planner_can(method, PLANNER_GPUS)
+                                        ? GRANULARITY_GPU
+                                        : granularity_default(cluster);
     const ConfigurationAsk ask = {.model = MODEL,
                                   .cluster_name = "it",
                                   .cluster = cluster,
@@ -56,8 +57,10 @@ static const char BUILT[] =
     "    rates: {fp32: 12 TFLOP/s, bf16: 32 TFLOP/s, fp8: 60 TFLOP/s}\n"
     "    peaks: {fp32: 15 TFLOP/s}\n"
     "    power: 300 W\n"
-    "    chip: {sm: 70, processors: 80, bandwidth: 900 GB/s, bus: 4096, clock: 1.53 GHz,\n"
-    "      l2: 6 MB, process: 12, memory_share: 0.8, sustained: 12.5 TFLOP/s, issue: 0.9,\n"
+    "    chip: {sm: 70, processors: 80, bandwidth: 900 GB/s, bus: 4096, clock: 1.53 "
+    "GHz,\n"
+    "      l2: 6 MB, process: 12, memory_share: 0.8, sustained: 12.5 TFLOP/s, issue: "
+    "0.9,\n"
     "      reach: 0.94, tf32: 70 TFLOP/s, fp4: 300 TFLOP/s}\n"
     "    memory: 16 GiB\n"
     "    runtime: 1.5 GiB\n"
@@ -139,8 +142,18 @@ static const char SHORT[] =
     "  - {device: a100-80g, gpus: 4, count: 2, inner: {link: nvlink3, count: 4},\n"
     "     nic: eth-100, nics: 2}\n";
 
-/* LINKED, BRIEF: other, in the second and in the third example. */
-typedef enum { OTHER, SAME, LINKED, BRIEF, EXPECTATIONS } Expected;
+/* Unlike GPUs in one machine. */
+static const char UNLIKE[] =
+    "device_types: [{name: x, rate: 9 TFLOP/s, memory: 8 GiB}, {name: y, rate: 9 "
+    "TFLOP/s, memory: 9 GiB}]\n"
+    "machines: [{devices: [{device: t4, gpus: 2}, {type: x, gpus: 1}], inner: pcie3}, "
+    "{type: y, gpus: 1}]\n"
+    "collectives:\n" LINE("all_reduce", "60") LINE("all_gather", "60")
+        LINE("grouped_all_gather", "60") LINE("reduce_scatter", "60")
+            LINE("grouped_reduce_scatter", "60") LINE("all_to_all", "60");
+
+/* LINKED, BRIEF, MIXED: other, in the second to the fourth example. */
+typedef enum { OTHER, SAME, LINKED, BRIEF, MIXED, EXPECTATIONS } Expected;
 
 /* A key, as a path in the schema, and how its value is changed. */
 static const struct {
@@ -164,13 +177,15 @@ static const struct {
     {"device_types[].chip.sm", "sm: 70", "sm: 72", OTHER},
     {"device_types[].chip.gcn", "{sm: 70", "{gcn: 908, sm: 70", OTHER},
     {"device_types[].chip.processors", "processors: 80", "processors: 84", OTHER},
-    {"device_types[].chip.bandwidth", "bandwidth: 900 GB/s, bus", "bandwidth: 901 GB/s, bus", OTHER},
+    {"device_types[].chip.bandwidth", "bandwidth: 900 GB/s, bus",
+     "bandwidth: 901 GB/s, bus", OTHER},
     {"device_types[].chip.bus", "bus: 4096", "bus: 384", OTHER},
     {"device_types[].chip.clock", "clock: 1.53 GHz", "clock: 1.5 GHz", OTHER},
     {"device_types[].chip.l2", "l2: 6 MB", "l2: 7 MB", OTHER},
     {"device_types[].chip.process", "process: 12", "process: 7", OTHER},
     {"device_types[].chip.memory_share", "memory_share: 0.8", "memory_share: 0.7", OTHER},
-    {"device_types[].chip.sustained", "sustained: 12.5 TFLOP/s", "sustained: 12 TFLOP/s", OTHER},
+    {"device_types[].chip.sustained", "sustained: 12.5 TFLOP/s", "sustained: 12 TFLOP/s",
+     OTHER},
     {"device_types[].chip.issue", "issue: 0.9", "issue: 0.8", OTHER},
     {"device_types[].chip.reach", "reach: 0.94", "reach: 0.95", OTHER},
     {"device_types[].chip.tf32", "tf32: 70 TFLOP/s", "tf32: 71 TFLOP/s", OTHER},
@@ -197,6 +212,9 @@ static const struct {
     {"machines[].count", "count: 2", "count: 3", OTHER},
     {"machines[].type", "v100", "h100", OTHER},
     {"machines[].device", "a100-80g", "h100-sxm", BRIEF},
+    {"machines[].devices[].device", "device: t4", "device: l4", MIXED},
+    {"machines[].devices[].type", "{type: x, gpus: 1}]", "{type: y, gpus: 1}]", MIXED},
+    {"machines[].devices[].gpus", "gpus: 2", "gpus: 3", MIXED},
     {"machines[].inner.link", "nvlink3", "nvlink4", BRIEF},
     {"machines[].inner.count", "count: 4}", "count: 5}", BRIEF},
     {"machines[].nic", "eth-100", "eth-200", BRIEF},
@@ -341,8 +359,11 @@ static void test_every_key_counts(void **state)
 {
     (void)state;
     g_autofree char *links = linked();
-    const char *const base[EXPECTATIONS] = {
-        [OTHER] = BUILT, [SAME] = BUILT, [LINKED] = links, [BRIEF] = SHORT};
+    const char *const base[EXPECTATIONS] = {[OTHER] = BUILT,
+                                            [SAME] = BUILT,
+                                            [LINKED] = links,
+                                            [BRIEF] = SHORT,
+                                            [MIXED] = UNLIKE};
     char *hash_of[EXPECTATIONS];
     for (uint32_t i = 0; i < EXPECTATIONS; i++) {
         g_autoptr(Cluster) cluster = parse(base[i]);
@@ -370,7 +391,9 @@ static void test_written_whole(void **state)
 {
     (void)state;
     g_autofree char *links = linked();
-    Cluster *cluster[] = {parse(BUILT), parse(links),
+    Cluster *cluster[] = {parse(BUILT),
+                          parse(links),
+                          parse(UNLIKE),
                           cluster_load("dragonfly:hosts=12,gpus=2,leaf=2,group=3,"
                                        "inner_bandwidth=80GB/s,latency=1.7us",
                                        NULL),

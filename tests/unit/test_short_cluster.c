@@ -107,7 +107,9 @@ static void test_all_errors_at_once(void **state)
     static const char *const NUMBERS_OF[] = {
         "my.yaml:3: device_types[0].rate: expected a rate",
         "my.yaml:3: device_types[0].memory: expected an amount of bytes",
-        "my.yaml:5: machines[0].device: unknown device 'mi300'; expected one of a100-40g",
+        "my.yaml:5: machines[0].device: unknown device 'mi300'; expected a name that "
+        "kilter "
+        "devices lists",
         "my.yaml:6: machines[1].gpus: expected a whole number",
         "my.yaml:6: machines[1].nic: unknown link 'eth-11'; expected one of nvlink1",
         NULL};
@@ -120,14 +122,22 @@ static void test_all_errors_at_once(void **state)
            NUMBERS_OF);
     static const char *const KEYS[] = {
         "my.yaml:3: machines[0].gpsu: unknown key; expected one of name, count",
-        "my.yaml:4: machines[1].gpus: missing; expected this key",
-        "my.yaml:5: topolgy: unknown key; expected one of name, description", NULL};
+        "my.yaml:4: topolgy: unknown key; expected one of name, description", NULL};
     refuse("name: one\n"
            "machines:\n"
            "  - {device: mi300x, gpsu: 8}\n"
-           "  - {device: mi300x}\n"
            "topolgy: 3\n",
            KEYS);
+    static const char *const GPUS[] = {
+        "my.yaml:2: machines[0].gpus: missing; expected this key", NULL};
+    refuse("name: one\nmachines: [{device: mi300x}]\n", GPUS);
+    static const char *const UNLIKE[] = {
+        "machines[0].devices: expected either this list, or device and gpus",
+        "machines[1].devices[0]", NULL};
+    refuse("name: one\nmachines:\n  - {device: t4, gpus: 1, devices: [{device: l4, gpus: "
+           "1}]}\n"
+           "  - {devices: [{device: l5, gpus: 1}]}\n",
+           UNLIKE);
     static const char *const NIC[] = {
         "collectives: missing; expected this key, for 2 machines, or "
         "the nic of each machine",
@@ -157,7 +167,9 @@ static void test_bundled_sheets(void **state)
         assert_true(sheet->power_w > 0 && sheet->chip.bandwidth > 0 && *sheet->source);
         g_autoptr(KernelDevice) device = kernel_device_new(&cluster->type[0], &error);
         assert_no_error(error);
-        assert_string_equal(device->missing, "");
+        assert_string_equal(device->missing, sheet->chip.sm || sheet->chip.gcn
+                                                 ? ""
+                                                 : "no sm: rules of new libraries");
         for (uint32_t format = 0; format < SHEET_FORMATS; format++)
             assert_true(sheet->share[format] > 0 && sheet->share[format] <= 1);
         for (char **pci = sheet->pci; *pci; pci++)
@@ -165,6 +177,137 @@ static void test_bundled_sheets(void **state)
         for (char **name = sheet->product; *name; name++)
             assert_ptr_equal(sheets_find_product(sheets, *name), sheet);
     }
+}
+
+/* Names as drivers print them: by whole words, with the memory that they state; what is not known is not guessed. */
+static void test_product_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *device; /* NULL: not known */
+    } NAMES[] = {
+        {"NVIDIA L40 (UUID: GPU-0)", "l40"},
+        {"NVIDIA L40S", "l40s"},
+        {"NVIDIA L4", "l4"},
+        {"NVIDIA L40G", NULL},
+        {"NVIDIA L20", "l20"},
+        {"NVIDIA H20", "h20"},
+        {"NVIDIA H20-3e", "h20-141g"},
+        {"NVIDIA H200", "h200"},
+        {"NVIDIA H200 NVL", "h200-nvl"},
+        {"NVIDIA H100 80GB HBM3", "h100-sxm"},
+        {"NVIDIA-H100-80GB-HBM3", "h100-sxm"},
+        {"NVIDIA H100 96GB HBM3", "h100-sxm-96g"},
+        {"NVIDIA H100 64GB HBM2", "h100-sxm-64g"},
+        {"NVIDIA H100 40GB HBM3", NULL},
+        {"NVIDIA H100 PCIe", "h100-pcie"},
+        {"NVIDIA H100 NVL", "h100-nvl"},
+        {"NVIDIA H800", "h800"},
+        {"NVIDIA H800 PCIe", "h800-pcie"},
+        {"NVIDIA GH200 480GB", "gh200"},
+        {"NVIDIA GH200 120GB", "gh200"},
+        {"NVIDIA GH200 144G HBM3e", "gh200-144g"},
+        {"NVIDIA A100-SXM4-40GB", "a100-40g"},
+        {"NVIDIA A100-SXM4-80GB", "a100-80g"},
+        {"A100-SXM-80GB", "a100-80g"},
+        {"NVIDIA A100-SXM-64GB", "a100-sxm-64g"},
+        {"NVIDIA A100-PCIE-40GB", "a100-pcie-40g"},
+        {"NVIDIA A100 80GB PCIe", "a100-pcie-80g"},
+        {"NVIDIA A100-PCIE", NULL}, /* 40 or 80 GB */
+        {"NVIDIA A100-SXM4-80GB MIG 1g.10gb", NULL},
+        {"NVIDIA A800-SXM4-80GB", "a800-80g"},
+        {"NVIDIA A800 80GB PCIe", "a800-pcie-80g"},
+        {"NVIDIA A10", "a10"},
+        {"NVIDIA A10G", "a10g"},
+        {"NVIDIA A16", "a16"},
+        {"NVIDIA A2", "a2"},
+        {"NVIDIA A30", "a30"},
+        {"NVIDIA A40", "a40"},
+        {"NVIDIA A40-48Q", NULL},
+        {"NVIDIA B200", "b200"},
+        {"NVIDIA GB200", "gb200"},
+        {"NVIDIA GB10", "gb10"},
+        {"Tesla V100-SXM2-16GB", "v100-16g"},
+        {"Tesla V100-SXM2-32GB", "v100-32g"},
+        {"Tesla V100-SXM3-32GB", "v100-32g"},
+        {"Tesla V100-PCIE-16GB", "v100-pcie-16g"},
+        {"Tesla V100-PCIE-32GB", "v100-pcie-32g"},
+        {"Tesla V100S-PCIE-32GB", "v100s-32g"},
+        {"Tesla P100-SXM2-16GB", "p100-16g"},
+        {"Tesla P100-PCIE-16GB", "p100-pcie-16g"},
+        {"Tesla P100-PCIE-12GB", "p100-12g"},
+        {"Tesla P40", "p40"},
+        {"Tesla P4", "p4"},
+        {"Tesla K80", "k80"},
+        {"Tesla T4", "t4"},
+        {"NVIDIA TITAN RTX", "titan-rtx"},
+        {"NVIDIA GeForce RTX 2080 Ti", "rtx-2080-ti"},
+        {"NVIDIA GeForce RTX 2080", NULL},
+        {"NVIDIA GeForce RTX 3090", "rtx-3090"},
+        {"NVIDIA GeForce RTX 3090 Ti", NULL},
+        {"NVIDIA GeForce RTX 4090", "rtx-4090"},
+        {"NVIDIA GeForce RTX 4090 Laptop GPU", NULL},
+        {"NVIDIA GeForce RTX 4090 D", NULL},
+        {"NVIDIA GeForce RTX 5090", "rtx-5090"},
+        {"NVIDIA RTX A6000", "rtx-a6000"},
+        {"NVIDIA RTX 6000 Ada Generation", "rtx-6000-ada"},
+        {"Quadro RTX 6000", NULL},
+        {"NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtx-pro-6000"},
+        {"NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "rtx-pro-6000-workstation"},
+        {"AMD Instinct MI100", "mi100"},
+        {"AMD Instinct MI210", "mi210"},
+        {"AMD INSTINCT MI250 (MCM) OAM AC MBA", "mi250"},
+        {"AMD Instinct MI250X", "mi250x"},
+        {"AMD Instinct MI300A", "mi300a"},
+        {"AMD Instinct MI300X VF", "mi300x"},
+        {"AMD Instinct MI308X", "mi308x"},
+        {"AMD Instinct MI355X", "mi355x"},
+        {"AMD Instinct MI3000", NULL},
+        {"Ascend 910B", "ascend-910b"},
+        {"Ascend910B3", "ascend-910b3"},
+        {"", NULL},
+        {"NVIDIA", NULL},
+        {"80GB", NULL},
+    };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Sheets) sheets = sheets_load(&error);
+    assert_no_error(error);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(NAMES); i++) {
+        const DeviceSheet *sheet = sheets_find_product(sheets, NAMES[i].text);
+        if (g_strcmp0(sheet ? sheet->name : NULL, NAMES[i].device) != 0)
+            fail_msg("'%s' is %s, not %s", NAMES[i].text,
+                     sheet ? sheet->name : "not known", NAMES[i].device);
+    }
+}
+
+/* Links that a device has several of need a number, unless its sheet has it. */
+static void test_counts_of_links(void **state)
+{
+    (void)state;
+    static const char OWN[] =
+        "device_types: [{name: h20, rate: 44 TFLOP/s, memory: 96 GiB}]\n"
+        "machines: [{type: h20, gpus: 8, inner: %s}]\n";
+    static const struct {
+        const char *inner, *message;
+    } CASES[] = {
+        {"nvlink4", "machines[0].inner.count: missing; expected how many nvlink4"},
+        {"xgmi3", "expected how many xgmi3 links each GPU has"},
+        {"{link: nvlink4, count: 18}", NULL},
+        {"pcie5", NULL}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = g_strdup_printf(OWN, CASES[i].inner);
+        g_autoptr(Cluster) cluster =
+            cluster_parse("own.yaml", text, strlen(text), &error);
+        if (CASES[i].message)
+            assert_error(error, KILTER_ERROR_INPUT, CASES[i].message);
+        else
+            assert_no_error(error);
+    }
+    static const char OTHER[] = "machines: [{device: rtx-4090, gpus: 4, inner: nvlink3}]";
+    g_autoptr(GError) error = NULL;
+    assert_null(cluster_parse("other.yaml", OTHER, strlen(OTHER), &error));
+    assert_error(error, KILTER_ERROR_INPUT, "none is on the data sheet of rtx-4090");
 }
 
 /* The bundled clusters of today's machines. Ports: Gb/s per machine, before the share that
@@ -291,6 +434,8 @@ int main(void)
         cmocka_unit_test(test_all_sections_at_once),
         cmocka_unit_test(test_facts),
         cmocka_unit_test(test_bundled_sheets),
+        cmocka_unit_test(test_product_names),
+        cmocka_unit_test(test_counts_of_links),
         cmocka_unit_test(test_clusters_of_today),
         cmocka_unit_test(test_peaks_are_asked_about),
     };

@@ -1,0 +1,74 @@
+/* kilter devices: the data sheets of devices. */
+#include "experiments/cli/command.h"
+
+static json_t *names_json(char **names)
+{
+    json_t *list = json_array();
+    for (; *names; names++)
+        json_array_append_new(list, json_string(*names));
+    return list;
+}
+
+static json_t *device_json(const DeviceSheet *sheet)
+{
+    json_t *peaks = json_object(), *links = json_array();
+    for (uint32_t f = 0; f < SHEET_FORMATS; f++)
+        if (sheet->peak[f] > 0)
+            json_object_set_new(peaks, sheet_format_name((SheetFormat)f),
+                                json_number(sheet->peak[f]));
+    for (uint32_t i = 0; i < sheet->n_links; i++)
+        json_array_append_new(links, json_pack("{s:s, s:i}", "link", sheet->link[i].name,
+                                               "count", (int)sheet->link[i].count));
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:s}", "name",
+                     sheet->name, "description", sheet->description, "aliases",
+                     names_json(sheet->alias), "products", names_json(sheet->product),
+                     "pci", names_json(sheet->pci), "memory_bytes",
+                     (json_int_t)sheet->memory_bytes, "memory_bandwidth",
+                     json_number(sheet->chip.bandwidth), "peaks", peaks, "links", links,
+                     "power_w", json_number(sheet->power_w), "source", sheet->source);
+}
+
+/* clang-format off */
+static const char TEXT[] =
+    "[*devices:{name:-26} {description}\n"
+    "                           memory {memory_bytes:bytes}, {memory_bandwidth:bandwidth};"
+    "[*peaks: {key} {value:rate}];[*links: {count} {link}][{?aliases}; also[*aliases: {.}]]\n]";
+static const char WHOLE[] = "  pci[*pci: {.}]; as drivers print it:[*products: '{.}']\n  {source}\n";
+/* clang-format on */
+
+bool cmd_devices(int argc, char **argv, GError **error)
+{
+    const CommandSyntax syntax = {
+        .name = "devices",
+        .arguments = "[DEVICE]",
+        .max_arguments = 1,
+        .summary =
+            "Lists the device types that have a data sheet, which `device:` in a "
+            "cluster's "
+            "file and --add take:\n"
+            "memory and its bandwidth, peak rates for dense numbers by format, links of "
+            "one "
+            "device, and further\n"
+            "names. With the name or alias of one, shows its PCI ids, its names, and the "
+            "source of the numbers.\n"
+            "Own sheets are devices/NAME.yaml in the folders of KILTER_PATH.",
+        .example = "kilter devices\n  kilter devices h100",
+    };
+    g_auto(CommandOptions) options = {0};
+    if (!command_parse(&syntax, &argc, argv, &options, error))
+        return false;
+    g_autoptr(Sheets) sheets = sheets_load(error);
+    const DeviceSheet *one =
+        sheets && argc > 1 ? sheets_device(sheets, argv[1], error) : NULL;
+    if (!sheets || (argc > 1 && !one))
+        return false;
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < sheets->n_devices; i++)
+        if (!one || one == &sheets->device[i])
+            json_array_append_new(list, device_json(&sheets->device[i]));
+    json_t *root = json_pack("{s:o}", "devices", list);
+    if (one)
+        json_object_update(root, json_array_get(list, 0));
+    command_report(&options, root, TEXT, one ? WHOLE : NULL, NULL);
+    return true;
+}

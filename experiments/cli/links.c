@@ -1,0 +1,51 @@
+/* kilter links: the links that data sheets and clusters name. */
+#include <string.h>
+
+#include "experiments/cli/command.h"
+
+static json_t *link_json(const Sheets *sheets, const LinkSheet *link)
+{
+    json_t *devices = json_array();
+    for (uint32_t i = 0; i < sheets->n_devices; i++)
+        for (uint32_t k = 0; k < sheets->device[i].n_links; k++)
+            if (strcmp(sheets->device[i].link[k].name, link->name) == 0)
+                json_array_append_new(devices, json_string(sheets->device[i].name));
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s}", "name", link->name,
+                     "bandwidth", json_number(link->bandwidth), "share",
+                     json_number(link->share), "base_s", json_number(link->base_s),
+                     "hop_s", json_number(link->hop_s), "sums",
+                     link->sums > 0 ? json_number(link->sums) : json_null(), "devices",
+                     devices, "source", link->source, "share_source",
+                     link->share_source ? link->share_source : "");
+}
+
+static const char TEXT[] = "[*links:{name:-8} {bandwidth:-9bandwidth} share {share:4}  "
+                           "latency {base_s:-7time} + "
+                           "{hop_s:-7time} per round  {source}\n]";
+
+bool cmd_links(int argc, char **argv, GError **error)
+{
+    const CommandSyntax syntax = {
+        .name = "links",
+        .arguments = "",
+        .summary =
+            "Lists the links that `inner:` and `nic:` in a cluster's file and --nic "
+            "take: "
+            "the bandwidth of one\n"
+            "direction of one link (of PCIe, of 16 lanes), the share of it that large "
+            "messages reach, and the\n"
+            "latency of a collective. --json also has the devices with such links.",
+        .example = "kilter links",
+    };
+    g_auto(CommandOptions) options = {0};
+    if (!command_parse(&syntax, &argc, argv, &options, error))
+        return false;
+    g_autoptr(Sheets) sheets = sheets_load(error);
+    if (!sheets)
+        return false;
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < sheets->n_links; i++)
+        json_array_append_new(list, link_json(sheets, &sheets->link[i]));
+    command_report(&options, list, TEXT, NULL);
+    return true;
+}
