@@ -7,7 +7,7 @@
  *     planner     ------------->         Program   instructions that devices run     program/
  *                                        Plan      program + ratios + sizes + cost   plan/
  *     YAML        --strategy_read-->     Strategy  degrees, stages, microbatches     strategy/
- *     sweep       ------------->         Store     SQLite rows                       store/
+ *     sweep       ------------->         Store     SQLite rows                       store/store.h, a header of its own
  *     CSV         --csv_each-->          rows      cells by names of columns         base/csv.h
  *                 --measurements_read--> GArray of Measurement: times of ops, links  measured/
  *
@@ -52,7 +52,6 @@
 #include "data/plan/plan.h"
 #include "data/program/batch.h"
 #include "data/program/program.h"
-#include "data/store/store.h"
 #include "data/strategy/strategy.h"
 #include "data/trace/trace.h"
 

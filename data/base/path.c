@@ -102,10 +102,12 @@ char **path_list(const char *folder, const char *suffix)
             if (entry[0] == '.' || !g_str_has_suffix(entry, suffix))
                 continue;
             char *name = g_strndup(entry, strlen(entry) - strlen(suffix));
-            if (g_hash_table_add(seen, name))
-                g_ptr_array_add(list, name);
-            else
+            if (g_hash_table_contains(seen, name)) { /* adding would keep this key, not the one before */
                 g_free(name);
+                continue;
+            }
+            g_hash_table_add(seen, name);
+            g_ptr_array_add(list, name);
         }
     }
     g_ptr_array_sort(list, by_name);

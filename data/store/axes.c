@@ -20,10 +20,8 @@ static const char STATEMENT[] =
     "cluster, entry' || coalesce((SELECT group_concat(', json_extract(axes, ' || "
     "quote('$.\"' || name || '\"') || ') AS \"' || name || '\"', '') FROM (" AXES
     ")), '') || "
-    "', planner, fidelity, granularity, gpus, seed, status, message, "
-    "iteration_time_s, fractional_time_s, lower_bound_s, gap, optimal, stages, "
-    "peak_memory_bytes, communication_s, computation_s, search_time_s, balance_time_s, "
-    "ratios, run FROM result'";
+    "'" ANSWER_METHOD(STORE_NAME) ", seed" ANSWER_NUMBERS(
+        STORE_NAME) ", ratios, run FROM result'";
 
 char *store_axes_view(const Store *store)
 {

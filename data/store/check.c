@@ -6,12 +6,41 @@
 #include "data/store/database.h"
 #include "data/views.h" /* STORE_VIEWS, generated from data/store/views.sql */
 
+/* Puts a list in the place of a mark. Takes the text; the caller frees the new one. */
+static char *fill_in(char *text, const char *mark, const char *list)
+{
+    g_auto(GStrv) part = g_strsplit(text, mark, 2);
+    g_assert(part[0] && part[1]);
+    g_free(text);
+    return g_strconcat(part[0], list + strlen(", "), part[1], NULL);
+}
+
+char *store_tables_sql(void)
+{
+#define TYPE_TEXT(name)  "TEXT"
+#define TYPE_JSON(name)  "TEXT CHECK (" #name " IS NULL OR json_valid(" #name "))"
+#define TYPE_REAL(name)  "REAL"
+#define TYPE_COUNT(name) "INTEGER NOT NULL"
+#define TYPE_BYTES(name) "INTEGER NOT NULL"
+#define TYPE_FLAG(name)  "INTEGER NOT NULL CHECK (" #name " IN (0, 1))"
+#define DECLARE(name, kind, use, rule) ", " #name " " TYPE_##kind(name) rule
+    return fill_in(g_strdup(STORE_SCHEMA), "{columns}", ANSWER_COLUMNS(DECLARE));
+}
+
+char *store_views_sql(void)
+{
+#define OF_ANSWER(name, kind, use, rule) ", answer." #name
+    return fill_in(fill_in(g_strdup(STORE_VIEWS), "{method}", ANSWER_METHOD(OF_ANSWER)),
+                   "{numbers}", ANSWER_NUMBERS(OF_ANSWER));
+}
+
 bool store_create_schema(const Store *store)
 {
+    g_autofree char *tables = store_tables_sql(), *views = store_views_sql();
     g_autofree char *identity =
         g_strdup_printf("PRAGMA application_id = %d; PRAGMA user_version = %d",
                         STORE_APPLICATION_ID, STORE_VERSION);
-    return store_execute(store, STORE_SCHEMA) && store_execute(store, STORE_VIEWS) &&
+    return store_execute(store, tables) && store_execute(store, views) &&
            store_attempt_make(store) && store_execute(store, identity);
 }
 

@@ -92,6 +92,17 @@ char *store_one_value(const Store *store, const char *sql)
     return value;
 }
 
+char *store_insert_sql(const char *table, const char *columns, const char *conflict)
+{
+    g_autoptr(GString) values = g_string_new("?1");
+    int n = 1;
+    for (const char *c = columns; *c; c++)
+        if (*c == ',')
+            g_string_append_printf(values, ", ?%d", ++n);
+    return g_strdup_printf("INSERT INTO %s (%s, seal) VALUES (%s, kilter_seal(%s)) %s",
+                           table, columns, values->str, values->str, conflict);
+}
+
 bool store_insert(sqlite3_stmt *statement)
 {
     sqlite3_step(statement);

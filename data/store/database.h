@@ -14,11 +14,8 @@ struct StorePart {
 
 /* The columns that a row's seal covers, in the order in which they are written. */
 #define STORE_RUN_COLUMNS "command, version, revision, host, started"
-#define STORE_ANSWER_COLUMNS                                                      \
-    "hash, subject, cluster, method, seed, run, planner, fidelity, granularity, " \
-    "gpus, status, message, iteration_time_s, fractional_time_s, lower_bound_s, " \
-    "gap, optimal, stages, peak_memory_bytes, communication_s, computation_s, "   \
-    "search_time_s, balance_time_s, plan, detail, common"
+#define STORE_ANSWER_COLUMNS \
+    "hash, subject, cluster, method, seed, run" ANSWER_COLUMNS(STORE_NAME) ", common"
 #define STORE_ASKED_COLUMNS   "experiment, answer, ordinal, model, cluster, entry, axes"
 #define STORE_ATTEMPT_COLUMNS "hash, host, pid, process, started, deaths, message"
 
@@ -54,8 +51,8 @@ struct Store {
 
 enum {
     STORE_APPLICATION_ID = 0x4b6c7472, /* "Kltr" */
-    STORE_VERSION = 4,
-    STORE_VERSION_BEFORE = 3, /* which is made one of STORE_VERSION when it is opened */
+    STORE_VERSION = 5,
+    STORE_VERSION_OLDEST = 3, /* from this on, stores are made one of STORE_VERSION when they are opened */
 };
 
 /* Fails with "FILE: reason; left untouched". Always false. */
@@ -81,6 +78,8 @@ bool store_execute(const Store *store, const char *sql);
 void store_roll_back(const Store *store);
 /* The first column of the first row of `sql` as text, NULL on failure. The caller frees it. */
 char *store_one_value(const Store *store, const char *sql);
+/* INSERT of a row with its seal, whose parameters are these columns, then `conflict`. The caller frees it. */
+char *store_insert_sql(const char *table, const char *columns, const char *conflict);
 /* Runs an INSERT whose parameters are bound. */
 bool store_insert(sqlite3_stmt *statement);
 
@@ -93,6 +92,9 @@ bool store_drop_attempt(const Store *store, const char *hash);
 
 /* Creates the schema in an empty database. */
 bool store_create_schema(const Store *store);
+/* The statements that make the tables, and the views; the columns of answers follow from their list. The caller frees them. */
+char *store_tables_sql(void);
+char *store_views_sql(void);
 /* Whether SQLite finds the pages, indices and references sound, in whichever version. */
 bool store_check_pages(const Store *store, GError **error);
 /* Whether the database is sound: its pages, its schema, and every row's seal. */
@@ -100,7 +102,7 @@ bool store_check_rows(const Store *store, GError **error);
 
 /* --- store/upgrade.c --- */
 
-/* In a transaction: makes a store of STORE_VERSION_BEFORE one of STORE_VERSION. KILTER_ERROR_INPUT if it is damaged. */
+/* In a transaction: makes a store of an earlier version one of STORE_VERSION. KILTER_ERROR_INPUT if it is damaged. */
 bool store_upgrade(const Store *store, GError **error);
 /* The version that the open database says it has, -1 on failure. */
 int64_t store_version_of(const Store *store);

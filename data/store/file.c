@@ -41,7 +41,7 @@ bool store_check_identity(const char *file, int64_t application, int64_t version
 {
     if (application != STORE_APPLICATION_ID)
         return store_refuse(file, error, "not a Kilter store");
-    if (version != STORE_VERSION && version != STORE_VERSION_BEFORE)
+    if (version < STORE_VERSION_OLDEST || version > STORE_VERSION)
         return store_refuse(file, error,
                             "a Kilter store of schema version %" G_GINT64_FORMAT
                             ", expected version %d",

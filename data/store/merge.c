@@ -5,18 +5,16 @@
 #include "data/store/database.h"
 
 /* The values of an answer that do not depend on the time and place of its computation. */
-#define SAME(column) "a." column " IS m." column " AND "
+#define COMPARE(name, kind, use, rule) COMPARE_##use(name)
+#define COMPARE_SAME(name)             "a." #name " IS m." #name " AND "
+#define COMPARE_MAY(name)              ""
 static const char CONFLICT[] =
     "SELECT lower(hex(a.hash)) || ' (iteration_time_s ' || coalesce(m.iteration_time_s, "
-    "m.status) || ' and ' || "
-    "coalesce(a.iteration_time_s, a.status) || ')' FROM other.answer AS a JOIN "
-    "main.answer AS m USING (hash) WHERE NOT (" SAME("status") SAME("iteration_time_s")
-        SAME("fractional_time_s") SAME("lower_bound_s") SAME("optimal") SAME("stages")
-            SAME("peak_memory_bytes") SAME("communication_s") SAME("computation_s")
-                SAME("plan")
-                    SAME("detail") "(SELECT p.hash FROM other.part AS p WHERE p.id = "
-                                   "a.common) IS (SELECT p.hash FROM main.part "
-                                   "AS p WHERE p.id = m.common)) LIMIT 1";
+    "m.status) || ' and ' || coalesce(a.iteration_time_s, a.status) || ')' "
+    "FROM other.answer AS a JOIN main.answer AS m USING (hash) WHERE NOT "
+    "(" ANSWER_COLUMNS(COMPARE) "(SELECT p.hash FROM other.part AS p WHERE p.id = "
+                                "a.common) IS (SELECT p.hash FROM main.part AS p WHERE "
+                                "p.id = m.common)) LIMIT 1";
 
 /* Ids differ between stores, so rows are matched by their hashes and seals. */
 static const char *const COPY[] = {
@@ -34,11 +32,7 @@ static const char *const COPY[] = {
     "(SELECT m.id FROM other.part AS p JOIN main.part AS m USING (hash) WHERE p.id = "
     "a.method) AS method, seed, "
     "(SELECT min(m.id) FROM other.run AS r JOIN main.run AS m USING (seal) WHERE r.id = "
-    "a.run) AS run, "
-    "planner, fidelity, granularity, gpus, status, message, iteration_time_s, "
-    "fractional_time_s, lower_bound_s, gap, optimal, "
-    "stages, peak_memory_bytes, communication_s, computation_s, search_time_s, "
-    "balance_time_s, plan, detail, "
+    "a.run) AS run" ANSWER_COLUMNS(STORE_NAME) ", "
     "(SELECT m.id FROM other.part AS p JOIN main.part AS m USING (hash) WHERE p.id = "
     "a.common) AS common "
     "FROM other.answer AS a WHERE hash NOT IN (SELECT hash FROM main.answer) ORDER BY "
@@ -85,9 +79,9 @@ bool store_merge(Store *store, const char *file, uint32_t *added, GError **error
     const bool has_attempts = store_attempt_is_there(other);
     if (sqlite3_db_filename(other->db, "main")[0] == '\0')
         return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: a store of schema version %d; a sweep or a merge into it "
-                           "makes it one of version %d, which can be merged",
-                           file, STORE_VERSION_BEFORE, STORE_VERSION);
+                           "%s: a store of an earlier schema version; a sweep or a merge "
+                           "into it makes it one of version %d, which can be merged",
+                           file, STORE_VERSION);
     g_clear_pointer(&other, store_close);
     g_autofree char *path = g_canonicalize_filename(file, NULL);
     char *attach = sqlite3_mprintf("ATTACH %Q AS other", path);

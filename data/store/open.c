@@ -22,7 +22,7 @@ static bool is_empty(const Store *store)
 }
 
 /* Checks the identity again, now that journals are played back, and the whole content. A store of
- * the version before is made one of this version first, in the caller's transaction. */
+ * an earlier version is made one of this version first, in the caller's transaction. */
 static bool check_database(const Store *store, GError **error)
 {
     g_autofree char *application = store_one_value(store, "PRAGMA application_id");
@@ -55,7 +55,7 @@ static bool copy_to_memory(Store *store)
 /* Reads nothing but the file, of whichever version. */
 static bool check_for_reading(Store *store, GError **error)
 {
-    if (store_version_of(store) != STORE_VERSION_BEFORE)
+    if (store_version_of(store) == STORE_VERSION)
         return check_database(store, error);
     if (!copy_to_memory(store) || !store_execute(store, "BEGIN"))
         return store_failed(store, KILTER_ERROR_INPUT, "read the store", error);
@@ -154,22 +154,15 @@ static bool prepare_statements(Store *store, GError **error)
 {
     static const char find[] = "SELECT id FROM answer WHERE hash = ?";
     static const char is_asked[] =
-        "SELECT 1 FROM main.asked WHERE experiment = ? AND answer = ?";
-    static const char ask[] =
-        "INSERT INTO main.asked (" STORE_ASKED_COLUMNS ", seal) VALUES (?1, ?2, ?3, ?4, "
-        "?5, ?6, ?7, kilter_seal(?1, ?2, ?3, ?4, ?5, ?6, ?7)) ON CONFLICT DO NOTHING";
-    static const char add_run[] =
-        "INSERT INTO run (" STORE_RUN_COLUMNS ", seal) VALUES (?1, ?2, ?3, ?4, ?5, "
-        "kilter_seal(?1, ?2, ?3, ?4, ?5))";
+        "SELECT 1 FROM main.asked WHERE experiment = ?1 AND answer = ?2 AND model = ?4 "
+        "AND cluster = ?5 AND entry = ?6 AND axes = ?7";
     static const char add_part[] =
         "INSERT INTO part (hash, text) VALUES (?1, ?2) ON CONFLICT (hash) DO UPDATE SET "
         "hash = hash RETURNING id";
-    static const char put[] =
-        "INSERT INTO answer (" STORE_ANSWER_COLUMNS ", seal) VALUES (?1, ?2, ?3, ?4, ?5, "
-        "?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, "
-        "?22, ?23, ?24, ?25, ?26, kilter_seal(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
-        "?11, "
-        "?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26))";
+    g_autofree char *ask =
+        store_insert_sql("main.asked", STORE_ASKED_COLUMNS, "ON CONFLICT DO NOTHING");
+    g_autofree char *add_run = store_insert_sql("run", STORE_RUN_COLUMNS, "");
+    g_autofree char *put = store_insert_sql("answer", STORE_ANSWER_COLUMNS, "");
     return prepare(store, find, &store->find, error) &&
            prepare(store, is_asked, &store->is_asked, error) &&
            (!store->writable ||

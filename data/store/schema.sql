@@ -29,30 +29,12 @@ CREATE TABLE answer (
     method  INTEGER NOT NULL REFERENCES part (id), -- planner, fidelity and all options
     seed    INTEGER NOT NULL CHECK (seed >= 0),
     run     INTEGER NOT NULL REFERENCES run (id),
-    planner     TEXT NOT NULL,
-    fidelity    TEXT NOT NULL,
-    granularity TEXT NOT NULL,
-    gpus        INTEGER NOT NULL CHECK (gpus > 0),
-    status      TEXT NOT NULL CHECK (status IN ('ok', 'oom', 'impossible', 'error')),
-    message     TEXT, -- why not ok
-    iteration_time_s  REAL,
-    fractional_time_s REAL, -- before rounding
-    lower_bound_s     REAL,
-    gap               REAL,
-    optimal           INTEGER NOT NULL CHECK (optimal IN (0, 1)),
-    stages            INTEGER NOT NULL,
-    peak_memory_bytes INTEGER NOT NULL, -- of one GPU, largest over devices
-    communication_s   REAL,
-    computation_s     REAL,
-    search_time_s     REAL, -- wall clock, as the next
-    balance_time_s    REAL,
-    plan              TEXT CHECK (plan IS NULL OR json_valid(plan)), -- the plan's strategy: ratios, stages, uneven counts
-    detail            TEXT CHECK (detail IS NULL OR json_valid(detail)), -- a further report, a JSON object,
-    common            INTEGER REFERENCES part (id), -- with the members of this one, which many answers have in common
-    seal              BLOB NOT NULL
+    {columns}, -- data/store/columns.h
+    common  INTEGER REFERENCES part (id), -- further members of the report (detail), which many answers have in common
+    seal    BLOB NOT NULL
 ) STRICT;
 
--- Which experiment asked, under which names. What several experiments ask is answered once.
+-- Which experiment asked, under which names. What several experiments, or points of a grid, ask is answered once.
 CREATE TABLE asked (
     experiment TEXT NOT NULL,
     answer     INTEGER NOT NULL REFERENCES answer (id),
@@ -60,7 +42,7 @@ CREATE TABLE asked (
     model      TEXT NOT NULL,    -- as the experiment's file has it, as the next two
     cluster    TEXT NOT NULL,
     entry      TEXT NOT NULL,    -- of the planner, with its own options
-    axes       TEXT CHECK (axes IS NULL OR json_valid(axes)), -- further axes of the grid: {"key": "value"}
+    axes       TEXT NOT NULL CHECK (json_valid(axes)), -- further axes of the grid: {"key": "value"}
     seal       BLOB NOT NULL,
-    PRIMARY KEY (experiment, answer)
+    PRIMARY KEY (experiment, answer, model, cluster, entry, axes)
 ) STRICT, WITHOUT ROWID;

@@ -3,7 +3,6 @@
 
 #include "data/base/error.h"
 #include "data/store/database.h"
-#include "data/views.h" /* STORE_VIEWS, generated from data/store/views.sql */
 
 /* In what is selected an answer has the planner's name that was asked for: another one may stand for it. */
 static const char PLANNER[] = "answer.planner,";
@@ -20,7 +19,8 @@ static bool make_views(const Store *store)
                                 "CREATE TEMP TABLE asked (experiment TEXT, answer "
                                 "INTEGER, ordinal INTEGER PRIMARY "
                                 "KEY, model TEXT, cluster TEXT, entry TEXT, axes TEXT)";
-    g_auto(GStrv) part = g_strsplit(STORE_VIEWS, "CREATE VIEW", -1);
+    g_autofree char *all = store_views_sql();
+    g_auto(GStrv) part = g_strsplit(all, "CREATE VIEW", -1);
     g_autofree char *own = g_strjoinv("CREATE TEMP VIEW", part);
     g_auto(GStrv) rest = g_strsplit(own, PLANNER, 2);
     g_autofree char *views = g_strjoinv(PLANNER_ASKED, rest);

@@ -45,6 +45,13 @@ static void bind_real(sqlite3_stmt *statement, int *at, double value)
         sqlite3_bind_null(statement, (*at)++);
 }
 
+#define BIND_TEXT  bind_text
+#define BIND_JSON  bind_text
+#define BIND_REAL  bind_real
+#define BIND_COUNT bind_integer
+#define BIND_BYTES(statement, at, value) bind_integer(statement, at, (sqlite3_int64)(value))
+#define BIND_FLAG  bind_integer
+
 /* --- the experiments that ask --- */
 
 /* The answer's id; 0: there is none; -1: SQLite failed. */
@@ -61,28 +68,34 @@ static sqlite3_int64 find_answer(const Store *store, const char *hash)
     return id;
 }
 
-static bool insert_asked(Store *store, const StoreAsked *asked, sqlite3_int64 answer)
+/* Binds values in the order of STORE_ASKED_COLUMNS. */
+static void bind_asked(sqlite3_stmt *statement, const StoreAsked *asked,
+                       sqlite3_int64 answer)
 {
     int at = 1;
-    bind_text(store->ask, &at, asked->experiment);
-    bind_integer(store->ask, &at, answer);
-    bind_integer(store->ask, &at, asked->ordinal);
-    bind_text(store->ask, &at, asked->model);
-    bind_text(store->ask, &at, asked->cluster);
-    bind_text(store->ask, &at, asked->entry);
-    bind_text(store->ask, &at, asked->axes);
+    bind_text(statement, &at, asked->experiment);
+    bind_integer(statement, &at, answer);
+    bind_integer(statement, &at, asked->ordinal);
+    bind_text(statement, &at, asked->model);
+    bind_text(statement, &at, asked->cluster);
+    bind_text(statement, &at, asked->entry);
+    bind_text(statement, &at, asked->axes ? asked->axes : "{}");
+    g_assert(at == sqlite3_bind_parameter_count(statement) + 1);
+}
+
+static bool insert_asked(Store *store, const StoreAsked *asked, sqlite3_int64 answer)
+{
+    bind_asked(store->ask, asked, answer);
     return store_insert(store->ask) && store_axes_add(store, asked->axes);
 }
 
 bool store_find_one(Store *store, const StoreAsked *asked, bool *has)
 {
-    int at = 1;
     const sqlite3_int64 answer = find_answer(store, asked->hash);
     *has = answer > 0;
     if (answer <= 0 || !store->writable)
         return answer >= 0;
-    bind_text(store->is_asked, &at, asked->experiment);
-    bind_integer(store->is_asked, &at, answer);
+    bind_asked(store->is_asked, asked, answer);
     const int code = sqlite3_step(store->is_asked);
     sqlite3_reset(store->is_asked);
     return code == SQLITE_ROW ||
@@ -92,14 +105,16 @@ bool store_find_one(Store *store, const StoreAsked *asked, bool *has)
 bool store_find(Store *store, const StoreAsked *asked, uint32_t n, bool *has,
                 GError **error)
 {
-    bool good = store_execute(store, store->writable ? "BEGIN IMMEDIATE" : "BEGIN");
+    const bool own = sqlite3_get_autocommit(store->db);
+    if (own && store->writable && !store_begin(store, error))
+        return false;
+    bool good = !own || store->writable || store_execute(store, "BEGIN");
     for (uint32_t i = 0; good && i < n; i++)
         good = store_find_one(store, &asked[i], &has[i]);
-    if (good && store_execute(store, "COMMIT"))
+    if (good && (!own || store_execute(store, "COMMIT")))
         return true;
     store_failed(store, KILTER_ERROR_FAILED, "look up results", error);
-    store_roll_back(store);
-    store_axes_forget(store);
+    store_forget_transaction(store);
     return false;
 }
 
@@ -149,25 +164,8 @@ static bool insert_answer(const Store *store, sqlite3_int64 run,
         bind_integer(put, &at, part[i]);
     bind_integer(put, &at, (sqlite3_int64)r->question.seed);
     bind_integer(put, &at, run);
-    bind_text(put, &at, r->planner);
-    bind_text(put, &at, r->fidelity);
-    bind_text(put, &at, r->granularity);
-    bind_integer(put, &at, r->gpus);
-    bind_text(put, &at, r->status);
-    bind_text(put, &at, r->message);
-    bind_real(put, &at, r->iteration_time_s);
-    bind_real(put, &at, r->fractional_time_s);
-    bind_real(put, &at, r->lower_bound_s);
-    bind_real(put, &at, r->gap);
-    bind_integer(put, &at, r->optimal);
-    bind_integer(put, &at, r->stages);
-    bind_integer(put, &at, (sqlite3_int64)r->peak_memory_bytes);
-    bind_real(put, &at, r->communication_s);
-    bind_real(put, &at, r->computation_s);
-    bind_real(put, &at, r->search_time_s);
-    bind_real(put, &at, r->balance_time_s);
-    bind_text(put, &at, r->plan);
-    bind_text(put, &at, r->detail);
+#define BIND(name, kind, use, rule) BIND_##kind(put, &at, r->name);
+    ANSWER_COLUMNS(BIND)
     if (part[COMMON])
         bind_integer(put, &at, part[COMMON]);
     else

@@ -2,8 +2,8 @@
  *
  * Numbered invariants:
  *   1. A result is the answer to a question, identified by the SHA-256 of everything that the
- *      answer depends on; a question is answered once, and each experiment that asks it gets the
- *      answer under names of its own.
+ *      answer depends on; a question is answered once, and each point of an experiment's grid that
+ *      asks it gets the answer under names of its own.
  *   2. A result is written in one transaction with its provenance (run, question, seed, version).
  *   3. A file that is not a Kilter store, of another schema version, damaged, or with tables,
  *      triggers or views that a store does not have is refused and left untouched. A store of the
@@ -13,14 +13,16 @@
  *      which names the processes that write it; closing removes all but the file.
  *   5. One machine at a time writes a store. On a file system that other machines may share it has a
  *      rollback journal, on a local one a write-ahead log.
- * The schema is data/store/schema.sql, the views that queries are written for are
- * data/store/views.sql; a further view, `configuration`, has the axes of grids as columns (data/store/axes.c). A Store is used by one thread at a time. */
+ * The schema is data/store/schema.sql with the columns of data/store/columns.h, the views that queries are written for
+ * are data/store/views.sql; a further view, `configuration`, has the axes of grids as columns (data/store/axes.c). A Store is used by one thread at a time. */
 #ifndef KILTER_DATA_STORE_STORE_H
 #define KILTER_DATA_STORE_STORE_H
 
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "data/store/columns.h"
 
 typedef struct Store Store;
 
@@ -57,25 +59,13 @@ typedef struct {
     uint32_t ordinal; /* position in its grid */
 } StoreAsked;
 
-/* One answer. Strings are borrowed on write. */
+/* One answer (data/store/columns.h). Strings are borrowed on write. */
 typedef struct {
     StoreAsked asked;
     StoreQuestion question;
-    const char *planner, *fidelity, *granularity;
-    uint32_t gpus;
-    const char *status;      /* "ok", "oom", "impossible", "error" */
-    const char *message;     /* the reason if not ok, or NULL */
-    double iteration_time_s; /* NaN becomes NULL */
-    double fractional_time_s, lower_bound_s, gap;
-    bool optimal;
-    uint32_t stages;
-    const char *plan;                      /* its strategy as a JSON object, or NULL */
-    uint64_t peak_memory_bytes;            /* largest over devices */
-    double communication_s, computation_s; /* parts of the iteration time */
-    double search_time_s,
-        /* wall-clock times of the planner, the only columns that differ between equal runs */
-        balance_time_s;
-    const char *detail; /* further report as a JSON object that is not empty, or NULL */
+#define MEMBER(name, kind, use, rule) STORE_TYPE_##kind name;
+    ANSWER_COLUMNS(MEMBER)
+#undef MEMBER
     /* members of this report that many results have in common, kept once: the same kind of object; or NULL */
     StorePart *common;
 } StoreResult;
@@ -93,7 +83,7 @@ bool store_begin_run(Store *store, const char *command, const char *revision,
                      GError **error);
 
 /* has[i]: whether the store has the answer to asked[i]. If so, and the store is open for writing,
- * the answer is also recorded for the experiment. All in one transaction. */
+ * the answer is also recorded for the experiment. All in one transaction: the caller's, or its own. */
 bool store_find(Store *store, const StoreAsked *asked, uint32_t n, bool *has,
                 GError **error);
 

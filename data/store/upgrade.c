@@ -1,17 +1,19 @@
-/* Stores of the version before: an answer's whole report stood in its `detail`. */
+/* Stores of earlier versions, made new step by step.
+ *
+ *   3: an answer's whole report stood in its `detail`.
+ *   4: an experiment asked for an answer once, in the same words. */
 #include <string.h>
 
 #include "data/base/error.h"
-#include "data/schema.h" /* STORE_SCHEMA, generated from data/store/schema.sql */
 #include "data/store/database.h"
-#include "data/views.h" /* STORE_VIEWS, generated from data/store/views.sql */
 
-/* The sealed columns of an answer, of which this version has one more. */
-#define BEFORE                                                                    \
+/* The sealed columns of both versions; 3 lacks the last one of answers. */
+#define ANSWER_3                                                                  \
     "hash, subject, cluster, method, seed, run, planner, fidelity, granularity, " \
     "gpus, status, message, iteration_time_s, fractional_time_s, lower_bound_s, " \
     "gap, optimal, stages, peak_memory_bytes, communication_s, computation_s, "   \
     "search_time_s, balance_time_s, plan, detail"
+#define ASKED_4 "experiment, answer, ordinal, model, cluster, entry, axes"
 
 /* Counts what is not of a store: a foreign trigger or view would be lost. */
 static const char STRANGERS[] =
@@ -20,14 +22,17 @@ static const char STRANGERS[] =
     "answer', 'table asked', 'table attempt', 'index answer_run', 'view result', 'view "
     "best', 'view configuration')";
 
-static const char DAMAGED[] =
-    "SELECT (SELECT count(*) FROM answer WHERE kilter_seal(" BEFORE ") IS NOT seal)";
+/* Rows whose seals are made anew; those of the others are checked afterwards. */
+static const char DAMAGED_3[] =
+    "SELECT count(*) FROM answer WHERE kilter_seal(" ANSWER_3 ") IS NOT seal";
+static const char DAMAGED_4[] =
+    "SELECT count(*) FROM asked WHERE kilter_seal(" ASKED_4 ") IS NOT seal";
 
 static const char SET_ASIDE[] =
     "DROP VIEW IF EXISTS configuration; DROP VIEW best; DROP VIEW result;"
     "ALTER TABLE run RENAME TO before_run; ALTER TABLE part RENAME TO before_part;"
     "ALTER TABLE answer RENAME TO before_answer;"
-    "ALTER TABLE asked RENAME TO before_asked; DROP INDEX answer_run";
+    "ALTER TABLE asked RENAME TO before_asked; DROP INDEX IF EXISTS answer_run";
 
 /* The members that many answers have in common, in the form of result_take_detail (experiments/sweep/result.h). */
 #define COMMON                                                            \
@@ -41,21 +46,26 @@ static const char SET_ASIDE[] =
     "CASE WHEN common IS NULL THEN detail ELSE nullif(json_remove(detail, " \
     "'$.gates', '$.parameters', '$.placement'), '{}') END"
 
-static const char COPY[] =
-    "INSERT INTO run SELECT * FROM before_run;"
-    "INSERT INTO part SELECT * FROM before_part;"
+static const char COPY_RUNS[] = "INSERT INTO run SELECT * FROM before_run;"
+                                "INSERT INTO part SELECT * FROM before_part";
+static const char COPY_3[] =
     "INSERT INTO part (hash, text) SELECT kilter_hash(text), text FROM (SELECT "
     "DISTINCT " COMMON
     " AS text FROM before_answer) WHERE text NOTNULL ON CONFLICT DO NOTHING;"
-    "INSERT INTO answer (id, " STORE_ANSWER_COLUMNS ", seal) SELECT *, "
-    "kilter_seal(" STORE_ANSWER_COLUMNS ") FROM (SELECT id, hash, subject, cluster, "
+    "INSERT INTO answer (id, " ANSWER_3 ", common, seal) SELECT *, "
+    "kilter_seal(" ANSWER_3 ", common) FROM (SELECT id, hash, subject, cluster, "
     "method, seed, run, planner, fidelity, granularity, gpus, status, message, "
     "iteration_time_s, fractional_time_s, lower_bound_s, gap, optimal, stages, "
     "peak_memory_bytes, communication_s, computation_s, search_time_s, balance_time_s, "
     "plan, " REST " AS detail, (SELECT part.id FROM part WHERE part.hash = "
     "kilter_hash(common)) AS common FROM (SELECT *, " COMMON " AS common FROM "
-    "before_answer) ORDER BY id);"
-    "INSERT INTO asked SELECT * FROM before_asked;"
+    "before_answer) ORDER BY id)";
+static const char COPY_4[] = "INSERT INTO answer SELECT * FROM before_answer";
+static const char COPY_ASKED[] =
+    "INSERT INTO asked (" STORE_ASKED_COLUMNS
+    ", seal) SELECT *, kilter_seal(" STORE_ASKED_COLUMNS
+    ") FROM (SELECT experiment, answer, ordinal, model, cluster, entry, coalesce(axes, "
+    "'{}') AS axes FROM before_asked);"
     "DROP TABLE before_asked; DROP TABLE before_answer;"
     "DROP TABLE before_part; DROP TABLE before_run";
 
@@ -65,25 +75,33 @@ int64_t store_version_of(const Store *store)
     return version ? g_ascii_strtoll(version, NULL, 10) : -1;
 }
 
+/* Refuses a store in which the query counts anything. */
+static bool check_none(const Store *store, const char *sql, const char *what,
+                       GError **error)
+{
+    g_autofree char *n = store_one_value(store, sql);
+    return g_strcmp0(n, "0") == 0 || store_refuse(store->file, error, "%s: %s", what,
+                                                  n ? n : sqlite3_errmsg(store->db));
+}
+
 bool store_upgrade(const Store *store, GError **error)
 {
     g_assert(!sqlite3_get_autocommit(store->db));
-    g_assert(store_version_of(store) == STORE_VERSION_BEFORE);
-    if (!store_check_pages(store,
-                           error)) /* rows that pages lost would not be missed later */
-        return false;
-    g_autofree char *damaged = store_one_value(store, DAMAGED);
-    g_autofree char *strangers = store_one_value(store, STRANGERS);
+    const bool is_3 = store_version_of(store) == STORE_VERSION_OLDEST;
+    g_autofree char *tables = store_tables_sql(), *views = store_views_sql();
     g_autofree char *version = g_strdup_printf("PRAGMA user_version = %d", STORE_VERSION);
-    if (g_strcmp0(damaged, "0") != 0)
-        return store_refuse(store->file, error, "a damaged store: an answer: %s",
-                            damaged ? damaged : sqlite3_errmsg(store->db));
-    if (g_strcmp0(strangers, "0") != 0)
-        return store_refuse(store->file, error,
-                            "not a store's tables, views and triggers, but others");
-    return (store_execute(store, SET_ASIDE) && store_execute(store, STORE_SCHEMA) &&
-            store_execute(store, COPY) && store_execute(store, STORE_VIEWS) &&
-            store_execute(store, version)) ||
-           store_refuse(store->file, error, "a damaged store: %s",
-                        sqlite3_errmsg(store->db));
+    /* Rows that pages lost would not be missed later. */
+    return store_check_pages(store, error) &&
+           (!is_3 ||
+            check_none(store, DAMAGED_3, "a damaged store: an answer", error)) &&
+           check_none(store, DAMAGED_4, "a damaged store: what was asked", error) &&
+           check_none(store, STRANGERS,
+                      "not a store's tables, views and triggers, but others", error) &&
+           ((store_execute(store, SET_ASIDE) && store_execute(store, tables) &&
+             store_execute(store, COPY_RUNS) &&
+             store_execute(store, is_3 ? COPY_3 : COPY_4) &&
+             store_execute(store, COPY_ASKED) && store_execute(store, views) &&
+             store_execute(store, version)) ||
+            store_refuse(store->file, error, "a damaged store: %s",
+                         sqlite3_errmsg(store->db)));
 }

@@ -4,11 +4,8 @@
 -- One row per experiment and answer.
 CREATE VIEW result AS
 SELECT asked.experiment, asked.ordinal, lower(hex(answer.hash)) AS hash,
-       asked.model, asked.cluster, asked.entry, asked.axes,
-       answer.planner, answer.fidelity, answer.granularity, answer.gpus, answer.seed,
-       answer.status, answer.message, answer.iteration_time_s, answer.fractional_time_s, answer.lower_bound_s, answer.gap,
-       answer.optimal, answer.stages, json_extract(answer.plan, '$.ratios') AS ratios, answer.plan,
-       answer.peak_memory_bytes, answer.communication_s, answer.computation_s, answer.search_time_s, answer.balance_time_s,
+       asked.model, asked.cluster, asked.entry, nullif(asked.axes, '{}') AS axes,
+       {method}, answer.seed, {numbers}, json_extract(answer.plan, '$.ratios') AS ratios, answer.plan,
        -- an object of all members: those of both objects, neither of which is empty
        CASE WHEN common.text IS NULL THEN answer.detail WHEN answer.detail IS NULL THEN common.text
             ELSE substr(common.text, 1, length(common.text) - 1) || ',' || substr(answer.detail, 2) END AS detail,

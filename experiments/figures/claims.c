@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/store/store.h"
 #include "experiments/figures/query.h"
 
 /* --- the paper's side --- */

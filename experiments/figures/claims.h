@@ -8,6 +8,8 @@
 
 #include "data/data.h"
 
+typedef struct Store Store; /* data/store/store.h */
+
 /* The claim's result in another column of the experiment. */
 typedef struct {
     double ours; /* NaN: the column's results do not say */

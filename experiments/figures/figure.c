@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/store/store.h"
 #include "experiments/figures/claims.h"
 #include "experiments/figures/stamp.h"
 

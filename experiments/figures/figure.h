@@ -14,6 +14,8 @@
 #include "experiments/figures/claims.h"
 #include "experiments/figures/query.h"
 
+typedef struct Store Store; /* data/store/store.h */
+
 #define FIGURE_ROWS "rows"
 
 /* Draws `name` and the claims about it (NULL: none) from the store into folder/NAME.png and folder/NAME.svg, which appear whole or not

@@ -5,6 +5,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
+#include "data/store/store.h"
 #include "experiments/figures/figure.h"
 
 char **reproduce_names(const char *what, GError **error)

@@ -9,6 +9,8 @@
 #include "data/data.h"
 #include "experiments/scorecard/scorecard.h"
 
+typedef struct Store Store; /* data/store/store.h */
+
 /* Writes the rows in the run that the store has begun. Rows that exist are kept. */
 bool score_record(const TrialSet *set, const Score *score, Store *store, GError **error);
 

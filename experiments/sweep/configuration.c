@@ -57,6 +57,27 @@ StoreAsked configuration_asked(const Configuration *c, const char *experiment)
                         .ordinal = c->ordinal};
 }
 
+uint32_t configuration_points(const Configuration *first)
+{
+    uint32_t n = 0;
+    g_assert(!first->is_twin);
+    for (const Configuration *c = first; c; c = c->twin)
+        n++;
+    return n;
+}
+
+bool configuration_record_twins(const Configuration *first, Store *store,
+                                const char *experiment, GError **error)
+{
+    bool good = true, has = true;
+    for (const Configuration *c = first->twin; good && c; c = c->twin) {
+        const StoreAsked asked = configuration_asked(c, experiment);
+        good = store_find(store, &asked, 1, &has, error);
+        g_assert(!good || has);
+    }
+    return good;
+}
+
 static bool parse_exchange(const char *kind, const char *bytes, const char *share,
                            Exchange *exchange, GError **error)
 {

@@ -6,6 +6,7 @@
 #ifndef KILTER_EXPERIMENTS_SWEEP_CONFIGURATION_H
 #define KILTER_EXPERIMENTS_SWEEP_CONFIGURATION_H
 
+#include "data/store/store.h"
 #include "experiments/planners/planner.h"
 #include "experiments/sweep/evaluation.h"
 #include "experiments/sweep/subject.h"
@@ -24,7 +25,8 @@ typedef struct {
     const char *model, *cluster, *planner;
 } ConfigurationRole;
 
-typedef struct {
+typedef struct Configuration Configuration;
+struct Configuration {
     char *model;            /* as asked for */
     char *canonical_model;  /* with every parameter */
     char *cluster_name;     /* as asked for */
@@ -44,11 +46,14 @@ typedef struct {
         impossible; /* why the configuration is impossible, borrowed; NULL: no reason is known */
     char *entry, *axes; /* the planner as asked for; the further axes as JSON, or NULL */
     uint32_t ordinal;   /* in its experiment's grid, from 1 */
+    /* The next point of the grid that asks the same question, which is answered once. */
+    const Configuration *twin;
+    bool is_twin; /* an earlier point asks the same */
     ConfigurationRole role; /* NULL members: of no grid */
     /* Set by result_identify(); the configuration owns the parts. */
     StoreQuestion question;
     char *hash; /* hex; NULL before result_identify() */
-} Configuration;
+};
 
 /* The question: everything that the result depends on. All of it is borrowed. */
 typedef struct {
@@ -74,6 +79,12 @@ Configuration *configuration_of_exchange(const char *kind, const char *bytes,
                                          const char *share, const char *cluster_name,
                                          const Cluster *cluster, Granularity granularity,
                                          GError **error);
+/* The number of points of the grid that ask the question of this one, the first of them. */
+uint32_t configuration_points(const Configuration *first);
+/* Records an answer that the store has for the points of the grid that ask the same; in a transaction of its own
+ * unless there is one. */
+bool configuration_record_twins(const Configuration *first, Store *store, const char *experiment,
+                                GError **error);
 /* The question as the experiment asks it; borrowed. */
 StoreAsked configuration_asked(const Configuration *configuration,
                                const char *experiment);

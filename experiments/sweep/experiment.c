@@ -14,6 +14,8 @@ struct Experiment {
     GPtrArray *clusters;       /* Cluster of collectives alone */
     GHashTable *subjects;      /* "GPUs MODEL" -> Subject */
     GPtrArray *configurations; /* Configuration */
+    GHashTable *asked; /* a question's hash -> the last Configuration that asks it */
+    GHashTable *words; /* of those that ask what another asks */
 };
 
 void experiment_free(Experiment *experiment)
@@ -23,6 +25,8 @@ void experiment_free(Experiment *experiment)
     g_free(experiment->name);
     g_free(experiment->description);
     g_free(experiment->figure);
+    g_hash_table_unref(experiment->asked);
+    g_hash_table_unref(experiment->words);
     g_ptr_array_unref(experiment->configurations);
     g_hash_table_unref(experiment->subjects);
     g_ptr_array_unref(experiment->clusters);
@@ -56,11 +60,38 @@ const Configuration *experiment_at(const Experiment *experiment, uint32_t index)
 /* The name becomes part of file names. */
 #define NAME_LETTERS G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "._-"
 
-/* Adds the configuration and takes it over. */
-static void add_configuration(Experiment *experiment, Configuration *configuration)
+/* The words by which a question is asked; caller frees. */
+static char *words_of(const Configuration *c)
 {
-    configuration->ordinal = experiment->configurations->len + 1;
-    g_ptr_array_add(experiment->configurations, configuration);
+    const StoreAsked asked = configuration_asked(c, "");
+    return g_strjoin("\n", c->hash, asked.model, asked.cluster, asked.entry, asked.axes,
+                     NULL);
+}
+
+/* Whether a point asks what `last`, the one before it of its question, or one before that asks in the same words. */
+static bool is_repeated(Experiment *experiment, const Configuration *last,
+                        const Configuration *c)
+{
+    if (!last->is_twin)
+        g_hash_table_add(experiment->words, words_of(last));
+    return !g_hash_table_add(experiment->words, words_of(c));
+}
+
+/* Adds an identified configuration, unless it repeats another, and takes it over. */
+static void add_configuration(Experiment *experiment, Configuration *c)
+{
+    Configuration *last = g_hash_table_lookup(experiment->asked, c->hash);
+    if (last && is_repeated(experiment, last, c)) {
+        configuration_free(c);
+        return;
+    }
+    if (last) {
+        last->twin = c;
+        c->is_twin = true;
+    }
+    c->ordinal = experiment->configurations->len + 1;
+    g_ptr_array_add(experiment->configurations, c);
+    g_hash_table_replace(experiment->asked, c->hash, c);
 }
 
 /* The model for the cluster's number of GPUs. */
@@ -143,7 +174,6 @@ static bool fill_grid(Experiment *experiment, GError **error)
     const uint32_t n_ways = grid->planner->len * grid->n_granularity * grid->n_fidelity;
     g_autoptr(GPtrArray) methods =
         g_ptr_array_new_with_free_func((GDestroyNotify)store_part_unref);
-    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     g_ptr_array_set_size(methods, (gint)n_ways);
     GridPlace place = {0};
     do {
@@ -153,8 +183,7 @@ static bool fill_grid(Experiment *experiment, GError **error)
         if (!identify(experiment, c, &place,
                       (StorePart **)&methods->pdata[way_of(grid, &place)], error))
             return false;
-        if (g_hash_table_add(seen, c->hash))
-            add_configuration(experiment, g_steal_pointer(&c));
+        add_configuration(experiment, g_steal_pointer(&c));
     } while (advance(grid, &place));
     return experiment->configurations->len > 0 ||
            yaml_fail(experiment->file->yaml, error, "exclude",
@@ -172,15 +201,15 @@ static bool add_exchange(Experiment *experiment, const Cluster *cluster, uint32_
         return false;
     for (uint32_t i = 0; i < e->n_kind * e->n_bytes * e->n_share; i++) {
         GError *cause = NULL;
-        Configuration *configuration = configuration_of_exchange(
+        g_autoptr(Configuration) configuration = configuration_of_exchange(
             e->kind[i / e->n_share / e->n_bytes], e->bytes[i / e->n_share % e->n_bytes],
             e->share[i % e->n_share], e->cluster[index], cluster, granularity, &cause);
         if (!configuration)
             return experiment_file_fail(experiment->file, "exchange.kind",
                                         i / e->n_share / e->n_bytes, cause, error);
-        add_configuration(experiment, configuration);
         if (!result_identify(configuration, part, error))
             return false;
+        add_configuration(experiment, g_steal_pointer(&configuration));
     }
     return true;
 }
@@ -282,6 +311,8 @@ Experiment *experiment_load(const char *name, const ExperimentChange *change,
                                                  (GDestroyNotify)subject_free);
     experiment->configurations =
         g_ptr_array_new_with_free_func((GDestroyNotify)configuration_free);
+    experiment->asked = g_hash_table_new(g_str_hash, g_str_equal);
+    experiment->words = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     if (!change)
         change = &none;
     const char *at = g_file_test(name, G_FILE_TEST_EXISTS) ? NULL : strrchr(name, '@');

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/store/store.h"
+
 static void row_free(gpointer row)
 {
     g_ptr_array_unref(row);
@@ -104,19 +106,9 @@ static void add_row(uint32_t n_columns, char **value, char **column, void *data)
 
 Frame *frame_read(Store *store, const char *experiment, GError **error)
 {
-#define REAL(column) \
-    "CASE WHEN " column " NOTNULL THEN printf('%!.17g', " column ") END AS " column ", "
     static const char columns[] =
-        "SELECT experiment, ordinal, hash, model, cluster, entry, planner, fidelity, "
-        "granularity, gpus, seed, status, message, " REAL("iteration_time_s")
-            REAL("fractional_time_s") REAL("lower_bound_s")
-                REAL("gap") "optimal, stages, "
-                            "peak_memory_bytes, " REAL("communication_s")
-                                REAL("computation_s") REAL("search_time_s")
-                                    REAL("balance_time_s") "ratios, spec, "
-                                                           "run, axes FROM "
-                                                           "result";
-#undef REAL
+        "SELECT experiment, ordinal, hash, model, cluster, entry" ANSWER_METHOD(STORE_EXACT)
+            ", seed" ANSWER_NUMBERS(STORE_EXACT) ", ratios, spec, run, axes FROM result";
     g_autoptr(Frame) frame = frame_new();
     g_autoptr(GString) sql = g_string_new(columns);
     if (experiment) {

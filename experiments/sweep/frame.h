@@ -4,6 +4,8 @@
 
 #include "data/data.h"
 
+typedef struct Store Store; /* data/store/store.h */
+
 typedef struct {
     GPtrArray *column; /* names */
     GPtrArray *row;    /* GPtrArray of texts by column, NULL for none; it may be short */

@@ -1,6 +1,8 @@
 /* The parts of a question as canonical JSON. */
 #include "experiments/sweep/question.h"
 
+#include "data/store/store.h"
+
 StorePart *question_part(json_t *object)
 {
     g_autofree char *text = json_canonical(object);

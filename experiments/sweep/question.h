@@ -12,6 +12,8 @@
 
 #include "data/data.h"
 
+typedef struct StorePart StorePart; /* data/store/store.h */
+
 /* KILTER_ERROR_INPUT: the default tuning cannot be read. */
 StorePart *question_cluster(const Cluster *cluster, GError **error);
 /* The part of a model. `model`: canonical; `content`: the content of its file, or NULL. */

@@ -53,8 +53,8 @@ static bool try_one(Queue *queue, Configuration *c, uint32_t flags,
         g_queue_push_tail(&queue->taken, c);
         break;
     case STORE_ANSWERED:
-        queue->answered++;
-        break;
+        queue->answered += configuration_points(c);
+        return configuration_record_twins(c, queue->store, queue->experiment, error);
     case STORE_SUSPECT:
         g_queue_push_tail(&queue->suspect, c);
         break;

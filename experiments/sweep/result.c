@@ -302,14 +302,13 @@ StoreResult result_blank(const StoreAsked *asked, const StoreQuestion *question)
         .asked = *asked,
         .question = *question,
         .status = "oom",
-        .iteration_time_s = NAN,
-        .fractional_time_s = NAN,
-        .lower_bound_s = NAN,
-        .gap = NAN,
-        .communication_s = NAN,
-        .computation_s = NAN,
-        .search_time_s = NAN,
-        .balance_time_s = NAN,
+#define BLANK(name, kind, use, rule) BLANK_##kind(name)
+#define BLANK_REAL(name)             .name = NAN,
+#define BLANK_TEXT(name)
+#define BLANK_COUNT(name)
+#define BLANK_BYTES(name)
+#define BLANK_FLAG(name)
+        ANSWER_NUMBERS(BLANK)
     };
 }
 

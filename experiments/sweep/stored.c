@@ -48,19 +48,11 @@ static void take_row(uint32_t n_columns, char **value, char **column, void *data
     json_decref(row);
 }
 
-/* A column of reals with all digits. */
-#define REAL(column) \
-    "CASE WHEN " column " NOTNULL THEN printf('%!.17g', " column ") END AS " column ", "
 static const char ROW[] =
-    "SELECT experiment, ordinal, hash, model, cluster, entry, axes, planner, fidelity, "
-    "granularity, gpus, seed, status, message, " REAL("iteration_time_s")
-        REAL("fractional_time_s") REAL("lower_bound_s") REAL("gap")
-            REAL("communication_s") REAL("computation_s") REAL("search_time_s")
-                REAL("balance_time_s") "optimal, stages, peak_memory_bytes, plan, "
-                                       "detail, config, options, subject, spec, "
-                                       "command, version, revision, host, started "
-                                       "FROM result JOIN run ON run.id = result.run "
-                                       "WHERE hash GLOB '%s*' LIMIT 100";
+    "SELECT experiment, ordinal, hash, model, cluster, entry, axes, seed" ANSWER_COLUMNS(
+        STORE_EXACT) ", config, options, subject, spec, command, version, revision, "
+                     "host, started FROM result JOIN run ON run.id = result.run "
+                     "WHERE hash GLOB '%s*' LIMIT 100";
 
 json_t *stored_find(Store *store, const char *prefix, GError **error)
 {
@@ -215,22 +207,16 @@ static json_t *detail_json(const StoreResult *r)
 static json_t *compare_all(const json_t *row, const StoreResult *r)
 {
     json_t *list = json_array();
-    const struct {
-        const char *column;
-        double now;
-    } REALS[] = {{"iteration_time_s", r->iteration_time_s},
-                 {"fractional_time_s", r->fractional_time_s},
-                 {"lower_bound_s", r->lower_bound_s},
-                 {"gap", r->gap},
-                 {"communication_s", r->communication_s},
-                 {"computation_s", r->computation_s}};
-    compare(list, "status", json_object_get(row, "status"), json_string(r->status));
-    for (uint32_t i = 0; i < G_N_ELEMENTS(REALS); i++)
-        compare(list, REALS[i].column, json_object_get(row, REALS[i].column),
-                real_json(REALS[i].now));
-    compare(list, "stages", json_object_get(row, "stages"), json_integer(r->stages));
-    compare(list, "peak_memory_bytes", json_object_get(row, "peak_memory_bytes"),
-            json_integer((json_int_t)r->peak_memory_bytes));
+#define COMPARE(name, kind, use, rule) COMPARE_##use(name, kind)
+#define COMPARE_MAY(name, kind)
+#define COMPARE_SAME(name, kind) \
+    compare(list, #name, json_object_get(row, #name), NOW_##kind(r, name));
+#define NOW_TEXT(r, name)  json_string((r)->name)
+#define NOW_REAL(r, name)  real_json((r)->name)
+#define NOW_COUNT(r, name) json_integer((r)->name)
+#define NOW_BYTES(r, name) json_integer((json_int_t)(r)->name)
+#define NOW_FLAG(r, name)  json_integer((r)->name)
+    ANSWER_NUMBERS(COMPARE)
     compare(list, "plan", json_object_get(row, "plan"), text_json(r->plan));
     compare(list, "detail", json_object_get(row, "detail"), detail_json(r));
     return list;

@@ -6,6 +6,8 @@
 
 #include "data/data.h"
 
+typedef struct StorePart StorePart; /* data/store/store.h */
+
 typedef struct Subject Subject;
 
 /* A spec that is not possible for that many GPUs still makes a subject; subject_take says why it is

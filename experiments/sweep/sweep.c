@@ -54,29 +54,33 @@ static void keep_first(Sweep *sweep, const Configuration *c, GError *error)
     sweep->first = error;
 }
 
-/* Writes an outcome, or notes why there is no result. */
-static void take(Sweep *sweep, Outcome *outcome)
+/* Writes an outcome for all points of the grid that ask for it, or notes why there is no result. Returns their number. */
+static uint32_t take(Sweep *sweep, Outcome *outcome)
 {
     SweepProgress *p = sweep->progress;
     const StoreResult *row = &outcome->result.row;
+    const uint32_t n = configuration_points(outcome->configuration);
     GError *error = NULL;
     if (sweep->broken) {
-        p->failed++;
+        p->failed += n;
     } else if (outcome->error) {
-        p->failed++;
+        p->failed += n;
         if (!store_give_up(sweep->store, outcome->configuration->hash,
                            outcome->error->message, &error))
             break_off(sweep, error);
         keep_first(sweep, outcome->configuration, g_steal_pointer(&outcome->error));
-    } else if (store_put(sweep->store, row, &error)) {
-        p->done++;
-        p->oom += strcmp(row->status, "oom") == 0;
-        p->impossible += strcmp(row->status, "impossible") == 0;
+    } else if (store_put(sweep->store, row, &error) &&
+               configuration_record_twins(outcome->configuration, sweep->store,
+                                          row->asked.experiment, &error)) {
+        p->done += n;
+        p->oom += strcmp(row->status, "oom") == 0 ? n : 0;
+        p->impossible += strcmp(row->status, "impossible") == 0 ? n : 0;
     } else {
-        p->failed++;
+        p->failed += n;
         break_off(sweep, error);
     }
     outcome_free(outcome);
+    return n;
 }
 
 static uint32_t shard_of(const char *hash, uint32_t shards)
@@ -91,7 +95,7 @@ static bool is_mine(const SweepOptions *options, const char *hash)
     return options->shards == 0 || shard_of(hash, options->shards) == options->shard;
 }
 
-/* Configurations that the store (NULL: an empty one) lacks, in grid order. */
+/* Configurations that the store (NULL: an empty one) lacks, in grid order; of those that ask the same, the first. */
 static GPtrArray *missing(const Experiment *experiment, Store *store,
                           const SweepOptions *options, SweepProgress *progress,
                           GError **error)
@@ -101,7 +105,7 @@ static GPtrArray *missing(const Experiment *experiment, Store *store,
     g_autofree StoreAsked *asked = experiment_asked(experiment);
     g_autofree uint32_t *index = g_new(uint32_t, all);
     g_autofree bool *has = g_new0(bool, all);
-    uint32_t n = 0;
+    uint32_t n = 0, n_missing = 0;
     for (uint32_t i = 0; i < all; i++)
         if (is_mine(options, asked[i].hash)) {
             index[n] = i;
@@ -109,12 +113,14 @@ static GPtrArray *missing(const Experiment *experiment, Store *store,
         }
     if (store && !store_find(store, asked, n, has, error))
         return NULL;
-    for (uint32_t i = 0; i < n; i++)
-        if (!has[i]) {
-            g_ptr_array_add(list, (gpointer)experiment_at(experiment, index[i]));
-        }
+    for (uint32_t i = 0; i < n; i++) {
+        const Configuration *c = experiment_at(experiment, index[i]);
+        n_missing += !has[i];
+        if (!has[i] && !c->is_twin)
+            g_ptr_array_add(list, (gpointer)c);
+    }
     progress->total = n;
-    progress->present = n - list->len;
+    progress->present = n - n_missing;
     return g_steal_pointer(&list);
 }
 
@@ -160,8 +166,8 @@ static void exchange(Sweep *sweep, Outcome *outcome, GPtrArray *started)
     if (!sweep->broken &&
         !(store_keep(sweep->store, &error) && store_begin(sweep->store, &error)))
         break_off(sweep, error);
-    for (; outcome; outcome = workers_take(sweep->workers), n++)
-        take(sweep, outcome);
+    for (; outcome; outcome = workers_take(sweep->workers))
+        n += take(sweep, outcome);
     take_back(sweep, is_late);
     claim(sweep, started);
     if (!sweep->broken && !store_commit(sweep->store, &error))
@@ -216,7 +222,9 @@ static void add_poison(const Sweep *sweep, GString *text)
 static bool verdict(const Sweep *sweep, GError **error)
 {
     const SweepProgress *p = sweep->progress;
-    const uint32_t poison = queue_poison(sweep->queue)->len;
+    uint32_t poison = 0;
+    for (guint i = 0; i < queue_poison(sweep->queue)->len; i++)
+        poison += configuration_points(queue_poison(sweep->queue)->pdata[i]);
     const uint32_t left = p->total - p->present - p->done - poison;
     g_autoptr(GString) text = g_string_new(NULL);
     if (p->failed > 0)
@@ -334,15 +342,16 @@ static void count_row(uint32_t n_columns, char **value, char **column, void *dat
 static void count_attempt(const StoreAttempt *attempt, void *data)
 {
     const Count *count = data;
-    const uint32_t n = experiment_count(count->experiment);
-    for (uint32_t i = 0; i < n; i++) {
+    const uint32_t all = experiment_count(count->experiment);
+    for (uint32_t i = 0; i < all; i++) {
         const Configuration *c = experiment_at(count->experiment, i);
         if (strcmp(c->hash, attempt->hash) != 0)
             continue;
+        const uint32_t n = configuration_points(c);
         SweepStatus *status = status_of(count, i);
-        status->running += attempt->runs;
-        status->failed +=
-            !attempt->runs && (attempt->message || attempt->deaths >= STORE_DEATHS);
+        status->running += attempt->runs ? n : 0;
+        if (!attempt->runs && (attempt->message || attempt->deaths >= STORE_DEATHS))
+            status->failed += n;
         if (count->failed && !attempt->runs)
             count->failed(c, attempt, count->data);
         return;

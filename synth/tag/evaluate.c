@@ -165,10 +165,11 @@ void tag_evaluate_ahead(TagEvaluator *e, const uint16_t *action, uint32_t n,
     for (uint32_t k = 0; k < n; k++) {
         const uint16_t *one = &action[(gsize)k * n_groups];
         GBytes *key = g_bytes_new(one, n_groups * sizeof *one);
-        if (g_hash_table_contains(e->known, key) || !g_hash_table_add(seen, key)) {
+        if (g_hash_table_contains(e->known, key) || g_hash_table_contains(seen, key)) {
             g_bytes_unref(key);
             continue;
         }
+        g_hash_table_add(seen, key);
         open[keys->len] = one;
         g_ptr_array_add(keys, key);
     }

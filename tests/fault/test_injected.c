@@ -1,6 +1,7 @@
 /* The n-th write, read or allocation fails (tests/support/failing.c), for n = 1, 2, 3, ...: a command gives the right answer or
  * one line and its status, leaves no half of a file, and a store stays whole. */
 #include "data/data.h"
+#include "data/store/store.h"
 #include "tests/support/program.h"
 
 /* The number of a command's calls that are tried, spread over all; the long run

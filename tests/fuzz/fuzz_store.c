@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "data/data.h"
+#include "data/store/store.h"
 #include "tests/fuzz/fuzz.h"
 
 static void add_row(uint32_t n, char **value, char **column, void *rows)

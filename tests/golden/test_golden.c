@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 
 #include "data/store/database.h"
+#include "data/store/store.h"
 #include "experiments/figures/claims.h"
 #include "experiments/figures/figure.h"
 #include "experiments/sweep/sweep.h"

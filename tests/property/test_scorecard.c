@@ -2,6 +2,7 @@
  * ones. */
 #include <glib/gstdio.h>
 
+#include "data/store/store.h"
 #include "experiments/scorecard/record.h"
 #include "experiments/scorecard/starts.h"
 #include "tests/test.h"

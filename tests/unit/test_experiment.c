@@ -72,8 +72,11 @@ static void test_options_of_a_planner(void **state)
              "  planner: [hap, 'hap:ratios=even,collectives=padded', 'hap:ratios=own']\n"
              "set: [collectives=grouped]\n",
              NULL);
-    /* The first and the last are the same. */
-    assert_int_equal(experiment_count(experiment), 2);
+    /* The first and the last ask the same in other words. */
+    assert_int_equal(experiment_count(experiment), 3);
+    assert_string_equal(experiment_at(experiment, 0)->hash,
+                        experiment_at(experiment, 2)->hash);
+    assert_ptr_equal(experiment_at(experiment, 0)->twin, experiment_at(experiment, 2));
     const PlannerOptions *plain = &experiment_at(experiment, 0)->options;
     const PlannerOptions *own = &experiment_at(experiment, 1)->options;
     assert_int_equal(plain->ratios, RATIOS_OWN);
@@ -135,6 +138,50 @@ static void test_columns(void **state)
     store = store_open_read(path, &error);
     assert_true(store_query(store, sql, take_text, own, &error));
     assert_non_null(strstr(own->str, "x@best " SMALL " hap-8 scale *.rate=0.5 dp-cp; "));
+}
+
+/* Twelve points of a grid ask two questions: two answers, a row for each point, whatever the threads. */
+static void test_one_question_by_many_names(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *file = path_find("clusters/hap-8.yaml"), *cluster = NULL;
+    g_autofree char *one = g_build_filename(box->folder, "a1.yaml", NULL);
+    g_autofree char *two = g_build_filename(box->folder, "a2.yaml", NULL);
+    assert_true(g_file_get_contents(file, &cluster, NULL, NULL));
+    sandbox_write(box, "a1.yaml", cluster);
+    sandbox_write(box, "a2.yaml", cluster);
+    g_autofree char *text = g_strdup_printf(
+        "name: x\ngrid:\n  model: ['" SMALL "']\n  cluster: [hap-8, '%s', '%s']\n"
+        "  planner: [dp-ev, 'dp-ev:bucket=0', dp-cp, 'dp-cp:bucket=0']\n"
+        "  granularity: [machine, machine]\n",
+        one, two);
+    g_autoptr(Experiment) experiment = load(box, text, NULL);
+    assert_int_equal(experiment_count(experiment), 12);
+    for (uint32_t threads = 1; threads <= 2; threads++) {
+        GError *error = NULL;
+        g_autofree char *name = g_strdup_printf("r%u.db", threads);
+        g_autofree char *path = g_build_filename(box->folder, name, NULL);
+        g_autoptr(Store) store = store_open(path, &error);
+        assert_no_error(error);
+        assert_true(store_begin_run(store, "test", "", &error));
+        for (int again = 0; again < 2; again++) {
+            SweepProgress p;
+            g_autoptr(GString) rows = g_string_new(""), answers = g_string_new("");
+            assert_true(sweep_run(experiment, store, &(SweepOptions){.threads = threads},
+                                  &p, &error));
+            assert_int_equal(p.total, 12);
+            assert_int_equal(p.present, again ? 12 : 0);
+            assert_int_equal(p.done, again ? 0 : 12);
+            store_query(store,
+                        "SELECT count(*), count(DISTINCT hash), count(DISTINCT "
+                        "ordinal), count(DISTINCT cluster || entry) FROM result",
+                        take_text, rows, &error);
+            store_query(store, "SELECT count(*) FROM answer", take_text, answers, &error);
+            assert_string_equal(rows->str, "12 2 12 12; ");
+            assert_string_equal(answers->str, "2; ");
+        }
+    }
 }
 
 static void refuse_column(const char *what, const char *column, const char *expected)
@@ -409,6 +456,7 @@ int main(void)
         cmocka_unit_test(test_defaults_and_changes),
         cmocka_unit_test(test_options_of_a_planner),
         cmocka_unit_test(test_columns),
+        cmocka_unit_test(test_one_question_by_many_names),
         cmocka_unit_test(test_wrong_columns),
         cmocka_unit_test(test_choices),
         cmocka_unit_test(test_pinned_plans),

@@ -2,6 +2,7 @@
  * a cluster's file, every option, every axis of an experiment, every file that is read. The keys
  * are taken from the readers themselves, so that a key added without a row here fails. */
 #include "data/cluster/cluster_yaml.h"
+#include "data/store/store.h"
 #include "experiments/sweep/result.h"
 #include "experiments/sweep/sweep.h"
 #include "tests/support/program.h"

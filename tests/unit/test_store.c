@@ -1,5 +1,6 @@
 /* The result store. Numbers in test names are the invariants of data/store/store.h. */
 #include "data/data.h"
+#include "data/store/store.h"
 #include "tests/test.h"
 
 #include <fcntl.h>
@@ -579,9 +580,9 @@ static void test_3_other_versions(void **state)
         const char *sql, *message;
     } row[] = {
         {"PRAGMA user_version = 2",
-         "schema version 2, expected version 4; left untouched"},
-        {"PRAGMA user_version = 0", "schema version 0, expected version 4"},
-        {"PRAGMA user_version = -1", "schema version -1, expected version 4"},
+         "schema version 2, expected version 5; left untouched"},
+        {"PRAGMA user_version = 0", "schema version 0, expected version 5"},
+        {"PRAGMA user_version = -1", "schema version -1, expected version 5"},
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
         run_sql(place->file, row[i].sql);

@@ -1,5 +1,6 @@
-/* Stores of the version before (tests/golden/store-3.sql), and what many answers have in common. */
+/* Stores of earlier versions (tests/golden/store-N.sql), and what many answers have in common. */
 #include "data/data.h"
+#include "data/store/store.h"
 #include "tests/test.h"
 
 #include <glib/gstdio.h>
@@ -47,11 +48,15 @@ static void run_sql(const char *file, const char *sql)
     sqlite3_close(db);
 }
 
-static void make_old(const Place *place)
+enum { OLDEST = 3, NOW = 5 }; /* schema versions */
+
+static void make_old(const Place *place, int version)
 {
     g_autofree char *sql = NULL;
-    assert_true(
-        g_file_get_contents(KILTER_HOME "/tests/golden/store-3.sql", &sql, NULL, NULL));
+    g_autofree char *file =
+        g_strdup_printf(KILTER_HOME "/tests/golden/store-%d.sql", version);
+    g_remove(place->file);
+    assert_true(g_file_get_contents(file, &sql, NULL, NULL));
     run_sql(place->file, sql);
 }
 
@@ -118,10 +123,9 @@ static uint8_t version_of(const char *file)
     return (uint8_t)bytes[VERSION_AT];
 }
 
-static void test_reading_leaves_it(void **state)
+static void check_reading_leaves_it(const Place *place, int version)
 {
-    const Place *place = *state;
-    make_old(place);
+    make_old(place, version);
     g_autofree char *want = old_rows(place);
     g_autofree char *before = NULL, *after = NULL;
     gsize n, n_after;
@@ -136,13 +140,18 @@ static void test_reading_leaves_it(void **state)
     assert_true(g_file_get_contents(place->file, &after, &n_after, NULL));
     assert_int_equal(n_after, n);
     assert_memory_equal(after, before, n);
-    assert_int_equal(version_of(place->file), 3);
+    assert_int_equal(version_of(place->file), version);
 }
 
-static void test_writing_renews_it(void **state)
+static void test_reading_leaves_it(void **state)
 {
-    const Place *place = *state;
-    make_old(place);
+    for (int version = OLDEST; version < NOW; version++)
+        check_reading_leaves_it(*state, version);
+}
+
+static void check_writing_renews_it(const Place *place, int version)
+{
+    make_old(place, version);
     g_autofree char *want = old_rows(place);
     for (int i = 0; i < 2; i++) {
         GError *error = NULL;
@@ -159,11 +168,17 @@ static void test_writing_renews_it(void **state)
         assert_no_error(error);
         assert_string_equal(common->str, "4|1|0\n"); /* two plans have the same members */
     }
-    assert_int_equal(version_of(place->file), 4);
+    assert_int_equal(version_of(place->file), NOW);
+}
+
+static void test_writing_renews_it(void **state)
+{
+    for (int version = OLDEST; version < NOW; version++)
+        check_writing_renews_it(*state, version);
 }
 
 /* Changes that reading by both ways refuses, and that leave the version before. */
-static void test_what_is_wrong_is_refused(void **state)
+static void check_what_is_wrong_is_refused(const Place *place, int version)
 {
     static const char *const CHANGE[] = {
         "UPDATE answer SET iteration_time_s = 1 WHERE id = 1",
@@ -174,9 +189,8 @@ static void test_what_is_wrong_is_refused(void **state)
         "CREATE TABLE mine (x)",
         "CREATE VIEW before_run AS SELECT 1",
     };
-    const Place *place = *state;
     for (uint32_t i = 0; i < G_N_ELEMENTS(CHANGE); i++) {
-        make_old(place);
+        make_old(place, version);
         run_sql(place->file, CHANGE[i]);
         for (int k = 0; k < 2; k++) {
             g_autoptr(GError) error = NULL;
@@ -186,9 +200,15 @@ static void test_what_is_wrong_is_refused(void **state)
                 fail_msg("%s", CHANGE[i]);
             assert_error(error, KILTER_ERROR_INPUT, "left untouched");
         }
-        assert_int_equal(version_of(place->file), 3);
+        assert_int_equal(version_of(place->file), version);
         g_remove(place->file);
     }
+}
+
+static void test_what_is_wrong_is_refused(void **state)
+{
+    for (int version = OLDEST; version < NOW; version++)
+        check_what_is_wrong_is_refused(*state, version);
 }
 
 /* The place in the file of the root page of a table. */
@@ -212,15 +232,14 @@ static gsize page_of(const char *file, const char *table)
 }
 
 /* A page that says that it has no rows: what is there is sealed, but what is missing has no seal. */
-static void test_lost_rows_are_refused(void **state)
+static void check_lost_rows_are_refused(const Place *place, int version)
 {
     enum { CELLS_AT = 3 }; /* number of cells in a page's header, two bytes */
     static const char *const TABLE[] = {"asked", "answer", "run", "part"};
-    const Place *place = *state;
     for (uint32_t i = 0; i < G_N_ELEMENTS(TABLE); i++) {
         g_autofree char *bytes = NULL;
         gsize n;
-        make_old(place);
+        make_old(place, version);
         const gsize at = page_of(place->file, TABLE[i]) + CELLS_AT;
         assert_true(g_file_get_contents(place->file, &bytes, &n, NULL) && at + 1 < n);
         assert_true(bytes[at] || bytes[at + 1]);
@@ -233,9 +252,15 @@ static void test_lost_rows_are_refused(void **state)
             assert_null(store);
             assert_error(error, KILTER_ERROR_INPUT, "left untouched");
         }
-        assert_int_equal(version_of(place->file), 3);
+        assert_int_equal(version_of(place->file), version);
         g_remove(place->file);
     }
+}
+
+static void test_lost_rows_are_refused(void **state)
+{
+    for (int version = OLDEST; version < NOW; version++)
+        check_lost_rows_are_refused(*state, version);
 }
 
 /* --- what many answers have in common --- */
@@ -324,12 +349,12 @@ static void test_common_members_are_compared(void **state)
 static void test_a_part_is_of_this_version(void **state)
 {
     const Place *place = *state;
-    make_old(place);
+    make_old(place, OLDEST);
     g_autoptr(Store) store = begin(place->other);
     g_autoptr(GError) error = NULL;
     uint32_t added;
     assert_false(store_merge(store, place->file, &added, &error));
-    assert_error(error, KILTER_ERROR_INPUT, "makes it one of version 4");
+    assert_error(error, KILTER_ERROR_INPUT, "makes it one of version 5");
     assert_int_equal(version_of(place->file), 3);
 }
 

@@ -1,4 +1,5 @@
 /* The toolbox: heaps, loops on threads and texts of JSON. */
+#include <glib/gstdio.h>
 #include <float.h>
 #include <jansson.h>
 
@@ -213,9 +214,40 @@ static void test_json_has(void **state)
     remove(folder);
 }
 
+/* A name that many folders of the search path have is listed once. */
+static void test_names_of_many_folders(void **state)
+{
+    (void)state;
+    enum { FOLDERS = 4 };
+    g_autofree char *root = g_dir_make_tmp("kilter-path-XXXXXX", NULL);
+    g_autoptr(GString) path = g_string_new("");
+    for (int i = 0; i < FOLDERS; i++) {
+        g_autofree char *folder = g_strdup_printf("%s/%d/odd", root, i);
+        g_autofree char *file = g_strconcat(folder, "/one.odd", NULL);
+        g_string_append_printf(path, "%s%s/%d", i ? ":" : "", root, i);
+        assert_int_equal(g_mkdir_with_parents(folder, 0700), 0);
+        assert_true(g_file_set_contents(file, "", 0, NULL));
+    }
+    g_setenv("KILTER_PATH", path->str, TRUE);
+    g_auto(GStrv) names = path_list("odd", ".odd");
+    g_unsetenv("KILTER_PATH");
+    assert_int_equal(g_strv_length(names), 1);
+    assert_string_equal(names[0], "one");
+    for (int i = 0; i < FOLDERS; i++) {
+        g_autofree char *file = g_strdup_printf("%s/%d/odd/one.odd", root, i);
+        g_autofree char *odd = g_path_get_dirname(file);
+        g_autofree char *folder = g_path_get_dirname(odd);
+        g_remove(file);
+        g_rmdir(odd);
+        g_rmdir(folder);
+    }
+    assert_int_equal(g_rmdir(root), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names_of_many_folders),
         cmocka_unit_test(test_heaps_sort),
         cmocka_unit_test(test_heaps_settle),
         cmocka_unit_test(test_every_round_is_run_once),
