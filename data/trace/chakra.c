@@ -207,13 +207,19 @@ static bool resolve(Reader *reader, GError **error)
         const uint32_t first = node->first_dep, n = node->n_deps;
         node->first_dep = trace->dep->len;
         for (uint32_t d = first; d < first + n; d++) {
-            const uint32_t index = GPOINTER_TO_UINT(g_hash_table_lookup(
-                reader->index, &g_array_index(reader->wanted, uint64_t, d)));
+            const uint64_t *id = &g_array_index(reader->wanted, uint64_t, d);
+            const uint32_t index =
+                GPOINTER_TO_UINT(g_hash_table_lookup(reader->index, id));
             const uint32_t other = index - 1;
             if (index)
                 g_array_append_val(trace->dep, other);
             /* A node without an id has id 0, so a missing id 0 is not counted. */
-            trace->n_dangling += index == 0 || trace_node(trace, other)->id == 0;
+            if (index > 0 && trace_node(trace, other)->id != 0)
+                continue;
+            if (trace->n_dangling++ == 0) {
+                trace->dangling_node = node->id;
+                trace->dangling_id = *id;
+            }
         }
         node->n_deps = trace->dep->len - node->first_dep;
     }

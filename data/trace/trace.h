@@ -90,6 +90,7 @@ typedef struct {
     /* how many of them name missing nodes: they are left out. A missing id 0 of nodes without id
      * does not count */
     uint64_t n_dangling;
+    uint64_t dangling_node, dangling_id; /* the first of them: node, and the missing one */
     GStringChunk *text;
 } Trace;
 
@@ -127,6 +128,10 @@ bool trace_is(const char *file);
  * cycle. KILTER_ERROR_FAILED: this build has no protobuf-c. */
 Trace *trace_read(const char *file, GError **error);
 Trace *trace_parse(const char *file, const void *bytes, gsize length, GError **error);
+
+/* The file NAME.groups.json beside traces, an object with the ranks of each group of collectives: name -> GArray of uint32_t.
+ * KILTER_ERROR_INPUT names the file, the group, and what was expected. Free with g_hash_table_unref. */
+GHashTable *trace_groups_read(const char *file, GError **error);
 
 /* The bytes of a Chakra file; free with g_bytes_unref. Durations are rounded so that no sum of
  * consecutive durations of a rank is off by more than a microsecond. KILTER_ERROR_FAILED: this

@@ -1,6 +1,8 @@
 /* Execution traces: written from a plan, or simulated on a cluster. */
 #include "experiments/cli/execution.h"
 
+#include "experiments/cli/limits.h"
+
 #include <string.h>
 
 void command_execution_clear(CommandExecution *to)
@@ -87,22 +89,73 @@ static bool split_name(const char *file, char **before, char **after)
     return true;
 }
 
-static GPtrArray *read_ranks(const char *file, GError **error)
+/* The largest rank of which there is a file; -1: there is none. */
+static int64_t last_rank(const char *before, const char *after)
+{
+    g_autofree char *folder = g_path_get_dirname(before);
+    g_autofree char *prefix = g_path_get_basename(before);
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    const char *name;
+    int64_t last = -1;
+    while (dir && (name = g_dir_read_name(dir))) {
+        char *end;
+        const char *digits = name + strlen(prefix);
+        if (!g_str_has_prefix(name, prefix) || !g_ascii_isdigit(*digits))
+            continue;
+        const guint64 rank = g_ascii_strtoull(digits, &end, 10);
+        if (strcmp(end, after) == 0 && rank < TRACE_MAX_RANKS)
+            last = MAX(last, (int64_t)rank);
+    }
+    return last;
+}
+
+/* One line about nodes that the traces lack. */
+static void note_dangling(const char *file, const GPtrArray *traces,
+                          const CommandOptions *options)
+{
+    uint64_t n = 0, ranks = 0;
+    const Trace *first = NULL;
+    for (guint r = 0; r < traces->len; r++) {
+        const Trace *trace = traces->pdata[r];
+        n += trace->n_dangling;
+        ranks += trace->n_dangling > 0;
+        first = !first && trace->n_dangling > 0 ? trace : first;
+    }
+    if (first && !options->quiet)
+        limits_note(
+            "%s: %" G_GUINT64_FORMAT " dependencies of %" G_GUINT64_FORMAT
+            " ranks on nodes that are not there count as done, first that of node "
+            "%" G_GUINT64_FORMAT " on node %" G_GUINT64_FORMAT,
+            file, n, ranks, first->dangling_node, first->dangling_id);
+}
+
+static GPtrArray *read_ranks(const char *file, GHashTable **groups,
+                             const CommandOptions *options, GError **error)
 {
     g_autofree char *before = NULL, *after = NULL;
     g_autoptr(GPtrArray) traces =
         g_ptr_array_new_with_free_func((GDestroyNotify)trace_free);
     const bool ranks = split_name(file, &before, &after);
-    for (uint32_t r = 0; r < TRACE_MAX_RANKS; r++) {
+    const int64_t last = ranks ? MAX(last_rank(before, after), 0) : 0;
+    for (uint32_t r = 0; r <= last; r++) {
         g_autofree char *name =
             ranks ? g_strdup_printf("%s%u%s", before, r, after) : g_strdup(file);
-        if (r > 0 && (!ranks || !g_file_test(name, G_FILE_TEST_EXISTS)))
-            break;
+        if (r > 0 && !g_file_test(name, G_FILE_TEST_EXISTS)) {
+            kilter_fail(error, KILTER_ERROR_INPUT,
+                        "%s: no such file: the trace of rank %u of 0 to %d is missing",
+                        name, r, (int)last);
+            return NULL;
+        }
         Trace *trace = trace_read(name, error);
         if (!trace)
             return NULL;
         g_ptr_array_add(traces, trace);
     }
+    note_dangling(file, traces, options);
+    g_autofree char *listed = ranks ? g_strconcat(before, "groups.json", NULL) : NULL;
+    if (listed && g_file_test(listed, G_FILE_TEST_EXISTS) &&
+        !(*groups = trace_groups_read(listed, error)))
+        return NULL;
     return g_steal_pointer(&traces);
 }
 
@@ -135,11 +188,13 @@ bool command_simulate_execution(const char *file, const char *cluster,
     g_auto(CommandSetting) setting = {0};
     if (!command_setting(how, cluster, &setting, error))
         return false;
-    g_autoptr(GPtrArray) traces = read_ranks(file, error);
+    g_autoptr(GHashTable) groups = NULL;
+    g_autoptr(GPtrArray) traces = read_ranks(file, &groups, options, error);
     g_autoptr(ClusterView) view = cluster_view(
         setting.cluster, how->granularity ? setting.granularity : GRANULARITY_GPU);
     g_autoptr(SimExecutionReport) report =
-        traces ? sim_execution_run(traces, view, &options->planner.sim, error) : NULL;
+        traces ? sim_execution_run(traces, groups, view, &options->planner.sim, error)
+               : NULL;
     if (!report)
         return false;
     command_report(options, report_json(file, cluster, report), TEXT, NULL);

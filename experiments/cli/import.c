@@ -56,13 +56,20 @@ static json_t *execution_json(const char *file, const Trace *trace)
         duration_s += node->duration_s;
         bytes += node->bytes;
     }
-    return json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:I, s:f, s:I, s:I}", "file", file,
-                     "of", "chakra", "version", trace->version, "nodes",
+    json_t *notes = json_array();
+    if (trace->n_dangling > 0)
+        json_array_append_new(notes,
+                              json_sprintf("node %" G_GUINT64_FORMAT
+                                           " waits for node %" G_GUINT64_FORMAT
+                                           ", which is not there",
+                                           trace->dangling_node, trace->dangling_id));
+    return json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:I, s:f, s:I, s:I, s:o}", "file",
+                     file, "of", "chakra", "version", trace->version, "nodes",
                      (int)trace->node->len, "types", types, "collectives", collectives,
                      "comm_size_sum", (json_int_t)bytes, "duration_us_sum",
                      round(1e6 * duration_s), "dependencies",
                      (json_int_t)trace->n_dependencies, "dangling_dependencies",
-                     (json_int_t)trace->n_dangling);
+                     (json_int_t)trace->n_dangling, "notes", notes);
 }
 
 static const char TRACES_TEXT[] =

@@ -39,13 +39,15 @@ typedef struct {
  * order in which they become ready; nodes that become ready together run in the order of the trace.
  * Nodes of the host, of memory and of metadata take their durations beside computation. The k-th
  * nodes of a group on each of its ranks are one collective, which starts when all are ready. Group
- * "" or "0" has all ranks, another group the ranks whose traces name it. A send does not wait for
+ * "" or "0" has all ranks, another group those of `groups` (trace_groups_read) or, where that is NULL or does not have it, the
+ * ranks whose traces name it. A send does not wait for
  * its receive; the two meet by ranks and tag. Both kinds share the links of the cluster's topology.
  * A collective without a type takes its duration. KILTER_ERROR_INPUT for more ranks than devices,
- * collectives that differ between ranks, a receive without a send, or ranks that wait for one
- * another. */
-SimExecutionReport *sim_execution_run(const GPtrArray *traces, const ClusterView *view,
-                                      const SimOptions *options, GError **error);
+ * collectives that differ between ranks or to which a rank never comes, a rank of a group without a trace, a receive without a
+ * send, or ranks that wait for one another. */
+SimExecutionReport *sim_execution_run(const GPtrArray *traces, GHashTable *groups,
+                                      const ClusterView *view, const SimOptions *options,
+                                      GError **error);
 void sim_execution_report_free(SimExecutionReport *report);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimExecutionReport, sim_execution_report_free)
 

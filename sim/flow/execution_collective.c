@@ -1,5 +1,6 @@
 /* Collectives of execution traces: the k-th nodes of a group on each of its ranks are one
  * collective. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/flow/execution_state.h"
@@ -18,6 +19,7 @@ typedef struct {
     uint32_t *place;    /* [rank]: in `rank`, or UINT32_MAX */
     uint32_t *n_met;    /* [place]: collectives that the rank has met so far */
     GPtrArray *meeting; /* ExecutionMeeting, in their order */
+    bool listed;        /* its ranks are known beforehand */
 } ExecutionGroup;
 
 typedef struct {
@@ -58,28 +60,133 @@ static ExecutionGroup *group_new(uint32_t n_ranks)
     return group;
 }
 
-void execution_find_groups(ExecutionRun *run)
+/* The ranks of a group as a file lists them. */
+static void take_listed(ExecutionRun *run, const char *name, const GArray *ranks,
+                        ExecutionGroup *group)
 {
-    const uint32_t n_ranks = run->traces->len;
+    for (guint i = 0; i < ranks->len; i++) {
+        const uint32_t rank = g_array_index(ranks, uint32_t, i);
+        if (rank >= run->traces->len) {
+            if (!run->error)
+                kilter_fail(&run->error, KILTER_ERROR_INPUT,
+                            "group %s has rank %u, of which there is no trace: there are "
+                            "traces of ranks 0 to %u",
+                            name, rank, run->traces->len - 1);
+            return;
+        }
+        group->rank[group->place[rank] = group->n++] = rank;
+    }
+    group->listed = true;
+}
+
+static ExecutionGroup *find_group(ExecutionRun *run, GHashTable *listed, const char *key)
+{
+    ExecutionGroup *group = g_hash_table_lookup(run->group, key);
+    const GArray *ranks = listed ? g_hash_table_lookup(listed, key) : NULL;
+    if (group)
+        return group;
+    group = group_new(run->traces->len);
+    g_hash_table_insert(run->group, g_strdup(key), group);
+    if (strcmp(key, "0") == 0) {
+        for (uint32_t k = 0; k < run->traces->len; k++)
+            group->rank[group->place[k] = group->n++] = k;
+        group->listed = true;
+    } else if (ranks) {
+        take_listed(run, key, ranks, group);
+    }
+    return group;
+}
+
+void execution_find_groups(ExecutionRun *run, GHashTable *listed)
+{
     run->group = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, group_free);
-    for (uint32_t r = 0; r < n_ranks; r++) {
+    for (uint32_t r = 0; r < run->traces->len; r++) {
         const Trace *trace = run->traces->pdata[r];
-        for (uint32_t i = 0; i < trace->node->len; i++) {
+        for (uint32_t i = 0; i < trace->node->len && !run->error; i++) {
             const TraceNode *node = trace_node(trace, i);
             if (node->kind != TRACE_COLLECTIVE || node->collective == TRACE_COMM_NONE)
                 continue;
-            const char *key = group_key(node);
-            ExecutionGroup *group = g_hash_table_lookup(run->group, key);
-            if (!group) {
-                group = group_new(n_ranks);
-                g_hash_table_insert(run->group, g_strdup(key), group);
-                for (uint32_t k = 0; strcmp(key, "0") == 0 && k < n_ranks; k++)
-                    group->rank[group->place[k] = group->n++] = k;
-            }
-            if (group->place[r] == UINT32_MAX)
+            ExecutionGroup *group = find_group(run, listed, group_key(node));
+            if (group->place[r] != UINT32_MAX || run->error)
+                continue;
+            if (group->listed)
+                kilter_fail(&run->error, KILTER_ERROR_INPUT,
+                            "rank %u: node %" G_GUINT64_FORMAT
+                            " is a collective of group %s, in which this rank is not",
+                            r, node->id, group_key(node));
+            else
                 group->rank[group->place[r] = group->n++] = r;
         }
     }
+}
+
+/* The ranks that wait for others in a collective of the group. */
+static void mark_waiting(const ExecutionGroup *group, bool *waits)
+{
+    for (guint m = 0; m < group->meeting->len; m++) {
+        const ExecutionMeeting *meeting = group->meeting->pdata[m];
+        for (uint32_t k = 0; meeting->n_there < group->n && k < group->n; k++)
+            if (group->n_met[k] > m)
+                waits[group->rank[k]] = true;
+    }
+}
+
+/* The first rank of the group that did not come to its first collective with ranks missing; among ranks that wait elsewhere
+ * only if `any`. UINT32_MAX: there is none. */
+static uint32_t absent_rank(const ExecutionGroup *group, const bool *waits, bool any,
+                            uint32_t *meeting)
+{
+    for (guint m = 0; m < group->meeting->len; m++) {
+        const ExecutionMeeting *of = group->meeting->pdata[m];
+        *meeting = m;
+        for (uint32_t k = 0; of->n_there < group->n && k < group->n; k++)
+            if (group->n_met[k] <= m && (any || !waits[group->rank[k]]))
+                return group->rank[k];
+    }
+    return UINT32_MAX;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool fail_absent(const ExecutionRun *run, const char *name,
+                        const ExecutionGroup *group, uint32_t absent, uint32_t m,
+                        GError **error)
+{
+    const ExecutionMeeting *meeting = group->meeting->pdata[m];
+    uint32_t k = 0;
+    while (group->n_met[k] <= m)
+        k++;
+    const TraceNode *node = execution_node(run, group->rank[k], meeting->node[k]);
+    return kilter_fail(error, KILTER_ERROR_INPUT,
+                       "the traces do not end: rank %u of group %s never comes to the "
+                       "%s that %u other%s wait%s for (rank %u, node %" G_GUINT64_FORMAT
+                       "%s%s%s)",
+                       absent, name, trace_collective_name(meeting->kind),
+                       meeting->n_there, meeting->n_there == 1 ? "" : "s",
+                       meeting->n_there == 1 ? "s" : "", group->rank[k], node->id,
+                       *node->name ? " '" : "", node->name, *node->name ? "'" : "");
+}
+
+bool execution_check_meetings(const ExecutionRun *run, GError **error)
+{
+    guint n;
+    g_autofree void **names = g_hash_table_get_keys_as_array(run->group, &n);
+    g_autofree bool *waits = g_new0(bool, run->traces->len);
+    qsort(names, n, sizeof *names, by_name);
+    for (guint i = 0; i < n; i++)
+        mark_waiting(g_hash_table_lookup(run->group, names[i]), waits);
+    for (uint32_t any = 0; any < 2; any++)
+        for (guint i = 0; i < n; i++) {
+            const ExecutionGroup *group = g_hash_table_lookup(run->group, names[i]);
+            uint32_t m;
+            const uint32_t absent = absent_rank(group, waits, any == 1, &m);
+            if (absent != UINT32_MAX)
+                return fail_absent(run, names[i], group, absent, m, error);
+        }
+    return true;
 }
 
 static const Traffic TRAFFIC[TRACE_COMM_TYPES] = {

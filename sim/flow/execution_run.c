@@ -205,7 +205,8 @@ static void free_rank(ExecutionRank *rank)
     g_queue_clear(&rank->ready);
 }
 
-static void run_init(ExecutionRun *run, const GPtrArray *traces, const Topology *topology)
+static void run_init(ExecutionRun *run, const GPtrArray *traces, GHashTable *groups,
+                     const Topology *topology)
 {
     run->traces = traces;
     run->engine = sim_engine_new();
@@ -223,7 +224,7 @@ static void run_init(ExecutionRun *run, const GPtrArray *traces, const Topology 
         init_rank(&run->rank[r], traces->pdata[r]);
         run->report->n_nodes += ((Trace *)traces->pdata[r])->node->len;
     }
-    execution_find_groups(run);
+    execution_find_groups(run, groups);
 }
 
 static void run_clear(ExecutionRun *run)
@@ -240,27 +241,30 @@ static void run_clear(ExecutionRun *run)
     sim_engine_free(run->engine);
 }
 
-/* Fails with the name of a node that did not end, if there is one. */
+/* Fails with the name of a node that did not end, if there is one: of a collective, the rank that never comes to it. */
 static bool check_end(const ExecutionRun *run, GError **error)
 {
     if (run->n_done == run->report->n_nodes)
         return true;
+    if (!execution_check_meetings(run, error))
+        return false;
     for (uint32_t r = 0; r < run->traces->len; r++)
         for (uint32_t i = 0; i < ((Trace *)run->traces->pdata[r])->node->len; i++) {
             const TraceNode *node = execution_node(run, r, i);
-            const bool meets = node->kind == TRACE_SEND || node->kind == TRACE_RECEIVE ||
-                               node->kind == TRACE_COLLECTIVE;
-            if (meets && run->rank[r].waiting[i] == 0 && !isnan(run->rank[r].start_s[i]))
+            if (node->kind == TRACE_RECEIVE && run->rank[r].waiting[i] == 0 &&
+                !isnan(run->rank[r].start_s[i]))
                 return kilter_fail(error, KILTER_ERROR_INPUT,
                                    "the traces do not end: rank %u waits in node "
-                                   "%" G_GUINT64_FORMAT " (%s)",
-                                   r, node->id, node->name);
+                                   "%" G_GUINT64_FORMAT " (%s) for a message of rank %u "
+                                   "with tag %u, which that rank never sends",
+                                   r, node->id, node->name, node->from, node->tag);
         }
     return kilter_fail(error, KILTER_ERROR_INPUT, "the traces do not end");
 }
 
-SimExecutionReport *sim_execution_run(const GPtrArray *traces, const ClusterView *view,
-                                      const SimOptions *options, GError **error)
+SimExecutionReport *sim_execution_run(const GPtrArray *traces, GHashTable *groups,
+                                      const ClusterView *view, const SimOptions *options,
+                                      GError **error)
 {
     if (traces->len == 0 || traces->len > view->n_devices) {
         kilter_fail(error, KILTER_ERROR_INPUT,
@@ -273,7 +277,7 @@ SimExecutionReport *sim_execution_run(const GPtrArray *traces, const ClusterView
     if (view->n_devices > 1 && !topology)
         return NULL;
     ExecutionRun run = {0};
-    run_init(&run, traces, topology);
+    run_init(&run, traces, groups, topology);
     run.measured = topology ? sim_measured_new(view, topology) : NULL;
     const bool parsed = sim_algorithms_parse(options->algorithm, run.algorithm, NULL);
     g_assert(parsed); /* sim_options_set has checked it */
@@ -281,7 +285,8 @@ SimExecutionReport *sim_execution_run(const GPtrArray *traces, const ClusterView
         for (uint32_t i = 0; i < ((Trace *)traces->pdata[r])->node->len; i++)
             if (execution_node(&run, r, i)->n_deps == 0)
                 start(&run, r, i);
-    sim_engine_run(run.engine);
+    if (!run.error)
+        sim_engine_run(run.engine);
     g_autoptr(SimExecutionReport) report = run.report;
     report->time_s = sim_engine_now(run.engine);
     if (run.error)

@@ -33,6 +33,9 @@ static const Case CASES[] = {
      "gpu_pairs", "XGMI=6"},
     {"rocm_topo", "cluster import @/topo/rocm_smi_4_xgmi.txt --gpu mi250x --json", 0,
      "gpus", "4"},
+    {"absent_collective",
+     "simulate @/chakra/absent_collective.0.et star:hosts=8,bandwidth=50GB/s,latency=1us",
+     2, NULL, "rank 3 of group 1 never comes to the ALL_REDUCE that 7 others wait for"},
     {"json_inf", "import @/traces/memcpy_inf.json --json", 0, "files.0.tables.0.used",
      "2"},
     {"json_inf", "import @/traces/memcpy_inf.json --json", 0, "traces.0.used_kernels",
@@ -91,8 +94,29 @@ static void test_cases(void **state)
         check_case(sandbox, folder, &CASES[i]);
 }
 
+/* A rank's trace that is missing between others, and a list of groups that is none, are named. */
+static void test_missing_files(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    program_runs(sandbox,
+                 "simulate bert-base:layers=2,hidden=96,ffn=192,vocab=640,seq=16 hap-8 "
+                 "--planner dp-ev "
+                 "--granularity gpu --chakra run");
+    program_runs(sandbox, "simulate run.0.et hap-8");
+    sandbox_write(sandbox, "run.groups.json", "{\"1\": [0, 0]}");
+    program_refuses(sandbox, "simulate run.0.et hap-8", 2,
+                    "run.groups.json: 1: [1]: expected a whole number");
+    sandbox_write(sandbox, "run.groups.json", "{}");
+    g_autofree char *path = g_build_filename(sandbox->folder, "run.3.et", NULL);
+    g_remove(path);
+    program_refuses(sandbox, "simulate run.0.et hap-8", 2,
+                    "run.3.et: no such file: the trace of rank 3 of 0 to 7 is missing");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases),
+                                       cmocka_unit_test(test_missing_files)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

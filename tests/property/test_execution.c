@@ -52,7 +52,7 @@ static double run_s(const GPtrArray *traces, const ClusterView *view,
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(SimExecutionReport) report =
-        sim_execution_run(traces, view, options, &error);
+        sim_execution_run(traces, NULL, view, options, &error);
     assert_no_error(error);
     return report->time_s;
 }
@@ -246,6 +246,117 @@ static void test_mutants(void **state)
 
 #endif
 
+/* Adds the k-th collective of a group to the traces of its ranks, but for `absent`. */
+static void add_collective(const GPtrArray *traces, const char *group,
+                           const GArray *ranks, uint32_t absent)
+{
+    for (guint i = 0; i < ranks->len; i++) {
+        const uint32_t rank = g_array_index(ranks, uint32_t, i);
+        if (rank == absent)
+            continue;
+        Trace *trace = traces->pdata[rank];
+        trace_add(trace, &(TraceNode){.kind = TRACE_COLLECTIVE,
+                                      .name = "c",
+                                      .group = group,
+                                      .collective = TRACE_COMM_ALL_REDUCE,
+                                      .bytes = 1024});
+        if (trace->node->len > 1)
+            trace_wait(trace, trace->node->len - 2);
+    }
+}
+
+/* A collective ends only with all ranks of its group: without one of them the traces are refused, with its name. */
+static void test_absent(void **state)
+{
+    (void)state;
+    enum { RANKS = 6, RUNS = 200 };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster =
+        cluster_load("star:hosts=6,bandwidth=1GB/s,latency=1us", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(GRand) rand = g_rand_new_with_seed(8);
+    SimOptions options;
+    sim_options_init(&options);
+    for (uint32_t run = 0; run < RUNS; run++) {
+        g_autoptr(GPtrArray) traces =
+            g_ptr_array_new_with_free_func((GDestroyNotify)trace_free);
+        g_autoptr(GHashTable) groups = g_hash_table_new_full(
+            g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_array_unref);
+        for (uint32_t r = 0; r < RANKS; r++)
+            g_ptr_array_add(traces, trace_new());
+        for (uint32_t g = 1; g < 4; g++) { /* some ranks, at least two */
+            GArray *ranks = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+            for (uint32_t r = 0; r < RANKS; r++)
+                if (r < 2 || g_rand_boolean(rand))
+                    g_array_append_val(ranks, r);
+            g_hash_table_insert(groups, g_strdup_printf("%u", g), ranks);
+        }
+        const uint32_t n = (uint32_t)g_rand_int_range(rand, 1, 8),
+                       gone =
+                           run % 4 ? (uint32_t)g_rand_int_range(rand, 0, (gint32)n) : n;
+        g_autofree char *expected = NULL;
+        for (uint32_t c = 0; c < n; c++) {
+            g_autofree char *name = g_strdup_printf("%d", g_rand_int_range(rand, 1, 4));
+            const GArray *ranks = g_hash_table_lookup(groups, name);
+            const uint32_t absent =
+                c == gone ? g_array_index(ranks, uint32_t,
+                                          g_rand_int_range(rand, 0, (gint32)ranks->len))
+                          : UINT32_MAX;
+            if (c == gone)
+                expected =
+                    g_strdup_printf("rank %u of group %s never comes", absent, name);
+            add_collective(traces, name, ranks, absent);
+        }
+        GError *failure = NULL;
+        g_autoptr(SimExecutionReport) report =
+            sim_execution_run(traces, groups, view, &options, &failure);
+        assert_true(!report == !!failure && !failure == !expected);
+        if (failure &&
+            n == gone + 1) /* with further ones, another collective may lack it first */
+            assert_error(failure, KILTER_ERROR_INPUT, expected);
+        else if (failure)
+            assert_error(failure, KILTER_ERROR_INPUT, "never comes to the ALL_REDUCE");
+        g_clear_error(&failure);
+    }
+}
+
+/* A group with a rank that has no trace, and a rank that is not in its group. */
+static void test_groups(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t rank[2];
+        const char *message;
+    } WRONG[] = {
+        {{0, 5}, "group 1 has rank 5, of which there is no trace"},
+        {{1, 2}, "rank 0: node 1 is a collective of group 1, in which this rank"}};
+    g_autoptr(Cluster) cluster =
+        cluster_load("star:hosts=3,bandwidth=1GB/s,latency=1us", NULL);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    SimOptions options;
+    sim_options_init(&options);
+    for (size_t i = 0; i < G_N_ELEMENTS(WRONG); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(GPtrArray) traces =
+            g_ptr_array_new_with_free_func((GDestroyNotify)trace_free);
+        g_autoptr(GHashTable) groups = g_hash_table_new_full(
+            g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_array_unref);
+        GArray *listed = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
+               *all = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+        g_array_append_vals(listed, WRONG[i].rank, 2);
+        g_hash_table_insert(groups, g_strdup("1"), listed);
+        for (uint32_t r = 0; r < 3; r++) {
+            g_ptr_array_add(traces, trace_new());
+            g_array_append_val(all, r);
+        }
+        add_collective(traces, "1", all, UINT32_MAX);
+        g_array_unref(all);
+        assert_null(sim_execution_run(traces, groups, view, &options, &error));
+        assert_error(error, KILTER_ERROR_INPUT, WRONG[i].message);
+    }
+}
+
 /* Ranks that wait for one another, and a message without a receiver. */
 static void test_stuck(void **state)
 {
@@ -259,13 +370,14 @@ static void test_stuck(void **state)
     g_ptr_array_add(traces, trace_new());
     trace_add(traces->pdata[0],
               &(TraceNode){.kind = TRACE_RECEIVE, .name = "lost", .from = 1});
-    assert_null(sim_execution_run(traces, c.view, &options, &error));
+    assert_null(sim_execution_run(traces, NULL, c.view, &options, &error));
     assert_error(error, KILTER_ERROR_INPUT, "communicates with rank 1, expected another");
     g_clear_error(&error);
     g_ptr_array_add(traces, trace_new());
     assert_true(c.view->n_devices > 1);
-    assert_null(sim_execution_run(traces, c.view, &options, &error));
-    assert_error(error, KILTER_ERROR_INPUT, "rank 0 waits in node 1 (lost)");
+    assert_null(sim_execution_run(traces, NULL, c.view, &options, &error));
+    assert_error(error, KILTER_ERROR_INPUT,
+                 "rank 0 waits in node 1 (lost) for a message of rank 1");
     random_case_free(&c);
 }
 
@@ -275,10 +387,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equals_flow),     cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_attribute_types), cmocka_unit_test(test_mutants),
-        cmocka_unit_test(test_stuck),
+        cmocka_unit_test(test_stuck),           cmocka_unit_test(test_absent),
+        cmocka_unit_test(test_groups),
     };
 #else
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_stuck)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_stuck),
+                                       cmocka_unit_test(test_absent),
+                                       cmocka_unit_test(test_groups)};
 #endif
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
