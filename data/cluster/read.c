@@ -280,7 +280,7 @@ static bool read_parts(ClusterReader *reader, GError **error)
     if (reader->failures->len > 0)
         return kilter_fail(error, KILTER_ERROR_INPUT, "%s", reader->failures->str);
     cluster_find_rings(reader->cluster);
-    if (!cluster_check(reader->cluster, error)) {
+    if (!cluster_check_parts(reader->cluster, error)) {
         kilter_prefix(error, "%s: ", yaml_file(reader->yaml));
         return false;
     }
