@@ -34,7 +34,7 @@
     X(CHOICE, host, "host", "ahead",                                                  \
       "ahead|waits: whether a host launches ops while a message to it is on its "     \
       "way")                                                                          \
-    X(PARSED(read_runtime), runtime, "runtime", "",                                   \
+    X(BUNDLED(RUNTIME_FILE, read_runtime), runtime, "runtime", "",                    \
       "memory that a framework holds beside the plan: the name of a file in "         \
       "data/runtimes")                                                                \
     X(DATA, layer_times, "layer_times", "",                                           \

@@ -194,6 +194,22 @@ char *option_get(const Option *option, const void *options)
     g_assert_not_reached();
 }
 
+char *option_file(const Option *option, const void *options)
+{
+    g_autofree char *value = option->files ? option_get(option, options) : NULL;
+    if (!value || !*value)
+        return NULL;
+    if (option->type != OPTION_CHOICE) {
+        g_auto(GStrv) part = g_strsplit(option->files, "%s", 2);
+        g_autofree char *name = g_strndup(value, strcspn(value, "/"));
+        return g_strconcat(part[0], name, part[1], NULL);
+    }
+    const uint32_t choice = *(const uint32_t *)((const char *)options + option->offset);
+    g_auto(GStrv) file = g_strsplit(option->files, "|", -1);
+    g_assert(choice < g_strv_length(file));
+    return *file[choice] ? g_strdup(file[choice]) : NULL;
+}
+
 bool option_is_default(const Option *option, const void *options)
 {
     static const size_t size[] = {

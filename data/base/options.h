@@ -25,7 +25,11 @@
  *     TEXT                  const char *    anything; kept interned
  *     DATA                  const char *    the path of a file whose contents count, or of a bundled one; kept interned
  *     PARSED(reader)        const char *    any text that the OptionReader accepts
- */
+ *     BUNDLED(path, reader) const char *    the same, and up to a `/` it names a bundled file: "runtimes/%s.yaml"
+ *     FILES(paths)          uint32_t        a CHOICE whose words stand for bundled files: "|tag/network.txt|", or for none
+ *
+ * Whatever a planner or the simulation reads by the value of an option has one of the last types or DATA: so that it is
+ * known, before anything is planned, on which files an answer depends. */
 #ifndef KILTER_DATA_BASE_OPTIONS_H
 #define KILTER_DATA_BASE_OPTIONS_H
 
@@ -52,6 +56,7 @@ typedef struct {
     OptionType type;
     double least, most;
     OptionReader *read; /* NULL: any text */
+    const char *files;  /* as BUNDLED and FILES have them, or NULL */
     size_t offset;      /* of the member in the struct */
     const char *key, *value, *help;
 } Option; /* `value` is the default */
@@ -70,17 +75,21 @@ typedef struct {
 #define OPTION_MEMBER_TEXT                            const char *
 #define OPTION_MEMBER_DATA                            const char *
 #define OPTION_MEMBER_PARSED(reader)                  const char *
+#define OPTION_MEMBER_BUNDLED(path, reader)           const char *
+#define OPTION_MEMBER_FILES(paths)                    uint32_t
 
 #define OPTION_ROW(Struct, type, member, key, value, help) \
     {OPTION_ROW_##type, offsetof(Struct, member), key, value, help},
-#define OPTION_ROW_CHOICE              OPTION_CHOICE, 0, 0, NULL
-#define OPTION_ROW_COUNT(least, most)  OPTION_COUNT, least, most, NULL
-#define OPTION_ROW_NUMBER(least, most) OPTION_NUMBER, least, most, NULL
-#define OPTION_ROW_BYTES               OPTION_BYTES, 0, 0, NULL
-#define OPTION_ROW_TIME                OPTION_TIME, 0, 0, NULL
-#define OPTION_ROW_TEXT                OPTION_TEXT, 0, 0, NULL
-#define OPTION_ROW_DATA                OPTION_DATA, 0, 0, NULL
-#define OPTION_ROW_PARSED(reader)      OPTION_TEXT, 0, 0, reader
+#define OPTION_ROW_CHOICE                OPTION_CHOICE, 0, 0, NULL, NULL
+#define OPTION_ROW_COUNT(least, most)    OPTION_COUNT, least, most, NULL, NULL
+#define OPTION_ROW_NUMBER(least, most)   OPTION_NUMBER, least, most, NULL, NULL
+#define OPTION_ROW_BYTES                 OPTION_BYTES, 0, 0, NULL, NULL
+#define OPTION_ROW_TIME                  OPTION_TIME, 0, 0, NULL, NULL
+#define OPTION_ROW_TEXT                  OPTION_TEXT, 0, 0, NULL, NULL
+#define OPTION_ROW_DATA                  OPTION_DATA, 0, 0, NULL, NULL
+#define OPTION_ROW_PARSED(reader)        OPTION_TEXT, 0, 0, reader, NULL
+#define OPTION_ROW_BUNDLED(path, reader) OPTION_TEXT, 0, 0, reader, path
+#define OPTION_ROW_FILES(paths)          OPTION_CHOICE, 0, 0, NULL, paths
 
 /* Sets every member of a table's struct to its default. */
 void options_init(const OptionTable *table, void *options);
@@ -93,6 +102,9 @@ bool option_set(const Option *option, void *options, const char *value, GError *
 
 /* The value as text that option_set takes. Caller frees. */
 char *option_get(const Option *option, const void *options);
+
+/* The bundled file, relative to the search path, for which the value stands; NULL: for none. Caller frees. */
+char *option_file(const Option *option, const void *options);
 
 bool option_is_default(const Option *option, const void *options);
 

@@ -85,7 +85,7 @@ Runtime *runtime_load(const char *name, GError **error)
     uint32_t index;
     if (!names_find("runtime", own, (const char *const *)known, &index, error))
         return NULL;
-    g_autofree char *relative = g_strdup_printf("%s/%s.yaml", FOLDER, known[index]);
+    g_autofree char *relative = g_strdup_printf(RUNTIME_FILE, known[index]);
     g_autofree char *file = path_find(relative);
     Runtime *runtime = take(yaml_read(file, &SCHEMA, error), error);
     if (part && runtime) {

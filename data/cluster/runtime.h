@@ -18,6 +18,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The bundled file of that name, for its options. */
+#define RUNTIME_FILE "runtimes/%s.yaml"
+
 typedef struct {
     char *name, *description, *source;
     uint32_t gradients, bucket_copies, loss_copies, prefetch;

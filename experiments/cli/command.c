@@ -104,6 +104,66 @@ static char *option_hint(const char *message, const CommandSyntax *syntax,
     return given ? names_hint(given, (const char *const *)known->pdata) : g_strdup("");
 }
 
+/* Whether the option of this letter, or of this name, takes a value. */
+static bool takes_value(const GOptionEntry *const *list, char letter, const char *name)
+{
+    for (; *list; list++)
+        for (const GOptionEntry *e = *list; e->long_name; e++)
+            if (name ? strcmp(e->long_name, name) == 0 : e->short_name == letter)
+                return e->arg != G_OPTION_ARG_NONE;
+    return false;
+}
+
+/* The arguments with values apart from their letters: -j1 is -j 1 and -qj1 is -q -j 1, as for make and gcc; GOption knows
+ * only the second form. What follows "--" are no options. Ends with NULL; the caller frees it. */
+static char **split_options(int argc, char **argv, const GOptionEntry *const *list)
+{
+    g_autoptr(GStrvBuilder) split = g_strv_builder_new();
+    bool is_value = true,
+         more = true; /* of the option before; the program's name is none */
+    for (int i = 0; i < argc; i++) {
+        const char *at = argv[i];
+        const bool plain = is_value || !more || at[0] != '-';
+        is_value = false;
+        more &= plain || strcmp(at, "--") != 0;
+        if (!plain && at[1] == '-')
+            is_value = takes_value(list, 0, at + 2);
+        if (plain || at[1] == '-' || !at[1]) {
+            g_strv_builder_add(split, at);
+            continue;
+        }
+        for (at++; at[1] && !takes_value(list, *at, NULL);)
+            at++;
+        is_value = !at[1] && takes_value(list, *at, NULL);
+        g_autofree char *letters = g_strndup(argv[i], (gsize)(at + 1 - argv[i]));
+        g_strv_builder_add(split, letters);
+        if (at[1])
+            g_strv_builder_add(split, at + 1);
+    }
+    return g_strv_builder_end(split);
+}
+
+/* Parses the options and leaves the arguments in argv. */
+static bool parse_options(GOptionContext *context, const GOptionEntry *const *list,
+                          int *argc, char **argv, GError **error)
+{
+    g_auto(GStrv) all = split_options(*argc, argv, list);
+    g_autofree char **left = g_memdup2(all, (g_strv_length(all) + 1) * sizeof *all);
+    char **parsed = left;
+    int n = (int)g_strv_length(all), at = 0;
+    if (!g_option_context_parse(context, &n, &parsed, error))
+        return false;
+    /* Arguments are never split, so that each is one of argv, in the same order. */
+    for (int i = 0; i < n; i++) {
+        while (strcmp(argv[at], parsed[i]) != 0)
+            at++;
+        argv[i] = argv[at++];
+    }
+    argv[n] = NULL;
+    *argc = n;
+    return true;
+}
+
 bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
                    CommandOptions *options, GError **error)
 {
@@ -128,7 +188,9 @@ bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
     g_set_prgname(program);
     g_autoptr(GOptionContext) context = make_context(syntax, common);
     g_autoptr(GError) bad = NULL;
-    if (!g_option_context_parse(context, argc, &argv, &bad)) {
+    const GOptionEntry *const list[] = {syntax->entries ? syntax->entries : common,
+                                        common, NULL};
+    if (!parse_options(context, list, argc, argv, &bad)) {
         g_autofree char *hint =
             g_error_matches(bad, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION)
                 ? option_hint(bad->message, syntax, common)

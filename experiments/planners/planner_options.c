@@ -127,6 +127,37 @@ char **planner_options_list(const PlannerOptions *options, GError **error)
     return g_strv_builder_end(list);
 }
 
+char **planner_options_files(const PlannerOptions *options)
+{
+    GStrvBuilder *list = g_strv_builder_new();
+    for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++)
+        for (uint32_t j = 0; j < part[i].table->n; j++) {
+            g_autofree char *file = option_file(&part[i].table->row[j],
+                                                (const char *)options + part[i].offset);
+            if (file)
+                g_strv_builder_add(list, file);
+        }
+    char **files = g_strv_builder_end(list);
+    g_strv_builder_unref(list);
+    return files;
+}
+
+char *planner_options_path(const PlannerOptions *options, const char *key, GError **error)
+{
+    g_autofree char *file = NULL;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(part) && !file; i++) {
+        const Option *option = options_find(part[i].table, key);
+        if (option)
+            file = option_file(option, (const char *)options + part[i].offset);
+    }
+    g_assert(file);
+    char *path = path_find(file);
+    if (!path)
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "option '%s': expected %s among the bundled data", key, file);
+    return path;
+}
+
 /* Whether an option of the table is not at its default. */
 static bool any_set(const OptionTable *table, const void *own)
 {

@@ -117,7 +117,7 @@ typedef struct {
     X(COUNT(1, 256), leaves, "leaves", "1",                                                \
       "number of leaves that search=mcts chooses before it evaluates them, on all "        \
       "cores; 1: as in the paper")                                                         \
-    X(CHOICE, priors, "priors", "uniform",                                                \
+    X(FILES("|tag/network.txt|tag/ahead.txt"), priors, "priors", "uniform",               \
       "uniform|gnn|ahead: priors of search=mcts; gnn: from the network in "                \
       "data/tag/network.txt, which learnt as TAG's does; ahead: in data/tag/ahead.txt, "   \
       "which learnt from strategies one step ahead")
@@ -161,6 +161,12 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
 /* The options as `key`, `value` pairs for the configuration; the value of a file is the SHA-256 of
  * its contents. Free with g_strfreev. KILTER_ERROR_INPUT for a file that cannot be read. */
 char **planner_options_list(const PlannerOptions *options, GError **error);
+
+/* The bundled files for which options' values stand, relative to the search path; free with g_strfreev. */
+char **planner_options_files(const PlannerOptions *options);
+/* The path of the file for which the value of option `key` stands, and the only way by which planners come to a bundled
+ * file. KILTER_ERROR_INPUT if it is not on the search path. Caller frees. */
+char *planner_options_path(const PlannerOptions *options, const char *key, GError **error);
 
 /* Whether an option of the planners of op groups is not at its default. */
 bool planner_options_of_op_groups(const PlannerOptions *options);

@@ -89,13 +89,6 @@ bool tag_modes(const Graph *graph, const char *recompute, Recompute **modes,
 
 TagNet *tag_network(const PlannerOptions *options, GError **error)
 {
-    static const char *const name[] = {[TAG_PRIORS_GNN] = "tag/network.txt",
-                                       [TAG_PRIORS_AHEAD] = "tag/ahead.txt"};
-    const char *of = name[options->tag.priors];
-    g_autofree char *path = path_find(of);
-    if (path)
-        return tag_net_read(path, error);
-    kilter_fail(error, KILTER_ERROR_INPUT,
-                "no bundled data found: %s, which ./run train-tag makes", of);
-    return NULL;
+    g_autofree char *path = planner_options_path(options, "priors", error);
+    return path ? tag_net_read(path, error) : NULL;
 }

@@ -26,24 +26,18 @@ static void add_file(json_t *files, const char *relative)
     gsize length;
     if (!path || !g_file_get_contents(path, &content, &length, NULL))
         return;
-    g_autofree char *sum = g_compute_checksum_for_data(
-        G_CHECKSUM_SHA256, (const guchar *)content, length);
+    g_autofree char *sum =
+        g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)content, length);
     json_object_set_new(files, relative, json_string(sum));
 }
 
-/* The files that values of options stand for: a framework's memory (NAME or NAME/allocated), TAG's
- * trained network. */
+/* The files that values of options stand for: a framework's memory, networks that TAG was trained to. */
 static json_t *files_json(const PlannerOptions *options)
 {
     json_t *files = json_object();
-    const char *runtime = options->sim.runtime;
-    if (*runtime) {
-        g_autofree char *file =
-            g_strdup_printf("runtimes/%.*s.yaml", (int)strcspn(runtime, "/"), runtime);
-        add_file(files, file);
-    }
-    if (options->tag.priors == TAG_PRIORS_GNN)
-        add_file(files, "tag/network.txt");
+    g_auto(GStrv) list = planner_options_files(options);
+    for (char **file = list; *file; file++)
+        add_file(files, *file);
     return files;
 }
 
@@ -298,18 +292,16 @@ void result_take_detail(Result *result, json_t *detail)
 
 StoreResult result_blank(const StoreAsked *asked, const StoreQuestion *question)
 {
-    return (StoreResult){
-        .asked = *asked,
-        .question = *question,
-        .status = "oom",
+    return (StoreResult){.asked = *asked,
+                         .question = *question,
+                         .status = "oom",
 #define BLANK(name, kind, use, rule) BLANK_##kind(name)
 #define BLANK_REAL(name)             .name = NAN,
 #define BLANK_TEXT(name)
 #define BLANK_COUNT(name)
 #define BLANK_BYTES(name)
 #define BLANK_FLAG(name)
-        ANSWER_NUMBERS(BLANK)
-    };
+                         ANSWER_NUMBERS(BLANK)};
 }
 
 void result_clear(Result *result)

@@ -10,7 +10,8 @@ static const char *const ALLOWED[] = {
     "data/data.h sim/sim.h",
     "data/data.h sim/sim.h",
     "data/data.h",
-    "data/data.h data/store/store.h sim/sim.h synth/synth.h balance/balance.h exec/exec.h",
+    "data/data.h data/store/store.h sim/sim.h synth/synth.h balance/balance.h "
+    "exec/exec.h",
 };
 
 /* The file that a line includes with quotes, or NULL. Caller frees. */
@@ -69,6 +70,37 @@ static void test_sources_keep_the_rule(void **state)
     assert_int_equal(n, 0);
 }
 
+/* Who finds bundled files: readers of clusters and models, whose contents a result's identity has whole, and the options.
+ * Whatever else planners and the simulation read would be missing from the identity. */
+static void test_bundled_files_come_by_options(void **state)
+{
+    (void)state;
+    static const char *const FINDERS[] = {
+        "path.c",        "load.c",    "random.c",          "sheet_read.c",
+        "sheet_peaks.c", "tuning.c",  "runtime.c",         "kernel_constants.c",
+        "model.c",       "options.c", "planner_options.c", NULL};
+    static const char *const FOLDERS[] = {"data",    "sim",  "synth",
+                                          "balance", "exec", "experiments/planners"};
+    static const char *const suffixes[] = {".c", ".h", NULL};
+    uint32_t n = 0;
+    for (uint32_t m = 0; m < G_N_ELEMENTS(FOLDERS); m++) {
+        g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+        tree_list(KILTER_HOME, FOLDERS[m], suffixes, paths);
+        for (uint32_t i = 0; i < paths->len; i++) {
+            g_autofree char *name = g_path_get_basename(paths->pdata[i]), *text = NULL;
+            g_autofree char *full = g_build_filename(KILTER_HOME, paths->pdata[i], NULL);
+            assert_true(g_file_get_contents(full, &text, NULL, NULL));
+            if (!strstr(text, "path_find(") || g_strv_contains(FINDERS, name) ||
+                strcmp(name, "path.h") == 0)
+                continue;
+            print_message("%s finds a bundled file beside the options\n",
+                          (char *)paths->pdata[i]);
+            n++;
+        }
+    }
+    assert_int_equal(n, 0);
+}
+
 static uint32_t module_index(const char *name)
 {
     uint32_t m = 0;
@@ -119,6 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_planted_lines),
         cmocka_unit_test(test_sources_keep_the_rule),
+        cmocka_unit_test(test_bundled_files_come_by_options),
     };
     return cmocka_run_group_tests_name("includes", tests, NULL, NULL);
 }

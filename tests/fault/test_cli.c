@@ -25,6 +25,33 @@ static void test_usage(void **state)
     program_refuses(box, "plan " SMALL " hap-8 --set bucket", 2, "key=value");
     program_refuses(box, "plan " SMALL " hap-8 --set no_such_key=1", 2, "no_such_key");
     program_refuses(box, "sweep x.yaml -j -1", 2, "-j");
+    program_refuses(box, "sweep x.yaml -j1x", 2, "1x");
+}
+
+/* Values may follow their letters at once, and letters one another. */
+static void test_joined_options(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    static const char *const PAIR[][2] = {
+        {"plan " SMALL " hap-8 -oa.json -q", "plan " SMALL " hap-8 -o b.json -q"},
+        {"simulate a.json -fflow", "simulate a.json -f flow"},
+        {"simulate -vf flow a.json", "simulate -v -f flow a.json"},
+        {"simulate -vfflow a.json", "simulate -v --fidelity flow a.json"},
+        {"sweep hap-fig4 --dry-run -j1", "sweep -j 1 hap-fig4 --dry-run"},
+        {"sweep --db -j1 hap-fig4 --dry-run", "sweep hap-fig4 --db -j1 --dry-run"},
+        {"simulate --fidelity -fx a.json", "simulate --fidelity=-fx a.json"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(PAIR); i++) {
+        g_auto(Ran) joined = program_run(box, PAIR[i][0]);
+        g_auto(Ran) apart = program_run(box, PAIR[i][1]);
+        assert_int_equal(joined.status, apart.status);
+        if (!strstr(PAIR[i][0], "--dry-run")) /* which measures */
+            assert_string_equal(joined.out, apart.out);
+        assert_string_equal(joined.err, apart.err);
+    }
+    g_auto(Ran) dashed = program_run(box, "plan -q -- " SMALL " -oa.json");
+    assert_non_null(strstr(dashed.err, "-oa.json"));
 }
 
 /* Without arguments, the program prints its help. */
@@ -436,6 +463,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_joined_options),
         cmocka_unit_test(test_help),
         cmocka_unit_test(test_unknown_names),
         cmocka_unit_test(test_experiment_file),

@@ -626,6 +626,104 @@ static void test_named_files_count(void **state)
     }
 }
 
+/* --- bundled files --- */
+
+/* Questions that together read the bundled files on which an answer may depend. */
+static const struct {
+    const char *cluster, *planner, *option;
+} ASKED[] = {
+    {"hap-8", "dp-ev", NULL},         {"star:hosts=2", "dp-ev", NULL},
+    {"random:seed=1", "dp-ev", NULL}, {"dgx-h100", "dp-ev", NULL},
+    {"hap-8", "hap", "runtime=%s"},   {"hap-8", "tag", "priors=gnn"},
+    {"hap-8", "tag", "priors=ahead"},
+};
+
+/* The identity of what is asked and, after a space, its answer, or the errors in their places. */
+static void ask(uint32_t row, const char *file, char **identity, char **answer)
+{
+    GError *error = NULL;
+    PlannerOptions options;
+    planner_options_init(&options);
+    g_autofree char *name = g_path_get_basename(file);
+    *strchr(name, '.') = '\0';
+    g_autofree char *set =
+        ASKED[row].option ? g_strdup_printf(ASKED[row].option, name) : NULL;
+    g_autoptr(Cluster) cluster = cluster_load(ASKED[row].cluster, &error);
+    const Planner *planner = planner_find(ASKED[row].planner, NULL);
+    *answer = *identity = NULL;
+    if (!error && planner_can(planner, PLANNER_TREES)) {
+        option_assign(&options, "search=mcts", &error);
+        option_assign(&options, "evaluations=8", &error);
+        option_assign(&options, "groups=4", &error);
+    }
+    g_autoptr(Configuration) c = NULL;
+    if (!error && (!set || option_assign(&options, set, &error))) {
+        const ConfigurationAsk ask = {.model = MODEL,
+                                      .cluster_name = "it",
+                                      .cluster = cluster,
+                                      .granularity = GRANULARITY_MACHINE,
+                                      .planner = planner,
+                                      .fidelity = "flow",
+                                      .options = &options};
+        c = configuration_new(&ask, &error);
+    }
+    g_autoptr(StorePart) part = c ? question_cluster(cluster, &error) : NULL;
+    if (part && result_identify(c, part, &error)) {
+        g_auto(Result) result = {0};
+        *identity = g_strdup(c->hash);
+        if (result_evaluate(c, "x", &result, &error))
+            *answer = g_strdup_printf("%.17g %s", result.row.iteration_time_s,
+                                      result.row.message ? result.row.message : "");
+    }
+    if (!*identity)
+        *identity = g_strdup(error->message);
+    if (!*answer)
+        *answer = g_strdup(error->message);
+    g_clear_error(&error);
+}
+
+/* Each bundled file in turn is replaced by one of which nothing can be made: where an answer changes, its identity does,
+ * or there is none. */
+static void test_replaced_files_count(void **state)
+{
+    (void)state;
+    static const char *const FILES[] = {
+        "clusters/hap-8.yaml",    "devices/h100-sxm.yaml",      "links.yaml",
+        "sustained.yaml",         "tuning/default.yaml",        "random/topologies.csv",
+        "runtimes/pytorch.yaml",  "runtimes/fsdp.yaml",         "runtimes/horovod.yaml",
+        "runtimes/megatron.yaml", "runtimes/pytorch-ddp.yaml",  "runtimes/deepspeed.yaml",
+        "kernels.yaml",           "runtimes/tensorflow-1.yaml", "tag/network.txt",
+        "tag/ahead.txt"};
+    uint32_t n_read = 0;
+    for (uint32_t f = 0; f < G_N_ELEMENTS(FILES); f++) {
+        g_autoptr(Sandbox) box = sandbox_new();
+        g_autofree char *folder = g_path_get_dirname(FILES[f]);
+        g_autofree char *made = g_build_filename(box->folder, folder, NULL);
+        const bool is_runtime = g_str_has_prefix(FILES[f], "runtimes/");
+        bool read = false;
+        g_mkdir(made, 0777);
+        for (uint32_t row = 0; row < G_N_ELEMENTS(ASKED); row++) {
+            g_autofree char *before = NULL, *was = NULL, *after = NULL, *is = NULL;
+            if (is_runtime != (ASKED[row].option && strstr(ASKED[row].option, "%s")))
+                continue;
+            ask(row, FILES[f], &before, &was);
+            sandbox_write(box, FILES[f], "nothing: [of, it\n");
+            g_setenv("KILTER_PATH", box->folder, TRUE);
+            ask(row, FILES[f], &after, &is);
+            g_unsetenv("KILTER_PATH");
+            const bool differs = strcmp(was, is) != 0;
+            read |= differs;
+            if (differs && strcmp(before, after) == 0)
+                fail_msg("%s on %s with %s: another answer to the same question",
+                         FILES[f], ASKED[row].cluster, ASKED[row].planner);
+        }
+        n_read += read;
+        if (!read)
+            print_message("%s: no question of this test reads it\n", FILES[f]);
+    }
+    assert_true(n_read + 1 >= G_N_ELEMENTS(FILES)); /* kernels.yaml */
+}
+
 /* --- the axes of an experiment --- */
 
 static const struct {
@@ -772,6 +870,7 @@ int main(void)
         cmocka_unit_test(test_every_option_counts),
         cmocka_unit_test(test_every_file_counts),
         cmocka_unit_test(test_named_files_count),
+        cmocka_unit_test(test_replaced_files_count),
         cmocka_unit_test(test_default_tuning_counts),
         cmocka_unit_test(test_every_axis_counts),
         cmocka_unit_test(test_edited_cluster_is_evaluated),
