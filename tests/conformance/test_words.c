@@ -23,16 +23,6 @@ static GPtrArray *list_files(const char *folder, const char *const *suffixes)
     return paths;
 }
 
-static uint32_t count_matches(const GRegex *regex, const char *text)
-{
-    uint32_t n = 0;
-    g_autoptr(GMatchInfo) match = NULL;
-    for (g_regex_match(regex, text, 0, &match); g_match_info_matches(match);
-         g_match_info_next(match, NULL))
-        n++;
-    return n;
-}
-
 /* --- opening comments --- */
 
 static void test_tests_begin_with_a_comment(void **state)
@@ -221,39 +211,6 @@ static void test_planted_stumbles(void **state)
     assert_int_equal(stumbles_of_markdown("planted", document), 1);
 }
 
-/* --- asserts --- */
-
-/* At least 10 asserts per 1000 lines are the aim; the floor, per 10,000 lines, leaves room for a
- * change that is under way. */
-enum { LEAST_ASSERTS = 95 };
-
-static void test_modules_assert_what_they_rely_on(void **state)
-{
-    (void)state;
-    static const char *const BOUND[] = {"data", "sim", "synth", "balance", "exec"};
-    g_autoptr(GRegex) assertion = g_regex_new(
-        "\\b(?:g_assert|g_assert_not_reached|KILTER_ASSERT|G_STATIC_ASSERT)\\(", 0, 0,
-        NULL);
-    g_autoptr(GRegex) line = g_regex_new("\n", 0, 0, NULL);
-    bool good = true;
-    for (uint32_t m = 0; m < G_N_ELEMENTS(BOUND); m++) {
-        g_autoptr(GPtrArray) paths = list_files(BOUND[m], C_FILES);
-        uint64_t asserts = 0, lines = 0;
-        for (uint32_t i = 0; i < paths->len; i++) {
-            g_autofree char *text = read_file(paths->pdata[i]);
-            asserts += count_matches(assertion, text);
-            lines += count_matches(line, text);
-        }
-        if (asserts * 10000 >= lines * LEAST_ASSERTS)
-            continue;
-        print_message("%s: %" G_GUINT64_FORMAT " asserts in %" G_GUINT64_FORMAT
-                      " lines, at least %d per 10,000\n",
-                      BOUND[m], asserts, lines, LEAST_ASSERTS);
-        good = false;
-    }
-    assert_true(good);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,7 +220,6 @@ int main(void)
         cmocka_unit_test(test_strings_read_well),
         cmocka_unit_test(test_scripts_read_well),
         cmocka_unit_test(test_documents_read_well),
-        cmocka_unit_test(test_modules_assert_what_they_rely_on),
     };
     return cmocka_run_group_tests_name("words", tests, NULL, NULL);
 }
