@@ -8,19 +8,21 @@
 #include "experiments/cli/measured_report.h"
 #include "experiments/figures/figure.h"
 
-typedef struct {
-    char *output, *base, *memory, *plot;
-    int ranks;
-} Own;
-
-static void own_clear(Own *own)
-{
-    g_free(own->output);
-    g_free(own->base);
-    g_free(own->memory);
-    g_free(own->plot);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+/* clang-format off */
+#define CALIBRATE_OPTIONS(X)                                                                                          \
+    X(FILE, output, "output", 'o',                                                                                    \
+      "Write the cluster (YAML)", "FILE")                                                                             \
+    X(TEXT, base, "base", 0,                                                                                          \
+      "Put the fitted costs into a copy of this cluster (default: one machine with one device per rank)", "CLUSTER")  \
+    X(COUNT, ranks, "ranks", 'n',                                                                                     \
+      "Without --base: number of ranks (default: the most that were measured together)", "N", 0, 65536)               \
+    X(TEXT, memory, "memory", 0,                                                                                      \
+      "Without --base: memory per device (default: this machine's memory, divided by the ranks)", "BYTES")            \
+    X(FILE, plot, "plot", 0,                                                                                          \
+      "Draw the residuals: FOLDER/calibration.png and .svg", "FOLDER")
+/* clang-format on */
+COMMAND_OPTIONS(Own, calibrate_options, CALIBRATE_OPTIONS)
+COMMAND_RANGES(Own, calibrate_options, CALIBRATE_OPTIONS)
 
 static const char *fit_name(const CalibrationFit *fit)
 {
@@ -192,24 +194,7 @@ static bool run(const Own *own, int argc, char **argv, const CommandOptions *com
 bool cmd_calibrate(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
-    const GOptionEntry entries[] = {
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output, "Write the cluster (YAML)",
-         "FILE"},
-        {"base", 0, 0, G_OPTION_ARG_STRING, &own.base,
-         "Put the fitted costs into a copy of this cluster (default: one machine with "
-         "one device per rank)",
-         "CLUSTER"},
-        {"ranks", 'n', 0, G_OPTION_ARG_INT, &own.ranks,
-         "Without --base: number of ranks (default: the most that were measured "
-         "together)",
-         "N"},
-        {"memory", 0, 0, G_OPTION_ARG_STRING, &own.memory,
-         "Without --base: memory per device (default: this machine's memory, divided by "
-         "the ranks)",
-         "BYTES"},
-        {"plot", 0, 0, G_OPTION_ARG_FILENAME, &own.plot,
-         "Draw the residuals: FOLDER/calibration.png and .svg", "FOLDER"},
-        G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {CALIBRATE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "calibrate",
         .arguments = "FILE...",
@@ -233,6 +218,6 @@ bool cmd_calibrate(int argc, char **argv, GError **error)
     if (!own.output)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected --output FILE for the cluster");
-    return command_check_range("--ranks", own.ranks, 0, 65536, error) &&
-           output_check(own.output, error) && run(&own, argc, argv, &options, error);
+    return calibrate_options_in_range(&own, error) && output_check(own.output, error) &&
+           run(&own, argc, argv, &options, error);
 }

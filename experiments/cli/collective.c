@@ -4,25 +4,36 @@
 
 #include "experiments/cli/command.h"
 
+/* clang-format off */
+#define COLLECTIVE_OPTIONS(X)                                                                                       \
+    X(TEXT, bytes, "bytes", 'b',                                                                                    \
+      "Size of the tensor, such as 100MB; for all_to_all, per rank", "SIZE")                                        \
+    X(TEXT, algorithm, "algorithm", 'a',                                                                            \
+      "ring, tree, double_tree, halving, pairwise, direct or hierarchical (default: by the cluster's "              \
+      "tuning table)", "NAME")                                                                                      \
+    X(TEXT, shares, "shares", 0,                                                                                    \
+      "Relative part of the tensor that each rank has, gets or serves, such as 2,1,1 (default: equal)", "A,B,...")  \
+    X(TEXT, root, "root", 0,                                                                                        \
+      "Rank that broadcasts, gets the sum, or is the server (default: 0); for push and pull also all", "RANK")      \
+    X(TEXT, skew, "skew", 0,                                                                                        \
+      "Ranks start at random within this time, such as 1ms", "TIME")                                                \
+    X(TEXT, granularity, "granularity", 0,                                                                          \
+      "What a rank is: gpu (default) or machine", "LEVEL")
+/* clang-format on */
 typedef struct {
-    char *bytes, *algorithm, *granularity, *skew, *shares, *root;
+    COLLECTIVE_OPTIONS(COMMAND_MEMBER)
     GArray *share;       /* double */
     CommandPlanning how; /* changes of the cluster */
 } Own;
 
-static void own_clear(Own *own)
+static void collective_options_clear(Own *own)
 {
-    g_free(own->bytes);
-    g_free(own->algorithm);
-    g_free(own->granularity);
-    g_free(own->skew);
-    g_free(own->shares);
-    g_free(own->root);
+    COLLECTIVE_OPTIONS(COMMAND_CLEAR)
     command_planning_clear(&own->how);
     if (own->share)
         g_array_unref(own->share);
 }
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, collective_options_clear)
 
 static const double SHARE_MAX = 1e12;
 
@@ -159,27 +170,9 @@ static bool simulate(const char *cluster_name, const Own *own,
 bool cmd_collective(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
-    const GOptionEntry entries[] = {
-        {"bytes", 'b', 0, G_OPTION_ARG_STRING, &own.bytes,
-         "Size of the tensor, such as 100MB; for all_to_all, per rank", "SIZE"},
-        {"algorithm", 'a', 0, G_OPTION_ARG_STRING, &own.algorithm,
-         "ring, tree, double_tree, halving, pairwise, direct or hierarchical (default: "
-         "by the cluster's tuning table)",
-         "NAME"},
-        {"shares", 0, 0, G_OPTION_ARG_STRING, &own.shares,
-         "Relative part of the tensor that each rank has, gets or serves, such as 2,1,1 "
-         "(default: equal)",
-         "A,B,..."},
-        {"root", 0, 0, G_OPTION_ARG_STRING, &own.root,
-         "Rank that broadcasts, gets the sum, or is the server (default: 0); for push "
-         "and pull also all",
-         "RANK"},
-        {"skew", 0, 0, G_OPTION_ARG_STRING, &own.skew,
-         "Ranks start at random within this time, such as 1ms", "TIME"},
-        {"granularity", 0, 0, G_OPTION_ARG_STRING, &own.granularity,
-         "What a rank is: gpu (default) or machine", "LEVEL"},
-        COMMAND_CHANGE_ENTRIES(own.how),
-        G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {COLLECTIVE_OPTIONS(COMMAND_ENTRY)
+                                        COMMAND_CHANGE_ENTRIES(own.how),
+                                    G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "collective",
         .arguments = "KIND CLUSTER",

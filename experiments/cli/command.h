@@ -76,6 +76,55 @@ typedef struct {
 void command_options_clear(CommandOptions *options);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandOptions, command_options_clear)
 
+/* A command's own options as a table, with one row per option:
+ *
+ *     #define TABLE_OPTIONS(X)                                                     \
+ *         X(TEXT, rows, "rows", 0, "Columns whose values become rows", "NAMES")    \
+ *         X(COUNT, threads, "jobs", 'j', "Threads", "N", 0, G_MAXINT)
+ *
+ * from which follow the members of a struct, what clears it, the entries for help and parser (of a struct `own`), and the
+ * checks of ranges. Kinds: TEXT, FILE (char *), LIST (char **), FLAG (gboolean), COUNT (int, with its least and most). */
+#define COMMAND_MEMBER(kind, member, ...) COMMAND_MEMBER_##kind member;
+#define COMMAND_MEMBER_TEXT               char *
+#define COMMAND_MEMBER_FILE               char *
+#define COMMAND_MEMBER_LIST               char **
+#define COMMAND_MEMBER_FLAG               gboolean
+#define COMMAND_MEMBER_COUNT              int
+#define COMMAND_CLEAR(kind, member, ...)  COMMAND_CLEAR_##kind(own->member)
+#define COMMAND_CLEAR_TEXT(member)        g_clear_pointer(&member, g_free);
+#define COMMAND_CLEAR_FILE(member)        g_clear_pointer(&member, g_free);
+#define COMMAND_CLEAR_LIST(member)        g_clear_pointer(&member, g_strfreev);
+#define COMMAND_CLEAR_FLAG(member)
+#define COMMAND_CLEAR_COUNT(member)
+#define COMMAND_ENTRY(kind, member, name, letter, help, value, ...) \
+    {name, letter, 0, COMMAND_ENTRY_##kind, &own.member, help, value},
+#define COMMAND_ENTRY_TEXT  G_OPTION_ARG_STRING
+#define COMMAND_ENTRY_FILE  G_OPTION_ARG_FILENAME
+#define COMMAND_ENTRY_LIST  G_OPTION_ARG_STRING_ARRAY
+#define COMMAND_ENTRY_FLAG  G_OPTION_ARG_NONE
+#define COMMAND_ENTRY_COUNT G_OPTION_ARG_INT
+#define COMMAND_RANGE(kind, member, name, letter, help, value, ...) \
+    COMMAND_RANGE_##kind(own->member, name, __VA_ARGS__)
+#define COMMAND_RANGE_TEXT(...)
+#define COMMAND_RANGE_FILE(...)
+#define COMMAND_RANGE_LIST(...)
+#define COMMAND_RANGE_FLAG(...)
+#define COMMAND_RANGE_COUNT(member, name, least, most) \
+    &&command_check_range("--" name, member, least, most, error)
+
+/* The struct, PREFIX_clear and its use by g_auto; and PREFIX_in_range(own, error). */
+#define COMMAND_OPTIONS(Struct, prefix, TABLE) \
+    typedef struct {                           \
+        TABLE(COMMAND_MEMBER)                  \
+    } Struct;                                  \
+    static void prefix##_clear(Struct *own){   \
+        TABLE(COMMAND_CLEAR)} G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Struct, prefix##_clear)
+#define COMMAND_RANGES(Struct, prefix, TABLE)                        \
+    static bool prefix##_in_range(const Struct *own, GError **error) \
+    {                                                                \
+        return true TABLE(COMMAND_RANGE);                            \
+    }
+
 typedef struct {
     const char *name;
     const char *arguments; /* "MODEL CLUSTER" */

@@ -4,16 +4,18 @@
 
 #include "experiments/cli/table.h"
 
-typedef struct {
-    char *target, *output;
-} Own;
-
-static void own_clear(Own *own)
-{
-    g_free(own->target);
-    g_free(own->output);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+/* clang-format off */
+#define EXPORT_OPTIONS(X)                                                                              \
+    X(TEXT, target, "to", 0, "Framework", "TARGET")                                                    \
+    X(FLAG, csv, "csv", 0,                                                                             \
+      "For a database of results: write one row per configuration (default)", NULL)                    \
+    X(TEXT, experiment, "experiment", 0,                                                               \
+      "For a database of results: only those of this experiment; of its file: only those that it "     \
+      "asks for now", "NAME|FILE.yaml")                                                                \
+    X(FILE, output, "output", 'o',                                                                     \
+      "Write to this file, and further files beside it (default: stdout)", "FILE")
+/* clang-format on */
+COMMAND_OPTIONS(Own, export_options, EXPORT_OPTIONS)
 
 /* Writes FILE and the files beside it; without -o the first one to stdout. */
 static bool write_files(const GArray *files, const Own *own, GError **error)
@@ -79,20 +81,7 @@ bool cmd_export(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
     g_auto(CommandOptions) options = {0};
-    gboolean csv = FALSE;
-    g_autofree char *experiment = NULL;
-    const GOptionEntry entries[] = {
-        {"to", 0, 0, G_OPTION_ARG_STRING, &own.target, "Framework", "TARGET"},
-        {"csv", 0, 0, G_OPTION_ARG_NONE, &csv,
-         "For a database of results: write one row per configuration (default)", NULL},
-        {"experiment", 0, 0, G_OPTION_ARG_STRING, &experiment,
-         "For a database of results: only those of this experiment; of its file: only "
-         "those "
-         "that it asks for now",
-         "NAME|FILE.yaml"},
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output,
-         "Write to this file, and further files beside it (default: stdout)", "FILE"},
-        G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {EXPORT_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
     g_autofree char *words = summary();
     const CommandSyntax syntax = {
         .name = "export",
@@ -109,8 +98,8 @@ bool cmd_export(int argc, char **argv, GError **error)
     };
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
-    if (!own.target && (csv || experiment || !g_str_has_suffix(argv[1], ".json")))
-        return table_export(argv[1], experiment, own.output, &options, error);
+    if (!own.target && (own.csv || own.experiment || !g_str_has_suffix(argv[1], ".json")))
+        return table_export(argv[1], own.experiment, own.output, &options, error);
     if (!own.target)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected --to TARGET; see kilter export --help");

@@ -8,17 +8,16 @@
 #include "experiments/figures/timeline_figure.h"
 #include "experiments/sweep/experiment.h"
 
-typedef struct {
-    char *database, *folder, *trace;
-} Own;
-
-static void own_clear(Own *own)
-{
-    g_free(own->database);
-    g_free(own->folder);
-    g_free(own->trace);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+/* clang-format off */
+#define FIGURE_OPTIONS(X)                                       \
+    X(FILE, database, "db", 0,                                  \
+      "Database of the results (default out/NAME.db)", "FILE")  \
+    X(FILE, folder, "output", 'o',                              \
+      "Folder for the pictures (default out)", "DIR")           \
+    X(FILE, trace, "trace", 't',                                \
+      "Trace for the figure timeline", "FILE")
+/* clang-format on */
+COMMAND_OPTIONS(Own, figure_options, FIGURE_OPTIONS)
 
 /* The figure timeline, which is not drawn from the store. */
 static bool draw_timeline(const Own *own, GError **error)
@@ -103,14 +102,7 @@ static bool draw(const char *name, const char *plan, const Own *own,
 bool cmd_figure(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
-    const GOptionEntry entries[] = {{"db", 0, 0, G_OPTION_ARG_FILENAME, &own.database,
-                                     "Database of the results (default out/NAME.db)",
-                                     "FILE"},
-                                    {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.folder,
-                                     "Folder for the pictures (default out)", "DIR"},
-                                    {"trace", 't', 0, G_OPTION_ARG_FILENAME, &own.trace,
-                                     "Trace for the figure timeline", "FILE"},
-                                    G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {FIGURE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "figure",
         .arguments = "NAME|timeline|all|plan PLAN.json",

@@ -7,17 +7,21 @@
 #include "experiments/calibration/trial_suggest.h"
 #include "experiments/cli/command.h"
 
-typedef struct {
-    char *output, *cluster;
-    int jobs, suggest;
-} Own;
+enum { MOST_SUGGESTED = 1000 };
 
-static void own_clear(Own *own)
-{
-    g_free(own->output);
-    g_free(own->cluster);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+/* clang-format off */
+#define FIT_OPTIONS(X)                                                                    \
+    X(TEXT, cluster, "cluster", 0,                                                        \
+      "The cluster that the iterations ran on: a name or a file", "CLUSTER")              \
+    X(FILE, output, "output", 'o',                                                        \
+      "Write the fitted cluster (YAML)", "FILE")                                          \
+    X(COUNT, suggest, "suggest", 0,                                                       \
+      "Also suggest the N trials that would tell the most next", "N", 0, MOST_SUGGESTED)  \
+    X(COUNT, jobs, "jobs", 'j',                                                           \
+      "Threads (default: one per core)", "N", 0, G_MAXINT)
+/* clang-format on */
+COMMAND_OPTIONS(Own, fit_options, FIT_OPTIONS)
+COMMAND_RANGES(Own, fit_options, FIT_OPTIONS)
 
 /* clang-format off */
 static const char TEXT[] =
@@ -188,19 +192,9 @@ static bool run(const char *file, const Own *own, const CommandOptions *options,
 
 bool cmd_fit(int argc, char **argv, GError **error)
 {
-    enum { MOST_SUGGESTED = 1000 };
     g_auto(Own) own = {0};
     g_auto(CommandOptions) options = {0};
-    const GOptionEntry entries[] = {
-        {"cluster", 0, 0, G_OPTION_ARG_STRING, &own.cluster,
-         "The cluster that the iterations ran on: a name or a file", "CLUSTER"},
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output,
-         "Write the fitted cluster (YAML)", "FILE"},
-        {"suggest", 0, 0, G_OPTION_ARG_INT, &own.suggest,
-         "Also suggest the N trials that would tell the most next", "N"},
-        {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.jobs, "Threads (default: one per core)",
-         "N"},
-        G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {FIT_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "fit",
         .arguments = "TRIALS.csv",
@@ -219,8 +213,7 @@ bool cmd_fit(int argc, char **argv, GError **error)
         .entries = entries,
     };
     if (!command_parse(&syntax, &argc, argv, &options, error) ||
-        !command_check_range("--jobs", own.jobs, 0, G_MAXINT, error) ||
-        !command_check_range("--suggest", own.suggest, 0, MOST_SUGGESTED, error) ||
+        !fit_options_in_range(&own, error) ||
         (own.output && !output_check(own.output, error)))
         return false;
     if (!own.cluster)

@@ -6,16 +6,14 @@
 #include "experiments/figures/figure.h"
 #include "experiments/sweep/league.h"
 
-typedef struct {
-    char *database, *folder;
-} Own;
-
-static void own_clear(Own *own)
-{
-    g_free(own->database);
-    g_free(own->folder);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+/* clang-format off */
+#define LEAGUE_OPTIONS(X)                                            \
+    X(FILE, database, "db", 0,                                       \
+      "Database of the results (default out/NAME.db)", "FILE")       \
+    X(FILE, folder, "plot", 0,                                       \
+      "Draw the table as DIR/league.png and DIR/league.svg", "DIR")
+/* clang-format on */
+COMMAND_OPTIONS(Own, league_options, LEAGUE_OPTIONS)
 
 static json_t *known(double value)
 {
@@ -113,12 +111,7 @@ bool cmd_league(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
     g_auto(CommandOptions) options = {0};
-    const GOptionEntry entries[] = {
-        {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.database,
-         "Database of the results (default out/NAME.db)", "FILE"},
-        {"plot", 0, 0, G_OPTION_ARG_FILENAME, &own.folder,
-         "Draw the table as DIR/league.png and DIR/league.svg", "DIR"},
-        G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {LEAGUE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "league",
         .arguments = "EXPERIMENT",

@@ -7,25 +7,32 @@
 #include "experiments/cli/exec_plan.h"
 #include "experiments/cli/profile_report.h"
 
+/* clang-format off */
+#define PROFILE_OPTIONS(X)                                                               \
+    X(TEXT, backend, "backend", 'b',                                                     \
+      "Backend to measure: cpu (default) or cuda", "NAME")                               \
+    X(COUNT, ranks, "ranks", 'n',                                                        \
+      "Number of ranks that work at the same time (default 2)", "N", 1, 1024)            \
+    X(FILE, output, "output", 'o',                                                       \
+      "Write the measurements (CSV; data/measured/measurement.h describes it)", "FILE")  \
+    X(TEXT, device, "device", 0,                                                         \
+      "Name for the type of the ranks' devices (default: the backend's)", "NAME")        \
+    X(TEXT, largest, "largest", 0,                                                       \
+      "Largest tensor of the collectives (default 16 MiB)", "BYTES")
+/* clang-format on */
 typedef struct {
-    char *backend, *output, *device, *largest;
-    int ranks;
+    PROFILE_OPTIONS(COMMAND_MEMBER)
     ExecTiming timing;
     double largest_bytes;
     ExecNumbers half; /* of the models' tensors in half precision */
 } Own;
 
-static void own_clear(Own *own)
-{
-    g_free(own->backend);
-    g_free(own->output);
-    g_free(own->device);
-    g_free(own->largest);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+static void profile_options_clear(Own *own){PROFILE_OPTIONS(
+    COMMAND_CLEAR)} G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, profile_options_clear)
+    COMMAND_RANGES(Own, profile_options, PROFILE_OPTIONS)
 
-/* Shares of the first rank; the first entry stands for an even share. */
-static const double SHARE[] = {0.5, 0.75, 0.9};
+    /* Shares of the first rank; the first entry stands for an even share. */
+    static const double SHARE[] = {0.5, 0.75, 0.9};
 
 /* Smaller messages take only their latency. */
 static const double SMALLEST_BYTES = 1024;
@@ -41,8 +48,7 @@ static bool check_options(Own *own, GError **error)
     own->device = own->device ? own->device : g_strdup(own->backend);
     static const char *const backends[] = {"cpu", "cuda", NULL};
     if (!command_check_choice("--backend", own->backend, backends, error) ||
-        !command_check_range("--ranks", own->ranks, 1, 1024, error) ||
-        !exec_timing_check(&own->timing, error))
+        !profile_options_in_range(own, error) || !exec_timing_check(&own->timing, error))
         return false;
     if (!own->output)
         return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -214,20 +220,9 @@ bool cmd_profile(int argc, char **argv, GError **error)
     g_auto(Own) own = {.ranks = 2,
                        .timing = {.warm_up = 2, .repeats = 10, .timeout_s = 3600},
                        .largest_bytes = 0x1p24};
-    const GOptionEntry entries[] = {
-        {"backend", 'b', 0, G_OPTION_ARG_STRING, &own.backend,
-         "Backend to measure: cpu (default) or cuda", "NAME"},
-        {"ranks", 'n', 0, G_OPTION_ARG_INT, &own.ranks,
-         "Number of ranks that work at the same time (default 2)", "N"},
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output,
-         "Write the measurements (CSV; data/measured/measurement.h describes it)",
-         "FILE"},
-        {"device", 0, 0, G_OPTION_ARG_STRING, &own.device,
-         "Name for the type of the ranks' devices (default: the backend's)", "NAME"},
-        {"largest", 0, 0, G_OPTION_ARG_STRING, &own.largest,
-         "Largest tensor of the collectives (default 16 MiB)", "BYTES"},
-        EXEC_TIMING_ENTRIES(own.timing, "runs", "3600"),
-        G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {PROFILE_OPTIONS(COMMAND_ENTRY)
+                                        EXEC_TIMING_ENTRIES(own.timing, "runs", "3600"),
+                                    G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "profile",
         .arguments = "MODEL...",

@@ -6,20 +6,29 @@
 #include "experiments/render.h"
 #include "experiments/report/report.h"
 
+/* clang-format off */
+#define REPORT_OPTIONS(X)                                                 \
+    X(FILE, output, "output", 'o',                                        \
+      "File of the page (default out/report.html, or .md)", "FILE")       \
+    X(FILE, database, "db", 0,                                            \
+      "For NAME: database of the results (default out/NAME.db)", "FILE")  \
+    X(COUNT, threads, "jobs", 'j',                                        \
+      "Threads (default: one per core)", "N", 0, G_MAXINT)                \
+    X(FLAG, markdown, "markdown", 0,                                      \
+      "Write only the claims, as Markdown tables", NULL)
+/* clang-format on */
 typedef struct {
-    char *output, *database;
-    gboolean markdown;
-    int threads;
+    REPORT_OPTIONS(COMMAND_MEMBER)
     CommandCampaign campaign;
 } Own;
 
-static void own_clear(Own *own)
+static void report_options_clear(Own *own)
 {
-    g_free(own->output);
-    g_free(own->database);
+    REPORT_OPTIONS(COMMAND_CLEAR)
     command_campaign_clear(&own->campaign);
 }
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, report_options_clear)
+COMMAND_RANGES(Own, report_options, REPORT_OPTIONS)
 
 /* Runs the configurations of an experiment and of its columns that the database lacks. */
 static bool run(const char *name, const char *database, const char *line, const Own *own,
@@ -149,17 +158,9 @@ static char *make(const char *what, const char *line, const Own *own,
 bool cmd_report(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
-    const GOptionEntry entries[] = {
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output,
-         "File of the page (default out/report.html, or .md)", "FILE"},
-        {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.database,
-         "For NAME: database of the results (default out/NAME.db)", "FILE"},
-        {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.threads,
-         "Threads (default: one per core)", "N"},
-        {"markdown", 0, 0, G_OPTION_ARG_NONE, &own.markdown,
-         "Write only the claims, as Markdown tables", NULL},
-        COMMAND_CAMPAIGN_ENTRIES(own.campaign),
-        G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {REPORT_OPTIONS(COMMAND_ENTRY)
+                                        COMMAND_CAMPAIGN_ENTRIES(own.campaign),
+                                    G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "report",
         .arguments = "RESULTS.db | PLAN.json | NAME|PAPER|all",
@@ -180,7 +181,7 @@ bool cmd_report(int argc, char **argv, GError **error)
     g_autofree char *line = command_line(argc, argv);
     g_auto(CommandOptions) options = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error) ||
-        !command_check_range("--jobs", own.threads, 0, G_MAXINT, error) ||
+        !report_options_in_range(&own, error) ||
         !command_campaign_check(&own.campaign, error))
         return false;
     const bool given = own.output != NULL;

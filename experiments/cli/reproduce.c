@@ -6,21 +6,27 @@
 #include "experiments/cli/scorecard.h"
 #include "experiments/figures/reproduce.h"
 
-typedef struct {
-    char *database, *folder, *granularity, *measured;
-    int threads;
-    gboolean sealed, unfitted;
-    int starts;
-} Own;
-
-static void own_clear(Own *own)
-{
-    g_free(own->database);
-    g_free(own->folder);
-    g_free(own->granularity);
-    g_free(own->measured);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+/* clang-format off */
+#define REPRODUCE_OPTIONS(X)                                                                \
+    X(COUNT, threads, "jobs", 'j',                                                          \
+      "Threads (default: one per core)", "N", G_MININT, G_MAXINT)                           \
+    X(FILE, database, "db", 0,                                                              \
+      "Database of the results (default DIR/NAME.db)", "FILE")                              \
+    X(FILE, folder, "output", 'o',                                                          \
+      "Folder for pictures and databases (default out)", "DIR")                             \
+    X(TEXT, granularity, "granularity", 0,                                                  \
+      "Instead of the experiment's: machine or gpu", "LEVEL")                               \
+    X(FILE, measured, "measured", 0,                                                        \
+      "For scorecard: folder of the measured data (default $KILTER_MEASURED)", "DIR")       \
+    X(FLAG, sealed, "sealed", 0,                                                            \
+      "For scorecard: test on the sealed trials, which development leaves alone", NULL)     \
+    X(FLAG, unfitted, "unfitted", 0,                                                        \
+      "For scorecard: fit nothing, take the costs from data sheets", NULL)                  \
+    X(COUNT, starts, "starts", 0,                                                           \
+      "For scorecard: score from N other starting values of the costs, too", "N", 0, 1000)
+/* clang-format on */
+COMMAND_OPTIONS(Own, reproduce_options, REPRODUCE_OPTIONS)
+COMMAND_RANGES(Own, reproduce_options, REPRODUCE_OPTIONS)
 
 /* --- the table of claims --- */
 
@@ -211,25 +217,7 @@ static bool run_scorecard(const char *what, const char *line, const Own *own,
 bool cmd_reproduce(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
-    const GOptionEntry entries[] = {
-        {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.threads,
-         "Threads (default: one per core)", "N"},
-        {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.database,
-         "Database of the results (default DIR/NAME.db)", "FILE"},
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.folder,
-         "Folder for pictures and databases (default out)", "DIR"},
-        {"granularity", 0, 0, G_OPTION_ARG_STRING, &own.granularity,
-         "Instead of the experiment's: machine or gpu", "LEVEL"},
-        {"measured", 0, 0, G_OPTION_ARG_FILENAME, &own.measured,
-         "For scorecard: folder of the measured data (default $KILTER_MEASURED)", "DIR"},
-        {"sealed", 0, 0, G_OPTION_ARG_NONE, &own.sealed,
-         "For scorecard: test on the sealed trials, which development leaves alone",
-         NULL},
-        {"unfitted", 0, 0, G_OPTION_ARG_NONE, &own.unfitted,
-         "For scorecard: fit nothing, take the costs from data sheets", NULL},
-        {"starts", 0, 0, G_OPTION_ARG_INT, &own.starts,
-         "For scorecard: score from N other starting values of the costs, too", "N"},
-        G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {REPRODUCE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "reproduce",
         .arguments = "NAME|PAPER|all|scorecard[:SET,...]",
@@ -249,7 +237,7 @@ bool cmd_reproduce(int argc, char **argv, GError **error)
     g_auto(CommandOptions) options = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
-    if (!command_check_range("--starts", own.starts, 0, 1000, error))
+    if (!reproduce_options_in_range(&own, error))
         return false;
     if (is_scorecard(argv[1]))
         return run_scorecard(argv[1], line, &own, &options, error);

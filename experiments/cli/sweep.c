@@ -7,20 +7,33 @@
 #include "experiments/cli/limits.h"
 #include "experiments/cli/sweep_script.h"
 
-typedef struct {
-    char *database, *granularity, *shard, *emit;
-    int threads, parts;
-    gboolean dry_run, status, retry;
-} Own;
+enum { MOST_SHARDS = 1000000 };
 
-static void own_clear(Own *own)
-{
-    g_free(own->database);
-    g_free(own->granularity);
-    g_free(own->shard);
-    g_free(own->emit);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+/* clang-format off */
+#define SWEEP_OPTIONS(X)                                                                                   \
+    X(COUNT, threads, "jobs", 'j',                                                                         \
+      "Threads (default: one per core)", "N", G_MININT, G_MAXINT)                                          \
+    X(FILE, database, "db", 0,                                                                             \
+      "Database of the results (default out/NAME.db)", "FILE")                                             \
+    X(TEXT, granularity, "granularity", 0,                                                                 \
+      "Granularity in place of the file's: machine or gpu", "LEVEL")                                       \
+    X(TEXT, shard, "shard", 0,                                                                             \
+      "Evaluate only part I (from 0) of N, into its own database; kilter merge joins the parts", "I/N")    \
+    X(FLAG, retry, "retry", 0,                                                                             \
+      "Also try configurations that ended two processes", NULL)                                            \
+    X(FLAG, dry_run, "dry-run", 0,                                                                         \
+      "Print the numbers of all and of missing configurations and an estimate of their time; write "       \
+      "nothing", NULL)                                                                                     \
+    X(FLAG, status, "status", 0,                                                                           \
+      "Print how many configurations the database has, with --plan-shards for each part (also: --status "  \
+      "RESULTS.db FILE.yaml)", NULL)                                                                       \
+    X(TEXT, emit, "emit", 0,                                                                               \
+      "Print a script that runs the sweep in parts: slurm or parallel", "KIND")                            \
+    X(COUNT, parts, "plan-shards", 0,                                                                      \
+      "Number of parts for --emit (default 16), --status or JOB_COMPLETION_INDEX", "N", 0, MOST_SHARDS)
+/* clang-format on */
+COMMAND_OPTIONS(Own, sweep_options, SWEEP_OPTIONS)
+COMMAND_RANGES(Own, sweep_options, SWEEP_OPTIONS)
 
 static void report(const char *name, const char *database, const SweepProgress *p,
                    const CommandOptions *options)
@@ -36,8 +49,6 @@ static void report(const char *name, const char *database, const SweepProgress *
                    "[{?impossible}, {impossible} impossible]) in {database}\n",
                    NULL);
 }
-
-enum { MOST_SHARDS = 1000000 };
 
 static bool count_of(const char *text, guint64 most, uint32_t *count)
 {
@@ -301,7 +312,7 @@ static bool load_and_sweep(const char *file, const char *line, const Own *own,
     if (own->threads < 0)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "-j: expected a number of threads, got %d", own->threads);
-    if (!command_check_range("--plan-shards", own->parts, 0, MOST_SHARDS, error))
+    if (!sweep_options_in_range(own, error))
         return false;
     ExperimentChange change = {.granularity = own->granularity,
                                .seed =
@@ -314,33 +325,7 @@ static bool load_and_sweep(const char *file, const char *line, const Own *own,
 bool cmd_sweep(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
-    const GOptionEntry entries[] = {
-        {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.threads,
-         "Threads (default: one per core)", "N"},
-        {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.database,
-         "Database of the results (default out/NAME.db)", "FILE"},
-        {"granularity", 0, 0, G_OPTION_ARG_STRING, &own.granularity,
-         "Granularity in place of the file's: machine or gpu", "LEVEL"},
-        {"shard", 0, 0, G_OPTION_ARG_STRING, &own.shard,
-         "Evaluate only part I (from 0) of N, into its own database; kilter merge joins "
-         "the parts",
-         "I/N"},
-        {"retry", 0, 0, G_OPTION_ARG_NONE, &own.retry,
-         "Also try configurations that ended two processes", NULL},
-        {"dry-run", 0, 0, G_OPTION_ARG_NONE, &own.dry_run,
-         "Print the numbers of all and of missing configurations and an estimate of "
-         "their time; write nothing",
-         NULL},
-        {"status", 0, 0, G_OPTION_ARG_NONE, &own.status,
-         "Print how many configurations the database has, with --plan-shards for each "
-         "part (also: --status RESULTS.db FILE.yaml)",
-         NULL},
-        {"emit", 0, 0, G_OPTION_ARG_STRING, &own.emit,
-         "Print a script that runs the sweep in parts: slurm or parallel", "KIND"},
-        {"plan-shards", 0, 0, G_OPTION_ARG_INT, &own.parts,
-         "Number of parts for --emit (default 16), --status or JOB_COMPLETION_INDEX",
-         "N"},
-        G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {SWEEP_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "sweep",
         .arguments = "FILE.yaml",

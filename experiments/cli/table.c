@@ -7,19 +7,28 @@
 #include "experiments/sweep/experiment.h"
 #include "experiments/sweep/frame.h"
 
-typedef struct {
-    char *rows, *columns, *value, *reduce, *experiment, *output;
-    gboolean csv, markdown, tex;
-} Own;
-
-static void own_clear(Own *own)
-{
-    char **const text[] = {&own->rows,   &own->columns,    &own->value,
-                           &own->reduce, &own->experiment, &own->output};
-    for (guint i = 0; i < G_N_ELEMENTS(text); i++)
-        g_clear_pointer(text[i], g_free);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+/* clang-format off */
+#define TABLE_OPTIONS(X)                                                                                      \
+    X(TEXT, rows, "rows", 0,                                                                                  \
+      "Columns whose values become rows (default model,cluster)", "NAMES")                                    \
+    X(TEXT, columns, "columns", 0,                                                                            \
+      "Column whose values become columns (default planner; entry is the planner with its options)", "NAME")  \
+    X(TEXT, value, "value", 0,                                                                                \
+      "Column that is shown (default iteration_time_s)", "NAME")                                              \
+    X(TEXT, reduce, "reduce", 0,                                                                              \
+      "How to combine results at one place: min (default), max, mean or count", "HOW")                        \
+    X(TEXT, experiment, "experiment", 0,                                                                      \
+      "Only results of this experiment; of its file: only those that it asks for now", "NAME|FILE.yaml")      \
+    X(FLAG, markdown, "md", 0,                                                                                \
+      "Write Markdown", NULL)                                                                                 \
+    X(FLAG, csv, "csv", 0,                                                                                    \
+      "Write CSV with exact numbers", NULL)                                                                   \
+    X(FLAG, tex, "tex", 0,                                                                                    \
+      "Write a LaTeX tabular", NULL)                                                                          \
+    X(FILE, output, "output", 'o',                                                                            \
+      "Write to this file", "FILE")
+/* clang-format on */
+COMMAND_OPTIONS(Own, table_options, TABLE_OPTIONS)
 
 static json_t *rows_json(const Frame *frame)
 {
@@ -113,26 +122,7 @@ static bool table(const char *database, const Own *own, const CommandOptions *op
 bool cmd_table(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
-    const GOptionEntry entries[] = {
-        {"rows", 0, 0, G_OPTION_ARG_STRING, &own.rows,
-         "Columns whose values become rows (default model,cluster)", "NAMES"},
-        {"columns", 0, 0, G_OPTION_ARG_STRING, &own.columns,
-         "Column whose values become columns (default planner; entry is the planner with "
-         "its options)",
-         "NAME"},
-        {"value", 0, 0, G_OPTION_ARG_STRING, &own.value,
-         "Column that is shown (default iteration_time_s)", "NAME"},
-        {"reduce", 0, 0, G_OPTION_ARG_STRING, &own.reduce,
-         "How to combine results at one place: min (default), max, mean or count", "HOW"},
-        {"experiment", 0, 0, G_OPTION_ARG_STRING, &own.experiment,
-         "Only results of this experiment; of its file: only those that it asks for now",
-         "NAME|FILE.yaml"},
-        {"md", 0, 0, G_OPTION_ARG_NONE, &own.markdown, "Write Markdown", NULL},
-        {"csv", 0, 0, G_OPTION_ARG_NONE, &own.csv, "Write CSV with exact numbers", NULL},
-        {"tex", 0, 0, G_OPTION_ARG_NONE, &own.tex, "Write a LaTeX tabular", NULL},
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output, "Write to this file",
-         "FILE"},
-        G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {TABLE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "table",
         .arguments = "RESULTS.db",

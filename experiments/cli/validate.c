@@ -6,16 +6,14 @@
 #include "experiments/cli/command.h"
 #include "experiments/figures/figure.h"
 
-typedef struct {
-    char *cluster, *plot;
-} Own;
-
-static void own_clear(Own *own)
-{
-    g_free(own->cluster);
-    g_free(own->plot);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+/* clang-format off */
+#define VALIDATE_OPTIONS(X)                                                              \
+    X(TEXT, cluster, "cluster", 'c',                                                     \
+      "Evaluate the plans on this cluster, in place of predicted_s", "CLUSTER")          \
+    X(FILE, plot, "plot", 0,                                                             \
+      "Draw predicted against measured times: FOLDER/hap-fig18.png and .svg", "FOLDER")
+/* clang-format on */
+COMMAND_OPTIONS(Own, validate_options, VALIDATE_OPTIONS)
 
 static json_t *rows_json(const Validation *v)
 {
@@ -87,13 +85,7 @@ static bool draw(const Validation *v, const char *folder, GError **error)
 bool cmd_validate(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
-    const GOptionEntry entries[] = {
-        {"cluster", 'c', 0, G_OPTION_ARG_STRING, &own.cluster,
-         "Evaluate the plans on this cluster, in place of predicted_s", "CLUSTER"},
-        {"plot", 0, 0, G_OPTION_ARG_FILENAME, &own.plot,
-         "Draw predicted against measured times: FOLDER/hap-fig18.png and .svg",
-         "FOLDER"},
-        G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {VALIDATE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "validate",
         .arguments = "FILE.csv | RESULTS.db",

@@ -8,21 +8,35 @@
  * this many GPUs, shrunk for this many devices. */
 enum { THEORY_GPUS = 8, THEORY_DEVICES = 4 };
 
+/* clang-format off */
+#define VERIFY_OPTIONS(X)                                                                                 \
+    X(FLAG, theory, "theory", 0,                                                                          \
+      "Verify every sharding rule of MODEL's ops instead of a plan", NULL)                                \
+    X(COUNT, shapes, "shapes", 0,                                                                         \
+      "Number of small models to verify on, the first of fixed and the others of random sizes (default "  \
+      "1; with --theory 3)", "N", 1, 1000)                                                                \
+    X(TEXT, backend, "backend", 'b',                                                                      \
+      "Backend: reference (default; plain C) or cuda", "NAME")                                            \
+    X(FLAG, virtual_ranks, "virtual-ranks", 0,                                                            \
+      "With cuda: run all devices on one GPU, with copies in its memory in place of NCCL", NULL)          \
+    X(FLAG, half, "half", 0,                                                                              \
+      "With cuda: keep tensors in half precision in fp16 or bf16, as kilter exec does, with its "         \
+      "tolerance", NULL)
+/* clang-format on */
 typedef struct {
+    VERIFY_OPTIONS(COMMAND_MEMBER)
     ExecPlan source;
-    char *backend;
-    gboolean theory, virtual_ranks, half;
     double tolerance; /* of the backend */
     const char *numbers;
-    int shapes; /* number of small models; G_MININT: the default */
 } Own;
 
-static void own_clear(Own *own)
+static void verify_options_clear(Own *own)
 {
+    VERIFY_OPTIONS(COMMAND_CLEAR)
     exec_plan_clear(&own->source);
-    g_free(own->backend);
 }
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, verify_options_clear)
+COMMAND_RANGES(Own, verify_options, VERIFY_OPTIONS)
 
 /* The first model has the standard small sizes, further ones random sizes. */
 static GRand *shape_random(uint64_t seed, int shape)
@@ -192,26 +206,8 @@ bool cmd_verify(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {.shapes = G_MININT};
     const GOptionEntry entries[] = {
-        {"theory", 0, 0, G_OPTION_ARG_NONE, &own.theory,
-         "Verify every sharding rule of MODEL's ops instead of a plan", NULL},
-        {"shapes", 0, 0, G_OPTION_ARG_INT, &own.shapes,
-         "Number of small models to verify on, the first of fixed and the others of "
-         "random sizes (default 1; with --theory 3)",
-         "N"},
-        {"backend", 'b', 0, G_OPTION_ARG_STRING, &own.backend,
-         "Backend: reference (default; plain C) or cuda", "NAME"},
-        {"virtual-ranks", 0, 0, G_OPTION_ARG_NONE, &own.virtual_ranks,
-         "With cuda: run all devices on one GPU, with copies in its memory in place of "
-         "NCCL",
-         NULL},
-        {"half", 0, 0, G_OPTION_ARG_NONE, &own.half,
-         "With cuda: keep tensors in half precision in fp16 or bf16, as kilter exec "
-         "does, with "
-         "its tolerance",
-         NULL},
-        COMMAND_PLANNING_ENTRIES(own.source.how),
-        COMMAND_CHANGE_ENTRIES(own.source.how),
-        G_OPTION_ENTRY_NULL};
+        VERIFY_OPTIONS(COMMAND_ENTRY) COMMAND_PLANNING_ENTRIES(own.source.how),
+        COMMAND_CHANGE_ENTRIES(own.source.how), G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "verify",
         .arguments = "PLAN.json | MODEL CLUSTER | MODEL",
@@ -234,8 +230,7 @@ bool cmd_verify(int argc, char **argv, GError **error)
     g_auto(CommandOptions) options = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
-    if (own.shapes != G_MININT &&
-        !command_check_range("--shapes", own.shapes, 1, 1000, error))
+    if (own.shapes != G_MININT && !verify_options_in_range(&own, error))
         return false;
     own.backend = own.backend ? own.backend : g_strdup("reference");
     if (strcmp(own.backend, "reference") != 0 && strcmp(own.backend, "cuda") != 0)
