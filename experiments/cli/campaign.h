@@ -1,4 +1,4 @@
-/* The part of `kilter simulate` that simulates days of training with a plan. */
+/* Days of training with a plan, for `kilter days`, and for --days of `kilter simulate` and `kilter report`. */
 #ifndef KILTER_EXPERIMENTS_CLI_CAMPAIGN_H
 #define KILTER_EXPERIMENTS_CLI_CAMPAIGN_H
 
@@ -17,9 +17,10 @@ typedef struct {
 void command_campaign_clear(CommandCampaign *campaign);
 
 /* clang-format off */
-#define COMMAND_CAMPAIGN_ENTRIES(c)                                                                  \
+#define COMMAND_DAYS_ENTRY(c)                                                                        \
     {"days", 0, 0, G_OPTION_ARG_STRING, &(c).days,                                                   \
-     "Simulate this many days: goodput under failures, checkpoints and restarts", "DAYS"},            \
+     "Simulate this many days: goodput under failures, checkpoints and restarts", "DAYS"}
+#define COMMAND_CAMPAIGN_ENTRIES(c)                                                                  \
     {"mtbf", 0, 0, G_OPTION_ARG_STRING, &(c).mtbf,                                                   \
      "Mean time between failures of one GPU: 40000h, or a name in data/failures.csv "                \
      "(default llama3-405b)", "TIME"},                                                               \

@@ -24,6 +24,7 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
     X(compare, "show plans side by side, and what differs")                       \
     X(sensitivity, "show how much each number of a cluster matters")              \
     X(simulate, "simulate an iteration of a plan")                                \
+    X(days, "simulate days of training: failures, checkpoints, spares")           \
     X(memory, "show what fills the memory of each device type")                   \
     X(export, "write a plan for a framework, or results as CSV")                  \
     X(collective, "simulate one collective on a network")                         \
@@ -226,6 +227,10 @@ Configuration *command_configuration(const CommandPlanning *how, char **argv,
 bool command_evaluate(const CommandPlanning *how, int argc, char **argv,
                       const char *fidelity, const CommandOptions *options,
                       Evaluation *evaluation, GError **error);
+
+/* A plan file is planned already: only the simulation's options apply to it. */
+bool command_check_plan_file(const char *file, const CommandPlanning *how,
+                             const CommandOptions *options, GError **error);
 
 /* The keys of every plan and simulation (verbose: each stage, too), and the template of their
  * text. */

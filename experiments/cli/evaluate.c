@@ -1,6 +1,10 @@
 /* Evaluating MODEL CLUSTER or PLAN.json, for all commands that take them. */
 #include "experiments/cli/command.h"
 
+#include <string.h>
+
+#include "sim/sim.h"
+
 Configuration *command_configuration(const CommandPlanning *how, char **argv,
                                      const char *fidelity, const PlannerOptions *options,
                                      CommandSetting *setting, GError **error)
@@ -64,4 +68,20 @@ bool command_evaluate(const CommandPlanning *how, int argc, char **argv,
                                      evaluation, error)
                      : evaluate_model(how, argv, fidelity, &options->planner, evaluation,
                                       error);
+}
+
+bool command_check_plan_file(const char *file, const CommandPlanning *how,
+                             const CommandOptions *options, GError **error)
+{
+    bool plans = how->planner || how->granularity || options->pin || options->pins ||
+                 options->strategy;
+    for (char **pair = options->set; pair && *pair; pair++) {
+        g_autofree char *key = g_strndup(*pair, strcspn(*pair, "="));
+        plans = plans || !options_find(&sim_option_table, key);
+    }
+    return !plans ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "--planner, --granularity, --pin, --pins and --set of a planner's "
+                       "option are for MODEL CLUSTER; %s is a plan already",
+                       file);
 }

@@ -158,9 +158,9 @@ static char *make(const char *what, const char *line, const Own *own,
 bool cmd_report(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
-    const GOptionEntry entries[] = {REPORT_OPTIONS(COMMAND_ENTRY)
-                                        COMMAND_CAMPAIGN_ENTRIES(own.campaign),
-                                    G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {
+        REPORT_OPTIONS(COMMAND_ENTRY) COMMAND_DAYS_ENTRY(own.campaign),
+        COMMAND_CAMPAIGN_ENTRIES(own.campaign), G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "report",
         .arguments = "RESULTS.db | PLAN.json | NAME|PAPER|all",

@@ -3,6 +3,7 @@
 
 #include "experiments/cli/campaign.h"
 #include "experiments/cli/execution.h"
+#include "experiments/cli/limits.h"
 #include "experiments/cli/plan_words.h"
 #include "experiments/cli/simulate_tasks.h"
 
@@ -115,23 +116,6 @@ static bool report(const Evaluation *evaluation, const Own *own,
     return true;
 }
 
-/* A plan file is planned already: only the simulation's options apply to it. */
-static bool check_options(const char *file, const Own *own, const CommandOptions *options,
-                          GError **error)
-{
-    bool plans = own->how.planner || own->how.granularity || options->pin ||
-                 options->pins || options->strategy;
-    for (char **pair = options->set; pair && *pair; pair++) {
-        g_autofree char *key = g_strndup(*pair, strcspn(*pair, "="));
-        plans = plans || !options_find(&sim_option_table, key);
-    }
-    return !plans ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "--planner, --granularity, --pin, --pins and --set of a planner's "
-                       "option are for MODEL CLUSTER; %s is a plan already",
-                       file);
-}
-
 /* Refuses options that say nothing about `what`, a task graph or traces. */
 static bool check_no_plan(const Own *own, const char *file, const char *what,
                           GError **error)
@@ -202,6 +186,7 @@ bool cmd_simulate(int argc, char **argv, GError **error)
         {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.jobs,
          "Threads for samples and for runs of days (default all cores)", "N"},
         COMMAND_EXECUTION_ENTRIES(own.execution),
+        COMMAND_DAYS_ENTRY(own.campaign),
         COMMAND_CAMPAIGN_ENTRIES(own.campaign),
         COMMAND_CAMPAIGN_PLOT_ENTRY(own.campaign),
         {"dot", 0, 0, G_OPTION_ARG_FILENAME, &own.dot,
@@ -230,7 +215,7 @@ bool cmd_simulate(int argc, char **argv, GError **error)
         !command_campaign_check(&own.campaign, error) ||
         !command_execution_check(&own.execution, error))
         return false;
-    if (argc == 2 && !check_options(argv[1], &own, &options, error))
+    if (argc == 2 && !command_check_plan_file(argv[1], &own.how, &options, error))
         return false;
     if (argc == 2 && sim_task_file_is(argv[1]))
         return simulate_tasks(argv[1], &own, &options, error);
@@ -239,6 +224,10 @@ bool cmd_simulate(int argc, char **argv, GError **error)
                command_simulate_execution(argv[1], argv[2], &own.how, &options, error);
     own.argv = argv;
     own.campaign.jobs = own.jobs;
+    if (own.campaign.days && !options.quiet)
+        limits_note("--days has a command of its own, kilter days %s; simulate has it for "
+                    "one more release",
+                    own.campaign.days);
     g_auto(Evaluation) evaluation = {0};
     return command_evaluate(&own.how, argc, argv, fidelity, &options, &evaluation,
                             error) &&

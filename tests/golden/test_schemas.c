@@ -43,6 +43,7 @@ static const char *const LINES[] = {
     "simulate " TINY " hap-a100-4 --planner dp-ev --granularity gpu --chakra run",
     "simulate run.0.et hap-a100-4",
     "simulate a.json --days 3 --mtbf 4000h --checkpoint auto --spares 2%",
+    "days 3 a.json --mtbf 4000h --checkpoint auto --spares 2%",
     "memory c.json",
     "export c.json --to megatron",
     "export c.json --to megatron -o flags.sh",
