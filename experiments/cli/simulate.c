@@ -113,6 +113,10 @@ static bool report(const Evaluation *evaluation, const Own *own,
     }
     command_report(options, object, COMMAND_EVALUATION_TEXT, COMMAND_CAMPAIGN_TEXT, TEXT,
                    NULL);
+    if (own->campaign.days && !options->quiet)
+        limits_note("--days has a command of its own, kilter days %s; simulate has it for "
+                    "one more release",
+                    own->campaign.days);
     return true;
 }
 
@@ -224,10 +228,6 @@ bool cmd_simulate(int argc, char **argv, GError **error)
                command_simulate_execution(argv[1], argv[2], &own.how, &options, error);
     own.argv = argv;
     own.campaign.jobs = own.jobs;
-    if (own.campaign.days && !options.quiet)
-        limits_note("--days has a command of its own, kilter days %s; simulate has it for "
-                    "one more release",
-                    own.campaign.days);
     g_auto(Evaluation) evaluation = {0};
     return command_evaluate(&own.how, argc, argv, fidelity, &options, &evaluation,
                             error) &&
