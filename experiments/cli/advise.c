@@ -18,7 +18,7 @@ typedef struct {
     gboolean all;
 } Own;
 
-static void own_clear(Own *own)
+static void advise_own_clear(Own *own)
 {
     g_strfreev(own->prices.price);
     g_strfreev(own->prices.power);
@@ -26,11 +26,11 @@ static void own_clear(Own *own)
     g_free(own->tokens);
     g_free(own->folder);
 }
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, advise_own_clear)
 
 /* --- in words --- */
 
-static const Row *whole(const Row *row, uint32_t n)
+static const Row *advise_whole(const Row *row, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         if (!row[i].choice->only)
@@ -73,7 +73,8 @@ static void say_gain(GString *text, const Row *more, const Row *fewer)
 static char *advice(const Row *row, uint32_t n)
 {
     g_autoptr(GString) text = g_string_new("");
-    const Row *best = &row[0], *all = whole(row, n), *alone = fastest_alone(row, n);
+    const Row *best = &row[0], *all = advise_whole(row, n),
+              *alone = fastest_alone(row, n);
     g_autofree char *time = seconds(best->iteration_s);
     g_string_append_printf(text, "Fastest: %s by %s (%s), %s per iteration. ",
                            best->choice->machines, best->choice->best->planner->name,
@@ -107,15 +108,15 @@ typedef struct {
     const CommandPlanning *how;
 } Asked;
 
-static void add_words(GStrvBuilder *words, const char *option, char *const *text)
+static void advise_add_words(GStrvBuilder *words, const char *option, char *const *text)
 {
     for (uint32_t i = 0; text && text[i]; i++)
         g_strv_builder_add_many(words, option, text[i], NULL);
 }
 
 /* The command that makes the choice's plan. */
-static char *command_of(const Portfolio *portfolio, const PortfolioChoice *choice,
-                        const Asked *asked)
+static char *advise_command_of(const Portfolio *portfolio, const PortfolioChoice *choice,
+                               const Asked *asked)
 {
     g_autoptr(GStrvBuilder) words = g_strv_builder_new();
     g_strv_builder_add_many(words, "plan", portfolio->model, asked->cluster, NULL);
@@ -123,14 +124,14 @@ static char *command_of(const Portfolio *portfolio, const PortfolioChoice *choic
         const bool chooses = kind == CHANGE_ONLY || kind == CHANGE_WITHOUT;
         g_autofree char *option = g_strdup_printf("--%s", change_name(kind));
         if (!choice->only || !chooses)
-            add_words(words, option, asked->how->change[kind]);
+            advise_add_words(words, option, asked->how->change[kind]);
         else if (kind == CHANGE_ONLY)
             g_strv_builder_add_many(words, option, choice->only, NULL);
     }
     g_strv_builder_add_many(words, "--planner", choice->best->planner->name,
                             "--granularity", granularity_name(choice->best->granularity),
                             NULL);
-    add_words(words, "--set", asked->options->set);
+    advise_add_words(words, "--set", asked->options->set);
     if (asked->options->seed_given)
         g_strv_builder_add_many(words, "--seed", asked->options->seed_text, NULL);
     g_auto(GStrv) line = g_strv_builder_end(words);
@@ -167,7 +168,7 @@ static json_t *tries_json(const PortfolioChoice *choice)
 }
 
 /* The probability that the choice is faster than the first one, both on the same fitted cluster. */
-static json_t *faster_json(const Row *row, const Row *first)
+static json_t *advise_faster_json(const Row *row, const Row *first)
 {
     return row == first || !row->choice->best || !first->choice->best
                ? json_null()
@@ -190,7 +191,7 @@ static json_t *row_json(const Portfolio *portfolio, const Row *row, const Row *f
                   number_or_null(row->dollars_per_million), "lower_bound_s",
                   number_or_null(choice->bound_s), "pareto", (int)row->front, "skipped",
                   (int)choice->skipped);
-    json_object_set_new(object, "faster_than_first", faster_json(row, first));
+    json_object_set_new(object, "faster_than_first", advise_faster_json(row, first));
     json_object_set_new(
         object, "interval_90_s",
         choice->best ? prediction_interval_json(choice->view, 0.9, row->iteration_s)
@@ -205,7 +206,7 @@ static json_t *row_json(const Portfolio *portfolio, const Row *row, const Row *f
                                       "device", row->busiest, "computes", row->computes,
                                       "communicates", row->communicates, "idles",
                                       row->idles));
-        g_autofree char *command = command_of(portfolio, choice, asked);
+        g_autofree char *command = advise_command_of(portfolio, choice, asked);
         json_object_set_new(object, "planner", json_string(choice->best->planner->name));
         json_object_set_new(object, "granularity",
                             json_string(granularity_name(choice->best->granularity)));
@@ -238,7 +239,7 @@ static const char TEXT[] =
 
 /* The data file: cost and time of each choice, with the ends of its 90 % interval on a fitted cluster; the same of the choices that no other one beats, by
  * cost; the name of the cost. */
-static bool draw(const Row *row, uint32_t n, const char *folder, GError **error)
+static bool advise_draw(const Row *row, uint32_t n, const char *folder, GError **error)
 {
     g_autoptr(GString) text =
         g_string_new("# cost\tseconds\tfront\tmachines\tlow\thigh\n");
@@ -290,14 +291,14 @@ static bool check_target(const Own *own, const Row *fastest, const Row *enough,
 static void add_target(json_t *answer, const Portfolio *portfolio, const Row *enough,
                        const Asked *asked)
 {
-    g_autofree char *command = command_of(portfolio, enough->choice, asked);
+    g_autofree char *command = advise_command_of(portfolio, enough->choice, asked);
     json_object_set_new(answer, "within_gpus", json_integer(enough->choice->gpus));
     json_object_set_new(answer, "within_time_s", json_real(enough->iteration_s));
     json_object_set_new(answer, "within_command", json_string(command));
 }
 
-static bool report(const Portfolio *portfolio, const Own *own, const Asked *command,
-                   GError **error)
+static bool advise_report(const Portfolio *portfolio, const Own *own,
+                          const Asked *command, GError **error)
 {
     const uint32_t n = portfolio->choices->len;
     g_autofree Row *row = advise_rows(&own->prices, portfolio);
@@ -305,15 +306,16 @@ static bool report(const Portfolio *portfolio, const Own *own, const Asked *comm
     const Row *enough =
         asked ? advise_within(row, n, own->target_s, own->tokens_per_s) : NULL;
     if (!check_target(own, row, enough, error) ||
-        (own->folder && !draw(row, n, own->folder, error)))
+        (own->folder && !advise_draw(row, n, own->folder, error)))
         return false;
     json_t *choices = json_array();
     for (uint32_t i = 0; i < n; i++)
         json_array_append_new(choices, row_json(portfolio, &row[i], row, command));
     g_autofree char *words = advice(row, n);
     g_autofree char *unpriced =
-        own->prices.price ? advise_unpriced(&own->prices, whole(row, n)->choice->cluster)
-                          : NULL;
+        own->prices.price
+            ? advise_unpriced(&own->prices, advise_whole(row, n)->choice->cluster)
+            : NULL;
     json_t *answer =
         json_pack("{s:s, s:s, s:s, s:s?, s:o, s:f, s:b, s:b}", "model", portfolio->model,
                   "cluster", command->cluster, "advice", words, "within_target",
@@ -339,8 +341,8 @@ static void show_progress(void *context, uint32_t done, uint32_t total, const ch
     fflush(stderr);
 }
 
-static bool run(const char *model, const Own *own, const Asked *command,
-                const Cluster *cluster, GError **error)
+static bool advise_run(const char *model, const Own *own, const Asked *command,
+                       const Cluster *cluster, GError **error)
 {
     static const double LIMIT_S = 2; /* limit of each search: most end in a tenth of it */
     const CommandOptions *options = command->options;
@@ -354,7 +356,7 @@ static bool run(const char *model, const Own *own, const Asked *command,
         portfolio_new(model, cluster, &options->planner, &how, error);
     if (shows)
         fputs("\r\033[K", stderr);
-    return portfolio && report(portfolio, own, command, error);
+    return portfolio && advise_report(portfolio, own, command, error);
 }
 
 /* Reads --target and --tokens-per-day. */
@@ -423,5 +425,5 @@ bool cmd_advise(int argc, char **argv, GError **error)
         !read_targets(&own, error) || !command_setting(&how, argv[2], &setting, error))
         return false;
     const Asked command = {argv[2], &options, &how};
-    return run(argv[1], &own, &command, setting.cluster, error);
+    return advise_run(argv[1], &own, &command, setting.cluster, error);
 }

@@ -7,8 +7,8 @@
 enum { SECONDS_AN_HOUR = 3600, JOULES_A_KWH = 3600000 };
 
 /* The number that the texts give for a device type; the last one counts. NaN: none. */
-static bool number_of(char **texts, const char *option, const char *expected,
-                      const char *type, double *number, GError **error)
+static bool advise_cost_number_of(char **texts, const char *option, const char *expected,
+                                  const char *type, double *number, GError **error)
 {
     *number = NAN;
     g_autofree char *joined = texts ? g_strjoinv(",", texts) : NULL;
@@ -33,16 +33,17 @@ static bool number_of(char **texts, const char *option, const char *expected,
 static bool price_of(const AdvisePrices *prices, const char *type, double *price,
                      GError **error)
 {
-    return number_of(prices->price, "--price",
-                     "DEVICE=DOLLARS per GPU and hour, such as h100=2.5", type, price,
-                     error);
+    return advise_cost_number_of(prices->price, "--price",
+                                 "DEVICE=DOLLARS per GPU and hour, such as h100=2.5",
+                                 type, price, error);
 }
 
 static bool power_of(const AdvisePrices *prices, const char *type, double *watts,
                      GError **error)
 {
-    return number_of(prices->power, "--power", "DEVICE=WATTS per GPU, such as h100=700",
-                     type, watts, error);
+    return advise_cost_number_of(prices->power, "--power",
+                                 "DEVICE=WATTS per GPU, such as h100=700", type, watts,
+                                 error);
 }
 
 bool advise_prices_check(const AdvisePrices *prices, GError **error)

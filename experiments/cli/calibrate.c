@@ -34,7 +34,7 @@ static const char *fit_name(const CalibrationFit *fit)
 
 /* --- report --- */
 
-static json_t *triple_json(const double *x, uint32_t n)
+static json_t *calibrate_triple_json(const double *x, uint32_t n)
 {
     json_t *list = json_array();
     for (uint32_t j = 0; j < n; j++)
@@ -55,11 +55,12 @@ static json_t *speed_json(const CalibrationLine *line, uint32_t j)
 static json_t *fit_json(const CalibrationFit *fit)
 {
     const uint32_t k = fit->device ? 3 : 2;
-    json_t *line = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o}", "seconds", triple_json(fit->line.x, k), "low",
-        triple_json(fit->line.low, k), "high", triple_json(fit->line.high, k), "rate",
-        k == 3 ? speed_json(&fit->line, 1) : json_null(), "bandwidth",
-        speed_json(&fit->line, k - 1));
+    json_t *line = json_pack("{s:o, s:o, s:o, s:o, s:o}", "seconds",
+                             calibrate_triple_json(fit->line.x, k), "low",
+                             calibrate_triple_json(fit->line.low, k), "high",
+                             calibrate_triple_json(fit->line.high, k), "rate",
+                             k == 3 ? speed_json(&fit->line, 1) : json_null(),
+                             "bandwidth", speed_json(&fit->line, k - 1));
     return json_pack(
         "{s:s, s:s, s:s*, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "kind",
         fit_name(fit), "place", place_name(fit->place), "device", fit->device, "ranks",
@@ -81,8 +82,8 @@ static const char TEXT[] =
     "all                                     {rows:6} {mape:8%} {p95:8%} {worst:8%}\n";
 /* clang-format on */
 
-static json_t *report_json(const Calibration *calibration, const GArray *tables,
-                           const Own *own)
+static json_t *calibrate_report_json(const Calibration *calibration, const GArray *tables,
+                                     const Own *own)
 {
     json_t *fits = json_array();
     for (uint32_t i = 0; i < calibration->n_fits; i++)
@@ -97,8 +98,8 @@ static json_t *report_json(const Calibration *calibration, const GArray *tables,
 }
 
 /* Rows of the figure: whether it is a collective, kind, bytes, measured, predicted. */
-static bool draw(const Calibration *calibration, const GArray *measurements,
-                 const char *folder, GError **error)
+static bool calibrate_draw(const Calibration *calibration, const GArray *measurements,
+                           const char *folder, GError **error)
 {
     g_autoptr(GString) text =
         g_string_new("# collective\tkind\tbytes\tmeasured_s\tpredicted_s\n");
@@ -144,8 +145,8 @@ static bool fill_options(const Own *own, const CommandOptions *command,
     return true;
 }
 
-static bool write_cluster(const Calibration *calibration, const char *file,
-                          GError **error)
+static bool calibrate_write_cluster(const Calibration *calibration, const char *file,
+                                    GError **error)
 {
     g_autofree char *text = cluster_write(calibration->cluster);
     return output_write(file, text, -1, error);
@@ -159,8 +160,8 @@ static uint32_t most_ranks(const GArray *measurements)
     return ranks;
 }
 
-static bool run(const Own *own, int argc, char **argv, const CommandOptions *command,
-                GError **error)
+static bool calibrate_run(const Own *own, int argc, char **argv,
+                          const CommandOptions *command, GError **error)
 {
     g_autofree char *names = file_names(argc, argv);
     g_autoptr(GArray) measurements = measurements_new();
@@ -183,11 +184,11 @@ static bool run(const Own *own, int argc, char **argv, const CommandOptions *com
     options.base = base;
     g_autoptr(Calibration) calibration = calibrate(measurements, &options, error);
     if (!calibration ||
-        (own->plot && !draw(calibration, measurements, own->plot, error)) ||
-        !write_cluster(calibration, own->output, error))
+        (own->plot && !calibrate_draw(calibration, measurements, own->plot, error)) ||
+        !calibrate_write_cluster(calibration, own->output, error))
         return false;
-    command_report(command, report_json(calibration, tables, own), MEASURED_REPORT_TEXT,
-                   TEXT, NULL);
+    command_report(command, calibrate_report_json(calibration, tables, own),
+                   MEASURED_REPORT_TEXT, TEXT, NULL);
     return true;
 }
 
@@ -219,5 +220,5 @@ bool cmd_calibrate(int argc, char **argv, GError **error)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected --output FILE for the cluster");
     return calibrate_options_in_range(&own, error) && output_check(own.output, error) &&
-           run(&own, argc, argv, &options, error);
+           calibrate_run(&own, argc, argv, &options, error);
 }

@@ -167,7 +167,7 @@ static bool read_part(const char *text, GArray *parts, GError **error)
                        CAMPAIGN_MAX_PARTS);
 }
 
-static bool read_parts(const char *text, GArray *parts, GError **error)
+static bool campaign_read_parts(const char *text, GArray *parts, GError **error)
 {
     g_auto(GStrv) list = g_strsplit(text ? text : "", ";", -1);
     for (char **part = list; *part; part++)
@@ -232,7 +232,7 @@ static double save_s(const Evaluation *evaluation, uint32_t machines)
     return port > 0 ? bytes / (port * machines) : 0;
 }
 
-static uint32_t machines_of(const ClusterView *view)
+static uint32_t campaign_machines_of(const ClusterView *view)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     for (uint32_t j = 0; j < view->n_devices; j++)
@@ -298,8 +298,9 @@ const char COMMAND_CAMPAIGN_TEXT[] =
     "{campaign.parts.restart:.2%}, waiting {campaign.parts.wait:.2%}, slowed {campaign.parts.slow:.2%}\n]";
 /* clang-format on */
 
-static json_t *report_json(const SimCampaign *of, const SimCampaignReport *report,
-                           const Evaluation *evaluation)
+static json_t *campaign_report_json(const SimCampaign *of,
+                                    const SimCampaignReport *report,
+                                    const Evaluation *evaluation)
 {
     const double length_s = of->days_s;
     const SimWorkload work =
@@ -327,8 +328,9 @@ static json_t *report_json(const SimCampaign *of, const SimCampaignReport *repor
         parts);
 }
 
-static bool read_all(const CommandCampaign *campaign, const Evaluation *evaluation,
-                     uint32_t machines, SimCampaign *of, GError **error)
+static bool campaign_read_all(const CommandCampaign *campaign,
+                              const Evaluation *evaluation, uint32_t machines,
+                              SimCampaign *of, GError **error)
 {
     double days = 0;
     g_autofree char *save = g_strdup_printf("%.17g s", save_s(evaluation, machines));
@@ -357,7 +359,7 @@ bool command_campaign_add(const CommandCampaign *campaign, const CommandPlanning
 {
     if (!campaign->days)
         return true;
-    const uint32_t machines = machines_of(evaluation->view);
+    const uint32_t machines = campaign_machines_of(evaluation->view);
     SimCampaign of = {.iteration_s = evaluation->report->iteration_time_s,
                       .runs = campaign->runs ? (uint32_t)campaign->runs : DEFAULT_RUNS,
                       .seed = options->planner.seed,
@@ -368,9 +370,9 @@ bool command_campaign_add(const CommandCampaign *campaign, const CommandPlanning
     g_autoptr(GArray) lost = g_array_new(false, false, sizeof(uint32_t));
     g_autoptr(GArray) parts = g_array_new(false, false, sizeof(SimCampaignPart));
     g_autoptr(GArray) fewer = g_array_new(false, false, sizeof(double));
-    if (!read_all(campaign, evaluation, machines, &of, error) ||
+    if (!campaign_read_all(campaign, evaluation, machines, &of, error) ||
         !read_failures(campaign->failures, failures, lost, error) ||
-        !read_parts(campaign->parts, parts, error) ||
+        !campaign_read_parts(campaign->parts, parts, error) ||
         !plan_fewer(campaign, how, (int)g_strv_length(argv), argv, options, evaluation,
                     fewer, error))
         return false;
@@ -387,6 +389,7 @@ bool command_campaign_add(const CommandCampaign *campaign, const CommandPlanning
     if (!report ||
         (campaign->plot && !command_campaign_plot(&of, report, campaign->plot, error)))
         return false;
-    json_object_set_new(answer, "campaign", report_json(&of, report, evaluation));
+    json_object_set_new(answer, "campaign",
+                        campaign_report_json(&of, report, evaluation));
     return true;
 }

@@ -10,7 +10,8 @@ enum { POINTS = 33 };
 static const double SPAN = 16;
 
 /* Goodput where all failures are exponential, and none waits for a machine (Daly 2006, Eq. 20). */
-static double expected(const SimCampaign *of, double mtbf_s, double interval_s)
+static double campaign_plot_expected(const SimCampaign *of, double mtbf_s,
+                                     double interval_s)
 {
     return interval_s /
            ((mtbf_s + of->restart_s) * expm1((interval_s + of->save_s) / mtbf_s));
@@ -33,7 +34,7 @@ bool command_campaign_plot(const SimCampaign *campaign, const SimCampaignReport 
             report->interval_s, report->goodput, report->low, report->high,
             mean->lost_s / of.days_s, mean->save_s / of.days_s,
             (mean->restart_s + mean->wait_s) / of.days_s, mean->slow_s / of.days_s,
-            expected(&of, report->system_mtbf_s, report->interval_s));
+            campaign_plot_expected(&of, report->system_mtbf_s, report->interval_s));
     }
     return figure_draw_text("days", text->str, folder, error);
 }

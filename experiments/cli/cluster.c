@@ -22,7 +22,7 @@ static void how_clear(How *how)
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(How, how_clear)
 
 /* "90x8" or "910x16": each value of the GPUs with the number of GPUs, in the file's order. */
-static char *values_of(const MachineFile *machine, bool gcn)
+static char *cluster_values_of(const MachineFile *machine, bool gcn)
 {
     GString *out = g_string_new(NULL);
     g_autofree bool *counted = g_new0(bool, machine->n_gpus);
@@ -75,7 +75,7 @@ static double pcie_gbps(const MachineGpu *gpu)
     return gpu->pcie / 1e9;
 }
 
-static void set_text(json_t *json, const char *key, char *text)
+static void cluster_set_text(json_t *json, const char *key, char *text)
 {
     json_object_set_new(json, key, json_string(text));
     g_free(text);
@@ -91,8 +91,8 @@ static void set_links(json_t *json, const MachineFile *machine, const char *kind
     g_autofree char *rate_key = g_strconcat(kind, "_GBps_per_gpu_nccl", NULL);
     json_object_set_new(json, elements_key, json_integer(elements));
     json_object_set_new(json, sum_key, json_integer(sum));
-    set_text(json, each_key, numbers_of(machine, links_of, "%.0f", false));
-    set_text(json, rate_key, numbers_of(machine, link_gbps, "%.1f", false));
+    cluster_set_text(json, each_key, numbers_of(machine, links_of, "%.0f", false));
+    cluster_set_text(json, rate_key, numbers_of(machine, link_gbps, "%.1f", false));
 }
 
 static void set_nccl(json_t *json, const MachineFile *machine)
@@ -114,20 +114,21 @@ static void set_nccl(json_t *json, const MachineFile *machine)
     for (size_t i = 0; i < G_N_ELEMENTS(COUNT); i++)
         json_object_set_new(json, COUNT[i].key, json_integer((json_int_t)COUNT[i].value));
     if (machine->gpu_elements > 0)
-        set_text(json, "sm", values_of(machine, false));
+        cluster_set_text(json, "sm", cluster_values_of(machine, false));
     if (machine->gpu_elements > 0 && *machine->gpu[0].gcn)
-        set_text(json, "gcn", values_of(machine, true));
+        cluster_set_text(json, "gcn", cluster_values_of(machine, true));
     if (machine->nvlink_elements > 0) {
         set_links(json, machine, "nvlink", machine->nvlink_elements, machine->nvlink_sum);
         json_object_set_new(json, "nvswitch", json_integer(machine->nvswitch));
     }
     if (machine->xgmi_elements > 0)
         set_links(json, machine, "xgmi", machine->xgmi_elements, machine->xgmi_sum);
-    set_text(json, "gpu_pcie_GBps_nccl", numbers_of(machine, pcie_gbps, "%.1f", true));
+    cluster_set_text(json, "gpu_pcie_GBps_nccl",
+                     numbers_of(machine, pcie_gbps, "%.1f", true));
 }
 
 /* The links of all GPUs by kind or, for a matrix, pairs of GPUs by code. */
-static json_t *links_json(const MachineFile *machine)
+static json_t *cluster_links_json(const MachineFile *machine)
 {
     json_t *links = json_object();
     if (machine->nvlink_elements > 0)
@@ -147,7 +148,7 @@ static json_t *links_json(const MachineFile *machine)
     return links;
 }
 
-static json_t *positive_or_null(double value)
+static json_t *cluster_positive_or_null(double value)
 {
     return value > 0 ? json_number(value) : json_null();
 }
@@ -171,7 +172,7 @@ static json_t *machine_json(const MachineFile *machine, const Sheets *sheets,
     json_object_set_new(json, "gpus", json_integer(machine->n_gpus));
     json_object_set_new(json, "nics", json_integer(machine->nics));
     json_object_set_new(json, "device", devices ? json_string(devices) : json_null());
-    json_object_set_new(json, "links", links_json(machine));
+    json_object_set_new(json, "links", cluster_links_json(machine));
     json_object_set_new(json, "link_count",
                         json_integer(machine->nvlink_sum + machine->xgmi_sum));
     json_object_set_new(json, "link_name",
@@ -182,8 +183,8 @@ static json_t *machine_json(const MachineFile *machine, const Sheets *sheets,
         json_object_set_new(json, "nic", json_string(import->nic->name));
     json_object_set_new(
         json, "inner_bandwidth",
-        positive_or_null(machine_file_inner(machine, sheets, import->sheet)));
-    json_object_set_new(json, "net_bandwidth", positive_or_null(net));
+        cluster_positive_or_null(machine_file_inner(machine, sheets, import->sheet)));
+    json_object_set_new(json, "net_bandwidth", cluster_positive_or_null(net));
     if (machine->format == MACHINE_FILE_NCCL) {
         set_nccl(json, machine);
     } else {
@@ -203,7 +204,7 @@ static const char TEXT[] =
     "outside   [{nic}|{net_bandwidth:bandwidth}|not known]\n";
 /* clang-format on */
 
-static bool write_cluster(const Cluster *cluster, const How *how, GError **error)
+static bool cluster_write_cluster(const Cluster *cluster, const How *how, GError **error)
 {
     g_autofree char *text = cluster_write(cluster);
     return output_check(how->output, error) && output_write(how->output, text, -1, error);
@@ -238,7 +239,7 @@ static bool import_file(const char *file, const How *how, const CommandOptions *
         import.name = name;
         g_autoptr(Cluster) cluster =
             machine_file_cluster(machine, sheets, &import, error);
-        if (!cluster || !write_cluster(cluster, how, error))
+        if (!cluster || !cluster_write_cluster(cluster, how, error))
             return false;
     }
     for (guint i = 0; !options->quiet && i < machine->warning->len; i++)

@@ -72,7 +72,7 @@ static const char TEXT[] = ENTRY_TEXT
 
 /* --- one cluster --- */
 
-static json_t *link_json(char *what, const LinkCost *link)
+static json_t *clusters_link_json(char *what, const LinkCost *link)
 {
     json_t *json = json_pack("{s:s, s:o, s:o}", "what", what, "latency_s",
                              json_number(link->latency_s), "bandwidth",
@@ -88,15 +88,17 @@ static json_t *between_json(const Cluster *cluster)
     if (cluster->n_machines == 1)
         return list;
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
-        json_array_append_new(list, link_json(g_strdup(collective_name((Collective)kind)),
-                                              &cluster->collective[kind]));
+        json_array_append_new(
+            list, clusters_link_json(g_strdup(collective_name((Collective)kind)),
+                                     &cluster->collective[kind]));
     if (cluster->transfer.bandwidth > 0)
-        json_array_append_new(list, link_json(g_strdup("send"), &cluster->transfer));
+        json_array_append_new(list,
+                              clusters_link_json(g_strdup("send"), &cluster->transfer));
     for (uint32_t i = 0; cluster->network && i < cluster->network->n_links; i++) {
         const NetworkLink *link = &cluster->network->explicit_link[i];
         json_array_append_new(
-            list,
-            link_json(g_strdup_printf("%s - %s", link->from, link->to), &link->cost));
+            list, clusters_link_json(g_strdup_printf("%s - %s", link->from, link->to),
+                                     &link->cost));
     }
     return list;
 }
@@ -153,7 +155,7 @@ static json_t *whole_json(const char *name, const Cluster *cluster,
     return json;
 }
 
-static bool show(const char *name, const CommandOptions *options, GError **error)
+static bool clusters_show(const char *name, const CommandOptions *options, GError **error)
 {
     g_autoptr(Cluster) cluster = cluster_load(name, error);
     g_autoptr(GPtrArray) warnings = cluster ? sheets_warnings(cluster, error) : NULL;
@@ -182,7 +184,7 @@ bool cmd_clusters(int argc, char **argv, GError **error)
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
     if (argc > 1)
-        return show(argv[1], &options, error);
+        return clusters_show(argv[1], &options, error);
     g_auto(GStrv) names = path_list("clusters", ".yaml");
     if (!*names) {
         g_autofree char *searched = path_searched();

@@ -148,9 +148,9 @@ static bool parse_sizes(const Own *own, SimCollectiveOptions *what,
     return true;
 }
 
-static bool simulate(const char *cluster_name, const Own *own,
-                     const SimCollectiveOptions *what, Granularity granularity,
-                     const CommandOptions *options, GError **error)
+static bool collective_simulate(const char *cluster_name, const Own *own,
+                                const SimCollectiveOptions *what, Granularity granularity,
+                                const CommandOptions *options, GError **error)
 {
     g_autoptr(Cluster) cluster = cluster_load(cluster_name, error);
     if (!cluster || !command_change(cluster, &own->how, error))
@@ -203,5 +203,5 @@ bool cmd_collective(int argc, char **argv, GError **error)
     what.seed = options.planner.seed;
     return parse_sizes(&own, &what, &granularity, error) &&
            parse_shares(&own, &what, error) && parse_root(&own, &what, error) &&
-           simulate(argv[2], &own, &what, granularity, &options, error);
+           collective_simulate(argv[2], &own, &what, granularity, &options, error);
 }

@@ -45,7 +45,7 @@ static char *machines_text(const Cluster *cluster)
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-static json_t *plan_json(const char *file, const Evaluation *evaluation)
+static json_t *compare_plan_json(const char *file, const Evaluation *evaluation)
 {
     const Plan *plan = evaluation->plan;
     const SimReport *report = evaluation->report;
@@ -99,7 +99,7 @@ static const struct {
     {"memory_bytes", "memory per GPU", BYTES},
 };
 
-static char *value_text(const json_t *value, uint32_t kind)
+static char *compare_value_text(const json_t *value, uint32_t kind)
 {
     if (json_is_null(value) || !value)
         return g_strdup("-");
@@ -118,14 +118,14 @@ static char *value_text(const json_t *value, uint32_t kind)
 }
 
 /* The width of the column for a plan's values. */
-static int width_of(const json_t *plan)
+static int compare_width_of(const json_t *plan)
 {
     g_autofree char *name =
         g_path_get_basename(json_string_value(json_object_get(plan, "file")));
     size_t width = strlen(name);
     for (uint32_t r = 0; r < G_N_ELEMENTS(ROW); r++) {
         g_autofree char *text =
-            value_text(json_object_get(plan, ROW[r].key), ROW[r].kind);
+            compare_value_text(json_object_get(plan, ROW[r].key), ROW[r].kind);
         width = MAX(width, strlen(text));
     }
     return (int)width + 2;
@@ -138,8 +138,8 @@ static void print_row(const json_t *plans, uint32_t r)
     printf("  %-22s", ROW[r].name);
     json_array_foreach ((json_t *)plans, i, plan) {
         g_autofree char *text =
-            value_text(json_object_get(plan, ROW[r].key), ROW[r].kind);
-        printf("%*s", width_of(plan), text);
+            compare_value_text(json_object_get(plan, ROW[r].key), ROW[r].kind);
+        printf("%*s", compare_width_of(plan), text);
     }
     putchar('\n');
 }
@@ -179,14 +179,14 @@ static json_t *differences(const json_t *plans)
     return list;
 }
 
-static double time_at(const json_t *plans, size_t i)
+static double compare_time_at(const json_t *plans, size_t i)
 {
     return json_number_value(
         json_object_get(json_array_get(plans, i), "iteration_time_s"));
 }
 
 /* Says how much faster the fastest plan is than the slowest, and where it gains. Caller frees. */
-static char *verdict(const json_t *plans)
+static char *compare_verdict(const json_t *plans)
 {
     static const char *const part[] = {"computation_s", "exposed_communication_s",
                                        "idle_s"};
@@ -195,11 +195,11 @@ static char *verdict(const json_t *plans)
     uint32_t most = 0;
     double gain[G_N_ELEMENTS(part)];
     for (size_t i = 1; i < json_array_size(plans); i++) {
-        fast = time_at(plans, i) < time_at(plans, fast) ? i : fast;
-        slow = time_at(plans, i) > time_at(plans, slow) ? i : slow;
+        fast = compare_time_at(plans, i) < compare_time_at(plans, fast) ? i : fast;
+        slow = compare_time_at(plans, i) > compare_time_at(plans, slow) ? i : slow;
     }
     const json_t *a = json_array_get(plans, fast), *b = json_array_get(plans, slow);
-    if (time_at(plans, fast) == time_at(plans, slow))
+    if (compare_time_at(plans, fast) == compare_time_at(plans, slow))
         return g_strdup("All take the same time.");
     for (uint32_t k = 0; k < G_N_ELEMENTS(part); k++) {
         gain[k] = json_number_value(json_object_get(b, part[k])) -
@@ -210,7 +210,7 @@ static char *verdict(const json_t *plans)
     return g_strdup_printf(
         "%s is %.1f %% faster than %s; most of it, %s of an average GPU, is %s.",
         json_string_value(json_object_get(a, "file")),
-        100 * (time_at(plans, slow) / time_at(plans, fast) - 1),
+        100 * (compare_time_at(plans, slow) / compare_time_at(plans, fast) - 1),
         json_string_value(json_object_get(b, "file")), saved, name[most]);
 }
 
@@ -222,14 +222,14 @@ static void print_all(const json_t *plans, const json_t *differs)
     json_array_foreach ((json_t *)plans, i, value) {
         g_autofree char *name =
             g_path_get_basename(json_string_value(json_object_get(value, "file")));
-        printf("%*s", width_of(value), name);
+        printf("%*s", compare_width_of(value), name);
     }
     putchar('\n');
     for (uint32_t r = 0; r < G_N_ELEMENTS(ROW); r++)
         print_row(plans, r);
     json_array_foreach ((json_t *)plans, i, value)
         print_stages(value);
-    g_autofree char *words = verdict(plans);
+    g_autofree char *words = compare_verdict(plans);
     printf("\n%s\nDifferent: ", words);
     json_array_foreach ((json_t *)differs, i, value)
         printf("%s%s", i ? ", " : "", json_string_value(value));
@@ -237,7 +237,7 @@ static void print_all(const json_t *plans, const json_t *differs)
 }
 
 /* The probability that the plan is faster than the first one, both on the same fitted cluster. */
-static json_t *faster_json(const Evaluation *evaluation, const Evaluation *first)
+static json_t *compare_faster_json(const Evaluation *evaluation, const Evaluation *first)
 {
     return evaluation == first
                ? json_null()
@@ -255,8 +255,9 @@ static bool add_plan(json_t *plans, char *file, const char *fidelity,
     char *argument[] = {NULL, file, NULL};
     if (!command_evaluate(&how, 2, argument, fidelity, options, evaluation, error))
         return false;
-    json_t *plan = plan_json(file, evaluation);
-    json_object_set_new(plan, "faster_than_first", faster_json(evaluation, first));
+    json_t *plan = compare_plan_json(file, evaluation);
+    json_object_set_new(plan, "faster_than_first",
+                        compare_faster_json(evaluation, first));
     json_array_append_new(plans, plan);
     return true;
 }
@@ -298,7 +299,7 @@ bool cmd_compare(int argc, char **argv, GError **error)
         evaluation_clear(&all[i]);
     if (good) {
         json_t *differs = differences(plans);
-        g_autofree char *words = verdict(plans);
+        g_autofree char *words = compare_verdict(plans);
         if (!options.json && !command_is_silent(&options))
             print_all(plans, differs);
         json_t *answer = json_pack("{s:O, s:o, s:s}", "plans", plans, "differs", differs,

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-static const char *text_of(const json_t *object, const char *key)
+static const char *completion_text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
     return text ? text : "";
@@ -26,7 +26,7 @@ static const Values VALUES[] = {{"planner", NULL, "planners"},
                                 {"gpu", NULL, "devices"},
                                 {"nic", NULL, "links"}};
 
-static const Values *values_of(const char *option)
+static const Values *completion_values_of(const char *option)
 {
     for (guint i = 0; i < G_N_ELEMENTS(VALUES); i++)
         if (strcmp(VALUES[i].option, option) == 0)
@@ -45,7 +45,7 @@ static char *quoted(const char *text)
 /* Whether the command takes a model and then a cluster. */
 static bool takes_model(const json_t *command)
 {
-    return g_str_has_prefix(text_of(command, "arguments"), "MODEL");
+    return g_str_has_prefix(completion_text_of(command, "arguments"), "MODEL");
 }
 
 /* "--name -n ..." of a command. */
@@ -55,9 +55,9 @@ static char *option_words(const json_t *command)
     size_t i;
     json_t *option;
     json_array_foreach (json_object_get(command, "options"), i, option) {
-        g_string_append_printf(words, " --%s", text_of(option, "name"));
-        if (*text_of(option, "letter"))
-            g_string_append_printf(words, " -%s", text_of(option, "letter"));
+        g_string_append_printf(words, " --%s", completion_text_of(option, "name"));
+        if (*completion_text_of(option, "letter"))
+            g_string_append_printf(words, " -%s", completion_text_of(option, "letter"));
     }
     return g_string_free(words, FALSE);
 }
@@ -93,7 +93,7 @@ char *completion_bash(const json_t *commands)
     size_t i;
     json_t *command;
     json_array_foreach ((json_t *)commands, i, command)
-        g_string_append_printf(names, " %s", text_of(command, "name"));
+        g_string_append_printf(names, " %s", completion_text_of(command, "name"));
     g_string_append_printf(text,
                            "    if [ \"$COMP_CWORD\" -eq 1 ] || { [ \"$command\" = help "
                            "] && [ \"$COMP_CWORD\" -eq 2 ]; }; then\n"
@@ -104,8 +104,8 @@ char *completion_bash(const json_t *commands)
     g_string_append(text, "    if [ -z \"$words\" ]; then\n        case $command in\n");
     json_array_foreach ((json_t *)commands, i, command) {
         g_autofree char *options = option_words(command);
-        g_string_append_printf(text, "        %s) words='%s'", text_of(command, "name"),
-                               options);
+        g_string_append_printf(text, "        %s) words='%s'",
+                               completion_text_of(command, "name"), options);
         if (takes_model(command))
             g_string_append(text,
                             "; [[ $current == -* ]] || words=$(_kilter_names models; "
@@ -124,10 +124,11 @@ char *completion_bash(const json_t *commands)
 /* An option for _arguments: '(-p --planner)'{-p,--planner}'[help]:NAME:action'. */
 static void add_zsh_option(GString *text, const json_t *option)
 {
-    const char *name = text_of(option, "name"), *letter = text_of(option, "letter"),
-               *argument = text_of(option, "argument");
-    const Values *values = values_of(name);
-    g_auto(GStrv) part = g_strsplit_set(text_of(option, "help"), "[]:", -1);
+    const char *name = completion_text_of(option, "name"),
+               *letter = completion_text_of(option, "letter"),
+               *argument = completion_text_of(option, "argument");
+    const Values *values = completion_values_of(name);
+    g_auto(GStrv) part = g_strsplit_set(completion_text_of(option, "help"), "[]:", -1);
     g_autofree char *help = g_strjoinv(" ", part);
     g_autofree char *action =
         values && values->list
@@ -156,7 +157,8 @@ char *completion_zsh(const json_t *commands)
     json_t *command, *option;
     json_array_foreach ((json_t *)commands, i, command) {
         g_autofree char *line =
-            g_strdup_printf("%s:%s", text_of(command, "name"), text_of(command, "help"));
+            g_strdup_printf("%s:%s", completion_text_of(command, "name"),
+                            completion_text_of(command, "help"));
         g_autofree char *word = quoted(line);
         g_string_append_printf(text, "        %s\n", word);
     }
@@ -167,7 +169,7 @@ char *completion_zsh(const json_t *commands)
                     "    case $command in\n");
     json_array_foreach ((json_t *)commands, i, command) {
         g_string_append_printf(text, "    %s)\n        _arguments",
-                               text_of(command, "name"));
+                               completion_text_of(command, "name"));
         json_array_foreach (json_object_get(command, "options"), j, option)
             add_zsh_option(text, option);
         if (takes_model(command))
@@ -186,15 +188,16 @@ char *completion_zsh(const json_t *commands)
 
 static void add_fish_option(GString *text, const char *command, const json_t *option)
 {
-    const char *name = text_of(option, "name"), *letter = text_of(option, "letter");
-    const Values *values = values_of(name);
-    g_autofree char *help = quoted(text_of(option, "help"));
+    const char *name = completion_text_of(option, "name"),
+               *letter = completion_text_of(option, "letter");
+    const Values *values = completion_values_of(name);
+    g_autofree char *help = quoted(completion_text_of(option, "help"));
     g_string_append_printf(text,
                            "complete -c kilter -n '__fish_seen_subcommand_from %s' -l %s",
                            command, name);
     if (*letter)
         g_string_append_printf(text, " -s %s", letter);
-    if (*text_of(option, "argument"))
+    if (*completion_text_of(option, "argument"))
         g_string_append(text, " -r");
     if (values && values->list)
         g_string_append_printf(text, " -f -a '(__kilter_names %s)'", values->list);
@@ -212,8 +215,8 @@ char *completion_fish(const json_t *commands)
     size_t i, j;
     json_t *command, *option;
     json_array_foreach ((json_t *)commands, i, command) {
-        const char *name = text_of(command, "name");
-        g_autofree char *help = quoted(text_of(command, "help"));
+        const char *name = completion_text_of(command, "name");
+        g_autofree char *help = quoted(completion_text_of(command, "help"));
         g_string_append_printf(
             text, "complete -c kilter -n __fish_use_subcommand -f -a %s -d %s\n", name,
             help);

@@ -9,7 +9,7 @@ static json_t *names_json(char **names)
     return list;
 }
 
-static json_t *device_json(const DeviceSheet *sheet)
+static json_t *devices_device_json(const DeviceSheet *sheet)
 {
     json_t *peaks = json_object(), *links = json_array();
     for (uint32_t f = 0; f < SHEET_FORMATS; f++)
@@ -65,7 +65,7 @@ bool cmd_devices(int argc, char **argv, GError **error)
     json_t *list = json_array();
     for (uint32_t i = 0; i < sheets->n_devices; i++)
         if (!one || one == &sheets->device[i])
-            json_array_append_new(list, device_json(&sheets->device[i]));
+            json_array_append_new(list, devices_device_json(&sheets->device[i]));
     json_t *root = json_pack("{s:o}", "devices", list);
     if (one)
         json_object_update(root, json_array_get(list, 0));

@@ -60,7 +60,7 @@ static void add_rounding(json_t *object, const Evaluation *evaluation)
     json_object_set_new(object, "shards", explain_shards(plan, evaluation->graph));
 }
 
-static json_t *devices_json(const Evaluation *evaluation)
+static json_t *evaluation_report_devices_json(const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;
     json_t *devices = json_array();
@@ -84,7 +84,7 @@ static json_t *devices_json(const Evaluation *evaluation)
     return devices;
 }
 
-static json_t *stages_json(const Evaluation *evaluation)
+static json_t *evaluation_report_stages_json(const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;
     json_t *stages = json_array();
@@ -144,7 +144,7 @@ json_t *command_evaluation_json(const Evaluation *evaluation, bool verbose)
     add_rounding(object, evaluation);
     prediction_add(object, plan, evaluation->graph, evaluation->view, report);
     plan_words_pace_json(evaluation, object);
-    json_object_set_new(object, "devices", devices_json(evaluation));
+    json_object_set_new(object, "devices", evaluation_report_devices_json(evaluation));
     json_object_set_new(object, "memory", plan_words_memory_json(evaluation));
     json_object_set_new(object, "strategy", plan_words_strategy_json(plan));
     json_object_set_new(object, "layout", plan_words_layout_json(evaluation));
@@ -158,7 +158,8 @@ json_t *command_evaluation_json(const Evaluation *evaluation, bool verbose)
         json_object_set_new(object, "certified",
                             json_string(certificate_text(plan->certificate)));
     if (verbose)
-        json_object_set_new(object, "stage_list", stages_json(evaluation));
+        json_object_set_new(object, "stage_list",
+                            evaluation_report_stages_json(evaluation));
     json_object_set_new(object, "warnings", warnings_json(evaluation->view->cluster));
     return object;
 }
@@ -189,7 +190,7 @@ static json_t *path_json(const Evaluation *evaluation)
     return spans;
 }
 
-static json_t *links_json(const SimTimeline *timeline)
+static json_t *evaluation_report_links_json(const SimTimeline *timeline)
 {
     const double end_s = sim_timeline_end_s(timeline);
     json_t *links = json_array();
@@ -213,7 +214,7 @@ json_t *command_simulation_json(const Evaluation *evaluation, bool verbose, bool
     if (timeline && timeline->lost_s > 0)
         json_object_set_new(object, "lost_s", json_number(timeline->lost_s));
     if (path && timeline->n_links > 0)
-        json_object_set_new(object, "links", links_json(timeline));
+        json_object_set_new(object, "links", evaluation_report_links_json(timeline));
     if (path) {
         json_object_set_new(object, "critical_path", path_json(evaluation));
         json_object_set_new(object, "end_s", json_number(sim_timeline_end_s(timeline)));

@@ -26,7 +26,7 @@ typedef struct {
     const char *file; /* it */
 } Own;
 
-static void own_clear(Own *own)
+static void exec_own_clear(Own *own)
 {
     exec_plan_clear(&own->source);
     g_free(own->backend);
@@ -34,14 +34,14 @@ static void own_clear(Own *own)
     g_free(own->db);
     g_free(own->command);
 }
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, exec_own_clear)
 
 static bool is_mpi(const Own *own)
 {
     return strcmp(own->backend, "mpi") == 0;
 }
 
-static bool is_cuda(const Own *own)
+static bool exec_is_cuda(const Own *own)
 {
     return strcmp(own->backend, "cuda") == 0;
 }
@@ -65,7 +65,7 @@ static double slowdown_of(const Own *own, uint32_t n_ranks, uint32_t rank)
     return result;
 }
 
-static bool check_options(Own *own, GError **error)
+static bool exec_check_options(Own *own, GError **error)
 {
     own->backend = own->backend ? own->backend : g_strdup("mpi");
     static const char *const backends[] = {"mpi", "cuda", "reference", NULL},
@@ -122,7 +122,7 @@ static bool check_plan(const Own *own, ExecBackend *backend, uint64_t seed,
 }
 
 /* Gives a plan the time and memory that it has on its cluster, if that is known. */
-static void evaluate(Plan *plan, const Graph *graph)
+static void exec_evaluate(Plan *plan, const Graph *graph)
 {
     g_autoptr(Cluster) cluster = evaluation_cluster(plan, "the plan", NULL);
     if (!cluster)
@@ -148,7 +148,7 @@ static bool report(const Own *own, const ExecMeasurement *measurement,
                                  .seed = options->planner.seed};
     bool kept = false;
     if (own->shrink)
-        evaluate(own->source.plan, own->source.graph);
+        exec_evaluate(own->source.plan, own->source.graph);
     exec_report_predict(&report);
     if (own->db && !exec_report_store(&report, own->db, own->command, &kept, error))
         return false;
@@ -289,7 +289,7 @@ static char **rank_arguments(const Own *own, const char *file,
     return g_strv_builder_end(list);
 }
 
-static bool start_ranks(Own *own, const CommandOptions *options, GError **error)
+static bool exec_start_ranks(Own *own, const CommandOptions *options, GError **error)
 {
     uint32_t unused;
     if (!exec_mpi_built())
@@ -323,9 +323,9 @@ static bool start_ranks(Own *own, const CommandOptions *options, GError **error)
 }
 
 /* Names the numbers of a model in half precision, which its precision says. */
-static bool take_precision(Own *own, GError **error)
+static bool exec_take_precision(Own *own, GError **error)
 {
-    if (!exec_plan_half(own->source.graph, is_cuda(own), &own->half, error))
+    if (!exec_plan_half(own->source.graph, exec_is_cuda(own), &own->half, error))
         return false;
     if (own->half == EXEC_PLAIN)
         return true;
@@ -351,15 +351,15 @@ static bool prepare_store(Own *own, const char *line, GError **error)
     return store != NULL;
 }
 
-static bool run(Own *own, int argc, char **argv, const CommandOptions *options,
-                GError **error)
+static bool exec_run(Own *own, int argc, char **argv, const CommandOptions *options,
+                     GError **error)
 {
     uint32_t rank;
     double factor;
     const bool starts = is_mpi(own) && !exec_is_rank();
     own->file = argv[1];
     if (!exec_plan_obtain(&own->source, argc, argv, options, error) ||
-        !take_precision(own, error) ||
+        !exec_take_precision(own, error) ||
         (own->shrink && !starts && !shrink_source(&own->source, error)))
         return false;
     for (char **text = own->source.how.slowdown; text && *text; text++)
@@ -367,11 +367,11 @@ static bool run(Own *own, int argc, char **argv, const CommandOptions *options,
             return false;
     Work work = {own, options};
     if (starts)
-        return start_ranks(own, options, error);
+        return exec_start_ranks(own, options, error);
     if (is_mpi(own))
         return exec_as_rank((uint32_t)own->timing.timeout_s, false, measure_as_rank,
                             &work, error);
-    if (is_cuda(own))
+    if (exec_is_cuda(own))
         return exec_as_rank((uint32_t)own->timing.timeout_s, !exec_is_rank(),
                             measure_on_gpus, &work, error);
     g_autoptr(ExecBackend) backend = exec_reference_new(own->source.plan->n_devices);
@@ -426,7 +426,7 @@ bool cmd_exec(int argc, char **argv, GError **error)
     g_auto(CommandOptions) options = {0};
     g_autofree char *line = command_line(argc, argv);
     return exec_rank_ends(command_parse(&syntax, &argc, argv, &options, error) &&
-                          check_options(&own, error) &&
+                          exec_check_options(&own, error) &&
                           prepare_store(&own, line, error) &&
-                          run(&own, argc, argv, &options, error));
+                          exec_run(&own, argc, argv, &options, error));
 }

@@ -33,8 +33,9 @@ static bool exec_is_first_rank(void)
 }
 
 /* "mpirun -n 4 --oversubscribe ... /path/of/kilter exec ..." */
-static GPtrArray *command_of(const char *mpirun, const char *self, uint32_t n_ranks,
-                             uint32_t timeout_s, const char *const *arguments)
+static GPtrArray *exec_launch_command_of(const char *mpirun, const char *self,
+                                         uint32_t n_ranks, uint32_t timeout_s,
+                                         const char *const *arguments)
 {
     GPtrArray *command = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(command, g_strdup(mpirun));
@@ -173,7 +174,7 @@ bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *argume
                            "no mpirun on the PATH: the mpi backend needs Open MPI "
                            "(openmpi-bin)");
     g_autoptr(GPtrArray) command =
-        command_of(mpirun, self, n_ranks, timeout_s, arguments);
+        exec_launch_command_of(mpirun, self, n_ranks, timeout_s, arguments);
     g_auto(Wait) wait = {0};
     wait_for(&wait, (const char *const *)command->pdata);
     if (wait.stopped)

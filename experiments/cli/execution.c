@@ -167,8 +167,8 @@ static const char TEXT[] =
     "[{?rank_times>16}              and {rank_times:.16over} more\n]";
 /* clang-format on */
 
-static json_t *report_json(const char *file, const char *cluster,
-                           const SimExecutionReport *report)
+static json_t *execution_report_json(const char *file, const char *cluster,
+                                     const SimExecutionReport *report)
 {
     json_t *ranks = json_array();
     for (uint32_t r = 0; r < report->n_ranks; r++)
@@ -197,6 +197,6 @@ bool command_simulate_execution(const char *file, const char *cluster,
                : NULL;
     if (!report)
         return false;
-    command_report(options, report_json(file, cluster, report), TEXT, NULL);
+    command_report(options, execution_report_json(file, cluster, report), TEXT, NULL);
     return true;
 }

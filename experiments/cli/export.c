@@ -33,7 +33,7 @@ static bool write_files(const GArray *files, const Own *own, GError **error)
     return true;
 }
 
-static json_t *files_json(const GArray *files, const Own *own)
+static json_t *export_files_json(const GArray *files, const Own *own)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < files->len; i++) {
@@ -61,11 +61,11 @@ static bool export_plan(const char *file, const Own *own, const CommandOptions *
     if (!files || ((own->output || !options->json) && !write_files(files, own, error)))
         return false;
     if (options->json)
-        command_print_json(files_json(files, own));
+        command_print_json(export_files_json(files, own));
     return true;
 }
 
-static char *summary(void)
+static char *export_summary(void)
 {
     GString *text = g_string_new(
         "Writes a plan for a training framework, or stored results as CSV. A plan that "
@@ -82,7 +82,7 @@ bool cmd_export(int argc, char **argv, GError **error)
     g_auto(Own) own = {0};
     g_auto(CommandOptions) options = {0};
     const GOptionEntry entries[] = {EXPORT_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    g_autofree char *words = summary();
+    g_autofree char *words = export_summary();
     const CommandSyntax syntax = {
         .name = "export",
         .arguments = "PLAN.json|RESULTS.db",

@@ -37,7 +37,7 @@ static const char TEXT[] =
     "[wrote {output}\n]";
 /* clang-format on */
 
-static char *value_text(double value, const char *unit)
+static char *fit_value_text(double value, const char *unit)
 {
     if (!isfinite(value))
         return g_strdup("-");
@@ -50,7 +50,7 @@ static char *value_text(double value, const char *unit)
 }
 
 /* The costs that the cluster has, including the common part, as values. */
-static json_t *costs_json(const TrialCluster *fitted)
+static json_t *fit_costs_json(const TrialCluster *fitted)
 {
     json_t *list = json_array();
     for (uint32_t p = 0; p < fitted->fit.costs.n; p++) {
@@ -61,7 +61,7 @@ static json_t *costs_json(const TrialCluster *fitted)
         g_auto(GStrv) text = g_new0(char *, 3 + 1);
         for (uint32_t k = 0; k < 3; k++) {
             value[k] = trial_cluster_value(fitted, cost->cost, cost->key, log[k]);
-            text[k] = value_text(value[k], info->unit);
+            text[k] = fit_value_text(value[k], info->unit);
         }
         if (!(value[0] > 0) && *cost->key)
             continue;
@@ -77,7 +77,7 @@ static json_t *costs_json(const TrialCluster *fitted)
     return list;
 }
 
-static json_t *agreement_json(const Agreement *a)
+static json_t *fit_agreement_json(const Agreement *a)
 {
     return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "trials", (int)a->n, "mape",
                      json_number(a->mape), "worst", json_number(a->worst), "p95",
@@ -102,7 +102,7 @@ static json_t *trials_json(const TrialCluster *fitted, const GArray *list)
 }
 
 /* "h100-sxm=2 a100-80g=1, 12 GPUs": machines as a trial's column has them. Caller frees. */
-static char *machines_of(const Trial *trial)
+static char *fit_machines_of(const Trial *trial)
 {
     const Cluster *cluster = trial->cluster;
     g_autoptr(GString) text = g_string_new(NULL);
@@ -122,7 +122,7 @@ static json_t *suggestions_json(const GArray *suggestions)
     json_t *list = json_array();
     for (uint32_t i = 0; suggestions && i < suggestions->len; i++) {
         const Suggestion *s = &g_array_index(suggestions, Suggestion, i);
-        g_autofree char *cluster = machines_of(&s->trial);
+        g_autofree char *cluster = fit_machines_of(&s->trial);
         json_array_append_new(
             list,
             json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:s, s:s}", "model", s->trial.model,
@@ -144,8 +144,8 @@ static uint32_t count_groups(const TrialCluster *fitted, const GArray *list)
     return g_hash_table_size(seen);
 }
 
-static json_t *answer(const TrialCluster *fitted, const GArray *list,
-                      const GArray *suggestions, const char *output)
+static json_t *fit_answer(const TrialCluster *fitted, const GArray *list,
+                          const GArray *suggestions, const char *output)
 {
     const TrialMemory *memory = &fitted->memory;
     json_t *runtime = json_array();
@@ -154,21 +154,21 @@ static json_t *answer(const TrialCluster *fitted, const GArray *list,
                               json_pack("{s:s, s:f, s:i}", "of", fitted->runtime[t].type,
                                         "bytes", fitted->runtime[t].bytes, "trials",
                                         (int)fitted->runtime[t].n));
-    return json_pack("{s:s, s:s*, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:{s:i, s:i, s:i, "
-                     "s:i}, s:o, s:o}",
-                     "cluster", fitted->base->name, "output", output, "trials",
-                     (int)fitted->fit.n, "groups", (int)count_groups(fitted, list),
-                     "fitted", agreement_json(&fitted->fit.fitted), "held_out",
-                     agreement_json(&fitted->fit.held_out), "costs", costs_json(fitted),
-                     "runtime", runtime, "memory", agreement_json(&memory->peaks), "fits",
-                     "failed", (int)memory->failed, "found", (int)memory->hits, "fit",
-                     (int)memory->fit, "false_alarms", (int)memory->false_alarms,
-                     "trial_list", trials_json(fitted, list), "suggestions",
-                     suggestions_json(suggestions));
+    return json_pack(
+        "{s:s, s:s*, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:{s:i, s:i, s:i, "
+        "s:i}, s:o, s:o}",
+        "cluster", fitted->base->name, "output", output, "trials", (int)fitted->fit.n,
+        "groups", (int)count_groups(fitted, list), "fitted",
+        fit_agreement_json(&fitted->fit.fitted), "held_out",
+        fit_agreement_json(&fitted->fit.held_out), "costs", fit_costs_json(fitted),
+        "runtime", runtime, "memory", fit_agreement_json(&memory->peaks), "fits",
+        "failed", (int)memory->failed, "found", (int)memory->hits, "fit",
+        (int)memory->fit, "false_alarms", (int)memory->false_alarms, "trial_list",
+        trials_json(fitted, list), "suggestions", suggestions_json(suggestions));
 }
 
-static bool run(const char *file, const Own *own, const CommandOptions *options,
-                GError **error)
+static bool fit_run(const char *file, const Own *own, const CommandOptions *options,
+                    GError **error)
 {
     g_autoptr(Cluster) base = cluster_load(own->cluster, error);
     g_autoptr(GArray) list = base ? trial_file_read(file, base, error) : NULL;
@@ -186,7 +186,8 @@ static bool run(const char *file, const Own *own, const CommandOptions *options,
         if (!output_write(own->output, text, -1, error))
             return false;
     }
-    command_report(options, answer(&fitted, list, suggestions, own->output), TEXT, NULL);
+    command_report(options, fit_answer(&fitted, list, suggestions, own->output), TEXT,
+                   NULL);
     return true;
 }
 
@@ -220,5 +221,5 @@ bool cmd_fit(int argc, char **argv, GError **error)
         return kilter_fail(
             error, KILTER_ERROR_INPUT,
             "expected --cluster with the cluster that the iterations ran on");
-    return run(argv[1], &own, &options, error);
+    return fit_run(argv[1], &own, &options, error);
 }

@@ -35,7 +35,7 @@ static json_t *facts_json(const char *file, const KinetoFacts *facts)
     return json;
 }
 
-static void count(json_t *object, const char *name)
+static void import_count(json_t *object, const char *name)
 {
     json_object_set_new(
         object, name,
@@ -50,9 +50,9 @@ static json_t *execution_json(const char *file, const Trace *trace)
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < trace->node->len; i++) {
         const TraceNode *node = trace_node(trace, i);
-        count(types, trace_kind_name(node->kind));
+        import_count(types, trace_kind_name(node->kind));
         if (node->kind == TRACE_COLLECTIVE && node->collective != TRACE_COMM_NONE)
-            count(collectives, trace_collective_name(node->collective));
+            import_count(collectives, trace_collective_name(node->collective));
         duration_s += node->duration_s;
         bytes += node->bytes;
     }
@@ -78,8 +78,8 @@ static const char TRACES_TEXT[] =
     "there\n][*notes:{file}: {.}\n]]";
 
 /* Reads each file by its first bytes; `traces` gets the facts of traces. */
-static bool read_all(int argc, char **argv, GArray *list, GArray *tables, json_t *traces,
-                     GError **error)
+static bool import_read_all(int argc, char **argv, GArray *list, GArray *tables,
+                            json_t *traces, GError **error)
 {
     for (int i = 1; i < argc; i++) {
         KinetoFacts facts = {0};
@@ -105,14 +105,14 @@ static bool read_all(int argc, char **argv, GArray *list, GArray *tables, json_t
     return true;
 }
 
-static bool run(int argc, char **argv, const char *output, const CommandOptions *options,
-                GError **error)
+static bool import_run(int argc, char **argv, const char *output,
+                       const CommandOptions *options, GError **error)
 {
     g_autoptr(GArray) list = measurements_new();
     g_autoptr(GArray) tables = measured_tables_new();
     g_autofree char *names = g_strjoinv(", ", argv + 1);
     json_t *traces = json_array();
-    if (!read_all(argc, argv, list, tables, traces, error) ||
+    if (!import_read_all(argc, argv, list, tables, traces, error) ||
         (output && !write_rows(output, list, names, error))) {
         json_decref(traces);
         return false;
@@ -152,5 +152,5 @@ bool cmd_import(int argc, char **argv, GError **error)
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
     return (!output || output_check(output, error)) &&
-           run(argc, argv, output, &options, error);
+           import_run(argc, argv, output, &options, error);
 }

@@ -32,7 +32,7 @@ static json_t *refusals_json(const GArray *refusals)
     return list;
 }
 
-static json_t *rows_json(const GArray *rows)
+static json_t *league_rows_json(const GArray *rows)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < rows->len; i++) {
@@ -66,7 +66,7 @@ static const char TEXT[] =
     "[{figure}\n]";
 
 /* One row per planner: place, name, regret, worst regret, gap in percent. */
-static bool draw(const GArray *rows, const char *folder, GError **error)
+static bool league_draw(const GArray *rows, const char *folder, GError **error)
 {
     g_autoptr(GString) text = g_string_new("# rank\tplanner\tregret\tworst\tgap\n");
     for (uint32_t i = 0; i < rows->len; i++) {
@@ -79,8 +79,8 @@ static bool draw(const GArray *rows, const char *folder, GError **error)
     return figure_draw_text("league", text->str, folder, error);
 }
 
-static bool run(const char *file, const Own *own, const CommandOptions *options,
-                GError **error)
+static bool league_run(const char *file, const Own *own, const CommandOptions *options,
+                       GError **error)
 {
     const ExperimentChange change = {
         .seed = options->seed_given ? &options->planner.seed : NULL, .set = options->set};
@@ -92,15 +92,15 @@ static bool run(const char *file, const Own *own, const CommandOptions *options,
         store_open_read(own->database ? own->database : usual, error);
     uint32_t missing;
     g_autoptr(GArray) rows = store ? league_of(experiment, store, &missing, error) : NULL;
-    if (!rows || (own->folder && !draw(rows, own->folder, error)))
+    if (!rows || (own->folder && !league_draw(rows, own->folder, error)))
         return false;
     g_autofree char *figure = own->folder ? g_strdup_printf("%s/league.png %s/league.svg",
                                                             own->folder, own->folder)
                                           : NULL;
     command_report(options,
                    json_pack("{s:s, s:o, s:s, s:i, s:s?}", "experiment",
-                             experiment_name(experiment), "planners", rows_json(rows),
-                             "bound_over",
+                             experiment_name(experiment), "planners",
+                             league_rows_json(rows), "bound_over",
                              "every plan: computation alone, on all devices at once",
                              "missing", (int)missing, "figure", figure),
                    TEXT, NULL);
@@ -129,5 +129,5 @@ bool cmd_league(int argc, char **argv, GError **error)
         .entries = entries,
     };
     return command_parse(&syntax, &argc, argv, &options, error) &&
-           run(argv[1], &own, &options, error);
+           league_run(argv[1], &own, &options, error);
 }

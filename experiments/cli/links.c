@@ -3,7 +3,7 @@
 
 #include "experiments/cli/command.h"
 
-static json_t *link_json(const Sheets *sheets, const LinkSheet *link)
+static json_t *links_link_json(const Sheets *sheets, const LinkSheet *link)
 {
     json_t *devices = json_array();
     for (uint32_t i = 0; i < sheets->n_devices; i++)
@@ -45,7 +45,7 @@ bool cmd_links(int argc, char **argv, GError **error)
         return false;
     json_t *list = json_array();
     for (uint32_t i = 0; i < sheets->n_links; i++)
-        json_array_append_new(list, link_json(sheets, &sheets->link[i]));
+        json_array_append_new(list, links_link_json(sheets, &sheets->link[i]));
     command_report(&options, list, TEXT, NULL);
     return true;
 }

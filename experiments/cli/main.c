@@ -45,7 +45,7 @@ static bool run_command(int argc, char **argv, GError **error)
            commands[index].run(argc, argv, error);
 }
 
-static bool run(int argc, char **argv, GError **error)
+static bool main_run(int argc, char **argv, GError **error)
 {
     static const char *const help[] = {"help", "--help", "-h", NULL};
     static const char *const version[] = {"version", "--version", "-V", NULL};
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
     /* Only the character type: numbers are written with a point in every locale. */
     setlocale(LC_CTYPE, "");
     g_autoptr(GError) error = NULL;
-    if (run(argc, argv, &error))
+    if (main_run(argc, argv, &error))
         return 0;
     if (error->domain == COMMAND_DESCRIPTION) {
         puts(error->message);

@@ -8,7 +8,7 @@
 #include "experiments/cli/completion.h"
 #include "experiments/cli/describe.h"
 
-static const char *text_of(const json_t *object, const char *key)
+static const char *manual_text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
     return text ? text : "";
@@ -58,7 +58,7 @@ static void add_lines(GString *page, const char *title, const char *lines)
     g_string_append(page, "\n.fi\n");
 }
 
-static GString *page_new(const char *name, const char *help)
+static GString *manual_page_new(const char *name, const char *help)
 {
     GString *page = g_string_new(NULL);
     g_autofree char *title = g_ascii_strup(name, -1);
@@ -76,26 +76,26 @@ static const char EXIT_STATUS[] =
 
 static void add_option(GString *page, const json_t *option)
 {
-    const char *letter = text_of(option, "letter"),
-               *argument = text_of(option, "argument");
+    const char *letter = manual_text_of(option, "letter"),
+               *argument = manual_text_of(option, "argument");
     g_autofree char *term =
         g_strdup_printf("%s%s%s--%s%s%s", *letter ? "-" : "", letter, *letter ? ", " : "",
-                        text_of(option, "name"), *argument ? "=" : "", argument);
-    add_term(page, term, text_of(option, "help"));
+                        manual_text_of(option, "name"), *argument ? "=" : "", argument);
+    add_term(page, term, manual_text_of(option, "help"));
 }
 
 static char *command_page(const Command *command)
 {
     json_t *about = command_description(command->name, command->run);
     g_autofree char *name = g_strconcat("kilter-", command->name, NULL);
-    GString *page = page_new(name, command->help);
+    GString *page = manual_page_new(name, command->help);
     g_autofree char *synopsis = g_strdup_printf("kilter %s [OPTION...] %s", command->name,
-                                                text_of(about, "arguments"));
-    g_autofree char *example = g_strconcat("  ", text_of(about, "example"), NULL);
+                                                manual_text_of(about, "arguments"));
+    g_autofree char *example = g_strconcat("  ", manual_text_of(about, "example"), NULL);
     size_t i;
     json_t *option;
     add_section(page, "SYNOPSIS", synopsis);
-    add_section(page, "DESCRIPTION", text_of(about, "summary"));
+    add_section(page, "DESCRIPTION", manual_text_of(about, "summary"));
     g_string_append(page, ".SH OPTIONS\n");
     json_array_foreach (json_object_get(about, "options"), i, option)
         add_option(page, option);
@@ -108,7 +108,8 @@ static char *command_page(const Command *command)
 
 static char *program_page(const Command *command, uint32_t n)
 {
-    GString *page = page_new("kilter", "plans training of deep networks on uneven GPUs");
+    GString *page =
+        manual_page_new("kilter", "plans training of deep networks on uneven GPUs");
     add_section(page, "SYNOPSIS", "kilter COMMAND [OPTION...] [ARGUMENT...]");
     add_section(
         page, "DESCRIPTION",
@@ -136,8 +137,8 @@ static char *program_page(const Command *command, uint32_t n)
 
 /* --- files --- */
 
-static bool write_file(const char *folder, const char *relative, const char *text,
-                       GError **error)
+static bool manual_write_file(const char *folder, const char *relative, const char *text,
+                              GError **error)
 {
     g_autofree char *file = g_build_filename(folder, relative, NULL);
     g_autofree char *parent = g_path_get_dirname(file);
@@ -165,7 +166,7 @@ static bool write_completions(const Command *command, uint32_t n, const char *fo
     bool good = true;
     for (guint i = 0; good && i < G_N_ELEMENTS(shell); i++) {
         g_autofree char *text = shell[i].make(commands);
-        good = write_file(folder, shell[i].file, text, error);
+        good = manual_write_file(folder, shell[i].file, text, error);
     }
     json_decref(commands);
     return good;
@@ -174,12 +175,12 @@ static bool write_completions(const Command *command, uint32_t n, const char *fo
 bool manual_write(const Command *command, uint32_t n, const char *folder, GError **error)
 {
     g_autofree char *whole = program_page(command, n);
-    if (!write_file(folder, "man/man1/kilter.1", whole, error))
+    if (!manual_write_file(folder, "man/man1/kilter.1", whole, error))
         return false;
     for (uint32_t i = 0; i < n; i++) {
         g_autofree char *file = g_strdup_printf("man/man1/kilter-%s.1", command[i].name);
         g_autofree char *page = command_page(&command[i]);
-        if (!write_file(folder, file, page, error))
+        if (!manual_write_file(folder, file, page, error))
             return false;
     }
     return write_completions(command, n, folder, error);

@@ -28,7 +28,8 @@ static uint32_t used_of(const MeasuredTable *table, const Calibration *calibrati
     return calibration ? used : table->rows;
 }
 
-static const char *place_of(const MeasuredTable *table, const Calibration *calibration)
+static const char *measured_report_place_of(const MeasuredTable *table,
+                                            const Calibration *calibration)
 {
     for (uint32_t i = 0; calibration && i < table->rows; i++)
         if (!isnan(calibration->predicted_s[table->first + i]))
@@ -55,7 +56,8 @@ static json_t *table_json(const MeasuredTable *table, const Calibration *calibra
         "rows", (int)(table->rows + table->passed), "used", (int)used, "left_out",
         (int)(table->rows + table->passed - used), "smallest_bytes",
         json_number(table->smallest), "largest_bytes", json_number(table->largest),
-        "place", place_of(table, calibration), "reason", reason_of(table, calibration));
+        "place", measured_report_place_of(table, calibration), "reason",
+        reason_of(table, calibration));
 }
 
 /* The tables of one file, from `first` on; *end gets the index after them. */

@@ -11,7 +11,7 @@ typedef struct {
     gboolean explain;
 } Own;
 
-static void own_clear(Own *own)
+static void plan_own_clear(Own *own)
 {
     command_planning_clear(&own->how);
     g_free(own->output);
@@ -19,7 +19,7 @@ static void own_clear(Own *own)
     g_free(own->budget);
     g_free(own->segments);
 }
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, plan_own_clear)
 
 static bool write_plan(const char *file, const Evaluation *evaluation, GError **error)
 {
@@ -27,8 +27,8 @@ static bool write_plan(const char *file, const Evaluation *evaluation, GError **
     return output_write(file, text, -1, error);
 }
 
-static bool report(const Evaluation *evaluation, const Own *own,
-                   const CommandOptions *options, GError **error)
+static bool plan_report(const Evaluation *evaluation, const Own *own,
+                        const CommandOptions *options, GError **error)
 {
     if (!command_check_fits(evaluation, error) ||
         (own->output && !write_plan(own->output, evaluation, error)))
@@ -135,5 +135,5 @@ bool cmd_plan(int argc, char **argv, GError **error)
            (argc > 2 || check_shown(argv[1], &own, &options, error)) &&
            (!own.output || output_check(own.output, error)) &&
            command_evaluate(&own.how, argc, argv, NULL, &options, &evaluation, error) &&
-           report(&evaluation, &own, &options, error);
+           plan_report(&evaluation, &own, &options, error);
 }

@@ -18,7 +18,7 @@ static Pace pace_of(const Evaluation *evaluation)
                   evaluation->report->iteration_time_s};
 }
 
-static json_t *per_second(double amount, double time_s)
+static json_t *plan_words_per_second(double amount, double time_s)
 {
     return amount > 0 && time_s > 0 ? json_number(amount / time_s) : json_null();
 }
@@ -32,7 +32,7 @@ static double part_of_peak(const Pace *pace, double flops)
 enum { SECONDS_AN_HOUR = 3600, MILLION = 1000000 };
 static const double JOULES_A_KWH = 3.6e6;
 
-static json_t *positive_or_null(double value)
+static json_t *plan_words_positive_or_null(double value)
 {
     return value > 0 && isfinite(value) ? json_number(value) : json_null();
 }
@@ -46,14 +46,17 @@ static void add_costs(const Pace *pace, json_t *object)
     const double seconds = amount > 0 ? pace->time_s / amount * MILLION : 0;
     json_object_set_new(object, "million_of",
                         json_string(work->tokens > 0 ? "tokens" : "samples"));
-    json_object_set_new(object, "dollars_per_hour", positive_or_null(work->price));
-    json_object_set_new(object, "dollars_per_million",
-                        positive_or_null(work->price / SECONDS_AN_HOUR * seconds));
-    json_object_set_new(object, "power_w", positive_or_null(work->power_w));
+    json_object_set_new(object, "dollars_per_hour",
+                        plan_words_positive_or_null(work->price));
+    json_object_set_new(
+        object, "dollars_per_million",
+        plan_words_positive_or_null(work->price / SECONDS_AN_HOUR * seconds));
+    json_object_set_new(object, "power_w", plan_words_positive_or_null(work->power_w));
     json_object_set_new(object, "energy_j",
-                        positive_or_null(work->power_w * pace->time_s));
-    json_object_set_new(object, "kwh_per_million",
-                        positive_or_null(work->power_w * seconds / JOULES_A_KWH));
+                        plan_words_positive_or_null(work->power_w * pace->time_s));
+    json_object_set_new(
+        object, "kwh_per_million",
+        plan_words_positive_or_null(work->power_w * seconds / JOULES_A_KWH));
     json_object_set_new(object, "mfu_of",
                         json_string(work->of_peaks ? "peaks" : "rates"));
 }
@@ -64,16 +67,16 @@ void plan_words_pace_json(const Evaluation *evaluation, json_t *object)
     const bool timed =
         graph_is_timed(evaluation->graph) || graph_has_times(evaluation->graph);
     json_object_set_new(object, "samples_per_s",
-                        per_second(pace.work.samples, pace.time_s));
+                        plan_words_per_second(pace.work.samples, pace.time_s));
     json_object_set_new(object, "tokens_per_s",
-                        per_second(pace.work.tokens, pace.time_s));
+                        plan_words_per_second(pace.work.tokens, pace.time_s));
     json_object_set_new(object, "model_flops",
                         timed ? json_null() : json_number(pace.work.model_flops));
     add_costs(&pace, object);
-    json_object_set_new(
-        object, "model_flops_per_s_per_gpu",
-        timed ? json_null()
-              : per_second(pace.work.model_flops / pace.work.gpus, pace.time_s));
+    json_object_set_new(object, "model_flops_per_s_per_gpu",
+                        timed ? json_null()
+                              : plan_words_per_second(
+                                    pace.work.model_flops / pace.work.gpus, pace.time_s));
     json_object_set_new(object, "mfu",
                         timed ? json_null()
                               : json_number(part_of_peak(&pace, pace.work.model_flops)));

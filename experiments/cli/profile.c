@@ -37,12 +37,12 @@ static void profile_options_clear(Own *own){PROFILE_OPTIONS(
 /* Smaller messages take only their latency. */
 static const double SMALLEST_BYTES = 1024;
 
-static bool is_cuda(const Own *own)
+static bool profile_is_cuda(const Own *own)
 {
     return strcmp(own->backend, "cuda") == 0;
 }
 
-static bool check_options(Own *own, GError **error)
+static bool profile_check_options(Own *own, GError **error)
 {
     own->backend = own->backend ? own->backend : g_strdup("cpu");
     own->device = own->device ? own->device : g_strdup(own->backend);
@@ -102,8 +102,9 @@ static bool profile_links(const Own *own, ExecBackend *backend,
     return true;
 }
 
-static bool write_file(const Own *own, const GArray *list, const ExecLimits *limits,
-                       const CommandOptions *options, GError **error)
+static bool profile_write_file(const Own *own, const GArray *list,
+                               const ExecLimits *limits, const CommandOptions *options,
+                               GError **error)
 {
     g_autofree char *comment =
         g_strdup_printf("kilter " KILTER_VERSION " profile, %s backend, %d ranks on %s",
@@ -124,15 +125,15 @@ static bool write_file(const Own *own, const GArray *list, const ExecLimits *lim
 }
 
 /* A backend that computes in float32; with cuda one GPU per process, and tensors in half precision as the models say. */
-static ExecBackend *backend_new(const Own *own, ExecRank rank, GError **error)
+static ExecBackend *profile_backend_new(const Own *own, ExecRank rank, GError **error)
 {
     const ExecCudaWorld world = {.ranks = EXEC_CUDA_GPUS,
                                  .n_ranks = rank.n,
                                  .process = rank.rank,
                                  .n_processes = rank.n,
                                  .half = own->half};
-    return is_cuda(own) ? exec_cuda_new(&world, sizeof(float), error)
-                        : exec_mpi_new(sizeof(float));
+    return profile_is_cuda(own) ? exec_cuda_new(&world, sizeof(float), error)
+                                : exec_mpi_new(sizeof(float));
 }
 
 typedef struct {
@@ -149,7 +150,7 @@ static bool profile_as_rank(ExecRank rank, void *data, GError **error)
     if (rank.n != (uint32_t)own->ranks)
         return kilter_fail(error, KILTER_ERROR_INPUT, "--ranks %d: mpirun started %u",
                            own->ranks, rank.n);
-    g_autoptr(ExecBackend) backend = backend_new(own, rank, error);
+    g_autoptr(ExecBackend) backend = profile_backend_new(own, rank, error);
     if (!backend)
         return false;
     g_autoptr(GArray) list = measurements_new();
@@ -165,18 +166,18 @@ static bool profile_as_rank(ExecRank rank, void *data, GError **error)
     if (!profile_links(own, backend, &profile, list, error))
         return false;
     exec_profile_join(list);
-    return rank.rank > 0 || write_file(own, list, &limits, work->options, error);
+    return rank.rank > 0 || profile_write_file(own, list, &limits, work->options, error);
 }
 
 /* --- starting the ranks --- */
 
 /* Checks the models, whose tensors are all stored alike. */
-static bool take_precision(Own *own, int argc, char **argv, GError **error)
+static bool profile_take_precision(Own *own, int argc, char **argv, GError **error)
 {
     for (int i = 1; i < argc; i++) {
         ExecNumbers half;
         g_autoptr(Graph) graph = model_build(argv[i], (uint32_t)own->ranks, NULL, error);
-        if (!graph || !exec_plan_half(graph, is_cuda(own), &half, error))
+        if (!graph || !exec_plan_half(graph, profile_is_cuda(own), &half, error))
             return false;
         if (i > 1 && half != own->half)
             return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -188,12 +189,12 @@ static bool take_precision(Own *own, int argc, char **argv, GError **error)
     return true;
 }
 
-static bool start_ranks(const Own *own, int argc, char **argv,
-                        const CommandOptions *options, GError **error)
+static bool profile_start_ranks(const Own *own, int argc, char **argv,
+                                const CommandOptions *options, GError **error)
 {
     g_autoptr(GStrvBuilder) list = g_strv_builder_new();
     uint32_t unused;
-    if (is_cuda(own) && exec_cuda_gpus() < (uint32_t)own->ranks)
+    if (profile_is_cuda(own) && exec_cuda_gpus() < (uint32_t)own->ranks)
         return kilter_fail(error, KILTER_ERROR_FAILED,
                            "profile --backend cuda: %d ranks need as many GPUs, %u are "
                            "here",
@@ -240,15 +241,16 @@ bool cmd_profile(int argc, char **argv, GError **error)
     };
     g_auto(CommandOptions) options = {0};
     bool good = command_parse(&syntax, &argc, argv, &options, error) &&
-                check_options(&own, error);
+                profile_check_options(&own, error);
     Work work = {&own, argc - 1, argv + 1, &options};
-    const bool alone = good && is_cuda(&own) && own.ranks == 1 && !exec_is_rank() &&
+    const bool alone = good && profile_is_cuda(&own) && own.ranks == 1 &&
+                       !exec_is_rank() &&
                        exec_cuda_gpus() > 0; /* one GPU needs no mpirun */
-    good = good && take_precision(&own, argc, argv, error);
+    good = good && profile_take_precision(&own, argc, argv, error);
     if (good)
         good = alone || exec_is_rank()
                    ? exec_as_rank((uint32_t)own.timing.timeout_s, alone, profile_as_rank,
                                   &work, error)
-                   : start_ranks(&own, argc, argv, &options, error);
+                   : profile_start_ranks(&own, argc, argv, &options, error);
     return exec_rank_ends(good);
 }

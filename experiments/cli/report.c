@@ -31,8 +31,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, report_options_clear)
 COMMAND_RANGES(Own, report_options, REPORT_OPTIONS)
 
 /* Runs the configurations of an experiment and of its columns that the database lacks. */
-static bool run(const char *name, const char *database, const char *line, const Own *own,
-                const CommandOptions *options, GError **error)
+static bool report_run(const char *name, const char *database, const char *line,
+                       const Own *own, const CommandOptions *options, GError **error)
 {
     ExperimentChange change = {
         .seed = options->seed_given ? &options->planner.seed : NULL, .set = options->set};
@@ -73,7 +73,7 @@ static char *report_names(const char *what, const char *line, const Own *own,
         return NULL;
     }
     for (char **name = names; name && *name; name++)
-        if (!run(*name, database, line, own, options, error))
+        if (!report_run(*name, database, line, own, options, error))
             return NULL;
     return names ? report_of(database, (const char *const *)names, own, error) : NULL;
 }
@@ -133,8 +133,8 @@ static bool is_store(const char *file)
            memcmp(head, MAGIC, sizeof MAGIC) == 0;
 }
 
-static char *make(const char *what, const char *line, const Own *own,
-                  const CommandOptions *options, GError **error)
+static char *report_make(const char *what, const char *line, const Own *own,
+                         const CommandOptions *options, GError **error)
 {
     const bool stored = is_store(what);
     const bool named = !stored && !g_file_test(what, G_FILE_TEST_IS_REGULAR);
@@ -188,7 +188,7 @@ bool cmd_report(int argc, char **argv, GError **error)
     if (!given)
         own.output = g_strdup(own.markdown ? "out/report.md" : "out/report.html");
     g_autofree char *text = !given || output_check(own.output, error)
-                                ? make(argv[1], line, &own, &options, error)
+                                ? report_make(argv[1], line, &own, &options, error)
                                 : NULL;
     if (text && !given && g_mkdir_with_parents("out", 0777) != 0)
         return kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder out");

@@ -30,7 +30,7 @@ COMMAND_RANGES(Own, reproduce_options, REPRODUCE_OPTIONS)
 
 /* --- the table of claims --- */
 
-static const char *verdict(const Claim *claim)
+static const char *reproduce_verdict(const Claim *claim)
 {
     return isnan(claim->ours) ? "no results" : claim->holds ? "holds" : "does not hold";
 }
@@ -68,7 +68,7 @@ static void print_claims(const Claims *claims)
                                      ? g_strdup(value)
                                      : g_strdup_printf("%s +- %s", value, tolerance);
         printf("%s%*s  %16s  %6s  %-13s  %s\n", claim->text, padding, "", paper, ours,
-               verdict(claim), claim->where);
+               reproduce_verdict(claim), claim->where);
         g_autofree char *columns = claims_columns_text(claims, claim, NULL);
         if (*columns)
             print_wrapped("", columns);
@@ -100,8 +100,8 @@ static json_t *claims_json(const Claims *claims)
             list, json_pack("{s:s, s:s, s:s, s:f, s:f, s:o, s:s, s:s, s:s, s:o}", "claim",
                             claim->claim, "text", claim->text, "where", claim->where,
                             "paper", claim->value, "tolerance", claim->tolerance, "ours",
-                            json_number(claim->ours), "verdict", verdict(claim), "note",
-                            claim->note, "reason", claim->reason, "columns",
+                            json_number(claim->ours), "verdict", reproduce_verdict(claim),
+                            "note", claim->note, "reason", claim->reason, "columns",
                             columns_json(claims, claim)));
     }
     return list;
@@ -109,8 +109,9 @@ static json_t *claims_json(const Claims *claims)
 
 /* --- the command --- */
 
-static void report(const Experiment *experiment, const Reproduction *reproduction,
-                   const CommandOptions *options, json_t *list)
+static void reproduce_report(const Experiment *experiment,
+                             const Reproduction *reproduction,
+                             const CommandOptions *options, json_t *list)
 {
     const SweepProgress *p = &reproduction->progress;
     json_array_append_new(
@@ -152,7 +153,7 @@ static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *o
             return false;
         if (i > 0 && !options->json && !options->quiet)
             puts("");
-        report(experiments->pdata[i], &reproduction, options, list);
+        reproduce_report(experiments->pdata[i], &reproduction, options, list);
         claims_count(reproduction.claims, &count);
     }
     if (experiments->len > 1 && !options->json && !options->quiet)
@@ -163,8 +164,8 @@ static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *o
 }
 
 /* All files are read and checked before the first is evaluated. */
-static GPtrArray *load_all(const char *what, const Own *own,
-                           const CommandOptions *options, GError **error)
+static GPtrArray *reproduce_load_all(const char *what, const Own *own,
+                                     const CommandOptions *options, GError **error)
 {
     if (own->threads < 0) {
         kilter_fail(error, KILTER_ERROR_INPUT, "-j: expected a number of threads, got %d",
@@ -241,7 +242,7 @@ bool cmd_reproduce(int argc, char **argv, GError **error)
         return false;
     if (is_scorecard(argv[1]))
         return run_scorecard(argv[1], line, &own, &options, error);
-    g_autoptr(GPtrArray) experiments = load_all(argv[1], &own, &options, error);
+    g_autoptr(GPtrArray) experiments = reproduce_load_all(argv[1], &own, &options, error);
     if (!experiments)
         return false;
     json_t *list = json_array();

@@ -37,7 +37,7 @@ static const char TEXT[] =
     "{hidden_s:8ms}  {measured_hidden_s:8ms}\n]]]";
 /* clang-format on */
 
-static json_t *agreement_json(const Agreement *a)
+static json_t *scorecard_agreement_json(const Agreement *a)
 {
     return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "trials", (int)a->n, "mape",
                      json_number(a->mape), "p95", json_number(a->p95), "worst",
@@ -84,7 +84,7 @@ static json_t *reasons_json(const TrialSet *set, const Score *score)
     return list;
 }
 
-static json_t *costs_json(const FittedCosts *costs)
+static json_t *scorecard_costs_json(const FittedCosts *costs)
 {
     json_t *list = json_array();
     for (uint32_t p = 0; p < costs->n; p++) {
@@ -98,7 +98,7 @@ static json_t *costs_json(const FittedCosts *costs)
     return list;
 }
 
-static json_t *trial_json(const Trial *trial, const Score *score, uint32_t i)
+static json_t *scorecard_trial_json(const Trial *trial, const Score *score, uint32_t i)
 {
     return json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
@@ -128,7 +128,7 @@ static json_t *baselines_json(const Score *score)
 {
     json_t *list = json_array();
     for (Baseline b = 0; b < BASELINES && score->baseline[b].n > 0; b++) {
-        json_t *object = agreement_json(&score->baseline[b]);
+        json_t *object = scorecard_agreement_json(&score->baseline[b]);
         json_object_set_new(object, "baseline", json_string(baseline_name(b)));
         json_object_set_new(object, "regret", json_number(score->baseline_regret[b]));
         json_array_append_new(list, object);
@@ -155,7 +155,7 @@ static json_t *score_json(const TrialSet *set, const Score *score, bool sealed)
     for (uint32_t i = 0; i < set->trial->len; i++) {
         const Trial *trial = &g_array_index(set->trial, Trial, i);
         if (sealed || trial->split != SPLIT_SEALED)
-            json_array_append_new(trials, trial_json(trial, score, i));
+            json_array_append_new(trials, scorecard_trial_json(trial, score, i));
     }
     const MemoryVerdict *v = &score->verdict;
     return json_pack(
@@ -163,15 +163,17 @@ static json_t *score_json(const TrialSet *set, const Score *score, bool sealed)
         "s:f, s:i, s:o, s:o, s:o, s:i, s:o, s:o}",
         "data_set", set->name, "description", set->description, "test_split",
         trial_split_name(sealed ? SPLIT_SEALED : SPLIT_DEVELOPMENT), "calibration",
-        agreement_json(&score->calibration), "held_out", agreement_json(&score->held_out),
-        "test", agreement_json(&score->test), "regret", json_number(score->regret),
-        "contests", (int)score->contests, "memory", agreement_json(&score->memory),
-        "fits", "failed", (int)v->failed, "found", (int)v->hits, "fit", (int)v->fit,
-        "false_alarms", (int)v->false_alarms, "runtime_bytes", score->runtime_bytes,
-        "not_expressed", (int)count_unable(set, score), "costs",
-        costs_json(&score->costs), "trials", trials, "reasons", reasons_json(set, score),
-        "fitted", (int)score->n_fitted, "coverage", coverage_json(&score->coverage),
-        "baselines", baselines_json(score));
+        scorecard_agreement_json(&score->calibration), "held_out",
+        scorecard_agreement_json(&score->held_out), "test",
+        scorecard_agreement_json(&score->test), "regret", json_number(score->regret),
+        "contests", (int)score->contests, "memory",
+        scorecard_agreement_json(&score->memory), "fits", "failed", (int)v->failed,
+        "found", (int)v->hits, "fit", (int)v->fit, "false_alarms", (int)v->false_alarms,
+        "runtime_bytes", score->runtime_bytes, "not_expressed",
+        (int)count_unable(set, score), "costs", scorecard_costs_json(&score->costs),
+        "trials", trials, "reasons", reasons_json(set, score), "fitted",
+        (int)score->n_fitted, "coverage", coverage_json(&score->coverage), "baselines",
+        baselines_json(score));
 }
 
 static bool score_one(TrialSet *set, const ScorecardRun *run,

@@ -58,8 +58,8 @@ static void list_knobs(Survey *s)
     }
 }
 
-static Cluster *scaled(const Cluster *cluster, const char *what, double factor,
-                       GError **error)
+static Cluster *sensitivity_scaled(const Cluster *cluster, const char *what,
+                                   double factor, GError **error)
 {
     g_autofree char *text = cluster_write(cluster);
     g_autofree char *change = g_strdup_printf("%s=%.17g", what, factor);
@@ -74,7 +74,8 @@ static bool reprice(const Survey *s, const char *what, double factor, double *ti
                     GError **error)
 {
     const Evaluation *e = s->evaluation;
-    g_autoptr(Cluster) cluster = scaled(e->view->cluster, what, factor, error);
+    g_autoptr(Cluster) cluster =
+        sensitivity_scaled(e->view->cluster, what, factor, error);
     if (!cluster)
         return false;
     g_autoptr(ClusterView) view = cluster_view(cluster, e->plan->granularity);
@@ -89,7 +90,8 @@ static bool reprice(const Survey *s, const char *what, double factor, double *ti
 static bool replan(const Survey *s, const Knob *knob, double *time_s, GError **error)
 {
     const Configuration *c = s->configuration;
-    g_autoptr(Cluster) cluster = scaled(c->cluster, knob->what, knob->better, error);
+    g_autoptr(Cluster) cluster =
+        sensitivity_scaled(c->cluster, knob->what, knob->better, error);
     if (!cluster)
         return false;
     const ConfigurationAsk ask = {.model = c->canonical_model,
@@ -154,7 +156,7 @@ static const char TEXT[] =
     " [=11:[{kept_s:time}|-]] [=13:[{replanned_s:time}|-]] [=9:[{gain:.1%}|-]]\n]"
     "{words}\n";
 
-static char *words_of(const Survey *s)
+static char *sensitivity_words_of(const Survey *s)
 {
     const Knob *best = &g_array_index(s->knob, Knob, 0);
     const double time_s = upgraded_s(best);
@@ -173,7 +175,7 @@ static void report(const Survey *s, const CommandOptions *options)
     json_t *knobs = json_array();
     for (uint32_t i = 0; i < s->knob->len; i++)
         json_array_append_new(knobs, knob_json(s, &g_array_index(s->knob, Knob, i)));
-    g_autofree char *words = words_of(s);
+    g_autofree char *words = sensitivity_words_of(s);
     command_report(options,
                    json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:s}", "model", plan->model,
                              "cluster", plan->cluster, "planner", plan->planner,

@@ -7,7 +7,7 @@
 
 /* The row from the given database or, if none is named, from the first database in out/ that has
  * it. */
-static json_t *find(const char *hash, const char *database, GError **error)
+static json_t *show_find(const char *hash, const char *database, GError **error)
 {
     if (database) {
         g_autoptr(Store) store = store_open_read(database, error);
@@ -43,7 +43,7 @@ static json_t *open_row(const CommandSyntax *what, int argc, char **argv,
     syntax.min_arguments = syntax.max_arguments = 1;
     syntax.entries = entries;
     return command_parse(&syntax, &argc, argv, options, error)
-               ? find(argv[1], database, error)
+               ? show_find(argv[1], database, error)
                : NULL;
 }
 
@@ -81,8 +81,8 @@ bool cmd_show(int argc, char **argv, GError **error)
 }
 
 /* Reports the comparison and releases both values. */
-static bool report(json_t *row, json_t *again, const CommandOptions *options,
-                   GError **error)
+static bool show_report(json_t *row, json_t *again, const CommandOptions *options,
+                        GError **error)
 {
     const bool same = json_is_true(json_object_get(again, "same"));
     const size_t n = json_array_size(json_object_get(again, "differences"));
@@ -116,7 +116,7 @@ bool cmd_rerun(int argc, char **argv, GError **error)
     json_t *row = open_row(&syntax, argc, argv, &options, error);
     json_t *again = row ? stored_rerun(row, options.set, error) : NULL;
     if (again)
-        return report(row, again, &options, error);
+        return show_report(row, again, &options, error);
     json_decref(row);
     return false;
 }

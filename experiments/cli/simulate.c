@@ -20,7 +20,7 @@ typedef struct {
     char **argv; /* the command's arguments, for --replan */
 } Own;
 
-static void own_clear(Own *own)
+static void simulate_own_clear(Own *own)
 {
     command_planning_clear(&own->how);
     g_free(own->fidelity);
@@ -29,7 +29,7 @@ static void own_clear(Own *own)
     command_execution_clear(&own->execution);
     command_campaign_clear(&own->campaign);
 }
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, simulate_own_clear)
 
 static bool write_trace(const Evaluation *evaluation, const char *file, GError **error)
 {
@@ -79,7 +79,7 @@ static const char TEXT[] =
     "{samples.interval_s.1:time}), median {samples.median_s:time}, p95 {samples.p95_s:time}\n]";
 /* clang-format on */
 
-static bool report(const Evaluation *evaluation, const Own *own,
+static bool simulate_report(const Evaluation *evaluation, const Own *own,
                    const CommandOptions *options, GError **error)
 {
     g_autoptr(SimSamples) samples = NULL;
@@ -149,7 +149,7 @@ static bool simulate_tasks(const char *file, const Own *own,
 }
 
 /* The first part of --help: the command and the options of the simulation. Caller frees. */
-static char *summary(void)
+static char *simulate_summary(void)
 {
     GString *text = g_string_new(
         "Simulates one iteration of a plan, which is read from a file or made for MODEL "
@@ -197,7 +197,7 @@ bool cmd_simulate(int argc, char **argv, GError **error)
          "Write the program as a graph for dot of Graphviz", "FILE"},
         COMMAND_PIN_ENTRIES(&options),
         G_OPTION_ENTRY_NULL};
-    g_autofree char *words = summary();
+    g_autofree char *words = simulate_summary();
     const CommandSyntax syntax = {
         .name = "simulate",
         .arguments = "PLAN.json | TASKS.json | MODEL CLUSTER | TRACE.0.et CLUSTER",
@@ -231,5 +231,5 @@ bool cmd_simulate(int argc, char **argv, GError **error)
     g_auto(Evaluation) evaluation = {0};
     return command_evaluate(&own.how, argc, argv, fidelity, &options, &evaluation,
                             error) &&
-           report(&evaluation, &own, &options, error);
+           simulate_report(&evaluation, &own, &options, error);
 }

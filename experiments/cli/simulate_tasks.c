@@ -9,7 +9,8 @@ static json_t *numbers(const uint64_t *number, uint32_t n)
     return array;
 }
 
-static json_t *report_json(const char *file, const SimTaskFileReport *report)
+static json_t *simulate_tasks_report_json(const char *file,
+                                          const SimTaskFileReport *report)
 {
     return json_pack("{s:s, s:I, s:I, s:I, s:f, s:o, s:o, s:I, s:I, s:s}", "tasks", file,
                      "n_tasks", (json_int_t)report->n_tasks, "n_devices",
@@ -22,7 +23,7 @@ static json_t *report_json(const char *file, const SimTaskFileReport *report)
                      (json_int_t)report->transfer_us, "version", KILTER_VERSION);
 }
 
-static json_t *devices_json(const SimTaskFileReport *report)
+static json_t *simulate_tasks_devices_json(const SimTaskFileReport *report)
 {
     json_t *devices = json_array();
     for (uint32_t j = 0; j < report->n_devices; j++)
@@ -48,8 +49,8 @@ bool command_simulate_tasks(const char *file, const CommandOptions *options,
             kilter_prefix(error, "%s: ", file);
         return false;
     }
-    json_t *answer = report_json(file, report);
-    json_object_set_new(answer, "devices", devices_json(report));
+    json_t *answer = simulate_tasks_report_json(file, report);
+    json_object_set_new(answer, "devices", simulate_tasks_devices_json(report));
     command_report(options, answer, TEXT, NULL);
     return true;
 }

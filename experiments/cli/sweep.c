@@ -35,8 +35,8 @@ enum { MOST_SHARDS = 1000000 };
 COMMAND_OPTIONS(Own, sweep_options, SWEEP_OPTIONS)
 COMMAND_RANGES(Own, sweep_options, SWEEP_OPTIONS)
 
-static void report(const char *name, const char *database, const SweepProgress *p,
-                   const CommandOptions *options)
+static void sweep_report(const char *name, const char *database, const SweepProgress *p,
+                         const CommandOptions *options)
 {
     command_report(options,
                    json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i}", "experiment", name,
@@ -50,7 +50,7 @@ static void report(const char *name, const char *database, const SweepProgress *
                    NULL);
 }
 
-static bool count_of(const char *text, guint64 most, uint32_t *count)
+static bool sweep_count_of(const char *text, guint64 most, uint32_t *count)
 {
     guint64 number = 0;
     const bool good =
@@ -78,7 +78,7 @@ static bool shard_of_array(const Own *own, const char *variable, SweepOptions *s
     uint32_t least = 0;
     if (strcmp(variable, "JOB_COMPLETION_INDEX") == 0) {
         sweep->shards = (uint32_t)own->parts;
-        return (count_of(text, MOST_SHARDS, &sweep->shard) &&
+        return (sweep_count_of(text, MOST_SHARDS, &sweep->shard) &&
                 sweep->shard < sweep->shards) ||
                kilter_fail(
                    error, KILTER_ERROR_INPUT,
@@ -87,9 +87,9 @@ static bool shard_of_array(const Own *own, const char *variable, SweepOptions *s
                    text, own->parts);
     }
     const bool good =
-        count_of(text, UINT32_MAX, &sweep->shard) &&
-        count_of(g_getenv("SLURM_ARRAY_TASK_MIN"), sweep->shard, &least) &&
-        count_of(g_getenv("SLURM_ARRAY_TASK_COUNT"), MOST_SHARDS, &sweep->shards);
+        sweep_count_of(text, UINT32_MAX, &sweep->shard) &&
+        sweep_count_of(g_getenv("SLURM_ARRAY_TASK_MIN"), sweep->shard, &least) &&
+        sweep_count_of(g_getenv("SLURM_ARRAY_TASK_COUNT"), MOST_SHARDS, &sweep->shards);
     sweep->shard -= least;
     return (good && sweep->shard < sweep->shards) ||
            kilter_fail(error, KILTER_ERROR_INPUT,
@@ -106,8 +106,9 @@ static bool find_shard(const Own *own, SweepOptions *sweep, GError **error)
     if (!own->shard)
         return !variable || shard_of_array(own, variable, sweep, error);
     g_auto(GStrv) part = g_strsplit(own->shard, "/", -1);
-    return (g_strv_length(part) == 2 && count_of(part[0], MOST_SHARDS, &sweep->shard) &&
-            count_of(part[1], MOST_SHARDS, &sweep->shards) &&
+    return (g_strv_length(part) == 2 &&
+            sweep_count_of(part[0], MOST_SHARDS, &sweep->shard) &&
+            sweep_count_of(part[1], MOST_SHARDS, &sweep->shards) &&
             sweep->shard < sweep->shards) ||
            kilter_fail(error, KILTER_ERROR_INPUT,
                        "--shard: expected I/N with I from 0 to N - 1, got '%s'",
@@ -135,7 +136,7 @@ static bool sweep(const Experiment *experiment, const char *database, const char
     bool good = sweep_run(experiment, store, &sweep_options, &progress, error);
     terminal_end(terminal);
     if (good)
-        report(experiment_name(experiment), database, &progress, options);
+        sweep_report(experiment_name(experiment), database, &progress, options);
     return good;
 }
 
@@ -288,8 +289,8 @@ static bool emit(const Experiment *experiment, const char *file, const char *dat
     return text != NULL;
 }
 
-static bool work(const Experiment *experiment, const char *file, const char *line,
-                 const Own *own, const CommandOptions *options, GError **error)
+static bool sweep_work(const Experiment *experiment, const char *file, const char *line,
+                       const Own *own, const CommandOptions *options, GError **error)
 {
     g_autofree char *database =
         own->database ? g_strdup(own->database)
@@ -319,7 +320,7 @@ static bool load_and_sweep(const char *file, const char *line, const Own *own,
                                    options->seed_given ? &options->planner.seed : NULL,
                                .set = options->set};
     g_autoptr(Experiment) experiment = experiment_load(file, &change, error);
-    return experiment && work(experiment, file, line, own, options, error);
+    return experiment && sweep_work(experiment, file, line, own, options, error);
 }
 
 bool cmd_sweep(int argc, char **argv, GError **error)

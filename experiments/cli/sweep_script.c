@@ -11,7 +11,7 @@ static char *program(void)
 }
 
 /* Adds the lines that both scripts begin with. */
-static void add_head(GString *text, const SweepScript *s, const char *how)
+static void sweep_script_add_head(GString *text, const SweepScript *s, const char *how)
 {
     g_autofree char *kilter = program();
     g_autofree char *parts = g_strconcat(s->name, ".parts", NULL);
@@ -47,7 +47,7 @@ static void add_slurm(GString *text, const SweepScript *s)
                            "#SBATCH --requeue\n"
                            "#SBATCH --open-mode=append\n",
                            s->name, s->shards - 1, MIN(AT_ONCE, (int)s->shards));
-    add_head(text, s, "Slurm: run it by sh, in a folder that all nodes see");
+    sweep_script_add_head(text, s, "Slurm: run it by sh, in a folder that all nodes see");
     g_string_append_printf(
         text,
         "if [ -n \"${SLURM_ARRAY_TASK_ID:-}\" ]; then\n"
@@ -74,7 +74,8 @@ static void add_slurm(GString *text, const SweepScript *s)
 static void add_parallel(GString *text, const SweepScript *s)
 {
     g_string_append(text, "#!/bin/sh\n");
-    add_head(text, s, "GNU parallel; run it again to evaluate missing parts");
+    sweep_script_add_head(text, s,
+                          "GNU parallel; run it again to evaluate missing parts");
     g_string_append_printf(
         text,
         "mkdir -p \"$parts\" \"$folder\"\n"

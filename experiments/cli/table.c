@@ -30,7 +30,7 @@
 /* clang-format on */
 COMMAND_OPTIONS(Own, table_options, TABLE_OPTIONS)
 
-static json_t *rows_json(const Frame *frame)
+static json_t *table_rows_json(const Frame *frame)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < frame->row->len; i++) {
@@ -46,8 +46,8 @@ static json_t *rows_json(const Frame *frame)
 }
 
 /* Writes the table to the file, or to the terminal. */
-static bool give(const Frame *frame, const Own *own, const CommandOptions *options,
-                 GError **error)
+static bool table_give(const Frame *frame, const Own *own, const CommandOptions *options,
+                       GError **error)
 {
     const FrameFormat format = own->csv        ? FRAME_CSV
                                : own->markdown ? FRAME_MARKDOWN
@@ -57,9 +57,10 @@ static bool give(const Frame *frame, const Own *own, const CommandOptions *optio
     if (own->output && !output_write(own->output, text, -1, error))
         return false;
     if (options->json)
-        command_print_json(own->output ? json_pack("{s:s, s:i}", "output", own->output,
-                                                   "n_rows", (int)frame->row->len)
-                                       : json_pack("{s:o}", "rows", rows_json(frame)));
+        command_print_json(own->output
+                               ? json_pack("{s:s, s:i}", "output", own->output, "n_rows",
+                                           (int)frame->row->len)
+                               : json_pack("{s:o}", "rows", table_rows_json(frame)));
     else if (!own->output && !options->quiet)
         fputs(text, stdout);
     return true;
@@ -116,7 +117,7 @@ static bool table(const char *database, const Own *own, const CommandOptions *op
         return false;
     g_autoptr(Frame) frame = read_results(database, own->experiment, options, error);
     g_autoptr(Frame) pivot = frame ? frame_pivot(frame, &spec, error) : NULL;
-    return pivot && give(pivot, own, options, error);
+    return pivot && table_give(pivot, own, options, error);
 }
 
 bool cmd_table(int argc, char **argv, GError **error)
@@ -146,5 +147,5 @@ bool table_export(const char *database, const char *experiment, const char *outp
 {
     const Own own = {.csv = TRUE, .output = (char *)output};
     g_autoptr(Frame) frame = read_results(database, experiment, options, error);
-    return frame && give(frame, &own, options, error);
+    return frame && table_give(frame, &own, options, error);
 }

@@ -48,7 +48,7 @@ Terminal *terminal_begin(bool quiet)
     return terminal;
 }
 
-static void show(const SweepProgress *p)
+static void terminal_show(const SweepProgress *p)
 {
     uint32_t finished = p->done + p->failed;
     uint32_t left = p->total - p->present - finished;
@@ -69,7 +69,7 @@ bool terminal_watch(const SweepProgress *progress, void *data)
 {
     Terminal *terminal = data;
     if (terminal->shows)
-        show(progress);
+        terminal_show(progress);
     if (!terminal->stopped && g_main_context_iteration(NULL, FALSE) &&
         terminal->stopped) {
         /* A second Ctrl-C does not wait for configurations in flight. */

@@ -12,7 +12,7 @@ enum {
     KINDS = KIND_COLLECTIVE + COLLECTIVES
 };
 
-static uint32_t kind_of(const Graph *graph, const Triple *triple)
+static uint32_t theory_kind_of(const Graph *graph, const Triple *triple)
 {
     switch (triple->kind) {
     case TRIPLE_LOAD:
@@ -33,28 +33,28 @@ static const char *kind_name(uint32_t kind)
                                   : collective_name((Collective)(kind - KIND_COLLECTIVE));
 }
 
-static json_t *triple_json(const Graph *graph, const Triple *triple)
+static json_t *theory_triple_json(const Graph *graph, const Triple *triple)
 {
     g_autofree char *instruction = synth_triple_instruction(graph, triple);
     g_autofree char *before = synth_triple_condition(graph, triple, false);
     g_autofree char *after = synth_triple_condition(graph, triple, true);
-    return json_pack("{s:s, s:s, s:s, s:s}", "kind", kind_name(kind_of(graph, triple)),
-                     "precondition", before, "instruction", instruction, "postcondition",
-                     after);
+    return json_pack("{s:s, s:s, s:s, s:s}", "kind",
+                     kind_name(theory_kind_of(graph, triple)), "precondition", before,
+                     "instruction", instruction, "postcondition", after);
 }
 
 static const char TEXT[] = "[*triples:{precondition} {instruction} {postcondition}\n]"
                            "# {count} triples:[*counts/,: {value} {key}]\n";
 
-static json_t *answer(const Graph *graph, const char *model, const GArray *theory,
-                      const uint32_t count[KINDS])
+static json_t *theory_answer(const Graph *graph, const char *model, const GArray *theory,
+                             const uint32_t count[KINDS])
 {
     json_t *counts = json_object(), *triples = json_array();
     for (uint32_t kind = 0; kind < KINDS; kind++)
         json_object_set_new(counts, kind_name(kind), json_integer(count[kind]));
     for (guint i = 0; i < theory->len; i++)
-        json_array_append_new(triples,
-                              triple_json(graph, &g_array_index(theory, Triple, i)));
+        json_array_append_new(
+            triples, theory_triple_json(graph, &g_array_index(theory, Triple, i)));
     return json_pack("{s:s, s:I, s:o, s:o}", "model", model, "count",
                      (json_int_t)theory->len, "counts", counts, "triples", triples);
 }
@@ -94,7 +94,7 @@ bool cmd_theory(int argc, char **argv, GError **error)
     g_autoptr(GArray) theory = synth_theory(graph);
     uint32_t count[KINDS] = {0};
     for (guint i = 0; i < theory->len; i++)
-        count[kind_of(graph, &g_array_index(theory, Triple, i))]++;
-    command_report(&options, answer(graph, model, theory, count), TEXT, NULL);
+        count[theory_kind_of(graph, &g_array_index(theory, Triple, i))]++;
+    command_report(&options, theory_answer(graph, model, theory, count), TEXT, NULL);
     return true;
 }

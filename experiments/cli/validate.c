@@ -15,7 +15,7 @@
 /* clang-format on */
 COMMAND_OPTIONS(Own, validate_options, VALIDATE_OPTIONS)
 
-static json_t *rows_json(const Validation *v)
+static json_t *validate_rows_json(const Validation *v)
 {
     json_t *rows = json_array();
     for (uint32_t i = 0; i < v->row->len; i++) {
@@ -50,8 +50,8 @@ static json_t *answer_json(const Validation *v)
                      json_number(a->bias), "pearson", json_number(a->pearson), "spearman",
                      json_number(a->spearman), "regret_mean", json_number(v->mean_regret),
                      "regret_worst", json_number(v->worst_regret), "within_5_percent",
-                     json_number(v->within), "rows", rows_json(v), "groups", groups,
-                     "version", KILTER_VERSION);
+                     json_number(v->within), "rows", validate_rows_json(v), "groups",
+                     groups, "version", KILTER_VERSION);
 }
 
 /* clang-format off */
@@ -71,7 +71,7 @@ static const char TEXT[] =
 
 /* Rows of the figure: measured, predicted, and the ends of its 90 % interval, 0 where it is not
  * known. */
-static bool draw(const Validation *v, const char *folder, GError **error)
+static bool validate_draw(const Validation *v, const char *folder, GError **error)
 {
     g_autoptr(GString) text = g_string_new("# measured_s\tpredicted_s\tlow_s\thigh_s\n");
     for (uint32_t i = 0; i < v->row->len; i++) {
@@ -109,7 +109,7 @@ bool cmd_validate(int argc, char **argv, GError **error)
                            argv[1]);
     g_autoptr(Validation) v = stored ? validate_store(argv[1], error)
                                      : validate_csv(argv[1], own.cluster, error);
-    if (!v || (own.plot && !draw(v, own.plot, error)))
+    if (!v || (own.plot && !validate_draw(v, own.plot, error)))
         return false;
     command_report(&options, answer_json(v), TEXT, NULL);
     return true;

@@ -126,8 +126,8 @@ static json_t *verdict_json(const Own *own, const char *small, int shapes,
 }
 
 /* The backend, which computes in float64, or, if asked to, keeps tensors in half precision in two bytes. */
-static ExecBackend *backend_new(const Own *own, uint32_t n_ranks, const Graph *graph,
-                                GError **error)
+static ExecBackend *verify_backend_new(const Own *own, uint32_t n_ranks,
+                                       const Graph *graph, GError **error)
 {
     ExecNumbers half = EXEC_PLAIN;
     if (own->half && !exec_plan_half(graph, true, &half, error))
@@ -155,7 +155,8 @@ static bool verify_shape(Own *own, int shape, uint64_t seed, char **spec,
     g_clear_pointer(&random, g_rand_free);
     if (!plan)
         return false;
-    g_autoptr(ExecBackend) backend = backend_new(own, plan->n_devices, small, error);
+    g_autoptr(ExecBackend) backend =
+        verify_backend_new(own, plan->n_devices, small, error);
     g_auto(ExecVerdict) verdict = {0};
     if (!backend || !exec_verify(backend, plan, small, seed, exec_tolerance(backend),
                                  &verdict, error))

@@ -6,13 +6,15 @@
 #include "tests/test.h"
 
 enum {
-    MOST_SHARED =
-        915,        /* functions that share their name with another one of their module */
-    MOST_TORN = 72, /* declarations whose type stands alone on its line */
-    MOST_WIDE = 800, /* lines of comments that end beyond COMMENT_COLUMN */
-    MOST_UNFORMATTED =
-        190, /* files that clang-format 14 would change; tables among them */
     COMMENT_COLUMN = 100,
+    /* Functions that share their name with another one of their module. */
+    MOST_SHARED = 760,
+    /* Declarations whose type stands alone on its line. */
+    MOST_TORN = 72,
+    /* Lines of comments that end beyond COMMENT_COLUMN. */
+    MOST_WIDE = 800,
+    /* Files that clang-format 14 would change; tables among them. */
+    MOST_UNFORMATTED = 75,
 };
 
 static const char *const C_FILES[] = {".c", NULL};
