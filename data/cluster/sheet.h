@@ -98,6 +98,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Sheets, sheets_free)
 const DeviceSheet *sheets_device(const Sheets *sheets, const char *name, GError **error);
 const DeviceSheet *sheets_find_pci(const Sheets *sheets, const char *id);
 const DeviceSheet *sheets_find_product(const Sheets *sheets, const char *text);
+/* The device by name, alias or product, in words of any order: "a100_80gb", "nvidia_h100_80gb_hbm3", "v100". */
+const DeviceSheet *sheets_find_any(const Sheets *sheets, const char *text);
 
 /* KILTER_ERROR_INPUT lists the names. */
 const LinkSheet *sheets_link(const Sheets *sheets, const char *name, GError **error);

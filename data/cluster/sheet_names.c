@@ -111,27 +111,41 @@ static double distance(const DeviceSheet *sheet, const Words *product, const Wor
     return most;
 }
 
-static const DeviceSheet *find(const Sheets *sheets, const Words *text,
-                               const char *ignored)
+/* The nearest sheet among those with the same words that is not another one's equal. */
+typedef struct {
+    const DeviceSheet *found;
+    double nearest;
+    bool several;
+} Nearest;
+
+static void consider(const DeviceSheet *sheet, char *const *names, const Words *text,
+                     const char *ignored, Nearest *best)
 {
-    const DeviceSheet *found = NULL;
-    double nearest = INFINITY;
-    bool several = false;
-    for (uint32_t i = 0; i < sheets->n_devices; i++)
-        for (char **product = sheets->device[i].product; *product; product++) {
-            const Words words = words_of(*product);
-            if (words.n == 0 || !same_words(&words, text, ignored))
-                continue;
-            const double far = distance(&sheets->device[i], &words, text);
-            several |=
-                found && found != &sheets->device[i] && far == nearest && isfinite(far);
-            if (far < nearest) {
-                found = &sheets->device[i];
-                nearest = far;
-                several = false;
-            }
-        }
-    return several ? NULL : found;
+    for (; *names; names++) {
+        const Words words = words_of(*names);
+        if (words.n == 0 || !same_words(&words, text, ignored))
+            continue;
+        const double far = distance(sheet, &words, text);
+        best->several |=
+            best->found && best->found != sheet && far == best->nearest && isfinite(far);
+        if (far < best->nearest)
+            *best = (Nearest){sheet, far, false};
+    }
+}
+
+/* `own`: by the sheets' own names and aliases, else by the products'. */
+static const DeviceSheet *find(const Sheets *sheets, const Words *text,
+                               const char *ignored, bool own)
+{
+    Nearest best = {.nearest = INFINITY};
+    for (uint32_t i = 0; i < sheets->n_devices; i++) {
+        const DeviceSheet *sheet = &sheets->device[i];
+        char *const name[] = {sheet->name, NULL};
+        consider(sheet, own ? name : sheet->product, text, ignored, &best);
+        if (own)
+            consider(sheet, sheet->alias, text, ignored, &best);
+    }
+    return best.several ? NULL : best.found;
 }
 
 const DeviceSheet *sheets_find_product(const Sheets *sheets, const char *text)
@@ -139,6 +153,17 @@ const DeviceSheet *sheets_find_product(const Sheets *sheets, const char *text)
     const Words words = words_of(text);
     if (words.n == 0 || words.long_)
         return NULL;
-    const DeviceSheet *found = find(sheets, &words, "");
-    return found ? found : find(sheets, &words, "SXM");
+    const DeviceSheet *found = find(sheets, &words, "", false);
+    return found ? found : find(sheets, &words, "SXM", false);
+}
+
+const DeviceSheet *sheets_find_any(const Sheets *sheets, const char *text)
+{
+    const DeviceSheet *found = sheets_device(sheets, text, NULL);
+    if (!found)
+        found = sheets_find_product(sheets, text);
+    if (found)
+        return found;
+    const Words words = words_of(text);
+    return words.n > 0 && !words.long_ ? find(sheets, &words, "", true) : NULL;
 }

@@ -221,12 +221,79 @@ static char *name_of(const How *how)
     return name;
 }
 
+/* --- Slurm --- */
+
+/* "4 h100-sxm", "2 gpu (type not known)" of all nodes, each kind once. */
+static json_t *slurm_types(const SlurmFile *slurm, const Sheets *sheets)
+{
+    g_autoptr(GHashTable) count = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GPtrArray) order = g_ptr_array_new();
+    for (guint i = 0; i < slurm->node->len; i++) {
+        const SlurmNode *node = slurm->node->pdata[i];
+        for (guint k = 0; k < node->gpus->len; k++) {
+            const SlurmGpus *gpus = &g_array_index(node->gpus, SlurmGpus, k);
+            const DeviceSheet *sheet = slurm_sheet(node, gpus, sheets);
+            const char *name = sheet ? sheet->name : *gpus->type ? gpus->type : "gpu";
+            const guint n = GPOINTER_TO_UINT(g_hash_table_lookup(count, name));
+            if (n == 0)
+                g_ptr_array_add(order, (char *)name);
+            g_hash_table_insert(count, (char *)name, GUINT_TO_POINTER(n + gpus->gpus));
+        }
+    }
+    json_t *types = json_object();
+    for (guint i = 0; i < order->len; i++)
+        json_object_set_new(
+            types, order->pdata[i],
+            json_integer(GPOINTER_TO_UINT(g_hash_table_lookup(count, order->pdata[i]))));
+    return types;
+}
+
+static const char SLURM_TEXT[] =
+    "{file}: {nodes} node{nodes:s} with {gpus} GPUs:[*types: {value} {key}]"
+    "[{?nodes_without_gpus}; {nodes_without_gpus} without GPUs left out]"
+    "[{?nodes_down}; {nodes_down} down]\n";
+
+static bool import_slurm(const char *file, const char *text, const Sheets *sheets,
+                         const How *how, const CommandOptions *options, GError **error)
+{
+    g_autoptr(SlurmFile) slurm = slurm_parse(file, text, error);
+    if (!slurm)
+        return false;
+    SlurmImport import = {.nics = (uint32_t)how->nics};
+    if (how->nodes > 1)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--nodes: not expected: the file lists its nodes");
+    if ((how->gpu && !(import.sheet = sheets_device(sheets, how->gpu, error))) ||
+        (how->nic && !(import.nic = sheets_link(sheets, how->nic, error))))
+        return false;
+    if (how->output) {
+        g_autofree char *name = name_of(how);
+        import.name = name;
+        g_autoptr(Cluster) cluster = slurm_cluster(slurm, sheets, &import, error);
+        if (!cluster || !cluster_write_cluster(cluster, how, error))
+            return false;
+    }
+    command_report(options,
+                   json_pack("{s:s, s:s, s:i, s:i, s:o, s:i, s:i}", "file", file,
+                             "source_format", "slurm", "nodes", (int)slurm->node->len,
+                             "gpus", (int)slurm_gpus(slurm), "types",
+                             slurm_types(slurm, sheets), "nodes_without_gpus",
+                             (int)slurm->n_without, "nodes_down", (int)slurm->n_down),
+                   SLURM_TEXT, NULL);
+    return true;
+}
+
 static bool import_file(const char *file, const How *how, const CommandOptions *options,
                         GError **error)
 {
+    gsize length;
     g_autoptr(Sheets) sheets = sheets_load(error);
-    if (!sheets)
+    g_autofree char *text =
+        sheets ? file_read(file, SLURM_FILE_BYTES, &length, error) : NULL;
+    if (!text)
         return false;
+    if (strlen(text) == length && slurm_is(text))
+        return import_slurm(file, text, sheets, how, options, error);
     g_autoptr(MachineFile) machine = machine_file_read(file, sheets, error);
     if (!machine)
         return false;
@@ -279,8 +346,10 @@ bool cmd_cluster(int argc, char **argv, GError **error)
                    "(NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE), the output of nvidia-smi "
                    "topo -m, preferably after\n"
                    "that of nvidia-smi -L in the same file, or that of rocm-smi "
-                   "--showtopo. Without --output it\n"
-                   "shows what the file holds.",
+                   "--showtopo. From a list of Slurm's\n"
+                   "nodes (scontrol show node, or sinfo -N -o '%N %G %f') it makes the "
+                   "whole cluster. Without\n"
+                   "--output it shows what the file holds.",
         .example = "kilter cluster import topo.xml --nodes 4 --nic ib-ndr -o mine.yaml",
         .entries = entries,
     };

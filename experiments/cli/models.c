@@ -64,6 +64,35 @@ static bool show_model(const char *spec, const CommandOptions *options, GError *
     return true;
 }
 
+static const char INDEX_TEXT[] =
+    "{name}: index of a checkpoint, {tensors} tensors of {total_size} bytes in {files} "
+    "file{files:s}, "
+    "[{?layers}{layers} layers of {tensors_per_layer} tensors\n|without numbered "
+    "layers\n]"
+    "parameters, buffers included: {parameters_2_bytes} at two bytes each, "
+    "{parameters_4_bytes} at four; no shapes, so it "
+    "cannot be planned: its config.json can\n";
+
+/* Shows the sizes of a checkpoint by its index. */
+static bool show_index(const char *file, const CommandOptions *options, GError **error)
+{
+    CheckpointIndex index;
+    if (!checkpoint_index_read(file, &index, error))
+        return false;
+    command_report(
+        options,
+        json_pack("{s:s, s:s, s:I, s:I, s:i, s:i, s:o, s:I, s:I}", "name", file, "of",
+                  "checkpoint index", "tensors", (json_int_t)index.tensors, "total_size",
+                  (json_int_t)index.bytes, "files", (int)index.files, "layers",
+                  (int)index.layers, "tensors_per_layer",
+                  index.layers ? json_real((double)index.in_layers / index.layers)
+                               : json_null(),
+                  "parameters_2_bytes", (json_int_t)(index.bytes / 2),
+                  "parameters_4_bytes", (json_int_t)(index.bytes / 4)),
+        INDEX_TEXT, NULL);
+    return true;
+}
+
 static bool write_model(const char *spec, const char *file, GError **error)
 {
     g_autofree char *text =
@@ -91,7 +120,10 @@ bool cmd_models(int argc, char **argv, GError **error)
             "colon (seq=, batch=,\n"
             "attention=fused|materialized, ...). For an ONNX file it also lists "
             "the nodes, those that were\n"
-            "joined into one op, and those that another op or no op stands for.\n"
+            "joined into one op, and those that another op or no op stands for. Of a "
+            "checkpoint's index\n"
+            "(model.safetensors.index.json) it shows the number and bytes of the "
+            "tensors, and the layers.\n"
             "\n"
             "Without MODEL it lists the built-in models with their parameters and "
             "ops (1 Mi = 2^20; at the\n"
@@ -116,6 +148,8 @@ bool cmd_models(int argc, char **argv, GError **error)
         return kilter_fail(error, KILTER_ERROR_INPUT, "--output: expected a MODEL");
     if (output && !write_model(argv[1], output, error))
         return false;
+    if (argc > 1 && checkpoint_index_is(argv[1]))
+        return show_index(argv[1], &options, error);
     if (argc > 1)
         return show_model(argv[1], &options, error);
     json_t *list = json_array();

@@ -176,6 +176,129 @@ static void test_matrix(void **state)
     program_refuses(sandbox, "cluster import bad.txt", 2, "bad.txt:2: expected codes");
 }
 
+/* Lists of nodes, as Slurm's tools print them. */
+static void test_slurm(void **state)
+{
+    (void)state;
+    static const char LONG[] =
+        "NodeName=a001 Arch=x86_64 CoresPerSocket=32\n   AvailableFeatures=rome\n"
+        "   Gres=gpu:a100_80gb:4(S:0-1),nvme:2\n   OS=Linux 5.14 Gres=no State=IDLE\n"
+        "   State=IDLE\n   CfgTRES=cpu=64,gres/gpu=4,gres/gpu:a100_80gb=4\n\n"
+        "NodeName=a002 Gres=gpu:h100:2,gpu:rtx_3090:1 State=DOWN+DRAIN "
+        "AvailableFeatures=(null)\n"
+        "NodeName=c001 Gres=(null) State=MIXED\n";
+    static const char TABLE[] = "PARTITION NODES GRES NODELIST AVAIL_FEATURES STATE\n"
+                                "debug 3 gpu:v100s:2(S:0) g[08-10] cascade idle\n"
+                                "gpu 2 gpu:4 g[10,11] a100,ib drained*\n";
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    sandbox_write(sandbox, "long.txt", LONG);
+    sandbox_write(sandbox, "table.txt", TABLE);
+    sandbox_write(sandbox, "plain.txt",
+                  "PARTITION AVAIL TIMELIMIT NODES STATE NODELIST\n"
+                  "gpu up infinite 2 idle g[1-2]\n");
+    sandbox_write(sandbox, "none.txt", "NodeName=c001 Gres=(null)\n");
+    sandbox_write(sandbox, "many.txt", "NODELIST GRES\ng[1-99999999] gpu:h100:8\n");
+    json_t *json = program_json(
+        sandbox, "cluster import long.txt --nic ib-ndr --nics 4 -o l.yaml --json");
+    assert_int_equal(number(json, "nodes"), 2);
+    assert_int_equal(number(json, "gpus"), 7);
+    assert_int_equal(number(json, "nodes_without_gpus"), 1);
+    assert_int_equal(number(json, "nodes_down"), 1);
+    json_decref(json);
+    json = program_json(sandbox, "clusters l.yaml --json");
+    const json_t *machines = json_object_get(json, "machines");
+    static const char *const TYPES[] = {"a100-80g", "2 h100-sxm + 1 rtx-3090"};
+    for (uint32_t i = 0; i < 2; i++)
+        assert_string_equal(
+            json_string_value(json_object_get(json_array_get(machines, i), "type")),
+            TYPES[i]);
+    assert_string_equal(
+        json_string_value(json_object_get(json_array_get(machines, 1), "name")), "a002");
+    json_decref(json);
+    json =
+        program_json(sandbox, "cluster import table.txt --nic eth-100 -o t.yaml --json");
+    assert_int_equal(number(json, "nodes"), 4);
+    assert_int_equal(number(json_object_get(json, "types"), "v100s-32g"), 6);
+    json_decref(json);
+    program_runs(sandbox, "plan vgg19 t.yaml --planner dp-ev");
+    program_refuses(sandbox, "cluster import long.txt -o x.yaml", 2,
+                    "does not say how its 2 nodes are connected; expected --nic");
+    program_refuses(sandbox, "cluster import plain.txt", 2, "expected a column GRES");
+    program_refuses(sandbox, "cluster import none.txt", 2, "none.txt: no GPUs: 1 nodes");
+    program_refuses(sandbox, "cluster import many.txt", 2, "many.txt:2: expected names");
+    sandbox_write(sandbox, "odd.txt", "NodeName=x Gres=gpu:2 AvailableFeatures=big\n");
+    program_refuses(sandbox, "cluster import odd.txt -o x.yaml", 2,
+                    "the type of its 2 GPUs is not known");
+    program_runs(sandbox, "cluster import odd.txt --gpu t4 -o x.yaml");
+}
+
+static void test_slurm_samples(void **state)
+{
+    (void)state;
+    const char *file = test_shared("samples/slurm/marcc-v100.txt");
+    if (!file)
+        skip();
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    g_autofree char *line = g_strdup_printf("cluster import '%s' -o m.yaml --json", file);
+    json_t *json = program_json(sandbox, line);
+    assert_int_equal(number(json, "nodes"), 1);
+    assert_int_equal(number(json, "gpus"), 2);
+    assert_int_equal(number(json_object_get(json, "types"), "v100-16g"), 2);
+    json_decref(json);
+    program_runs(sandbox, "clusters m.yaml");
+}
+
+/* Unlike GPUs of a topology file: by their PCI ids. */
+static void test_unlike(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    g_auto(GStrv) part = g_strsplit(NVSWITCH, "0x2330", 2);
+    g_autofree char *text = g_strjoinv("0x20b2", part);
+    sandbox_write(sandbox, "topo.xml", text);
+    json_t *json = program_json(sandbox, "cluster import topo.xml -o u.yaml --json");
+    assert_string_equal(json_string_value(json_object_get(json, "device")),
+                        "1 a100-80g + 1 h100-sxm");
+    json_decref(json);
+    program_runs(sandbox,
+                 "plan bert-base:layers=2,hidden=96,ffn=192,vocab=640,seq=16 u.yaml");
+    program_refuses(sandbox,
+                    "plan bert-base:layers=2,hidden=96,ffn=192,vocab=640,seq=16 u.yaml "
+                    "--granularity machine",
+                    2, "has unlike GPUs (1 a100-80g + 1 h100-sxm)");
+}
+
+static gboolean check_index(void *key, void *facts, void *sandbox)
+{
+    g_autofree char *relative = g_strconcat("samples/", (const char *)key, NULL);
+    g_autofree char *line = g_strdup_printf("models '%s' --json", test_shared(relative));
+    json_t *json = program_json(sandbox, line);
+    for (guint i = 0; i < ((GPtrArray *)facts)->len; i++) {
+        const Expected *fact = g_ptr_array_index((GPtrArray *)facts, i);
+        assert_close(number(json, fact->fact), g_ascii_strtod(fact->value, NULL), 1e-15);
+    }
+    json_decref(json);
+    return FALSE;
+}
+
+/* Indexes of checkpoints. */
+static void test_indexes(void **state)
+{
+    (void)state;
+    GTree *files = expected_of("hf_index");
+    if (!files)
+        skip();
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    g_tree_foreach(files, check_index, sandbox);
+    g_tree_unref(files);
+    sandbox_write(sandbox, "i.json",
+                  "{\"metadata\": {\"total_size\": -1}, \"weight_map\": {\"a\": \"b\"}}");
+    program_refuses(sandbox, "models i.json", 2, "i.json: metadata.total_size: expected");
+    sandbox_write(sandbox, "j.json",
+                  "{\"metadata\": {\"total_size\": 8}, \"weight_map\": {}}");
+    program_refuses(sandbox, "models j.json", 2, "j.json: weight_map: expected the file");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +309,10 @@ int main(void)
         cmocka_unit_test(test_entities_are_refused),
         cmocka_unit_test(test_links_without_count),
         cmocka_unit_test(test_matrix),
+        cmocka_unit_test(test_slurm),
+        cmocka_unit_test(test_slurm_samples),
+        cmocka_unit_test(test_unlike),
+        cmocka_unit_test(test_indexes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

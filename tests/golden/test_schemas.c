@@ -14,6 +14,7 @@ static const char *const LINES[] = {
     "models " TINY " -o graph.json",
     "models profile:net.json",
     "+models samples/hf_config/gpt2-large.json",
+    "+models samples/hf_index/gemma-2b.model.safetensors.index.json",
     "+models samples/onnx/torch13_gpt2layers.onnx",
     "clusters",
     "clusters dgx-h100",
@@ -21,6 +22,7 @@ static const char *const LINES[] = {
     "+cluster import samples/nccl_topo/yccl-h800.xml --nodes 2 -o mine.yaml",
     "+cluster import samples/nvidia_smi_topo/a100-8gpu.txt --gpu a100-80g --nodes 2 "
     "--nics 4 --nic ib-ndr -o two.yaml",
+    "+cluster import samples/slurm/marcc-v100.txt",
     "devices",
     "devices h100",
     "links",
