@@ -148,20 +148,58 @@ static void differentiate_batch_norm(Backward *b, const Op *op, TensorId dy)
     contribute(b, 3, dgamma + 1);
 }
 
-/* Each input's gradient is its channels of dy. */
+/* Each input's gradient is its part of dy: its channels, or its last elements. */
 static void differentiate_concat(Backward *b, const Op *op, TensorId dy)
 {
+    const bool last = op->kind == OP_JOIN;
+    const uint32_t dim = last ? graph_tensor(b->graph, dy)->rank - 1 : 1;
     for (uint32_t i = 0; i < 2; i++) {
         if (!wants(b, i))
             continue;
-        const uint32_t before = i ? graph_tensor(b->graph, op->in[0])->dim[1] : 0;
+        const uint32_t before = i ? graph_tensor(b->graph, op->in[0])->dim[dim] : 0;
         g_autofree char *extents =
-            g_strdup_printf("A=%u", graph_tensor(b->graph, op->in[i])->dim[1]);
+            g_strdup_printf("A=%u", graph_tensor(b->graph, op->in[i])->dim[dim]);
         g_autofree char *suffix = g_strdup_printf("d%u", i);
-        const OpId id = append(b, OP_CONCAT_PART, suffix, 1, &dy, 1, &op->in[i], extents);
+        const OpId id = append(b, last ? OP_JOIN_PART : OP_CONCAT_PART, suffix, 1, &dy, 1,
+                               &op->in[i], extents);
         g_array_index(b->graph->ops, Op, id).attr.first = before;
         contribute(b, i, graph_get_op(b->graph, id)->out[0]);
     }
+}
+
+/* One backward op of dy and the inputs makes the gradients of all inputs. */
+static void differentiate_at_once(Backward *b, const Op *op, OpKind kind, TensorId dy)
+{
+    TensorId in[OP_MAX_IN] = {dy};
+    memcpy(in + 1, op->in, op->n_in * sizeof *in);
+    const OpId id = append(b, kind, "dx", 1 + op->n_in, in, op->n_in, op->in, NULL);
+    const TensorId first = graph_get_op(b->graph, id)->out[0];
+    for (uint32_t i = 0; i < op->n_in; i++)
+        contribute(b, i, first + i);
+}
+
+/* The gates of a scan: the input's gradient, and those of both parameters. */
+static void differentiate_scan_gates(Backward *b, const Op *op, TensorId dy)
+{
+    const TensorId in[] = {dy, op->in[0], op->in[1], op->in[2]};
+    chain(b, 0, OP_SCAN_GATES_DX, "dx", G_N_ELEMENTS(in), in, NULL);
+    const OpId id = append(b, OP_SCAN_GATES_DW, "dw", G_N_ELEMENTS(in), in, 2, op->in + 1,
+                           NULL);
+    const TensorId first = graph_get_op(b->graph, id)->out[0];
+    contribute(b, 1, first);
+    contribute(b, 2, first + 1);
+}
+
+/* The gradient of the chosen keys is 0. */
+static void differentiate_sparse_attention(Backward *b, const Op *op, TensorId dy)
+{
+    const TensorId in[] = {dy, op->in[0], op->in[1], op->in[2], op->out[1]};
+    const OpId id =
+        append(b, OP_SPARSE_ATTENTION_DX, "dx", G_N_ELEMENTS(in), in, 3, op->in, NULL);
+    const TensorId first = graph_get_op(b->graph, id)->out[0];
+    for (uint32_t i = 0; i < 3; i++)
+        if (wants(b, i))
+            contribute(b, i, first + i);
 }
 
 /* The gradient of each input from dy and what was kept, op.out[1]; weights are a first one. */
@@ -267,6 +305,14 @@ static const Gradient GRADIENT[OP_KINDS][GRADIENTS] = {
     [OP_UNROUTE] = {{OP_UNROUTE_DX, "dx", "d1", "C=0.2"}, {OP_UNROUTE_DW, "dw", "d01", NULL}},
     [OP_EXPERT_PAIR] = {{OP_EXPERT_PAIR_DX, "dx", "d1", NULL}, {OP_EXPERT_PAIR_DW, "dw", "d0", NULL}},
     [OP_EXPERT_BIAS] = {{.reads = "d"}, {OP_EXPERT_BIAS_DB, "db", "d", NULL}},
+    [OP_RELU2] = {{OP_RELU2_DX, "dx", "d0", NULL}},
+    [OP_MULTIPLY] = {{OP_MULTIPLY, "d0", "d1", NULL}, {OP_MULTIPLY, "d1", "d0", NULL}},
+    [OP_GATE] = {{OP_GATE, "dx", "d1", NULL}, {OP_GATE_DG, "dg", "d01", NULL}},
+    [OP_HEAD_SCALE] = {{OP_HEAD_SCALE, "dx", "d1", NULL}, {OP_HEAD_SCALE_DW, "dw", "d0", NULL}},
+    [OP_SHORT_CONV] = {{OP_SHORT_CONV_DX, "dx", "d1", NULL}, {OP_SHORT_CONV_DW, "dw", "d0", "R=1.-1"}, {OP_SHORT_CONV_DB, "db", "d", NULL}},
+    [OP_GROUP_NORM] = {{OP_GROUP_NORM_DX, "dx", "d01", NULL}, {OP_GROUP_NORM_DW, "dw", "d0", NULL}},
+    [OP_SQUARES] = {{OP_SQUARES_DX, "dx", "d0", NULL}},
+    [OP_NORM_BY] = {{OP_NORM_BY, "dx", "d12", NULL}, {OP_NORM_BY_DM, "dm", "d012", NULL}, {OP_NORM_BY_DW, "dw", "d01", NULL}},
     [OP_OPAQUE_LOSS] = {{OP_OPAQUE_LOSS_DX, "dx", "d0", NULL}},
     [OP_LOG_SOFTMAX] = {{OP_LOG_SOFTMAX_DX, "dx", "dy", NULL}},
     [OP_NLL_SUM] = {{OP_NLL_SUM_DX, "dx", "d1", "v=0.-1"}},
@@ -334,7 +380,25 @@ void differentiate_op(Backward *b)
         differentiate_batch_norm(b, &op, dy);
         break;
     case OP_CONCAT:
+    case OP_JOIN:
         differentiate_concat(b, &op, dy);
+        break;
+    case OP_SCAN:
+    case OP_DELTA_SCAN:
+    case OP_LINEAR_ATTENTION:
+    case OP_TOP_KEYS:
+        differentiate_at_once(b, &op,
+                              op.kind == OP_TOP_KEYS     ? OP_TOP_KEYS_DX
+                              : op.kind == OP_SCAN       ? OP_SCAN_DX
+                              : op.kind == OP_DELTA_SCAN ? OP_DELTA_SCAN_DX
+                                                         : OP_LINEAR_ATTENTION_DX,
+                              dy);
+        break;
+    case OP_SCAN_GATES:
+        differentiate_scan_gates(b, &op, dy);
+        break;
+    case OP_SPARSE_ATTENTION:
+        differentiate_sparse_attention(b, &op, dy);
         break;
     case OP_GROUPED_ATTENTION:
     case OP_FUSED_ATTENTION:

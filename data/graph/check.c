@@ -23,6 +23,10 @@ bool op_kind_is_forward(OpKind kind)
                                     OP_LINEAR_PAIR_DB,
                                     OP_EXPERT_BIAS_DB,
                                     OP_BATCH_NORM_DM,
+                                    OP_GATE_DG,
+                                    OP_SHORT_CONV_DB,
+                                    OP_NORM_BY_DM,
+                                    OP_JOIN_PART,
                                     OP_ADAM,
                                     OP_ADAM_MASTER,
                                     OP_SGD,
@@ -147,6 +151,9 @@ static const Tie TIES[] = {
     {OP_JOIN_KEYS, "E=D+R"},
     {OP_CONCAT, "C=A+B"},
     {OP_KEY_NORM, "D<E"},
+    {OP_SCAN_GATES, "G=B+1"},
+    {OP_JOIN, "C=A+B"},
+    {OP_SPARSE_ATTENTION, "E=D+V"},
 };
 
 static uint32_t letter(const Extents *e, char c)
@@ -197,7 +204,22 @@ static char *check_attr(OpKind kind, const OpAttr *a, const Extents *e)
         return wrong("first: expected at most %u", e->in['D']);
     if (kind == OP_GATE_TOPK && (a->top == 0 || a->top > e->in['E']))
         return wrong("top: expected 1 to %u", e->in['E']);
-    if ((kind == OP_GROUPED_ATTENTION || kind == OP_FUSED_ATTENTION) && a->causal &&
+    if (kind == OP_GATE && e->in['G'] != 1 && e->in['G'] != e->in['V'])
+        return wrong("G: expected 1 or V=%u, got %u", e->in['V'], e->in['G']);
+    if (kind == OP_SCAN_GATES && e->in['R'] != e->in['B'] + a->sigmoid)
+        return wrong("R: expected B=%u%s, got %u", e->in['B'],
+                     a->sigmoid ? " and one more" : "", e->in['R']);
+    if (kind == OP_SCAN_GATES && !a->sigmoid && e->in['B'] != 1)
+        return wrong("B: expected 1, got %u", e->in['B']);
+    const uint64_t decays = (uint64_t)e->in['G'] - 1, element = e->in['E'] / 2;
+    if ((kind == OP_SCAN || kind == OP_DELTA_SCAN || kind == OP_LINEAR_ATTENTION) &&
+        e->in['E'] % 2)
+        return wrong("E: expected an even number, got %u", e->in['E']);
+    if ((kind == OP_SCAN || kind == OP_DELTA_SCAN) && decays != 1 && decays != element)
+        return wrong("G: expected 2 or E/2+1, got %u", e->in['G']);
+    if (kind == OP_NORM_BY && a->span == 0)
+        return wrong("span: expected the number of elements of a token");
+    if ((kind == OP_GROUPED_ATTENTION || op_kind_skips_masked(kind)) && a->causal &&
         e->in['Q'] != e->in['K'])
         return wrong("causal: expected as many keys as queries");
     return NULL;
@@ -248,7 +270,8 @@ bool graph_name_is_reserved(const char *name)
     static const char *const suffix[] = {
         ".grad", ".next", ".m",  ".v",     ".master", ".rows", ".columns",
         ".dx",   ".dw",   ".db", ".dm",    ".d0",     ".d1",   ".d2",
-        ".d3",   ".d4",   ".dr", ".dsink", ".update", ".row",  ".column"};
+        ".d3",   ".d4",   ".dr", ".dsink", ".update", ".row",  ".column",
+        ".dg"};
     for (uint32_t i = 0; i < G_N_ELEMENTS(suffix); i++)
         if (g_str_has_suffix(name, suffix[i]))
             return true;

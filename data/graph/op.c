@@ -72,7 +72,7 @@ bool op_kind_is_opaque(OpKind kind)
 bool op_kind_is_attention(OpKind kind)
 {
     return kind == OP_ATTENTION || kind == OP_GROUPED_ATTENTION ||
-           kind == OP_FUSED_ATTENTION;
+           kind == OP_FUSED_ATTENTION || kind == OP_SPARSE_ATTENTION;
 }
 
 bool op_kind_divides_queries(OpKind kind)
@@ -86,7 +86,8 @@ bool op_kind_divides_queries(OpKind kind)
 bool op_kind_skips_masked(OpKind kind)
 {
     KILTER_ASSERT(kind < OP_KINDS);
-    return kind == OP_FUSED_ATTENTION || kind == OP_FUSED_ATTENTION_DX;
+    return kind == OP_FUSED_ATTENTION || kind == OP_FUSED_ATTENTION_DX ||
+           kind == OP_TOP_KEYS;
 }
 
 uint32_t op_experts_of_token(OpKind kind, const OpAttr *attr)

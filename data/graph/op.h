@@ -76,6 +76,18 @@
  * that it has one consumer itself. Routing without a mask: a weight for each token and
  * expert, 0 for those not chosen; expert e gives out its C slots to the tokens that chose it, in their
  * order, and those beyond get none.
+ * gate: y = x f(g), f the sigmoid or (without `sigmoid`) x sigmoid(x), with one g for each element or one for all V.
+ * short_conv: channel * of a token from those of the last R tokens. scan keeps a matrix S of D x V for each head and
+ * sums up keys and values, which share one vector E = 2D with the queries: S = a S + b k v^T, y = S^T q (Mamba-2: Dao
+ * and Gu 2024, with a of each head; lightning attention with fixed a); delta_scan first takes away what S has for k,
+ * S = (I - b k k^T) a S + b k v^T, with q and k of length 1 (Yang et al. 2024; Kimi Linear 2025, with a of each
+ * element of k). FLOPs are those of the recurrence. The gates are G = B + 1 numbers of a head: B logarithms of a,
+ * -exp(A) softplus(x + bias), and b, the sigmoid of one more number or (Mamba-2) the same softplus. group_norm is an
+ * RMS norm of each group * by weights of its own; squares and norm_by are one of all heads, each of whose devices has
+ * a part of the squares (`span`: their number). join puts A elements before B. top_keys: the T keys with the largest
+ * sum over H of w relu(q k), -1 where a causal query has fewer; sparse_attention sees only these (DeepSeek-AI 2025).
+ * The gradient of a choice is 0, and is made as such; its FLOPs are those of the loss of its own that trains an indexer
+ * instead (a divergence over the chosen keys).
  * Opaque ops: nobody wrote down what they compute, only how long they take (graph_set_times). Each reads A, C, ...
  * numbers of a sample, and P weights that all samples share, makes O numbers of it and keeps S for its backward; the
  * kernels stand in for them (exec/kernels/opaque.c). Whole ones are not split among devices. */
@@ -202,6 +214,40 @@
     X(SIGMOID_LOSS_DX,      sigmoid_loss_dx,      "sigmoid_loss_dx", ",*,*->*",                             "0",    "6*")                                   \
     X(SMOOTH_NLL_SUM,       smooth_nll_sum,       "smooth_nll_sum",  "*v,*->",                              "0",    "2*v")                                  \
     X(SMOOTH_NLL_SUM_DX,    smooth_nll_sum_dx,    "smooth_nll_sum_dx", ",*->*v",                              "0",    "1*v")                                \
+    X(RELU2,                relu2,                "relu2",           "*->*",                                "-",    "2*")                                  \
+    X(RELU2_DX,             relu2_dx,             "relu2_dx",        "*,*->*",                              "0",    "3*")                                  \
+    X(MULTIPLY,             multiply,             "multiply",        "*,*->*",                              "0|1",  "1*")                                  \
+    X(GATE,                 gate,                 "gate",            "*V,*G->*V",                           "0",    "5*G + 1*V")                           \
+    X(GATE_DG,              gate_dg,              "gate_dg",         "*V,*V,*G->*G",                        "0|1",  "2*V + 8*G")                           \
+    X(HEAD_SCALE,           contract,             "head_scale",      "bshgD,hg->bshgD",                     "0|1",  "1bshgD")                              \
+    X(HEAD_SCALE_DW,        contract,             "head_scale_dw",   "bshgD,bshgD->hg",                     "0|1",  "2bshgD")                              \
+    X(SHORT_CONV,           short_conv,           "short_conv",      "bS*,*R,+*?->bS*",                     "0|1",  "2bS*R + 1bS*")                        \
+    X(SHORT_CONV_DX,        short_conv_dx,        "short_conv_dx",   "bS*,*R->bS*",                         "0|1",  "2bS*R")                               \
+    X(SHORT_CONV_DW,        short_conv_dw,        "short_conv_dw",   "bS*,bS*->*R",                         "0|1",  "2bS*R")                               \
+    X(SHORT_CONV_DB,        contract,             "short_conv_db",   "bs*->*",                              "0",    "1bs*")                                \
+    X(SCAN_GATES,           scan_gates,           "scan_gates",      "bshgR,hg,hgB->bshgG",                 "-",    "10bshgR")                             \
+    X(SCAN_GATES_DX,        scan_gates_dx,        "scan_gates_dx",   "bshgG,bshgR,hg,hgB->bshgR",           "0",    "12bshgR")                             \
+    X(SCAN_GATES_DW,        scan_gates_dw,        "scan_gates_dw",   "bshgG,bshgR,hg,hgB->hg,hgB",          "0",    "16bshgB")                             \
+    X(SCAN,                 scan,                 "scan",            "bShE,bShgV,bShgG->bShgV",             "1",    "2.5bShgEV")                           \
+    X(SCAN_DX,              scan_dx,              "scan_dx",         "bShgV,bShE,bShgV,bShgG->bShE,bShgV,bShgG", "0", "7bShgEV")                          \
+    X(DELTA_SCAN,           scan,                 "delta_scan",      "bShE,bShgV,bShgG->bShgV",             "1",    "3.5bShgEV")                           \
+    X(DELTA_SCAN_DX,        scan_dx,              "delta_scan_dx",   "bShgV,bShE,bShgV,bShgG->bShE,bShgV,bShgG", "0", "10bShgEV")                         \
+    X(LINEAR_ATTENTION,     scan,                 "linear_attention", "bShE,bShgV->bShgV",                  "1",    "2.5bShgEV")                           \
+    X(LINEAR_ATTENTION_DX,  scan_dx,              "linear_attention_dx", "bShgV,bShE,bShgV->bShE,bShgV",    "0",    "6bShgEV")                             \
+    X(GROUP_NORM,           group_norm,           "group_norm",      "bs*H,*H->bs*H",                       "-",    "4bs*H")                               \
+    X(GROUP_NORM_DX,        group_norm_dx,        "group_norm_dx",   "bs*H,bs*H,*H->bs*H",                  "0",    "8bs*H")                               \
+    X(GROUP_NORM_DW,        group_norm_dw,        "group_norm_dw",   "bs*H,bs*H->*H",                       "0",    "5bs*H")                               \
+    X(SQUARES,              squares,              "squares",         "bs*->bs",                             "-",    "2bs*")                                \
+    X(SQUARES_DX,           squares_dx,           "squares_dx",      "bs,bs*->bs*",                         "0|1",  "2bs*")                                \
+    X(NORM_BY,              norm_by,              "norm_by",         "bs*,bs,*->bs*",                       "0|2",  "3bs*")                                \
+    X(NORM_BY_DM,           norm_by_dm,           "norm_by_dm",      "bs*,bs*,bs,*->bs",                    "0|1|3", "4bs*")                               \
+    X(NORM_BY_DW,           norm_by_dw,           "norm_by_dw",      "bs*,bs*,bs->*",                       "0|1",  "4bs*")                                \
+    X(JOIN,                 join,                 "join",            "*A,*B->*C",                           "01",   "0")                                   \
+    X(JOIN_PART,            join_part,            "join_part",       "*C->*A",                              "0",    "0")                                   \
+    X(TOP_KEYS,             top_keys,             "top_keys",        "bQHD,bKD,bQH->bQT",                   "-",    "2bQHKD + 3bQHK")                      \
+    X(SPARSE_ATTENTION,     sparse_attention,     "sparse_attention", "bQhgD,bKhE,bQT->bQhgV,bhgQ",         "-",    "2bhgQTD + 2bhgQTV + 5bhgQT")          \
+    X(SPARSE_ATTENTION_DX,  sparse_attention_dx,  "sparse_attention_dx", "bQhgV,bQhgD,bKhE,bQT,bhgQ->bQhgD,bKhE,bQT", "0", "6bhgQTD + 4bhgQTV + 8bhgQT") \
+    X(TOP_KEYS_DX,          top_keys_dx,          "top_keys_dx",     "bQT,bQHD,bKD,bQH->bQHD,bKD,bQH",      "0",    "4bQHTD")                              \
     X(LOG_SOFTMAX,          log_softmax,          "log_softmax",     "*V->*V",                              "-",    "5*V")                                 \
     X(LOG_SOFTMAX_DX,       log_softmax_dx,       "log_softmax_dx",  "*V,*V->*V",                           "0",    "5*V")                                 \
     X(NLL_SUM,              nll_sum,              "nll_sum",         "*v,*->",                              "0",    "1*")                                  \
@@ -258,7 +304,7 @@ typedef struct {
      * `first` */
     uint32_t first;
     uint32_t top;      /* gate_topk: experts of a token */
-    bool sigmoid;      /* gate_topk: scores are sigmoids of the logits, not their softmax */
+    bool sigmoid;      /* gate_topk: scores are sigmoids of the logits, not their softmax; gate, scan_gates: above */
     bool normalised;   /* gate_topk: a token's weights sum to 1 */
     double scale;      /* gate_topk: factor on the weights */
 } OpAttr;

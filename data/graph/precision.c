@@ -20,7 +20,16 @@ const char *precision_name(Precision precision)
 
 Precision precision_from_name(const char *name)
 {
+    static const struct {
+        const char *word;
+        Precision precision;
+    } word[] = {{"fp32", PRECISION_SINGLE},   {"float32", PRECISION_SINGLE},
+                {"fp16", PRECISION_MIXED},    {"float16", PRECISION_MIXED},
+                {"bfloat16", PRECISION_BF16}, {"float8", PRECISION_FP8}};
     Precision precision = 0;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(word); i++)
+        if (strcmp(word[i].word, name) == 0)
+            return word[i].precision;
     while (precision < PRECISIONS && strcmp(precision_row[precision].name, name) != 0)
         precision++;
     return precision;

@@ -128,6 +128,51 @@ static inline void sample_constrain(OpKind kind, SampleShape *s, GRand *random)
         s->attr.sigmoid = g_rand_boolean(random);
         s->attr.normalised = s->attr.top > 1 && g_rand_boolean(random);
         break;
+    case OP_GATE:
+    case OP_GATE_DG:
+        s->attr.sigmoid = g_rand_boolean(random);
+        e['G'] = g_rand_boolean(random) ? 1 : e['V'];
+        break;
+    case OP_SCAN_GATES:
+    case OP_SCAN_GATES_DX:
+    case OP_SCAN_GATES_DW:
+        s->attr.sigmoid = g_rand_boolean(random);
+        e['B'] = s->attr.sigmoid ? e['B'] : 1;
+        e['R'] = e['B'] + s->attr.sigmoid;
+        e['G'] = e['B'] + 1;
+        break;
+    case OP_SCAN:
+    case OP_SCAN_DX:
+    case OP_DELTA_SCAN:
+    case OP_DELTA_SCAN_DX:
+    case OP_LINEAR_ATTENTION:
+    case OP_LINEAR_ATTENTION_DX:
+        s->attr.scale = 0.5;
+        for (const char *c = "bhgV"; *c; c++) /* few outputs: the loss is their sum */
+            e[(int)*c] = MIN(e[(int)*c], 2);
+        e['G'] = g_rand_boolean(random) ? 2 : e['E'] + 1;
+        e['E'] *= 2;
+        break;
+    case OP_NORM_BY:
+    case OP_NORM_BY_DM:
+    case OP_NORM_BY_DW:
+        s->attr.span = 7;
+        break;
+    case OP_JOIN:
+        e['C'] = e['A'] + e['B'];
+        break;
+    case OP_JOIN_PART:
+        s->attr.first = sample_between(random, 0, 2);
+        e['C'] = s->attr.first + e['A'];
+        break;
+    case OP_TOP_KEYS:
+        s->attr.causal = g_rand_boolean(random);
+        e['K'] = s->attr.causal ? e['Q'] : e['K'];
+        break;
+    case OP_SPARSE_ATTENTION:
+    case OP_SPARSE_ATTENTION_DX:
+        e['E'] = e['D'] + e['V'];
+        break;
     case OP_APPEND_TOKEN:
     case OP_DROP_TOKEN:
         e['T'] = e['S'] + 1;
@@ -212,7 +257,7 @@ static inline bool sample_is_constant(OpKind kind, uint32_t i)
 {
     return sample_is_index(kind, i) ||
            ((kind == OP_MOE_DISPATCH || kind == OP_ROUTE) && i == 0) ||
-           (kind == OP_SIGMOID_LOSS && i == 1);
+           (kind == OP_SIGMOID_LOSS && i == 1) || (kind == OP_SPARSE_ATTENTION && i == 2);
 }
 
 /* Dims of the operand `letters` ("*k", "+n?"). Returns the rank. */
@@ -240,6 +285,20 @@ static inline TensorId sample_log_sum_exp(Graph *graph, TensorId x, TensorId lab
     return graph_op(graph, OP_LOG_SUM_EXP, "z", none, 2, (TensorId[]){s, t}, NULL);
 }
 
+/* Gates [b,S,h,g,G] of a scan, whose decays are below 1 as in a model. */
+static inline TensorId sample_gates(Graph *graph, const SampleShape *s)
+{
+    const uint32_t *e = s->extent, decays = e['G'] - 1;
+    const TensorId in[] = {
+        graph_parameter(graph, "gates.x", 5,
+                        (uint32_t[]){e['b'], e['S'], e['h'], e['g'], e['G']}),
+        graph_parameter(graph, "gates.rate", 2, (uint32_t[]){e['h'], e['g']}),
+        graph_parameter(graph, "gates.bias", 3, (uint32_t[]){e['h'], e['g'], decays})};
+    g_autofree char *extents = g_strdup_printf("G=%u", e['G']);
+    return graph_op(graph, OP_SCAN_GATES, "gates", (OpAttr){.sigmoid = true}, 3, in,
+                    extents);
+}
+
 /* Appends one op of `kind` with random extents, each at least `low`, to a graph without an op of
  * that name. Its inputs are new: parameters where `parameters` says so and a gradient exists, input
  * tensors otherwise. */
@@ -264,6 +323,10 @@ static inline OpId sample_op(Graph *graph, OpKind kind, uint32_t low, bool param
         uint32_t dim[TENSOR_MAX_RANK], rank = sample_dims(&s, operand[n_in], dim);
         if (parameters && kind == OP_CROSS_ENTROPY && n_in == 2)
             in[n_in] = sample_log_sum_exp(graph, in[0], in[1]);
+        else if (parameters && (kind == OP_SCAN || kind == OP_DELTA_SCAN) && n_in == 2)
+            in[n_in] = sample_gates(graph, &s);
+        else if (parameters && kind == OP_NORM_BY && n_in == 1)
+            in[n_in] = graph_op(graph, OP_SQUARES, "squares", (OpAttr){0}, 1, in, NULL);
         else if (parameters && kind == OP_BATCH_NORM && n_in == 1)
             in[n_in] = graph_op(graph, OP_MOMENTS, "moments", (OpAttr){0}, 1, in, "T=2");
         else if (parameters && !sample_is_constant(kind, n_in))

@@ -75,6 +75,20 @@ static const OpKind FORWARD[] = {
     OP_OPAQUE_WHOLE,
     OP_OPAQUE_WHOLE_WEIGHTS,
     OP_OPAQUE_LOSS,
+    OP_RELU2,
+    OP_MULTIPLY,
+    OP_GATE,
+    OP_HEAD_SCALE,
+    OP_SHORT_CONV,
+    OP_SCAN_GATES,
+    OP_SCAN,
+    OP_DELTA_SCAN,
+    OP_LINEAR_ATTENTION,
+    OP_GROUP_NORM,
+    OP_SQUARES,
+    OP_NORM_BY,
+    OP_JOIN,
+    OP_SPARSE_ATTENTION,
 };
 
 static bool close_to(double a, double b)
@@ -210,7 +224,8 @@ static void test_every_forward_kind(void **state)
         check_tally(&tally, op_kind_name(FORWARD[k]));
     }
     for (OpKind kind = 0; kind < OP_KINDS; kind++)
-        if (!seen[kind])
+        if (!seen[kind] && kind != OP_TOP_KEYS &&
+            kind != OP_TOP_KEYS_DX) /* the gradient of a choice is 0 */
             fail_msg("%s was not differentiated and is in no gradient",
                      op_kind_name(kind));
 }

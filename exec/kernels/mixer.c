@@ -1,0 +1,289 @@
+/* Parts of layers beside attention: gates, convolutions of a few tokens, joined vectors, norms of all heads. */
+#include <math.h>
+
+#include "exec/kernels/kernels.h"
+
+/* --- x f(g) --- */
+
+typedef struct {
+    double value, slope;
+} GateValue;
+
+/* The sigmoid, or SiLU. */
+static GateValue gate_of(bool sigmoid, double x)
+{
+    const double s = 1 / (1 + exp(-x));
+    return sigmoid ? (GateValue){s, s * (1 - s)}
+                   : (GateValue){x * s, s * (1 + x * (1 - s))};
+}
+
+/* In: x[*,V], g[*,G], G is 1 or V. */
+void kernel_gate(const KernelCall *call)
+{
+    const ExecTensor *x = &call->in[0], *g = &call->in[1];
+    const uint64_t width = x->dim[x->rank - 1], gates = g->dim[g->rank - 1],
+                   n = exec_tensor_elements(x);
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t at = gates == 1 ? i / width : i;
+        call->out[0].data[i] =
+            x->data[i] * gate_of(call->op->attr.sigmoid, g->data[at]).value;
+    }
+}
+
+/* In: dy[*,V], x[*,V], g[*,G]. Out: dg. */
+void kernel_gate_dg(const KernelCall *call)
+{
+    const ExecTensor *x = &call->in[1], *g = &call->in[2];
+    const uint64_t width = x->dim[x->rank - 1], gates = g->dim[g->rank - 1],
+                   n = exec_tensor_elements(x);
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t at = gates == 1 ? i / width : i;
+        call->out[0].data[at] += call->in[0].data[i] * x->data[i] *
+                                 gate_of(call->op->attr.sigmoid, g->data[at]).slope;
+    }
+}
+
+void kernel_multiply(const KernelCall *call)
+{
+    const uint64_t n = exec_tensor_elements(&call->in[0]);
+    for (uint64_t i = 0; i < n; i++)
+        call->out[0].data[i] = call->in[0].data[i] * call->in[1].data[i];
+}
+
+/* --- squared ReLU (So et al. 2021) --- */
+
+void kernel_relu2(const KernelCall *call)
+{
+    const uint64_t n = exec_tensor_elements(&call->in[0]);
+    for (uint64_t i = 0; i < n; i++)
+        call->out[0].data[i] = pow(fmax(0, call->in[0].data[i]), 2);
+}
+
+/* In: dy, x. */
+void kernel_relu2_dx(const KernelCall *call)
+{
+    const uint64_t n = exec_tensor_elements(&call->in[0]);
+    for (uint64_t i = 0; i < n; i++)
+        call->out[0].data[i] = call->in[0].data[i] * 2 * fmax(0, call->in[1].data[i]);
+}
+
+/* --- y[t,c] = sum over r of w[c,r] x[t - (R - 1) + r, c] + bias[c] --- */
+
+typedef struct {
+    uint64_t batch, seq, channels, width;
+} ShortConv;
+
+static ShortConv short_conv_of(const ExecTensor *x, uint64_t width)
+{
+    ShortConv n = {x->dim[0], x->dim[1], 1, width};
+    for (uint32_t d = 2; d < x->rank; d++)
+        n.channels *= x->dim[d];
+    return n;
+}
+
+/* In: x[b,S,*], w[*,R], bias[*] or none. */
+void kernel_short_conv(const KernelCall *call)
+{
+    const ExecTensor *w = &call->in[1];
+    const ShortConv n = short_conv_of(&call->in[0], w->dim[w->rank - 1]);
+    const double *x = call->in[0].data;
+    for (uint64_t at = 0; at < n.batch * n.seq * n.channels; at++) {
+        const uint64_t c = at % n.channels, t = at / n.channels % n.seq;
+        double sum = call->op->n_in > 2 ? call->in[2].data[c] : 0;
+        for (uint64_t back = 0; back < n.width && back <= t; back++)
+            sum += w->data[c * n.width + n.width - 1 - back] * x[at - back * n.channels];
+        call->out[0].data[at] = sum;
+    }
+}
+
+/* In: dy[b,S,*], w[*,R]. */
+void kernel_short_conv_dx(const KernelCall *call)
+{
+    const ExecTensor *w = &call->in[1];
+    const ShortConv n = short_conv_of(&call->in[0], w->dim[w->rank - 1]);
+    const double *dy = call->in[0].data;
+    for (uint64_t at = 0; at < n.batch * n.seq * n.channels; at++) {
+        const uint64_t c = at % n.channels, t = at / n.channels % n.seq;
+        for (uint64_t on = 0; on < n.width && t + on < n.seq; on++)
+            call->out[0].data[at] +=
+                w->data[c * n.width + n.width - 1 - on] * dy[at + on * n.channels];
+    }
+}
+
+/* In: dy[b,S,*], x[b,S,*]. Out: dw[*,R]. */
+void kernel_short_conv_dw(const KernelCall *call)
+{
+    const ExecTensor *dw = &call->out[0];
+    const ShortConv n = short_conv_of(&call->in[0], dw->dim[dw->rank - 1]);
+    const double *dy = call->in[0].data, *x = call->in[1].data;
+    for (uint64_t at = 0; at < n.batch * n.seq * n.channels; at++) {
+        const uint64_t c = at % n.channels, t = at / n.channels % n.seq;
+        for (uint64_t back = 0; back < n.width && back <= t; back++)
+            dw->data[c * n.width + n.width - 1 - back] +=
+                dy[at] * x[at - back * n.channels];
+    }
+}
+
+/* --- vectors one behind the other --- */
+
+/* In: x[*,A], y[*,B]. */
+void kernel_join(const KernelCall *call)
+{
+    const ExecTensor *z = &call->out[0];
+    const uint64_t width = z->dim[z->rank - 1], n = exec_tensor_elements(z),
+                   first = call->in[0].dim[z->rank - 1], second = width - first;
+    for (uint64_t at = 0; at < n; at++) {
+        const uint64_t i = at % width, row = at / width;
+        z->data[at] = i < first ? call->in[0].data[row * first + i]
+                                : call->in[1].data[row * second + i - first];
+    }
+}
+
+/* Elements [first, first + A) of x[*,C]. */
+void kernel_join_part(const KernelCall *call)
+{
+    const ExecTensor *x = &call->in[0], *y = &call->out[0];
+    const uint64_t from = x->dim[x->rank - 1], to = y->dim[y->rank - 1],
+                   n = exec_tensor_elements(y);
+    for (uint64_t at = 0; at < n; at++)
+        y->data[at] = x->data[at / to * from + call->op->attr.first + at % to];
+}
+
+/* --- RMS norms --- */
+
+/* 1 / sqrt(mean + epsilon). */
+static double mixer_inverse(double squares, uint64_t n)
+{
+    return 1 / sqrt(fmax(0, squares) / (double)n + RMS_NORM_EPSILON);
+}
+
+/* Rows of `width` elements; row r has the weights of group r % groups. */
+typedef struct {
+    uint64_t rows, width, groups;
+} GroupRows;
+
+static GroupRows group_rows_of(const ExecTensor *x)
+{
+    GroupRows n = {1, x->dim[x->rank - 1], 1};
+    for (uint32_t d = 0; d + 1 < x->rank; d++) {
+        n.rows *= x->dim[d];
+        n.groups *= d < 2 ? 1 : x->dim[d];
+    }
+    return n;
+}
+
+static double group_inverse(const double *x, uint64_t n)
+{
+    double squares = 0;
+    for (uint64_t i = 0; i < n; i++)
+        squares += x[i] * x[i];
+    return mixer_inverse(squares, n);
+}
+
+/* In: x[b,s,*,H], gamma[*,H]. */
+void kernel_group_norm(const KernelCall *call)
+{
+    const GroupRows n = group_rows_of(&call->in[0]);
+    for (uint64_t r = 0; r < n.rows; r++) {
+        const double *x = call->in[0].data + r * n.width,
+                     *gamma = call->in[1].data + r % n.groups * n.width;
+        const double inverse = group_inverse(x, n.width);
+        for (uint64_t i = 0; i < n.width; i++)
+            call->out[0].data[r * n.width + i] = x[i] * inverse * gamma[i];
+    }
+}
+
+/* In: dy, x, gamma. */
+void kernel_group_norm_dx(const KernelCall *call)
+{
+    const GroupRows n = group_rows_of(&call->in[1]);
+    for (uint64_t r = 0; r < n.rows; r++) {
+        const double *dy = call->in[0].data + r * n.width,
+                     *x = call->in[1].data + r * n.width,
+                     *gamma = call->in[2].data + r % n.groups * n.width;
+        const double inverse = group_inverse(x, n.width);
+        double along = 0;
+        for (uint64_t i = 0; i < n.width; i++)
+            along += dy[i] * gamma[i] * x[i];
+        along *= inverse * inverse / (double)n.width;
+        for (uint64_t i = 0; i < n.width; i++)
+            call->out[0].data[r * n.width + i] =
+                inverse * (dy[i] * gamma[i] - x[i] * along);
+    }
+}
+
+/* In: dy, x. Out: dgamma[*,H]. */
+void kernel_group_norm_dw(const KernelCall *call)
+{
+    const GroupRows n = group_rows_of(&call->in[1]);
+    for (uint64_t r = 0; r < n.rows; r++) {
+        const double *dy = call->in[0].data + r * n.width,
+                     *x = call->in[1].data + r * n.width;
+        const double inverse = group_inverse(x, n.width);
+        for (uint64_t i = 0; i < n.width; i++)
+            call->out[0].data[r % n.groups * n.width + i] += dy[i] * x[i] * inverse;
+    }
+}
+
+/* Elements of a token of x[b,s,*]. */
+static uint64_t token_elements(const ExecTensor *x)
+{
+    uint64_t n = 1;
+    for (uint32_t d = 2; d < x->rank; d++)
+        n *= x->dim[d];
+    return n;
+}
+
+void kernel_squares(const KernelCall *call)
+{
+    const uint64_t all = exec_tensor_elements(&call->in[0]),
+                   n = token_elements(&call->in[0]);
+    const double *x = call->in[0].data;
+    for (uint64_t i = 0; i < all; i++)
+        call->out[0].data[i / n] += x[i] * x[i];
+}
+
+/* In: dm[b,s], x[b,s,*]. */
+void kernel_squares_dx(const KernelCall *call)
+{
+    const uint64_t all = exec_tensor_elements(&call->in[1]),
+                   n = token_elements(&call->in[1]);
+    for (uint64_t i = 0; i < all; i++)
+        call->out[0].data[i] = 2 * call->in[0].data[i / n] * call->in[1].data[i];
+}
+
+/* y = x gamma / sqrt(m / span + epsilon). In: x[b,s,*], m[b,s], gamma[*]. */
+void kernel_norm_by(const KernelCall *call)
+{
+    const uint64_t all = exec_tensor_elements(&call->in[0]),
+                   n = token_elements(&call->in[0]);
+    for (uint64_t i = 0; i < all; i++)
+        call->out[0].data[i] =
+            call->in[0].data[i] * call->in[2].data[i % n] *
+            mixer_inverse(call->in[1].data[i / n], call->op->attr.span);
+}
+
+/* In: dy, x, m, gamma. Out: dm. */
+void kernel_norm_by_dm(const KernelCall *call)
+{
+    const uint64_t all = exec_tensor_elements(&call->in[1]),
+                   n = token_elements(&call->in[1]);
+    for (uint64_t i = 0; i < all; i++) {
+        const double inverse =
+            mixer_inverse(call->in[2].data[i / n], call->op->attr.span);
+        call->out[0].data[i / n] -= call->in[0].data[i] * call->in[1].data[i] *
+                                    call->in[3].data[i % n] * pow(inverse, 3) / 2 /
+                                    call->op->attr.span;
+    }
+}
+
+/* In: dy, x, m. Out: dgamma. */
+void kernel_norm_by_dw(const KernelCall *call)
+{
+    const uint64_t all = exec_tensor_elements(&call->in[1]),
+                   n = token_elements(&call->in[1]);
+    for (uint64_t i = 0; i < all; i++)
+        call->out[0].data[i % n] +=
+            call->in[0].data[i] * call->in[1].data[i] *
+            mixer_inverse(call->in[2].data[i / n], call->op->attr.span);
+}
