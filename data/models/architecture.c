@@ -7,76 +7,54 @@
 #include <math.h>
 #include <string.h>
 
-void architecture_layers(Architecture *architecture, uint32_t layers)
+void architecture_layers(Architecture *a, uint32_t layers)
 {
-    architecture->layers = layers;
-    architecture->window = g_new0(uint32_t, layers);
-    architecture->sparse = g_new0(bool, layers);
+    a->layers = layers;
+    a->layer = g_new0(LayerFacts, layers);
 }
 
-void architecture_clear(Architecture *architecture)
+void architecture_repeat(Architecture *a)
 {
-    g_free(architecture->window);
-    g_free(architecture->sparse);
+    g_assert(a->layers > 0);
+    for (uint32_t i = 1; i < a->layers; i++)
+        a->layer[i] = a->layer[0];
 }
 
-const char *architecture_check(const Architecture *a, uint32_t seq)
+void architecture_clear(Architecture *a)
 {
-    if (a->heads % a->kv_heads)
-        return "key/value heads must divide heads";
-    if (a->rotary > a->head_size || a->rotary % 2)
-        return "an even number of at most a head's elements can turn";
-    if (a->kv_rank && a->kv_heads != a->heads)
-        return "low-rank attention has as many key/value heads as heads";
-    if (a->patch && a->image % a->patch)
-        return "patch must divide image";
-    if (!a->patch && a->positions && seq > (a->limit ? a->limit : a->positions))
-        return "seq is longer than the table of positions";
-    if (a->experts && a->top > a->experts)
-        return "a token goes to more experts than the layer has";
-    if (a->sinks && !a->fused)
-        return "attention with sinks is fused; attention=materialized has none";
-    return NULL;
+    g_free(a->layer);
+    g_free(a->unread);
 }
 
 /* --- a layer --- */
-
-typedef struct {
-    Graph *graph;
-    const Architecture *a;
-    const ArchitectureSizes *sizes;
-    const char *name; /* prefix of names of ops and parameters */
-    uint32_t layer;
-} Layer;
 
 static char *named(const Layer *l, const char *part)
 {
     return g_strdup_printf("%s.%s", l->name, part);
 }
 
-static TensorId parameter(const Layer *l, const char *part, uint32_t rank,
-                          const uint32_t *dim)
+TensorId layer_parameter(const Layer *l, const char *part, uint32_t rank,
+                         const uint32_t *dim)
 {
     KILTER_ASSERT(rank <= TENSOR_MAX_RANK);
     g_autofree char *name = named(l, part);
     return graph_parameter(l->graph, name, rank, dim);
 }
 
-static TensorId op(const Layer *l, OpKind kind, const char *part, OpAttr attr,
-                   uint32_t n_in, const TensorId *in, const char *extents)
+TensorId layer_op(const Layer *l, OpKind kind, const char *part, OpAttr attr,
+                  uint32_t n_in, const TensorId *in, const char *extents)
 {
     KILTER_ASSERT(n_in <= OP_MAX_IN);
     g_autofree char *name = named(l, part);
     return graph_op(l->graph, kind, name, attr, n_in, in, extents);
 }
 
-static TensorId unary(const Layer *l, OpKind kind, const char *part, TensorId x)
+TensorId layer_unary(const Layer *l, OpKind kind, const char *part, TensorId x)
 {
-    return op(l, kind, part, (OpAttr){0}, 1, &x, NULL);
+    return layer_op(l, kind, part, (OpAttr){0}, 1, &x, NULL);
 }
 
-static TensorId linear(const Layer *l, const char *part, TensorId x, uint32_t n,
-                       bool bias)
+TensorId layer_linear(const Layer *l, const char *part, TensorId x, uint32_t n, bool bias)
 {
     KILTER_ASSERT(n > 0);
     g_autofree char *name = named(l, part);
@@ -90,29 +68,28 @@ static TensorId dropout(const Layer *l, const char *part, TensorId x, double rat
     return model_dropout(l->graph, name, x, rate);
 }
 
-static TensorId add(const Layer *l, const char *part, TensorId x, TensorId y)
+TensorId layer_add(const Layer *l, const char *part, TensorId x, TensorId y)
 {
-    return op(l, OP_ADD, part, (OpAttr){0}, 2, (TensorId[]){x, y}, NULL);
+    return layer_op(l, OP_ADD, part, (OpAttr){0}, 2, (TensorId[]){x, y}, NULL);
 }
 
-static TensorId rms_norm(const Layer *l, const char *part, TensorId x)
+TensorId layer_rms_norm(const Layer *l, const char *part, TensorId x)
 {
     const Tensor in = *graph_tensor(l->graph, x);
     g_autofree char *weight = g_strdup_printf("%s.weight", part);
-    const TensorId gamma = parameter(l, weight, 1, &in.dim[in.rank - 1]);
-    return op(l, OP_RMS_NORM, part, (OpAttr){0}, 2, (TensorId[]){x, gamma}, NULL);
+    const TensorId gamma = layer_parameter(l, weight, 1, &in.dim[in.rank - 1]);
+    return layer_op(l, OP_RMS_NORM, part, (OpAttr){0}, 2, (TensorId[]){x, gamma}, NULL);
 }
 
 static TensorId norm(const Layer *l, const char *part, TensorId x)
 {
     const TransformerLayer layer = {.graph = l->graph, .name = l->name};
-    return l->a->norm == NORM_RMS ? rms_norm(l, part, x)
+    return l->a->norm == NORM_RMS ? layer_rms_norm(l, part, x)
                                   : transformer_norm(&layer, part, x);
 }
 
-/* A projection whose weight has the dims `out` and then the features of x. */
-static TensorId project(const Layer *l, OpKind kind, const char *part, TensorId x,
-                        uint32_t rank, const uint32_t *out, bool bias)
+TensorId layer_project(const Layer *l, OpKind kind, const char *part, TensorId x,
+                       uint32_t rank, const uint32_t *out, bool bias)
 {
     KILTER_ASSERT(rank < TENSOR_MAX_RANK);
     const Tensor in = *graph_tensor(l->graph, x);
@@ -122,120 +99,40 @@ static TensorId project(const Layer *l, OpKind kind, const char *part, TensorId 
     dim[rank] = in.dim[in.rank - 1];
     g_autofree char *weight = g_strdup_printf("%s.weight", part);
     g_autofree char *bias_name = g_strdup_printf("%s.bias", part);
-    TensorId operand[] = {x, parameter(l, weight, rank + 1, dim), 0};
+    TensorId operand[] = {x, layer_parameter(l, weight, rank + 1, dim), 0};
     if (bias)
-        operand[2] = parameter(l, bias_name, rank, out);
-    return op(l, kind, part, (OpAttr){0}, bias ? 3 : 2, operand, NULL);
-}
-
-/* --- attention --- */
-
-/* Turns the last `rotary` elements of MLA's heads, and the first `rotary` elements of other
- * heads. */
-static TensorId turn(const Layer *l, const char *part, TensorId x, uint32_t first)
-{
-    const OpAttr attr = {.first = first, .span = l->a->rotary};
-    return l->a->rotary ? op(l, OP_ROTARY, part, attr, 1, &x, NULL) : x;
-}
-
-static TensorId queries(const Layer *l, TensorId x)
-{
-    const Architecture *a = l->a;
-    if (a->q_rank) {
-        x = linear(l, "attention.q_low", x, a->q_rank, a->rank_bias);
-        x = rms_norm(l, "attention.q_low.norm", x);
-    }
-    const uint32_t out[] = {a->kv_heads, a->heads / a->kv_heads, a->head_size};
-    TensorId q = project(l, OP_Q_PROJ, "attention.q", x, 3, out, a->qkv_bias);
-    if (a->qk_norm)
-        q = rms_norm(l, "attention.q.norm", q);
-    return turn(l, "attention.q.rotary", q, a->kv_rank ? a->head_size - a->rotary : 0);
-}
-
-/* MLA's keys and values: the part of each head is made from the latent vector, the part that all
- * heads share from x. */
-static TensorId low_rank_keys(const Layer *l, TensorId x)
-{
-    const Architecture *a = l->a;
-    const uint32_t own = a->head_size - a->shared_key;
-    TensorId low = linear(l, "attention.kv_low", x, a->kv_rank, a->rank_bias);
-    low = rms_norm(l, "attention.kv_low.norm", low);
-    const uint32_t out[] = {a->kv_heads, own + a->value_size};
-    const TensorId kv = project(l, OP_KV_PROJ, "attention.kv", low, 2, out, false);
-    if (a->shared_key == 0)
-        return kv;
-    TensorId shared = linear(l, "attention.shared", x, a->shared_key, a->rank_bias);
-    shared = turn(l, "attention.shared.rotary", shared, 0);
-    g_autofree char *extents = g_strdup_printf("E=%u", a->head_size + a->value_size);
-    return op(l, OP_JOIN_KEYS, "attention.keys", (OpAttr){.first = own}, 2,
-              (TensorId[]){kv, shared}, extents);
-}
-
-static TensorId keys(const Layer *l, TensorId x)
-{
-    const Architecture *a = l->a;
-    if (a->kv_rank)
-        return low_rank_keys(l, x);
-    const uint32_t out[] = {a->kv_heads, a->head_size + a->value_size};
-    TensorId kv = project(l, OP_KV_PROJ, "attention.kv", x, 2, out, a->qkv_bias);
-    if (a->qk_norm) {
-        const TensorId gamma = parameter(l, "attention.k.norm.weight", 1, &a->head_size);
-        kv = op(l, OP_KEY_NORM, "attention.k.norm", (OpAttr){0}, 2,
-                (TensorId[]){kv, gamma}, NULL);
-    }
-    return turn(l, "attention.k.rotary", kv, 0);
-}
-
-static TensorId attention(const Layer *l, TensorId x)
-{
-    const Architecture *a = l->a;
-    const uint32_t group = a->heads / a->kv_heads;
-    TensorId in[] = {queries(l, x), keys(l, x), 0};
-    const uint32_t window = a->window[l->layer];
-    const OpAttr attr = {.causal = a->causal,
-                         .alibi = a->alibi,
-                         .span = window < graph_tensor(l->graph, x)->dim[1] ? window : 0,
-                         .rate = a->attention_dropout,
-                         .seed = graph_n_ops(l->graph)};
-    if (a->sinks)
-        in[2] = parameter(l, "attention.sinks", 2, (uint32_t[]){a->kv_heads, group});
-    g_autofree char *extents = g_strdup_printf("V=%u", a->value_size);
-    const TensorId y = op(l, a->fused ? OP_FUSED_ATTENTION : OP_GROUPED_ATTENTION,
-                          "attention", attr, a->sinks ? 3 : 2, in, extents);
-    const TensorId weight =
-        parameter(l, "attention.out.weight", 4,
-                  (uint32_t[]){a->hidden, a->kv_heads, group, a->value_size});
-    TensorId operand[] = {y, weight, 0};
-    if (a->out_bias)
-        operand[2] = parameter(l, "attention.out.bias", 1, &a->hidden);
-    return op(l, OP_GROUPED_OUT, "attention.out", (OpAttr){0}, a->out_bias ? 3 : 2,
-              operand, NULL);
+        operand[2] = layer_parameter(l, bias_name, rank, out);
+    return layer_op(l, kind, part, (OpAttr){0}, bias ? 3 : 2, operand, NULL);
 }
 
 /* --- feed-forward networks --- */
 
-static OpKind gate_kind(const Architecture *a)
+static const OpKind ACTIVATION_OP[] = {[ACTIVATION_GELU] = OP_GELU,
+                                       [ACTIVATION_RELU] = OP_RELU,
+                                       [ACTIVATION_SILU] = OP_SILU,
+                                       [ACTIVATION_RELU2] = OP_RELU2};
+
+/* f(x[0]) x[1] of a pair [*,2,n]. */
+static TensorId gated(const Layer *l, const char *part, TensorId x)
 {
-    return a->activation == ACTIVATION_GELU ? OP_GEGLU : OP_SWIGLU;
+    return layer_unary(l, l->a->activation == ACTIVATION_GELU ? OP_GEGLU : OP_SWIGLU,
+                       part, x);
 }
 
 static TensorId feed_forward(const Layer *l, const char *part, TensorId x, uint32_t ffn)
 {
-    static const OpKind kind[] = {[ACTIVATION_GELU] = OP_GELU,
-                                  [ACTIVATION_RELU] = OP_RELU,
-                                  [ACTIVATION_SILU] = OP_SILU};
     const Architecture *a = l->a;
     g_autofree char *up = g_strdup_printf("%s.up", part);
     g_autofree char *active = g_strdup_printf("%s.active", part);
     g_autofree char *down = g_strdup_printf("%s.down", part);
     if (a->gated) {
-        x = project(l, OP_LINEAR_PAIR, up, x, 2, (uint32_t[]){2, ffn}, a->ffn_bias);
-        x = unary(l, gate_kind(a), active, x);
+        x = layer_project(l, OP_LINEAR_PAIR, up, x, 2, (uint32_t[]){2, ffn}, a->ffn_bias);
+        x = gated(l, active, x);
     } else {
-        x = linear(l, up, x, ffn, a->ffn_bias);
-        x = unary(l, kind[a->activation], active, x);
+        x = layer_linear(l, up, x, ffn, a->ffn_bias);
+        x = layer_unary(l, ACTIVATION_OP[a->activation], active, x);
     }
-    return linear(l, down, x, a->hidden, a->ffn_bias);
+    return layer_linear(l, down, x, a->hidden, a->ffn_bias);
 }
 
 static TensorId expert_bias(const Layer *l, const char *part, TensorId x, uint32_t rank,
@@ -244,55 +141,96 @@ static TensorId expert_bias(const Layer *l, const char *part, TensorId x, uint32
     if (!l->a->expert_bias)
         return x;
     g_autofree char *name = g_strdup_printf("%s.bias", part);
-    const TensorId in[] = {x, parameter(l, name, rank, dim)};
+    const TensorId in[] = {x, layer_parameter(l, name, rank, dim)};
     g_autofree char *added = g_strdup_printf("%s.biased", part);
-    return op(l, OP_EXPERT_BIAS, added, (OpAttr){0}, 2, in, NULL);
+    return layer_op(l, OP_EXPERT_BIAS, added, (OpAttr){0}, 2, in, NULL);
+}
+
+/* The experts' own two products, on their slots y[b,e,C,width]. */
+static TensorId expert_networks(const Layer *l, TensorId y, uint32_t width)
+{
+    const Architecture *a = l->a;
+    const uint32_t e = a->experts, ffn = a->expert_ffn;
+    TensorId w;
+    if (a->gated) {
+        w = layer_parameter(l, "moe.up.weight", 4, (uint32_t[]){e, 2, width, ffn});
+        y = layer_op(l, OP_EXPERT_PAIR, "moe.up", (OpAttr){0}, 2, (TensorId[]){y, w},
+                     NULL);
+        y = expert_bias(l, "moe.up", y, 3, (uint32_t[]){e, 2, ffn});
+        y = gated(l, "moe.active", y);
+    } else {
+        w = layer_parameter(l, "moe.up.weight", 3, (uint32_t[]){e, width, ffn});
+        y = layer_op(l, OP_EXPERT, "moe.up", (OpAttr){0}, 2, (TensorId[]){y, w}, NULL);
+        y = expert_bias(l, "moe.up", y, 2, (uint32_t[]){e, ffn});
+        y = layer_unary(l, ACTIVATION_OP[a->activation], "moe.active", y);
+    }
+    w = layer_parameter(l, "moe.down.weight", 3, (uint32_t[]){e, ffn, width});
+    y = layer_op(l, OP_EXPERT, "moe.down", (OpAttr){0}, 2, (TensorId[]){y, w}, NULL);
+    return expert_bias(l, "moe.down", y, 2, (uint32_t[]){e, width});
 }
 
 static TensorId mixture(const Layer *l, TensorId x)
 {
     const Architecture *a = l->a;
-    const uint32_t e = a->experts, ffn = a->expert_ffn;
     const OpAttr choice = {.top = a->top,
                            .sigmoid = a->sigmoid,
                            .normalised = a->normalised,
                            .scale = a->scale};
     const uint32_t tokens = graph_tensor(l->graph, x)->dim[1];
-    const double slots = ceil(l->sizes->capacity_factor * a->top * tokens / e - 1e-9);
+    const double slots =
+        ceil(l->sizes->capacity_factor * a->top * tokens / a->experts - 1e-9);
     g_autofree char *extents =
         g_strdup_printf("C=%u", (uint32_t)fmin(fmax(1, slots), tokens));
-    const TensorId logits = linear(l, "moe.router", x, e, a->router_bias);
-    const TensorId weight = op(l, OP_GATE_TOPK, "moe.weights", choice, 1, &logits, NULL);
-    TensorId y =
-        op(l, OP_ROUTE, "moe.route", (OpAttr){0}, 2, (TensorId[]){weight, x}, extents);
-    TensorId w = parameter(l, "moe.up.weight", 4, (uint32_t[]){e, 2, a->hidden, ffn});
-    y = op(l, OP_EXPERT_PAIR, "moe.up", (OpAttr){0}, 2, (TensorId[]){y, w}, NULL);
-    y = expert_bias(l, "moe.up", y, 3, (uint32_t[]){e, 2, ffn});
-    y = unary(l, gate_kind(a), "moe.active", y);
-    w = parameter(l, "moe.down.weight", 3, (uint32_t[]){e, ffn, a->hidden});
-    y = op(l, OP_EXPERT, "moe.down", (OpAttr){0}, 2, (TensorId[]){y, w}, NULL);
-    y = expert_bias(l, "moe.down", y, 2, (uint32_t[]){e, a->hidden});
-    y = op(l, OP_UNROUTE, "moe.unroute", (OpAttr){0}, 2, (TensorId[]){y, weight}, NULL);
+    const TensorId logits = layer_linear(l, "moe.router", x, a->experts, a->router_bias);
+    const TensorId weight =
+        layer_op(l, OP_GATE_TOPK, "moe.weights", choice, 1, &logits, NULL);
+    TensorId y = x;
+    if (a->latent)
+        y = layer_linear(l, "moe.latent", y, a->latent, a->ffn_bias);
+    y = layer_op(l, OP_ROUTE, "moe.route", (OpAttr){0}, 2, (TensorId[]){weight, y},
+                 extents);
+    y = expert_networks(l, y, a->latent ? a->latent : a->hidden);
+    y = layer_op(l, OP_UNROUTE, "moe.unroute", (OpAttr){0}, 2, (TensorId[]){y, weight},
+                 NULL);
+    if (a->latent && a->latent_norm)
+        y = layer_rms_norm(l, "moe.latent.norm", y);
+    if (a->latent)
+        y = layer_linear(l, "moe.from_latent", y, a->hidden, a->ffn_bias);
     if (a->shared_ffn == 0)
         return y;
-    return add(l, "moe.sum", y, feed_forward(l, "moe.shared", x, a->shared_ffn));
+    TensorId shared = feed_forward(l, "moe.shared", x, a->shared_ffn);
+    if (a->shared_gate)
+        shared = layer_gate(l, "moe.shared.gated", shared,
+                            layer_linear(l, "moe.shared.gate", x, 1, false), true);
+    return layer_add(l, "moe.sum", y, shared);
 }
 
-static TensorId network(const Layer *l, TensorId x)
+/* Beside experts the network has norms of its own after both parts, and before the experts (Gemma 4). */
+static TensorId network_and_experts(const Layer *l, TensorId x)
 {
-    return l->a->sparse[l->layer] ? mixture(l, x) : feed_forward(l, "ffn", x, l->a->ffn);
+    TensorId y = feed_forward(l, "ffn", x, l->facts->ffn);
+    y = norm(l, "ffn.norm", y);
+    const TensorId z = mixture(l, norm(l, "moe.norm", x));
+    return layer_add(l, "ffn.sum", y, norm(l, "moe.after", z));
+}
+
+static TensorId network(Layer *l, TensorId x)
+{
+    return l->facts->network == NETWORK_EXPERTS ? mixture(l, x)
+           : l->facts->network == NETWORK_BOTH  ? network_and_experts(l, x)
+                                               : feed_forward(l, "ffn", x, l->facts->ffn);
 }
 
 /* --- arrangement --- */
 
-static TensorId parallel_layer(const Layer *l, TensorId x)
+static TensorId parallel_layer(Layer *l, TensorId x)
 {
     const bool two = l->a->arrangement == ARRANGEMENT_PARALLEL_TWO;
     const TensorId normed = norm(l, "norm1", x);
-    TensorId y = attention(l, normed);
+    TensorId y = mixer_build(l, normed);
     const TensorId z = network(l, two ? norm(l, "norm2", x) : normed);
-    y = dropout(l, "sum.dropout", add(l, "sum", y, z), l->a->dropout);
-    return add(l, "residual", x, y);
+    y = dropout(l, "sum.dropout", layer_add(l, "sum", y, z), l->a->dropout);
+    return layer_add(l, "residual", x, y);
 }
 
 /* x + dropout(y) of one of a layer's parts. */
@@ -300,23 +238,28 @@ static TensorId residual(const Layer *l, const char *part, TensorId x, TensorId 
 {
     g_autofree char *dropped = g_strdup_printf("%s.dropout", part);
     g_autofree char *sum = g_strdup_printf("%s.residual", part);
-    return add(l, sum, x, dropout(l, dropped, y, l->a->dropout));
+    return layer_add(l, sum, x, dropout(l, dropped, y, l->a->dropout));
 }
 
-static TensorId build_layer(const Layer *l, TensorId x)
+static TensorId build_layer(Layer *l, TensorId x)
 {
-    TensorId (*const part[])(const Layer *, TensorId) = {attention, network};
+    TensorId (*const part[])(Layer *, TensorId) = {mixer_build, network};
     static const char *const name[] = {"attention", "ffn"};
     static const char *const before[] = {"norm1", "norm2"};
     static const char *const after[] = {"norm1.after", "norm2.after"};
+    const bool has[] = {l->facts->mixer != MIXER_NONE, l->facts->network != NETWORK_NONE};
     const Arrangement arrangement = l->a->arrangement;
-    if (arrangement >= ARRANGEMENT_PARALLEL)
+    if (arrangement >= ARRANGEMENT_PARALLEL && has[0] && has[1])
         return parallel_layer(l, x);
+    const bool sandwich = arrangement == ARRANGEMENT_SANDWICH,
+               late = arrangement == ARRANGEMENT_AFTER;
     for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++) {
-        TensorId y = arrangement == ARRANGEMENT_POST ? x : norm(l, before[i], x);
+        if (!has[i])
+            continue;
+        TensorId y = late || arrangement == ARRANGEMENT_POST ? x : norm(l, before[i], x);
         y = part[i](l, y);
-        if (arrangement == ARRANGEMENT_SANDWICH)
-            y = norm(l, after[i], y);
+        if (sandwich || late)
+            y = norm(l, late ? before[i] : after[i], y);
         x = residual(l, name[i], x, y);
         if (arrangement == ARRANGEMENT_POST)
             x = norm(l, before[i], x);
@@ -334,7 +277,7 @@ static TensorId look_up(const Layer *l, const char *part, const char *ids, uint3
     const uint32_t tokens[] = {l->sizes->batch, l->sizes->seq};
     const TensorId index = graph_input(l->graph, ids, DTYPE_I64, 2, tokens);
     *table = graph_parameter(l->graph, weight, 2, (uint32_t[]){rows, size});
-    if (l->a->tied && strcmp(part, "embedding") == 0)
+    if ((l->a->tied || l->sizes->mtp) && strcmp(part, "embedding") == 0)
         *table = model_unary(l->graph, OP_TIED, "embedding.tied", *table);
     return graph_op(l->graph, OP_EMBEDDING, part, (OpAttr){0}, 2,
                     (TensorId[]){index, *table}, NULL);
@@ -348,7 +291,7 @@ static TensorId embed_text(const Layer *l, TensorId *table)
     if (!a->host_words)
         x = look_up(l, "embedding", "ids", a->vocab, a->embedding_size, table);
     if (a->embedding_size != a->hidden)
-        x = linear(l, "project_in", x, a->hidden, false);
+        x = layer_linear(l, "project_in", x, a->hidden, false);
     if (a->positions) {
         TensorId rows;
         const TensorId y =
@@ -357,12 +300,12 @@ static TensorId embed_text(const Layer *l, TensorId *table)
         if (a->host_words)
             x = graph_input(l->graph, "words", DTYPE_F32, 3,
                             (uint32_t[]){l->sizes->batch, l->sizes->seq, a->hidden});
-        x = add(l, "with_position", x, y);
+        x = layer_add(l, "with_position", x, y);
     }
     if (a->token_types) {
         TensorId rows;
         const TensorId y = look_up(l, "type", "types", a->token_types, a->hidden, &rows);
-        x = add(l, "with_type", x, y);
+        x = layer_add(l, "with_type", x, y);
     }
     return x;
 }
@@ -394,7 +337,7 @@ static TensorId loss_of_spans(const Layer *l, TensorId x)
     const TensorId labels = graph_input(l->graph, "labels", DTYPE_I64, 2,
                                         (uint32_t[]){l->sizes->batch, ENDS});
     x = model_linear(l->graph, "head", x, ENDS, true);
-    return model_loss(l->graph, unary(l, OP_TRANSPOSE, "ends", x), labels);
+    return model_loss(l->graph, layer_unary(l, OP_TRANSPOSE, "ends", x), labels);
 }
 
 /* The loss for the next token, or for the image's class. */
@@ -410,10 +353,11 @@ static TensorId loss_of(const Layer *l, TensorId x, TensorId table)
     }
     if (a->spans)
         return loss_of_spans(l, x);
-    const TensorId labels = graph_input(l->graph, "labels", DTYPE_I64, 2,
-                                        (uint32_t[]){l->sizes->batch, l->sizes->seq});
+    const TensorId labels =
+        graph_input(l->graph, "labels", DTYPE_I64, 2,
+                    (uint32_t[]){l->sizes->batch, (1 + l->sizes->mtp) * l->sizes->seq});
     if (a->embedding_size != a->hidden)
-        x = linear(l, "project_out", x, a->embedding_size, false);
+        x = layer_linear(l, "project_out", x, a->embedding_size, false);
     if (a->tied) {
         TensorId operand[] = {x, table, 0};
         if (a->head_bias)
@@ -425,25 +369,62 @@ static TensorId loss_of(const Layer *l, TensorId x, TensorId table)
     return model_sharded_loss(l->graph, x, labels);
 }
 
+/* A module that predicts one token more (DeepSeek-AI 2024, Sec. 2.2): the embedding of the next token and the state
+ * before it, both normalised, make one vector, on which one more layer works. x and the result are normalised. */
+static TensorId further_token(Layer *l, TensorId x, TensorId table)
+{
+    g_autofree char *ids = g_strdup_printf("%s.ids", l->name);
+    const uint32_t tokens[] = {l->sizes->batch, l->sizes->seq};
+    const TensorId index = graph_input(l->graph, ids, DTYPE_I64, 2, tokens);
+    TensorId y = layer_op(l, OP_EMBEDDING, "embedding", (OpAttr){0}, 2,
+                          (TensorId[]){index, table}, NULL);
+    y = layer_join(l, "joined", norm(l, "norm_embedding", y), norm(l, "norm_state", x));
+    return build_layer(l, layer_linear(l, "join", y, l->a->hidden, false));
+}
+
+/* The states of all predicted tokens, one sequence behind the other. */
+static TensorId further_tokens(Layer *l, TensorId x, TensorId table)
+{
+    TensorId state = x, all = norm(l, "norm", x);
+    for (uint32_t m = 0; m < l->sizes->mtp; m++) {
+        g_autofree char *name = g_strdup_printf("mtp.%u", m);
+        l->name = name;
+        graph_layer(l->graph, name);
+        state = further_token(l, state, table);
+        g_autofree char *extents = g_strdup_printf("C=%u", (m + 2) * l->sizes->seq);
+        all = layer_op(l, OP_CONCAT, "tokens", (OpAttr){0}, 2,
+                       (TensorId[]){all, norm(l, "norm", state)}, extents);
+    }
+    return all;
+}
+
 TensorId architecture_build(Graph *graph, const Architecture *a,
                             const ArchitectureSizes *sizes)
 {
-    Layer l = {.graph = graph, .a = a, .sizes = sizes, .name = "embedding"};
+    Layer l = {.graph = graph,
+               .a = a,
+               .sizes = sizes,
+               .name = "embedding",
+               .chosen = GRAPH_NONE};
     TensorId table = GRAPH_NONE;
     graph_layer(graph, "embedding");
     TensorId x = a->patch ? embed_image(&l) : embed_text(&l, &table);
     if (a->embedding_norm)
         x = norm(&l, "norm", x);
     x = dropout(&l, "dropout", x, a->embedding_dropout);
-    for (l.layer = 0; l.layer < a->layers; l.layer++) {
-        g_autofree char *name = g_strdup_printf("layers.%u", l.layer);
+    for (uint32_t i = 0; i < a->layers; i++) {
+        g_autofree char *name = g_strdup_printf("layers.%u", i);
         l.name = name;
+        l.facts = &a->layer[i];
         graph_layer(graph, name);
         x = build_layer(&l, x);
     }
     l.name = "head";
+    if (sizes->mtp)
+        x = further_tokens(&l, x, table);
+    l.name = "head";
     graph_layer(graph, "head");
-    if (a->final_norm)
+    if (a->final_norm && !sizes->mtp)
         x = norm(&l, "norm", x);
     return loss_of(&l, x, table);
 }

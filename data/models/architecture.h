@@ -1,4 +1,4 @@
-/* A transformer by its facts, to which configuration files of model families reduce, and from which
+/* A transformer by its facts, to which configuration files of model families and models in YAML reduce, and from which
  * the named models of 2022 and later are built (private to data).
  *
  * Tensors: x [batch, seq, hidden]; queries [batch, seq, kv heads, queries to a key, head], keys
@@ -8,64 +8,161 @@
 
 #include "data/graph/graph.h"
 
-typedef enum { NORM_LAYER, NORM_RMS } NormKind;
+/* The blocks and other choices: X(id, name in files). */
+#define NORM_NAMES(X) X(NORM_LAYER, "layer") X(NORM_RMS, "rms")
+#define ACTIVATION_NAMES(X)                                                  \
+    X(ACTIVATION_GELU, "gelu") X(ACTIVATION_RELU, "relu")                    \
+    X(ACTIVATION_SILU, "silu") X(ACTIVATION_RELU2, "relu2")
+/* Where a layer's norms lie; f: the mixer or the network.
+ * pre: x += f(norm(x)); post: x = norm(x + f(x)); sandwich: x += norm(f(norm(x))); after: x += norm(f(x));
+ * parallel: x += mixer(norm(x)) + network(norm(x)) with one norm, or two */
+#define ARRANGEMENT_NAMES(X)                                                 \
+    X(ARRANGEMENT_PRE, "pre") X(ARRANGEMENT_POST, "post")                    \
+    X(ARRANGEMENT_SANDWICH, "sandwich") X(ARRANGEMENT_AFTER, "after")        \
+    X(ARRANGEMENT_PARALLEL, "parallel") X(ARRANGEMENT_PARALLEL_TWO, "parallel-two")
+/* RMS norms of queries and of keys: of each head, or of all heads at once. */
+#define QK_NORM_NAMES(X) X(QK_NORM_NONE, "none") X(QK_NORM_HEAD, "head") X(QK_NORM_ALL, "all")
+/* A sigmoid that multiplies attention's output: one for each element, or for each head. */
+#define OUTPUT_GATE_NAMES(X) X(OUTPUT_GATE_NONE, "none") X(OUTPUT_GATE_ELEMENT, "element") X(OUTPUT_GATE_HEAD, "head")
+/* Mixers of tokens: latent is low-rank attention (MLA: DeepSeek-AI 2024), mamba Mamba-2 (Dao and Gu 2024), delta the gated
+ * delta net (Yang et al. 2024), kimi-delta the same with a decay of each element (Kimi Team 2025), lightning linear attention
+ * with fixed decays (Qin et al. 2024), conv a gated convolution of a few tokens (LFM2: Liquid AI 2025). */
+#define MIXER_NAMES(X)                                                       \
+    X(MIXER_NONE, "none") X(MIXER_ATTENTION, "attention")                    \
+    X(MIXER_LATENT, "latent") X(MIXER_MAMBA, "mamba") X(MIXER_DELTA, "delta") \
+    X(MIXER_KIMI_DELTA, "kimi-delta") X(MIXER_LIGHTNING, "lightning") X(MIXER_CONV, "conv")
+/* `both`: a feed-forward network and, beside it, experts. */
+#define NETWORK_NAMES(X)                                                     \
+    X(NETWORK_NONE, "none") X(NETWORK_DENSE, "dense") X(NETWORK_EXPERTS, "experts") X(NETWORK_BOTH, "both")
 
-typedef enum { ACTIVATION_GELU, ACTIVATION_RELU, ACTIVATION_SILU } Activation;
+#define X(id, name) id,
+typedef enum { NORM_NAMES(X) NORMS } NormKind;
+typedef enum { ACTIVATION_NAMES(X) ACTIVATIONS } Activation;
+typedef enum { ARRANGEMENT_NAMES(X) ARRANGEMENTS } Arrangement;
+typedef enum { QK_NORM_NAMES(X) QK_NORMS } QkNorm;
+typedef enum { OUTPUT_GATE_NAMES(X) OUTPUT_GATES } OutputGate;
+typedef enum { MIXER_NAMES(X) MIXERS } Mixer;
+typedef enum { NETWORK_NAMES(X) NETWORKS } Network;
+#undef X
 
-/* Where a layer's norms lie. f: attention or the feed-forward network. */
-typedef enum {
-    ARRANGEMENT_PRE,          /* x += f(norm(x)) */
-    ARRANGEMENT_POST,         /* x = norm(x + f(x)) */
-    ARRANGEMENT_SANDWICH,     /* x += norm(f(norm(x))) */
-    ARRANGEMENT_PARALLEL,     /* x += attention(norm(x)) + ffn(norm(x)), one norm, */
-    ARRANGEMENT_PARALLEL_TWO, /* or two */
-} Arrangement;
+/* The facts of a model, X(kind, name, least, most): members, what a family's row can say, and what is read and checked.
+ * They are read in this order; an expression can use the facts above its own. */
+enum { FACT_MOST = 1 << 24, FACT_MOST_LAYERS = 4096 };
+/* clang-format off */
+#define MODEL_FACTS(X)                                                                                          \
+    X(SIZE, layers, 1, FACT_MOST_LAYERS)                                                                        \
+    X(SIZE, hidden, 1, FACT_MOST)                                                                               \
+    X(SIZE, vocab, 1, FACT_MOST)                                                                                \
+    X(SIZE, limit, 0, FACT_MOST)          /* longest sequence; 0: none */                                       \
+    X(SIZE, embedding_size, 1, FACT_MOST) /* of a row of the table; projected if not `hidden` */                \
+    X(SIZE, positions, 0, FACT_MOST)      /* rows of a table of learned positions; 0: none */                   \
+    X(SIZE, token_types, 0, FACT_MOST)    /* rows of a table of token types; 0: none */                         \
+    X(NORM, norm, 0, 0)                                                                                         \
+    X(ARRANGEMENT, arrangement, 0, 0)                                                                           \
+    X(FLAG, gated, 0, 1)                  /* the activation multiplies a second projection */                   \
+    X(ACTIVATION, activation, 0, 0)                                                                             \
+    X(FLAG, qkv_bias, 0, 1)                                                                                     \
+    X(FLAG, out_bias, 0, 1)                                                                                     \
+    X(FLAG, ffn_bias, 0, 1)                                                                                     \
+    X(FLAG, head_bias, 0, 1)                                                                                    \
+    X(FLAG, tied, 0, 1)                   /* the head is the embedding's table */                               \
+    X(FLAG, embedding_norm, 0, 1)                                                                               \
+    X(FLAG, final_norm, 0, 1)                                                                                   \
+    X(FLAG, causal, 0, 1)                                                                                       \
+    X(FLAG, alibi, 0, 1)                                                                                        \
+    X(QK_NORM, qk_norm, 0, 0)                                                                                   \
+    X(OUTPUT_GATE, output_gate, 0, 0)                                                                           \
+    /* latent attention: ranks of the vectors that queries, and keys with values, are made from, and elements   \
+     * of a key that all heads share; q_rank 0: queries are made from x */                                      \
+    X(SIZE, q_rank, 0, FACT_MOST)                                                                               \
+    X(SIZE, kv_rank, 0, FACT_MOST)                                                                              \
+    X(SIZE, shared_key, 0, FACT_MOST)                                                                           \
+    X(FLAG, rank_bias, 0, 1)                                                                                    \
+    /* the indexer of sparse attention */                                                                       \
+    X(SIZE, index_heads, 0, FACT_MOST)                                                                          \
+    X(SIZE, index_size, 0, FACT_MOST)                                                                           \
+    /* experts: `latent` is the width on which they work, 0: the model's */                                     \
+    X(SIZE, experts, 0, FACT_MOST)                                                                              \
+    X(SIZE, top, 0, FACT_MOST)                                                                                  \
+    X(SIZE, expert_ffn, 0, FACT_MOST)                                                                           \
+    X(SIZE, shared_ffn, 0, FACT_MOST)                                                                           \
+    X(SIZE, latent, 0, FACT_MOST)                                                                               \
+    X(FLAG, latent_norm, 0, 1)                                                                                  \
+    X(FLAG, shared_gate, 0, 1)            /* a sigmoid of each token multiplies the shared expert */            \
+    X(FLAG, sigmoid, 0, 1)                                                                                      \
+    X(FLAG, normalised, 0, 1)                                                                                   \
+    X(FLAG, router_bias, 0, 1)                                                                                  \
+    X(FLAG, expert_bias, 0, 1)                                                                                  \
+    X(NUMBER, scale, 0, 1e6)                                                                                    \
+    /* mamba, delta, kimi-delta, lightning: heads of values, groups that share keys, elements of a key and of a \
+     * value; tokens of the convolution (also of conv); ranks of kimi-delta's decays and gates, 0: full */      \
+    X(SIZE, scan_heads, 0, FACT_MOST)                                                                           \
+    X(SIZE, scan_groups, 0, FACT_MOST)                                                                          \
+    X(SIZE, scan_keys, 0, FACT_MOST)                                                                            \
+    X(SIZE, scan_values, 0, FACT_MOST)                                                                          \
+    X(SIZE, conv, 0, 64)                                                                                        \
+    X(SIZE, decay_rank, 0, FACT_MOST)                                                                           \
+    X(SIZE, gate_rank, 0, FACT_MOST)                                                                            \
+    X(FLAG, conv_bias, 0, 1)                                                                                    \
+    X(FLAG, scan_bias, 0, 1)              /* of the projections */                                              \
+    X(SIZE, mtp, 0, 64)                   /* modules for further tokens, which `mtp=` adds */                   \
+    /* images in place of text */                                                                               \
+    X(SIZE, image, 0, UINT16_MAX)                                                                               \
+    X(SIZE, patch, 0, FACT_MOST)                                                                                \
+    X(SIZE, channels, 0, FACT_MOST)                                                                             \
+    X(SIZE, classes, 0, FACT_MOST)                                                                              \
+    X(NUMBER, embedding_dropout, 0, 0.99)                                                                       \
+    X(NUMBER, dropout, 0, 0.99)                                                                                 \
+    X(NUMBER, attention_dropout, 0, 0.99)                                                                       \
+    X(FLAG, fused, 0, 1)                  /* attention keeps its statistics only; else its probabilities */
+
+/* The facts of each layer, which its number $layer may change. */
+#define LAYER_FACTS(X)                                                                                          \
+    X(MIXER, mixer, 0, 0)                                                                                       \
+    X(NETWORK, network, 0, 0)                                                                                   \
+    X(SIZE, heads, 1, FACT_MOST)                                                                                \
+    X(SIZE, kv_heads, 1, FACT_MOST)                                                                             \
+    X(SIZE, head_size, 1, FACT_MOST)                                                                            \
+    X(SIZE, value_size, 1, FACT_MOST)                                                                           \
+    X(SIZE, rotary, 0, FACT_MOST)         /* elements of a head that turn with the position; the last of latent */ \
+    X(SIZE, window, 0, FACT_MOST)         /* keys that a query sees; 0: all */                                  \
+    X(SIZE, ffn, 1, FACT_MOST)                                                                                  \
+    X(SIZE, chosen_keys, 0, FACT_MOST)    /* keys that the indexer leaves; 0: all */                            \
+    X(FLAG, indexer, 0, 1)                /* of its own; else the layer before chooses */                       \
+    X(FLAG, shared_values, 0, 1)          /* a value is its key, before norm and rotation */                    \
+    X(FLAG, sinks, 0, 1)
+/* clang-format on */
+
+#define FACT_TYPE_SIZE        uint32_t
+#define FACT_TYPE_FLAG        bool
+#define FACT_TYPE_NUMBER      double
+#define FACT_TYPE_NORM        NormKind
+#define FACT_TYPE_ARRANGEMENT Arrangement
+#define FACT_TYPE_ACTIVATION  Activation
+#define FACT_TYPE_QK_NORM     QkNorm
+#define FACT_TYPE_OUTPUT_GATE OutputGate
+#define FACT_TYPE_MIXER       Mixer
+#define FACT_TYPE_NETWORK     Network
+
+#define X(kind, name, least, most) FACT_TYPE_##kind name;
+typedef struct {
+    LAYER_FACTS(X)
+} LayerFacts;
 
 typedef struct {
-    uint32_t layers, hidden, heads, kv_heads;
-    uint32_t head_size, value_size; /* elements of a key, and of a value */
-    uint32_t ffn, vocab;
-    /* elements of a row of the table; projected if not `hidden` */
-    uint32_t embedding_size;
-    uint32_t positions;      /* rows of a table of learned positions, 0: none */
-    uint32_t token_types;    /* rows of a table of token types, 0: none */
-    uint32_t limit;          /* longest sequence by the family's file, 0: none */
-    NormKind norm;
-    Arrangement arrangement;
-    Activation activation;
-    bool gated; /* the activation multiplies a second projection */
-    bool qkv_bias, out_bias, ffn_bias, head_bias;
-    bool tied; /* the head is the embedding's table */
-    bool embedding_norm, final_norm;
-    bool qk_norm; /* RMS norms of each query and each key */
-    bool causal, alibi, sinks;
-    /* elements of a head that turn with the position; the last ones for MLA */
-    uint32_t rotary;
-    uint32_t *window; /* [layers]: keys that a query sees; 0: all */
-
-    /* low-rank attention (MLA): ranks of the latent vectors of queries and of keys with values,
-     * and elements of a key that all heads share. kv_rank 0: no MLA; q_rank 0: queries are made
-     * from x */
-    uint32_t q_rank, kv_rank, shared_key;
-    bool rank_bias;
-
-    /* mixture of experts */
-    bool *sparse; /* [layers]: the layer has experts in place of a feed-forward network */
-    uint32_t experts, top, expert_ffn, shared_ffn;
-    bool sigmoid, normalised, router_bias, expert_bias;
-    double scale;
-
-    /* images in place of text */
-    uint32_t image, patch, channels, classes;
-
+    MODEL_FACTS(X)
+    LayerFacts *layer; /* [layers] */
     bool spans; /* the head finds begin and end of an answer (SQuAD) instead of a token */
     bool host_words; /* the host looks up the words: their vectors are an input, in place of ids */
-    double embedding_dropout, dropout, attention_dropout;
-    bool fused; /* attention keeps its statistics only; else its probabilities */
+    Precision precision; /* that the file names */
+    char *unread; /* keys of the file that no fact was read from, "a, b"; NULL: none */
 } Architecture;
+#undef X
 
-/* The first function allocates the arrays for `layers`, all 0; the second frees them. */
+/* The first function allocates the layers, all 0; the second makes all of them like the first one; the third frees
+ * what the architecture holds. */
 void architecture_layers(Architecture *architecture, uint32_t layers);
+void architecture_repeat(Architecture *architecture);
 void architecture_clear(Architecture *architecture);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Architecture, architecture_clear)
 
@@ -73,17 +170,55 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Architecture, architecture_clear)
  * have about `small` pieces. */
 void architecture_shrink(Architecture *architecture, uint32_t small);
 
-/* A text that names the value that does not fit, or NULL. `seq` as in ArchitectureRun. */
-const char *architecture_check(const Architecture *architecture, uint32_t seq);
+/* A text that names the value that does not fit, or NULL. `seq` as in ArchitectureSizes. *fact gets the fact's name. */
+const char *architecture_check(const Architecture *architecture, uint32_t seq,
+                               const char **fact);
 
 /* The forward graph and its loss: sequences of `seq` tokens (images have a length of their own). An
  * expert has capacity_factor x top x tokens / experts slots per sequence: with 1 no token is
- * dropped as long as the load is even. */
+ * dropped as long as the load is even. `mtp`: modules for further tokens that are trained, too. */
 typedef struct {
-    uint32_t batch, seq;
+    uint32_t batch, seq, mtp;
     double capacity_factor;
 } ArchitectureSizes;
 TensorId architecture_build(Graph *graph, const Architecture *architecture,
                             const ArchitectureSizes *sizes);
+
+/* --- parts of a layer (private to this and to data/models/mixer.c) --- */
+
+typedef struct {
+    Graph *graph;
+    const Architecture *a;
+    const LayerFacts *facts; /* of the layer */
+    const ArchitectureSizes *sizes;
+    const char *name; /* prefix of names of ops and parameters */
+    TensorId chosen;  /* the keys that the last indexer chose */
+} Layer;
+
+/* A parameter, an op, and ops of one kind, named PREFIX.part. */
+TensorId layer_parameter(const Layer *l, const char *part, uint32_t rank,
+                         const uint32_t *dim);
+TensorId layer_op(const Layer *l, OpKind kind, const char *part, OpAttr attr,
+                  uint32_t n_in, const TensorId *in, const char *extents);
+TensorId layer_unary(const Layer *l, OpKind kind, const char *part, TensorId x);
+TensorId layer_add(const Layer *l, const char *part, TensorId x, TensorId y);
+TensorId layer_linear(const Layer *l, const char *part, TensorId x, uint32_t n,
+                      bool bias);
+TensorId layer_rms_norm(const Layer *l, const char *part, TensorId x);
+/* A projection whose weight has the dims `out` and then the features of x. */
+TensorId layer_project(const Layer *l, OpKind kind, const char *part, TensorId x,
+                       uint32_t rank, const uint32_t *out, bool bias);
+/* y f(g), f the sigmoid or SiLU. */
+TensorId layer_gate(const Layer *l, const char *part, TensorId y, TensorId g,
+                    bool sigmoid);
+/* RMS norm of all elements of a token at once. */
+TensorId layer_norm_of_all(const Layer *l, const char *part, TensorId x);
+/* Vectors one behind the other. */
+TensorId layer_join(const Layer *l, const char *part, TensorId x, TensorId y);
+/* y [b,s,h,g,V] to [b,s,hidden]. */
+TensorId layer_out(const Layer *l, const char *part, TensorId y, bool bias);
+
+/* x [b,s,hidden] in and out, by the layer's mixer. */
+TensorId mixer_build(Layer *l, TensorId x);
 
 #endif

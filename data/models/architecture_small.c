@@ -16,35 +16,54 @@ enum {
     MOST_VOCAB = 17,
     MOST_EXPERTS = 6,
     MOST_ROWS = 64,
+    MOST_CHOSEN = 3,
+    MOST_CONV = 3,
 };
 
-static void shrink_attention(Architecture *a, uint32_t small)
+static void shrink_layer(const Architecture *a, LayerFacts *l, uint32_t small)
 {
-    const uint32_t group = MIN(a->heads / a->kv_heads, 2);
-    const bool whole = a->rotary == a->head_size;
-    a->kv_heads = MIN(a->kv_heads, MIN(1 + small, MOST_HEADS));
-    a->heads = a->kv_heads * group;
-    if (a->kv_rank) {
-        a->shared_key = a->rotary = SHARED;
-        a->head_size = HEAD + SHARED;
-        a->kv_rank = MIN(a->kv_rank, RANK);
-        a->q_rank = MIN(a->q_rank, RANK + 1);
-        a->value_size = VALUE;
+    const uint32_t group = MIN(l->heads / MAX(l->kv_heads, 1), 2);
+    const bool whole = l->rotary == l->head_size;
+    l->kv_heads = MIN(l->kv_heads, MIN(1 + small, MOST_HEADS));
+    l->heads = l->kv_heads * MAX(group, 1);
+    if (l->mixer == MIXER_LATENT) {
+        l->rotary = MIN(l->rotary, SHARED);
+        l->head_size = HEAD + MIN(a->shared_key, SHARED);
+        l->value_size = VALUE;
     } else {
-        a->head_size = a->value_size = HEAD;
-        a->rotary = whole ? HEAD : MIN(a->rotary, HEAD / 2);
+        l->head_size = l->value_size = HEAD;
+        l->rotary = whole ? HEAD : MIN(l->rotary, HEAD / 2);
     }
-    for (uint32_t i = 0; i < a->layers; i++)
-        a->window[i] = MIN(a->window[i], 2);
+    l->window = MIN(l->window, 2);
+    l->chosen_keys = MIN(l->chosen_keys, MOST_CHOSEN);
+    l->ffn = MIN(l->ffn, MIN(2 + 3 * small, MOST_FFN));
+}
+
+static void shrink_scan(Architecture *a, uint32_t small)
+{
+    const uint32_t group = a->scan_groups ? MIN(a->scan_heads / a->scan_groups, 2) : 0;
+    a->scan_groups = MIN(a->scan_groups, MIN(1 + small, MOST_HEADS));
+    a->scan_heads = a->scan_groups * group;
+    a->scan_keys = MIN(a->scan_keys, RANK);
+    a->scan_values = MIN(a->scan_values, VALUE + 1);
+    a->conv = MIN(a->conv, MOST_CONV);
+    a->decay_rank = MIN(a->decay_rank, 2);
+    a->gate_rank = MIN(a->gate_rank, 2);
 }
 
 void architecture_shrink(Architecture *a, uint32_t small)
 {
     const bool projected = a->embedding_size != a->hidden;
-    shrink_attention(a, small);
+    for (uint32_t i = 0; i < a->layers; i++)
+        shrink_layer(a, &a->layer[i], small);
+    shrink_scan(a, small);
+    a->shared_key = MIN(a->shared_key, SHARED);
+    a->kv_rank = MIN(a->kv_rank, RANK);
+    a->q_rank = MIN(a->q_rank, RANK + 1);
+    a->index_heads = MIN(a->index_heads, 2);
+    a->index_size = MIN(a->index_size, HEAD);
     a->hidden = MIN(a->hidden, WIDTH + small % 3);
     a->embedding_size = projected ? TABLE_WIDTH : a->hidden;
-    a->ffn = MIN(a->ffn, MIN(2 + 3 * small, MOST_FFN));
     a->vocab = MIN(a->vocab, MIN(3 + 4 * small, MOST_VOCAB));
     a->positions = MIN(a->positions, MOST_ROWS);
     a->token_types = MIN(a->token_types, 2);
@@ -52,6 +71,7 @@ void architecture_shrink(Architecture *a, uint32_t small)
     a->top = MIN(a->top, 2);
     a->expert_ffn = MIN(a->expert_ffn, 3);
     a->shared_ffn = MIN(a->shared_ffn, 4);
+    a->latent = MIN(a->latent, RANK);
     if (a->patch) {
         a->patch = MIN(a->patch, PATCH);
         a->image = a->patch * MIN(a->image / a->patch, EDGE);

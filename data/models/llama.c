@@ -6,23 +6,26 @@ static void set_common(Architecture *a, const ModelParams *params)
 {
     architecture_layers(a, model_size(params, "layers"));
     a->hidden = a->embedding_size = model_size(params, "hidden");
-    a->heads = model_size(params, "heads");
-    a->head_size = a->value_size = a->hidden / a->heads;
-    a->ffn = model_size(params, "ffn");
+    a->layer->mixer = MIXER_ATTENTION;
+    a->layer->network = NETWORK_DENSE;
+    a->layer->heads = a->layer->kv_heads = model_size(params, "heads");
+    a->layer->head_size = a->layer->value_size = a->hidden / a->layer->heads;
+    a->layer->ffn = model_size(params, "ffn");
 }
 
 /* Llama (Touvron et al. 2023) with the grouped keys of Llama 2 and 3. */
 static void set_llama(Architecture *a, const ModelParams *params)
 {
     set_common(a, params);
-    a->kv_heads = model_size(params, "kv_heads");
-    a->rotary = a->head_size / 2 * 2;
+    a->layer->kv_heads = model_size(params, "kv_heads");
+    a->layer->rotary = a->layer->head_size / 2 * 2;
     a->vocab = model_size(params, "vocab");
     a->norm = NORM_RMS;
     a->activation = ACTIVATION_SILU;
     a->gated = a->causal = a->final_norm = true;
     a->fused = params->attention != ATTENTION_MATERIALIZED;
     a->scale = 1;
+    architecture_repeat(a);
 }
 
 static TensorId build_text(Graph *graph, const Architecture *a, const ModelParams *params,
@@ -49,10 +52,10 @@ TensorId model_mixtral(Graph *graph, const ModelParams *params)
     set_llama(&a, params);
     a.experts = model_size(params, "experts");
     a.top = model_size(params, "top");
-    a.expert_ffn = a.ffn;
+    a.expert_ffn = a.layer->ffn;
     a.normalised = true;
-    for (uint32_t i = 0; i < a.layers; i++)
-        a.sparse[i] = true;
+    a.layer->network = NETWORK_EXPERTS;
+    architecture_repeat(&a);
     return build_text(graph, &a, params, model_param(params, "capacity_factor"));
 }
 
@@ -61,7 +64,7 @@ TensorId model_vit_paper(Graph *graph, const ModelParams *params)
 {
     g_auto(Architecture) a = {0};
     set_common(&a, params);
-    a.kv_heads = a.heads;
+    architecture_repeat(&a);
     a.image = model_size(params, "image");
     a.patch = model_size(params, "patch");
     a.classes = model_size(params, "classes");
@@ -80,7 +83,7 @@ TensorId model_tag_bert(Graph *graph, const ModelParams *params)
 {
     g_auto(Architecture) a = {0};
     set_common(&a, params);
-    a.kv_heads = a.heads;
+    architecture_repeat(&a);
     a.vocab = model_size(params, "vocab");
     a.positions = model_size(params, "positions");
     a.token_types = 2;

@@ -6,8 +6,10 @@
 #include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/base/text.h"
+#include "data/base/yaml_json.h"
+#include "data/formats/huggingface/config.h"
 #include "data/graph/file.h"
-#include "data/models/config.h"
+#include "data/models/model_file.h"
 #include "data/models/models.h"
 #include "data/models/onnx_model.h"
 #include "data/models/profile.h"
@@ -97,57 +99,21 @@ static Graph *build_entry(const char *spec, const ModelEntry *entry, const char 
 
 /* --- files --- */
 
-enum { MOST_BYTES = 1 << 26, DEFAULT_SEQ = 4096 };
+enum { DEFAULT_SEQ = 4096 };
 
 /* May stand before the name of a file; what the file is, its content says. */
 #define PROFILE_PREFIX "profile:"
 
-/* Reads the file's object; the tables of a profile are read as the same object. */
-static json_t *load(const char *path, GError **error)
-{
-    if (profile_is_table(path))
-        return profile_from_table(path, error);
-    gsize length;
-    json_error_t wrong;
-    if (onnx_is(path))
-        return onnx_load(path, error);
-    g_autofree char *text = file_read(path, MOST_BYTES, &length, error);
-    if (!text)
-        return NULL;
-    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &wrong);
-    if (!root)
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s:%d: %s", path, wrong.line, wrong.text);
-    const bool is_plan = json_object_get(root, "kilter") != NULL;
-    if (root && (is_plan || !json_is_object(root))) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected %s", path,
-                    is_plan ? "a model, got a plan, which has its model and its cluster "
-                              "and is given without them"
-                            : "an object");
-        json_decref(root);
-        return NULL;
-    }
-    return root;
-}
-
-/* "Llama-3.1-8B" for .../Llama-3.1-8B/config.json and .../Llama-3.1-8B.json. Caller frees. */
-static char *name_of_file(const char *path)
-{
-    g_autofree char *base = g_path_get_basename(path), *folder = g_path_get_dirname(path);
-    if (strcmp(base, "config.json") == 0 && strcmp(folder, ".") != 0)
-        return g_path_get_basename(folder);
-    char *dot = strrchr(base, '.');
-    if (dot && dot > base)
-        *dot = 0;
-    return g_steal_pointer(&base);
-}
-
 /* Sets seq if the spec leaves it to the file; returns NULL or a text saying what does not fit. */
 static const char *resolve_seq(const Architecture *a, ModelParams *params)
 {
-    ModelParam *seq = model_params_find(params, "seq");
+    ModelParam *seq = model_params_find(params, "seq"),
+               *mtp = model_params_find(params, "mtp");
     if (seq && seq->value == 0)
         seq->value = a->limit ? MIN(a->limit, DEFAULT_SEQ) : DEFAULT_SEQ;
-    return architecture_check(a, seq ? (uint32_t)seq->value : 0);
+    if (mtp && mtp->value > a->mtp)
+        return "mtp: more modules for further tokens than the file has";
+    return architecture_check(a, seq ? (uint32_t)seq->value : 0, NULL);
 }
 
 static const ModelEntry *entry_of(const Architecture *a)
@@ -165,6 +131,8 @@ static bool resolve_architecture(const char *spec, Architecture *a, const char *
         return false;
     if (params->attention != ATTENTION_OF_MODEL)
         a->fused = params->attention == ATTENTION_FUSED;
+    if (!params->has_precision)
+        params->precision = a->precision;
     const char *wrong = resolve_seq(a, params);
     return !wrong ||
            kilter_fail(error, KILTER_ERROR_INPUT, "model '%s': %s", spec, wrong);
@@ -183,8 +151,9 @@ static Graph *build_architecture(const char *spec, const char *path, Architectur
     const ArchitectureSizes sizes = {
         .batch = model_size(&params, "global_batch"),
         .seq = a->patch ? 0 : model_size(&params, "seq"),
+        .mtp = a->patch ? 0 : model_size(&params, "mtp"),
         .capacity_factor = a->patch ? 1 : model_param(&params, "capacity_factor")};
-    g_autofree char *name = name_of_file(path);
+    g_autofree char *name = model_file_name(path);
     Graph *graph = graph_new(name);
     graph_set_precision(graph, params.precision);
     graph =
@@ -194,25 +163,28 @@ static Graph *build_architecture(const char *spec, const char *path, Architectur
     return graph;
 }
 
-/* A folder stands for the configuration in it; a path that does not exist is looked up among the
- * bundled files. The caller frees it. */
-static char *file_of(const char *path)
+/* The value of like= in a list, or NULL. Caller frees. */
+static char *like_of(const char *list)
 {
-    const bool is_there = g_file_test(path, G_FILE_TEST_EXISTS);
-    char *bundled =
-        is_there || !*path || g_path_is_absolute(path) ? NULL : path_find(path);
-    if (bundled)
-        return bundled;
-    return g_file_test(path, G_FILE_TEST_IS_DIR)
-               ? g_build_filename(path, "config.json", NULL)
-               : g_strdup(path);
+    g_auto(GStrv) pair = g_strsplit(list, ",", -1);
+    for (uint32_t i = 0; pair[i]; i++)
+        if (g_str_has_prefix(pair[i], "like="))
+            return g_strdup(pair[i] + strlen("like="));
+    return NULL;
+}
+
+static Architecture *read_config(const char *path, json_t *root, const char *list,
+                                 GError **error)
+{
+    g_autofree char *like = like_of(list);
+    return config_read(path, root, like, error);
 }
 
 static Graph *build_config(const char *spec, const char *path, json_t *root,
                            const char *list, uint32_t gpus, char **canonical,
                            GError **error)
 {
-    Architecture *a = config_read(path, root, error);
+    Architecture *a = read_config(path, root, list, error);
     if (!a)
         return NULL;
     Graph *graph = build_architecture(spec, path, a, list, gpus, canonical, error);
@@ -244,9 +216,9 @@ static Graph *build_file(const char *spec, const char *path, const char *list,
                          const char *content, uint32_t gpus, char **canonical,
                          GError **error)
 {
-    g_autofree char *file = file_of(path);
-    json_t *root =
-        content ? json_loads(content, JSON_REJECT_DUPLICATES, NULL) : load(file, error);
+    g_autofree char *file = model_file_path(path);
+    json_t *root = content ? json_loads(content, JSON_REJECT_DUPLICATES, NULL)
+                           : model_file_load(file, error);
     Graph *graph = NULL;
     if (root && graph_json_is_one(root))
         graph = build_graph(spec, file, root, list, canonical, error);
@@ -287,7 +259,8 @@ static bool is_file(const char *spec, const char *name)
 {
     return *name &&
            (g_file_test(name, G_FILE_TEST_EXISTS) || g_str_has_suffix(name, ".json") ||
-            onnx_is(name) || g_str_has_prefix(spec, PROFILE_PREFIX));
+            model_file_is_yaml(name) || hub_is_id(name) || onnx_is(name) ||
+            g_str_has_prefix(spec, PROFILE_PREFIX));
 }
 
 Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **error)
@@ -315,7 +288,7 @@ Graph *model_build_from(const char *spec, const char *content, uint32_t gpus,
 static char *resolve_config(const char *spec, const char *path, json_t *root,
                             const char *list, uint32_t gpus, GError **error)
 {
-    Architecture *a = config_read(path, root, error);
+    Architecture *a = read_config(path, root, list, error);
     char *canonical = NULL;
     if (!a)
         return NULL;
@@ -332,9 +305,9 @@ static char *resolve_config(const char *spec, const char *path, json_t *root,
 static char *resolve_file(const char *spec, const char *path, const char *list,
                           uint32_t gpus, char **content, GError **error)
 {
-    g_autofree char *file = file_of(path);
+    g_autofree char *file = model_file_path(path);
     char *canonical = NULL;
-    json_t *root = load(file, error);
+    json_t *root = model_file_load(file, error);
     if (root && graph_json_is_one(root))
         graph_free(build_graph(spec, file, root, list, &canonical, error));
     else if (root && profile_is_one(root))
@@ -393,12 +366,14 @@ bool model_is_one(const char *spec)
     const char *list;
     if (split_spec(spec, &name, &list) || *list)
         return true;
-    g_autofree char *file = file_of(name);
-    json_t *root = g_file_test(file, G_FILE_TEST_EXISTS) ? load(file, NULL) : NULL;
+    g_autofree char *file = model_file_path(name);
+    json_t *root =
+        g_file_test(file, G_FILE_TEST_EXISTS) ? model_file_load(file, NULL) : NULL;
     const bool is_one =
         root &&
         (json_object_get(root, "model_type") || json_object_get(root, "architectures") ||
-         graph_json_is_one(root) || profile_is_one(root) || onnx_json_is_one(root));
+         json_object_get(root, "like") || graph_json_is_one(root) ||
+         profile_is_one(root) || onnx_json_is_one(root));
     json_decref(root);
     return is_one;
 }
@@ -410,8 +385,8 @@ bool model_content(const char *spec, char **content, GError **error)
     *content = NULL;
     if (split_spec(spec, &name, &list))
         return true;
-    g_autofree char *file = file_of(name);
-    json_t *root = load(file, error);
+    g_autofree char *file = model_file_path(name);
+    json_t *root = model_file_load(file, error);
     if (!root)
         return false;
     *content = json_canonical(json_incref(root));
@@ -432,14 +407,35 @@ char *model_write(const char *spec, uint32_t gpus, GError **error)
     return text;
 }
 
+char *model_architecture(const char *spec, GError **error)
+{
+    g_autofree char *name = NULL;
+    const char *list;
+    if (split_spec(spec, &name, &list) || !is_file(spec, name) || onnx_is(name))
+        return NULL;
+    g_autofree char *file = model_file_path(name);
+    json_t *root = model_file_load(file, error);
+    const bool other = !root || graph_json_is_one(root) || profile_is_one(root) ||
+                       onnx_json_is_one(root);
+    Architecture *a = other ? NULL : read_config(file, root, list, error);
+    json_t *facts = a ? config_facts(a, file) : NULL;
+    char *text = facts ? json_canonical(json_incref(facts)) : NULL;
+    if (a)
+        architecture_clear(a);
+    g_free(a);
+    json_decref(facts);
+    json_decref(root);
+    return text;
+}
+
 char *model_file_facts(const char *spec, GError **error)
 {
     g_autofree char *name = NULL;
     const char *list;
     if (split_spec(spec, &name, &list) || !onnx_is(name))
         return NULL;
-    g_autofree char *file = file_of(name);
-    json_t *root = load(file, error),
+    g_autofree char *file = model_file_path(name);
+    json_t *root = model_file_load(file, error),
            *facts = root ? onnx_file_facts(spec, file, root, list, error) : NULL;
     char *text = facts ? json_canonical(json_incref(facts)) : NULL;
     json_decref(facts);

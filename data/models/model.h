@@ -1,6 +1,7 @@
 /* Models: builders with parameters. A spec is `name` or `name:key=value,...`, e.g.
  * "vit:layers=24,batch=64", or the same with a file in place of a name: config.json of Hugging
- * Face, a folder that has one, a graph (data/graph/file.h), or ONNX (data/models/onnx.h).
+ * Face, a folder that has one, hf:OWNER/NAME in the local cache of the hub, a model in YAML
+ * (data/families.yaml), a graph (data/graph/file.h), or ONNX (data/models/onnx.h).
  *
  * `batch` is per GPU; the global batch is batch x gpus (weak scaling, as in the papers) unless
  * `global_batch` is given; `experts` is 2 x gpus unless given. `precision`: see Precision. */
@@ -57,6 +58,11 @@ char *model_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microba
  * kind), `approximated` and `unmapped` (op type -> nodes), `refused` (why no graph can be built; null). NULL
  * without an error: the spec names no ONNX file. Caller frees. */
 char *model_file_facts(const char *spec, GError **error);
+
+/* A description of a model in a file by its family's facts: the text of a JSON object with `facts` (data/families.yaml), `unread`
+ * (keys of the file that no fact was read from; null), `kv_bytes_per_token`, `checkpoint_parameters` (by the index of a
+ * checkpoint beside the file; null). NULL for other models, and with an error. Caller frees. */
+char *model_architecture(const char *spec, GError **error);
 
 /* The graph of a spec as the text of a graph file (data/graph/file.h). The caller frees it. */
 char *model_write(const char *spec, uint32_t gpus, GError **error);

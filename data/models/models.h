@@ -25,6 +25,9 @@ typedef struct {
     uint32_t n;
     Optimizer optimizer;
     Precision precision;
+    bool has_precision; /* the spec says it */
+    bool has_like;      /* the spec accepts like=... */
+    char like[32];      /* the family that a file is read as; "": its own */
     bool has_attention; /* the spec accepts attention=... */
     AttentionKind attention;
 } ModelParams;
@@ -41,6 +44,7 @@ typedef struct {
                    const ModelParams *params); /* called before sealing; may be NULL */
     uint32_t gpu_experts; /* experts per GPU, if their number follows the cluster */
     bool attention;       /* specs accept attention=fused|materialized */
+    bool like;            /* specs accept like=FAMILY */
 } ModelEntry;
 
 /* How a parameter changes in a small model of the same structure. */

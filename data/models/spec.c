@@ -20,6 +20,7 @@ static bool set_precision(const char *spec, const char *value, ModelParams *para
                           GError **error)
 {
     params->precision = precision_from_name(value);
+    params->has_precision = true;
     return params->precision < PRECISIONS ||
            kilter_fail(error, KILTER_ERROR_INPUT,
                        "model '%s': precision: expected " PRECISION_NAMES ", got '%s'",
@@ -38,6 +39,14 @@ static bool set_attention(const char *spec, const char *value, ModelParams *para
                            spec, value);
     params->attention = fused ? ATTENTION_FUSED : ATTENTION_MATERIALIZED;
     return true;
+}
+
+static bool set_like(const char *spec, const char *value, ModelParams *params,
+                     GError **error)
+{
+    return g_strlcpy(params->like, value, sizeof params->like) < sizeof params->like ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "model '%s': like: expected a family, got '%s'", spec, value);
 }
 
 /* Reads a number or quantity in the parameter's range. */
@@ -68,13 +77,14 @@ static bool read_value(const char *spec, const char *value, const ModelParam *pa
 static bool set_param(const char *spec, const char *key, const char *value,
                       ModelParams *params, GError **error)
 {
-    const char *known[MODEL_MAX_PARAMS + 4] = {NULL};
+    const char *known[MODEL_MAX_PARAMS + 5] = {NULL};
     uint32_t index, n = params->n;
     for (uint32_t i = 0; i < n; i++)
         known[i] = params->param[i].key;
     known[n] = "optimizer";
     known[n + 1] = "precision";
     known[n + 2] = params->has_attention ? "attention" : NULL;
+    known[n + 3] = params->has_like ? "like" : NULL;
     if (!names_find("parameter", key, known, &index, error)) {
         kilter_prefix(error, "model '%s': ", spec);
         return false;
@@ -83,6 +93,8 @@ static bool set_param(const char *spec, const char *key, const char *value,
         return set_optimizer(spec, value, params, error);
     if (index == n + 1)
         return set_precision(spec, value, params, error);
+    if (index == n + 3)
+        return set_like(spec, value, params, error);
     if (index > n)
         return set_attention(spec, value, params, error);
     ModelParam *param = &params->param[index];
@@ -137,6 +149,8 @@ char *model_params_spec(const char *name, const ModelParams *params)
         g_string_append_printf(text, ",attention=%s",
                                params->attention == ATTENTION_FUSED ? "fused"
                                                                     : "materialized");
+    if (*params->like)
+        g_string_append_printf(text, ",like=%s", params->like);
     return g_strdup_printf("%s,optimizer=%s,precision=%s", text->str,
                            optimizer_name(params->optimizer),
                            precision_name(params->precision));
@@ -144,7 +158,9 @@ char *model_params_spec(const char *name, const ModelParams *params)
 
 ModelParams model_params_new(const ModelEntry *entry)
 {
-    ModelParams params = {.optimizer = OPTIMIZER_ADAM, .has_attention = entry->attention};
+    ModelParams params = {.optimizer = OPTIMIZER_ADAM,
+                          .has_attention = entry->attention,
+                          .has_like = entry->like};
     for (const ModelParam *param = entry->param; param->key; param++)
         params.param[params.n++] = *param;
     return params;

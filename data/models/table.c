@@ -187,14 +187,17 @@ const ModelEntry MODEL_OF_TEXT = {{"config.json", "a file of Hugging Face"},
                                   {BATCH(1),
                                    {"seq", 0, 0, 1e9, true, NULL, 0},
                                    {"capacity_factor", 1, 0.01, 100, false, NULL, 0},
+                                   {"mtp", 0, 0, 64, true, NULL, 0},
                                    {"small", 0, 0, 1e6, true, NULL, 0}},
-                                  .attention = true};
+                                  .attention = true,
+                                  .like = true};
 
 const ModelEntry MODEL_OF_IMAGES = {{"config.json", "a file of Hugging Face"},
                                     NULL,
                                     NULL,
                                     {BATCH(1), {"small", 0, 0, 1e6, true, NULL, 0}},
-                                    .attention = true};
+                                    .attention = true,
+                                    .like = true};
 
 const ModelEntry MODEL_OF_PROFILE = {{"profile", "measured ops"},
                                      NULL,
@@ -208,6 +211,7 @@ const ModelEntry MODEL_OF_PROFILE = {{"profile", "measured ops"},
 const ModelSmall MODEL_SMALL_TABLE[] = {
     {"batch", SMALL_SIZE, 1, 0, 1},
     {"global_batch", SMALL_BATCH, 1, 2, 11},
+    {"mtp", SMALL_STAYS, 0, 0, 0},
     {"width", SMALL_SIZE, 2, 0, 2},
     {"pool", SMALL_SIZE, 2, 0, 2},
     {"fc", SMALL_SIZE, 1, 3, 17},

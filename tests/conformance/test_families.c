@@ -49,6 +49,41 @@ static const char *const FAMILY[] = {
                   "'model_type':'deepseek_v3'",
     SIZES EXPERTS "'num_key_value_heads':2,'head_dim':4,'num_local_experts':4,"
                   "'sliding_window':3,'model_type':'gpt_oss'",
+    SIZES EXPERTS "'num_key_value_heads':2,'head_dim':8,'linear_num_key_heads':2,"
+                  "'linear_num_value_heads':4,'linear_key_head_dim':4,"
+                  "'linear_value_head_dim':4,'num_experts':4,"
+                  "'shared_expert_intermediate_size':8,'full_attention_interval':2,"
+                  "'model_type':'qwen3_next'",
+    SIZES EXPERTS "'num_key_value_heads':2,'head_dim':8,'layers_block_type':"
+                  "['mamba','moe','attention','mlp'],'mamba_num_heads':4,'n_groups':2,"
+                  "'ssm_state_size':4,'mamba_head_dim':4,'n_routed_experts':4,"
+                  "'n_shared_experts':1,'moe_shared_expert_intermediate_size':8,"
+                  "'moe_latent_size':8,'model_type':'nemotron_h'",
+    SIZES EXPERTS "'num_key_value_heads':4,'q_lora_rank':8,'kv_lora_rank':8,"
+                  "'qk_nope_head_dim':4,'qk_rope_head_dim':2,'v_head_dim':4,"
+                  "'n_routed_experts':4,'first_k_dense_replace':1,'index_topk':3,"
+                  "'index_n_heads':2,'index_head_dim':4,'indexer_types':"
+                  "['full','shared','full','shared'],'model_type':'glm_moe_dsa'",
+    SIZES EXPERTS "'num_key_value_heads':4,'kv_lora_rank':8,'qk_nope_head_dim':4,"
+                  "'qk_rope_head_dim':2,'v_head_dim':4,'num_experts':4,"
+                  "'num_experts_per_token':2,'num_shared_experts':1,"
+                  "'linear_attn_config':{'kda_layers':[1,2,3],'num_heads':4,"
+                  "'head_dim':4},'model_type':'kimi_linear'",
+    SIZES "'num_key_value_heads':2,'head_dim':4,'attn_type_list':[0,1,0,0],"
+          "'num_local_experts':4,'model_type':'minimax'",
+    SIZES "'num_key_value_heads':2,'head_dim':4,'num_local_experts':4,"
+          "'model_type':'minimax_m2'",
+    SIZES "'num_key_value_heads':2,'layer_types':['conv','full_attention','conv','conv'],"
+          "'block_auto_adjust_ff_dim':false,'model_type':'lfm2'",
+    SIZES EXPERTS "'num_key_value_heads':2,'head_dim':4,'num_experts':4,"
+                  "'share_expert_dim':8,'first_k_dense_replace':1,'model_type':'step3p7'",
+    SIZES EXPERTS "'num_key_value_heads':2,'head_dim':4,'global_head_dim':8,"
+                  "'num_global_key_value_heads':1,'attention_k_eq_v':true,"
+                  "'enable_moe_block':true,'num_experts':4,'top_k_experts':2,"
+                  "'layer_types':['sliding_attention','full_attention',"
+                  "'sliding_attention','full_attention'],'sliding_window':3,"
+                  "'model_type':'gemma4'",
+    SIZES "'num_key_value_heads':2,'model_type':'olmo3'",
 };
 
 /* The path of the family's file in `folder`. Caller frees. */
@@ -72,7 +107,7 @@ static void prove(const char *planner, const char *model, const char *name,
     g_autoptr(Graph) graph = NULL;
     PlannerOptions options;
     planner_options_init(&options);
-    for (uint32_t i = 0; pair[i]; i++) {
+    for (uint32_t i = 0; pair[i] && *pair[i]; i++) {
         g_auto(GStrv) word = g_strsplit(pair[i], "=", 2);
         planner_options_set(&options, word[0], word[1], &error);
         assert_no_error(error);
@@ -99,7 +134,11 @@ static void test_families(void **state)
         const bool image = strstr(FAMILY[f], "'vit'") != NULL;
         g_autofree char *model =
             g_strdup_printf("%s:global_batch=24%s", path, image ? "" : ",seq=8");
-        prove("hap", model, FAMILY[f], technique[f % G_N_ELEMENTS(technique)]);
+        /* five tensors are alive in a recurrence or beside chosen keys, too many for hap's exact search */
+        const bool scans = strstr(FAMILY[f], "linear_") || strstr(FAMILY[f], "mamba") ||
+                           strstr(FAMILY[f], "index_") || strstr(FAMILY[f], "attn_type");
+        prove(scans ? "joint" : "hap", model, FAMILY[f],
+              scans ? "" : technique[f % G_N_ELEMENTS(technique)]);
         for (uint32_t i = 0; i < COMBINATIONS; i++) {
             g_autofree char *set = random_strategy(rand, false, false);
             prove("manual", model, FAMILY[f], set);

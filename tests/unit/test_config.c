@@ -166,6 +166,9 @@ static void test_refusals(void **state)
         {"{'model_type':'gpt2'}", "attention=flash", "attention"},
         {"{'model_type':'gpt2'}", "sequence=12", "sequence"},
         {"{'model_type':'gpt_oss'}", "attention=materialized", "sinks"},
+        {"{'model_type':'deepseek_v4','hc_mult':4}", "", "hc_mult"},
+        {"{'model_type':'llama','layer_types':['full_attention']}", "", "layer_types"},
+        {"{'model_type':'llama'}", "mtp=1", "mtp"},
         {"{'model_type':'gpt2',", "", ":1:"},
         {"[]", "", "object"},
     };
@@ -243,12 +246,142 @@ static void test_shared_samples(void **state)
     assert_true(checked >= 20);
 }
 
+/* Totals of today's families, by the file of shared cases. */
+static void test_shared_cases(void **state)
+{
+    (void)state;
+    const char *list = test_shared("cases/models/expected.csv");
+    if (!list)
+        skip();
+    g_autofree char *text = NULL, *root = g_path_get_dirname(list);
+    assert_true(g_file_get_contents(list, &text, NULL, NULL));
+    g_auto(GStrv) line = g_strsplit(text, "\n", -1);
+    uint32_t checked = 0;
+    for (uint32_t i = 1; line[i] && *line[i]; i++) {
+        g_auto(GStrv) cell = g_strsplit(line[i], ",", 4);
+        g_autofree char *path = g_build_filename(root, cell[0], NULL);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Graph) graph = model_build(path, 1, NULL, &error);
+        assert_no_error(error);
+        const GraphFacts facts = graph_facts(graph);
+        if (facts.parameters != g_ascii_strtoull(cell[1], NULL, 10) ||
+            facts.active_parameters != g_ascii_strtoull(cell[2], NULL, 10))
+            fail_msg("%s: %" G_GUINT64_FORMAT " parameters, %" G_GUINT64_FORMAT " active",
+                     cell[0], facts.parameters, facts.active_parameters);
+        checked++;
+    }
+    assert_true(checked >= 10);
+}
+
+static uint64_t parameters_of(const char *json, const char *list)
+{
+    g_autofree char *text = g_strdelimit(g_strdup(json), "'", '"');
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = graph_of(text, list, &error);
+    assert_no_error(error);
+    return graph_parameter_count(graph);
+}
+
+/* An unknown type is read as the family that is named, NaN and Infinity are read, and modules for further tokens are
+ * counted if asked for: norms of both, the projection and the norm of the result, and one more layer. */
+static void test_files_as_they_are(void **state)
+{
+    (void)state;
+    enum { H = 8, V = 97, LAYER = 4 * H * H + 3 * H * 12 + 2 * H };
+    static const char sizes[] =
+        "'hidden_size':8,'num_attention_heads':2,'num_hidden_layers':1,"
+        "'intermediate_size':12,'vocab_size':97";
+    g_autofree char *unknown =
+        g_strdup_printf("{'model_type':'llama9',%s,'time_step_limit':[0.0,Infinity],"
+                        "'note':'\\'Infinity\\'','least':-Infinity,'none':NaN}",
+                        sizes);
+    char *escaped = strstr(unknown, "'note'");
+    memset(escaped, ' ', (size_t)(strstr(escaped, "'least'") - escaped));
+    assert_int_equal(parameters_of(unknown, "like=llama"), 2 * V * H + H + LAYER);
+    g_autofree char *further = g_strdup_printf(
+        "{'model_type':'glm4_moe','num_nextn_predict_layers':1,'first_k_dense_replace':1,"
+        "'n_routed_experts':2,'num_experts_per_tok':1,'moe_intermediate_size':5,"
+        "'num_key_value_heads':2,%s}",
+        sizes);
+    assert_int_equal(parameters_of(further, "mtp=1") - parameters_of(further, ""),
+                     LAYER + 2 * H * H + 3 * H);
+}
+
+/* A model of one's own: a family's facts, some of them replaced, by layer or not. */
+static void test_own_models(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *named; /* NULL: it is read */
+        uint64_t parameters;
+    } cases[] = {
+        {"like: llama\nlayers: 4\nhidden: 8\nvocab: 97\nheads: 2\nkv_heads: 1\n"
+         "ffn: if $layer < 2 then 12 else 6\nqk_norm: head\n",
+         NULL,
+         2 * 97 * 8 + 8 + 4 * (3 * 8 * 8 + 2 * 8 + 2 * 4) + 3 * 8 * (2 * 12 + 2 * 6)},
+        {"like: qwen3_next\nlayers: 2\nhidden: 8\nvocab: 97\nnetwork: none\n"
+         "mixer: delta\nscan_groups: 1\nscan_heads: 2\nscan_keys: 4\nscan_values: 4\n",
+         NULL,
+         2 * 97 * 8 + 8 +
+             2 * (8 * (2 * 4 + 2 * 8 + 2 * 2) + 4 * (2 * 4 + 8) + 2 + 2 + 4 + 8 * 8 + 8)},
+        {"like: llama\nmixer: delto\n", "mixer", 0},
+        {"like: lama\n", "lama", 0},
+        {"like: llama\nhiden: 12\n", "hiden", 0},
+        {"like: llama\nhidden: 12 +\n", "hidden", 0},
+        {"like: llama\nhidden: $width\n", "width", 0},
+        {"like: [1]\n", "like", 0},
+        {"- 1\n", "object", 0},
+        {"like: &a llama\nname: *a\n", ":2:", 0},
+    };
+    g_autofree char *path =
+        g_strdup_printf("%s/kilter-own-%d.yaml", g_get_tmp_dir(), (int)getpid());
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_file_set_contents(path, cases[i].text, -1, NULL);
+        g_autofree char *canonical = NULL;
+        g_autoptr(Graph) graph = model_build(path, 1, &canonical, &error);
+        if (cases[i].named) {
+            assert_null(graph);
+            if (!strstr(error->message, cases[i].named))
+                fail_msg("%s: %s", cases[i].text, error->message);
+            continue;
+        }
+        assert_no_error(error);
+        if (graph_parameter_count(graph) != cases[i].parameters)
+            fail_msg("%s: %" G_GUINT64_FORMAT " parameters, expected %" G_GUINT64_FORMAT,
+                     cases[i].text, graph_parameter_count(graph), cases[i].parameters);
+        g_autofree char *content = NULL;
+        assert_true(model_content(path, &content, &error));
+        g_autoptr(Graph) again = model_build_from(canonical, content, 1, NULL, &error);
+        assert_no_error(error);
+        assert_int_equal(graph_n_ops(again), graph_n_ops(graph));
+    }
+    g_unlink(path);
+}
+
+/* Keys that nothing was read from are named; those without effect are not. */
+static void test_unread_keys(void **state)
+{
+    (void)state;
+    g_autofree char *path =
+        g_strdup_printf("%s/kilter-unread-%d.json", g_get_tmp_dir(), (int)getpid());
+    g_file_set_contents(path,
+                        "{\"model_type\":\"llama\",\"vision_config\":{\"depth\":2},"
+                        "\"wide_layers\":3,\"rope_theta\":1e4,\"no\":false}",
+                        -1, NULL);
+    g_autofree char *facts = model_architecture(path, NULL);
+    assert_non_null(strstr(facts, "\"vision_config, wide_layers\""));
+    g_unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_published_counts), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_attention_kinds),  cmocka_unit_test(test_large_is_quick),
-        cmocka_unit_test(test_shared_samples),
+        cmocka_unit_test(test_published_counts),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_attention_kinds),   cmocka_unit_test(test_large_is_quick),
+        cmocka_unit_test(test_shared_samples),    cmocka_unit_test(test_shared_cases),
+        cmocka_unit_test(test_files_as_they_are), cmocka_unit_test(test_own_models),
+        cmocka_unit_test(test_unread_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

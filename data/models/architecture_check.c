@@ -1,0 +1,84 @@
+/* Facts of a model that do not go together. */
+#include "data/models/architecture.h"
+
+static bool is_attention(const LayerFacts *l)
+{
+    return l->mixer == MIXER_ATTENTION || l->mixer == MIXER_LATENT;
+}
+
+static bool is_scan(const LayerFacts *l)
+{
+    return l->mixer == MIXER_MAMBA || l->mixer == MIXER_DELTA ||
+           l->mixer == MIXER_KIMI_DELTA || l->mixer == MIXER_LIGHTNING;
+}
+
+static const char *check_layer(const Architecture *a, uint32_t i, const char **fact)
+{
+    const LayerFacts *l = &a->layer[i];
+    if (is_attention(l)) {
+        *fact = "kv_heads";
+        if (l->heads % l->kv_heads)
+            return "key/value heads must divide heads";
+        if (l->mixer == MIXER_LATENT && l->kv_heads != l->heads)
+            return "low-rank attention has as many key/value heads as heads";
+        *fact = "rotary";
+        if (l->rotary > l->head_size || l->rotary % 2)
+            return "an even number of at most a head's elements can turn";
+        *fact = "kv_rank";
+        if (l->mixer == MIXER_LATENT && (!a->kv_rank || a->shared_key >= l->head_size))
+            return "low-rank attention needs kv_rank, and shared_key below head_size";
+        *fact = "value_size";
+        if (l->shared_values && l->value_size != l->head_size)
+            return "values that are keys have their size";
+        *fact = "sinks";
+        if (l->sinks && (!a->fused || l->chosen_keys))
+            return "attention with sinks is fused; attention=materialized has none";
+        *fact = "index_heads";
+        if (l->chosen_keys && (!a->index_heads || !a->index_size))
+            return "chosen keys need index_heads and index_size";
+    }
+    *fact = "scan_heads";
+    if (is_scan(l) && (!a->scan_heads || !a->scan_groups || !a->scan_keys ||
+                       !a->scan_values || a->scan_heads % a->scan_groups))
+        return "scans need keys, values and heads, which their groups divide";
+    *fact = "conv";
+    if ((l->mixer == MIXER_CONV || (is_scan(l) && l->mixer != MIXER_LIGHTNING)) &&
+        !a->conv)
+        return "the convolution has no tokens";
+    *fact = "experts";
+    return (l->network == NETWORK_EXPERTS || l->network == NETWORK_BOTH) &&
+                   (!a->experts || !a->top || !a->expert_ffn)
+               ? "layers with experts need experts, top and expert_ffn"
+               : NULL;
+}
+
+const char *architecture_check(const Architecture *a, uint32_t seq, const char **fact)
+{
+    const char *unused;
+    fact = fact ? fact : &unused;
+    for (uint32_t i = 0; i < a->layers; i++) {
+        const char *wrong = check_layer(a, i, fact);
+        if (wrong)
+            return wrong;
+        if (!a->layer[i].indexer && a->layer[i].chosen_keys &&
+            !(i > 0 && a->layer[i - 1].chosen_keys)) {
+            *fact = "indexer";
+            return "the first layer with chosen keys needs an indexer";
+        }
+    }
+    *fact = "patch";
+    if (a->patch && a->image % a->patch)
+        return "patch must divide image";
+    if (!a->patch && a->vocab == 0)
+        return "a model of text has a vocabulary";
+    *fact = "positions";
+    if (!a->patch && a->positions && seq > (a->limit ? a->limit : a->positions))
+        return "seq is longer than the table of positions";
+    *fact = "top";
+    if (a->experts && a->top > a->experts)
+        return "a token goes to more experts than the layer has";
+    *fact = "activation";
+    if (a->gated && a->activation == ACTIVATION_RELU)
+        return "a gated network has silu, gelu or relu2";
+    return NULL;
+}

@@ -1,0 +1,337 @@
+/* The parts of layers that mix tokens: attention of all kinds, linear recurrences, short convolutions. */
+#include "data/base/assert.h"
+#include "data/models/architecture.h"
+
+/* --- pieces --- */
+
+TensorId layer_gate(const Layer *l, const char *part, TensorId y, TensorId g,
+                    bool sigmoid)
+{
+    return layer_op(l, OP_GATE, part, (OpAttr){.sigmoid = sigmoid}, 2, (TensorId[]){y, g},
+                    NULL);
+}
+
+TensorId layer_norm_of_all(const Layer *l, const char *part, TensorId x)
+{
+    const Tensor in = *graph_tensor(l->graph, x);
+    OpAttr attr = {.span = 1};
+    for (uint32_t d = 2; d < in.rank; d++)
+        attr.span *= in.dim[d];
+    g_autofree char *squares = g_strdup_printf("%s.squares", part);
+    g_autofree char *weight = g_strdup_printf("%s.weight", part);
+    const TensorId operand[] = {x, layer_unary(l, OP_SQUARES, squares, x),
+                                layer_parameter(l, weight, in.rank - 2, in.dim + 2)};
+    return layer_op(l, OP_NORM_BY, part, attr, 3, operand, NULL);
+}
+
+TensorId layer_join(const Layer *l, const char *part, TensorId x, TensorId y)
+{
+    const Tensor *a = graph_tensor(l->graph, x), *b = graph_tensor(l->graph, y);
+    g_autofree char *extents =
+        g_strdup_printf("C=%u", a->dim[a->rank - 1] + b->dim[b->rank - 1]);
+    return layer_op(l, OP_JOIN, part, (OpAttr){0}, 2, (TensorId[]){x, y}, extents);
+}
+
+TensorId layer_out(const Layer *l, const char *part, TensorId y, bool bias)
+{
+    const Tensor in = *graph_tensor(l->graph, y);
+    g_autofree char *weight = g_strdup_printf("%s.weight", part);
+    g_autofree char *bias_name = g_strdup_printf("%s.bias", part);
+    const uint32_t dim[] = {l->a->hidden, in.dim[2], in.dim[3], in.dim[4]};
+    TensorId operand[] = {y, layer_parameter(l, weight, 4, dim), 0};
+    if (bias)
+        operand[2] = layer_parameter(l, bias_name, 1, &l->a->hidden);
+    return layer_op(l, OP_GROUPED_OUT, part, (OpAttr){0}, bias ? 3 : 2, operand, NULL);
+}
+
+/* --- attention --- */
+
+/* Turns the last `rotary` elements of MLA's heads, and the first `rotary` elements of other
+ * heads. */
+static TensorId turn(const Layer *l, const char *part, TensorId x, uint32_t first)
+{
+    const OpAttr attr = {.first = first, .span = l->facts->rotary};
+    return attr.span ? layer_op(l, OP_ROTARY, part, attr, 1, &x, NULL) : x;
+}
+
+/* The vector that queries are made from. */
+static TensorId query_source(const Layer *l, TensorId x)
+{
+    const Architecture *a = l->a;
+    if (l->facts->mixer != MIXER_LATENT || a->q_rank == 0)
+        return x;
+    x = layer_linear(l, "attention.q_low", x, a->q_rank, a->rank_bias);
+    return layer_rms_norm(l, "attention.q_low.norm", x);
+}
+
+static TensorId queries(const Layer *l, TensorId x)
+{
+    const LayerFacts *f = l->facts;
+    const uint32_t out[] = {f->kv_heads, f->heads / f->kv_heads, f->head_size};
+    TensorId q = layer_project(l, OP_Q_PROJ, "attention.q", x, 3, out, l->a->qkv_bias);
+    if (l->a->qk_norm == QK_NORM_HEAD)
+        q = layer_rms_norm(l, "attention.q.norm", q);
+    else if (l->a->qk_norm == QK_NORM_ALL)
+        q = layer_norm_of_all(l, "attention.q.norm", q);
+    return turn(l, "attention.q.rotary", q,
+                f->mixer == MIXER_LATENT ? f->head_size - f->rotary : 0);
+}
+
+/* MLA's keys and values: the part of each head is made from the latent vector, the part that all
+ * heads share from x. */
+static TensorId low_rank_keys(const Layer *l, TensorId x)
+{
+    const Architecture *a = l->a;
+    const LayerFacts *f = l->facts;
+    const uint32_t own = f->head_size - a->shared_key;
+    TensorId low = layer_linear(l, "attention.kv_low", x, a->kv_rank, a->rank_bias);
+    low = layer_rms_norm(l, "attention.kv_low.norm", low);
+    const uint32_t out[] = {f->kv_heads, own + f->value_size};
+    const TensorId kv = layer_project(l, OP_KV_PROJ, "attention.kv", low, 2, out, false);
+    if (a->shared_key == 0)
+        return kv;
+    TensorId shared = layer_linear(l, "attention.shared", x, a->shared_key, a->rank_bias);
+    shared = turn(l, "attention.shared.rotary", shared, 0);
+    g_autofree char *extents = g_strdup_printf("E=%u", f->head_size + f->value_size);
+    return layer_op(l, OP_JOIN_KEYS, "attention.keys", (OpAttr){.first = own}, 2,
+                    (TensorId[]){kv, shared}, extents);
+}
+
+/* Keys whose values are these keys, or that are normalised over all heads, have a projection of their own. */
+static TensorId separate_keys(const Layer *l, TensorId x)
+{
+    const Architecture *a = l->a;
+    const LayerFacts *f = l->facts;
+    const uint32_t key[] = {f->kv_heads, f->head_size},
+                   value[] = {f->kv_heads, f->value_size};
+    TensorId k = layer_project(l, OP_KV_PROJ, "attention.k", x, 2, key, a->qkv_bias);
+    const TensorId v = f->shared_values ? k
+                                        : layer_project(l, OP_KV_PROJ, "attention.v", x,
+                                                        2, value, a->qkv_bias);
+    if (a->qk_norm == QK_NORM_ALL)
+        k = layer_norm_of_all(l, "attention.k.norm", k);
+    else if (a->qk_norm == QK_NORM_HEAD)
+        k = layer_rms_norm(l, "attention.k.norm", k);
+    return layer_join(l, "attention.keys", k, v);
+}
+
+static TensorId keys(const Layer *l, TensorId x)
+{
+    const Architecture *a = l->a;
+    const LayerFacts *f = l->facts;
+    if (f->mixer == MIXER_LATENT)
+        return low_rank_keys(l, x);
+    const uint32_t out[] = {f->kv_heads, f->head_size + f->value_size};
+    TensorId kv;
+    if (f->shared_values || a->qk_norm == QK_NORM_ALL)
+        kv = separate_keys(l, x);
+    else
+        kv = layer_project(l, OP_KV_PROJ, "attention.kv", x, 2, out, a->qkv_bias);
+    if (!f->shared_values && a->qk_norm == QK_NORM_HEAD) {
+        const TensorId gamma =
+            layer_parameter(l, "attention.k.norm.weight", 1, &f->head_size);
+        kv = layer_op(l, OP_KEY_NORM, "attention.k.norm", (OpAttr){0}, 2,
+                      (TensorId[]){kv, gamma}, NULL);
+    }
+    return turn(l, "attention.k.rotary", kv, 0);
+}
+
+/* The keys that each query sees, by an indexer of the layer's own (DeepSeek-AI 2025, Sec. 2.1). `low` is what queries
+ * are made from. */
+static TensorId chosen_keys(const Layer *l, TensorId x, TensorId low)
+{
+    const Architecture *a = l->a;
+    const uint32_t seq = graph_tensor(l->graph, x)->dim[1],
+                   out[] = {a->index_heads, a->index_size};
+    const TensorId q = layer_project(l, OP_KV_PROJ, "index.q", low, 2, out, false);
+    TensorId k = layer_linear(l, "index.k", x, a->index_size, false);
+    const TensorId gamma = layer_parameter(l, "index.k.norm.weight", 1, &a->index_size),
+                   beta = layer_parameter(l, "index.k.norm.bias", 1, &a->index_size);
+    k = layer_op(l, OP_LAYER_NORM, "index.k.norm", (OpAttr){0}, 3,
+                 (TensorId[]){k, gamma, beta}, NULL);
+    const TensorId w = layer_linear(l, "index.weights", x, a->index_heads, false);
+    g_autofree char *extents = g_strdup_printf("T=%u", MIN(l->facts->chosen_keys, seq));
+    return layer_op(l, OP_TOP_KEYS, "index", (OpAttr){.causal = a->causal}, 3,
+                    (TensorId[]){q, k, w}, extents);
+}
+
+static TensorId attention(Layer *l, TensorId x)
+{
+    const Architecture *a = l->a;
+    const LayerFacts *f = l->facts;
+    const uint32_t group = f->heads / f->kv_heads;
+    const TensorId low = query_source(l, x);
+    TensorId in[] = {queries(l, low), keys(l, x), 0};
+    OpAttr attr = {.causal = a->causal,
+                   .alibi = a->alibi,
+                   .span = f->window < graph_tensor(l->graph, x)->dim[1] ? f->window : 0,
+                   .rate = a->attention_dropout,
+                   .seed = graph_n_ops(l->graph)};
+    OpKind kind = a->fused ? OP_FUSED_ATTENTION : OP_GROUPED_ATTENTION;
+    if (f->chosen_keys) {
+        if (f->indexer || l->chosen == GRAPH_NONE)
+            l->chosen = chosen_keys(l, x, low);
+        in[2] = l->chosen;
+        kind = OP_SPARSE_ATTENTION;
+        attr = (OpAttr){.causal = a->causal};
+    } else if (f->sinks)
+        in[2] =
+            layer_parameter(l, "attention.sinks", 2, (uint32_t[]){f->kv_heads, group});
+    g_autofree char *extents = g_strdup_printf("V=%u", f->value_size);
+    TensorId y = layer_op(l, kind, "attention", attr, f->chosen_keys || f->sinks ? 3 : 2,
+                          in, extents);
+    if (a->output_gate != OUTPUT_GATE_NONE) {
+        const uint32_t out[] = {f->kv_heads, group,
+                                a->output_gate == OUTPUT_GATE_ELEMENT ? f->value_size
+                                                                      : 1};
+        y = layer_gate(l, "attention.gated", y,
+                       layer_project(l, OP_Q_PROJ, "attention.gate", x, 3, out, false),
+                       true);
+    }
+    return layer_out(l, "attention.out", y, a->out_bias);
+}
+
+/* --- linear recurrences --- */
+
+/* silu(convolution of the last tokens), channel by channel. */
+static TensorId short_conv(const Layer *l, const char *part, TensorId x)
+{
+    const Tensor in = *graph_tensor(l->graph, x);
+    uint32_t dim[TENSOR_MAX_RANK];
+    for (uint32_t d = 2; d < in.rank; d++)
+        dim[d - 2] = in.dim[d];
+    dim[in.rank - 2] = l->a->conv;
+    g_autofree char *weight = g_strdup_printf("%s.conv.weight", part);
+    g_autofree char *bias = g_strdup_printf("%s.conv.bias", part);
+    g_autofree char *name = g_strdup_printf("%s.conv", part);
+    TensorId operand[] = {x, layer_parameter(l, weight, in.rank - 1, dim), 0};
+    if (l->a->conv_bias)
+        operand[2] = layer_parameter(l, bias, in.rank - 2, dim);
+    return layer_op(l, OP_SHORT_CONV, name, (OpAttr){0}, l->a->conv_bias ? 3 : 2, operand,
+                    NULL);
+}
+
+static TensorId scan_part(const Layer *l, OpKind kind, const char *part, TensorId x,
+                          uint32_t rank, const uint32_t *out)
+{
+    g_autofree char *active = g_strdup_printf("%s.active", part);
+    x = layer_project(l, kind, part, x, rank, out, l->a->scan_bias);
+    if (l->a->conv)
+        x = short_conv(l, part, x);
+    return layer_unary(l, OP_SILU, active, x);
+}
+
+/* The gates [b,s,h,g,G] from `raw`: B decays, and one factor, from a number of its own if `apart`. */
+static TensorId scan_gates(const Layer *l, TensorId raw, uint32_t decays, bool apart)
+{
+    const uint32_t group = l->a->scan_heads / l->a->scan_groups,
+                   dim[] = {l->a->scan_groups, group, decays};
+    g_autofree char *extents = g_strdup_printf("G=%u", decays + 1);
+    const TensorId operand[] = {raw, layer_parameter(l, "scan.rate", 2, dim),
+                                layer_parameter(l, "scan.step.bias", 3, dim)};
+    return layer_op(l, OP_SCAN_GATES, "scan.gates", (OpAttr){.sigmoid = apart}, 3,
+                    operand, extents);
+}
+
+/* kimi-delta's decays of all elements of a key, and its factor. */
+static TensorId kimi_gates(const Layer *l, TensorId x)
+{
+    const Architecture *a = l->a;
+    const uint32_t group = a->scan_heads / a->scan_groups,
+                   decay[] = {a->scan_groups, group, a->scan_keys},
+                   one[] = {a->scan_groups, group, 1};
+    TensorId low = x;
+    if (a->decay_rank)
+        low = layer_linear(l, "scan.decay_low", x, a->decay_rank, false);
+    const TensorId raw = layer_join(
+        l, "scan.raw", layer_project(l, OP_Q_PROJ, "scan.decay", low, 3, decay, false),
+        layer_project(l, OP_Q_PROJ, "scan.factor", x, 3, one, false));
+    return scan_gates(l, raw, a->scan_keys, true);
+}
+
+/* Mamba-2, the gated delta net, Kimi's delta attention, lightning attention: x -> queries with keys, values and gates;
+ * the recurrence; a norm and a gate; out. */
+static TensorId scan(const Layer *l, TensorId x)
+{
+    const Architecture *a = l->a;
+    const Mixer mixer = l->facts->mixer;
+    const bool mamba = mixer == MIXER_MAMBA, kimi = mixer == MIXER_KIMI_DELTA,
+               lightning = mixer == MIXER_LIGHTNING;
+    const uint32_t group = a->scan_heads / a->scan_groups,
+                   key[] = {a->scan_groups, 2 * a->scan_keys},
+                   value[] = {a->scan_groups, group, a->scan_values},
+                   raw[] = {a->scan_groups, group, mamba ? 1 : 2};
+    /* in this order few tensors are alive at once, which searches are glad of */
+    TensorId in[3] = {0};
+    if (!lightning)
+        in[2] = kimi ? kimi_gates(l, x)
+                     : scan_gates(l,
+                                  layer_project(l, OP_Q_PROJ, "scan.raw", x, 3, raw,
+                                                a->scan_bias),
+                                  1, !mamba);
+    in[0] = scan_part(l, OP_KV_PROJ, "scan.qk", x, 2, key);
+    in[1] = scan_part(l, OP_Q_PROJ, "scan.v", x, 3, value);
+    TensorId y =
+        layer_op(l,
+                 mamba       ? OP_SCAN
+                 : lightning ? OP_LINEAR_ATTENTION
+                             : OP_DELTA_SCAN,
+                 "scan", (OpAttr){.scale = lightning}, lightning ? 2 : 3, in, NULL);
+    if (mamba) {
+        const TensorId skip[] = {in[1], layer_parameter(l, "scan.skip", 2, value)};
+        y = layer_add(
+            l, "scan.sum", y,
+            layer_op(l, OP_HEAD_SCALE, "scan.skipped", (OpAttr){0}, 2, skip, NULL));
+    }
+    TensorId low = x;
+    if (kimi && a->gate_rank)
+        low = layer_linear(l, "scan.z_low", x, a->gate_rank, false);
+    const TensorId z = layer_project(l, OP_Q_PROJ, "scan.z", low, 3, value, a->scan_bias);
+    if (!mamba) {
+        y = lightning ? layer_norm_of_all(l, "scan.norm", y)
+                      : layer_rms_norm(l, "scan.norm", y);
+        y = layer_gate(l, "scan.gated", y, z, kimi || lightning);
+        return layer_out(l, "scan.out", y, a->scan_bias);
+    }
+    y = layer_gate(l, "scan.gated", y, z, false);
+    const uint32_t width = group * a->scan_values, dim[] = {a->scan_groups, width},
+                   out[] = {a->hidden, a->scan_groups, width};
+    g_autofree char *extents = g_strdup_printf("n=%u", width);
+    y = layer_op(l, OP_MERGE, "scan.merged", (OpAttr){0}, 1, &y, extents);
+    y = layer_op(l, OP_GROUP_NORM, "scan.norm", (OpAttr){0}, 2,
+                 (TensorId[]){y, layer_parameter(l, "scan.norm.weight", 2, dim)}, NULL);
+    TensorId operand[] = {y, layer_parameter(l, "scan.out.weight", 3, out), 0};
+    if (a->scan_bias)
+        operand[2] = layer_parameter(l, "scan.out.bias", 1, &a->hidden);
+    return layer_op(l, OP_OUT_PROJ, "scan.out", (OpAttr){0}, a->scan_bias ? 3 : 2,
+                    operand, NULL);
+}
+
+/* y = c * conv(b * x), all three made from x (LFM2: Liquid AI 2025). */
+static TensorId gated_conv(const Layer *l, TensorId x)
+{
+    const uint32_t hidden = l->a->hidden;
+    const bool bias = l->a->conv_bias;
+    const TensorId b = layer_linear(l, "conv.b", x, hidden, bias),
+                   c = layer_linear(l, "conv.c", x, hidden, bias),
+                   v = layer_linear(l, "conv.x", x, hidden, bias);
+    TensorId y =
+        layer_op(l, OP_MULTIPLY, "conv.in", (OpAttr){0}, 2, (TensorId[]){b, v}, NULL);
+    y = short_conv(l, "conv", y);
+    y = layer_op(l, OP_MULTIPLY, "conv.gated", (OpAttr){0}, 2, (TensorId[]){c, y}, NULL);
+    return layer_linear(l, "conv.out", y, hidden, bias);
+}
+
+TensorId mixer_build(Layer *l, TensorId x)
+{
+    KILTER_ASSERT(l->facts->mixer != MIXER_NONE);
+    switch (l->facts->mixer) {
+    case MIXER_ATTENTION:
+    case MIXER_LATENT:
+        return attention(l, x);
+    case MIXER_CONV:
+        return gated_conv(l, x);
+    default:
+        return scan(l, x);
+    }
+}

@@ -1,0 +1,112 @@
+/* Files of models: where they lie, and their content as JSON. */
+#include "data/models/model_file.h"
+
+#include "data/base/error.h"
+#include "data/base/path.h"
+#include "data/base/text.h"
+#include "data/base/yaml_json.h"
+#include "data/formats/huggingface/config.h"
+#include "data/models/onnx_model.h"
+#include "data/models/profile.h"
+
+#include <string.h>
+
+enum { MOST_BYTES = 1 << 26 };
+
+/* A folder stands for the configuration in it; a path that does not exist is looked up among the
+ * bundled files. The caller frees it. */
+char *model_file_path(const char *path)
+{
+    if (hub_is_id(path))
+        return hub_path(path);
+    const bool is_there = g_file_test(path, G_FILE_TEST_EXISTS);
+    char *bundled =
+        is_there || !*path || g_path_is_absolute(path) ? NULL : path_find(path);
+    if (bundled)
+        return bundled;
+    return g_file_test(path, G_FILE_TEST_IS_DIR)
+               ? g_build_filename(path, "config.json", NULL)
+               : g_strdup(path);
+}
+
+/* A model in the block language of data/families.yaml. */
+bool model_file_is_yaml(const char *path)
+{
+    return g_str_has_suffix(path, ".yaml") || g_str_has_suffix(path, ".yml");
+}
+
+/* Python writes NaN, Infinity and -Infinity, which JSON has not: the text with null in their places, or NULL if it has
+ * none of them. Caller frees. */
+static char *plain_numbers(const char *text, size_t length)
+{
+    static const char *const word[] = {"-Infinity", "Infinity", "NaN"};
+    if (memchr(text, 0, length) || (!strstr(text, "Infinity") && !strstr(text, "NaN")))
+        return NULL;
+    GString *plain = g_string_sized_new(length);
+    bool quoted = false;
+    for (const char *at = text; *at;) {
+        uint32_t w = 0;
+        while (w < G_N_ELEMENTS(word) && (quoted || !g_str_has_prefix(at, word[w])))
+            w++;
+        if (w < G_N_ELEMENTS(word)) {
+            g_string_append(plain, "null");
+            at += strlen(word[w]);
+            continue;
+        }
+        if (quoted && *at == '\\' && at[1])
+            g_string_append_c(plain, *at++);
+        else if (*at == '"')
+            quoted = !quoted;
+        g_string_append_c(plain, *at++);
+    }
+    return g_string_free(plain, FALSE);
+}
+
+/* Reads the file's object; the tables of a profile are read as the same object. */
+json_t *model_file_load(const char *path, GError **error)
+{
+    if (profile_is_table(path))
+        return profile_from_table(path, error);
+    gsize length;
+    json_error_t wrong;
+    if (onnx_is(path))
+        return onnx_load(path, error);
+    g_autofree char *id = NULL;
+    if (!g_file_test(path, G_FILE_TEST_EXISTS) && hub_id_of(path, &id)) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "hf:%s: %s is not there; `hf download %s config.json` fetches it", id,
+                    path, id);
+        return NULL;
+    }
+    g_autofree char *text = file_read(path, MOST_BYTES, &length, error);
+    if (!text)
+        return NULL;
+    g_autofree char *plain = plain_numbers(text, length);
+    const bool yaml = model_file_is_yaml(path);
+    json_t *root = yaml    ? yaml_to_json(path, text, length, error)
+                   : plain ? json_loads(plain, JSON_REJECT_DUPLICATES, &wrong)
+                           : json_loadb(text, length, JSON_REJECT_DUPLICATES, &wrong);
+    if (!root && !yaml)
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s:%d: %s", path, wrong.line, wrong.text);
+    const bool is_plan = json_object_get(root, "kilter") != NULL;
+    if (root && (is_plan || !json_is_object(root))) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected %s", path,
+                    is_plan ? "a model, got a plan, which has its model and its cluster "
+                              "and is given without them"
+                            : "an object");
+        json_decref(root);
+        return NULL;
+    }
+    return root;
+}
+
+char *model_file_name(const char *path)
+{
+    g_autofree char *base = g_path_get_basename(path), *folder = g_path_get_dirname(path);
+    if (strcmp(base, "config.json") == 0 && strcmp(folder, ".") != 0)
+        return g_path_get_basename(folder);
+    char *dot = strrchr(base, '.');
+    if (dot && dot > base)
+        *dot = 0;
+    return g_steal_pointer(&base);
+}
