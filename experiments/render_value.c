@@ -1,6 +1,7 @@
 /* Numbers, strings and lists of names as text. */
 #include "experiments/render_value.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,9 +50,9 @@ void render_pad(GString *out, const char *text, int width, bool left)
 static bool quantity_of(const char *kind, Quantity *quantity)
 {
     static const char *const KINDS[] = {
-        [QUANTITY_BYTES] = "bytes", [QUANTITY_BANDWIDTH] = "bandwidth",
-        [QUANTITY_RATE] = "rate",   [QUANTITY_TIME] = "time",
-        [QUANTITY_POWER] = "power", [QUANTITY_PRICE] = "price",
+        [QUANTITY_BYTES] = "bytes",         [QUANTITY_BANDWIDTH] = "bandwidth",
+        [QUANTITY_RATE] = "rate",           [QUANTITY_TIME] = "time",
+        [QUANTITY_POWER] = "power",         [QUANTITY_PRICE] = "price",
         [QUANTITY_FREQUENCY] = "frequency",
     };
     for (uint32_t q = 0; q < G_N_ELEMENTS(KINDS); q++)
@@ -70,6 +71,23 @@ static char *fixed(const Format *spec, double value, int digits, const char *uni
                       : g_strdup_printf("%.*f%s", precision, value, unit);
 }
 
+/* "8.03 B": three digits, in thousands, millions, billions (10^9) or more. */
+static char *short_text(double number)
+{
+    static const char *const unit[] = {"", " K", " M", " B", " T", " P", " E"};
+    uint32_t u = 0;
+    while (fabs(number) >= 999.5 && u + 1 < G_N_ELEMENTS(unit)) {
+        number /= 1e3;
+        u++;
+    }
+    const double size = fabs(number);
+    return g_strdup_printf("%.*f%s",
+                           u == 0 || size >= 99.95 ? 0
+                           : size >= 9.995         ? 1
+                                                   : 2,
+                           number, unit[u]);
+}
+
 static char *number_text(const json_t *value, const Format *spec)
 {
     const double number = json_number_value(value);
@@ -82,6 +100,8 @@ static char *number_text(const json_t *value, const Format *spec)
         return fixed(spec, 1e3 * number, 1, " ms");
     if (strcmp(spec->kind, "mi") == 0)
         return fixed(spec, number / (1 << 20), 1, "");
+    if (strcmp(spec->kind, "si") == 0)
+        return short_text(number);
     if (strcmp(spec->kind, "f") == 0)
         return fixed(spec, number, 6, "");
     if (strcmp(spec->kind, "s") == 0)

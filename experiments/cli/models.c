@@ -5,14 +5,19 @@
 enum { MODELS_GPUS = 8 };
 
 static const char LIST_TEXT[] =
-    "[*models:{name:-12} {parameters:8mi} Mi parameters, {ops} ops; {source}\n"
+    "[*models:{name:-12} [=8:{parameters:si}] parameters, {ops} ops; {source}\n"
     "                {keys}\n]";
 
 static const char TEXT[] =
-    "{name}: {parameters} parameters ({active_parameters} of them work on a token), "
-    "{layers} layers, [{graph_ops}|{ops}] ops, {forward_flops_per_token} FLOPs forward "
-    "for each of "
-    "{tokens} tokens\n{model}\n";
+    "{name}: {parameters:si} parameters ({parameters}), {active_parameters:si} of them work on a "
+    "token; {layers} layers, [{graph_ops}|{ops}] ops\n"
+    "{forward_flops_per_token:si}FLOP forward and {training_flops_per_token:si}FLOP with the "
+    "backward for each of {tokens} tokens"
+    "[{?kv_bytes_per_token}; keys and values of a token {kv_bytes_per_token:bytes}]\n"
+    "[{?facts}[*facts/, :{key} {value}]\n]"
+    "[{?checkpoint_parameters}the checkpoint beside it has {checkpoint_parameters:si} numbers\n]"
+    "[{?unread}not read, and without effect here: {unread}\n]"
+    "{model}\n";
 
 static const char ONNX_TEXT[] =
     "{name}: ONNX with opset {opset}, {nodes} nodes:[*ops: {value} {key}]\n"
@@ -28,12 +33,17 @@ static json_t *graph_json(const Graph *graph, const char *canonical)
 {
     const GraphFacts facts = graph_facts(graph);
     const double tokens = (double)MAX(1, facts.tokens);
-    return json_pack("{s:s, s:s, s:I, s:I, s:i, s:i, s:f, s:I}", "name",
+    double training = 0;
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        if (graph_get_op(graph, id)->pass != PASS_UPDATE)
+            training += graph_op_flops(graph, id);
+    return json_pack("{s:s, s:s, s:I, s:I, s:i, s:i, s:f, s:f, s:I}", "name",
                      graph_name(graph), "model", canonical, "parameters",
                      (json_int_t)facts.parameters, "active_parameters",
                      (json_int_t)facts.active_parameters, "layers", (int)facts.layers,
                      "ops", (int)graph_n_ops(graph), "forward_flops_per_token",
-                     facts.forward_flops / tokens, "tokens", (json_int_t)facts.tokens);
+                     facts.forward_flops / tokens, "training_flops_per_token",
+                     training / tokens, "tokens", (json_int_t)facts.tokens);
 }
 
 /* Shows one model, built in or from a file, for one GPU unless its spec says otherwise. */
@@ -54,6 +64,9 @@ static bool show_model(const char *spec, const CommandOptions *options, GError *
     json_t *json =
         graph ? graph_json(graph, canonical) : json_pack("{s:s}", "name", spec);
     const bool onnx = file != NULL;
+    g_autofree char *facts = graph && !onnx ? model_architecture(spec, NULL) : NULL;
+    if (facts)
+        json_object_update_new(json, json_loads(facts, 0, NULL));
     if (graph && onnx) /* `ops` is already the list of the file's ops */
         json_object_set(json, "graph_ops", json_object_get(json, "ops"));
     if (onnx)
@@ -114,11 +127,15 @@ bool cmd_models(int argc, char **argv, GError **error)
         .summary =
             "Describes a model: its parameters, those that work on one token, "
             "layers, ops of the training\n"
-            "graph, FLOPs, and its spec with every key. MODEL is a built-in "
-            "model, a config.json of Hugging\n"
-            "Face or its folder, an ONNX file, or a graph file; keys follow a "
-            "colon (seq=, batch=,\n"
-            "attention=fused|materialized, ...). For an ONNX file it also lists "
+            "graph, FLOPs, and its spec with every key; of a model in a file also its "
+            "facts, and the keys\n"
+            "that were not read. MODEL is a built-in model, a config.json of Hugging "
+            "Face or its folder,\n"
+            "hf:OWNER/NAME in the local cache of the hub, a model in YAML, an ONNX "
+            "file, or a graph file;\n"
+            "keys follow a colon (seq=, batch=, attention=fused|materialized, mtp=, "
+            "like=FAMILY for a type\n"
+            "without a row in data/families.yaml, ...). For an ONNX file it also lists "
             "the nodes, those that were\n"
             "joined into one op, and those that another op or no op stands for. Of a "
             "checkpoint's index\n"
@@ -126,11 +143,13 @@ bool cmd_models(int argc, char **argv, GError **error)
             "tensors, and the layers.\n"
             "\n"
             "Without MODEL it lists the built-in models with their parameters and "
-            "ops (1 Mi = 2^20; at the\n"
+            "ops (at the\n"
             "defaults on 8 GPUs) and their keys. global_batch=0 and experts=0 "
             "follow the cluster;\n"
             "optimizer=adam|adamw|sgd|adafactor; "
-            "precision=single|mixed|mixed-fp32-grads|bf16|fp8.\n"
+            "precision=single|mixed|mixed-fp32-grads|bf16|fp8,\n"
+            "by default that of the file (torch_dtype); fp32, fp16 and bfloat16 are names, "
+            "too.\n"
             "Mixed and bf16 mean two bytes per parameter, activation and gradient, "
             "and float32 for\n"
             "optimizer states and a master copy: 16 bytes per parameter with Adam, "
