@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "sim/sim.h"
+
 enum { MOST_TRIALS = 100000, MOST_GPUS = 65536 };
 static const double MOST_SECONDS = 1e9, MOST_PER_S = 1e15, MOST_BYTES = 1e15,
                     GIB = 1024.0 * 1024 * 1024;
@@ -13,7 +15,7 @@ static const char *const COLUMN[] = {
     "cluster",       "machines", "gpus",         "planner",
     "options",       "seconds",  "tokens_per_s", "tokens_per_s_per_gpu",
     "samples_per_s", "peak",     "peak_bytes",   "peak_gib",
-    "group",         "contest"};
+    "group",         "contest",  "fidelity"};
 
 typedef struct {
     GArray *list;
@@ -197,6 +199,19 @@ static void read_plan(const Csv *csv, Trial *trial)
     trial->options = g_strconcat(strategy, *strategy && *more ? "," : "", more, NULL);
 }
 
+/* The fidelity that predicts the trial; NULL: trial_fidelity chooses. */
+static bool read_fidelity(const Csv *csv, Trial *trial, GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+    if (!is_given(csv, "fidelity"))
+        return true;
+    const SimFidelity *fidelity = sim_fidelity_find(csv_text(csv, "fidelity"), &failure);
+    if (!fidelity)
+        return csv_fail(csv, "fidelity", error, "%s", failure->message);
+    trial->fidelity = fidelity->name;
+    return true;
+}
+
 static bool take(const Csv *csv, void *data, GError **error)
 {
     Reading *reading = data;
@@ -205,7 +220,8 @@ static bool take(const Csv *csv, void *data, GError **error)
     if (!is_given(csv, "model"))
         return csv_fail(csv, "model", error, "missing");
     Trial trial = {.name = g_strdup_printf("%s:%u", csv->file, csv->line),
-                   .model = g_strdup(csv_text(csv, "model"))};
+                   .model = g_strdup(csv_text(csv, "model")),
+                   .steady = true};
     trial.group = g_strdup(csv_text(csv, is_given(csv, "group") ? "group" : "model"));
     trial.contest =
         is_given(csv, "contest")
@@ -214,6 +230,7 @@ static bool take(const Csv *csv, void *data, GError **error)
                               csv_text(csv, "machines"), csv_text(csv, "gpus"));
     read_plan(csv, &trial);
     const bool good =
+        read_fidelity(csv, &trial, error) &&
         read_cluster(csv, reading, &trial, error) && read_measured(csv, &trial, error);
     if (good)
         g_array_append_val(reading->list, trial);

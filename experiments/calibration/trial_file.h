@@ -15,6 +15,9 @@
  *     group *          trials that are held out together; empty: the model
  *     contest *        alternatives for the same work; empty: model and machines
  *
+ *     fidelity *       analytic, stage or flow, which predicts the trial; empty: stage for strategies, flow for planners
+ *
+ * A pipeline with many micro-batches is simulated with fewer; once it is full it takes as long for each further one.
  * Columns marked * may be left out. */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_TRIAL_FILE_H
 #define KILTER_EXPERIMENTS_CALIBRATION_TRIAL_FILE_H

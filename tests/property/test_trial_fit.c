@@ -21,6 +21,10 @@ static const char CLUSTER[] = "name: mixed\nmachines:\n"
     "\"gpt2:layers=2,hidden=1024,heads=8,ffn=4096,seq=256,vocab=1024,global_batch=32," \
     "precision=mixed\""
 
+#define LONG                                                                           \
+    "gpt2:layers=2,hidden=1024,heads=8,ffn=4096,seq=256,vocab=1024,global_batch=64," \
+    "precision=mixed"
+
 static const char TABLE[] =
     "model,machines,gpus,tp,pp,micro_batch,recompute,seconds,peak,group\n" MODEL
     ",v100-16g=1,4,1,1,8,,1,,v1\n" MODEL ",v100-16g=1,4,2,1,2,,1,3 GiB,v2\n" MODEL
@@ -268,7 +272,34 @@ static void test_refusals(void **state)
     refuses("model,seconds,tensor", MODEL ",1,2", "tensor");
     refuses("model,seconds,tp", MODEL ",1,3", "t.csv:2: pp=1, dp=5, tp=3");
     refuses("model,seconds,peak", MODEL ",1,much", "t.csv:2: peak: expected");
+    refuses("model,seconds,fidelity", MODEL ",1,flaw", "t.csv:2: fidelity: ");
     refuses("seconds", "1", "model");
+}
+
+/* A row says which fidelity predicts it, and a pipeline of many micro-batches is simulated with fewer: both give the time of the
+ * whole. */
+static void test_fidelity(void **state)
+{
+    (void)state;
+    static const char *const NAME[] = {"stage", "flow"};
+    g_autoptr(Cluster) on = cluster();
+    g_autoptr(GArray) list =
+        table(on, "model,machines,gpus,pp,micro_batch,seconds,fidelity\n"
+                  "\"" LONG "\",v100-16g=1,2,2,1,1,\n\"" LONG "\",v100-16g=1,2,2,1,1,flow\n");
+    for (uint32_t i = 0; i < 2; i++) {
+        g_autoptr(GError) error = NULL;
+        Trial *trial = &g_array_index(list, Trial, i);
+        double time_s[2];
+        assert_string_equal(trial_fidelity(trial), NAME[i]);
+        for (uint32_t whole = 0; whole < 2; whole++) {
+            g_auto(TrialPlan) plan = {0};
+            trial->steady = !whole;
+            assert_true(trial_plan_make(trial, NULL, &plan, &error));
+            assert_true((plan.fewer == NULL) == whole);
+            assert_true(trial_plan_predict(&plan, NULL, &time_s[whole], NULL, &error));
+        }
+        assert_close(time_s[0], time_s[1], 0.01);
+    }
 }
 
 /* Damaged tables are read or refused with the file's name. */
@@ -344,6 +375,7 @@ int main(void)
         cmocka_unit_test(test_recovers), cmocka_unit_test(test_machines_of_a_trial),
         cmocka_unit_test(test_cluster),  cmocka_unit_test(test_suggestions),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_mutants),
+        cmocka_unit_test(test_fidelity),
         cmocka_unit_test(test_faster),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
