@@ -221,6 +221,8 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
     g_autoptr(ClusterView) measured =
         graph_has_times(graph) ? cluster_view_measured(view) : NULL;
     view = measured ? measured : view;
+    g_autoptr(ClusterView) priced = sim_options_view(options, view);
+    view = priced ? priced : view;
 
     const bool spmd = program_is_spmd(plan->program);
     if (evaluator->spmd && !spmd) {

@@ -67,3 +67,12 @@ bool sim_options_set(SimOptions *options, const char *key, const char *value,
     g_assert(option);
     return option_set(option, options, value, error);
 }
+
+ClusterView *sim_options_view(const SimOptions *options, const ClusterView *view)
+{
+    if (options->costs != SIM_COSTS_KERNELS || !cluster_view_has_kernels(view))
+        return NULL;
+    g_autoptr(Runtime) runtime =
+        *options->runtime ? runtime_load(options->runtime, NULL) : NULL;
+    return cluster_view_priced(view, true, runtime ? &runtime->stack : NULL);
+}

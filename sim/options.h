@@ -37,6 +37,9 @@
     X(BUNDLED(RUNTIME_FILE, read_runtime), runtime, "runtime", "",                    \
       "memory that a framework holds beside the plan: the name of a file in "         \
       "data/runtimes")                                                                \
+    X(CHOICE, costs, "costs", "shares",                                                \
+      "shares|kernels: what ops take on devices of data sheets: FLOPs over a constant " \
+      "share of the peak (data/sustained.yaml), or the times of their kernels")         \
     X(DATA, layer_times, "layer_times", "",                                           \
       "file of measured layer times in place of FLOPs over rates (stage and flow)")   \
     X(NUMBER(0, 10), jitter, "jitter", "0",                                           \
@@ -74,6 +77,7 @@ enum { SIM_ORDER_PROGRAM, SIM_ORDER_READY };
 enum { SIM_TRANSFERS_QUEUED, SIM_TRANSFERS_FREE };
 enum { SIM_CROSSBAR, SIM_TOPOLOGY };
 enum { SIM_HOST_AHEAD, SIM_HOST_WAITS };
+enum { SIM_COSTS_SHARES, SIM_COSTS_KERNELS };
 enum { SIM_TASK_FIFO, SIM_TASK_FREE };
 enum { SIM_TASK_FREE_FIRST, SIM_TASK_MAKE_FIRST };
 enum { SIM_NORMAL, SIM_LOGNORMAL, SIM_GAMMA };
@@ -85,6 +89,10 @@ void sim_options_init(SimOptions *options); /* the defaults, seed 1 */
 /* Sets the option with a key of the table; KILTER_ERROR_INPUT says what was expected. */
 bool sim_options_set(SimOptions *options, const char *key, const char *value,
                      GError **error);
+
+/* The view with ops priced as the options say: by shares, or by the stack of their runtime. NULL: it is so already. It borrows the
+ * cluster. */
+ClusterView *sim_options_view(const SimOptions *options, const ClusterView *view);
 
 /* Reads text such as "all_to_all:pairwise+all_reduce:ring" into algorithm[traffic]; kinds that are
  * not named get ALGORITHM_AUTO. KILTER_ERROR_INPUT names an unknown kind or algorithm. */

@@ -23,7 +23,10 @@
  * others as R. Where the type has a rate of its own for the number format in which an op computes
  * (graph_op_numbers), the op's rate is multiplied by that rate / rate_type, fitted or not. Where
  * the kind has waves, the overhead contains the empty part of the last wave; a device that sums
- * over its share only has proportionally less of it. One collective on V bytes over n devices, with
+ * over its share only has proportionally less of it. With costs=kernels an op on a device of a data sheet
+ * takes the time of its kernels (sim/cost/op_kernels.h) at the extents that the device has: exactly so in
+ * `stage` and `flow`; what is linear in shares has a line below it, which is best at the working share
+ * (KernelPricing). One collective on V bytes over n devices, with
  * latency a and bandwidth w of its kind (and, where they were fitted by size, of V):
  *
  *     all-reduce                      a + 2 (n-1)/n V / w
@@ -153,6 +156,22 @@ void sim_work_part(const Graph *graph, const ClusterView *view, OpId op, const R
                    const Form *form, double part, SimWork *work);
 void sim_work_collective(const Graph *graph, Collective kind, TensorId tensor, Form from,
                          Form to, SimWork *work);
+
+/* Times that sim_op_s keeps, for one graph and one view, and one thread. */
+typedef struct SimMemo SimMemo;
+SimMemo *sim_memo_new(void);
+void sim_memo_free(SimMemo *memo);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimMemo, sim_memo_free)
+
+/* What of an op a device has: `share` of the sharded dim, of the part `part` of what `form` cuts (as in sim_work_part). */
+typedef struct {
+    const Form *form;
+    double part, share;
+} SimOpShare;
+
+/* Seconds of it: exactly, where sim_work_s has a line. */
+double sim_op_s(SimMemo *memo, const Graph *graph, const ClusterView *view, OpId op,
+                const Rule *rule, SimOpShare has, const Device *device);
 
 /* The FLOPs of `work` that no share divides, as the device counts them. */
 static inline double *sim_work_flops(SimWork *work, const Device *device)

@@ -79,6 +79,10 @@ static void scale_rate(DeviceType *type, double factor)
         type->rates[n] *= factor;
     for (uint32_t kind = 0; type->op && kind < OP_KINDS; kind++)
         type->op[kind].rate *= factor;
+    KernelFactors *times = &type->kernel_times;
+    double *const of_rate[] = {&times->products, &times->experts, &times->attention};
+    for (uint32_t i = 0; type->kernels && i < G_N_ELEMENTS(of_rate); i++)
+        *of_rate[i] = (*of_rate[i] > 0 ? *of_rate[i] : 1) / factor;
 }
 
 static void scale_bandwidth(DeviceType *type, double factor)
@@ -86,6 +90,10 @@ static void scale_bandwidth(DeviceType *type, double factor)
     KILTER_ASSERT(factor > 0);
     for (uint32_t kind = 0; type->op && kind < OP_KINDS; kind++)
         type->op[kind].bandwidth *= factor;
+    KernelFactors *times = &type->kernel_times;
+    double *const of_memory[] = {&times->memory, &times->loss, &times->update};
+    for (uint32_t i = 0; type->kernels && i < G_N_ELEMENTS(of_memory); i++)
+        *of_memory[i] = (*of_memory[i] > 0 ? *of_memory[i] : 1) / factor;
 }
 
 static bool scale_type(Cluster *cluster, const char *name, const char *what,
@@ -396,7 +404,7 @@ static bool add(Cluster *cluster, const char *text, GError **error)
     cluster->machine = g_renew(Machine, cluster->machine, cluster->n_machines + 1);
     cluster->machine[cluster->n_machines++] = machine;
     cluster_find_rings(cluster);
-    return true;
+    return cluster_set_kernels(cluster, error);
 }
 
 bool cluster_change(Cluster *cluster, ChangeKind kind, const char *text, GError **error)

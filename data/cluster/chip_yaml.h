@@ -13,4 +13,11 @@ typedef struct {
 enum { CHIP_SHEET_NUMBERS = 12, CHIP_NUMBERS = 14 };
 extern const Member CHIP_MEMBER[CHIP_NUMBERS];
 
+/* Factors on the times of its kernels. */
+typedef struct {
+    KERNEL_FACTOR_MEMBERS(MEMBER_TEXT)
+} KernelsText;
+
+extern const Member KERNEL_FACTOR[KERNEL_CLASSES];
+
 #endif

@@ -3,6 +3,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/cluster/kernel_device.h"
 #include "data/cluster/network_spec.h"
 #include "data/cluster/tuning.h"
 
@@ -18,6 +19,7 @@ void cluster_free(Cluster *cluster)
         g_free(cluster->type[i].name);
         g_free(cluster->type[i].source);
         g_free(cluster->type[i].op);
+        kernel_device_free(cluster->type[i].kernels);
     }
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
         g_free(cluster->pieces[kind].piece);
@@ -155,7 +157,19 @@ static bool has_rates(const DeviceType *type)
 
 bool device_type_is_fitted(const DeviceType *type)
 {
-    return type->op || has_rates(type);
+    return type->op || type->kernels || has_rates(type);
+}
+
+bool cluster_set_kernels(Cluster *cluster, GError **error)
+{
+    for (uint32_t i = 0; i < cluster->n_types; i++) {
+        DeviceType *type = &cluster->type[i];
+        g_clear_pointer(&type->kernels, kernel_device_free);
+        if (!type->op && chip_is_known(&type->chip) &&
+            !(type->kernels = kernel_device_new(type, error)))
+            return false;
+    }
+    return true;
 }
 
 bool cluster_check_precision(const Cluster *cluster, Precision precision, GError **error)
@@ -238,6 +252,35 @@ static void view_fitted(ClusterView *view)
             g_assert(view->n_fitted < CLUSTER_MAX_FITTED);
             view->fitted[view->n_fitted++] = &cluster->type[i];
         }
+}
+
+static void view_pricing(ClusterView *view)
+{
+    for (uint32_t f = 0; f < view->n_fitted; f++) {
+        const DeviceType *type = view->fitted[f];
+        KernelPricing *pricing = &view->pricing[f];
+        const double factor[KERNEL_CLASSES] = {
+#define X(id, name) [KERNEL_CLASS_##id] = type->kernel_times.name,
+            KERNEL_CLASS_TABLE(X)
+#undef X
+        };
+        *pricing = (KernelPricing){.stack = STACK_DEFAULT};
+        for (uint32_t c = 0; c < KERNEL_CLASSES; c++)
+            pricing->factor[c] = factor[c] > 0 ? factor[c] : 1;
+    }
+}
+
+/* Devices share work by their rates, unless a search finds otherwise. */
+static void view_working(ClusterView *view)
+{
+    double all = 0;
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        all += view->device[j].rate;
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        Device *device = &view->device[j];
+        if (device->fitted)
+            view->pricing[device->fitted - 1].working = device->rate / device->gpus / all;
+    }
 }
 
 static void view_devices(ClusterView *view)
@@ -396,7 +439,9 @@ ClusterView *cluster_view(const Cluster *cluster, Granularity granularity)
     view->cluster = cluster;
     view->granularity = granularity;
     view_fitted(view);
+    view_pricing(view);
     view_devices(view);
+    view_working(view);
     view_links(view);
     view_pieces(view);
     view_curves(view);
@@ -415,6 +460,14 @@ void cluster_view_free(ClusterView *view)
     g_free(view->device);
     cluster_free(view->owned);
     g_free(view);
+}
+
+bool cluster_view_has_kernels(const ClusterView *view)
+{
+    bool any = false;
+    for (uint32_t f = 0; f < view->n_fitted; f++)
+        any |= view->fitted[f]->kernels != NULL;
+    return any;
 }
 
 void cluster_view_own(ClusterView *view, Cluster *cluster)

@@ -12,6 +12,7 @@
 
 #include "data/cluster/curve.h"
 #include "data/cluster/fitted.h"
+#include "data/cluster/stack.h"
 #include "data/graph/graph.h"
 
 /* The time of an op of a kind on one device: overhead + FLOPs / rate + bytes / bandwidth, where
@@ -59,6 +60,30 @@ typedef struct {
 /* Whether times of kernels follow: they do from the number of processors, or the clock, and the bandwidth. */
 bool chip_is_known(const Chip *chip);
 
+/* The classes of kernels, each with a factor on its times (sim/cost/op_kernels.h). */
+#define KERNEL_CLASS_TABLE(X) \
+    X(PRODUCTS, products)     \
+    X(EXPERTS, experts)       \
+    X(ATTENTION, attention)   \
+    X(MEMORY, memory)         \
+    X(LOSS, loss)             \
+    X(UPDATE, update)
+
+typedef enum {
+#define X(id, name) KERNEL_CLASS_##id,
+    KERNEL_CLASS_TABLE(X)
+#undef X
+        KERNEL_CLASSES
+} KernelClass;
+
+typedef struct {
+#define X(id, name) double name;
+    KERNEL_CLASS_TABLE(X)
+#undef X
+} KernelFactors;
+
+struct KernelDevice; /* data/cluster/kernel_device.h */
+
 typedef struct {
     char *name;
     double rate; /* FLOP/s, true FLOPs over a whole training step */
@@ -68,6 +93,10 @@ typedef struct {
     double peaks[NUMBERS]; /* FLOP/s on the data sheet; 0: not known */
     double power_w;        /* most power of a board; 0: not known */
     Chip chip;
+    /* of the chip, made when the cluster is complete (cluster_set_kernels): ops take the times of their kernels, with these
+     * factors on the times of each class. NULL: they take FLOPs / rate, or what was fitted */
+    struct KernelDevice *kernels;
+    KernelFactors kernel_times; /* 0: 1 */
     uint64_t memory_bytes; /* memory of one device */
     /* the part of it that driver, libraries and allocator take, whatever the plan is; 0: not
      * known */
@@ -197,6 +226,18 @@ bool cluster_stretch(Cluster *cluster, Granularity granularity, const char *text
 bool stretch_parse(const char *text, uint32_t n, uint32_t *device, double *factor,
                    GError **error);
 
+/* Makes the kernels of all types whose chip is known and whose ops were not fitted. KILTER_ERROR_INPUT: data/kernels.yaml cannot be
+ * read. */
+bool cluster_set_kernels(Cluster *cluster, GError **error);
+
+/* How ops are priced on the GPUs of a type by their kernels. */
+typedef struct {
+    const struct KernelDevice *device; /* borrowed from the cluster; NULL: they are not */
+    double factor[KERNEL_CLASSES];     /* on the kernels' times */
+    Stack stack;
+    double working; /* the share of a GPU at which prices for searches are right */
+} KernelPricing;
+
 /* A device as planners see it. */
 typedef struct {
     const char *name;      /* borrowed from the view */
@@ -218,6 +259,7 @@ typedef struct {
     double launch_s, handover_s; /* as in its type; the launch of a crowded host */
     const Machine *
         mixed; /* the machine of unlike GPUs that is this device, whose rates are their sums; else NULL */
+    const KernelPricing *kernels; /* borrowed from the view; NULL: FLOPs / rate, or what was fitted */
 } Device;
 
 /* Orders devices by everything that planning sees of them, fastest first; 0 for devices of one
@@ -234,6 +276,7 @@ typedef struct {
     CollectivePieces pieces[COLLECTIVES_PRICED];
     uint32_t n_fitted;
     const DeviceType *fitted[CLUSTER_MAX_FITTED]; /* borrowed from the cluster */
+    KernelPricing pricing[CLUSTER_MAX_FITTED];    /* of the types in `fitted` */
 } ClusterView;
 
 /* The kinds of a view's devices (device_compare), in the order of their first devices. */
@@ -261,6 +304,12 @@ void cluster_view_free(ClusterView *view);
 bool cluster_view_check_times(const ClusterView *view, const Graph *graph,
                               GError **error);
 ClusterView *cluster_view_measured(const ClusterView *view);
+/* A copy, which borrows the cluster, with ops by their kernels or by FLOPs / rate, and the stack of a runtime (NULL: the view's
+ * stack). */
+ClusterView *cluster_view_priced(const ClusterView *view, bool kernels,
+                                 const Stack *stack);
+/* Whether some device's ops are priced by their kernels. */
+bool cluster_view_has_kernels(const ClusterView *view);
 /* Makes the view own its cluster. */
 void cluster_view_own(ClusterView *view, Cluster *cluster);
 

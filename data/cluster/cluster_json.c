@@ -55,6 +55,11 @@ static json_t *type_json(const DeviceType *type)
         json_t *chip = json_object();
         members_json(CHIP_MEMBER, CHIP_NUMBERS, &type->chip, chip);
         json_object_set_new(object, "chip", chip);
+        json_t *kernels = json_object();
+        members_json(KERNEL_FACTOR, KERNEL_CLASSES, &type->kernel_times, kernels);
+        if (json_object_size(kernels) > 0)
+            json_object_set(object, "kernels", kernels);
+        json_decref(kernels);
     }
     set_text(object, "source", type->source);
     if (type->op)

@@ -15,6 +15,7 @@ const Member LINK_MEMBER[LINK_NUMBERS] = {LINK_MEMBERS(MEMBER_ROW)},
              TYPE_MEMBER[TYPE_NUMBERS] = {TYPE_MEMBERS(MEMBER_ROW)},
              CHIP_MEMBER[CHIP_NUMBERS] = {CHIP_SHEET_MEMBERS(MEMBER_ROW)
                                               CHIP_PEAK_MEMBERS(MEMBER_ROW)},
+             KERNEL_FACTOR[KERNEL_CLASSES] = {KERNEL_FACTOR_MEMBERS(MEMBER_ROW)},
              PIECES_MEMBER[PIECES_NUMBERS] = {PIECES_MEMBERS(MEMBER_ROW)},
              MACHINE_MEMBER[MACHINE_NUMBERS] = {MACHINE_MEMBERS(MEMBER_ROW)};
 
@@ -54,6 +55,8 @@ static const cyaml_schema_field_t RATES[] = {
         CYAML_FIELD_END,
 };
 
+static const cyaml_schema_field_t KERNELS[] = {
+    KERNEL_FACTOR_MEMBERS(MEMBER_FIELD) CYAML_FIELD_END};
 static const cyaml_schema_field_t CHIP[] = {
     CHIP_SHEET_MEMBERS(MEMBER_FIELD) CHIP_PEAK_MEMBERS(MEMBER_FIELD) CYAML_FIELD_END};
 
@@ -67,6 +70,8 @@ static const cyaml_schema_field_t TYPE[] = {
                             peaks, RATES),
     CYAML_FIELD_MAPPING_PTR("chip", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText,
                             chip, CHIP),
+    CYAML_FIELD_MAPPING_PTR("kernels", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText,
+                            kernels, KERNELS),
     CYAML_FIELD_SEQUENCE("ops", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText, op,
                          &OP_COST_SCHEMA, 1, OP_KINDS),
     OPTIONAL_TEXT("source", TypeText, source, TEXT_MAX_BYTES),

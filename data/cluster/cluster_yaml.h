@@ -30,6 +30,7 @@ typedef struct {
     TYPE_MEMBERS(MEMBER_TEXT)
     RatesText *rates, *peaks;
     ChipText *chip;
+    KernelsText *kernels;
     OpCostText *op;
     uint32_t op_count;
 } TypeText;

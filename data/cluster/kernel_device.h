@@ -30,7 +30,7 @@ double kernel_format_bytes(KernelFormat format);
 /* In what a model computes whose numbers are these; tf32: its fp32 products may take TF32. */
 KernelFormat kernel_format_of(Numbers numbers, bool tf32);
 
-typedef struct {
+typedef struct KernelDevice {
     char *name;
     KernelConstants constants;
     Chip chip; /* complete but for sm, gcn and `sustained` */

@@ -314,5 +314,7 @@ Cluster *machine_file_cluster(const MachineFile *machine, const Sheets *sheets,
     if (import->nodes > 1)
         derive_collectives(cluster, ports);
     cluster_find_rings(cluster);
+    if (!cluster_set_kernels(cluster, error))
+        g_clear_pointer(&cluster, cluster_free);
     return cluster;
 }

@@ -53,22 +53,58 @@ bool cluster_view_check_times(const ClusterView *view, const Graph *graph, GErro
                        graph_name(graph), CLUSTER_MAX_FITTED, view->cluster->n_types);
 }
 
-ClusterView *cluster_view_measured(const ClusterView *view)
+static ClusterView *view_copy(const ClusterView *view)
 {
-    g_assert(view->cluster->n_types <= CLUSTER_MAX_FITTED);
     ClusterView *copy = g_memdup2(view, sizeof *view);
     copy->owned = NULL;
     copy->device = g_memdup2(view->device, view->n_devices * sizeof *view->device);
-    copy->n_fitted = view->cluster->n_types;
-    for (uint32_t t = 0; t < copy->n_fitted; t++)
-        copy->fitted[t] = &view->cluster->type[t];
-    for (uint32_t j = 0; j < copy->n_devices; j++) {
+    for (uint32_t j = 0; j < copy->n_devices; j++)
         copy->device[j].name = g_strdup(view->device[j].name);
-        copy->device[j].fitted = view->device[j].type + 1;
-    }
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
         copy->pieces[kind].piece =
             g_memdup2(view->pieces[kind].piece,
                       view->pieces[kind].n * sizeof *view->pieces[kind].piece);
+    return copy;
+}
+
+/* Lets devices point to the prices of this view. */
+static void view_price(ClusterView *view)
+{
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        Device *device = &view->device[j];
+        const KernelPricing *pricing =
+            device->fitted ? &view->pricing[device->fitted - 1] : NULL;
+        device->kernels = pricing && pricing->device && !device->mixed ? pricing : NULL;
+    }
+}
+
+ClusterView *cluster_view_measured(const ClusterView *view)
+{
+    g_assert(view->cluster->n_types <= CLUSTER_MAX_FITTED);
+    ClusterView *copy = view_copy(view);
+    copy->n_fitted = view->cluster->n_types;
+    for (uint32_t t = 0; t < copy->n_fitted; t++) {
+        copy->fitted[t] = &view->cluster->type[t];
+        copy->pricing[t] = (KernelPricing){0};
+    }
+    for (uint32_t f = 0; f < view->n_fitted; f++)
+        copy->pricing[view->fitted[f] - view->cluster->type] = view->pricing[f];
+    for (uint32_t j = 0; j < copy->n_devices; j++)
+        copy->device[j].fitted = view->device[j].type + 1;
+    view_price(copy);
+    return copy;
+}
+
+ClusterView *cluster_view_priced(const ClusterView *view, bool kernels,
+                                 const Stack *stack)
+{
+    ClusterView *copy = view_copy(view);
+    for (uint32_t f = 0; f < copy->n_fitted; f++) {
+        copy->pricing[f].device =
+            kernels && !copy->fitted[f]->op ? copy->fitted[f]->kernels : NULL;
+        if (stack)
+            copy->pricing[f].stack = *stack;
+    }
+    view_price(copy);
     return copy;
 }

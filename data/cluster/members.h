@@ -89,6 +89,18 @@ typedef struct {
     X(ChipText, Chip, tf32, tf32, QUANTITY, false, ALONE, RATE, SMALLEST, LARGEST, 0) \
     X(ChipText, Chip, fp4, fp4, QUANTITY, false, ALONE, RATE, SMALLEST, LARGEST, 0)
 
+/* Of the section `kernels` of a device type: factors on the times of kernels. */
+#define KERNEL_FACTOR_MEMBER(X, key)                                                           \
+    X(KernelsText, KernelFactors, key, key, NUMBER, false, ALONE, BYTES, 1e-3, LARGEST_SLOWDOWN, \
+      0)
+#define KERNEL_FACTOR_MEMBERS(X)        \
+    KERNEL_FACTOR_MEMBER(X, products)   \
+    KERNEL_FACTOR_MEMBER(X, experts)    \
+    KERNEL_FACTOR_MEMBER(X, attention)  \
+    KERNEL_FACTOR_MEMBER(X, memory)     \
+    KERNEL_FACTOR_MEMBER(X, loss)       \
+    KERNEL_FACTOR_MEMBER(X, update)
+
 #define OP_MEMBERS(X)                                                                         \
     X(OpCostText, OpCost, overhead, overhead_s, QUANTITY, true, ALONE, TIME, 0, LONGEST_S,    \
       NAN)                                                                                    \

@@ -284,7 +284,7 @@ static bool read_parts(ClusterReader *reader, GError **error)
         kilter_prefix(error, "%s: ", yaml_file(reader->yaml));
         return false;
     }
-    return try_network(reader, error);
+    return cluster_set_kernels(reader->cluster, error) && try_network(reader, error);
 }
 
 /* The file's name without folders and .yaml. Caller frees. */

@@ -55,6 +55,18 @@ static bool read_chip(const ClusterReader *reader, const char *type_key,
                      "expected the keys bandwidth, and processors or clock");
 }
 
+static bool read_kernels(const ClusterReader *reader, const char *type_key,
+                         const TypeText *text, DeviceType *type, GError **error)
+{
+    g_autofree char *key = yaml_key(type_key, "kernels");
+    if (text->kernels && (!text->chip || text->op_count > 0))
+        return yaml_fail(reader->yaml, error, key,
+                         "expected beside it the key chip, and not ops");
+    return !text->kernels ||
+           members_read(reader->yaml, key, KERNEL_FACTOR, KERNEL_CLASSES, text->kernels,
+                        &type->kernel_times, error);
+}
+
 static bool read_type(ClusterReader *reader, uint32_t i, GError **error)
 {
     KILTER_ASSERT(i < reader->cluster->n_types);
@@ -80,6 +92,7 @@ static bool read_type(ClusterReader *reader, uint32_t i, GError **error)
     return read_rates(reader, key, text, type->rates, error) &&
            read_formats(reader, key, "peaks", text->peaks, type->peaks, error) &&
            read_chip(reader, key, text->chip, &type->chip, error) &&
+           read_kernels(reader, key, text, type, error) &&
            read_ops(reader, key, text, type, error);
 }
 

@@ -22,10 +22,29 @@ enum { SOURCE_MAX = 1000, MOST_COPIES = 16, MOST_LAYERS = 65535 };
     X(RuntimeText, Runtime, reserve, reserve, FACTOR, false, ALONE, BYTES, 1, LARGEST_SLOWDOWN, 0)
 /* clang-format on */
 
+#define STACK_MEMBER(key, unsaid, low, high) char *key;
 typedef struct {
-    char *name, *description, *source;
+    char *name, *description, *source, *launch;
     RUNTIME_MEMBERS(MEMBER_TEXT)
+    STACK_TABLE(STACK_MEMBER)
 } RuntimeText;
+#undef STACK_MEMBER
+
+const Stack STACK_DEFAULT = {
+#define X(key, unsaid, low, high) .key = unsaid,
+    STACK_TABLE(X)
+#undef X
+        .launch_s = STACK_LAUNCH_S};
+
+static const Member STACK[] = {
+    {"launch", MEMBER_QUANTITY, false, MEMBER_ALONE, QUANTITY_TIME, 0, LONGEST_S, NAN,
+     offsetof(RuntimeText, launch), offsetof(Stack, launch_s)},
+#define X(key, unsaid, low, high)                                       \
+    {#key, MEMBER_NUMBER, false, MEMBER_ALONE, QUANTITY_BYTES, low, high, NAN, \
+     offsetof(RuntimeText, key), offsetof(Stack, key)},
+    STACK_TABLE(X)
+#undef X
+};
 
 static const Member MEMBERS[] = {RUNTIME_MEMBERS(MEMBER_ROW)};
 
@@ -33,7 +52,11 @@ static const cyaml_schema_field_t FIELDS[] = {
     TEXT("name", RuntimeText, name, NAME_MAX_BYTES),
     TEXT("description", RuntimeText, description, SOURCE_MAX),
     TEXT("source", RuntimeText, source, SOURCE_MAX),
-    RUNTIME_MEMBERS(MEMBER_FIELD) CYAML_FIELD_END,
+    OPTIONAL_TEXT("launch", RuntimeText, launch, NAME_MAX_BYTES),
+#define X(key, unsaid, low, high) OPTIONAL_TEXT(#key, RuntimeText, key, NAME_MAX_BYTES),
+    STACK_TABLE(X)
+#undef X
+        RUNTIME_MEMBERS(MEMBER_FIELD) CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t SCHEMA = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, RuntimeText, FIELDS)};
@@ -66,7 +89,10 @@ static Runtime *take(Yaml *file, GError **error)
     runtime->name = g_strdup(text->name);
     runtime->description = g_strdup(text->description);
     runtime->source = g_strdup(text->source);
-    return members_read(yaml, "", MEMBERS, G_N_ELEMENTS(MEMBERS), text, runtime, error)
+    runtime->stack = STACK_DEFAULT;
+    return members_read(yaml, "", MEMBERS, G_N_ELEMENTS(MEMBERS), text, runtime, error) &&
+                   members_read(yaml, "", STACK, G_N_ELEMENTS(STACK), text, &runtime->stack,
+                                error)
                ? g_steal_pointer(&runtime)
                : NULL;
 }

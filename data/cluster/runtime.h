@@ -10,6 +10,7 @@
  *     workspace: 8 MiB         # optional: of matrix products
  *     communicator: 200 MiB    # optional: of each kind of group (tensor, pipeline, data parallel) that a device is in
  *     reserve: 1.05            # optional: what the allocator has over what is allocated
+ *     launch: 10 us            # optional, and so are the rows of STACK_TABLE (data/cluster/stack.h), numbers all
  *     source: where these are from */
 #ifndef KILTER_DATA_CLUSTER_RUNTIME_H
 #define KILTER_DATA_CLUSTER_RUNTIME_H
@@ -17,6 +18,8 @@
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "data/cluster/stack.h"
 
 /* The bundled file of that name, for its options. */
 #define RUNTIME_FILE "runtimes/%s.yaml"
@@ -26,6 +29,7 @@ typedef struct {
     uint32_t gradients, bucket_copies, loss_copies, prefetch;
     uint64_t context_bytes, workspace_bytes, communicator_bytes;
     double reserve; /* up to 1: none */
+    Stack stack;    /* what it does to times */
 } Runtime;
 
 /* The one of that name. "NAME/allocated": of that what the framework's allocator has given out, which is what

@@ -178,9 +178,12 @@ static Planning *planning_new(const Planner *method, const ClusterView *view,
     return planning;
 }
 
-/* Where ops have measured times, devices are seen by their types. */
+/* Devices are seen with the prices that the options say and, where ops have measured times, by their types. */
 static bool see_times(Planning *planning, GError **error)
 {
+    planning->priced = sim_options_view(&planning->options->sim, planning->cluster);
+    if (planning->priced)
+        see_cluster(planning, planning->priced);
     if (!graph_has_times(planning->graph))
         return true;
     if (!cluster_view_check_times(planning->cluster, planning->graph, error))
@@ -233,6 +236,7 @@ void planning_free(Planning *planning)
         return;
     cluster_view_free(planning->done->chosen);
     cluster_view_free(planning->measured);
+    cluster_view_free(planning->priced);
     sim_report_free(planning->done->report);
     g_free(planning->done->memory_s);
     g_free(planning->done->misfit);

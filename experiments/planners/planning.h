@@ -28,7 +28,8 @@ struct Planning {
     char *model;  /* canonical */
     Graph *graph; /* planners do not change it */
     const ClusterView
-        *cluster;          /* the cluster as it is: the caller's view or `measured` */
+        *cluster;          /* the cluster as it is: the caller's view, `priced` or `measured` */
+    ClusterView *priced;   /* the view with the prices that options ask for; NULL: it has them */
     ClusterView *measured; /* the view with measured times of ops; NULL: there are none */
     ClusterView
         narrowed; /* the view in which forbidden collectives cost more than any plan */

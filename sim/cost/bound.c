@@ -2,6 +2,7 @@
  * once. */
 #include <math.h>
 
+#include "sim/cost/op_kernels.h"
 #include "sim/sim.h"
 
 /* Seconds of the whole op on one device, without overheads: the part of its time that shares
@@ -11,6 +12,9 @@ static double seconds_of(const Graph *graph, const ClusterView *view, OpId op,
 {
     Rule rule[OP_MAX_RULES];
     SimWork work;
+    if (device->kernels)
+        return op_kernels_least_s(device->kernels, graph, op) * device->stretch /
+               device->gpus;
     op_rules(graph, op, rule); /* the first rule is the whole op */
     sim_work_op(graph, view, op, &rule[0], &work);
     return *sim_work_flops(&work, device) / device->rate;

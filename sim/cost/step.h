@@ -36,6 +36,14 @@ bool sim_bucket_takes(Collective kind);
  * (sim/cost/work.c). */
 void sim_work_scale(SimWork *work, const ClusterView *view, double factor);
 
+/* Adds the messages inside of machines that an op causes (equation 3 of sim/sim.h). */
+void sim_work_inner(const Graph *graph, OpId op, const Rule *rule, SimWork *work);
+
+/* Seconds of an op's kernels on a device that has kernels and these parts of the op's loops, of one GPU; 0 where it has nothing
+ * of some loop. */
+double sim_kernels_s(SimMemo *memo, const Graph *graph, OpId op, const Device *device,
+                     const double of[OP_MAX_LOOPS]);
+
 /* Passes to the next instruction. False if it is a priced collective that joins the open
  * bucket, so that it pays no latency. */
 bool sim_step_next(SimStep *step, const Graph *graph, const Instr *instr);

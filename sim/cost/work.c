@@ -2,6 +2,9 @@
  * sim/sim.h. */
 #include <math.h>
 
+#include <string.h>
+
+#include "sim/cost/op_kernels.h"
 #include "sim/cost/step.h"
 
 /* Adds an inner message with the bytes of `tensor` that a device holds in `form`. */
@@ -78,6 +81,68 @@ static void add_fill(const Graph *graph, const DeviceType *type, const Op *op,
         flops;
 }
 
+/* The loop that cuts the operands which `batch` cuts; -1: none is. */
+static int8_t batch_loop(const Graph *graph, OpId id, const OpSpace *space,
+                         const Form *batch)
+{
+    const Op *op = graph_get_op(graph, id);
+    for (uint32_t i = 0; batch && i < op->n_in + op->n_out; i++) {
+        const Form form = batch[i < op->n_in ? op->in[i] : op->out[i - op->n_in]];
+        if (form_is_gather(form))
+            return space->dim_loop[i][form_dim(form)];
+    }
+    return -1;
+}
+
+/* The parts of an op's loops on a device that has the part `part` of what `batch` cuts. Returns whether it has anything. */
+static bool parts_of(const Graph *graph, OpId id, const Form *batch, double part,
+                     double of[OP_MAX_LOOPS])
+{
+    OpSpace space;
+    graph_op_space(graph, id, &space);
+    const int8_t loop = batch_loop(graph, id, &space, batch);
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
+        of[l] = (int8_t)l == loop ? part : 1;
+    return loop < 0 || part > 0;
+}
+
+/* The line for searches: below the times of the op's kernels at shares around the working one, and there the highest such.
+ * The times climb in waves of tiles, and a point alone says little. */
+static TimeLine line_of_kernels(const KernelPricing *pricing, const Graph *graph,
+                                OpId id, double of[OP_MAX_LOOPS], int8_t loop)
+{
+    static const double AROUND[] = {1.0 / 64, 1.0 / 32, 1.0 / 16, 1.0 / 8, 0.25, 0.5,
+                                    0.75,     1,        1.5,      2,       4};
+    enum { MOST = G_N_ELEMENTS(AROUND) + 1 };
+    const double all = of[loop];
+    TimePoint point[MOST];
+    TimeCurve curve = {.point = point};
+    for (uint32_t i = 0; i < MOST; i++) {
+        const double share = i + 1 < MOST ? pricing->working * AROUND[i] : 1;
+        if (share > 1 || (i > 0 && share <= point[curve.n - 1].samples))
+            continue;
+        of[loop] = all * share;
+        point[curve.n++] =
+            (TimePoint){share, op_kernels_s(pricing, graph, id, of)};
+    }
+    of[loop] = all;
+    return time_curve_line(&curve, 1, fmin(pricing->working, 1));
+}
+
+static SimFitted work_of_kernels(const KernelPricing *pricing, const DeviceType *type,
+                                 const Graph *graph, OpId id, const Rule *rule,
+                                 const Form *batch, double part)
+{
+    double of[OP_MAX_LOOPS];
+    if (!parts_of(graph, id, batch, part, of))
+        return (SimFitted){0};
+    if (rule->loop < 0)
+        return (SimFitted){.flops = type->rate * op_kernels_s(pricing, graph, id, of)};
+    const TimeLine line = line_of_kernels(pricing, graph, id, of, rule->loop);
+    return (SimFitted){.overhead_s = line.fixed,
+                       .flops_sharded = type->rate * line.slope};
+}
+
 /* Fills in the work in the costs of each fitted device type. */
 static void fit_work(const Graph *graph, const ClusterView *view, OpId id,
                      const Rule *rule, const Form *batch, double part, SimWork *work)
@@ -90,6 +155,11 @@ static void fit_work(const Graph *graph, const ClusterView *view, OpId id,
     for (uint32_t f = 0; f < view->n_fitted; f++) {
         const DeviceType *type = view->fitted[f];
         const OpCost *cost = device_type_cost(type, op->kind);
+        if (view->pricing[f].device) {
+            work->fitted[f] = work_of_kernels(&view->pricing[f], type, graph, id, rule,
+                                              batch, part);
+            continue;
+        }
         const double faster =
             type->rates[numbers] > 0 ? type->rates[numbers] / type->rate : 1;
         if (!cost) {
@@ -158,6 +228,12 @@ void sim_work_part(const Graph *graph, const ClusterView *view, OpId op, const R
         if (view->n_fitted > 0)
             fit_work(graph, view, op, rule, batch, part, work);
     }
+    sim_work_inner(graph, op, rule, work);
+}
+
+void sim_work_inner(const Graph *graph, OpId op, const Rule *rule, SimWork *work)
+{
+    const Op *o = graph_get_op(graph, op);
     for (uint32_t i = 0; i < o->n_out; i++) {
         const Tensor *tensor = graph_tensor(graph, o->out[i]);
         if (is_parameter_gradient(graph, tensor) &&
@@ -211,6 +287,15 @@ static double measured_s(const SimWork *work, const Device *device, double share
                          (work->samples + work->samples_sharded * share) / device->gpus);
 }
 
+static double inner_s(const SimWork *work, const Device *device, double share)
+{
+    const double g = device->gpus;
+    const double bytes = work->inner_bytes + work->inner_bytes_sharded * share;
+    return device->gpus == 1 ? 0
+                             : work->inner_messages * device->inner.latency_s +
+                                   (g - 1) / g * bytes / device->inner.bandwidth;
+}
+
 double sim_work_s(const SimWork *work, const Device *device, double share)
 {
     KILTER_ASSERT(share >= 0 && device->gpus > 0);
@@ -218,15 +303,85 @@ double sim_work_s(const SimWork *work, const Device *device, double share)
     const SimFitted *own = device->fitted ? &work->fitted[device->fitted - 1] : &plain;
     const double flops = own->flops + own->flops_sharded * share;
     /* A device of rate 0 may have nothing to compute. */
-    double seconds = work->times ? measured_s(work, device, share)
-                                 : work->seconds + own->overhead_s * device->stretch +
-                                       (flops == 0 ? 0 : flops / device->rate);
+    const double seconds = work->times ? measured_s(work, device, share)
+                                       : work->seconds + own->overhead_s * device->stretch +
+                                             (flops == 0 ? 0 : flops / device->rate);
+    return seconds + inner_s(work, device, share);
+}
 
-    if (device->gpus > 1) {
-        const double g = device->gpus;
-        const double bytes = work->inner_bytes + work->inner_bytes_sharded * share;
-        seconds += work->inner_messages * device->inner.latency_s +
-                   (g - 1) / g * bytes / device->inner.bandwidth;
+/* --- exact times --- */
+
+typedef struct {
+    uint32_t class; /* of the op */
+    const KernelPricing *pricing;
+    double of[OP_MAX_LOOPS];
+} KernelKey;
+
+typedef struct {
+    KernelKey key;
+    double seconds;
+} KernelEntry;
+
+/* Times that were computed, by a hash of what they depend on; one that takes the place of another replaces it. */
+enum { MEMO_SIZE = 1024 };
+struct SimMemo {
+    KernelEntry entry[MEMO_SIZE];
+};
+
+SimMemo *sim_memo_new(void)
+{
+    return g_new0(SimMemo, 1);
+}
+
+void sim_memo_free(SimMemo *memo)
+{
+    g_free(memo);
+}
+
+static uint32_t key_hash(const KernelKey *key)
+{
+    static const uint64_t PRIME = 0x9E3779B97F4A7C15;
+    uint64_t hash = key->class * PRIME ^ (uint64_t)(uintptr_t)key->pricing;
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++) {
+        uint64_t bits;
+        memcpy(&bits, &key->of[l], sizeof bits);
+        hash = (hash ^ bits ^ hash >> 29) * PRIME;
     }
-    return seconds;
+    return (uint32_t)(hash >> 40) % MEMO_SIZE;
+}
+
+double sim_kernels_s(SimMemo *memo, const Graph *graph, OpId op, const Device *device,
+                     const double of[OP_MAX_LOOPS])
+{
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
+        if (of[l] <= 0)
+            return 0;
+    KernelEntry found = {.key = {.class = graph_op_class_index(graph, op) + 1,
+                                 .pricing = device->kernels}};
+    memcpy(found.key.of, of, sizeof found.key.of);
+    KernelEntry *kept = &memo->entry[key_hash(&found.key)];
+    if (kept->key.class != found.key.class || kept->key.pricing != found.key.pricing ||
+        memcmp(kept->key.of, of, sizeof found.key.of) != 0) {
+        found.seconds = op_kernels_s(device->kernels, graph, op, of);
+        *kept = found;
+    }
+    return kept->seconds * device->stretch;
+}
+
+double sim_op_s(SimMemo *memo, const Graph *graph, const ClusterView *view, OpId op,
+                const Rule *rule, SimOpShare has, const Device *device)
+{
+    SimWork work = {0};
+    double of[OP_MAX_LOOPS];
+    if (!device->kernels || graph_is_timed(graph) || graph_op_times(graph, op)) {
+        sim_work_part(graph, view, op, rule, has.form, has.part, &work);
+        return sim_work_s(&work, device, has.share);
+    }
+    sim_work_inner(graph, op, rule, &work);
+    parts_of(graph, op, has.form, has.part, of);
+    if (rule->loop >= 0)
+        of[rule->loop] *= has.share / device->gpus;
+    const double whole = rule->loop >= 0 ? 1 : 1.0 / device->gpus;
+    return whole * sim_kernels_s(memo, graph, op, device, of) +
+           inner_s(&work, device, has.share);
 }

@@ -73,6 +73,7 @@ SimParts *sim_parts_new(const Plan *plan, const Graph *graph, GError **error)
         split->key = g_array_index(needed, Split, parts->n_splits);
         fill_split(parts, split);
     }
+    parts->memo = sim_memo_new();
     return g_steal_pointer(&parts);
 }
 
@@ -86,6 +87,7 @@ void sim_parts_free(SimParts *parts)
         g_free(parts->split[s].start);
     }
     g_free(parts->split);
+    sim_memo_free(parts->memo);
     plan_layout_clear(&parts->layout);
     g_free(parts);
 }
@@ -190,9 +192,10 @@ static Split split_key(const SimParts *parts, const Instr *instr, SplitKind kind
                    .kind = kind};
 }
 
-/* How the axes divide an op: its part of the batch, and factors on its work. */
+/* How the axes divide an op: its part of the batch, and of loops; -1: shards or replicas divide none. */
 typedef struct {
-    double batch, outer, inside;
+    double batch, shards, replicas, inside;
+    int8_t shards_loop, replicas_loop;
 } OpPart;
 
 /* Whether an op has forms over shards or replicas; an op with plain forms runs alike on all of
@@ -226,7 +229,7 @@ static OpPart part_of_op(const SimParts *parts, const Instr *instr, const Rule *
     const uint32_t r = i / group->n_devices;
     const int batch_loop =
         has_parts(parts, instr->op) ? layout->batch->loop[instr->op] : -1;
-    OpPart part = {1, 1, 1};
+    OpPart part = {1, 1, 1, 1, -1, -1};
     Rule shards = {.loop = -1}, replicas = {.loop = -1};
     if (has_outer(parts, instr) &&
         !(op_rule_of_shards(layout->graph, instr->op, instr->form, &shards) &&
@@ -246,13 +249,15 @@ static OpPart part_of_op(const SimParts *parts, const Instr *instr, const Rule *
         const Split key = split_key(
             parts, instr, shards_kind(parts, instr, rule, &shards), shards.units);
         const SimPartSplit *split = find(parts, &key);
-        part.outer *= split->replica[r];
+        part.shards = split->replica[r];
+        part.shards_loop = shards.loop;
         if (rule->loop == shards.loop)
             part.inside = ratio(split->share[i], split->replica[r]);
     }
     if (replicas.loop >= 0) {
         const Split key = split_key(parts, instr, SPLIT_REPLICAS, replicas.units);
-        part.outer *= find(parts, &key)->share[i];
+        part.replicas = find(parts, &key)->share[i];
+        part.replicas_loop = replicas.loop;
     }
     if (rule->loop >= 0 && rule->loop != shards.loop && rule->loop != batch_loop) {
         const Split key = split_key(parts, instr, SPLIT_POSITIONS, rule->units);
@@ -261,24 +266,57 @@ static OpPart part_of_op(const SimParts *parts, const Instr *instr, const Rule *
     return part;
 }
 
+/* The device's parts of the op's loops. */
+static void loops_of(const SimParts *parts, OpId op, const Rule *rule, const OpPart *part,
+                     double of[OP_MAX_LOOPS])
+{
+    const int batch = has_parts(parts, op) ? parts->layout.batch->loop[op] : -1;
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
+        of[l] = (int)l == batch ? part->batch : 1;
+    if (part->shards_loop >= 0)
+        of[part->shards_loop] *= part->shards;
+    if (part->replicas_loop >= 0)
+        of[part->replicas_loop] *= part->replicas;
+    if (rule->loop >= 0)
+        of[rule->loop] *= part->inside;
+}
+
 double sim_part_s(const SimParts *parts, const ClusterView *view, const Instr *instr,
                   const Rule *rule, uint32_t i, bool more)
 {
     const bool cut = has_parts(parts, instr->op);
     const OpPart part = part_of_op(parts, instr, rule, i);
-    SimWork work;
+    const Graph *graph = parts->layout.graph;
+    const Device *device =
+        &view->device[parts->layout.group[instr->group].device[i]];
+    const bool kernels = device->kernels && !graph_is_timed(graph) &&
+                         !graph_op_times(graph, instr->op);
+    SimWork work = {0};
 
-    sim_work_part(parts->layout.graph, view, instr->op, rule,
-                  cut ? parts->layout.batch->form : NULL, part.batch, &work);
-    sim_work_scale(&work, view, part.outer);
+    if (kernels) {
+        sim_work_inner(graph, instr->op, rule, &work);
+    } else {
+        sim_work_part(graph, view, instr->op, rule,
+                      cut ? parts->layout.batch->form : NULL, part.batch, &work);
+        sim_work_scale(&work, view, part.shards * part.replicas);
+    }
     if (cut)
         work.seconds *= of_microbatch(parts);
     if (more) {
         work.inner_messages = 0;
         work.inner_bytes = work.inner_bytes_sharded = 0;
     }
-    return sim_work_s(&work, &view->device[parts->layout.group[instr->group].device[i]],
-                      part.inside);
+    const double seconds = sim_work_s(&work, device, part.inside);
+    if (!kernels)
+        return seconds;
+    /* The GPUs of a machine share what it has. */
+    double of[OP_MAX_LOOPS];
+    loops_of(parts, instr->op, rule, &part, of);
+    const double gpus = device->gpus;
+    if (rule->loop >= 0)
+        of[rule->loop] /= gpus;
+    return seconds + sim_kernels_s(parts->memo, graph, instr->op, device, of) /
+                         (rule->loop >= 0 ? 1 : gpus);
 }
 
 /* The split of a group's batch, or NULL. */

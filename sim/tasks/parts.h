@@ -23,6 +23,7 @@ typedef struct {
     uint32_t n_splits;
     /* sorted; from the plan's rounded splits, or its ratios where it has no such split */
     SimPartSplit *split;
+    SimMemo *memo; /* of ops' times; so parts are for one thread at a time */
 } SimParts;
 
 /* The plan's groups must have been checked. KILTER_ERROR_INPUT if its batch cannot be cut. */

@@ -26,6 +26,7 @@ typedef struct {
     GArray *found;   /* Numbered, in the order of the program */
     uint32_t *maker; /* [tensor * FORM_MAX + form]: the step that made it */
     bool backward;   /* the program has come to the backward pass */
+    SimMemo *memo;
 } Reading;
 
 static uint32_t *maker_of(const Reading *r, TensorId tensor, Form form)
@@ -254,16 +255,15 @@ static void time_step(Reading *r, uint32_t i, const Instr *instr, const Device *
     const Form *form = loop >= 0 ? r->batch->form : NULL;
     for (uint32_t s = 0; s < model->n_sizes; s++) {
         const double part = model->size[s] / model->global_batch;
-        SimWork work;
         for (uint32_t g = 0; g < model->n_degrees; g++) {
             const double degree = model->degree[g];
-            if (g == 0 || by_batch)
-                sim_work_part(r->graph, r->view, instr->op, &rule, form,
-                              part / (by_batch ? degree : 1), &work);
             for (uint32_t t = 0; t < model->n_types; t++)
                 if (device[t])
-                    r->steps->time_s[row(model, n, t, g, s) + i] =
-                        sim_work_s(&work, device[t], by_batch ? 1 : 1 / degree);
+                    r->steps->time_s[row(model, n, t, g, s) + i] = sim_op_s(
+                        r->memo, r->graph, r->view, instr->op, &rule,
+                        (SimOpShare){form, part / (by_batch ? degree : 1),
+                                     by_batch ? 1 : 1 / degree},
+                        device[t]);
         }
     }
 }
@@ -356,9 +356,10 @@ AmpSteps *amp_steps_read(const AmpModel *model, const Graph *graph,
     g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(Numbered));
     g_autofree uint32_t *layer = graph_tensor_layers(graph);
     g_autofree bool *read = synth_forward_reads(graph);
-    Reading r = {model, graph, view, program,
-                 batch, layer, read, steps_new(model->n_layers),
-                 found, maker, false};
+    g_autoptr(SimMemo) memo = sim_memo_new();
+    Reading r = {model, graph, view,  program,
+                 batch, layer, read,  steps_new(model->n_layers),
+                 found, maker, false, memo};
     memset(maker, 0xff, n_instances * sizeof *maker);
     for (uint32_t k = 0; k < program->n; k++) {
         const Instr *instr = &program->instr[k];

@@ -34,6 +34,7 @@ typedef struct {
         *late;                   /* [layer]: bytes, per microbatch all but `held` */
     double *copies;              /* [layer] */
     bool *seen_kept, *seen_late; /* [tensor * FORM_MAX + form]: it was counted */
+    SimMemo *memo;
 } Costing;
 
 static const Program *program_of(const Costing *c)
@@ -134,13 +135,13 @@ static double op_s(const Costing *c, const Instr *instr, const Rule *rule,
     const BatchForms *batch = batch_of(c);
     const int8_t loop = batch->loop[instr->op];
     const bool by_batch = loop >= 0 && rule->loop == loop;
-    SimWork work;
-    if (rule->loop >= 0 && share == 0)
-        return 0;
-    sim_work_part(c->menu->graph, c->menu->view, instr->op, rule,
-                  loop >= 0 ? batch->form : NULL, c->part * (by_batch ? share : 1),
-                  &work);
-    return sim_work_s(&work, device, by_batch ? 1 : share);
+    return rule->loop >= 0 && share == 0
+               ? 0
+               : sim_op_s(c->memo, c->menu->graph, c->menu->view, instr->op, rule,
+                          (SimOpShare){loop >= 0 ? batch->form : NULL,
+                                       c->part * (by_batch ? share : 1),
+                                       by_batch ? 1 : share},
+                          device);
 }
 
 static void compute(Costing *c, uint32_t i)
@@ -419,7 +420,9 @@ void joint_add_inside(JointMenu *menu, JointProblem *p, JointGroup *group,
     g_autofree uint32_t *layer = g_new0(uint32_t, LATE + 1);
     g_autoptr(GHashTable) share = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     double *rows = row + (size_t)2 * (LATE + 1) * n;
+    g_autoptr(SimMemo) memo = sim_memo_new();
     Costing c = {.menu = menu,
+                 .memo = memo,
                  .problem = p,
                  .group = group,
                  .inside = inside,

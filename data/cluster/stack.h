@@ -1,0 +1,38 @@
+/* What the software does to the times of ops beside what their kernels are: which passes over memory it fuses, and how long its
+ * host takes. A runtime's file (data/cluster/runtime.h) may give each row; without a runtime the stack is one that fuses, as
+ * Megatron-LM, TorchInductor and Transformer Engine do. */
+#ifndef KILTER_DATA_CLUSTER_STACK_H
+#define KILTER_DATA_CLUSTER_STACK_H
+
+/* X(key, default, low, high): an access is reading or writing a tensor once.
+ *   elementwise   of the bytes that elementwise ops would move if each were a kernel, the part that is moved
+ *   gelu          kernels of a GELU; each reads and writes a tensor
+ *   attention     factor on the time of fused attention: 1 for what data/kernels.yaml was fitted to, FlashAttention 2 and 3
+ *   scores        further accesses to attention's scores, where they are not fused: scale, mask
+ *   heads         accesses to queries, keys, values and output for copies by head, where attention is not fused
+ *   loss          accesses to the logits for one that the loss's ops have
+ *   accumulates   accesses to a parameter's gradient for adding to it, outside of the product that makes it
+ *   overlap       of an exchange of tensor parallelism between products, the part that runs beside them */
+#define STACK_TABLE(X)           \
+    X(elementwise, 0.65, 0, 10)  \
+    X(gelu, 1, 1, 20)            \
+    X(attention, 1, 0.1, 10)     \
+    X(scores, 0, 0, 100)         \
+    X(heads, 0, 0, 10)           \
+    X(loss, 1.5, 0.1, 20)        \
+    X(accumulates, 0, 0, 10)     \
+    X(overlap, 0, 0, 1)
+
+/* How long the host takes to launch a kernel: an op whose kernels are shorter takes as long. */
+#define STACK_LAUNCH_S 5e-6
+
+typedef struct {
+    double launch_s;
+#define X(key, unsaid, low, high) double key;
+    STACK_TABLE(X)
+#undef X
+} Stack;
+
+extern const Stack STACK_DEFAULT;
+
+#endif

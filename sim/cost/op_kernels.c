@@ -1,0 +1,429 @@
+/* Ops as kernels. */
+#include "sim/cost/op_kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+    const Graph *graph;
+    const Op *op;
+    OpId id;
+    OpSpace space;
+    const double *part;
+    const Stack *stack;
+    KernelFormat format;
+    double bytes; /* of an element of what it computes with */
+    OpKernel *kernel;
+    uint32_t n;
+} Listing;
+
+static OpKernel *add_kernel(Listing *l, KernelKind kind, KernelClass class)
+{
+    g_assert(l->n < OP_KERNELS_MAX);
+    OpKernel *one = &l->kernel[l->n++];
+    *one = (OpKernel){
+        .kernel = {.kind = kind, .format = l->format}, .times = 1, .class = class};
+    return one;
+}
+
+static double loop_extent(const Listing *l, uint32_t loop)
+{
+    return l->space.loop[loop].extent * l->part[loop];
+}
+
+/* The product of the extents of all loops with that letter; 1 if there is none. */
+static double letter_extent(const Listing *l, char letter)
+{
+    double extent = 1;
+    for (uint32_t i = 0; i < l->space.n_loops; i++)
+        if (l->space.loop[i].letter == letter)
+            extent *= loop_extent(l, i);
+    return extent;
+}
+
+static TensorId operand_of(const Listing *l, uint32_t i)
+{
+    return i < l->op->n_in ? l->op->in[i] : l->op->out[i - l->op->n_in];
+}
+
+/* The part of an operand that the device has. */
+static double operand_part(const Listing *l, uint32_t i)
+{
+    double part = 1;
+    const Tensor *tensor = graph_tensor(l->graph, operand_of(l, i));
+    for (uint32_t d = 0; d < tensor->rank; d++)
+        if (l->space.dim_loop[i][d] >= 0)
+            part *= l->part[l->space.dim_loop[i][d]];
+    return part;
+}
+
+static double operand_elements(const Listing *l, uint32_t i)
+{
+    return (double)tensor_elements(graph_tensor(l->graph, operand_of(l, i))) *
+           operand_part(l, i);
+}
+
+/* Bytes that the device moves of an operand. Of one that is looked up it moves what its indices name. */
+static double operand_bytes(const Listing *l, uint32_t i)
+{
+    const uint32_t looked_up = op_kind_looked_up(l->op->kind);
+    return (double)graph_op_bytes(l->graph, l->id, i) *
+           (i == looked_up ? operand_part(l, op_kind_index(l->op->kind))
+                           : operand_part(l, i));
+}
+
+/* --- passes over memory --- */
+
+/* One that reads and writes so many bytes, elements of `size` bytes. */
+static void add_pass(Listing *l, KernelClass class, double read, double written,
+                     double size)
+{
+    if (read + written <= 0)
+        return;
+    const double elements = fmax(read, written) / size;
+    OpKernel *one = add_kernel(l, KERNEL_ELEMENTWISE, class);
+    one->kernel.elementwise.elements = elements;
+    one->kernel.elementwise.read = read / elements;
+    one->kernel.elementwise.written = written / elements;
+}
+
+static void add_operands(Listing *l, KernelClass class, double factor)
+{
+    double read = 0, written = 0, widest = 1;
+    for (uint32_t i = 0; i < l->op->n_in + l->op->n_out; i++) {
+        const double bytes = factor * operand_bytes(l, i);
+        *(i < l->op->n_in ? &read : &written) += bytes;
+        widest = fmax(
+            widest, dtype_bytes(graph_tensor(l->graph, operand_of(l, i))->dtype));
+    }
+    TensorId of;
+    const uint32_t kept = graph_op_kept_bytes(l->graph, l->id, &of);
+    if (kept > 0)
+        written += factor * kept * operand_elements(l, l->op->n_in);
+    add_pass(l, class, read, written, widest);
+}
+
+/* --- products --- */
+
+enum { IN_FIRST = 1, IN_SECOND = 2, IN_OUTPUT = 4 };
+
+/* Which of the product's operands have the loop; added operands, such as a bias, do not count. */
+static uint32_t operands_with(const Listing *l, uint32_t loop)
+{
+    uint32_t set = 0;
+    const uint32_t operand[] = {0, 1, l->op->n_in};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(operand); i++) {
+        const Tensor *tensor = graph_tensor(l->graph, operand_of(l, operand[i]));
+        for (uint32_t d = 0; d < tensor->rank; d++)
+            if (l->space.dim_loop[operand[i]][d] == (int8_t)loop)
+                set |= 1u << i;
+    }
+    return set;
+}
+
+static bool is_product(OpKind kind)
+{
+    return strcmp(op_kind_linear(kind), "0|1") == 0;
+}
+
+static KernelLayout layout_of(const Op *op)
+{
+    return op->pass == PASS_FORWARD                          ? KERNEL_TN
+           : g_str_has_suffix(op_kind_name(op->kind), "_dw") ? KERNEL_NT
+                                                             : KERNEL_NN;
+}
+
+/* What is turned into 8 bits before a product: the moving operand, row by row and column by column, once in the forward and once,
+ * its gradient, in the backward. */
+static void add_cast(Listing *l, double elements)
+{
+    static const double READ = 2, WRITTEN = 2;
+    OpKernel *one = add_kernel(l, KERNEL_ELEMENTWISE, KERNEL_CLASS_MEMORY);
+    one->kernel.elementwise.elements = elements;
+    one->kernel.elementwise.read = READ;
+    one->kernel.elementwise.written = WRITTEN;
+}
+
+static void list_product(Listing *l)
+{
+    double batch = 1, m = 1, n = 1, k = 1;
+    for (uint32_t i = 0; i < l->space.n_loops; i++)
+        switch (operands_with(l, i)) {
+        case IN_FIRST | IN_SECOND | IN_OUTPUT:
+            batch *= loop_extent(l, i);
+            break;
+        case IN_FIRST | IN_OUTPUT:
+            m *= loop_extent(l, i);
+            break;
+        case IN_SECOND | IN_OUTPUT:
+            n *= loop_extent(l, i);
+            break;
+        default:
+            k *= loop_extent(l, i);
+        }
+    const bool grouped = g_str_has_prefix(op_kind_name(l->op->kind), "expert");
+    const KernelLayout layout = layout_of(l->op);
+    if (l->format == KERNEL_FP8 && layout != KERNEL_NT)
+        add_cast(l, batch * m * k);
+    OpKernel *one = add_kernel(l,
+                               grouped     ? KERNEL_GROUPED
+                               : batch > 1 ? KERNEL_BATCHED
+                                           : KERNEL_PRODUCT,
+                               grouped ? KERNEL_CLASS_EXPERTS : KERNEL_CLASS_PRODUCTS);
+    const Tensor *out = graph_tensor(l->graph, l->op->out[0]);
+    one->kernel.product.batch = batch;
+    one->kernel.product.m = m;
+    one->kernel.product.n = n;
+    one->kernel.product.k = k;
+    one->kernel.product.layout = layout;
+    one->kernel.product.out_bytes = dtype_bytes(out->dtype);
+    one->kernel.product.library = KERNEL_EXPERTS_TRAINING;
+    if (layout == KERNEL_NT && l->stack->accumulates > 0) {
+        const double bytes = operand_bytes(l, l->op->n_in) * l->stack->accumulates;
+        add_pass(l, KERNEL_CLASS_MEMORY, bytes * 2 / 3, bytes / 3,
+                 dtype_bytes(out->dtype));
+    }
+}
+
+/* --- attention --- */
+
+static void add_batched(Listing *l, double batch, double m, double n, double k)
+{
+    OpKernel *one = add_kernel(l, KERNEL_BATCHED, KERNEL_CLASS_ATTENTION);
+    one->kernel.product.batch = batch;
+    one->kernel.product.m = m;
+    one->kernel.product.n = n;
+    one->kernel.product.k = k;
+    one->kernel.product.layout = KERNEL_NN;
+}
+
+static void add_rows(Listing *l, KernelKind kind, KernelClass class, double rows,
+                     double width, bool backward)
+{
+    OpKernel *one = add_kernel(l, kind, class);
+    one->kernel.backward = backward;
+    one->kernel.rows.rows = rows;
+    one->kernel.rows.width = width;
+    one->kernel.rows.element_bytes = l->bytes;
+}
+
+/* Passes over the scores beside the softmax: scale and mask as the stack has them, and dropout with its mask of a byte. */
+static void add_scores(Listing *l, double scores)
+{
+    if (l->stack->scores > 0)
+        add_pass(l, KERNEL_CLASS_ATTENTION, scores * l->bytes * l->stack->scores / 2,
+                 scores * l->bytes * l->stack->scores / 2, l->bytes);
+    if (l->op->attr.rate > 0)
+        add_pass(l, KERNEL_CLASS_ATTENTION, scores * l->bytes,
+                 scores * (l->bytes + 1), l->bytes);
+}
+
+static void list_materialized(Listing *l, bool backward)
+{
+    const double q = letter_extent(l, 'Q'), k = letter_extent(l, 'K');
+    const bool grouped = l->op->kind == OP_GROUPED_ATTENTION ||
+                         l->op->kind == OP_GROUPED_ATTENTION_DX;
+    const double d = letter_extent(l, 'D'), v = grouped ? letter_extent(l, 'V') : d;
+    const double batch =
+        letter_extent(l, 'b') * letter_extent(l, 'h') * letter_extent(l, 'g');
+    const double heads = batch * q * (2 * d + 2 * v);
+    if (backward) {
+        add_batched(l, batch, k, v, q);
+        add_batched(l, batch, q, k, v);
+        add_batched(l, batch, q, d, k);
+        add_batched(l, batch, k, d, q);
+    } else {
+        add_batched(l, batch, q, k, d);
+        add_batched(l, batch, q, v, k);
+    }
+    add_rows(l, KERNEL_SOFTMAX, KERNEL_CLASS_ATTENTION, batch * q, k, backward);
+    add_scores(l, batch * q * k);
+    if (l->stack->heads > 0)
+        add_pass(l, KERNEL_CLASS_ATTENTION, heads * l->bytes * l->stack->heads / 2,
+                 heads * l->bytes * l->stack->heads / 2, l->bytes);
+}
+
+/* Where devices divide the queries of a causal mask, each has as many pairs as its part says (Liu et al. 2023 and what balances
+ * it): a part of the samples. */
+static void list_fused(Listing *l, bool backward)
+{
+    OpKernel *one = add_kernel(l, KERNEL_ATTENTION, KERNEL_CLASS_ATTENTION);
+    double divided = 1, queries = 1;
+    for (uint32_t i = 0; i < l->space.n_loops; i++)
+        if (l->space.loop[i].letter == 'Q') {
+            divided = l->part[i];
+            queries = l->space.loop[i].extent;
+        }
+    const double kv = letter_extent(l, 'h');
+    one->kernel.backward = backward;
+    one->kernel.attention.batch = letter_extent(l, 'b') * divided;
+    one->kernel.attention.queries = queries;
+    one->kernel.attention.keys = letter_extent(l, 'K');
+    one->kernel.attention.heads = kv * letter_extent(l, 'g');
+    one->kernel.attention.kv_heads = kv;
+    one->kernel.attention.head_qk = letter_extent(l, 'D');
+    one->kernel.attention.head_v = letter_extent(l, 'V');
+    one->kernel.attention.window = l->op->attr.span;
+    one->kernel.attention.causal = l->op->attr.causal;
+    one->kernel.attention.library = KERNEL_ATTENTION_AUTO;
+    one->times = l->stack->attention;
+}
+
+/* --- convolutions --- */
+
+static void list_convolution(Listing *l, KernelPass pass)
+{
+    OpKernel *one = add_kernel(l, KERNEL_CONVOLUTION, KERNEL_CLASS_PRODUCTS);
+    one->kernel.convolution.batch = letter_extent(l, 'n');
+    one->kernel.convolution.groups = letter_extent(l, 'g');
+    one->kernel.convolution.in = letter_extent(l, 'c') * one->kernel.convolution.groups;
+    one->kernel.convolution.out = letter_extent(l, 'o') * one->kernel.convolution.groups;
+    one->kernel.convolution.height = letter_extent(l, 'P');
+    one->kernel.convolution.width = letter_extent(l, 'Q');
+    one->kernel.convolution.rows = letter_extent(l, 'R');
+    one->kernel.convolution.columns = letter_extent(l, 'S');
+    one->kernel.convolution.stride = MAX(l->op->attr.stride, 1);
+    one->kernel.convolution.pass = pass;
+}
+
+/* --- norms --- */
+
+/* The two gradients are one kernel or two; that of the input moves 16 of their 24 bytes an element (float32). */
+static void list_norm(Listing *l, double times)
+{
+    const Tensor *x = graph_tensor(l->graph, l->op->in[0]);
+    const double width = (double)x->dim[x->rank - 1] *
+                         (l->space.dim_loop[0][x->rank - 1] >= 0
+                              ? l->part[l->space.dim_loop[0][x->rank - 1]]
+                              : 1);
+    add_rows(l, KERNEL_NORM, KERNEL_CLASS_MEMORY, operand_elements(l, 0) / width, width,
+             l->op->pass == PASS_BACKWARD);
+    l->kernel[l->n - 1].times = times;
+}
+
+static void list_softmax(Listing *l, bool backward)
+{
+    const double v = letter_extent(l, 'V');
+    add_rows(l, KERNEL_SOFTMAX, KERNEL_CLASS_LOSS, operand_elements(l, 0) / v, v, backward);
+}
+
+static void list_kernels(Listing *l)
+{
+    static const double OF_INPUT = 16.0 / 24, OF_WEIGHTS = 8.0 / 24;
+    const OpKind kind = l->op->kind;
+    switch (kind) {
+    case OP_ATTENTION:
+    case OP_GROUPED_ATTENTION:
+        list_materialized(l, false);
+        return;
+    case OP_ATTENTION_DX:
+    case OP_GROUPED_ATTENTION_DX:
+        list_materialized(l, true);
+        return;
+    case OP_FUSED_ATTENTION:
+    case OP_FUSED_ATTENTION_DX:
+        list_fused(l, kind == OP_FUSED_ATTENTION_DX);
+        return;
+    case OP_CONV2D:
+    case OP_GROUP_CONV2D:
+        list_convolution(l, KERNEL_FORWARD);
+        return;
+    case OP_CONV2D_DX:
+    case OP_GROUP_CONV2D_DX:
+        list_convolution(l, KERNEL_INPUT_GRADIENT);
+        return;
+    case OP_CONV2D_DW:
+    case OP_GROUP_CONV2D_DW:
+        list_convolution(l, KERNEL_WEIGHT_GRADIENT);
+        return;
+    case OP_LAYER_NORM:
+    case OP_RMS_NORM:
+    case OP_KEY_NORM:
+        list_norm(l, 1);
+        return;
+    case OP_LAYER_NORM_DX:
+    case OP_RMS_NORM_DX:
+    case OP_KEY_NORM_DX:
+        list_norm(l, OF_INPUT);
+        return;
+    case OP_LAYER_NORM_DW:
+    case OP_RMS_NORM_DW:
+    case OP_KEY_NORM_DW:
+        list_norm(l, OF_WEIGHTS);
+        return;
+    case OP_LOG_SOFTMAX:
+    case OP_LOG_SOFTMAX_DX:
+        list_softmax(l, kind == OP_LOG_SOFTMAX_DX);
+        return;
+    case OP_LABEL_LOGIT:
+    case OP_SUM_EXP:
+    case OP_LOG_SUM_EXP:
+    case OP_CROSS_ENTROPY:
+    case OP_CROSS_ENTROPY_DX:
+    case OP_NLL_SUM:
+    case OP_NLL_SUM_DX:
+        add_operands(l, KERNEL_CLASS_LOSS, l->stack->loss);
+        return;
+    case OP_GELU:
+    case OP_GELU_DX:
+        /* its chain is as long backward, and one access more; fused, it is one kernel that the bias joins */
+        add_operands(l, KERNEL_CLASS_MEMORY, l->stack->gelu);
+        return;
+    default:
+        if (is_product(kind))
+            list_product(l);
+        else if (op_kind_updates(kind))
+            add_operands(l, KERNEL_CLASS_UPDATE, 1);
+        else
+            add_operands(l, KERNEL_CLASS_MEMORY, l->stack->elementwise);
+    }
+}
+
+uint32_t op_kernels(const Graph *graph, OpId id, const double part[OP_MAX_LOOPS],
+                    const Stack *stack, OpKernel kernel[OP_KERNELS_MAX])
+{
+    const Numbers numbers = graph_op_numbers(graph, id);
+    Listing l = {.graph = graph,
+                 .op = graph_get_op(graph, id),
+                 .id = id,
+                 .part = part,
+                 .stack = stack,
+                 .format = kernel_format_of(numbers, false),
+                 .kernel = kernel};
+    if (op_kind_is_view(l.op->kind))
+        return 0;
+    l.bytes = kernel_format_bytes(l.format);
+    graph_op_space(graph, id, &l.space);
+    list_kernels(&l);
+    return l.n;
+}
+
+double op_kernels_s(const KernelPricing *pricing, const Graph *graph, OpId id,
+                    const double part[OP_MAX_LOOPS])
+{
+    static const double MICRO = 1e-6;
+    OpKernel kernel[OP_KERNELS_MAX];
+    const uint32_t n = op_kernels(graph, id, part, &pricing->stack, kernel);
+    const double gap_s = pricing->device->constants.stream.gap * MICRO;
+    double seconds = 0;
+    for (uint32_t i = 0; i < n; i++)
+        seconds += kernel[i].times * pricing->factor[kernel[i].class] *
+                   (kernel_time_s(pricing->device, &kernel[i].kernel) + gap_s);
+    return fmax(seconds, n * pricing->stack.launch_s);
+}
+
+double op_kernels_least_s(const KernelPricing *pricing, const Graph *graph, OpId id)
+{
+    static const double ONE[OP_MAX_LOOPS] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    OpKernel kernel[OP_KERNELS_MAX];
+    const uint32_t n = op_kernels(graph, id, ONE, &pricing->stack, kernel);
+    double seconds = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const KernelReport report = kernel_report(pricing->device, &kernel[i].kernel);
+        seconds += kernel[i].times * pricing->factor[kernel[i].class] *
+                   fmax(report.flops / report.peak,
+                        report.bytes / (report.bandwidth *
+                                        pricing->device->constants.memory.cache_gain));
+    }
+    return seconds;
+}

@@ -1,0 +1,167 @@
+/* Ops by the times of their kernels: exact times are those of the kernels, lines for searches lie below them, times never fall with
+ * a device's share, and no iteration is faster than the bound. */
+#include "tests/support/kernel_device.h"
+
+#include <string.h>
+
+#include "sim/cost/op_kernels.h"
+
+static const char CLUSTER[] =
+    "{name: two, machines: [{device: a100-80g, gpus: 4, count: 2, nic: ib-hdr, nics: 4}]}";
+static const char MODEL[] = "llama:layers=2,hidden=2048,heads=16,kv_heads=8,ffn=5632,"
+                            "seq=1024,vocab=32000,global_batch=16,precision=bf16";
+
+typedef struct {
+    Cluster *cluster;
+    ClusterView *view, *priced;
+    Graph *graph;
+} Setting;
+
+static Setting setting(const char *runtime)
+{
+    g_autoptr(GError) error = NULL;
+    SimOptions options;
+    Setting s = {.cluster = cluster_parse("two", CLUSTER, strlen(CLUSTER), &error)};
+    assert_no_error(error);
+    sim_options_init(&options);
+    assert_true(sim_options_set(&options, "runtime", runtime, &error));
+    s.view = cluster_view(s.cluster, GRANULARITY_GPU);
+    assert_null(sim_options_view(&options, s.view)); /* shares */
+    assert_true(sim_options_set(&options, "costs", "kernels", &error));
+    s.priced = sim_options_view(&options, s.view);
+    assert_non_null(s.priced);
+    s.graph = model_build(MODEL, 8, NULL, &error);
+    assert_no_error(error);
+    return s;
+}
+
+static void clear(Setting *s)
+{
+    graph_free(s->graph);
+    cluster_view_free(s->priced);
+    cluster_view_free(s->view);
+    cluster_free(s->cluster);
+}
+
+static OpId first_of(const Graph *graph, OpKind kind)
+{
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        if (graph_get_op(graph, id)->kind == kind)
+            return id;
+    fail_msg("no op of that kind");
+    return GRAPH_NONE;
+}
+
+/* ffn.down: [16 x 1024, 5632] by [5632, 2048], its gradients, and attention, on a quarter of the batch. */
+static void test_products(void **state)
+{
+    (void)state;
+    Setting s = setting("");
+    const KernelPricing *pricing = s.priced->device[0].kernels;
+    OpKernel kernel[OP_KERNELS_MAX];
+    double part[OP_MAX_LOOPS];
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
+        part[l] = l == 0 ? 0.25 : 1;
+    OpId down = first_of(s.graph, OP_LINEAR);
+    while (graph_tensor(s.graph, graph_get_op(s.graph, down)->in[1])->dim[1] != 5632)
+        down++;
+    assert_int_equal(op_kernels(s.graph, down, part, &pricing->stack, kernel), 1);
+    assert_int_equal(kernel[0].kernel.kind, KERNEL_PRODUCT);
+    assert_int_equal(kernel[0].kernel.format, KERNEL_BF16);
+    assert_close(kernel[0].kernel.product.m, 4 * 1024, 1e-12);
+    assert_close(kernel[0].kernel.product.n, 2048, 1e-12);
+    assert_close(kernel[0].kernel.product.k, 5632, 1e-12);
+    const double gap = pricing->device->constants.stream.gap * 1e-6;
+    assert_close(op_kernels_s(pricing, s.graph, down, part),
+                 kernel_time_s(pricing->device, &kernel[0].kernel) + gap, 1e-12);
+    const OpId attention = first_of(s.graph, OP_FUSED_ATTENTION);
+    assert_int_equal(op_kernels(s.graph, attention, part, &pricing->stack, kernel), 1);
+    assert_int_equal(kernel[0].kernel.kind, KERNEL_ATTENTION);
+    assert_close(kernel[0].kernel.attention.batch, 4, 1e-12);
+    assert_close(kernel[0].kernel.attention.heads, 16, 1e-12);
+    assert_close(kernel[0].kernel.attention.kv_heads, 8, 1e-12);
+    assert_true(kernel[0].kernel.attention.causal);
+    clear(&s);
+}
+
+static void check_rule(const Setting *s, SimMemo *memo, OpId op, const Rule *rule)
+{
+    static const double SHARE[] = {1.0 / 64, 1.0 / 32, 1.0 / 16, 1.0 / 8, 0.25, 0.5, 1};
+    SimWork work;
+    double before = 0;
+    sim_work_op(s->graph, s->priced, op, rule, &work);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(SHARE); i++) {
+        const Device *device = &s->priced->device[0];
+        const double exact =
+            sim_op_s(memo, s->graph, s->priced, op, rule,
+                                      (SimOpShare){NULL, 1, SHARE[i]}, device);
+        assert_true(exact >= before * (1 - 1e-12));
+        if (sim_work_s(&work, device, SHARE[i]) > exact * 1.05 + 2e-6)
+            fail_msg("%s, loop %d: at %g the line is %g s, the time %g s",
+                     graph_get_op(s->graph, op)->name, rule->loop, SHARE[i],
+                     sim_work_s(&work, device, SHARE[i]), exact);
+        assert_close(exact,
+                     sim_op_s(memo, s->graph, s->priced, op, rule,
+                              (SimOpShare){NULL, 1, SHARE[i]}, device),
+                     0);
+        assert_true(SHARE[i] * op_kernels_least_s(device->kernels, s->graph, op) <=
+                    exact * (1 + 1e-9));
+        before = exact;
+    }
+}
+
+static void test_shares(void **state)
+{
+    (void)state;
+    Setting s = setting("");
+    g_autoptr(SimMemo) memo = sim_memo_new();
+    for (OpId op = 0; op < graph_n_ops(s.graph); op++) {
+        Rule rule[OP_MAX_RULES];
+        const uint32_t n = op_rules(s.graph, op, rule);
+        for (uint32_t r = 0; r < n; r++)
+            if (rule[r].loop >= 0)
+                check_rule(&s, memo, op, &rule[r]);
+    }
+    clear(&s);
+}
+
+/* What a stack says has an effect, and a runtime without a row has the default. */
+static void test_stack(void **state)
+{
+    (void)state;
+    Setting plain = setting(""), other = setting("llm-foundry");
+    double part[OP_MAX_LOOPS];
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
+        part[l] = 1;
+    const OpId attention = first_of(plain.graph, OP_FUSED_ATTENTION);
+    const double fast = op_kernels_s(plain.priced->device[0].kernels, plain.graph,
+                                     attention, part);
+    const double slow = op_kernels_s(other.priced->device[0].kernels, other.graph,
+                                     attention, part);
+    assert_close(slow / fast, other.priced->pricing[0].stack.attention, 1e-9);
+    assert_true(slow > fast);
+    clear(&plain);
+    clear(&other);
+}
+
+static void test_bound(void **state)
+{
+    (void)state;
+    Setting s = setting("");
+    const double bound = sim_compute_bound_s(s.graph, s.priced);
+    double all = 0, part[OP_MAX_LOOPS];
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
+        part[l] = 1;
+    for (OpId op = 0; op < graph_n_ops(s.graph); op++)
+        all += op_kernels_s(s.priced->device[0].kernels, s.graph, op, part);
+    assert_true(bound > 0.3 * all / 8 && bound <= all / 8);
+    clear(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_products), cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_stack), cmocka_unit_test(test_bound)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
