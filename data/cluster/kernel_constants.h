@@ -21,6 +21,7 @@
     X(cache_keep, "1", 0.01, 4)    /* part of L2 that survives between kernels */          \
     X(energy_tile, "elements", 0, 1000) /* energy of operands: of 1/width + 1/height */    \
     X(flops_w, "GFLOP/s/W", 1, 1e5) /* at 12 nm */                                         \
+    X(energy_clock, "1", 0, 4) /* power of clock / 1.5 GHz in the energy of a FLOP */ \
     X(memory_j, "pJ/B", 0, 1000)                                                           \
     X(idle_w, "W", 0, 1000)                                                                \
     X(split, "us", 0, 1000)        /* more if the sum is split */                          \

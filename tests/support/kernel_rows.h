@@ -1,0 +1,297 @@
+/* Measured kernels (../shared/measured/kernels) as rows of kernels, devices and times, for tests of the laws. */
+#ifndef KILTER_TESTS_SUPPORT_KERNEL_ROWS_H
+#define KILTER_TESTS_SUPPORT_KERNEL_ROWS_H
+
+#include "tests/support/kernel_device.h"
+
+typedef struct {
+    const char *device, *what; /* interned */
+    uint32_t index;            /* of the device in KernelRows */
+    Kernel kernel;
+    double s;
+    /* A benchmark of single calls contains the host's launch: (host^q + t^q)^(1/q). q 0: not */
+    double host_s, q;
+    bool zeros; /* its inputs are zeros, for which lanes draw less power */
+} KernelRow;
+
+typedef struct {
+    GArray *row;       /* KernelRow */
+    GPtrArray *device; /* KernelDevice, or NULL: no such sheet */
+    GPtrArray *name;
+} KernelRows;
+
+static inline KernelRows *kernel_rows_new(void)
+{
+    KernelRows *rows = g_new0(KernelRows, 1);
+    rows->row = g_array_new(FALSE, TRUE, sizeof(KernelRow));
+    rows->device = g_ptr_array_new_with_free_func((GDestroyNotify)kernel_device_free);
+    rows->name = g_ptr_array_new();
+    return rows;
+}
+
+static inline void kernel_rows_free(KernelRows *rows)
+{
+    g_array_unref(rows->row);
+    g_ptr_array_unref(rows->device);
+    g_ptr_array_unref(rows->name);
+    g_free(rows);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KernelRows, kernel_rows_free)
+
+static inline double kernel_rows_cell(const Csv *csv, const char *column)
+{
+    return g_ascii_strtod(csv_text(csv, column), NULL);
+}
+
+static inline void kernel_rows_add(KernelRows *rows, const Csv *csv, KernelRow row)
+{
+    row.device = g_intern_string(csv_text(csv, "device"));
+    guint index;
+    if (!g_ptr_array_find(rows->name, row.device, &index)) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Sheets) sheets = sheets_load(&error);
+        assert_no_error(error);
+        const bool known = sheets_device(sheets, row.device, &error) != NULL;
+        index = rows->name->len;
+        g_ptr_array_add(rows->name, (gpointer)row.device);
+        g_ptr_array_add(rows->device, known ? kernel_device_of(row.device) : NULL);
+        if (!known)
+            print_message("no sheet of %s\n", row.device);
+    }
+    row.index = index;
+    row.s = kernel_rows_cell(csv, "ms") * 1e-3;
+    const KernelDevice *device = rows->device->pdata[index];
+    if (device && device->peak[row.kernel.format] > 0 && row.s > 0)
+        g_array_append_val(rows->row, row);
+}
+
+/* gemm_fp32.csv, elementwise_fp32.csv, conv_fp32.csv, models_shapes_fp32.csv: k is the output's width, n is summed. */
+static inline bool kernel_rows_fp32(const Csv *csv, void *data, GError **error)
+{
+    static const struct {
+        const char *op;
+        KernelKind kind;
+        double read, host_us, q;
+    } OP[] = {{"linear", KERNEL_PRODUCT, 0, 47.0838, 1},
+              {"bmm", KERNEL_BATCHED, 0, 32.6907, 1},
+              {"conv", KERNEL_CONVOLUTION, 0, 249.361, 1},
+              {"ln", KERNEL_NORM, 0, 54.4746, 1.25761},
+              {"softmax", KERNEL_SOFTMAX, 0, 37.9208, 1.25761},
+              {"add", KERNEL_ELEMENTWISE, 8, 31.0659, 1.25761},
+              {"mul", KERNEL_ELEMENTWISE, 8, 31.0659, 1.25761},
+              {"div", KERNEL_ELEMENTWISE, 8, 31.0659, 1.25761},
+              {"pow", KERNEL_ELEMENTWISE, 8, 31.0659, 1.25761},
+              {NULL, KERNEL_ELEMENTWISE, 4, 31.0659, 1.25761}};
+    const char *op = csv_text(csv, "op");
+    uint32_t i = 0;
+    while (OP[i].op && strcmp(op, OP[i].op) != 0)
+        i++;
+    const double b = kernel_rows_cell(csv, "b"), m = kernel_rows_cell(csv, "m"),
+                 n = kernel_rows_cell(csv, "n"), k = kernel_rows_cell(csv, "k"),
+                 image = kernel_rows_cell(csv, "image");
+    KernelRow row = {.what = OP[i].kind == KERNEL_ELEMENTWISE ? "elementwise" : OP[i].op,
+                     .kernel = {.kind = OP[i].kind, .format = KERNEL_FP32, .alone = true},
+                     .host_s = OP[i].host_us * 1e-6,
+                     .q = OP[i].q,
+                     .zeros = OP[i].kind == KERNEL_CONVOLUTION};
+    Kernel *kernel = &row.kernel;
+    (void)error;
+    switch (OP[i].kind) {
+    case KERNEL_CONVOLUTION:
+        kernel->convolution.batch = b;
+        kernel->convolution.in = m;
+        kernel->convolution.out = n;
+        kernel->convolution.height = kernel->convolution.width = image;
+        kernel->convolution.rows = kernel->convolution.columns = k;
+        break;
+    case KERNEL_NORM:
+    case KERNEL_SOFTMAX:
+        kernel->rows.rows = b;
+        kernel->rows.width = m;
+        break;
+    case KERNEL_ELEMENTWISE:
+        kernel->elementwise.elements = b * m;
+        kernel->elementwise.read = OP[i].read;
+        kernel->elementwise.written = 4;
+        break;
+    default:
+        kernel->product.batch = b;
+        kernel->product.m = OP[i].kind == KERNEL_PRODUCT ? b * m : m;
+        kernel->product.n = k;
+        kernel->product.k = n;
+    }
+    kernel_rows_add(data, csv, row);
+    return true;
+}
+
+static inline KernelFormat kernel_rows_format(const char *name)
+{
+    KernelFormat format;
+    if (strcmp(name, "fp8_block") == 0)
+        return KERNEL_FP8;
+    assert_true(kernel_format_find(name, &format, NULL));
+    return format;
+}
+
+/* gemm_16bit.csv, gemm_8bit_4bit.csv, gemm_train_16bit.csv: [m,k] x [k,n]. */
+static inline bool kernel_rows_product(const Csv *csv, void *data, GError **error)
+{
+    KernelRow row = {
+        .what = g_intern_string(csv_has(csv, "layout") ? csv_text(csv, "layout")
+                                                       : csv_text(csv, "format")),
+        .kernel = {
+            .kind = KERNEL_PRODUCT,
+            .format = kernel_rows_format(csv_text(csv, "format")),
+            .product = {.batch = 1,
+                        .m = kernel_rows_cell(csv, "m"),
+                        .n = kernel_rows_cell(csv, "n"),
+                        .k = kernel_rows_cell(csv, "k"),
+                        .accumulates = strcmp(csv_text(csv, "accumulate"), "True") == 0,
+                        .out_bytes = strcmp(csv_text(csv, "out"), "fp32") == 0 ? 4 : 2}}};
+    (void)error;
+    kernel_rows_add(data, csv, row);
+    return true;
+}
+
+/* attention_fused.csv, attention_train.csv. */
+static inline bool kernel_rows_attention(const Csv *csv, void *data, GError **error)
+{
+    const char *lib = csv_has(csv, "lib") ? csv_text(csv, "lib") : "training";
+    const double s = kernel_rows_cell(csv, "seq");
+    const bool causal = kernel_rows_cell(csv, "causal") > 0,
+               plain = strcmp(lib, "trtllm") == 0;
+    KernelRow row = {
+        .what = g_intern_string(csv_has(csv, "kernel") ? csv_text(csv, "kernel")
+                                                       : csv_text(csv, "pass")),
+        .kernel = {.kind = KERNEL_ATTENTION,
+                   .format = kernel_rows_format(csv_text(csv, "format")),
+                   .backward = strcmp(csv_text(csv, "pass"), "bwd") == 0,
+                   .attention = {.batch = kernel_rows_cell(csv, "batch"),
+                                 .queries = s,
+                                 .keys = s,
+                                 .heads = kernel_rows_cell(csv, "heads"),
+                                 .kv_heads = kernel_rows_cell(csv, "kv_heads"),
+                                 .head_qk = kernel_rows_cell(csv, "head_qk"),
+                                 .head_v = kernel_rows_cell(csv, "head_v"),
+                                 .window = kernel_rows_cell(csv, "window"),
+                                 .causal = causal,
+                                 .cached = causal && strcmp(lib, "training") != 0,
+                                 .library = plain ? KERNEL_ATTENTION_PLAIN
+                                                  : KERNEL_ATTENTION_AUTO}}};
+    (void)error;
+    kernel_rows_add(data, csv, row);
+    return true;
+}
+
+/* moe_grouped.csv; only where a rank holds all experts. */
+static inline bool kernel_rows_experts(const Csv *csv, void *data, GError **error)
+{
+    const char *lib = csv_text(csv, "lib");
+    KernelRow row = {
+        .what = g_intern_string(lib),
+        .kernel = {
+            .kind = KERNEL_EXPERTS,
+            .format = kernel_rows_format(csv_text(csv, "format")),
+            .experts = {.tokens = kernel_rows_cell(csv, "tokens"),
+                        .top_k = kernel_rows_cell(csv, "topk"),
+                        .experts = kernel_rows_cell(csv, "experts"),
+                        .hidden = kernel_rows_cell(csv, "hidden"),
+                        .inner =
+                            kernel_rows_cell(csv, "inter") / kernel_rows_cell(csv, "tp"),
+                        .matrices = (uint32_t)kernel_rows_cell(csv, "matrices"),
+                        .library = strcmp(lib, "trtllm") == 0 ? KERNEL_EXPERTS_TRTLLM
+                                   : strcmp(lib, "vllm") == 0 ? KERNEL_EXPERTS_VLLM
+                                                              : KERNEL_EXPERTS_SGLANG}}};
+    (void)error;
+    if (kernel_rows_cell(csv, "ep") == 1 && strcmp(csv_text(csv, "format"), "bf16") == 0)
+        kernel_rows_add(data, csv, row);
+    return true;
+}
+
+/* grouped_train.csv. */
+static inline bool kernel_rows_grouped(const Csv *csv, void *data, GError **error)
+{
+    KernelRow row = {.what = g_intern_string(csv_text(csv, "stage")),
+                     .kernel = {.kind = KERNEL_GROUPED,
+                                .format = kernel_rows_format(csv_text(csv, "format")),
+                                .product = {.batch = kernel_rows_cell(csv, "groups"),
+                                            .m = kernel_rows_cell(csv, "m"),
+                                            .n = kernel_rows_cell(csv, "n"),
+                                            .k = kernel_rows_cell(csv, "k"),
+                                            .library = KERNEL_EXPERTS_TRAINING}}};
+    (void)error;
+    kernel_rows_add(data, csv, row);
+    return true;
+}
+
+static inline void kernel_rows_read(KernelRows *rows, const char *file,
+                                    bool (*take)(const Csv *, void *, GError **))
+{
+    g_autofree char *name = g_strconcat("measured/kernels/", file, NULL);
+    const char *path = test_shared(name);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Csv) csv = path ? csv_read(path, &error) : NULL;
+    assert_no_error(error);
+    if (csv)
+        csv_each(csv, take, rows, &error);
+    assert_no_error(error);
+}
+
+/* The time that a benchmark of the row would show. */
+static inline double kernel_rows_predict_s(const KernelDevice *device,
+                                           const KernelRow *row)
+{
+    static const double ZERO_POWER =
+        1.57839; /* FLOPs a joule of zeros, of normal numbers' */
+    KernelDevice copy;
+    if (row->zeros) {
+        copy = *device;
+        copy.constants.simt.flops_w *= ZERO_POWER;
+        device = &copy;
+    }
+    const double t = kernel_time_s(device, &row->kernel);
+    return row->q == 0 ? t : pow(pow(t, row->q) + pow(row->host_s, row->q), 1 / row->q);
+}
+
+typedef struct {
+    uint32_t n;
+    double mape, bias; /* mean |ratio - 1|, mean logarithm */
+} KernelErrors;
+
+/* Of the rows that `which` accepts. */
+static inline KernelErrors kernel_rows_errors(const KernelRows *rows, const char *device,
+                                              const char *what)
+{
+    KernelErrors errors = {0};
+    for (guint i = 0; i < rows->row->len; i++) {
+        const KernelRow *row = &g_array_index(rows->row, KernelRow, i);
+        if ((device && strcmp(row->device, device) != 0) ||
+            (what && strcmp(row->what, what) != 0))
+            continue;
+        const double ratio =
+            kernel_rows_predict_s(rows->device->pdata[row->index], row) / row->s;
+        errors.n++;
+        errors.mape += fabs(ratio - 1);
+        errors.bias += log(ratio);
+    }
+    errors.mape /= MAX(errors.n, 1);
+    errors.bias /= MAX(errors.n, 1);
+    return errors;
+}
+
+/* Prints the errors of all devices and kinds of rows. */
+static inline void kernel_rows_print(const KernelRows *rows)
+{
+    g_autoptr(GHashTable) done = g_hash_table_new(g_direct_hash, g_direct_equal);
+    for (guint i = 0; i < rows->row->len; i++) {
+        const KernelRow *row = &g_array_index(rows->row, KernelRow, i);
+        g_autofree char *key = g_strconcat(row->what, " ", row->device, NULL);
+        if (!g_hash_table_add(done, (gpointer)g_intern_string(key)))
+            continue;
+        const KernelErrors e = kernel_rows_errors(rows, row->device, row->what);
+        print_message("  %-36s %5u rows, %5.1f %%, bias %+.3f\n", key, e.n, 100 * e.mape,
+                      e.bias);
+    }
+}
+
+#endif
