@@ -34,6 +34,7 @@
 #include "data/cluster/cluster.h"
 #include "data/cluster/kernel_device.h"
 #include "data/cluster/machine_file.h"
+#include "data/cluster/price.h"
 #include "data/cluster/runtime.h"
 #include "data/cluster/sheet.h"
 #include "data/cluster/slurm.h"

@@ -57,6 +57,13 @@ static void scale_curves(Cluster *cluster, bool between, double bandwidth, doubl
 
 static void scale_network(Cluster *cluster, double bandwidth, double latency)
 {
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        Port *port = &cluster->machine[i].port;
+        port->bandwidth *= bandwidth;
+        port->gpu *= bandwidth;
+        port->base_s *= latency;
+        port->hop_s *= latency;
+    }
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
         scale_line(&cluster->collective[kind], bandwidth, latency);
         for (uint32_t i = 0; i < cluster->pieces[kind].n; i++)
@@ -148,8 +155,11 @@ static bool scale(Cluster *cluster, const char *text, GError **error)
     } else if (strcmp(what, "latency") == 0) {
         scale_network(cluster, 1, factor);
     } else if (strcmp(what, "inner") == 0) {
-        for (uint32_t i = 0; i < cluster->n_machines; i++)
+        for (uint32_t i = 0; i < cluster->n_machines; i++) {
             cluster->machine[i].inner.bandwidth *= factor;
+            cluster->machine[i].peer.bandwidth *= factor;
+            cluster->machine[i].across.bandwidth *= factor;
+        }
         scale_curves(cluster, false, factor, 1);
     } else {
         return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -253,6 +263,7 @@ bool cluster_keep(Cluster *cluster, const bool *keep, GError **error)
             drop_machine(cluster, &cluster->machine[i]);
     cluster->n_machines = n;
     drop_types(cluster);
+    cluster_finish(cluster);
     return !cluster->network || n == 1 || network_spec_check(cluster->network, n, error);
 }
 
@@ -296,7 +307,7 @@ static bool choose(Cluster *cluster, const char *text, bool chosen, GError **err
     }
     if (!cluster_keep_gpus(cluster, keep, error))
         return false;
-    cluster_find_rings(cluster);
+    cluster_finish(cluster);
     return true;
 }
 
@@ -322,7 +333,11 @@ static Machine copy_of(const Machine *alike, uint32_t gpus)
     machine.name = NULL;
     machine.gpus = gpus;
     machine.source = g_strdup(alike->source);
+    machine.domain = g_strdup(alike->domain);
+    machine.region = g_strdup(alike->region);
     machine.peers = g_strdup(gpus == alike->gpus ? alike->peers : NULL);
+    if (!machine.peers)
+        machine.peer = machine.across = (LinkCost){0};
     return machine;
 }
 
@@ -334,12 +349,15 @@ static Machine machine_of_sheet(Cluster *cluster, const Sheets *sheets,
     g_assert(link); /* the sheets were checked */
     cluster->type = g_renew(DeviceType, cluster->type, cluster->n_types + 1);
     cluster->type[cluster->n_types] = device_sheet_type(sheet);
-    return (Machine){.type = cluster->n_types++,
+    Machine machine = {.type = cluster->n_types++,
                      .gpus = gpus,
                      .inner = gpus > 1 ? link_sheet_line(link, sheet->link[0].count, gpus)
                                        : (LinkCost){0, INFINITY},
                      .peers = g_strdup(device_sheet_peers(sheet, gpus)),
                      .source = g_strdup(sheet->source)};
+    if (gpus > 2 && !machine.peers)
+        machine_sum_by(&machine, link);
+    return machine;
 }
 
 /* The machine to add, but for its name: like one of the cluster, or by the data sheet that has the
@@ -371,6 +389,17 @@ static bool make_machine(Cluster *cluster, const char *name, uint32_t gpus,
             gpus > 1 ? " with its link between them" : "", name, gpus);
     *machine =
         alike ? copy_of(alike, gpus) : machine_of_sheet(cluster, sheets, sheet, gpus);
+    if (!alike && cluster->wired) { /* as many NICs as the machine with the slowest port */
+        const LinkSheet *pcie = device_sheet_link(sheets, sheet, "pcie");
+        for (uint32_t i = 0; i < cluster->n_machines; i++)
+            if (i == 0 ||
+                cluster->machine[i].port.bandwidth < machine->port.bandwidth) {
+                machine->port = cluster->machine[i].port;
+                g_free(machine->region);
+                machine->region = g_strdup(cluster->machine[i].region);
+            }
+        machine->port.gpu = pcie ? pcie->bandwidth * pcie->to_nic : 0;
+    }
     return true;
 }
 
@@ -403,7 +432,7 @@ static bool add(Cluster *cluster, const char *text, GError **error)
     } while (has_machine(cluster, machine.name));
     cluster->machine = g_renew(Machine, cluster->machine, cluster->n_machines + 1);
     cluster->machine[cluster->n_machines++] = machine;
-    cluster_find_rings(cluster);
+    cluster_finish(cluster);
     return cluster_set_kernels(cluster, error);
 }
 

@@ -7,6 +7,7 @@
 #include "data/base/error.h"
 #include "data/cluster/cluster_yaml.h"
 #include "data/cluster/network_spec.h"
+#include "data/cluster/sites.h"
 
 static bool check_name(const char *what, const char *name, size_t most, GError **error)
 {
@@ -59,6 +60,12 @@ static bool check_types(const Cluster *cluster, GError **error)
 
 /* --- machines --- */
 
+static bool check_link_of(const LinkCost *link, const char *what, GError **error)
+{
+    return link->bandwidth == 0 ||
+           members_check(LINK_MEMBER, LINK_NUMBERS, link, what, error);
+}
+
 static bool check_machine(const Machine *machine, GError **error)
 {
     g_autofree char *what = g_strdup_printf("machine %.60s", machine->name);
@@ -72,6 +79,10 @@ static bool check_machine(const Machine *machine, GError **error)
            members_check(MACHINE_MEMBER, MACHINE_NUMBERS, machine, what, error) &&
            (machine->gpus == 1 ||
             members_check(LINK_MEMBER, LINK_NUMBERS, &machine->inner, inner, error)) &&
+           check_link_of(&machine->peer, what, error) &&
+           check_link_of(&machine->across, what, error) &&
+           (machine->port.bandwidth == 0 ||
+            members_check(PORT_MEMBER, PORT_NUMBERS, &machine->port, what, error)) &&
            (!machine->peers || peers_parse(machine->peers, machine->gpus, &peers, error));
 }
 
@@ -162,11 +173,68 @@ static bool check_network(const Cluster *cluster, GError **error)
     return true;
 }
 
+/* Regions need ports to count from, and links that join them. */
+static bool check_regions(const Cluster *cluster, GError **error)
+{
+    bool any = cluster->n_region_links > 0;
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        any |= cluster->machine[i].region != NULL;
+    if (!any)
+        return true;
+    if ((!cluster->wired && cluster->n_machines > 1) || cluster->network)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "regions: expected machines with NICs, and neither collectives "
+                           "nor topology");
+    for (uint32_t i = 0; i < cluster->n_region_links; i++) {
+        const RegionLink *link = &cluster->region_link[i];
+        g_autofree char *what = g_strdup_printf("regions[%u]", i);
+        if (strcmp(link->from, link->to) == 0)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "%s: expected two regions, got '%.60s' twice", what,
+                               link->from);
+        if (!check_line(what, &link->link, error) ||
+            !members_check(REGION_MEMBER, REGION_NUMBERS, link, what, error))
+            return false;
+    }
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        if (!cluster->machine[i].region)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "machine %.60s: region: missing; expected one, as the "
+                               "cluster has regions",
+                               cluster->machine[i].name);
+    return regions_are_joined(cluster, error);
+}
+
+static bool check_domains(const Cluster *cluster, GError **error)
+{
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        const Machine *machine = &cluster->machine[i], *first = &cluster->machine[cluster_unit(cluster, i)];
+        if (!machine->domain)
+            continue;
+        if (cluster->network || !cluster->wired)
+            return cluster->n_machines == 1 ||
+                   kilter_fail(error, KILTER_ERROR_INPUT,
+                               "machine %.60s: domain: expected machines with NICs, and "
+                               "neither collectives nor topology",
+                               machine->name);
+        if (machine->peers || !isfinite(machine->inner.bandwidth) ||
+            machine->inner.bandwidth != first->inner.bandwidth ||
+            machine->inner.latency_s != first->inner.latency_s ||
+            g_strcmp0(machine->region, first->region) != 0)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "machine %.60s: domain %.60s: expected one inner link, of a "
+                               "switch, for all its machines, in one region",
+                               machine->name, machine->domain);
+    }
+    return true;
+}
+
 bool cluster_check_parts(const Cluster *cluster, GError **error)
 {
     return check_name("the cluster", cluster->name, CLUSTER_NAME_MAX, error) &&
            check_types(cluster, error) && check_machines(cluster, error) &&
-           check_collectives(cluster, error) && check_curves(&cluster->curves, error);
+           check_collectives(cluster, error) && check_curves(&cluster->curves, error) &&
+           check_regions(cluster, error) && check_domains(cluster, error);
 }
 
 bool cluster_check(const Cluster *cluster, GError **error)

@@ -3,8 +3,11 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/cluster/derive.h"
 #include "data/cluster/kernel_device.h"
 #include "data/cluster/network_spec.h"
+#include "data/cluster/price.h"
+#include "data/cluster/sites.h"
 #include "data/cluster/tuning.h"
 
 #include <string.h>
@@ -26,6 +29,12 @@ void cluster_free(Cluster *cluster)
     curves_clear(&cluster->curves);
     for (uint32_t i = 0; i < cluster->n_machines; i++)
         machine_clear(&cluster->machine[i]);
+    for (uint32_t i = 0; i < cluster->n_region_links; i++) {
+        g_free(cluster->region_link[i].from);
+        g_free(cluster->region_link[i].to);
+        g_free(cluster->region_link[i].source);
+    }
+    g_free(cluster->region_link);
     g_free(cluster->type);
     g_free(cluster->machine);
     g_free(cluster->name);
@@ -341,6 +350,21 @@ static void view_pieces(ClusterView *view)
     }
 }
 
+/* The lines of ports, switches and direct links. */
+static void view_prices(ClusterView *view)
+{
+    g_autofree uint32_t *device = g_new(uint32_t, view->n_devices);
+    PricePlace place;
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        device[j] = j;
+    price_place(view, &(PriceSets){1, view->n_devices, device}, &place);
+    for (uint32_t kind = 0; place.own && kind < COLLECTIVES_PRICED; kind++) {
+        g_free(view->pieces[kind].piece);
+        price_pieces(&place, (Collective)kind, &view->pieces[kind],
+                     &view->collective[kind]);
+    }
+}
+
 /* Puts measured collectives of all devices in front of the lines of links. */
 static void view_curves(ClusterView *view)
 {
@@ -364,8 +388,45 @@ LinkCost cluster_view_line(const ClusterView *view, Collective kind, double byte
     return piece ? piece->line : view->collective[kind];
 }
 
-void cluster_find_rings(Cluster *cluster)
+bool machine_is_split(const Machine *machine)
 {
+    Peers peers;
+    return machine->peers && peers_parse(machine->peers, machine->gpus, &peers, NULL) &&
+           peers_rings(&peers, machine->gpus) == 0;
+}
+
+void cluster_finish(Cluster *cluster)
+{
+    bool ports = true;
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        ports = ports && cluster->machine[i].port.bandwidth > 0;
+    g_autoptr(GHashTable) domain = g_hash_table_new(g_str_hash, g_str_equal);
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        Machine *machine = &cluster->machine[i];
+        gpointer first;
+        machine->unit = 0;
+        if (!machine->domain)
+            continue;
+        if (g_hash_table_lookup_extended(domain, machine->domain, NULL, &first))
+            machine->unit = GPOINTER_TO_UINT(first);
+        else
+            g_hash_table_insert(domain, machine->domain,
+                                GUINT_TO_POINTER(machine->unit = i + 1));
+    }
+    if (cluster->wired)
+        derive_collectives(cluster);
+    cluster->curves.port.bandwidth = 0;
+    for (uint32_t i = 0; ports && i < cluster->n_machines; i++) {
+        const Machine *machine = &cluster->machine[i];
+        Port *least = &cluster->curves.port;
+        if (i > 0 && port_capacity(&machine->port, machine->gpus, machine->gpus) >=
+                         port_capacity(least, cluster->curves.port_gpus,
+                                       cluster->curves.port_gpus))
+            continue;
+        *least = machine->port;
+        cluster->curves.port_gpus = machine->gpus;
+    }
+
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         const Machine *machine = &cluster->machine[i];
         Peers peers;
@@ -375,20 +436,21 @@ void cluster_find_rings(Cluster *cluster)
     }
 }
 
-double cluster_view_ring_part(const ClusterView *view, const Device *device,
-                              CurvePlace place, Collective kind)
-{
-    const uint32_t gpus = view->cluster->machine[device->machine].gpus;
-    return curves_ring_part(&view->cluster->curves, kind, place, gpus);
-}
-
 LinkCost cluster_view_set_line(const ClusterView *view, const Device *device,
-                               CurvePlace place, Collective kind, double bytes)
+                               CurvePlace place, uint32_t sets, Collective kind,
+                               double bytes)
 {
-    LinkCost line =
-        place.hosts == 1 ? device->inner : cluster_view_line(view, kind, bytes);
-    line.bandwidth *= cluster_view_ring_part(view, device, place, kind);
-    curves_line(&view->cluster->curves, kind, place, bytes, &line);
+    g_assert(sets > 0);
+    const Machine *machine = &view->cluster->machine[device->machine];
+    LinkCost line = place.hosts == 1 ? device->inner : cluster_view_line(view, kind, bytes);
+    PricePlace priced;
+    if (view->granularity == GRANULARITY_GPU &&
+        price_of_machine(view->cluster, machine, place.ranks, place.hosts, sets, &priced))
+        line = price_line(&priced, kind, bytes, NULL);
+    else if (place.hosts > 1)
+        line.bandwidth /= sets;
+    if (curves_line(&view->cluster->curves, kind, place, bytes, &line) && place.hosts > 1)
+        line.bandwidth /= sets;
     return line;
 }
 
@@ -438,12 +500,18 @@ ClusterView *cluster_view(const Cluster *cluster, Granularity granularity)
     ClusterView *view = g_new0(ClusterView, 1);
     view->cluster = cluster;
     view->granularity = granularity;
+    view->priced = cluster->wired;
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        view->priced |= cluster->machine[i].peers || cluster->machine[i].sums > 0;
     view_fitted(view);
     view_pricing(view);
     view_devices(view);
     view_working(view);
+    sites_find(view);
     view_links(view);
     view_pieces(view);
+    if (view->n_devices > 1)
+        view_prices(view);
     view_curves(view);
     KILTER_WALK(walk_devices(view));
     return view;
@@ -458,6 +526,9 @@ void cluster_view_free(ClusterView *view)
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
         g_free(view->pieces[kind].piece);
     g_free(view->device);
+    g_free(view->site);
+    g_free(view->between);
+    g_free(view->cable);
     cluster_free(view->owned);
     g_free(view);
 }

@@ -138,12 +138,31 @@ typedef struct {
     uint32_t n_parts;
     MachinePart *part;
     LinkCost inner; /* between devices of the machine */
+    /* in front of `inner`, where bandwidths are not 0: one direct link between two GPUs, of which a
+     * ring among some of them has several; and what those have that find no ring */
+    LinkCost peer, across;
     char *
         peers; /* its GPUs' direct links (data/cluster/peers.h); NULL: a switch, or not known */
+    /* how much longer a byte takes where its switch sums up, alone and in trees between machines;
+     * 0: it does not */
+    double sums, tree_sums;
+    Port port;   /* to other machines */
+    /* the domain of direct links, larger than a machine, and the region that it is in; NULL: none */
+    char *domain, *region;
+    uint32_t unit; /* 1 + the first machine of its domain; 0: it is in none (cluster_finish) */
     char *source;
     double stretch; /* factor on all its computation; up to 1: none */
     double price;   /* US dollars an hour; 0: not known */
+    double preemptible; /* the same while it may be taken away; 0: not known */
 } Machine;
+
+/* What lies between two regions, in both directions. */
+typedef struct {
+    char *from, *to;
+    LinkCost link;
+    double egress; /* US dollars per byte that is sent; 0: not known */
+    char *source;
+} RegionLink;
 
 typedef struct NetworkSpec NetworkSpec; /* data/cluster/topology.h */
 struct Tuning;                          /* data/cluster/tuning.h */
@@ -160,6 +179,11 @@ typedef struct {
     CollectiveCurves curves; /* measured collectives, inside machines and between them */
     /* a message between devices of two machines; bandwidth 0: the broadcast's line */
     LinkCost transfer;
+    /* the ports of the machines price what goes between them (data/cluster/price.h), and `collective`
+     * follows from them; else `collective` was stated */
+    bool wired;
+    uint32_t n_region_links;
+    RegionLink *region_link;
     char *collective_source;
     NetworkSpec *network;  /* NULL: one port per machine, see data/cluster/topology.h */
     struct Tuning *tuning; /* its own rules; NULL: the default rules only */
@@ -193,8 +217,19 @@ const Machine *cluster_mixed(const Cluster *cluster);
  * kept. KILTER_ERROR_INPUT where a machine that is cut names links of its GPUs. */
 bool cluster_keep_gpus(Cluster *cluster, const bool *keep, GError **error);
 
-/* Finds the rings on the machines' peers (data/cluster/curve.h), once their peers are set. */
-void cluster_find_rings(Cluster *cluster);
+/* The first machine of the machine's domain; itself where it is in none. */
+static inline uint32_t cluster_unit(const Cluster *cluster, uint32_t machine)
+{
+    const uint32_t unit = cluster->machine[machine].unit;
+    return unit > 0 ? unit - 1 : machine;
+}
+
+/* Whether its direct links do not join all GPUs, so that a ring among all takes another way. */
+bool machine_is_split(const Machine *machine);
+
+/* Computes what follows from the machines: the rings on their peers (data/cluster/curve.h), and the
+ * lines of a wired cluster. To be called when machines or ports were changed. */
+void cluster_finish(Cluster *cluster);
 
 /* Whether every device type of the cluster computes in that precision; KILTER_ERROR_INPUT names the
  * first type that cannot. */
@@ -272,6 +307,14 @@ typedef struct {
     Granularity granularity;
     uint32_t n_devices;
     Device *device;
+    /* ports, switches or direct links price collectives among some of the devices (data/cluster/price.h) */
+    bool priced;
+    /* sites: the regions of a wired cluster, or the switches of its topology that machines are at. [machine] its
+     * site, [from * n_sites + to] what lies between, its bandwidth INFINITY if nothing is known to be narrow
+     * there, and [machine] its cables of the topology, or INFINITY */
+    uint32_t n_sites, *site;
+    LinkCost *between;
+    double *cable;
     LinkCost collective[COLLECTIVES_PRICED]; /* among the view's devices */
     CollectivePieces pieces[COLLECTIVES_PRICED];
     uint32_t n_fitted;
@@ -321,14 +364,11 @@ bool cluster_view_launches(const ClusterView *view);
 
 /* The line that prices a collective of all devices on a tensor of `bytes`. */
 LinkCost cluster_view_line(const ClusterView *view, Collective kind, double bytes);
-/* The same among some of them, which are on place.hosts machines: one machine like the device's, or
- * several. */
+/* The same among some of them, which are on place.hosts machines like the device's, while `sets` such sets
+ * share their ports. */
 LinkCost cluster_view_set_line(const ClusterView *view, const Device *device,
-                               CurvePlace place, Collective kind, double bytes);
-/* The part of the bandwidth among all GPUs of the device's machine that a place in it has by its
- * rings (curves_ring_part). */
-double cluster_view_ring_part(const ClusterView *view, const Device *device,
-                              CurvePlace place, Collective kind);
+                               CurvePlace place, uint32_t sets, Collective kind,
+                               double bytes);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ClusterView, cluster_view_free)
 
 #endif

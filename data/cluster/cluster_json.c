@@ -31,6 +31,13 @@ static void set_link(json_t *object, const LinkCost *link)
     members_json(LINK_MEMBER, LINK_NUMBERS, link, object);
 }
 
+static void set_link_at(json_t *object, const char *key, const LinkCost *link)
+{
+    json_t *of = json_object();
+    set_link(of, link);
+    json_object_set_new(object, key, of);
+}
+
 /* --- device types --- */
 
 /* Numbers by format that are known, or nothing. */
@@ -84,13 +91,26 @@ static bool same_parts(const Machine *a, const Machine *b)
             memcmp(a->part, b->part, a->n_parts * sizeof *a->part) == 0);
 }
 
+static bool same_link(const LinkCost *a, const LinkCost *b)
+{
+    return a->latency_s == b->latency_s && a->bandwidth == b->bandwidth;
+}
+
+static bool same_port(const Port *a, const Port *b)
+{
+    return a->bandwidth == b->bandwidth && a->gpu == b->gpu && a->base_s == b->base_s &&
+           a->hop_s == b->hop_s && a->nics == b->nics;
+}
+
 static bool alike(const Machine *a, const Machine *b)
 {
-    return same_parts(a, b) && a->type == b->type && a->gpus == b->gpus &&
-           a->inner.latency_s == b->inner.latency_s &&
-           a->inner.bandwidth == b->inner.bandwidth && a->stretch == b->stretch &&
-           a->price == b->price && g_strcmp0(a->peers, b->peers) == 0 &&
-           g_strcmp0(a->source, b->source) == 0;
+    return same_parts(a, b) && a->type == b->type && a->gpus == b->gpus && same_link(&a->inner, &b->inner) &&
+           same_link(&a->peer, &b->peer) && same_link(&a->across, &b->across) &&
+           same_port(&a->port, &b->port) && a->sums == b->sums &&
+           a->tree_sums == b->tree_sums &&
+           a->stretch == b->stretch && a->price == b->price &&
+           a->preemptible == b->preemptible && g_strcmp0(a->domain, b->domain) == 0 &&
+           g_strcmp0(a->region, b->region) == 0 && g_strcmp0(a->peers, b->peers) == 0 && g_strcmp0(a->source, b->source) == 0;
 }
 
 /* The number of equal machines from `first` on that are called NAME-0, NAME-1, ...; at least 1. */
@@ -132,12 +152,20 @@ static json_t *group_json(const Cluster *cluster, const Machine *machine, uint32
         json_object_set_new(object, "devices", parts_json(cluster, machine));
         json_object_del(object, "gpus");
     }
-    if (isfinite(machine->inner.bandwidth)) {
-        json_t *inner = json_object();
-        set_link(inner, &machine->inner);
-        json_object_set_new(object, "inner", inner);
+    if (isfinite(machine->inner.bandwidth))
+        set_link_at(object, "inner", &machine->inner);
+    if (machine->peer.bandwidth > 0)
+        set_link_at(object, "peer", &machine->peer);
+    if (machine->across.bandwidth > 0)
+        set_link_at(object, "across", &machine->across);
+    if (machine->port.bandwidth > 0) {
+        json_t *port = json_object();
+        members_json(PORT_MEMBER, PORT_NUMBERS, &machine->port, port);
+        json_object_set_new(object, "port", port);
     }
     set_text(object, "peers", machine->peers);
+    set_text(object, "domain", machine->domain);
+    set_text(object, "region", machine->region);
     set_text(object, "source", machine->source);
     return object;
 }
@@ -177,16 +205,27 @@ static json_t *collective_json(const Cluster *cluster, Collective kind)
 static json_t *collectives_json(const Cluster *cluster)
 {
     json_t *object = json_object();
-    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+    for (uint32_t kind = 0; !cluster->wired && kind < COLLECTIVES_PRICED; kind++)
         json_object_set_new(object, collective_name((Collective)kind),
                             collective_json(cluster, (Collective)kind));
-    if (cluster->transfer.bandwidth > 0) {
-        json_t *send = json_object();
-        set_link(send, &cluster->transfer);
-        json_object_set_new(object, "send", send);
-    }
+    if (cluster->transfer.bandwidth > 0)
+        set_link_at(object, "send", &cluster->transfer);
     set_text(object, "source", cluster->collective_source);
     return object;
+}
+
+static json_t *regions_json(const Cluster *cluster)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < cluster->n_region_links; i++) {
+        const RegionLink *link = &cluster->region_link[i];
+        json_t *object = json_pack("{s:s, s:s}", "from", link->from, "to", link->to);
+        set_link(object, &link->link);
+        members_json(REGION_MEMBER, REGION_NUMBERS, link, object);
+        set_text(object, "source", link->source);
+        json_array_append_new(list, object);
+    }
+    return list;
 }
 
 static json_t *cable_json(const NetworkLink *link)
@@ -229,6 +268,8 @@ json_t *cluster_json(const Cluster *cluster)
         json_object_set_new(object, "collectives", collectives_json(cluster));
     if (cluster->curves.n > 0)
         json_object_set_new(object, "curves", curves_json(&cluster->curves));
+    if (cluster->n_region_links > 0)
+        json_object_set_new(object, "regions", regions_json(cluster));
     if (cluster->network)
         json_object_set_new(object, "topology", topology_json(cluster->network));
     if (cluster->tuning)

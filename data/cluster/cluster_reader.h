@@ -5,7 +5,6 @@
 
 #include "data/cluster/cluster.h"
 #include "data/cluster/cluster_yaml.h"
-#include "data/cluster/derive.h"
 #include "data/cluster/sheet.h"
 
 typedef struct {
@@ -14,7 +13,6 @@ typedef struct {
     Cluster *cluster;
     GString *failures; /* all messages about what is wrong, separated by "; " */
     Sheets *sheets;    /* NULL until a file names a device or a link */
-    GArray *port;      /* Port of each machine; bandwidth 0 if no NIC is named */
 } ClusterReader;
 
 /* Adds a failure to the messages, if there is one; returns `good`. */

@@ -9,6 +9,7 @@ enum {
     PIECES_MAX = 100,
     CURVES_MAX = 1000,
     PARTS_MAX = 1024,
+    REGIONS_MAX = 1000,
 };
 
 const Member LINK_MEMBER[LINK_NUMBERS] = {LINK_MEMBERS(MEMBER_ROW)},
@@ -17,11 +18,13 @@ const Member LINK_MEMBER[LINK_NUMBERS] = {LINK_MEMBERS(MEMBER_ROW)},
                                               CHIP_PEAK_MEMBERS(MEMBER_ROW)},
              KERNEL_FACTOR[KERNEL_CLASSES] = {KERNEL_FACTOR_MEMBERS(MEMBER_ROW)},
              PIECES_MEMBER[PIECES_NUMBERS] = {PIECES_MEMBERS(MEMBER_ROW)},
-             MACHINE_MEMBER[MACHINE_NUMBERS] = {MACHINE_MEMBERS(MEMBER_ROW)};
+             MACHINE_MEMBER[MACHINE_NUMBERS] = {MACHINE_MEMBERS(MEMBER_ROW)},
+             PORT_MEMBER[PORT_NUMBERS] = {PORT_MEMBERS(MEMBER_ROW)},
+             REGION_MEMBER[REGION_NUMBERS] = {REGION_MEMBERS(MEMBER_ROW)};
 
 #define KIND(id, key)                                                                    \
-    CYAML_FIELD_MAPPING(key, CYAML_FLAG_DEFAULT, CollectivesText, kind[COLLECTIVE_##id], \
-                        COLLECTIVE)
+    CYAML_FIELD_MAPPING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,               \
+                            CollectivesText, kind[COLLECTIVE_##id], COLLECTIVE)
 
 static const cyaml_schema_field_t LINK[] = {
     OPTIONAL_TEXT("link", LinkText, link, NAME_MAX_BYTES),
@@ -87,6 +90,12 @@ static const cyaml_schema_field_t PART[] = {
 static const cyaml_schema_value_t PART_ENTRY = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, PartText, PART)};
 
+static const cyaml_schema_field_t PORT[] = {PORT_MEMBERS(MEMBER_FIELD) CYAML_FIELD_END};
+
+#define LINK_OF(key)                                                                    \
+    CYAML_FIELD_MAPPING_PTR(#key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText, \
+                            key, LINK)
+
 static const cyaml_schema_field_t GROUP[] = {
     OPTIONAL_TEXT("name", GroupText, name, NAME_MAX_BYTES),
     OPTIONAL_TEXT("count", GroupText, count, NAME_MAX_BYTES),
@@ -94,11 +103,16 @@ static const cyaml_schema_field_t GROUP[] = {
     OPTIONAL_TEXT("device", GroupText, device, NAME_MAX_BYTES),
     CYAML_FIELD_SEQUENCE("devices", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText,
                          part, &PART_ENTRY, 1, PARTS_MAX),
-    MACHINE_MEMBERS(MEMBER_FIELD) CYAML_FIELD_MAPPING_PTR(
-        "inner", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText, inner, LINK),
+    MACHINE_MEMBERS(MEMBER_FIELD) LINK_OF(inner),
+    LINK_OF(peer),
+    LINK_OF(across),
+    CYAML_FIELD_MAPPING_PTR("port", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText,
+                            port, PORT),
     OPTIONAL_TEXT("nic", GroupText, nic, NAME_MAX_BYTES),
     OPTIONAL_TEXT("nics", GroupText, nics, NAME_MAX_BYTES),
     OPTIONAL_TEXT("peers", GroupText, peers, TEXT_MAX_BYTES),
+    OPTIONAL_TEXT("domain", GroupText, domain, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("region", GroupText, region, NAME_MAX_BYTES),
     OPTIONAL_TEXT("source", GroupText, source, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
 };
@@ -123,6 +137,17 @@ static const cyaml_schema_field_t CABLE[] = {
     TEXT("bandwidth", CableText, line.bandwidth, NAME_MAX_BYTES),
     CYAML_FIELD_END,
 };
+
+static const cyaml_schema_field_t REGION[] = {
+    TEXT("from", RegionText, from, NAME_MAX_BYTES),
+    TEXT("to", RegionText, to, NAME_MAX_BYTES),
+    TEXT("latency", RegionText, line.latency, NAME_MAX_BYTES),
+    TEXT("bandwidth", RegionText, line.bandwidth, NAME_MAX_BYTES),
+    REGION_MEMBERS(MEMBER_FIELD) OPTIONAL_TEXT("source", RegionText, source, TEXT_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t REGION_ENTRY = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, RegionText, REGION)};
 
 static const cyaml_schema_value_t NODE_ENTRY = {
     CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 1, NAME_MAX_BYTES)};
@@ -155,6 +180,8 @@ static const cyaml_schema_field_t CLUSTER[] = {
                             ClusterText, collectives, KINDS),
     CYAML_FIELD_SEQUENCE("curves", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, ClusterText,
                          curve, &CURVE_SCHEMA, 1, CURVES_MAX),
+    CYAML_FIELD_SEQUENCE("regions", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, ClusterText,
+                         region, &REGION_ENTRY, 1, REGIONS_MAX),
     CYAML_FIELD_MAPPING_PTR("topology", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
                             ClusterText, topology, TOPOLOGY),
     CYAML_FIELD_MAPPING_PTR("tuning", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,

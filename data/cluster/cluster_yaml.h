@@ -22,6 +22,10 @@ typedef struct {
 enum { CLUSTER_NAME_MAX = 4000 };
 
 typedef struct {
+    PORT_MEMBERS(MEMBER_TEXT)
+} PortText;
+
+typedef struct {
     char *of[NUMBERS];
 } RatesText;
 
@@ -54,13 +58,14 @@ typedef struct {
 typedef struct {
     PartText *part; /* `devices`: unlike GPUs */
     uint32_t part_count;
-    char *name, *count, *type, *device, *nic, *nics, *peers, *source;
+    char *name, *count, *type, *device, *nic, *nics, *peers, *domain, *region, *source;
     MACHINE_MEMBERS(MEMBER_TEXT)
-    LinkText *inner;
+    LinkText *inner, *peer, *across;
+    PortText *port;
 } GroupText;
 
 typedef struct {
-    CollectiveText kind[COLLECTIVES_PRICED];
+    CollectiveText *kind[COLLECTIVES_PRICED]; /* all of them, or none */
     LinkText *send;
     char *source;
 } CollectivesText;
@@ -69,6 +74,12 @@ typedef struct {
     char *from, *to;
     LinkText line;
 } CableText;
+
+typedef struct {
+    char *from, *to, *source;
+    LinkText line;
+    REGION_MEMBERS(MEMBER_TEXT)
+} RegionText;
 
 typedef struct {
     char *builder, *source;
@@ -87,6 +98,8 @@ typedef struct {
     CollectivesText *collectives;
     CurveText *curve;
     uint32_t curve_count;
+    RegionText *region;
+    uint32_t region_count;
     TopologyText *topology;
     TuningText *tuning;
     FittedText *fit;
@@ -95,8 +108,9 @@ typedef struct {
 extern const cyaml_schema_value_t CLUSTER_SCHEMA; /* schema of a pointer to ClusterText */
 
 /* The numbers of a link, a device type, what of a collective was measured, and a machine. */
-enum { LINK_NUMBERS = 2, TYPE_NUMBERS = 9, PIECES_NUMBERS = 2, MACHINE_NUMBERS = 3 };
+enum { LINK_NUMBERS = 2, TYPE_NUMBERS = 9, PIECES_NUMBERS = 2, MACHINE_NUMBERS = 6, PORT_NUMBERS = 5, REGION_NUMBERS = 1 };
 extern const Member LINK_MEMBER[LINK_NUMBERS], TYPE_MEMBER[TYPE_NUMBERS],
-    PIECES_MEMBER[PIECES_NUMBERS], MACHINE_MEMBER[MACHINE_NUMBERS];
+    PIECES_MEMBER[PIECES_NUMBERS], MACHINE_MEMBER[MACHINE_NUMBERS],
+    PORT_MEMBER[PORT_NUMBERS], REGION_MEMBER[REGION_NUMBERS];
 
 #endif

@@ -38,6 +38,18 @@ typedef struct {
     double bandwidth; /* bytes/s */
 } LinkCost;
 
+/* The port of a machine: all of its NICs together. */
+typedef struct {
+    double bandwidth;     /* bytes/s for collectives; 0: not known */
+    double gpu;           /* bytes/s that one GPU can send to the NICs; 0: not known */
+    double base_s, hop_s; /* latency: base + rounds x hop */
+    uint32_t nics;        /* each GPU uses those next to it; 0: not known, all use all */
+} Port;
+
+/* What so many of a machine's GPUs have of its port: of as many NICs as are next to them, at least one for
+ * each, and no more than they can send to NICs. */
+double port_capacity(const Port *port, uint32_t machine_gpus, uint32_t gpus);
+
 /* Lines for smaller tensors, fitted to measurements: the first piece with V <= up_to applies, and
  * above all pieces the kind's own line. */
 typedef struct {

@@ -150,13 +150,23 @@ static CurvePlace own_place(const CollectiveCurve *curve)
     return (CurvePlace){curve->device, curve->ranks, curve->hosts};
 }
 
+/* What the ranks of a place have of the ports of their machines. */
+static double port_at(const CollectiveCurves *curves, CurvePlace place)
+{
+    if (place.hosts == 1 || !(curves->port.bandwidth > 0))
+        return 1;
+    const uint32_t gpus = curves->port_gpus, most = (place.ranks + place.hosts - 1) / place.hosts;
+    return port_capacity(&curves->port, gpus, MIN(most, gpus));
+}
+
 /* Bytes among the measured ranks that put as many on the wire as one byte does in the place. */
 static double scale_of(const CollectiveCurves *curves, const CollectiveCurve *curve,
                        CurvePlace place)
 {
     return curve_wire(curve->kind, place, curve->sums) /
            curve_wire(curve->kind, own_place(curve), curve->sums) /
-           curves_ring_part(curves, curve->kind, place, curve->ranks);
+           curves_ring_part(curves, curve->kind, place, curve->ranks) *
+           port_at(curves, own_place(curve)) / port_at(curves, place);
 }
 
 static double seconds_in(const CollectiveCurves *curves, const CollectiveCurve *curve,

@@ -11,7 +11,8 @@
  *     the same, grouped                 1                                            m - 1
  *     all-to-all                        a (n-a)/n^2                                  m - 1
  *
- * with m machines of a ranks each, and m = n, a = 1 inside a machine. `sums` is how much longer
+ * with m machines of a ranks each, and m = n, a = 1 inside a machine; between machines divided by what
+ * a ranks have of a machine's port (port_capacity), where that is known. `sums` is how much longer
  * a byte takes when switches sum up (NVLS). In a machine without a switch the bytes of all but an
  * all-to-all are divided among the rings that the ranks find (data/cluster/peers.h). Between two
  * numbers of ranks that were measured, the logarithms of times are interpolated by the logarithm
@@ -50,6 +51,9 @@ typedef struct {
     CollectiveCurve *curve;
     uint32_t n_rings;
     CurveRings *rings;
+    /* the slowest port of the machines, and their GPUs; its bandwidth 0: not known */
+    Port port;
+    uint32_t port_gpus;
 } CollectiveCurves;
 
 /* Where a collective runs. */

@@ -4,13 +4,7 @@
 
 #include "data/cluster/cluster.h"
 
-/* The port of a machine: all of its NICs together. */
-typedef struct {
-    double bandwidth;     /* bytes/s for collectives */
-    double base_s, hop_s; /* see LinkSheet */
-} Port;
-
-/* Prices the collectives between machines by the slowest port. port: [n_machines]. */
-void derive_collectives(Cluster *cluster, const Port *port);
+/* The lines of collectives among the machines of a wired cluster by the slowest port. */
+void derive_collectives(Cluster *cluster);
 
 #endif

@@ -13,6 +13,8 @@ void machine_clear(Machine *machine)
     g_free(machine->source);
     g_free(machine->peers);
     g_free(machine->part);
+    g_free(machine->domain);
+    g_free(machine->region);
 }
 
 void machine_set_parts(Machine *machine, uint32_t n, const MachinePart *part)

@@ -7,7 +7,6 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
-#include "data/cluster/derive.h"
 
 void machine_file_free(MachineFile *machine)
 {
@@ -128,15 +127,6 @@ static double link_bandwidth(const MachineGpu *gpu, const Sheets *sheets,
                            : link_table_at(&sheets->nvlink, sheet->chip.sm);
 }
 
-/* The device's PCIe link by its data sheet. */
-static const LinkSheet *pcie_of(const Sheets *sheets, const DeviceSheet *sheet)
-{
-    for (uint32_t i = 0; sheet && i < sheet->n_links; i++)
-        if (g_str_has_prefix(sheet->link[i].name, "pcie"))
-            return sheets_link(sheets, sheet->link[i].name, NULL);
-    return NULL;
-}
-
 static bool is_joined(const MachineFile *machine)
 {
     bool joined = machine->n_gpus > 1;
@@ -165,7 +155,7 @@ double machine_file_inner(const MachineFile *machine, const Sheets *sheets,
     for (uint32_t i = 0; i < machine->n_gpus; i++) {
         const MachineGpu *gpu = &machine->gpu[i];
         const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, all, i);
-        const LinkSheet *pcie = pcie_of(sheets, sheet);
+        const LinkSheet *pcie = device_sheet_link(sheets, sheet, "pcie");
         const uint32_t links = unseen ? one->link[0].count : gpu->links - gpu->to_cpu;
         const double bandwidth = joined || unseen
                                      ? links * link_bandwidth(gpu, sheets, sheet)
@@ -227,10 +217,12 @@ static Port make_port(const MachineFile *machine, const Sheets *sheets,
                           : machine->nics_near ? machine->nics_near
                                                : machine->nics;
     if (like)
-        return (Port){nics * like->bandwidth * like->share, like->base_s, like->hop_s};
+        return link_sheet_port(like, nics, sheets, import->sheet);
     like = sheets_link(sheets, "ib-ndr", NULL);
-    return like ? (Port){machine->net_bandwidth * like->share, like->base_s, like->hop_s}
-                : (Port){machine->net_bandwidth, 0, 0};
+    if (!like)
+        return (Port){.bandwidth = machine->net_bandwidth};
+    return link_sheet_port(like, machine->net_bandwidth / like->bandwidth, sheets,
+                           import->sheet);
 }
 
 static LinkCost inner_line(const MachineFile *machine, const Sheets *sheets,
@@ -244,7 +236,7 @@ static LinkCost inner_line(const MachineFile *machine, const Sheets *sheets,
     for (uint32_t i = 0; i < machine->n_gpus; i++) {
         const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, all, i);
         const LinkSheet *like = fast ? sheets_link(sheets, sheet->link[0].name, NULL)
-                                     : pcie_of(sheets, sheet);
+                                     : device_sheet_link(sheets, sheet, "pcie");
         if (like)
             latency_s =
                 fmax(latency_s, link_sheet_line(like, 1, machine->n_gpus).latency_s);
@@ -271,6 +263,26 @@ static void add_types(const MachineFile *machine, const Sheets *sheets,
     machine_set_parts(made, machine->n_gpus, part);
 }
 
+/* One direct link, where they do not join all GPUs. */
+static LinkCost peer_line(const MachineFile *machine, const Sheets *sheets,
+                          const DeviceSheet *all)
+{
+    LinkCost line = {0, INFINITY};
+    for (uint32_t i = 0; i < machine->n_gpus; i++) {
+        const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, all, i);
+        const char *name = sheet->bridge ? sheet->bridge : sheet->link[0].name;
+        const LinkSheet *like = sheets_link(sheets, name, NULL);
+        const double known = link_bandwidth(&machine->gpu[i], sheets, sheet);
+        if (machine->gpu[i].links <= machine->gpu[i].to_cpu || !like)
+            continue;
+        line.latency_s =
+            fmax(line.latency_s, link_sheet_line(like, 1, machine->n_gpus).latency_s);
+        line.bandwidth =
+            fmin(line.bandwidth, known > 0 ? known : like->bandwidth * like->share);
+    }
+    return line;
+}
+
 Cluster *machine_file_cluster(const MachineFile *machine, const Sheets *sheets,
                               const MachineImport *import, GError **error)
 {
@@ -278,7 +290,16 @@ Cluster *machine_file_cluster(const MachineFile *machine, const Sheets *sheets,
     if (!check_import(machine, sheets, import, devices, error))
         return NULL;
     g_autofree char *base = g_path_get_basename(machine->file);
+    const DeviceSheet *one = import->sheet ? import->sheet : machine_file_sheet(machine, sheets);
+    const bool joined = is_joined(machine) || (one && has_unseen_links(machine, one));
+    const LinkSheet *fastest = one ? sheets_link(sheets, one->link[0].name, NULL) : NULL;
     Machine made = {.inner = inner_line(machine, sheets, import->sheet)};
+    if (!joined && machine->peers.n > 0)
+        made.peer = peer_line(machine, sheets, import->sheet);
+    if (joined && machine->peers.n == 0 && machine->n_gpus > 2 && fastest)
+        machine_sum_by(&made, fastest);
+    if (import->nic || import->nodes > 1)
+        made.port = make_port(machine, sheets, import);
     Cluster *cluster = g_new0(Cluster, 1);
     cluster->name = g_strdup(import->name);
     add_types(machine, sheets, import->sheet, cluster, &made);
@@ -293,27 +314,21 @@ Cluster *machine_file_cluster(const MachineFile *machine, const Sheets *sheets,
         cluster->machine[i].name =
             import->nodes > 1 ? g_strdup_printf("node-%u", i) : g_strdup("node");
         cluster->machine[i].part = g_memdup2(made.part, made.n_parts * sizeof *made.part);
-        cluster->machine[i].peers = is_joined(machine) && machine->peers.n > 0
-                                        ? peers_text(&machine->peers)
-                                        : NULL;
+        cluster->machine[i].peers =
+            machine->peers.n > 0 ? peers_text(&machine->peers) : NULL;
         cluster->machine[i].source =
             g_strdup_printf("%s: bandwidth as NCCL counts its links; latency of "
                             "data/sustained.yaml",
                             base);
     }
     g_free(made.part);
-    const Port port = make_port(machine, sheets, import);
-    g_autofree Port *ports = g_new(Port, import->nodes);
-    for (uint32_t i = 0; i < import->nodes; i++)
-        ports[i] = port;
     cluster->collective_source =
         import->nodes > 1
             ? g_strdup_printf("%s: %s; shares and latencies of data/sustained.yaml", base,
                               import->nic ? import->nic->name : "speeds of its NICs")
             : g_strdup("");
-    if (import->nodes > 1)
-        derive_collectives(cluster, ports);
-    cluster_find_rings(cluster);
+    cluster->wired = cluster->machine[0].port.bandwidth > 0;
+    cluster_finish(cluster);
     if (!cluster_set_kernels(cluster, error))
         g_clear_pointer(&cluster, cluster_free);
     return cluster;

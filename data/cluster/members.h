@@ -49,6 +49,14 @@ typedef struct {
     X(LinkText, LinkCost, bandwidth, bandwidth, QUANTITY, true, ALONE, BANDWIDTH, SMALLEST,   \
       LARGEST, NAN)
 
+#define PORT_MEMBERS(X)                                                                       \
+    X(PortText, Port, bandwidth, bandwidth, QUANTITY, true, ALONE, BANDWIDTH, SMALLEST,       \
+      LARGEST, NAN)                                                                           \
+    X(PortText, Port, gpu, gpu, QUANTITY, false, ALONE, BANDWIDTH, SMALLEST, LARGEST, 0)      \
+    X(PortText, Port, nics, nics, COUNT, false, ALONE, BYTES, 1, 1000, 0)                     \
+    X(PortText, Port, base, base_s, QUANTITY, false, ALONE, TIME, 0, LONGEST_S, 0)            \
+    X(PortText, Port, hop, hop_s, QUANTITY, false, ALONE, TIME, 0, LONGEST_S, 0)
+
 #define TYPE_MEMBERS(X)                                                                      \
     X(TypeText, DeviceType, rate, rate, QUANTITY, true, ALONE, RATE, SMALLEST, LARGEST, NAN) \
     X(TypeText, DeviceType, memory, memory_bytes, BYTES, true, ALONE, BYTES, SMALLEST,       \
@@ -124,7 +132,16 @@ typedef struct {
     X(GroupText, Machine, gpus, gpus, COUNT, false, ALONE, BYTES, 1, GPUS_MAX, NAN)         \
     X(GroupText, Machine, stretch, stretch, FACTOR, false, ALONE, BYTES, 1,                 \
       CLUSTER_MAX_STRETCH, 0)                                                               \
-    X(GroupText, Machine, price, price, QUANTITY, false, ALONE, PRICE, 0, HIGHEST_PRICE, 0)
+    X(GroupText, Machine, sums, sums, FACTOR, false, ALONE, BYTES, 1, LARGEST_SLOWDOWN, 0)  \
+    X(GroupText, Machine, tree_sums, tree_sums, FACTOR, false, ALONE, BYTES, 1,             \
+      LARGEST_SLOWDOWN, 0)                                                                  \
+    X(GroupText, Machine, price, price, QUANTITY, false, ALONE, PRICE, 0, HIGHEST_PRICE, 0) \
+    X(GroupText, Machine, preemptible, preemptible, QUANTITY, false, ALONE, PRICE, 0,       \
+      HIGHEST_PRICE, 0)
+
+#define REGION_MEMBERS(X)                                                                     \
+    X(RegionText, RegionLink, egress, egress, QUANTITY, false, ALONE, EGRESS, 0, HIGHEST_PRICE, \
+      0)
 
 #define CURVE_MEMBERS(X)                                                                      \
     X(CurveText, CollectiveCurve, ranks, ranks, COUNT, true, ALONE, BYTES, 2, GPUS_MAX, NAN)  \

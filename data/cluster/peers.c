@@ -186,3 +186,16 @@ uint32_t peers_rings(const Peers *peers, uint32_t n)
     const uint32_t rings = find_rings(peers, n, 1, false, both);
     return rings > 0 ? rings : find_rings(peers, n, 1, true, 0);
 }
+
+uint32_t peers_rings_among(const Peers *peers, uint32_t set)
+{
+    Peers among = {0};
+    uint32_t gpu[PEERS_MAX_GPUS];
+    for (uint32_t a = 0; a < peers->n; a++)
+        if (set >> a & 1)
+            gpu[among.n++] = a;
+    for (uint32_t a = 0; a < among.n; a++)
+        for (uint32_t b = 0; b < among.n; b++)
+            among.link[a][b] = peers->link[gpu[a]][gpu[b]];
+    return peers_rings(&among, among.n);
+}

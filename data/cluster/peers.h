@@ -30,5 +30,7 @@ char *peers_text(const Peers *peers);
  * pass through another one of these GPUs; 0: even then there is none. The search is bounded: in
  * large machines there may be more rings than it finds. */
 uint32_t peers_rings(const Peers *peers, uint32_t n);
+/* The same among the GPUs whose bits are set, of which there are at least two. */
+uint32_t peers_rings_among(const Peers *peers, uint32_t set);
 
 #endif

@@ -34,7 +34,15 @@
  *         stretch: 1.5                         # optional: factor on all its computation
  *         price: 12.2 USD/h                    # optional: of one machine, for the cost of tokens
  *         peers: 0-1 0-2 0-3x2 1-2x2 1-3 2-3x2  # optional: direct links, see data/cluster/peers.h
+ *         peer: {latency: 12 us, bandwidth: 19 GB/s} # optional: one of them; a must if they do not join all
+ *         across: {latency: 20 us, bandwidth: 16 GB/s} # optional: GPUs without a ring on them; else inner
+ *         sums: 1.18                           # optional: its switch sums up
+ *         port: {bandwidth: 45 GB/s, gpu: 48 GB/s, base: 25 us, hop: 5 us} # in place of collectives;
+ *                                              # of a data sheet: nic: ib-ndr, nics: 8
  *         source: where the inner link is from
+ *         domain: rack-1                       # optional: machines on the same switch for direct links
+ *         region: east                         # optional: see regions
+ *         preemptible: 4.9 USD/h               # optional: its price where it may be taken away
  *       - name: box                            # unlike GPUs in one machine: devices in place of type and gpus
  *         devices: [{device: rtx-a6000, gpus: 2}, {type: v100, gpus: 2}]
  *         inner: pcie4                         # optional with data sheets: the slowest PCIe link
@@ -58,6 +66,8 @@
  *         sums: 1.18                           # optional: switches sum up
  *         points: [{bytes: 1 MiB, time: 70 us}, {bytes: 64 MiB, time: 1.3 ms}]
  *         source: a log of nccl-tests
+ *     regions:                                 # optional: between machines' regions, with NICs
+ *       - {from: east, to: west, latency: 20 ms, bandwidth: 10 Gb/s, egress: 0.02 USD/GB}
  *     topology:                                # optional, see data/cluster/topology.h
  *       builder: tree:leaf=2,bandwidth=10Gb/s  # either this or:
  *       nodes: [a, b]                          # switches and the like
@@ -104,69 +114,64 @@ static bool read_pieces(const ClusterReader *reader, const char *key,
                         error);
 }
 
-/* Connects all ports to one node, if they are not equal. */
-static void join_ports(ClusterReader *reader)
+/* Makes a cluster wired, if the machines have ports. A single machine need not have one. */
+static bool wire(ClusterReader *reader, GError **error)
 {
     Cluster *cluster = reader->cluster;
-    const Port *port = (const Port *)(const void *)reader->port->data;
-    bool equal = true;
-    for (uint32_t i = 1; i < cluster->n_machines; i++)
-        equal = equal && port[i].bandwidth == port[0].bandwidth;
-    if (equal || reader->text->topology)
-        return;
-    NetworkSpec *spec = cluster->network = g_new0(NetworkSpec, 1);
-    spec->kind = NETWORK_LINKS;
-    spec->node = g_new0(char *, 1);
-    spec->node[spec->n_nodes++] = g_strdup("switch");
-    spec->explicit_link = g_new0(NetworkLink, cluster->n_machines);
+    bool joined = true; /* in one domain */
     for (uint32_t i = 0; i < cluster->n_machines; i++)
-        spec->explicit_link[spec->n_links++] =
-            (NetworkLink){g_strdup(cluster->machine[i].name),
-                          g_strdup("switch"),
-                          {port[i].hop_s / 2, port[i].bandwidth}};
-    spec->source = g_strdup("ports of the machines' NICs, at an ideal switch");
-}
-
-static bool has_port(const ClusterReader *reader, uint32_t machine)
-{
-    return g_array_index(reader->port, Port, machine).bandwidth > 0;
-}
-
-/* Derives the collectives from the NICs of the machines; of a single one, for machines that are added to it. */
-static bool derive(ClusterReader *reader, GError **error)
-{
-    Cluster *cluster = reader->cluster;
-    const Port *port = (const Port *)(const void *)reader->port->data;
-    for (uint32_t i = 0; i < cluster->n_machines; i++)
-        if (!has_port(reader, i))
-            return yaml_fail(reader->yaml, error, "collectives",
+        joined = joined && cluster->machine[i].domain &&
+                 strcmp(cluster->machine[i].domain, cluster->machine[0].domain) == 0;
+    for (uint32_t i = 0; !joined && i < cluster->n_machines; i++)
+        if (!(cluster->machine[i].port.bandwidth > 0))
+            return cluster->n_machines == 1 ||
+                   yaml_fail(reader->yaml, error, "collectives",
                              "missing; expected this key, for %u machines, or the nic of "
                              "each machine, as in nic: ib-ndr",
                              cluster->n_machines);
-    derive_collectives(cluster, port);
-    join_ports(reader);
-    cluster->collective_source = g_strdup(
-        "NICs of data/links.yaml, with the shares and latencies of data/sustained.yaml");
+    cluster->wired = true;
     return true;
+}
+
+/* The number of kinds that the section states. */
+static uint32_t count_kinds(const CollectivesText *text)
+{
+    uint32_t n = 0;
+    for (uint32_t kind = 0; text && kind < COLLECTIVES_PRICED; kind++)
+        n += text->kind[kind] != NULL;
+    return n;
 }
 
 /* Reads the collectives. A single machine communicates over its inner link, whatever the section
  * says that may be left from a larger cluster. */
 static bool read_collectives(ClusterReader *reader)
 {
+    static const char WIRED[] =
+        "NICs of data/links.yaml, with the shares and latencies of data/sustained.yaml";
     Cluster *cluster = reader->cluster;
     const CollectivesText *text = reader->text->collectives;
+    const uint32_t n_kinds = count_kinds(text);
     GError *failure = NULL;
     bool good = true;
-    if (!text && (cluster->n_machines > 1 || has_port(reader, 0)))
-        return reader_note(reader, derive(reader, &failure), &failure);
-    cluster->collective_source = g_strdup(text && text->source ? text->source : "");
-    for (uint32_t kind = 0; text && kind < COLLECTIVES_PRICED; kind++) {
+    if (n_kinds == 0)
+        good = reader_note(reader, wire(reader, &failure), &failure);
+    cluster->collective_source = g_strdup(text && text->source ? text->source
+                                          : cluster->wired     ? WIRED
+                                                               : "");
+    for (uint32_t kind = 0; n_kinds > 0 && kind < COLLECTIVES_PRICED; kind++) {
         g_autofree char *key = yaml_key("collectives", collective_name(kind));
+        if (!text->kind[kind]) {
+            good = reader_note(reader,
+                               yaml_fail(reader->yaml, &failure, key,
+                                         "missing; expected this kind as well, or none of "
+                                         "the six where machines name their nic"),
+                               &failure);
+            continue;
+        }
         good &= reader_note(reader,
-                            reader_link(reader, key, &text->kind[kind].line,
+                            reader_link(reader, key, &text->kind[kind]->line,
                                         &cluster->collective[kind], &failure) &&
-                                read_pieces(reader, key, &text->kind[kind],
+                                read_pieces(reader, key, text->kind[kind],
                                             &cluster->pieces[kind], &failure),
                             &failure);
     }
@@ -242,6 +247,27 @@ static bool try_network(const ClusterReader *reader, GError **error)
     return true;
 }
 
+/* Reads what lies between regions. */
+static bool read_regions(ClusterReader *reader, GError **error)
+{
+    const ClusterText *text = reader->text;
+    Cluster *cluster = reader->cluster;
+    cluster->region_link = g_new0(RegionLink, text->region_count);
+    for (uint32_t i = 0; i < text->region_count; i++) {
+        const RegionText *from = &text->region[i];
+        RegionLink *link = &cluster->region_link[cluster->n_region_links++];
+        g_autofree char *key = g_strdup_printf("regions[%u]", i);
+        *link = (RegionLink){.from = g_strdup(from->from),
+                             .to = g_strdup(from->to),
+                             .source = g_strdup(from->source ? from->source : "")};
+        if (!reader_link(reader, key, &from->line, &link->link, error) ||
+            !members_read(reader->yaml, key, REGION_MEMBER, REGION_NUMBERS, from, link,
+                          error))
+            return false;
+    }
+    return true;
+}
+
 static bool read_curves(ClusterReader *reader, GError **error)
 {
     const ClusterText *text = reader->text;
@@ -275,11 +301,12 @@ static bool read_parts(ClusterReader *reader, GError **error)
         read_collectives(reader);
     reader_note(reader, read_curves(reader, &failure), &failure);
     reader_note(reader, read_network(reader, &failure), &failure);
+    reader_note(reader, read_regions(reader, &failure), &failure);
     reader_note(reader, read_tuning(reader, &failure), &failure);
     reader_note(reader, read_fit(reader, &failure), &failure);
     if (reader->failures->len > 0)
         return kilter_fail(error, KILTER_ERROR_INPUT, "%s", reader->failures->str);
-    cluster_find_rings(reader->cluster);
+    cluster_finish(reader->cluster);
     if (!cluster_check_parts(reader->cluster, error)) {
         kilter_prefix(error, "%s: ", yaml_file(reader->yaml));
         return false;
@@ -303,15 +330,13 @@ static Cluster *read_yaml(const Yaml *yaml, GError **error)
     ClusterReader reader = {.yaml = yaml,
                             .text = yaml_data(yaml),
                             .cluster = cluster,
-                            .failures = g_string_new(NULL),
-                            .port = g_array_new(FALSE, FALSE, sizeof(Port))};
+                            .failures = g_string_new(NULL)};
     cluster->name = reader.text->name ? g_strdup(reader.text->name) : file_name(yaml);
     cluster->description =
         g_strdup(reader.text->description ? reader.text->description : "");
     const bool good = read_parts(&reader, error);
     sheets_free(reader.sheets);
     g_string_free(reader.failures, TRUE);
-    g_array_unref(reader.port);
     return good ? g_steal_pointer(&cluster) : NULL;
 }
 

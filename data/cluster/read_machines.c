@@ -70,7 +70,10 @@ static bool named_inner(ClusterReader *reader, const char *key, const LinkText *
     if (text && (text->latency || text->bandwidth))
         return yaml_fail(reader->yaml, error, key,
                          "expected either a link's name or latency and bandwidth");
-    const char *name = text ? text->link : sheet->link[0].name;
+    const LinkSheet *pcie = device_sheet_link(reader->sheets, sheet, "pcie");
+    const char *name = text                                ? text->link
+                       : pcie && machine_is_split(machine) ? pcie->name
+                                                           : sheet->link[0].name;
     if (!find_link(reader, link_key, name, &link, error))
         return false;
     uint32_t count = links_of(sheet, link->name);
@@ -85,6 +88,25 @@ static bool named_inner(ClusterReader *reader, const char *key, const LinkText *
                          sheet ? ": none is on the data sheet of " : "",
                          sheet ? sheet->name : "");
     machine->inner = link_sheet_line(link, count, machine->gpus);
+    if (machine->sums == 0 && (machine->gpus > 2 || machine->domain) && !machine->peers)
+        machine_sum_by(machine, link);
+    return true;
+}
+
+/* Reads a link of numbers, or one link of a name. */
+static bool read_one_link(ClusterReader *reader, const char *key, const LinkText *text,
+                          const Machine *machine, LinkCost *line, GError **error)
+{
+    const LinkSheet *link;
+    g_autofree char *link_key = yaml_key(key, "link");
+    if (!text->link)
+        return reader_link(reader, key, text, line, error);
+    if (text->latency || text->bandwidth || text->count)
+        return yaml_fail(reader->yaml, error, key,
+                         "expected either a link's name or latency and bandwidth");
+    if (!find_link(reader, link_key, text->link, &link, error))
+        return false;
+    *line = link_sheet_line(link, 1, machine->gpus);
     return true;
 }
 
@@ -118,9 +140,25 @@ static bool read_inner(ClusterReader *reader, const char *key, const GroupText *
                        const DeviceSheet *sheet, Machine *machine, GError **error)
 {
     g_autofree char *inner = yaml_key(key, "inner");
+    Peers peers;
+    const bool joined = machine->peers && !machine_is_split(machine) &&
+                        peers_parse(machine->peers, machine->gpus, &peers, NULL);
+    if (joined && !text->inner && (text->peer || (sheet && sheet->bridge))) {
+        /* bridges between all GPUs: as many as there are rings */
+        if (text->peer) {
+            g_autofree char *peer = yaml_key(key, "peer");
+            if (!read_one_link(reader, peer, text->peer, machine, &machine->inner, error))
+                return false;
+        } else {
+            machine->inner = link_sheet_line(
+                sheets_link(reader->sheets, sheet->bridge, NULL), 1, machine->gpus);
+        }
+        machine->inner.bandwidth *= peers_rings(&peers, machine->gpus);
+        return true;
+    }
     if (text->inner && !text->inner->link)
         return reader_link(reader, inner, text->inner, &machine->inner, error);
-    if (machine->gpus == 1)
+    if (machine->gpus == 1 && !machine->domain)
         return true;
     if (!text->inner && machine->n_parts > 0)
         return mixed_inner(reader, inner, machine, error);
@@ -153,13 +191,51 @@ static bool read_peers(ClusterReader *reader, const char *key, const GroupText *
     return true;
 }
 
-static bool read_port(ClusterReader *reader, const char *key, const GroupText *text,
-                      Port *port, GError **error)
+/* The lines of GPUs that find a ring of direct links, and of those that find none. */
+static bool read_islands(ClusterReader *reader, const char *key, const GroupText *text,
+                         const DeviceSheet *sheet, Machine *machine, GError **error)
 {
-    g_autofree char *nic = yaml_key(key, "nic"), *nics = yaml_key(key, "nics");
+    g_autofree char *peer = yaml_key(key, "peer"), *across = yaml_key(key, "across");
+    const bool split = machine_is_split(machine);
+    if ((text->peer || text->across) && !machine->peers)
+        return yaml_fail(reader->yaml, error, text->peer ? peer : across,
+                         "expected peers as well, the direct links between GPUs");
+    if ((text->peer &&
+         !read_one_link(reader, peer, text->peer, machine, &machine->peer, error)) ||
+        (text->across &&
+         !read_one_link(reader, across, text->across, machine, &machine->across, error)))
+        return false;
+    const LinkSheet *pcie = device_sheet_link(reader->sheets, sheet, "pcie");
+    if (machine->peers && !split && !text->across && !text->inner && pcie)
+        machine->across = link_sheet_line(pcie, 1, machine->gpus);
+    if (!split || text->peer)
+        return true;
+    const char *name = !sheet                                         ? NULL
+                       : !g_str_has_prefix(sheet->link[0].name, "pcie") ? sheet->link[0].name
+                                                                        : sheet->bridge;
+    if (!name)
+        return yaml_fail(reader->yaml, error, peer,
+                         "missing; expected one of the direct links of peers, which do not "
+                         "join all GPUs, as in peer: nvlink3");
+    machine->peer =
+        link_sheet_line(sheets_link(reader->sheets, name, NULL), 1, machine->gpus);
+    return true;
+}
+
+static bool read_port(ClusterReader *reader, const char *key, const GroupText *text,
+                      const DeviceSheet *sheet, Port *port, GError **error)
+{
+    g_autofree char *nic = yaml_key(key, "nic"), *nics = yaml_key(key, "nics"),
+                    *own = yaml_key(key, "port");
     const LinkSheet *link;
     uint32_t count = 1;
     *port = (Port){0};
+    if (text->port && text->nic)
+        return yaml_fail(reader->yaml, error, own,
+                         "expected either nic, a link's name, or the numbers of port");
+    if (text->port)
+        return members_read(reader->yaml, own, PORT_MEMBER, PORT_NUMBERS, text->port,
+                            port, error);
     if (!text->nic)
         return !text->nics || yaml_fail(reader->yaml, error, nics,
                                         "expected nic as well, what each of them is");
@@ -167,7 +243,7 @@ static bool read_port(ClusterReader *reader, const char *key, const GroupText *t
         (text->nics &&
          !yaml_uint(reader->yaml, nics, text->nics, 1, 1000, &count, error)))
         return false;
-    *port = (Port){count * link->bandwidth * link->share, link->base_s, link->hop_s};
+    *port = link_sheet_port(link, count, reader->sheets, sheet);
     return true;
 }
 
@@ -260,12 +336,14 @@ static bool read_gpus(ClusterReader *reader, const char *key, const GroupText *t
 /* Reads a group's machine and their number. `used`: GPUs of the groups before. Collects
  * failures. */
 static bool read_group(ClusterReader *reader, const char *key, const GroupText *text,
-                       uint32_t used, Machine *machine, uint32_t *count, Port *port)
+                       uint32_t used, Machine *machine, uint32_t *count)
 {
     GError *failure = NULL;
     const DeviceSheet *sheet = NULL;
     g_autofree char *count_key = yaml_key(key, "count"), *gpus = yaml_key(key, "gpus");
     *machine = (Machine){.inner = {0, INFINITY}, /* a single GPU crosses no link */
+                         .domain = text->domain,
+                         .region = text->region,
                          .gpus = 1};
     *count = 1;
     bool good = reader_note(
@@ -275,7 +353,8 @@ static bool read_group(ClusterReader *reader, const char *key, const GroupText *
                                                   GPUS_MAX, count, &failure),
                         &failure);
     good &= reader_members(reader, key, MACHINE_MEMBER, MACHINE_NUMBERS, text, machine);
-    good &= reader_note(reader, read_port(reader, key, text, port, &failure), &failure);
+    good &= reader_note(
+        reader, read_port(reader, key, text, sheet, &machine->port, &failure), &failure);
     if (!good)
         return false;
     if ((uint64_t)*count * machine->gpus > GPUS_MAX - used)
@@ -284,8 +363,9 @@ static bool read_group(ClusterReader *reader, const char *key, const GroupText *
                                      "expected at most %d GPUs in the cluster", GPUS_MAX),
                            &failure);
     return reader_note(reader,
-                       read_inner(reader, key, text, sheet, machine, &failure) &&
-                           read_peers(reader, key, text, sheet, machine, &failure),
+                       read_peers(reader, key, text, sheet, machine, &failure) &&
+                           read_inner(reader, key, text, sheet, machine, &failure) &&
+                           read_islands(reader, key, text, sheet, machine, &failure),
                        &failure);
 }
 
@@ -322,6 +402,8 @@ static bool add_machines(ClusterReader *reader, const char *key, const GroupText
         machine.source = g_strdup(text->source ? text->source : "");
         machine.peers = g_strdup(peers);
         machine.part = g_memdup2(part, machine.n_parts * sizeof *part);
+        machine.domain = g_strdup(text->domain);
+        machine.region = g_strdup(text->region);
         g_array_append_val(list, machine);
         if (!g_hash_table_add(seen, machine.name))
             return reader_note(reader,
@@ -345,15 +427,12 @@ bool reader_machines(ClusterReader *reader)
         g_autofree char *key = g_strdup_printf("machines[%u]", i);
         Machine machine;
         uint32_t count;
-        Port port;
-        const bool good = read_group(reader, key, text, used, &machine, &count, &port) &&
+        const bool good = read_group(reader, key, text, used, &machine, &count) &&
                           add_machines(reader, key, text, machine, count, seen, list);
         all &= good;
         used += good ? count * machine.gpus : 0;
         g_free(machine.peers);
         g_free(machine.part);
-        for (uint32_t n = 0; good && n < count; n++)
-            g_array_append_val(reader->port, port);
     }
     cluster->n_machines = list->len;
     cluster->machine = (Machine *)g_array_free(list, FALSE);

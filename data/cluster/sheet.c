@@ -33,6 +33,7 @@ static void device_clear(DeviceSheet *device)
         g_free(device->peers[i].links);
     for (uint32_t i = 0; i < device->n_links; i++)
         g_free(device->link[i].name);
+    g_free(device->bridge);
 }
 
 void sheets_free(Sheets *sheets)
@@ -164,4 +165,31 @@ LinkCost link_sheet_line(const LinkSheet *link, double links, uint32_t n)
     const double rounds = 2 * ceil(log2(MAX(n, 2)));
     return (LinkCost){link->base_s + rounds * link->hop_s,
                       links * link->bandwidth * link->share};
+}
+
+const LinkSheet *device_sheet_link(const Sheets *sheets, const DeviceSheet *sheet,
+                                   const char *kind)
+{
+    for (uint32_t i = 0; sheet && i < sheet->n_links; i++)
+        if (g_str_has_prefix(sheet->link[i].name, kind))
+            return sheets_link(sheets, sheet->link[i].name, NULL);
+    return NULL;
+}
+
+Port link_sheet_port(const LinkSheet *nic, double nics, const Sheets *sheets,
+                     const DeviceSheet *sheet)
+{
+    KILTER_ASSERT(nics >= 0);
+    const LinkSheet *pcie = device_sheet_link(sheets, sheet, "pcie");
+    return (Port){.bandwidth = nics * nic->bandwidth * nic->share,
+                  .gpu = pcie ? pcie->bandwidth * pcie->to_nic : 0,
+                  .base_s = nic->base_s,
+                  .hop_s = nic->hop_s,
+                  .nics = (uint32_t)fmax(nics, 1)};
+}
+
+void machine_sum_by(Machine *machine, const LinkSheet *link)
+{
+    machine->sums = link->sums;
+    machine->tree_sums = link->tree_sums;
 }

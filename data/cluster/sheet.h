@@ -53,15 +53,18 @@ typedef struct {
         char *
             links; /* the direct links in every machine with so many (data/cluster/peers.h) */
     } peers[SHEET_MAX_PEERS];
+    char *bridge; /* the link of bridges that some machines have between GPUs; NULL: none */
 } DeviceSheet;
 
 typedef struct {
     char *name, *source, *share_source;
     double bandwidth;     /* bytes/s of one direction of one link */
     double share;         /* 0 to 1: the part that large messages of collectives reach */
+    double to_nic; /* the part that a message to a NIC reaches; 0: it is no way to NICs */
     double base_s, hop_s; /* a collective's latency: base + rounds x hop */
-    double
-        sums; /* how much longer a byte takes in switches that sum up; 0: they do not */
+    /* how much longer a byte takes in switches that sum up, and in trees with them between machines;
+     * 0: they do not */
+    double sums, tree_sums;
 } LinkSheet;
 
 /* The bandwidth of a link in a topology file: the last row whose `least` is not above the device's
@@ -116,6 +119,15 @@ DeviceType device_sheet_type(const DeviceSheet *sheet);
 /* The line of a collective among n ranks that passes each port once (a ring), over `links` links of
  * that kind together. */
 LinkCost link_sheet_line(const LinkSheet *link, double links, uint32_t n);
+
+/* The link of that kind, "pcie", of the device; NULL: its sheet has none. */
+const LinkSheet *device_sheet_link(const Sheets *sheets, const DeviceSheet *sheet,
+                                   const char *kind);
+/* Its switches are of that link. */
+void machine_sum_by(Machine *machine, const LinkSheet *link);
+/* The port that `nics` of these links make for devices with that sheet (NULL: not known). */
+Port link_sheet_port(const LinkSheet *nic, double nics, const Sheets *sheets,
+                     const DeviceSheet *sheet);
 
 /* Warnings about a cluster's numbers: rates that equal a data sheet's peak, which no training
  * reaches. Texts; free with g_ptr_array_unref. Reads the sheets only if one of them has such a rate;

@@ -15,6 +15,7 @@
  *       - {link: nvlink4, count: 18}               # of data/links.yaml, the fastest first
  *     peers:                                       # optional: machines without a switch
  *       - {gpus: 4, links: 0-1 0-2 0-3x2 1-2x2 1-3 2-3x2, source: where that is from}
+ *     bridge: nvlink4                              # optional: links that some machines have between two
  *     power: 700 W
  *     source: where these are from */
 #include <cyaml/cyaml.h>
@@ -42,7 +43,7 @@ typedef struct {
     char *gpus, *links, *source;
 } PeersText;
 typedef struct {
-    char *name, *description, *memory, *power, *source;
+    char *name, *description, *memory, *power, *bridge, *source;
     ChipText chip;
     char **alias, **product, **pci;
     PeakText *peak;
@@ -51,7 +52,7 @@ typedef struct {
     uint32_t alias_count, product_count, pci_count, peak_count, port_count, peers_count;
 } DeviceText;
 typedef struct {
-    char *name, *bandwidth, *sums, *source;
+    char *name, *bandwidth, *sums, *tree_sums, *source;
 } LinkText;
 typedef struct {
     char *least, *bandwidth;
@@ -66,7 +67,7 @@ typedef struct {
     char *device, *format, *share, *source;
 } DeviceShareText;
 typedef struct {
-    char *link, *share, *base, *hop, *source;
+    char *link, *share, *base, *hop, *to_nic, *source;
 } LinkShareText;
 typedef struct {
     char *device_share, *link_share, *base, *hop, *source;
@@ -109,6 +110,7 @@ static const cyaml_schema_field_t DEVICE[] = {
     TEXT("memory", DeviceText, memory, NAME_MAX_BYTES),
     LIST("links", 0, DeviceText, port, &PORT_ENTRY, 1, SHEET_MAX_LINKS),
     LIST("peers", CYAML_FLAG_OPTIONAL, DeviceText, peers, &PEERS_ENTRY, 1, SHEET_MAX_PEERS),
+    OPTIONAL_TEXT("bridge", DeviceText, bridge, NAME_MAX_BYTES),
     TEXT("power", DeviceText, power, NAME_MAX_BYTES),
     TEXT("source", DeviceText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_value_t DEVICE_SCHEMA = {
@@ -118,6 +120,7 @@ static const cyaml_schema_field_t LINK[] = {
     TEXT("name", LinkText, name, NAME_MAX_BYTES),
     TEXT("bandwidth", LinkText, bandwidth, NAME_MAX_BYTES),
     OPTIONAL_TEXT("sums", LinkText, sums, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("tree_sums", LinkText, tree_sums, NAME_MAX_BYTES),
     TEXT("source", LinkText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_value_t LINK_ENTRY = ENTRY(LinkText, LINK);
 static const cyaml_schema_field_t ROW[] = {
@@ -147,6 +150,7 @@ static const cyaml_schema_field_t LINK_SHARE[] = {
     TEXT("share", LinkShareText, share, NAME_MAX_BYTES),
     TEXT("base", LinkShareText, base, NAME_MAX_BYTES),
     TEXT("hop", LinkShareText, hop, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("to_nic", LinkShareText, to_nic, NAME_MAX_BYTES),
     TEXT("source", LinkShareText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_value_t LINK_SHARE_ENTRY = ENTRY(LinkShareText, LINK_SHARE);
 static const cyaml_schema_field_t OTHERS[] = {
@@ -230,6 +234,10 @@ static bool read_ports(const Yaml *yaml, const Sheets *sheets, const DeviceText 
             return false;
         device->link[device->n_links++].name = g_strdup(text->port[i].link);
     }
+    g_autoptr(GError) failure = NULL;
+    if (text->bridge && !sheets_link(sheets, text->bridge, &failure))
+        return yaml_fail(yaml, error, "bridge", "%s", failure->message);
+    device->bridge = g_strdup(text->bridge);
     return true;
 }
 
@@ -326,11 +334,15 @@ static bool read_links(Sheets *sheets, GError **error)
         link->name = g_strdup(text->link[i].name);
         link->source = g_strdup(text->link[i].source);
         g_autofree char *sums = g_strdup_printf("links[%u].sums", i);
+        g_autofree char *tree_sums = g_strdup_printf("links[%u].tree_sums", i);
         if (!yaml_quantity(yaml, key, text->link[i].bandwidth,
                            (YamlRange){QUANTITY_BANDWIDTH, SMALLEST, LARGEST},
                            &link->bandwidth, error) ||
             (text->link[i].sums && !yaml_number(yaml, sums, text->link[i].sums, 1,
-                                                LARGEST_SLOWDOWN, &link->sums, error)))
+                                                LARGEST_SLOWDOWN, &link->sums, error)) ||
+            (text->link[i].tree_sums &&
+             !yaml_number(yaml, tree_sums, text->link[i].tree_sums, 1, LARGEST_SLOWDOWN,
+                          &link->tree_sums, error)))
             return false;
     }
     return read_table(yaml, "nvlink", text->nvlink, text->nvlink_count, &sheets->nvlink,
@@ -413,6 +425,7 @@ static bool read_link_share(const Yaml *yaml, uint32_t i, const LinkShareText *t
     g_autofree char *share = g_strdup_printf("links[%u].share", i);
     g_autofree char *base = g_strdup_printf("links[%u].base", i);
     g_autofree char *hop = g_strdup_printf("links[%u].hop", i);
+    g_autofree char *to_nic = g_strdup_printf("links[%u].to_nic", i);
     g_autoptr(GError) failure = NULL;
     LinkSheet *link = (LinkSheet *)sheets_link(sheets, text->link, &failure);
     if (!link)
@@ -423,7 +436,9 @@ static bool read_link_share(const Yaml *yaml, uint32_t i, const LinkShareText *t
            yaml_quantity(yaml, base, text->base, (YamlRange){QUANTITY_TIME, 0, LONGEST_S},
                          &link->base_s, error) &&
            yaml_quantity(yaml, hop, text->hop, (YamlRange){QUANTITY_TIME, 0, LONGEST_S},
-                         &link->hop_s, error);
+                         &link->hop_s, error) &&
+           (!text->to_nic ||
+            yaml_number(yaml, to_nic, text->to_nic, LEAST_SHARE, 1, &link->to_nic, error));
 }
 
 static bool read_shares(Sheets *sheets, GError **error)

@@ -6,6 +6,7 @@
 #include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/cluster/network_spec.h"
+#include "data/cluster/price.h"
 #include "data/cluster/topology_build.h"
 
 /* A link with half the latency of a hop, where the rounds of a ring of n together have the fit's
@@ -45,13 +46,27 @@ static uint32_t add_machine(Build *build, uint32_t index, uint32_t *device)
     const bool own = build->spec && build->spec->kind == NETWORK_LINKS &&
                      machine->gpus > 1 && has_own_links(build->spec, machine);
     const bool whole = build->view->granularity == GRANULARITY_MACHINE;
+    const uint32_t unit = cluster_unit(build->view->cluster, index);
 
-    if (machine->gpus == 1 || (whole && !own)) {
+    if (machine->domain && whole) { /* one device, on the domain's switch */
+        if (unit == index)
+            build->port[index] = build_node(build, g_strdup(machine->domain), NODE_INNER);
+        build->port[index] = build->port[unit];
+        device[0] = build_node(build, g_strdup(machine->name), NODE_DEVICE);
+        build_cable(build, device[0], build->port[index],
+                    ring_link(machine->inner, machine->gpus,
+                              machine->inner.bandwidth * machine->gpus),
+                    true);
+        return 1;
+    }
+    if ((machine->gpus == 1 && !machine->domain) || (whole && !own)) {
         build->port[index] = build_node(build, g_strdup(machine->name), NODE_DEVICE);
         device[0] = build->port[index];
         return 1;
     }
-    build->port[index] = build_node(build, g_strdup(machine->name), NODE_INNER);
+    const bool first = unit == index;
+    build->port[index] = first ? build_node(build, g_strdup(machine->name), NODE_INNER)
+                               : build->port[unit];
     for (uint32_t gpu = 0; gpu < machine->gpus; gpu++) {
         const uint32_t node = build_node(build, gpu_name(machine, gpu), NODE_DEVICE);
         if (!whole || gpu == 0)
@@ -79,6 +94,45 @@ static void add_machines(Build *build, Topology *topology)
 
 /* --- between machines --- */
 
+/* The node of a name; made if it is new. */
+static uint32_t switch_called(Build *build, GHashTable *by_name, const char *name)
+{
+    gpointer found;
+    if (g_hash_table_lookup_extended(by_name, name, NULL, &found))
+        return GPOINTER_TO_UINT(found);
+    const uint32_t node = build_node(build, g_strdup(name), NODE_SWITCH);
+    g_hash_table_insert(by_name, (char *)name, GUINT_TO_POINTER(node));
+    return node;
+}
+
+/* The ports of a wired cluster at an ideal switch, or at one in each region. A domain has one cable for the
+ * ports of all its machines. */
+static void add_ports(Build *build)
+{
+    const Cluster *cluster = build->view->cluster;
+    g_autoptr(GHashTable) by_name = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autofree double *bandwidth = g_new0(double, cluster->n_machines);
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        bandwidth[cluster_unit(cluster, i)] +=
+            port_capacity(&cluster->machine[i].port, cluster->machine[i].gpus,
+                          cluster->machine[i].gpus);
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        const Machine *machine = &cluster->machine[i];
+        if (cluster_unit(cluster, i) != i || !(bandwidth[i] > 0))
+            continue;
+        const uint32_t hub = switch_called(
+            build, by_name, cluster->n_region_links > 0 ? machine->region : "switch");
+        build_cable(build, build->port[i], hub,
+                    (LinkCost){machine->port.hop_s / 2, bandwidth[i]}, false);
+    }
+    for (uint32_t i = 0; i < cluster->n_region_links; i++) {
+        const RegionLink *link = &cluster->region_link[i];
+        const uint32_t from = switch_called(build, by_name, link->from),
+                       to = switch_called(build, by_name, link->to);
+        build_cable(build, from, to, link->link, false);
+    }
+}
+
 /* The network without a topology section: one port per machine to an ideal switch. */
 static void add_fitted_network(Build *build, Topology *topology)
 {
@@ -86,6 +140,12 @@ static void add_fitted_network(Build *build, Topology *topology)
     topology->source = g_strdup(cluster->collective_source);
     if (cluster->n_machines == 1)
         return;
+    if (cluster->wired) {
+        add_ports(build);
+        for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+            topology->efficiency[kind] = 1;
+        return;
+    }
     double widest = 0;
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
         widest = MAX(widest, cluster->collective[kind].bandwidth);

@@ -48,7 +48,8 @@ typedef enum {
     X(HALVING, "halving")         \
     X(PAIRWISE, "pairwise")       \
     X(DIRECT, "direct")           \
-    X(HIERARCHICAL, "hierarchical")
+    X(HIERARCHICAL, "hierarchical") \
+    X(MACHINE_TREE, "machine_tree")
 
 typedef enum {
 #define X(id, name) ALGORITHM_##id,
@@ -65,6 +66,7 @@ typedef enum {
     X(ALL_REDUCE, DOUBLE_TREE, double_tree)              \
     X(ALL_REDUCE, HALVING, halving)                      \
     X(ALL_REDUCE, HIERARCHICAL, hierarchical)            \
+    X(ALL_REDUCE, MACHINE_TREE, machine_tree)            \
     X(ALL_GATHER, RING, ring_parts)                      \
     X(ALL_GATHER, HALVING, halving_parts)                \
     X(ALL_GATHER, DIRECT, direct_parts)                  \

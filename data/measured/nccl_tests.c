@@ -15,6 +15,9 @@ typedef struct {
     NcclRun run;
     const NcclTest *file_test;
     GHashTable *host;     /* names of the ranks' hosts */
+    GHashTable *rank;     /* numbers of the ranks -> how many lines have them */
+    uint32_t last_rank, last_group; /* the largest numbers */
+    bool headed; /* a header of columns came, and no row yet */
     uint32_t time_column; /* column of the time; 0: no header yet */
     uint32_t root_column; /* 0: none */
     bool relative; /* the column after the bandwidths is the largest relative error, not a
@@ -53,12 +56,55 @@ static void read_rank(Reader *reader, const char *line)
         run->device = g_strstrip(g_strdup(name + 1));
     }
     if (on && run->ranks < MOST_RANKS) {
+        const char *group = strstr(line, "Group ");
+        const guint64 number = g_ascii_strtoull(strstr(line, "Rank ") + 5, NULL, 10);
+        const uint32_t rank = (uint32_t)MIN(number, MOST_RANKS);
+        gpointer key = GUINT_TO_POINTER(rank);
+        const guint before = GPOINTER_TO_UINT(g_hash_table_lookup(reader->rank, key));
         on += strspn(on + 3, " \t") + 3;
         g_hash_table_add(reader->host, g_strndup(on, strcspn(on, " \t\r")));
+        g_hash_table_insert(reader->rank, key, GUINT_TO_POINTER(before + 1));
+        reader->last_rank = MAX(reader->last_rank, rank);
+        if (group)
+            reader->last_group = MAX(
+                reader->last_group,
+                (uint32_t)MIN(g_ascii_strtoull(group + 6, NULL, 10), MOST_RANKS));
     }
     run->ranks++;
     run->hosts = g_hash_table_size(reader->host);
     nccl_run_close(run);
+}
+
+/* Why the ranks are not those of one test, 0 to n - 1 once each; NULL: they are. The caller frees it. */
+static char *wrong_ranks(const Reader *reader)
+{
+    const uint32_t n = reader->run.ranks;
+    if (g_hash_table_size(reader->rank) == 0)
+        return NULL;
+    for (uint32_t r = 0; r <= reader->last_rank; r++) {
+        const guint lines =
+            GPOINTER_TO_UINT(g_hash_table_lookup(reader->rank, GUINT_TO_POINTER(r)));
+        if (lines > 1)
+            return g_strdup_printf(
+                "rank %u occurs %u times: %s", r, lines,
+                n == lines ? "every process was a world of one rank, as without MPI (make "
+                             "MPI=1)"
+                           : "several worlds, or outputs of several runs");
+        if (lines == 0)
+            return g_strdup_printf("no line of rank %u, and %u of others", r, n);
+    }
+    return reader->last_group > 0
+               ? g_strdup_printf("%u groups at once share the links",
+                                 reader->last_group + 1)
+               : NULL;
+}
+
+/* Counts a test of which there is a header of columns and no row. */
+static void end_header(Reader *reader)
+{
+    if (reader->headed)
+        nccl_run_pass_over(&reader->run, "stopped after its header");
+    reader->headed = false;
 }
 
 /* Adds the rows of a table whose test no line has named. */
@@ -79,7 +125,9 @@ static void begin_ranks(Reader *reader)
 {
     end_table(reader);
     reader->run.ranks = reader->run.hosts = 0;
+    reader->last_rank = reader->last_group = 0;
     g_hash_table_remove_all(reader->host);
+    g_hash_table_remove_all(reader->rank);
     nccl_run_close(&reader->run);
 }
 
@@ -90,6 +138,7 @@ static void read_header(Reader *reader, const char *line)
     g_autoptr(GPtrArray) words = split(copy);
     reader->root_column = 0;
     reader->relative = false;
+    reader->headed = true;
     for (uint32_t i = words->len; i-- > 0;)
         if (strcmp(words->pdata[i], "algbw") == 0 && i > 0)
             reader->time_column = i - 1;
@@ -106,6 +155,7 @@ static void read_other(Reader *reader, const char *line)
     g_autofree char *name = nccl_perf_name(line);
     const bool ends = strstr(line, "test concluded:") != NULL;
     if (name || ends) {
+        end_header(reader);
         end_table(reader);
         nccl_run_close(run);
         g_free(run->name);
@@ -147,6 +197,18 @@ static bool looks_like_row(const GPtrArray *words)
            g_ascii_isalpha(*(const char *)words->pdata[2]);
 }
 
+/* Whether a row has no bus bandwidth where ranks send something: there was one rank only. */
+static bool is_alone(const Reader *reader, const GPtrArray *words)
+{
+    const double shown = 1; /* GB/s, of which a bus bandwidth of any ranks is not rounded to 0 */
+    const NcclTest *test = reader->run.test;
+    double algbw, busbw;
+    return test && test->use == USE_COLLECTIVE && !test->one_of_n &&
+           number_of(words, reader->time_column + 1, &algbw) &&
+           number_of(words, reader->time_column + 2, &busbw) && algbw >= shown &&
+           busbw == 0;
+}
+
 static void read_row(Reader *reader, const GPtrArray *words)
 {
     NcclRun *run = &reader->run;
@@ -154,6 +216,7 @@ static void read_row(Reader *reader, const GPtrArray *words)
                    .reduces = words->len > 3 && strcmp(words->pdata[3], "none") != 0};
     const uint32_t time = reader->time_column;
     reader->rows++;
+    reader->headed = false;
     number_of(words, 0, &row.size);
     if (time == 0)
         return nccl_run_pass_over(run, "no header of the columns before it");
@@ -166,6 +229,11 @@ static void read_row(Reader *reader, const GPtrArray *words)
         run->ranks = reader->told;
         run->hosts = 1;
     }
+    g_autofree char *wrong = wrong_ranks(reader);
+    if (wrong)
+        return nccl_run_pass_over(run, wrong);
+    if (is_alone(reader, words))
+        return nccl_run_pass_over(run, "no bus bandwidth: a world of one rank");
     if (run->test || run->name)
         return nccl_run_add(run, row.size, row.time_us, row.wrong);
     if (!number_of(words, time + 1, &row.algbw) ||
@@ -226,18 +294,21 @@ bool nccl_tests_parse_text(const char *file, const char *text, GArray *list,
     g_autofree char *name = g_path_get_basename(file);
     g_autoptr(GHashTable) host =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) rank = g_hash_table_new(g_direct_hash, g_direct_equal);
     g_autoptr(GArray) unnamed = g_array_new(FALSE, FALSE, sizeof(NcclRow));
     Reader reader = {.run = {.file = file, .list = list, .tables = tables},
                      .host = host,
+                     .rank = rank,
                      .unnamed = unnamed,
                      .file_test = nccl_test_find(name)};
     reader.run.test = reader.file_test;
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     for (char **line = lines; *line; line++)
         read_line(&reader, *line);
+    end_header(&reader);
     end_table(&reader);
     nccl_run_clear(&reader.run);
-    return reader.rows > 0 ||
+    return reader.rows > 0 || tables->len > 0 ||
            kilter_fail(error, KILTER_ERROR_INPUT,
                        "%s: expected rows of nccl-tests: size, count, type, ..., time",
                        file);

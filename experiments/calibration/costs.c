@@ -210,6 +210,15 @@ static void apply_network(const Cluster *from, const double *log, Cluster *to)
                 scaled(from->pieces[kind].piece[p].line, latency, bandwidth);
     }
     to->transfer = scaled(from->transfer, latency, bandwidth);
+    for (uint32_t i = 0; i < from->n_machines; i++) {
+        const Port *port = &from->machine[i].port;
+        to->machine[i].port = (Port){.bandwidth = port->bandwidth * bandwidth,
+                                     .gpu = port->gpu * bandwidth,
+                                     .base_s = port->base_s * latency,
+                                     .hop_s = port->hop_s * latency,
+                                     .nics = port->nics};
+    }
+    cluster_finish(to);
 }
 
 /* The type whose costs inside machines the curve has: its own, or the first. */

@@ -10,6 +10,9 @@ static const char *const NAME[] = {[PLACE_NONE] = "not used",
                                    [PLACE_INNER] = "inside machines",
                                    [PLACE_SEND] = "transfers between machines"};
 
+/* No host has more GPUs: a machine with more is a domain of several hosts. */
+enum { HOST_MOST_GPUS = 16 };
+
 const char *place_name(Place place)
 {
     return NAME[place];
@@ -19,7 +22,9 @@ typedef struct {
     const GArray *measurements;
     const Cluster *cluster;
     const Sheets *sheets;
-    uint32_t gpus, most_gpus; /* GPUs of the cluster; most of a machine */
+    uint32_t gpus, most_gpus; /* GPUs of the cluster; most of a machine or a domain */
+    uint32_t units;           /* machines, and domains of them */
+    bool domains;
     Placing *placing;
 } Work;
 
@@ -72,6 +77,11 @@ static Placing place_of(const Work *work, const Measurement *m)
         return none("one rank alone sends nothing");
     /* With one GPU per machine, ranks on one host stand for machines. */
     const bool alone = work->most_gpus == 1;
+    const bool in_domain =
+        hosts > 1 && m->ranks <= work->most_gpus &&
+        (work->domains || work->most_gpus > HOST_MOST_GPUS);
+    if (in_domain)
+        return (Placing){.place = PLACE_INNER, .type = type_of(work, m->device)};
     if (hosts == 1 &&
         !(alone && cluster->n_machines > 1 && m->ranks == cluster->n_machines)) {
         if (m->ranks > work->most_gpus)
@@ -79,7 +89,7 @@ static Placing place_of(const Work *work, const Measurement *m)
                         m->ranks, work->most_gpus);
         return (Placing){.place = PLACE_INNER, .type = type_of(work, m->device)};
     }
-    if (cluster->n_machines == 1)
+    if (work->units == 1)
         return none("%u ranks on several machines, and the cluster has one", m->ranks);
     const uint32_t a_host = hosts > 1 ? MAX(m->ranks / hosts, 1) : 1;
     return (Placing){.place = m->send ? PLACE_SEND : PLACE_BETWEEN, .a_host = a_host};
@@ -94,7 +104,7 @@ static double distance(const Work *work, uint32_t i)
     if (placing->place == PLACE_INNER)
         return (work->most_gpus - m->ranks) + (m->send ? 0.5 : 0);
     const double hosts = (double)m->ranks / placing->a_host;
-    const double off = fabs(log(hosts / work->cluster->n_machines));
+    const double off = fabs(log(hosts / work->units));
     if (off > 0)
         return off - least * m->ranks;
     return placing->a_host == 1 ? 0 : placing->a_host == work->most_gpus ? all / 2 : all;
@@ -180,8 +190,15 @@ Placing *place_measurements(const GArray *measurements, const Cluster *cluster,
                  .sheets = sheets,
                  .gpus = cluster_gpus(cluster),
                  .placing = g_new0(Placing, measurements->len + 1)};
-    for (uint32_t i = 0; i < cluster->n_machines; i++)
-        work.most_gpus = MAX(work.most_gpus, cluster->machine[i].gpus);
+    g_autofree uint32_t *of_unit = g_new0(uint32_t, cluster->n_machines);
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        const Machine *machine = &cluster->machine[i];
+        const uint32_t unit = cluster_unit(cluster, i);
+        of_unit[unit] += machine->gpus;
+        work.units += unit == i;
+        work.domains |= machine->domain != NULL;
+        work.most_gpus = MAX(work.most_gpus, of_unit[unit]);
+    }
     for (uint32_t i = 0; i < measurements->len; i++)
         work.placing[i] = place_of(&work, row(&work, i));
     choose(&work);

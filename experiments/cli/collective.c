@@ -1,4 +1,5 @@
 /* kilter collective. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +10,14 @@
     X(TEXT, bytes, "bytes", 'b',                                                                                    \
       "Size of the tensor, such as 100MB; for all_to_all, per rank", "SIZE")                                        \
     X(TEXT, algorithm, "algorithm", 'a',                                                                            \
-      "ring, tree, double_tree, halving, pairwise, direct or hierarchical (default: by the cluster's "              \
-      "tuning table)", "NAME")                                                                                      \
+      "ring, tree, double_tree, halving, pairwise, direct, hierarchical or machine_tree (default: the cheapest "    \
+      "by ports, or by the cluster's tuning table)", "NAME")                                                        \
     X(TEXT, shares, "shares", 0,                                                                                    \
       "Relative part of the tensor that each rank has, gets or serves, such as 2,1,1 (default: equal)", "A,B,...")  \
     X(TEXT, root, "root", 0,                                                                                        \
       "Rank that broadcasts, gets the sum, or is the server (default: 0); for push and pull also all", "RANK")      \
+    X(TEXT, ranks, "ranks", 0,                                                                                      \
+      "The devices of the cluster that are ranks, such as 0,1 or 0-3 (default: all)", "LIST")                       \
     X(TEXT, skew, "skew", 0,                                                                                        \
       "Ranks start at random within this time, such as 1ms", "TIME")                                                \
     X(TEXT, granularity, "granularity", 0,                                                                          \
@@ -23,6 +26,7 @@
 typedef struct {
     COLLECTIVE_OPTIONS(COMMAND_MEMBER)
     GArray *share;       /* double */
+    GArray *device;      /* uint32_t */
     CommandPlanning how; /* changes of the cluster */
 } Own;
 
@@ -32,6 +36,8 @@ static void collective_options_clear(Own *own)
     command_planning_clear(&own->how);
     if (own->share)
         g_array_unref(own->share);
+    if (own->device)
+        g_array_unref(own->device);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, collective_options_clear)
 
@@ -47,9 +53,10 @@ static int by_use(const void *a, const void *b)
     return g_strcmp0(x->name, y->name);
 }
 
+/* Switches that sum up make of a ring's bytes fewer, so that its links count more than they carry. */
 static double utilization(const SimCollectiveRun *run, const SimLinkReport *link)
 {
-    return run->time_s > 0 ? link->bytes / (link->bandwidth * run->time_s) : 0;
+    return run->time_s > 0 ? fmin(link->bytes / (link->bandwidth * run->time_s), 1) : 0;
 }
 
 static json_t *run_json(const char *kind, const char *cluster, double bytes,
@@ -148,14 +155,47 @@ static bool parse_sizes(const Own *own, SimCollectiveOptions *what,
     return true;
 }
 
-static bool collective_simulate(const char *cluster_name, const Own *own,
-                                const SimCollectiveOptions *what, Granularity granularity,
+/* "0,1,4-7": the devices of the view that take part, each once. */
+static bool parse_ranks(Own *own, uint32_t n, SimCollectiveOptions *what, GError **error)
+{
+    if (!own->ranks)
+        return true;
+    own->device = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    g_auto(GStrv) words = g_strsplit(own->ranks, ",", -1);
+    g_autofree bool *seen = g_new0(bool, n);
+    for (char **word = words; *word; word++) {
+        guint64 low, high;
+        g_auto(GStrv) ends = g_strsplit(*word, "-", 2);
+        const char *last = g_strv_length(ends) == 2 ? ends[1] : *word;
+        if (!*ends || !g_ascii_string_to_unsigned(ends[0], 10, 0, n - 1, &low, NULL) ||
+            !g_ascii_string_to_unsigned(last, 10, low, n - 1, &high, NULL))
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "--ranks: expected devices from 0 to %u, such as 0,1 or 0-3, "
+                               "got '%.60s'",
+                               n - 1, *word);
+        for (uint32_t d = (uint32_t)low; d <= high; d++) {
+            if (seen[d])
+                return kilter_fail(error, KILTER_ERROR_INPUT,
+                                   "--ranks: expected each device once, got %u again", d);
+            seen[d] = true;
+            g_array_append_val(own->device, d);
+        }
+    }
+    what->device = (const uint32_t *)(const void *)own->device->data;
+    what->n_devices = own->device->len;
+    return true;
+}
+
+static bool collective_simulate(const char *cluster_name, Own *own,
+                                SimCollectiveOptions *what, Granularity granularity,
                                 const CommandOptions *options, GError **error)
 {
     g_autoptr(Cluster) cluster = cluster_load(cluster_name, error);
     if (!cluster || !command_change(cluster, &own->how, error))
         return false;
     g_autoptr(ClusterView) view = cluster_view(cluster, granularity);
+    if (!parse_ranks(own, view->n_devices, what, error))
+        return false;
     g_autoptr(SimCollectiveRun) run = sim_collective_run(view, what, error);
     if (!run)
         return false;

@@ -234,10 +234,10 @@ static void begin_collective(ExecutionRun *run, ExecutionGroup *group,
         .n = group->n,
         .device = group->rank,
     };
-    SimLowered *lowered = sim_lower(run->network, &collective, &run->error);
+    SimLowered *lowered = sim_measured_lower(run->measured, run->network, &collective, NULL,
+                                             NULL, &run->error);
     if (!lowered)
         return;
-    sim_measured_apply(run->measured, &collective, lowered);
     Held *held = g_new(Held, 1);
     *held = (Held){run, group, meeting};
     SimRun *of = sim_run_new(run->network, lowered, NULL, met, held, 0);

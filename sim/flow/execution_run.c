@@ -99,10 +99,10 @@ static void send(ExecutionRun *run, const Letter *what, double bytes)
                                    .bytes = bytes,
                                    .n = G_N_ELEMENTS(device),
                                    .device = device};
-    SimLowered *lowered = sim_lower(run->network, &message, &run->error);
+    SimLowered *lowered =
+        sim_measured_lower(run->measured, run->network, &message, NULL, NULL, &run->error);
     if (!lowered)
         return;
-    sim_measured_apply(run->measured, &message, lowered);
     Letter *letter = g_memdup2(what, sizeof *letter);
     letter->lowered = lowered;
     letter->way = sim_run_new(run->network, lowered, NULL, delivered, letter, 0);

@@ -21,9 +21,14 @@ struct SimAlone {
 
 enum { NOBODY = UINT32_MAX };
 
-/* On a star, and on the ideal switch of fitted collectives, machines have equal ports. */
+/* On a star, and on the ideal switch of fitted collectives, machines have equal ports. With direct links the
+ * GPUs of a machine differ, and with domains and regions the machines. */
 static bool is_star(const Cluster *cluster)
 {
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        if (cluster->machine[i].peers || cluster->machine[i].domain ||
+            cluster->machine[i].region)
+            return false;
     return !cluster->network || cluster->network->kind == NETWORK_STAR;
 }
 
@@ -31,7 +36,10 @@ static bool is_alike(const ClusterView *view, uint32_t a, uint32_t b)
 {
     const Machine *x = &view->cluster->machine[a], *y = &view->cluster->machine[b];
     return x->gpus == y->gpus && x->inner.bandwidth == y->inner.bandwidth &&
-           x->inner.latency_s == y->inner.latency_s;
+           x->inner.latency_s == y->inner.latency_s && x->sums == y->sums &&
+           x->tree_sums == y->tree_sums && x->port.bandwidth == y->port.bandwidth &&
+           x->port.gpu == y->port.gpu && x->port.hop_s == y->port.hop_s &&
+           x->port.base_s == y->port.base_s;
 }
 
 /* Runs of equal machines: neighbours, so that what stands for them keeps the order of rings and

@@ -27,12 +27,12 @@ static void rank_done(SimEngine *engine, void *context, uint64_t rank)
 
 /* Each rank arrives at a random time of its own, which follows from the seed and its name. */
 static void schedule_ranks(SimEngine *engine, Running *state, const ClusterView *view,
-                           double skew_s, uint64_t seed)
+                           const SimCollective *collective, double skew_s, uint64_t seed)
 {
-    for (uint32_t j = 0; j < view->n_devices; j++) {
+    for (uint32_t j = 0; j < collective->n; j++) {
         SimRandom random;
         sim_random_start(&random,
-                         sim_random_mix(seed, sim_random_name(view->device[j].name)));
+                         sim_random_mix(seed, sim_random_name(view->device[collective->device[j]].name)));
         const double at_s = skew_s * gsl_rng_uniform(&random.rng);
         sim_engine_schedule(engine, at_s, 0, rank_arrives, state, j);
     }
@@ -146,14 +146,14 @@ static SimCollectiveRun *run_measured(const ClusterView *view,
                                       const SimCollectiveOptions *options,
                                       const SimCollective *collective)
 {
-    const uint32_t n = view->n_devices;
+    const uint32_t n = collective->n;
     SimCollective nothing = *collective;
     nothing.bytes = 0;
     const double measured_s =
         collective->algorithm != ALGORITHM_AUTO || options->share || options->skew_s > 0
             ? 0
             : sim_measured_s(view, collective);
-    if (!(measured_s > 0))
+    if (!(measured_s > 0) || !sim_measured_by_curve(view, collective))
         return NULL;
     SimCollectiveRun *report = report_new(n);
     report->algorithm = "measured times";
@@ -170,17 +170,18 @@ SimCollectiveRun *sim_collective_run(const ClusterView *view,
 {
     SimCollective collective;
     g_autofree double *share = NULL;
-    if (!describe(options, view->n_devices, &collective, error))
+    const uint32_t n = options->device ? options->n_devices : view->n_devices;
+    if (!describe(options, n, &collective, error))
         return NULL;
     if (options->share) {
-        share = find_shares(options, collective.traffic, view->n_devices, error);
+        share = find_shares(options, collective.traffic, n, error);
         if (!share)
             return NULL;
         collective.share_from = collective.share_to = share;
     }
-    g_autofree uint32_t *device = g_new(uint32_t, view->n_devices);
-    for (uint32_t j = 0; j < view->n_devices; j++)
-        device[j] = j;
+    g_autofree uint32_t *device = g_new(uint32_t, n);
+    for (uint32_t j = 0; j < n; j++)
+        device[j] = options->device ? options->device[j] : j;
     collective.device = device;
     SimCollectiveRun *measured = run_measured(view, options, &collective);
     if (measured)
@@ -191,19 +192,22 @@ SimCollectiveRun *sim_collective_run(const ClusterView *view,
 
     g_autoptr(SimEngine) engine = sim_engine_new();
     g_autoptr(SimNetwork) network = sim_network_new(engine, topology);
-    g_autoptr(SimLowered) lowered = sim_lower(network, &collective, error);
+    SimMeasured *measured_times = sim_measured_new(view, topology);
+    g_autoptr(SimLowered) lowered = sim_measured_lower(measured_times, network, &collective,
+                                                       NULL, NULL, error);
+    sim_measured_free(measured_times);
     if (!lowered)
         return NULL;
-    SimCollectiveRun *report = report_new(view->n_devices);
+    SimCollectiveRun *report = report_new(n);
     Running state = {.report = report};
     g_autoptr(SimRun) run = sim_run_new(network, lowered, rank_done, NULL, &state, 0);
     state.run = run;
     if (options->skew_s > 0)
-        schedule_ranks(engine, &state, view, options->skew_s, options->seed);
+        schedule_ranks(engine, &state, view, &collective, options->skew_s, options->seed);
     else
         sim_run_arrive_all(run);
     sim_engine_run(engine);
-    g_assert(state.n_done == view->n_devices);
+    g_assert(state.n_done == n);
     finish(report, lowered);
     report_links(report, network);
     return report;

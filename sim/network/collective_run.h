@@ -15,6 +15,8 @@ typedef struct {
      * (all-to-all), or serve (push, pull); NULL: equal. Other kinds take none */
     const double *share;
     uint32_t n_shares;
+    const uint32_t *device; /* [n_devices] of the view, the ranks; NULL: all */
+    uint32_t n_devices;
     uint32_t root; /* of broadcast, reduce, push, pull; SIM_EVERY_RANK (push, pull): all
                       are servers */
     double skew_s; /* ranks arrive at random times within it */
@@ -37,7 +39,7 @@ typedef struct {
     SimLinkReport *link; /* links that carried bytes */
 } SimCollectiveRun;
 
-/* Runs the collective over all devices of the view; for `send`, rank 0 sends to rank 1.
+/* Runs the collective over devices of the view; for `send`, rank 0 sends to rank 1.
  * KILTER_ERROR_INPUT says which option is wrong. */
 SimCollectiveRun *sim_collective_run(const ClusterView *view,
                                      const SimCollectiveOptions *options, GError **error);

@@ -21,8 +21,7 @@ static Collective measured_kind(Traffic traffic, uint32_t n, double *messages)
 static bool has_prices(const ClusterView *view)
 {
     const Cluster *cluster = view->cluster;
-    return cluster->curves.n > 0 || cluster->curves.n_rings > 0 ||
-           cluster->transfer.bandwidth > 0;
+    return view->priced || cluster->curves.n > 0 || cluster->transfer.bandwidth > 0;
 }
 
 static double largest_share(const double *share, uint32_t n)
@@ -47,8 +46,8 @@ static SimTeam team_of(const ClusterView *view, const SimCollective *collective)
     return team;
 }
 
-/* Seconds of messages from rank 0 to rank 1 of each group by the cluster's line of transfers, if one
- * goes from machine to machine; 0: none does. */
+/* Seconds of messages from rank 0 to rank 1 of each group by the price of transfers; 0: the network
+ * decides, as none goes from machine to machine and nothing prices those inside. */
 static double send_s(const ClusterView *view, const SimCollective *collective)
 {
     g_autoptr(GArray) pieces = g_array_new(false, false, sizeof(SimPiece));
@@ -63,28 +62,58 @@ static double send_s(const ClusterView *view, const SimCollective *collective)
             g_array_append_val(pieces, piece);
     }
     sim_pieces_time(view, pieces, &latency_s, &byte_s);
-    return between ? latency_s + byte_s * collective->bytes : 0;
+    return between || view->priced ? latency_s + byte_s * collective->bytes : 0;
 }
 
-double sim_measured_s(const ClusterView *view, const SimCollective *collective)
+/* Whether one of the cluster's own rules names the collective's algorithm. */
+static bool has_rule(const ClusterView *view, const SimCollective *collective)
+{
+    const Tuning *own = view->cluster->tuning;
+    return own && tuning_choose(own, collective->traffic, collective->n,
+                                collective->bytes) != ALGORITHM_AUTO;
+}
+
+/* Seconds of a collective, and whether a curve or `place->own` says so; 0: neither. */
+static double price_s(const ClusterView *view, const SimCollective *collective,
+                      bool *by_curve)
 {
     const uint32_t n = collective->n;
     double messages;
     bool measured;
-    if (collective->traffic == TRAFFIC_SEND)
-        return view->cluster->transfer.bandwidth > 0 && n > 1 ? send_s(view, collective)
-                                                              : 0;
     const Collective kind = measured_kind(collective->traffic, n, &messages);
+    *by_curve = false;
     if (!has_prices(view) || n < 2 || kind == COLLECTIVES)
         return 0;
     const SimTeam team = team_of(view, collective);
     const double bytes = collective->bytes * messages;
     const LinkCost line = sim_team_line(view, &team, kind, bytes, &measured);
-    return measured ? sim_collective_over(line, n, kind, bytes,
-                                          largest_share(collective->share_from, n),
-                                          largest_share(collective->share_to, n)) /
-                          messages
-                    : 0;
+    LinkCost unused;
+    *by_curve = measured && (!team.place.own || sim_team_curve(view, &team, kind, bytes, &unused));
+    if (!measured || (!*by_curve && (collective->algorithm != ALGORITHM_AUTO ||
+                                     has_rule(view, collective))))
+        return 0;
+    return sim_collective_over(line, n, kind, bytes,
+                               largest_share(collective->share_from, n),
+                               largest_share(collective->share_to, n)) /
+           messages;
+}
+
+double sim_measured_s(const ClusterView *view, const SimCollective *collective)
+{
+    bool by_curve;
+    if (collective->traffic == TRAFFIC_SEND)
+        return (view->priced || view->cluster->transfer.bandwidth > 0) &&
+                       collective->n > 1
+                   ? send_s(view, collective)
+                   : 0;
+    return price_s(view, collective, &by_curve);
+}
+
+bool sim_measured_by_curve(const ClusterView *view, const SimCollective *collective)
+{
+    bool by_curve;
+    price_s(view, collective, &by_curve);
+    return by_curve;
 }
 
 double sim_measured_bytes(const ClusterView *view, const SimCollective *collective)
@@ -95,7 +124,7 @@ double sim_measured_bytes(const ClusterView *view, const SimCollective *collecti
         return collective->bytes;
     const Collective kind = measured_kind(collective->traffic, n, &messages);
     g_assert(kind != COLLECTIVES && n > 1);
-    const uint32_t hosts = team_of(view, collective).hosts;
+    const uint32_t hosts = team_of(view, collective).place.hosts;
     return collective->bytes * n * curve_wire(kind, (CurvePlace){NULL, n, hosts}, 0);
 }
 
@@ -125,8 +154,9 @@ void sim_measured_free(SimMeasured *measured)
     g_free(measured);
 }
 
-void sim_measured_apply(SimMeasured *measured, const SimCollective *collective,
-                        SimLowered *lowered)
+/* Changes the lowering of the collective on the topology, if it has a price. */
+static void apply(SimMeasured *measured, const SimCollective *collective,
+                  SimLowered *lowered)
 {
     const double measured_s =
         collective->bytes > 0 ? sim_measured_s(measured->view, collective) : 0;
@@ -136,4 +166,29 @@ void sim_measured_apply(SimMeasured *measured, const SimCollective *collective,
     if (network_s > measured_s)
         lowered_scale(lowered, measured_s / network_s);
     lowered->least_s = measured_s;
+}
+
+/* The cheapest algorithm by price; AUTO: the tuning table decides. */
+static Algorithm cheapest(const ClusterView *view, const SimCollective *collective)
+{
+    Algorithm algorithm = collective->algorithm;
+    if (!view->cluster->wired || algorithm != ALGORITHM_AUTO || collective->n < 2 ||
+        collective->traffic != TRAFFIC_ALL_REDUCE || has_rule(view, collective))
+        return algorithm;
+    const SimTeam team = team_of(view, collective);
+    if (team.place.hosts > 1)
+        price_line(&team.place, COLLECTIVE_ALL_REDUCE, collective->bytes, &algorithm);
+    return algorithm;
+}
+
+SimLowered *sim_measured_lower(SimMeasured *measured, SimNetwork *network,
+                               const SimCollective *collective, const SimLowered *like,
+                               GArray *messages, GError **error)
+{
+    SimCollective chosen = *collective;
+    chosen.algorithm = cheapest(measured->view, collective);
+    SimLowered *lowered = sim_lower_like(network, &chosen, like, messages, error);
+    if (lowered)
+        apply(measured, collective, lowered);
+    return lowered;
 }

@@ -1,5 +1,5 @@
-/* Collectives that a cluster's curves price (data/cluster/curve.h), and messages between machines that
- * its line of transfers prices, as flows. Private to sim.
+/* Collectives that a cluster's curves, ports or direct links price (data/cluster/curve.h, price.h), and
+ * messages between machines that its line of transfers prices, as flows. Private to sim.
  *
  * A collective that was measured takes, alone on the network, the measured time, whatever its
  * messages would take: it ends no earlier, and if its messages alone take longer, their bytes and
@@ -14,6 +14,9 @@
  * all of its groups run at the same time; 0: it was not measured in such a place. */
 double sim_measured_s(const ClusterView *view, const SimCollective *collective);
 
+/* Whether a curve says so. */
+bool sim_measured_by_curve(const ClusterView *view, const SimCollective *collective);
+
 /* The bytes that all ranks of one group send then; of sends in one group. */
 double sim_measured_bytes(const ClusterView *view, const SimCollective *collective);
 
@@ -22,9 +25,10 @@ typedef struct SimMeasured SimMeasured;
 SimMeasured *sim_measured_new(const ClusterView *view, const Topology *topology);
 void sim_measured_free(SimMeasured *measured);
 
-/* Changes the lowering of the collective on the topology, if it was measured. It must not have been
- * run before. */
-void sim_measured_apply(SimMeasured *measured, const SimCollective *collective,
-                        SimLowered *lowered);
+/* Lowers a collective as sim_lower_like does, by the algorithm that is cheapest where ports price it
+ * (data/cluster/price.h) and neither it nor the cluster's own rules name one, and gives it its time. */
+SimLowered *sim_measured_lower(SimMeasured *measured, SimNetwork *network,
+                               const SimCollective *collective, const SimLowered *like,
+                               GArray *messages, GError **error);
 
 #endif

@@ -92,17 +92,6 @@ static Traffic traffic_of(const SimTask *task)
     return (Traffic)task->collective; /* data/cluster/tuning.h: the same order */
 }
 
-static SimLowered *lower_measured(SimTransport *transport,
-                                  const SimCollective *collective, const SimLowered *like,
-                                  GArray *messages, GError **error)
-{
-    SimLowered *lowered =
-        sim_lower_like(transport->network, collective, like, messages, error);
-    if (lowered)
-        sim_measured_apply(transport->measured, collective, lowered);
-    return lowered;
-}
-
 static SimLowered *lower_collective(SimTransport *transport, const SimTask *task,
                                     const SimLowered *like, GArray *messages,
                                     GError **error)
@@ -122,7 +111,7 @@ static SimLowered *lower_collective(SimTransport *transport, const SimTask *task
         .root = task->server ? task->server - 1 : 0,
     };
 
-    return lower_measured(transport, &collective, like, messages, error);
+    return sim_measured_lower(transport->measured, transport->network, &collective, like, messages, error);
 }
 
 /* Lowers all messages to a team at once, each as large as its piece. */
@@ -156,7 +145,7 @@ static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
                                       .device = n > 0 ? device : team->device,
                                       .weight = weight};
 
-    return lower_measured(transport, &collective, like, messages, error);
+    return sim_measured_lower(transport->measured, transport->network, &collective, like, messages, error);
 }
 
 static SimLowered *lower_new(SimTransport *transport, const SimTask *task,

@@ -22,12 +22,7 @@ typedef struct {
     FormAxis axis;  /* over which its sets communicate */
     uint32_t n_lanes, *lane;
     uint32_t n_sets, n, *device; /* [set * n + rank] */
-    /* link between its devices if all sets stay inside machines, else bandwidth 0 */
-    LinkCost inner;
-    uint32_t slowest; /* a device on the slowest of these links */
-    uint32_t hosts;   /* machines of a set */
-    uint32_t port_sets,
-        port_devices; /* its devices behind the busiest machine's port; 0: not counted */
+    PricePlace place; /* hosts 0: not looked for, as it has all devices */
 } SimTeam;
 
 typedef struct {
@@ -58,7 +53,7 @@ uint32_t sim_axis_extent(const DeviceGroup *group, FormAxis axis);
 /* The number of sets of such devices. */
 uint32_t sim_axis_sets(const DeviceGroup *group, FormAxis axis);
 
-/* Fills in the links of n teams over one axis of a group: inner, slowest, hosts, port_*. */
+/* Fills in the places of the n teams over one axis of a group. */
 void sim_teams_find_links(const ClusterView *view, const DeviceGroup *group,
                           SimTeam *team, uint32_t n);
 
@@ -67,6 +62,10 @@ void sim_teams_find_links(const ClusterView *view, const DeviceGroup *group,
  * gets whether a curve of the cluster prices it, or the rings among some of a machine's GPUs. */
 LinkCost sim_team_line(const ClusterView *view, const SimTeam *team, Collective kind,
                        double bytes, bool *measured);
+
+/* The line of a curve that prices it; false: none does. */
+bool sim_team_curve(const ClusterView *view, const SimTeam *team, Collective kind,
+                    double bytes, LinkCost *line);
 
 /* `separate` gives each device a lane of its own. */
 SimTeams *sim_teams_new(const SimCase *sim, bool separate);

@@ -1,4 +1,4 @@
-/* The sets of teams, their links, and the lines that price their collectives. */
+/* The sets of teams, their places, and the lines that price their collectives. */
 #include "sim/tasks/team.h"
 
 #include <math.h>
@@ -29,82 +29,44 @@ uint32_t sim_axis_sets(const DeviceGroup *group, FormAxis axis)
     return group->n_replicas * group->n_devices / sim_axis_extent(group, axis);
 }
 
-/* Counts the sets that go through the busiest machine's port, and their devices behind it. */
-static void count_port(const ClusterView *view, const DeviceGroup *group, FormAxis axis,
-                       uint32_t *port_sets, uint32_t *n_devices)
-{
-    const uint32_t sets = sim_axis_sets(group, axis);
-    const uint32_t n = sim_axis_extent(group, axis);
-    const uint32_t n_machines = view->cluster->n_machines;
-    g_autofree uint32_t *seen = g_new0(uint32_t, n_machines); /* 1 + its last set */
-    g_autofree uint32_t *through = g_new0(uint32_t, n_machines);
-    g_autofree uint32_t *behind = g_new0(uint32_t, n_machines);
-
-    *port_sets = *n_devices = 1;
-    for (uint32_t s = 0; s < sets; s++) {
-        bool spans = false;
-        for (uint32_t pass = 0; pass < 2; pass++)
-            for (uint32_t k = 0; (pass == 0 || spans) && k < n; k++) {
-                const uint32_t i = sim_set_place(group, axis, s, k);
-                const uint32_t first = sim_set_place(group, axis, s, 0);
-                const uint32_t machine = view->device[group->device[i]].machine;
-                if (pass == 0) {
-                    spans |= machine != view->device[group->device[first]].machine;
-                    continue;
-                }
-                behind[machine]++;
-                through[machine] += seen[machine] != s + 1;
-                seen[machine] = s + 1;
-                *n_devices = MAX(*n_devices, behind[machine]);
-                *port_sets = MAX(*port_sets, through[machine]);
-            }
-    }
-}
-
-/* Whether each set of a team stays inside a machine; *inner gets the slowest link there. */
-static bool stays_inside(const ClusterView *view, SimTeam *team, LinkCost *inner)
-{
-    *inner = (LinkCost){0, INFINITY};
-    for (uint32_t s = 0; s < team->n_sets; s++) {
-        const uint32_t *device = &team->device[(size_t)s * team->n];
-        const Device *first = &view->device[device[0]];
-        for (uint32_t k = 1; k < team->n; k++)
-            if (view->device[device[k]].machine != first->machine)
-                return false;
-        if (s == 0 || first->inner.bandwidth < inner->bandwidth)
-            team->slowest = device[0];
-        inner->latency_s = fmax(inner->latency_s, first->inner.latency_s);
-        inner->bandwidth = fmin(inner->bandwidth, first->inner.bandwidth);
-    }
-    return true;
-}
-
-/* The number of machines of a team's first set, whose devices are in the order of machines or not. */
-static uint32_t count_hosts(const ClusterView *view, const SimTeam *team)
-{
-    g_autofree bool *seen = g_new0(bool, view->cluster->n_machines);
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < team->n; k++) {
-        const uint32_t machine = view->device[team->device[k]].machine;
-        n += !seen[machine];
-        seen[machine] = true;
-    }
-    return n;
-}
-
 void sim_teams_find_links(const ClusterView *view, const DeviceGroup *group,
                           SimTeam *team, uint32_t n)
 {
-    uint32_t port_sets, port_devices;
-    count_port(view, group, team->axis, &port_sets, &port_devices);
+    const uint32_t sets = sim_axis_sets(group, team->axis),
+                   ranks = sim_axis_extent(group, team->axis);
+    g_autofree uint32_t *device = g_new(uint32_t, (size_t)sets * ranks);
+    PricePlace all;
+    for (uint32_t s = 0; s < sets; s++)
+        for (uint32_t k = 0; k < ranks; k++)
+            device[s * ranks + k] = group->device[sim_set_place(group, team->axis, s, k)];
+    price_place(view, &(PriceSets){sets, ranks, device}, &all);
     for (uint32_t t = 0; t < n; t++) {
-        LinkCost inner;
-        if (stays_inside(view, &team[t], &inner))
-            team[t].inner = inner;
-        team[t].hosts = count_hosts(view, &team[t]);
-        team[t].port_sets = port_sets;
-        team[t].port_devices = port_devices;
+        PricePlace *place = &team[t].place;
+        if (n == 1) {
+            *place = all;
+            continue;
+        }
+        /* the ports are shared with the other teams' sets */
+        price_place(view, &(PriceSets){team[t].n_sets, team[t].n, team[t].device}, place);
+        place->port_sets = all.port_sets;
+        place->port_devices = all.port_devices;
+        place->ring = fmin(place->ring, all.ring);
+        place->exchange = fmin(place->exchange, all.exchange);
     }
+}
+
+bool sim_team_curve(const ClusterView *view, const SimTeam *team, Collective kind,
+                    double bytes, LinkCost *line)
+{
+    const PricePlace *place = &team->place;
+    const bool inside = place->hosts == 1;
+    const CurvePlace at = {inside ? view->device[place->slowest].type_name : NULL, team->n,
+                           place->hosts};
+    if (place->hosts == 0 ||
+        !curves_line(&view->cluster->curves, kind, at, bytes, line))
+        return false;
+    line->bandwidth /= inside ? 1 : place->port_sets;
+    return true;
 }
 
 LinkCost sim_team_line(const ClusterView *view, const SimTeam *team, Collective kind,
@@ -116,31 +78,28 @@ LinkCost sim_team_line(const ClusterView *view, const SimTeam *team, Collective 
 
     measured = measured ? measured : &unused;
     *measured = false;
-    if (team->inner.bandwidth > 0) {
-        const Device *device = &view->device[team->slowest];
-        const CurvePlace place = {device->type_name, team->n, 1};
-        const double part = cluster_view_ring_part(view, device, place, kind);
-        line = team->inner;
-        line.bandwidth *= part;
-        *measured =
-            curves_line(&view->cluster->curves, kind, place, bytes, &line) || part != 1;
+    const PricePlace *place = &team->place;
+    if (place->hosts == 0) /* all devices */
+        return line;
+    const bool inside = place->hosts == 1;
+    if (inside)
+        line = place->inner;
+    if (place->own)
+        line = price_line(place, kind, bytes, NULL);
+    if (sim_team_curve(view, team, kind, bytes, &line)) {
+        *measured = true;
         return line;
     }
-    if (team->port_sets == 0)
+    *measured = place->own;
+    if (place->own || inside)
         return line;
-    *measured = curves_line(&view->cluster->curves, kind,
-                            (CurvePlace){NULL, team->n, team->hosts}, bytes, &line);
-    if (*measured) {
-        line.bandwidth /= team->port_sets;
-        return line;
-    }
     line.bandwidth *=
         view->cluster->collective[kind].bandwidth / view->collective[kind].bandwidth;
     if (kind == COLLECTIVE_ALL_TO_ALL) {
-        const double behind = (double)team->port_devices / team->port_sets;
-        line.bandwidth *= (team->n - 1) / (team->n - behind) / team->port_devices;
+        const double behind = (double)place->port_devices / place->port_sets;
+        line.bandwidth *= (team->n - 1) / (team->n - behind) / place->port_devices;
     } else {
-        line.bandwidth /= team->port_sets;
+        line.bandwidth /= place->port_sets;
     }
     return line;
 }

@@ -167,16 +167,40 @@ static void add_pieces(const SimParts *parts, SimTransfer *t, const Held *have,
 
 /* Latency and seconds per byte of a message between machines: over its own link, and through a port
  * that has all of the machine's NICs. */
-static void add_between(const Cluster *cluster, double machine_part, double device_part,
-                        double *latency_s, double *byte_s)
+static void add_between(const Cluster *cluster, const Machine *machine,
+                        double machine_part, double device_part, double *latency_s,
+                        double *byte_s)
 {
-    const LinkCost *port = &cluster->collective[COLLECTIVE_GROUPED_ALL_GATHER];
-    const LinkCost *own = cluster->transfer.bandwidth > 0 ? &cluster->transfer : port;
-    const double all = fmax(port->bandwidth, own->bandwidth);
-    *latency_s = fmax(*latency_s, own->latency_s);
+    const LinkCost *stated = &cluster->collective[COLLECTIVE_GROUPED_ALL_GATHER];
+    const LinkCost port = cluster->wired
+                              ? (LinkCost){machine->port.base_s + machine->port.hop_s,
+                                           machine->port.bandwidth}
+                              : *stated;
+    const LinkCost own = cluster->transfer.bandwidth > 0 ? cluster->transfer
+                         : cluster->wired && machine->port.gpu > 0
+                             ? (LinkCost){port.latency_s, machine->port.gpu}
+                             : port;
+    const double all = cluster->wired ? port.bandwidth : fmax(port.bandwidth, own.bandwidth);
+    *latency_s = fmax(*latency_s, own.latency_s);
     *byte_s = fmax(*byte_s, machine_part / all);
-    if (own != port)
-        *byte_s = fmax(*byte_s, device_part / own->bandwidth);
+    if (cluster->wired || cluster->transfer.bandwidth > 0)
+        *byte_s = fmax(*byte_s, device_part / own.bandwidth);
+}
+
+/* The link between two devices of a machine. */
+static LinkCost inside_line(const ClusterView *view, uint32_t from, uint32_t to)
+{
+    const uint32_t m = view->device[from].machine;
+    const Machine *machine = &view->cluster->machine[m];
+    if (!machine->peers) {
+        LinkCost line = view->device[from].inner;
+        line.bandwidth *= view->device[from].gpus;
+        return line;
+    }
+    uint32_t first = MIN(from, to);
+    while (first > 0 && view->device[first - 1].machine == m)
+        first--;
+    return machine_line(machine, 1U << (from - first) | 1U << (to - first));
 }
 
 /* Sums the bytes through each port, as parts of the tensor: out of and into machines, then out of
@@ -185,19 +209,24 @@ void sim_pieces_time(const ClusterView *view, const GArray *pieces, double *late
                      double *byte_s)
 {
     const uint32_t n_machines = view->cluster->n_machines, n = view->n_devices;
+    const uint32_t n_sites = view->n_sites;
     g_autofree double *port = g_new0(double, 2 * (size_t)(n_machines + 2 * n));
+    g_autofree double *crossing = g_new0(double, (size_t)n_sites * n_sites + 1);
     double *inside = port + 2 * n_machines, *between = inside + 2 * n;
 
+    double far_s = 0;
     *latency_s = *byte_s = 0;
     for (uint32_t i = 0; i < pieces->len; i++) {
         const SimPiece *piece = &g_array_index(pieces, SimPiece, i);
         const Device *from = &view->device[piece->from], *to = &view->device[piece->to];
-        if (from->machine == to->machine) {
+        if (cluster_unit(view->cluster, from->machine) ==
+            cluster_unit(view->cluster, to->machine)) {
             double *out = &inside[2 * piece->from], *in = &inside[2 * piece->to + 1];
             *out += piece->part;
             *in += piece->part;
-            *latency_s = fmax(*latency_s, from->inner.latency_s);
-            *byte_s = fmax(*byte_s, fmax(*out, *in) / from->inner.bandwidth);
+            const LinkCost line = inside_line(view, piece->from, piece->to);
+            *latency_s = fmax(*latency_s, line.latency_s);
+            *byte_s = fmax(*byte_s, fmax(*out, *in) / line.bandwidth);
             continue;
         }
         double *out = &port[2 * from->machine], *in = &port[2 * to->machine + 1];
@@ -207,9 +236,18 @@ void sim_pieces_time(const ClusterView *view, const GArray *pieces, double *late
         *in += piece->part;
         *own_out += piece->part;
         *own_in += piece->part;
-        add_between(view->cluster, fmax(*out, *in), fmax(*own_out, *own_in), latency_s,
-                    byte_s);
+        add_between(view->cluster, &view->cluster->machine[from->machine], *out, *own_out,
+                    latency_s, byte_s);
+        add_between(view->cluster, &view->cluster->machine[to->machine], *in, *own_in,
+                    latency_s, byte_s);
+        if (n_sites < 2)
+            continue;
+        const size_t way = (size_t)view->site[from->machine] * n_sites + view->site[to->machine];
+        crossing[way] += piece->part;
+        far_s = fmax(far_s, view->between[way].latency_s);
+        *byte_s = fmax(*byte_s, crossing[way] / view->between[way].bandwidth);
     }
+    *latency_s += far_s;
 }
 
 static bool same_cut(const PlanCut *a, const PlanCut *b)

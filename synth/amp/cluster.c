@@ -60,7 +60,7 @@ static void find_fastest(AmpCluster *amp, const ClusterView *view)
         make_faster(between, &cluster->transfer);
     for (uint32_t i = 0; i < pieces->n; i++)
         make_faster(between, &pieces->piece[i].line);
-    if (cluster->curves.n > 0)
+    if (cluster->curves.n > 0 || cluster->wired)
         *between = (LinkCost){0, INFINITY};
     *any = *between;
     for (uint32_t m = 0; m < cluster->n_machines; m++) {
@@ -69,7 +69,7 @@ static void find_fastest(AmpCluster *amp, const ClusterView *view)
         if (machine->gpus > 1)
             make_faster(any, &machine->inner);
     }
-    if (cluster->curves.n_rings > 0)
+    if (view->priced)
         *any = (LinkCost){0, INFINITY};
 }
 

@@ -109,8 +109,6 @@ LinkCost synth_joint_line(const JointMenu *menu, const JointGroup *group, uint32
     const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
     const Device *device = &menu->view->device[kind->first];
     const CurvePlace place = {device->type_name, dp, MIN(dp, group->n_machines)};
-    LinkCost line =
-        cluster_view_set_line(menu->view, device, place, COLLECTIVE_ALL_REDUCE, bytes);
-    line.bandwidth /= group->n_machines > 1 ? tp : 1;
-    return line;
+    return cluster_view_set_line(menu->view, device, place, group->n_machines > 1 ? tp : 1,
+                                 COLLECTIVE_ALL_REDUCE, bytes);
 }

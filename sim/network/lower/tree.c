@@ -82,6 +82,55 @@ bool lower_double_tree(Lower *lower, GError **error)
     return true;
 }
 
+/* --- trees between machines --- */
+
+/* The first position of each machine that group g has ranks on; *most gets the most ranks of one. */
+static GArray *find_heads(const Lower *lower, uint32_t g, uint32_t *most)
+{
+    const Topology *topology = sim_network_topology(lower->network);
+    const uint32_t n = lower->n, *device = &lower->collective->device[(size_t)g * n],
+                   *ring = &lower->ring[(size_t)g * n];
+    GArray *head = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    for (uint32_t i = 0, before = 0; i < n; i++) {
+        const uint32_t machine = topology->machine[device[ring[i]]];
+        if (i == 0 || machine != before)
+            g_array_append_val(head, i);
+        before = machine;
+        *most = MAX(*most, i + 1 - g_array_index(head, uint32_t, head->len - 1));
+    }
+    return head;
+}
+
+/* Sums up along chains inside machines, and in two trees between the first ranks of the machines, half of
+ * the tensor in each; the same way back. Two machines pass their ports once up and once down. */
+bool lower_machine_tree(Lower *lower, GError **error)
+{
+    const double half = 0.5;
+    uint32_t most = 1, depth = 0;
+    (void)error;
+    for (uint32_t g = 0; g < lower->n_groups; g++) {
+        g_autoptr(GArray) heads = find_heads(lower, g, &most);
+        const uint32_t *head = (const uint32_t *)(const void *)heads->data, h = heads->len;
+        for (uint32_t m = 0; m < h; m++)
+            for (uint32_t i = head[m] + 1; i < (m + 1 < h ? head[m + 1] : lower->n); i++) {
+                lower_hop(lower, g, i, i - 1, 1);
+                lower_hop(lower, g, i - 1, i, 1);
+            }
+        for (uint32_t i = 1; i < h; i++)
+            for (TreeKind kind = TREE_FIRST; kind <= TREE_SHIFTED; kind++) {
+                if (kind == (h % 2 ? TREE_MIRRORED : TREE_SHIFTED))
+                    continue;
+                const uint32_t child = head[place(h, i, kind)],
+                               parent = head[place(h, parent_of(h, i), kind)];
+                lower_hop(lower, g, child, parent, half);
+                lower_hop(lower, g, parent, child, half);
+            }
+        depth = MAX(depth, depth_of(h));
+    }
+    tree_rounds(lower, lower->collective->bytes, 2 * (depth + most - 1));
+    return true;
+}
+
 /* --- recursive halving and doubling --- */
 
 static bool is_power_of_two(uint32_t n)
