@@ -67,7 +67,39 @@ static Placing none(const char *format, ...)
     return (Placing){.place = PLACE_NONE, .reason = g_intern_string(text)};
 }
 
-static Placing place_of(const Work *work, const Measurement *m)
+/* Measured times are not shorter than the links let them be: their sustained bandwidths are half of the peaks at
+ * least, those of ports four fifths. */
+static const double INNER_PEAK = 2, PORT_PEAK = 1.25;
+
+/* Why a collective is faster than its links; NULL: it is not. */
+static const char *too_fast(const Work *work, const Measurement *m, const Placing *placing)
+{
+    const Cluster *cluster = work->cluster;
+    const bool inside = placing->place == PLACE_INNER;
+    const uint32_t hosts = inside ? 1 : m->ranks / MAX(placing->a_host, 1);
+    double limit = 0, sent = m->bytes; /* by each link at least */
+    if (m->send)
+        sent = m->bytes;
+    else if (m->collective == COLLECTIVE_ALL_TO_ALL)
+        sent *= curve_wire(m->collective, (CurvePlace){NULL, m->ranks, hosts}, 0);
+    else
+        sent *= inside ? (m->ranks - 1.0) / m->ranks : (hosts - 1.0) / hosts;
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        const Machine *machine = &cluster->machine[i];
+        if (inside && isfinite(machine->inner.bandwidth))
+            limit = fmax(limit, INNER_PEAK * fmax(machine->inner.bandwidth,
+                                                  machine->peer.bandwidth * PEERS_MAX_LINKS));
+        if (!inside && machine->port.bandwidth > 0)
+            limit = fmax(limit, PORT_PEAK * machine->port.bandwidth);
+    }
+    return limit > 0 && sent / m->median_s > limit
+               ? none("faster than its links: %.3g GB/s, and they have at most %.3g",
+                      sent / m->median_s / 1e9, limit / 1e9)
+                     .reason
+               : NULL;
+}
+
+static Placing find_place(const Work *work, const Measurement *m)
 {
     const Cluster *cluster = work->cluster;
     const uint32_t hosts = hosts_of(work, m);
@@ -93,6 +125,14 @@ static Placing place_of(const Work *work, const Measurement *m)
         return none("%u ranks on several machines, and the cluster has one", m->ranks);
     const uint32_t a_host = hosts > 1 ? MAX(m->ranks / hosts, 1) : 1;
     return (Placing){.place = m->send ? PLACE_SEND : PLACE_BETWEEN, .a_host = a_host};
+}
+
+static Placing place_of(const Work *work, const Measurement *m)
+{
+    const Placing placing = find_place(work, m);
+    const char *reason =
+        placing.place > PLACE_OP && work->cluster->wired ? too_fast(work, m, &placing) : NULL;
+    return reason ? (Placing){.place = PLACE_NONE, .reason = reason} : placing;
 }
 
 /* How much the ranks differ from the cluster; smaller is better. */

@@ -35,7 +35,8 @@ static bool connect_machines(AmpCluster *amp, const ClusterView *view, GError **
         for (uint32_t b = 0; b < n; b++) {
             const LinkCost *link = a == b ? &view->cluster->machine[a].inner : usual;
             amp->bandwidth[a * n + b] =
-                a != b && routes ? route_bandwidth(routes, topology, first[a], first[b])
+                a != b && view->cluster->wired ? price_between(view, a, b).bandwidth
+                : a != b && routes ? route_bandwidth(routes, topology, first[a], first[b])
                                  : link->bandwidth;
         }
     return true;

@@ -130,13 +130,32 @@ static void deepen(const JointProblem *p, const JointWay *way, const JointFront 
 /* Seconds to cross the border in front of layer `at`, one way; every device of a group that shares
  * layers receives all bytes. */
 static double transfer_s(const JointProblem *p, const JointEntry *sender,
-                         const JointEntry *receiver, uint32_t at, bool back)
+                         const JointEntry *receiver, LinkCost line, uint32_t at, bool back)
 {
     const double bytes = back ? p->returned[at] * joint_copies(sender, at)
                               : p->sent[at] * joint_copies(receiver, at);
     return bytes > 0
-               ? p->latency_s + bytes * MAX(sender->share, receiver->share) / p->bandwidth
+               ? line.latency_s + bytes * MAX(sender->share, receiver->share) / line.bandwidth
                : 0;
+}
+
+/* The slowest link between machines of two groups. */
+static LinkCost border_line(const JointProblem *p, const JointGroup *from,
+                            const JointGroup *to)
+{
+    LinkCost line = {p->latency_s, p->bandwidth};
+    if (!p->border)
+        return line;
+    line = (LinkCost){0, INFINITY};
+    for (uint32_t a = 0; from->kinds >> a && a < p->n_kinds; a++)
+        for (uint32_t b = 0; (from->kinds >> a & 1) && b < p->n_kinds; b++) {
+            const LinkCost *border = &p->border[a * p->n_kinds + b];
+            if (!(to->kinds >> b & 1))
+                continue;
+            line.latency_s = fmax(line.latency_s, border->latency_s);
+            line.bandwidth = fmin(line.bandwidth, border->bandwidth);
+        }
+    return line;
 }
 
 JointFront joint_front(const JointProblem *p, const JointWay *way, const JointSuffix *l,
@@ -157,8 +176,9 @@ JointFront joint_front(const JointProblem *p, const JointWay *way, const JointSu
         front.most_lag = schedule_lag(way->schedule, way->n_stages - 1 - l->n);
     if (l->n > 0 && !way->free) {
         const JointEntry *e = &p->group[l->group].entry[l->entry];
-        front.there_s = transfer_s(p, front.e, e, last, false);
-        front.back_s = transfer_s(p, front.e, e, last, true);
+        const LinkCost line = border_line(p, g, &p->group[l->group]);
+        front.there_s = transfer_s(p, front.e, e, line, last, false);
+        front.back_s = transfer_s(p, front.e, e, line, last, true);
     }
     return front;
 }

@@ -16,6 +16,7 @@ static void add_group(JointMenu *menu, GArray *groups, const uint32_t *use)
     for (uint32_t k = 0; k < menu->kind->len; k++) {
         const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
         group.n_devices += use[k] * kind->unit;
+        group.kinds |= use[k] > 0 && k < 32 ? 1U << k : 0;
         group.n_machines += machines_of(kind, use[k]);
     }
     group.n_machines = MIN(group.n_machines, menu->view->cluster->n_machines);

@@ -82,6 +82,7 @@ typedef struct {
 /* A group of devices that a stage may have. */
 typedef struct {
     uint32_t *use; /* [kind]: number of units */
+    uint32_t kinds; /* bits of the first 32 kinds of which it has some */
     uint32_t n_devices, n_machines;
     uint32_t n_entries;
     JointEntry *entry;
@@ -103,6 +104,8 @@ typedef struct {
      * 0 */
     double *sent, *returned;
     double latency_s, bandwidth; /* latency and bandwidth of a machine's port */
+    /* [kind * n_kinds + kind]: the same between machines of two kinds; NULL: all are alike */
+    LinkCost *border;
     /* [kind * n_layers + layer]: the fewest unit-seconds that any stage spends on a microbatch */
     double *least_s;
     double headroom; /* the part of the memory that stages may use */

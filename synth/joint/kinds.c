@@ -1,4 +1,6 @@
 /* Kinds of equal machines, and the units in which groups take them. */
+#include <math.h>
+
 #include "synth/joint/menu.h"
 
 /* States (layers left, units used): beyond, units are coarser. */
@@ -24,6 +26,12 @@ static bool alike(const JointMenu *menu, uint32_t a, uint32_t b)
 {
     const Device *x = &menu->view->device[first_of(menu, a)],
                  *y = &menu->view->device[first_of(menu, b)];
+    const ClusterView *view = menu->view;
+    const Port *p = &view->cluster->machine[x->machine].port,
+               *q = &view->cluster->machine[y->machine].port;
+    if (p->bandwidth != q->bandwidth || p->gpu != q->gpu ||
+        (view->n_sites > 1 && view->site[x->machine] != view->site[y->machine]))
+        return false;
     return first_of(menu, a + 1) - first_of(menu, a) ==
                first_of(menu, b + 1) - first_of(menu, b) &&
            x->inner.bandwidth == y->inner.bandwidth &&
@@ -99,16 +107,39 @@ bool synth_joint_in_order(const JointMenu *menu)
     return menu->in_order;
 }
 
+/* The line of a set that has GPUs of two kinds, by what lies between them. */
+static void pass_border(const JointMenu *menu, const JointKind *kind, const JointKind *other,
+                        uint32_t tp, LinkCost *line)
+{
+    const ClusterView *view = menu->view;
+    const uint32_t a = view->device[kind->first].machine, b = view->device[other->first].machine;
+    if (view->n_sites < 2 || view->site[a] == view->site[b])
+        return;
+    const LinkCost *between = &view->between[view->site[a] * view->n_sites + view->site[b]];
+    line->latency_s += 2 * between->latency_s;
+    line->bandwidth = fmin(line->bandwidth, between->bandwidth / tp);
+}
+
 LinkCost synth_joint_line(const JointMenu *menu, const JointGroup *group, uint32_t dp,
                           uint32_t tp, double bytes)
 {
     KILTER_ASSERT(dp > 1 && tp > 0 && bytes >= 0);
-    uint32_t k = 0;
-    while (group->use[k] == 0)
-        k++;
-    const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
-    const Device *device = &menu->view->device[kind->first];
-    const CurvePlace place = {device->type_name, dp, MIN(dp, group->n_machines)};
-    return cluster_view_set_line(menu->view, device, place, group->n_machines > 1 ? tp : 1,
-                                 COLLECTIVE_ALL_REDUCE, bytes);
+    const JointKind *first = NULL;
+    LinkCost line = {0, INFINITY};
+    for (uint32_t k = 0; k < menu->kind->len; k++) {
+        if (group->use[k] == 0 || (first && !menu->view->cluster->wired))
+            continue;
+        const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+        const Device *device = &menu->view->device[kind->first];
+        const CurvePlace place = {device->type_name, dp, MIN(dp, group->n_machines)};
+        const LinkCost own =
+            cluster_view_set_line(menu->view, device, place, group->n_machines > 1 ? tp : 1,
+                                  COLLECTIVE_ALL_REDUCE, bytes);
+        line.latency_s = fmax(line.latency_s, own.latency_s);
+        line.bandwidth = fmin(line.bandwidth, own.bandwidth);
+        if (first)
+            pass_border(menu, first, kind, tp, &line);
+        first = first ? first : kind;
+    }
+    return line;
 }

@@ -337,6 +337,33 @@ static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
 
 /* --- problems --- */
 
+/* What lies between machines of two kinds of a wired cluster; NULL: all have the same. Caller frees. */
+static LinkCost *border_lines(const JointMenu *menu)
+{
+    const uint32_t n = menu->kind->len;
+    const ClusterView *view = menu->view;
+    bool alike = true;
+    if (!view->cluster->wired || n < 2 || n > 32)
+        return NULL;
+    LinkCost *border = g_new(LinkCost, (size_t)n *n);
+    for (uint32_t a = 0; a < n; a++)
+        for (uint32_t b = 0; b < n; b++) {
+            const JointKind *x = &g_array_index(menu->kind, JointKind, a),
+                            *y = &g_array_index(menu->kind, JointKind, b);
+            const uint32_t last = a == b ? y->machine[y->n_machines - 1] : y->machine[0];
+            const Device *from = &view->device[x->first],
+                         *to = &view->device[g_array_index(menu->place, uint32_t, last)];
+            border[a * n + b] = from->machine == to->machine
+                                    ? from->inner
+                                    : price_between(view, from->machine, to->machine);
+            alike = alike && border[a * n + b].bandwidth == border[0].bandwidth &&
+                    border[a * n + b].latency_s == border[0].latency_s;
+        }
+    if (alike)
+        g_clear_pointer(&border, g_free);
+    return border;
+}
+
 static void fill_network(const JointMenu *menu, JointProblem *p)
 {
     const Cluster *cluster = menu->view->cluster;
@@ -346,6 +373,7 @@ static void fill_network(const JointMenu *menu, JointProblem *p)
     const uint32_t batch = menu->model->global_batch / p->n_microbatches;
     p->latency_s = line->latency_s;
     p->bandwidth = line->bandwidth;
+    p->border = border_lines(menu);
     for (uint32_t l = 1; l < p->n_layers; l++) {
         p->sent[l] = menu->model->steps->sent[l - 1] * batch;
         p->returned[l] = menu->model->steps->returned[l - 1] * batch;
@@ -413,6 +441,7 @@ void synth_joint_problem_free(JointProblem *p)
     g_free(p->group);
     g_free(p->units);
     g_free(p->sent);
+    g_free(p->border);
     g_free(p->returned);
     g_free(p->least_s);
     g_free(p);
