@@ -61,7 +61,6 @@ static const Unit UNIT[] = {
     {QUANTITY_FREQUENCY, "kHz", 1e3, 1},
     {QUANTITY_FREQUENCY, "MHz", 1e6, 1},
     {QUANTITY_FREQUENCY, "GHz", 1e9, 1},
-    {QUANTITY_EGRESS, "USD/GB", 1, 1e9},
 };
 
 static const char *const EXPECTED[] = {
@@ -72,7 +71,6 @@ static const char *const EXPECTED[] = {
     [QUANTITY_POWER] = "a power such as 700 W",
     [QUANTITY_PRICE] = "a price such as 32.8 USD/h",
     [QUANTITY_FREQUENCY] = "a frequency such as 1.41 GHz",
-    [QUANTITY_EGRESS] = "a price of traffic such as 0.02 USD/GB",
 };
 
 /* Plain decimals with an optional exponent: without the signs, hex digits and names that strtod
@@ -100,7 +98,7 @@ static const Unit *find_unit(const char *name, Quantity quantity)
 
 bool units_parse(const char *text, Quantity quantity, double *value, GError **error)
 {
-    g_assert(text && quantity <= QUANTITY_EGRESS);
+    g_assert(text && quantity <= QUANTITY_FREQUENCY);
     g_assert(text && value);
     g_autofree char *copy = g_strstrip(g_strdup(text));
     const char *rest = copy;
@@ -129,17 +127,16 @@ static const char *const SHOWN[][7] = {
     [QUANTITY_POWER] = {"W", "kW"},
     [QUANTITY_PRICE] = {"USD/h"},
     [QUANTITY_FREQUENCY] = {"Hz", "kHz", "MHz", "GHz"},
-    [QUANTITY_EGRESS] = {"USD/GB"},
 };
 static const char *const PLAIN[] = {
     [QUANTITY_BYTES] = "B",      [QUANTITY_BANDWIDTH] = "B/s", [QUANTITY_RATE] = "FLOP/s",
     [QUANTITY_TIME] = "s",       [QUANTITY_POWER] = "W",       [QUANTITY_PRICE] = "USD/h",
-    [QUANTITY_FREQUENCY] = "Hz", [QUANTITY_EGRESS] = "USD/GB",
+    [QUANTITY_FREQUENCY] = "Hz",
 };
 
 char *units_format(double value, Quantity quantity)
 {
-    g_assert(quantity <= QUANTITY_EGRESS);
+    g_assert(quantity <= QUANTITY_FREQUENCY);
     g_assert(!isnan(value));
     if (value == 0 || !isfinite(value))
         return g_strdup_printf("%g %s", value == 0 ? 0 : value, PLAIN[quantity]);

@@ -13,7 +13,6 @@ typedef enum {
     QUANTITY_POWER,     /* W, kW -> W */
     QUANTITY_PRICE,     /* USD/h -> US dollars an hour */
     QUANTITY_FREQUENCY, /* Hz, kHz, MHz, GHz -> Hz */
-    QUANTITY_EGRESS,    /* USD/GB -> US dollars a byte */
 } Quantity;
 
 /* Parses all of `text`; the unit is required, the number finite and not negative. On failure the

@@ -59,10 +59,9 @@ static void scale_network(Cluster *cluster, double bandwidth, double latency)
 {
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         Port *port = &cluster->machine[i].port;
-        port->bandwidth *= bandwidth;
-        port->gpu *= bandwidth;
-        port->base_s *= latency;
-        port->hop_s *= latency;
+        const Port was = *port;
+        *port = (Port){was.bandwidth * bandwidth, was.gpu * bandwidth, was.base_s * latency,
+                       was.hop_s * latency, was.nics};
     }
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
         scale_line(&cluster->collective[kind], bandwidth, latency);
@@ -155,11 +154,9 @@ static bool scale(Cluster *cluster, const char *text, GError **error)
     } else if (strcmp(what, "latency") == 0) {
         scale_network(cluster, 1, factor);
     } else if (strcmp(what, "inner") == 0) {
-        for (uint32_t i = 0; i < cluster->n_machines; i++) {
-            cluster->machine[i].inner.bandwidth *= factor;
-            cluster->machine[i].peer.bandwidth *= factor;
-            cluster->machine[i].across.bandwidth *= factor;
-        }
+        for (Machine *m = cluster->machine; m < cluster->machine + cluster->n_machines; m++)
+            m->inner.bandwidth *= factor, m->peer.bandwidth *= factor,
+                m->across.bandwidth *= factor;
         scale_curves(cluster, false, factor, 1);
     } else {
         return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -389,17 +386,8 @@ static bool make_machine(Cluster *cluster, const char *name, uint32_t gpus,
             gpus > 1 ? " with its link between them" : "", name, gpus);
     *machine =
         alike ? copy_of(alike, gpus) : machine_of_sheet(cluster, sheets, sheet, gpus);
-    if (!alike && cluster->wired) { /* as many NICs as the machine with the slowest port */
-        const LinkSheet *pcie = device_sheet_link(sheets, sheet, "pcie");
-        for (uint32_t i = 0; i < cluster->n_machines; i++)
-            if (i == 0 ||
-                cluster->machine[i].port.bandwidth < machine->port.bandwidth) {
-                machine->port = cluster->machine[i].port;
-                g_free(machine->region);
-                machine->region = g_strdup(cluster->machine[i].region);
-            }
-        machine->port.gpu = pcie ? pcie->bandwidth * pcie->to_nic : 0;
-    }
+    if (!alike && cluster->wired)
+        machine_take_port(machine, cluster, device_sheet_link(sheets, sheet, "pcie"));
     return true;
 }
 

@@ -388,54 +388,6 @@ LinkCost cluster_view_line(const ClusterView *view, Collective kind, double byte
     return piece ? piece->line : view->collective[kind];
 }
 
-bool machine_is_split(const Machine *machine)
-{
-    Peers peers;
-    return machine->peers && peers_parse(machine->peers, machine->gpus, &peers, NULL) &&
-           peers_rings(&peers, machine->gpus) == 0;
-}
-
-void cluster_finish(Cluster *cluster)
-{
-    bool ports = true;
-    for (uint32_t i = 0; i < cluster->n_machines; i++)
-        ports = ports && cluster->machine[i].port.bandwidth > 0;
-    g_autoptr(GHashTable) domain = g_hash_table_new(g_str_hash, g_str_equal);
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        Machine *machine = &cluster->machine[i];
-        gpointer first;
-        machine->unit = 0;
-        if (!machine->domain)
-            continue;
-        if (g_hash_table_lookup_extended(domain, machine->domain, NULL, &first))
-            machine->unit = GPOINTER_TO_UINT(first);
-        else
-            g_hash_table_insert(domain, machine->domain,
-                                GUINT_TO_POINTER(machine->unit = i + 1));
-    }
-    if (cluster->wired)
-        derive_collectives(cluster);
-    cluster->curves.port.bandwidth = 0;
-    for (uint32_t i = 0; ports && i < cluster->n_machines; i++) {
-        const Machine *machine = &cluster->machine[i];
-        Port *least = &cluster->curves.port;
-        if (i > 0 && port_capacity(&machine->port, machine->gpus, machine->gpus) >=
-                         port_capacity(least, cluster->curves.port_gpus,
-                                       cluster->curves.port_gpus))
-            continue;
-        *least = machine->port;
-        cluster->curves.port_gpus = machine->gpus;
-    }
-
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        const Machine *machine = &cluster->machine[i];
-        Peers peers;
-        if (machine->n_parts == 0 && machine->peers &&
-            peers_parse(machine->peers, machine->gpus, &peers, NULL))
-            curves_add_rings(&cluster->curves, cluster->type[machine->type].name, &peers);
-    }
-}
-
 LinkCost cluster_view_set_line(const ClusterView *view, const Device *device,
                                CurvePlace place, uint32_t sets, Collective kind,
                                double bytes)

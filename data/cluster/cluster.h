@@ -153,14 +153,12 @@ typedef struct {
     char *source;
     double stretch; /* factor on all its computation; up to 1: none */
     double price;   /* US dollars an hour; 0: not known */
-    double preemptible; /* the same while it may be taken away; 0: not known */
 } Machine;
 
 /* What lies between two regions, in both directions. */
 typedef struct {
     char *from, *to;
     LinkCost link;
-    double egress; /* US dollars per byte that is sent; 0: not known */
     char *source;
 } RegionLink;
 

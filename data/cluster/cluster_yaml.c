@@ -19,8 +19,7 @@ const Member LINK_MEMBER[LINK_NUMBERS] = {LINK_MEMBERS(MEMBER_ROW)},
              KERNEL_FACTOR[KERNEL_CLASSES] = {KERNEL_FACTOR_MEMBERS(MEMBER_ROW)},
              PIECES_MEMBER[PIECES_NUMBERS] = {PIECES_MEMBERS(MEMBER_ROW)},
              MACHINE_MEMBER[MACHINE_NUMBERS] = {MACHINE_MEMBERS(MEMBER_ROW)},
-             PORT_MEMBER[PORT_NUMBERS] = {PORT_MEMBERS(MEMBER_ROW)},
-             REGION_MEMBER[REGION_NUMBERS] = {REGION_MEMBERS(MEMBER_ROW)};
+             PORT_MEMBER[PORT_NUMBERS] = {PORT_MEMBERS(MEMBER_ROW)};
 
 #define KIND(id, key)                                                                    \
     CYAML_FIELD_MAPPING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,               \
@@ -92,9 +91,17 @@ static const cyaml_schema_value_t PART_ENTRY = {
 
 static const cyaml_schema_field_t PORT[] = {PORT_MEMBERS(MEMBER_FIELD) CYAML_FIELD_END};
 
-#define LINK_OF(key)                                                                    \
+/* One link of a kind: without a count. */
+static const cyaml_schema_field_t ONE_LINK[] = {
+    OPTIONAL_TEXT("link", LinkText, link, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("latency", LinkText, latency, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("bandwidth", LinkText, bandwidth, NAME_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+#define LINK_OF(key, schema)                                                            \
     CYAML_FIELD_MAPPING_PTR(#key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText, \
-                            key, LINK)
+                            key, schema)
 
 static const cyaml_schema_field_t GROUP[] = {
     OPTIONAL_TEXT("name", GroupText, name, NAME_MAX_BYTES),
@@ -103,9 +110,9 @@ static const cyaml_schema_field_t GROUP[] = {
     OPTIONAL_TEXT("device", GroupText, device, NAME_MAX_BYTES),
     CYAML_FIELD_SEQUENCE("devices", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText,
                          part, &PART_ENTRY, 1, PARTS_MAX),
-    MACHINE_MEMBERS(MEMBER_FIELD) LINK_OF(inner),
-    LINK_OF(peer),
-    LINK_OF(across),
+    MACHINE_MEMBERS(MEMBER_FIELD) LINK_OF(inner, LINK),
+    LINK_OF(peer, ONE_LINK),
+    LINK_OF(across, ONE_LINK),
     CYAML_FIELD_MAPPING_PTR("port", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText,
                             port, PORT),
     OPTIONAL_TEXT("nic", GroupText, nic, NAME_MAX_BYTES),
@@ -143,7 +150,7 @@ static const cyaml_schema_field_t REGION[] = {
     TEXT("to", RegionText, to, NAME_MAX_BYTES),
     TEXT("latency", RegionText, line.latency, NAME_MAX_BYTES),
     TEXT("bandwidth", RegionText, line.bandwidth, NAME_MAX_BYTES),
-    REGION_MEMBERS(MEMBER_FIELD) OPTIONAL_TEXT("source", RegionText, source, TEXT_MAX_BYTES),
+    OPTIONAL_TEXT("source", RegionText, source, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t REGION_ENTRY = {

@@ -150,7 +150,7 @@ static CurvePlace own_place(const CollectiveCurve *curve)
     return (CurvePlace){curve->device, curve->ranks, curve->hosts};
 }
 
-/* What the ranks of a place have of the ports of their machines. */
+/* The bandwidth that the ranks of a place have of the ports of their machines. */
 static double port_at(const CollectiveCurves *curves, CurvePlace place)
 {
     if (place.hosts == 1 || !(curves->port.bandwidth > 0))

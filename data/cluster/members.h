@@ -135,13 +135,7 @@ typedef struct {
     X(GroupText, Machine, sums, sums, FACTOR, false, ALONE, BYTES, 1, LARGEST_SLOWDOWN, 0)  \
     X(GroupText, Machine, tree_sums, tree_sums, FACTOR, false, ALONE, BYTES, 1,             \
       LARGEST_SLOWDOWN, 0)                                                                  \
-    X(GroupText, Machine, price, price, QUANTITY, false, ALONE, PRICE, 0, HIGHEST_PRICE, 0) \
-    X(GroupText, Machine, preemptible, preemptible, QUANTITY, false, ALONE, PRICE, 0,       \
-      HIGHEST_PRICE, 0)
-
-#define REGION_MEMBERS(X)                                                                     \
-    X(RegionText, RegionLink, egress, egress, QUANTITY, false, ALONE, EGRESS, 0, HIGHEST_PRICE, \
-      0)
+    X(GroupText, Machine, price, price, QUANTITY, false, ALONE, PRICE, 0, HIGHEST_PRICE, 0)
 
 #define CURVE_MEMBERS(X)                                                                      \
     X(CurveText, CollectiveCurve, ranks, ranks, COUNT, true, ALONE, BYTES, 2, GPUS_MAX, NAN)  \

@@ -181,7 +181,7 @@ static void add_set(Walker *w, const uint32_t *device, uint32_t n, uint32_t set)
         w->site_sets[s] += w->site_set[s] == set + 1;
 }
 
-/* What each set has of the port of a unit. */
+/* The part of a unit's port that each set has. */
 static void add_port(Walker *w, uint32_t unit)
 {
     const Cluster *cluster = w->view->cluster;
@@ -208,7 +208,7 @@ static void add_port(Walker *w, uint32_t unit)
     place->exchange = fmin(place->exchange, capacity / walk->behind);
 }
 
-/* What each set has of what lies between two sites that sets are at. */
+/* The part of the links between two sites that each set there has. */
 static void add_sites(Walker *w)
 {
     const ClusterView *view = w->view;

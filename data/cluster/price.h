@@ -1,4 +1,4 @@
-/* What collectives among devices cost by the links between them: one price for all planners and fidelities.
+/* The cost of collectives among devices by the links between them: one price for all planners and fidelities.
  *
  * A set of ranks lies on units: machines, each with its GPUs on a switch or on direct links, and one port
  * of all its NICs; or domains of machines on one switch. What a set has of them while all sets of a place communicate at once:
@@ -21,7 +21,7 @@
  *     the other kinds  base + rounds hop + inner latency / 2       as in sim/sim.h
  *
  * Two trees, each of half the tensor, pass a port between two units once up and once down: half of a
- * ring's bytes. Inside one unit a tensor goes around a ring, or through the switch that sums up:
+ * ring's bytes. Inside a single unit the tensor goes around a ring, or through the switch that sums up:
  * min(2 (n-1)/n, sums (n+1)/n). In clusters that state their collectives, and for kinds with a
  * measured curve (data/cluster/curve.h), these lines count instead. */
 #ifndef KILTER_DATA_CLUSTER_PRICE_H

@@ -42,7 +42,6 @@
  *         source: where the inner link is from
  *         domain: rack-1                       # optional: machines on the same switch for direct links
  *         region: east                         # optional: see regions
- *         preemptible: 4.9 USD/h               # optional: its price where it may be taken away
  *       - name: box                            # unlike GPUs in one machine: devices in place of type and gpus
  *         devices: [{device: rtx-a6000, gpus: 2}, {type: v100, gpus: 2}]
  *         inner: pcie4                         # optional with data sheets: the slowest PCIe link
@@ -67,7 +66,7 @@
  *         points: [{bytes: 1 MiB, time: 70 us}, {bytes: 64 MiB, time: 1.3 ms}]
  *         source: a log of nccl-tests
  *     regions:                                 # optional: between machines' regions, with NICs
- *       - {from: east, to: west, latency: 20 ms, bandwidth: 10 Gb/s, egress: 0.02 USD/GB}
+ *       - {from: east, to: west, latency: 20 ms, bandwidth: 10 Gb/s}
  *     topology:                                # optional, see data/cluster/topology.h
  *       builder: tree:leaf=2,bandwidth=10Gb/s  # either this or:
  *       nodes: [a, b]                          # switches and the like
@@ -260,9 +259,7 @@ static bool read_regions(ClusterReader *reader, GError **error)
         *link = (RegionLink){.from = g_strdup(from->from),
                              .to = g_strdup(from->to),
                              .source = g_strdup(from->source ? from->source : "")};
-        if (!reader_link(reader, key, &from->line, &link->link, error) ||
-            !members_read(reader->yaml, key, REGION_MEMBER, REGION_NUMBERS, from, link,
-                          error))
+        if (!reader_link(reader, key, &from->line, &link->link, error))
             return false;
     }
     return true;

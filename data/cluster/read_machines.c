@@ -213,8 +213,9 @@ static bool read_islands(ClusterReader *reader, const char *key, const GroupText
     const char *name = !sheet                                         ? NULL
                        : !g_str_has_prefix(sheet->link[0].name, "pcie") ? sheet->link[0].name
                                                                         : sheet->bridge;
-    if (!name)
-        return yaml_fail(reader->yaml, error, peer,
+    if (!name) /* of a type without a sheet all have `inner` */
+        return !sheet ||
+               yaml_fail(reader->yaml, error, peer,
                          "missing; expected one of the direct links of peers, which do not "
                          "join all GPUs, as in peer: nvlink3");
     machine->peer =

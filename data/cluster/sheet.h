@@ -125,6 +125,9 @@ const LinkSheet *device_sheet_link(const Sheets *sheets, const DeviceSheet *shee
                                    const char *kind);
 /* Its switches are of that link. */
 void machine_sum_by(Machine *machine, const LinkSheet *link);
+/* Gives a machine, whose GPUs have that PCIe link or NULL, the port and region of the cluster's machine with the
+ * slowest port. */
+void machine_take_port(Machine *machine, const Cluster *cluster, const LinkSheet *pcie);
 /* The port that `nics` of these links make for devices with that sheet (NULL: not known). */
 Port link_sheet_port(const LinkSheet *nic, double nics, const Sheets *sheets,
                      const DeviceSheet *sheet);

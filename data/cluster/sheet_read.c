@@ -95,8 +95,7 @@ static const cyaml_schema_field_t PORT[] = {
     TEXT("count", PortText, count, NAME_MAX_BYTES), CYAML_FIELD_END};
 static const cyaml_schema_value_t PORT_ENTRY = ENTRY(PortText, PORT);
 static const cyaml_schema_field_t PEERS[] = {
-    TEXT("gpus", PeersText, gpus, NAME_MAX_BYTES),
-    TEXT("links", PeersText, links, SHEET_TEXT_MAX),
+    TEXT("gpus", PeersText, gpus, NAME_MAX_BYTES), TEXT("links", PeersText, links, SHEET_TEXT_MAX),
     TEXT("source", PeersText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_value_t PEERS_ENTRY = ENTRY(PeersText, PEERS);
 #define CHIP_FIELD(T, V, key, ...) OPTIONAL_TEXT(#key, DeviceText, chip.key, NAME_MAX_BYTES),
@@ -110,53 +109,41 @@ static const cyaml_schema_field_t DEVICE[] = {
     TEXT("memory", DeviceText, memory, NAME_MAX_BYTES),
     LIST("links", 0, DeviceText, port, &PORT_ENTRY, 1, SHEET_MAX_LINKS),
     LIST("peers", CYAML_FLAG_OPTIONAL, DeviceText, peers, &PEERS_ENTRY, 1, SHEET_MAX_PEERS),
-    OPTIONAL_TEXT("bridge", DeviceText, bridge, NAME_MAX_BYTES),
-    TEXT("power", DeviceText, power, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("bridge", DeviceText, bridge, NAME_MAX_BYTES), TEXT("power", DeviceText, power, NAME_MAX_BYTES),
     TEXT("source", DeviceText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_value_t DEVICE_SCHEMA = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, DeviceText, DEVICE)};
 
 static const cyaml_schema_field_t LINK[] = {
-    TEXT("name", LinkText, name, NAME_MAX_BYTES),
-    TEXT("bandwidth", LinkText, bandwidth, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("sums", LinkText, sums, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("tree_sums", LinkText, tree_sums, NAME_MAX_BYTES),
+    TEXT("name", LinkText, name, NAME_MAX_BYTES), TEXT("bandwidth", LinkText, bandwidth, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("sums", LinkText, sums, NAME_MAX_BYTES), OPTIONAL_TEXT("tree_sums", LinkText, tree_sums, NAME_MAX_BYTES),
     TEXT("source", LinkText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_value_t LINK_ENTRY = ENTRY(LinkText, LINK);
 static const cyaml_schema_field_t ROW[] = {
-    TEXT("least", RowText, least, NAME_MAX_BYTES),
-    TEXT("bandwidth", RowText, bandwidth, NAME_MAX_BYTES), CYAML_FIELD_END};
+    TEXT("least", RowText, least, NAME_MAX_BYTES), TEXT("bandwidth", RowText, bandwidth, NAME_MAX_BYTES), CYAML_FIELD_END};
 static const cyaml_schema_value_t ROW_ENTRY = ENTRY(RowText, ROW);
 static const cyaml_schema_field_t LINKS[] = {
     LIST("links", 0, LinksText, link, &LINK_ENTRY, 1, SHEET_ROWS_MAX),
-    LIST("nvlink", 0, LinksText, nvlink, &ROW_ENTRY, 1, SHEET_ROWS_MAX),
-    LIST("xgmi", 0, LinksText, xgmi, &ROW_ENTRY, 1, SHEET_ROWS_MAX),
+    LIST("nvlink", 0, LinksText, nvlink, &ROW_ENTRY, 1, SHEET_ROWS_MAX), LIST("xgmi", 0, LinksText, xgmi, &ROW_ENTRY, 1, SHEET_ROWS_MAX),
     LIST("pcie", 0, LinksText, pcie, &ROW_ENTRY, 1, SHEET_ROWS_MAX),
-    TEXT("fastest_port", LinksText, fastest_port, NAME_MAX_BYTES),
-    TEXT("unknown_port", LinksText, unknown_port, NAME_MAX_BYTES),
-    TEXT("most_nvlinks", LinksText, most_nvlinks, NAME_MAX_BYTES),
-    TEXT("source", LinksText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
+    TEXT("fastest_port", LinksText, fastest_port, NAME_MAX_BYTES), TEXT("unknown_port", LinksText, unknown_port, NAME_MAX_BYTES),
+    TEXT("most_nvlinks", LinksText, most_nvlinks, NAME_MAX_BYTES), TEXT("source", LinksText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_value_t LINKS_SCHEMA = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, LinksText, LINKS)};
 
 static const cyaml_schema_field_t DEVICE_SHARE[] = {
-    TEXT("device", DeviceShareText, device, NAME_MAX_BYTES),
-    TEXT("format", DeviceShareText, format, NAME_MAX_BYTES),
+    TEXT("device", DeviceShareText, device, NAME_MAX_BYTES), TEXT("format", DeviceShareText, format, NAME_MAX_BYTES),
     TEXT("share", DeviceShareText, share, NAME_MAX_BYTES),
     TEXT("source", DeviceShareText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_value_t DEVICE_SHARE_ENTRY = ENTRY(DeviceShareText, DEVICE_SHARE);
 static const cyaml_schema_field_t LINK_SHARE[] = {
-    TEXT("link", LinkShareText, link, NAME_MAX_BYTES),
-    TEXT("share", LinkShareText, share, NAME_MAX_BYTES),
-    TEXT("base", LinkShareText, base, NAME_MAX_BYTES),
-    TEXT("hop", LinkShareText, hop, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("to_nic", LinkShareText, to_nic, NAME_MAX_BYTES),
-    TEXT("source", LinkShareText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
+    TEXT("link", LinkShareText, link, NAME_MAX_BYTES), TEXT("share", LinkShareText, share, NAME_MAX_BYTES),
+    TEXT("base", LinkShareText, base, NAME_MAX_BYTES), TEXT("hop", LinkShareText, hop, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("to_nic", LinkShareText, to_nic, NAME_MAX_BYTES), TEXT("source", LinkShareText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_value_t LINK_SHARE_ENTRY = ENTRY(LinkShareText, LINK_SHARE);
 static const cyaml_schema_field_t OTHERS[] = {
     TEXT("device_share", OthersText, device_share, NAME_MAX_BYTES),
-    TEXT("link_share", OthersText, link_share, NAME_MAX_BYTES),
-    TEXT("base", OthersText, base, NAME_MAX_BYTES),
+    TEXT("link_share", OthersText, link_share, NAME_MAX_BYTES), TEXT("base", OthersText, base, NAME_MAX_BYTES),
     TEXT("hop", OthersText, hop, NAME_MAX_BYTES),
     TEXT("source", OthersText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_field_t SHARES[] = {
@@ -234,11 +221,8 @@ static bool read_ports(const Yaml *yaml, const Sheets *sheets, const DeviceText 
             return false;
         device->link[device->n_links++].name = g_strdup(text->port[i].link);
     }
-    g_autoptr(GError) failure = NULL;
-    if (text->bridge && !sheets_link(sheets, text->bridge, &failure))
-        return yaml_fail(yaml, error, "bridge", "%s", failure->message);
     device->bridge = g_strdup(text->bridge);
-    return true;
+    return !text->bridge || sheets_link(sheets, text->bridge, error);
 }
 
 static bool read_sheet_peers(const Yaml *yaml, const DeviceText *text,
@@ -321,6 +305,13 @@ static bool read_table(const Yaml *yaml, const char *name, const RowText *text,
     return true;
 }
 
+static bool read_sums(const Yaml *yaml, uint32_t i, const char *name, const char *text,
+                      double *sums, GError **error)
+{
+    g_autofree char *key = g_strdup_printf("links[%u].%s", i, name);
+    return !text || yaml_number(yaml, key, text, 1, LARGEST_SLOWDOWN, sums, error);
+}
+
 static bool read_links(Sheets *sheets, GError **error)
 {
     g_autoptr(Yaml) yaml = open_data("links.yaml", &LINKS_SCHEMA, error);
@@ -331,18 +322,14 @@ static bool read_links(Sheets *sheets, GError **error)
     for (uint32_t i = 0; i < text->link_count; i++) {
         LinkSheet *link = &sheets->link[sheets->n_links++];
         g_autofree char *key = g_strdup_printf("links[%u].bandwidth", i);
-        link->name = g_strdup(text->link[i].name);
-        link->source = g_strdup(text->link[i].source);
-        g_autofree char *sums = g_strdup_printf("links[%u].sums", i);
-        g_autofree char *tree_sums = g_strdup_printf("links[%u].tree_sums", i);
-        if (!yaml_quantity(yaml, key, text->link[i].bandwidth,
+        const LinkText *of = &text->link[i];
+        link->name = g_strdup(of->name);
+        link->source = g_strdup(of->source);
+        if (!yaml_quantity(yaml, key, of->bandwidth,
                            (YamlRange){QUANTITY_BANDWIDTH, SMALLEST, LARGEST},
                            &link->bandwidth, error) ||
-            (text->link[i].sums && !yaml_number(yaml, sums, text->link[i].sums, 1,
-                                                LARGEST_SLOWDOWN, &link->sums, error)) ||
-            (text->link[i].tree_sums &&
-             !yaml_number(yaml, tree_sums, text->link[i].tree_sums, 1, LARGEST_SLOWDOWN,
-                          &link->tree_sums, error)))
+            !read_sums(yaml, i, "sums", of->sums, &link->sums, error) ||
+            !read_sums(yaml, i, "tree_sums", of->tree_sums, &link->tree_sums, error))
             return false;
     }
     return read_table(yaml, "nvlink", text->nvlink, text->nvlink_count, &sheets->nvlink,
@@ -437,8 +424,7 @@ static bool read_link_share(const Yaml *yaml, uint32_t i, const LinkShareText *t
                          &link->base_s, error) &&
            yaml_quantity(yaml, hop, text->hop, (YamlRange){QUANTITY_TIME, 0, LONGEST_S},
                          &link->hop_s, error) &&
-           (!text->to_nic ||
-            yaml_number(yaml, to_nic, text->to_nic, LEAST_SHARE, 1, &link->to_nic, error));
+           (!text->to_nic || yaml_number(yaml, to_nic, text->to_nic, LEAST_SHARE, 1, &link->to_nic, error));
 }
 
 static bool read_shares(Sheets *sheets, GError **error)

@@ -124,7 +124,7 @@ static uint32_t switch_of(const Topology *topology, uint32_t device, double *ban
     return found;
 }
 
-/* What a route has between its first and its last switch. */
+/* The links of a route between its first and its last switch. */
 static LinkCost middle(const Topology *topology, const uint32_t *link, uint32_t n)
 {
     LinkCost line = NOTHING_NARROW;

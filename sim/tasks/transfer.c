@@ -180,7 +180,8 @@ static void add_between(const Cluster *cluster, const Machine *machine,
                          : cluster->wired && machine->port.gpu > 0
                              ? (LinkCost){port.latency_s, machine->port.gpu}
                              : port;
-    const double all = cluster->wired ? port.bandwidth : fmax(port.bandwidth, own.bandwidth);
+    const double all = cluster->transfer.bandwidth > 0 ? fmax(port.bandwidth, own.bandwidth)
+                                                      : port.bandwidth;
     *latency_s = fmax(*latency_s, own.latency_s);
     *byte_s = fmax(*byte_s, machine_part / all);
     if (cluster->wired || cluster->transfer.bandwidth > 0)

@@ -140,6 +140,19 @@ static void replace(GString *text, const char *from, const char *to)
     assert_true(g_string_replace(text, from, to, 0) > 0);
 }
 
+/* Replaces in the lines that do not list a rank. */
+static void replace_in_rows(GString *text, const char *from, const char *to)
+{
+    g_auto(GStrv) lines = g_strsplit(text->str, "\n", -1);
+    g_string_truncate(text, 0);
+    for (char **line = lines; *line; line++) {
+        g_autoptr(GString) one = g_string_new(*line);
+        if (!strstr(*line, "Rank "))
+            replace(one, from, to);
+        g_string_append_printf(text, "%s%s", one->str, line[1] ? "\n" : "");
+    }
+}
+
 /* Columns before version 2.13: the largest relative error instead of wrong results. A log whose head
  * is cut off has the ranks of its process. */
 static void test_old_and_cut(void **state)
@@ -148,12 +161,12 @@ static void test_old_and_cut(void **state)
     g_autofree char *log = made_log(&MADE[0], 8, true), *plain = rows_of(log);
     g_autoptr(GString) old = g_string_new(log);
     replace(old, "#wrong", "error");
-    replace(old, " 0 ", " 3e-07 ");
+    replace_in_rows(old, " 0 ", " 3e-07 ");
     g_autofree char *rows = rows_of(old->str);
     assert_string_equal(rows, plain);
     g_string_assign(old, log);
     replace(old, "#wrong", "error");
-    replace(old, " 0 ", " 2e+00 ");
+    replace_in_rows(old, " 0 ", " 2e+00 ");
     g_autofree char *bad = rows_of(old->str);
     assert_null(strstr(bad, "nccl-tests"));
     g_auto(GStrv) lines = g_strsplit(log, "\n", -1);

@@ -116,7 +116,7 @@ static const char *const CLUSTERS[] = {
     "{device: gb200, gpus: 4, count: 6, domain: b, nic: ib-ndr, nics: 4}]",
     "machines: [{device: h100-sxm, gpus: 4, count: 2, nic: ib-ndr, nics: 4, region: e}, "
     "{device: a100-80g, gpus: 4, count: 2, nic: ib-hdr, nics: 4, region: w}]\n"
-    "regions: [{from: e, to: w, latency: 20 ms, bandwidth: 10 Gb/s, egress: 0.02 USD/GB}]",
+    "regions: [{from: e, to: w, latency: 20 ms, bandwidth: 10 Gb/s}]",
     "machines: [{name: a, device: h100-sxm, gpus: 4, count: 2, nic: ib-ndr}, {name: b, device: l40s, gpus: 4, "
     "count: 2, nic: eth-100}]\n"
     "topology: {nodes: [x, y], links: [{from: a-0, to: x, latency: 5 us, bandwidth: 400 Gb/s}, "
