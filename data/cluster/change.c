@@ -60,8 +60,8 @@ static void scale_network(Cluster *cluster, double bandwidth, double latency)
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         Port *port = &cluster->machine[i].port;
         const Port was = *port;
-        *port = (Port){was.bandwidth * bandwidth, was.gpu * bandwidth, was.base_s * latency,
-                       was.hop_s * latency, was.nics};
+        *port = (Port){was.bandwidth * bandwidth, was.gpu * bandwidth,
+                       was.base_s * latency, was.hop_s * latency, was.nics};
     }
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
         scale_line(&cluster->collective[kind], bandwidth, latency);
@@ -154,7 +154,8 @@ static bool scale(Cluster *cluster, const char *text, GError **error)
     } else if (strcmp(what, "latency") == 0) {
         scale_network(cluster, 1, factor);
     } else if (strcmp(what, "inner") == 0) {
-        for (Machine *m = cluster->machine; m < cluster->machine + cluster->n_machines; m++)
+        for (Machine *m = cluster->machine; m < cluster->machine + cluster->n_machines;
+             m++)
             m->inner.bandwidth *= factor, m->peer.bandwidth *= factor,
                 m->across.bandwidth *= factor;
         scale_curves(cluster, false, factor, 1);
@@ -310,8 +311,7 @@ static bool choose(Cluster *cluster, const char *text, bool chosen, GError **err
 
 /* --- add --- */
 
-/* A machine of that device type, with a link between its GPUs if there are to be several; NULL: there
- * is none. */
+/* A machine of that device type, if wanted with a link between its GPUs; NULL: there is none. */
 static const Machine *find_alike(const Cluster *cluster, const char *type, bool linked)
 {
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
@@ -347,11 +347,12 @@ static Machine machine_of_sheet(Cluster *cluster, const Sheets *sheets,
     cluster->type = g_renew(DeviceType, cluster->type, cluster->n_types + 1);
     cluster->type[cluster->n_types] = device_sheet_type(sheet);
     Machine machine = {.type = cluster->n_types++,
-                     .gpus = gpus,
-                     .inner = gpus > 1 ? link_sheet_line(link, sheet->link[0].count, gpus)
-                                       : (LinkCost){0, INFINITY},
-                     .peers = g_strdup(device_sheet_peers(sheet, gpus)),
-                     .source = g_strdup(sheet->source)};
+                       .gpus = gpus,
+                       .inner = gpus > 1
+                                    ? link_sheet_line(link, sheet->link[0].count, gpus)
+                                    : (LinkCost){0, INFINITY},
+                       .peers = g_strdup(device_sheet_peers(sheet, gpus)),
+                       .source = g_strdup(sheet->source)};
     if (gpus > 2 && !machine.peers)
         machine_sum_by(&machine, link);
     return machine;

@@ -182,9 +182,10 @@ static bool check_regions(const Cluster *cluster, GError **error)
     if (!any)
         return true;
     if ((!cluster->wired && cluster->n_machines > 1) || cluster->network)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "regions: expected machines with NICs, and neither collectives "
-                           "nor topology");
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "regions: expected machines with NICs, and neither collectives "
+            "nor topology");
     for (uint32_t i = 0; i < cluster->n_region_links; i++) {
         const RegionLink *link = &cluster->region_link[i];
         g_autofree char *what = g_strdup_printf("regions[%u]", i);
@@ -207,7 +208,8 @@ static bool check_regions(const Cluster *cluster, GError **error)
 static bool check_domains(const Cluster *cluster, GError **error)
 {
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        const Machine *machine = &cluster->machine[i], *first = &cluster->machine[cluster_unit(cluster, i)];
+        const Machine *machine = &cluster->machine[i],
+                      *first = &cluster->machine[cluster_unit(cluster, i)];
         if (!machine->domain)
             continue;
         if (cluster->network || !cluster->wired)
@@ -220,10 +222,11 @@ static bool check_domains(const Cluster *cluster, GError **error)
             machine->inner.bandwidth != first->inner.bandwidth ||
             machine->inner.latency_s != first->inner.latency_s ||
             g_strcmp0(machine->region, first->region) != 0)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "machine %.60s: domain %.60s: expected one inner link, of a "
-                               "switch, for all its machines, in one region",
-                               machine->name, machine->domain);
+            return kilter_fail(
+                error, KILTER_ERROR_INPUT,
+                "machine %.60s: domain %.60s: expected one inner link, of a "
+                "switch, for all its machines, in one region",
+                machine->name, machine->domain);
     }
     return true;
 }

@@ -394,7 +394,8 @@ LinkCost cluster_view_set_line(const ClusterView *view, const Device *device,
 {
     g_assert(sets > 0);
     const Machine *machine = &view->cluster->machine[device->machine];
-    LinkCost line = place.hosts == 1 ? device->inner : cluster_view_line(view, kind, bytes);
+    LinkCost line =
+        place.hosts == 1 ? device->inner : cluster_view_line(view, kind, bytes);
     PricePlace priced;
     if (view->granularity == GRANULARITY_GPU &&
         price_of_machine(view->cluster, machine, place.ranks, place.hosts, sets, &priced))

@@ -155,7 +155,7 @@ typedef struct {
     double price;   /* US dollars an hour; 0: not known */
 } Machine;
 
-/* What lies between two regions, in both directions. */
+/* The links between two regions, in both directions. */
 typedef struct {
     char *from, *to;
     LinkCost link;
@@ -308,7 +308,7 @@ typedef struct {
     /* ports, switches or direct links price collectives among some of the devices (data/cluster/price.h) */
     bool priced;
     /* sites: the regions of a wired cluster, or the switches of its topology that machines are at. [machine] its
-     * site, [from * n_sites + to] what lies between, its bandwidth INFINITY if nothing is known to be narrow
+     * site, [from * n_sites + to] the link between, its bandwidth INFINITY if nothing is known to be narrow
      * there, and [machine] its cables of the topology, or INFINITY */
     uint32_t n_sites, *site;
     LinkCost *between;

@@ -104,13 +104,13 @@ static bool same_port(const Port *a, const Port *b)
 
 static bool alike(const Machine *a, const Machine *b)
 {
-    return same_parts(a, b) && a->type == b->type && a->gpus == b->gpus && same_link(&a->inner, &b->inner) &&
-           same_link(&a->peer, &b->peer) && same_link(&a->across, &b->across) &&
-           same_port(&a->port, &b->port) && a->sums == b->sums &&
-           a->tree_sums == b->tree_sums &&
+    return same_parts(a, b) && a->type == b->type && a->gpus == b->gpus &&
+           same_link(&a->inner, &b->inner) && same_link(&a->peer, &b->peer) &&
+           same_link(&a->across, &b->across) && same_port(&a->port, &b->port) &&
+           a->sums == b->sums && a->tree_sums == b->tree_sums &&
            a->stretch == b->stretch && a->price == b->price &&
-           g_strcmp0(a->domain, b->domain) == 0 &&
-           g_strcmp0(a->region, b->region) == 0 && g_strcmp0(a->peers, b->peers) == 0 && g_strcmp0(a->source, b->source) == 0;
+           g_strcmp0(a->domain, b->domain) == 0 && g_strcmp0(a->region, b->region) == 0 &&
+           g_strcmp0(a->peers, b->peers) == 0 && g_strcmp0(a->source, b->source) == 0;
 }
 
 /* The number of equal machines from `first` on that are called NAME-0, NAME-1, ...; at least 1. */

@@ -21,8 +21,8 @@ const Member LINK_MEMBER[LINK_NUMBERS] = {LINK_MEMBERS(MEMBER_ROW)},
              MACHINE_MEMBER[MACHINE_NUMBERS] = {MACHINE_MEMBERS(MEMBER_ROW)},
              PORT_MEMBER[PORT_NUMBERS] = {PORT_MEMBERS(MEMBER_ROW)};
 
-#define KIND(id, key)                                                                    \
-    CYAML_FIELD_MAPPING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,               \
+#define KIND(id, key)                                                      \
+    CYAML_FIELD_MAPPING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, \
                             CollectivesText, kind[COLLECTIVE_##id], COLLECTIVE)
 
 static const cyaml_schema_field_t LINK[] = {
@@ -99,7 +99,7 @@ static const cyaml_schema_field_t ONE_LINK[] = {
     CYAML_FIELD_END,
 };
 
-#define LINK_OF(key, schema)                                                            \
+#define LINK_OF(key, schema)                                                           \
     CYAML_FIELD_MAPPING_PTR(#key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText, \
                             key, schema)
 

@@ -155,7 +155,8 @@ static double port_at(const CollectiveCurves *curves, CurvePlace place)
 {
     if (place.hosts == 1 || !(curves->port.bandwidth > 0))
         return 1;
-    const uint32_t gpus = curves->port_gpus, most = (place.ranks + place.hosts - 1) / place.hosts;
+    const uint32_t gpus = curves->port_gpus,
+                   most = (place.ranks + place.hosts - 1) / place.hosts;
     return port_capacity(&curves->port, gpus, MIN(most, gpus));
 }
 

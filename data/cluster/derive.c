@@ -21,7 +21,9 @@ void derive_collectives(Cluster *cluster)
     Port slow = {.bandwidth = INFINITY};
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         const Port *port = &cluster->machine[i].port;
-        slow.bandwidth = fmin(slow.bandwidth, port_capacity(port, cluster->machine[i].gpus, cluster->machine[i].gpus));
+        slow.bandwidth =
+            fmin(slow.bandwidth,
+                 port_capacity(port, cluster->machine[i].gpus, cluster->machine[i].gpus));
         slow.base_s = fmax(slow.base_s, port->base_s);
         slow.hop_s = fmax(slow.hop_s, port->hop_s);
     }

@@ -290,7 +290,8 @@ Cluster *machine_file_cluster(const MachineFile *machine, const Sheets *sheets,
     if (!check_import(machine, sheets, import, devices, error))
         return NULL;
     g_autofree char *base = g_path_get_basename(machine->file);
-    const DeviceSheet *one = import->sheet ? import->sheet : machine_file_sheet(machine, sheets);
+    const DeviceSheet *one =
+        import->sheet ? import->sheet : machine_file_sheet(machine, sheets);
     const bool joined = is_joined(machine) || (one && has_unseen_links(machine, one));
     const LinkSheet *fastest = one ? sheets_link(sheets, one->link[0].name, NULL) : NULL;
     Machine made = {.inner = inner_line(machine, sheets, import->sheet)};

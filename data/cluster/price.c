@@ -8,7 +8,8 @@
 double port_capacity(const Port *port, uint32_t machine_gpus, uint32_t gpus)
 {
     KILTER_ASSERT(gpus > 0 && machine_gpus >= gpus);
-    const double used = fmin(port->nics, fmax(gpus, (double)gpus * port->nics / machine_gpus));
+    const double used =
+        fmin(port->nics, fmax(gpus, (double)gpus * port->nics / machine_gpus));
     const double bandwidth =
         port->nics > 0 ? port->bandwidth * used / port->nics : port->bandwidth;
     return port->gpu > 0 ? fmin(bandwidth, gpus * port->gpu) : bandwidth;
@@ -28,7 +29,8 @@ static bool peers_of(const Machine *machine, Peers *peers)
 
 static LinkCost line_among(const Machine *machine, const Peers *peers, uint32_t set)
 {
-    const LinkCost *across = machine->across.bandwidth > 0 ? &machine->across : &machine->inner;
+    const LinkCost *across =
+        machine->across.bandwidth > 0 ? &machine->across : &machine->inner;
     if (__builtin_popcount(set) < 2)
         return machine->inner;
     const uint32_t rings = peers_rings_among(peers, set);
@@ -79,11 +81,11 @@ static double inner_hop_s(const Machine *machine)
 
 /* Counts of a unit while sets are walked through. */
 typedef struct {
-    uint32_t set;     /* 1 + the last set that was seen here */
-    uint32_t ranks;   /* of it */
-    uint32_t machine; /* of its first rank */
-    bool several;     /* it is on several machines of the unit */
-    uint32_t gpus;    /* bits of its GPUs, if on one */
+    uint32_t set;             /* 1 + the last set that was seen here */
+    uint32_t ranks;           /* of it */
+    uint32_t machine;         /* of its first rank */
+    bool several;             /* it is on several machines of the unit */
+    uint32_t gpus;            /* bits of its GPUs, if on one */
     uint32_t through, behind; /* sets that leave the unit, and their devices */
 } Walk;
 
@@ -132,8 +134,7 @@ static void add_inner(Walker *w, const Walk *walk, uint32_t device)
 {
     PricePlace *place = w->place;
     const Machine *machine = &w->view->cluster->machine[walk->machine];
-    LinkCost line =
-        walk->several ? machine->inner : machine_line(machine, walk->gpus);
+    LinkCost line = walk->several ? machine->inner : machine_line(machine, walk->gpus);
     line.bandwidth *= w->view->device[device].gpus; /* of all GPUs of a device */
     if (!isfinite(place->inner.bandwidth) || slower(&line, &place->inner))
         place->slowest = device;
@@ -142,10 +143,9 @@ static void add_inner(Walker *w, const Walk *walk, uint32_t device)
     place->inner_hop_s = fmax(place->inner_hop_s, inner_hop_s(machine));
     /* switches of a domain of several machines were not seen to do better than rings */
     const bool sums = !walk->several;
-    place->sums =
-        fmax(place->sums, sums && machine->sums > 0 ? machine->sums : INFINITY);
-    place->tree_sums =
-        fmax(place->tree_sums, sums && machine->tree_sums > 0 ? machine->tree_sums : INFINITY);
+    place->sums = fmax(place->sums, sums && machine->sums > 0 ? machine->sums : INFINITY);
+    place->tree_sums = fmax(
+        place->tree_sums, sums && machine->tree_sums > 0 ? machine->tree_sums : INFINITY);
     place->own |= machine->peers || machine->sums > 0;
 }
 
@@ -235,8 +235,14 @@ void price_place(const ClusterView *view, const PriceSets *sets, PricePlace *pla
     const uint32_t n = cluster->n_machines, n_sites = view->n_sites + 1;
     g_autofree Walk *walk = g_new0(Walk, n);
     g_autofree uint32_t *count = g_new0(uint32_t, 2 * (size_t)n + 3 * (size_t)n_sites);
-    Walker w = {view,           place,          walk, count, count + n, count + 2 * (size_t)n,
-                count + 2 * (size_t)n + n_sites, count + 2 * (size_t)n + 2 * (size_t)n_sites};
+    Walker w = {view,
+                place,
+                walk,
+                count,
+                count + n,
+                count + 2 * (size_t)n,
+                count + 2 * (size_t)n + n_sites,
+                count + 2 * (size_t)n + 2 * (size_t)n_sites};
     for (uint32_t d = view->n_devices; d-- > 0;)
         w.first[view->device[d].machine] = d;
     *place = (PricePlace){.ranks = sets->n,
@@ -264,8 +270,12 @@ bool price_of_machine(const Cluster *cluster, const Machine *machine, uint32_t r
     const Port *port = &machine->port;
     const uint32_t most = (ranks + hosts - 1) / hosts,
                    behind = MIN(most * sets, machine->gpus);
-    *place = (PricePlace){.ranks = ranks, .hosts = hosts, .most = most,
-                          .inner = {0, INFINITY}, .ring = INFINITY, .exchange = INFINITY};
+    *place = (PricePlace){.ranks = ranks,
+                          .hosts = hosts,
+                          .most = most,
+                          .inner = {0, INFINITY},
+                          .ring = INFINITY,
+                          .exchange = INFINITY};
     if (most > 1) {
         place->inner = machine_block_line(machine, MIN(most, machine->gpus));
         place->inner_hop_s = inner_hop_s(machine);
@@ -310,11 +320,11 @@ static Way tree_way(const PricePlace *p)
     const double a = p->most;
     const double sums =
         p->tree_sums > 0 && a > 2 ? fmin(2, p->tree_sums * (a + 1) / a) : 2;
-    return (Way){ALGORITHM_MACHINE_TREE,
-                 p->base_s + 2 * rounds(p->hosts) * p->hop_s +
-                     2 * (a - 1) * p->inner_hop_s + 2 * rounds(p->sites) * p->far_s,
-                 fmax((p->hosts == 2 ? 1 : 2) / p->ring,
-                      a > 1 ? sums / p->inner.bandwidth : 0)};
+    return (Way){
+        ALGORITHM_MACHINE_TREE,
+        p->base_s + 2 * rounds(p->hosts) * p->hop_s + 2 * (a - 1) * p->inner_hop_s +
+            2 * rounds(p->sites) * p->far_s,
+        fmax((p->hosts == 2 ? 1 : 2) / p->ring, a > 1 ? sums / p->inner.bandwidth : 0)};
 }
 
 static Way inside_way(const PricePlace *p)
@@ -355,8 +365,9 @@ static LinkCost other_line(const PricePlace *p, Collective kind)
     if (p->hosts == 1)
         return p->inner;
     const double steps = kind == COLLECTIVE_ALL_TO_ALL ? 1 : rounds(p->hosts);
-    const double latency_s = p->base_s + steps * p->hop_s + p->inner.latency_s / 2 +
-                             (kind == COLLECTIVE_ALL_TO_ALL ? 1 : rounds(p->sites)) * p->far_s;
+    const double latency_s =
+        p->base_s + steps * p->hop_s + p->inner.latency_s / 2 +
+        (kind == COLLECTIVE_ALL_TO_ALL ? 1 : rounds(p->sites)) * p->far_s;
     if (kind != COLLECTIVE_ALL_TO_ALL)
         return (LinkCost){latency_s, fmin(p->inner.bandwidth, p->ring)};
     /* a rank sends n - a of its n - 1 parts through the port, the others inside */
@@ -392,8 +403,8 @@ void price_pieces(const PricePlace *place, Collective kind, CollectivePieces *pi
     const uint32_t n = kind == COLLECTIVE_ALL_REDUCE ? ways_of(place, way) : 1;
     if (n == 1)
         return;
-    const double crossing = (way[1].latency_s - way[0].latency_s) /
-                            (way[0].byte_s - way[1].byte_s);
+    const double crossing =
+        (way[1].latency_s - way[0].latency_s) / (way[0].byte_s - way[1].byte_s);
     pieces->n = 1;
     pieces->piece = g_new(CollectivePiece, 1);
     pieces->piece[0] = (CollectivePiece){crossing, line_of(place, way[0])};
@@ -402,10 +413,12 @@ void price_pieces(const PricePlace *place, Collective kind, CollectivePieces *pi
 
 LinkCost price_between(const ClusterView *view, uint32_t machine, uint32_t other)
 {
-    const Machine *a = &view->cluster->machine[machine], *b = &view->cluster->machine[other];
+    const Machine *a = &view->cluster->machine[machine],
+                  *b = &view->cluster->machine[other];
     if (cluster_unit(view->cluster, machine) == cluster_unit(view->cluster, other))
         return a->inner;
-    LinkCost line = {fmax(a->port.base_s, b->port.base_s) + fmax(a->port.hop_s, b->port.hop_s),
+    LinkCost line = {fmax(a->port.base_s, b->port.base_s) +
+                         fmax(a->port.hop_s, b->port.hop_s),
                      fmin(port_capacity(&a->port, a->gpus, a->gpus),
                           port_capacity(&b->port, b->gpus, b->gpus))};
     if (view->cable)
@@ -413,7 +426,8 @@ LinkCost price_between(const ClusterView *view, uint32_t machine, uint32_t other
             fmin(line.bandwidth, fmin(view->cable[machine], view->cable[other]));
     if (view->n_sites > 1) {
         const LinkCost *between =
-            &view->between[(size_t)view->site[machine] * view->n_sites + view->site[other]];
+            &view->between[(size_t)view->site[machine] * view->n_sites +
+                           view->site[other]];
         line.latency_s += between->latency_s;
         line.bandwidth = fmin(line.bandwidth, between->bandwidth);
     }

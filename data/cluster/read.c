@@ -34,13 +34,13 @@
  *         stretch: 1.5                         # optional: factor on all its computation
  *         price: 12.2 USD/h                    # optional: of one machine, for the cost of tokens
  *         peers: 0-1 0-2 0-3x2 1-2x2 1-3 2-3x2  # optional: direct links, see data/cluster/peers.h
- *         peer: {latency: 12 us, bandwidth: 19 GB/s} # optional: one of them; a must if they do not join all
- *         across: {latency: 20 us, bandwidth: 16 GB/s} # optional: GPUs without a ring on them; else inner
+ *         peer: {latency: 12 us, bandwidth: 19 GB/s} # optional: one of them
+ *         across: {latency: 20 us, bandwidth: 16 GB/s} # optional: without a ring on them
  *         sums: 1.18                           # optional: its switch sums up
- *         port: {bandwidth: 45 GB/s, gpu: 48 GB/s, base: 25 us, hop: 5 us} # in place of collectives;
- *                                              # of a data sheet: nic: ib-ndr, nics: 8
+ *         port: {bandwidth: 45 GB/s, gpu: 48 GB/s, base: 25 us, hop: 5 us}
+ *                                              # or nic: ib-ndr, nics: 8
  *         source: where the inner link is from
- *         domain: rack-1                       # optional: machines on the same switch for direct links
+ *         domain: rack-1                       # optional: machines on the same switch
  *         region: east                         # optional: see regions
  *       - name: box                            # unlike GPUs in one machine: devices in place of type and gpus
  *         devices: [{device: rtx-a6000, gpus: 2}, {type: v100, gpus: 2}]
@@ -160,11 +160,12 @@ static bool read_collectives(ClusterReader *reader)
     for (uint32_t kind = 0; n_kinds > 0 && kind < COLLECTIVES_PRICED; kind++) {
         g_autofree char *key = yaml_key("collectives", collective_name(kind));
         if (!text->kind[kind]) {
-            good = reader_note(reader,
-                               yaml_fail(reader->yaml, &failure, key,
-                                         "missing; expected this kind as well, or none of "
-                                         "the six where machines name their nic"),
-                               &failure);
+            good =
+                reader_note(reader,
+                            yaml_fail(reader->yaml, &failure, key,
+                                      "missing; expected this kind as well, or none of "
+                                      "the six where machines name their nic"),
+                            &failure);
             continue;
         }
         good &= reader_note(reader,

@@ -210,14 +210,16 @@ static bool read_islands(ClusterReader *reader, const char *key, const GroupText
         machine->across = link_sheet_line(pcie, 1, machine->gpus);
     if (!split || text->peer)
         return true;
-    const char *name = !sheet                                         ? NULL
-                       : !g_str_has_prefix(sheet->link[0].name, "pcie") ? sheet->link[0].name
-                                                                        : sheet->bridge;
+    const char *name = !sheet ? NULL
+                       : !g_str_has_prefix(sheet->link[0].name, "pcie")
+                           ? sheet->link[0].name
+                           : sheet->bridge;
     if (!name) /* of a type without a sheet all have `inner` */
         return !sheet ||
-               yaml_fail(reader->yaml, error, peer,
-                         "missing; expected one of the direct links of peers, which do not "
-                         "join all GPUs, as in peer: nvlink3");
+               yaml_fail(
+                   reader->yaml, error, peer,
+                   "missing; expected one of the direct links of peers, which do not "
+                   "join all GPUs, as in peer: nvlink3");
     machine->peer =
         link_sheet_line(sheets_link(reader->sheets, name, NULL), 1, machine->gpus);
     return true;

@@ -373,8 +373,7 @@ static bool read_others(const Yaml *yaml, const OthersText *text, Sheets *sheets
     return true;
 }
 
-/* A share of fp16 also applies to bf16, which the same units compute, unless bf16 has a share of
- * its own. */
+/* A share of fp16 also applies to bf16, of the same units, unless bf16 has a share of its own. */
 static void set_share(DeviceSheet *device, SheetFormat format, double share,
                       const char *source)
 {

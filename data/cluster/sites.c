@@ -35,7 +35,8 @@ static bool read_regions(const Cluster *cluster, Regions *regions)
             return false;
     for (uint32_t i = 0; i < cluster->n_region_links; i++) {
         const RegionLink *link = &cluster->region_link[i];
-        const uint32_t a = region_of(regions, link->from), b = region_of(regions, link->to);
+        const uint32_t a = region_of(regions, link->from),
+                       b = region_of(regions, link->to);
         if (a == SITES_MAX || b == SITES_MAX)
             return false;
         LinkCost *there = &regions->direct[a][b];
@@ -46,7 +47,7 @@ static bool read_regions(const Cluster *cluster, Regions *regions)
     return true;
 }
 
-/* The way of the fewest links from one region to all others, as routes have; bandwidth 0: there is none. */
+/* The way of the fewest links from a region to all others, as of routes; bandwidth 0: none. */
 static void ways_from(const Regions *regions, uint32_t from, LinkCost *way)
 {
     uint32_t queue[SITES_MAX], head = 0, tail = 0;
@@ -90,7 +91,7 @@ static void sites_of_regions(ClusterView *view)
     if (!read_regions(cluster, regions) || regions->n < 2)
         return;
     view->n_sites = regions->n;
-    view->between = g_new(LinkCost, (size_t)regions->n *regions->n);
+    view->between = g_new(LinkCost, (size_t)regions->n * regions->n);
     for (uint32_t s = 0; s < regions->n; s++)
         ways_from(regions, s, &view->between[(size_t)s * regions->n]);
     for (uint32_t m = 0; m < cluster->n_machines; m++)
@@ -99,14 +100,15 @@ static void sites_of_regions(ClusterView *view)
 
 /* --- topologies --- */
 
-/* The switch at which a machine is, and the bandwidth of its cables there; UINT32_MAX: not just one. */
+/* A machine's switch, and the bandwidth of its cables there; UINT32_MAX: not just one. */
 static uint32_t switch_of(const Topology *topology, uint32_t device, double *bandwidth)
 {
     uint32_t node = topology->device[device], found = UINT32_MAX;
     *bandwidth = 0;
     for (uint32_t pass = 0; pass < 2; pass++) {
         uint32_t inside = UINT32_MAX;
-        for (uint32_t k = topology->first_link[node]; k < topology->first_link[node + 1]; k++) {
+        for (uint32_t k = topology->first_link[node]; k < topology->first_link[node + 1];
+             k++) {
             const TopologyLink *link = &topology->link[topology->out[k]];
             if (topology->node[link->to].kind == NODE_INNER)
                 inside = link->to;
@@ -163,7 +165,7 @@ static void sites_of_topology(ClusterView *view)
     }
     g_autoptr(Routes) routes = routes_new(topology);
     view->n_sites = n;
-    view->between = g_new(LinkCost, (size_t)n *n);
+    view->between = g_new(LinkCost, (size_t)n * n);
     for (uint32_t a = 0; a < n; a++)
         for (uint32_t b = 0; b < n; b++) {
             uint32_t link[ROUTE_MAX_LINKS];

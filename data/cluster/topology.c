@@ -105,8 +105,8 @@ static uint32_t switch_called(Build *build, GHashTable *by_name, const char *nam
     return node;
 }
 
-/* The ports of a wired cluster at an ideal switch, or at one in each region. A domain has one cable for the
- * ports of all its machines. */
+/* The ports of a wired cluster at an ideal switch, or at one in each region. A domain has one
+ * cable for the ports of all its machines. */
 static void add_ports(Build *build)
 {
     const Cluster *cluster = build->view->cluster;

@@ -14,12 +14,12 @@
 typedef struct {
     NcclRun run;
     const NcclTest *file_test;
-    GHashTable *host;     /* names of the ranks' hosts */
-    GHashTable *rank;     /* numbers of the ranks -> how many lines have them */
+    GHashTable *host;               /* names of the ranks' hosts */
+    GHashTable *rank;               /* numbers of the ranks -> how many lines have them */
     uint32_t last_rank, last_group; /* the largest numbers */
-    bool headed; /* a header of columns came, and no row yet */
-    uint32_t time_column; /* column of the time; 0: no header yet */
-    uint32_t root_column; /* 0: none */
+    bool headed;                    /* a header of columns came, and no row yet */
+    uint32_t time_column;           /* column of the time; 0: no header yet */
+    uint32_t root_column;           /* 0: none */
     bool relative; /* the column after the bandwidths is the largest relative error, not a
                              number of wrong results: before version 2.13 */
     uint32_t told; /* ranks of one process, "nThread 1 nGpus 8"; 0: not told */
@@ -66,16 +66,16 @@ static void read_rank(Reader *reader, const char *line)
         g_hash_table_insert(reader->rank, key, GUINT_TO_POINTER(before + 1));
         reader->last_rank = MAX(reader->last_rank, rank);
         if (group)
-            reader->last_group = MAX(
-                reader->last_group,
-                (uint32_t)MIN(g_ascii_strtoull(group + 6, NULL, 10), MOST_RANKS));
+            reader->last_group =
+                MAX(reader->last_group,
+                    (uint32_t)MIN(g_ascii_strtoull(group + 6, NULL, 10), MOST_RANKS));
     }
     run->ranks++;
     run->hosts = g_hash_table_size(reader->host);
     nccl_run_close(run);
 }
 
-/* Why the ranks are not those of one test, 0 to n - 1 once each; NULL: they are. The caller frees it. */
+/* Why the ranks are not those of one test, 0 to n - 1 once each; NULL: they are. Caller frees. */
 static char *wrong_ranks(const Reader *reader)
 {
     const uint32_t n = reader->run.ranks;
@@ -87,16 +87,16 @@ static char *wrong_ranks(const Reader *reader)
         if (lines > 1)
             return g_strdup_printf(
                 "rank %u occurs %u times: %s", r, lines,
-                n == lines ? "every process was a world of one rank, as without MPI (make "
-                             "MPI=1)"
-                           : "several worlds, or outputs of several runs");
+                n == lines
+                    ? "every process was a world of one rank, as without MPI (make "
+                      "MPI=1)"
+                    : "several worlds, or outputs of several runs");
         if (lines == 0)
             return g_strdup_printf("no line of rank %u, and %u of others", r, n);
     }
-    return reader->last_group > 0
-               ? g_strdup_printf("%u groups at once share the links",
-                                 reader->last_group + 1)
-               : NULL;
+    return reader->last_group > 0 ? g_strdup_printf("%u groups at once share the links",
+                                                    reader->last_group + 1)
+                                  : NULL;
 }
 
 /* Counts a test of which there is a header of columns and no row. */
@@ -200,7 +200,8 @@ static bool looks_like_row(const GPtrArray *words)
 /* Whether a row has no bus bandwidth where ranks send something: there was one rank only. */
 static bool is_alone(const Reader *reader, const GPtrArray *words)
 {
-    const double shown = 1; /* GB/s, of which a bus bandwidth of any ranks is not rounded to 0 */
+    const double shown =
+        1; /* GB/s, of which a bus bandwidth of any ranks is not rounded to 0 */
     const NcclTest *test = reader->run.test;
     double algbw, busbw;
     return test && test->use == USE_COLLECTIVE && !test->one_of_n &&

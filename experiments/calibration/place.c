@@ -72,7 +72,8 @@ static Placing none(const char *format, ...)
 static const double INNER_PEAK = 2, PORT_PEAK = 1.25;
 
 /* Why a collective is faster than its links; NULL: it is not. */
-static const char *too_fast(const Work *work, const Measurement *m, const Placing *placing)
+static const char *too_fast(const Work *work, const Measurement *m,
+                            const Placing *placing)
 {
     const Cluster *cluster = work->cluster;
     const bool inside = placing->place == PLACE_INNER;
@@ -87,8 +88,9 @@ static const char *too_fast(const Work *work, const Measurement *m, const Placin
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         const Machine *machine = &cluster->machine[i];
         if (inside && isfinite(machine->inner.bandwidth))
-            limit = fmax(limit, INNER_PEAK * fmax(machine->inner.bandwidth,
-                                                  machine->peer.bandwidth * PEERS_MAX_LINKS));
+            limit =
+                fmax(limit, INNER_PEAK * fmax(machine->inner.bandwidth,
+                                              machine->peer.bandwidth * PEERS_MAX_LINKS));
         if (!inside && machine->port.bandwidth > 0)
             limit = fmax(limit, PORT_PEAK * machine->port.bandwidth);
     }
@@ -109,9 +111,8 @@ static Placing find_place(const Work *work, const Measurement *m)
         return none("one rank alone sends nothing");
     /* With one GPU per machine, ranks on one host stand for machines. */
     const bool alone = work->most_gpus == 1;
-    const bool in_domain =
-        hosts > 1 && m->ranks <= work->most_gpus &&
-        (work->domains || work->most_gpus > HOST_MOST_GPUS);
+    const bool in_domain = hosts > 1 && m->ranks <= work->most_gpus &&
+                           (work->domains || work->most_gpus > HOST_MOST_GPUS);
     if (in_domain)
         return (Placing){.place = PLACE_INNER, .type = type_of(work, m->device)};
     if (hosts == 1 &&
@@ -130,8 +131,9 @@ static Placing find_place(const Work *work, const Measurement *m)
 static Placing place_of(const Work *work, const Measurement *m)
 {
     const Placing placing = find_place(work, m);
-    const char *reason =
-        placing.place > PLACE_OP && work->cluster->wired ? too_fast(work, m, &placing) : NULL;
+    const char *reason = placing.place > PLACE_OP && work->cluster->wired
+                             ? too_fast(work, m, &placing)
+                             : NULL;
     return reason ? (Placing){.place = PLACE_NONE, .reason = reason} : placing;
 }
 

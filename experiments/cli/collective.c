@@ -169,10 +169,11 @@ static bool parse_ranks(Own *own, uint32_t n, SimCollectiveOptions *what, GError
         const char *last = g_strv_length(ends) == 2 ? ends[1] : *word;
         if (!*ends || !g_ascii_string_to_unsigned(ends[0], 10, 0, n - 1, &low, NULL) ||
             !g_ascii_string_to_unsigned(last, 10, low, n - 1, &high, NULL))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "--ranks: expected devices from 0 to %u, such as 0,1 or 0-3, "
-                               "got '%.60s'",
-                               n - 1, *word);
+            return kilter_fail(
+                error, KILTER_ERROR_INPUT,
+                "--ranks: expected devices from 0 to %u, such as 0,1 or 0-3, "
+                "got '%.60s'",
+                n - 1, *word);
         for (uint32_t d = (uint32_t)low; d <= high; d++) {
             if (seen[d])
                 return kilter_fail(error, KILTER_ERROR_INPUT,

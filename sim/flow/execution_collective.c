@@ -234,8 +234,8 @@ static void begin_collective(ExecutionRun *run, ExecutionGroup *group,
         .n = group->n,
         .device = group->rank,
     };
-    SimLowered *lowered = sim_measured_lower(run->measured, run->network, &collective, NULL,
-                                             NULL, &run->error);
+    SimLowered *lowered = sim_measured_lower(run->measured, run->network, &collective,
+                                             NULL, NULL, &run->error);
     if (!lowered)
         return;
     Held *held = g_new(Held, 1);

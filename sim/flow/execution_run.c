@@ -99,8 +99,8 @@ static void send(ExecutionRun *run, const Letter *what, double bytes)
                                    .bytes = bytes,
                                    .n = G_N_ELEMENTS(device),
                                    .device = device};
-    SimLowered *lowered =
-        sim_measured_lower(run->measured, run->network, &message, NULL, NULL, &run->error);
+    SimLowered *lowered = sim_measured_lower(run->measured, run->network, &message, NULL,
+                                             NULL, &run->error);
     if (!lowered)
         return;
     Letter *letter = g_memdup2(what, sizeof *letter);

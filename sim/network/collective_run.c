@@ -31,8 +31,9 @@ static void schedule_ranks(SimEngine *engine, Running *state, const ClusterView 
 {
     for (uint32_t j = 0; j < collective->n; j++) {
         SimRandom random;
-        sim_random_start(&random,
-                         sim_random_mix(seed, sim_random_name(view->device[collective->device[j]].name)));
+        sim_random_start(
+            &random, sim_random_mix(seed, sim_random_name(
+                                              view->device[collective->device[j]].name)));
         const double at_s = skew_s * gsl_rng_uniform(&random.rng);
         sim_engine_schedule(engine, at_s, 0, rank_arrives, state, j);
     }
@@ -193,8 +194,8 @@ SimCollectiveRun *sim_collective_run(const ClusterView *view,
     g_autoptr(SimEngine) engine = sim_engine_new();
     g_autoptr(SimNetwork) network = sim_network_new(engine, topology);
     SimMeasured *measured_times = sim_measured_new(view, topology);
-    g_autoptr(SimLowered) lowered = sim_measured_lower(measured_times, network, &collective,
-                                                       NULL, NULL, error);
+    g_autoptr(SimLowered) lowered =
+        sim_measured_lower(measured_times, network, &collective, NULL, NULL, error);
     sim_measured_free(measured_times);
     if (!lowered)
         return NULL;

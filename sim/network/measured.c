@@ -88,7 +88,8 @@ static double price_s(const ClusterView *view, const SimCollective *collective,
     const double bytes = collective->bytes * messages;
     const LinkCost line = sim_team_line(view, &team, kind, bytes, &measured);
     LinkCost unused;
-    *by_curve = measured && (!team.place.own || sim_team_curve(view, &team, kind, bytes, &unused));
+    *by_curve = measured &&
+                (!team.place.own || sim_team_curve(view, &team, kind, bytes, &unused));
     if (!measured || (!*by_curve && (collective->algorithm != ALGORITHM_AUTO ||
                                      has_rule(view, collective))))
         return 0;

@@ -111,7 +111,8 @@ static SimLowered *lower_collective(SimTransport *transport, const SimTask *task
         .root = task->server ? task->server - 1 : 0,
     };
 
-    return sim_measured_lower(transport->measured, transport->network, &collective, like, messages, error);
+    return sim_measured_lower(transport->measured, transport->network, &collective, like,
+                              messages, error);
 }
 
 /* Lowers all messages to a team at once, each as large as its piece. */
@@ -145,7 +146,8 @@ static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
                                       .device = n > 0 ? device : team->device,
                                       .weight = weight};
 
-    return sim_measured_lower(transport->measured, transport->network, &collective, like, messages, error);
+    return sim_measured_lower(transport->measured, transport->network, &collective, like,
+                              messages, error);
 }
 
 static SimLowered *lower_new(SimTransport *transport, const SimTask *task,

@@ -60,10 +60,9 @@ bool sim_team_curve(const ClusterView *view, const SimTeam *team, Collective kin
 {
     const PricePlace *place = &team->place;
     const bool inside = place->hosts == 1;
-    const CurvePlace at = {inside ? view->device[place->slowest].type_name : NULL, team->n,
-                           place->hosts};
-    if (place->hosts == 0 ||
-        !curves_line(&view->cluster->curves, kind, at, bytes, line))
+    const CurvePlace at = {inside ? view->device[place->slowest].type_name : NULL,
+                           team->n, place->hosts};
+    if (place->hosts == 0 || !curves_line(&view->cluster->curves, kind, at, bytes, line))
         return false;
     line->bandwidth /= inside ? 1 : place->port_sets;
     return true;

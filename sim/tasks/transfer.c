@@ -180,8 +180,9 @@ static void add_between(const Cluster *cluster, const Machine *machine,
                          : cluster->wired && machine->port.gpu > 0
                              ? (LinkCost){port.latency_s, machine->port.gpu}
                              : port;
-    const double all = cluster->transfer.bandwidth > 0 ? fmax(port.bandwidth, own.bandwidth)
-                                                      : port.bandwidth;
+    const double all = cluster->transfer.bandwidth > 0
+                           ? fmax(port.bandwidth, own.bandwidth)
+                           : port.bandwidth;
     *latency_s = fmax(*latency_s, own.latency_s);
     *byte_s = fmax(*byte_s, machine_part / all);
     if (cluster->wired || cluster->transfer.bandwidth > 0)
@@ -212,7 +213,7 @@ void sim_pieces_time(const ClusterView *view, const GArray *pieces, double *late
     const uint32_t n_machines = view->cluster->n_machines, n = view->n_devices;
     const uint32_t n_sites = view->n_sites;
     g_autofree double *port = g_new0(double, 2 * (size_t)(n_machines + 2 * n));
-    g_autofree double *crossing = g_new0(double, (size_t)n_sites * n_sites + 1);
+    g_autofree double *crossing = g_new0(double, (size_t)n_sites *n_sites + 1);
     double *inside = port + 2 * n_machines, *between = inside + 2 * n;
 
     double far_s = 0;
@@ -243,7 +244,8 @@ void sim_pieces_time(const ClusterView *view, const GArray *pieces, double *late
                     latency_s, byte_s);
         if (n_sites < 2)
             continue;
-        const size_t way = (size_t)view->site[from->machine] * n_sites + view->site[to->machine];
+        const size_t way =
+            (size_t)view->site[from->machine] * n_sites + view->site[to->machine];
         crossing[way] += piece->part;
         far_s = fmax(far_s, view->between[way].latency_s);
         *byte_s = fmax(*byte_s, crossing[way] / view->between[way].bandwidth);

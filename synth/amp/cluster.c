@@ -37,7 +37,7 @@ static bool connect_machines(AmpCluster *amp, const ClusterView *view, GError **
             amp->bandwidth[a * n + b] =
                 a != b && view->cluster->wired ? price_between(view, a, b).bandwidth
                 : a != b && routes ? route_bandwidth(routes, topology, first[a], first[b])
-                                 : link->bandwidth;
+                                   : link->bandwidth;
         }
     return true;
 }

@@ -130,13 +130,14 @@ static void deepen(const JointProblem *p, const JointWay *way, const JointFront 
 /* Seconds to cross the border in front of layer `at`, one way; every device of a group that shares
  * layers receives all bytes. */
 static double transfer_s(const JointProblem *p, const JointEntry *sender,
-                         const JointEntry *receiver, LinkCost line, uint32_t at, bool back)
+                         const JointEntry *receiver, LinkCost line, uint32_t at,
+                         bool back)
 {
     const double bytes = back ? p->returned[at] * joint_copies(sender, at)
                               : p->sent[at] * joint_copies(receiver, at);
-    return bytes > 0
-               ? line.latency_s + bytes * MAX(sender->share, receiver->share) / line.bandwidth
-               : 0;
+    return bytes > 0 ? line.latency_s +
+                           bytes * MAX(sender->share, receiver->share) / line.bandwidth
+                     : 0;
 }
 
 /* The slowest link between machines of two groups. */

@@ -186,8 +186,8 @@ static void communicate(Costing *c, uint32_t i)
         return;
     const double bytes = bytes_of(c, instr->tensor);
     const CurvePlace at = {c->device[0]->type_name, c->n, c->group->n_machines};
-    const LinkCost line =
-        cluster_view_set_line(c->menu->view, c->device[0], at, 1, instr->collective, bytes);
+    const LinkCost line = cluster_view_set_line(c->menu->view, c->device[0], at, 1,
+                                                instr->collective, bytes);
     come_to(c, place->phase, place->stage);
     join(c, place->phase);
     *cell(c, c->seconds, i) +=

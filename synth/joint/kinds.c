@@ -108,14 +108,16 @@ bool synth_joint_in_order(const JointMenu *menu)
 }
 
 /* The line of a set that has GPUs of two kinds, by what lies between them. */
-static void pass_border(const JointMenu *menu, const JointKind *kind, const JointKind *other,
-                        uint32_t tp, LinkCost *line)
+static void pass_border(const JointMenu *menu, const JointKind *kind,
+                        const JointKind *other, uint32_t tp, LinkCost *line)
 {
     const ClusterView *view = menu->view;
-    const uint32_t a = view->device[kind->first].machine, b = view->device[other->first].machine;
+    const uint32_t a = view->device[kind->first].machine,
+                   b = view->device[other->first].machine;
     if (view->n_sites < 2 || view->site[a] == view->site[b])
         return;
-    const LinkCost *between = &view->between[view->site[a] * view->n_sites + view->site[b]];
+    const LinkCost *between =
+        &view->between[view->site[a] * view->n_sites + view->site[b]];
     line->latency_s += 2 * between->latency_s;
     line->bandwidth = fmin(line->bandwidth, between->bandwidth / tp);
 }
@@ -132,9 +134,9 @@ LinkCost synth_joint_line(const JointMenu *menu, const JointGroup *group, uint32
         const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
         const Device *device = &menu->view->device[kind->first];
         const CurvePlace place = {device->type_name, dp, MIN(dp, group->n_machines)};
-        const LinkCost own =
-            cluster_view_set_line(menu->view, device, place, group->n_machines > 1 ? tp : 1,
-                                  COLLECTIVE_ALL_REDUCE, bytes);
+        const LinkCost own = cluster_view_set_line(menu->view, device, place,
+                                                   group->n_machines > 1 ? tp : 1,
+                                                   COLLECTIVE_ALL_REDUCE, bytes);
         line.latency_s = fmax(line.latency_s, own.latency_s);
         line.bandwidth = fmin(line.bandwidth, own.bandwidth);
         if (first)

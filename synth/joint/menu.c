@@ -81,8 +81,8 @@ static double pass_s(const JointMenu *menu, const JointKind *kind, uint32_t tp,
         const AmpMessage *m = &g_array_index(steps->message, AmpMessage, step->message);
         const double bytes = m->bytes + samples * m->sample_bytes, part = 1.0 / tp;
         const LinkCost line = cluster_view_set_line(
-            menu->view, device, (CurvePlace){device->type_name, tp, 1}, 1,
-            m->collective, bytes);
+            menu->view, device, (CurvePlace){device->type_name, tp, 1}, 1, m->collective,
+            bytes);
         seconds += sim_collective_over(line, tp, m->collective, bytes, part, part);
     }
     if (launches > seconds && seconds > 0)
@@ -345,7 +345,7 @@ static LinkCost *border_lines(const JointMenu *menu)
     bool alike = true;
     if (!view->cluster->wired || n < 2 || n > 32)
         return NULL;
-    LinkCost *border = g_new(LinkCost, (size_t)n *n);
+    LinkCost *border = g_new(LinkCost, (size_t)n * n);
     for (uint32_t a = 0; a < n; a++)
         for (uint32_t b = 0; b < n; b++) {
             const JointKind *x = &g_array_index(menu->kind, JointKind, a),

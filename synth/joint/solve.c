@@ -50,7 +50,8 @@ static bool same_front(const Search *s, const JointSuffix *a, const JointSuffix 
     const JointEntry *e = &s->p->group[a->group].entry[a->entry],
                      *f = &s->p->group[b->group].entry[b->entry];
     return s->o->way.relaxed || s->o->way.free ||
-           ((!s->p->border || s->p->group[a->group].kinds == s->p->group[b->group].kinds) &&
+           ((!s->p->border ||
+             s->p->group[a->group].kinds == s->p->group[b->group].kinds) &&
             e->share <= f->share &&
             joint_copies(e, a->first) <= joint_copies(f, b->first));
 }

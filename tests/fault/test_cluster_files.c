@@ -70,7 +70,7 @@ static const Case CASE[] = {
      "each pair once, got '2-4'"},
     {"collectives:", "colectives:",
      ":18: colectives: unknown key; expected one of name, description, device_types, "
-     "machines, collectives, curves, topology, tuning, fit; did you mean 'collectives'?"},
+     "machines, collectives, curves, regions, topology, tuning, fit; did you mean 'collectives'?"},
     {"bandwidth: 50 GB/s", "bandwith: 50 GB/s",
      ":12: machines[0].inner.bandwith: unknown key; expected one of link, count, "
      "latency, bandwidth; "

@@ -157,15 +157,29 @@ static const char UNLIKE[] =
 static const char PORTS[] =
     "device_types: [{name: x, rate: 9 TFLOP/s, memory: 8 GiB}]\n"
     "machines:\n"
-    "  - {name: a, type: x, gpus: 4, inner: {latency: 3 us, bandwidth: 70 GB/s}, peers: 0-1 2-3,\n"
-    "     peer: {latency: 2 us, bandwidth: 30 GB/s}, across: {latency: 9 us, bandwidth: 8 GB/s},\n"
-    "     port: {bandwidth: 20 GB/s, gpu: 12 GB/s, nics: 2, base: 21 us, hop: 4 us}, region: east}\n"
-    "  - {name: b, type: x, gpus: 4, count: 2, inner: {latency: 3 us, bandwidth: 90 GB/s}, sums: 1.2,\n"
+    "  - {name: a, type: x, gpus: 4, inner: {latency: 3 us, bandwidth: 70 GB/s}, peers: "
+    "0-1 2-3,\n"
+    "     peer: {latency: 2 us, bandwidth: 30 GB/s}, across: {latency: 9 us, bandwidth: "
+    "8 GB/s},\n"
+    "     port: {bandwidth: 20 GB/s, gpu: 12 GB/s, nics: 2, base: 21 us, hop: 4 us}, "
+    "region: east}\n"
+    "  - {name: b, type: x, gpus: 4, count: 2, inner: {latency: 3 us, bandwidth: 90 "
+    "GB/s}, sums: 1.2,\n"
     "     tree_sums: 1.4, port: {bandwidth: 50 GB/s}, domain: rack, region: west}\n"
-    "regions: [{from: east, to: west, latency: 19 ms, bandwidth: 10 Gb/s, source: a map}]\n";
+    "regions: [{from: east, to: west, latency: 19 ms, bandwidth: 10 Gb/s, source: a "
+    "map}]\n";
 
 /* LINKED, BRIEF, MIXED, WIRED: other, in the second to the fifth example. */
-typedef enum { OTHER, SAME, LINKED, BRIEF, MIXED, WIRED, WIRED_SAME, EXPECTATIONS } Expected;
+typedef enum {
+    OTHER,
+    SAME,
+    LINKED,
+    BRIEF,
+    MIXED,
+    WIRED,
+    WIRED_SAME,
+    EXPECTATIONS
+} Expected;
 
 /* A key, as a path in the schema, and how its value is changed. */
 static const struct {
@@ -243,8 +257,10 @@ static const struct {
     {"machines[].port.nics", "nics: 2", "nics: 4", WIRED},
     {"machines[].port.base", "21 us", "22 us", WIRED},
     {"machines[].port.hop", "4 us", "5 us", WIRED},
-    {"regions[].from", "{from: east", "{from: west, to: north, latency: 1 ms, bandwidth: 1 Gb/s}, {from: east", WIRED},
-    {"regions[].to", "{from: east", "{from: west, to: south, latency: 1 ms, bandwidth: 1 Gb/s}, {from: east", WIRED},
+    {"regions[].from", "{from: east",
+     "{from: west, to: north, latency: 1 ms, bandwidth: 1 Gb/s}, {from: east", WIRED},
+    {"regions[].to", "{from: east",
+     "{from: west, to: south, latency: 1 ms, bandwidth: 1 Gb/s}, {from: east", WIRED},
     {"regions[].latency", "19 ms", "18 ms", WIRED},
     {"regions[].bandwidth", "10 Gb/s", "11 Gb/s", WIRED},
     {"regions[].source", "a map", "another", WIRED_SAME},
@@ -387,13 +403,9 @@ static void test_every_key_counts(void **state)
 {
     (void)state;
     g_autofree char *links = linked();
-    const char *const base[EXPECTATIONS] = {[OTHER] = BUILT,
-                                            [SAME] = BUILT,
-                                            [LINKED] = links,
-                                            [BRIEF] = SHORT,
-                                            [MIXED] = UNLIKE,
-                                            [WIRED] = PORTS,
-                                            [WIRED_SAME] = PORTS};
+    const char *const base[EXPECTATIONS] = {
+        [OTHER] = BUILT,  [SAME] = BUILT,  [LINKED] = links,    [BRIEF] = SHORT,
+        [MIXED] = UNLIKE, [WIRED] = PORTS, [WIRED_SAME] = PORTS};
     char *hash_of[EXPECTATIONS];
     for (uint32_t i = 0; i < EXPECTATIONS; i++) {
         g_autoptr(Cluster) cluster = parse(base[i]);

@@ -148,7 +148,7 @@ static void replace_in_rows(GString *text, const char *from, const char *to)
     for (char **line = lines; *line; line++) {
         g_autoptr(GString) one = g_string_new(*line);
         if (!strstr(*line, "Rank "))
-            replace(one, from, to);
+            g_string_replace(one, from, to, 0);
         g_string_append_printf(text, "%s%s", one->str, line[1] ? "\n" : "");
     }
 }

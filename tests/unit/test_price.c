@@ -9,10 +9,11 @@
 /* --- cases --- */
 
 typedef struct {
-    const char *name, *cluster, *more; /* the case, its file, and a key to add to each group of machines */
-    uint32_t first, ranks;             /* ranks 0: all GPUs */
-    uint32_t range;                    /* which "A to B" of the text of the right value */
-    bool bus;                          /* it is the bus bandwidth, else bytes of the tensor per second */
+    const char *name, *cluster,
+        *more; /* the case, its file, and a key to add to each group of machines */
+    uint32_t first, ranks; /* ranks 0: all GPUs */
+    uint32_t range;        /* which "A to B" of the text of the right value */
+    bool bus; /* it is the bus bandwidth, else bytes of the tensor per second */
 } Case;
 
 static const Case CASES[] = {
@@ -59,14 +60,16 @@ static Cluster *cluster_with(const char *name, const char *more)
     assert_no_error(error);
     GString *changed = g_string_new(text);
     if (more)
-        g_string_insert(changed, (gssize)(strstr(changed->str, "[{") - changed->str) + 2, more);
+        g_string_insert(changed, (gssize)(strstr(changed->str, "[{") - changed->str) + 2,
+                        more);
     Cluster *cluster = cluster_parse("case.yaml", changed->str, changed->len, &error);
     assert_no_error(error);
     g_string_free(changed, TRUE);
     return cluster;
 }
 
-static double tensor_rate(const ClusterView *view, uint32_t first, uint32_t n, double bytes)
+static double tensor_rate(const ClusterView *view, uint32_t first, uint32_t n,
+                          double bytes)
 {
     g_autoptr(GError) error = NULL;
     g_autofree uint32_t *device = g_new(uint32_t, n);
@@ -86,7 +89,8 @@ static void test_cases(void **state)
     const char *file = test_shared("cases/expected.csv");
     if (!file)
         skip();
-    g_autoptr(GHashTable) right = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    g_autoptr(GHashTable) right =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     g_autoptr(Csv) csv = csv_read(file, &error);
     assert_true(csv && csv_each(csv, take_case, right, &error));
     for (uint32_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
@@ -99,7 +103,8 @@ static void test_cases(void **state)
         const double bytes = c->ranks ? 4294967296.0 : 8589934592.0;
         const double rate = tensor_rate(view, c->first, n, bytes) / 1e9;
         const double got = rate * (c->bus ? 2 * (n - 1.0) / n : 1);
-        print_message("%s, %u ranks: %.1f GB/s, right %g to %g\n", c->name, n, got, low, high);
+        print_message("%s, %u ranks: %.1f GB/s, right %g to %g\n", c->name, n, got, low,
+                      high);
         assert_at_most(low, got);
         assert_at_most(got, high);
     }
@@ -109,19 +114,25 @@ static void test_cases(void **state)
 
 static const char *const CLUSTERS[] = {
     "machines: [{device: h100-sxm, gpus: 8, count: 2, nic: ib-ndr, nics: 8}]",
-    "machines: [{device: a100-80g, gpus: 4, count: 3, nic: ib-hdr, nics: 4}, {device: l40s, gpus: 8, nic: eth-100}]",
-    "machines: [{device: a100-pcie-40g, gpus: 8, count: 2, peers: 0-1x12 2-3x12 4-5x12 6-7x12, nic: ib-hdr}]",
+    "machines: [{device: a100-80g, gpus: 4, count: 3, nic: ib-hdr, nics: 4}, {device: "
+    "l40s, gpus: 8, nic: eth-100}]",
+    "machines: [{device: a100-pcie-40g, gpus: 8, count: 2, peers: 0-1x12 2-3x12 4-5x12 "
+    "6-7x12, nic: ib-hdr}]",
     "machines: [{device: v100-16g, gpus: 8, count: 2, nic: ib-edr, nics: 4}]",
     "machines: [{device: gb200, gpus: 4, count: 6, domain: a, nic: ib-ndr, nics: 4}, "
     "{device: gb200, gpus: 4, count: 6, domain: b, nic: ib-ndr, nics: 4}]",
     "machines: [{device: h100-sxm, gpus: 4, count: 2, nic: ib-ndr, nics: 4, region: e}, "
     "{device: a100-80g, gpus: 4, count: 2, nic: ib-hdr, nics: 4, region: w}]\n"
     "regions: [{from: e, to: w, latency: 20 ms, bandwidth: 10 Gb/s}]",
-    "machines: [{name: a, device: h100-sxm, gpus: 4, count: 2, nic: ib-ndr}, {name: b, device: l40s, gpus: 4, "
+    "machines: [{name: a, device: h100-sxm, gpus: 4, count: 2, nic: ib-ndr}, {name: b, "
+    "device: l40s, gpus: 4, "
     "count: 2, nic: eth-100}]\n"
-    "topology: {nodes: [x, y], links: [{from: a-0, to: x, latency: 5 us, bandwidth: 400 Gb/s}, "
-    "{from: a-1, to: x, latency: 5 us, bandwidth: 400 Gb/s}, {from: b-0, to: y, latency: 5 us, bandwidth: 100 Gb/s}, "
-    "{from: b-1, to: y, latency: 5 us, bandwidth: 100 Gb/s}, {from: x, to: y, latency: 1 ms, bandwidth: 10 Gb/s}]}",
+    "topology: {nodes: [x, y], links: [{from: a-0, to: x, latency: 5 us, bandwidth: 400 "
+    "Gb/s}, "
+    "{from: a-1, to: x, latency: 5 us, bandwidth: 400 Gb/s}, {from: b-0, to: y, latency: "
+    "5 us, bandwidth: 100 Gb/s}, "
+    "{from: b-1, to: y, latency: 5 us, bandwidth: 100 Gb/s}, {from: x, to: y, latency: 1 "
+    "ms, bandwidth: 10 Gb/s}]}",
 };
 
 static Cluster *made(const char *text)
@@ -138,12 +149,14 @@ static uint32_t *random_sets(const ClusterView *view, GRand *rand, PriceSets *se
     uint32_t *device = g_new(uint32_t, view->n_devices);
     const bool mixed = g_rand_boolean(rand);
     for (uint32_t j = 0; j < view->n_devices; j++) {
-        const uint32_t other = mixed ? (uint32_t)g_rand_int_range(rand, 0, (gint32)j + 1) : j;
+        const uint32_t other =
+            mixed ? (uint32_t)g_rand_int_range(rand, 0, (gint32)j + 1) : j;
         device[j] = device[other];
         device[other] = j;
     }
     sets->n = (uint32_t)g_rand_int_range(rand, 2, (gint32)view->n_devices + 1);
-    sets->n_sets = (uint32_t)g_rand_int_range(rand, 1, (gint32)(view->n_devices / sets->n) + 1);
+    sets->n_sets =
+        (uint32_t)g_rand_int_range(rand, 1, (gint32)(view->n_devices / sets->n) + 1);
     sets->device = device;
     return device;
 }
@@ -151,8 +164,8 @@ static uint32_t *random_sets(const ClusterView *view, GRand *rand, PriceSets *se
 static double price_s(const PricePlace *place, Collective kind, double bytes)
 {
     const double part = 1.0 / place->ranks;
-    return sim_collective_over(price_line(place, kind, bytes, NULL), place->ranks, kind, bytes,
-                               part, part);
+    return sim_collective_over(price_line(place, kind, bytes, NULL), place->ranks, kind,
+                               bytes, part, part);
 }
 
 /* Alone on the network a collective takes its price in the flow fidelity too, which is that of the fidelity `stage`; it
@@ -174,7 +187,8 @@ static void test_prices(void **state)
         for (uint32_t trial = 0; trial < 60; trial++) {
             PriceSets sets;
             PricePlace place, quick;
-            const Collective kind = (Collective)g_rand_int_range(rand, 0, COLLECTIVES_PRICED);
+            const Collective kind =
+                (Collective)g_rand_int_range(rand, 0, COLLECTIVES_PRICED);
             g_autofree uint32_t *device = random_sets(view, rand, &sets);
             price_place(view, &sets, &place);
             price_place(more, &sets, &quick);
@@ -189,10 +203,11 @@ static void test_prices(void **state)
                 assert_true(isfinite(seconds) && seconds >= before);
                 before = seconds;
                 assert_at_most(price_s(&quick, kind, bytes), seconds * (1 + 1e-12));
-                assert_close(sim_collective_over(piece ? piece->line : line, sets.n, kind, bytes,
-                                                 part, part),
+                assert_close(sim_collective_over(piece ? piece->line : line, sets.n, kind,
+                                                 bytes, part, part),
                              seconds, 1e-12);
-                assert_close(sim_alone_collective_s(alone, kind, bytes, sets.n, sets.n_sets, device),
+                assert_close(sim_alone_collective_s(alone, kind, bytes, sets.n,
+                                                    sets.n_sets, device),
                              seconds, 1e-9);
             }
             g_free(pieces.piece);
@@ -208,9 +223,11 @@ static void test_written(void **state)
     for (uint32_t c = 0; c < G_N_ELEMENTS(CLUSTERS); c++) {
         g_autoptr(Cluster) cluster = made(CLUSTERS[c]);
         g_autofree char *text = cluster_write(cluster);
-        g_autoptr(Cluster) again = cluster_parse("again.yaml", text, strlen(text), &error);
+        g_autoptr(Cluster) again =
+            cluster_parse("again.yaml", text, strlen(text), &error);
         assert_no_error(error);
-        g_autofree char *first = cluster_canonical(cluster), *second = cluster_canonical(again);
+        g_autofree char *first = cluster_canonical(cluster),
+                        *second = cluster_canonical(again);
         assert_string_equal(first, second);
         for (Granularity g = GRANULARITY_MACHINE; g <= GRANULARITY_GPU; g++) {
             g_autoptr(ClusterView) view = cluster_view(cluster, g);
@@ -253,18 +270,23 @@ static void test_refusals(void **state)
     static const struct {
         const char *text, *message;
     } BAD[] = {
-        {"machines: [{device: l4, gpus: 4, peers: 0-1 2-3}]", "machines[0].peer: missing"},
+        {"machines: [{device: l4, gpus: 4, peers: 0-1 2-3}]",
+         "machines[0].peer: missing"},
         {"machines: [{device: l4, gpus: 4, peer: nvlink3}]", "expected peers as well"},
-        {"machines: [{device: l4, gpus: 1, count: 2, nic: eth-10, port: {bandwidth: 1 GB/s}}]",
+        {"machines: [{device: l4, gpus: 1, count: 2, nic: eth-10, port: {bandwidth: 1 "
+         "GB/s}}]",
          "expected either nic"},
         {"machines: [{device: l4, gpus: 1, count: 2, nic: eth-10, region: a}]\n"
          "regions: [{from: a, to: a, latency: 1 ms, bandwidth: 1 Gb/s}]",
          "expected two regions"},
-        {"machines: [{device: l4, gpus: 1, nic: eth-10, region: a}, {device: l4, gpus: 1, nic: eth-10, region: b}]",
+        {"machines: [{device: l4, gpus: 1, nic: eth-10, region: a}, {device: l4, gpus: "
+         "1, nic: eth-10, region: b}]",
          "no link leads from 'a' to 'b'"},
-        {"machines: [{device: l4, gpus: 1, nic: eth-10, region: a}, {device: l4, gpus: 1, nic: eth-10}]",
+        {"machines: [{device: l4, gpus: 1, nic: eth-10, region: a}, {device: l4, gpus: "
+         "1, nic: eth-10}]",
          "region: missing"},
-        {"machines: [{device: gb200, gpus: 4, domain: a, nic: ib-ndr}, {device: h100-sxm, gpus: 4, domain: a, nic: ib-ndr}]",
+        {"machines: [{device: gb200, gpus: 4, domain: a, nic: ib-ndr}, {device: "
+         "h100-sxm, gpus: 4, domain: a, nic: ib-ndr}]",
          "expected one inner link"},
         {"machines: [{device: l4, gpus: 1, count: 2}]", "the nic of each machine"},
     };
@@ -297,8 +319,8 @@ static void test_logs(void **state)
 
     g_autoptr(Cluster) base = cluster_with("nvl72_as_hosts", "domain: rack, ");
     g_autoptr(GArray) rows = measurements_new(), of = measured_tables_new();
-    assert_true(measurements_read(test_shared("cases/nccl/all_reduce_nvl72_18_hosts.txt"), rows,
-                                  of, &error));
+    assert_true(measurements_read(test_shared("cases/nccl/all_reduce_nvl72_18_hosts.txt"),
+                                  rows, of, &error));
     const CalibrateOptions options = {.base = base, .name = "made", .source = "a test"};
     g_autoptr(Calibration) calibration = calibrate(rows, &options, &error);
     assert_no_error(error);
@@ -309,8 +331,8 @@ static void test_logs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),   cmocka_unit_test(test_prices),
-        cmocka_unit_test(test_written), cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_cases),    cmocka_unit_test(test_prices),
+        cmocka_unit_test(test_written),  cmocka_unit_test(test_regions),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_logs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,9 +110,11 @@ bool lower_machine_tree(Lower *lower, GError **error)
     (void)error;
     for (uint32_t g = 0; g < lower->n_groups; g++) {
         g_autoptr(GArray) heads = find_heads(lower, g, &most);
-        const uint32_t *head = (const uint32_t *)(const void *)heads->data, h = heads->len;
+        const uint32_t *head = (const uint32_t *)(const void *)heads->data,
+                       h = heads->len;
         for (uint32_t m = 0; m < h; m++)
-            for (uint32_t i = head[m] + 1; i < (m + 1 < h ? head[m + 1] : lower->n); i++) {
+            for (uint32_t i = head[m] + 1; i < (m + 1 < h ? head[m + 1] : lower->n);
+                 i++) {
                 lower_hop(lower, g, i, i - 1, 1);
                 lower_hop(lower, g, i - 1, i, 1);
             }
