@@ -71,7 +71,7 @@ static void report_group_memory(const SimCase *sim, SimReport *report)
             : plan_buffers(sim->plan->program, sim->graph, sim->parts->layout.instances,
                           sim->parts->layout.segment);
     if (buffers)
-        sim_buffers_add_runtime(buffers, sim->runtime, sim->plan->program, sim->graph);
+        sim_buffers_add_runtime(buffers, sim->runtime, sim->plan->program, sim->graph, true);
     g_autofree double *peak = g_new(double, timeline->n_lanes);
     g_autofree uint32_t *instr = g_new0(uint32_t, timeline->n_lanes);
     g_autofree bool *known = g_new0(bool, timeline->n_lanes);

@@ -22,6 +22,8 @@
     X(COUNT(1, 8), streams, "streams", "1",                                           \
       "communication streams per device; gradients have all but the first to "        \
       "themselves")                                                                   \
+    X(COUNT(0, 65535), prefetch, "prefetch", "1",                                       \
+      "further layers whose parameters are gathered before they are needed")          \
     X(BYTES, first_bucket, "first_bucket", "1MiB",                                    \
       "limit of the first gradient bucket; the planner's option bucket limits the "   \
       "others")                                                                       \

@@ -27,6 +27,8 @@ struct Graph {
     GHashTable *times; /* op id -> OpTimes; NULL: no op has times */
     TensorId loss;
     Precision precision;
+    StateFormats states;
+    TrainedParts training;
     Optimizer optimizer;
     bool timed;
     bool sealed;
@@ -51,6 +53,13 @@ typedef struct {
     const char *out_name[OP_MAX_OUT];
 } OpSpec;
 OpId graph_append(Graph *graph, const OpSpec *spec);
+
+/* Appends the adapter beside the product `id` and their sum, if it has one (LoRA); returns what reads as its output. */
+TensorId graph_adapt(Graph *graph, OpId id);
+
+/* graph_parameter that the training does not freeze. */
+TensorId graph_trained_parameter(Graph *graph, const char *name, uint32_t rank,
+                                 const uint32_t *dim);
 
 const OpClass *graph_op_class(const Graph *graph, OpId id);
 

@@ -6,8 +6,7 @@
 
 bool op_kind_is_forward(OpKind kind)
 {
-    /* Kinds of the backward and of updates whose names do not tell; other backward kinds are named
-     * after the kind that they differentiate. */
+    /* Kinds of the backward whose names do not tell; others are named after the kind that they differentiate. */
     static const OpKind others[] = {OP_BIAS_GRAD,
                                     OP_SUM_ROWS,
                                     OP_QKV_DB,
@@ -26,22 +25,12 @@ bool op_kind_is_forward(OpKind kind)
                                     OP_GATE_DG,
                                     OP_SHORT_CONV_DB,
                                     OP_NORM_BY_DM,
-                                    OP_JOIN_PART,
-                                    OP_ADAM,
-                                    OP_ADAM_MASTER,
-                                    OP_SGD,
-                                    OP_SGD_MASTER,
-                                    OP_ADAMW,
-                                    OP_ADAMW_MASTER,
-                                    OP_ADAFACTOR,
-                                    OP_ADAFACTOR_MASTER,
-                                    OP_ADAFACTOR_VECTOR,
-                                    OP_ADAFACTOR_VECTOR_MASTER};
+                                    OP_JOIN_PART};
     const char *name = op_kind_name(kind);
     for (uint32_t i = 0; i < G_N_ELEMENTS(others); i++)
         if (kind == others[i])
             return false;
-    return !g_str_has_suffix(name, "_dx") && !g_str_has_suffix(name, "_dw");
+    return !op_kind_updates(kind) && !g_str_has_suffix(name, "_dx") && !g_str_has_suffix(name, "_dw");
 }
 
 /* --- the signature --- */

@@ -8,7 +8,10 @@
 #include <string.h>
 
 const char *const GRAPH_DTYPE_NAMES[DTYPES] = {
-    [DTYPE_F16] = "f16", [DTYPE_F32] = "f32", [DTYPE_F64] = "f64", [DTYPE_I64] = "i64"};
+#define X(id, name, bytes) name,
+    DTYPE_TABLE(X)
+#undef X
+};
 
 const GraphAttr GRAPH_ATTR[GRAPH_ATTRS] = {
     {"stride", offsetof(OpAttr, stride), ATTR_SIZE},
@@ -65,6 +68,8 @@ static json_t *tensor_json(const Tensor *tensor)
     if (json_array_size(whole) > 0)
         json_object_set(node, "whole", whole);
     json_decref(whole);
+    if (tensor->frozen)
+        json_object_set_new(node, "frozen", json_true());
     return node;
 }
 
@@ -111,6 +116,16 @@ json_t *graph_to_json(const Graph *graph)
                   "version", GRAPH_VERSION, "name", graph_name(graph), "precision",
                   precision_name(graph_precision(graph)), "optimizer",
                   optimizer_name(graph_optimizer(graph)), "nodes", nodes_json(graph));
+    const StateFormats states = graph_states(graph),
+                       usual = precision_states(graph_precision(graph));
+    for (uint32_t k = 0; STATE_KEYS[k]; k++) {
+        g_autofree char *value =
+            state_formats_get(&states, STATE_KEYS[k], graph_precision(graph));
+        g_autofree char *by =
+            state_formats_get(&usual, STATE_KEYS[k], graph_precision(graph));
+        if (strcmp(value, by) != 0)
+            json_object_set_new(root, STATE_KEYS[k], json_string(value));
+    }
     if (graph_has_times(graph))
         json_object_set_new(root, "times", graph_times_json(graph));
     if (!graph_is_timed(graph))

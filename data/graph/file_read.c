@@ -65,7 +65,7 @@ static bool read_input(const Reader *r)
     if (!json_known(&r->at, r->at.item, known) || !check_name(r, "input", name) ||
         !check_new(r, "input", name) || !read_shape(r, &shape))
         return false;
-    if (type == DTYPES)
+    if (type > DTYPE_I64)
         return json_fail(&r->at, "dtype", "expected f16, f32, f64 or i64");
     graph_input(r->graph, name, type, shape.rank, shape.dim);
     return true;
@@ -73,7 +73,7 @@ static bool read_input(const Reader *r)
 
 static bool read_parameter(const Reader *r)
 {
-    static const char *const known[] = {"parameter", "shape", "whole", NULL};
+    static const char *const known[] = {"parameter", "shape", "whole", "frozen", NULL};
     const char *name = json_string_value(json_object_get(r->at.item, "parameter"));
     const json_t *whole = json_object_get(r->at.item, "whole");
     Shape shape;
@@ -88,6 +88,11 @@ static bool read_parameter(const Reader *r)
             return json_fail(&r->at, "whole", "expected dims of the parameter");
         graph_keep_whole(r->graph, id, (uint32_t)json_integer_value(dim));
     }
+    const json_t *frozen = json_object_get(r->at.item, "frozen");
+    if (frozen && !json_is_boolean(frozen))
+        return json_fail(&r->at, "frozen", "expected true or false");
+    if (json_is_true(frozen))
+        graph_freeze(r->graph, id);
     return true;
 }
 
@@ -304,7 +309,7 @@ static bool read_nodes(Reader *r)
     return true;
 }
 
-/* Checks that every parameter is trained, and that the batch is the first dim of an input. */
+/* Checks that every parameter is trained or frozen, and that the batch is the first dim of an input. */
 static bool check_graph(const Reader *r)
 {
     bool input = false, parameter = false;
@@ -312,8 +317,9 @@ static bool check_graph(const Reader *r)
         const Tensor *tensor = graph_tensor(r->graph, t);
         input |= tensor->role == ROLE_INPUT && tensor->rank > 0 &&
                  t != graph_gradient(r->graph, graph_loss(r->graph));
-        parameter |= tensor->role == ROLE_PARAMETER;
-        if (tensor->role == ROLE_PARAMETER && graph_gradient(r->graph, t) == GRAPH_NONE)
+        const bool trained = tensor->role == ROLE_PARAMETER && !tensor->frozen;
+        parameter |= trained;
+        if (trained && graph_gradient(r->graph, t) == GRAPH_NONE)
             return json_fail(&r->at, "nodes",
                              "the loss does not depend on parameter '%s'", tensor->name);
     }
@@ -351,7 +357,8 @@ static bool read_seconds(const Reader *r)
 static bool read_head(const Reader *r, Optimizer *optimizer)
 {
     static const char *const known[] = {"format", "name",    "precision", "optimizer",
-                                        "nodes",  "seconds", "times",     NULL};
+                                        "nodes",  "seconds", "times",     "weights",
+                                        "gradients", "master", "moments", NULL};
     const char *name = json_string_value(json_object_get(r->root, "precision")),
                *update = json_string_value(json_object_get(r->root, "optimizer"));
     const json_t *version =
@@ -367,6 +374,14 @@ static bool read_head(const Reader *r, Optimizer *optimizer)
     if (*optimizer == OPTIMIZERS)
         return json_fail(&r->at, "optimizer", "expected " OPTIMIZER_NAMES);
     graph_set_precision(r->graph, precision);
+    StateFormats states = precision_states(precision);
+    for (uint32_t k = 0; STATE_KEYS[k]; k++) {
+        const json_t *value = json_object_get(r->root, STATE_KEYS[k]);
+        const char *word = json_string_value(value);
+        if (value && (!word || !state_formats_set(&states, STATE_KEYS[k], word)))
+            return json_fail(&r->at, STATE_KEYS[k], "expected " STATE_FORMAT_NAMES);
+    }
+    graph_set_states(r->graph, &states);
     return true;
 }
 

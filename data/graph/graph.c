@@ -4,6 +4,7 @@
 #include "data/base/assert.h"
 #include "data/graph/build.h"
 
+#include <math.h>
 #include <string.h>
 
 Graph *graph_new(const char *name)
@@ -22,6 +23,7 @@ Graph *graph_new(const char *name)
     graph->classes = op_classes_new();
     graph->op_class = g_array_new(FALSE, FALSE, sizeof(OpClass *));
     graph->loss = GRAPH_NONE;
+    graph->states = precision_states(PRECISION_SINGLE);
     return graph;
 }
 
@@ -55,6 +57,18 @@ void graph_set_precision(Graph *graph, Precision precision)
 {
     g_assert(graph->tensors->len == 0);
     graph->precision = precision;
+    graph->states = precision_states(precision);
+}
+
+void graph_set_states(Graph *graph, const StateFormats *states)
+{
+    g_assert(graph->tensors->len == 0);
+    graph->states = *states;
+}
+
+StateFormats graph_states(const Graph *graph)
+{
+    return graph->states;
 }
 
 Precision graph_precision(const Graph *graph)
@@ -83,7 +97,7 @@ static DType output_dtype(const Graph *graph, const OpSpec *spec, uint32_t outpu
                                                    : precision_compute(graph->precision);
     const Tensor *tensor = graph_tensor(graph, of);
     return spec->role == ROLE_GRADIENT && tensor->role == ROLE_PARAMETER
-               ? precision_gradient(graph->precision)
+               ? graph->states.of[STATE_GRADIENTS]
                : tensor->dtype;
 }
 
@@ -118,12 +132,39 @@ TensorId graph_input(Graph *graph, const char *name, DType dtype, uint32_t rank,
     return graph_add_tensor(graph, name, ROLE_INPUT, dtype, rank, dim, GRAPH_NONE);
 }
 
+void graph_set_training(Graph *graph, const TrainedParts *training)
+{
+    g_assert(graph->tensors->len == 0);
+    graph->training = *training;
+}
+
+void graph_freeze(Graph *graph, TensorId id)
+{
+    g_assert(!graph->sealed && graph_tensor(graph, id)->role == ROLE_PARAMETER);
+    g_array_index(graph->tensors, Tensor, id).frozen = true;
+}
+
+TensorId graph_trained_parameter(Graph *graph, const char *name, uint32_t rank,
+                                 const uint32_t *dim)
+{
+    KILTER_ASSERT(rank <= TENSOR_MAX_RANK);
+    const DType compute = precision_compute(graph->precision);
+    const bool wide = graph->states.of[STATE_WEIGHTS] == DTYPE_F32;
+    return graph_add_tensor(graph, name, ROLE_PARAMETER, wide ? DTYPE_F32 : compute, rank,
+                            dim, GRAPH_NONE);
+}
+
 TensorId graph_parameter(Graph *graph, const char *name, uint32_t rank,
                          const uint32_t *dim)
 {
-    KILTER_ASSERT(rank <= TENSOR_MAX_RANK);
-    return graph_add_tensor(graph, name, ROLE_PARAMETER,
-                            precision_compute(graph->precision), rank, dim, GRAPH_NONE);
+    const TensorId id = graph_trained_parameter(graph, name, rank, dim);
+    const TrainedParts *training = &graph->training;
+    const uint32_t layer = MAX(graph->layers->len, 1) - 1;
+    if (training->kind == TRAIN_LORA ||
+        (training->kind == TRAIN_LAYERS &&
+         (layer < training->first || layer > training->last)))
+        graph_freeze(graph, id);
+    return id;
 }
 
 void graph_keep_whole(Graph *graph, TensorId id, uint32_t dim)
@@ -207,7 +248,7 @@ TensorId graph_op(Graph *graph, OpKind kind, const char *name, OpAttr attr, uint
                    .role = op_kind_is_loss(kind) ? ROLE_LOSS : ROLE_ACTIVATION,
                    .out_of = {GRAPH_NONE, GRAPH_NONE, GRAPH_NONE}};
     memcpy(spec.in, in, n_in * sizeof *in);
-    return graph_get_op(graph, graph_append(graph, &spec))->out[0];
+    return graph_adapt(graph, graph_append(graph, &spec));
 }
 
 void graph_set_timed(Graph *graph)
@@ -341,17 +382,20 @@ uint64_t tensor_elements(const Tensor *tensor)
     return elements;
 }
 
-uint32_t dtype_bytes(DType dtype)
+double dtype_bytes(DType dtype)
 {
     KILTER_ASSERT(dtype < DTYPES);
-    static const uint32_t bytes[DTYPES] = {
-        [DTYPE_F16] = 2, [DTYPE_F32] = 4, [DTYPE_F64] = 8, [DTYPE_I64] = 8};
-    return bytes[dtype];
+    static const double of[DTYPES] = {
+#define X(id, name, bytes) bytes,
+        DTYPE_TABLE(X)
+#undef X
+    };
+    return of[dtype];
 }
 
 uint64_t tensor_bytes(const Tensor *tensor)
 {
-    return tensor_elements(tensor) * dtype_bytes(tensor->dtype);
+    return (uint64_t)ceil((double)tensor_elements(tensor) * dtype_bytes(tensor->dtype));
 }
 
 const OpClass *graph_op_class(const Graph *graph, OpId id)
@@ -379,7 +423,7 @@ uint32_t graph_op_kept_bytes(const Graph *graph, OpId id, TensorId *of)
     *of = op->out[op->n_out - 1];
     return op->kind == OP_DROPOUT
                ? MASK_BYTES
-               : MASK_BYTES + dtype_bytes(graph_tensor(graph, *of)->dtype);
+               : MASK_BYTES + (uint32_t)dtype_bytes(graph_tensor(graph, *of)->dtype);
 }
 
 double graph_op_flops(const Graph *graph, OpId id)
@@ -401,7 +445,7 @@ uint64_t graph_op_bytes(const Graph *graph, OpId id, uint32_t operand)
         return tensor_bytes(tensor);
     for (uint32_t l = 0; l < space->n_loops; l++)
         elements *= space->loop[l].letter == 'v' ? 1 : space->loop[l].extent;
-    return elements * dtype_bytes(tensor->dtype);
+    return (uint64_t)ceil((double)elements * dtype_bytes(tensor->dtype));
 }
 
 /* Whether the op, or the op that it differentiates, multiplies by a parameter. */
@@ -420,7 +464,6 @@ Numbers graph_op_numbers(const Graph *graph, OpId id)
         half |= graph_tensor(graph, op->in[i])->dtype == DTYPE_F16;
     if (!half)
         return NUMBERS_F32;
-    return graph->precision == PRECISION_FP8 && is_product(graph, op)
-               ? NUMBERS_F8
-               : precision_numbers(graph->precision);
+    return is_product(graph, op) ? precision_least_numbers(graph->precision)
+                                 : precision_numbers(graph->precision);
 }

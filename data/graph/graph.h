@@ -31,26 +31,69 @@ typedef uint32_t OpId;
 
 enum { TENSOR_MAX_RANK = 5 };
 
-/* F16: either format of two bytes, fp16 or bf16. */
-typedef enum { DTYPE_F16, DTYPE_F32, DTYPE_F64, DTYPE_I64, DTYPES } DType;
-
-/* Where a model computes in half precision, its parameters, activations and their gradients are
- * F16. Tensors made from logits, and the optimizer's states, are F32; one state is a copy of the
- * parameter, on which the update works (Micikevicius et al. 2018). With Adam a parameter takes 2 +
- * 2 + 4 + 4 + 4 = 16 bytes, its gradient included, or 18 where gradients of parameters are F32, as
- * Megatron-LM accumulates them. The mixed precisions compute in fp16, or any two-byte format that
- * is as fast; `bf16` and `fp8` need devices that have rates for these. In `fp8` products with
- * parameters run on fp8 numbers, and everything is kept as in `bf16`. */
-#define PRECISION_TABLE(X)                               \
-    X(SINGLE, "single", F32, F32)                        \
-    X(MIXED, "mixed", F16, F16)                          \
-    X(MIXED_F32_GRADIENTS, "mixed-fp32-grads", F16, F32) \
-    X(BF16, "bf16", F16, F16)                            \
-    X(FP8, "fp8", F16, F16)
-#define PRECISION_NAMES "single, mixed, mixed-fp32-grads, bf16 or fp8"
+/* Formats in which numbers are stored: id, name in graph files, bytes of an element. F16: either format of two bytes,
+ * fp16 or bf16. Q8: blocks of 256 bytes with a float32 scale each (Dettmers et al. 2022, as in bitsandbytes). MX8: bytes
+ * with a scale to every 32, by rows and once more by columns, as products of both directions read them (OCP MX 1.0).
+ * NF4: four bits, a byte of scale to every 64, and a float32 to every 256 of those (Dettmers et al. 2023). */
+#define DTYPE_TABLE(X)                           \
+    X(F16, "f16", 2)                             \
+    X(F32, "f32", 4)                             \
+    X(F64, "f64", 8)                             \
+    X(I64, "i64", 8)                             \
+    X(Q8, "q8", 1 + 4 / 256.0)                   \
+    X(MX8, "mx8", 2 * (1 + 1 / 32.0))            \
+    X(NF4, "nf4", .5 + 1 / 64.0 + 4 / 16384.0)
 
 typedef enum {
-#define X(id, name, compute, gradient) PRECISION_##id,
+#define X(id, name, bytes) DTYPE_##id,
+    DTYPE_TABLE(X)
+#undef X
+        DTYPES,
+    DTYPE_NONE = DTYPES /* a state that there is not */
+} DType;
+
+/* The states of a parameter: its weights as the ops read them, its gradient, the master copy on which the update works,
+ * and the update's moments. Weights NONE: they are made from the master where they are gathered, as FSDP does. */
+#define STATE_TABLE(X)           \
+    X(WEIGHTS, "weights")        \
+    X(GRADIENTS, "gradients")    \
+    X(MASTER, "master")          \
+    X(MOMENT, "moments")         \
+    X(SECOND, "second moment")
+typedef enum {
+#define X(id, name) STATE_##id,
+    STATE_TABLE(X)
+#undef X
+        STATE_KINDS
+} StateKind;
+typedef struct {
+    DType of[STATE_KINDS];
+} StateFormats;
+
+/* Recipes: id, name, numbers of most ops and of products with parameters, format of activations, and those of weights,
+ * gradients, master and moments. Tensors made from logits are F32. The mixed ones compute in fp16, or any two-byte
+ * format that is as fast (Micikevicius et al. 2018: with Adam a parameter takes 2 + 2 + 4 + 4 + 4 = 16 bytes, its gradient
+ * included); bf16 and fp8 need devices that have rates for these. `fp32-grads`: as Megatron-LM accumulates them, 18 bytes.
+ * bf16-fsdp: FSDP's mixed precision, whose parameters at rest are float32. bf16-moments: DeepSeek-V3 (2024), Sec. 3.3.3.
+ * mxfp8: weights of products lie there in MXFP8. */
+#define PRECISION_TABLE(X)                                                                     \
+    X(SINGLE, "single", F32, F32, F32, F32, F32, NONE, F32)                                    \
+    X(MIXED, "mixed", F16, F16, F16, F16, F16, F32, F32)                                       \
+    X(MIXED_F32_GRADIENTS, "mixed-fp32-grads", F16, F16, F16, F16, F32, F32, F32)              \
+    X(BF16, "bf16", BF16, BF16, F16, F16, F16, F32, F32)                                       \
+    X(FP8, "fp8", BF16, F8, F16, F16, F16, F32, F32)                                           \
+    X(BF16_F32_GRADIENTS, "bf16-fp32-grads", BF16, BF16, F16, F16, F32, F32, F32)              \
+    X(FP8_F32_GRADIENTS, "fp8-fp32-grads", BF16, F8, F16, F16, F32, F32, F32)                  \
+    X(BF16_PURE, "bf16-pure", BF16, BF16, F16, F16, F16, NONE, F16)                            \
+    X(BF16_MOMENTS, "bf16-moments", BF16, BF16, F16, F16, F32, F32, F16)                       \
+    X(BF16_FSDP, "bf16-fsdp", BF16, BF16, F16, NONE, F32, F32, F32)                            \
+    X(MXFP8, "mxfp8", BF16, F8, F16, MX8, F32, F32, F32)
+#define PRECISION_NAMES                                                                        \
+    "single, mixed, mixed-fp32-grads, bf16, fp8, bf16-fp32-grads, fp8-fp32-grads, bf16-pure, " \
+    "bf16-moments, bf16-fsdp or mxfp8"
+
+typedef enum {
+#define X(id, name, numbers, least, compute, weights, gradients, master, moments) PRECISION_##id,
     PRECISION_TABLE(X)
 #undef X
         PRECISIONS
@@ -80,13 +123,21 @@ Numbers precision_least_numbers(Precision precision);
 
 const char *precision_name(Precision precision);
 Precision precision_from_name(const char *name); /* PRECISIONS if unknown */
-/* The type of parameters' gradients, and the type of parameters and activations. */
-DType precision_gradient(Precision precision);
+/* The format of activations, and those of parameters' states. */
 DType precision_compute(Precision precision);
+StateFormats precision_states(Precision precision);
+
+/* Formats in a spec's words: fp32, fp16 or bf16, int8, mxfp8, nf4, none; `moments` may have two, as in bf16/fp32. False if
+ * the word is none of the state's. `key`: weights, gradients, master or moments. */
+bool state_formats_set(StateFormats *states, const char *key, const char *value);
+/* The value of a key again; the caller frees it. NULL: there is no such key. */
+char *state_formats_get(const StateFormats *states, const char *key, Precision precision);
+extern const char *const STATE_KEYS[]; /* ends with NULL */
+#define STATE_FORMAT_NAMES "fp32, bf16, fp16, int8, mxfp8, nf4 or none"
 
 typedef enum {
     ROLE_INPUT,      /* data, labels and constants: read, never differentiated */
-    ROLE_PARAMETER,  /* trained; has a gradient and an update */
+    ROLE_PARAMETER,  /* has a gradient and an update, unless it is frozen */
     ROLE_ACTIVATION, /* the output of a forward op */
     ROLE_LOSS,       /* the differentiated scalar */
     ROLE_GRADIENT,   /* d loss / d `of` (or one consumer's contribution to it) */
@@ -106,6 +157,7 @@ typedef struct {
     /* equal pieces into which a dim can be cut; 1: whole. Set by graph_seal */
     uint32_t units[TENSOR_MAX_RANK];
     uint8_t whole; /* bit d: graph_keep_whole was called for dim d */
+    bool frozen;   /* a parameter that is not trained */
     OpId producer; /* GRAPH_NONE for inputs, parameters, optimizer states */
     TensorId of;   /* see Role; GRAPH_NONE otherwise */
 } Tensor;
@@ -126,17 +178,21 @@ typedef struct {
     TensorId in[OP_MAX_IN], out[OP_MAX_OUT]; /* behind the last one: GRAPH_NONE */
 } Op;
 
-/* How parameters are updated: the op, the op for parameters of half precision, which works on a
- * float32 copy, and the float32 states that it reads and writes beside parameter and gradient; the
- * copy comes last. FLOPs are the ops'. Adafactor's states are R and C, the parameter's dims without
- * the last one and without the last but one; a parameter of one dim has a state `v` of that dim. */
-#define OPTIMIZER_TABLE(X)                          \
-    X(ADAM, "adam", OP_ADAM, OP_ADAM_MASTER, "m v") \
-    X(SGD, "sgd", OP_SGD, OP_SGD_MASTER, "")        \
-    X(ADAMW, "adamw", OP_ADAMW, OP_ADAMW_MASTER, "m v")                    \
-    X(ADAFACTOR, "adafactor", OP_ADAFACTOR, OP_ADAFACTOR_MASTER, "rows columns")
+/* How parameters are updated: the op, the op for parameters with a master copy, on which it works, the format of its moments
+ * (NONE: the recipe's), and the states that it reads and writes beside parameter and gradient; the copy comes last. FLOPs are
+ * the ops'. Adafactor's states are R and C, the parameter's dims without the last one and without the last but one; a
+ * parameter of one dim has a state `v` of that dim. Muon updates the matrices of hidden layers, and AdamW the other
+ * parameters (Jordan et al. 2024). */
+#define OPTIMIZER_TABLE(X)                                                             \
+    X(ADAM, "adam", OP_ADAM, OP_ADAM_MASTER, NONE, "m v")                              \
+    X(SGD, "sgd", OP_SGD, OP_SGD_MASTER, NONE, "")                                     \
+    X(ADAMW, "adamw", OP_ADAMW, OP_ADAMW_MASTER, NONE, "m v")                          \
+    X(ADAFACTOR, "adafactor", OP_ADAFACTOR, OP_ADAFACTOR_MASTER, F32, "rows columns")  \
+    X(LION, "lion", OP_LION, OP_LION_MASTER, NONE, "m")                                \
+    X(MUON, "muon", OP_MUON, OP_MUON_MASTER, NONE, "m")                                \
+    X(ADAM_8BIT, "adam8bit", OP_ADAM, OP_ADAM_MASTER, Q8, "m v")
 typedef enum {
-#define X(id, name, op, master, states) OPTIMIZER_##id,
+#define X(id, name, op, master, format, states) OPTIMIZER_##id,
     OPTIMIZER_TABLE(X)
 #undef X
         OPTIMIZERS
@@ -146,7 +202,7 @@ const char *optimizer_name(Optimizer optimizer);
 /* The optimizer of that name; OPTIMIZERS if there is none. */
 Optimizer optimizer_from_name(const char *name);
 /* "adam, sgd or ..." */
-#define OPTIMIZER_NAMES "adam, adamw, sgd or adafactor"
+#define OPTIMIZER_NAMES "adam, adamw, adam8bit, sgd, adafactor, lion or muon"
 
 typedef struct Graph Graph;
 
@@ -158,11 +214,31 @@ void graph_free(Graph *graph);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Graph, graph_free)
 
 Precision graph_precision(const Graph *graph);
+/* The formats of its parameters' states. */
+StateFormats graph_states(const Graph *graph);
 
 /* --- building: programming errors (shapes that do not fit an op's signature) abort --- */
 
 /* To be called before the first tensor; a new graph is PRECISION_SINGLE. */
 void graph_set_precision(Graph *graph, Precision precision);
+/* Likewise, after the precision, whose formats it replaces. */
+void graph_set_states(Graph *graph, const StateFormats *states);
+
+/* What is trained: all; adapters of a rank beside the products whose weights' names have one of some words (LoRA, Hu et
+ * al. 2022), whatever else there is being frozen; or the parameters of some layers. */
+typedef enum { TRAIN_ALL, TRAIN_LORA, TRAIN_LAYERS } TrainKind;
+typedef struct {
+    TrainKind kind;
+    uint32_t rank;        /* of adapters */
+    const char *target;   /* words, separated by '+'; not owned, and not kept after the last op */
+    uint32_t first, last; /* layers */
+} TrainedParts;
+
+/* Before the first tensor. Parameters made from then on are frozen unless they are trained; of products with adapters
+ * graph_op makes these, too, and returns the sum. */
+void graph_set_training(Graph *graph, const TrainedParts *training);
+/* Freezes a parameter. */
+void graph_freeze(Graph *graph, TensorId id);
 
 TensorId graph_input(Graph *graph, const char *name, DType dtype, uint32_t rank,
                      const uint32_t *dim);
@@ -244,7 +320,7 @@ TensorId graph_updated(const Graph *graph, TensorId tensor);
 uint64_t graph_parameter_count(const Graph *graph);
 uint64_t tensor_elements(const Tensor *tensor);
 uint64_t tensor_bytes(const Tensor *tensor);
-uint32_t dtype_bytes(DType dtype);
+double dtype_bytes(DType dtype);
 
 /* --- facts about one op from its signature --- */
 

@@ -60,7 +60,8 @@
  * (sequences), s tokens, e experts, c capacity slots, d model width. Updates: parameter, gradient,
  * optimizer states; *_MASTER: the last state is the float32 copy that is updated, and the parameter
  * is that one, rounded; adafactor keeps the means of squared gradients by row and by column of each
- * matrix of the last two dims, which it has to see whole (Shazeer and Stern 2018). Pooling and convolution: H, W in; P, Q out; R, S the kernel.
+ * matrix of the last two dims, which it has to see whole (Shazeer and Stern 2018); muon makes the singular values of each such matrix
+ * nearly equal, by five steps of Newton and Schulz on the smaller of its two squares (Jordan et al. 2024; tall: on that of its columns). Pooling and convolution: H, W in; P, Q out; R, S the kernel.
  *
  * Attention of several queries to one key (GQA, Ainslie et al. 2023): h heads of keys and values, g
  * queries to each, D elements of a key, V of a value; keys and values lie in one vector of E = D + V.
@@ -276,7 +277,13 @@
     X(ADAFACTOR_VECTOR,     adafactor_vector,     "adafactor_vector", "*,*,*->*,*",                          "-",    "8*")                                  \
     X(ADAFACTOR_VECTOR_MASTER, adafactor_vector_master, "adafactor_vector_master", "*,*,*,*->*,*,*",         "-",    "8*")                                  \
     X(SGD,                  sgd,                  "sgd",             "*,*->*",                              "-",    "2*")                                  \
-    X(SGD_MASTER,           sgd_master,           "sgd_master",      "*,*,*->*,*",                          "-",    "2*")
+    X(SGD_MASTER,           sgd_master,           "sgd_master",      "*,*,*->*,*",                          "-",    "2*")                                  \
+    X(LION,                 lion,                 "lion",            "*,*,*->*,*",                          "-",    "9*")                                  \
+    X(LION_MASTER,          lion_master,          "lion_master",     "*,*,*,*->*,*,*",                      "-",    "9*")                                  \
+    X(MUON,                 muon,                 "muon",            "*RC,*RC,*RC->*RC,*RC",                "-",    "20*RRC + 10*RRR + 25*RC")             \
+    X(MUON_MASTER,          muon_master,          "muon_master",     "*RC,*RC,*RC,*RC->*RC,*RC,*RC",        "-",    "20*RRC + 10*RRR + 25*RC")             \
+    X(MUON_TALL,            muon,                 "muon_tall",       "*RC,*RC,*RC->*RC,*RC",                "-",    "20*RCC + 10*CCC + 25*RC")             \
+    X(MUON_TALL_MASTER,     muon_master,          "muon_tall_master", "*RC,*RC,*RC,*RC->*RC,*RC,*RC",       "-",    "20*RCC + 10*CCC + 25*RC")
 
 typedef enum {
 #define X(id, kernel, name, signature, linear, flops) OP_##id,

@@ -5,9 +5,16 @@
 
 static const struct {
     const char *name;
-    DType compute, gradient;
+    Numbers numbers, least;
+    DType compute;
+    StateFormats states;
 } precision_row[PRECISIONS] = {
-#define X(id, name, compute, gradient) {name, DTYPE_##compute, DTYPE_##gradient},
+#define X(id, name, numbers, least, compute, weights, gradients, master, moments)       \
+    {name,                                                                              \
+     NUMBERS_##numbers,                                                                 \
+     NUMBERS_##least,                                                                   \
+     DTYPE_##compute,                                                                   \
+     {{DTYPE_##weights, DTYPE_##gradients, DTYPE_##master, DTYPE_##moments, DTYPE_##moments}}},
     PRECISION_TABLE(X)
 #undef X
 };
@@ -41,10 +48,10 @@ DType precision_compute(Precision precision)
     return precision_row[precision].compute;
 }
 
-DType precision_gradient(Precision precision)
+StateFormats precision_states(Precision precision)
 {
     KILTER_ASSERT(precision < PRECISIONS);
-    return precision_row[precision].gradient;
+    return precision_row[precision].states;
 }
 
 const char *numbers_name(Numbers numbers)
@@ -60,12 +67,78 @@ const char *numbers_name(Numbers numbers)
 
 Numbers precision_numbers(Precision precision)
 {
-    if (precision == PRECISION_BF16 || precision == PRECISION_FP8)
-        return NUMBERS_BF16;
-    return precision == PRECISION_SINGLE ? NUMBERS_F32 : NUMBERS_F16;
+    g_assert(precision < PRECISIONS);
+    return precision_row[precision].numbers;
 }
 
 Numbers precision_least_numbers(Precision precision)
 {
-    return precision == PRECISION_FP8 ? NUMBERS_F8 : precision_numbers(precision);
+    g_assert(precision < PRECISIONS);
+    return precision_row[precision].least;
+}
+
+/* --- formats of states --- */
+
+const char *const STATE_KEYS[] = {"weights", "gradients", "master", "moments", NULL};
+
+/* Words of formats, and the states that may have them, by bit. */
+#define ALL (1u << STATE_WEIGHTS | 1u << STATE_GRADIENTS | 1u << STATE_MASTER | MOMENTS)
+#define MOMENTS (1u << STATE_MOMENT | 1u << STATE_SECOND)
+static const struct {
+    const char *word;
+    DType format;
+    uint32_t of;
+} FORMAT[] = {
+    {"fp16", DTYPE_F16, ALL},
+    {"bf16", DTYPE_F16, ALL},
+    {"fp32", DTYPE_F32, ALL},
+    {"int8", DTYPE_Q8, 1u << STATE_WEIGHTS | MOMENTS},
+    {"mxfp8", DTYPE_MX8, 1u << STATE_WEIGHTS},
+    {"nf4", DTYPE_NF4, 1u << STATE_WEIGHTS},
+    {"none", DTYPE_NONE, 1u << STATE_WEIGHTS | 1u << STATE_MASTER},
+};
+
+static bool set_format(StateFormats *states, StateKind state, const char *word)
+{
+    for (uint32_t i = 0; i < G_N_ELEMENTS(FORMAT); i++)
+        if (strcmp(FORMAT[i].word, word) == 0 && FORMAT[i].of & 1u << state) {
+            states->of[state] = FORMAT[i].format;
+            return true;
+        }
+    return false;
+}
+
+bool state_formats_set(StateFormats *states, const char *key, const char *value)
+{
+    StateKind state = 0;
+    while (state <= STATE_MOMENT && strcmp(STATE_KEYS[state], key) != 0)
+        state++;
+    if (state < STATE_MOMENT)
+        return set_format(states, state, value);
+    g_auto(GStrv) word = g_strsplit(value, "/", 0);
+    const uint32_t n = g_strv_length(word);
+    return state == STATE_MOMENT && n >= 1 && n <= 2 &&
+           set_format(states, STATE_MOMENT, word[0]) &&
+           set_format(states, STATE_SECOND, word[n - 1]);
+}
+
+static const char *word_of(DType format, Precision precision)
+{
+    uint32_t i = format == DTYPE_F16 && precision_numbers(precision) == NUMBERS_BF16;
+    while (FORMAT[i].format != format)
+        i++;
+    return FORMAT[i].word;
+}
+
+char *state_formats_get(const StateFormats *states, const char *key, Precision precision)
+{
+    for (StateKind state = 0; state <= STATE_MOMENT; state++)
+        if (strcmp(STATE_KEYS[state], key) == 0) {
+            const char *word = word_of(states->of[state], precision);
+            return state < STATE_MOMENT || states->of[STATE_SECOND] == states->of[state]
+                       ? g_strdup(word)
+                       : g_strconcat(word, "/",
+                                     word_of(states->of[STATE_SECOND], precision), NULL);
+        }
+    return NULL;
 }

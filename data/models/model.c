@@ -90,7 +90,7 @@ static Graph *build_entry(const char *spec, const ModelEntry *entry, const char 
     if (!resolve_entry(spec, entry, list, gpus, &params, error))
         return NULL;
     Graph *graph = graph_new(entry->info.name);
-    graph_set_precision(graph, params.precision);
+    model_prepare(graph, &params);
     graph = finish(spec, graph, entry->build(graph, &params), &params, entry, error);
     if (graph && canonical)
         *canonical = model_params_spec(entry->info.name, &params);
@@ -155,7 +155,7 @@ static Graph *build_architecture(const char *spec, const char *path, Architectur
         .capacity_factor = a->patch ? 1 : model_param(&params, "capacity_factor")};
     g_autofree char *name = model_file_name(path);
     Graph *graph = graph_new(name);
-    graph_set_precision(graph, params.precision);
+    model_prepare(graph, &params);
     graph =
         finish(spec, graph, architecture_build(graph, a, &sizes), &params, entry, error);
     if (graph && canonical)

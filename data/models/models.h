@@ -28,6 +28,8 @@ typedef struct {
     bool has_precision; /* the spec says it */
     bool has_like;      /* the spec accepts like=... */
     char like[32];      /* the family that a file is read as; "": its own */
+    const char *format[4]; /* by STATE_KEYS, interned; NULL: the precision's */
+    const char *train, *target; /* interned; NULL: all */
     bool has_attention; /* the spec accepts attention=... */
     AttentionKind attention;
 } ModelParams;
@@ -83,6 +85,10 @@ extern const ModelEntry MODEL_OF_TEXT, MODEL_OF_IMAGES, MODEL_OF_PROFILE,
 ModelParams model_params_new(const ModelEntry *entry);
 bool model_params_parse(const char *spec, const char *list, ModelParams *params,
                         GError **error);
+/* Gives a new graph the precision, the formats of states and the training of the parameters. */
+void model_prepare(Graph *graph, const ModelParams *params);
+/* What `train` and `target` say; false if they say nothing. */
+bool model_training(const ModelParams *params, TrainedParts *training);
 /* Weak scaling: parameters that are 0 are set by the number of GPUs (HAP Sec. 7.1). */
 bool model_params_follow(const char *spec, ModelParams *params, uint32_t gpu_experts,
                          uint32_t gpus, GError **error);

@@ -54,7 +54,7 @@ static char *try_out(const char *spec, OnnxModel *model, const char *list,
     g_autoptr(Graph) graph = graph_new("trial");
     if (resolve(spec, model, list, 1, &params, &refused)) {
         const OnnxSizes sizes = sizes_of(&params);
-        graph_set_precision(graph, params.precision);
+        model_prepare(graph, &params);
         onnx_build(graph, model, &sizes, &loss, taken, &refused);
         say_length(model, &params, &refused);
     }
@@ -93,7 +93,7 @@ Graph *onnx_graph(const char *spec, const char *file, const json_t *root,
     if (!model || !resolve(spec, model, list, gpus, &params, error))
         return NULL;
     const OnnxSizes sizes = sizes_of(&params);
-    graph_set_precision(graph, params.precision);
+    model_prepare(graph, &params);
     GError *refused = NULL;
     if (!onnx_build(graph, model, &sizes, &loss, NULL, &refused)) {
         say_length(model, &params, &refused);

@@ -86,8 +86,11 @@ TensorId model_patches(Graph *graph, TensorId x, uint32_t patch, uint32_t hidden
 bool model_sizes_fit(const char *spec, const Graph *graph, GError **error)
 {
     double all = 0;
+    bool trains = false, any = false;
     for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
         const Tensor *tensor = graph_tensor(graph, t);
+        any |= tensor->role == ROLE_PARAMETER;
+        trains |= tensor->role == ROLE_PARAMETER && !tensor->frozen;
         double elements = 1;
         for (uint32_t d = 0; d < tensor->rank; d++)
             elements *= tensor->dim[d];
@@ -99,6 +102,12 @@ bool model_sizes_fit(const char *spec, const Graph *graph, GError **error)
                 spec, tensor->name, elements);
         all += elements;
     }
+    if (any && !trains)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "model '%s': train: expected layers of the model with "
+                           "parameters, or a target that is part of the name of a "
+                           "product's weights",
+                           spec);
     return all <= 0x1p58 ||
            kilter_fail(error, KILTER_ERROR_INPUT,
                        "model '%s': its tensors would have %.3g elements together, "

@@ -334,14 +334,14 @@ static Graph *build(const char *file, const json_t *root, const ModelParams *par
     const char *name = json_string_value(json_object_get(root, "name"));
     const double batch = json_number_value(json_object_get(root, "batch"));
     g_autoptr(Graph) graph = graph_new(name ? name : "profile");
-    graph_set_precision(graph, params->precision);
+    model_prepare(graph, params);
     g_autoptr(GPtrArray) layers = g_ptr_array_new();
     g_autoptr(GArray) made = g_array_new(FALSE, FALSE, sizeof(OpId));
     g_autoptr(GHashTable) joins = g_hash_table_new(NULL, NULL),
                           reads = g_hash_table_new(NULL, NULL);
     Profile p = {.at = {.file = file, .list = "ops", .error = error},
                  .graph = graph,
-                 .width = dtype_bytes(precision_compute(params->precision)),
+                 .width = (uint32_t)dtype_bytes(precision_compute(params->precision)),
                  .measured = batch > 0 ? batch : model_param(params, "batch"),
                  .batch = model_size(params, "global_batch"),
                  .small = model_size(params, "small"),

@@ -74,31 +74,161 @@ static bool read_value(const char *spec, const char *value, const ModelParam *pa
                        param->min, unit, param->max, unit, value);
 }
 
+/* --- what is trained --- */
+
+static bool set_train(const char *spec, const char *value, ModelParams *params,
+                      GError **error)
+{
+    TrainedParts training;
+    params->train = g_intern_string(value);
+    return model_training(params, &training) ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "model '%s': train: expected all, lora:RANK or layers:FIRST-LAST, "
+                       "got '%s'",
+                       spec, value);
+}
+
+bool model_training(const ModelParams *params, TrainedParts *training)
+{
+    enum { MOST_RANK = 65536 };
+    static const struct {
+        const char *word, *names;
+    } TARGET[] = {{"mlp", "ffn+mlp+moe"}, {"all", "attention+attn+ffn+mlp+moe"}};
+    const char *train = params->train ? params->train : "all";
+    const char *target = params->target ? params->target : "attention";
+    char *end = NULL;
+    *training = (TrainedParts){.kind = TRAIN_ALL, .target = target};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(TARGET); i++)
+        if (strcmp(TARGET[i].word, target) == 0)
+            training->target = TARGET[i].names;
+    if (strcmp(train, "all") == 0)
+        return true;
+    const char *number = strchr(train, ':');
+    if (!number || !g_ascii_isdigit(number[1]))
+        return false;
+    const guint64 first = g_ascii_strtoull(number + 1, &end, 10);
+    if (g_str_has_prefix(train, "lora:")) {
+        training->kind = TRAIN_LORA;
+        training->rank = (uint32_t)first;
+        return !*end && first >= 1 && first <= MOST_RANK;
+    }
+    const guint64 last = *end == '-' && g_ascii_isdigit(end[1])
+                             ? g_ascii_strtoull(end + 1, &end, 10)
+                             : first;
+    training->kind = TRAIN_LAYERS;
+    training->first = (uint32_t)first;
+    training->last = (uint32_t)last;
+    return g_str_has_prefix(train, "layers:") && !*end && first <= last &&
+           last <= UINT16_MAX;
+}
+
+/* --- states --- */
+
+static bool set_format(const char *spec, uint32_t key, const char *value,
+                       ModelParams *params, GError **error)
+{
+    StateFormats states = precision_states(params->precision);
+    params->format[key] = g_intern_string(value);
+    return state_formats_set(&states, STATE_KEYS[key], value) ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "model '%s': %s: expected " STATE_FORMAT_NAMES
+                       " (one that it can have), got '%s'",
+                       spec, STATE_KEYS[key], value);
+}
+
+static StateFormats states_of(const ModelParams *params)
+{
+    StateFormats states = precision_states(params->precision);
+    for (uint32_t k = 0; STATE_KEYS[k]; k++)
+        if (params->format[k])
+            state_formats_set(&states, STATE_KEYS[k], params->format[k]);
+    return states;
+}
+
+static bool check_states(const char *spec, const ModelParams *params, GError **error)
+{
+    const StateFormats states = states_of(params);
+    const bool none = states.of[STATE_WEIGHTS] == DTYPE_NONE;
+    TrainedParts training;
+    model_training(params, &training);
+    if (none && states.of[STATE_MASTER] == DTYPE_NONE)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "model '%s': weights=none: expected a master copy, from which "
+                           "they are made",
+                           spec);
+    if (states.of[STATE_WEIGHTS] == DTYPE_NF4 && training.kind != TRAIN_LORA)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "model '%s': weights=nf4: expected train=lora:RANK, as weights "
+                           "of four bits are not trained",
+                           spec);
+    return !params->target || training.kind == TRAIN_LORA ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "model '%s': target: expected train=lora:RANK with it", spec);
+}
+
+void model_prepare(Graph *graph, const ModelParams *params)
+{
+    const StateFormats states = states_of(params);
+    TrainedParts training;
+    model_training(params, &training);
+    graph_set_precision(graph, params->precision);
+    graph_set_states(graph, &states);
+    graph_set_training(graph, &training);
+}
+
+/* The keys that every model has beside its own: optimizer, precision, those of states, train, target and, where there is
+ * any, attention. */
+enum {
+    KEY_OPTIMIZER,
+    KEY_PRECISION,
+    KEY_STATES,
+    KEY_TRAIN = KEY_STATES + 4,
+    KEY_TARGET,
+    KEY_ATTENTION,
+    KEY_LIKE,
+    COMMON_KEYS
+};
+
 static bool set_param(const char *spec, const char *key, const char *value,
                       ModelParams *params, GError **error)
 {
-    const char *known[MODEL_MAX_PARAMS + 5] = {NULL};
+    const char *known[MODEL_MAX_PARAMS + COMMON_KEYS + 1] = {NULL};
     uint32_t index, n = params->n;
     for (uint32_t i = 0; i < n; i++)
         known[i] = params->param[i].key;
-    known[n] = "optimizer";
-    known[n + 1] = "precision";
-    known[n + 2] = params->has_attention ? "attention" : NULL;
-    known[n + 3] = params->has_like ? "like" : NULL;
+    known[n + KEY_OPTIMIZER] = "optimizer";
+    known[n + KEY_PRECISION] = "precision";
+    for (uint32_t k = 0; STATE_KEYS[k]; k++)
+        known[n + KEY_STATES + k] = STATE_KEYS[k];
+    known[n + KEY_TRAIN] = "train";
+    known[n + KEY_TARGET] = "target";
+    known[n + KEY_ATTENTION] = params->has_attention ? "attention" : NULL;
+    known[n + KEY_LIKE] = params->has_like ? "like" : NULL;
     if (!names_find("parameter", key, known, &index, error)) {
         kilter_prefix(error, "model '%s': ", spec);
         return false;
     }
-    if (index == n)
+    if (index < n) {
+        ModelParam *param = &params->param[index];
+        return read_value(spec, value, param, &param->value, error);
+    }
+    switch (index - n) {
+    case KEY_OPTIMIZER:
         return set_optimizer(spec, value, params, error);
-    if (index == n + 1)
+    case KEY_PRECISION:
         return set_precision(spec, value, params, error);
-    if (index == n + 3)
+    case KEY_LIKE:
         return set_like(spec, value, params, error);
-    if (index > n)
+    case KEY_TRAIN:
+        return set_train(spec, value, params, error);
+    case KEY_TARGET:
+        params->target = g_intern_string(value);
+        return true;
+    case KEY_ATTENTION:
         return set_attention(spec, value, params, error);
-    ModelParam *param = &params->param[index];
-    return read_value(spec, value, param, &param->value, error);
+    default:
+        return set_format(spec, index - n - KEY_STATES, value, params, error);
+    }
 }
 
 bool model_params_parse(const char *text, const char *list, ModelParams *params,
@@ -117,7 +247,7 @@ bool model_params_parse(const char *text, const char *list, ModelParams *params,
         if (!set_param(text, spec->key[i], spec->value[i], params, error))
             return false;
     }
-    return true;
+    return check_states(text, params, error);
 }
 
 bool model_params_follow(const char *spec, ModelParams *params, uint32_t gpu_experts,
@@ -151,9 +281,17 @@ char *model_params_spec(const char *name, const ModelParams *params)
                                                                     : "materialized");
     if (*params->like)
         g_string_append_printf(text, ",like=%s", params->like);
-    return g_strdup_printf("%s,optimizer=%s,precision=%s", text->str,
+    g_string_append_printf(text, ",optimizer=%s,precision=%s",
                            optimizer_name(params->optimizer),
                            precision_name(params->precision));
+    for (uint32_t k = 0; STATE_KEYS[k]; k++)
+        if (params->format[k])
+            g_string_append_printf(text, ",%s=%s", STATE_KEYS[k], params->format[k]);
+    if (params->train && strcmp(params->train, "all") != 0)
+        g_string_append_printf(text, ",train=%s", params->train);
+    if (params->target)
+        g_string_append_printf(text, ",target=%s", params->target);
+    return g_strdup(text->str);
 }
 
 ModelParams model_params_new(const ModelEntry *entry)

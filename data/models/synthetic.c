@@ -8,8 +8,8 @@
 
 static double gradient_elements(const ModelParams *params)
 {
-    return model_param(params, "gradient") /
-           dtype_bytes(precision_gradient(params->precision));
+    const DType format = precision_states(params->precision).of[STATE_GRADIENTS];
+    return model_param(params, "gradient") / dtype_bytes(format);
 }
 
 TensorId model_synthetic(Graph *graph, const ModelParams *params)

@@ -18,8 +18,8 @@ bool graph_is_held(const Graph *graph, const Tensor *tensor)
 
 double plan_buffer_whole_bytes(const Graph *graph, const PlanBuffer *buffer)
 {
-    return (double)(tensor_elements(graph_tensor(graph, buffer->tensor)) *
-                    buffer->element_bytes);
+    return (double)tensor_elements(graph_tensor(graph, buffer->tensor)) *
+           buffer->element_bytes;
 }
 
 uint32_t plan_buffer_first(const PlanBuffer *buffer)

@@ -216,6 +216,11 @@ static uint32_t shared_by_conversion(const Liveness *l, uint32_t i, PlacedOperan
                                                  : NO_BUFFER;
     if (instr->collective == COLLECTIVE_SLICE && buffer_of(l, from)->at_rest)
         return l->buffer[placed_cell(&from)];
+    /* each rank's part of an accumulated gradient is summed where it lies */
+    if ((instr->collective == COLLECTIVE_REDUCE_SCATTER ||
+         instr->collective == COLLECTIVE_GROUPED_REDUCE_SCATTER) &&
+        buffer_of(l, from)->stands)
+        return l->buffer[placed_cell(&from)];
     if ((instr->collective == COLLECTIVE_ALL_REDUCE ||
          instr->collective == COLLECTIVE_KEEP) &&
         free_at(l, from, i) && !buffer_of(l, from)->at_rest)
@@ -249,14 +254,17 @@ static uint32_t find_shared(const Liveness *l, uint32_t i, PlacedOperand made,
                                      : shared_by_conversion(l, i, made, used[0]);
 }
 
-/* Whether the value is accumulated in place: it is an F32 gradient of a parameter in a model that
- * computes in half precision. */
+/* Whether the value is accumulated in place: it is an F32 gradient of a parameter in a model that computes in half
+ * precision, and lies there beside weights in half precision. */
 static bool is_accumulated(const Liveness *l, uint32_t i, const Tensor *tensor,
                            PlacedOperand made)
 {
     KILTER_ASSERT(i < l->program->n && tensor);
     const Instr *instr = &l->program->instr[i];
-    return graph_precision(l->graph) == PRECISION_MIXED_F32_GRADIENTS &&
+    const StateFormats states = graph_states(l->graph);
+    return states.of[STATE_GRADIENTS] == DTYPE_F32 &&
+           states.of[STATE_WEIGHTS] != DTYPE_NONE &&
+           precision_compute(graph_precision(l->graph)) == DTYPE_F16 &&
            (instr->kind == INSTR_COMPUTE
                 ? !l->drained[tensor_at(l, instr->group, made.tensor)]
                 : instr->kind == INSTR_COLLECTIVE && instr->moves) &&
@@ -393,6 +401,27 @@ static PlanBuffers *collect(const Liveness *l)
     return buffers;
 }
 
+/* Drops weights at rest that are made from the master copy where they are gathered: those that no op but the update
+ * reads. */
+static void drop_made_weights(const Liveness *l, PlanBuffers *buffers)
+{
+    if (graph_states(l->graph).of[STATE_WEIGHTS] != DTYPE_NONE)
+        return;
+    for (uint32_t b = 0; b < buffers->n; b++) {
+        PlanBuffer *buffer = &buffers->buffer[b];
+        const Tensor *tensor = graph_tensor(l->graph, buffer->tensor);
+        bool read =
+            !buffer->at_rest || tensor->role != ROLE_PARAMETER || tensor->frozen;
+        for (uint32_t u = 0; u < buffer->n && !read; u++) {
+            const Instr *instr = &l->program->instr[buffers->use[buffer->first + u]];
+            read = instr->kind == INSTR_COMPUTE &&
+                   graph_get_op(l->graph, instr->op)->pass != PASS_UPDATE;
+        }
+        if (!read)
+            buffer->element_bytes = 0;
+    }
+}
+
 PlanBuffers *plan_buffers(const Program *program, const Graph *graph,
                           const Instances *instances, const uint16_t *instance_segment)
 {
@@ -423,6 +452,7 @@ PlanBuffers *plan_buffers(const Program *program, const Graph *graph,
     for (uint32_t i = 0; i < program->n; i++)
         place_instr(&l, i);
     PlanBuffers *buffers = collect(&l);
+    drop_made_weights(&l, buffers);
     buffers->made = l.made;
     buffers->end = l.end;
     g_free(l.again);

@@ -42,7 +42,7 @@ typedef struct {
     uint16_t group;
     TensorId tensor; /* the tensor whose part in `form` has as many elements */
     Form form;
-    uint32_t element_bytes;
+    double element_bytes;
     uint32_t first, n; /* range in PlanBuffers.use */
 } PlanBuffer;
 

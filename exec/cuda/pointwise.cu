@@ -246,6 +246,115 @@ static void sgd_from(const CudaCall *call, uint32_t from, uint32_t copy)
         BODY(uint64_t i) { p1[i] = p2[i] = p[i] - T(LEARNING_RATE) * unscale * g[i]; });
 }
 
+template <typename T>
+static void lion_from(const CudaCall *call, uint32_t from, uint32_t copy)
+{
+    const T unscale = T(call->queue->unscale);
+    const In<T> p = in<T>(call, from), g = in<T>(call, 1), m = in<T>(call, 2);
+    Out<T> p1 = out<T>(call, 0), m1 = out<T>(call, 1), p2 = out<T>(call, copy);
+    each(
+        call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
+            const T slope = g[i] * unscale;
+            const T u = T(LION_BETA1) * m[i] + T(1 - LION_BETA1) * slope;
+            m1[i] = T(LION_BETA2) * m[i] + T(1 - LION_BETA2) * slope;
+            p1[i] = p2[i] =
+                p[i] - T(LEARNING_RATE) * (u > 0 ? T(1) : u < 0 ? T(-1) : T(0));
+        });
+}
+
+template <typename T> static void lion(const CudaCall *call)
+{
+    lion_from<T>(call, 0, 0);
+}
+CUDA_KERNEL(cuda_lion, lion)
+
+template <typename T> static void lion_master(const CudaCall *call)
+{
+    lion_from<T>(call, 3, 2);
+}
+CUDA_KERNEL(cuda_lion_master, lion_master)
+
+// out [n, m] = a x y + b z of plain numbers, x [n, k] and y [k, m], or y [m, k] if it is turned.
+template <typename T>
+static void multiply_add(CudaQueue *queue, T a, const T *x, const T *y, bool turned, T b,
+                         const T *z, uint64_t n, uint64_t k, uint64_t m, T *out)
+{
+    each(
+        queue, n * m, BODY(uint64_t i) {
+            const T *row = x + i / m * k;
+            T sum = 0;
+            for (uint64_t l = 0; l < k; l++)
+                sum += row[l] * (turned ? y[i % m * k + l] : y[l * m + i % m]);
+            out[i] = a * sum + (z ? b * z[i] : T(0));
+        });
+}
+
+template <typename T>
+static void muon_from(const CudaCall *call, uint32_t from, uint32_t copy)
+{
+    const T unscale = T(call->queue->unscale);
+    const ExecShard *shard = &call->in[0];
+    const In<T> p = in<T>(call, from), g = in<T>(call, 1), m = in<T>(call, 2);
+    Out<T> p1 = out<T>(call, 0), m1 = out<T>(call, 1), p2 = out<T>(call, copy);
+    const uint64_t rows_n = shard->dim[shard->rank - 2],
+                   columns = shard->dim[shard->rank - 1], size = rows_n * columns;
+    const bool tall = rows_n > columns;
+    const uint64_t n = tall ? columns : rows_n, wide = tall ? rows_n : columns;
+    const uint64_t matrices = size ? exec_shard_elements(shard) / size : 0;
+    T *both = scratch<T>(call->queue, 2 * size), *x = both, *next = both + size;
+    T *a = scratch<T>(call->queue, 2 * n * n), *b = a + n * n;
+    for (uint64_t k = 0; k < matrices; k++) {
+        const uint64_t at = k * size;
+        each(
+            call->queue, size, BODY(uint64_t i) {
+                const T slope = g[at + i] * unscale;
+                const T mean = T(MUON_MOMENTUM) * m[at + i] + T(1 - MUON_MOMENTUM) * slope;
+                m1[at + i] = mean;
+                next[tall ? i % columns * rows_n + i / columns : i] =
+                    T(MUON_MOMENTUM) * mean + T(1 - MUON_MOMENTUM) * slope;
+            });
+        rows(
+            call->queue, 1, BODY(uint64_t, Lane lane) {
+                T squares = 0;
+                for (uint64_t i = lane.id; i < size; i += lane.n)
+                    squares += next[i] * next[i];
+                const T norm = sqrt(lane.sum(squares)) + T(MUON_EPSILON);
+                for (uint64_t i = lane.id; i < size; i += lane.n)
+                    x[i] = next[i] / norm;
+            });
+        for (uint32_t step = 0; step < MUON_STEPS; step++) {
+            multiply_add<T>(call->queue, 1, x, x, true, 0, NULL, n, wide, n, a);
+            multiply_add<T>(call->queue, T(MUON_C), a, a, false, T(MUON_B), a, n, n, n, b);
+            multiply_add<T>(call->queue, 1, b, x, false, T(MUON_A), x, n, n, wide, next);
+            T *last = x;
+            x = next;
+            next = last;
+        }
+        const T rate = T(LEARNING_RATE *
+                         sqrt(tall ? (double)rows_n / (double)columns : 1.0));
+        each(
+            call->queue, size, BODY(uint64_t i) {
+                p1[at + i] = p2[at + i] =
+                    p[at + i] -
+                    rate * x[tall ? i % columns * rows_n + i / columns : i];
+            });
+    }
+    release(call->queue, both);
+    release(call->queue, a);
+}
+
+template <typename T> static void muon(const CudaCall *call)
+{
+    muon_from<T>(call, 0, 0);
+}
+CUDA_KERNEL(cuda_muon, muon)
+
+template <typename T> static void muon_master(const CudaCall *call)
+{
+    muon_from<T>(call, 3, 2);
+}
+CUDA_KERNEL(cuda_muon_master, muon_master)
+
 template <typename T> static void sgd(const CudaCall *call)
 {
     sgd_from<T>(call, 0, 0);

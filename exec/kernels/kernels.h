@@ -49,6 +49,17 @@ Kernel kernel_of(OpKind kind);
 #define ADAFACTOR_EPSILON  1e-30
 #define ADAFACTOR_CLIPPING 1.0
 
+/* Lion (Chen et al. 2023, Algorithm 2) with its defaults, without decay; Muon (Jordan et al. 2024): the coefficients of the
+ * steps of Newton and Schulz, how many, and momentum with Nesterov's correction. */
+#define LION_BETA1    0.9
+#define LION_BETA2    0.99
+#define MUON_A        3.4445
+#define MUON_B        (-4.7750)
+#define MUON_C        2.0315
+#define MUON_STEPS    5
+#define MUON_MOMENTUM 0.95
+#define MUON_EPSILON  1e-7
+
 /* The kernels that the op table names. Several kinds may share a kernel, which is then declared
  * again. */
 #define X(id, kernel, name, signature, linear, flops) \

@@ -174,3 +174,123 @@ void kernel_sgd_master(const KernelCall *call)
     sgd(call, call->in[2].data);
     copy_next(call, 1);
 }
+
+/* --- lion --- */
+
+static double sign_of(double x)
+{
+    return x > 0 ? 1 : x < 0 ? -1 : 0;
+}
+
+static void lion(const KernelCall *call, const double *p)
+{
+    const double *g = call->in[1].data, *m = call->in[2].data;
+    const uint64_t n = exec_tensor_elements(&call->in[0]);
+    for (uint64_t i = 0; i < n; i++) {
+        call->out[0].data[i] =
+            p[i] - LEARNING_RATE * sign_of(LION_BETA1 * m[i] + (1 - LION_BETA1) * g[i]);
+        call->out[1].data[i] = LION_BETA2 * m[i] + (1 - LION_BETA2) * g[i];
+    }
+}
+
+/* In: parameter, gradient, momentum. Out: the next parameter and momentum. */
+void kernel_lion(const KernelCall *call)
+{
+    lion(call, call->in[0].data);
+}
+
+/* The same with a master copy as the last input and output. */
+void kernel_lion_master(const KernelCall *call)
+{
+    lion(call, call->in[3].data);
+    copy_next(call, 2);
+}
+
+/* --- muon --- */
+
+/* A matrix in memory [rows, columns], or its transpose. */
+typedef struct {
+    const double *data;
+    uint64_t rows, columns, by_row, by_column;
+} Matrix;
+
+static double matrix_at(const Matrix *m, uint64_t i, uint64_t j)
+{
+    return m->data[i * m->by_row + j * m->by_column];
+}
+
+/* out = a x y + b z; z NULL: without it. out: [x.rows, y.columns]. */
+static void multiply_add(double a, const Matrix *x, const Matrix *y, double b,
+                         const Matrix *z, double *out)
+{
+    KILTER_ASSERT(x->columns == y->rows);
+    for (uint64_t i = 0; i < x->rows; i++)
+        for (uint64_t j = 0; j < y->columns; j++) {
+            double sum = 0;
+            for (uint64_t k = 0; k < x->columns; k++)
+                sum += matrix_at(x, i, k) * matrix_at(y, k, j);
+            out[i * y->columns + j] = a * sum + (z ? b * matrix_at(z, i, j) : 0);
+        }
+}
+
+/* Moves the singular values of x [n, m] with n <= m, whose sum of squares is at most 1, towards 1. */
+static void orthogonalize(double *x, uint64_t n, uint64_t m)
+{
+    g_autofree double *a = g_new(double, n *n), *b = g_new(double, n *n),
+                      *next = g_new(double, n *m);
+    for (uint32_t step = 0; step < MUON_STEPS; step++) {
+        const Matrix of = {x, n, m, m, 1}, turned = {x, m, n, 1, m};
+        const Matrix square = {a, n, n, n, 1}, factor = {b, n, n, n, 1};
+        multiply_add(1, &of, &turned, 0, NULL, a);
+        multiply_add(MUON_C, &square, &square, MUON_B, &square, b);
+        multiply_add(1, &factor, &of, MUON_A, &of, next);
+        memcpy(x, next, n * m * sizeof *x);
+    }
+}
+
+/* One matrix [rows, columns]. */
+static void muon_step(const double *p, const double *g, const double *m, uint64_t rows,
+                      uint64_t columns, double *p1, double *m1)
+{
+    const uint64_t n = MIN(rows, columns), wide = MAX(rows, columns);
+    const bool tall = rows > columns;
+    g_autofree double *x = g_new(double, rows *columns);
+    double squares = 0;
+    for (uint64_t i = 0; i < rows * columns; i++) {
+        m1[i] = MUON_MOMENTUM * m[i] + (1 - MUON_MOMENTUM) * g[i];
+        const double look = MUON_MOMENTUM * m1[i] + (1 - MUON_MOMENTUM) * g[i];
+        x[tall ? i % columns * rows + i / columns : i] = look;
+        squares += look * look;
+    }
+    for (uint64_t i = 0; i < rows * columns; i++)
+        x[i] /= sqrt(squares) + MUON_EPSILON;
+    orthogonalize(x, n, wide);
+    const double rate = LEARNING_RATE * sqrt(fmax(1, (double)rows / (double)columns));
+    for (uint64_t i = 0; i < rows * columns; i++)
+        p1[i] = p[i] - rate * x[tall ? i % columns * rows + i / columns : i];
+}
+
+static void muon(const KernelCall *call, const double *p)
+{
+    const ExecTensor *in = call->in;
+    g_assert(in[0].rank >= 2);
+    const uint64_t rows = in[0].dim[in[0].rank - 2], columns = in[0].dim[in[0].rank - 1],
+                   n = rows * columns,
+                   matrices = n ? exec_tensor_elements(&in[0]) / n : 0;
+    for (uint64_t k = 0; k < matrices; k++)
+        muon_step(p + k * n, in[1].data + k * n, in[2].data + k * n, rows, columns,
+                  call->out[0].data + k * n, call->out[1].data + k * n);
+}
+
+/* Muon (Jordan et al. 2024). In: parameter, gradient, momentum. Out: the next parameter and momentum. */
+void kernel_muon(const KernelCall *call)
+{
+    muon(call, call->in[0].data);
+}
+
+/* The same with a master copy as the last input and output. */
+void kernel_muon_master(const KernelCall *call)
+{
+    muon(call, call->in[3].data);
+    copy_next(call, 2);
+}

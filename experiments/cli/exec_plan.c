@@ -52,11 +52,24 @@ bool exec_plan_obtain(ExecPlan *source, int argc, char **argv,
 bool exec_plan_half(const Graph *graph, bool cuda, ExecNumbers *half, GError **error)
 {
     const Precision precision = graph_precision(graph);
+    const StateFormats states = graph_states(graph);
+    const Numbers numbers = precision_numbers(precision);
     *half = EXEC_PLAIN;
-    if (precision == PRECISION_SINGLE)
+    for (StateKind state = 0; state < STATE_KINDS; state++)
+        if (states.of[state] > DTYPE_F32 && states.of[state] != DTYPE_NONE)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "model '%s': %s: expected fp32 or formats of two bytes where "
+                               "something is timed",
+                               graph_name(graph), STATE_KEYS[MIN(state, STATE_MOMENT)]);
+    if (states.of[STATE_WEIGHTS] == DTYPE_NONE)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "model '%s': weights: expected ones that lie there where "
+                           "something is timed, not such as are made from a master copy",
+                           graph_name(graph));
+    if (numbers == NUMBERS_F32)
         return true;
-    *half = precision == PRECISION_BF16 ? EXEC_BF16 : EXEC_FP16;
-    return (cuda && precision != PRECISION_FP8) ||
+    *half = numbers == NUMBERS_BF16 ? EXEC_BF16 : EXEC_FP16;
+    return (cuda && precision_least_numbers(precision) == numbers) ||
            kilter_fail(error, KILTER_ERROR_INPUT,
                        "model '%s': precision=%s: %s runs in float32 or float64; "
                        "time it with precision=single%s",

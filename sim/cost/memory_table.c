@@ -77,7 +77,7 @@ GArray *sim_memory_table(const Plan *plan, const Graph *graph, const ClusterView
         .plan = plan, .graph = graph, .view = view, .parts = parts, .runtime = held};
     g_autoptr(PlanBuffers) buffers =
         plan_buffers(plan->program, graph, parts->layout.instances, parts->layout.segment);
-    sim_buffers_add_runtime(buffers, held, plan->program, graph);
+    sim_buffers_add_runtime(buffers, held, plan->program, graph, true);
     GArray *rows = find_rows(view, memory_bytes);
     for (uint32_t k = 0; k < rows->len; k++)
         fill_row(&sim, buffers, &g_array_index(rows, SimMemoryRow, k));

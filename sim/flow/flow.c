@@ -341,7 +341,8 @@ bool sim_flow_prepare(const SimCase *sim, SimFlowCase *flow, GError **error)
                              .first_bucket_bytes = sim->options->first_bucket,
                              .separate = noisy || sim->options->separate,
                              .free_transfers =
-                                 sim->options->transfers == SIM_TRANSFERS_FREE};
+                                 sim->options->transfers == SIM_TRANSFERS_FREE,
+                             .ahead = sim->options->prefetch + 1};
 
     *flow = (SimFlowCase){.sim = sim, .tasks = sim_tasks_lower(sim, &how)};
     flow->streams = sim_streams_new(flow->tasks, sim->options);

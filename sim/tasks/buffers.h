@@ -6,9 +6,9 @@
 #include "sim/evaluate.h"
 
 /* Adds what the runtime holds beside the plan: gradients lie there all the time, copies of them and of the logits,
- * parameters gathered ahead. NULL: nothing. */
+ * and, where asked for, parameters gathered ahead, which `flow` simulates. NULL: nothing. */
 void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
-                             const Program *program, const Graph *graph);
+                             const Program *program, const Graph *graph, bool ahead);
 
 /* Bytes on one device beside all buffers, whose peak is given; what the cluster's file says of the runtime counts
  * instead of context, workspace and communicators. */

@@ -139,7 +139,7 @@ static void copy_logits(Adding *a)
 }
 
 void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
-                             const Program *program, const Graph *graph)
+                             const Program *program, const Graph *graph, bool ahead)
 {
     if (!runtime)
         return;
@@ -154,7 +154,7 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
     g_array_append_vals(a.buffers, buffers->buffer, buffers->n);
     g_array_append_vals(a.uses, buffers->use, n_uses);
     keep_gradients(&a, buffers->n);
-    if (runtime->prefetch > 0)
+    if (ahead && runtime->prefetch > 0)
         gather_ahead(&a, buffers->n);
     if (runtime->loss_copies > 0)
         copy_logits(&a);

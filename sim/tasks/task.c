@@ -81,6 +81,7 @@ static void init_lower(Lower *lower)
     for (size_t i = 0; i < n_instances; i++)
         lower->maker[i] = (Made){SIM_NO_TASK, SIM_NO_TASK, 0, AXIS_POSITIONS, false};
     task_bucket_init(lower);
+    task_ahead_init(lower);
     lower->inner = g_new(GArray *, n_groups);
     lower->joined = g_array_new(false, false, sizeof(uint32_t));
     find_last(lower);
@@ -118,6 +119,7 @@ SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how)
     tasks->dep = (uint32_t *)(void *)g_array_free(lower.dep, false);
     sim_tasks_launch(tasks, sim);
     tasks->backward = first_backward(sim, tasks);
+    task_ahead_clear(&lower);
     g_free(lower.maker);
     g_array_unref(lower.held);
     g_free(lower.is_held);

@@ -82,6 +82,8 @@ typedef struct {
     bool separate; /* each device has a lane of its own */
     /* transfers between two groups of a pipeline wait for no other ones */
     bool free_transfers;
+    /* layers whose gathered parameters there may be at once; 0: any number */
+    uint32_t ahead;
 } SimLowering;
 
 SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how);

@@ -88,6 +88,8 @@ static void lower_bucket(Lower *lower, uint32_t first, uint32_t end)
         lower->is_held[task_instance(lower, instr->group, instr->microbatch,
                                      instr->tensor, instr->to)] = false;
         lower->tasks->bucket[held_at(lower, i)->instr] = made.communicate;
+        task_ahead_reduce(lower, instr, made.communicate,
+                          lower->task->len - made.communicate);
     }
 }
 

@@ -170,6 +170,7 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
         const uint32_t first_dep = lower->dep->len;
         double from, to;
         task_add_sources(lower, instr, team);
+        task_ahead_gather(lower, instr);
         task.team = t;
         task.bytes = task_bytes(lower, instr, team);
         task.from = task_shares_of(lower, instr, team, instr->from, &from);
@@ -186,6 +187,7 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
         task_add(lower, task, first_dep);
     }
     *task_maker(lower, instr, instr->tensor, instr->to) = made;
+    task_ahead_reduce(lower, instr, made.communicate, n);
     const Inner inner = {task.instr, task.stage};
     if (made.axis == AXIS_POSITIONS)
         g_array_append_val(lower->inner[instr->group], inner);

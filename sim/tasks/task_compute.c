@@ -41,6 +41,7 @@ void task_lower_compute(Lower *lower, const Instr *instr, SimTask task)
     }
     for (uint32_t i = 0; i < op->n_out; i++)
         *task_maker(lower, instr, op->out[i], instr->form[op->n_in + i]) = made;
+    task_ahead_use(lower, instr, made.compute, lanes->n_lanes);
 }
 
 /* --- what machines communicate inside, for collectives --- */
@@ -94,6 +95,7 @@ static void pass_on(Lower *lower, const Instr *instr)
 {
     *task_maker(lower, instr, instr->tensor, instr->to) =
         *task_maker(lower, instr, instr->tensor, instr->from);
+    task_ahead_pass_on(lower, instr);
 }
 
 void task_lower_inner(Lower *lower, uint32_t group)

@@ -27,9 +27,12 @@ typedef struct {
     uint32_t instr, stage;
 } Inner;
 
+typedef struct TaskAhead TaskAhead;
+
 typedef struct {
     const SimCase *sim;
     const SimLowering *how;
+    TaskAhead *ahead; /* NULL: gathers of parameters wait for nothing but their operands */
     SimTasks *tasks;
     GArray *task, *dep;
     Made *maker;   /* [place * FORM_MAX + form]: tasks that make the instance */
@@ -119,5 +122,17 @@ bool task_uses_held(const Lower *lower, const Instr *instr);
 
 /* Fills buckets with all instructions that are held back. */
 void task_flush(Lower *lower);
+
+/* --- task_ahead.c --- */
+
+void task_ahead_init(Lower *lower);
+void task_ahead_clear(Lower *lower);
+/* Of an instruction that gathers a parameter: adds to the next task the release that it waits for. */
+void task_ahead_gather(Lower *lower, const Instr *instr);
+/* The computation's tasks, and those that reduce a parameter's gradient. */
+void task_ahead_use(Lower *lower, const Instr *instr, uint32_t first, uint32_t n);
+void task_ahead_reduce(Lower *lower, const Instr *instr, uint32_t first, uint32_t n);
+/* The result of a local conversion is of the unit of its operand. */
+void task_ahead_pass_on(Lower *lower, const Instr *instr);
 
 #endif

@@ -359,6 +359,11 @@ static const char *const SAMPLE_MODELS[] = {
     "gpt2:global_batch=3,layers=2,hidden=8,heads=2,ffn=12,seq=4,vocab=11",
     "gpt2:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,seq=4,vocab=11,precision=mixed",
     "gpt2:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,seq=4,vocab=11,optimizer=adafactor",
+    "gpt2:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,seq=4,vocab=11,optimizer=lion",
+    "gpt2:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,seq=4,vocab=11,optimizer=muon,precision=mixed",
+    "mixtral:global_batch=3,layers=1,hidden=8,heads=2,kv_heads=2,ffn=12,seq=6,vocab=11,"
+    "experts=4,top=2,train=lora:2,target=all",
+    "bert-moe:global_batch=3,layers=2,hidden=8,heads=2,ffn=12,seq=6,vocab=11,experts=4,train=layers:2-3",
     "vit:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,image=8,patch=4,classes=5,"
     "optimizer=sgd,precision=mixed-fp32-grads",
     "llama:global_batch=3,layers=2,hidden=8,heads=4,kv_heads=2,ffn=12,seq=4,vocab=11",

@@ -110,14 +110,17 @@ static void test_random_strategies(void **state)
 {
     (void)state;
     static const char *const model[] = {GPT, MOE, LLAMA, MIXTRAL};
-    static const char *const precision[] = {"single", "mixed", "mixed-fp32-grads"};
-    static const char *const optimizer[] = {"adam", "adamw", "sgd", "adafactor"};
+    static const char *const precision[] = {"single", "mixed", "mixed-fp32-grads",
+                                            "bf16-fsdp,train=lora:2,target=all"};
+    static const char *const optimizer[] = {"adam", "adamw", "sgd",
+                                            "adafactor", "lion", "muon"};
     g_autoptr(GRand) rand = g_rand_new_with_seed(5);
     uint32_t proved = 0;
     for (uint32_t i = 0; i < COMBINATIONS; i++) {
         const uint32_t which = pick(rand, G_N_ELEMENTS(model));
         g_autofree char *set = random_strategy(rand, true, which % 2);
-        const char *by = optimizer[pick(rand, 4)], *in = precision[pick(rand, 3)];
+        const char *by = optimizer[pick(rand, G_N_ELEMENTS(optimizer))],
+                   *in = precision[pick(rand, G_N_ELEMENTS(precision))];
         g_autofree char *spec =
             g_strdup_printf("%s,precision=%s,optimizer=%s", model[which], in, by);
         proved += prove("manual", spec, set);

@@ -15,6 +15,7 @@ static const char *const MODELS[] = {
     "transgan:layers=1,whole_heads=1",
     "synthetic:layers=3",
     "llama:layers=2,precision=mixed-fp32-grads",
+    "llama:layers=2,precision=bf16-pure,moments=int8,train=lora:4,target=all",
     "mixtral:layers=1",
     "resnet50:batch=2",
     "tag-inceptionv3:batch=2",

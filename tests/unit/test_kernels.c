@@ -320,6 +320,8 @@ static void test_master_copies(void **state)
                   {OP_ADAMW, OP_ADAMW_MASTER, 4},
                   {OP_ADAFACTOR, OP_ADAFACTOR_MASTER, 4},
                   {OP_ADAFACTOR_VECTOR, OP_ADAFACTOR_VECTOR_MASTER, 3},
+                  {OP_LION, OP_LION_MASTER, 3},
+                  {OP_MUON, OP_MUON_MASTER, 3},
                   {OP_SGD, OP_SGD_MASTER, 2}};
     for (uint32_t u = 0; u < G_N_ELEMENTS(UPDATE); u++) {
         const uint32_t n_in = UPDATE[u].n_in;
@@ -347,6 +349,33 @@ static void test_master_copies(void **state)
             exec_tensor_clear(&plain[o]);
             exec_tensor_clear(&master[o]);
         }
+    }
+}
+
+/* Muon's step has singular values near 1, whatever the gradient's are, for a wide matrix and for a tall one: of a diagonal
+ * gradient the step is diagonal. */
+static void test_muon(void **state)
+{
+    (void)state;
+    for (uint32_t tall = 0; tall < 2; tall++) {
+        const uint32_t rows = tall ? 3 : 2, columns = tall ? 2 : 3;
+        double g[6] = {0};
+        g[0] = 4;
+        g[columns + 1] = .2;
+        const Input in[] = {{2, {rows, columns}, NUMBERS(0, 0, 0, 0, 0, 0)},
+                            {2, {rows, columns}, g},
+                            {2, {rows, columns}, NUMBERS(0, 0, 0, 0, 0, 0)}};
+        ExecTensor out[OP_MAX_OUT] = {0};
+        run_one(tall ? OP_MUON_TALL : OP_MUON, (OpAttr){0}, NULL, 3, in, out);
+        const double rate = 1e-3 * sqrt(tall ? 3. / 2 : 1);
+        for (uint32_t i = 0; i < 6; i++) {
+            const bool diagonal = i == 0 || i == columns + 1;
+            const double step = -out[0].data[i] / rate;
+            assert_true(diagonal ? step > .65 && step < 1.25 : fabs(step) < 1e-9);
+            assert_close(out[1].data[i], .05 * g[i], 1e-12);
+        }
+        exec_tensor_clear(&out[0]);
+        exec_tensor_clear(&out[1]);
     }
 }
 
@@ -419,6 +448,7 @@ int main(void)
         cmocka_unit_test(test_gate_single_expert),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_master_copies),
+        cmocka_unit_test(test_muon),
         cmocka_unit_test(test_slices_know_their_offset),
         cmocka_unit_test(test_half),
     };

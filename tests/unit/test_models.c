@@ -256,6 +256,86 @@ static void test_bytes_per_parameter(void **state)
     assert_true(bytes_per_parameter("bert-moe:layers=2,precision=mixed") == 16);
 }
 
+/* Recipes beside those of 2018, and single formats in place of a recipe's. */
+static void test_states(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        double bytes;
+    } CASE[] = {
+        {"precision=bf16-fp32-grads", 2 + 4 + 4 + 8},
+        {"precision=bf16-pure,optimizer=sgd", 2 + 2},
+        {"precision=bf16-pure", 2 + 2 + 4},
+        {"precision=bf16-pure,optimizer=adam8bit", 2 + 2 + 2 * (1 + 4 / 256.)},
+        {"precision=bf16-moments", 2 + 4 + 4 + 4},
+        {"precision=bf16,gradients=fp32,moments=bf16/fp32", 2 + 4 + 4 + 2 + 4},
+        {"precision=bf16,master=none,moments=bf16", 2 + 2 + 4},
+        {"optimizer=lion,precision=mixed", 2 + 2 + 4 + 4},
+        {"optimizer=muon,precision=mixed", 2 + 2 + 4 + 4},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        g_autofree char *spec = g_strdup_printf("gpt2:layers=1,%s", CASE[i].spec);
+        const bool muon = strstr(spec, "muon") != NULL;
+        const double bytes = bytes_per_parameter(spec);
+        /* AdamW updates what is no product's weights, with one moment more */
+        assert_true(muon ? bytes > CASE[i].bytes && bytes < CASE[i].bytes + 4
+                         : fabs(bytes - CASE[i].bytes) < 1e-4);
+    }
+}
+
+static void count_trained(const char *spec, uint64_t *trained, uint64_t *frozen)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *canonical = NULL;
+    g_autoptr(Graph) graph = model_build(spec, 1, &canonical, &error);
+    assert_no_error(error);
+    g_autoptr(Graph) again = model_build(canonical, 1, NULL, &error);
+    assert_no_error(error);
+    assert_int_equal(graph_n_ops(again), graph_n_ops(graph));
+    *trained = *frozen = 0;
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
+        const Tensor *tensor = graph_tensor(graph, t);
+        if (tensor->role != ROLE_PARAMETER)
+            continue;
+        *(tensor->frozen ? frozen : trained) += tensor_elements(tensor);
+        assert_int_equal(tensor->frozen, graph_gradient(graph, t) == GRAPH_NONE);
+        assert_int_equal(tensor->frozen, graph_updated(graph, t) == GRAPH_NONE);
+    }
+}
+
+/* Adapters: r (in + out) parameters beside each product; layers: theirs alone. Backward goes no further than it has to. */
+static void test_training(void **state)
+{
+    (void)state;
+#define LLAMA                                                                               \
+    "llama:layers=2,hidden=64,heads=4,kv_heads=2,ffn=96,seq=8,vocab=100,precision=bf16,"
+    uint64_t all, none, trained, frozen;
+    count_trained(LLAMA "train=all", &all, &none);
+    assert_int_equal(none, 0);
+    count_trained(LLAMA "train=lora:8", &trained, &frozen);
+    assert_int_equal(frozen, all);
+    /* queries, keys and values together, and the output */
+    assert_int_equal(trained, 2 * 8 * ((64 + 64) + (64 + 2 * 32) + (64 + 64)));
+    count_trained(LLAMA "train=lora:8,target=mlp", &trained, &frozen);
+    assert_int_equal(trained, 2 * 8 * ((64 + 2 * 96) + (96 + 64)));
+    count_trained(LLAMA "train=layers:2", &trained, &frozen);
+    assert_int_equal(trained + frozen, all);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) last = model_build(LLAMA "train=layers:2", 1, NULL, &error);
+    assert_no_error(error);
+    for (OpId id = 0; id < graph_n_ops(last); id++)
+        assert_true(graph_get_op(last, id)->pass == PASS_FORWARD ||
+                    graph_get_op(last, id)->layer >= 2);
+    g_autoptr(Graph) four =
+        model_build(LLAMA "train=lora:8,weights=nf4", 1, NULL, &error);
+    assert_no_error(error);
+    const TensorId frozen_weights = graph_find(four, "layers.0.attention.q.weight"),
+                   adapter = graph_find(four, "layers.0.attention.q.lora_a.weight");
+    assert_int_equal(graph_tensor(four, frozen_weights)->dtype, DTYPE_NF4);
+    assert_int_equal(graph_tensor(four, adapter)->dtype, DTYPE_F16);
+}
+
 static DType dtype_of(const Graph *graph, const char *tensor)
 {
     const TensorId id = graph_find(graph, tensor);
@@ -314,10 +394,19 @@ static void test_refusals(void **state)
     refused("vit:patch=5", "patch must divide image");
     refused("transgan:heads=3", "heads must divide channels");
     refused("vgg19:image=30", "multiple of 32");
-    refused("vit:optimizer=lion", "expected adam, adamw, sgd or adafactor");
+    refused("vit:optimizer=tiger", "expected adam, adamw, adam8bit, sgd, adafactor, lion or muon");
     refused("vit:precision=fp4",
             "model 'vit:precision=fp4': precision: expected single, mixed, "
-            "mixed-fp32-grads, bf16 or fp8, got 'fp4'");
+            "mixed-fp32-grads, bf16, fp8, bf16-fp32-grads, fp8-fp32-grads, bf16-pure, "
+            "bf16-moments, bf16-fsdp or mxfp8, got 'fp4'");
+    refused("vit:weights=nf4", "weights=nf4: expected train=lora:RANK");
+    refused("vit:moments=nf4", "moments: expected fp32");
+    refused("vit:weights=none", "expected a master copy");
+    refused("vit:train=lora:0", "train: expected all, lora:RANK or layers:FIRST-LAST");
+    refused("vit:train=layers:3-2", "train: expected all, lora:RANK or layers:FIRST-LAST");
+    refused("vit:target=mlp", "target: expected train=lora:RANK");
+    refused("vit:train=lora:4,target=zz", "a target that is part of the name");
+    refused("vit:train=layers:90-91", "expected layers of the model with parameters");
     refused("synthetic:gradient=6B", "multiple of 4 B");
 }
 
@@ -403,6 +492,8 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_bytes_per_parameter),
         cmocka_unit_test(test_mixed_precision),
+        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_training),
         cmocka_unit_test(test_shrunk_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
