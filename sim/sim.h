@@ -163,7 +163,7 @@ SimMemo *sim_memo_new(void);
 void sim_memo_free(SimMemo *memo);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimMemo, sim_memo_free)
 
-/* What of an op a device has: `share` of the sharded dim, of the part `part` of what `form` cuts (as in sim_work_part). */
+/* The part of an op on one device: `share` of the sharded dim, of the part `part` of what `form` cuts (as in sim_work_part). */
 typedef struct {
     const Form *form;
     double part, share;

@@ -2,6 +2,7 @@
 #include "data/cluster/cluster.h"
 
 #include "data/base/error.h"
+#include "data/cluster/sites.h"
 
 #include <string.h>
 
@@ -64,6 +65,7 @@ static ClusterView *view_copy(const ClusterView *view)
         copy->pieces[kind].piece =
             g_memdup2(view->pieces[kind].piece,
                       view->pieces[kind].n * sizeof *view->pieces[kind].piece);
+    sites_copy(copy);
     return copy;
 }
 

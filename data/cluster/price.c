@@ -405,9 +405,13 @@ void price_pieces(const PricePlace *place, Collective kind, CollectivePieces *pi
         return;
     const double crossing =
         (way[1].latency_s - way[0].latency_s) / (way[0].byte_s - way[1].byte_s);
-    pieces->n = 1;
-    pieces->piece = g_new(CollectivePiece, 1);
-    pieces->piece[0] = (CollectivePiece){crossing, line_of(place, way[0])};
+    if (!isfinite(crossing)) /* both take as long per byte */
+        return;
+    if (crossing > 0) {
+        pieces->n = 1;
+        pieces->piece = g_new(CollectivePiece, 1);
+        pieces->piece[0] = (CollectivePiece){crossing, line_of(place, way[0])};
+    }
     *line = line_of(place, way[1]);
 }
 

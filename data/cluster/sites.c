@@ -190,3 +190,12 @@ void sites_find(ClusterView *view)
     for (uint32_t m = 0; view->n_sites == 0 && m < cluster->n_machines; m++)
         view->cable[m] = INFINITY;
 }
+
+void sites_copy(ClusterView *copy)
+{
+    const uint32_t n = copy->cluster->n_machines;
+    copy->site = g_memdup2(copy->site, n * sizeof *copy->site);
+    copy->cable = g_memdup2(copy->cable, n * sizeof *copy->cable);
+    copy->between =
+        g_memdup2(copy->between, (size_t)copy->n_sites * copy->n_sites * sizeof *copy->between);
+}

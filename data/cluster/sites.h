@@ -14,4 +14,7 @@ bool regions_are_joined(const Cluster *cluster, GError **error);
  * each. */
 void sites_find(ClusterView *view);
 
+/* Gives a copy of a view sites of its own. */
+void sites_copy(ClusterView *copy);
+
 #endif

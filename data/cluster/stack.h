@@ -1,4 +1,4 @@
-/* What the software does to the times of ops beside what their kernels are: which passes over memory it fuses, and how long its
+/* The effect of software on the times of ops beside what their kernels are: which passes over memory it fuses, and how long its
  * host takes. A runtime's file (data/cluster/runtime.h) may give each row; without a runtime the stack is one that fuses, as
  * Megatron-LM, TorchInductor and Transformer Engine do. */
 #ifndef KILTER_DATA_CLUSTER_STACK_H

@@ -224,7 +224,7 @@ void graph_set_precision(Graph *graph, Precision precision);
 /* Likewise, after the precision, whose formats it replaces. */
 void graph_set_states(Graph *graph, const StateFormats *states);
 
-/* What is trained: all; adapters of a rank beside the products whose weights' names have one of some words (LoRA, Hu et
+/* The trained part of a model: all; adapters of a rank beside the products whose weights' names have one of some words (LoRA, Hu et
  * al. 2022), whatever else there is being frozen; or the parameters of some layers. */
 typedef enum { TRAIN_ALL, TRAIN_LORA, TRAIN_LAYERS } TrainKind;
 typedef struct {

@@ -8,8 +8,8 @@
 #include "data/base/error.h"
 #include "data/base/text.h"
 #include "data/base/units.h"
-#include "data/measured/nccl_tests.h"
-#include "data/measured/nsys.h"
+#include "data/formats/measured/nccl_tests.h"
+#include "data/formats/measured/nsys.h"
 
 enum { MOST_BYTES = 1 << 28 };
 

@@ -20,7 +20,7 @@
  * reduce_scatter_perf and alltoall_perf; broadcast_perf and reduce_perf count as one of the n
  * messages of a grouped all-gather or reduce-scatter; sendrecv_perf is the kind `send`, a message
  * of each rank to the next one. Tests that price nothing (gather, scatter, hypercube) are skipped
- * and counted. Reports of Nsight Systems (data/measured/nsys.h) are read, too. */
+ * and counted. Reports of Nsight Systems (data/formats/measured/nsys.h) are read, too. */
 #ifndef KILTER_DATA_MEASURED_MEASUREMENT_H
 #define KILTER_DATA_MEASURED_MEASUREMENT_H
 

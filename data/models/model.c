@@ -11,7 +11,7 @@
 #include "data/graph/file.h"
 #include "data/models/model_file.h"
 #include "data/models/models.h"
-#include "data/models/onnx_model.h"
+#include "data/formats/onnx/model.h"
 #include "data/models/profile.h"
 
 #include <math.h>

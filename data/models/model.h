@@ -1,7 +1,7 @@
 /* Models: builders with parameters. A spec is `name` or `name:key=value,...`, e.g.
  * "vit:layers=24,batch=64", or the same with a file in place of a name: config.json of Hugging
  * Face, a folder that has one, hf:OWNER/NAME in the local cache of the hub, a model in YAML
- * (data/families.yaml), a graph (data/graph/file.h), or ONNX (data/models/onnx.h).
+ * (data/families.yaml), a graph (data/graph/file.h), or ONNX (data/formats/onnx/onnx.h).
  *
  * `batch` is per GPU; the global batch is batch x gpus (weak scaling, as in the papers) unless
  * `global_batch` is given; `experts` is 2 x gpus unless given. `precision`: see Precision. */

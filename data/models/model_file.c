@@ -6,7 +6,7 @@
 #include "data/base/text.h"
 #include "data/base/yaml_json.h"
 #include "data/formats/huggingface/config.h"
-#include "data/models/onnx_model.h"
+#include "data/formats/onnx/model.h"
 #include "data/models/profile.h"
 
 #include <string.h>

@@ -87,7 +87,7 @@ bool model_params_parse(const char *spec, const char *list, ModelParams *params,
                         GError **error);
 /* Gives a new graph the precision, the formats of states and the training of the parameters. */
 void model_prepare(Graph *graph, const ModelParams *params);
-/* What `train` and `target` say; false if they say nothing. */
+/* The meaning of `train` and `target`; false if they say nothing. */
 bool model_training(const ModelParams *params, TrainedParts *training);
 /* Weak scaling: parameters that are 0 are set by the number of GPUs (HAP Sec. 7.1). */
 bool model_params_follow(const char *spec, ModelParams *params, uint32_t gpu_experts,

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "experiments/planners/complete.h"
+#include "synth/answer/complete.h"
 #include "experiments/sweep/configuration.h"
 #include "synth/synth.h"
 

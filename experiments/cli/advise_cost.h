@@ -2,7 +2,7 @@
 #ifndef KILTER_EXPERIMENTS_CLI_ADVISE_COST_H
 #define KILTER_EXPERIMENTS_CLI_ADVISE_COST_H
 
-#include "experiments/planners/portfolio.h"
+#include "synth/auto/portfolio.h"
 
 /* DEVICE=NUMBER texts from the command line, with commas between several; NULL: none. */
 typedef struct {

@@ -5,7 +5,7 @@
 #include "experiments/cli/command.h"
 #include "experiments/cli/plan_stages.h"
 #include "experiments/cli/plan_words.h"
-#include "experiments/planners/explain/shards.h"
+#include "experiments/explain/shards.h"
 
 /* A proved bound; null if it is 0, which means that none was proved. */
 static json_t *bound_json(double bound)

@@ -8,7 +8,7 @@
 #include "experiments/cli/exec_launch.h"
 #include "experiments/cli/exec_plan.h"
 #include "experiments/cli/exec_report.h"
-#include "experiments/planners/complete.h"
+#include "synth/answer/complete.h"
 
 /* Folder of the plan file that is made for the ranks. */
 #define HANDED_PREFIX "kilter-exec-"

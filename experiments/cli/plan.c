@@ -3,7 +3,7 @@
 
 #include "experiments/cli/command.h"
 #include "experiments/cli/plan_words.h"
-#include "experiments/planners/explain/explain.h"
+#include "experiments/explain/explain.h"
 
 typedef struct {
     CommandPlanning how;

@@ -1,7 +1,7 @@
 /* kilter sfb: finds the ops that sufficient factor broadcasting duplicates. */
 #include "experiments/cli/command.h"
-#include "experiments/planners/ratios.h"
-#include "experiments/planners/sfb_file.h"
+#include "synth/answer/ratios.h"
+#include "synth/tag/sfb_file.h"
 
 static const char *const PRICES[] = {
     [SFB_KILTER] = "kilter", [SFB_PAPER] = "paper", [SFB_RING] = "ring", NULL};
@@ -119,7 +119,7 @@ bool cmd_sfb(int argc, char **argv, GError **error)
                    "4.2.3): all devices run them on the whole batch, so that their "
                    "gradients need no all-reduce.\n"
                    "CASES.json is an array of instances of the paper's integer program\n"
-                   "(experiments/planners/sfb_file.h describes the keys), solved with "
+                   "(synth/tag/sfb_file.h describes the keys), solved with "
                    "the paper's prices and, as\n"
                    "`ring`, with the time of a ring's all-gather for a broadcast.",
         .example = "kilter sfb vgg19:image=224,classes=1000,global_batch=8 tag-sfb",

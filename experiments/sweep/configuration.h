@@ -7,7 +7,7 @@
 #define KILTER_EXPERIMENTS_SWEEP_CONFIGURATION_H
 
 #include "data/store/store.h"
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "experiments/sweep/evaluation.h"
 #include "experiments/sweep/subject.h"
 #include "sim/sim.h"

@@ -133,7 +133,7 @@ static KernelLayout layout_of(const Op *op)
                                                              : KERNEL_NN;
 }
 
-/* What is turned into 8 bits before a product: the moving operand, row by row and column by column, once in the forward and once,
+/* Tensors turned into 8 bits before a product: the moving operand, row by row and column by column, once in the forward and once,
  * its gradient, in the backward. */
 static void add_cast(Listing *l, double elements)
 {
@@ -288,7 +288,7 @@ static void list_convolution(Listing *l, KernelPass pass)
 
 /* --- norms --- */
 
-/* The two gradients are one kernel or two; that of the input moves 16 of their 24 bytes an element (float32). */
+/* The two gradients are one kernel or two; that of the input moves 16 of their 24 bytes per element (float32). */
 static void list_norm(Listing *l, double times)
 {
     const Tensor *x = graph_tensor(l->graph, l->op->in[0]);

@@ -26,7 +26,7 @@ uint32_t op_kernels(const Graph *graph, OpId op, const double part[OP_MAX_LOOPS]
 double op_kernels_s(const KernelPricing *pricing, const Graph *graph, OpId op,
                     const double part[OP_MAX_LOOPS]);
 
-/* What no part of it falls below by more than it is a part: FLOPs at the peak of the data sheet, or bytes at the bandwidth of
+/* A bound in proportion to the part of the op: FLOPs at the peak of the data sheet, or bytes at the bandwidth of
  * what stays in L2, for the whole op. */
 double op_kernels_least_s(const KernelPricing *pricing, const Graph *graph, OpId op);
 

@@ -1,4 +1,4 @@
-/* A plan as execution traces (data/trace/trace.h), and the time that traces take on a cluster: part
+/* A plan as execution traces (data/formats/trace/trace.h), and the time that traces take on a cluster: part
  * of sim's public interface, included by sim/sim.h. */
 #ifndef KILTER_SIM_FLOW_EXECUTION_H
 #define KILTER_SIM_FLOW_EXECUTION_H

@@ -12,7 +12,7 @@
  *     synth_amp_assign()   the best cuts of given stages, exactly
  *     synth_amp_search()   all degrees and micro-batch sizes; baselines and annealing beside it
  *     synth_amp_program()  a strategy's program: stages are device groups, dp their replicas
- *                          (synth/pipeline.h)
+ *                          (synth/pipeline/pipeline.h)
  *
  * In this folder a stage is a pipeline stage. With V chunks a device has the stages i, i + pp, ...
  * of V pp; t_i is the sum over them, and filling the pipeline takes 1/V of the time.
@@ -43,7 +43,7 @@
 #define KILTER_SYNTH_AMP_AMP_H
 
 #include "sim/sim.h"
-#include "synth/pipeline.h"
+#include "synth/pipeline/pipeline.h"
 
 /* --- layers and devices --- */
 
@@ -105,7 +105,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpCluster, synth_amp_cluster_free)
 /* Layers are those of the graph. Tensor parallelism is Megatron's (BASELINE_MEGATRON), over every
  * number of devices that divides the cluster. Times are FLOPs over the devices' rates and the
  * all-reduces of tensor parallelism over the link in a machine; with a profile
- * (data/measured/layer_profile.h) the profile's times, for its degrees and micro-batch sizes, where
+ * (data/formats/measured/layer_profile.h) the profile's times, for its degrees and micro-batch sizes, where
  * the forward takes a third of a layer's time. KILTER_ERROR_INPUT if the profile lacks the model or
  * a device type of the cluster. */
 AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,

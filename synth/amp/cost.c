@@ -3,7 +3,7 @@
 
 #include "synth/amp/costing.h"
 
-/* How many microbatches a stage of the p-th group keeps until their backward (synth/pipeline.h);
+/* How many microbatches a stage of the p-th group keeps until their backward (synth/pipeline/pipeline.h);
  * with chunks the average over the group's stages. */
 static uint32_t kept_microbatches(const AmpCosting *c, uint32_t p)
 {

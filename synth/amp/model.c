@@ -1,6 +1,6 @@
 /* A model as AMP's cost model sees it: times and bytes of its layers. */
 #include "synth/amp/steps.h"
-#include "synth/synth.h"
+#include "synth/spmd/spmd.h"
 
 #include <math.h>
 #include <string.h>

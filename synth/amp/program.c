@@ -1,6 +1,6 @@
 /* From a strategy of AMP's to its program. */
 #include "synth/amp/amp.h"
-#include "synth/strategy.h"
+#include "synth/pipeline/strategy.h"
 
 Program *synth_amp_program(const Graph *graph, const ClusterView *view,
                            const AmpOptions *options, const AmpStrategy *strategy,

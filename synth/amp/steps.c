@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "sim/sim.h"
-#include "synth/pipeline.h"
+#include "synth/pipeline/pipeline.h"
 
 /* --- reading a program --- */
 

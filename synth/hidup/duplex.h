@@ -11,7 +11,7 @@
 #ifndef KILTER_SYNTH_HIDUP_DUPLEX_H
 #define KILTER_SYNTH_HIDUP_DUPLEX_H
 
-#include "synth/price.h"
+#include "synth/spmd/price.h"
 
 enum { DUPLEX_MAX_IN = 4, DUPLEX_MAX_OUT = 2 };
 

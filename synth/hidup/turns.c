@@ -13,7 +13,7 @@
  * 1, when both have added to the sums; updates come last. A stage opens where the batch's own
  * tensors are communicated, where a gathered parameter is read, and after the backward of an op
  * whose weights' gradients are communicated; vectors' gradients wait for the next stage. */
-#include "synth/synth.h"
+#include "synth/hidup/hidup.h"
 
 #include <string.h>
 

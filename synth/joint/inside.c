@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "synth/joint/menu.h"
-#include "synth/pipeline_build.h"
+#include "synth/pipeline/build.h"
 
 typedef struct {
     const JointMenu *menu;

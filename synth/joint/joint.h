@@ -39,7 +39,7 @@
 #define KILTER_SYNTH_JOINT_JOINT_H
 
 #include "sim/sim.h"
-#include "synth/pipeline.h"
+#include "synth/pipeline/pipeline.h"
 
 /* A program of the whole model for all devices of a group (one SPMD program with a ratio per
  * device), of which a stage runs its layers. */

@@ -337,7 +337,7 @@ static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
 
 /* --- problems --- */
 
-/* What lies between machines of two kinds of a wired cluster; NULL: all have the same. Caller frees. */
+/* The network between machines of two kinds of a wired cluster; NULL: all have the same. Caller frees. */
 static LinkCost *border_lines(const JointMenu *menu)
 {
     const uint32_t n = menu->kind->len;

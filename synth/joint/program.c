@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "synth/joint/menu.h"
-#include "synth/synth.h"
+#include "synth/spmd/spmd.h"
 
 void synth_joint_program_clear(JointProgram *made)
 {

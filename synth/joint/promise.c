@@ -12,7 +12,7 @@
 #include <math.h>
 
 #include "synth/joint/menu.h"
-#include "synth/synth.h"
+#include "synth/spmd/spmd.h"
 
 typedef struct {
     const JointMenu *menu;

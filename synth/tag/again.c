@@ -1,7 +1,7 @@
 /* Which forward ops run again, and when. */
 #include "synth/tag/again.h"
 
-#include "synth/pipeline.h"
+#include "synth/pipeline/pipeline.h"
 
 struct TagAgain {
     const Graph *graph;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "exec/exec.h"
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 
 enum { RANKS = 2, WARM_UP = 3, REPEATS = 15 };
 

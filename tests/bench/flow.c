@@ -1,6 +1,6 @@
 /* The time of iterations under the `flow` fidelity: data parallelism over many hosts, and samples
  * with noise. */
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "sim/sim.h"
 #include "tests/bench/bench.h"
 

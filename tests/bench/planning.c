@@ -1,7 +1,7 @@
 /* The times for which a user waits: building a model, making a plan by each planner, simulating it,
  * for HAP's models on its testbed of 64 GPUs. */
-#include "experiments/planners/complete.h"
-#include "experiments/planners/planner.h"
+#include "synth/answer/complete.h"
+#include "synth/planners/planner.h"
 #include "sim/sim.h"
 #include "tests/bench/bench.h"
 

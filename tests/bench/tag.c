@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "balance/balance.h"
-#include "experiments/planners/ratios.h"
-#include "experiments/planners/tag_case.h"
+#include "synth/answer/ratios.h"
+#include "synth/tag/case.h"
 #include "synth/synth.h"
 #include "tests/bench/bench.h"
 

@@ -3,7 +3,7 @@
 #include <glib/gstdio.h>
 
 #include "exec/exec.h"
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "tests/support/random_strategy.h"
 #include "tests/test.h"
 

@@ -2,7 +2,7 @@
  * (see tests/CMakeLists.txt). Each rank is in some groups only, so each message must be expected by
  * its receiver. */
 #include "exec/exec.h"
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "tests/support/ranks.h"
 
 enum { TIME_LIMIT_S = 100, RANKS = 4 };

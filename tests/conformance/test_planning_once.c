@@ -5,7 +5,7 @@
 #include "tests/test.h"
 
 #include "experiments/cli/command.h"
-#include "experiments/planners/segments.h"
+#include "synth/question/segments.h"
 #include "synth/synth.h"
 
 #define COUNTED_TABLE(X)                                                                 \

@@ -4,7 +4,7 @@
 #include <glib/gstdio.h>
 
 #include "balance/balance.h"
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "tests/conformance/verify_cases.h"
 
 static ClusterView *view_of(const char *name, Cluster **cluster)

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "exec/exec.h"
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "tests/support/made_plan.h"
 #include "tests/support/random_strategy.h"
 #include "tests/support/transfers.h"

@@ -1,6 +1,6 @@
 /* A replay that trains: its numbers are those of two iterations on one device, whatever shares memory, and the memory that
  * it holds at its peak is the memory that the model predicts, category by category. */
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "tests/conformance/verify_cases.h"
 
 #include "sim/sim.h"

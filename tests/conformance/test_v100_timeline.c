@@ -9,14 +9,14 @@ typedef struct {
     double start_s, end_s, bytes;
     bool collective, update;
     uint32_t task;
-} Kernel;
+} TraceKernel;
 
 /* A barrier at the end is left out. */
 static bool read_kernel(const Csv *csv, void *kernels, GError **error)
 {
     (void)error;
     const double start_s = 1e-6 * test_number(csv, "start_us");
-    const Kernel kernel = {.start_s = start_s,
+    const TraceKernel kernel = {.start_s = start_s,
                            .end_s = start_s + 1e-6 * test_number(csv, "dur_us"),
                            .collective = test_is(csv, "class", "comm"),
                            .update = test_is(csv, "phase", "update")};
@@ -33,7 +33,7 @@ static bool read_size(const Csv *csv, void *data, GError **error)
     if (!test_is(csv, "trace", "1x4_ddp") || !test_is(csv, "iter", "0"))
         return true;
     for (uint32_t k = 0; k < kernels->len; k++) {
-        Kernel *kernel = &g_array_index(kernels, Kernel, k);
+        TraceKernel *kernel = &g_array_index(kernels, TraceKernel, k);
         if (kernel->collective && kernel->bytes == 0) {
             kernel->bytes = test_number(csv, "payload_bytes");
             break;
@@ -60,13 +60,13 @@ static uint32_t add(Build *build, SimTask task, uint32_t first_dep)
 static void add_kernels(Build *build, GArray *kernels, bool updates)
 {
     for (uint32_t i = 0; i < kernels->len; i++) {
-        Kernel *kernel = &g_array_index(kernels, Kernel, i);
+        TraceKernel *kernel = &g_array_index(kernels, TraceKernel, i);
         if (kernel->collective || kernel->update != updates)
             continue;
         const uint32_t first_dep = build->dep->len;
         for (uint32_t k = 0; updates && k < kernels->len; k++)
-            if (g_array_index(kernels, Kernel, k).collective)
-                g_array_append_val(build->dep, g_array_index(kernels, Kernel, k).task);
+            if (g_array_index(kernels, TraceKernel, k).collective)
+                g_array_append_val(build->dep, g_array_index(kernels, TraceKernel, k).task);
         kernel->task = add(build,
                            (SimTask){.kind = TASK_COMPUTE,
                                      .duration_s = kernel->end_s - kernel->start_s},
@@ -78,13 +78,13 @@ static void add_kernels(Build *build, GArray *kernels, bool updates)
 static void add_collectives(Build *build, GArray *kernels)
 {
     for (uint32_t i = kernels->len; i-- > 0;) {
-        Kernel *kernel = &g_array_index(kernels, Kernel, i);
+        TraceKernel *kernel = &g_array_index(kernels, TraceKernel, i);
         if (!kernel->collective)
             continue;
         const uint32_t first_dep = build->dep->len;
         uint32_t last = 0;
         for (uint32_t k = 0; k < kernels->len; k++) {
-            const Kernel *other = &g_array_index(kernels, Kernel, k);
+            const TraceKernel *other = &g_array_index(kernels, TraceKernel, k);
             if (!other->collective && !other->update && other->end_s <= kernel->start_s)
                 last = other->task;
         }
@@ -169,7 +169,7 @@ static void test_ddp_iteration(void **state)
     if (!trace || !sizes)
         skip();
     g_autoptr(GError) error = NULL;
-    g_autoptr(GArray) kernels = g_array_new(false, false, sizeof(Kernel));
+    g_autoptr(GArray) kernels = g_array_new(false, false, sizeof(TraceKernel));
     test_rows(trace, read_kernel, kernels);
     g_autoptr(Cluster) cluster = cluster_load("hidup-1x4", &error);
     assert_no_error(error);
@@ -179,8 +179,8 @@ static void test_ddp_iteration(void **state)
     test_rows(sizes, read_size, kernels);
     g_autoptr(SimTimeline) timeline = run(make_tasks(kernels, view->n_devices), view);
 
-    const double measured_s = g_array_index(kernels, Kernel, kernels->len - 1).end_s -
-                              g_array_index(kernels, Kernel, 0).start_s;
+    const double measured_s = g_array_index(kernels, TraceKernel, kernels->len - 1).end_s -
+                              g_array_index(kernels, TraceKernel, 0).start_s;
     const double simulated_s = sim_timeline_end_s(timeline);
     print_message("measured %.1f ms, simulated %.1f ms\n", 1e3 * measured_s,
                   1e3 * simulated_s);
@@ -188,7 +188,7 @@ static void test_ddp_iteration(void **state)
     double before_s = -1;
     uint32_t n = 0;
     for (uint32_t i = 0; i < kernels->len; i++) {
-        const Kernel *kernel = &g_array_index(kernels, Kernel, i);
+        const TraceKernel *kernel = &g_array_index(kernels, TraceKernel, i);
         if (!kernel->collective)
             continue;
         const SimSpan *span = &timeline->span[kernel->task];

@@ -1,7 +1,7 @@
 /* Plans proved by running them: those of every planner, random ones, and wrong ones that must be
  * caught. */
 #include "data/models/models.h"
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "tests/conformance/verify_cases.h"
 
 /* --- plans of the planners --- */

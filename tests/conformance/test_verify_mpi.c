@@ -1,6 +1,6 @@
 /* Plans of every planner, shrunk, on four real ranks: run by mpirun (see tests/CMakeLists.txt). */
 #include "exec/exec.h"
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "tests/support/ranks.h"
 
 enum { TIME_LIMIT_S = 600, MACHINES = 4 };

@@ -339,7 +339,7 @@ static const struct {
 } COMMAND[] = {
     {"advise " SMALL " hap-8 --only v100", READS},
     {"sensitivity " SMALL " hap-8 -p dp-ev", READS},
-    {"simulate p.json --days 5 --mtbf 500h --runs 2 -j 1", READS},
+    {"days 5 p.json --mtbf 500h --runs 2 -j 1", READS},
     {"simulate p.json -f flow -t t.json --chakra rank --goal g.goal", READS | WRITES},
     {"export p.json --to ddp -o x.py", READS | WRITES},
     {"export r.db -o results.csv", READS | WRITES},

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Ops; more take long, and show nothing else. */

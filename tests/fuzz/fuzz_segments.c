@@ -1,7 +1,7 @@
 /* Fuzz target: a text of segments is refused with one line, or gives every op of a model one. */
 #include <string.h>
 
-#include "experiments/planners/segments.h"
+#include "synth/question/segments.h"
 #include "tests/fuzz/fuzz.h"
 
 bool fuzz_read(const void *data, size_t size)

@@ -2,7 +2,7 @@
  * worse than duplicating nothing by both prices. */
 #include <math.h>
 
-#include "experiments/planners/sfb_file.h"
+#include "synth/tag/sfb_file.h"
 #include "tests/fuzz/fuzz.h"
 
 bool fuzz_read(const void *data, size_t size)

@@ -1,8 +1,8 @@
 /* kilter plan --explain. The recorded text, explain_moe.txt, is for a plan made without a search;
  * it may change only with the wording, the strategy's program or the bundled cluster's numbers. */
 #include "data/data.h"
-#include "experiments/planners/explain/explain.h"
-#include "experiments/planners/explain/pattern.h"
+#include "experiments/explain/explain.h"
+#include "experiments/explain/pattern.h"
 #include "tests/support/program_json.h"
 
 #define MOE "bert-moe:layers=4,hidden=64,heads=4,ffn=128,seq=16,vocab=512,dropout=0"

@@ -2,7 +2,7 @@
  * are refused by name. */
 #include <jansson.h>
 
-#include "data/plan/export_case.h"
+#include "data/formats/export/case.h"
 #include "sim/sim.h"
 #include "tests/support/exported.h"
 

@@ -1,6 +1,6 @@
 /* docs/strategies.md says which planner takes which technique: every technique that it says is
  * taken is planned and proved, every other one is refused; and the table has all planners. */
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "tests/support/program.h"
 #include "tests/test.h"
 

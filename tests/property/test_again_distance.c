@@ -3,10 +3,10 @@
 #include <glib/gstdio.h>
 #include <math.h>
 
-#include "experiments/planners/again.h"
-#include "experiments/planners/complete.h"
-#include "experiments/planners/planner.h"
-#include "experiments/planners/train.h"
+#include "synth/train/again.h"
+#include "synth/answer/complete.h"
+#include "synth/planners/planner.h"
+#include "synth/train/train.h"
 #include "tests/test.h"
 
 /* Models and clusters, and memories of each. */

@@ -6,7 +6,7 @@
  *     KILTER_LABS=N     the number of clusters */
 #include <math.h>
 
-#include "experiments/planners/portfolio.h"
+#include "synth/auto/portfolio.h"
 #include "experiments/sweep/configuration.h"
 #include "tests/support/program.h"
 #include "tests/support/shrunk.h"

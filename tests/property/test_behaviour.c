@@ -1,5 +1,5 @@
 /* Known behaviour of plans: the strategy changes where it should. */
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "synth/synth.h"
 #include "tests/support/two_linears.h"
 #include "tests/test.h"

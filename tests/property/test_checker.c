@@ -2,7 +2,7 @@
  * instruction is left out (no planner emits an unnecessary one), when an operand is in another
  * form, and when an instruction is for another microbatch or group. $KILTER_ALL: every instruction;
  * else a few of each plan. */
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "tests/test.h"
 
 typedef struct {

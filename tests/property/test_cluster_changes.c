@@ -4,7 +4,7 @@
  *     KILTER_ALL=1    all planners on every changed cluster (the test cluster_changes_long) */
 #include "tests/test.h"
 
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 
 static const char *const CLUSTER[] = {
     "hap-8",

@@ -4,7 +4,7 @@
  *     KILTER_ROUNDS=N    cases to check (default 60; the test exact_long: 2000) */
 #include "tests/test.h"
 
-#include "synth/exact/states.h"
+#include "synth/hap/exact/states.h"
 #include "synth/synth.h"
 #include "tests/support/brute_force.h"
 #include "tests/support/random_graph.h"

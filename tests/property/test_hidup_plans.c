@@ -2,7 +2,7 @@
  * and savings of duplex programs. */
 #include <math.h>
 
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "synth/synth.h"
 #include "tests/test.h"
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "synth/joint/menu.h"
 #include "synth/synth.h"
 #include "tests/support/plan_of.h"

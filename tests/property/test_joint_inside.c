@@ -8,7 +8,7 @@
 #include <glib/gstdio.h>
 
 #include "exec/exec.h"
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "synth/synth.h"
 #include "tests/support/plan_of.h"
 #include "tests/support/shrunk.h"

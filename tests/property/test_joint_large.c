@@ -2,7 +2,7 @@
  * order. */
 #include <string.h>
 
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "tests/test.h"
 
 /* Five kinds of eight machines of two GPUs each. */

@@ -4,7 +4,7 @@
  *     KILTER_ALL=1    every model on every size of HAP's testbed, with slower and faster links (the test planners_long) */
 #include "tests/test.h"
 
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "synth/synth.h"
 
 static double time_of(const char *planner, const char *model, const char *name,

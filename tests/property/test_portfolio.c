@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <math.h>
 
-#include "experiments/planners/portfolio.h"
+#include "synth/auto/portfolio.h"
 #include "tests/support/program_json.h"
 
 #define MLP "vgg19:width=16,fc=256,batch=8"

@@ -1,7 +1,7 @@
 /* Memory compared with published formulas: Korthikanti et al. 2022 (arXiv:2205.05198) for four
  * models of Megatron, and Megatron-LM's own formula for Llama-3.1-8B. Our numbers come from
  * programs and lifetimes and do not use the formulas. */
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "tests/test.h"
 
 /* Bytes of the fullest device; `set`: "key=value" options, separated by spaces. */

@@ -1,5 +1,5 @@
 /* The reference search against brute force over its space, and against the exact search. */
-#include "synth/reference/reference.h"
+#include "synth/hap/reference/reference.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/random_plan.h"
 #include "tests/support/two_linears.h"

@@ -2,7 +2,7 @@
  * logits by their extents. */
 #include <string.h>
 
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "tests/test.h"
 
 static const char MODEL[] = "bert-base:layers=2,batch=32,seq=128,vocab=16384";

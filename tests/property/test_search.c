@@ -4,9 +4,10 @@
  * (synth/synth.h): the only way an attack may win, rarely and by little. */
 #include "tests/test.h"
 
-#include "synth/assignment.h"
+#include "synth/spmd/assignment.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/random_plan.h"
+#include "synth/synth.h"
 
 #include <stdlib.h>
 

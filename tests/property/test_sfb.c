@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "experiments/planners/sfb_file.h"
+#include "synth/tag/sfb_file.h"
 #include "tests/support/program_json.h"
 
 enum { INSTANCES = 120, MOST_OPS = 12, MUTANTS = 1000 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "tests/test.h"
 
 static const char *const RIVALS[] = {"dp-nccl", "dp-nccl-p", "horovod", "flexflow",

@@ -2,7 +2,7 @@
 #ifndef KILTER_TESTS_SUPPORT_EXPORTED_H
 #define KILTER_TESTS_SUPPORT_EXPORTED_H
 
-#include "data/plan/export.h"
+#include "data/formats/export/export.h"
 #include "tests/support/made_plan.h"
 
 #define GPT(layers, more) \

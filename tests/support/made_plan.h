@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "tests/test.h"
 
 typedef struct {

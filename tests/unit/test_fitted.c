@@ -2,7 +2,7 @@
  * stretched devices. */
 #include <stdlib.h>
 
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "tests/support/random_plan.h"
 #include "tests/test.h"
 

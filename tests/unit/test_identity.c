@@ -48,6 +48,12 @@ static char *replaced(const char *text, const char *from, const char *to)
 #define LINE(kind, latency) "  " kind ": {latency: " latency " us, bandwidth: 1.3 GB/s}\n"
 
 /* Every key is in one of the two. */
+/* A type has measured ops or factors on kernels, not both. */
+#define MEASURED_OPS                                                                   \
+    "    ops:\n"                                                                       \
+    "      - {kind: linear, overhead: 3 us, rate: 11 TFLOP/s, bandwidth: 700 GB/s,\n" \
+    "         smallest: 4 kB, largest: 1 GB, launch: 8 us, wave: 1327104, fill: 72.5}\n"
+
 static const char BUILT[] =
     "name: pair\n"
     "description: two machines\n"
@@ -70,9 +76,7 @@ static const char BUILT[] =
     "    crowding: 0.03\n"
     "    launch: 6 us\n"
     "    handover: 31 us\n"
-    "    ops:\n"
-    "      - {kind: linear, overhead: 3 us, rate: 11 TFLOP/s, bandwidth: 700 GB/s,\n"
-    "         smallest: 4 kB, largest: 1 GB, launch: 8 us, wave: 1327104, fill: 72.5}\n"
+    MEASURED_OPS
     "    source: a data sheet\n"
     "machines:\n"
     "  - name: fast\n"
@@ -200,6 +204,12 @@ static const struct {
     {"device_types[].peaks.fp16", "peaks: {", "peaks: {fp16: 99 TFLOP/s, ", OTHER},
     {"device_types[].peaks.bf16", "peaks: {", "peaks: {bf16: 99 TFLOP/s, ", OTHER},
     {"device_types[].peaks.fp8", "peaks: {", "peaks: {fp8: 99 TFLOP/s, ", OTHER},
+    {"device_types[].kernels.products", MEASURED_OPS, "    kernels: {products: 1.25}\n", OTHER},
+    {"device_types[].kernels.experts", MEASURED_OPS, "    kernels: {experts: 1.25}\n", OTHER},
+    {"device_types[].kernels.attention", MEASURED_OPS, "    kernels: {attention: 1.25}\n", OTHER},
+    {"device_types[].kernels.memory", MEASURED_OPS, "    kernels: {memory: 1.25}\n", OTHER},
+    {"device_types[].kernels.loss", MEASURED_OPS, "    kernels: {loss: 1.25}\n", OTHER},
+    {"device_types[].kernels.update", MEASURED_OPS, "    kernels: {update: 1.25}\n", OTHER},
     {"device_types[].chip.sm", "sm: 70", "sm: 72", OTHER},
     {"device_types[].chip.gcn", "{sm: 70", "{gcn: 908, sm: 70", OTHER},
     {"device_types[].chip.processors", "processors: 80", "processors: 84", OTHER},
@@ -523,6 +533,7 @@ static const struct {
     {"zero", "1", "manual"},
     {"zero_ranks", "2", "manual"},
     {"overlap", "off", "hap"},
+    {"prefetch", "3", "hap"},
     {"order", "ready", "hap"},
     {"transfers", "free", "hap"},
     {"streams", "2", "hap"},

@@ -3,7 +3,7 @@
 #include <sqlite3.h>
 
 #include "data/data.h"
-#include "data/measured/kineto.h"
+#include "data/formats/measured/kineto.h"
 #include "tests/support/program_json.h"
 
 /* A product by two kernels (4 + 1 us and 6 us); one inside another range of sizes; an all-reduce on

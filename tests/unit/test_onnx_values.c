@@ -2,7 +2,7 @@
 #include "tests/support/onnx_graph.h"
 
 #ifdef KILTER_PROTOBUF_C
-/* As in data/models/onnx.h, whose other names are those of tests/support/onnx_bytes.h. */
+/* As in data/formats/onnx/onnx.h, whose other names are those of tests/support/onnx_bytes.h. */
 GByteArray *onnx_strip(const void *bytes, gsize length);
 
 /* Attention of two heads of 4 over 5 tokens under a mask that is added, which the file has as it is or transposed, and whether

@@ -1,5 +1,5 @@
 /* Views of tensors of ONNX files: steps that bring a base into their order, and views that are full. */
-#include "data/models/onnx_view.h"
+#include "data/formats/onnx/view.h"
 #include "tests/test.h"
 
 /* The sizes of a view's atoms, dim by dim. */

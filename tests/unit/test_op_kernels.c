@@ -125,7 +125,7 @@ static void test_shares(void **state)
     clear(&s);
 }
 
-/* What a stack says has an effect, and a runtime without a row has the default. */
+/* The options of a stack have an effect, and a runtime without a row has the default. */
 static void test_stack(void **state)
 {
     (void)state;

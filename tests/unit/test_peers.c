@@ -1,6 +1,6 @@
 /* Direct links between GPUs: the rings of known machines, bounds that hold for all, and the links of
  * files that describe machines. */
-#include "data/cluster/machine_file.h"
+#include "data/formats/machines/machine_file.h"
 #include "data/cluster/peers.h"
 #include "tests/test.h"
 

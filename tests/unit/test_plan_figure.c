@@ -1,7 +1,7 @@
 /* The data of a plan's figure: every layer of every row, the busiest device among the rows, no span
  * beyond the iteration. */
 #include "experiments/figures/plan_figure.h"
-#include "experiments/planners/planner.h"
+#include "synth/planners/planner.h"
 #include "tests/support/program.h"
 
 #define MODEL "gpt2:layers=4,hidden=64,heads=4,ffn=128,seq=16,vocab=64,global_batch=32"

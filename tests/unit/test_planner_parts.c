@@ -3,12 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "experiments/planners/alternation.h"
-#include "experiments/planners/make.h"
-#include "experiments/planners/ratios.h"
-#include "experiments/planners/tag_case.h"
-#include "experiments/planners/tag_pipeline.h"
-#include "experiments/planners/tag_shares.h"
+#include "synth/hap/alternation.h"
+#include "synth/planners/make.h"
+#include "synth/answer/ratios.h"
+#include "synth/tag/case.h"
+#include "synth/tag/pipeline.h"
+#include "synth/tag/shares.h"
 #include "tests/test.h"
 
 static const char MODEL[] = "vit:layers=1,global_batch=64";

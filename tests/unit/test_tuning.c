@@ -114,7 +114,7 @@ static void test_bad_rules(void **state)
          "two.yaml:12: tuning.rules[0].algorithm: expected the name of an algorithm"},
         {"tree", "pairwise",
          "two.yaml:12: tuning.rules[0].algorithm: pairwise does not do all_reduce; "
-         "expected one of ring, tree, double_tree, halving, hierarchical"},
+         "expected one of ring, tree, double_tree, halving, hierarchical, machine_tree"},
         {"4, most", "0, most",
          "two.yaml:12: tuning.rules[0].most_ranks: expected a whole number from 1 to "
          "4294967295, got '0'"},

@@ -1,0 +1,198 @@
+/* The common parts of exporters: steps, ranks, files. Their checks are in data/formats/export/check.c. */
+#include "data/formats/export/case.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void export_add_file(GArray *files, const char *suffix, GString *text)
+{
+    const ExportFile file = {suffix, g_string_free(text, FALSE)};
+    g_array_append_val(files, file);
+}
+
+void export_add_json(GArray *files, json_t *root)
+{
+    char *dump = json_dumps(root, JSON_INDENT(2));
+    export_add_file(files, "", g_string_new(dump));
+    free(dump);
+    json_decref(root);
+}
+
+/* Whether the program's groups are those of the strategy: other planners keep keys of it, such as
+ * microbatches, for programs of their own. */
+static bool is_laid_out(const ExportCase *c)
+{
+    const Program *program = c->plan->program;
+    const StrategyLayout *l = &c->layout;
+    for (uint32_t p = 0; p < l->pp; p++) {
+        const DeviceGroup *group = p < program->n_groups ? &program->group[p] : NULL;
+        const uint32_t n = export_stage_ranks(c), *device = l->device + (size_t)p * n;
+        if (!group || group->n_replicas != l->dp * l->cp || group->n_devices != l->tp ||
+            memcmp(group->device, device, n * sizeof *device) != 0)
+            return false;
+    }
+    return true;
+}
+
+bool export_case_init(ExportCase *c, GError **error)
+{
+    const Tensor *input = graph_tensor(c->graph, graph_get_op(c->graph, 0)->in[0]);
+    c->strategy = &c->plan->strategy;
+    c->batch = graph_batch(c->graph);
+    c->seq = input->dtype == DTYPE_I64 && input->rank == 2 ? input->dim[1] : 0;
+    c->has_strategy =
+        !strategy_is_default(c->strategy) &&
+        strategy_lay_out(c->strategy, c->graph, c->plan->n_devices, &c->layout, NULL) &&
+        is_laid_out(c);
+    c->micro_batch =
+        c->has_strategy ? c->batch / c->layout.dp / c->layout.n_microbatches : 0;
+    return plan_layout_init(&c->cuts, c->plan, c->graph, error);
+}
+
+void export_case_clear(ExportCase *c)
+{
+    strategy_layout_clear(&c->layout);
+    plan_layout_clear(&c->cuts);
+}
+
+uint32_t export_stage_ranks(const ExportCase *c)
+{
+    return c->layout.dp * c->layout.cp * c->layout.tp;
+}
+
+uint32_t export_inner_layers(const ExportCase *c, uint32_t stage)
+{
+    const uint32_t last = graph_n_layers(c->graph) - 1;
+    const uint32_t first = c->layout.first[stage], end = c->layout.first[stage + 1];
+    return end - first - (first == 0) - (end == last + 1);
+}
+
+static uint32_t stage_of(const ExportCase *c, const Instr *instr)
+{
+    const Op *op = graph_get_op(c->graph, instr->op);
+    const uint32_t layer = graph_get_op(c->graph, op->of)->layer;
+    uint32_t stage = 0;
+    while (c->layout.first[stage + 1] <= layer)
+        stage++;
+    return stage;
+}
+
+/* A backward that goes on after other steps is split: its first part is for the stage before, the
+ * rest for weights. */
+static void add_rest(GArray *steps, uint32_t first, ExportStep rest)
+{
+    ExportStep *begun = &g_array_index(steps, ExportStep, first);
+    if (begun->letter == 'I' || first + 1 == steps->len)
+        return;
+    begun->letter = 'I';
+    rest.letter = 'W';
+    g_array_append_val(steps, rest);
+}
+
+GArray *export_steps(const ExportCase *c, uint32_t group)
+{
+    GArray *steps = g_array_new(FALSE, FALSE, sizeof(ExportStep));
+    const uint32_t n = c->layout.n_microbatches;
+    const bool splits = schedule_splits(c->layout.schedule);
+    /* 1 + place of the first step with this stage, microbatch and direction */
+    g_autofree uint32_t *seen = g_new0(uint32_t, (size_t)c->layout.n_stages * n * 2);
+    for (uint32_t i = 0; i < c->plan->program->n; i++) {
+        const Instr *instr = &c->plan->program->instr[i];
+        if (instr->kind != INSTR_COMPUTE || instr->group != group ||
+            (instr->microbatch == PROGRAM_WHOLE && n > 1))
+            continue;
+        const Pass pass = graph_get_op(c->graph, instr->op)->pass;
+        if (pass == PASS_UPDATE)
+            continue;
+        const ExportStep step = {.stage = stage_of(c, instr),
+                                 .microbatch = n > 1 ? instr->microbatch : 0,
+                                 .backward = pass == PASS_BACKWARD,
+                                 .letter = pass == PASS_BACKWARD ? 'B' : 'F',
+                                 .instr = i};
+        uint32_t *known =
+            &seen[((size_t)step.stage * n + step.microbatch) * 2 + step.backward];
+        if (!*known)
+            g_array_append_val(steps, step);
+        else if (splits && step.backward)
+            add_rest(steps, *known - 1, step);
+        *known = *known ? *known : steps->len;
+    }
+    return steps;
+}
+
+uint32_t *export_ranks(const ExportCase *c, bool *in_order)
+{
+    const uint32_t n = c->plan->n_devices;
+    uint32_t *device = g_new(uint32_t, n);
+    *in_order = true;
+    for (uint32_t r = 0; r < n; r++) {
+        device[r] = c->has_strategy ? c->layout.device[r] : r;
+        *in_order &= device[r] == r;
+    }
+    return device;
+}
+
+uint32_t export_local(const ExportCase *c, uint32_t device)
+{
+    uint32_t first = device;
+    while (first > 0 &&
+           c->view->device[first - 1].machine == c->view->device[device].machine)
+        first--;
+    return device - first;
+}
+
+void export_add_ranks(const ExportCase *c, const char *prefix, GString *out)
+{
+    bool in_order;
+    g_autofree uint32_t *device = export_ranks(c, &in_order);
+    g_string_append_printf(out, "%srank,machine,gpu,type\n", prefix);
+    for (uint32_t r = 0; r < c->plan->n_devices; r++) {
+        const Device *d = &c->view->device[device[r]];
+        g_string_append_printf(out, "%s%u,%s,%u,%s\n", prefix, r,
+                               c->view->cluster->machine[d->machine].name,
+                               export_local(c, device[r]), d->type_name);
+    }
+}
+
+/* Machines with as many GPUs, from `i` on. */
+static uint32_t alike_from(const Cluster *cluster, uint32_t i)
+{
+    uint32_t n = 1;
+    while (i + n < cluster->n_machines &&
+           cluster->machine[i + n].gpus == cluster->machine[i].gpus)
+        n++;
+    return n;
+}
+
+void export_add_torchrun(const ExportCase *c, const char *prefix, const char *script,
+                         GString *out)
+{
+    const Cluster *cluster = c->view->cluster;
+    bool in_order;
+    g_free(export_ranks(c, &in_order)); /* the order alone is asked for */
+    if (!in_order) {
+        g_string_append_printf(
+            out,
+            "# Ranks are not in the order of the machines' GPUs: start "
+            "%s by a launcher that takes the table above.\n",
+            script);
+        return;
+    }
+    for (uint32_t i = 0, n; i < cluster->n_machines; i += n) {
+        n = alike_from(cluster, i);
+        if (n == 1)
+            g_string_append_printf(out, "# on %s\n", cluster->machine[i].name);
+        else
+            g_string_append_printf(out, "# on %s to %s, NODE_RANK from %u to %u\n",
+                                   cluster->machine[i].name,
+                                   cluster->machine[i + n - 1].name, i, i + n - 1);
+        g_string_append_printf(out, "%storchrun --nnodes=%u --nproc_per_node=%u ", prefix,
+                               cluster->n_machines, cluster->machine[i].gpus);
+        if (n == 1)
+            g_string_append_printf(out, "--node_rank=%u ", i);
+        else
+            g_string_append(out, "--node_rank=$NODE_RANK ");
+        g_string_append_printf(out, "--master_addr=$MASTER_ADDR --master_port=29500 %s\n",
+                               script);
+    }
+}

@@ -1,0 +1,95 @@
+/* The input of all exporters (private to data): data/formats/export/export.h. */
+#ifndef KILTER_DATA_FORMATS_EXPORT_CASE_H
+#define KILTER_DATA_FORMATS_EXPORT_CASE_H
+
+#include <jansson.h>
+
+#include "data/formats/export/export.h"
+#include "data/plan/layout.h"
+
+/* A step of a device group: the forward or backward of a pipeline stage on a microbatch. */
+typedef struct {
+    uint32_t stage, microbatch;
+    bool backward;
+    char
+        letter; /* F, B, or of a split backward I for the stage before and W for weights */
+    uint32_t instr; /* its first computation */
+} ExportStep;
+
+typedef struct {
+    const Plan *plan;
+    const Graph *graph;
+    const ClusterView *view;
+    const char *target, *base;
+    const Strategy *strategy;
+    bool has_strategy;
+    StrategyLayout layout; /* set if there is a strategy */
+    PlanLayout cuts;
+    uint32_t batch,
+        micro_batch; /* samples of an iteration; samples of a microbatch on a replica */
+    uint32_t seq;    /* tokens per sample; 0: samples have no tokens */
+} ExportCase;
+
+bool export_case_init(ExportCase *c, GError **error);
+void export_case_clear(ExportCase *c);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExportCase, export_case_clear)
+
+/* Fails with "TARGET: instruction I, `TEXT`: reason"; always false. */
+bool export_refuse(const ExportCase *c, uint32_t instr, GError **error,
+                   const char *format, ...) G_GNUC_PRINTF(4, 5);
+
+/* Refuses the first instruction unless a strategy made the plan. */
+bool export_need_strategy(const ExportCase *c, GError **error);
+/* Refuses unless all shards over the devices that share a tensor are equal, and, with `parts`, also
+ * the replicas' parts of the batch. */
+bool export_need_even(const ExportCase *c, bool parts, GError **error);
+/* Refuses unless the layers between embedding and head are layers 0, 1, ... of a transformer. */
+bool export_need_layers(const ExportCase *c, GError **error);
+/* Refuses unless stages and microbatches run as in Megatron-LM's 1F1B, interleaved where devices
+ * have several stages; other schedules are refused where they differ. */
+bool export_need_1f1b(const ExportCase *c, GError **error);
+
+/* The number of ranks of a stage. */
+uint32_t export_stage_ranks(const ExportCase *c);
+/* Megatron-LM's layout of the stages, in the order of the model: "Et*4|ttt|tL". The caller frees
+ * it. */
+char *export_layers_text(const ExportCase *c);
+
+/* The number of layers of a stage, without embedding and head. */
+uint32_t export_inner_layers(const ExportCase *c, uint32_t stage);
+
+/* The steps of a group in the order of the program; free with g_array_unref. */
+GArray *export_steps(const ExportCase *c, uint32_t group);
+
+/* How a tensor in that form is cut over a group's devices, with counts as in Split; NULL if it is
+ * whole. */
+const Split *export_cut(const ExportCase *c, uint32_t group, TensorId tensor, Form form,
+                        bool *batch);
+
+/* sample: out, [device], the samples of an iteration on each GPU of the view; refuses if a GPU of a
+ * machine would get a part of a sample. */
+bool export_samples(const ExportCase *c, uint32_t *sample, GError **error);
+
+/* [rank]: its device in the view. *in_order: whether rank i is device i for all i. The caller frees
+ * it. */
+uint32_t *export_ranks(const ExportCase *c, bool *in_order);
+/* The index of a device among the devices of its machine. */
+uint32_t export_local(const ExportCase *c, uint32_t device);
+/* Appends "# rank,machine,gpu,type" and one line per rank, each after `prefix`. */
+void export_add_ranks(const ExportCase *c, const char *prefix, GString *out);
+/* Appends lines that start `script` on the cluster's machines by torchrun, if ranks are in
+ * order. */
+void export_add_torchrun(const ExportCase *c, const char *prefix, const char *script,
+                         GString *out);
+
+/* Exporters append files. */
+typedef bool Exporter(const ExportCase *c, GArray *files, GError **error);
+#define X(name, description) Exporter export_##name;
+EXPORT_TABLE(X)
+#undef X
+
+void export_add_file(GArray *files, const char *suffix, GString *text);
+/* Releases the value. */
+void export_add_json(GArray *files, json_t *root);
+
+#endif

@@ -1,0 +1,38 @@
+/* Plans for training frameworks: flags, layouts, schedules and rank tables, if the framework can
+ * express the plan. An exporter takes a plan as it is or refuses it and names the first instruction
+ * without counterpart; it never changes a plan. */
+#ifndef KILTER_DATA_FORMATS_EXPORT_EXPORT_H
+#define KILTER_DATA_FORMATS_EXPORT_EXPORT_H
+
+#include "data/plan/plan.h"
+
+/*    name          contents */
+#define EXPORT_TABLE(X)                                                                  \
+    X(megatron, "a script of Megatron-LM's flags with torchrun lines")                   \
+    X(flagscale, "the system and model sections of a FlagScale configuration (YAML)")    \
+    X(torchtitan,                                                                        \
+      "overrides of a torchtitan configuration (JSON), and its schedule (CSV)")          \
+    X(deepspeed, "ds_config.json, for plans without pipelines and tensor parallelism")   \
+    X(ddp, "a rank table with batch shares and loss weights, and code that reads it")    \
+    X(json, "everything: ranks, stages, layers, steps, shards of parameters")
+
+typedef struct {
+    const char *name, *description;
+} ExportTarget;
+
+uint32_t export_target_count(void);
+const ExportTarget *export_target(uint32_t index);
+
+/* One file of an export: its text, and the suffix after the user's name ("", ".csv"). */
+typedef struct {
+    const char *suffix;
+    char *text;
+} ExportFile;
+
+/* The files (ExportFile), the first one with suffix "". `base`: the name of the first file, by
+ * which files refer to one another. Free with g_array_unref. KILTER_ERROR_INPUT lists the targets
+ * if `target` is unknown, or names the first instruction without counterpart. */
+GArray *plan_export(const Plan *plan, const Graph *graph, const ClusterView *view,
+                    const char *target, const char *base, GError **error);
+
+#endif

@@ -1,0 +1,225 @@
+/* Exports as tables: replicas with unequal parts of the batch for PyTorch's DDP, and everything as
+ * JSON. */
+#include <jansson.h>
+
+#include "data/formats/export/case.h"
+
+/* --- DDP --- */
+
+static bool is_kept_whole(const Tensor *tensor)
+{
+    return tensor->role == ROLE_PARAMETER || tensor->role == ROLE_OPTIMIZER;
+}
+
+/* Refuses unless parameters and states are whole on every device, activations are cut along the
+ * batch only, and only gradients are communicated. */
+static bool need_whole_parameters(const ExportCase *c, GError **error)
+{
+    for (uint32_t i = 0; i < c->plan->program->n; i++) {
+        const Instr *instr = &c->plan->program->instr[i];
+        Operand use[OP_MAX_IN];
+        const uint32_t n = instr_uses(instr, c->graph, use);
+        if (instr->kind == INSTR_TRANSFER && !instr_regroups(c->plan->program, instr))
+            return export_refuse(c, i, error, "a pipeline");
+        if (instr->kind == INSTR_LOAD &&
+            is_kept_whole(graph_tensor(c->graph, instr->tensor)) &&
+            instr->to != FORM_IDENTITY)
+            return export_refuse(c, i, error, "%s is cut over the devices",
+                                 graph_tensor(c->graph, instr->tensor)->name);
+        if (instr->kind == INSTR_COLLECTIVE &&
+            graph_tensor(c->graph, instr->tensor)->role == ROLE_ACTIVATION)
+            return export_refuse(c, i, error, "an activation is communicated");
+        for (uint32_t k = 0; k < n; k++) {
+            const Tensor *tensor = graph_tensor(c->graph, use[k].tensor);
+            if (instr->kind == INSTR_COMPUTE && is_kept_whole(tensor) &&
+                use[k].form != FORM_IDENTITY)
+                return export_refuse(c, i, error, "%s is cut over the devices",
+                                     tensor->name);
+        }
+    }
+    return true;
+}
+
+static const char SCRIPT[] =
+    "\n\ndef share(rank):\n"
+    "    \"\"\"The samples of a rank: (first, number) of the global batch.\"\"\"\n"
+    "    return OFFSET[rank], BATCH[rank]\n"
+    "\n\ndef scale(loss, rank):\n"
+    "    \"\"\"Of the mean loss of the rank's samples: DDP averages gradients over ranks "
+    "as if all had as many.\"\"\"\n"
+    "    return loss * WEIGHT[rank]\n";
+
+static void add_list(GString *out, const char *name, const GArray *value)
+{
+    g_string_append_printf(out, "%s = [", name);
+    for (guint i = 0; i < value->len; i++)
+        g_string_append_printf(out, "%s%u", i ? ", " : "",
+                               g_array_index(value, uint32_t, i));
+    g_string_append(out, "]\n");
+}
+
+/* Adds samples and offsets of the ranks, which are the machines' GPUs in order. */
+static void add_ranks(const ExportCase *c, const uint32_t *sample, GString *out)
+{
+    g_autoptr(GArray) batch = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    g_autoptr(GArray) offset = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    uint32_t sum = 0;
+    g_string_append(out, "# rank,machine,gpu,type\n");
+    for (uint32_t j = 0; j < c->view->n_devices; j++)
+        for (uint32_t g = 0; g < c->view->device[j].gpus; g++) {
+            const Device *d = &c->view->device[j];
+            g_string_append_printf(out, "# %u,%s,%u,%s\n", batch->len,
+                                   c->view->cluster->machine[d->machine].name,
+                                   export_local(c, j) + g, d->type_name);
+            g_array_append_val(offset, sum);
+            g_array_append_val(batch, sample[j]);
+            sum += sample[j];
+        }
+    g_string_append_printf(out, "GLOBAL_BATCH = %u\nMICROBATCHES = %u\n", sum,
+                           c->plan->program->n_microbatches);
+    add_list(out, "BATCH", batch);
+    add_list(out, "OFFSET", offset);
+    g_string_append(out, "WEIGHT = [b * len(BATCH) / GLOBAL_BATCH for b in BATCH]\n");
+}
+
+bool export_ddp(const ExportCase *c, GArray *files, GError **error)
+{
+    g_autofree uint32_t *sample = g_new0(uint32_t, c->view->n_devices);
+    if (!need_whole_parameters(c, error) || !export_samples(c, sample, error))
+        return false;
+    g_autoptr(GString) out = g_string_new(NULL);
+    g_string_append_printf(
+        out, "# %s on %s by %s: %.6g s per iteration, predicted by kilter %s\n",
+        c->plan->model, c->plan->cluster, c->plan->planner, c->plan->iteration_time_s,
+        c->plan->version);
+    export_add_torchrun(c, "# ", "train.py", out);
+    add_ranks(c, sample, out);
+    g_string_append(out, SCRIPT);
+    export_add_file(files, "", g_steal_pointer(&out));
+    return true;
+}
+
+/* --- JSON --- */
+
+static json_t *numbers_json(const uint32_t *number, uint32_t n)
+{
+    json_t *list = json_array();
+    for (uint32_t k = 0; k < n; k++)
+        json_array_append_new(list, json_integer(number[k]));
+    return list;
+}
+
+static json_t *devices_json(const ExportCase *c)
+{
+    json_t *list = json_array();
+    for (uint32_t j = 0; j < c->view->n_devices; j++) {
+        const Device *d = &c->view->device[j];
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:i, s:f}", "name",
+                                              d->name, "machine",
+                                              c->view->cluster->machine[d->machine].name,
+                                              "type", d->type_name, "gpus", (int)d->gpus,
+                                              "ratio", c->plan->ratio[j]));
+    }
+    return list;
+}
+
+static json_t *stage_json(const ExportCase *c, uint32_t s)
+{
+    static const char *const MODE[] = {"none", "selective", "full"};
+    json_t *layers = json_array(), *modes = json_array();
+    for (uint32_t l = c->layout.first[s]; l < c->layout.first[s + 1]; l++) {
+        json_array_append_new(layers, json_string(graph_layer_name(c->graph, l)));
+        json_array_append_new(modes, json_string(MODE[c->layout.recompute[l]]));
+    }
+    return json_pack("{s:i, s:o, s:o}", "group", (int)(s % c->layout.pp), "layers",
+                     layers, "recompute", modes);
+}
+
+static json_t *steps_json(const ExportCase *c, uint32_t group)
+{
+    g_autoptr(GArray) steps = export_steps(c, group);
+    json_t *list = json_array();
+    for (uint32_t k = 0; k < steps->len; k++) {
+        const ExportStep *step = &g_array_index(steps, ExportStep, k);
+        g_autofree char *text =
+            g_strdup_printf("%u%c%u", step->stage, step->letter, step->microbatch);
+        json_array_append_new(list, json_string(text));
+    }
+    return list;
+}
+
+/* Adds stages, ranks and steps of a strategy. */
+static void add_strategy(const ExportCase *c, json_t *root)
+{
+    bool in_order;
+    g_autofree uint32_t *rank = export_ranks(c, &in_order);
+    json_t *stages = json_array(), *groups = json_array();
+    const uint32_t of_group = export_stage_ranks(c);
+    for (uint32_t s = 0; s < c->layout.n_stages; s++)
+        json_array_append_new(stages, stage_json(c, s));
+    for (uint32_t p = 0; p < c->layout.pp; p++)
+        json_array_append_new(
+            groups, json_pack("{s:o, s:o}", "devices",
+                              numbers_json(rank + (size_t)p * of_group, of_group),
+                              "steps", steps_json(c, p)));
+    json_object_set_new(root, "strategy", strategy_json(c->strategy));
+    json_object_set_new(root, "stages", stages);
+    json_object_set_new(root, "groups", groups);
+    json_object_set_new(root, "microbatches", json_integer(c->layout.n_microbatches));
+    json_object_set_new(root, "micro_batch", json_integer(c->micro_batch));
+}
+
+/* Whether the parts are those of torch.chunk: ceil(n / parts) each, and the rest in the last
+ * ones. */
+static bool is_chunk(const uint32_t *count, uint32_t n, uint32_t units)
+{
+    const uint32_t most = (units + n - 1) / n;
+    for (uint32_t k = 0, left = units; k < n; left -= count[k++])
+        if (count[k] != MIN(most, left))
+            return false;
+    return true;
+}
+
+/* The group where each parameter rests, and its cut over the devices of a replica. */
+static json_t *parameters_json(const ExportCase *c)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < c->plan->program->n; i++) {
+        const Instr *instr = &c->plan->program->instr[i];
+        if (instr->kind != INSTR_LOAD ||
+            graph_tensor(c->graph, instr->tensor)->role != ROLE_PARAMETER)
+            continue;
+        char form[FORM_TEXT];
+        bool batch;
+        const Split *split =
+            export_cut(c, instr->group, instr->tensor, instr->to, &batch);
+        const uint32_t n = c->cuts.group[instr->group].n_devices;
+        json_t *object = json_pack("{s:s, s:i, s:s}", "name",
+                                   graph_tensor(c->graph, instr->tensor)->name, "group",
+                                   (int)instr->group, "form", form_text(instr->to, form));
+        if (split) {
+            json_object_set_new(object, "units", json_integer(split->units));
+            json_object_set_new(object, "counts", numbers_json(split->count, n));
+            json_object_set_new(object, "torch_chunk",
+                                json_boolean(is_chunk(split->count, n, split->units)));
+        }
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
+bool export_json(const ExportCase *c, GArray *files, GError **error)
+{
+    (void)error;
+    json_t *root =
+        json_pack("{s:{s:s, s:i}, s:s, s:s, s:s, s:s, s:f, s:i, s:o}", "format", "name",
+                  "kilter export", "version", 1, "model", c->plan->model, "cluster",
+                  c->plan->cluster, "planner", c->plan->planner, "version",
+                  c->plan->version, "iteration_time_s", c->plan->iteration_time_s,
+                  "global_batch", (int)c->batch, "devices", devices_json(c));
+    if (c->has_strategy)
+        add_strategy(c, root);
+    json_object_set_new(root, "parameters", parameters_json(c));
+    export_add_json(files, root);
+    return true;
+}

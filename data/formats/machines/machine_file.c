@@ -1,0 +1,336 @@
+/* Machines as the files of others describe them: what is known of their GPUs, and the cluster that
+ * they make. */
+#include "data/formats/machines/machine_file.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "data/base/assert.h"
+#include "data/base/error.h"
+
+void machine_file_free(MachineFile *machine)
+{
+    if (!machine)
+        return;
+    for (uint32_t i = 0; i < machine->n_gpus; i++) {
+        g_free(machine->gpu[i].bus);
+        g_free(machine->gpu[i].pci);
+        g_free(machine->gpu[i].gcn);
+        g_free(machine->gpu[i].product);
+    }
+    g_free(machine->gpu);
+    g_free(machine->file);
+    g_free(machine->absurd);
+    g_free(machine->gpu_pairs);
+    g_free(machine->gpu_nic);
+    g_ptr_array_unref(machine->warning);
+    g_free(machine);
+}
+
+MachineGpu *machine_file_add_gpu(MachineFile *machine, GError **error)
+{
+    if (machine->n_gpus == MACHINE_MAX_GPUS) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "%s: expected at most %d GPUs in a machine", machine->file,
+                    MACHINE_MAX_GPUS);
+        return NULL;
+    }
+    if (machine->n_gpus == machine->n_gpus_allocated) {
+        machine->n_gpus_allocated = 2 * machine->n_gpus_allocated + 8;
+        machine->gpu = g_renew(MachineGpu, machine->gpu, machine->n_gpus_allocated);
+    }
+    MachineGpu *gpu = &machine->gpu[machine->n_gpus++];
+    *gpu = (MachineGpu){.bus = g_strdup(""),
+                        .pci = g_strdup(""),
+                        .gcn = g_strdup(""),
+                        .product = g_strdup("")};
+    return gpu;
+}
+
+void machine_file_join(MachineFile *machine, uint32_t a, uint32_t b)
+{
+    g_assert(a < machine->n_gpus && b < machine->n_gpus);
+    const uint32_t from = machine->gpu[a].group, to = machine->gpu[b].group;
+    for (uint32_t i = 0; i < machine->n_gpus; i++)
+        if (machine->gpu[i].group == from)
+            machine->gpu[i].group = to;
+}
+
+void machine_file_add_links(MachineFile *machine, uint32_t from, uint32_t to,
+                            uint32_t count)
+{
+    g_assert(from < machine->n_gpus && to < machine->n_gpus);
+    if (from == to || count == 0)
+        return;
+    machine_file_join(machine, from, to);
+    if (machine->n_gpus > PEERS_MAX_GPUS)
+        return;
+    uint8_t *links = &machine->peers.link[from][to];
+    *links = (uint8_t)MIN(*links + count, PEERS_MAX_LINKS);
+    machine->peers.n = machine->n_gpus;
+}
+
+void machine_file_warn(MachineFile *machine, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_ptr_array_add(machine->warning, g_strdup_vprintf(format, args));
+    va_end(args);
+}
+
+const DeviceSheet *machine_gpu_sheet(const MachineFile *machine, const Sheets *sheets,
+                                     const DeviceSheet *all, uint32_t gpu)
+{
+    KILTER_ASSERT(gpu < machine->n_gpus);
+    if (all)
+        return all;
+    return *machine->gpu[gpu].product
+               ? sheets_find_product(sheets, machine->gpu[gpu].product)
+               : sheets_find_pci(sheets, machine->gpu[gpu].pci);
+}
+
+const DeviceSheet *machine_file_sheet(const MachineFile *machine, const Sheets *sheets)
+{
+    const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, NULL, 0);
+    for (uint32_t i = 1; i < machine->n_gpus; i++)
+        if (machine_gpu_sheet(machine, sheets, NULL, i) != sheet)
+            return NULL;
+    return sheet;
+}
+
+char *machine_file_devices(const MachineFile *machine, const Sheets *sheets,
+                           const DeviceSheet *all)
+{
+    const DeviceSheet *one = all ? all : machine_file_sheet(machine, sheets);
+    if (one)
+        return g_strdup(one->name);
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (uint32_t i = 0, n; i < machine->n_gpus; i += n) {
+        const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, NULL, i);
+        if (!sheet)
+            return NULL;
+        for (n = 1; i + n < machine->n_gpus &&
+                    machine_gpu_sheet(machine, sheets, NULL, i + n) == sheet;)
+            n++;
+        g_string_append_printf(text, "%s%u %s", i ? " + " : "", n, sheet->name);
+    }
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+/* Bytes/s of one NVLink or xGMI link of the GPU; 0: not known. */
+static double link_bandwidth(const MachineGpu *gpu, const Sheets *sheets,
+                             const DeviceSheet *sheet)
+{
+    if (gpu->link_bandwidth > 0 || !sheet)
+        return gpu->link_bandwidth;
+    return sheet->chip.gcn ? link_table_at(&sheets->xgmi, sheet->chip.gcn)
+                           : link_table_at(&sheets->nvlink, sheet->chip.sm);
+}
+
+static bool is_joined(const MachineFile *machine)
+{
+    bool joined = machine->n_gpus > 1;
+    for (uint32_t i = 0; i < machine->n_gpus; i++)
+        joined = joined && machine->gpu[i].links > machine->gpu[i].to_cpu &&
+                 machine->gpu[i].group == machine->gpu[0].group;
+    return joined;
+}
+
+/* Whether GPUs may have links that the file does not show, as in files written by hand, but that
+ * the data sheet lists. */
+static bool has_unseen_links(const MachineFile *machine, const DeviceSheet *sheet)
+{
+    /* `sheet`: of all GPUs */
+    return machine->format == MACHINE_FILE_NCCL && machine->gpu_elements == 0 && sheet &&
+           sheet->n_links > 0 && !g_str_has_prefix(sheet->link[0].name, "pcie");
+}
+
+double machine_file_inner(const MachineFile *machine, const Sheets *sheets,
+                          const DeviceSheet *all)
+{
+    double least = INFINITY;
+    const DeviceSheet *one = all ? all : machine_file_sheet(machine, sheets);
+    const bool unseen = has_unseen_links(machine, one);
+    const bool joined = is_joined(machine);
+    for (uint32_t i = 0; i < machine->n_gpus; i++) {
+        const MachineGpu *gpu = &machine->gpu[i];
+        const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, all, i);
+        const LinkSheet *pcie = device_sheet_link(sheets, sheet, "pcie");
+        const uint32_t links = unseen ? one->link[0].count : gpu->links - gpu->to_cpu;
+        const double bandwidth = joined || unseen
+                                     ? links * link_bandwidth(gpu, sheets, sheet)
+                                 : gpu->pcie > 0 ? gpu->pcie
+                                 : pcie          ? pcie->bandwidth * pcie->share
+                                                 : 0;
+        least = fmin(least, bandwidth);
+    }
+    return least;
+}
+
+/* Adds the words of the file about the first GPU without a data sheet. */
+static void name_device(GString *out, const MachineFile *machine, const Sheets *sheets)
+{
+    uint32_t i = 0;
+    while (i + 1 < machine->n_gpus && machine_gpu_sheet(machine, sheets, NULL, i))
+        i++;
+    if (*machine->gpu[i].product)
+        g_string_append_printf(out, " ('%.60s' is not in data/devices)",
+                               machine->gpu[i].product);
+    else if (*machine->gpu[i].pci)
+        g_string_append_printf(out, " (PCI id %.20s is not in data/devices)",
+                               machine->gpu[i].pci);
+}
+
+static bool check_import(const MachineFile *machine, const Sheets *sheets,
+                         const MachineImport *import, const char *devices, GError **error)
+{
+    g_autoptr(GString) device = g_string_new(NULL);
+    if (!devices)
+        name_device(device, machine, sheets);
+    if (!devices)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%s: the file does not say what its GPUs do%s; expected --gpu "
+                           "NAME, as in --gpu h100-sxm",
+                           machine->file, device->str);
+    if (import->nodes > 1 && !import->nic && machine->absurd)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%s: %s; expected --nic NAME, as in --nic ib-ndr",
+                           machine->file, machine->absurd);
+    if (import->nodes > 1 && !import->nic && !(machine->net_bandwidth > 0))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%s: the file does not say how fast its %u NICs are; expected "
+                           "--nic NAME, as in --nic ib-ndr",
+                           machine->file, machine->nics);
+    if (import->nodes > 1 && import->nic && machine->nics == 0 && import->nics == 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%s: the file has no NIC; expected --nics N, how many each "
+                           "machine has",
+                           machine->file);
+    return true;
+}
+
+static Port make_port(const MachineFile *machine, const Sheets *sheets,
+                      const MachineImport *import)
+{
+    const LinkSheet *like = import->nic;
+    const uint32_t nics = import->nics         ? import->nics
+                          : machine->nics_near ? machine->nics_near
+                                               : machine->nics;
+    if (like)
+        return link_sheet_port(like, nics, sheets, import->sheet);
+    like = sheets_link(sheets, "ib-ndr", NULL);
+    if (!like)
+        return (Port){.bandwidth = machine->net_bandwidth};
+    return link_sheet_port(like, machine->net_bandwidth / like->bandwidth, sheets,
+                           import->sheet);
+}
+
+static LinkCost inner_line(const MachineFile *machine, const Sheets *sheets,
+                           const DeviceSheet *all)
+{
+    if (machine->n_gpus == 1)
+        return (LinkCost){0, INFINITY};
+    const DeviceSheet *one = all ? all : machine_file_sheet(machine, sheets);
+    const bool fast = one && (is_joined(machine) || has_unseen_links(machine, one));
+    double latency_s = 0;
+    for (uint32_t i = 0; i < machine->n_gpus; i++) {
+        const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, all, i);
+        const LinkSheet *like = fast ? sheets_link(sheets, sheet->link[0].name, NULL)
+                                     : device_sheet_link(sheets, sheet, "pcie");
+        if (like)
+            latency_s =
+                fmax(latency_s, link_sheet_line(like, 1, machine->n_gpus).latency_s);
+    }
+    return (LinkCost){latency_s, machine_file_inner(machine, sheets, all)};
+}
+
+/* Adds the types of the GPUs, and gives the machine its GPUs. */
+static void add_types(const MachineFile *machine, const Sheets *sheets,
+                      const DeviceSheet *all, Cluster *cluster, Machine *made)
+{
+    g_autofree MachinePart *part = g_new(MachinePart, machine->n_gpus);
+    for (uint32_t i = 0; i < machine->n_gpus; i++) {
+        const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, all, i);
+        uint32_t t = 0;
+        while (t < cluster->n_types && strcmp(cluster->type[t].name, sheet->name) != 0)
+            t++;
+        if (t == cluster->n_types) {
+            cluster->type = g_renew(DeviceType, cluster->type, t + 1);
+            cluster->type[cluster->n_types++] = device_sheet_type(sheet);
+        }
+        part[i] = (MachinePart){t, 1};
+    }
+    machine_set_parts(made, machine->n_gpus, part);
+}
+
+/* One direct link, where they do not join all GPUs. */
+static LinkCost peer_line(const MachineFile *machine, const Sheets *sheets,
+                          const DeviceSheet *all)
+{
+    LinkCost line = {0, INFINITY};
+    for (uint32_t i = 0; i < machine->n_gpus; i++) {
+        const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, all, i);
+        const char *name = sheet->bridge ? sheet->bridge : sheet->link[0].name;
+        const LinkSheet *like = sheets_link(sheets, name, NULL);
+        const double known = link_bandwidth(&machine->gpu[i], sheets, sheet);
+        if (machine->gpu[i].links <= machine->gpu[i].to_cpu || !like)
+            continue;
+        line.latency_s =
+            fmax(line.latency_s, link_sheet_line(like, 1, machine->n_gpus).latency_s);
+        line.bandwidth =
+            fmin(line.bandwidth, known > 0 ? known : like->bandwidth * like->share);
+    }
+    return line;
+}
+
+Cluster *machine_file_cluster(const MachineFile *machine, const Sheets *sheets,
+                              const MachineImport *import, GError **error)
+{
+    g_autofree char *devices = machine_file_devices(machine, sheets, import->sheet);
+    if (!check_import(machine, sheets, import, devices, error))
+        return NULL;
+    g_autofree char *base = g_path_get_basename(machine->file);
+    const DeviceSheet *one =
+        import->sheet ? import->sheet : machine_file_sheet(machine, sheets);
+    const bool joined = is_joined(machine) || (one && has_unseen_links(machine, one));
+    const LinkSheet *fastest = one ? sheets_link(sheets, one->link[0].name, NULL) : NULL;
+    Machine made = {.inner = inner_line(machine, sheets, import->sheet)};
+    if (!joined && machine->peers.n > 0)
+        made.peer = peer_line(machine, sheets, import->sheet);
+    if (joined && machine->peers.n == 0 && machine->n_gpus > 2 && fastest)
+        machine_sum_by(&made, fastest);
+    if (import->nic || import->nodes > 1)
+        made.port = make_port(machine, sheets, import);
+    Cluster *cluster = g_new0(Cluster, 1);
+    cluster->name = g_strdup(import->name);
+    add_types(machine, sheets, import->sheet, cluster, &made);
+    cluster->description =
+        g_strdup_printf(made.n_parts > 0 ? "%u machines with %u GPUs (%s), from %s"
+                                         : "%u machines with %u %s, from %s",
+                        import->nodes, machine->n_gpus, devices, base);
+    cluster->n_machines = import->nodes;
+    cluster->machine = g_new0(Machine, import->nodes);
+    for (uint32_t i = 0; i < import->nodes; i++) {
+        cluster->machine[i] = made;
+        cluster->machine[i].name =
+            import->nodes > 1 ? g_strdup_printf("node-%u", i) : g_strdup("node");
+        cluster->machine[i].part = g_memdup2(made.part, made.n_parts * sizeof *made.part);
+        cluster->machine[i].peers =
+            machine->peers.n > 0 ? peers_text(&machine->peers) : NULL;
+        cluster->machine[i].source =
+            g_strdup_printf("%s: bandwidth as NCCL counts its links; latency of "
+                            "data/sustained.yaml",
+                            base);
+    }
+    g_free(made.part);
+    cluster->collective_source =
+        import->nodes > 1
+            ? g_strdup_printf("%s: %s; shares and latencies of data/sustained.yaml", base,
+                              import->nic ? import->nic->name : "speeds of its NICs")
+            : g_strdup("");
+    cluster->wired = cluster->machine[0].port.bandwidth > 0;
+    cluster_finish(cluster);
+    if (!cluster_set_kernels(cluster, error))
+        g_clear_pointer(&cluster, cluster_free);
+    return cluster;
+}

@@ -1,0 +1,387 @@
+/* Reading lists of Slurm's nodes, and clusters of them. */
+#include "data/formats/machines/slurm.h"
+
+#include <string.h>
+
+#include "data/base/assert.h"
+#include "data/base/error.h"
+
+enum { MOST_COLUMNS = 64, MOST_NODE_GPUS = 1024, NAME_BYTES = 90 };
+
+static void gpus_clear(void *gpus)
+{
+    g_free(((SlurmGpus *)gpus)->type);
+}
+
+static void node_free(void *data)
+{
+    SlurmNode *node = data;
+    g_free(node->name);
+    g_free(node->features);
+    g_array_unref(node->gpus);
+    g_free(node);
+}
+
+void slurm_free(SlurmFile *slurm)
+{
+    if (!slurm)
+        return;
+    g_free(slurm->file);
+    g_ptr_array_unref(slurm->node);
+    g_free(slurm);
+}
+
+uint32_t slurm_gpus(const SlurmFile *slurm)
+{
+    uint32_t gpus = 0;
+    for (guint i = 0; i < slurm->node->len; i++) {
+        const SlurmNode *node = slurm->node->pdata[i];
+        for (guint k = 0; k < node->gpus->len; k++)
+            gpus += g_array_index(node->gpus, SlurmGpus, k).gpus;
+    }
+    return gpus;
+}
+
+/* --- generic resources --- */
+
+/* "gpu:a100:4(S:0-1)" or "gpu:2"; other resources count nothing. */
+static bool read_item(const char *item, SlurmNode *node)
+{
+    g_autofree char *text = g_strndup(item, strcspn(item, "("));
+    g_auto(GStrv) part = g_strsplit(text, ":", -1);
+    const guint n = g_strv_length(part);
+    if (n == 0 || strcmp(part[0], "gpu") != 0)
+        return true;
+    char *end = NULL;
+    guint64 count = n > 1 ? g_ascii_strtoull(part[n - 1], &end, 10) : 1;
+    const bool counted = n > 1 && end != part[n - 1] && *end == '\0';
+    if (!counted)
+        count = 1;
+    if (count > MOST_NODE_GPUS)
+        return false;
+    const char *type = n > 2 || (n == 2 && !counted) ? part[1] : "";
+    const SlurmGpus gpus = {g_strdup(type), (uint32_t)count};
+    if (count > 0)
+        g_array_append_val(node->gpus, gpus);
+    else
+        g_free(gpus.type);
+    return true;
+}
+
+/* Items are separated by commas outside of parentheses. */
+static bool read_resources(const char *text, SlurmNode *node)
+{
+    GString *item = g_string_new(NULL);
+    uint32_t depth = 0;
+    bool good = true;
+    for (const char *c = text; good; c++) {
+        depth += *c == '(';
+        depth -= *c == ')' && depth > 0;
+        if (*c && (*c != ',' || depth > 0)) {
+            g_string_append_c(item, *c);
+            continue;
+        }
+        good = read_item(item->str, node);
+        g_string_truncate(item, 0);
+        if (!*c)
+            break;
+    }
+    g_string_free(item, TRUE);
+    return good;
+}
+
+static bool is_down(const char *state)
+{
+    static const char *const DOWN[] = {"down", "drain", "drng", "fail", "unk"};
+    g_autofree char *lower = g_ascii_strdown(state, -1);
+    for (size_t i = 0; i < G_N_ELEMENTS(DOWN); i++)
+        if (strstr(lower, DOWN[i]))
+            return true;
+    return false;
+}
+
+/* Adds a node that is not there yet. */
+static bool add_node(SlurmFile *slurm, GHashTable *seen, uint32_t line, const char *name,
+                     const char *gres, const char *features, const char *state,
+                     GError **error)
+{
+    if (g_hash_table_contains(seen, name))
+        return true;
+    g_hash_table_add(seen, g_strdup(name));
+    SlurmNode *node = g_new0(SlurmNode, 1);
+    node->name = g_strdup(name);
+    node->features = g_strdup(*features == '(' ? "" : features);
+    node->gpus = g_array_new(FALSE, FALSE, sizeof(SlurmGpus));
+    node->down = is_down(state);
+    g_array_set_clear_func(node->gpus, gpus_clear);
+    const bool good = *name && strlen(name) <= NAME_BYTES && read_resources(gres, node) &&
+                      slurm->node->len < SLURM_MOST_NODES;
+    if (good && node->gpus->len > 0) {
+        slurm->n_down += node->down;
+        g_ptr_array_add(slurm->node, node);
+        return true;
+    }
+    node_free(node);
+    slurm->n_without += good;
+    return good ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "%s:%u: expected at most %d nodes, with names of up to %d "
+                       "bytes and up to %d GPUs of a type, got '%.40s' with '%.40s'",
+                       slurm->file, line, SLURM_MOST_NODES, NAME_BYTES, MOST_NODE_GPUS,
+                       name, gres);
+}
+
+/* --- scontrol show node --- */
+
+/* The value of a key of a node's record, up to a blank; "" if it is missing. Caller frees. */
+static char *value_of(const char *record, const char *end, const char *key)
+{
+    const size_t length = strlen(key);
+    for (const char *at = record; at < end; at++) {
+        if ((at > record && !g_ascii_isspace(at[-1])) || strncmp(at, key, length) != 0)
+            continue;
+        at += length;
+        const char *stop = at;
+        while (stop < end && !g_ascii_isspace(*stop))
+            stop++;
+        return g_strndup(at, (gsize)(stop - at));
+    }
+    return g_strdup("");
+}
+
+static const char *next_record(const char *text)
+{
+    static const char KEY[] = "NodeName=";
+    for (const char *at = text; (at = strstr(at, KEY)); at++)
+        if (at == text || g_ascii_isspace(at[-1]))
+            return at;
+    return NULL;
+}
+
+static bool read_records(SlurmFile *slurm, GHashTable *seen, const char *text,
+                         GError **error)
+{
+    uint32_t line = 1;
+    const char *at = next_record(text), *counted = text;
+    while (at) {
+        const char *next = next_record(at + 1), *end = next ? next : at + strlen(at);
+        for (; counted < at; counted++)
+            line += *counted == '\n';
+        g_autofree char *name = value_of(at, end, "NodeName=");
+        g_autofree char *gres = value_of(at, end, "Gres=");
+        g_autofree char *features = value_of(at, end, "AvailableFeatures=");
+        g_autofree char *old = value_of(at, end, "Features=");
+        g_autofree char *state = value_of(at, end, "State=");
+        if (!add_node(slurm, seen, line, name, gres, *features ? features : old, state,
+                      error))
+            return false;
+        at = next;
+    }
+    return true;
+}
+
+/* --- sinfo --- */
+
+/* Appends the names in "gpu[001-003,7],login1". False: malformed, or too many. */
+static bool expand(const char *list, GPtrArray *names)
+{
+    for (const char *at = list; *at;) {
+        const size_t plain = strcspn(at, "[,");
+        g_autofree char *prefix = g_strndup(at, plain);
+        at += plain;
+        if (*at != '[') {
+            g_ptr_array_add(names, g_strdup(prefix));
+            at += *at == ',';
+            continue;
+        }
+        const char *close = strchr(at, ']');
+        if (!close)
+            return false;
+        g_autofree char *inside = g_strndup(at + 1, (gsize)(close - at - 1));
+        const size_t rest = strcspn(close + 1, "[,");
+        g_autofree char *suffix = g_strndup(close + 1, rest);
+        at = close + 1 + rest;
+        g_auto(GStrv) range = g_strsplit(inside, ",", -1);
+        for (char **r = range; *r; r++) {
+            char *dash, *end;
+            const guint64 from = g_ascii_strtoull(*r, &dash, 10);
+            const guint64 to = *dash == '-' ? g_ascii_strtoull(dash + 1, &end, 10) : from;
+            const int width = (int)MIN(dash - *r, 20);
+            if (dash == *r || (*dash == '-' ? end == dash + 1 || *end : *dash) ||
+                to < from || to - from >= SLURM_MOST_NODES ||
+                names->len > SLURM_MOST_NODES)
+                return false;
+            for (guint64 i = from; i <= to; i++)
+                g_ptr_array_add(names,
+                                g_strdup_printf("%s%0*" G_GUINT64_FORMAT "%s", prefix,
+                                                width, (guint64)i, suffix));
+        }
+        if (*at == '[')
+            return false;
+        at += *at == ',';
+    }
+    return names->len <= SLURM_MOST_NODES;
+}
+
+static uint32_t split(char *line, char **word)
+{
+    uint32_t n = 0;
+    char *save = NULL;
+    for (char *w = strtok_r(line, " \t\r", &save); w && n < MOST_COLUMNS;
+         w = strtok_r(NULL, " \t\r", &save))
+        word[n++] = w;
+    return n;
+}
+
+/* The column that has one of two names; -1: none has. */
+static int32_t column_of(char *const *word, uint32_t n, const char *a, const char *b)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (g_ascii_strcasecmp(word[i], a) == 0 || g_ascii_strcasecmp(word[i], b) == 0)
+            return (int32_t)i;
+    return -1;
+}
+
+static const char *word_at(char *const *word, uint32_t n, int32_t column)
+{
+    return column >= 0 && (uint32_t)column < n ? word[column] : "";
+}
+
+static bool read_table(SlurmFile *slurm, GHashTable *seen, const char *text,
+                       GError **error)
+{
+    int32_t nodes = -1, gres = -1, features = -1, state = -1;
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (uint32_t l = 0; lines[l]; l++) {
+        char *word[MOST_COLUMNS];
+        const uint32_t n = split(lines[l], word);
+        if (n == 0)
+            continue;
+        if (nodes < 0) {
+            nodes = column_of(word, n, "NODELIST", "HOSTNAMES");
+            gres = column_of(word, n, "GRES", "GRES");
+            features = column_of(word, n, "AVAIL_FEATURES", "FEATURES");
+            state = column_of(word, n, "STATE", "STATECOMPACT");
+            if (nodes >= 0 && gres < 0)
+                return kilter_fail(error, KILTER_ERROR_INPUT,
+                                   "%s:%u: expected a column GRES with the GPUs, as of "
+                                   "sinfo -N -o '%%N %%G %%f'",
+                                   slurm->file, l + 1);
+            continue;
+        }
+        g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+        if (!expand(word_at(word, n, nodes), names))
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "%s:%u: expected names of at most %d nodes such as "
+                               "gpu[01-04], got '%.60s'",
+                               slurm->file, l + 1, SLURM_MOST_NODES,
+                               word_at(word, n, nodes));
+        for (guint i = 0; i < names->len; i++)
+            if (!add_node(slurm, seen, l + 1, names->pdata[i], word_at(word, n, gres),
+                          word_at(word, n, features), word_at(word, n, state), error))
+                return false;
+    }
+    return true;
+}
+
+bool slurm_is(const char *text)
+{
+    if (next_record(text))
+        return true;
+    const char *list = strstr(text, "NODELIST");
+    list = list ? list : strstr(text, "HOSTNAMES");
+    return list && !strstr(text, "<system");
+}
+
+SlurmFile *slurm_parse(const char *file, const char *text, GError **error)
+{
+    g_autoptr(SlurmFile) slurm = g_new0(SlurmFile, 1);
+    g_autoptr(GHashTable) seen =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    slurm->file = g_strdup(file);
+    slurm->node = g_ptr_array_new_with_free_func(node_free);
+    if (!g_utf8_validate(text, -1, NULL)) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected text in UTF-8", file);
+        return NULL;
+    }
+    if (next_record(text) ? !read_records(slurm, seen, text, error)
+                          : !read_table(slurm, seen, text, error))
+        return NULL;
+    if (slurm->node->len == 0) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "%s: no GPUs: %u nodes whose Gres has no gpu, as in Gres=gpu:a100:4",
+                    file, slurm->n_without);
+        return NULL;
+    }
+    return g_steal_pointer(&slurm);
+}
+
+/* --- clusters --- */
+
+const DeviceSheet *slurm_sheet(const SlurmNode *node, const SlurmGpus *gpus,
+                               const Sheets *sheets)
+{
+    if (*gpus->type)
+        return sheets_find_any(sheets, gpus->type);
+    g_auto(GStrv) features = g_strsplit_set(node->features, ",&|", -1);
+    const DeviceSheet *found = NULL;
+    for (char **feature = features; *feature; feature++) {
+        const DeviceSheet *sheet = sheets_find_any(sheets, *feature);
+        if (sheet && found && sheet != found)
+            return NULL;
+        found = sheet ? sheet : found;
+    }
+    return found;
+}
+
+/* Appends the node as an entry of a cluster file's machines. */
+static bool add_machine(const SlurmFile *slurm, const SlurmNode *node,
+                        const Sheets *sheets, const SlurmImport *import, GString *out,
+                        GError **error)
+{
+    g_autofree char *name = g_strescape(node->name, NULL);
+    g_string_append_printf(out, "  - {name: \"%s\", devices: [", name);
+    for (guint i = 0; i < node->gpus->len; i++) {
+        const SlurmGpus *gpus = &g_array_index(node->gpus, SlurmGpus, i);
+        const DeviceSheet *sheet =
+            import->sheet ? import->sheet : slurm_sheet(node, gpus, sheets);
+        if (!sheet)
+            return kilter_fail(
+                error, KILTER_ERROR_INPUT,
+                "%s: node %s: the type of its %u GPUs is not known (Gres "
+                "type '%.40s', features '%.60s'); expected --gpu NAME, as in "
+                "--gpu h100-sxm",
+                slurm->file, node->name, gpus->gpus, gpus->type, node->features);
+        g_string_append_printf(out, "%s{device: %s, gpus: %u}", i ? ", " : "",
+                               sheet->name, gpus->gpus);
+    }
+    g_string_append(out, "]");
+    if (import->nic)
+        g_string_append_printf(out, ", nic: %s, nics: %u", import->nic->name,
+                               MAX(import->nics, 1));
+    g_string_append_printf(
+        out, ", source: \"Slurm's list of nodes; links by data sheets\"}\n");
+    return true;
+}
+
+Cluster *slurm_cluster(const SlurmFile *slurm, const Sheets *sheets,
+                       const SlurmImport *import, GError **error)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autofree char *name = g_strescape(import->name, NULL);
+    if (slurm->node->len > 1 && !import->nic) {
+        kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "%s: Slurm does not say how its %u nodes are connected; expected --nic "
+            "NAME, as in --nic ib-ndr",
+            slurm->file, slurm->node->len);
+        return NULL;
+    }
+    g_string_append_printf(text, "name: \"%s\"\nmachines:\n", name);
+    for (guint i = 0; i < slurm->node->len; i++)
+        if (!add_machine(slurm, slurm->node->pdata[i], sheets, import, text, error))
+            return NULL;
+    Cluster *cluster = cluster_parse(slurm->file, text->str, text->len, error);
+    KILTER_ASSERT(!cluster || cluster->n_machines == slurm->node->len);
+    return cluster;
+}

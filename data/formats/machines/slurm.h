@@ -1,0 +1,51 @@
+/* Nodes of a Slurm cluster, as `scontrol show node` (with or without -o) or a table of sinfo lists them: names, and GPUs by
+ * their type where Slurm has one. Links and networks are in neither; the former come from data sheets. */
+#ifndef KILTER_DATA_FORMATS_MACHINES_SLURM_H
+#define KILTER_DATA_FORMATS_MACHINES_SLURM_H
+
+#include "data/cluster/sheet.h"
+
+/* GPUs of one type of a node. */
+typedef struct {
+    char *type; /* "" if the list of resources has none */
+    uint32_t gpus;
+} SlurmGpus;
+
+typedef struct {
+    char *name, *features; /* features: comma-separated, may be "" */
+    GArray *gpus;          /* SlurmGpus, in their order; never empty */
+    bool down;             /* down, drained or failed */
+} SlurmNode;
+
+typedef struct {
+    char *file;
+    GPtrArray *node;    /* SlurmNode, each name once */
+    uint32_t n_without; /* nodes without GPUs, which are left out */
+    uint32_t n_down;
+} SlurmFile;
+
+enum { SLURM_MOST_NODES = 10000, SLURM_FILE_BYTES = 64 << 20 };
+
+bool slurm_is(const char *text);
+/* KILTER_ERROR_INPUT names file and line, or the node, and what was expected. */
+SlurmFile *slurm_parse(const char *file, const char *text, GError **error);
+void slurm_free(SlurmFile *slurm);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SlurmFile, slurm_free)
+
+uint32_t slurm_gpus(const SlurmFile *slurm);
+/* The data sheet of some GPUs of a node: by their type, else by the node's features; NULL if there is none. */
+const DeviceSheet *slurm_sheet(const SlurmNode *node, const SlurmGpus *gpus,
+                               const Sheets *sheets);
+
+typedef struct {
+    const char *name;         /* name of the cluster */
+    const DeviceSheet *sheet; /* of all GPUs; NULL: by the file */
+    const LinkSheet *nic;     /* needed for several nodes */
+    uint32_t nics;            /* per node; 0: 1 */
+} SlurmImport;
+
+/* The cluster of all nodes with GPUs. KILTER_ERROR_INPUT where a type of GPUs or the network is not known. */
+Cluster *slurm_cluster(const SlurmFile *slurm, const Sheets *sheets,
+                       const SlurmImport *import, GError **error);
+
+#endif

@@ -1,0 +1,423 @@
+/* Reading the output of nccl-tests. */
+#include "data/formats/measured/nccl_tests.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "data/base/error.h"
+#include "data/formats/measured/nccl_lines.h"
+#include "data/formats/measured/nccl_run.h"
+
+/* --- text --- */
+
+typedef struct {
+    NcclRun run;
+    const NcclTest *file_test;
+    GHashTable *host;               /* names of the ranks' hosts */
+    GHashTable *rank;               /* numbers of the ranks -> how many lines have them */
+    uint32_t last_rank, last_group; /* the largest numbers */
+    bool headed;                    /* a header of columns came, and no row yet */
+    uint32_t time_column;           /* column of the time; 0: no header yet */
+    uint32_t root_column;           /* 0: none */
+    bool relative; /* the column after the bandwidths is the largest relative error, not a
+                             number of wrong results: before version 2.13 */
+    uint32_t told; /* ranks of one process, "nThread 1 nGpus 8"; 0: not told */
+    uint32_t rows; /* lines that look like rows */
+    GArray *unnamed; /* NcclRow of the table whose test no line has named */
+} Reader;
+
+bool nccl_tests_is_text(const char *text)
+{
+    return strstr(text, "busbw") && strstr(text, "algbw");
+}
+
+/* Sums of half-precision numbers are not off by more, whatever their order. */
+static const double LARGE_ERROR = 0.01;
+
+/* The words of a line. The caller frees the array. */
+static GPtrArray *split(char *line)
+{
+    GPtrArray *words = g_ptr_array_new();
+    char *save = NULL;
+    for (char *word = strtok_r(line, " \t\r", &save); word;
+         word = strtok_r(NULL, " \t\r", &save))
+        g_ptr_array_add(words, word);
+    return words;
+}
+
+/* "#  Rank  0 Group  0 Pid 26141 on cnode3-002 device  0 [0000:9d:00] NVIDIA H100" */
+static void read_rank(Reader *reader, const char *line)
+{
+    NcclRun *run = &reader->run;
+    const char *name = strchr(line, ']'), *on = strstr(line, " on ");
+    if (run->ranks == 0 && name) {
+        g_free(run->device);
+        run->device = g_strstrip(g_strdup(name + 1));
+    }
+    if (on && run->ranks < MOST_RANKS) {
+        const char *group = strstr(line, "Group ");
+        const guint64 number = g_ascii_strtoull(strstr(line, "Rank ") + 5, NULL, 10);
+        const uint32_t rank = (uint32_t)MIN(number, MOST_RANKS);
+        gpointer key = GUINT_TO_POINTER(rank);
+        const guint before = GPOINTER_TO_UINT(g_hash_table_lookup(reader->rank, key));
+        on += strspn(on + 3, " \t") + 3;
+        g_hash_table_add(reader->host, g_strndup(on, strcspn(on, " \t\r")));
+        g_hash_table_insert(reader->rank, key, GUINT_TO_POINTER(before + 1));
+        reader->last_rank = MAX(reader->last_rank, rank);
+        if (group)
+            reader->last_group =
+                MAX(reader->last_group,
+                    (uint32_t)MIN(g_ascii_strtoull(group + 6, NULL, 10), MOST_RANKS));
+    }
+    run->ranks++;
+    run->hosts = g_hash_table_size(reader->host);
+    nccl_run_close(run);
+}
+
+/* Why the ranks are not those of one test, 0 to n - 1 once each; NULL: they are. Caller frees. */
+static char *wrong_ranks(const Reader *reader)
+{
+    const uint32_t n = reader->run.ranks;
+    if (g_hash_table_size(reader->rank) == 0)
+        return NULL;
+    for (uint32_t r = 0; r <= reader->last_rank; r++) {
+        const guint lines =
+            GPOINTER_TO_UINT(g_hash_table_lookup(reader->rank, GUINT_TO_POINTER(r)));
+        if (lines > 1)
+            return g_strdup_printf(
+                "rank %u occurs %u times: %s", r, lines,
+                n == lines
+                    ? "every process was a world of one rank, as without MPI (make "
+                      "MPI=1)"
+                    : "several worlds, or outputs of several runs");
+        if (lines == 0)
+            return g_strdup_printf("no line of rank %u, and %u of others", r, n);
+    }
+    return reader->last_group > 0 ? g_strdup_printf("%u groups at once share the links",
+                                                    reader->last_group + 1)
+                                  : NULL;
+}
+
+/* Counts a test of which there is a header of columns and no row. */
+static void end_header(Reader *reader)
+{
+    if (reader->headed)
+        nccl_run_pass_over(&reader->run, "stopped after its header");
+    reader->headed = false;
+}
+
+/* Adds the rows of a table whose test no line has named. */
+static void end_table(Reader *reader)
+{
+    NcclRun *run = &reader->run;
+    const NcclRow *row = (const NcclRow *)(const void *)reader->unnamed->data;
+    const char *test = nccl_guess(row, reader->unnamed->len, run->ranks);
+    run->test = test ? nccl_test_find(test) : run->test;
+    for (uint32_t i = 0; i < reader->unnamed->len; i++)
+        nccl_run_add(run, row[i].size, row[i].time_us, row[i].wrong);
+    if (reader->unnamed->len > 0)
+        run->test = reader->file_test;
+    g_array_set_size(reader->unnamed, 0);
+}
+
+static void begin_ranks(Reader *reader)
+{
+    end_table(reader);
+    reader->run.ranks = reader->run.hosts = 0;
+    reader->last_rank = reader->last_group = 0;
+    g_hash_table_remove_all(reader->host);
+    g_hash_table_remove_all(reader->rank);
+    nccl_run_close(&reader->run);
+}
+
+/* The time is the column before the first bandwidth: there are several layouts. */
+static void read_header(Reader *reader, const char *line)
+{
+    g_autofree char *copy = g_strdup(line + strspn(line, "# \t"));
+    g_autoptr(GPtrArray) words = split(copy);
+    reader->root_column = 0;
+    reader->relative = false;
+    reader->headed = true;
+    for (uint32_t i = words->len; i-- > 0;)
+        if (strcmp(words->pdata[i], "algbw") == 0 && i > 0)
+            reader->time_column = i - 1;
+        else if (strcmp(words->pdata[i], "root") == 0)
+            reader->root_column = i;
+        else if (strcmp(words->pdata[i], "error") == 0)
+            reader->relative = true;
+}
+
+/* Reads a line that is not a row: NAME_perf names the test of the tables that follow. */
+static void read_other(Reader *reader, const char *line)
+{
+    NcclRun *run = &reader->run;
+    g_autofree char *name = nccl_perf_name(line);
+    const bool ends = strstr(line, "test concluded:") != NULL;
+    if (name || ends) {
+        end_header(reader);
+        end_table(reader);
+        nccl_run_close(run);
+        g_free(run->name);
+        run->name = ends ? NULL : g_steal_pointer(&name);
+        run->test = run->name ? nccl_test_find(run->name) : reader->file_test;
+    }
+    const char *threads = strstr(line, "nThread "), *gpus = strstr(line, " nGpus ");
+    if (threads && gpus) {
+        const guint64 told = g_ascii_strtoull(threads + 8, NULL, 10) *
+                             g_ascii_strtoull(gpus + 7, NULL, 10);
+        begin_ranks(reader);
+        reader->told = told <= MOST_RANKS ? (uint32_t)told : 0;
+    }
+    if (strstr(line, "Using devices"))
+        begin_ranks(reader);
+    if (strstr(line, "Rank ") && strstr(line, " device "))
+        read_rank(reader, line);
+    if (strstr(line, "size") && strstr(line, "algbw"))
+        read_header(reader, line);
+}
+
+/* Whether word `i` is a number; *value gets it. */
+static bool number_of(const GPtrArray *words, uint32_t i, double *value)
+{
+    char *end;
+    if (i >= words->len)
+        return false;
+    *value = g_ascii_strtod(words->pdata[i], &end);
+    return end != words->pdata[i] && *end == '\0';
+}
+
+/* Whether a line has a size, a count and a type; messages of NCCL or mpirun in between look
+ * different. */
+static bool looks_like_row(const GPtrArray *words)
+{
+    double size, count;
+    return words->len > 2 && g_ascii_isdigit(*(const char *)words->pdata[0]) &&
+           number_of(words, 0, &size) && number_of(words, 1, &count) &&
+           g_ascii_isalpha(*(const char *)words->pdata[2]);
+}
+
+/* Whether a row has no bus bandwidth where ranks send something: there was one rank only. */
+static bool is_alone(const Reader *reader, const GPtrArray *words)
+{
+    const double shown =
+        1; /* GB/s, of which a bus bandwidth of any ranks is not rounded to 0 */
+    const NcclTest *test = reader->run.test;
+    double algbw, busbw;
+    return test && test->use == USE_COLLECTIVE && !test->one_of_n &&
+           number_of(words, reader->time_column + 1, &algbw) &&
+           number_of(words, reader->time_column + 2, &busbw) && algbw >= shown &&
+           busbw == 0;
+}
+
+static void read_row(Reader *reader, const GPtrArray *words)
+{
+    NcclRun *run = &reader->run;
+    NcclRow row = {.root = -1,
+                   .reduces = words->len > 3 && strcmp(words->pdata[3], "none") != 0};
+    const uint32_t time = reader->time_column;
+    reader->rows++;
+    reader->headed = false;
+    number_of(words, 0, &row.size);
+    if (time == 0)
+        return nccl_run_pass_over(run, "no header of the columns before it");
+    if (!number_of(words, time, &row.time_us) || !nccl_is_row(row.size, row.time_us))
+        return nccl_run_pass_over(run, "cut off, or without a time");
+    if (!number_of(words, time + 3, &row.wrong) ||
+        (reader->relative && row.wrong < LARGE_ERROR))
+        row.wrong = 0;
+    if (run->ranks == 0 && reader->told > 1) { /* no list of the ranks: one process */
+        run->ranks = reader->told;
+        run->hosts = 1;
+    }
+    g_autofree char *wrong = wrong_ranks(reader);
+    if (wrong)
+        return nccl_run_pass_over(run, wrong);
+    if (is_alone(reader, words))
+        return nccl_run_pass_over(run, "no bus bandwidth: a world of one rank");
+    if (run->test || run->name)
+        return nccl_run_add(run, row.size, row.time_us, row.wrong);
+    if (!number_of(words, time + 1, &row.algbw) ||
+        !number_of(words, time + 2, &row.busbw))
+        row.algbw = row.busbw = 0;
+    if (reader->root_column > 0 && !number_of(words, reader->root_column, &row.root))
+        row.root = -1;
+    g_array_append_val(reader->unnamed, row);
+}
+
+/* Whether a word names a type of nccl-tests or rccl-tests. */
+static bool is_type(const char *word)
+{
+    static const char *const BEGIN[] = {"int",  "uint", "half", "float", "double",
+                                        "char", "bf",   "f8",   "fp8"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(BEGIN); i++)
+        if (g_str_has_prefix(word, BEGIN[i]))
+            return true;
+    return false;
+}
+
+/* Drops what programs that run others write before a row: names of hosts, times, levels, in any
+ * order. Behind it are a size, a count and a known type, and the columns of the header. */
+static void drop_prefix(const Reader *reader, GPtrArray *words)
+{
+    enum { MOST_WORDS = 8 };
+    for (uint32_t i = 1; i <= MOST_WORDS && i + reader->time_column + 2 < words->len;
+         i++) {
+        const char *size = words->pdata[i], *count = words->pdata[i + 1];
+        if (size[strspn(size, "0123456789")] || count[strspn(count, "0123456789")] ||
+            !is_type(words->pdata[i + 2]))
+            continue;
+        g_ptr_array_remove_range(words, 0, i);
+        return;
+    }
+}
+
+static void read_line(Reader *reader, char *line)
+{
+    enum { PREFIX_BYTES = 120 };
+    line = nccl_line(line);
+    const char *mark = strchr(line, '#');
+    if (mark && mark - line < PREFIX_BYTES)
+        return read_other(reader, mark);
+    g_autofree char *copy = g_strdup(line);
+    g_autoptr(GPtrArray) words = split(copy);
+    if (!looks_like_row(words) && reader->time_column > 0)
+        drop_prefix(reader, words);
+    if (looks_like_row(words))
+        read_row(reader, words);
+    else
+        read_other(reader, line);
+}
+
+bool nccl_tests_parse_text(const char *file, const char *text, GArray *list,
+                           GArray *tables, GError **error)
+{
+    g_autofree char *name = g_path_get_basename(file);
+    g_autoptr(GHashTable) host =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) rank = g_hash_table_new(g_direct_hash, g_direct_equal);
+    g_autoptr(GArray) unnamed = g_array_new(FALSE, FALSE, sizeof(NcclRow));
+    Reader reader = {.run = {.file = file, .list = list, .tables = tables},
+                     .host = host,
+                     .rank = rank,
+                     .unnamed = unnamed,
+                     .file_test = nccl_test_find(name)};
+    reader.run.test = reader.file_test;
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines; *line; line++)
+        read_line(&reader, *line);
+    end_header(&reader);
+    end_table(&reader);
+    nccl_run_clear(&reader.run);
+    return reader.rows > 0 || tables->len > 0 ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "%s: expected rows of nccl-tests: size, count, type, ..., time",
+                       file);
+}
+
+/* --- JSON --- */
+
+static double number_at(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static const char *text_at(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+/* The number of ranks; the file lists one device per process. */
+static double ranks_of(const json_t *config)
+{
+    return (double)json_array_size(json_object_get(config, "devices")) *
+           number_at(config, "nthreads") * number_at(config, "ngpus");
+}
+
+/* The number of machines, if each process names its own; 0: not known. */
+static uint32_t hosts_of(const json_t *config)
+{
+    const json_t *devices = json_object_get(config, "devices");
+    g_autoptr(GHashTable) host = g_hash_table_new(g_str_hash, g_str_equal);
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const json_t *device = json_array_get(devices, i);
+        const char *name = text_at(device, "hostname");
+        name = *name ? name : text_at(device, "host");
+        if (!*name)
+            return 0;
+        g_hash_table_add(host, (char *)name);
+    }
+    return g_hash_table_size(host);
+}
+
+/* The wall time, or the CPU time with -C. */
+static double time_of(const json_t *times)
+{
+    const json_t *wall = json_object_get(times, "time");
+    return json_number_value(wall ? wall : json_object_get(times, "cpu_time"));
+}
+
+static bool read_results(NcclRun *run, const json_t *results, GError **error)
+{
+    for (size_t i = 0; i < json_array_size(results); i++) {
+        const json_t *row = json_array_get(results, i);
+        const json_t *times = json_object_get(row, "out_of_place");
+        const double size = number_at(row, "size"), time_us = time_of(times);
+        if (json_is_number(json_object_get(row, "size")) && json_is_null(times)) {
+            nccl_run_pass_over(run, "no time out of place");
+            continue;
+        }
+        if (!json_is_number(json_object_get(row, "size")) || !nccl_is_row(size, time_us))
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "%s: results[%zu]: expected size in bytes and "
+                               "out_of_place.time in us",
+                               run->file, i);
+        nccl_run_add(run, size, time_us, number_at(times, "nwrong"));
+    }
+    return true;
+}
+
+static bool read_root(NcclRun *run, const json_t *root, GError **error)
+{
+    const json_t *config = json_object_get(root, "config");
+    const json_t *results = json_object_get(root, "results");
+    const char *program =
+        json_string_value(json_array_get(json_object_get(root, "args"), 0));
+    const double ranks = ranks_of(config);
+    if (!program || !json_is_array(results) || !(ranks >= 1 && ranks <= MOST_RANKS) ||
+        ranks != floor(ranks))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%s: expected the JSON of nccl-tests: args, config with "
+                           "devices, nthreads and ngpus, results",
+                           run->file);
+    g_autofree char *base = g_path_get_basename(program);
+    run->name = nccl_perf_name(base);
+    run->test = nccl_test_find(base);
+    if (!run->test)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "%s: expected output of all_reduce_perf, all_gather_perf or another "
+            "program of nccl-tests, got '%.60s'",
+            run->file, base);
+    run->ranks = (uint32_t)ranks;
+    run->hosts = hosts_of(config);
+    run->device = g_strdup(
+        text_at(json_array_get(json_object_get(config, "devices"), 0), "device_info"));
+    return read_results(run, results, error);
+}
+
+bool nccl_tests_parse_json(const char *file, const char *text, size_t length,
+                           GArray *list, GArray *tables, GError **error)
+{
+    json_error_t where;
+    json_t *root = json_loadb(text, length, 0, &where);
+    if (!root)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "%s:%d: not JSON: %s", file,
+                           where.line, where.text);
+    NcclRun run = {.file = file, .list = list, .tables = tables};
+    const bool good = read_root(&run, root, error);
+    nccl_run_clear(&run);
+    json_decref(root);
+    return good;
+}

@@ -1,0 +1,17 @@
+/* Output of nccl-tests as measurements (private to data; data/measured/measurement.h lists the
+ * tests that are read). */
+#ifndef KILTER_DATA_FORMATS_MEASURED_NCCL_TESTS_H
+#define KILTER_DATA_FORMATS_MEASURED_NCCL_TESTS_H
+
+#include "data/measured/measurement.h"
+
+/* Whether the text looks like the tables of nccl-tests. */
+bool nccl_tests_is_text(const char *text);
+
+/* Both append to `list` and `tables`, which is not NULL. */
+bool nccl_tests_parse_text(const char *file, const char *text, GArray *list,
+                           GArray *tables, GError **error);
+bool nccl_tests_parse_json(const char *file, const char *text, size_t length,
+                           GArray *list, GArray *tables, GError **error);
+
+#endif

@@ -1,0 +1,51 @@
+/* The events of a profiler as measurements (private to data): each shape of a matrix product and each
+ * size of a collective is a bin that gathers the times of all its runs. */
+#ifndef KILTER_DATA_FORMATS_MEASURED_PROFILE_H
+#define KILTER_DATA_FORMATS_MEASURED_PROFILE_H
+
+#include "data/measured/measurement.h"
+
+typedef struct {
+    Measurement what; /* the thing measured, without times */
+    GArray *seconds;  /* double: the time of each run */
+} ProfileBin;
+
+typedef struct {
+    GHashTable *bin;  /* text -> ProfileBin */
+    GPtrArray *order; /* ProfileBin, in the order in which they were first seen */
+} Profile;
+
+Profile *profile_new(void);
+void profile_free(Profile *profile);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Profile, profile_free)
+
+/* Bytes of a number of the type that a profiler names so ("BFloat16", "c10::Half", "f16"); 4 for
+ * names that it does not know. */
+double profile_number_bytes(const char *type);
+
+/* The bin of the product of matrices [a0, a1] and [b0, b1]; NULL if they have no product. */
+ProfileBin *profile_product(Profile *profile, const double *a, const double *b,
+                            const char *type);
+
+enum { PROFILE_MAX_DIMS = 4 };
+
+/* The bin of an op of the profiler on each element of an operand with n <= PROFILE_MAX_DIMS dims: norms,
+ * activations, sums, dropout and their gradients. NULL if it is none of these. The op's name may be
+ * followed by a comma. */
+ProfileBin *profile_elementwise(Profile *profile, const char *name, const double *dim,
+                                uint32_t n, const char *type);
+
+/* The bin of a collective by its profiler's name, with the numbers that a rank has before and after
+ * it, among `ranks`; NULL if it is none that Kilter prices, or has no size. */
+ProfileBin *profile_collective(Profile *profile, const char *name, double before,
+                               double after, double ranks, const char *type);
+
+/* Adds the time of a run. */
+void profile_add(ProfileBin *bin, double seconds);
+
+/* Appends a measurement per bin that has times. A collective's time contains the waiting for late
+ * ranks, so its lowest quartile stands for the median. Sets the range of their bytes. */
+void profile_rows(const Profile *profile, const char *device, GArray *list,
+                  double *smallest, double *largest);
+
+#endif

@@ -1,0 +1,413 @@
+/* Folding: what an ONNX model computes of constants and of shapes. Numbers are doubles, in which integers up to
+ * 2^53 are exact; constants of more than MOST elements stay constants without numbers, as do all that come when the
+ * model has folded as much as it may. */
+#include "data/formats/onnx/onnx.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST = 1 << 20 };
+
+/* Row-major steps of `value` along the dims of a result that it is spread over; 0 where it repeats. */
+static void strides_of(const OnnxValue *value, uint32_t rank,
+                       uint64_t step[ONNX_MAX_RANK])
+{
+    uint64_t all = 1;
+    for (uint32_t d = rank; d-- > 0;) {
+        const bool missing = d + value->rank < rank;
+        const uint64_t size = missing ? 1 : value->dim[d + value->rank - rank];
+        step[d] = size == 1 ? 0 : all;
+        all *= size;
+    }
+}
+
+/* The element of an operand with these steps that belongs to element i of a result. */
+static uint64_t place(const OnnxValue *out, const uint64_t *step, uint64_t i)
+{
+    uint64_t at = 0;
+    for (uint32_t d = out->rank; d-- > 0;) {
+        at += i % out->dim[d] * step[d];
+        i /= out->dim[d];
+    }
+    return at;
+}
+
+/* --- elementwise --- */
+
+/* Names of ops, and what they make of one element x or of two, a and b; `whole` where the result is an integer. */
+#define UNARY_TABLE(X)                \
+    X(Cast, whole ? trunc(x) : x)     \
+    X(CastLike, whole ? trunc(x) : x) \
+    X(Neg, -x)                        \
+    X(Not, x == 0)                    \
+    X(Sqrt, sqrt(x))                  \
+    X(Reciprocal, 1 / x)              \
+    X(Floor, floor(x))                \
+    X(Ceil, ceil(x))                  \
+    X(Abs, fabs(x))                   \
+    X(Exp, exp(x))                    \
+    X(Log, log(x))
+#define BINARY_TABLE(X)                                 \
+    X(Add, a + b)                                       \
+    X(Sum, a + b)                                       \
+    X(Sub, a - b)                                       \
+    X(Mul, a *b)                                        \
+    X(Div, whole ? (b != 0 ? trunc(a / b) : 0) : a / b) \
+    X(Mod, b != 0 ? a - b * floor(a / b) : 0)           \
+    X(Pow, pow(a, b))                                   \
+    X(Min, fmin(a, b))                                  \
+    X(Max, fmax(a, b))                                  \
+    X(Equal, a == b)                                    \
+    X(Less, a < b)                                      \
+    X(LessOrEqual, a <= b)                              \
+    X(Greater, a > b)                                   \
+    X(GreaterOrEqual, a >= b)                           \
+    X(And, a != 0 && b != 0)                            \
+    X(Or, a != 0 || b != 0)
+#define NAME(op, value) #op,
+static const char *const UNARY[] = {UNARY_TABLE(NAME) NULL};
+static const char *const BINARY[] = {BINARY_TABLE(NAME) NULL};
+
+#define VALUE(op, value)        \
+    if (strcmp(name, #op) == 0) \
+        return value;
+static double unary(const char *name, bool whole, double x)
+{
+    UNARY_TABLE(VALUE)
+    return NAN;
+}
+
+static double binary(const char *name, bool whole, double a, double b)
+{
+    BINARY_TABLE(VALUE)
+    return NAN;
+}
+
+/* The same elements in the same order. */
+static const char *const SAME[] = {"Identity", "Reshape", "Unsqueeze", "Squeeze",
+                                   "Flatten",  "Dropout", NULL};
+
+/* --- one node --- */
+
+typedef struct {
+    OnnxModel *model;
+    const OnnxNode *node;
+    const OnnxValue *in[4]; /* NULL: left out */
+    OnnxValue *out;
+    double *to;
+    uint64_t n;
+} Fold;
+
+static bool spread(const Fold *f)
+{
+    const uint32_t n_in = MIN(f->node->n_in, 3);
+    const bool choice = onnx_op_is(f->node, "Where");
+    const bool whole = f->in[0] && !onnx_dtype_is_float(f->in[0]->dtype);
+    uint64_t step[3][ONNX_MAX_RANK] = {{0}};
+    for (uint32_t i = 0; i < n_in; i++) {
+        if (!f->in[i] || !f->in[i]->value || (i == 2 && !choice))
+            return false;
+        strides_of(f->in[i], f->out->rank, step[i]);
+    }
+    if (n_in < (choice ? 3 : 2))
+        return false;
+    for (uint64_t i = 0; i < f->n; i++) {
+        const double a = f->in[0]->value[place(f->out, step[0], i)],
+                     b = f->in[1]->value[place(f->out, step[1], i)];
+        f->to[i] = !choice  ? binary(f->node->op, whole, a, b)
+                   : a != 0 ? b
+                            : f->in[2]->value[place(f->out, step[2], i)];
+    }
+    return true;
+}
+
+static bool expand(const Fold *f)
+{
+    uint64_t step[ONNX_MAX_RANK];
+    strides_of(f->in[0], f->out->rank, step);
+    for (uint64_t i = 0; i < f->n; i++)
+        f->to[i] = f->in[0]->value[place(f->out, step, i)];
+    return true;
+}
+
+static bool transpose(const Fold *f)
+{
+    int64_t perm[ONNX_MAX_RANK];
+    uint64_t step[ONNX_MAX_RANK], moved[ONNX_MAX_RANK];
+    const uint32_t rank = f->in[0]->rank,
+                   n = onnx_ints(f->node, "perm", ONNX_MAX_RANK, perm);
+    strides_of(f->in[0], rank, step);
+    for (uint32_t d = 0; d < rank; d++)
+        moved[d] = step[n == rank ? onnx_axis(perm[d], rank) : rank - 1 - d];
+    for (uint64_t i = 0; i < f->n; i++)
+        f->to[i] = f->in[0]->value[place(f->out, moved, i)];
+    return true;
+}
+
+static bool gather(const Fold *f)
+{
+    const OnnxValue *x = f->in[0], *at = f->in[1];
+    const uint32_t axis = onnx_axis(onnx_int(f->node, "axis", 0), x->rank);
+    uint64_t inner = 1;
+    for (uint32_t d = axis + 1; d < x->rank; d++)
+        inner *= x->dim[d];
+    const uint64_t picked = onnx_elements(at), size = x->dim[axis];
+    for (uint64_t i = 0; i < f->n; i++) {
+        const double index = at->value[i / inner % picked];
+        const double from = index < 0 ? index + (double)size : index;
+        if (!(from >= 0 && from < (double)size))
+            return false;
+        f->to[i] =
+            x->value[(i / inner / picked * size + (uint64_t)from) * inner + i % inner];
+    }
+    return true;
+}
+
+static bool concat(const Fold *f)
+{
+    const uint32_t axis = onnx_axis(onnx_int(f->node, "axis", 1), f->out->rank);
+    uint64_t inner = 1, before = 0;
+    for (uint32_t d = axis + 1; d < f->out->rank; d++)
+        inner *= f->out->dim[d];
+    const uint64_t row = inner * f->out->dim[axis];
+    for (uint32_t i = 0; i < f->node->n_in; i++) {
+        const OnnxValue *x = onnx_value(f->model, onnx_in(f->model, f->node, i));
+        if (!x->value)
+            return false;
+        const uint64_t part = inner * x->dim[axis];
+        for (uint64_t k = 0; k < onnx_elements(x); k++)
+            f->to[k / part * row + before + k % part] = x->value[k];
+        before += part;
+    }
+    return true;
+}
+
+/* Of one dim only, as the parts of shapes are. */
+static bool slice(const Fold *f)
+{
+    int64_t from[ONNX_MAX_RANK] = {0}, step[ONNX_MAX_RANK] = {1};
+    const int64_t size = (int64_t)f->in[0]->dim[0];
+    const bool inputs = onnx_in(f->model, f->node, 1) != ONNX_NONE;
+    if (f->in[0]->rank != 1)
+        return false;
+    if (inputs) {
+        onnx_constant_ints(f->model, onnx_in(f->model, f->node, 1), from);
+        onnx_constant_ints(f->model, onnx_in(f->model, f->node, 4), step);
+    } else
+        onnx_ints(f->node, "starts", 1, from);
+    const int64_t first = CLAMP(from[0] < 0 ? from[0] + size : from[0], 0, size);
+    for (uint64_t i = 0; i < f->n; i++)
+        f->to[i] = f->in[0]->value[(uint64_t)first + i * (uint64_t)step[0]];
+    return true;
+}
+
+/* All elements to one. */
+static bool reduce(const Fold *f)
+{
+    const char *how = f->node->op + strlen("Reduce");
+    double sum = f->in[0]->value[0];
+    if (f->n != 1)
+        return false;
+    for (uint64_t i = 1; i < onnx_elements(f->in[0]); i++) {
+        const double x = f->in[0]->value[i];
+        sum = strcmp(how, "Prod") == 0  ? sum * x
+              : strcmp(how, "Sum") == 0 ? sum + x
+              : strcmp(how, "Max") == 0 ? fmax(sum, x)
+              : strcmp(how, "Min") == 0 ? fmin(sum, x)
+                                        : NAN;
+    }
+    f->to[0] = sum;
+    return !isnan(sum);
+}
+
+static bool triangle(const Fold *f)
+{
+    const OnnxValue *x = f->in[0];
+    double shift = 0;
+    if (x->rank < 2)
+        return false;
+    const uint64_t rows = x->dim[x->rank - 2], columns = x->dim[x->rank - 1];
+    const bool upper = onnx_int(f->node, "upper", 1);
+    if (f->in[1] && !onnx_scalar(f->model, onnx_in(f->model, f->node, 1), &shift))
+        return false;
+    for (uint64_t i = 0; i < f->n; i++) {
+        const double over = (double)(i % columns) - (double)(i / columns % rows) - shift;
+        f->to[i] = (upper ? over >= 0 : over <= 0) ? x->value[i] : 0;
+    }
+    return true;
+}
+
+/* The places of elements that are not zero, a row for each dim. */
+static bool nonzero(const Fold *f)
+{
+    const OnnxValue *x = f->in[0];
+    const uint64_t columns = f->out->dim[1];
+    for (uint64_t i = 0, at = 0; i < onnx_elements(x) && at < columns; i++) {
+        if (x->value[i] == 0)
+            continue;
+        uint64_t rest = i;
+        for (uint32_t d = x->rank; d-- > 0; rest /= x->dim[d])
+            f->to[d * columns + at] = (double)(rest % x->dim[d]);
+        at++;
+    }
+    return true;
+}
+
+static bool tile(const Fold *f)
+{
+    uint64_t step[ONNX_MAX_RANK];
+    const OnnxValue *x = f->in[0];
+    strides_of(x, x->rank, step);
+    for (uint64_t i = 0; i < f->n; i++) {
+        uint64_t at = 0, rest = i;
+        for (uint32_t d = x->rank; d-- > 0; rest /= f->out->dim[d])
+            at += rest % f->out->dim[d] % x->dim[d] * step[d];
+        f->to[i] = x->value[at];
+    }
+    return true;
+}
+
+/* Folds a node that needs only those numbers of its inputs which shapes were made of. */
+static bool made_of_shapes(const Fold *f)
+{
+    double first, last, step;
+    const json_t *value = json_object_get(f->node->attr, "value");
+    if (onnx_op_is(f->node, "Shape")) {
+        const int64_t rank = f->in[0]->rank, start = onnx_int(f->node, "start", 0);
+        const int64_t from = CLAMP(start < 0 ? start + rank : start, 0, rank);
+        for (uint64_t i = 0; i < f->n; i++)
+            f->to[i] = (double)f->in[0]->dim[(uint64_t)from + i];
+    } else if (onnx_op_is(f->node, "Size"))
+        f->to[0] = (double)onnx_elements(f->in[0]);
+    else if (onnx_op_is(f->node, "ConstantOfShape"))
+        for (uint64_t i = 0; i < f->n; i++)
+            f->to[i] =
+                json_number_value(json_array_get(json_object_get(value, "values"), 0));
+    else if (onnx_op_is(f->node, "Range") &&
+             onnx_scalar(f->model, onnx_in(f->model, f->node, 0), &first) &&
+             onnx_scalar(f->model, onnx_in(f->model, f->node, 1), &last) &&
+             onnx_scalar(f->model, onnx_in(f->model, f->node, 2), &step))
+        for (uint64_t i = 0; i < f->n; i++)
+            f->to[i] = first + (double)i * step;
+    else
+        return false;
+    return true;
+}
+
+static bool compute(const Fold *f)
+{
+    const char *op = f->node->op;
+    if (made_of_shapes(f))
+        return true;
+    if (!f->in[0] || !f->in[0]->value || onnx_elements(f->in[0]) == 0)
+        return false;
+    const uint64_t n_in = onnx_elements(f->in[0]);
+    if (g_strv_contains(SAME, op) && n_in == f->n)
+        memcpy(f->to, f->in[0]->value, f->n * sizeof *f->to);
+    else if (g_strv_contains(UNARY, op) && n_in == f->n)
+        for (uint64_t i = 0; i < f->n; i++)
+            f->to[i] = unary(op, !onnx_dtype_is_float(f->out->dtype), f->in[0]->value[i]);
+    else if (g_strv_contains(BINARY, op) || strcmp(op, "Where") == 0)
+        return spread(f);
+    else if (strcmp(op, "Expand") == 0)
+        return expand(f);
+    else if (strcmp(op, "Transpose") == 0)
+        return transpose(f);
+    else if (strcmp(op, "Gather") == 0)
+        return f->in[1] && f->in[1]->value && f->n > 0 && gather(f);
+    else if (strcmp(op, "Concat") == 0)
+        return concat(f);
+    else if (strcmp(op, "Slice") == 0)
+        return slice(f);
+    else if (g_str_has_prefix(op, "Reduce"))
+        return reduce(f);
+    else if (strcmp(op, "Trilu") == 0)
+        return triangle(f);
+    else if (strcmp(op, "NonZero") == 0)
+        return nonzero(f);
+    else if (strcmp(op, "Tile") == 0)
+        return tile(f);
+    else
+        return false;
+    return true;
+}
+
+/* Whether all inputs are constants; *triangular: one of them is. */
+static bool all_constant(const OnnxModel *model, const OnnxNode *node, bool *triangular)
+{
+    g_assert(node->first + node->n_in + node->n_out <= model->operand->len);
+    *triangular = false;
+    for (uint32_t i = 0; i < node->n_in; i++) {
+        const uint32_t in = onnx_in(model, node, i);
+        if (in != ONNX_NONE && !onnx_value(model, in)->constant)
+            return false;
+        *triangular |= in != ONNX_NONE && onnx_value(model, in)->triangular;
+    }
+    return true;
+}
+
+/* The weight that a constant made of constants is: of a view of one the same one. Through an Identity exporters lead to weights
+ * that were equal when they wrote the file; those that really are one they read directly. */
+static uint32_t origin_of(const OnnxModel *model, const OnnxNode *node, uint32_t made)
+{
+    g_assert(node->first + node->n_in + node->n_out <= model->operand->len);
+    static const char *const view[] = {"Reshape", "Unsqueeze", "Squeeze",
+                                       "Flatten", "Cast",      "Transpose",
+                                       "Expand",  "Dropout",   NULL};
+    const uint32_t in = onnx_in(model, node, 0);
+    return in != ONNX_NONE && g_strv_contains(view, node->op)
+               ? onnx_value(model, in)->origin
+               : made;
+}
+
+/* Rows of a table of weights, which are trained where the table is. */
+static bool looks_up(const OnnxModel *model, const OnnxNode *node)
+{
+    g_assert(node->first + node->n_in + node->n_out <= model->operand->len);
+    const uint32_t table = onnx_in(model, node, 0), at = onnx_in(model, node, 1);
+    return onnx_op_is(node, "Gather") && table != ONNX_NONE && at != ONNX_NONE &&
+           onnx_value(model, table)->constant && onnx_value(model, table)->rank == 2 &&
+           onnx_dtype_is_float(onnx_value(model, table)->dtype) &&
+           onnx_value(model, at)->known && onnx_value(model, at)->rank > 0 &&
+           onnx_int(node, "axis", 0) == 0;
+}
+
+void onnx_fold(OnnxModel *model, const OnnxNode *node)
+{
+    g_assert(node->first + node->n_in + node->n_out <= model->operand->len);
+    bool triangular;
+    const uint32_t made = onnx_out(model, node, 0);
+    OnnxValue *out = onnx_value(model, made);
+    if (onnx_op_is(node, "Constant") || looks_up(model, node) ||
+        (!all_constant(model, node, &triangular) &&
+         !((onnx_op_is(node, "Shape") || onnx_op_is(node, "Size")) && out->known)))
+        return;
+    Fold f = {.model = model, .node = node, .out = out};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(f.in); i++) {
+        const uint32_t in = onnx_in(model, node, i);
+        f.in[i] = in == ONNX_NONE ? NULL : onnx_value(model, in);
+    }
+    for (uint32_t i = 0; i < node->n_out; i++) {
+        const uint32_t other = onnx_out(model, node, i);
+        if (other == ONNX_NONE)
+            continue;
+        onnx_value(model, other)->constant = true;
+        onnx_value(model, other)->origin = i ? other : origin_of(model, node, made);
+        onnx_value(model, other)->triangular = triangular;
+    }
+    for (uint32_t i = 0; i < G_N_ELEMENTS(f.in); i++)
+        if (f.in[i] && !f.in[i]->known)
+            return;
+    if (!out->known || onnx_elements(out) > MOST || onnx_elements(out) > model->budget)
+        return;
+    f.n = onnx_elements(out);
+    f.to = g_new0(double, f.n + 1);
+    model->budget -= f.n;
+    if (compute(&f))
+        out->value = f.to;
+    else
+        g_free(f.to);
+    for (uint64_t i = 0; out->value && i < f.n; i++)
+        if (!isfinite(out->value[i]))
+            out->value[i] = isnan(out->value[i]) ? 0 : copysign(1e300, out->value[i]);
+}

@@ -1,0 +1,369 @@
+/* Chains of an ONNX model that are one op: activations are known by their curves, norms by the moments that they
+ * divide by, attention by its softmax. */
+#include "data/formats/onnx/curve.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+    const OnnxModel *model;
+    OnnxCurve *curve; /* of each value */
+    GArray *user,
+        *first; /* uint32_t: nodes that read value v are user[first[v]] to user[first[v + 1]] */
+    OnnxGroup *group;
+    int8_t *hides; /* of each value: hides_later, -1 or 1; 0: not looked at */
+} Match;
+
+static const OnnxNode *maker(const Match *m, uint32_t value, const char *op)
+{
+    const uint32_t producer =
+        value == ONNX_NONE ? ONNX_NONE : onnx_value(m->model, value)->producer;
+    const OnnxNode *node = producer == ONNX_NONE ? NULL : onnx_node(m->model, producer);
+    return node && (!op || onnx_op_is(node, op)) ? node : NULL;
+}
+
+/* --- norms --- */
+
+/* Whether d = (x + small)^power, for positive x, of the mean of squares; *squared: whose. */
+static bool is_deviation(const Match *m, uint32_t d, double power, uint32_t *squared)
+{
+    const OnnxCurve *curve = &m->curve[d];
+    const OnnxNode *mean = maker(m, curve->root, "ReduceMean");
+    if (!mean || curve->nodes == 0)
+        return false;
+    for (uint32_t p = ONNX_FIRST_POSITIVE; p < ONNX_POINTS; p++)
+        if (!(fabs(curve->y[p] / pow(ONNX_POINT[p], power) - 1) < 0.01))
+            return false;
+    const uint32_t square = onnx_in(m->model, mean, 0);
+    if (square == ONNX_NONE)
+        return false;
+    const OnnxCurve *x2 = &m->curve[square];
+    for (uint32_t p = 0; p < ONNX_POINTS; p++)
+        if (!(fabs(x2->y[p] - ONNX_POINT[p] * ONNX_POINT[p]) < 1e-6))
+            return false;
+    const OnnxValue *x = onnx_value(m->model, x2->root),
+                    *all = onnx_value(m->model, curve->root);
+    *squared = x2->root;
+    return x->known && all->known && x->rank > 0 && onnx_elements(all) > 0 &&
+           onnx_elements(x) / onnx_elements(all) == x->dim[x->rank - 1];
+}
+
+/* The value itself, behind copies and casts. */
+static uint32_t itself(const Match *m, uint32_t value)
+{
+    const OnnxCurve *curve = &m->curve[value];
+    return memcmp(curve->y, ONNX_POINT, sizeof ONNX_POINT) == 0 ? curve->root : value;
+}
+
+/* x, where s = x - mean(x); ONNX_NONE if it is something else. */
+static uint32_t centred(const Match *m, uint32_t s)
+{
+    const OnnxNode *sub = maker(m, s, "Sub");
+    const uint32_t x = sub ? onnx_in(m->model, sub, 0) : ONNX_NONE,
+                   y = sub ? onnx_in(m->model, sub, 1) : ONNX_NONE;
+    const OnnxNode *mean = y == ONNX_NONE ? NULL : maker(m, itself(m, y), "ReduceMean");
+    const uint32_t of = mean ? onnx_in(m->model, mean, 0) : ONNX_NONE;
+    if (x == ONNX_NONE || of == ONNX_NONE || itself(m, of) != itself(m, x))
+        return ONNX_NONE;
+    return itself(m, x);
+}
+
+/* Whether s, or what has the same inputs, is what was squared. */
+static bool is_same(const Match *m, uint32_t s, uint32_t squared)
+{
+    s = itself(m, s);
+    const uint32_t x = centred(m, s);
+    return s == squared || (x != ONNX_NONE && x == centred(m, squared));
+}
+
+static bool match_norm(const Match *m, const OnnxNode *node, OnnxGroup *group)
+{
+    const uint32_t a = onnx_in(m->model, node, 0), b = onnx_in(m->model, node, 1);
+    uint32_t squared, s;
+    if (a == ONNX_NONE || b == ONNX_NONE)
+        return false;
+    if (onnx_op_is(node, "Div") && is_deviation(m, b, 0.5, &squared))
+        s = a;
+    else if (onnx_op_is(node, "Mul") && is_deviation(m, b, -0.5, &squared))
+        s = a;
+    else if (onnx_op_is(node, "Mul") && is_deviation(m, a, -0.5, &squared))
+        s = b;
+    else
+        return false;
+    if (!is_same(m, s, squared))
+        return false;
+    const uint32_t x = centred(m, squared);
+    *group = (OnnxGroup){.kind = x == ONNX_NONE ? ONNX_RMS_NORM : ONNX_LAYER_NORM,
+                         .in = {x == ONNX_NONE ? squared : x, ONNX_NONE, ONNX_NONE},
+                         .nodes = 1};
+    return true;
+}
+
+/* The weight of a norm times it, or with it its bias. */
+static bool match_affine(const Match *m, const OnnxNode *node, OnnxGroup *group)
+{
+    const bool times = onnx_op_is(node, "Mul"), plus = onnx_op_is(node, "Add");
+    for (uint32_t i = 0; (times || plus) && i < 2; i++) {
+        const uint32_t y = onnx_in(m->model, node, i), w = onnx_in(m->model, node, 1 - i);
+        if (y == ONNX_NONE || w == ONNX_NONE || !onnx_value(m->model, w)->constant ||
+            onnx_value(m->model, w)->origin == ONNX_NONE)
+            continue;
+        const OnnxNode *norm = maker(m, itself(m, y), NULL);
+        const OnnxValue *weight = onnx_value(m->model, w), *x = onnx_value(m->model, y);
+        const OnnxGroup *inner = norm ? &m->group[norm - onnx_node(m->model, 0)] : NULL;
+        if (!inner || (inner->kind != ONNX_LAYER_NORM && inner->kind != ONNX_RMS_NORM) ||
+            !weight->known || !x->known || x->rank == 0 ||
+            onnx_elements(weight) != x->dim[x->rank - 1] ||
+            inner->in[times ? 1 : 2] != ONNX_NONE || inner->in[2] != ONNX_NONE ||
+            (plus && inner->in[1] == ONNX_NONE))
+            continue;
+        *group = *inner;
+        group->in[times ? 1 : 2] = w;
+        return true;
+    }
+    return false;
+}
+
+/* --- turns by place --- */
+
+/* Which half of the elements of a value the other value is, behind copies: 0 or 1; -1: none. */
+static int half_of(const Match *m, uint32_t part, uint32_t *whole)
+{
+    part = itself(m, part);
+    const OnnxNode *node = maker(m, part, NULL);
+    int64_t from[ONNX_MAX_RANK] = {0};
+    if (!node || onnx_in(m->model, node, 0) == ONNX_NONE ||
+        (!onnx_op_is(node, "Slice") && !onnx_op_is(node, "Split")))
+        return -1;
+    *whole = itself(m, onnx_in(m->model, node, 0));
+    const OnnxValue *x = onnx_value(m->model, *whole), *y = onnx_value(m->model, part);
+    if (!x->known || !y->known || x->rank == 0 || y->rank != x->rank ||
+        x->dim[x->rank - 1] != 2 * y->dim[x->rank - 1] ||
+        onnx_elements(x) != 2 * onnx_elements(y))
+        return -1;
+    if (onnx_op_is(node, "Split"))
+        return onnx_out(m->model, node, 0) == part ? 0 : 1;
+    if (onnx_in(m->model, node, 1) == ONNX_NONE)
+        onnx_ints(node, "starts", 1, from);
+    else if (onnx_constant_ints(m->model, onnx_in(m->model, node, 1), from) != 1)
+        return -1;
+    return from[0] == 0 ? 0 : 1;
+}
+
+/* x, where the value is (-b, a) for x = (a, b); ONNX_NONE: it is something else. */
+static uint32_t quarter_turn(const Match *m, uint32_t value)
+{
+    const OnnxNode *concat = maker(m, itself(m, value), "Concat");
+    if (!concat || concat->n_in != 2)
+        return ONNX_NONE;
+    const uint32_t left = onnx_in(m->model, concat, 0);
+    const OnnxNode *minus = left == ONNX_NONE ? NULL : maker(m, left, "Neg");
+    const uint32_t b = minus ? onnx_in(m->model, minus, 0) : ONNX_NONE,
+                   a = onnx_in(m->model, concat, 1);
+    uint32_t x, y;
+    return a != ONNX_NONE && b != ONNX_NONE && half_of(m, b, &x) == 1 &&
+                   half_of(m, a, &y) == 0 && x == y
+               ? x
+               : ONNX_NONE;
+}
+
+/* The sum of x times something and of x, turned by a quarter, times something. */
+static bool match_rotary(const Match *m, const OnnxNode *node, OnnxGroup *group)
+{
+    const OnnxNode *times[2] = {NULL, NULL};
+    if (!onnx_op_is(node, "Add"))
+        return false;
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t in = onnx_in(m->model, node, i);
+        times[i] = in == ONNX_NONE ? NULL : maker(m, in, "Mul");
+    }
+    for (uint32_t i = 0; times[0] && times[1] && i < 8; i++) {
+        const uint32_t straight = onnx_in(m->model, times[i & 1], i >> 1 & 1),
+                       turned = onnx_in(m->model, times[~i & 1], i >> 2 & 1);
+        const uint32_t x = straight == ONNX_NONE || turned == ONNX_NONE
+                               ? ONNX_NONE
+                               : quarter_turn(m, turned);
+        if (x == ONNX_NONE || itself(m, straight) != x ||
+            !onnx_dtype_is_float(onnx_value(m->model, x)->dtype))
+            continue;
+        *group =
+            (OnnxGroup){.kind = ONNX_ROTARY, .in = {x, ONNX_NONE, ONNX_NONE}, .nodes = 3};
+        return true;
+    }
+    return false;
+}
+
+/* --- attention --- */
+
+/* Whether a constant hides later keys. Where its numbers are not known, one of all queries and keys does. */
+static bool hides_later(const OnnxValue *mask)
+{
+    if (!mask->constant || !mask->known || mask->rank < 2)
+        return false;
+    const uint64_t rows = mask->dim[mask->rank - 2], columns = mask->dim[mask->rank - 1];
+    if (mask->triangular || !mask->value)
+        return mask->triangular || (rows > 1 && rows == columns);
+    return onnx_is_triangular(mask->value, onnx_elements(mask), rows, columns);
+}
+
+/* Whether a mask is made with one that hides later keys. */
+static bool is_causal(const Match *m, uint32_t value, uint32_t depth)
+{
+    const OnnxNode *node = maker(m, value, NULL);
+    if (value == ONNX_NONE)
+        return false;
+    if (m->hides[value] == 0)
+        m->hides[value] = hides_later(onnx_value(m->model, value)) ? 1 : -1;
+    if (m->hides[value] > 0)
+        return true;
+    for (uint32_t i = 0; node && depth > 0 && i < MIN(node->n_in, 3); i++)
+        if (is_causal(m, onnx_in(m->model, node, i), depth - 1))
+            return true;
+    return false;
+}
+
+/* The product of queries and keys that a softmax is of, behind masks and factors. */
+static const OnnxNode *find_scores(const Match *m, uint32_t value, OnnxGroup *group,
+                                   uint32_t depth)
+{
+    enum { MASK_DEPTH = 7 };
+    const OnnxNode *node = value == ONNX_NONE ? NULL : maker(m, value, NULL);
+    double number;
+    if (!node || depth == 0 || onnx_value(m->model, value)->constant)
+        return NULL;
+    if (onnx_op_is(node, "MatMul"))
+        return node;
+    if (onnx_op_is(node, "Cast") || onnx_op_is(node, "Identity") ||
+        onnx_op_is(node, "Reshape"))
+        return find_scores(m, onnx_in(m->model, node, 0), group, depth - 1);
+    for (uint32_t i = 0; i < 2 && onnx_is_binary(node); i++)
+        if (onnx_scalar(m->model, onnx_in(m->model, node, i), &number)) {
+            if (onnx_op_is(node, "Div"))
+                group->factor /= number;
+            if (onnx_op_is(node, "Mul"))
+                group->factor *= number;
+            return find_scores(m, onnx_in(m->model, node, 1 - i), group, depth - 1);
+        }
+    const bool where = onnx_op_is(node, "Where");
+    for (uint32_t i = where ? 1 : 0; i < node->n_in && (where || onnx_is_binary(node));
+         i++) {
+        const OnnxNode *scores =
+            find_scores(m, onnx_in(m->model, node, i), group, depth - 1);
+        if (!scores)
+            continue;
+        for (uint32_t k = 0; k < node->n_in; k++)
+            if (k != i)
+                group->causal |= is_causal(m, onnx_in(m->model, node, k), MASK_DEPTH);
+        return scores;
+    }
+    return NULL;
+}
+
+/* The product of the probabilities that `value` is with values, behind dropout and guards against rows of nothing. */
+static const OnnxNode *find_product(const Match *m, uint32_t value, OnnxGroup *group,
+                                    uint32_t depth)
+{
+    const uint32_t from = g_array_index(m->first, uint32_t, value),
+                   to = g_array_index(m->first, uint32_t, value + 1);
+    for (uint32_t u = from; u < to && depth > 0; u++) {
+        const OnnxNode *node = onnx_node(m->model, g_array_index(m->user, uint32_t, u));
+        const bool passes = onnx_op_is(node, "Cast") || onnx_op_is(node, "Identity") ||
+                            onnx_op_is(node, "Dropout") || onnx_op_is(node, "Reshape") ||
+                            onnx_op_is(node, "Where");
+        if (onnx_op_is(node, "MatMul") && onnx_in(m->model, node, 0) == value)
+            return node;
+        const uint32_t made = onnx_out(m->model, node, 0);
+        const OnnxNode *found =
+            passes && made != ONNX_NONE ? find_product(m, made, group, depth - 1) : NULL;
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+
+static void match_attention(const Match *m, const OnnxNode *softmax)
+{
+    enum { DEPTH = 7 };
+    const uint32_t scores_of = onnx_in(m->model, softmax, 0),
+                   made = onnx_out(m->model, softmax, 0);
+    OnnxGroup group = {.kind = ONNX_ATTENTION, .factor = 1, .nodes = 3};
+    const OnnxNode *scores =
+        made == ONNX_NONE ? NULL : find_scores(m, scores_of, &group, DEPTH);
+    const OnnxNode *product = scores ? find_product(m, made, &group, DEPTH) : NULL;
+    if (!product)
+        return;
+    group.in[0] = onnx_in(m->model, scores, 0);
+    group.in[1] = onnx_in(m->model, scores, 1);
+    group.in[2] = onnx_in(m->model, product, 1);
+    for (uint32_t i = 0; i < 3; i++)
+        if (group.in[i] == ONNX_NONE || onnx_value(m->model, group.in[i])->constant)
+            return;
+    m->group[product - onnx_node(m->model, 0)] = group;
+}
+
+/* --- all of them --- */
+
+static void index_users(Match *m)
+{
+    const uint32_t n_values = m->model->value->len;
+    g_autofree uint32_t *at = g_new0(uint32_t, n_values + 2);
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint32_t n = 0; n < m->model->node->len; n++) {
+            const OnnxNode *node = onnx_node(m->model, n);
+            for (uint32_t i = 0; i < node->n_in; i++) {
+                const uint32_t in = onnx_in(m->model, node, i);
+                if (in == ONNX_NONE)
+                    continue;
+                if (pass == 0)
+                    at[in + 1]++;
+                else
+                    g_array_index(m->user, uint32_t, at[in]++) = n;
+            }
+        }
+        for (uint32_t v = 0; pass == 0 && v < n_values; v++)
+            at[v + 1] += at[v];
+        if (pass == 0) {
+            g_array_append_vals(m->first, at, n_values + 1);
+            g_array_set_size(m->user, at[n_values] + 1);
+        }
+    }
+}
+
+static void match_node(const Match *m, uint32_t n)
+{
+    const OnnxNode *node = onnx_node(m->model, n);
+    const uint32_t made = onnx_out(m->model, node, 0);
+    OnnxGroup *group = &m->group[n];
+    if (group->kind == ONNX_ATTENTION || made == ONNX_NONE ||
+        match_norm(m, node, group) || match_affine(m, node, group) ||
+        match_rotary(m, node, group))
+        return;
+    const OnnxCurve *curve = &m->curve[made];
+    if (curve->root == made || curve->nodes == 0)
+        return;
+    group->kind = ONNX_FUNCTION;
+    group->in[0] = curve->root;
+    group->nodes = curve->nodes;
+    group->function = onnx_function_of(curve, &group->scale);
+}
+
+OnnxGroup *onnx_match(const OnnxModel *model)
+{
+    Match m = {.model = model,
+               .curve = onnx_curves(model),
+               .user = g_array_new(false, true, sizeof(uint32_t)),
+               .first = g_array_new(false, true, sizeof(uint32_t)),
+               .group = g_new0(OnnxGroup, model->node->len),
+               .hides = g_new0(int8_t, model->value->len + 1)};
+    index_users(&m);
+    for (uint32_t n = 0; n < model->node->len; n++)
+        if (onnx_op_is(onnx_node(model, n), "Softmax"))
+            match_attention(&m, onnx_node(model, n));
+    for (uint32_t n = 0; n < model->node->len; n++)
+        match_node(&m, n);
+    g_free(m.curve);
+    g_free(m.hides);
+    g_array_unref(m.user);
+    g_array_unref(m.first);
+    return m.group;
+}

@@ -1,0 +1,285 @@
+/* Explanations of a plan, as JSON. */
+#include "experiments/explain/explain.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "experiments/explain/pattern.h"
+#include "experiments/explain/stages.h"
+
+typedef struct {
+    const Plan *plan;
+    const Graph *graph;
+    const ClusterView *view;
+    const PatternForms *forms;
+    uint32_t *layer;   /* of each tensor */
+    uint16_t *segment; /* of each tensor */
+    double *
+        seconds; /* of each instruction that communicates, for programs with groups; else NULL */
+    uint32_t shown;            /* the layer being described */
+    json_t *parameters, *made; /* its tensors by form */
+    json_t *collectives, *patterns;
+} Explain;
+
+/* --- one layer --- */
+
+/* The name without its layer's prefix; a tensor with the layer's name is its output. */
+static const char *short_name(const Explain *e, const char *name)
+{
+    const char *layer = graph_layer_name(e->graph, e->shown);
+    size_t length = strlen(layer);
+    if (strcmp(name, layer) == 0)
+        return "output";
+    return g_str_has_prefix(name, layer) && name[length] == '.' ? name + length + 1
+                                                                : name;
+}
+
+static void add_tensor(const Explain *e, json_t *entry, const char *name)
+{
+    json_array_append_new(json_object_get(entry, "tensors"),
+                          json_string(short_name(e, name)));
+}
+
+/* "gather(0), used as identity, moments gather(1)" */
+static char *parameter_form(const Explain *e, TensorId id)
+{
+    char text[FORM_TEXT];
+    Form rest = e->forms->rest[id], moment = e->forms->moment[id];
+    GString *form = g_string_new(form_text(rest, text));
+    const char *separator = ", used as ";
+    for (Form f = 0; f < FORM_MAX; f++)
+        if (f != rest && (e->forms->used[id] >> f & 1u)) {
+            g_string_append_printf(form, "%s%s", separator, form_text(f, text));
+            separator = " and ";
+        }
+    const Op *update = NULL;
+    TensorId next = graph_updated(e->graph, id);
+    if (next != GRAPH_NONE)
+        update = graph_get_op(e->graph, graph_tensor(e->graph, next)->producer);
+    if (update && update->n_out > 1 && moment != rest)
+        g_string_append_printf(form, ", moments %s", form_text(moment, text));
+    return g_string_free(form, FALSE);
+}
+
+static void add_tensors(Explain *e)
+{
+    char text[FORM_TEXT];
+    for (TensorId t = 0; t < graph_n_tensors(e->graph); t++) {
+        const Tensor *tensor = graph_tensor(e->graph, t);
+        if (e->layer[t] != e->shown)
+            continue;
+        if (tensor->role == ROLE_PARAMETER) {
+            g_autofree char *form = parameter_form(e, t);
+            add_tensor(e, explain_entry(e->parameters, "form", form), tensor->name);
+        } else if (tensor->role == ROLE_ACTIVATION || tensor->role == ROLE_LOSS)
+            add_tensor(e,
+                       explain_entry(e->made, "form", form_text(e->forms->made[t], text)),
+                       tensor->name);
+    }
+}
+
+/* The pattern, extended by the role of the replicas in the op's group: they share the batch. Caller
+ * frees. */
+static char *pattern_in_group(const Explain *e, const Instr *instr, const char *inside)
+{
+    const Program *program = e->plan->program;
+    if (program->n_groups == 0)
+        return g_strdup(inside);
+    const DeviceGroup *group = &program->group[instr->group];
+    const bool alone = g_str_has_prefix(inside, PATTERN_REPLICATED);
+    const char *rest = alone ? inside + strlen(PATTERN_REPLICATED) : "";
+    if (alone && (group->n_replicas > 1 || group->n_devices == 1))
+        return g_strdup_printf("%s%s",
+                               group->n_replicas > 1 ? PATTERN_DATA : "one device", rest);
+    return group->n_replicas > 1
+               ? g_strdup_printf("%s in each of %u replicas", inside, group->n_replicas)
+               : g_strdup(inside);
+}
+
+static void add_patterns(Explain *e)
+{
+    for (OpId o = 0; o < graph_n_ops(e->graph); o++) {
+        const Op *op = graph_get_op(e->graph, o);
+        uint32_t weight;
+        if (op->pass != PASS_FORWARD || op->layer != e->shown || !e->forms->compute[o] ||
+            !pattern_weight(e->graph, o, &weight))
+            continue;
+        g_autofree char *inside = pattern_name(e->forms, o, weight);
+        g_autofree char *name = pattern_in_group(e, e->forms->compute[o], inside);
+        add_tensor(e, explain_entry(e->patterns, "pattern", name), op->name);
+    }
+}
+
+/* The largest share of any device in the dimension that a form shards. */
+static double largest_share(const Explain *e, TensorId id, Form form)
+{
+    if (!form_is_gather(form))
+        return 1;
+    uint32_t segment = e->segment[(size_t)id * FORM_MAX + form_inside(form)],
+             units = graph_tensor(e->graph, id)->units[form_dim(form)];
+    const Split *split =
+        plan_find_split(e->plan, &(Split){.segment = segment, .units = units});
+    double largest = 0;
+    for (uint32_t j = 0; j < e->plan->n_devices; j++)
+        largest = fmax(largest, split ? (double)split->count[j] / units
+                                      : e->plan->ratio[segment * e->plan->n_devices + j]);
+    return largest;
+}
+
+static void add_number(json_t *object, const char *key, double value)
+{
+    json_object_set_new(
+        object, key, json_real(json_number_value(json_object_get(object, key)) + value));
+}
+
+/* Bytes of the collective's tensor: all of it, or one microbatch's part. */
+static double collective_bytes(const Explain *e, const Instr *instr)
+{
+    const double bytes = (double)tensor_bytes(graph_tensor(e->graph, instr->tensor));
+    const uint32_t n = e->plan->program->n_microbatches;
+    return instr->microbatch == PROGRAM_WHOLE || n < 2 ? bytes : bytes / n;
+}
+
+/* "all_reduce reduce -> identity", "transfer to stage 2"; NULL if the instruction does not
+ * communicate. Caller frees. */
+static char *communication_text(const Instr *instr)
+{
+    char from[FORM_TEXT], to[FORM_TEXT];
+    if (instr->kind == INSTR_TRANSFER)
+        return g_strdup_printf("transfer to stage %u", instr->to_group);
+    if (instr->kind != INSTR_COLLECTIVE || (int)instr->collective >= COLLECTIVES_PRICED)
+        return NULL;
+    return g_strdup_printf("%s %s -> %s", collective_name(instr->collective),
+                           form_text(instr->from, from), form_text(instr->to, to));
+}
+
+static void add_collectives(Explain *e)
+{
+    const Program *program = e->plan->program;
+    for (uint32_t i = 0; i < program->n; i++) {
+        const Instr *instr = &program->instr[i];
+        g_autofree char *what = communication_text(instr);
+        if (!what || e->layer[instr->tensor] != e->shown)
+            continue;
+        const double bytes = collective_bytes(e, instr);
+        json_t *entry = explain_entry(e->collectives, "collective", what);
+        if (instr->microbatch == 0 || instr->microbatch == PROGRAM_WHOLE)
+            add_tensor(e, entry, graph_tensor(e->graph, instr->tensor)->name);
+        add_number(entry, "bytes", bytes);
+        add_number(entry, "seconds",
+                   e->seconds
+                       ? e->seconds[i]
+                       : sim_collective_s(e->view, instr->collective, bytes,
+                                          largest_share(e, instr->tensor, instr->from),
+                                          largest_share(e, instr->tensor, instr->to)));
+    }
+}
+
+/* The pipeline stages that compute the shown layer's forward pass. */
+static json_t *layer_stages(const Explain *e)
+{
+    const Program *program = e->plan->program;
+    json_t *stages = json_array();
+    for (uint32_t g = 0; g < program->n_groups; g++)
+        for (uint32_t i = 0; i < program->n; i++) {
+            const Instr *instr = &program->instr[i];
+            const Op *op =
+                instr->kind == INSTR_COMPUTE ? graph_get_op(e->graph, instr->op) : NULL;
+            if (!op || instr->group != g || op->layer != e->shown ||
+                op->pass != PASS_FORWARD)
+                continue;
+            json_array_append_new(stages, json_integer(g));
+            break;
+        }
+    return stages;
+}
+
+/* Describes the layer, without its name. */
+static json_t *describe_layer(Explain *e, uint32_t layer)
+{
+    e->shown = layer;
+    e->patterns = json_array();
+    e->parameters = json_array();
+    e->made = json_array();
+    e->collectives = json_array();
+    add_patterns(e);
+    add_tensors(e);
+    add_collectives(e);
+    size_t n = json_array_size(e->patterns);
+    const char *only = n == 1 ? json_string_value(json_object_get(
+                                    json_array_get(e->patterns, 0), "pattern"))
+                              : NULL;
+    json_t *object = json_pack("{s:o, s:o, s:o, s:o, s:o}", "pattern",
+                               only    ? json_string(only)
+                               : n > 1 ? json_string("mixed")
+                                       : json_null(),
+                               "patterns", e->patterns, "parameters", e->parameters,
+                               "activations", e->made, "collectives", e->collectives);
+    if (e->plan->program->n_groups > 0)
+        json_object_set_new(object, "stages", layer_stages(e));
+    return object;
+}
+
+/* --- all layers, folded --- */
+
+static json_t *describe_layers(Explain *e)
+{
+    json_t *list = json_array();
+    for (uint32_t l = 0; l < graph_n_layers(e->graph); l++) {
+        json_t *fresh = describe_layer(e, l), *same = NULL, *entry;
+        size_t i;
+        json_array_foreach (list, i, entry) {
+            json_t *names = json_object_get(entry, "names");
+            json_incref(names);
+            json_object_del(entry, "names");
+            if (json_equal(entry, fresh))
+                same = entry;
+            json_object_set_new(entry, "names", names);
+        }
+        json_t *name = json_string(graph_layer_name(e->graph, l));
+        if (same) {
+            json_array_append_new(json_object_get(same, "names"), name);
+            json_decref(fresh);
+        } else {
+            json_object_set_new(fresh, "names", json_pack("[o]", name));
+            json_array_append_new(list, fresh);
+        }
+    }
+    return list;
+}
+
+/* --- all of it --- */
+
+/* For each instruction, the longest of its spans. Caller frees. */
+static double *span_seconds(const Program *program, const SimTimeline *timeline)
+{
+    double *seconds = g_new0(double, program->n);
+    for (uint32_t i = 0; i < timeline->n_spans; i++) {
+        const SimSpan *span = &timeline->span[i];
+        if (span->lane == SIM_TEAM)
+            seconds[span->instr] =
+                fmax(seconds[span->instr], span->end_s - span->start_s);
+    }
+    return seconds;
+}
+
+json_t *explain_plan(const Plan *plan, const Graph *graph, const ClusterView *view,
+                     const SimReport *report)
+{
+    g_autoptr(PatternForms) forms = pattern_forms_new(plan->program, graph);
+    g_autofree uint32_t *layer = graph_tensor_layers(graph);
+    g_autofree uint16_t *segment = plan_segments(plan->program, graph, plan->segment);
+    g_autofree double *seconds = plan->program->n_groups > 0 && report->timeline
+                                     ? span_seconds(plan->program, report->timeline)
+                                     : NULL;
+    Explain e = {.plan = plan,
+                 .graph = graph,
+                 .view = view,
+                 .forms = forms,
+                 .layer = layer,
+                 .segment = segment,
+                 .seconds = seconds};
+    json_t *layers = describe_layers(&e);
+    return json_pack("{s:o, s:o}", "layers", layers, "stages",
+                     explain_stages(plan, graph, view, report));
+}

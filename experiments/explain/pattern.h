@@ -1,0 +1,35 @@
+/* Names of the patterns that ops with weights follow (private to experiments; see explain.h). */
+#ifndef KILTER_EXPERIMENTS_EXPLAIN_PATTERN_H
+#define KILTER_EXPERIMENTS_EXPLAIN_PATTERN_H
+
+#include "data/data.h"
+
+#define PATTERN_DATA       "data parallel"
+#define PATTERN_REPLICATED "replicated"
+
+/* The forms in which a program runs each op and holds each tensor. */
+typedef struct {
+    const Graph *graph;
+    const Instr **compute; /* [op]: its computation */
+    Form *rest;            /* [tensor]: as loaded */
+    Form *made;            /* [tensor]: as loaded or computed */
+    Form *moment;          /* [parameter]: of its optimizer state at rest */
+    uint32_t
+        *used; /* [tensor]: bit f is set if forward or backward ops read it in form f */
+    uint32_t *held; /* [tensor]: bit f is set if it is held in form f at some time */
+    /* [tensor]: replicas divide the states of a parameter, or add up the parts of a gradient */
+    bool *divided;
+} PatternForms;
+
+/* The program must have passed program_check and outlive the result. */
+PatternForms *pattern_forms_new(const Program *program, const Graph *graph);
+void pattern_forms_free(PatternForms *forms);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(PatternForms, pattern_forms_free)
+
+/* The input of a forward op that is its weight; false if it has none. */
+bool pattern_weight(const Graph *graph, OpId id, uint32_t *weight);
+
+/* "column parallel", "data parallel with ZeRO-3". Caller frees. */
+char *pattern_name(const PatternForms *forms, OpId id, uint32_t weight);
+
+#endif

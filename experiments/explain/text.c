@@ -1,0 +1,123 @@
+/* An explanation as text. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/data.h"
+#include "experiments/explain/explain.h"
+#include "experiments/render.h"
+
+enum { STAGES_SHOWN = 5 };
+
+/* clang-format off */
+static const char LAYERS[] =
+    "[*layers:{names.0}[{?.stages} (stage [*.stages/, :{.}])]"
+    "[*patterns:[{!#}: |; ]{pattern}[{?patterns>1} {tensors:names}]]\n"
+    "[*parameters:  [=-12:[{!#}parameters]] {form}: [{!parameters>1}{?tensors>1}all {tensors:count}|{tensors:names}]\n]"
+    "[*activations:  [=-12:[{!#}activations]] {form}: [{!activations>1}{?tensors>1}all {tensors:count}|{tensors:names}]\n]"
+    "[*collectives:  [=-12:[{!#}collectives]] {seconds:9time} {bytes:9bytes}  {collective}: {tensors:names}\n]"
+    "[{?names>1}{names:rest} as {names.0}\n]]";
+static const char STAGE[] =
+    "  stage {stage}, {share:%}: communication {communication_s:time}"
+    "[{?collectives} ([*collectives/, :{collective} of {tensors.0}[ and {tensors:.1over} more]])]"
+    "; computation {computation_s:time}"
+    "[, limited by {limited_by.0}[ and {limited_by:.1over} like it]]\n";
+/* clang-format on */
+
+static double number_of(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+/* --- stages --- */
+
+/* "p100-0", "p100-0 and 5 like it", "" */
+static char *alike(const json_t *devices)
+{
+    size_t n = json_array_size(devices);
+    const char *first = n ? json_string_value(json_array_get(devices, 0)) : "";
+    return n > 1 ? g_strdup_printf("%s and %zu like it", first, n - 1) : g_strdup(first);
+}
+
+static double seconds_of(const json_t *stage)
+{
+    return number_of(stage, "communication_s") + number_of(stage, "computation_s");
+}
+
+static int longer(const void *a, const void *b)
+{
+    const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
+    if (seconds_of(x) != seconds_of(y))
+        return seconds_of(x) > seconds_of(y) ? -1 : 1;
+    return number_of(x, "stage") < number_of(y, "stage") ? -1 : 1;
+}
+
+static void say_stage(GString *text, const json_t *stage, double total_s)
+{
+    json_t *answer = json_copy((json_t *)stage);
+    json_object_set_new(answer, "share",
+                        json_real(total_s > 0 ? seconds_of(stage) / total_s : 0));
+    g_autofree char *line = render(STAGE, answer);
+    g_string_append(text, line);
+    json_decref(answer);
+}
+
+static void say_stages(GString *text, const json_t *stages)
+{
+    g_autoptr(GPtrArray) sorted = g_ptr_array_new();
+    double total_s = 0;
+    size_t i;
+    json_t *stage;
+    json_array_foreach (stages, i, stage) {
+        g_ptr_array_add(sorted, stage);
+        total_s += seconds_of(stage);
+    }
+    g_ptr_array_sort(sorted, longer);
+    if (sorted->len > STAGES_SHOWN)
+        g_string_append_printf(text, "The %d longest of %u stages:\n", STAGES_SHOWN,
+                               sorted->len);
+    else
+        g_string_append(text, "Stages, longest first:\n");
+    for (guint s = 0; s < MIN(sorted->len, STAGES_SHOWN); s++)
+        say_stage(text, sorted->pdata[s], total_s);
+}
+
+/* The device that most of the computation waits for. */
+static void say_slowest(GString *text, const json_t *stages)
+{
+    json_t *waits = json_object(), *slowest = json_array();
+    double total_s = 0, most_s = 0;
+    size_t i, d;
+    json_t *stage, *device, *waited;
+    const char *name;
+    json_array_foreach (stages, i, stage) {
+        double seconds = number_of(stage, "computation_s");
+        total_s += seconds;
+        json_array_foreach (json_object_get(stage, "limited_by"), d, device) {
+            name = json_string_value(device);
+            json_object_set_new(waits, name, json_real(number_of(waits, name) + seconds));
+            most_s = MAX(most_s, number_of(waits, name));
+        }
+    }
+    json_object_foreach (waits, name, waited)
+        if (json_number_value(waited) >= most_s * (1 - 1e-9))
+            json_array_append_new(slowest, json_string(name));
+    g_autofree char *devices = alike(slowest);
+    if (total_s > 0)
+        g_string_append_printf(text, "%.0f %% of the computation waits for %s.\n",
+                               100 * most_s / total_s, devices);
+    json_decref(slowest);
+    json_decref(waits);
+}
+
+char *explain_text(const json_t *explanation, const char *words)
+{
+    g_autofree char *layers = render(LAYERS, explanation);
+    GString *text = g_string_new(layers);
+    if (words) {
+        g_string_append(text, words);
+        return g_string_free(text, FALSE);
+    }
+    say_stages(text, json_object_get(explanation, "stages"));
+    say_slowest(text, json_object_get(explanation, "stages"));
+    return g_string_free(text, FALSE);
+}

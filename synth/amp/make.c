@@ -1,0 +1,258 @@
+/* The planners of pipelines: AMP's search (NeurIPS'22, Algorithm 1), annealed placements,
+ * Megatron's heuristics, and strategies at random.
+ *
+ * The search orders candidates by predicted time; programs are made for the first ones and
+ * simulated, and the fastest that fits is the plan. The paper runs the candidates in this last
+ * step. */
+#include <math.h>
+
+#include "synth/answer/complete.h"
+#include "synth/planners/make.h"
+#include "synth/answer/ratios.h"
+#include "synth/amp/amp.h"
+#include "synth/pipeline/strategy.h"
+
+/* Keys of the strategy that these planners take. */
+static const char *const ASKED[] = {
+    "pp",        "dp",   "tp",         "micro_batch",       "schedule",
+    "recompute", "zero", "zero_ranks", "sequence_parallel", "virtual_stages",
+    NULL};
+
+typedef struct {
+    const Planning *planning;
+    AmpOptions search;
+    uint32_t n_most; /* candidates, if all fitted */
+    Plan *plan;
+    Program *best; /* NULL: none yet */
+    Strategy best_strategy;
+    double best_s;
+    bool fits;    /* whether `best` does */
+    bool is_last; /* whether `best` was tried last, so that the plan holds it */
+} Trials;
+
+static AmpOptions search_options(const PlannerOptions *options)
+{
+    const AmpPlanOptions *amp = &options->amp;
+    const Strategy *asked = &options->strategy;
+    return (AmpOptions){.faithful = amp->cost == AMP_COST_FAITHFUL,
+                        .schedule = (Schedule)asked->schedule,
+                        .chunks =
+                            asked->virtual_stages ? asked->virtual_stages : amp->chunks,
+                        .recompute = asked->recompute,
+                        .any_memory = asked->zero > 0,
+                        .seed = options->seed,
+                        .draws = amp->rank,
+                        .steps = amp->steps,
+                        .pp = asked->pp,
+                        .dp = asked->dp,
+                        .tmp = amp->tmp ? amp->tmp : asked->tp,
+                        .mbs = amp->mbs ? amp->mbs : asked->micro_batch,
+                        .most_tmp = amp->most_tmp,
+                        .in_order = amp->placement == AMP_PLACEMENT_ORDERED};
+}
+
+static GArray *find_candidates(Trials *t, AmpMethod method, GError **error)
+{
+    const char *file = t->planning->options->amp.profile;
+    g_autoptr(LayerProfile) profile = *file ? layer_profile_read(file, error) : NULL;
+    if (*file && !profile)
+        return NULL;
+    g_autoptr(AmpCluster) cluster = synth_amp_cluster(t->planning->view, error);
+    g_autoptr(AmpModel) model =
+        cluster ? synth_amp_model(t->planning->graph, t->planning->view, profile, error)
+                : NULL;
+    return model ? synth_amp_search(model, cluster, &t->search, method, &t->n_most, error)
+                 : NULL;
+}
+
+/* Equal shares for all devices of a replica, and for all replicas. */
+static bool put_program(const Trials *t, const Program *program, const Strategy *strategy,
+                        GError **error)
+{
+    g_autofree double *even = ratios_even(t->planning->view);
+    plan_set(t->plan, t->planning->graph, t->planning->view, program_copy(program), even);
+    t->plan->strategy = *strategy;
+    return plan_complete(t->plan, t->planning, error);
+}
+
+/* `n` numbers with spaces between them, interned. */
+static const char *list_of(const uint32_t *number, uint32_t n)
+{
+    g_autoptr(GString) text = g_string_new("");
+    for (uint32_t i = 0; i < n; i++)
+        g_string_append_printf(text, "%s%u", i ? " " : "", number[i]);
+    return n ? g_intern_string(text->str) : NULL;
+}
+
+/* A candidate as the strategy by which planner manual makes it. */
+static Strategy strategy_of(const Trials *t, const AmpStrategy *s)
+{
+    const uint32_t of_stage = s->dp * s->tmp;
+    Strategy strategy;
+    g_autoptr(GString) ranks = g_string_new("");
+    bool in_order = true;
+    strategy_init(&strategy);
+    strategy.pp = s->pp;
+    strategy.dp = s->dp;
+    strategy.tp = s->tmp;
+    strategy.micro_batch = s->mbs;
+    strategy.schedule = t->search.schedule;
+    strategy.virtual_stages = s->chunks;
+    strategy.recompute = t->search.recompute;
+    strategy.zero = t->planning->options->strategy.zero;
+    strategy.zero_ranks = t->planning->options->strategy.zero_ranks;
+    if (s->tmp > 1)
+        strategy.sequence_parallel = t->planning->options->strategy.sequence_parallel;
+    strategy.cuts = list_of(s->first + 1, s->pp * s->chunks - 1);
+    for (uint32_t i = 0; i < s->pp * of_stage; i++) {
+        in_order &= s->device[i] == i;
+        g_string_append_printf(ranks, "%s%u",
+                               i == 0              ? ""
+                               : i % of_stage == 0 ? "; "
+                                                   : " ",
+                               s->device[i]);
+    }
+    if (!in_order)
+        strategy.ranks = g_intern_string(ranks->str);
+    return strategy;
+}
+
+/* The candidate's program, made by its strategy where the strategy has more keys than the search
+ * chooses. */
+static Program *program_of(const Trials *t, const AmpCandidate *candidate,
+                           const Strategy *strategy, GError **error)
+{
+    const Graph *graph = t->planning->graph;
+    const ClusterView *view = t->planning->view;
+    if (strategy->zero == 0 && !strategy->sequence_parallel)
+        return synth_amp_program(graph, view, &t->search, &candidate->strategy, error);
+    g_auto(StrategyLayout) layout = {0};
+    return strategy_lay_out(strategy, graph, view->n_devices, &layout, error)
+               ? synth_strategy_program(graph, view, &layout, error)
+               : NULL;
+}
+
+/* Simulates a candidate, which becomes the best one if it fits and is faster, or if it is the
+ * first. */
+static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **error)
+{
+    const Strategy strategy = strategy_of(t, &candidate->strategy);
+    g_autoptr(Program) program = program_of(t, candidate, &strategy, error);
+    if (!program || !put_program(t, program, &strategy, error))
+        return false;
+    const bool better =
+        !t->best || (t->plan->feasible && !t->fits) ||
+        (t->plan->feasible == t->fits && t->plan->iteration_time_s < t->best_s);
+    t->is_last = better;
+    if (better) {
+        program_free(t->best);
+        t->best = g_steal_pointer(&program);
+        t->best_strategy = strategy;
+        t->best_s = t->plan->iteration_time_s;
+        t->fits = t->plan->feasible;
+    }
+    return true;
+}
+
+/* The time from which on a plan is of no use; INFINITY where bounds do not hold: they know all-reduces
+ * that a sequence-parallel program has not. */
+static double upper_of(const Planning *planning)
+{
+    const Cluster *cluster = planning->view->cluster;
+    bool open = planning->options->strategy.sequence_parallel;
+    for (uint32_t i = 0; i < cluster->n_machines; i++) /* layers have times by type */
+        open |= cluster->machine[i].stretch > 1;
+    return open ? INFINITY : planning->upper_s;
+}
+
+/* Whether a bound shows that the candidate is not faster than a known plan. */
+static bool is_lost(const Trials *t, const AmpCandidate *candidate)
+{
+    return candidate->least_s >= upper_of(t->planning);
+}
+
+/* Tries the first `trials` candidates, and more until one fits, without those that cannot be of
+ * use; or only the candidate of the requested rank. */
+static bool run_trials(Trials *t, const GArray *candidates, GError **error)
+{
+    const AmpPlanOptions *amp = &t->planning->options->amp;
+    if (amp->rank > t->n_most)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "option 'rank': expected one of %u strategies, got %u",
+                           t->n_most, amp->rank);
+    if (amp->rank > candidates->len)
+        return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                           "option 'rank': of %u strategies %u are proposed and fit "
+                           "the memory, got %u",
+                           t->n_most, candidates->len, amp->rank);
+    if (amp->rank)
+        return try_candidate(t, &g_array_index(candidates, AmpCandidate, amp->rank - 1),
+                             error);
+    bool lost = false;
+    for (guint i = 0;
+         i < candidates->len && (i < MAX(amp->trials, 1) || !(t->fits || lost)); i++) {
+        const AmpCandidate *candidate = &g_array_index(candidates, AmpCandidate, i);
+        lost |= is_lost(t, candidate);
+        if (!is_lost(t, candidate) && !try_candidate(t, candidate, error))
+            return false;
+    }
+    return t->best ||
+           kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                       "no strategy is faster than %g s, which a known plan takes",
+                       t->planning->upper_s);
+}
+
+static bool make(AmpMethod method, const Planning *planning, Plan *plan, GError **error)
+{
+    const char *beside = planner_options_strategy_beside(planning->options, ASKED);
+    if (beside)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "%s with option '%s': expected planner manual, which takes all "
+            "of a strategy",
+            planning->planner->name, beside);
+    const Schedule schedule = (Schedule)planning->options->strategy.schedule;
+    if (schedule_splits(schedule))
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "%s with schedule=%s: expected planner manual, or joint, which "
+            "chooses it where it is faster",
+            planning->planner->name, schedule_name(schedule));
+    Trials t = {
+        .planning = planning, .search = search_options(planning->options), .plan = plan};
+    uint64_t work = 0;
+    t.search.work = &work;
+    /* a rank counts all strategies */
+    if (planning->options->amp.rank == 0 && isfinite(upper_of(planning)))
+        t.search.upper_s = planning->upper_s;
+    const gint64 start = g_get_monotonic_time();
+    g_autoptr(GArray) candidates = find_candidates(&t, method, error);
+    plan->search_time_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    plan->search_labels = work; /* cells of tables, which repeat unlike seconds */
+    const bool done = candidates && run_trials(&t, candidates, error) &&
+                      (t.is_last || put_program(&t, t.best, &t.best_strategy, error));
+    program_free(t.best);
+    return done;
+}
+
+bool plan_make_amp(const Planning *planning, Plan *plan, GError **error)
+{
+    return make(AMP_SEARCH, planning, plan, error);
+}
+
+bool plan_make_amp_annealed(const Planning *planning, Plan *plan, GError **error)
+{
+    return make(AMP_ANNEAL, planning, plan, error);
+}
+
+bool plan_make_megatron(const Planning *planning, Plan *plan, GError **error)
+{
+    const bool parameters = planning->options->amp.balance == AMP_BALANCE_PARAMETERS;
+    return make(parameters ? AMP_MEGATRON_PARAMETERS : AMP_MEGATRON_LAYERS, planning,
+                plan, error);
+}
+
+bool plan_make_amp_random(const Planning *planning, Plan *plan, GError **error)
+{
+    return make(AMP_RANDOM, planning, plan, error);
+}

@@ -1,0 +1,184 @@
+/* Completing a plan: rounding, evaluation, the memory check. */
+#include "synth/answer/complete.h"
+
+#include <string.h>
+
+#include "balance/balance.h"
+#include "synth/answer/ratios.h"
+#include "synth/hidup/hidup.h"
+
+static void drop_splits(Plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_splits; i++)
+        g_free(plan->split[i].count);
+    g_clear_pointer(&plan->split, g_free);
+    plan->n_splits = 0;
+}
+
+void plan_set_segments(Plan *plan, const double *ratio, const uint16_t *segment,
+                       uint32_t n_segments)
+{
+    gsize n = (gsize)n_segments * plan->n_devices;
+    drop_splits(plan);
+    g_free(plan->ratio);
+    plan->n_segments = n_segments;
+    plan->ratio = g_memdup2(ratio, n * sizeof *ratio);
+    memcpy(plan->segment, segment, plan->n_ops * sizeof *segment);
+}
+
+void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *program,
+              const double *ratio)
+{
+    drop_splits(plan);
+    program_free(plan->program);
+    g_free(plan->ratio);
+    g_free(plan->segment);
+    plan->program = program;
+    plan->n_devices = view->n_devices;
+    plan->n_segments = 1;
+    plan->ratio = g_memdup2(ratio, plan->n_devices * sizeof *ratio);
+    plan->n_ops = graph_n_ops(graph);
+    plan->segment = g_new0(uint16_t, plan->n_ops);
+}
+
+void plan_take_report(Plan *plan, const SimReport *report)
+{
+    plan->iteration_time_s = report->iteration_time_s;
+    plan->stages = report->n_stages;
+    plan->feasible = report->feasible;
+    g_free(plan->memory_bytes);
+    plan->memory_bytes =
+        g_memdup2(report->memory_bytes, plan->n_devices * sizeof *report->memory_bytes);
+}
+
+void plan_copy_counts(Plan *plan, const Plan *from)
+{
+    for (uint32_t i = 0; i < plan->n_splits; i++) {
+        const Split *known = plan_find_split(from, &plan->split[i]);
+        if (known)
+            memcpy(plan->split[i].count, known->count,
+                   plan->n_devices * sizeof *known->count);
+    }
+}
+
+static bool complete_on(Plan *plan, const Planning *planning, const ClusterView *view,
+                        GError **error)
+{
+    PlanningDone *done = planning->done;
+    done->plan = NULL;
+    g_clear_pointer(&done->report, sim_report_free);
+    if (!plan->split && !plan_round(plan, planning->graph, error))
+        return false;
+    done->report = sim_evaluate(plan, planning->graph, view, plan_fidelity(plan), error);
+    if (!done->report)
+        return false;
+    plan_take_report(plan, done->report);
+    done->plan = plan;
+    done->view = view;
+    return true;
+}
+
+bool plan_complete(Plan *plan, const Planning *planning, GError **error)
+{
+    return complete_on(plan, planning, planning->view, error);
+}
+
+/* The time before rounding: by the formula or, for programs that the formula cannot evaluate, by
+ * `stage` at the plan's ratios, which may need no rounding. */
+static bool set_fractional(Plan *plan, const Planning *planning, GError **error)
+{
+    const Graph *graph = planning->graph;
+    const ClusterView *view = planning->cluster;
+    if (program_is_spmd(plan->program)) {
+        g_autoptr(SimLinear) linear =
+            sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
+        g_autofree double *share = sim_shares(linear, view, plan->ratio);
+        plan->fractional_time_s = sim_linear_time(linear, view, share, NULL, NULL);
+        return true;
+    }
+    if (plan_splits_evenly(plan)) {
+        plan->fractional_time_s = plan->iteration_time_s;
+        return true;
+    }
+    Plan unrounded = *plan;
+    unrounded.n_splits = 0;
+    unrounded.split = NULL;
+    g_autoptr(SimReport) report =
+        sim_evaluate(&unrounded, graph, view, plan_fidelity(plan), error);
+    if (report)
+        plan->fractional_time_s = report->iteration_time_s;
+    return report != NULL;
+}
+
+bool plan_finish(Plan *plan, const Planning *planning, GError **error)
+{
+    const PlanningDone *done = planning->done;
+    /* Any change of a plan drops its splits. */
+    const bool is_done =
+        done->plan == plan && plan->split && done->view == planning->cluster;
+    return (is_done || complete_on(plan, planning, planning->cluster, error)) &&
+           set_fractional(plan, planning, error);
+}
+
+bool plan_is_better(const Plan *a, const Plan *b)
+{
+    if (!b || a->feasible != b->feasible)
+        return !b || a->feasible;
+    if (a->iteration_time_s == b->iteration_time_s)
+        return a->optimal && !b->optimal;
+    return a->iteration_time_s < b->iteration_time_s;
+}
+
+void plan_keep_better(Plan **best, Plan *plan)
+{
+    if (plan_is_better(plan, *best)) {
+        plan_free(*best);
+        *best = plan;
+    } else {
+        plan_free(plan);
+    }
+}
+
+bool plan_duplex(Plan *plan, const Planning *planning, GError **error)
+{
+    Program *duplex = synth_duplex(plan->program, planning->graph, error);
+    if (!duplex)
+        return false;
+    drop_splits(plan);
+    program_free(plan->program);
+    plan->program = duplex;
+    return true;
+}
+
+bool plan_balance(Plan *plan, const Planning *planning, GError **error)
+{
+    const Graph *graph = planning->graph;
+    const ClusterView *view = planning->view;
+    g_autoptr(SimLinear) linear =
+        sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
+    g_autoptr(SimMemory) memory = sim_memory(plan->program, graph, linear, plan->segment);
+    g_autofree double *ratio = g_new(double, (gsize)plan->n_segments * view->n_devices);
+    g_autoptr(Plan) candidate = plan_new();
+    BalanceReport report;
+    const gint64 start = g_get_monotonic_time();
+    candidate->bucket_bytes = plan->bucket_bytes;
+    for (uint32_t i = 0; i < RATIOS_ROOMS && !candidate->feasible; i++) {
+        const bool fits = ratios_balance(linear, memory, view, plan->n_segments,
+                                         RATIOS_ROOM[i], ratio, NULL);
+        if (!fits && i > 0)
+            break;
+        if (!fits &&
+            !balance_ratios(linear, NULL, view, plan->n_segments, ratio, &report, error))
+            return false;
+        plan_set(candidate, graph, view, program_copy(plan->program), ratio);
+        plan_set_segments(candidate, ratio, plan->segment, plan->n_segments);
+        if (!plan_complete(candidate, planning, error))
+            return false;
+    }
+    plan->balance_time_s += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    if (!plan_is_better(candidate, plan))
+        return true;
+    plan->optimal = false;
+    plan_set_segments(plan, ratio, candidate->segment, plan->n_segments);
+    return plan_complete(plan, planning, error);
+}

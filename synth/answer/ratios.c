@@ -1,0 +1,81 @@
+/* Ratios that options pin or an alternation starts from. */
+#include "synth/answer/ratios.h"
+
+#include <math.h>
+
+#include "balance/balance.h"
+#include "synth/question/planner_options.h"
+
+static double *normalised(const ClusterView *view, double (*weight)(const Device *device))
+{
+    double *ratio = g_new(double, view->n_devices), sum = 0;
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        sum += ratio[j] = weight(&view->device[j]);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        ratio[j] /= sum;
+    return ratio;
+}
+
+static double gpus_of(const Device *device)
+{
+    return device->gpus;
+}
+
+static double rate_of(const Device *device)
+{
+    return device->rate;
+}
+
+double *ratios_even(const ClusterView *view)
+{
+    return normalised(view, gpus_of);
+}
+
+static double memory_of(const Device *device)
+{
+    return (double)device->memory_bytes;
+}
+
+double *ratios_by_memory(const ClusterView *view)
+{
+    return normalised(view, memory_of);
+}
+
+double *ratios_proportional(const ClusterView *view)
+{
+    return normalised(view, rate_of);
+}
+
+double *ratios_pinned(const ClusterView *view, uint32_t choice)
+{
+    return choice == RATIOS_EVEN           ? ratios_even(view)
+           : choice == RATIOS_PROPORTIONAL ? ratios_proportional(view)
+                                           : NULL;
+}
+
+/* Sums of the same shares in another order differ by less. */
+static const double SAME = 1e-9;
+
+bool ratios_same(const double *a, const double *b, uint32_t n)
+{
+    for (uint32_t j = 0; j < n; j++)
+        if (fabs(a[j] - b[j]) > SAME)
+            return false;
+    return true;
+}
+
+const double RATIOS_ROOM[] = {1, 0.98, 0.95, 0.9};
+
+bool ratios_balance(const SimLinear *linear, const SimMemory *memory,
+                    const ClusterView *view, uint32_t n_segments, double part,
+                    double *ratio, GError **error)
+{
+    g_assert(part > 0 && part <= 1);
+    ClusterView less = *view;
+    g_autofree Device *device = g_memdup2(view->device, view->n_devices * sizeof *device);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        device[j].memory_bytes = (uint64_t)(part * (double)device[j].memory_bytes);
+    less.device = device;
+    BalanceReport report;
+    return balance_ratios(linear, memory, &less, n_segments, ratio, &report, error);
+}

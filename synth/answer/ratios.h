@@ -1,0 +1,30 @@
+/* Ratios by a rule (private to synth). */
+#ifndef KILTER_SYNTH_ANSWER_RATIOS_H
+#define KILTER_SYNTH_ANSWER_RATIOS_H
+
+#include "sim/sim.h"
+
+/* Ratios in proportion to the devices' numbers of GPUs, to the memory of one GPU of each, and to
+ * their speed. Caller frees. */
+double *ratios_even(const ClusterView *view);
+double *ratios_by_memory(const ClusterView *view);
+double *ratios_proportional(const ClusterView *view);
+
+/* The ratios that the option `ratios` pins, NULL if it pins none. Caller frees. */
+double *ratios_pinned(const ClusterView *view, uint32_t choice);
+
+/* The number of limits, parts of the memory, that balancing tries in turn until the rounded shards
+ * fit the whole memory: rounding adds up to a unit to each cut, a few percent where units are
+ * few. */
+enum { RATIOS_ROOMS = 4 };
+extern const double RATIOS_ROOM[RATIOS_ROOMS];
+
+/* balance_ratios() where every device has `part` of its memory. */
+bool ratios_balance(const SimLinear *linear, const SimMemory *memory,
+                    const ClusterView *view, uint32_t n_segments, double part,
+                    double *ratio, GError **error);
+
+/* Whether the ratios differ by no more than rounding errors. */
+bool ratios_same(const double *a, const double *b, uint32_t n);
+
+#endif

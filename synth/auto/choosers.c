@@ -1,0 +1,34 @@
+/* The planners that choose among the plans of others, and the list of all planners: these call the
+ * table of makers, which knows nothing of them. */
+#include "synth/planners/make.h"
+
+static const Planner chooser[] = {
+    {"auto", "the fastest plan of all planners on any of the machines",
+     "HAP (EuroSys'24); AMP (NeurIPS'22)", PLANNER_GROUPS | PLANNER_CHOOSES | PLANNER_ZERO | PLANNER_STRATEGY,
+     plan_make_auto},
+};
+
+uint32_t planner_count(void)
+{
+    uint32_t n_makers;
+    planner_makers(&n_makers);
+    return n_makers + G_N_ELEMENTS(chooser);
+}
+
+const Planner *planner_at(uint32_t index)
+{
+    uint32_t n_makers;
+    const Planner *maker = planner_makers(&n_makers);
+    g_assert(index < n_makers + G_N_ELEMENTS(chooser));
+    return index < n_makers ? &maker[index] : &chooser[index - n_makers];
+}
+
+const Planner *planner_find(const char *name, GError **error)
+{
+    const uint32_t n = planner_count();
+    g_autofree const char **known = g_new0(const char *, n + 1);
+    uint32_t index;
+    for (uint32_t i = 0; i < n; i++)
+        known[i] = planner_at(i)->name;
+    return names_find("planner", name, known, &index, error) ? planner_at(index) : NULL;
+}

@@ -1,0 +1,44 @@
+/* The planner auto: the fastest plan that any planner makes on any of the machines.
+ *
+ * Its plan is on its own cluster, the machines that it uses. The plan's file carries this cluster,
+ * so everything that reads the file works on these machines. The bound is over every plan on any of
+ * the machines. */
+#include "synth/planners/make.h"
+#include "synth/auto/portfolio.h"
+
+/* Signs the plan as auto's: its maker, its machines, and its bound. */
+static void sign(Plan *plan, const Portfolio *portfolio, const char *cluster)
+{
+    const PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, 0);
+    g_free(plan->cluster);
+    plan->cluster = choice->only ? g_strdup_printf("%s only %s", cluster, choice->only)
+                                 : g_strdup(cluster);
+    plan->maker = plan->planner;
+    plan->planner = g_strdup("auto");
+    plan_drop_proofs(plan);
+    plan->search_time_s = portfolio->elapsed_s;
+    plan->balance_time_s = 0;
+    plan->certificate_time_s = 0;
+    plan->lower_bound_s = portfolio->bound_s;
+    if (plan->lower_bound_s > 0)
+        plan->bound_over =
+            g_strdup("every plan on any of the machines, by computation alone on "
+                     "all devices at once");
+}
+
+bool plan_make_auto(const Planning *planning, Plan *plan, GError **error)
+{
+    const PortfolioOptions how = {.prune = true, .some = true};
+    g_autoptr(Portfolio) portfolio = portfolio_new(
+        planning->model, planning->cluster->cluster, planning->options, &how, error);
+    if (!portfolio)
+        return false;
+    g_autofree char *cluster = g_strdup(plan->cluster);
+    g_autoptr(Plan) best =
+        portfolio_take(portfolio, &planning->done->chosen, &planning->done->report);
+    const Plan blank = *plan;
+    *plan = *best;
+    *best = blank;
+    sign(plan, portfolio, cluster);
+    return true;
+}

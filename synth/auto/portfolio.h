@@ -1,0 +1,70 @@
+/* Every planner on every choice of machines, for `advise`, which prints them, and `auto`, which
+ * takes the fastest.
+ *
+ * A choice is some of the device types of a cluster with all of their machines, or a single machine
+ * of a type, or (option `some`) any number of machines of each kind. The training stays the same:
+ * each choice plans the model of the whole cluster, with its global batch and its experts. */
+#ifndef KILTER_SYNTH_AUTO_PORTFOLIO_H
+#define KILTER_SYNTH_AUTO_PORTFOLIO_H
+
+#include "synth/planners/planner.h"
+
+/* One way to plan on a choice of machines. */
+typedef struct {
+    const Planner *planner;
+    Granularity granularity;
+    double iteration_s; /* INFINITY: no plan */
+    char *reason;       /* why there is no plan, or why the try was left out; else NULL */
+} PortfolioTry;
+
+typedef struct {
+    char *machines; /* "16 p100, 8 v100": GPUs by device type */
+    char *only;     /* the argument of --only for them; NULL: the whole cluster */
+    uint32_t gpus;
+    Cluster *cluster;
+    double bound_s; /* no plan on these machines is faster; 0: not known */
+    bool skipped;   /* left out: a faster plan than its bound was found elsewhere */
+    GArray *tries;  /* PortfolioTry */
+    /* The fastest plan that fits; NULL: none does. */
+    const PortfolioTry *best;
+    ClusterView *view;
+    Graph *graph;
+    Plan *plan;
+    SimReport *report;
+} PortfolioChoice;
+
+typedef struct {
+    char *model;    /* canonical, for the whole cluster */
+    double bound_s; /* no plan on any of its machines is faster; 0: not known */
+    GPtrArray
+        *choices; /* PortfolioChoice, the fastest first, those without a plan last */
+    double elapsed_s;
+} Portfolio;
+
+/* Changes to the defaults. */
+typedef struct {
+    bool
+        prune; /* leave out tries that a bound proves no faster than the best plan so far */
+    bool all;  /* leave out no try: every planner gets a time */
+    bool some; /* also choose some machines of a kind, where there are few kinds */
+    /* planners that search long are left out where they can gain at most this part on the machines */
+    double spare;
+    double
+        limit_s; /* limit of each try, 0: none; the options' budget is for all tries together */
+    /* Called before each try, from any thread but never by two at once; may be NULL. */
+    void (*progress)(void *context, uint32_t done, uint32_t total, const char *what);
+    void *context;
+} PortfolioOptions;
+
+/* KILTER_ERROR_INPUT for a model or options that no planner can plan. If no try has a plan, the
+ * error of the first try (KILTER_ERROR_INFEASIBLE where plans do not fit). */
+Portfolio *portfolio_new(const char *model, const Cluster *cluster,
+                         const PlannerOptions *options, const PortfolioOptions *how,
+                         GError **error);
+/* Takes the fastest plan out, with its report and its view, which owns the machines. May be called
+ * once. */
+Plan *portfolio_take(Portfolio *portfolio, ClusterView **view, SimReport **report);
+void portfolio_free(Portfolio *portfolio);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Portfolio, portfolio_free)
+
+#endif

@@ -1,0 +1,291 @@
+/* Tries: a planner on a choice of machines, several at once.
+ *
+ * Tries are run in rounds. The fastest plan so far, with which a round's tries are compared, is
+ * fixed before the round begins, and the plans of the round are taken in the order of the tries
+ * after it. So the result does not depend on which try ends first. */
+#include "synth/auto/portfolio_try.h"
+
+#include <math.h>
+
+/* Tries per round: few, so that each is compared with a recent best plan; first that of the planner
+ * that is seldom beaten on the most promising machines. */
+enum { FIRST_ROUND = 1, ROUND = 4 };
+
+/* A try and its result. */
+typedef struct {
+    PortfolioChoice *choice;
+    PortfolioTry *attempt;
+    uint32_t phase, number; /* when it has its turn */
+    double bound_s;         /* its plan is not faster */
+    double upper_s;         /* plans that are not faster are of no use */
+    ClusterView *view;
+    Graph *graph;
+    Plan *plan;
+    SimReport *report;
+    GError *error;
+} Task;
+
+typedef struct {
+    const PortfolioRun *run;
+    GPtrArray *task; /* Task */
+    uint32_t first;  /* of the round */
+    uint32_t done;
+    GMutex lock;
+} Tasks;
+
+/* Frees what the choice did not take over. */
+static void task_clear(Task *task)
+{
+    g_clear_pointer(&task->report, sim_report_free);
+    g_clear_pointer(&task->plan, plan_free);
+    g_clear_pointer(&task->graph, graph_free);
+    g_clear_pointer(&task->view, cluster_view_free);
+    g_clear_error(&task->error);
+}
+
+static void task_free(gpointer data)
+{
+    task_clear(data);
+    g_free(data);
+}
+
+/* --- what can be said before --- */
+
+/* Whether every program of the planner needs more memory than the devices have. Two microbatches
+ * that take turns may need only half of the memory kept for the backward pass. */
+static bool cannot_fit(const PortfolioRun *run, const Planner *planner,
+                       const ClusterView *view)
+{
+    enum { TURNS = 2 };
+    const Strategy *strategy = &run->options->strategy;
+    SimMemoryFloor floor = run->floor;
+    if (planner_can(planner, PLANNER_GROUPS) || strategy->microbatches > 1 ||
+        strategy->recompute)
+        return false;
+    if (planner_can(planner, PLANNER_TURNS) || run->options->duplex == DUPLEX_ON)
+        floor.divided_bytes /= TURNS;
+    return !sim_memory_floor_fits(&floor, view);
+}
+
+/* Whether every device gets an equal share of every cut dimension. */
+static bool is_even(const PortfolioRun *run, const Planner *planner)
+{
+    const uint32_t ratios = run->options->ratios;
+    return run->options->strategy.microbatches <= 1 &&
+           (ratios == RATIOS_EVEN ||
+            (ratios == RATIOS_OWN && planner_can(planner, PLANNER_EVEN)));
+}
+
+static double bound_of(const PortfolioRun *run, const PortfolioChoice *choice,
+                       const PortfolioTry *attempt)
+{
+    if (!is_even(run, attempt->planner))
+        return choice->bound_s;
+    g_autoptr(ClusterView) view = cluster_view(choice->cluster, attempt->granularity);
+    return fmax(choice->bound_s, sim_even_bound_s(run->graph, view));
+}
+
+/* Planners whose plans are seldom beaten come first, then the quick ones, then those that search long where memory is
+ * short. */
+enum { FIRST, QUICK, LONG, LAST };
+
+static uint32_t phase_of(const Planner *planner)
+{
+    return planner_can(planner, PLANNER_FIRST)  ? FIRST
+           : planner_can(planner, PLANNER_LAST) ? LAST
+           : planner_can(planner, PLANNER_SEARCHES) || planner_can(planner, PLANNER_TURNS)
+               ? LONG
+               : QUICK;
+}
+
+static gint by_turn(gconstpointer a, gconstpointer b)
+{
+    const Task *x = *(Task *const *)a, *y = *(Task *const *)b;
+    if (x->phase != y->phase)
+        return x->phase < y->phase ? -1 : 1;
+    if (x->bound_s != y->bound_s)
+        return x->bound_s < y->bound_s ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static GPtrArray *list_tasks(const PortfolioRun *run)
+{
+    GPtrArray *tasks = g_ptr_array_new_with_free_func(task_free);
+    const GPtrArray *choices = run->portfolio->choices;
+    for (uint32_t c = 0; c < choices->len; c++) {
+        PortfolioChoice *choice = g_ptr_array_index(choices, c);
+        for (uint32_t t = 0; t < choice->tries->len; t++) {
+            Task *task = g_new0(Task, 1);
+            task->choice = choice;
+            task->attempt = &g_array_index(choice->tries, PortfolioTry, t);
+            task->phase = phase_of(task->attempt->planner);
+            task->number = tasks->len;
+            task->bound_s = bound_of(run, choice, task->attempt);
+            g_ptr_array_add(tasks, task);
+        }
+    }
+    g_ptr_array_sort(tasks, by_turn);
+    return tasks;
+}
+
+/* --- one try --- */
+
+/* Seconds left of the budget, at most the limit; 0: no limit. */
+static double time_left(const PortfolioRun *run)
+{
+    static const double least_s =
+        1e-3; /* the budget is spent: only the first plan found */
+    double left_s = run->how->limit_s;
+    if (run->deadline_us > 0) {
+        const double budget_s =
+            (double)(run->deadline_us - g_get_monotonic_time()) / G_USEC_PER_SEC;
+        left_s = left_s > 0 ? fmin(left_s, budget_s) : budget_s;
+    }
+    return left_s == 0 ? 0 : fmax(left_s, least_s);
+}
+
+static void plan_once(const PortfolioRun *run, Task *task)
+{
+    PlannerOptions options = *run->options;
+    options.budget_s = time_left(run);
+    task->view = cluster_view(task->choice->cluster, task->attempt->granularity);
+    g_autoptr(Planning) planning =
+        planning_open_on(task->attempt->planner, run->portfolio->model, run->graph,
+                         task->view, &options, &task->error);
+    if (!planning)
+        return;
+    if (cannot_fit(run, task->attempt->planner, task->view)) {
+        kilter_fail(
+            &task->error, KILTER_ERROR_INFEASIBLE,
+            "does not fit: its backward pass needs more memory than all devices have");
+        return;
+    }
+    planning_set_upper(planning, task->upper_s);
+    planning_skip_bound(planning);
+    task->plan =
+        planning_plan(planning, task->choice->cluster->name, &task->report, &task->error);
+    if (task->plan)
+        task->graph = planning_take_graph(planning);
+}
+
+static bool run_one(void *context, uint32_t i, GError **error)
+{
+    (void)error; /* a try that fails does not stop the others */
+    Tasks *tasks = context;
+    Task *task = g_ptr_array_index(tasks->task, tasks->first + i);
+    const PortfolioOptions *how = tasks->run->how;
+    if (how->progress) {
+        g_autofree char *what = g_strdup_printf("%s on %s", task->attempt->planner->name,
+                                                task->choice->machines);
+        g_mutex_lock(&tasks->lock);
+        how->progress(how->context, tasks->done++, tasks->task->len, what);
+        g_mutex_unlock(&tasks->lock);
+    }
+    if (!task->attempt->reason)
+        plan_once(tasks->run, task);
+    return true;
+}
+
+/* --- rounds --- */
+
+/* Sets the time that the task must beat, and leaves the task out if its bound shows that it
+ * cannot. */
+static void prepare(const PortfolioRun *run, Task *task)
+{
+    const SimReport *report = task->choice->report;
+    task->upper_s = run->how->prune ? run->best_s
+                    : report        ? report->iteration_time_s
+                                    : INFINITY;
+    const double spare = task->phase >= LONG ? run->how->spare : 0;
+    if (!run->how->all && task->bound_s >= task->upper_s)
+        task->attempt->reason = g_strdup_printf(
+            "not tried: it takes at least %.3g s, longer than a plan that is known",
+            task->bound_s);
+    else if (!run->how->all && task->bound_s * (1 + spare) >= task->upper_s)
+        task->attempt->reason =
+            g_strdup_printf("not tried: it takes at least %.3g s, at most %g %% less "
+                            "than a plan that is known",
+                            task->bound_s, 100 * spare);
+}
+
+/* Makes the task's plan the choice's plan, with everything that belongs to it. */
+static void keep(Task *task)
+{
+    PortfolioChoice *choice = task->choice;
+    sim_report_free(choice->report);
+    plan_free(choice->plan);
+    graph_free(choice->graph);
+    cluster_view_free(choice->view);
+    choice->best = task->attempt;
+    choice->view = g_steal_pointer(&task->view);
+    choice->graph = g_steal_pointer(&task->graph);
+    choice->plan = g_steal_pointer(&task->plan);
+    choice->report = g_steal_pointer(&task->report);
+}
+
+/* Keeps the first of the failures that say most: a plan that does not fit says more than a refused
+ * option, and of these the planners of pipelines take most. */
+static void note_failure(PortfolioRun *run, Task *task)
+{
+    enum { REFUSED = 1, REFUSED_BY_PIPELINES, MISFIT };
+    const uint32_t telling = task->error->code == KILTER_ERROR_INFEASIBLE ? MISFIT
+                             : planner_can(task->attempt->planner, PLANNER_STRATEGY)
+                                 ? REFUSED_BY_PIPELINES
+                                 : REFUSED;
+    if (telling <= run->telling)
+        return;
+    g_clear_error(&run->failure);
+    run->failure = g_steal_pointer(&task->error);
+    run->telling = telling;
+}
+
+static void take(PortfolioRun *run, Task *task)
+{
+    PortfolioTry *attempt = task->attempt;
+    const SimReport *report = task->report;
+    if (task->plan && !report->feasible) {
+        g_autofree char *missing =
+            units_format((double)report->missing_bytes, QUANTITY_BYTES);
+        kilter_fail(&task->error, KILTER_ERROR_INFEASIBLE,
+                    "does not fit: device %s lacks %s",
+                    task->view->device[report->worst_device].name, missing);
+    }
+    if (task->error) {
+        attempt->reason = g_strdup(task->error->message);
+        note_failure(run, task);
+    } else if (task->plan) {
+        attempt->iteration_s = report->iteration_time_s;
+        run->best_s = fmin(run->best_s, attempt->iteration_s);
+        if (!task->choice->report ||
+            attempt->iteration_s < task->choice->report->iteration_time_s)
+            keep(task);
+    }
+    task_clear(task);
+}
+
+/* Whether no planner was tried on the choice, since no plan on its machines is faster than the best one. */
+static bool is_skipped(const PortfolioRun *run, const PortfolioChoice *choice)
+{
+    return run->how->prune && !choice->report && choice->bound_s >= run->best_s;
+}
+
+void portfolio_run(PortfolioRun *run)
+{
+    g_autoptr(GPtrArray) task = list_tasks(run);
+    Tasks tasks = {.run = run, .task = task};
+    g_mutex_init(&tasks.lock);
+    for (uint32_t first = 0, n = 0; first < task->len; first += n) {
+        n = MIN(first > 0 ? ROUND : FIRST_ROUND, task->len - first);
+        tasks.first = first;
+        for (uint32_t i = 0; i < n; i++)
+            prepare(run, g_ptr_array_index(task, first + i));
+        parallel_each(n, 0, run_one, &tasks, NULL);
+        for (uint32_t i = 0; i < n; i++)
+            take(run, g_ptr_array_index(task, first + i));
+    }
+    g_mutex_clear(&tasks.lock);
+    for (uint32_t c = 0; c < run->portfolio->choices->len; c++) {
+        PortfolioChoice *choice = g_ptr_array_index(run->portfolio->choices, c);
+        choice->skipped = is_skipped(run, choice);
+    }
+}

@@ -1,0 +1,176 @@
+/* The strategies that HAP is compared with (Sec. 7.1) and other known ones, at the level of virtual
+ * devices. */
+#include <math.h>
+
+#include "balance/balance.h"
+#include "synth/answer/complete.h"
+#include "synth/planners/make.h"
+#include "synth/answer/ratios.h"
+#include "synth/pipeline/strategy.h"
+
+/* The inputs for finding a strategy's best ratios. */
+typedef struct {
+    const Planning *planning;
+    Baseline baseline;
+    Plan *plan;
+    double best_s; /* time of the plan's program and ratios; infinite without a plan */
+} Rebalance;
+
+/* The strategy's program at these ratios, then the best ratios of that program, in place: those
+ * that fit the memory if any do. The plan gets the pair if it is the fastest so far. */
+static bool rebalance(Rebalance *r, double *ratio, GError **error)
+{
+    const Graph *graph = r->planning->graph;
+    const ClusterView *view = r->planning->view;
+    SynthResult result;
+    if (!synth_baseline(graph, view, ratio, r->baseline, &result, error))
+        return false;
+    g_autoptr(Program) program = result.program;
+    g_autoptr(SimLinear) linear =
+        sim_linear(program, graph, view, NULL, r->planning->options->bucket_bytes);
+    g_autoptr(SimMemory) memory = sim_memory(program, graph, linear, NULL);
+    BalanceReport report;
+    gint64 start = g_get_monotonic_time();
+    if (!balance_ratios(linear, memory, view, 1, ratio, &report, NULL) &&
+        !balance_ratios(linear, NULL, view, 1, ratio, &report, error))
+        return false;
+    r->plan->balance_time_s += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    r->plan->search_time_s += result.search_s;
+    if (report.time_s < r->best_s) {
+        r->best_s = report.time_s;
+        plan_set(r->plan, graph, view, g_steal_pointer(&program), ratio);
+    }
+    return true;
+}
+
+/* Starts from both even and proportional ratios, since the strategy's collectives depend on the
+ * ratios; repeats once, so that the collectives are those of the final ratios. */
+static bool make_best(Rebalance *r, GError **error)
+{
+    for (uint32_t choice = RATIOS_EVEN; choice <= RATIOS_PROPORTIONAL; choice++) {
+        g_autofree double *ratio = ratios_pinned(r->planning->view, choice);
+        if (!rebalance(r, ratio, error) || !rebalance(r, ratio, error))
+            return false;
+    }
+    return true;
+}
+
+/* Shares as text of the strategy; NULL: all shares are equal. */
+static const char *shares_text(const double *ratio, uint32_t n)
+{
+    g_autoptr(GString) text = g_string_new("");
+    bool even = true;
+    for (uint32_t i = 0; i < n; i++) {
+        even &= ratio[i] == ratio[0];
+        g_string_append_printf(text, "%s%.17g", i ? " " : "", ratio[i]);
+    }
+    return even ? NULL : g_intern_string(text->str);
+}
+
+/* Replicas that divide states, gradients or parameters, by the program of planner manual with one
+ * stage of single devices. */
+static bool make_divided(const Planning *planning, const double *ratio, Plan *plan,
+                         GError **error)
+{
+    const ClusterView *view = planning->view;
+    Strategy strategy = planning->options->strategy;
+    g_auto(StrategyLayout) layout = {0};
+    if (view->granularity != GRANULARITY_GPU)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%s with option 'zero': expected --granularity gpu",
+                           planning->planner->name);
+    const gint64 start = g_get_monotonic_time();
+    strategy.dp = view->n_devices;
+    strategy.shares = shares_text(ratio, view->n_devices);
+    if (!strategy_lay_out(&strategy, planning->graph, view->n_devices, &layout, error))
+        return false;
+    Program *program = synth_strategy_program(planning->graph, view, &layout, error);
+    if (!program)
+        return false;
+    g_autofree double *shares = synth_strategy_ratios(&layout);
+    plan_set(plan, planning->graph, view, program, shares);
+    plan->strategy = strategy;
+    plan->search_time_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    return true;
+}
+
+/* `own`: the strategy's ratios, taken over; the options may replace them. */
+static bool make(const Planning *planning, Baseline baseline, double *own, Plan *plan,
+                 GError **error)
+{
+    const uint32_t choice = planning->options->ratios;
+    g_autofree double *ratio = own;
+    if (choice == RATIOS_BEST) {
+        Rebalance r = {
+            .planning = planning, .baseline = baseline, .plan = plan, .best_s = INFINITY};
+        return make_best(&r, error);
+    }
+    if (choice != RATIOS_OWN) {
+        g_free(ratio);
+        ratio = ratios_pinned(planning->view, choice);
+    }
+    if (planning->options->strategy.zero > 0)
+        return make_divided(planning, ratio, plan, error);
+    SynthResult result;
+    if (!synth_baseline(planning->graph, planning->view, ratio, baseline, &result, error))
+        return false;
+    plan_set(plan, planning->graph, planning->view, result.program, ratio);
+    plan->search_time_s = result.search_s;
+    return true;
+}
+
+bool plan_make_dp_even(const Planning *planning, Plan *plan, GError **error)
+{
+    return make(planning, BASELINE_DATA_PARALLEL, ratios_even(planning->view), plan,
+                error);
+}
+
+bool plan_make_dp_proportional(const Planning *planning, Plan *plan, GError **error)
+{
+    return make(planning, BASELINE_DATA_PARALLEL, ratios_proportional(planning->view),
+                plan, error);
+}
+
+bool plan_make_deepspeed(const Planning *planning, Plan *plan, GError **error)
+{
+    return make(planning, BASELINE_ZERO_EXPERT, ratios_even(planning->view), plan, error);
+}
+
+bool plan_make_gshard(const Planning *planning, Plan *plan, GError **error)
+{
+    return make(planning, BASELINE_GSHARD, ratios_even(planning->view), plan, error);
+}
+
+bool plan_make_tensor_parallel(const Planning *planning, Plan *plan, GError **error)
+{
+    return make(planning, BASELINE_MEGATRON, ratios_even(planning->view), plan, error);
+}
+
+/* Expert parallelism as in GShard. The capacity of experts is the model's, although FastMoE has no
+ * limit. */
+bool plan_make_fastmoe(const Planning *planning, Plan *plan, GError **error)
+{
+    return make(planning, BASELINE_GSHARD, ratios_even(planning->view), plan, error);
+}
+
+/* Data parallelism that fuses gradients up to a size unless the options name one. */
+static bool make_fused(const Planning *planning, uint64_t bucket_bytes, Plan *plan,
+                       GError **error)
+{
+    if (planning->options->bucket_bytes == 0)
+        plan->bucket_bytes = bucket_bytes;
+    return make(planning, BASELINE_DATA_PARALLEL, ratios_even(planning->view), plan,
+                error);
+}
+
+bool plan_make_ddp(const Planning *planning, Plan *plan, GError **error)
+{
+    enum { BUCKET_MIB = 25 }; /* PyTorch's default, bucket_cap_mb */
+    return make_fused(planning, (uint64_t)BUCKET_MIB << 20, plan, error);
+}
+
+bool plan_make_horovod(const Planning *planning, Plan *plan, GError **error)
+{
+    enum { BUCKET_MIB = 64 }; /* Horovod's default, HOROVOD_FUSION_THRESHOLD */
+    return make_fused(planning, (uint64_t)BUCKET_MIB << 20, plan, error);
+}

@@ -1,0 +1,385 @@
+/* A lower bound on the joint optimum of program and ratios: min over Q and B of t(Q, B), over pairs
+ * that fit the memory.
+ *
+ * Branch and bound on boxes of ratios. Equal devices have equal ratios (for a fixed program t is
+ * convex in B and symmetric in them, so averaging never hurts): a box has one interval per kind
+ * of device. synth_bound() bounds every program at every ratio in a box; the smallest bound over boxes
+ * that cover everything is the certificate. The box with the smallest bound is halved until the gap to
+ * the plan is small enough: by its largest ratio, since collectives that pad their parts take as long as
+ * the largest one, and a limit on it leaves work to the slower devices; or along the kind whose shares
+ * leave most seconds open, where that gained more.
+ *
+ * Memory is a constraint with Lagrangian multipliers, one per kind of device and point. For any
+ * multipliers >= 0
+ *
+ *     min t over plans that fit  >=  min over Q, B of  t + sum_j lambda_j (bytes_j - memory_j)
+ *
+ * The box of all ratios has the best multipliers that are equal for all devices, and its parts
+ * inherit them. The gap that multipliers leave is closed by the aggregate constraint
+ * (SynthBox.tolerance).
+ *
+ * Boxes also show where better plans are: programs that attain the bound of a box are tried; or,
+ * where memory does not matter, hap sometimes starts from the middle of the box with the smallest
+ * bound. */
+#include "synth/hap/bound.h"
+#include "synth/planners/make.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Cuts off what cannot sum to 1; false if nothing is left. */
+static bool tighten(const Certifier *c, CertifierBox *box)
+{
+    static const double rounding = 1e-12;
+    double lo = 0, hi = 0, largest = 0;
+    for (uint32_t k = 0; k < c->kinds.n; k++) {
+        box->hi[k] = fmin(box->hi[k], box->largest_hi);
+        box->largest_lo = fmax(box->largest_lo, box->lo[k]);
+        largest = fmax(largest, box->hi[k]);
+        if (box->lo[k] > box->hi[k] * (1 + rounding))
+            return false;
+        box->lo[k] = fmin(box->lo[k], box->hi[k]);
+        lo += c->kinds.count[k] * box->lo[k];
+        hi += c->kinds.count[k] * box->hi[k];
+    }
+    if (lo > 1 + rounding || hi < 1 - rounding ||
+        largest < box->largest_lo * (1 - rounding))
+        return false;
+    for (uint32_t k = 0; k < c->kinds.n; k++) {
+        double n = c->kinds.count[k];
+        double low = box->lo[k], high = box->hi[k];
+        const double least = fmax(low, (1 - (hi - n * high)) / n),
+                     most = fmin(high, (1 - (lo - n * low)) / n);
+        box->lo[k] = fmin(least, most); /* rounding may turn a narrow box round */
+        box->hi[k] = fmax(least, most);
+    }
+    return true;
+}
+
+/* The bound to reach: within the gap of the rounded plan or, where rounding costs more than half of
+ * the gap, of the plan before rounding. */
+static double wanted(const Certifier *c)
+{
+    static const double rounding = 1 + 1e-9;
+    double gap = c->planning->options->certify;
+    double rounded_s = c->plan->iteration_time_s / (1 + gap) * rounding;
+    return rounded_s <= c->upper_s / (1 + gap / 2) ? rounded_s
+                                                   : c->upper_s / (1 + gap) * rounding;
+}
+
+static bool is_closed(const Certifier *c, double bound_s)
+{
+    static const double rounding = 1 - 1e-9;
+    return bound_s >= wanted(c) * rounding;
+}
+
+static double middle_of(const CertifierBox *box, uint32_t k)
+{
+    return (fmax(0, box->lo[k]) + box->hi[k]) / 2;
+}
+
+/* Takes a plan from these programs or, if there are none, from the middle of a box, if it is
+ * better. */
+static bool improve(Certifier *c, const CertifierBox *box, const GPtrArray *programs,
+                    GError **error)
+{
+    double middle[CERTIFIER_MAX_KINDS], sum = 0;
+    for (uint32_t k = 0; k < c->kinds.n; k++) {
+        middle[k] = middle_of(box, k);
+        sum += c->kinds.count[k] * middle[k];
+    }
+    for (uint32_t k = 0; k < c->kinds.n; k++)
+        middle[k] /= sum;
+    g_autofree double *ratio = certifier_spread(c, middle);
+    if (!plan_improve(c->plan, c->planning, ratio, programs, error))
+        return false;
+    c->upper_s = fmin(c->upper_s, c->plan->fractional_time_s);
+    if (c->planning->done->seen_s > 0)
+        c->upper_s = fmin(c->upper_s, c->planning->done->seen_s);
+    return true;
+}
+
+/* The kind whose devices lack the most memory for the known program in the middle of the box. */
+static uint32_t fullest_kind(const Certifier *c, const CertifierBox *box)
+{
+    double most[CERTIFIER_MAX_KINDS];
+    uint32_t fullest = 0;
+    for (uint32_t k = 0; k < c->kinds.n; k++)
+        most[k] = -INFINITY;
+    for (uint32_t i = 0; i < SYNTH_POINTS * c->view->n_devices; i++) {
+        uint32_t j = i % c->view->n_devices, k = c->kinds.of[j];
+        const SynthBytes *b = &box->bytes[i / c->view->n_devices];
+        const Device *device = &c->view->device[j];
+        double share = middle_of(box, k);
+        most[k] =
+            fmax(most[k], b->held + b->held_sharded * share +
+                              (b->divided + b->divided_sharded * share) / device->gpus -
+                              (double)device->memory_bytes);
+    }
+    for (uint32_t k = 1; k < c->kinds.n; k++)
+        fullest = most[k] > most[fullest] ? k : fullest;
+    return fullest;
+}
+
+/* The multipliers of a box; where one kind exceeds its part everywhere in the box, that kind gets
+ * the multipliers of all devices together. Caller frees. */
+static double *charge_box(const Certifier *c, const CertifierBox *box)
+{
+    static const double rounding = 1 - 1e-9;
+    uint32_t n = c->view->n_devices, kind = fullest_kind(c, box);
+    if (box->lo[kind] * n < rounding)
+        return g_memdup2(c->memory_s, SYNTH_POINTS * n * sizeof *c->memory_s);
+    double *memory_s = g_new0(double, SYNTH_POINTS *n);
+    for (uint32_t i = 0; i < SYNTH_POINTS * n; i++)
+        if (c->kinds.of[i % n] == kind)
+            memory_s[i] = c->memory_s[i] * n / c->kinds.count[kind];
+    return memory_s;
+}
+
+/* Whether no kind's shares differ by more than a part of an even share. */
+static bool is_narrow(const Certifier *c, const CertifierBox *box, double part)
+{
+    for (uint32_t k = 0; k < c->kinds.n; k++)
+        if ((box->hi[k] - box->lo[k]) * c->view->n_devices > part)
+            return false;
+    return true;
+}
+
+/* Raises the bound of a box by limiting memory, and looks for better plans there. */
+static bool ration(Certifier *c, CertifierBox *box, bool look, GError **error)
+{
+    static const double narrow = 0.06; /* a smaller box has hardly a better bound */
+    /* In a narrow box the gap is due to the limit on labels, not to ratios, so it gets more
+     * labels. Few programs differ in a box. */
+    enum { PROGRAMS = 4, LABELS = 1500, MANY = 8000 };
+    if (is_closed(c, box->bound_s) || planning_is_late(c->planning))
+        return true;
+    g_autofree double *lo = certifier_spread(c, box->lo),
+                      *hi = certifier_spread(c, box->hi);
+    g_autofree double *charge = charge_box(c, box);
+    SynthBox ratios = {.lo = lo,
+                       .hi = hi,
+                       .largest = box->largest_lo,
+                       .upper_s = wanted(c),
+                       .memory_s = charge,
+                       .rationed = true,
+                       .labels = is_narrow(c, box, narrow) ? MANY : LABELS,
+                       .tolerance = c->planning->options->certify,
+                       .n_programs = look ? PROGRAMS : 0,
+                       .deadline_us = c->planning->deadline_us};
+    g_auto(SynthBound) bound = {0};
+    if (!synth_bound(c->planning->space, c->view, &ratios, &bound, error))
+        return false;
+    box->bound_s = fmax(box->bound_s, bound.bound_s);
+    memcpy(box->bytes, bound.bytes, sizeof box->bytes);
+    return !look || improve(c, box, bound.programs, error);
+}
+
+/* Bounds a box and keeps it, unless it is empty. */
+static bool add_box(Certifier *c, CertifierBox box, bool look, GError **error)
+{
+    if (!tighten(c, &box))
+        return true;
+    if (c->memory_s ? !ration(c, &box, look, error) : !certifier_bound(c, &box, error))
+        return false;
+    g_array_append_val(c->boxes, box);
+    return true;
+}
+
+static uint32_t least_box(const Certifier *c)
+{
+    uint32_t least = 0;
+    for (uint32_t i = 1; i < c->boxes->len; i++)
+        if (g_array_index(c->boxes, CertifierBox, i).bound_s <
+            g_array_index(c->boxes, CertifierBox, least).bound_s)
+            least = i;
+    return least;
+}
+
+static double least_bound(const Certifier *c)
+{
+    return g_array_index(c->boxes, CertifierBox, least_box(c)).bound_s;
+}
+
+/* The kind whose ratios leave most seconds open. Devices of rate 0 have the ratio 0. */
+static uint32_t widest_kind(const Certifier *c, const CertifierBox *box)
+{
+    uint32_t widest = 0;
+    double width = -1;
+    for (uint32_t k = 0; k < c->kinds.n; k++) {
+        const double rate = c->view->device[c->kinds.first[k]].rate,
+                     open = (box->hi[k] - box->lo[k]) / rate;
+        if (rate > 0 && open > width) {
+            width = open;
+            widest = k;
+        }
+    }
+    return widest;
+}
+
+/* Whether to halve the interval of the largest ratio: while it leaves more of the bound open than the gap
+ * allows, by the plan's collectives or those of another program, and halving it has not been in vain.
+ * Once it is narrow, only if that has gained more than halving the ratios of a kind. */
+static bool is_by_largest(const Certifier *c, const CertifierBox *box)
+{
+    enum { IN_VAIN = 3 };
+    static const double open = 0.3, /* part of the gap; the rest is for computation */
+        another = 0.1,              /* part of the time in which another program's run */
+        narrow = 0.9;
+    const double narrowness = box->largest_lo / box->largest_hi,
+                 part = fmax(c->largest_part, another) * (1 - narrowness);
+    return box->idle < IN_VAIN && part > open * c->planning->options->certify &&
+           (narrowness < narrow || c->gain[HALVE_LARGEST] >= c->gain[HALVE_KIND]);
+}
+
+/* Adds both halves of a box; either may be empty. The gain of a way to halve is the mean of its latest
+ * gains: the geometric mean over both halves of what the bound rose by. */
+static bool add_halves(Certifier *c, CertifierBox half[2], CertifierHalving way,
+                       bool look, GError **error)
+{
+    static const double visible = 1e-6, weight = 0.3;
+    const double before_s = half[0].bound_s;
+    double product = 1;
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t n = c->boxes->len;
+        if (!add_box(c, half[i], look, error))
+            return false;
+        double gain = c->planning->options->certify; /* of an empty half */
+        if (c->boxes->len > n) {
+            CertifierBox *box = &g_array_index(c->boxes, CertifierBox, n);
+            gain = box->bound_s / before_s - 1;
+            box->idle = gain > visible ? 0 : box->idle + (way == HALVE_LARGEST);
+        }
+        product *= fmax(gain, visible);
+    }
+    c->gain[way] = isfinite(c->gain[way])
+                       ? (1 - weight) * c->gain[way] + weight * sqrt(product)
+                       : sqrt(product);
+    return true;
+}
+
+static bool split(Certifier *c, uint32_t index, bool look, GError **error)
+{
+    CertifierBox box = g_array_index(c->boxes, CertifierBox, index);
+    g_array_remove_index_fast(c->boxes, index);
+    if (is_by_largest(c, &box)) {
+        CertifierBox half[2] = {box, box};
+        half[0].largest_hi = half[1].largest_lo = sqrt(box.largest_lo * box.largest_hi);
+        return add_halves(c, half, HALVE_LARGEST, look, error);
+    }
+    const uint32_t widest = widest_kind(c, &box);
+    CertifierBox half[2] = {box, box};
+    half[0].hi[widest] = half[1].lo[widest] = (box.lo[widest] + box.hi[widest]) / 2;
+    return add_halves(c, half, HALVE_KIND, look, error);
+}
+
+/* Where a budget limits the time, the number of boxes only limits the memory. */
+static uint32_t most_boxes(const PlannerOptions *options)
+{
+    enum { MORE = 25, MOST = 1000000 };
+    return options->budget_s > 0 ? MIN(options->boxes, MOST / MORE) * MORE
+                                 : options->boxes;
+}
+
+/* Bounds the plan's own ratios, and looks for better plans there. Where that bound is clearly too low, it
+ * is multipliers of memory that leave the gap open, not ratios. */
+static bool bound_point(Certifier *c, GError **error)
+{
+    static const double clearly = 0.25; /* of the gap */
+    const double factor = 1 + clearly * c->planning->options->certify;
+    CertifierBox point = {0};
+    for (uint32_t k = 0; k < c->kinds.n; k++) {
+        point.lo[k] = point.hi[k] = c->plan->ratio[c->kinds.first[k]];
+        point.largest_lo = fmax(point.largest_lo, point.lo[k]);
+    }
+    point.largest_hi = point.largest_lo;
+    if (!ration(c, &point, true, error))
+        return false;
+    c->open_at_point =
+        !planning_is_late(c->planning) && !is_closed(c, point.bound_s * factor);
+    return true;
+}
+
+/* Halves boxes until the gap is small enough, or says why it is not. */
+static bool close_gap(Certifier *c, GError **error)
+{
+    static const double point = 0.01; /* the rest of the gap does not come from ratios */
+    for (uint32_t n = 1;; n += 2) {
+        uint32_t least = least_box(c);
+        const CertifierBox *box = &g_array_index(c->boxes, CertifierBox, least);
+        double bound_s = box->bound_s;
+        c->plan->certificate =
+            is_closed(c, bound_s) ? CERTIFICATE_REACHED
+            : planning_is_late(c->planning)
+                ? c->open_at_point ? CERTIFICATE_MEMORY : CERTIFICATE_BUDGET
+            : c->planning->options->segments || c->plan->n_segments > 1
+                ? CERTIFICATE_SEGMENTS
+            : c->memory_s && is_narrow(c, box, point)  ? CERTIFICATE_MEMORY
+            : n + 2 > most_boxes(c->planning->options) ? CERTIFICATE_BOXES
+                                                       : CERTIFICATE_NONE;
+        if (c->plan->certificate != CERTIFICATE_NONE)
+            return true;
+        bool look =
+            (n & (n + 1)) == 0; /* more and more rarely: after 1, 3, 7, 15, ... boxes */
+        if ((look && !c->memory_s &&
+             !improve(c, &g_array_index(c->boxes, CertifierBox, least), NULL, error)) ||
+            !split(c, least, look, error))
+            return false;
+    }
+}
+
+/* Begins with the box of all ratios. */
+static bool add_all(Certifier *c, GError **error)
+{
+    CertifierBox all = certifier_all(c);
+    if (!certifier_bound(c, &all, error))
+        return false;
+    if (!is_closed(c, all.bound_s) &&
+        (!certifier_find_multipliers(c, error) ||
+         (c->memory_s && (!ration(c, &all, false, error) || !bound_point(c, error)))))
+        return false;
+    g_array_append_val(c->boxes, all);
+    return true;
+}
+
+/* Finds the least time that the search can reach, for planners that make only one plan, so that
+ * their distance from the best is known. */
+static bool see_best(const Planning *planning, GError **error)
+{
+    if (planner_can(planning->planner, PLANNER_SEARCHES))
+        return true;
+    PlannerOptions options = *planning->options;
+    options.ratios = RATIOS_OWN;
+    options.search = SEARCH_EXACT;
+    Planning other = *planning;
+    other.options = &options;
+    g_autoptr(Plan) plan = plan_new();
+    return plan_make_hap(&other, plan, error);
+}
+
+/* Why a plan is not within the gap although the bound was reached. */
+static Certificate why_slower(const Plan *plan, const Planning *planning)
+{
+    return planner_can(planning->planner, PLANNER_SEARCHES) ||
+                   plan->fractional_time_s <=
+                       plan->lower_bound_s * (1 + planning->options->certify)
+               ? CERTIFICATE_ROUNDING
+               : CERTIFICATE_PLANNER;
+}
+
+bool plan_certify(Plan *plan, const Planning *planning, GError **error)
+{
+    if (!see_best(planning, error))
+        return false;
+    Certifier *c = certifier_new(plan, planning);
+    if (!c)
+        return true;
+    bool done = add_all(c, error) && close_gap(c, error);
+    if (done)
+        certifier_set_bound(c, least_bound(c));
+    if (done && plan->certificate == CERTIFICATE_REACHED &&
+        plan->iteration_time_s > plan->lower_bound_s * (1 + planning->options->certify))
+        plan->certificate = why_slower(plan, planning);
+    certifier_free(c);
+    return done;
+}

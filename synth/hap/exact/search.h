@@ -1,0 +1,48 @@
+/* The walk of the exact search, shared with the bounds (private to synth). */
+#ifndef KILTER_SYNTH_HAP_EXACT_SEARCH_H
+#define KILTER_SYNTH_HAP_EXACT_SEARCH_H
+
+#include "synth/hap/exact/label.h"
+#include "synth/hap/exact/space.h"
+#include "synth/hap/exact/states.h"
+
+typedef struct {
+    Pricer pricer;
+    States *states;
+    LabelTable *table; /* [cut] */
+    double limit_s;    /* labels that cannot stay below it are dropped */
+    double upper_s;    /* time of a known program */
+    double free_s;     /* the charge for all memory of the cluster */
+    double tolerance;  /* tolerance within which labels stand for others */
+    bool bound_only;   /* programs do not matter */
+    /* no program is faster: the relaxation's bound or better, or 0 at the deadline */
+    double proved_s;
+    bool complete; /* no label was lost to a beam or the deadline */
+    double lost_s; /* no label lost to a beam can do better than this */
+    uint64_t labels, expansions;
+    uint64_t effort; /* as in SynthBox */
+} Search;
+
+/* Rounding differences must not prune the optimum itself. */
+static const double SEARCH_ROUNDING = 1 + 1e-12;
+
+/* Takes the space's states at the prices of `s->pricer`, which is set, and relaxes them. */
+bool search_start(Search *s, SynthSpace *space, gint64 deadline_us, GError **error);
+void search_clear(Search *s);
+
+/* Walks labels within limit_s from the first cut to the last, with at most `beam` labels per cut
+ * unless it is 0. A walk that the deadline stops leaves no labels. */
+void search_walk(Search *s, uint32_t beam);
+/* Walks with wider and wider limits, until a walk finds a program or leaves out none that is faster
+ * than the known program. */
+void search_walk_widening(Search *s, uint32_t beam);
+
+/* The relaxation's bound: the least cost from the start for any one class. */
+double search_relaxed_bound(const Search *s);
+/* The least time of a label at the end; updates without a final step of their own join an earlier
+ * stage and may be free. */
+double search_least_total(const Search *s, const Label *label);
+/* The program of the label `index` at the last cut. */
+Program *search_program(Search *s, uint32_t index, GError **error);
+
+#endif

@@ -1,0 +1,39 @@
+/* The state graphs of a space, made when a search first asks for them. */
+#include "synth/hap/exact/space.h"
+
+SynthSpace *synth_space_new(const Graph *graph, const SynthPins *pins)
+{
+    SynthSpace *space = g_new(SynthSpace, 1);
+    *space = (SynthSpace){.graph = graph, .pins = pins};
+    return space;
+}
+
+SynthSpace *synth_space_of_segments(const Graph *graph, const SynthPins *pins,
+                                    const uint16_t *segment, uint32_t n_segments)
+{
+    g_assert(segment && n_segments > 0);
+    SynthSpace *space = synth_space_new(graph, pins);
+    space->segment = segment;
+    space->n_segments = n_segments;
+    return space;
+}
+
+void synth_space_free(SynthSpace *space)
+{
+    if (!space)
+        return;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(space->states); i++)
+        states_free(space->states[i]);
+    g_free(space);
+}
+
+States *space_states(SynthSpace *space, const Pricer *pricer, GError **error)
+{
+    g_assert(pricer->graph == space->graph && pricer->pins == space->pins);
+    States **states = &space->states[pricer->charges];
+    if (*states)
+        states_price(*states, pricer);
+    else
+        *states = states_new(pricer, error);
+    return *states;
+}

@@ -1,0 +1,21 @@
+/* The state shared by searches over the same programs (private to synth). */
+#ifndef KILTER_SYNTH_HAP_EXACT_SPACE_H
+#define KILTER_SYNTH_HAP_EXACT_SPACE_H
+
+#include "synth/hap/exact/states.h"
+#include "synth/hap/search.h"
+
+struct SynthSpace {
+    const Graph *graph;
+    const SynthPins *pins;
+    const uint16_t *segment; /* [op]; NULL: one segment, and n_segments is 0 */
+    uint32_t n_segments;
+    /* [0] without and [1] with a charge for memory; NULL until a search asks for them */
+    States *states[2];
+};
+
+/* The states for a pricer of the space's graph and pins, at its prices. Fails as states_new
+ * does. */
+States *space_states(SynthSpace *space, const Pricer *pricer, GError **error);
+
+#endif

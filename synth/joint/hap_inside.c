@@ -1,0 +1,219 @@
+/* HAP's planner on the devices of a stage (synth/joint/hap_inside.h).
+ *
+ * The planner hap finds a program and ratios for the whole model on these devices alone, once for
+ * each set of devices: with the whole batch, an iteration computes as much and sums as many
+ * gradients as with microbatches. Where rounding to the pieces of a microbatch changes the shares of
+ * the batch, HAP's search finds the best program for the rounded shares. */
+#include "synth/joint/hap_inside.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "synth/hap/alternation.h"
+#include "synth/answer/ratios.h"
+#include "synth/answer/rounding.h"
+
+enum { BEAM_ROUNDED = 4 };
+
+struct JointHap {
+    const Planning *planning;
+    char *cluster;     /* its file */
+    uint32_t pieces;   /* of the batch */
+    SynthSpace *space; /* NULL until the first search */
+    GHashTable *plans; /* "machine gpus ..." -> Base */
+};
+
+/* The planner's answer for some devices; `plan` is NULL if there is none. */
+typedef struct {
+    ClusterView *view;
+    Plan *plan;
+} Base;
+
+static void base_free(void *data)
+{
+    Base *base = data;
+    cluster_view_free(base->view);
+    plan_free(base->plan);
+    g_free(base);
+}
+
+JointHap *joint_hap_new(const Planning *planning)
+{
+    g_autoptr(BatchForms) batch = batch_forms_of_microbatches(planning->graph, NULL);
+    JointHap *hap = g_new0(JointHap, 1);
+    hap->planning = planning;
+    hap->cluster = cluster_write(planning->view->cluster);
+    hap->pieces = batch ? batch->units : 1;
+    hap->plans = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, base_free);
+    return hap;
+}
+
+void joint_hap_free(JointHap *hap)
+{
+    if (!hap)
+        return;
+    g_hash_table_unref(hap->plans);
+    synth_space_free(hap->space);
+    g_free(hap->cluster);
+    g_free(hap);
+}
+
+/* The view of these devices alone; NULL if no network can be built of their machines. */
+static ClusterView *view_of(const JointHap *hap, const JointDevices *devices)
+{
+    const Cluster *whole = hap->planning->view->cluster;
+    g_autoptr(Cluster) part =
+        cluster_parse(whole->name, hap->cluster, strlen(hap->cluster), NULL);
+    g_autofree bool *keep = g_new0(bool, whole->n_machines);
+    g_assert(part && part->n_machines == whole->n_machines);
+    for (uint32_t i = 0; i < devices->n; i++) {
+        keep[devices->machine[i]] = true;
+        part->machine[devices->machine[i]].gpus = devices->gpus[i];
+    }
+    if (!cluster_keep(part, keep, NULL))
+        return NULL;
+    ClusterView *view = cluster_view(part, GRANULARITY_GPU);
+    cluster_view_own(view, g_steal_pointer(&part));
+    return view;
+}
+
+/* Hands over the best plan of one search at ratios by speed and of the best ratios for its program,
+ * without regard to memory, which stages are given by recomputation and fewer layers. */
+static Plan *alternate(const Planning *own)
+{
+    Alternation a = alternation_new(own);
+    g_autofree double *ratio = ratios_proportional(own->view);
+    g_autoptr(Plan) times = plan_new();
+    bool feasible;
+    a.rough = true;
+    Plan *best = alternation_round(&a, ratio, NULL, &feasible, NULL)
+                     ? g_steal_pointer(&a.best)
+                     : NULL;
+    alternation_end(&a, times);
+    return best;
+}
+
+/* Runs HAP's search on a view. */
+static Plan *plan_on(JointHap *hap, const ClusterView *view)
+{
+    const Planning *planning = hap->planning;
+    PlannerOptions options;
+    planner_options_init(&options);
+    options.beam = planning->options->beam;
+    g_autoptr(Planning) own = planning_open_on(planner_find("hap", NULL), planning->model,
+                                               planning->graph, view, &options, NULL);
+    if (!own)
+        return NULL;
+    if (!hap->space)
+        hap->space = synth_space_new(planning->graph, NULL);
+    own->space = hap->space;
+    own->deadline_us = planning->deadline_us;
+    own->roomy = own->unbounded = true;
+    Plan *plan = alternate(own);
+    own->space = NULL;
+    return plan;
+}
+
+static const Base *base_of(JointHap *hap, const JointDevices *devices)
+{
+    g_autoptr(GString) key = g_string_new("");
+    for (uint32_t i = 0; i < devices->n; i++)
+        g_string_append_printf(key, "%u %u ", devices->machine[i], devices->gpus[i]);
+    Base *base = g_hash_table_lookup(hap->plans, key->str);
+    if (base)
+        return base;
+    base = g_new0(Base, 1);
+    base->view = view_of(hap, devices);
+    base->plan = base->view ? plan_on(hap, base->view) : NULL;
+    g_hash_table_insert(hap->plans, g_strdup(key->str), base);
+    return base;
+}
+
+/* Seconds of a program with these shares. */
+static double rounded_s(const JointHap *hap, const Base *base, const Program *program,
+                        const RoundedShares *rounded)
+{
+    const uint32_t n = base->plan->n_devices;
+    g_autoptr(SimLinear) linear =
+        sim_linear(program, hap->planning->graph, base->view, NULL, 0);
+    g_autofree double *share = g_new(double, (gsize)linear->n_splits *n + 1);
+    for (uint32_t s = 0; s < linear->n_splits; s++) {
+        uint32_t u = 0;
+        while (rounded->units[u] < linear->split[s].units)
+            u++;
+        memcpy(&share[(size_t)s * n], &rounded->share[(size_t)u * n], n * sizeof *share);
+    }
+    return sim_linear_time(linear, base->view, share, NULL, NULL);
+}
+
+/* A program that cuts weights, not the batch; NULL: the graph has none. */
+static Program *search_uncut(const JointHap *hap, const Base *base)
+{
+    SynthResult result;
+    return synth_baseline(hap->planning->graph, base->view, base->plan->ratio,
+                          BASELINE_MEGATRON, &result, NULL)
+               ? result.program
+               : NULL;
+}
+
+/* The best program for shares that are rounded to the pieces of a microbatch, if it is faster than
+ * the other two; NULL: it is not. */
+static Program *search_rounded(JointHap *hap, const Base *base, uint32_t pieces)
+{
+    const uint32_t n = base->plan->n_devices;
+    g_auto(RoundedShares) rounded = {0};
+    g_autofree uint32_t *count = g_new(uint32_t, n);
+    rounded_shares_init(&rounded, base->plan, hap->planning->graph);
+    split_round(base->plan->ratio, n, pieces, count);
+    for (uint32_t u = 0; u < rounded.shares.n; u++)
+        for (uint32_t d = 0; rounded.units[u] == hap->pieces && d < n; d++)
+            rounded.share[(size_t)u * n + d] = (double)count[d] / pieces;
+    g_autoptr(Program) uncut = search_uncut(hap, base);
+    double upper_s = rounded_s(hap, base, base->plan->program, &rounded);
+    if (uncut)
+        upper_s = fmin(upper_s, rounded_s(hap, base, uncut, &rounded));
+    const SynthOptions options = {.beam = BEAM_ROUNDED,
+                                  .deadline_us = hap->planning->deadline_us,
+                                  .shares = &rounded.shares,
+                                  .upper_s = upper_s};
+    SynthResult result;
+    return synth_search(hap->space, base->view, base->plan->ratio, &options, &result,
+                        NULL)
+               ? result.program
+               : NULL;
+}
+
+/* The ratios in the order of `devices`; machines of the view are in the order of the cluster. */
+static double *in_order(const Base *base, const JointDevices *devices)
+{
+    double *ratio = g_new(double, base->plan->n_devices);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < devices->n; i++) {
+        uint32_t first = 0;
+        for (uint32_t k = 0; k < devices->n; k++)
+            first += devices->machine[k] < devices->machine[i] ? devices->gpus[k] : 0;
+        for (uint32_t d = 0; d < devices->gpus[i]; d++)
+            ratio[n++] = base->plan->ratio[first + d];
+    }
+    g_assert(n == base->plan->n_devices);
+    return ratio;
+}
+
+bool joint_hap_find(void *data, const JointDevices *devices, JointFind find,
+                    uint32_t n_microbatches, JointInside *found)
+{
+    JointHap *hap = data;
+    const Base *base = base_of(hap, devices);
+    if (!base->plan)
+        return false;
+    const uint32_t n = base->plan->n_devices;
+    Program *program = find == JOINT_FREE ? program_copy(base->plan->program)
+                       : find == JOINT_UNCUT
+                           ? search_uncut(hap, base)
+                           : search_rounded(hap, base, hap->pieces / n_microbatches);
+    if (!program)
+        return false;
+    *found = (JointInside){program, in_order(base, devices), base->view,
+                           g_memdup2(base->plan->ratio, n * sizeof *found->ratio)};
+    return true;
+}

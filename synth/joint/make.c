@@ -1,0 +1,317 @@
+/* The planner joint: pipelines of unlike stages (synth/joint/joint.h).
+ *
+ * For every number of microbatches and every schedule, the search finds the best pipelines by a
+ * formula, which is up to a fifth below the time of the schedule. Each pipeline is then walked step
+ * by step, under its own schedule and under the others for which its stages have the memory. The
+ * fastest few are made into programs and evaluated, as long as the walk leaves room for a faster
+ * one. On many GPUs of several kinds a search with coarse groups comes first; where all combinations
+ * of machines are too many, the kinds are in an order, and some orders are searched. Where memory is short, stages are planned
+ * with only a part of it.
+ *
+ * A second search lets stages run SPMD programs: those of HAP's planner for the stage's devices
+ * (synth/joint/hap_inside.h), which are found where what is promised of them may win. On
+ * the many GPUs above there are none. A third one divides the machines among two pipelines that are
+ * replicas of each other (synth/joint/pair_search.c).
+ *
+ * The bound is that of the formula without communication, memory and waits, for whatever SPMD
+ * programs stages have; of a pair it is that by the computation per device. */
+#include <math.h>
+#include <string.h>
+
+#include "synth/answer/complete.h"
+#include "synth/joint/hap_inside.h"
+#include "synth/joint/search.h"
+
+enum {
+    TRIALS = 3,            /* programs that are evaluated */
+    MOST_TRIALS = 12,      /* most programs evaluated until one fits */
+    LABELS_LARGE = 100000, /* most labels of a search for a bound on thousands of GPUs */
+};
+
+static void clear_found(void *data)
+{
+    synth_joint_pipeline_clear(&((JointFound *)data)->pipeline);
+}
+
+/* Puts a pipeline's program in the plan. */
+static bool put(const JointSearch *j, uint32_t i, GError **error)
+{
+    const Planning *planning = j->planning;
+    const JointFound *found = &g_array_index(j->found, JointFound, i);
+    g_auto(JointProgram) made = {0};
+    if (!synth_joint_program(j->menus->pdata[found->problem],
+                             j->problems->pdata[found->problem], &found->pipeline, &made,
+                             error))
+        return false;
+    plan_set(j->plan, planning->graph, planning->view, g_steal_pointer(&made.program),
+             made.ratio);
+    return plan_complete(j->plan, planning, error);
+}
+
+typedef struct {
+    uint32_t found;
+    double time_s;
+    bool fits;
+} Trial;
+
+static bool is_better(const Trial *a, const Trial *b)
+{
+    return (a->fits && !b->fits) || (a->fits == b->fits && a->time_s < b->time_s);
+}
+
+/* Whether a pipeline of as many stages and microbatches, under the same schedule, did not fit: others
+ * like it hardly do. */
+static bool is_like_misfit(const JointSearch *j, uint32_t i)
+{
+    const JointFound *a = &g_array_index(j->found, JointFound, i);
+    bool like = false;
+    for (uint32_t k = 0; k < j->misfits; k++) {
+        const JointFound *b = &g_array_index(j->found, JointFound, j->misfit[k]);
+        like |= a->problem == b->problem &&
+                a->pipeline.schedule == b->pipeline.schedule &&
+                a->pipeline.chunks == b->pipeline.chunks &&
+                a->pipeline.n_stages == b->pipeline.n_stages;
+    }
+    return like;
+}
+
+/* Whether the pipeline was found before, by another search: pipelines that are equal stand side by
+ * side, apart from those that take as long. */
+static bool is_repeated(const JointSearch *j, uint32_t i)
+{
+    const JointFound *a = &g_array_index(j->found, JointFound, i);
+    const size_t size = a->pipeline.n_stages * sizeof *a->pipeline.stage;
+    bool repeated = false;
+    for (uint32_t k = i; k-- > 0 && !repeated;) {
+        const JointFound *b = &g_array_index(j->found, JointFound, k);
+        if (b->walk_s != a->walk_s)
+            break;
+        repeated = b->problem == a->problem &&
+                   b->pipeline.schedule == a->pipeline.schedule &&
+                   b->pipeline.chunks == a->pipeline.chunks &&
+                   b->pipeline.n_stages == a->pipeline.n_stages &&
+                   memcmp(b->pipeline.stage, a->pipeline.stage, size) == 0;
+    }
+    return repeated;
+}
+
+/* Whether another program is evaluated: a few of the best with and without SPMD programs each, more
+ * while none fits. */
+static bool wants_more(const uint32_t tried[2], bool inside, bool fits)
+{
+    return tried[inside] < TRIALS || (!fits && tried[0] + tried[1] < MOST_TRIALS);
+}
+
+/* Leaves the fastest program that fits in the plan. The walk is too slow by about the same factor
+ * for all pipelines. */
+static bool try_first(JointSearch *j, GError **error)
+{
+    Trial best = {.time_s = INFINITY}, last = best;
+    double off = 1;
+    const uint32_t n = j->found->len;
+    uint32_t tried[2] = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        const JointFound *found = &g_array_index(j->found, JointFound, i);
+        const bool inside = joint_has_inside(j, found);
+        g_autoptr(GError) unmade = NULL;
+        if (is_repeated(j, i) || is_like_misfit(j, i) ||
+            !wants_more(tried, inside, best.fits))
+            continue;
+        if (best.fits && off * found->walk_s >= best.time_s)
+            break;
+        tried[inside]++;
+        if (!put(j, i, &unmade)) {
+            if (inside) /* forms that no transfer joins */
+                continue;
+            g_propagate_error(error, g_steal_pointer(&unmade));
+            return false;
+        }
+        last = (Trial){i, j->plan->iteration_time_s, j->plan->feasible};
+        if (!last.fits && j->misfits < G_N_ELEMENTS(j->misfit))
+            j->misfit[j->misfits++] = i;
+        off = fmin(off, last.time_s / found->walk_s);
+        if (is_better(&last, &best))
+            best = last;
+    }
+    return !isfinite(best.time_s) || best.found == last.found ||
+           put(j, best.found, error);
+}
+
+/* The best plan of several searches; `program` is NULL if none fits. */
+typedef struct {
+    Program *program;
+    double *ratio, time_s;
+} Kept;
+
+static void kept_clear(Kept *kept)
+{
+    g_clear_pointer(&kept->program, program_free);
+    g_clear_pointer(&kept->ratio, g_free);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Kept, kept_clear)
+
+static void keep(const Plan *plan, Kept *kept)
+{
+    if (!plan->program || !plan->feasible ||
+        (kept->program && kept->time_s <= plan->iteration_time_s))
+        return;
+    kept_clear(kept);
+    kept->program = program_copy(plan->program);
+    kept->ratio = g_memdup2(plan->ratio, plan->n_devices * sizeof *plan->ratio);
+    kept->time_s = plan->iteration_time_s;
+}
+
+/* Puts the best plan back in the place of that of a later search. */
+static bool put_back(const JointSearch *j, Kept *kept, GError **error)
+{
+    if (!kept->program ||
+        (j->plan->feasible && j->plan->iteration_time_s <= kept->time_s))
+        return true;
+    plan_set(j->plan, j->planning->graph, j->planning->view,
+             g_steal_pointer(&kept->program), kept->ratio);
+    return plan_complete(j->plan, j->planning, error);
+}
+
+/* Searches with less and less of the memory until the pipelines that promise most fit. */
+static bool search_and_try(JointSearch *j, GError **error)
+{
+    /* Parts of the memory to plan with, since the model of memory here is coarser than the final
+     * check. */
+    static const double headroom[] = {0.985, 0.9, 0.75, 0.5};
+    g_auto(Kept) kept = {0};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(headroom); i++) {
+        j->upper_s = j->planning->upper_s;
+        j->misfits = 0;
+        joint_search(j, headroom[i]);
+        if (!try_first(j, error))
+            return false;
+        keep(j->plan, &kept);
+        if (j->found->len == 0 || j->misfits == 0 ||
+            (kept.program && (i > 0 || j->coarse)))
+            break;
+    }
+    return put_back(j, &kept, error) &&
+           (j->plan->program ||
+            kilter_fail(
+                error, KILTER_ERROR_INFEASIBLE,
+                "no pipeline of stages on groups of these devices fits the memory"));
+}
+
+/* The least time of the formula over every number of microbatches, at most upper_s; 0 if the search
+ * does not end. */
+static double least_s(const JointSearch *j, const JointWay *way, bool plain,
+                      double upper_s)
+{
+    for (uint32_t i = 0; i < j->problems->len; i++) {
+        g_auto(JointResult) result = {0};
+        const JointOptions options = {.way = *way,
+                                      .n_best = 1,
+                                      .plain = plain,
+                                      .upper_s = upper_s,
+                                      .most_labels =
+                                          j->coarse ? LABELS_LARGE : JOINT_LABELS,
+                                      .deadline_us = j->planning->deadline_us};
+        synth_joint_solve(j->problems->pdata[i], &options, &result);
+        if (!result.exact)
+            return 0;
+        if (result.best->len > 0)
+            upper_s = g_array_index(result.best, JointPipeline, 0).cost_s;
+    }
+    return upper_s;
+}
+
+/* Bounds over every number of microbatches that the plan could have: of every schedule, by the
+ * computation per device, and, without SPMD programs, of every schedule and of 1f1b. */
+static void bound(JointSearch *j)
+{
+    static const double most =
+        1.25; /* of the plan's time: as far as others are searched */
+    const JointWay relaxed = {.relaxed = true},
+                   one = {.schedule = SCHEDULE_1F1B, .chunks = 1, .free = true};
+    static const char *const any_over = "single pipelines of stages with any SPMD "
+                                        "program, one or several per device, in any "
+                                        "order and schedule, without communication";
+    static const char *const dense_over = "pipelines of these stages, also as unlike "
+                                          "replicas, by the computation per device";
+    Plan *plan = j->plan;
+    double dense_s = INFINITY, any_s = 0;
+    if (j->coarse || j->planning->options->strategy.microbatches > 1)
+        joint_all_problems(j, 1);
+    for (uint32_t i = 0; i < j->problems->len; i++)
+        dense_s = fmin(dense_s, synth_joint_density_s(j->problems->pdata[i]));
+    /* which counts updates, too */
+    dense_s = fmax(dense_s, sim_compute_bound_s(j->planning->graph, j->planning->view));
+    if (!synth_joint_in_order(j->menu))
+        any_s = least_s(j, &relaxed, false, plan->iteration_time_s);
+    any_s = any_s > 0 ? fmax(any_s, dense_s) : 0;
+    /* the first bound is over all plans like this one */
+    const bool any = any_s > 0 && !j->is_pair;
+    plan->lower_bound_s = fmin(any ? any_s : dense_s, plan->iteration_time_s);
+    plan->bound_over = g_strdup(any ? any_over : dense_over);
+    if (any_s > 0)
+        plan_add_bound(plan, any ? dense_s : any_s, any ? dense_over : any_over);
+    const double plain_s =
+        any_s > 0 ? least_s(j, &relaxed, true, most * plan->iteration_time_s) : 0;
+    if (plain_s > 0)
+        plan_add_bound(
+            plan, plain_s,
+            "single pipelines of stages with replicas and tensor parallelism alone, in "
+            "any order and schedule, without communication");
+    const double one_s =
+        j->coarse ? 0 : least_s(j, &one, true, most * plan->iteration_time_s);
+    if (one_s > 0)
+        plan_add_bound(plan, one_s,
+                       "pipelines of such stages, one per device, under 1f1b, without "
+                       "transfers, in any memory");
+}
+
+/* Checks that the search can do what the options ask for. */
+static bool check_options(const Planning *planning, GError **error)
+{
+    const Strategy *asked = &planning->options->strategy;
+    const uint32_t batch = graph_batch(planning->graph);
+    if (asked->recompute && strcmp(asked->recompute, "auto") != 0)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "joint with option 'recompute': expected auto, since it chooses "
+            "for each stage");
+    return asked->microbatches <= 1 || batch % asked->microbatches == 0 ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "joint with option 'microbatches': expected a divisor of the "
+                       "batch, %u, got %u",
+                       batch, asked->microbatches);
+}
+
+bool plan_make_joint(const Planning *planning, Plan *plan, GError **error)
+{
+    if (!check_options(planning, error))
+        return false;
+    const gint64 start = g_get_monotonic_time();
+    g_autoptr(JointMenu) menu =
+        synth_joint_menu_new(planning->graph, planning->view, false, error),
+                         coarse = NULL;
+    if (!menu)
+        return false;
+    g_autoptr(JointHap) hap = joint_hap_new(planning);
+    if (joint_is_large(menu, graph_batch(planning->graph)))
+        coarse = synth_joint_menu_new(planning->graph, planning->view, true, error);
+    else if (!cluster_mixed(
+                 planning->view->cluster)) /* HAP's groups have whole machines */
+        synth_joint_menu_promise(menu, joint_hap_find, hap);
+    g_autoptr(GPtrArray) problems =
+        g_ptr_array_new_with_free_func((GDestroyNotify)synth_joint_problem_free);
+    g_autoptr(GPtrArray) menus = g_ptr_array_new();
+    g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(JointFound));
+    g_array_set_clear_func(found, clear_found);
+    JointSearch j = {planning, plan,     menu, coarse, problems, menus,
+                     found,    INFINITY, 0,    {0},    false};
+    if (!search_and_try(&j, error) || !joint_try_pairs(&j, error))
+        return false;
+    const gint64 searched = g_get_monotonic_time();
+    plan->search_time_s = (double)(searched - start) / G_USEC_PER_SEC;
+    if (!planning->unbounded)
+        bound(&j);
+    plan->certificate_time_s =
+        (double)(g_get_monotonic_time() - searched) / G_USEC_PER_SEC;
+    return true;
+}

@@ -1,0 +1,436 @@
+/* The search of the planner joint (synth/joint/search.h). */
+#include "synth/joint/search.h"
+
+#include <math.h>
+
+enum {
+    BEAM = 4,
+    BEAM_ORDERS = 2, /* with coarse groups, where kinds have an order */
+    FINE = 4, /* numbers of microbatches that are searched again after a coarse search */
+    FIRST_ORDERS = 2, /* orders that are searched for every number of microbatches */
+    MOST_ORDERS = 24, /* and for the best of these numbers */
+};
+
+/* The schedules, with the chunks of each group. */
+static const JointWay WAY[] = {
+    {.schedule = SCHEDULE_GPIPE, .chunks = 1},
+    {.schedule = SCHEDULE_1F1B, .chunks = 1},
+    {.schedule = SCHEDULE_INTERLEAVED, .chunks = 1},
+    {.schedule = SCHEDULE_ZB_H1, .chunks = 1},
+    {.schedule = SCHEDULE_ZB_H2, .chunks = 1},
+    {.schedule = SCHEDULE_INTERLEAVED, .chunks = 2},
+    {.schedule = SCHEDULE_INTERLEAVED, .chunks = 4},
+};
+
+/* Whether the search needs to know the number of stages. */
+static bool is_counted(const JointWay *way)
+{
+    return schedule_splits(way->schedule) || way->chunks > 1;
+}
+
+/* A search among the pipelines of a problem. */
+typedef struct {
+    uint32_t problem, number;
+    JointWay way;
+    const uint32_t *order; /* of the kinds; NULL: any */
+    double least_s;        /* no pipeline of the problem is faster */
+    double walk_s;         /* of the best pipeline found; INFINITY: none */
+    uint32_t n_stages;     /* that this pipeline has */
+} Run;
+
+/* Runs are repeated, or others made of them, if their best pipeline takes less than so many times
+ * the time of the best one. */
+static const double NEAR = 1.1, FAR = 1.5;
+
+static gint by_walk(gconstpointer a, gconstpointer b)
+{
+    const JointFound *x = a, *y = b;
+    if (x->walk_s != y->walk_s)
+        return x->walk_s < y->walk_s ? -1 : 1;
+    if (x->pipeline.schedule != y->pipeline.schedule)
+        return x->pipeline.schedule < y->pipeline.schedule ? -1 : 1;
+    if (x->pipeline.chunks != y->pipeline.chunks)
+        return x->pipeline.chunks < y->pipeline.chunks ? -1 : 1;
+    return (x->problem > y->problem) - (x->problem < y->problem);
+}
+
+/* Whether each stage has a layer for each chunk, and the schedule suits the numbers. */
+static bool can_run(const JointProblem *problem, const JointPipeline *pipeline)
+{
+    bool possible =
+        pipeline->chunks == 1 || problem->n_microbatches % pipeline->n_stages == 0;
+    for (uint32_t i = 0; i < pipeline->n_stages; i++) {
+        const uint32_t end =
+            i + 1 < pipeline->n_stages ? pipeline->stage[i + 1].first : problem->n_layers;
+        possible &= end - pipeline->stage[i].first >= pipeline->chunks;
+    }
+    return possible && synth_joint_fits(problem, pipeline);
+}
+
+/* Walks the pipeline under its own schedule and under the others for which its stages have the
+ * memory. */
+static void find(JointSearch *j, Run *run, const JointPipeline *pipeline)
+{
+    const JointProblem *problem = j->problems->pdata[run->problem];
+    for (uint32_t w = 0; w < G_N_ELEMENTS(WAY); w++) {
+        JointFound found = {*pipeline, run->problem, 0};
+        const bool own =
+            WAY[w].schedule == pipeline->schedule && WAY[w].chunks == pipeline->chunks;
+        found.pipeline.schedule = WAY[w].schedule;
+        found.pipeline.chunks = WAY[w].chunks;
+        if (!own && (pipeline->n_stages == 1 || !can_run(problem, &found.pipeline)))
+            continue;
+        found.pipeline.stage = joint_copy(pipeline).stage;
+        found.walk_s =
+            synth_joint_walk_s(j->menus->pdata[run->problem], problem, &found.pipeline);
+        j->upper_s = fmin(j->upper_s, found.walk_s);
+        g_array_append_val(j->found, found);
+        if (found.walk_s < run->walk_s) {
+            run->walk_s = found.walk_s;
+            run->n_stages = pipeline->n_stages;
+        }
+    }
+}
+
+/* Finds the best pipelines of a run, also such that take up to `part` times as long as the fastest;
+ * plain: without SPMD programs, else with some. */
+static void search_up_to(JointSearch *j, double part, Run *run, bool plain, uint32_t beam,
+                         uint32_t n_best)
+{
+    g_auto(JointResult) result = {0};
+    const JointOptions options = {.way = run->way,
+                                  .order = run->order,
+                                  .n_best = n_best,
+                                  .beam = beam,
+                                  .plain = plain,
+                                  .upper_s = part * j->upper_s,
+                                  .most_labels = JOINT_LABELS,
+                                  .deadline_us = j->planning->deadline_us};
+    if (run->least_s >= j->upper_s)
+        return;
+    const JointOracle oracle = synth_joint_oracle(j->menus->pdata[run->problem]);
+    synth_joint_solve_lazily(j->problems->pdata[run->problem], &options, &oracle,
+                             &result);
+    for (uint32_t i = 0; i < result.best->len; i++) {
+        const JointPipeline *best = &g_array_index(result.best, JointPipeline, i);
+        if (plain || joint_is_inside(j->problems->pdata[run->problem], best))
+            find(j, run, best);
+    }
+}
+
+static void search(JointSearch *j, Run *run, bool plain, uint32_t beam, uint32_t n_best)
+{
+    search_up_to(j, 1, run, plain, beam, n_best);
+}
+
+/* Adds a problem for every number of microbatches that divides the batch and is among those of the
+ * `best` runs (NULL: all), or for the requested one. */
+static void add_problems(JointSearch *j, JointMenu *menu, double headroom,
+                         const GArray *best)
+{
+    const Strategy *asked = &j->planning->options->strategy;
+    const uint32_t batch = graph_batch(j->planning->graph);
+    for (uint32_t m = batch; m > 0; m--) {
+        bool wanted = !best;
+        for (uint32_t k = 0; best && k < best->len; k++) {
+            const Run *run = &g_array_index(best, Run, k);
+            const JointProblem *p = j->problems->pdata[run->problem];
+            wanted |= p->n_microbatches == m;
+        }
+        if (!wanted || batch % m != 0 || m >= PROGRAM_WHOLE ||
+            (asked->microbatches > 1 && m != asked->microbatches))
+            continue;
+        JointProblem *problem = synth_joint_problem(menu, m, headroom, true);
+        if (!problem)
+            continue;
+        g_ptr_array_add(j->problems, problem);
+        g_ptr_array_add(j->menus, menu);
+    }
+}
+
+void joint_all_problems(JointSearch *j, double headroom)
+{
+    g_ptr_array_set_size(j->problems, 0);
+    g_ptr_array_set_size(j->menus, 0);
+    add_problems(j, j->menu, headroom, NULL);
+}
+
+bool joint_is_large(JointMenu *menu, uint32_t batch)
+{
+    if (synth_joint_in_order(menu))
+        return true;
+    static const double large = 1.2e6;
+    g_autoptr(JointProblem) p = synth_joint_problem(menu, batch, 1, true);
+    double extensions = p ? (double)p->n_layers * p->n_groups : 0;
+    for (uint32_t k = 0; p && k < p->n_kinds; k++)
+        extensions *= p->units[k] + 1;
+    return extensions > large;
+}
+
+/* --- runs of the search --- */
+
+static gint by_least(gconstpointer a, gconstpointer b)
+{
+    const Run *x = a, *y = b;
+    if (x->least_s != y->least_s)
+        return x->least_s < y->least_s ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static void add_run(GArray *runs, uint32_t problem, double least_s, const JointWay *way,
+                    const uint32_t *order)
+{
+    const Run run = {.problem = problem,
+                     .order = order,
+                     .number = runs->len,
+                     .way = *way,
+                     .least_s = least_s,
+                     .walk_s = INFINITY};
+    g_array_append_val(runs, run);
+}
+
+/* The runs on the problems from `first` on that need no number of stages, those with the most
+ * promising numbers of microbatches first. */
+static GArray *list_plain(const JointSearch *j, uint32_t first)
+{
+    GArray *runs = g_array_new(FALSE, FALSE, sizeof(Run));
+    for (uint32_t i = first; i < j->problems->len; i++) {
+        const JointProblem *p = j->problems->pdata[i];
+        const double least_s = synth_joint_density_s(p);
+        for (uint32_t w = 0; w < G_N_ELEMENTS(WAY); w++)
+            if (!is_counted(&WAY[w]) && (!j->coarse || WAY[w].schedule != SCHEDULE_GPIPE))
+                add_run(runs, i, least_s, &WAY[w], NULL);
+    }
+    g_array_sort(runs, by_least);
+    return runs;
+}
+
+/* Whether a number of stages is tried beside the one that was best, on many GPUs. */
+static bool is_near(uint32_t n_stages, uint32_t best, bool any)
+{
+    return any ? n_stages == best || n_stages == 2 * best || n_stages == (best + 1) / 2
+               : n_stages <= 2 * best && 2 * n_stages >= best;
+}
+
+/* Adds the counted runs of a problem: of all numbers of stages, or of those near the number that
+ * `plain` found best on many GPUs. */
+static void add_counted(const JointSearch *j, const Run *plain, GArray *runs)
+{
+    const JointProblem *p = j->problems->pdata[plain->problem];
+    const uint32_t best = plain->n_stages;
+    const bool large = j->coarse != NULL;
+    uint32_t units = 0;
+    for (uint32_t k = 0; k < p->n_kinds; k++)
+        units += p->units[k];
+    for (uint32_t w = 0; w < G_N_ELEMENTS(WAY); w++) {
+        JointWay way = WAY[w];
+        const bool splits = schedule_splits(way.schedule);
+        const uint32_t last = MIN(units, p->n_layers / way.chunks);
+        for (way.n_stages = 2; is_counted(&way) && way.n_stages <= last; way.n_stages++)
+            if ((splits || p->n_microbatches % way.n_stages == 0) &&
+                (!large || is_near(way.n_stages, best, splits)))
+                add_run(runs, plain->problem, plain->least_s, &way, plain->order);
+    }
+}
+
+/* The run of a problem with the best pipeline; NULL if there is none. */
+static const Run *best_of(const GArray *runs, uint32_t problem)
+{
+    const Run *best = NULL;
+    for (uint32_t k = 0; k < runs->len; k++) {
+        const Run *run = &g_array_index(runs, Run, k);
+        if (run->problem == problem && (!best || run->walk_s < best->walk_s))
+            best = run;
+    }
+    return best;
+}
+
+/* The counted runs of all problems with a pipeline that is not much slower than the best one. */
+static GArray *list_counted(const JointSearch *j, const GArray *plain, double far)
+{
+    GArray *runs = g_array_new(FALSE, FALSE, sizeof(Run));
+    for (uint32_t i = 0; i < j->problems->len; i++) {
+        const Run *best = best_of(plain, i);
+        if (best && best->walk_s < far * j->upper_s)
+            add_counted(j, best, runs);
+    }
+    g_array_sort(runs, by_least);
+    return runs;
+}
+
+/* Where no pipeline is fast enough, counted runs may still find some: finds what they are made of. */
+static void search_missed(JointSearch *j, GArray *runs, uint32_t n_best)
+{
+    for (uint32_t k = 0; k < runs->len && isfinite(j->upper_s); k++) {
+        Run *run = &g_array_index(runs, Run, k);
+        if (!isfinite(best_of(runs, run->problem)->walk_s))
+            search_up_to(j, FAR, run, true, 1, n_best);
+    }
+}
+
+/* Searches the problems from `first` on with one label per state, which gives a time to beat. */
+static GArray *search_once(JointSearch *j, uint32_t first, uint32_t n_best)
+{
+    GArray *runs = list_plain(j, first);
+    for (uint32_t k = 0; k < runs->len; k++)
+        search(j, &g_array_index(runs, Run, k), true, 1, n_best);
+    search_missed(j, runs, n_best);
+    g_autoptr(GArray) counted = list_counted(j, runs, FAR);
+    for (uint32_t k = 0; k < counted->len; k++)
+        search(j, &g_array_index(counted, Run, k), true, 1, n_best);
+    g_array_append_vals(runs, counted->data, counted->len);
+    return runs;
+}
+
+/* Few GPUs: searches again with more labels per state where that is promising. */
+static void search_wide(JointSearch *j, GArray *runs, uint32_t n_best)
+{
+    for (uint32_t k = 0; k < runs->len; k++) {
+        Run *run = &g_array_index(runs, Run, k);
+        if (!is_counted(&run->way) || run->walk_s < NEAR * j->upper_s)
+            search(j, run, true, BEAM, n_best);
+    }
+}
+
+static gint by_run(gconstpointer a, gconstpointer b)
+{
+    const Run *x = a, *y = b;
+    if (x->walk_s != y->walk_s)
+        return x->walk_s < y->walk_s ? -1 : 1;
+    return (x->problem > y->problem) - (x->problem < y->problem);
+}
+
+/* The best run of each number of microbatches whose pipelines are not much slower than the best one. */
+static GArray *best_runs(const JointSearch *j, const GArray *runs)
+{
+    GArray *best = g_array_new(FALSE, FALSE, sizeof(Run));
+    for (uint32_t i = 0; i < j->problems->len; i++) {
+        const Run *run = best_of(runs, i);
+        if (run && run->walk_s < FAR * j->upper_s)
+            g_array_append_val(best, *run);
+    }
+    g_array_sort(best, by_run);
+    g_array_set_size(best, MIN(best->len, FINE));
+    return best;
+}
+
+/* --- kinds in an order --- */
+
+static const JointProblem *problem_of(const JointSearch *j, const Run *run)
+{
+    return j->problems->pdata[run->problem];
+}
+
+/* Seconds of a pipeline that computes as densely as possible, and waits until all machines have a
+ * microbatch. */
+static double filled_s(const JointSearch *j, const Run *run)
+{
+    const JointProblem *p = problem_of(j, run);
+    const uint32_t stages = MIN(p->n_layers, j->planning->view->cluster->n_machines);
+    return run->least_s * (1 + (double)stages / p->n_microbatches);
+}
+
+static gint by_filled(gconstpointer a, gconstpointer b, gpointer search)
+{
+    const double x = filled_s(search, a), y = filled_s(search, b);
+    return x != y ? (x < y ? -1 : 1) : by_least(a, b);
+}
+
+/* Searches with coarse groups in the orders from `begin` to `end`, for the numbers of microbatches of
+ * the `best` runs (NULL: all). */
+static void search_orders(JointSearch *j, const uint32_t *order, uint32_t begin,
+                          uint32_t end, const GArray *best, GArray *runs)
+{
+    g_autoptr(GArray) plain = list_plain(j, 0);
+    g_array_sort_with_data(plain, by_filled, j);
+    for (uint32_t k = 0; k < plain->len; k++)
+        for (uint32_t o = begin; o < end; o++) {
+            Run run = g_array_index(plain, Run, k);
+            bool wanted = !best;
+            for (uint32_t b = 0; best && b < best->len; b++)
+                wanted |= g_array_index(best, Run, b).problem == run.problem;
+            if (!wanted)
+                continue;
+            run.order = order + (size_t)o * problem_of(j, &run)->n_kinds;
+            search(j, &run, true, BEAM_ORDERS, j->planning->options->pipelines);
+            g_array_append_val(runs, run);
+        }
+}
+
+/* Searches with fine groups in the orders that were best with coarse ones. */
+static void search_best_orders(JointSearch *j, const GArray *best, uint32_t first)
+{
+    const uint32_t n_best = j->planning->options->pipelines;
+    for (uint32_t b = 0; b < best->len; b++) {
+        Run run = g_array_index(best, Run, b);
+        const uint32_t m = problem_of(j, &run)->n_microbatches;
+        run.problem = first;
+        while (problem_of(j, &run)->n_microbatches != m)
+            run.problem++;
+        search(j, &run, true, BEAM, n_best);
+        g_autoptr(GArray) counted = g_array_new(FALSE, FALSE, sizeof(Run));
+        add_counted(j, &run, counted);
+        for (uint32_t k = 0; k < counted->len; k++)
+            search(j, &g_array_index(counted, Run, k), true, 1, n_best);
+    }
+}
+
+/* --- all --- */
+
+/* Many GPUs: searches with coarse groups, and then with finer ones for the numbers of microbatches
+ * that were best. */
+static void search_large(JointSearch *j, double headroom)
+{
+    const uint32_t n_best = j->planning->options->pipelines, first = j->problems->len;
+    g_autoptr(GArray) runs = NULL;
+    g_autofree uint32_t *order = NULL;
+    if (synth_joint_in_order(j->coarse) && first > 0) {
+        uint32_t n;
+        order = synth_joint_orders(j->problems->pdata[0], MOST_ORDERS, &n);
+        runs = g_array_new(FALSE, FALSE, sizeof(Run));
+        search_orders(j, order, 0, MIN(FIRST_ORDERS, n), NULL, runs);
+        g_autoptr(GArray) some = best_runs(j, runs);
+        search_orders(j, order, MIN(FIRST_ORDERS, n), n, some, runs);
+    } else
+        runs = search_once(j, 0, n_best);
+    g_autoptr(GArray) best = best_runs(j, runs);
+    add_problems(j, j->menu, headroom, best);
+    if (order)
+        search_best_orders(j, best, first);
+    else
+        g_array_unref(search_once(j, first, n_best));
+}
+
+/* Searches with SPMD programs for numbers of microbatches whose bound leaves room for them. Other
+ * schedules are tried on what is found. */
+static void search_inside(JointSearch *j, uint32_t n_best)
+{
+    g_autoptr(GArray) runs = list_plain(j, 0);
+    for (uint32_t k = 0; k < runs->len; k++) {
+        Run *run = &g_array_index(runs, Run, k);
+        search(j, run, false, 1, 1);
+        search(j, run, false, BEAM, n_best);
+    }
+    g_autoptr(GArray) counted = list_counted(j, runs, NEAR);
+    for (uint32_t k = 0; k < counted->len; k++)
+        search(j, &g_array_index(counted, Run, k), false, 1, n_best);
+    g_array_sort(j->found, by_walk);
+    joint_polish(j);
+}
+
+void joint_search(JointSearch *j, double headroom)
+{
+    g_array_set_size(j->found, 0);
+    g_ptr_array_set_size(j->problems, 0);
+    g_ptr_array_set_size(j->menus, 0);
+    add_problems(j, j->coarse ? j->coarse : j->menu, headroom, NULL);
+    if (j->coarse)
+        search_large(j, headroom);
+    else {
+        const uint32_t n_best = j->planning->options->pipelines;
+        g_autoptr(GArray) runs = search_once(j, 0, 1);
+        search_wide(j, runs, n_best);
+        search_inside(j, n_best);
+    }
+    g_array_sort(j->found, by_walk);
+}

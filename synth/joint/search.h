@@ -1,0 +1,56 @@
+/* The search of the planner joint: pipelines for every number of microbatches and every schedule
+ * (private to synth). */
+#ifndef KILTER_SYNTH_JOINT_SEARCH_H
+#define KILTER_SYNTH_JOINT_SEARCH_H
+
+#include "synth/planners/make.h"
+#include "synth/joint/joint.h"
+
+enum { JOINT_LABELS = 3000000 }; /* most labels of a search */
+
+/* A pipeline and its problem. */
+typedef struct {
+    JointPipeline pipeline;
+    uint32_t problem;
+    double walk_s;
+} JointFound;
+
+typedef struct {
+    const Planning *planning;
+    Plan *plan;
+    JointMenu *menu, *coarse; /* coarse: NULL where a search is quick */
+    GPtrArray *problems;      /* JointProblem */
+    GPtrArray *menus;         /* [problem]: its menu, borrowed */
+    GArray *found;            /* JointFound, cheapest first */
+    double upper_s;           /* the cheapest so far */
+    /* places in `found` of programs that were evaluated and do not fit */
+    uint32_t misfits, misfit[16];
+    bool is_pair; /* the plan has two pipelines with unlike stages */
+} JointSearch;
+
+/* Fills `found` with pipelines whose stages need at most this part of the memory. */
+void joint_search(JointSearch *j, double headroom);
+
+/* Whether a stage runs an SPMD program. */
+bool joint_is_inside(const JointProblem *problem, const JointPipeline *pipeline);
+bool joint_has_inside(const JointSearch *j, const JointFound *found);
+
+/* A pipeline with stages of its own. */
+JointPipeline joint_copy(const JointPipeline *pipeline);
+
+/* Adds, for the best pipelines with SPMD programs, those with programs for the pieces of their
+ * microbatches; the pipelines found are in order. */
+void joint_polish(JointSearch *j);
+
+/* Searches for pairs of pipelines that are replicas of each other, for the numbers of microbatches of
+ * the best pipelines found, and leaves the best one in the plan if it is faster than what is there. */
+bool joint_try_pairs(JointSearch *j, GError **error);
+
+/* Makes a problem for every number of microbatches, in the place of those that were there. */
+void joint_all_problems(JointSearch *j, double headroom);
+
+/* Whether one search of the menu takes so long that a coarse one should come first. batch: samples,
+ * the most microbatches. */
+bool joint_is_large(JointMenu *menu, uint32_t batch);
+
+#endif

@@ -1,0 +1,170 @@
+/* The state of building a pipeline's program (private to synth). */
+#ifndef KILTER_SYNTH_PIPELINE_BUILD_H
+#define KILTER_SYNTH_PIPELINE_BUILD_H
+
+#include "synth/pipeline/pipeline.h"
+
+/* When an instruction of the inner program runs. */
+typedef enum {
+    EARLY,   /* once: needs nothing but loads */
+    FORWARD, /* once per microbatch */
+    BACKWARD,
+    WEIGHTS, /* once per microbatch: the part of a backward that no other stage waits for */
+    LATE,    /* once: needs sums over the batch */
+    RECEIVED /* never: a cut that the transfer of its tensor makes */
+} Phase;
+
+typedef struct {
+    Phase phase;
+    uint32_t stage, layer;
+    uint32_t unit; /* the unit with which it is computed again, from 1; 0: none */
+} Place;
+
+/* A unit of recomputation, a layer or a single instruction: its range in Builder.unit. */
+typedef struct {
+    uint32_t first, end;
+    bool single;
+    uint32_t done; /* the last pass in which it was recomputed */
+} Again;
+
+/* An operand that a group needs from another group. */
+typedef struct {
+    uint32_t maker; /* instruction of the inner program */
+    TensorId tensor;
+    Form form, to; /* there and here */
+    uint16_t group, to_group;
+} Need;
+
+typedef struct {
+    const Program *inner;
+    const Graph *graph;
+    const SynthPipeline *pipeline;
+    BatchForms *batch;
+    Place *place;    /* [instr of the inner program] */
+    uint32_t *maker; /* [instr * OP_MAX_IN + operand] */
+    /* [instr]: the forward instruction that keeps data beside tensors for it; UINT32_MAX: none */
+    uint32_t *keeper;
+    GArray *needs;   /* Need, by maker */
+    uint32_t *first; /* [instr + 1]: range of its needs */
+    bool *sent;      /* [need]: a late need was sent */
+    uint32_t *unit;  /* instructions by (phase, stage), in order */
+    uint32_t *begin; /* [phase * n_stages + stage]: first in `unit` */
+    GArray *again;   /* Again; element 0 is not used */
+    bool *read;      /* [tensor]: a forward op reads it */
+    uint32_t pass;   /* the number of backward passes begun, of a stage on a microbatch */
+    /* [group * n_tensors + tensor]: bit f: form f is partial over the replicas */
+    uint8_t *partial;
+    Program *program;
+    /* forms over the shards (synth/pipeline/shards.c); NULL: nothing is divided */
+    Form *need, *gives;    /* [op * OP_MAX_IN + input], [op * OP_MAX_OUT + output] */
+    Form *made;            /* [tensor]: form in which it is held */
+    uint8_t *view, *home;  /* [op], [tensor]: VIEW_STAGE or VIEW_EXPERTS; always set */
+    uint16_t *experts;     /* [group]: the group of its experts */
+    uint32_t n_tokens;     /* tokens of a sequence */
+    GHashTable *converted; /* conversion made for an op -> 1 + its pass */
+    /* sharded states (synth/pipeline/states.c); NULL: none */
+    Form *state;      /* [tensor]: form over the shards of a divided parameter */
+    uint16_t *states; /* [group]: the group of its states */
+    /* [parameter]: the instruction that makes its gradient in the update's form */
+    uint32_t *direct;
+    /* [instr]: the last pass in which the tensor it loads was gathered */
+    uint32_t *gathered;
+    bool *summed; /* [instr]: the gradient of this update is complete */
+    bool *whole;  /* [parameter]: its gradient is summed; always set */
+    /* the instructions of `program` before the steps, and in them */
+    uint32_t n_early, n_steps;
+} Builder;
+
+void pipeline_builder_clear(Builder *b);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Builder, pipeline_builder_clear)
+
+static inline uint16_t group_at(const Builder *b, uint32_t i)
+{
+    KILTER_ASSERT(b->place[i].stage < b->pipeline->n_stages);
+    return (uint16_t)(b->place[i].stage % b->pipeline->n_groups);
+}
+
+static inline uint8_t *partial_of(const Builder *b, uint32_t group, TensorId tensor)
+{
+    KILTER_ASSERT(group < b->pipeline->n_groups && tensor < graph_n_tensors(b->graph));
+    return &b->partial[(size_t)group * graph_n_tensors(b->graph) + tensor];
+}
+
+static inline bool makes_sums(const Builder *b, const Instr *instr)
+{
+    if (instr->kind != INSTR_COMPUTE)
+        return false;
+    const Op *op = graph_get_op(b->graph, instr->op);
+    return b->batch->form[op->out[0]] == FORM_REDUCE && b->batch->loop[instr->op] >= 0;
+}
+
+/* Writes the program of a pipeline that has its n_microbatches of all `n_microbatches`. exchanges: its
+ * sums over the batch have been summed over all replicas when the last microbatch has run. The
+ * program is not checked. KILTER_ERROR_INPUT as synth_pipeline. */
+bool pipeline_build(Builder *b, uint32_t n_microbatches, bool exchanges, GError **error);
+
+/* Writes an instruction. */
+static inline void pipeline_append(Builder *b, Instr instr, uint32_t group,
+                                   uint32_t microbatch)
+{
+    instr.group = (uint16_t)group;
+    instr.microbatch = (uint16_t)microbatch;
+    program_append(b->program, instr);
+}
+
+static inline bool pipeline_is_update(const Builder *b, uint32_t i)
+{
+    const Instr *instr = &b->inner->instr[i];
+    return instr->kind == INSTR_COMPUTE &&
+           graph_get_op(b->graph, instr->op)->pass == PASS_UPDATE;
+}
+
+/* --- what shards divide --- */
+
+/* The two views of a stage's devices: as the stage's group, or as the group in which experts are
+ * divided. */
+enum { VIEW_STAGE, VIEW_EXPERTS };
+
+/* Finds the forms over shards. KILTER_ERROR_INPUT if the graph or the batch cannot be divided in
+ * this way. */
+bool pipeline_find_shards(Builder *b, GError **error);
+uint32_t pipeline_view(const Builder *b, uint32_t group, uint8_t view);
+/* The complete form of a tensor whose form over the positions is `inside`. */
+Form pipeline_made(const Builder *b, TensorId tensor, Form inside);
+
+/* The first function writes a conversion over the shards of a group, the second hands a tensor over
+ * to another group of the same devices. */
+void pipeline_convert(Builder *b, uint32_t group, TensorId tensor, Form inside, Form from,
+                      Form to, uint32_t microbatch);
+void pipeline_regroup(Builder *b, uint32_t from_group, uint32_t to_group, TensorId tensor,
+                      Form from, Form to, uint32_t microbatch);
+
+/* Writes instruction `i` of the inner program, with the conversions that its operands need. */
+void pipeline_run(Builder *b, uint32_t i, uint32_t microbatch);
+
+/* --- sharded states --- */
+
+/* Finds which states are divided, and in what form; to be called once places are known. */
+void pipeline_find_states(Builder *b);
+bool pipeline_divides(const Builder *b, TensorId parameter);
+
+/* Writes a load, in the group where the states of its tensor lie. */
+void pipeline_load(Builder *b, uint32_t i);
+/* Gather divided parameters, once per pass: those that instruction `i` uses, or those of the layer
+ * that begins at `at` in a stage's phase and of the layer after it. */
+void pipeline_gather_for(Builder *b, uint32_t i);
+void pipeline_gather_ahead(Builder *b, Phase phase, uint32_t stage, uint32_t at);
+/* Sends the gradients of the layer that ends at `at` in a stage's backward to their shards. */
+void pipeline_scatter_behind(Builder *b, uint32_t stage, uint32_t at);
+/* Sums the gradient of update `i` whole, in the form of the parameter. */
+void pipeline_sum_whole(Builder *b, uint32_t i);
+/* The first function sums the gradient of update `i` in shards, the second writes an update whose
+ * states are divided. */
+void pipeline_sum_states(Builder *b, uint32_t i);
+void pipeline_update_states(Builder *b, uint32_t i);
+
+/* Finds the phase, stage and layer of every instruction, the tensors that groups need from one
+ * another, and the units that are computed again. */
+void pipeline_find_places(Builder *b);
+
+#endif

@@ -1,0 +1,140 @@
+/* Instructions of the inner program on groups with shards, and the conversions that their operands
+ * need.
+ *
+ * A conversion is made right before the first instruction of a stage's pass on a microbatch that
+ * needs it, and again in the backward: gathered tensors are not kept. Results of an all-to-all are
+ * kept, unless their layer is computed again. */
+#include "synth/pipeline/build.h"
+
+uint32_t pipeline_view(const Builder *b, uint32_t group, uint8_t view)
+{
+    return view == VIEW_EXPERTS ? b->experts[group] : group;
+}
+
+Form pipeline_made(const Builder *b, TensorId tensor, Form inside)
+{
+    return form_over(inside, b->made ? b->made[tensor] : FORM_IDENTITY, FORM_IDENTITY);
+}
+
+static Collective kind_of(Form from, Form to)
+{
+    return from == FORM_IDENTITY                        ? COLLECTIVE_SLICE
+           : from == FORM_REDUCE && to == FORM_IDENTITY ? COLLECTIVE_ALL_REDUCE
+           : from == FORM_REDUCE                        ? COLLECTIVE_REDUCE_SCATTER
+           : to == FORM_IDENTITY                        ? COLLECTIVE_ALL_GATHER
+                                                        : COLLECTIVE_ALL_TO_ALL;
+}
+
+void pipeline_convert(Builder *b, uint32_t group, TensorId tensor, Form inside, Form from,
+                      Form to, uint32_t microbatch)
+{
+    const Collective kind = kind_of(from, to);
+    if (from != to)
+        pipeline_append(b,
+                        (Instr){.kind = INSTR_COLLECTIVE,
+                                .stream = kind < (Collective)COLLECTIVES_PRICED,
+                                .collective = kind,
+                                .tensor = tensor,
+                                .from = form_over(inside, from, FORM_IDENTITY),
+                                .to = form_over(inside, to, FORM_IDENTITY)},
+                        group, microbatch);
+}
+
+void pipeline_regroup(Builder *b, uint32_t from_group, uint32_t to_group, TensorId tensor,
+                      Form from, Form to, uint32_t microbatch)
+{
+    pipeline_append(b,
+                    (Instr){.kind = INSTR_TRANSFER,
+                            .tensor = tensor,
+                            .to_group = (uint16_t)to_group,
+                            .from = from,
+                            .to = to},
+                    from_group, microbatch);
+}
+
+/* Moves a tensor from the group of a pipeline's stage to the group of its experts, or back: each
+ * replica has its samples. */
+static void cross(Builder *b, uint32_t group, TensorId tensor, Form inside, bool back,
+                  Form form, uint32_t microbatch)
+{
+    const Form batch = b->batch->form[tensor];
+    const Form between = form_is_gather(batch) ? batch : FORM_IDENTITY;
+    const uint32_t experts = b->experts[group];
+    const Form at = form_over(inside, between, FORM_IDENTITY);
+    if (back) {
+        pipeline_convert(b, experts, tensor, inside, form, between, microbatch);
+        pipeline_regroup(b, experts, group, tensor, at, inside, microbatch);
+    } else {
+        pipeline_regroup(b, group, experts, tensor, inside, at, microbatch);
+        pipeline_convert(b, experts, tensor, inside, between, form, microbatch);
+    }
+}
+
+/* Whether a tensor converted for the forward is kept for the backward: it is if it went through an
+ * all-to-all, unless its layer is computed again. */
+static bool is_kept(const Builder *b, uint32_t maker, bool crosses, Form from, Form to)
+{
+    const Recompute *modes = b->pipeline->recompute;
+    return (crosses || (form_is_gather(from) && form_is_gather(to))) &&
+           !(modes && modes[b->place[maker].layer] == RECOMPUTE_FULL);
+}
+
+/* Converts operand k of a computation to the form that it needs over the shards. */
+static void prepare(Builder *b, uint32_t i, uint32_t k, uint32_t microbatch)
+{
+    const Instr *instr = &b->inner->instr[i];
+    const TensorId t = graph_get_op(b->graph, instr->op)->in[k];
+    const Form from = b->made[t], to = b->need[instr->op * OP_MAX_IN + k];
+    const uint8_t view = b->view[instr->op];
+    const uint32_t group = group_at(b, i), part = form_is_gather(b->batch->form[t])
+                                                      ? microbatch
+                                                      : (uint32_t)PROGRAM_WHOLE;
+    if (from == to && b->home[t] == view)
+        return;
+    const gint64 key = ((((gint64)t * b->pipeline->n_groups + group) << 16 | part) << 8) |
+                       form_inside(instr->form[k]) << 4 | to << 1 | view;
+    const guint done = GPOINTER_TO_UINT(g_hash_table_lookup(b->converted, &key));
+    if (done && (done == b->pass + 1 ||
+                 is_kept(b, b->maker[i * OP_MAX_IN + k], b->home[t] != view, from, to)))
+        return;
+    g_hash_table_insert(b->converted, g_memdup2(&key, sizeof key),
+                        GUINT_TO_POINTER(b->pass + 1));
+    if (b->home[t] == view)
+        pipeline_convert(b, pipeline_view(b, group, view), t, form_inside(instr->form[k]),
+                         from, to, part);
+    else
+        cross(b, group, t, form_inside(instr->form[k]), view == VIEW_STAGE,
+              view == VIEW_STAGE ? from : to, part);
+}
+
+void pipeline_run(Builder *b, uint32_t i, uint32_t microbatch)
+{
+    Instr instr = b->inner->instr[i];
+    const uint32_t group = group_at(b, i);
+    if (!b->made) {
+        pipeline_append(b, instr, group, microbatch);
+        return;
+    }
+    if (instr.kind != INSTR_COMPUTE) {
+        instr.from = pipeline_made(b, instr.tensor, instr.from);
+        instr.to = pipeline_made(b, instr.tensor, instr.to);
+        pipeline_append(b, instr, pipeline_view(b, group, b->home[instr.tensor]),
+                        microbatch);
+        return;
+    }
+    const Op *op = graph_get_op(b->graph, instr.op);
+    for (uint32_t k = 0; k < op->n_in; k++) {
+        if (op->pass != PASS_UPDATE) /* an update's gradient was summed for it */
+            prepare(b, i, k, microbatch);
+        instr.form[k] = form_over(instr.form[k], b->need[instr.op * OP_MAX_IN + k], 0);
+    }
+    for (uint32_t o = 0; o < op->n_out; o++)
+        instr.form[op->n_in + o] =
+            form_over(instr.form[op->n_in + o], b->gives[instr.op * OP_MAX_OUT + o], 0);
+    const uint32_t at = pipeline_view(b, group, b->view[instr.op]);
+    pipeline_append(b, instr, at, microbatch);
+    for (uint32_t o = 0; o < op->n_out; o++)
+        pipeline_convert(b, at, op->out[o], b->inner->instr[i].form[op->n_in + o],
+                         b->gives[instr.op * OP_MAX_OUT + o], b->made[op->out[o]],
+                         microbatch);
+}

@@ -1,0 +1,382 @@
+/* Turns a program of one group into a program on the groups of a pipeline. */
+#include "synth/pipeline/build.h"
+
+#include <string.h>
+
+/* --- writing the program --- */
+
+static void send(Builder *b, uint32_t i, uint32_t microbatch)
+{
+    const Need *need = &g_array_index(b->needs, Need, i);
+    if (b->sent[i] && microbatch == PROGRAM_WHOLE)
+        return;
+    b->sent[i] = true;
+    const bool load = b->inner->instr[need->maker].kind == INSTR_LOAD &&
+                      graph_tensor(b->graph, need->tensor)->role == ROLE_INPUT;
+    *partial_of(b, need->to_group, need->tensor) |=
+        *partial_of(b, need->group, need->tensor) & (uint8_t)(1u << need->form);
+    const uint8_t view = b->home[need->tensor];
+    const uint32_t from = pipeline_view(b, need->group, view),
+                   to = pipeline_view(b, need->to_group, view);
+    const Form form = pipeline_made(b, need->tensor, need->form),
+               received = pipeline_made(b, need->tensor, need->to);
+    pipeline_append(b,
+                    (Instr){.kind = load ? INSTR_LOAD : INSTR_TRANSFER,
+                            .to_group = load ? 0 : (uint16_t)to,
+                            .stream = !load,
+                            .tensor = need->tensor,
+                            .from = load ? 0 : form,
+                            .to = received},
+                    load ? to : from, microbatch);
+}
+
+static void send_all(Builder *b, uint32_t i, uint32_t microbatch)
+{
+    for (uint32_t k = b->first[i]; k < b->first[i + 1]; k++)
+        if (microbatch == PROGRAM_WHOLE ||
+            form_is_gather(b->batch->form[g_array_index(b->needs, Need, k).tensor]))
+            send(b, k, microbatch);
+}
+
+static void emit_early(Builder *b)
+{
+    for (uint32_t i = 0; i < b->inner->n; i++) {
+        if (b->place[i].phase != EARLY)
+            continue;
+        if (b->inner->instr[i].kind == INSTR_LOAD) {
+            pipeline_load(b, i);
+        } else {
+            pipeline_gather_for(b, i);
+            pipeline_run(b, i, PROGRAM_WHOLE);
+        }
+        send_all(b, i, PROGRAM_WHOLE);
+    }
+}
+
+static void demand(Builder *b, uint32_t i, uint32_t microbatch);
+
+/* Computes a unit again. */
+static void emit_again(Builder *b, uint32_t unit, uint32_t microbatch)
+{
+    const Again again = g_array_index(b->again, Again, unit);
+    g_array_index(b->again, Again, unit).done = b->pass;
+    for (uint32_t k = again.first; k < again.end; k++) {
+        const uint32_t i = b->unit[k];
+        if (b->place[i].unit != unit)
+            continue;
+        demand(b, i, microbatch);
+        pipeline_gather_for(b, i);
+        pipeline_run(b, i, microbatch);
+    }
+}
+
+/* Computes the result of `maker` again if instruction `i` uses it; the inputs of a layer were
+ * kept. */
+static void demand_made(Builder *b, uint32_t i, uint32_t maker, uint32_t microbatch)
+{
+    const Place *made = &b->place[maker];
+    if (made->unit == 0 || made->stage != b->place[i].stage)
+        return;
+    const Again *again = &g_array_index(b->again, Again, made->unit);
+    if (again->done != b->pass && (again->single || made->layer == b->place[i].layer))
+        emit_again(b, made->unit, microbatch);
+}
+
+/* Whether a tensor of an op that is computed again by itself was kept, because the forward reads
+ * it. */
+static bool is_kept(const Builder *b, uint32_t maker, TensorId tensor)
+{
+    return b->inner->instr[maker].kind == INSTR_COMPUTE && b->read[tensor] &&
+           g_array_index(b->again, Again, b->place[maker].unit).single;
+}
+
+static void demand(Builder *b, uint32_t i, uint32_t microbatch)
+{
+    Operand use[OP_MAX_IN];
+    const uint32_t n = instr_uses(&b->inner->instr[i], b->graph, use);
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t maker = b->maker[i * OP_MAX_IN + k];
+        if (!is_kept(b, maker, use[k].tensor))
+            demand_made(b, i, maker, microbatch);
+    }
+    if (b->keeper[i] != UINT32_MAX)
+        demand_made(b, i, b->keeper[i], microbatch);
+}
+
+/* Emits a stage, forward or backward, on a microbatch. */
+static void emit_unit(Builder *b, Phase phase, uint32_t stage, uint32_t microbatch)
+{
+    const uint32_t *begin = &b->begin[phase * b->pipeline->n_stages + stage];
+    b->pass++;
+    for (uint32_t k = begin[0]; k < begin[1]; k++) {
+        pipeline_gather_ahead(b, phase, stage, k);
+        if (phase == BACKWARD)
+            demand(b, b->unit[k], microbatch);
+        pipeline_gather_for(b, b->unit[k]);
+        pipeline_run(b, b->unit[k], microbatch);
+        send_all(b, b->unit[k], microbatch);
+        if (phase == BACKWARD)
+            pipeline_scatter_behind(b, stage, k);
+    }
+}
+
+/* Sums the gradient of an update over all devices that have parts of it. */
+static void sum_gradient(Builder *b, uint32_t i)
+{
+    if (pipeline_divides(b, graph_get_op(b->graph, b->inner->instr[i].op)->in[0]))
+        pipeline_sum_states(b, i);
+    else
+        pipeline_sum_whole(b, i);
+}
+
+/* Fetches the operands that other groups made. */
+static void fetch(Builder *b, uint32_t i)
+{
+    Operand use[OP_MAX_IN];
+    const uint32_t n = instr_uses(&b->inner->instr[i], b->graph, use);
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t maker = b->maker[i * OP_MAX_IN + k];
+        for (uint32_t s = b->first[maker]; s < b->first[maker + 1]; s++) {
+            const Need *need = &g_array_index(b->needs, Need, s);
+            if (need->to_group == group_at(b, i) && need->tensor == use[k].tensor)
+                send(b, s, PROGRAM_WHOLE);
+        }
+    }
+}
+
+static void emit_one_late(Builder *b, uint32_t i)
+{
+    const Instr *instr = &b->inner->instr[i];
+    const uint32_t group = group_at(b, i);
+    Operand use[OP_MAX_IN], make[OP_MAX_OUT];
+    const uint32_t n_uses = instr_uses(instr, b->graph, use);
+    const uint32_t n_makes = instr_makes(instr, b->graph, make);
+    bool partial = false;
+    fetch(b, i);
+    pipeline_gather_for(b, i);
+    if (pipeline_is_update(b, i))
+        sum_gradient(b, i);
+    if (pipeline_is_update(b, i) && pipeline_divides(b, use[0].tensor)) {
+        pipeline_update_states(b, i);
+        return;
+    }
+    for (uint32_t k = 0; k < n_uses; k++)
+        partial |= *partial_of(b, group, use[k].tensor) >> use[k].form & 1u;
+    for (uint32_t k = 0; partial && k < n_makes; k++)
+        *partial_of(b, group, make[k].tensor) |= (uint8_t)(1u << make[k].form);
+    pipeline_run(b, i, PROGRAM_WHOLE);
+}
+
+/* Whether the gradient of update `k` is in its group once all instructions before `i` have run. */
+static bool has_gradient(const Builder *b, uint32_t k, uint32_t i)
+{
+    const uint32_t maker = b->maker[k * OP_MAX_IN + 1];
+    return group_at(b, maker) == group_at(b, k) &&
+           (b->place[maker].phase != LATE || maker < i);
+}
+
+static void emit_late(Builder *b)
+{
+    const Program *inner = b->inner;
+    bool updating = false;
+    for (uint32_t i = 0; i < inner->n; i++) {
+        if (b->place[i].phase != LATE)
+            continue;
+        for (uint32_t k = i; !updating && pipeline_is_update(b, i) && k < inner->n; k++)
+            if (pipeline_is_update(b, k) && has_gradient(b, k, i))
+                sum_gradient(b, k);
+        updating |= pipeline_is_update(b, i);
+        emit_one_late(b, i);
+    }
+}
+
+/* --- the schedule --- */
+
+/* Whether all steps that a step needs have run. done: [stage * n_microbatches + microbatch], 1
+ * after the forward, 2 after the backward, 3 after its rest where it is split. */
+static bool is_ready(const SynthPipeline *p, const uint8_t *done, SynthStep step)
+{
+    const uint8_t *mine = &done[step.stage * p->n_microbatches + step.microbatch];
+    if (!step.backward)
+        return step.stage == 0 || mine[-(int64_t)p->n_microbatches] > 0;
+    if (step.weights)
+        return mine[0] == 2;
+    return mine[0] == 1 &&
+           (step.stage + 1 == p->n_stages || mine[p->n_microbatches] >= 2);
+}
+
+static void emit_step(Builder *b, SynthStep step)
+{
+    emit_unit(b,
+              step.weights    ? WEIGHTS
+              : step.backward ? BACKWARD
+                              : FORWARD,
+              step.stage, step.microbatch);
+}
+
+static bool emit_steps(Builder *b, GError **error)
+{
+    const SynthPipeline *p = b->pipeline;
+    g_autoptr(GPtrArray) order =
+        g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+    g_autofree uint32_t *next = g_new0(uint32_t, p->n_groups);
+    g_autofree uint8_t *done =
+        g_new0(uint8_t, (size_t)p->n_stages * p->n_microbatches + p->n_microbatches);
+    for (uint32_t g = 0; g < p->n_groups; g++) {
+        GArray *steps = synth_schedule(p->schedule, p->n_stages, p->n_groups,
+                                       p->n_microbatches, g, error);
+        if (!steps)
+            return false;
+        if (p->depth) {
+            g_array_unref(steps);
+            steps = synth_schedule_steps(p->schedule, p->n_stages, p->n_groups,
+                                         p->n_microbatches, g, p->depth[g]);
+        }
+        g_ptr_array_add(order, steps);
+    }
+    for (bool any = true; any;) {
+        any = false;
+        for (uint32_t g = 0; g < p->n_groups; g++) {
+            const GArray *steps = order->pdata[g];
+            if (next[g] == steps->len)
+                continue;
+            const SynthStep step = g_array_index(steps, SynthStep, next[g]);
+            if (!is_ready(p, done, step))
+                continue;
+            done[step.stage * p->n_microbatches + step.microbatch]++;
+            next[g]++;
+            any = true;
+            emit_step(b, step);
+        }
+    }
+    for (uint32_t g = 0; g < p->n_groups; g++)
+        g_assert(next[g] == ((const GArray *)order->pdata[g])->len);
+    return true;
+}
+
+static bool check_stages(const Graph *graph, const SynthPipeline *p, GError **error)
+{
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        if (op->pass != PASS_FORWARD)
+            continue;
+        if (p->stage[id] >= p->n_stages)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "op %s: expected a stage below %u, got %u", op->name,
+                               p->n_stages, p->stage[id]);
+        for (uint32_t i = 0; i < op->n_in; i++) {
+            const OpId by = graph_tensor(graph, op->in[i])->producer;
+            if (by != GRAPH_NONE && p->stage[by] > p->stage[id])
+                return kilter_fail(error, KILTER_ERROR_INPUT,
+                                   "op %s of stage %u uses what stage %u makes", op->name,
+                                   p->stage[id], p->stage[by]);
+        }
+    }
+    return true;
+}
+
+void pipeline_builder_clear(Builder *b)
+{
+    batch_forms_free(b->batch);
+    if (b->needs)
+        g_array_unref(b->needs);
+    if (b->again)
+        g_array_unref(b->again);
+    g_free(b->place);
+    g_free(b->maker);
+    g_free(b->keeper);
+    g_free(b->read);
+    g_free(b->first);
+    g_free(b->sent);
+    g_free(b->unit);
+    g_free(b->begin);
+    g_free(b->partial);
+    g_free(b->need);
+    g_free(b->gives);
+    g_free(b->made);
+    g_free(b->view);
+    g_free(b->home);
+    g_free(b->experts);
+    if (b->converted)
+        g_hash_table_destroy(b->converted);
+    g_free(b->state);
+    g_free(b->states);
+    g_free(b->direct);
+    g_free(b->gathered);
+    g_free(b->summed);
+    g_free(b->whole);
+    program_free(b->program);
+}
+
+Program *synth_recompute(const Program *inner, const Graph *graph,
+                         const SynthPipeline *pipeline, GError **error)
+{
+    g_assert(pipeline->n_stages == 1 && pipeline->n_microbatches == 1);
+    g_auto(Builder) b = {.inner = inner, .graph = graph, .pipeline = pipeline, .pass = 1};
+    if (!(b.batch = batch_forms_of_microbatches(graph, error)))
+        return NULL;
+    b.place = g_new0(Place, inner->n);
+    b.partial = g_new0(uint8_t, (size_t)pipeline->n_groups * graph_n_tensors(graph));
+    b.program = program_new();
+    pipeline_find_places(&b);
+    for (uint32_t i = 0; i < inner->n; i++) {
+        if (b.place[i].phase == BACKWARD || b.place[i].phase == LATE)
+            demand(&b, i, 0);
+        pipeline_append(&b, inner->instr[i], 0, 0);
+    }
+    return program_check(b.program, graph, error) ? g_steal_pointer(&b.program) : NULL;
+}
+
+static bool check_microbatches(uint32_t n, const BatchForms *batch, GError **error)
+{
+    return batch->units % n == 0 ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "the batch cannot be cut: it has %u pieces, not a multiple of "
+                       "%u microbatches",
+                       batch->units, n);
+}
+
+bool pipeline_build(Builder *b, uint32_t n_microbatches, bool exchanges, GError **error)
+{
+    const SynthPipeline *pipeline = b->pipeline;
+    const size_t n_partial = (size_t)pipeline->n_groups * graph_n_tensors(b->graph);
+    if (!check_stages(b->graph, pipeline, error) ||
+        !(b->batch = batch_forms_of_microbatches(b->graph, error)) ||
+        !check_microbatches(n_microbatches, b->batch, error))
+        return false;
+    g_assert(!schedule_splits(pipeline->schedule) ||
+             (pipeline->zero <= 1 && pipeline->ep <= 1));
+    b->place = g_new0(Place, b->inner->n);
+    b->whole = g_new0(bool, graph_n_tensors(b->graph));
+    b->partial = g_new0(uint8_t, n_partial);
+    b->program = program_new();
+    b->program->n_microbatches = pipeline->n_microbatches;
+    for (uint32_t g = 0; g < pipeline->n_groups; g++)
+        program_add_group(b->program, pipeline->group[g].n_replicas,
+                          pipeline->group[g].n_devices, pipeline->group[g].device);
+    for (uint32_t g = 0; g < pipeline->n_groups; g++)
+        b->program->group[g].n_shards = group_shards(&pipeline->group[g]);
+    pipeline_find_places(b);
+    if (!pipeline_find_shards(b, error))
+        return false;
+    pipeline_find_states(b);
+    emit_early(b);
+    b->n_early = b->program->n;
+    if (!emit_steps(b, error))
+        return false;
+    b->n_steps = b->program->n - b->n_early;
+    if (exchanges)
+        memset(b->partial, 0, n_partial);
+    emit_late(b);
+    return true;
+}
+
+Program *synth_pipeline(const Program *inner, const Graph *graph,
+                        const SynthPipeline *pipeline, GError **error)
+{
+    g_auto(Builder) b = {.inner = inner, .graph = graph, .pipeline = pipeline};
+    if (!pipeline_build(&b, pipeline->n_microbatches, false, error) ||
+        !program_check(b.program, graph, error))
+        return NULL;
+    return g_steal_pointer(&b.program);
+}

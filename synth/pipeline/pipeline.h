@@ -1,0 +1,139 @@
+/* Pipelines: the program of one replica becomes one of pipeline stages, replicas and microbatches.
+ *
+ *     inner program + stage of each op + groups + schedule  --synth_pipeline-->  program
+ *
+ * A stage (pipeline stage) is a part of the forward ops with everything that belongs to them: their
+ * backward ops, the parameters that they are the first to use, and the updates of these parameters.
+ * Stage s runs on group s mod n_groups, so several stages on one group are the chunks of an
+ * interleaved schedule. Conversions keep the forms of the inner program: partial sums are summed
+ * where they are made, other conversions are made where their result is used. Tensors that another
+ * group needs are transferred as soon as they are made. Gradients and updates come after all
+ * microbatches; gradients are all-reduced over the replicas right before the first update.
+ *
+ * Recomputation. The forward of a recomputed layer runs once more right before the first of its
+ * backward ops that uses its results, from the instances of other layers that are its inputs: only
+ * these live from the forward to the backward. RECOMPUTE_FULL runs all of the layer's forward
+ * again, its collectives too. RECOMPUTE_SELECTIVE runs single ops again, those with an output that
+ * only backward ops read (the probabilities of attention); their other outputs are kept. Ops that
+ * add to a sum over the batch run once.
+ *
+ * Schedules (Narayanan et al., SC 2021, doi:10.1145/3458817.3476209, Sec. 2.2). With P groups, V
+ * stages per group and M microbatches, group p runs its forward steps in order; from its first
+ * backward step on forward and backward steps alternate. Before that it runs this number of forward
+ * steps:
+ *
+ *     gpipe          all M V of them (Huang et al. 2019)
+ *     1f1b           P - 1 - p, and V = 1
+ *     interleaved    2 (P - 1 - p) + (V - 1) P, all of them if M = P; M is a multiple of P
+ *     zb-h1          P - 1 - p, and V = 1
+ *     zb-h2          2 (P - 1 - p), and V = 1
+ *
+ * zb-h1 and zb-h2 (Qi et al., ICLR 2024, arXiv:2401.10241, Sec. 2) split the backward of all groups
+ * but the first: a backward step computes what the stage before waits for, and a step of its own, p
+ * (zb-h2: 2 p) microbatches later, the rest, which is gradients of weights. So gradients travel
+ * faster, and devices have work while they would wait; a group keeps the activations of at most P
+ * (2 P - 1) microbatches. Layers that are computed again in full are not split. */
+#ifndef KILTER_SYNTH_PIPELINE_PIPELINE_H
+#define KILTER_SYNTH_PIPELINE_PIPELINE_H
+
+#include "data/data.h"
+
+typedef Schedule SynthSchedule;
+
+typedef struct {
+    uint32_t stage, microbatch;
+    bool backward;
+    bool weights; /* the rest of a backward that is split */
+} SynthStep;
+
+/* The steps of group `group` (SynthStep): each of its stages runs forward and backward once on each
+ * microbatch. Free with g_array_unref. KILTER_ERROR_INPUT if the schedule does not suit these
+ * numbers. n_stages must be a multiple of n_groups. */
+GArray *synth_schedule(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
+                       uint32_t n_microbatches, uint32_t group, GError **error);
+
+/* How far a group lets things wait. */
+typedef struct {
+    uint32_t ahead; /* forward steps before its first backward step */
+    uint32_t lag;   /* microbatches by which the rest of a split backward comes later */
+} SynthDepth;
+
+SynthDepth synth_schedule_depth(SynthSchedule schedule, uint32_t n_stages,
+                                uint32_t n_groups, uint32_t n_microbatches,
+                                uint32_t group);
+/* The steps of group `group` with another depth: no group is less far ahead than the next one, and
+ * the last group may be 0 steps ahead. Numbers that synth_schedule takes. */
+GArray *synth_schedule_steps(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
+                             uint32_t n_microbatches, uint32_t group, SynthDepth depth);
+
+typedef struct {
+    uint32_t n_stages, n_microbatches;
+    /* [op]: set for forward ops; never decreases along the edges of the graph */
+    const uint16_t *stage;
+    uint32_t n_groups;
+    const DeviceGroup *group;
+    SynthSchedule schedule;
+    const SynthDepth *depth; /* [group], or NULL: the schedule's */
+    /* [layer], or NULL for none: the part that is computed again right before the layer's
+     * backward */
+    const Recompute *recompute;
+    /* [layer], or NULL for none: whether tensors gathered in the forward are gathered again for the
+     * backward instead of kept */
+    const bool *sequence;
+    /* ZeRO level: zero_ranks neighbouring replicas divide optimizer states (1), also gradients (2),
+     * also parameters (3) among them, or nothing (0) */
+    uint32_t zero, zero_ranks;
+    /* [group], or NULL: whether the group's states are divided, by all of its replicas, in the place
+     * of zero_ranks of them in every group */
+    const bool *divides;
+    /* how many neighbouring replicas divide the experts of a layer; 0, 1: none. Where the groups
+     * have shards, these divide sequences, and experts if ep is as many */
+    uint32_t ep;
+    /* attention takes whole sequences of some heads instead of some queries of all heads */
+    bool all_to_all;
+    /* a device that would cut a received tensor at once is sent only its part of it; not with
+     * shards */
+    bool scatters;
+} SynthPipeline; /* schedules that split backwards take neither zero above 1, nor shards, nor ep */
+
+/* `inner` has passed program_check as an SPMD program. KILTER_ERROR_INPUT if the batch or the
+ * stages do not fit; the result has passed program_check. */
+Program *synth_pipeline(const Program *inner, const Graph *graph,
+                        const SynthPipeline *pipeline, GError **error);
+
+/* Unlike replicas: pipelines that each have the whole model, on devices of their own, with stages,
+ * groups, schedule and recomputation of their own, and n_microbatches of the batch, one after the
+ * other. When a pipeline has run its last microbatch, its gradients are all-reduced over the replicas
+ * of all pipelines, tensor by tensor, in the order in which the backward makes them; then each
+ * pipeline updates its own parameters. */
+typedef struct {
+    const Program *inner;
+    SynthPipeline pipeline; /* zero at most 1, no shards, one part of the experts */
+} SynthReplica;
+
+/* KILTER_ERROR_INPUT as synth_pipeline, and where pipelines divide a parameter over unlike numbers of
+ * devices, or in unlike ways. */
+Program *synth_pipelines(const SynthReplica *replica, uint32_t n, const Graph *graph,
+                         GError **error);
+
+/* The inner program on all devices, with the recomputation of `pipeline`, which has one stage, one
+ * group and one microbatch. KILTER_ERROR_INPUT if an op reads a sum over the batch. */
+Program *synth_recompute(const Program *inner, const Graph *graph,
+                         const SynthPipeline *pipeline, GError **error);
+
+/* Whether the op has an output that only backward ops read and that is at least as large as an
+ * output that the forward reads: such ops are computed again by themselves. Fused attention has no
+ * such output. read: [tensor], whether a forward op reads it. */
+bool synth_makes_inner(const Graph *graph, const bool *read, OpId op);
+
+/* [tensor]: whether a forward op reads it. The caller frees it. */
+bool *synth_forward_reads(const Graph *graph);
+
+/* Cuts the batch of a program of one group on n_devices into microbatches, and computes layers
+ * again (NULL: none). The program's batch must not be cut yet. Gradients are added up and
+ * communicated once, after the last microbatch; parameters are gathered once, before the first.
+ * With one microbatch the program keeps its order and stays SPMD. KILTER_ERROR_INPUT as above. */
+Program *synth_train(const Program *program, const Graph *graph, uint32_t n_devices,
+                     uint32_t n_microbatches, const Recompute *recompute, GError **error);
+
+#endif

@@ -1,0 +1,232 @@
+/* Unlike replicas (synth/pipeline/pipeline.h): the programs of several pipelines become one program. */
+#include "synth/pipeline/build.h"
+
+#include <string.h>
+
+/* Where a pipeline makes a sum over the batch. */
+typedef struct {
+    uint32_t group; /* of the joined program; UINT32_MAX: nowhere */
+    Form form;
+} Sum;
+
+typedef struct {
+    const SynthReplica *replica;
+    const Graph *graph;
+    uint32_t n;
+    Builder *builder; /* [n] */
+    uint32_t *first;  /* [n + 1]: the first group of each pipeline */
+    Sum *sum;         /* [pipeline * n_tensors + tensor] */
+    uint32_t *all; /* [tensor]: the group of all pipelines' replicas; UINT32_MAX: none */
+    Program *program;
+} Joining;
+
+static Sum *sum_of(const Joining *j, uint32_t k, TensorId tensor)
+{
+    KILTER_ASSERT(k < j->n && tensor < graph_n_tensors(j->graph));
+    return &j->sum[(size_t)k * graph_n_tensors(j->graph) + tensor];
+}
+
+static void find_sums(Joining *j, uint32_t k)
+{
+    const Builder *b = &j->builder[k];
+    for (TensorId t = 0; t < graph_n_tensors(j->graph); t++)
+        sum_of(j, k, t)->group = UINT32_MAX;
+    for (uint32_t i = 0; i < b->inner->n; i++) {
+        const Instr *instr = &b->inner->instr[i];
+        if (!makes_sums(b, instr))
+            continue;
+        const Op *op = graph_get_op(j->graph, instr->op);
+        for (uint32_t o = 0; o < op->n_out; o++)
+            *sum_of(j, k, op->out[o]) =
+                (Sum){j->first[k] + group_at(b, i), instr->form[op->n_in + o]};
+    }
+}
+
+/* Appends instructions of a pipeline's program, on its groups and its microbatches. */
+static void copy(Joining *j, uint32_t k, uint32_t first, uint32_t n)
+{
+    const Program *from = j->builder[k].program;
+    uint32_t before = 0;
+    for (uint32_t i = 0; i < k; i++)
+        before += j->replica[i].pipeline.n_microbatches;
+    KILTER_ASSERT(first + n <= from->n);
+    for (uint32_t i = first; i < first + n; i++) {
+        Instr instr = from->instr[i];
+        instr.group = (uint16_t)(instr.group + j->first[k]);
+        if (instr.kind == INSTR_TRANSFER)
+            instr.to_group = (uint16_t)(instr.to_group + j->first[k]);
+        if (instr.microbatch != PROGRAM_WHOLE)
+            instr.microbatch = (uint16_t)(instr.microbatch + before);
+        program_append(j->program, instr);
+    }
+}
+
+/* The group of the replicas of all pipelines' groups that make the tensor, new or existing. */
+static uint32_t group_of_all(Joining *j, TensorId tensor)
+{
+    const uint32_t n_devices = j->program->group[sum_of(j, 0, tensor)->group].n_devices;
+    g_autoptr(GArray) device = g_array_new(false, false, sizeof(uint32_t));
+    for (uint32_t k = 0; k < j->n; k++) {
+        const DeviceGroup *group = &j->program->group[sum_of(j, k, tensor)->group];
+        g_array_append_vals(device, group->device, group->n_replicas * n_devices);
+    }
+    for (uint32_t g = j->first[j->n]; g < j->program->n_groups; g++) {
+        const DeviceGroup *group = &j->program->group[g];
+        if (group->n_devices == n_devices &&
+            group->n_replicas * n_devices == device->len &&
+            memcmp(group->device, device->data, device->len * sizeof(uint32_t)) == 0)
+            return g;
+    }
+    return program_add_group(j->program, device->len / n_devices, n_devices,
+                             (const uint32_t *)(const void *)device->data);
+}
+
+static bool check_alike(const Joining *j, TensorId tensor, GError **error)
+{
+    const Sum *first = sum_of(j, 0, tensor);
+    for (uint32_t k = 1; k < j->n; k++) {
+        const Sum *sum = sum_of(j, k, tensor);
+        g_assert(sum->group != UINT32_MAX);
+        if (j->program->group[sum->group].n_devices !=
+                j->program->group[first->group].n_devices ||
+            sum->form != first->form)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "pipelines that are replicas of each other divide %s in "
+                               "unlike ways: expected the same tp",
+                               graph_tensor(j->graph, tensor)->name);
+    }
+    return true;
+}
+
+static Instr join_instr(const Joining *j, uint32_t k, TensorId tensor, bool leaves)
+{
+    const Sum *sum = sum_of(j, k, tensor);
+    const uint16_t group = (uint16_t)sum->group, all = (uint16_t)j->all[tensor];
+    return (Instr){.kind = INSTR_TRANSFER,
+                   .group = leaves ? all : group,
+                   .to_group = leaves ? group : all,
+                   .microbatch = PROGRAM_WHOLE,
+                   .across = true,
+                   .moves = !leaves,
+                   .tensor = tensor,
+                   .from = sum->form,
+                   .to = sum->form};
+}
+
+/* Sums the tensor over the replicas of all pipelines. The loss may stay partial. */
+static bool exchange(Joining *j, TensorId tensor, GError **error)
+{
+    if (sum_of(j, 0, tensor)->group == UINT32_MAX)
+        return true;
+    if (!check_alike(j, tensor, error))
+        return false;
+    const Form form = sum_of(j, 0, tensor)->form;
+    j->all[tensor] = group_of_all(j, tensor);
+    for (uint32_t k = 0; k < j->n; k++)
+        program_append(j->program, join_instr(j, k, tensor, false));
+    if (graph_tensor(j->graph, tensor)->role != ROLE_LOSS)
+        program_append(j->program, (Instr){.kind = INSTR_COLLECTIVE,
+                                           .group = (uint16_t)j->all[tensor],
+                                           .microbatch = PROGRAM_WHOLE,
+                                           .stream = 1,
+                                           .across = true,
+                                           .collective = COLLECTIVE_ALL_REDUCE,
+                                           .tensor = tensor,
+                                           .from = form,
+                                           .to = form});
+    return true;
+}
+
+static bool exchange_all(Joining *j, GError **error)
+{
+    const Graph *graph = j->graph;
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        for (uint32_t o = 0; o < graph_get_op(graph, id)->n_out; o++)
+            if (!exchange(j, graph_get_op(graph, id)->out[o], error))
+                return false;
+    for (uint32_t k = 0; k < j->n; k++)
+        for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+            if (j->all[t] != UINT32_MAX && graph_tensor(graph, t)->role != ROLE_LOSS)
+                program_append(j->program, join_instr(j, k, t, true));
+    return true;
+}
+
+static void joining_clear(Joining *j)
+{
+    for (uint32_t k = 0; k < j->n; k++)
+        pipeline_builder_clear(&j->builder[k]);
+    g_free(j->builder);
+    g_free(j->first);
+    g_free(j->sum);
+    g_free(j->all);
+    program_free(j->program);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Joining, joining_clear)
+
+/* Writes each pipeline's own program, and gives the joined one its groups. */
+static bool build_all(Joining *j, GError **error)
+{
+    uint64_t n_microbatches = 0, n_groups = 0;
+    for (uint32_t k = 0; k < j->n; k++)
+        n_microbatches += j->replica[k].pipeline.n_microbatches;
+    if (n_microbatches >= PROGRAM_WHOLE)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected less than %d microbatches", PROGRAM_WHOLE);
+    j->program->n_microbatches = (uint32_t)n_microbatches;
+    for (uint32_t k = 0; k < j->n; k++) {
+        Builder *b = &j->builder[k];
+        *b = (Builder){.inner = j->replica[k].inner,
+                       .graph = j->graph,
+                       .pipeline = &j->replica[k].pipeline};
+        g_assert(b->pipeline->zero <= 1 && b->pipeline->ep <= 1);
+        if (!pipeline_build(b, j->program->n_microbatches, true, error))
+            return false;
+        n_groups += b->program->n_groups;
+        if (n_groups > UINT16_MAX / 2)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "expected at most %d stages in all pipelines",
+                               UINT16_MAX / 2);
+        for (uint32_t g = 0; g < b->program->n_groups; g++) {
+            const DeviceGroup *group = &b->program->group[g];
+            const uint16_t added = program_add_group(j->program, group->n_replicas,
+                                                     group->n_devices, group->device);
+            j->program->group[added].n_shards = group->n_shards;
+        }
+        j->first[k + 1] = (uint32_t)n_groups;
+        find_sums(j, k);
+    }
+    return true;
+}
+
+Program *synth_pipelines(const SynthReplica *replica, uint32_t n, const Graph *graph,
+                         GError **error)
+{
+    g_assert(n > 0);
+    if (n == 1)
+        return synth_pipeline(replica->inner, graph, &replica->pipeline, error);
+    const uint32_t n_tensors = graph_n_tensors(graph);
+    g_auto(Joining) j = {.replica = replica,
+                         .graph = graph,
+                         .n = n,
+                         .builder = g_new0(Builder, n),
+                         .first = g_new0(uint32_t, n + 1),
+                         .sum = g_new0(Sum, (size_t)n * n_tensors),
+                         .all = g_new(uint32_t, n_tensors),
+                         .program = program_new()};
+    memset(j.all, 0xff, n_tensors * sizeof *j.all);
+    if (!build_all(&j, error))
+        return NULL;
+    for (uint32_t k = 0; k < n; k++)
+        copy(&j, k, 0, j.builder[k].n_early);
+    for (uint32_t k = 0; k < n; k++)
+        copy(&j, k, j.builder[k].n_early, j.builder[k].n_steps);
+    if (!exchange_all(&j, error))
+        return NULL;
+    for (uint32_t k = 0; k < n; k++) {
+        const Builder *b = &j.builder[k];
+        copy(&j, k, b->n_early + b->n_steps, b->program->n - b->n_early - b->n_steps);
+    }
+    if (!program_check(j.program, graph, error))
+        return NULL;
+    return g_steal_pointer(&j.program);
+}

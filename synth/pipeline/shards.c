@@ -1,0 +1,376 @@
+/* Context and expert parallelism: the tensors that the shards of a group divide.
+ *
+ * Context parallelism divides sequences. Ops follow their inputs along the sequence; attention
+ * takes some of the queries and gathers all keys and values (Llama Team 2024, Sec. 3.3.2), or, with
+ * all-to-alls before and after it, whole sequences of some heads (Jacobs et al. 2023, Ulysses).
+ * Tensors without such a rule are gathered.
+ *
+ * Expert parallelism divides the experts of a layer among neighbouring replicas (Lepikhin et al.
+ * 2021, GShard). Their ops run on a group of the same devices whose shards are these replicas: each
+ * replica sends the tokens of its samples to their experts, and gets them back, by all-to-alls.
+ * Where sequences are divided, the experts are divided over the same shards. */
+#include "synth/pipeline/build.h"
+
+#include <math.h>
+
+#include "synth/spmd/forms.h"
+
+static bool is_weight(const Graph *graph, TensorId tensor)
+{
+    return graph_tensor(graph, tensor)->role == ROLE_PARAMETER;
+}
+
+static bool is_weight_gradient(const Graph *graph, TensorId tensor)
+{
+    const Tensor *t = graph_tensor(graph, tensor);
+    return t->role == ROLE_GRADIENT && t->of != GRAPH_NONE && is_weight(graph, t->of);
+}
+
+static bool drives(const OpSpace *space, uint32_t operand, uint32_t d, int loop)
+{
+    return space->dim_loop[operand][d] == loop;
+}
+
+/* --- which loop --- */
+
+static bool is_attention(OpKind kind)
+{
+    return op_kind_is_attention(kind) || kind == OP_ATTENTION_DX ||
+           kind == OP_GROUPED_ATTENTION_DX || kind == OP_FUSED_ATTENTION_DX;
+}
+
+/* Whether attention takes whole sequences of some heads: if asked for, or if queries and keys are
+ * in one tensor. */
+static bool takes_heads(const Builder *b, const Op *op)
+{
+    return is_attention(op->kind) &&
+           (b->pipeline->all_to_all || !op_kind_divides_queries(op->kind));
+}
+
+/* Whether shards may cut an op along the loop: the sequence's (dim 1 of its first input or output),
+ * the experts', or the heads' in attention. */
+static bool may_cut(const Builder *b, OpId id, const OpSpace *space, int loop)
+{
+    const Op *op = graph_get_op(b->graph, id);
+    const char letter = space->loop[loop].letter;
+    if (loop == b->batch->loop[id])
+        return false;
+    if (takes_heads(b, op))
+        return letter == 'h';
+    if (letter == 'Q' || letter == 'e')
+        return true;
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (!is_weight(b->graph, op->in[i]) &&
+            graph_tensor(b->graph, op->in[i])->rank >= 2)
+            return drives(space, i, 1, loop);
+    return false;
+}
+
+/* The cost, without a unit, of having a tensor in another form; INFINITY: impossible. */
+static double price(const Builder *b, TensorId tensor, Form have, Form want)
+{
+    /* By what a conversion moves: cutting activations is next to free, a reduce-scatter moves half
+     * of an all-reduce; gathering makes work be done on all shards, which is worse, and an exchange
+     * is the worst; weights stay as they are unless nothing else is possible. */
+    static const double CUT = 0.1, REDUCE_SCATTER = 1, ALL_REDUCE = 2, ALL_GATHER = 3,
+                        EXCHANGE = 3.5, CUT_WEIGHT = 4;
+    const bool held = !form_is_gather(want) || form_can_hold(b->graph, tensor, want);
+    const bool weight = is_weight(b->graph, tensor);
+    if (have == want)
+        return 0;
+    if (!held || want == FORM_REDUCE)
+        return INFINITY;
+    if (have == FORM_IDENTITY)
+        return weight ? CUT_WEIGHT : CUT;
+    if (have == FORM_REDUCE)
+        return want == FORM_IDENTITY ? ALL_REDUCE : REDUCE_SCATTER;
+    return want == FORM_IDENTITY ? ALL_GATHER : EXCHANGE;
+}
+
+/* Chooses the cheapest rule; without any, the rule that runs everything on all shards. */
+static void choose_rule(const Builder *b, OpId id, Rule *best)
+{
+    const Op *op = graph_get_op(b->graph, id);
+    Rule rule[OP_MAX_RULES + 1];
+    OpSpace space;
+    double least = INFINITY;
+    graph_op_space(b->graph, id, &space);
+    for (uint32_t r = 0, n = op_shard_rules(b->graph, id, rule); r < n; r++) {
+        double cost = rule[r].loop >= 0 ? 0 : 5;
+        if (rule[r].loop >= 0 && !may_cut(b, id, &space, rule[r].loop))
+            continue;
+        for (uint32_t i = 0; i < op->n_in; i++)
+            cost += price(b, op->in[i], b->made[op->in[i]], rule[r].form[i]);
+        if (cost < least) {
+            least = cost;
+            *best = rule[r];
+        }
+    }
+}
+
+/* --- sequences --- */
+
+/* The form in which an output is held: a tensor with tokens is cut along the sequence at once,
+ * before tensor parallelism may divide the same dim; partial sums of other tensors are added up. */
+static Form settled(const Builder *b, const Op *op, TensorId tensor, Form gives)
+{
+    const Tensor *t = graph_tensor(b->graph, tensor);
+    const bool statistic = op_kind_is_attention(op->kind) && tensor != op->out[0];
+    if (is_weight_gradient(b->graph, tensor) || t->role == ROLE_LOSS || t->rank == 0)
+        return gives;
+    if (t->rank >= 3 && t->dim[1] == b->n_tokens && !statistic &&
+        form_can_hold(b->graph, tensor, form_gather(1)))
+        return form_gather(1);
+    return gives == FORM_REDUCE ? FORM_IDENTITY : gives;
+}
+
+static void follow(Builder *b, OpId id, const Rule *rule)
+{
+    const Op *op = graph_get_op(b->graph, id);
+    for (uint32_t i = 0; i < op->n_in; i++)
+        b->need[id * OP_MAX_IN + i] = rule->form[i];
+    for (uint32_t o = 0; o < op->n_out; o++) {
+        b->gives[id * OP_MAX_OUT + o] = rule->form[op->n_in + o];
+        b->made[op->out[o]] = settled(b, op, op->out[o], rule->form[op->n_in + o]);
+    }
+}
+
+/* Divides the weights of experts at rest, if expert parallelism is asked for. */
+static void place_experts(Builder *b)
+{
+    for (OpId id = 0; b->pipeline->ep > 1 && id < graph_n_ops(b->graph); id++) {
+        const Op *op = graph_get_op(b->graph, id);
+        OpSpace space;
+        graph_op_space(b->graph, id, &space);
+        for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in; i++)
+            if (is_weight(b->graph, op->in[i]) && space.dim_loop[i][0] >= 0 &&
+                space.loop[space.dim_loop[i][0]].letter == 'e' &&
+                form_can_hold(b->graph, op->in[i], form_gather(0)))
+                b->made[op->in[i]] = form_gather(0);
+    }
+}
+
+static void divide_sequences(Builder *b)
+{
+    for (TensorId t = 0; t < graph_n_tensors(b->graph); t++) {
+        const Tensor *tensor = graph_tensor(b->graph, t);
+        if (tensor->role == ROLE_INPUT && tensor->dtype == DTYPE_I64 &&
+            tensor->rank == 2 && form_is_gather(b->batch->form[t]) &&
+            form_can_hold(b->graph, t, form_gather(1))) {
+            b->made[t] = form_gather(1);
+            b->n_tokens = tensor->dim[1];
+        }
+    }
+    place_experts(b);
+    for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
+        Rule rule;
+        if (graph_get_op(b->graph, id)->pass == PASS_UPDATE)
+            continue;
+        choose_rule(b, id, &rule);
+        follow(b, id, &rule);
+    }
+}
+
+/* --- experts --- */
+
+/* The rule along experts, for an op with experts' weights, or whose inputs all come from such
+ * ops. */
+static bool expert_rule(const Builder *b, OpId id, Rule *found)
+{
+    const Op *op = graph_get_op(b->graph, id);
+    OpSpace space;
+    Rule rule[OP_MAX_RULES];
+    graph_op_space(b->graph, id, &space);
+    for (uint32_t r = 0, n = op_rules(b->graph, id, rule); r < n; r++) {
+        if (rule[r].loop < 0 || rule[r].loop == b->batch->loop[id])
+            continue;
+        const bool experts = space.loop[rule[r].loop].letter == 'e';
+        bool weights = false, follows = true;
+        for (uint32_t i = 0; i < op->n_in; i++) {
+            const bool weight = is_weight(b->graph, op->in[i]);
+            weights |= weight && form_is_gather(rule[r].form[i]);
+            follows &= !weight && b->home[op->in[i]] == VIEW_EXPERTS &&
+                       b->made[op->in[i]] == rule[r].form[i];
+        }
+        if (form_is_gather(rule[r].form[op->n_in]) && ((experts && weights) || follows)) {
+            *found = rule[r];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The rule of a backward op that holds the tensors of its forward op in the same forms. */
+static bool expert_rule_backward(const Builder *b, OpId id, Rule *found)
+{
+    const Op *op = graph_get_op(b->graph, id), *of = graph_get_op(b->graph, op->of);
+    Rule rule[OP_MAX_RULES];
+    for (uint32_t r = 0, n = op_rules(b->graph, id, rule); r < n; r++) {
+        bool match = rule[r].loop >= 0 && rule[r].loop != b->batch->loop[id];
+        for (uint32_t i = 0; match && i < op->n_in; i++) {
+            const TensorId t = op->in[i];
+            for (uint32_t k = 0; k < of->n_in; k++)
+                if (of->in[k] == t)
+                    match &= b->need[op->of * OP_MAX_IN + k] == rule[r].form[i];
+            for (uint32_t o = 0; o < of->n_out; o++)
+                if (of->out[o] == t || graph_gradient(b->graph, of->out[o]) == t)
+                    match &= b->gives[op->of * OP_MAX_OUT + o] == rule[r].form[i];
+        }
+        if (match) {
+            *found = rule[r];
+            return true;
+        }
+    }
+    return false;
+}
+
+static void divide_experts(Builder *b)
+{
+    for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
+        const Op *op = graph_get_op(b->graph, id);
+        Rule rule;
+        if (op->pass == PASS_UPDATE || op->of == GRAPH_NONE ||
+            !(op->pass == PASS_FORWARD          ? expert_rule(b, id, &rule)
+              : b->view[op->of] == VIEW_EXPERTS ? expert_rule_backward(b, id, &rule)
+                                                : false))
+            continue;
+        b->view[id] = VIEW_EXPERTS;
+        for (uint32_t i = 0; i < op->n_in; i++) {
+            b->need[id * OP_MAX_IN + i] = rule.form[i];
+            if (is_weight(b->graph, op->in[i])) {
+                b->made[op->in[i]] = rule.form[i];
+                b->home[op->in[i]] = VIEW_EXPERTS;
+            }
+        }
+        for (uint32_t o = 0; o < op->n_out; o++) {
+            b->gives[id * OP_MAX_OUT + o] = b->made[op->out[o]] = rule.form[op->n_in + o];
+            b->home[op->out[o]] = VIEW_EXPERTS;
+        }
+    }
+}
+
+/* --- all of it --- */
+
+/* Places optimizer states in the forms of their parameters. */
+static void place_states(Builder *b)
+{
+    for (TensorId t = 0; t < graph_n_tensors(b->graph); t++) {
+        const Tensor *tensor = graph_tensor(b->graph, t);
+        if (tensor->role != ROLE_OPTIMIZER && tensor->role != ROLE_UPDATED)
+            continue;
+        TensorId of = tensor->of;
+        while (graph_tensor(b->graph, of)->role != ROLE_PARAMETER)
+            of = graph_tensor(b->graph, of)->of;
+        b->made[t] = b->made[of];
+        b->home[t] = b->home[of];
+    }
+    for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
+        const Op *op = graph_get_op(b->graph, id);
+        for (uint32_t k = 0; op->pass == PASS_UPDATE && k < OP_MAX_IN; k++)
+            b->need[id * OP_MAX_IN + k] = b->made[op->in[0]];
+        for (uint32_t k = 0; op->pass == PASS_UPDATE && k < OP_MAX_OUT; k++)
+            b->gives[id * OP_MAX_OUT + k] = b->made[op->in[0]];
+        if (op->pass == PASS_UPDATE)
+            b->view[id] = b->home[op->in[0]];
+    }
+}
+
+/* Fails for a table of positions whose dim sequence parallelism divides in another order than the
+ * order of tokens over shards and devices. */
+static bool check_places(const Builder *b, GError **error)
+{
+    const SynthPipeline *p = b->pipeline;
+    bool sequence = false;
+    for (uint32_t l = 0; p->sequence && l < graph_n_layers(b->graph); l++)
+        sequence |= p->sequence[l];
+    for (OpId id = 0; sequence && id < graph_n_ops(b->graph); id++) {
+        const Op *op = graph_get_op(b->graph, id);
+        if (op->kind == OP_ADD_ROWS && is_weight(b->graph, op->in[1]))
+            return kilter_fail(
+                error, KILTER_ERROR_INPUT,
+                "cp with sequence_parallel=on: expected a model without %s, "
+                "a table of places",
+                graph_tensor(b->graph, op->in[1])->name);
+    }
+    return true;
+}
+
+/* Fails unless shards that take heads get equally many, after tensor parallelism has taken its
+ * part. */
+static bool check_heads(const Builder *b, GError **error)
+{
+    const DeviceGroup *group = &b->pipeline->group[0];
+    for (uint32_t i = 0; i < b->inner->n; i++) {
+        const Instr *instr = &b->inner->instr[i];
+        const Op *op =
+            instr->kind == INSTR_COMPUTE ? graph_get_op(b->graph, instr->op) : NULL;
+        if (!op || !op_kind_is_attention(op->kind) || !takes_heads(b, op))
+            continue;
+        OpSpace space;
+        graph_op_space(b->graph, instr->op, &space);
+        for (uint32_t d = 0; d < graph_tensor(b->graph, op->in[0])->rank; d++) {
+            const Loop *loop = &space.loop[space.dim_loop[0][d]];
+            const uint32_t n = group_shards(group) *
+                               (instr->form[0] == form_gather(d) ? group->n_devices : 1);
+            if (loop->letter == 'h' && loop->extent % n != 0)
+                return kilter_fail(error, KILTER_ERROR_INPUT,
+                                   "cp=%u by heads: expected a multiple of %u of them, "
+                                   "%s has %u%s",
+                                   group_shards(group), n, op->name, loop->extent,
+                                   op_kind_divides_queries(op->kind)
+                                       ? " (of keys); cp_comm=allgather takes any"
+                                       : "");
+        }
+    }
+    return true;
+}
+
+/* Fails unless each replica has the same samples in both views. */
+static bool check_samples(const Builder *b, GError **error)
+{
+    const SynthPipeline *p = b->pipeline;
+    const uint32_t samples = b->batch->units / p->n_microbatches;
+    return samples % p->group[0].n_replicas == 0 ||
+           kilter_fail(
+               error, KILTER_ERROR_INPUT,
+               "ep=%u: expected microbatches that %u replicas divide, got %u samples",
+               p->ep, p->group[0].n_replicas, samples);
+}
+
+static bool has_experts(const Builder *b)
+{
+    for (TensorId t = 0; t < graph_n_tensors(b->graph); t++)
+        if (is_weight(b->graph, t) && form_is_gather(b->made[t]))
+            return true;
+    return false;
+}
+
+bool pipeline_find_shards(Builder *b, GError **error)
+{
+    const SynthPipeline *p = b->pipeline;
+    const uint32_t n_ops = graph_n_ops(b->graph), n_tensors = graph_n_tensors(b->graph);
+    const bool sequences = group_shards(&p->group[0]) > 1;
+    b->view = g_new0(uint8_t, n_ops);
+    b->home = g_new0(uint8_t, n_tensors);
+    if (!sequences && p->ep < 2)
+        return true;
+    if (sequences ? !check_places(b, error) || !check_heads(b, error)
+                  : !check_samples(b, error))
+        return false;
+    b->need = g_new0(Form, (size_t)n_ops * OP_MAX_IN);
+    b->gives = g_new0(Form, (size_t)n_ops * OP_MAX_OUT);
+    b->made = g_new0(Form, n_tensors);
+    b->converted = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    b->experts = g_new0(uint16_t, p->n_groups);
+    if (sequences) {
+        divide_sequences(b);
+    } else {
+        for (uint32_t g = 0; g < p->n_groups; g++)
+            b->experts[g] = program_add_shards(b->program, (uint16_t)g, p->ep);
+        divide_experts(b);
+    }
+    place_states(b);
+    return p->ep < 2 || has_experts(b) ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "ep=%u: expected a model with experts that can be divided", p->ep);
+}

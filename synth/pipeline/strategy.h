@@ -1,0 +1,27 @@
+/* Programs of strategies (data/strategy/strategy.h): pipeline stages are device groups, which have
+ * replicas; tensor parallelism is Megatron-LM's over the devices of each replica. */
+#ifndef KILTER_SYNTH_PIPELINE_STRATEGY_H
+#define KILTER_SYNTH_PIPELINE_STRATEGY_H
+
+#include "synth/pipeline/pipeline.h"
+
+/* The program of a strategy. KILTER_ERROR_INPUT names the first reason why there is none: a
+ * schedule that does not suit the numbers, or a batch or a tensor that cannot be cut in this
+ * way. */
+Program *synth_strategy_program(const Graph *graph, const ClusterView *view,
+                                const StrategyLayout *layout, GError **error);
+
+/* The same of a strategy whose replicas may be pipelines with unlike stages. */
+Program *synth_strategy_pipelines(const Graph *graph, const ClusterView *view,
+                                  const StrategyPipelines *pipelines, GError **error);
+
+/* [n_devices]: the ratios of all pipelines, each by its part of the microbatches. The caller frees
+ * them. */
+double *synth_strategy_pipeline_ratios(const StrategyPipelines *pipelines,
+                                       uint32_t n_devices);
+
+/* [device]: its ratio, which is its replica's share, divided equally over stages and the devices
+ * that share layers. The caller frees it. */
+double *synth_strategy_ratios(const StrategyLayout *layout);
+
+#endif

@@ -1,0 +1,96 @@
+/* The table of the planners that make plans themselves. Those that choose among plans of these come
+ * after them, in synth/auto/choosers.c. */
+#include "synth/planners/planner.h"
+
+#include "synth/planners/make.h"
+
+/* One program for all devices, with ratios that can be chosen; bounds hold for such plans. */
+#define SPMD (PLANNER_RATIOS | PLANNER_CERTIFIES | PLANNER_TRIED)
+/* Stages and replicas of single GPUs. */
+#define PIPELINES (PLANNER_STRATEGY | PLANNER_GROUPS | PLANNER_GPUS | PLANNER_ZERO)
+/* One program, data parallel. */
+#define REPLICAS (SPMD | PLANNER_ZERO)
+
+static const Planner planner[] = {
+    {"hap", "program and ratios by alternating search and linear program",
+     "HAP (EuroSys'24), Sec. 3-5",
+     SPMD | PLANNER_PINS | PLANNER_SEGMENTS | PLANNER_BALANCES | PLANNER_SEARCHES |
+         PLANNER_BOUNDS,
+     plan_make_hap},
+    {"dp-ev", "data parallelism, equal shares per GPU", "HAP Sec. 7.1",
+     REPLICAS | PLANNER_EVEN, plan_make_dp_even},
+    {"dp-cp", "data parallelism, shares proportional to speed", "HAP Sec. 7.1", REPLICAS,
+     plan_make_dp_proportional},
+    {"deepspeed", "ZeRO data parallelism and expert parallelism, equal shares per GPU",
+     "HAP Sec. 7.1; ZeRO (SC'20)", SPMD | PLANNER_EVEN, plan_make_deepspeed},
+    {"gshard",
+     "data parallelism, experts sharded and tokens exchanged, equal shares per GPU",
+     "GShard (ICLR'21)", SPMD | PLANNER_EVEN, plan_make_gshard},
+    {"tensor-parallel", "every device in one tensor parallel group, equal shares per GPU",
+     "Megatron-LM (2019), Sec. 3", SPMD | PLANNER_EVEN, plan_make_tensor_parallel},
+    {"amp", "pipelines, replicas and tensor parallelism, layers assigned exactly",
+     "AMP (NeurIPS'22), Algorithm 1", PIPELINES | PLANNER_TRIED, plan_make_amp},
+    {"amp-sa", "like amp, with the devices placed by simulated annealing", "AMP Sec. 4.2",
+     PIPELINES | PLANNER_TRIED | PLANNER_LAST, plan_make_amp_annealed},
+    {"megatron",
+     "Megatron's heuristics: least tensor and pipeline parallelism, even cuts",
+     "AMP Sec. 4.1; Megatron-LM (SC'21)", PIPELINES | PLANNER_TRIED, plan_make_megatron},
+    {"amp-random", "degrees, placement and cuts at random, by the seed", "AMP Sec. 4.5",
+     PIPELINES, plan_make_amp_random},
+    {"manual", "a strategy of your own: --strategy FILE, or its keys by --set",
+     "Megatron-LM (SC'21); ZeRO (SC'20)", PIPELINES, plan_make_manual},
+    {"fastmoe",
+     "expert parallelism for the expert layers, data parallelism for the others",
+     "FastMoE (2021); HiDup Sec. 6.1", SPMD | PLANNER_EVEN, plan_make_fastmoe},
+    {"ddp", "data parallelism, gradients in buckets of 25 MiB, as in PyTorch",
+     "HiDup Sec. 6.1", REPLICAS | PLANNER_EVEN, plan_make_ddp},
+    {"horovod", "data parallelism, gradients fused up to 64 MiB",
+     "Horovod (2018); HiDup Sec. 6.1", REPLICAS | PLANNER_EVEN, plan_make_horovod},
+    {"hidup",
+     "best program found for two microbatches that take turns, equal shares per GPU",
+     "HiDup (SoCC'22), Sec. 3-4", SPMD | PLANNER_EVEN | PLANNER_TURNS, plan_make_hidup},
+    {"tag", "op groups, each on a subset of the devices, with servers and duplicates",
+     "TAG (TPDS 2023), Sec. 4",
+     PLANNER_RATIOS | PLANNER_GROUPS | PLANNER_PLACES | PLANNER_TREES, plan_make_tag},
+    {"dp-nccl", "data parallelism, equal shares per GPU, gradients one by one",
+     "TAG (TPDS 2023), Sec. 5.2", REPLICAS | PLANNER_EVEN, plan_make_dp_even},
+    {"dp-nccl-p", "data parallelism, shares proportional to speed, gradients one by one",
+     "TAG Sec. 5.2", REPLICAS, plan_make_dp_proportional},
+    {"dp-nccl-sfb", "data parallelism, with sufficient factors broadcast where that pays",
+     "TAG Sec. 4.2.3, 5.6", PLANNER_GROUPS | PLANNER_PLACES, plan_make_dp_factors},
+    {"flexflow",
+     "replicas of op groups on subsets, by a Markov chain, as if devices were equal",
+     "FlexFlow (MLSys'19), Sec. 6; TAG Sec. 5.2", PLANNER_GROUPS | PLANNER_PLACES,
+     plan_make_flexflow},
+    {"heterog", "op groups replicated on all devices, with or without servers, or on one",
+     "HeteroG (CoNEXT'20), Sec. 3; TAG Sec. 5.2",
+     PLANNER_RATIOS | PLANNER_GROUPS | PLANNER_PLACES, plan_make_heterog},
+    {"m-topo",
+     "layers on single devices in order, each filled with its part of the bytes",
+     "Baechi (SoCC'20), Sec. 3", PLANNER_GROUPS, plan_make_m_topo},
+    {"m-etf", "layers on single devices, the earliest start first, within the memory",
+     "Baechi Sec. 3", PLANNER_GROUPS, plan_make_m_etf},
+    {"m-sct", "like m-etf, with favourite children by a linear program",
+     "Baechi Sec. 3.3; Hanen and Munier (1995)", PLANNER_GROUPS, plan_make_m_sct},
+    {"joint",
+     "pipelines whose stages differ in devices, programs, layers and recomputation",
+     "AMP (NeurIPS'22), Sec. 3; HAP (EuroSys'24), Sec. 8",
+     PLANNER_GROUPS | PLANNER_GPUS | PLANNER_TRIED | PLANNER_FIRST, plan_make_joint},
+};
+
+const Planner *planner_makers(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(planner);
+    return planner;
+}
+
+char *planners_that(uint32_t ability)
+{
+    g_autoptr(GString) names = g_string_new("");
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(planner); i++)
+        if (planner_can(&planner[i], ability))
+            g_string_append_printf(names, "%s%s", n++ ? ", " : "", planner[i].name);
+    return g_strdup_printf("%s %s", n == 1 ? "planner" : "one of the planners",
+                           names->str);
+}

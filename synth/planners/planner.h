@@ -1,0 +1,121 @@
+/* Planners: methods that make a plan, behind one interface.
+ *
+ *     model, cluster, options  --planning_open-->  Planning  graph, pins and segments, checked
+ *                              --planning_plan-->  Plan      program and ratios, rounded, evaluated, bounded
+ *
+ * A planner is a row of the table in synth/planners/planner.c (of choosers.c if it chooses
+ * among the plans of others): name, description, paper, abilities, and a function make() that gets
+ * the opened inputs (synth/question/planning.h) and fills the plan's program and ratios
+ * (synth/answer/complete.h has the tools). Options are rows of tables as well
+ * (synth/question/planner_options.h). */
+#ifndef KILTER_SYNTH_PLANNERS_PLANNER_H
+#define KILTER_SYNTH_PLANNERS_PLANNER_H
+
+#include "data/data.h"
+#include "synth/question/planner_options.h"
+#include "sim/sim.h"
+
+/* A question to a planner, opened once: the graph is built, the options are checked. */
+typedef struct Planning Planning; /* synth/question/planning.h */
+
+/* The abilities of a planner. Other code asks for abilities, never for a planner's name. */
+typedef enum {
+    PLANNER_PINS = 1u << 0,     /* keeps the forms that pins ask for */
+    PLANNER_SEGMENTS = 1u << 1, /* gives each segment its own ratios */
+    PLANNER_RATIOS =
+        1u << 2, /* can be given ratios by speed, or asked for the best ones */
+    PLANNER_STRATEGY =
+        1u << 3, /* takes the options of pipelines: degrees, schedule, ... */
+    PLANNER_GROUPS =
+        1u << 4, /* its programs run on groups of devices, microbatch by microbatch */
+    PLANNER_GPUS = 1u << 5,  /* plans for single GPUs only */
+    PLANNER_TURNS = 1u << 6, /* its own search knows two microbatches that take turns */
+    PLANNER_BALANCES =
+        1u << 7, /* the ratios it chooses are the best ones for its program */
+    PLANNER_SEARCHES =
+        1u << 8, /* searches all programs: where its plan does not fit, another may */
+    PLANNER_CERTIFIES = 1u << 9, /* can compare its plans with a bound on all programs */
+    PLANNER_BOUNDS = 1u << 10,   /* always compares them with the quick bound */
+    PLANNER_PLACES =
+        1u << 12, /* takes the options of op groups: groups, evaluations, ... */
+    PLANNER_TREES = 1u << 13,   /* takes search=best, mcts or exact */
+    PLANNER_TRIED = 1u << 11,   /* tried by `advise`: needs nothing but its options */
+    PLANNER_CHOOSES = 1u << 14, /* chooses the machines and the granularity */
+    PLANNER_EVEN = 1u << 15,    /* its own ratios are equal shares per GPU */
+    PLANNER_FIRST = 1u << 16,   /* quick and seldom beaten: tried first */
+    PLANNER_ZERO = 1u << 18,    /* its replicas can divide their equal states (zero) */
+    PLANNER_LAST = 1u << 17,    /* a long search that seldom wins: tried last */
+} PlannerAbility;
+
+typedef struct Planner Planner;
+struct Planner {
+    const char *name;
+    const char *description;
+    const char *source; /* paper and section */
+    uint32_t ability;   /* PlannerAbility, or-ed */
+    /* Fills program, ratios, search and balance times; planning_plan() rounds, evaluates and
+     * bounds. A planner with PLANNER_CHOOSES makes the whole plan and sets the planning's chosen
+     * view and its report. */
+    bool (*make)(const Planning *planning, Plan *plan, GError **error);
+};
+
+uint32_t planner_count(void);
+const Planner *planner_at(uint32_t index);
+/* The planners that make plans themselves, in contrast to those that choose among the plans of
+ * others. */
+const Planner *planner_makers(uint32_t *n);
+/* Whether the planner has all of these abilities. */
+static inline bool planner_can(const Planner *planner, uint32_t ability)
+{
+    return (planner->ability & ability) == ability;
+}
+
+/* The makers with an ability, as text: "planner hap", "one of the planners amp, megatron". Caller
+ * frees. */
+char *planners_that(uint32_t ability);
+const Planner *planner_find(const char *name,
+                            GError **error); /* KILTER_ERROR_INPUT lists the known ones */
+
+/* Builds the graph and checks the options against the planner's abilities; KILTER_ERROR_INPUT names
+ * the option, the pin, or what is wrong with the model. The view is not taken over, the options are
+ * copied. */
+Planning *planning_open(const Planner *planner, const char *model,
+                        const ClusterView *view, const PlannerOptions *options,
+                        GError **error);
+/* The same on an existing graph of the canonical spec `model`; the planning takes its own
+ * reference. */
+Planning *planning_open_on(const Planner *planner, const char *model, Graph *graph,
+                           const ClusterView *view, const PlannerOptions *options,
+                           GError **error);
+void planning_free(Planning *planning);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Planning, planning_free)
+
+/* The model with every parameter. */
+const char *planning_model(const Planning *planning);
+/* Whether the plan was made. */
+bool planning_is_used(const Planning *planning);
+/* Hands the graph over to the caller, after the plan was made. */
+Graph *planning_take_graph(Planning *planning);
+
+/* Runs the planner, once per planning. A plan that does not fit has feasible == false; it is not an
+ * error here. cluster: the cluster's name in the plan. *report: the plan's report by the fidelity
+ * plan_fidelity() with the default options of the simulation; the caller owns it. */
+Plan *planning_plan(Planning *planning, const char *cluster, SimReport **report,
+                    GError **error);
+/* The plan's view if the planner chose the machines, which the caller owns, with its cluster; NULL
+ * if the plan is on the planning's view. */
+ClusterView *planning_take_view(Planning *planning);
+/* To be called before the plan is made: a plan that takes this long is of no use, so the search for
+ * it may stop early. */
+void planning_set_upper(Planning *planning, double seconds);
+/* To be called before the plan is made: the plan needs no bound, which can take longer than the
+ * plan. */
+void planning_skip_bound(Planning *planning);
+
+/* Opens, plans and closes; a planner that chooses the machines fails with KILTER_ERROR_INPUT.
+ * *graph, if not NULL, gets the graph. */
+Plan *planner_plan(const Planner *planner, const char *model, const char *cluster_name,
+                   const ClusterView *view, const PlannerOptions *options, Graph **graph,
+                   GError **error);
+
+#endif

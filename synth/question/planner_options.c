@@ -1,0 +1,228 @@
+/* The tables of planners' options. */
+#include "synth/question/planner_options.h"
+
+#include <string.h>
+
+#include "synth/question/segments.h"
+#include "synth/pipeline/strategy.h"
+#include "synth/spmd/spmd.h"
+
+/* Adds pins to the earlier ones. */
+static bool read_pins(const char *text, const char **kept, GError **error)
+{
+    g_autofree char *pins = synth_pins_text(text, error);
+    if (!pins)
+        return false;
+    g_autofree char *all = *kept ? g_strconcat(*kept, "; ", pins, NULL) : g_strdup(pins);
+    if (*pins)
+        *kept = g_intern_string(all);
+    return true;
+}
+
+static bool read_pins_file(const char *file, const char **kept, GError **error)
+{
+    g_autofree char *text = text_read(file, error);
+    if (!text) {
+        kilter_prefix(error, "option 'pins': expected a file of pins: ");
+        return false;
+    }
+    if (read_pins(text, kept, error))
+        return true;
+    kilter_prefix(error, "%s: ", file);
+    return false;
+}
+
+#define X(...) OPTION_ROW(PlannerOptions, __VA_ARGS__)
+static const Option planner_row[] = {PLANNER_OPTION_TABLE(X)};
+static const Option special_row[] = {SPECIAL_OPTION_TABLE(X)};
+#undef X
+#define X(...) OPTION_ROW(AmpPlanOptions, __VA_ARGS__)
+static const Option amp_row[] = {AMP_OPTION_TABLE(X)};
+#undef X
+
+#define X(...) OPTION_ROW(TagPlanOptions, __VA_ARGS__)
+static const Option tag_row[] = {TAG_PLAN_OPTION_TABLE(X)};
+#undef X
+
+static const OptionTable planner_table = {planner_row, G_N_ELEMENTS(planner_row)};
+static const OptionTable special_table = {special_row, G_N_ELEMENTS(special_row)};
+static const OptionTable amp_table = {amp_row, G_N_ELEMENTS(amp_row)};
+static const OptionTable tag_table = {tag_row, G_N_ELEMENTS(tag_row)};
+
+/* The tables, and the place of each one's struct in PlannerOptions. */
+static const struct {
+    const OptionTable *table;
+    size_t offset;
+    bool listed; /* listed even at their defaults */
+} part[] = {{&planner_table, 0, true},
+            {&special_table, 0, false},
+            {&strategy_table, offsetof(PlannerOptions, strategy), false},
+            {&amp_table, offsetof(PlannerOptions, amp), false},
+            {&tag_table, offsetof(PlannerOptions, tag), false},
+            {&sim_option_table, offsetof(PlannerOptions, sim), false}};
+
+void planner_options_init(PlannerOptions *options)
+{
+    *options = (PlannerOptions){.seed = 1};
+    options_init(&planner_table, options);
+    options_init(&special_table, options);
+    strategy_init(&options->strategy);
+    options_init(&amp_table, &options->amp);
+    options_init(&tag_table, &options->tag);
+    sim_options_init(&options->sim);
+}
+
+bool planner_options_set(PlannerOptions *options, const char *key, const char *value,
+                         GError **error)
+{
+    if (strcmp(key, "pins") == 0)
+        return read_pins_file(value, &options->pins, error);
+    if (strcmp(key, "strategy") == 0)
+        return strategy_read(value, &options->strategy, error);
+    g_autoptr(GString) keys = g_string_new("pins");
+    for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++) {
+        const Option *option = options_find(part[i].table, key);
+        if (option)
+            return option_set(option, (char *)options + part[i].offset, value, error);
+        options_keys(part[i].table, keys);
+    }
+    g_auto(GStrv) known = g_strsplit(keys->str, ", ", -1);
+    uint32_t index;
+    return names_find("option", key, (const char *const *)known, &index, error);
+}
+
+/* The option's text or, for a file, the SHA-256 of its contents. Caller frees. */
+static char *value_of(const Option *option, const void *own, GError **error)
+{
+    g_autofree char *text = option_get(option, own), *content = NULL;
+    g_autoptr(GError) bad = NULL;
+    gsize length;
+    if (option->type != OPTION_DATA || !*text)
+        return g_steal_pointer(&text);
+    if (!g_file_test(text, G_FILE_TEST_IS_REGULAR) ||
+        !g_file_get_contents(text, &content, &length, &bad)) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "option '%s': expected a file, got '%s'%s%s", option->key, text,
+                    bad ? ": " : "", bad ? bad->message : "");
+        return NULL;
+    }
+    return g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)content,
+                                       length);
+}
+
+char **planner_options_list(const PlannerOptions *options, GError **error)
+{
+    g_autoptr(GStrvBuilder) list = g_strv_builder_new();
+    for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++) {
+        const void *own = (const char *)options + part[i].offset;
+        for (uint32_t j = 0; j < part[i].table->n; j++) {
+            const Option *option = &part[i].table->row[j];
+            if (!part[i].listed && option_is_default(option, own))
+                continue;
+            g_autofree char *value = value_of(option, own, error);
+            if (!value)
+                return NULL;
+            g_strv_builder_add_many(list, option->key, value, NULL);
+        }
+    }
+    return g_strv_builder_end(list);
+}
+
+char **planner_options_files(const PlannerOptions *options)
+{
+    GStrvBuilder *list = g_strv_builder_new();
+    for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++)
+        for (uint32_t j = 0; j < part[i].table->n; j++) {
+            g_autofree char *file = option_file(&part[i].table->row[j],
+                                                (const char *)options + part[i].offset);
+            if (file)
+                g_strv_builder_add(list, file);
+        }
+    char **files = g_strv_builder_end(list);
+    g_strv_builder_unref(list);
+    return files;
+}
+
+char *planner_options_path(const PlannerOptions *options, const char *key, GError **error)
+{
+    g_autofree char *file = NULL;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(part) && !file; i++) {
+        const Option *option = options_find(part[i].table, key);
+        if (option)
+            file = option_file(option, (const char *)options + part[i].offset);
+    }
+    g_assert(file);
+    char *path = path_find(file);
+    if (!path)
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "option '%s': expected %s among the bundled data", key, file);
+    return path;
+}
+
+/* Whether an option of the table is not at its default. */
+static bool any_set(const OptionTable *table, const void *own)
+{
+    for (uint32_t i = 0; i < table->n; i++)
+        if (!option_is_default(&table->row[i], own))
+            return true;
+    return false;
+}
+
+/* Keys of the strategy that need no stages. */
+static const char *const OF_NO_PIPELINE[] = {"microbatches", "recompute", "zero",
+                                             "zero_ranks", NULL};
+
+bool planner_options_of_pipelines(const PlannerOptions *options)
+{
+    return planner_options_of_amp(options) ||
+           planner_options_strategy_beside(options, OF_NO_PIPELINE) != NULL;
+}
+
+bool planner_options_of_amp(const PlannerOptions *options)
+{
+    return any_set(&amp_table, &options->amp);
+}
+
+const char *const planner_techniques[] = {"microbatches", "recompute", NULL};
+
+const char *planner_options_strategy_beside(const PlannerOptions *options,
+                                            const char *const *known)
+{
+    for (uint32_t i = 0; i < strategy_table.n; i++) {
+        const Option *option = &strategy_table.row[i];
+        if (!option_is_default(option, &options->strategy) &&
+            !g_strv_contains(known, option->key))
+            return option->key;
+    }
+    return NULL;
+}
+
+bool planner_options_of_simulation(const PlannerOptions *options)
+{
+    return any_set(&sim_option_table, &options->sim);
+}
+
+bool planner_options_of_op_groups(const PlannerOptions *options)
+{
+    return any_set(&tag_table, &options->tag);
+}
+
+char *planner_options_help(void)
+{
+    GString *text = g_string_new("Options (--set KEY=VALUE) and their defaults:");
+    options_help(&planner_table, text);
+    options_help(&special_table, text);
+    g_string_append(
+        text,
+        "\n\nOptions of the strategy, which are also the keys of --strategy FILE. Most "
+        "planners take microbatches\nand recompute, data parallel planners also zero, "
+        "planners of pipelines and auto also the degrees,\nmicro_batch, schedule, zero "
+        "and sequence_parallel, manual all of them (docs/strategies.md has a table):");
+    options_help(&strategy_table, text);
+    g_string_append(text, "\n\nOptions of the planners that search for pipelines:");
+    options_help(&amp_table, text);
+    g_string_append(text, "\n\nOptions of the planners of op groups:");
+    options_help(&tag_table, text);
+    g_string_append(text, "\n\nOptions of the simulation: see kilter simulate --help");
+    return g_string_free(text, FALSE);
+}

@@ -1,0 +1,68 @@
+/* Shares that are even, by speed, and by a linear program. */
+#include "synth/tag/shares.h"
+
+#include "balance/balance.h"
+#include "synth/answer/ratios.h"
+#include "synth/tag/tag.h"
+
+/* Adds a vector, which is taken over, unless it is there. */
+static void add(GPtrArray *shares, double *ratio, uint32_t n)
+{
+    for (uint32_t i = 0; i < shares->len; i++)
+        if (ratios_same(shares->pdata[i], ratio, n)) {
+            g_free(ratio);
+            return;
+        }
+    g_ptr_array_add(shares, ratio);
+}
+
+/* The best shares of data parallelism where devices have a part of their memory, or, if none fit in
+ * it, in any case. */
+static double *solve(const Planning *planning, const SimLinear *linear,
+                     const SimMemory *memory, double part, GError **error)
+{
+    double *ratio = ratios_even(planning->view);
+    if (ratios_balance(linear, memory, planning->view, 1, part, ratio, NULL) ||
+        ratios_balance(linear, NULL, planning->view, 1, part, ratio, error))
+        return ratio;
+    g_free(ratio);
+    return NULL;
+}
+
+/* Within all of the memory and, since shares are rounded, within the least room of a balance. */
+static bool add_solved(const Planning *planning, GPtrArray *shares, GError **error)
+{
+    const ClusterView *view = planning->view;
+    g_autofree double *even = ratios_even(view);
+    SynthResult result;
+    if (!synth_baseline(planning->graph, view, even, BASELINE_DATA_PARALLEL, &result,
+                        error))
+        return false;
+    g_autoptr(Program) program = result.program;
+    g_autoptr(SimLinear) linear =
+        sim_linear(program, planning->graph, view, NULL, planning->options->bucket_bytes);
+    g_autoptr(SimMemory) memory = sim_memory(program, planning->graph, linear, NULL);
+    for (uint32_t i = 0; i < RATIOS_ROOMS; i += RATIOS_ROOMS - 1) {
+        double *ratio = solve(planning, linear, memory, RATIOS_ROOM[i], error);
+        if (!ratio)
+            return false;
+        add(shares, ratio, view->n_devices);
+    }
+    return true;
+}
+
+GPtrArray *tag_shares(const Planning *planning, bool by_speed, GError **error)
+{
+    const ClusterView *view = planning->view;
+    const uint32_t choice = planning->options->ratios, n = view->n_devices;
+    g_autoptr(GPtrArray) shares = g_ptr_array_new_with_free_func(g_free);
+    if (choice != RATIOS_PROPORTIONAL)
+        add(shares, ratios_even(view), n);
+    if (choice == RATIOS_PROPORTIONAL || choice == RATIOS_BEST ||
+        (choice == RATIOS_OWN && by_speed))
+        add(shares, ratios_proportional(view), n);
+    if (choice == RATIOS_BEST && !add_solved(planning, shares, error))
+        return NULL;
+    g_assert(shares->len > 0);
+    return g_steal_pointer(&shares);
+}
