@@ -106,7 +106,7 @@ static TensorId separate_keys(const Layer *l, TensorId x)
                    value[] = {f->kv_heads, f->value_size};
     TensorId k = layer_project(l, OP_KV_PROJ, "attention.k", x, 2, key, a->qkv_bias);
     const TensorId v = f->shared_values ? k
-                                        : layer_project(l, OP_KV_PROJ, "attention.v", x,
+                                        : layer_project(l, OP_KV_PROJ, "attention.values", x,
                                                         2, value, a->qkv_bias);
     if (a->qk_norm == QK_NORM_ALL)
         k = layer_norm_of_all(l, "attention.k.norm", k);
@@ -270,7 +270,7 @@ static TensorId scan(const Layer *l, TensorId x)
                                                 a->scan_bias),
                                   1, !mamba);
     in[0] = scan_part(l, OP_KV_PROJ, "scan.qk", x, 2, key);
-    in[1] = scan_part(l, OP_Q_PROJ, "scan.v", x, 3, value);
+    in[1] = scan_part(l, OP_Q_PROJ, "scan.values", x, 3, value);
     TensorId y =
         layer_op(l,
                  mamba       ? OP_SCAN
