@@ -67,8 +67,10 @@ const char *architecture_check(const Architecture *a, uint32_t seq, const char *
         }
     }
     *fact = "patch";
-    if (a->patch && a->image % a->patch)
+    if (a->image && (!a->patch || a->image % a->patch))
         return "patch must divide image";
+    if (a->patch && (!a->image || !a->channels || !a->classes))
+        return "a model of images needs image, channels and classes";
     if (!a->patch && a->vocab == 0)
         return "a model of text has a vocabulary";
     *fact = "positions";

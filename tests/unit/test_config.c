@@ -169,6 +169,8 @@ static void test_refusals(void **state)
         {"{'model_type':'deepseek_v4','hc_mult':4}", "", "hc_mult"},
         {"{'model_type':'llama','layer_types':['full_attention']}", "", "layer_types"},
         {"{'model_type':'llama'}", "mtp=1", "mtp"},
+        {"{'model_type':'vit','image_size':0}", "", "image"},
+        {"{'model_type':'vit','patch_size':0}", "", "patch_size"},
         {"{'model_type':'gpt2',", "", ":1:"},
         {"[]", "", "object"},
     };
