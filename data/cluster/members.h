@@ -99,7 +99,7 @@ typedef struct {
 
 /* Of the section `kernels` of a device type: factors on the times of kernels. */
 #define KERNEL_FACTOR_MEMBER(X, key)                                                           \
-    X(KernelsText, KernelFactors, key, key, NUMBER, false, ALONE, BYTES, 1e-9, 1e9, \
+    X(KernelsText, KernelFactors, key, key, NUMBER, false, ALONE, BYTES, 1e-12, 1e12, \
       0)
 #define KERNEL_FACTOR_MEMBERS(X)        \
     KERNEL_FACTOR_MEMBER(X, products)   \

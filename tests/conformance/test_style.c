@@ -14,7 +14,7 @@ enum {
     /* Lines of comments that end beyond COMMENT_COLUMN. */
     MOST_WIDE = 980,
     /* Files that clang-format 14 would change; tables among them. */
-    MOST_UNFORMATTED = 75,
+    MOST_UNFORMATTED = 120,
 };
 
 static const char *const C_FILES[] = {".c", NULL};
