@@ -6,6 +6,7 @@
 
 #include "data/base/error.h"
 #include "data/base/text.h"
+#include "data/base/units.h"
 
 /* More than any table that people pass around. */
 enum { MOST_BYTES = 1 << 28 };
@@ -203,9 +204,7 @@ bool csv_number(const Csv *csv, const char *column, double low, double high,
 {
     g_assert(low <= high);
     const char *text = csv_text(csv, column);
-    char *end = NULL;
-    *value = g_ascii_strtod(text, &end);
-    return (end != text && *end == '\0' && *value >= low && *value <= high) ||
+    return number_read(text, low, high, value) ||
            csv_fail(csv, column, error, "expected a number from %g to %g, got '%.40s'",
                     low, high, text);
 }

@@ -1,7 +1,30 @@
 /* The error domain, and messages of one line. */
 #include "data/base/error.h"
 
+#include <string.h>
+
 G_DEFINE_QUARK(kilter - error - quark, kilter_error)
+
+/* Cuts what is quoted, and the text as a whole, to lengths that a person reads: what was refused
+ * may be a file of one line. */
+static void error_shorten(char *text)
+{
+    enum { QUOTED = 200, ALL = 6000 };
+    static const char DOTS[] = "...";
+    for (char *open = strchr(text, '\''), *close; open; open = strchr(open + 1, '\'')) {
+        const bool quotes = open == text || !g_ascii_isalnum(open[-1]);
+        close = quotes ? strchr(open + 1, '\'') : NULL;
+        if (close && close - open > QUOTED + 1) {
+            char *end = g_utf8_find_prev_char(text, open + 1 + QUOTED);
+            memcpy(end, DOTS, sizeof DOTS - 1);
+            memmove(end + sizeof DOTS - 1, close, strlen(close) + 1);
+            close = end + sizeof DOTS - 1;
+        }
+        open = close ? close : open;
+    }
+    if (strlen(text) > ALL)
+        memcpy(g_utf8_find_prev_char(text, text + ALL), DOTS, sizeof DOTS);
+}
 
 /* The text as one line of valid UTF-8, since texts quoted from input may contain anything. The
  * caller frees it. */
@@ -21,6 +44,7 @@ bool kilter_fail(GError **error, KilterError code, const char *format, ...)
     g_autofree char *text = g_strdup_vprintf(format, args);
     va_end(args);
     g_autofree char *line = one_line(text);
+    error_shorten(line);
     g_set_error_literal(error, KILTER_ERROR, code, line);
     return false;
 }

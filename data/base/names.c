@@ -99,11 +99,16 @@ Spec *spec_read_pairs(const char *text)
     return spec;
 }
 
+const char *spec_after_colon(const char *colon)
+{
+    return colon[1] ? colon + 1 : ",";
+}
+
 Spec *spec_read(const char *text)
 {
     g_assert(text);
     const char *colon = strchr(text, ':');
-    Spec *spec = spec_read_pairs(colon ? colon + 1 : "");
+    Spec *spec = spec_read_pairs(colon ? spec_after_colon(colon) : "");
     g_free(spec->word);
     spec->word = colon ? g_strndup(text, (gsize)(colon - text)) : g_strdup(text);
     return spec;
@@ -113,8 +118,12 @@ bool spec_check_once(const Spec *spec, const char *many, GError **error)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     for (uint32_t i = 0; i < spec->n; i++)
-        if (!g_hash_table_add(seen, spec->key[i]) &&
-            !(many && g_str_has_prefix(spec->key[i], many)))
+        if (!*spec->key[i])
+            return kilter_fail(
+                error, KILTER_ERROR_INPUT,
+                "expected key=value after each colon and comma, got nothing");
+        else if (!g_hash_table_add(seen, spec->key[i]) &&
+                 !(many && g_str_has_prefix(spec->key[i], many)))
             return kilter_fail(error, KILTER_ERROR_INPUT, "%.60s: given twice",
                                spec->key[i]);
     return true;

@@ -36,6 +36,8 @@ typedef struct {
 } Spec;
 
 Spec *spec_read(const char *text);
+/* The pairs after a colon, which are refused if there are none. */
+const char *spec_after_colon(const char *colon);
 /* A spec without its word: "key=value,key=value", or "". */
 Spec *spec_read_pairs(const char *text);
 /* Whether every key is given once; keys that begin with `many` (NULL: none) may be repeated.

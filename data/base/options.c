@@ -65,14 +65,10 @@ static bool read_count(const Option *option, const char *text, uint32_t *count,
 static bool read_number(const Option *option, const char *text, double *number,
                         GError **error)
 {
-    char *end;
-    const double read = g_ascii_strtod(text, &end);
-    if (end == text || *end || !(read >= option->least && read <= option->most))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected a number from %.10g to %.10g, got '%s'",
-                           option->least, option->most, text);
-    *number = read;
-    return true;
+    return number_read(text, option->least, option->most, number) ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "expected a number from %.10g to %.10g, got '%s'", option->least,
+                       option->most, text);
 }
 
 static bool read_quantity(const char *text, Quantity quantity, double *value,

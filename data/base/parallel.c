@@ -43,7 +43,10 @@ static gpointer run_rounds(gpointer data)
 
 bool parallel_run(const Parallel *work, uint32_t *failed, GError **error)
 {
-    const uint32_t most = work->threads ? work->threads : g_get_num_processors();
+    enum { MOST_PER_CORE = 4 };
+    const uint32_t cores = g_get_num_processors(),
+                   most =
+                       MIN(work->threads ? work->threads : cores, MOST_PER_CORE * cores);
     const uint32_t threads = MAX(1, MIN(most, work->n));
     /* every thread increments `next` past the end once */
     g_assert(work->round && work->n < (uint32_t)G_MAXINT - threads);

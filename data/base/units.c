@@ -73,6 +73,16 @@ static const char *const EXPECTED[] = {
     [QUANTITY_FREQUENCY] = "a frequency such as 1.41 GHz",
 };
 
+bool number_read(const char *text, double least, double most, double *value)
+{
+    char *end;
+    const double number = g_ascii_strtod(text, &end);
+    if (end == text || *end || !number_in(number, least, most))
+        return false;
+    *value = number;
+    return true;
+}
+
 /* Plain decimals with an optional exponent: without the signs, hex digits and names that strtod
  * accepts too. */
 static bool parse_number(const char **text, double *number)
@@ -110,7 +120,8 @@ bool units_parse(const char *text, Quantity quantity, double *value, GError **er
         unit = find_unit(rest, quantity);
     }
     double result = unit ? number * unit->times / unit->per : INFINITY;
-    if (!isfinite(result) || (quantity == QUANTITY_BYTES && result > MOST_BYTES))
+    if (!isfinite(result) || !number_in(result, 0, result) ||
+        (quantity == QUANTITY_BYTES && result > MOST_BYTES))
         return kilter_fail(error, KILTER_ERROR_INPUT, "expected %s, got '%.60s'",
                            EXPECTED[quantity], text);
     *value = result;

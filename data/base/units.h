@@ -15,8 +15,24 @@ typedef enum {
     QUANTITY_FREQUENCY, /* Hz, kHz, MHz, GHz -> Hz */
 } Quantity;
 
-/* Parses all of `text`; the unit is required, the number finite and not negative. On failure the
- * message says what was expected ("expected a bandwidth such as 10.4 Gb/s, got '10.4 GiB'"). */
+/* No number of a physical quantity that is not 0 is smaller, so that products and quotients of
+ * several stay normal numbers. */
+#define NUMBER_LEAST 1e-30
+
+/* Whether a number that was read is usable: from `least` to `most`, and 0 or at least NUMBER_LEAST
+ * in size; NaN is not. */
+static inline bool number_in(double value, double least, double most)
+{
+    return value >= least && value <= most &&
+           (value == 0 || value >= NUMBER_LEAST || value <= -NUMBER_LEAST);
+}
+
+/* Reads all of `text` as a number for which number_in holds; else *value is not set. */
+bool number_read(const char *text, double least, double most, double *value);
+
+/* Parses all of `text`; the unit is required, the number finite, and 0 or at least NUMBER_LEAST. On
+ * failure the message says what was expected ("expected a bandwidth such as 10.4 Gb/s, got '10.4
+ * GiB'"). */
 bool units_parse(const char *text, Quantity quantity, double *value, GError **error);
 
 /* Three significant digits with a fitting prefix: "1.30 GB/s", "16.0 GiB", "12.3 ms". Caller

@@ -242,6 +242,14 @@ static bool load(Yaml *yaml, const char *text, size_t length, GError **error)
     return done;
 }
 
+bool yaml_is_sound(const char *file, const char *text, size_t length, GError **error)
+{
+    YamlLines *lines = yaml_lines_read(file, text, length, error);
+    const bool sound = lines != NULL;
+    yaml_lines_free(lines);
+    return sound;
+}
+
 Yaml *yaml_parse(const char *file, const char *text, size_t length,
                  const struct cyaml_schema_value *schema, GError **error)
 {
@@ -323,10 +331,7 @@ bool yaml_uint(const Yaml *yaml, const char *key, const char *text, uint32_t low
 bool yaml_number(const Yaml *yaml, const char *key, const char *text, double low,
                  double high, double *value, GError **error)
 {
-    char *end;
-    *value = g_ascii_strtod(text, &end);
-    if (end != text && *end == '\0' && *value >= low && *value <= high)
-        return true;
-    return yaml_fail(yaml, error, key, "expected a number from %g to %g, got '%.60s'",
+    return number_read(text, low, high, value) ||
+           yaml_fail(yaml, error, key, "expected a number from %g to %g, got '%.60s'",
                      low, high, text);
 }

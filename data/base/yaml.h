@@ -20,6 +20,10 @@ struct cyaml_schema_value;
 
 typedef struct Yaml Yaml;
 
+/* Whether a text is YAML of the depth and the keys that readers take; to be asked before a parser
+ * gets it that has no bounds. */
+bool yaml_is_sound(const char *file, const char *text, size_t length, GError **error);
+
 /* Reads `file`, or `length` bytes of text that messages call `file`. `schema` must
  * outlive the result. KILTER_ERROR_INPUT as above. */
 Yaml *yaml_read(const char *file, const struct cyaml_schema_value *schema,

@@ -6,6 +6,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/units.h"
 #include "data/cluster/check.h"
 #include "data/cluster/network_spec.h"
 #include "data/cluster/sheet.h"
@@ -135,10 +136,9 @@ static bool scale_type(Cluster *cluster, const char *name, const char *what,
 static bool scale(Cluster *cluster, const char *text, GError **error)
 {
     const char *equals = strrchr(text, '=');
-    char *end = NULL;
-    const double factor = equals ? g_ascii_strtod(equals + 1, &end) : 0;
-    if (!equals || equals == text || end == equals + 1 || *end ||
-        !(factor >= LEAST_FACTOR && factor <= MOST_FACTOR))
+    double factor = 0;
+    if (!equals || equals == text ||
+        !number_read(equals + 1, LEAST_FACTOR, MOST_FACTOR, &factor))
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected WHAT=FACTOR, a factor from %g to %g, such as "
                            "network=2 or h100.rate=1.1, got '%s'",

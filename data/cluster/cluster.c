@@ -3,6 +3,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/units.h"
 #include "data/cluster/derive.h"
 #include "data/cluster/kernel_device.h"
 #include "data/cluster/network_spec.h"
@@ -109,9 +110,7 @@ bool stretch_parse(const char *text, uint32_t n, uint32_t *device, double *facto
     const guint64 number = g_ascii_strtoull(text, &end, 10);
     const bool has_device = end != text && *end == '=';
     const char *value = has_device ? end + 1 : text;
-    *factor = g_ascii_strtod(value, &end);
-    if (!has_device || number >= n || end == value || *end || !(*factor >= 1) ||
-        *factor > CLUSTER_MAX_STRETCH)
+    if (!has_device || number >= n || !number_read(value, 1, CLUSTER_MAX_STRETCH, factor))
         return kilter_fail(
             error, KILTER_ERROR_INPUT,
             "--slowdown: expected RANK=FACTOR, a rank below %u and a factor "
@@ -125,7 +124,7 @@ bool cluster_stretch(Cluster *cluster, Granularity granularity, const char *text
                      GError **error)
 {
     const bool whole = granularity == GRANULARITY_MACHINE;
-    uint32_t device, machine = 0;
+    uint32_t device = 0, machine = 0;
     double factor;
     if (!stretch_parse(text, whole ? cluster->n_machines : cluster_gpus(cluster), &device,
                        &factor, error))

@@ -54,11 +54,8 @@ static bool has_unit(const Member *member)
 static bool read_plain(const Yaml *yaml, const char *key, const char *text,
                        const Member *member, double *number, GError **error)
 {
-    char *end;
-    *number = g_ascii_strtod(text, &end);
-    if (end != text && *end == '\0' && *number >= member->low && *number <= member->high)
-        return true;
-    return yaml_fail(yaml, error, key, "expected a %s from %g to %g, got '%s'",
+    return number_read(text, member->low, member->high, number) ||
+           yaml_fail(yaml, error, key, "expected a %s from %g to %g, got '%s'",
                      member->kind == MEMBER_FACTOR ? "factor" : "number", member->low,
                      member->high, text);
 }

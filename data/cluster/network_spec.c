@@ -95,9 +95,7 @@ static bool assign(HostSpec *spec, size_t key, const char *text, GError **error)
         return assign_count(spec, key, text, error);
     double value;
     if (KEY[key].type == KEY_FACTOR) {
-        char *end;
-        value = g_ascii_strtod(text, &end);
-        if (end == text || *end || !(value >= KEY[key].low && value <= KEY[key].high))
+        if (!number_read(text, KEY[key].low, KEY[key].high, &value))
             return kilter_fail(error, KILTER_ERROR_INPUT,
                                "expected a number from %g to %g, got '%.60s'",
                                KEY[key].low, KEY[key].high, text);
@@ -148,6 +146,8 @@ static bool parse(const char *text, HostSpec *spec, GError **error)
 {
     g_autoptr(Spec) parts = spec_read(text);
     *spec = (HostSpec){0};
+    if (!spec_check_once(parts, NULL, error))
+        return false;
     spec->network.kind = network_kind_find(parts->word);
     if (spec->network.kind == NETWORK_LINKS)
         return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -159,7 +159,7 @@ static bool parse(const char *text, HostSpec *spec, GError **error)
     for (uint32_t i = 0; i < parts->n; i++)
         if (!set_key(spec, parts->key[i], parts->value[i], error))
             return false;
-    return spec_check_once(parts, NULL, error);
+    return true;
 }
 
 bool host_spec_parse(const char *text, HostSpec *spec, GError **error)

@@ -1,5 +1,6 @@
 /* Reading a graph from its file (data/graph/file.h). */
 #include "data/base/json.h"
+#include "data/base/units.h"
 #include "data/graph/build.h"
 #include "data/graph/check.h"
 #include "data/graph/file.h"
@@ -345,8 +346,7 @@ static bool read_seconds(const Reader *r)
         const uint32_t id = GPOINTER_TO_UINT(g_hash_table_lookup(ids, name));
         if (id == 0)
             return json_fail(&r->at, "seconds", "there is no op '%s'", name);
-        if (!json_is_number(value) || json_number_value(value) < 0 ||
-            json_number_value(value) > 1e9)
+        if (!json_is_number(value) || !number_in(json_number_value(value), 0, 1e9))
             return json_fail(&r->at, "seconds", "%s: expected seconds", name);
         graph_set_seconds(r->graph, id - 1, json_number_value(value));
     }

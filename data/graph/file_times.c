@@ -1,5 +1,6 @@
 /* Measured times in graph files and profiles. */
 #include "data/graph/file_times.h"
+#include "data/base/units.h"
 
 #include "data/graph/build.h"
 
@@ -30,7 +31,7 @@ json_t *graph_times_json(const Graph *graph)
 static bool in_range(const json_t *value, double least, double most)
 {
     const double number = json_number_value(value);
-    return json_is_number(value) && number >= least && number <= most;
+    return json_is_number(value) && number_in(number, least, most);
 }
 
 static bool has_samples(const GArray *points, double samples)

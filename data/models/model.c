@@ -240,7 +240,7 @@ static const ModelEntry *split_spec(const char *spec, char **name, const char **
         spec += strlen(PROFILE_PREFIX);
     const char *colon = strchr(spec, ':');
     *name = colon ? g_strndup(spec, (gsize)(colon - spec)) : g_strdup(spec);
-    *list = colon ? colon + 1 : "";
+    *list = colon ? spec_after_colon(colon) : "";
     const ModelEntry *entry = find_entry(*name);
     if (entry)
         return entry;

@@ -41,7 +41,7 @@ static bool read_numbers(const Profile *p, const json_t *object, const char *key
     if (!value)
         return true;
     const double n = ceil(bytes / p->width / samples);
-    if (!json_is_number(value) || bytes < 0 || n > INT32_MAX)
+    if (!json_is_number(value) || !number_in(bytes, 0, 0x1p53) || n > INT32_MAX)
         return json_fail(&p->at, key, "expected bytes, at most 2^31 numbers of a sample");
     *numbers = (uint32_t)fmax(1, n);
     if (p->small > 0) /* other sizes for neighbours */

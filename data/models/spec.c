@@ -58,11 +58,8 @@ static bool read_value(const char *spec, const char *value, const ModelParam *pa
             kilter_prefix(error, "model '%s': %s: ", spec, param->key);
             return false;
         }
-    } else {
-        char *end;
-        *number = g_ascii_strtod(value, &end);
-        if (end == value || *end)
-            *number = NAN;
+    } else if (!number_read(value, param->min, param->max, number)) {
+        *number = NAN;
     }
     if (*number >= param->min && *number <= param->max &&
         (!param->integer || *number == floor(*number)))

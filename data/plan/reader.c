@@ -2,6 +2,7 @@
 #include "data/plan/reader.h"
 
 #include "data/base/error.h"
+#include "data/base/units.h"
 
 #include <math.h>
 #include <string.h>
@@ -60,7 +61,8 @@ bool reader_seconds(const Reader *r, const char *key, bool may_be_infinite,
 {
     const json_t *value = json_object_get(r->root, key);
     *result = json_is_null(value) ? INFINITY : json_number_value(value);
-    if (json_is_number(value) ? *result >= 0 : json_is_null(value) && may_be_infinite)
+    if (json_is_number(value) ? number_in(*result, 0, 1 / NUMBER_LEAST)
+                              : json_is_null(value) && may_be_infinite)
         return true;
     return reader_expected(r, key, READER_WHOLE,
                            may_be_infinite ? "seconds, or null for infinity" : "seconds",

@@ -8,6 +8,7 @@
 #include "data/base/error.h"
 #include "data/base/libyaml.h"
 #include "data/base/text.h"
+#include "data/base/units.h"
 #include "data/base/yaml_lines.h"
 
 #define X(...) OPTION_ROW(Strategy, __VA_ARGS__)
@@ -84,11 +85,11 @@ bool strategy_lists(const char *text, const char **kept, GError **error)
 
 static bool is_share(const char *item, GError **error)
 {
-    char *end;
-    const double share = g_ascii_strtod(item, &end);
-    return (end != item && !*end && share > 0 && share <= 1e9) ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "expected positive numbers, got '%s'",
-                       item);
+    const double least = 1e-9, most = 1e9;
+    double share;
+    return number_read(item, least, most, &share) ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "expected numbers from %g to %g, got '%s'", least, most, item);
 }
 
 bool strategy_shares(const char *text, const char **kept, GError **error)

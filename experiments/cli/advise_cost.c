@@ -18,9 +18,8 @@ static bool advise_cost_number_of(char **texts, const char *option, const char *
                            expected);
     for (char **part = parts; part && *part; part++) {
         char *equals = strchr(*part, '=');
-        char *end = NULL;
-        const double value = equals ? g_ascii_strtod(equals + 1, &end) : -1;
-        if (!equals || end == equals + 1 || *end || !(value >= 0 && value <= 1e6))
+        double value;
+        if (!equals || !number_read(equals + 1, 0, 1e6, &value))
             return kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected %s, got '%s'",
                                option, expected, *part);
         *equals = '\0';

@@ -56,14 +56,10 @@ static bool read_time(const char *option, const char *text, const char *otherwis
 static bool read_number(const char *option, const char *text, double least, double most,
                         double *value, GError **error)
 {
-    char *end;
-    const double number = g_ascii_strtod(text, &end);
-    if (end == text || *end || !(number >= least && number <= most))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: expected a number from %g to %g, got '%.60s'", option,
-                           least, most, text);
-    *value = number;
-    return true;
+    return number_read(text, least, most, value) ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "%s: expected a number from %g to %g, got '%.60s'", option, least,
+                       most, text);
 }
 
 typedef struct {

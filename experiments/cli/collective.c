@@ -101,9 +101,8 @@ static bool parse_shares(Own *own, SimCollectiveOptions *what, GError **error)
     g_auto(GStrv) words = g_strsplit(own->shares ? own->shares : "", ",", -1);
     double sum = 0;
     for (char **word = words; *word; word++) {
-        char *end;
-        const double share = g_ascii_strtod(*word, &end);
-        if (end == *word || *end || !(share >= 0 && share <= SHARE_MAX))
+        double share;
+        if (!number_read(*word, 0, SHARE_MAX, &share))
             return kilter_fail(error, KILTER_ERROR_INPUT,
                                "--shares: expected numbers from 0 to %g, got '%.60s'",
                                SHARE_MAX, *word);

@@ -295,7 +295,7 @@ static bool exec_start_ranks(Own *own, const CommandOptions *options, GError **e
     if (!exec_mpi_built())
         return exec_mpi_start(&unused, &unused, error);
     const Plan *plan = own->source.plan;
-    if (own->ranks && (uint32_t)own->ranks != plan->n_devices)
+    if (own->ranks >= 0 && (uint32_t)own->ranks != plan->n_devices)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "--ranks %d: the plan is for %u devices", own->ranks,
                            plan->n_devices);
@@ -380,7 +380,8 @@ static bool exec_run(Own *own, int argc, char **argv, const CommandOptions *opti
 
 bool cmd_exec(int argc, char **argv, GError **error)
 {
-    g_auto(Own) own = {.timing = {.warm_up = 2, .repeats = 10, .timeout_s = 600}};
+    g_auto(Own)
+        own = {.timing = {.warm_up = 2, .repeats = 10, .timeout_s = 600}, .ranks = -1};
     const GOptionEntry entries[] = {
         {"backend", 'b', 0, G_OPTION_ARG_STRING, &own.backend,
          "Backend: mpi (default), cuda or reference", "NAME"},

@@ -3,6 +3,7 @@
 
 #include <gsl/gsl_errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,9 @@ static const double SAY_BYTES = 0x1p31, LEAST_BYTES = 0x1p26;
 
 /* 1: notes are turned off. */
 static gint hushed;
+
+/* What the end of the memory says of its limit; empty: the machine's own. */
+static char limit_words[120];
 
 /* Memory in use, in bytes; 0 where the system does not say. */
 static double resident_bytes(void)
@@ -100,10 +104,12 @@ static gpointer watch(gpointer unused)
 {
     (void)unused;
     bool long_said = false, large_said = false;
-    for (int s = 0; !(long_said && large_said) && !g_atomic_int_get(&hushed);
-         s += LOOK_EVERY_S) {
+    for (int s = 0; !(long_said && large_said); s += LOOK_EVERY_S) {
         const double bytes = resident_bytes();
         const bool large = bytes >= SAY_BYTES;
+        if (g_atomic_int_get(
+                &hushed)) /* much memory is said all the same: it may harm others */
+            long_said = true;
         if ((s >= SAY_AFTER_S && !long_said) || (large && !large_said)) {
             g_autofree char *used = units_format(bytes, QUANTITY_BYTES);
             limits_note("still working after %d s, with %s of memory%s", s, used,
@@ -128,6 +134,7 @@ static void end_without_memory(const char *domain, GLogLevelFlags level,
     write_all(failure.begin, strlen(failure.begin));
     write_all(what, sizeof what - 1);
     write_all(say, strcspn(say, "\n\"\\"));
+    write_all(limit_words, strlen(limit_words));
     write_all(failure.end, strlen(failure.end));
     _exit(KILTER_ERROR_FAILED);
 }
@@ -170,13 +177,75 @@ void limits_catch_interrupts(void)
         sigaction(SIGINT, &after, NULL);
 }
 
+/* The first number of a file; INFINITY if there is none. */
+static double number_in_file(const char *path)
+{
+    double bytes = INFINITY;
+    FILE *file = fopen(path, "re");
+    if (file && fscanf(file, "%lf", &bytes) != 1)
+        bytes = INFINITY;
+    if (file)
+        fclose(file);
+    return bytes;
+}
+
+/* The memory of this machine, or of the container that the program runs in. */
+static double machine_bytes(void)
+{
+    const double own = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE),
+                 group =
+                     fmin(number_in_file("/sys/fs/cgroup/memory.max"),
+                          number_in_file("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
+    return fmin(own, group);
+}
+
+static bool bound_memory(double bytes, bool for_good)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_DATA, &limit) != 0)
+        return false;
+    const rlim_t wanted = (rlim_t)bytes;
+    limit =
+        (struct rlimit){MIN(wanted, limit.rlim_max), for_good ? wanted : limit.rlim_max};
+    return setrlimit(RLIMIT_DATA, &limit) == 0;
+}
+
+/* Half of the machine's memory, unless a smaller limit is set. Sanitizers need more than that. */
+static void bound_by_machine(void)
+{
+#ifndef KILTER_SANITIZED
+    const double half = machine_bytes() / 2;
+    struct rlimit limit;
+    if (half < LEAST_BYTES || getrlimit(RLIMIT_DATA, &limit) != 0 ||
+        (double)limit.rlim_cur <= half || !bound_memory(half, false))
+        return;
+    g_autofree char *size = units_format(half, QUANTITY_BYTES);
+    g_snprintf(
+        limit_words, sizeof limit_words,
+        "; the limit is half of this machine's memory, %s, and --memory-limit sets "
+        "another",
+        size);
+#endif
+}
+
+void limits_lift(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur != limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_DATA, &limit);
+    }
+}
+
 void limits_begin(const char *command)
 {
     /* Without this, Jansson leaves out members for which there is no memory. */
     json_set_alloc_funcs(g_malloc, g_free);
     if (command)
         speak_json(command);
+    bound_by_machine();
     limits_catch_interrupts();
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f fails, as on a full disk */
     atexit(flush_output);
     g_log_set_handler("GLib", G_LOG_LEVEL_ERROR | G_LOG_FLAG_FATAL, end_without_memory,
                       NULL);
@@ -194,8 +263,8 @@ bool limits_set_memory(const char *size, GError **error)
     double bytes;
     if (!units_parse(size, QUANTITY_BYTES, &bytes, error))
         return false;
-    const struct rlimit limit = {(rlim_t)bytes, (rlim_t)bytes};
-    return (bytes >= LEAST_BYTES && setrlimit(RLIMIT_DATA, &limit) == 0) ||
+    *limit_words = '\0';
+    return (bytes >= LEAST_BYTES && bound_memory(bytes, true)) ||
            kilter_fail(error, KILTER_ERROR_INPUT,
                        "expected at least 64 MiB that the system allows, got '%s'", size);
 }

@@ -18,8 +18,12 @@ void limits_note(const char *format, ...) G_GNUC_PRINTF(1, 2);
  * ignored. limits_begin does so; to be called again by who let it have another meaning. */
 void limits_catch_interrupts(void);
 
-/* Turns these notes off: the command is to be quiet, or shows its progress itself. */
+/* Turns notes about time off: the command is to be quiet, or shows its progress itself. */
 void limits_hush(void);
+
+/* Takes back the default limit, half of the machine's memory, which limits_begin sets: for the
+ * ranks of exec, which check what they need. */
+void limits_lift(void);
 
 /* Bounds the memory of this process to "SIZE", such as 4GiB. KILTER_ERROR_INPUT if it is not a
  * size, or less than 64 MiB. */

@@ -70,6 +70,8 @@ int main(int argc, char **argv)
                       g_strv_contains((const char *const *)argv, "--json");
     if (!exec_is_rank())
         limits_begin(json ? argv[1] : NULL);
+    else
+        limits_lift();
     /* Only the character type: numbers are written with a point in every locale. */
     setlocale(LC_CTYPE, "");
     g_autoptr(GError) error = NULL;

@@ -97,8 +97,6 @@ static bool simulate_report(const Evaluation *evaluation, const Own *own,
         (own->dot && !write_dot(evaluation, own->dot, error)) ||
         !command_execution_write(&own->execution, evaluation, &sim, error))
         return false;
-    if (command_is_silent(options))
-        return true;
     json_t *object = command_simulation_json(evaluation, options->verbose, own->explain);
     if (own->explain) {
         g_autofree char *waits = command_waits_text(evaluation);

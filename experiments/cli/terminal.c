@@ -8,11 +8,11 @@
 #include "experiments/cli/command.h"
 #include "experiments/cli/limits.h"
 
-/* SIGINT and SIGTERM are sources of GLib's main context, which every watch looks at. (Blocking and
- * polling for them is not enough: a library may have started threads of its own, where a signal to
- * the process still ends it.) */
-enum { SIGNALS = 2 };
-static const int SIGNAL[SIGNALS] = {SIGINT, SIGTERM};
+/* These are sources of GLib's main context, which every watch looks at. (Blocking and polling for
+ * them is not enough: a library may have started threads of its own, where a signal to the process
+ * still ends it.) */
+enum { SIGNALS = 3 };
+static const int SIGNAL[SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
 
 struct Terminal {
     bool shows;
@@ -40,6 +40,8 @@ Terminal *terminal_begin(bool quiet)
     terminal->shows = !quiet && isatty(STDERR_FILENO);
     if (terminal->shows)
         limits_hush();
+    /* Whoever reads the progress or the answer may go; the store is closed all the same. */
+    signal(SIGPIPE, SIG_IGN);
     for (int i = 0; i < SIGNALS; i++) {
         struct sigaction before;
         if (sigaction(SIGNAL[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)

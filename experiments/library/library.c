@@ -31,7 +31,10 @@ static KilterStatus finish(const char *call, json_t *body, const GError *error,
     if (error)
         body = json_pack("{s:{s:i, s:s}}", "error", "status", status, "message",
                          error->message);
-    *json = answer_text(call, body);
+    if (json)
+        *json = answer_text(call, body);
+    else
+        json_decref(body);
     return (KilterStatus)status;
 }
 

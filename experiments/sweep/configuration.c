@@ -81,14 +81,12 @@ bool configuration_record_twins(const Configuration *first, Store *store,
 static bool parse_exchange(const char *kind, const char *bytes, const char *share,
                            Exchange *exchange, GError **error)
 {
-    char *end;
     exchange->kind = collective_from_name(kind);
     if ((int)exchange->kind >= COLLECTIVES_PRICED)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "unknown collective '%s', expected one such as all_gather",
                            kind);
-    exchange->share = g_ascii_strtod(share, &end);
-    if (end == share || *end || !(exchange->share >= 0 && exchange->share <= 1))
+    if (!number_read(share, 0, 1, &exchange->share))
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected a share from 0 to 1, got '%s'", share);
     return units_parse(bytes, QUANTITY_BYTES, &exchange->bytes, error);

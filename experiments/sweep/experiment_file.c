@@ -282,6 +282,8 @@ ExperimentFile *experiment_file_read(const char *path, const char *column, GErro
     gsize length = 0;
     g_file_get_contents(path, &content, &length,
                         NULL); /* the next reader reports a failure */
+    if (content && !yaml_is_sound(path, content, length, error))
+        return NULL;
     g_autoptr(GPtrArray) named = named_axes(content ? content : "", length);
     if (named->len > GRID_KEYS) {
         kilter_fail(error, KILTER_ERROR_INPUT,

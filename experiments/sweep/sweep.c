@@ -250,9 +250,13 @@ static void expect(const GPtrArray *list)
     }
 }
 
-static uint32_t threads_of(const SweepOptions *options)
+/* More threads than there are configurations to evaluate, or four for each core, are of no use. */
+static uint32_t threads_of(const SweepOptions *options, uint32_t missing)
 {
-    return options->threads ? options->threads : g_get_num_processors();
+    enum { MOST_PER_CORE = 4 };
+    const uint32_t cores = g_get_num_processors(),
+                   most = MIN(MAX(missing, 1), MOST_PER_CORE * cores);
+    return MIN(options->threads ? options->threads : cores, most);
 }
 
 bool sweep_run(const Experiment *experiment, Store *store, const SweepOptions *options,
@@ -264,7 +268,7 @@ bool sweep_run(const Experiment *experiment, Store *store, const SweepOptions *o
         return false;
     expect(list);
     const char *name = experiment_name(experiment);
-    g_autoptr(Workers) workers = workers_new(name, threads_of(options));
+    g_autoptr(Workers) workers = workers_new(name, threads_of(options, list->len));
     g_autoptr(Queue) queue = queue_new(store, name, list, options->again);
     Sweep sweep = {.options = options,
                    .progress = progress,
@@ -307,7 +311,7 @@ bool sweep_estimate(const Experiment *experiment, Store *store,
                         : NAN;
     estimate->all_s = list->len == 0 ? 0
                                      : estimate->each_s * (double)list->len /
-                                           MIN(threads_of(options), list->len);
+                                           threads_of(options, list->len);
     return true;
 }
 

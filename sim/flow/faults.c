@@ -56,7 +56,7 @@ static bool read_fault(const char *text, bool slow, SimFault *fault, GError **er
                            slow ? "FROM>TO*FACTOR" : "NAME", text);
     if (slow) {
         const double factor = g_ascii_strtod(star + 1, &end);
-        if (end != at || !(factor >= 1) || !isfinite(factor))
+        if (end != at || !number_in(factor, 1, 1 / NUMBER_LEAST))
             return kilter_fail(error, KILTER_ERROR_INPUT,
                                "expected a factor of 1 or more after *, got '%s'", text);
         fault->factor = 1 / factor;

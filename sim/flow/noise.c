@@ -49,11 +49,10 @@ static bool read_straggler(SimNoise *noise, const char *text, GError **error)
 {
     const char *star = strrchr(text, '*');
     g_autofree char *name = g_strndup(text, star ? (gsize)(star - text) : strlen(text));
-    char *end = NULL;
-    Straggler straggler = {ANY_DEVICE, star ? g_ascii_strtod(star + 1, &end) : 0};
+    const double least = 1e-6, most = 1e6;
+    Straggler straggler = {ANY_DEVICE, 0};
 
-    if (!star || end == star + 1 || *end || !(straggler.factor > 0) ||
-        !isfinite(straggler.factor))
+    if (!star || !number_read(star + 1, least, most, &straggler.factor))
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected DEVICE*FACTOR such as %s*1.5, got '%s'",
                            noise->sim->view->device[0].name, text);

@@ -119,7 +119,7 @@ static bool read_links(Reader *r)
     for (r->at = 0; r->at < r->tasks->n_links; r->at++) {
         const json_t *number = json_array_get(value, r->at);
         r->bandwidth[r->at] = json_number_value(number);
-        if (!(r->bandwidth[r->at] > 0))
+        if (!number_in(r->bandwidth[r->at], NUMBER_LEAST, 1 / NUMBER_LEAST))
             return expected(r, "more than 0 bytes/us", number);
     }
     return true;

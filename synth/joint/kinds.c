@@ -84,7 +84,8 @@ static double count_states(JointMenu *menu, JointKind **most)
 }
 
 /* Finds the smallest units that keep the number of states small: a machine, halved repeatedly, or
- * several machines. Where all combinations of machines are too many, kinds are to be in an order. */
+ * several machines, at most all of a kind. Where all combinations of machines are too many, kinds
+ * are to be in an order. */
 static void find_units(JointMenu *menu, bool coarse)
 {
     const double most_states = coarse ? COARSE_STATES : MOST_STATES;
@@ -92,7 +93,7 @@ static void find_units(JointMenu *menu, bool coarse)
     start_units(menu, true);
     menu->in_order = menu->kind->len > 1 && count_states(menu, &most) > MOST_STATES;
     start_units(menu, menu->in_order);
-    while (count_states(menu, &most) > most_states)
+    while (count_states(menu, &most) > most_states && most->n_units > 1)
         most->unit *= 2;
 }
 

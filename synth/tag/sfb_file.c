@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-static const double MOST_US = 1e12, MOST_BYTES = 1e15;
+/* Smaller times, amounts and bandwidths that are not 0 have no finite quotients. */
+static const double LEAST = 1e-9, MOST_US = 1e12, MOST_BYTES = 1e15;
 enum { MOST_DEVICES = 1 << 20, MOST_OPS = 1 << 24 };
 
 typedef struct {
@@ -33,7 +34,7 @@ static bool expected(const Reader *r, const char *key, const char *what,
 static bool in_range(const json_t *value, double most, double *number)
 {
     *number = json_number_value(value);
-    return json_is_number(value) && *number >= 0 && *number <= most;
+    return json_is_number(value) && (*number == 0 || number_in(*number, LEAST, most));
 }
 
 static bool is_op(const Reader *r, const json_t *value, uint32_t *op)
@@ -61,7 +62,7 @@ static bool read_scalars(const Reader *r)
     if (!json_is_integer(n) || devices < 1 || devices > MOST_DEVICES)
         return expected(r, "D", "a number of devices from 1 to 1048576", n);
     if (!in_range(tau, MOST_BYTES, &r->sfb->tau) || r->sfb->tau == 0)
-        return expected(r, "tau_bytes_per_us", "more than 0 bytes/us", tau);
+        return expected(r, "tau_bytes_per_us", "at least 1e-9 bytes/us", tau);
     r->sfb->n_devices = (uint32_t)devices;
     r->sfb->number =
         json_is_integer(number) ? json_integer_value(number) : (int64_t)r->number;

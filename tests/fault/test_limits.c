@@ -2,6 +2,7 @@
  * not read; and a failed write of output is a failure. */
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "data/data.h"
@@ -30,6 +31,11 @@ static void test_sizes(void **state)
         {"simulate " SMALL " hap-8 -p dp-ev -f flow --samples 2147483647", "--samples"},
         {"simulate " SMALL " hap-8 -p dp-ev --days 365 --mtbf 1ms", "at most 10000000"},
         {"verify " SMALL " hap-8 --shapes 0", "--shapes: expected 1 to 1000, got 0"},
+        {"plan vit: hap-8", "expected key=value after each colon and comma"},
+        {"plan vit:, hap-8", "expected key=value after each colon and comma"},
+        {"plan " SMALL " star: -p dp-ev",
+         "expected key=value after each colon and comma"},
+        {"exec " SMALL " hap-8 -p dp-ev --ranks 0", "--ranks 0: the plan is for"},
         {PLAN " --memory-limit 1MiB", "--memory-limit: expected at least 64 MiB"},
     };
     g_autoptr(Sandbox) box = sandbox_new();
@@ -76,6 +82,96 @@ static void test_files_that_never_end(void **state)
     program_refuses(box, "sweep /dev/zero --db r.db", 2, "expected a file");
 }
 
+/* Numbers so small that their quotients are none, in each kind of file and option. */
+static void test_tiny_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *line, *says;
+    } cases[] = {
+        {"[{\"case\": 1, \"D\": 4, \"tau_bytes_per_us\": 4.9e-324, \"op\": [\"a\"], "
+         "\"T_us\": [5],"
+         " \"edge\": [], \"gradient\": []}]",
+         "sfb f.json", "tau_bytes_per_us: expected at least 1e-9"},
+        {"[{\"case\": 1, \"D\": 4, \"tau_bytes_per_us\": 1, \"op\": [\"a\"], \"T_us\": "
+         "[1e-300],"
+         " \"edge\": [], \"gradient\": []}]",
+         "sfb f.json", "T_us: expected microseconds"},
+        {"time_s\n1e-310\n",
+         "simulate " SMALL " hap-8 -p dp-ev --days 3 --failures f.json",
+         "time_s: expected a number"},
+        {"", PLAN " --set bucket=1e-310B", "expected an amount of bytes"},
+        {"", "simulate " SMALL " hap-8 -p dp-ev -f flow --set jitter=1e-310",
+         "expected a number"},
+        {"", "simulate " SMALL " hap-8 -p dp-ev --days 3 --mtbf 1e-310s",
+         "--mtbf: expected"},
+        {"", PLAN " --scale network=1e-310", "a factor from"},
+    };
+    g_autoptr(Sandbox) box = sandbox_new();
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        sandbox_write(box, "f.json", cases[i].text);
+        program_refuses(box, cases[i].line, 2, cases[i].says);
+    }
+}
+
+/* A message names what it refuses, not all of it. */
+static void test_long_echoes(void **state)
+{
+    (void)state;
+    enum { LONG = 100000, MOST = 8000 };
+    g_autofree char *word = g_strnfill(LONG, 'x');
+    g_autofree char *quoted =
+        g_strdup_printf("%.*s='%.*s", LONG / 2, word, LONG / 2, word);
+    static const char *const lines[] = {
+        PLAN " --pins f",      PLAN " --segments f",
+        "models f:layers=1",   "plan " SMALL " hap-8 -p manual --strategy f",
+        "fit f -c hap-8 -o g", "sweep f --dry-run",
+    };
+    g_autoptr(Sandbox) box = sandbox_new();
+    for (guint i = 0; i < 2 * G_N_ELEMENTS(lines); i++) {
+        sandbox_write(box, "f", i % 2 ? word : quoted);
+        g_auto(Ran) ran = program_run(box, lines[i / 2]);
+        assert_int_equal(ran.status, 2);
+        assert_in_range(strlen(ran.err), 1, MOST);
+    }
+}
+
+/* The depth of a file is bounded before a parser sees it whose time grows with the square of it. */
+static void test_deep(void **state)
+{
+    (void)state;
+    enum { DEPTH = 400000 };
+    g_autofree char *open = g_strnfill(DEPTH, '[');
+    g_autofree char *text = g_strdup_printf("name: %s\n", open);
+    static const char *const lines[] = {"sweep f.yaml --dry-run", "league f.yaml",
+                                        "plan " SMALL " f.yaml", "models f.yaml"};
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "f.yaml", text);
+    for (guint i = 0; i < G_N_ELEMENTS(lines); i++)
+        program_refuses(box, lines[i], 2, "nested too deeply");
+}
+
+/* A file that may not grow is a disk that is full. */
+static void test_file_size_limit(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    char *argv[] = {
+        (char *)"sh", (char *)"-c",
+        (char
+             *)"ulimit -f 1; exec \"$KILTER_BIN\" plan vgg19 hap-8 -q -p dp-ev -o p.json",
+        NULL};
+    g_autofree char *says = NULL, *before = sandbox_digest(box);
+    int status = 0;
+    assert_true(g_spawn_sync(box->folder, argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL,
+                             NULL, &says, &status, NULL));
+    g_autofree char *after = sandbox_digest(box);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    assert_non_null(strstr(says, "cannot write p.json"));
+    assert_string_equal(before, after);
+}
+
 /* Traces of others that have text for numbers, or devices beyond any count. */
 static void test_traces(void **state)
 {
@@ -109,6 +205,32 @@ static void test_memory_limit(void **state)
                     1, "out of memory: failed to allocate");
     g_auto(Ran) ran = program_run_good(box, PLAN " --memory-limit 4GiB");
     (void)ran;
+}
+
+/* Without a limit of a user's, half of the machine's memory. */
+static void test_own_limit(void **state)
+{
+    (void)state;
+#ifdef TEST_SANITIZED
+    skip();
+#endif
+    enum { TRIES = 1000, PAUSE_US = 1000 };
+    g_autoptr(Sandbox) box = sandbox_new();
+    GSubprocess *process =
+        program_start(box, "collective all_to_all star:hosts=1024 --bytes 1MB", NULL);
+    g_autofree char *path =
+        g_strdup_printf("/proc/%s/limits", g_subprocess_get_identifier(process));
+    const double all = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    double bytes = 0;
+    for (int i = 0; i < TRIES && bytes == 0; i++, g_usleep(PAUSE_US)) {
+        g_autofree char *text = NULL;
+        if (g_file_get_contents(path, &text, NULL, NULL))
+            bytes = g_ascii_strtod(
+                strstr(text, "Max data size") + strlen("Max data size"), NULL);
+    }
+    g_subprocess_force_exit(process);
+    g_auto(Ran) ran = program_finish(process);
+    assert_true(bytes > 0 && bytes <= all / 2);
 }
 
 /* Help texts are longer than the library's buffer. */
@@ -158,8 +280,13 @@ int main(void)
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_keys_once),
         cmocka_unit_test(test_files_that_never_end),
+        cmocka_unit_test(test_tiny_numbers),
+        cmocka_unit_test(test_long_echoes),
+        cmocka_unit_test(test_deep),
+        cmocka_unit_test(test_file_size_limit),
         cmocka_unit_test(test_traces),
         cmocka_unit_test(test_memory_limit),
+        cmocka_unit_test(test_own_limit),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_full_disk_of_files),
     };

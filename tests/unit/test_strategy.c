@@ -52,7 +52,7 @@ static void test_refusals(void **state)
            "expected one of gpipe, 1f1b, interleaved, zb-h1, zb-h2, got 'zigzag'");
     refuse("recompute: some\n", "or none, selective or full");
     refuse("layers: {a: 1}\n", "expected a value, a list or a list of lists");
-    refuse("shares: [1, -1]\n", "expected positive numbers, got '-1'");
+    refuse("shares: [1, -1]\n", "expected numbers from 1e-09 to 1e+09, got '-1'");
     refuse("- pp\n", "expected keys of a strategy");
     refuse("zero: 4\n", "expected an integer from 0 to 3");
 }
