@@ -27,6 +27,7 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
     X(days, "simulate days of training: failures, checkpoints, spares")           \
     X(memory, "show what fills the memory of each device type")                   \
     X(export, "write a plan for a framework, or results as CSV")                  \
+    X(kernel, "time one kernel on a device")                                      \
     X(collective, "simulate one collective on a network")                         \
     X(sfb, "find the ops that sufficient factors duplicate (TAG)")                \
     X(theory, "print the sharding theory of a model")                             \

@@ -437,6 +437,39 @@ static void test_empty_words(void **state)
                     "failures and stragglers in a run");
 }
 
+static void test_kernel(void **state)
+{
+    static const struct {
+        const char *line, *says;
+    } CASE[] = {
+        {"kernel matmul", "expected KIND DEVICE"},
+        {"kernel matmull h100 --m 1 --n 1 --k 1", "unknown kernel 'matmull'"},
+        {"kernel matmul h1000 --m 1 --n 1 --k 1", "unknown device 'h1000'"},
+        {"kernel matmul h100 --m 1 --n 1", "expected --k"},
+        {"kernel matmul h100 --m 0 --n 1 --k 1", "--m: expected a whole number"},
+        {"kernel matmul h100 --m 1.5 --n 1 --k 1", "got '1.5'"},
+        {"kernel matmul h100 --m 2147483648 --n 1 --k 1", "--m: expected a whole number"},
+        {"kernel matmul h100 --m 1:8 --n 1 --k 1", "--plot: expected a folder"},
+        {"kernel matmul h100 --m 1 --n 1 --k 1 --plot x", "--plot: expected a folder"},
+        {"kernel matmul h100 --m 1:8 --n 1:8 --k 1 --plot x", "expected one range"},
+        {"kernel matmul h100 --m 8:1 --n 1 --k 1 --plot x", "got '8:1'"},
+        {"kernel matmul h100 --m 1:2:3 --n 1 --k 1 --plot x", "got '1:2:3'"},
+        {"kernel matmul h100 --m 1 --n 1 --k 1 --width 3", "--width: kilter kernel matmul"},
+        {"kernel matmul h100 --m 1 --n 1 --k 1 --causal", "--causal: expected"},
+        {"kernel matmul h100 --m 1 --n 1 --k 1 --backward", "--backward: kilter kernel"},
+        {"kernel matmul v100 --m 1 --n 1 --k 1 --format bf16", "fp32, tf32, fp16"},
+        {"kernel matmul v100 --m 1 --n 1 --k 1 --format bf17", "did you mean 'bf16'?"},
+        {"kernel attention h100 --queries 8 --heads 3 --kv-heads 2", "--kv-heads"},
+        {"kernel attention h100 --queries 8 --keys 4 --heads 1 --causal", "--keys"},
+        {"kernel conv v100 --batch 1 --in 6 --out 4 --height 1 --width 1 --groups 4",
+         "--groups"},
+    };
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++)
+        program_refuses(box, CASE[i].line, 2, CASE[i].says);
+}
+
 /* A thousand segments give the same as one where no op needs ratios of its own. */
 static void test_many_segments(void **state)
 {
@@ -480,6 +513,7 @@ int main(void)
         cmocka_unit_test(test_zero_rates),
         cmocka_unit_test(test_small_dims),
         cmocka_unit_test(test_empty_words),
+        cmocka_unit_test(test_kernel),
         cmocka_unit_test(test_many_segments),
         cmocka_unit_test(test_no_gnuplot),
     };

@@ -49,6 +49,8 @@ static const char *const LINES[] = {
     "memory c.json",
     "export c.json --to megatron",
     "export c.json --to megatron -o flags.sh",
+    "kernel matmul h100-sxm --m 8192 --n 8192 --k 4096 --format bf16",
+    "kernel softmax t4 --rows 64:4096 --width 1024 --plot pictures",
     "collective all_reduce hap-8 --bytes 1MB",
     "sfb " SMALL " hap-8",
     "theory " TINY,
