@@ -1,4 +1,5 @@
 /* Claims of questions: what is worked on, by whom, and what ended processes before. */
+#include <glib/gstdio.h>
 #include <string.h>
 
 #include "data/attempt.h" /* STORE_ATTEMPT, generated from data/store/attempt.sql */
@@ -58,13 +59,60 @@ bool store_attempt_prepare(Store *store)
     return good;
 }
 
+/* --- faults --- */
+
+static const char FAULT[] = "-fault-";
+
+static char *fault_file(const Store *store, const char *process)
+{
+    return g_strconcat(store->file, FAULT, process, NULL);
+}
+
+const char *store_fault_file(Store *store)
+{
+    g_assert(store->writable);
+    if (!store->fault)
+        store->fault = fault_file(store, store->process);
+    return store->fault;
+}
+
+/* Whether a process that runs no longer said that it ended by its own fault. */
+static bool is_blamed(const Store *store, const char *process)
+{
+    g_autofree char *file = fault_file(store, process);
+    return g_file_test(file, G_FILE_TEST_EXISTS);
+}
+
+void store_faults_clean(const Store *store)
+{
+    g_autofree char *folder = g_path_get_dirname(store->file);
+    g_autofree char *name = g_path_get_basename(store->file);
+    g_autofree char *prefix = g_strconcat(name, FAULT, NULL);
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    const char *entry;
+    while (dir && (entry = g_dir_read_name(dir))) {
+        if (!g_str_has_prefix(entry, prefix))
+            continue;
+        char *sql = sqlite3_mprintf("SELECT count(*) FROM attempt WHERE message IS NULL "
+                                    "AND process = %Q",
+                                    entry + strlen(prefix));
+        g_autofree char *blames = store_one_value(store, sql);
+        g_autofree char *path = g_build_filename(folder, entry, NULL);
+        if (g_strcmp0(blames, "0") == 0)
+            g_remove(path);
+        sqlite3_free(sql);
+    }
+}
+
 /* --- claims --- */
 
-/* The processes that ended while they worked on it, or UINT32_MAX: another one works on it now. */
-static bool deaths_of(const Store *store, const char *hash, uint32_t *deaths)
+/* The processes that ended by their own fault while they worked on it, or UINT32_MAX: another one
+ * works on it now. *ended: the last one ended, whatever the reason. */
+static bool deaths_of(const Store *store, const char *hash, uint32_t *deaths, bool *ended)
 {
     sqlite3_stmt *s = store->attempted;
     *deaths = 0;
+    *ended = false;
     if (!store_bind_hash(s, 1, hash))
         return false;
     const int code = sqlite3_step(s);
@@ -75,8 +123,10 @@ static bool deaths_of(const Store *store, const char *hash, uint32_t *deaths)
         const bool runs = !failed && !is_own &&
                           store_process_runs((const char *)sqlite3_column_text(s, 0),
                                              sqlite3_column_int64(s, 1), process);
+        *ended = !runs && !failed && !is_own;
         *deaths = runs ? UINT32_MAX
-                       : (uint32_t)sqlite3_column_int64(s, 3) + (!failed && !is_own);
+                       : (uint32_t)sqlite3_column_int64(s, 3) +
+                             (*ended && is_blamed(store, process));
     }
     sqlite3_reset(s);
     return code == SQLITE_ROW || code == SQLITE_DONE;
@@ -103,7 +153,7 @@ static bool note(const Store *store, const char *hash, uint32_t deaths,
 static bool claim_one(Store *store, const StoreAsked *asked, uint32_t flags,
                       StoreClaim *claim)
 {
-    bool has = false;
+    bool has = false, ended;
     uint32_t deaths;
     if (!store_find_one(store, asked, &has))
         return false;
@@ -111,14 +161,15 @@ static bool claim_one(Store *store, const StoreAsked *asked, uint32_t flags,
         *claim = STORE_ANSWERED;
         return true;
     }
-    if (!deaths_of(store, asked->hash, &deaths))
+    if (!deaths_of(store, asked->hash, &deaths, &ended))
         return false;
     if (deaths != UINT32_MAX && (flags & STORE_AGAIN))
         deaths = 0;
-    *claim = deaths == UINT32_MAX                   ? STORE_TAKEN
-             : deaths >= STORE_DEATHS               ? STORE_POISON
-             : deaths > 0 && !(flags & STORE_ALONE) ? STORE_SUSPECT
-                                                    : STORE_CLAIMED;
+    const bool suspect = (deaths > 0 || ended) && !(flags & STORE_ALONE);
+    *claim = deaths == UINT32_MAX     ? STORE_TAKEN
+             : deaths >= STORE_DEATHS ? STORE_POISON
+             : suspect                ? STORE_SUSPECT
+                                      : STORE_CLAIMED;
     return *claim != STORE_CLAIMED || note(store, asked->hash, deaths, NULL);
 }
 
@@ -144,7 +195,8 @@ bool store_give_up(Store *store, const char *hash, const char *message, GError *
     bool good;
     if (hash) {
         uint32_t deaths;
-        good = deaths_of(store, hash, &deaths) &&
+        bool ended;
+        good = deaths_of(store, hash, &deaths, &ended) &&
                (deaths == UINT32_MAX ||
                 (!message && deaths == 0 ? store_drop_attempt(store, hash)
                                          : note(store, hash, deaths, message)));
@@ -172,10 +224,9 @@ bool store_attempts(Store *store, StoreAttemptEach each, void *data, GError **er
                           .started = (const char *)sqlite3_column_text(s, 4),
                           .deaths = (uint32_t)sqlite3_column_int64(s, 5),
                           .message = (const char *)sqlite3_column_text(s, 6)};
-        a.runs =
-            !a.message &&
-            store_process_runs(a.host, a.pid, (const char *)sqlite3_column_text(s, 3));
-        a.deaths += !a.message && !a.runs;
+        const char *process = (const char *)sqlite3_column_text(s, 3);
+        a.runs = !a.message && store_process_runs(a.host, a.pid, process);
+        a.deaths += !a.message && !a.runs && is_blamed(store, process);
         each(&a, data);
         code = SQLITE_OK;
     }

@@ -44,6 +44,7 @@ struct Store {
     char *locked; /* since when, UTC */
     uint64_t beats;
     gint64 beat_us; /* when the lock was written last, monotonic */
+    char *fault;    /* store_fault_file */
     char *note;     /* what a user should know about how it was opened, or NULL */
 };
 
@@ -65,6 +66,9 @@ bool store_check_identity(const char *file, int64_t application, int64_t version
 bool store_check_file(const char *file, bool create, GError **error);
 /* Whether SQLite left a journal beside the file, so that the file by itself may be out of date. */
 bool store_has_journal(const char *file);
+
+/* Removes the files of faults by which no question is blamed any more. */
+void store_faults_clean(const Store *store);
 
 /* --- store/database.c --- */
 

@@ -248,6 +248,8 @@ void store_close(Store *store)
                                        store->drop, store->claim,    store->attempted};
     for (uint32_t i = 0; i < G_N_ELEMENTS(statement); i++)
         sqlite3_finalize(statement[i]);
+    if (store->writable && store->process)
+        store_faults_clean(store);
     sqlite3_close(store->db);
     store_lock_release(store);
     g_ptr_array_unref(store->made);
@@ -259,6 +261,7 @@ void store_close(Store *store)
     g_free(store->started);
     g_free(store->host);
     g_free(store->process);
+    g_free(store->fault);
     g_free(store->lock);
     g_free(store->locked);
     g_free(store->note);

@@ -93,7 +93,7 @@ bool store_put(Store *store, const StoreResult *result, GError **error);
 
 /* --- claims: who works on what, so that several processes share a store's questions --- */
 
-/* A question that ended as many processes as this is not tried again. */
+/* A question that ended as many processes as this by a fault of their own is not tried again. */
 enum { STORE_DEATHS = 2 };
 
 typedef enum {
@@ -101,7 +101,7 @@ typedef enum {
     STORE_TAKEN,   /* another process does */
     STORE_ANSWERED, /* another process has answered it; the answer is recorded for the experiment */
     STORE_SUSPECT, /* a process ended while it worked on it, and STORE_ALONE was not given */
-    STORE_POISON, /* STORE_DEATHS processes did */
+    STORE_POISON, /* STORE_DEATHS processes did, by faults of their own */
 } StoreClaim;
 
 enum {
@@ -116,12 +116,17 @@ bool store_claim(Store *store, const StoreAsked *asked, uint32_t flags, StoreCla
  * without a reason. store_put ends the claim of what it answers. */
 bool store_give_up(Store *store, const char *hash, const char *message, GError **error);
 
+/* The path of the file that a process makes when it ends by its own fault (it crashes, or has no
+ * memory left), for which a signal handler suffices. Only then what it worked on is blamed; a
+ * process that was killed, or whose machine was lost, blames nothing. Borrowed. */
+const char *store_fault_file(Store *store);
+
 /* A question without an answer, and the process that works on it. Strings are borrowed. */
 typedef struct {
     const char *hash, *host, *started;
     int64_t pid;
-    bool runs;           /* a process of this machine works on it */
-    uint32_t deaths;     /* processes that ended while they worked on it */
+    bool runs;       /* a process of this machine works on it */
+    uint32_t deaths; /* processes that ended by their own fault while they worked on it */
     const char *message; /* the error that it gave last, or NULL */
 } StoreAttempt;
 typedef void (*StoreAttemptEach)(const StoreAttempt *attempt, void *data);

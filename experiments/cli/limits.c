@@ -1,6 +1,7 @@
 /* Limits on memory, failures of output, and notes about commands that take long. */
 #include "experiments/cli/limits.h"
 
+#include <fcntl.h>
 #include <gsl/gsl_errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -18,6 +19,9 @@ static const double SAY_BYTES = 0x1p31, LEAST_BYTES = 0x1p26;
 
 /* 1: notes are turned off. */
 static gint hushed;
+
+/* The file that an end by the program's own fault makes; empty: none. */
+static char fault_file[4096];
 
 /* What the end of the memory says of its limit; empty: the machine's own. */
 static char limit_words[120];
@@ -122,6 +126,33 @@ static gpointer watch(gpointer unused)
     return NULL;
 }
 
+/* Makes the file. It may only call what a signal handler may. */
+static void mark_fault(void)
+{
+    const int file =
+        *fault_file ? open(fault_file, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
+    if (file >= 0)
+        close(file);
+}
+
+static void end_by_fault(int number)
+{
+    mark_fault();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+void limits_mark_faults(const char *path)
+{
+    g_strlcpy(fault_file, path ? path : "", sizeof fault_file);
+#ifndef KILTER_SANITIZED /* whose own handlers report more */
+    static const int SIGNAL[] = {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL};
+    const struct sigaction act = {.sa_handler = end_by_fault, .sa_flags = SA_ONSTACK};
+    for (size_t i = 0; path && i < G_N_ELEMENTS(SIGNAL); i++)
+        sigaction(SIGNAL[i], &act, NULL);
+#endif
+}
+
 /* GLib ends a program whose allocation fails; this reports it in one line instead of dumping core.
  * It must not allocate. */
 static void end_without_memory(const char *domain, GLogLevelFlags level,
@@ -131,6 +162,7 @@ static void end_without_memory(const char *domain, GLogLevelFlags level,
     (void)domain, (void)level, (void)unused;
     const char *bytes = strstr(message, "failed to allocate");
     const char *say = bytes ? bytes : message;
+    mark_fault();
     write_all(failure.begin, strlen(failure.begin));
     write_all(what, sizeof what - 1);
     write_all(say, strcspn(say, "\n\"\\"));
@@ -145,6 +177,7 @@ static void end_in_gsl(const char *reason, const char *file, int line, int code)
     (void)file, (void)line;
     if (code == GSL_ENOMEM)
         end_without_memory(NULL, G_LOG_LEVEL_ERROR, reason, NULL);
+    mark_fault();
     write_line(&failure, reason, strcspn(reason, "\n\"\\"));
     _exit(KILTER_ERROR_FAILED);
 }

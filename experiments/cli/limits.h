@@ -21,6 +21,10 @@ void limits_catch_interrupts(void);
 /* Turns notes about time off: the command is to be quiet, or shows its progress itself. */
 void limits_hush(void);
 
+/* From here on, a program that ends by its own fault (a crash, no memory left) makes this file;
+ * NULL: no longer. */
+void limits_mark_faults(const char *path);
+
 /* Takes back the default limit, half of the machine's memory, which limits_begin sets: for the
  * ranks of exec, which check what they need. */
 void limits_lift(void);

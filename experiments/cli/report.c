@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "experiments/cli/campaign.h"
+#include "experiments/cli/limits.h"
 #include "experiments/figures/reproduce.h"
 #include "experiments/render.h"
 #include "experiments/report/report.h"
@@ -42,8 +43,10 @@ static bool report_run(const char *name, const char *database, const char *line,
         return false;
     Terminal *terminal = terminal_begin(options->quiet || options->json);
     SweepProgress progress;
-    const SweepOptions sweep = {
-        .threads = (uint32_t)own->threads, .watch = terminal_watch, .data = terminal};
+    const SweepOptions sweep = {.threads = (uint32_t)own->threads,
+                                .watch = terminal_watch,
+                                .faults = limits_mark_faults,
+                                .data = terminal};
     bool good = sweep_run(experiment, store, &sweep, &progress, error);
     for (uint32_t i = 0; good && i < experiment_n_columns(experiment); i++) {
         change.column = experiment_column(experiment, i);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "experiments/cli/limits.h"
 #include "experiments/cli/scorecard.h"
 #include "experiments/figures/reproduce.h"
 
@@ -143,6 +144,7 @@ static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *o
                        .set = options->set},
             .sweep = {.threads = (uint32_t)own->threads,
                       .watch = terminal_watch,
+                      .faults = limits_mark_faults,
                       .data = terminal},
         };
         g_auto(Reproduction) reproduction = {0};

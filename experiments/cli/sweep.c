@@ -118,8 +118,10 @@ static bool find_shard(const Own *own, SweepOptions *sweep, GError **error)
 static bool sweep(const Experiment *experiment, const char *database, const char *line,
                   const Own *own, const CommandOptions *options, GError **error)
 {
-    SweepOptions sweep_options = {
-        .threads = (uint32_t)own->threads, .again = own->retry, .watch = terminal_watch};
+    SweepOptions sweep_options = {.threads = (uint32_t)own->threads,
+                                  .again = own->retry,
+                                  .watch = terminal_watch,
+                                  .faults = limits_mark_faults};
     if (!find_shard(own, &sweep_options, error))
         return false;
     if (sweep_options.shards > 0 && !own->shard && !options->quiet)
@@ -238,9 +240,9 @@ static bool status(const Experiment *experiment, const char *database, const Own
         "missing[{?running}, {running} of them worked on][{?failed}, {failed} of them "
         "failed]\n[*shards:[{?missing}shard {shard}: {missing} of "
         "{configurations} missing[{?failed}, {failed} failed]\n]]"
-        "[*tried:{model} on {cluster} with {planner}: [{message}|ended "
+        "[*tried:{model} on {cluster} with {planner}: [{message}|{?processes_ended}ended "
         "{processes_ended} process[{?processes_ended>1}es], the last one {pid} of "
-        "{host}]\n]",
+        "{host}|not finished by process {pid} of {host}]\n]",
         NULL);
     return true;
 }

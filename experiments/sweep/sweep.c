@@ -277,7 +277,11 @@ bool sweep_run(const Experiment *experiment, Store *store, const SweepOptions *o
                    .workers = workers,
                    .present = progress->present,
                    .start_us = g_get_monotonic_time()};
+    if (options->faults)
+        options->faults(store_fault_file(store));
     drive(&sweep);
+    if (options->faults)
+        options->faults(NULL);
     bool good = verdict(&sweep, error);
     g_clear_error(&sweep.first);
     return good;

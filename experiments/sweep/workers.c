@@ -2,6 +2,7 @@
 #include "experiments/sweep/workers.h"
 
 #include <math.h>
+#include <signal.h>
 
 enum {
     /* For about this time others wait for configurations that a process has claimed and not begun. */
@@ -42,11 +43,19 @@ static Outcome *evaluate(const Configuration *configuration, const char *experim
 
 static void *work(void *data)
 {
+    enum { STACK = 1 << 16 };
     const Workers *workers = data;
+    /* For handlers of signals when this thread's own stack is full. */
+    g_autofree char *space = g_malloc(STACK);
+    const stack_t stack = {.ss_sp = space, .ss_size = STACK},
+                  none = {.ss_flags = SS_DISABLE};
+    sigaltstack(&stack, NULL);
     for (;;) {
         void *item = g_async_queue_pop(workers->started);
-        if (item == &END)
+        if (item == &END) {
+            sigaltstack(&none, NULL);
             return NULL;
+        }
         g_async_queue_push(workers->outcomes, evaluate(item, workers->experiment));
     }
 }

@@ -68,6 +68,68 @@ static void test_a_configuration_that_ends_processes(void **state)
     assert_non_null(strstr(retried.err, "out of memory"));
 }
 
+/* --- a configuration during which its process is killed --- */
+
+/* However often: the same command completes the sweep. A kill leaves no trace; a crash does. */
+static void test_kills_blame_nothing(void **state)
+{
+    (void)state;
+    enum { KILLS = 4, WAIT_US = 5000, PATIENCE = 2000 };
+    static const char line[] = "sweep long.yaml --db l.db -j 2";
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "long.yaml",
+                  "name: long\ngrid:\n  model: ['vit:layers=8,global_batch=64']\n"
+                  "  cluster: [hap-16]\n  planner: [hap, auto]\n");
+    for (int i = 0; i < KILLS; i++) {
+        GSubprocess *process = program_start(box, line, NULL);
+        for (int k = 0; k < PATIENCE; k++, g_usleep(WAIT_US)) {
+            g_autoptr(GDir) dir = g_dir_open(box->folder, 0, NULL);
+            const char *name;
+            bool runs = false;
+            while ((name = g_dir_read_name(dir)))
+                runs |= strcmp(name, "l.db-wal") == 0;
+            if (runs)
+                break;
+        }
+        g_usleep(30 * WAIT_US);
+        g_subprocess_force_exit(process);
+        g_auto(Ran) killed = program_finish(process);
+        assert_int_equal(killed.status, -1);
+    }
+    program_runs(box, line);
+    g_autofree char *rows = stored_ask(box, "l.db", "SELECT count(*) FROM result");
+    assert_string_equal(rows, "2|\n");
+}
+
+/* A signal that a fault raises blames what was worked on, twice, and no third time. */
+static void test_crashes_are_blamed(void **state)
+{
+    (void)state;
+#ifdef TEST_SANITIZED
+    skip();
+#endif
+    enum { WAIT_US = 200 * 1000 };
+    static const char line[] = "sweep long.yaml --db l.db -j 1";
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "long.yaml",
+                  "name: long\ngrid:\n  model: ['vit:layers=8,global_batch=64']\n"
+                  "  cluster: [hap-16]\n  planner: [auto]\n");
+    for (int i = 0; i < 2; i++) {
+        GSubprocess *process = program_start(box, line, NULL);
+        g_usleep(WAIT_US);
+        g_subprocess_send_signal(process, SIGFPE);
+        g_auto(Ran) ran = program_finish(process);
+        assert_int_equal(ran.status, -1);
+    }
+    g_auto(Ran) third = program_run(box, line);
+    assert_int_equal(third.status, 1);
+    assert_non_null(strstr(third.err, "1 of 1 configurations ended 2 processes each"));
+    program_runs(box, "sweep long.yaml --db l.db -j 1 --retry");
+    g_autoptr(GDir) dir = g_dir_open(box->folder, 0, NULL);
+    for (const char *name; (name = g_dir_read_name(dir));)
+        assert_null(strstr(name, "-fault-"));
+}
+
 /* --- the same sweep, twice at a time --- */
 
 static void test_processes_share_the_work(void **state)
@@ -348,6 +410,8 @@ int main(void)
         cmocka_unit_test(test_locks_of_the_dead_and_of_strangers),
         cmocka_unit_test(test_a_file_that_cannot_grow),
         cmocka_unit_test(test_disks),
+        cmocka_unit_test(test_kills_blame_nothing),
+        cmocka_unit_test(test_crashes_are_blamed),
         cmocka_unit_test(test_a_merge_that_is_killed),
         cmocka_unit_test(test_variables_of_arrays),
         cmocka_unit_test(test_journals),
