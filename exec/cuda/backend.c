@@ -8,23 +8,13 @@
  *     all_to_all              ncclSend and ncclRecv of exact blocks
  *
  * A GPU has a stream for computation and one for communication. An exchange waits for the
- * computation asked for so far; what uses its result waits for it. One process holds all GPUs of a
- * node; with MPI there may be several nodes. */
+ * computation asked for so far; computation that reads its result or overwrites its data waits for it (and thereby for
+ * those before it), and other computation runs beside it. Ranks that exchange among themselves have a communicator of their own.
+ * One process holds all GPUs of a machine, or each GPU has its own; with MPI there may be several machines, of unlike
+ * numbers of GPUs. */
 #include "exec/cuda/kernels.h"
 #include "exec/cuda/module.h"
 #include "exec/cuda/places.h"
-
-/* The place's computation stream, which first waits for `data` if that is still arriving. */
-static CudaQueue *ready(Place *place, const void *data)
-{
-    if (g_hash_table_contains(place->arriving, data)) {
-        cuda_queue_check(&place->compute,
-                         cudaStreamWaitEvent(place->compute.stream, place->exchanged, 0),
-                         "cudaStreamWaitEvent");
-        g_hash_table_remove_all(place->arriving);
-    }
-    return &place->compute;
-}
 
 /* --- memory and ops --- */
 
@@ -44,19 +34,19 @@ static void *cuda_allocate(ExecBackend *backend, uint32_t local, uint64_t elemen
 
 static void cuda_release(ExecBackend *backend, uint32_t local, void *data)
 {
-    cuda_queue_release(ready(cuda_place(backend, local), data), data);
+    cuda_queue_release(cuda_place_writes(cuda_place(backend, local), data), data);
 }
 
 static void cuda_write(ExecBackend *backend, uint32_t local, const ExecShard *to,
                        const double *from)
 {
-    cuda_queue_write(ready(cuda_place(backend, local), to->data), to, from);
+    cuda_queue_write(cuda_place_writes(cuda_place(backend, local), to->data), to, from);
 }
 
 static void cuda_read(ExecBackend *backend, uint32_t local, const ExecShard *from,
                       double *to)
 {
-    cuda_queue_read(ready(cuda_place(backend, local), from->data), from, to);
+    cuda_queue_read(cuda_place_reads(cuda_place(backend, local), from->data), from, to);
 }
 
 static void cuda_copy_shard(ExecBackend *backend, uint32_t local, const ExecShard *from,
@@ -64,8 +54,8 @@ static void cuda_copy_shard(ExecBackend *backend, uint32_t local, const ExecShar
 {
     Place *place = cuda_place(backend, local);
     if (from)
-        ready(place, from->data);
-    CudaQueue *queue = ready(place, to->data);
+        cuda_place_reads(place, from->data);
+    CudaQueue *queue = cuda_place_writes(place, to->data);
     cuda_queue_zero_bytes(queue, to->data, exec_shard_bytes(backend, to));
     if (from)
         cuda_copy_overlap(queue, from, to);
@@ -75,8 +65,8 @@ static void cuda_add_shard(ExecBackend *backend, uint32_t local, const ExecShard
                            const ExecShard *to)
 {
     Place *place = cuda_place(backend, local);
-    ready(place, from->data);
-    cuda_add_overlap(ready(place, to->data), from, to);
+    cuda_place_reads(place, from->data);
+    cuda_add_overlap(cuda_place_writes(place, to->data), from, to);
 }
 
 static void cuda_run_op(ExecBackend *backend, uint32_t local, const Graph *graph, OpId id,
@@ -85,9 +75,9 @@ static void cuda_run_op(ExecBackend *backend, uint32_t local, const Graph *graph
     Place *place = cuda_place(backend, local);
     const Op *op = graph_get_op(graph, id);
     for (uint32_t i = 0; i < op->n_in; i++)
-        ready(place, in[i].data);
+        cuda_place_reads(place, in[i].data);
     for (uint32_t o = 0; o < op->n_out; o++)
-        ready(place, out[o].data);
+        cuda_place_writes(place, out[o].data);
     const CudaCall call = {&place->compute, graph, id, op, in, out};
     cuda_kernel_of(op->kind)(&call);
 }
@@ -128,20 +118,18 @@ static void cuda_maximum(ExecBackend *backend, double *value, uint32_t n)
 static void place_clear(Place *place)
 {
     cuda_queue_enter(&place->compute);
-    if (place->comm)
-        ncclCommDestroy(place->comm);
+    g_hash_table_unref(place->written);
+    g_hash_table_unref(place->read);
     if (place->computed)
         cudaEventDestroy(place->computed);
-    if (place->exchanged)
-        cudaEventDestroy(place->exchanged);
     cuda_queue_clear(&place->communicate);
     cuda_queue_clear(&place->compute);
-    g_hash_table_unref(place->arriving);
 }
 
 static void cuda_free(ExecBackend *backend)
 {
     Cuda *cuda = as_cuda(backend);
+    cuda_teams_free(cuda);
     for (uint32_t i = 0; i < cuda->n_places; i++)
         place_clear(&cuda->place[i]);
     g_clear_error(&cuda->trouble);
@@ -173,18 +161,36 @@ uint32_t kilter_cuda_gpus(void)
     return cudaGetDeviceCount(&n) == cudaSuccess ? (uint32_t)n : 0;
 }
 
+static void arrival_clear(gpointer data)
+{
+    const Arrival *arrival = data;
+    cudaEventDestroy(arrival->done);
+}
+
+static void arrival_unref(gpointer data)
+{
+    g_rc_box_release_full(data, arrival_clear);
+}
+
 static void place_init(Place *place, bool host, int device, bool single)
 {
-    place->arriving = g_hash_table_new(NULL, NULL);
+    place->written = g_hash_table_new_full(NULL, NULL, NULL, arrival_unref);
+    place->read = g_hash_table_new_full(NULL, NULL, NULL, arrival_unref);
     if (!cuda_queue_init(&place->compute, host, device, single) || host)
         return;
     cuda_queue_init(&place->communicate, host, device, single);
     cuda_queue_check(&place->compute,
                      cudaEventCreateWithFlags(&place->computed, cudaEventDisableTiming),
                      "cudaEventCreate");
-    cuda_queue_check(&place->compute,
-                     cudaEventCreateWithFlags(&place->exchanged, cudaEventDisableTiming),
-                     "cudaEventCreate");
+}
+
+/* Lets the other GPUs of this process use a GPU's memory: between them NCCL reads and writes the data itself. */
+static void share_memory(Cuda *cuda)
+{
+    for (uint32_t i = 0; i < cuda->n_places; i++)
+        for (uint32_t j = 0; j < cuda->n_places; j++)
+            if (i != j)
+                cuda_queue_share(&cuda->place[i].compute, cuda->place[j].compute.device);
 }
 
 /* Joins the GPUs of all processes. */
@@ -195,32 +201,62 @@ static void connect_gpus(Cuda *cuda, const ExecCudaWorld *world)
         cuda_check_nccl(cuda, ncclGetUniqueId(&id), "ncclGetUniqueId");
     if (world->n_processes > 1)
         exec_mpi_broadcast(&id, sizeof id);
-    cuda_check_nccl(cuda, ncclGroupStart(), "ncclGroupStart");
-    for (uint32_t i = 0; i < cuda->n_places; i++) {
-        cuda_queue_enter(&cuda->place[i].compute);
-        cuda_check_nccl(cuda,
-                        ncclCommInitRank(&cuda->place[i].comm, (int)cuda->base.n_ranks,
-                                         id, (int)(cuda->base.first + i)),
-                        "ncclCommInitRank");
+    cuda_teams_connect(cuda, &id);
+}
+
+/* How many ranks, the first one's included, lie on the machine of rank `first`. */
+static uint32_t machine_ranks(const ExecCudaWorld *world, uint32_t first)
+{
+    uint32_t n = 1;
+    while (first + n < world->n_ranks &&
+           world->machine[first + n] == world->machine[first])
+        n++;
+    return n;
+}
+
+/* The ranks [*first, *first + *n) of this process, and the GPU of the first one. */
+static bool find_ranks(const ExecCudaWorld *world, uint32_t *first, uint32_t *n,
+                       uint32_t *gpu, GError **error)
+{
+    const uint32_t n_ranks = world->n_ranks, n_processes = world->n_processes;
+    uint32_t n_machines = 0;
+    *n = n_ranks / n_processes;
+    *first = world->process * *n;
+    *gpu = n_processes > 1 ? *first % MAX(kilter_cuda_gpus(), 1) : 0;
+    if (!world->machine || n_processes == 1)
+        return n_ranks % n_processes == 0 ||
+               kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%u ranks cannot be divided over %u processes", n_ranks,
+                           n_processes);
+    for (uint32_t at = 0, size; at < n_ranks; at += size, n_machines++) {
+        size = machine_ranks(world, at);
+        if (n_processes == n_ranks && *first >= at && *first < at + size)
+            *gpu = *first - at;
+        if (n_processes != n_ranks && n_machines == world->process) {
+            *first = at;
+            *n = size;
+            *gpu = 0;
+        }
     }
-    cuda_check_nccl(cuda, ncclGroupEnd(), "ncclGroupEnd");
+    return n_processes == n_ranks || n_processes == n_machines ||
+           kilter_fail(
+               error, KILTER_ERROR_INPUT,
+               "%u processes: expected one for each of the plan's %u machines, or "
+               "one for each of its %u GPUs",
+               n_processes, n_machines, n_ranks);
 }
 
 /* Whether this process sees the GPUs that its ranks need. */
-static bool check_gpus(const ExecCudaWorld *world, GError **error)
+static bool check_gpus(const ExecCudaWorld *world, uint32_t needed, GError **error)
 {
     const uint32_t has = kilter_cuda_gpus();
-    const uint32_t needed =
-        world->ranks == EXEC_CUDA_GPUS ? world->n_ranks / world->n_processes : 1;
-    if (world->n_ranks % world->n_processes != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%u ranks cannot be divided over %u processes", world->n_ranks,
-                           world->n_processes);
     if (has >= needed)
         return true;
     return kilter_fail(error, KILTER_ERROR_FAILED,
                        "the plan needs %u GPUs here, %u are there%s", needed, has,
-                       has > 0 ? "; --virtual-ranks checks its numbers on one" : "");
+                       has > 0 && world->n_processes == 1
+                           ? "; --virtual-ranks checks its numbers on one"
+                           : "");
 }
 
 ExecBackend *kilter_cuda_new(const ExecCudaWorld *world, size_t element_bytes,
@@ -228,13 +264,15 @@ ExecBackend *kilter_cuda_new(const ExecCudaWorld *world, size_t element_bytes,
 {
     const bool host = world->ranks == EXEC_CUDA_HOST;
     g_assert(world->half == EXEC_PLAIN || element_bytes == sizeof(float));
-    if (!host && !check_gpus(world, error))
+    uint32_t first, n_local, gpu;
+    if (!find_ranks(world, &first, &n_local, &gpu, error) ||
+        (!host &&
+         !check_gpus(world, world->ranks == EXEC_CUDA_GPUS ? gpu + n_local : 1, error)))
         return NULL;
     Cuda *cuda = g_new0(Cuda, 1);
-    const uint32_t n_local = world->n_ranks / world->n_processes;
     cuda->base = (ExecBackend){.ops = &CUDA_OPS,
                                .n_ranks = world->n_ranks,
-                               .first = world->process * n_local,
+                               .first = first,
                                .n_local = n_local,
                                .element_bytes = element_bytes,
                                .half = world->half,
@@ -242,12 +280,10 @@ ExecBackend *kilter_cuda_new(const ExecCudaWorld *world, size_t element_bytes,
     cuda->together = world->ranks != EXEC_CUDA_GPUS;
     cuda->n_places = cuda->together ? 1 : n_local;
     cuda->place = g_new0(Place, cuda->n_places);
-    /* Each process of a node takes GPUs of its own. */
-    const uint32_t first = cuda->together ? 0 : cuda->base.first,
-                   gpus = host ? 1 : kilter_cuda_gpus();
     for (uint32_t i = 0; i < cuda->n_places; i++)
-        place_init(&cuda->place[i], host, (int)((first + i) % gpus),
-                   element_bytes == sizeof(float));
+        place_init(&cuda->place[i], host, (int)(gpu + i), element_bytes == sizeof(float));
+    if (!cuda->together)
+        share_memory(cuda);
     for (uint32_t i = 0; i < cuda->n_places; i++)
         cuda->place[i].compute.unscale = 1 / exec_loss_scale(&cuda->base);
     if (!cuda->together && cuda_check(&cuda->base, NULL))

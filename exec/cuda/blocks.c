@@ -28,7 +28,8 @@ uint64_t cuda_blocks_step(const ExecExchange *exchange, uint32_t n_ranks)
 {
     uint64_t step = 0;
     for (uint32_t r = 0; r < n_ranks; r++)
-        step = MAX(step, exec_shard_elements(&cut_side(exchange)[r]));
+        step = MAX(step, exec_shard_elements(
+                             &cut_side(exchange)[exec_exchange_rank(exchange, r)]));
     return step;
 }
 
@@ -57,24 +58,27 @@ static void lay_out(CudaBlocks *blocks, uint64_t step)
 }
 
 /* The overlaps of `mine` with the others, rank by rank. */
-static void overlap_all(CudaBlocks *blocks, const ExecShard *mine, const ExecShard *other)
+static void overlap_all(CudaBlocks *blocks, const ExecExchange *exchange,
+                        const ExecShard *mine, const ExecShard *other)
 {
     for (uint32_t r = 0; r < blocks->n; r++)
-        if (!exec_shard_overlap(mine, &other[r], &blocks->block[r]))
+        if (!exec_shard_overlap(mine, &other[exec_exchange_rank(exchange, r)],
+                                &blocks->block[r]))
             blocks->block[r] = nothing(mine);
 }
 
 CudaBlocks cuda_blocks_sent(const ExecExchange *exchange, uint32_t n_ranks, uint32_t mine)
 {
+    const ExecShard *own = &exchange->from[exec_exchange_rank(exchange, mine)];
     if (is_gather(exchange->kind)) { /* every rank is sent the same block */
-        CudaBlocks blocks = blocks_new(1, &exchange->from[mine]);
-        blocks.block[0] = exchange->from[mine];
+        CudaBlocks blocks = blocks_new(1, own);
+        blocks.block[0] = *own;
         lay_out(&blocks,
                 is_padded(exchange->kind) ? cuda_blocks_step(exchange, n_ranks) : 0);
         return blocks;
     }
-    CudaBlocks blocks = blocks_new(n_ranks, &exchange->from[mine]);
-    overlap_all(&blocks, &exchange->from[mine], exchange->to);
+    CudaBlocks blocks = blocks_new(n_ranks, own);
+    overlap_all(&blocks, exchange, own, exchange->to);
     lay_out(&blocks, is_padded(exchange->kind) ? cuda_blocks_step(exchange, n_ranks) : 0);
     return blocks;
 }
@@ -82,15 +86,16 @@ CudaBlocks cuda_blocks_sent(const ExecExchange *exchange, uint32_t n_ranks, uint
 CudaBlocks cuda_blocks_received(const ExecExchange *exchange, uint32_t n_ranks,
                                 uint32_t mine)
 {
+    const ExecShard *own = &exchange->to[exec_exchange_rank(exchange, mine)];
     if (is_scatter(exchange->kind)) { /* the result is the sum over all ranks */
-        CudaBlocks blocks = blocks_new(1, &exchange->to[mine]);
-        blocks.block[0] = exchange->to[mine];
+        CudaBlocks blocks = blocks_new(1, own);
+        blocks.block[0] = *own;
         lay_out(&blocks,
                 is_padded(exchange->kind) ? cuda_blocks_step(exchange, n_ranks) : 0);
         return blocks;
     }
-    CudaBlocks blocks = blocks_new(n_ranks, &exchange->to[mine]);
-    overlap_all(&blocks, &exchange->to[mine], exchange->from);
+    CudaBlocks blocks = blocks_new(n_ranks, own);
+    overlap_all(&blocks, exchange, own, exchange->from);
     lay_out(&blocks, is_padded(exchange->kind) ? cuda_blocks_step(exchange, n_ranks) : 0);
     return blocks;
 }

@@ -7,7 +7,7 @@
 #include "exec/cuda/queue.h"
 
 typedef struct {
-    uint32_t n; /* ranks */
+    uint32_t n; /* ranks that take part */
     ExecNumbers numbers;
     /* [n]: the part of the whole tensor; empty where there is none */
     ExecShard *block;
@@ -16,7 +16,7 @@ typedef struct {
     void *buffer;
 } CudaBlocks;
 
-/* The blocks that rank `mine` sends or receives in an exchange. Blocks follow one another without
+/* The blocks that the `mine`-th of the n_ranks ranks that take part sends or receives in an exchange. Blocks follow one another without
  * gaps, or, if `padded`, at the distance of the largest block's size. */
 CudaBlocks cuda_blocks_sent(const ExecExchange *exchange, uint32_t n_ranks,
                             uint32_t mine);

@@ -64,6 +64,20 @@ bool cuda_queue_init(CudaQueue *queue, bool host, int device, bool single)
     return !queue->trouble;
 }
 
+void cuda_queue_share(CudaQueue *queue, int device)
+{
+    int reaches = 0;
+    cudaMemPool_t pool = queue->trouble ? NULL : pool_of(queue);
+    cuda_queue_check(queue, cudaDeviceCanAccessPeer(&reaches, device, queue->device),
+                     "cudaDeviceCanAccessPeer");
+    const struct cudaMemAccessDesc access = {
+        .location = {.type = cudaMemLocationTypeDevice, .id = device},
+        .flags = cudaMemAccessFlagsProtReadWrite};
+    if (pool && reaches)
+        cuda_queue_check(queue, cudaMemPoolSetAccess(pool, &access, 1),
+                         "cudaMemPoolSetAccess");
+}
+
 /* The handle, made when it is first needed. */
 static cublasHandle_t blas_of(CudaQueue *queue)
 {

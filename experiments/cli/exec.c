@@ -220,15 +220,31 @@ static bool measure_as_rank(ExecRank rank, void *data, GError **error)
     return measure(work->own, backend, work->options, error);
 }
 
-/* Runs all GPUs of a node in one process; under mpirun there is one process per node. */
+/* The machine of each of the plan's devices, or NULL if its cluster is not known. */
+static uint32_t *exec_machines(const Plan *plan)
+{
+    g_autoptr(Cluster) cluster = evaluation_cluster(plan, "the plan", NULL);
+    g_autoptr(ClusterView) view =
+        cluster ? cluster_view(cluster, plan->granularity) : NULL;
+    if (!view || view->n_devices != plan->n_devices)
+        return NULL;
+    uint32_t *machine = g_new(uint32_t, view->n_devices);
+    for (uint32_t d = 0; d < view->n_devices; d++)
+        machine[d] = view->device[d].machine;
+    return machine;
+}
+
+/* Runs all GPUs of a machine in one process; under mpirun there is one process per machine, or one per GPU. */
 static bool measure_on_gpus(ExecRank rank, void *data, GError **error)
 {
     const Work *work = data;
+    g_autofree uint32_t *machine = exec_machines(work->own->source.plan);
     const ExecCudaWorld world = {
         .ranks = EXEC_CUDA_GPUS,
         .n_ranks = work->own->source.plan->n_devices,
         .process = rank.rank,
         .n_processes = rank.n,
+        .machine = machine,
         .half = work->own->half,
         .loss_scale = exec_half_loss_scale(work->own->source.graph, work->own->half)};
     g_autoptr(ExecBackend) backend =
