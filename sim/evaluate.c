@@ -121,8 +121,11 @@ static void report_memory(const SimCase *sim, SimReport *report)
         report->memory_bytes[j] += (uint64_t)ceil(
             sim_runtime_bytes(sim->runtime, sim->plan, &sim->view->device[j],
                               (double)report->memory_bytes[j]));
+        /* in a view with a runtime less is left than the device has */
+        const Device *device = &sim->view->device[j];
         const double over =
-            (double)report->memory_bytes[j] - (double)sim->view->device[j].memory_bytes;
+            (double)report->memory_bytes[j] -
+            (double)(sim->view->runtime ? device->capacity_bytes : device->memory_bytes);
         if (over > worst) {
             worst = over;
             report->worst_device = j;
@@ -143,7 +146,7 @@ static SimReport *new_report(const SimCase *sim, const char *fidelity)
     SimReport *report = g_new0(SimReport, 1);
 
     report->fidelity = fidelity;
-    report->runtime = sim->options->runtime;
+    report->runtime = sim->runtime ? g_intern_string(sim->runtime->name) : "";
     report->n_devices = n;
     report->n_stages = n_stages;
     report->busy_s = g_new0(double, n);
@@ -221,7 +224,13 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
     g_autoptr(ClusterView) measured =
         graph_has_times(graph) ? cluster_view_measured(view) : NULL;
     view = measured ? measured : view;
-    g_autoptr(ClusterView) priced = sim_options_view(options, view);
+    g_autoptr(Runtime) loaded = NULL;
+    const Runtime *runtime = view->runtime;
+    const char *name = *options->runtime ? options->runtime : plan->runtime;
+    if (name && !(runtime && strcmp(runtime->name, name) == 0) &&
+        !(runtime = loaded = runtime_load(name, error)))
+        return NULL;
+    g_autoptr(ClusterView) priced = sim_options_view(options, runtime, view);
     view = priced ? priced : view;
 
     const bool spmd = program_is_spmd(plan->program);
@@ -239,10 +248,6 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
         spmd ? sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes)
              : NULL;
     g_autofree double *share = spmd ? sim_plan_shares(plan, linear) : NULL;
-    g_autoptr(Runtime) runtime =
-        *options->runtime ? runtime_load(options->runtime, error) : NULL;
-    if (*options->runtime && !runtime)
-        return NULL;
     g_autoptr(SimLayerTimes) layers =
         *options->layer_times
             ? read_layer_times(options->layer_times, evaluator, parts, view, error)

@@ -68,11 +68,10 @@ bool sim_options_set(SimOptions *options, const char *key, const char *value,
     return option_set(option, options, value, error);
 }
 
-ClusterView *sim_options_view(const SimOptions *options, const ClusterView *view)
+ClusterView *sim_options_view(const SimOptions *options, const Runtime *runtime,
+                              const ClusterView *view)
 {
     if (options->costs != SIM_COSTS_KERNELS || !cluster_view_has_kernels(view))
         return NULL;
-    g_autoptr(Runtime) runtime =
-        *options->runtime ? runtime_load(options->runtime, NULL) : NULL;
     return cluster_view_priced(view, true, runtime ? &runtime->stack : NULL);
 }

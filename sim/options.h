@@ -38,7 +38,7 @@
       "way")                                                                          \
     X(BUNDLED(RUNTIME_FILE, read_runtime), runtime, "runtime", "",                    \
       "memory that a framework holds beside the plan: the name of a file in "         \
-      "data/runtimes")                                                                \
+      "data/runtimes; default: the plan's, by its kind for GPUs of data sheets")                  \
     X(CHOICE, costs, "costs", "shares",                                                \
       "shares|kernels: what ops take on devices of data sheets: FLOPs over a constant " \
       "share of the peak (data/sustained.yaml), or the times of their kernels")         \
@@ -92,9 +92,10 @@ void sim_options_init(SimOptions *options); /* the defaults, seed 1 */
 bool sim_options_set(SimOptions *options, const char *key, const char *value,
                      GError **error);
 
-/* The view with ops priced as the options say: by shares, or by the stack of their runtime. NULL: it is so already. It borrows the
- * cluster. */
-ClusterView *sim_options_view(const SimOptions *options, const ClusterView *view);
+/* The view with ops priced as the options say: by shares, or by the stack of the runtime (NULL: the
+ * view's). NULL: it is so already. It borrows the cluster. */
+ClusterView *sim_options_view(const SimOptions *options, const Runtime *runtime,
+                              const ClusterView *view);
 
 /* Reads text such as "all_to_all:pairwise+all_reduce:ring" into algorithm[traffic]; kinds that are
  * not named get ALGORITHM_AUTO. KILTER_ERROR_INPUT names an unknown kind or algorithm. */

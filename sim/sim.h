@@ -295,8 +295,11 @@ typedef struct {
     double *held_sharded, *divided_sharded; /* [point * n_splits + split] */
 } SimMemory;
 
+/* runtime: what is held beside the plan as buffers; NULL: nothing. */
 SimMemory *sim_memory(const Program *program, const Graph *graph, const SimLinear *linear,
-                      const uint16_t *segment);
+                      const uint16_t *segment, const Runtime *runtime);
+/* The kinds of groups that a device communicates in, by the degrees that a strategy sets. */
+uint32_t sim_communicators(const Strategy *strategy, uint32_t n_devices);
 void sim_memory_free(SimMemory *memory);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimMemory, sim_memory_free)
 

@@ -219,6 +219,7 @@ static Device make_device(const ClusterView *view, const Machine *machine,
         .stretch = stretch,
         .rate = type->rate * gpus / stretch,
         .gpus = gpus,
+        .capacity_bytes = type->memory_bytes - type->runtime_bytes,
         .memory_bytes = type->memory_bytes - type->runtime_bytes,
         .runtime_bytes = type->runtime_bytes,
         .inner = machine->inner,
@@ -247,6 +248,7 @@ static void add_parts(const ClusterView *view, const Machine *machine, Device *d
                                         machine->part[p].gpus);
         device->rate += part.rate;
         device->memory_bytes = MIN(device->memory_bytes, part.memory_bytes);
+        device->capacity_bytes = device->memory_bytes;
         for (Numbers n = 0; n < NUMBERS; n++)
             device->peaks[n] += part.peaks[n];
     }

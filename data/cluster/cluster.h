@@ -200,6 +200,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Cluster, cluster_free)
 
 uint32_t cluster_gpus(const Cluster *cluster);
 
+/* Whether data sheets describe some of its GPUs, and nothing was measured of them, so that it is
+ * not known what is held there. */
+bool cluster_is_bare(const Cluster *cluster);
+
 /* Frees what a machine owns. */
 void machine_clear(Machine *machine);
 /* Makes a machine of these GPUs; neighbours of one type become one part. */
@@ -279,8 +283,9 @@ typedef struct {
     uint32_t machine; /* index in Cluster.machine */
     double rate;      /* FLOP/s of all its GPUs together */
     uint32_t gpus;    /* GPUs inside; 1 for a plain device */
-    /* of ONE of its GPUs, less the runtime's part: the memory for plans */
-    uint64_t memory_bytes;
+    /* of ONE of its GPUs, less the runtime's part: the memory for plans and, in a view with a
+     * runtime, what that leaves of it */
+    uint64_t capacity_bytes, memory_bytes;
     uint64_t runtime_bytes; /* as in its type */
     double peaks[NUMBERS];  /* FLOP/s of all its GPUs: data sheet, else the type's rate */
     LinkCost inner;         /* between its GPUs; unused when gpus is 1 */
@@ -305,6 +310,8 @@ typedef struct {
     Granularity granularity;
     uint32_t n_devices;
     Device *device;
+    /* what is held beside plans (cluster_view_held); borrowed; NULL: nothing */
+    const struct Runtime *runtime;
     /* ports, switches or direct links price collectives among some of the devices (data/cluster/price.h) */
     bool priced;
     /* sites: the regions of a wired cluster, or the switches of its topology that machines are at. [machine] its
@@ -349,6 +356,10 @@ ClusterView *cluster_view_measured(const ClusterView *view);
  * stack). */
 ClusterView *cluster_view_priced(const ClusterView *view, bool kernels,
                                  const Stack *stack);
+/* A copy, which borrows the cluster and the runtime: of each device's memory is left what the
+ * runtime leaves with so many kinds of communicators (runtime_left_bytes). */
+ClusterView *cluster_view_held(const ClusterView *view, const struct Runtime *runtime,
+                               uint32_t communicators);
 /* Whether some device's ops are priced by their kernels. */
 bool cluster_view_has_kernels(const ClusterView *view);
 /* Makes the view own its cluster. */

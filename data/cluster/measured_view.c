@@ -2,6 +2,7 @@
 #include "data/cluster/cluster.h"
 
 #include "data/base/error.h"
+#include "data/cluster/runtime.h"
 #include "data/cluster/sites.h"
 
 #include <string.h>
@@ -95,6 +96,29 @@ ClusterView *cluster_view_measured(const ClusterView *view)
         copy->device[j].fitted = view->device[j].type + 1;
     view_price(copy);
     return copy;
+}
+
+ClusterView *cluster_view_held(const ClusterView *view, const Runtime *runtime,
+                               uint32_t communicators)
+{
+    ClusterView *copy = view_copy(view);
+    copy->runtime = runtime;
+    view_price(copy);
+    for (uint32_t j = 0; j < copy->n_devices; j++) {
+        Device *device = &copy->device[j];
+        device->memory_bytes = runtime_left_bytes(
+            runtime, device->capacity_bytes, device->runtime_bytes > 0, communicators);
+    }
+    return copy;
+}
+
+bool cluster_is_bare(const Cluster *cluster)
+{
+    for (uint32_t t = 0; t < cluster->n_types; t++)
+        if (cluster->type[t].power_w > 0 && cluster->type[t].runtime_bytes == 0 &&
+            !cluster->type[t].op)
+            return true;
+    return false;
 }
 
 ClusterView *cluster_view_priced(const ClusterView *view, bool kernels,

@@ -1,6 +1,7 @@
 /* Reading what frameworks hold beside a plan. */
 #include "data/cluster/runtime.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "data/base/error.h"
@@ -115,9 +116,37 @@ Runtime *runtime_load(const char *name, GError **error)
     g_autofree char *file = path_find(relative);
     Runtime *runtime = take(yaml_read(file, &SCHEMA, error), error);
     if (part && runtime) {
+        g_free(runtime->name);
+        runtime->name = g_strdup(name);
         runtime->context_bytes = runtime->workspace_bytes = 0;
         runtime->communicator_bytes = 0;
         runtime->reserve = 0;
     }
     return runtime;
+}
+
+static double runtime_fixed_bytes(const Runtime *runtime, bool fixed,
+                                  uint32_t communicators)
+{
+    return fixed ? 0
+                 : (double)runtime->context_bytes + (double)runtime->workspace_bytes +
+                       communicators * (double)runtime->communicator_bytes;
+}
+
+double runtime_held_bytes(const Runtime *runtime, bool fixed, uint32_t communicators,
+                          double peak_bytes)
+{
+    return runtime ? runtime_fixed_bytes(runtime, fixed, communicators) +
+                         fmax(runtime->reserve - 1, 0) * peak_bytes
+                   : 0;
+}
+
+uint64_t runtime_left_bytes(const Runtime *runtime, uint64_t capacity_bytes, bool fixed,
+                            uint32_t communicators)
+{
+    /* The peak and what is held are rounded up to whole bytes. */
+    const double left = ((double)capacity_bytes - 2 -
+                         runtime_fixed_bytes(runtime, fixed, communicators)) /
+                        fmax(runtime->reserve, 1);
+    return left > 1 ? (uint64_t)left : 1;
 }

@@ -24,7 +24,7 @@
 /* The bundled file of that name, for its options. */
 #define RUNTIME_FILE "runtimes/%s.yaml"
 
-typedef struct {
+typedef struct Runtime {
     char *name, *description, *source;
     uint32_t gradients, bucket_copies, loss_copies, prefetch;
     uint64_t context_bytes, workspace_bytes, communicator_bytes;
@@ -40,6 +40,15 @@ Runtime *runtime_load(const char *name, GError **error);
 Runtime *runtime_parse(const char *file, const char *text, size_t length, GError **error);
 void runtime_free(Runtime *runtime);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Runtime, runtime_free)
+
+/* What it holds of one GPU beside all buffers, whose peak is given, where the GPU is in so many
+ * kinds of groups; `fixed`: what the cluster's file says of it counts instead of context, workspace
+ * and communicators. NULL: 0. */
+double runtime_held_bytes(const Runtime *runtime, bool fixed, uint32_t communicators,
+                          double peak_bytes);
+/* The peak of buffers for which it leaves room in so many bytes; at least 1. */
+uint64_t runtime_left_bytes(const Runtime *runtime, uint64_t capacity_bytes, bool fixed,
+                            uint32_t communicators);
 
 /* Their names, sorted; free with g_strfreev. */
 char **runtime_names(void);

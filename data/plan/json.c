@@ -253,6 +253,7 @@ static const PlanMember MEMBERS[] = {
     PART("granularity", granularity_json),
     AT("planner", TEXT, planner),
     MAYBE("made_by", TEXT, maker),
+    MAYBE("runtime", TEXT, runtime),
     PART("fidelity", fidelity_json),
     AT("iteration_time_s", SECONDS_OR_NEVER, iteration_time_s),
     AT("fractional_time_s", SECONDS_OR_NEVER, fractional_time_s),

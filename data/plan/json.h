@@ -7,6 +7,7 @@
  *       "cluster_content": {...},                         the cluster's file, as it was then
  *       "made_by": "amp",                                 if the planner chose among other
  *                                                         planners' plans
+ *       "runtime": "megatron",                            optional: held beside the plan
  *       ... costs, provenance; infinities are null; integers above 2^63 - 1 are strings ...
  *       "strategy": {"pp": 2, "schedule": "1f1b"},        optional: keys not at their defaults
  *       "ratios": [[0.25, 0.75]],                         one row per segment, one number per

@@ -30,6 +30,7 @@ void plan_free(Plan *plan)
         g_free(plan->split[i].count);
     g_free(plan->split);
     g_free(plan->memory_bytes);
+    g_free(plan->runtime);
     g_free(plan->misfit);
     g_free(plan->bound_over);
     g_clear_pointer(&plan->bounds, g_array_unref);

@@ -84,7 +84,8 @@ typedef struct {
     char *cluster_text;
     Granularity granularity;
     char *planner;
-    char *maker; /* the planner whose plan `planner` chose; NULL: its own plan */
+    char *maker;   /* the planner whose plan `planner` chose; NULL: its own plan */
+    char *runtime; /* what is held beside it: a name of data/runtimes; NULL: nothing */
     uint64_t seed;
     char *version; /* version of kilter */
     /* the strategy that made it; all defaults if the planner has none */

@@ -7,6 +7,7 @@
 
 #include "data/base/error.h"
 #include "data/base/json.h"
+#include "data/cluster/runtime.h"
 #include "data/models/model.h"
 
 #include <jansson.h>
@@ -187,6 +188,14 @@ static bool read_memory(const Reader *r)
     return true;
 }
 
+static bool check_runtime(const Reader *r)
+{
+    g_autoptr(GError) wrong = NULL;
+    g_autoptr(Runtime) runtime =
+        r->plan->runtime ? runtime_load(r->plan->runtime, &wrong) : NULL;
+    return !wrong || reader_fail(r, "runtime", READER_WHOLE, "%s", wrong->message);
+}
+
 /* Checks the gap, which is derived: the file only repeats it for human readers. */
 static bool check_gap(const Reader *r)
 {
@@ -309,8 +318,8 @@ static bool read_plan(Reader *r, Graph **graph)
     return read_granularity(r) && read_strategy(r) && reader_ratios(r) &&
            reader_groups(r) && check_groups(r) && check_fidelity(r) &&
            reader_segments(r) && reader_splits(r) && reader_program(r) &&
-           read_memory(r) && check_gap(r) && read_certificate(r) && check_splits(r) &&
-           check_seal(r);
+           read_memory(r) && check_runtime(r) && check_gap(r) && read_certificate(r) &&
+           check_splits(r) && check_seal(r);
 }
 
 Plan *plan_read(const char *file, Graph **graph, GError **error)

@@ -146,6 +146,17 @@ static uint64_t most_memory(const PortfolioChoice *choice)
     return most;
 }
 
+/* The least memory that a GPU has left. */
+static uint64_t advise_left(const PortfolioChoice *choice)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t j = 0; j < choice->report->n_devices; j++) {
+        const uint64_t has = choice->view->device[j].capacity_bytes;
+        least = MIN(least, has - MIN(has, choice->report->memory_bytes[j]));
+    }
+    return least;
+}
+
 static json_t *number_or_null(double value)
 {
     return isfinite(value) && value > 0 ? json_real(value) : json_null();
@@ -212,6 +223,8 @@ static json_t *row_json(const Portfolio *portfolio, const Row *row, const Row *f
                             json_string(granularity_name(choice->best->granularity)));
         json_object_set_new(object, "memory_bytes",
                             json_integer((json_int_t)most_memory(choice)));
+        json_object_set_new(object, "memory_left",
+                            json_integer((json_int_t)advise_left(choice)));
         json_object_set_new(object, "command", json_string(command));
     }
     json_object_set_new(object, "tries", tries_json(choice));
@@ -221,10 +234,10 @@ static json_t *row_json(const Portfolio *portfolio, const Row *row, const Row *f
 /* clang-format off */
 static const char TEXT[] =
     "{model} on {cluster}\n\n"
-    "  machines                      GPUs   iteration   not below  samples/s   tokens/s    MFU      memory   kWh/M"
+    "  machines                      GPUs   iteration   not below  samples/s   tokens/s    MFU      memory        left   kWh/M"
     "[{?priced}      $/M]  planner, limit\n"
     "[*choices:[{?planner}[{?pareto}*| ] {machines:-28} {gpus:5} {iteration_time_s:11time} "
-    "{lower_bound_s:11time} {samples_per_s:10.1f} [=10:[{tokens_per_s:.0f}|-]] [=6:[{mfu:.1%}|-]] {memory_bytes:11bytes} "
+    "{lower_bound_s:11time} {samples_per_s:10.1f} [=10:[{tokens_per_s:.0f}|-]] [=6:[{mfu:.1%}|-]] {memory_bytes:11bytes} {memory_left:11bytes} "
     "[=7:[{kwh_per_million:.3g}|-]][ {dollars_per_million:8}]  {planner} ({granularity}), {binds.what}"
     "[; 90 %: {interval_90_s.0:time} to {interval_90_s.1:time}]"
     "[; faster than the first: {faster_than_first:.0%}]"

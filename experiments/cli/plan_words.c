@@ -170,6 +170,11 @@ json_t *plan_words_memory_json(const Evaluation *evaluation)
         json_object_set_new(object, "total", json_integer((json_int_t)row->total_bytes));
         json_object_set_new(object, "capacity",
                             json_integer((json_int_t)row->capacity_bytes));
+        json_object_set_new(
+            object, "left",
+            row->total_bytes > row->capacity_bytes
+                ? json_null()
+                : json_integer((json_int_t)(row->capacity_bytes - row->total_bytes)));
         g_autofree char *at =
             evaluation->plan->program->n > 0
                 ? instr_text(&evaluation->plan->program->instr[row->instr],

@@ -57,7 +57,7 @@ json_t *plan_words_memory_json(const Evaluation *evaluation);
     "runtime       total\n"                                                                        \
     "[*memory:  [=-22:{type} ({device})] {weights:11bytes} {gradients:11bytes} "                   \
     "{optimizer:11bytes} {activations:11bytes} {buffers:11bytes} {runtime:11bytes} "               \
-    "{total:11bytes} of {capacity:bytes}\n]"
+    "{total:11bytes} of {capacity:bytes}[, {left:bytes} left]\n]"
 /* clang-format on */
 
 #endif

@@ -32,11 +32,14 @@ static void add_file(json_t *files, const char *relative)
 }
 
 /* The files that values of options stand for: a framework's memory, networks that TAG was trained to. */
-static json_t *files_json(const PlannerOptions *options)
+static json_t *files_json(const Configuration *c)
 {
     json_t *files = json_object();
-    g_auto(GStrv) list = planner_options_files(options);
+    g_auto(GStrv) list = planner_options_files(&c->options);
     for (char **file = list; *file; file++)
+        add_file(files, *file);
+    g_auto(GStrv) held = planner_runtime_files(c->planner, &c->options, c->cluster);
+    for (char **file = held; *file; file++)
         add_file(files, *file);
     return files;
 }
@@ -64,7 +67,7 @@ StorePart *question_of_method(const Configuration *c, GError **error)
                   "fidelity", c->fidelity ? c->fidelity : "planned", "granularity",
                   granularity_name(c->granularity));
     if (options) {
-        json_t *files = files_json(&c->options);
+        json_t *files = files_json(c);
         json_object_set_new(method, "options", options);
         if (json_object_size(files) > 0)
             json_object_set(method, "files", files);

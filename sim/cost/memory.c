@@ -157,7 +157,7 @@ static SimMemory *collect_points(const Points *l)
 }
 
 SimMemory *sim_memory(const Program *program, const Graph *graph, const SimLinear *linear,
-                      const uint16_t *segment)
+                      const uint16_t *segment, const Runtime *runtime)
 {
     g_autoptr(BatchForms) batch =
         program->n_microbatches > 1 ? batch_forms_new(graph, NULL) : NULL;
@@ -165,6 +165,7 @@ SimMemory *sim_memory(const Program *program, const Graph *graph, const SimLinea
     g_autofree uint16_t *instance_segment = plan_segments(program, graph, segment);
     g_autoptr(PlanBuffers) buffers =
         plan_buffers(program, graph, instances, instance_segment);
+    sim_buffers_add_runtime(buffers, runtime, program, graph, true);
     const Points points = {program, graph, linear, instance_segment, instances, buffers};
 
     return collect_points(&points);

@@ -34,7 +34,8 @@ static void fill_row(const SimCase *sim, const PlanBuffers *buffers, SimMemoryRo
     row->bytes[MEMORY_RUNTIME] =
         device->runtime_bytes +
         (uint64_t)ceil(sim_runtime_bytes(sim->runtime, sim->plan, device, bytes));
-    row->capacity_bytes = device->memory_bytes + device->runtime_bytes;
+    row->capacity_bytes = (sim->view->runtime ? device->capacity_bytes : device->memory_bytes) +
+        device->runtime_bytes;
     for (uint32_t c = 0; c < MEMORY_CATEGORIES; c++)
         row->total_bytes += row->bytes[c];
 }

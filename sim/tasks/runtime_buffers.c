@@ -165,25 +165,18 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
     buffers->use = (uint32_t *)(void *)g_array_free(a.uses, false);
 }
 
-/* Kinds of groups that a device communicates in. */
-static uint32_t communicators(const Plan *plan)
+uint32_t sim_communicators(const Strategy *s, uint32_t n_devices)
 {
-    const Strategy *s = &plan->strategy;
     const uint32_t shared = MAX(s->pp, 1) * MAX(s->tp, 1) * MAX(s->cp, 1);
-    return plan->n_devices <= 1 ? 0
-                                : MAX(1, (uint32_t)(s->pp > 1) + (s->tp > 1) +
-                                             (s->cp > 1) + (plan->n_devices > shared));
+    return n_devices <= 1 ? 0
+                          : MAX(1, (uint32_t)(s->pp > 1) + (s->tp > 1) + (s->cp > 1) +
+                                       (n_devices > shared));
 }
 
 double sim_runtime_bytes(const Runtime *runtime, const Plan *plan, const Device *device,
                          double peak_bytes)
 {
-    if (!runtime)
-        return 0;
-    const double fixed =
-        device->runtime_bytes > 0
-            ? 0
-            : (double)runtime->context_bytes + (double)runtime->workspace_bytes +
-                  communicators(plan) * (double)runtime->communicator_bytes;
-    return fixed + fmax(runtime->reserve - 1, 0) * peak_bytes;
+    return runtime_held_bytes(runtime, device->runtime_bytes > 0,
+                              sim_communicators(&plan->strategy, plan->n_devices),
+                              peak_bytes);
 }

@@ -156,7 +156,8 @@ bool plan_balance(Plan *plan, const Planning *planning, GError **error)
     const ClusterView *view = planning->view;
     g_autoptr(SimLinear) linear =
         sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
-    g_autoptr(SimMemory) memory = sim_memory(plan->program, graph, linear, plan->segment);
+    g_autoptr(SimMemory) memory =
+        sim_memory(plan->program, graph, linear, plan->segment, view->runtime);
     g_autofree double *ratio = g_new(double, (gsize)plan->n_segments * view->n_devices);
     g_autoptr(Plan) candidate = plan_new();
     BalanceReport report;

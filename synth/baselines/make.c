@@ -28,7 +28,7 @@ static bool rebalance(Rebalance *r, double *ratio, GError **error)
     g_autoptr(Program) program = result.program;
     g_autoptr(SimLinear) linear =
         sim_linear(program, graph, view, NULL, r->planning->options->bucket_bytes);
-    g_autoptr(SimMemory) memory = sim_memory(program, graph, linear, NULL);
+    g_autoptr(SimMemory) memory = sim_memory(program, graph, linear, NULL, view->runtime);
     BalanceReport report;
     gint64 start = g_get_monotonic_time();
     if (!balance_ratios(linear, memory, view, 1, ratio, &report, NULL) &&

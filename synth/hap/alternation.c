@@ -77,7 +77,8 @@ Known *alternation_know(Alternation *a, const Program *program)
 static const SimMemory *memory_of(const Alternation *a, Known *known)
 {
     if (!known->memory)
-        known->memory = sim_memory(known->program, a->graph, known->linear, NULL);
+        known->memory = sim_memory(known->program, a->graph, known->linear, NULL,
+                                   a->view->runtime);
     return known->memory;
 }
 

@@ -91,7 +91,8 @@ bool apart_consider(Alternation *a, const Program *program, const double *common
         return true;
     g_autoptr(SimLinear) linear =
         sim_linear(program, a->graph, a->view, segment, a->options->bucket_bytes);
-    g_autoptr(SimMemory) memory = sim_memory(program, a->graph, linear, segment);
+    g_autoptr(SimMemory) memory =
+        sim_memory(program, a->graph, linear, segment, a->view->runtime);
     g_autofree double *ratio = g_new(double, (gsize)n_segments * a->view->n_devices);
     BalanceReport report;
     const gint64 start = g_get_monotonic_time();

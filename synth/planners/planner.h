@@ -87,6 +87,14 @@ Planning *planning_open(const Planner *planner, const char *model,
 Planning *planning_open_on(const Planner *planner, const char *model, Graph *graph,
                            const ClusterView *view, const PlannerOptions *options,
                            GError **error);
+/* The runtime beside plans of that planner: the option's or, for GPUs of data sheets, by the kind
+ * of plans; NULL: none, or not known before a plan is chosen. */
+const char *planner_runtime(const Planner *planner, const PlannerOptions *options,
+                            const Cluster *cluster);
+/* The bundled files of runtimes that plans can depend on though no option names them; free with
+ * g_strfreev. */
+char **planner_runtime_files(const Planner *planner, const PlannerOptions *options,
+                             const Cluster *cluster);
 void planning_free(Planning *planning);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Planning, planning_free)
 

@@ -2,6 +2,7 @@
 #include "synth/question/planning.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "synth/answer/complete.h"
 #include "synth/planners/make.h"
@@ -178,10 +179,77 @@ static Planning *planning_new(const Planner *method, const ClusterView *view,
     return planning;
 }
 
+/* --- what a framework holds beside the plan --- */
+
+/* In what a plan of this kind runs, by the states that replicas divide and the degrees that are
+ * asked for. */
+static const char *runtime_by_kind(const Planner *method, const PlannerOptions *options)
+{
+    const Strategy *s = &options->strategy;
+    if (s->zero > 0)
+        return s->zero == 3 ? "fsdp" : "deepspeed";
+    if (planner_can(method, PLANNER_ZERO) && !planner_can(method, PLANNER_GROUPS))
+        return "ddp";
+    return planner_can(method, PLANNER_GROUPS | PLANNER_GPUS) ? "megatron" : "pytorch";
+}
+
+const char *planner_runtime(const Planner *method, const PlannerOptions *options,
+                            const Cluster *cluster)
+{
+    return *options->sim.runtime ? options->sim.runtime
+           : planner_can(method, PLANNER_CHOOSES) || !cluster_is_bare(cluster)
+               ? NULL
+               : runtime_by_kind(method, options);
+}
+
+char **planner_runtime_files(const Planner *method, const PlannerOptions *options,
+                             const Cluster *cluster)
+{
+    g_autoptr(GStrvBuilder) files = g_strv_builder_new();
+    const char *name = planner_runtime(method, options, cluster);
+    g_auto(GStrv) all = runtime_names();
+    for (char **each = all; !*options->sim.runtime && *each; each++) {
+        g_autofree char *file = g_strdup_printf(RUNTIME_FILE, *each);
+        if (name ? strcmp(*each, name) == 0 : cluster_is_bare(cluster))
+            g_strv_builder_add(files, file);
+    }
+    return g_strv_builder_end(files);
+}
+
+/* Kinds of groups that some plan of the planner has: those that are asked for, and where pipelines
+ * are searched for as many as they can have. */
+static uint32_t planning_communicators(const Planning *planning)
+{
+    Strategy s = planning->options->strategy;
+    const uint32_t n = planning->cluster->n_devices;
+    if (planner_can(planning->planner, PLANNER_GROUPS | PLANNER_GPUS)) {
+        s.pp = s.pp == 0 ? MIN(n, 2) : s.pp;
+        s.tp = s.tp == 0 ? MIN(n, 2) : s.tp;
+    }
+    return sim_communicators(&s, n);
+}
+
+/* The devices' memory is what the runtime leaves of it. */
+static bool see_memory(Planning *planning, GError **error)
+{
+    const char *name =
+        planner_runtime(planning->planner, planning->options, planning->cluster->cluster);
+    if (!name)
+        return true;
+    planning->runtime = runtime_load(name, error);
+    if (!planning->runtime)
+        return false;
+    planning->held = cluster_view_held(planning->cluster, planning->runtime,
+                                       planning_communicators(planning));
+    see_cluster(planning, planning->held);
+    return true;
+}
+
 /* Devices are seen with the prices that the options say and, where ops have measured times, by their types. */
 static bool see_times(Planning *planning, GError **error)
 {
-    planning->priced = sim_options_view(&planning->options->sim, planning->cluster);
+    planning->priced =
+        sim_options_view(&planning->options->sim, planning->runtime, planning->cluster);
     if (planning->priced)
         see_cluster(planning, planning->priced);
     if (!graph_has_times(planning->graph))
@@ -196,7 +264,8 @@ static bool see_times(Planning *planning, GError **error)
 /* The checks that need the graph. */
 static bool check_graph(Planning *planning, GError **error)
 {
-    if (!planner_can(planning->planner, PLANNER_CHOOSES) && !see_times(planning, error))
+    if (!planner_can(planning->planner, PLANNER_CHOOSES) &&
+        (!see_memory(planning, error) || !see_times(planning, error)))
         return false;
     return (planner_can(planning->planner, PLANNER_CHOOSES) ||
             cluster_check_precision(planning->cluster->cluster,
@@ -235,6 +304,8 @@ void planning_free(Planning *planning)
     if (!planning)
         return;
     cluster_view_free(planning->done->chosen);
+    cluster_view_free(planning->held);
+    runtime_free(planning->runtime);
     cluster_view_free(planning->measured);
     cluster_view_free(planning->priced);
     sim_report_free(planning->done->report);
@@ -345,6 +416,7 @@ static Plan *blank_plan(const Planning *planning, const char *cluster)
     plan->cluster = g_strdup(cluster);
     plan->granularity = planning->cluster->granularity;
     plan->planner = g_strdup(planning->planner->name);
+    plan->runtime = planning->runtime ? g_strdup(planning->runtime->name) : NULL;
     plan->seed = planning->options->seed;
     plan->version = g_strdup(KILTER_VERSION);
     plan->bucket_bytes = planning->options->bucket_bytes;

@@ -27,10 +27,13 @@ struct Planning {
     const Planner *planner;
     char *model;  /* canonical */
     Graph *graph; /* planners do not change it */
-    const ClusterView
-        *cluster;          /* the cluster as it is: the caller's view, `priced` or `measured` */
+    /* the cluster as it is: the caller's view, `priced`, `measured` or `held` */
+    const ClusterView *cluster;
     ClusterView *priced;   /* the view with the prices that options ask for; NULL: it has them */
     ClusterView *measured; /* the view with measured times of ops; NULL: there are none */
+    /* the view with what the runtime leaves of the memory; NULL: there is no runtime */
+    ClusterView *held;
+    Runtime *runtime;
     ClusterView
         narrowed; /* the view in which forbidden collectives cost more than any plan */
     const ClusterView *view; /* the view that planners see: `cluster` or `narrowed` */

@@ -41,7 +41,8 @@ static bool add_solved(const Planning *planning, GPtrArray *shares, GError **err
     g_autoptr(Program) program = result.program;
     g_autoptr(SimLinear) linear =
         sim_linear(program, planning->graph, view, NULL, planning->options->bucket_bytes);
-    g_autoptr(SimMemory) memory = sim_memory(program, planning->graph, linear, NULL);
+    g_autoptr(SimMemory) memory =
+        sim_memory(program, planning->graph, linear, NULL, view->runtime);
     for (uint32_t i = 0; i < RATIOS_ROOMS; i += RATIOS_ROOMS - 1) {
         double *ratio = solve(planning, linear, memory, RATIOS_ROOM[i], error);
         if (!ratio)

@@ -63,9 +63,12 @@ static bool make_with(const Planning *planning, double room, Plan *plan, Plan **
     g_autofree Device *device = g_memdup2(planning->view->device, n * sizeof *device);
     ClusterView view = *planning->view;
     Planning seen = *planning;
-    for (uint32_t j = 0; j < n; j++)
+    for (uint32_t j = 0; j < n; j++) {
         device[j].memory_bytes =
             (uint64_t)fmin((double)device[j].memory_bytes * room, (double)ROOM);
+        device[j].capacity_bytes =
+            (uint64_t)fmin((double)device[j].capacity_bytes * room, (double)ROOM);
+    }
     view.device = device;
     seen.view = &view;
     seen.roomy = isinf(room);

@@ -44,7 +44,7 @@ static void random_in_box(const Case *c, GRand *rand, double *ratio)
 static void check_program(Case *c, const Program *program, const double *ratio)
 {
     g_autoptr(SimLinear) linear = sim_linear(program, c->graph, &c->view, NULL, 0);
-    g_autoptr(SimMemory) memory = sim_memory(program, c->graph, linear, NULL);
+    g_autoptr(SimMemory) memory = sim_memory(program, c->graph, linear, NULL, NULL);
     g_autofree double *share = sim_shares(linear, &c->view, ratio);
     double time_s = sim_linear_time(linear, &c->view, share, NULL, NULL),
            charged = time_s;
@@ -107,7 +107,7 @@ static bool set_memory(Case *c, GRand *rand, double *time_s, double *bytes)
     if (!synth_baseline(c->graph, &c->view, even, BASELINE_DATA_PARALLEL, &known, NULL))
         return false;
     g_autoptr(SimLinear) linear = sim_linear(known.program, c->graph, &c->view, NULL, 0);
-    g_autoptr(SimMemory) memory = sim_memory(known.program, c->graph, linear, NULL);
+    g_autoptr(SimMemory) memory = sim_memory(known.program, c->graph, linear, NULL, NULL);
     g_autofree double *share = sim_shares(linear, &c->view, even);
     *time_s = known.time_s;
     *bytes = 0;

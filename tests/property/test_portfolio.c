@@ -110,6 +110,62 @@ static void test_the_command_makes_the_plan(void **state)
     json_decref(root);
 }
 
+/* What is advised fits by its own command, with the framework's memory beside it, in `stage` as in
+ * the answer of kilter memory; models and GPUs are drawn so that memory is short. */
+static void test_what_is_advised_fits(void **state)
+{
+    (void)state;
+    static const char *const device[] = {"rtx-4090", "a10", "t4", "v100-16g", "a100-40g"};
+    static const char *const runtime[] = {"", "", " --set runtime=megatron",
+                                          " --set runtime=fsdp"};
+    enum { ROUNDS = 8, GIB = 1 << 30 };
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autoptr(GRand) random = g_rand_new_with_seed(7);
+    uint32_t n = 0, full = 0;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        g_autofree char *cluster =
+            g_strdup_printf("name: c\ndescription: d\nmachines:\n  - {name: m, device: "
+                            "%s, gpus: %d, count: "
+                            "2, inner: pcie4, nic: eth-100, source: s}\n",
+                            device[g_rand_int_range(random, 0, G_N_ELEMENTS(device))],
+                            1 << g_rand_int_range(random, 0, 3));
+        sandbox_write(box, "c.yaml", cluster);
+        g_autofree char *line = g_strdup_printf(
+            "advise "
+            "gpt2:layers=%d,hidden=2048,heads=16,ffn=8192,seq=1024,global_batch=16,"
+            "precision=mixed c.yaml%s --json",
+            g_rand_int_range(random, 4, 40),
+            runtime[g_rand_int_range(random, 0, G_N_ELEMENTS(runtime))]);
+        g_auto(Ran) ran = program_run(box, line);
+        json_t *root = json_loads(ran.out, 0, NULL), *choice;
+        assert_true(ran.status == 0 || ran.status == 1 || ran.status == 3);
+        size_t i;
+        json_array_foreach (json_object_get(root, "choices"), i, choice) {
+            const char *command = json_string_value(json_object_get(choice, "command"));
+            if (!command)
+                continue;
+            g_autofree char *again =
+                g_strdup_printf("%s --json -o p.json", command + strlen("kilter "));
+            json_t *plan = program_json(box, again),
+                   *memory = program_json(box, "memory p.json --json");
+            const json_t *row = json_array_get(json_object_get(memory, "memory"), 0);
+            assert_true(json_is_integer(json_object_get(row, "left")));
+            assert_true(json_integer_value(json_object_get(row, "runtime")) > GIB / 4);
+            full += json_integer_value(json_object_get(row, "total")) * 10 >
+                    json_integer_value(json_object_get(row, "capacity")) * 8;
+            assert_close(
+                (double)json_integer_value(json_object_get(row, "total")),
+                (double)json_integer_value(json_object_get(choice, "memory_bytes")),
+                1e-6);
+            json_decref(plan);
+            json_decref(memory);
+            n++;
+        }
+        json_decref(root);
+    }
+    assert_true(n >= ROUNDS && full > 0);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -200,6 +256,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_best_of_all),
         cmocka_unit_test(test_the_command_makes_the_plan),
+        cmocka_unit_test(test_what_is_advised_fits),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_what_if),
         cmocka_unit_test(test_changes_everywhere),

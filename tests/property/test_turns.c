@@ -70,7 +70,7 @@ static void test_linear_is_stage(void **state)
         g_autoptr(GRand) random = g_rand_new_with_seed(seed);
         g_autoptr(SimLinear) linear = linear_of(&c);
         g_autoptr(SimMemory) memory =
-            sim_memory(c.plan->program, c.graph, linear, c.plan->segment);
+            sim_memory(c.plan->program, c.graph, linear, c.plan->segment, NULL);
         const uint32_t n = c.view->n_devices;
         g_autofree double *ratio = g_new(double, (gsize)c.plan->n_segments *n);
         for (uint32_t i = 1; i < linear->n_stages; i++)
@@ -198,7 +198,7 @@ static void test_memory(void **state)
         g_autoptr(GRand) random = g_rand_new_with_seed(seed);
         g_autoptr(SimLinear) linear = linear_of(&c);
         g_autoptr(SimMemory) memory =
-            sim_memory(c.plan->program, c.graph, linear, c.plan->segment);
+            sim_memory(c.plan->program, c.graph, linear, c.plan->segment, NULL);
         const uint32_t n = c.view->n_devices, n_segments = c.plan->n_segments;
         g_autofree double *ratio = g_new(double, (gsize)n_segments *n);
         BalanceReport report;

@@ -130,7 +130,7 @@ static SimMemory *memory_of(const Fixture *f, const Program *program,
     program_check(program, f->graph, &error);
     assert_no_error(error);
     *linear = sim_linear(program, f->graph, view, NULL, 0);
-    return sim_memory(program, f->graph, *linear, NULL);
+    return sim_memory(program, f->graph, *linear, NULL, NULL);
 }
 
 static uint32_t instr_of(const Fixture *f, const Program *program, const char *op)
@@ -284,7 +284,7 @@ static void test_views(void **state)
     for (OpId id = 0; id < graph_n_ops(g); id++)
         program_compute(program, id, (Form[OP_MAX_OPERANDS]){I}, OP_MAX_OPERANDS);
     g_autoptr(SimLinear) linear = sim_linear(program, g, &view, NULL, 0);
-    g_autoptr(SimMemory) memory = sim_memory(program, g, linear, NULL);
+    g_autoptr(SimMemory) memory = sim_memory(program, g, linear, NULL, NULL);
     /* x once; y, labels, seed, loss at the loss; x, dy, dw at the end of the backward. */
     const double share[] = {1};
     assert_int_equal(memory->n_splits, 0);

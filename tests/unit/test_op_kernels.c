@@ -26,9 +26,10 @@ static Setting setting(const char *runtime)
     sim_options_init(&options);
     assert_true(sim_options_set(&options, "runtime", runtime, &error));
     s.view = cluster_view(s.cluster, GRANULARITY_GPU);
-    assert_null(sim_options_view(&options, s.view)); /* shares */
+    assert_null(sim_options_view(&options, NULL, s.view)); /* shares */
     assert_true(sim_options_set(&options, "costs", "kernels", &error));
-    s.priced = sim_options_view(&options, s.view);
+    g_autoptr(Runtime) held = *runtime ? runtime_load(runtime, &error) : NULL;
+    s.priced = sim_options_view(&options, held, s.view);
     assert_non_null(s.priced);
     s.graph = model_build(MODEL, 8, NULL, &error);
     assert_no_error(error);
