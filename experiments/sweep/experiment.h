@@ -42,7 +42,7 @@
 
 typedef struct Experiment Experiment;
 
-enum { EXPERIMENT_MOST = 10000000 }; /* configurations */
+enum { EXPERIMENT_MOST = 1000000 }; /* configurations */
 
 /* Changes that a command line makes to an experiment; NULL or empty members change nothing. */
 typedef struct {

@@ -2,6 +2,8 @@
  * after them, in synth/auto/choosers.c. */
 #include "synth/planners/planner.h"
 
+#include <math.h>
+
 #include "synth/planners/make.h"
 
 /* One program for all devices, with ratios that can be chosen; bounds hold for such plans. */
@@ -77,6 +79,53 @@ static const Planner planner[] = {
      "AMP (NeurIPS'22), Sec. 3; HAP (EuroSys'24), Sec. 8",
      PLANNER_GROUPS | PLANNER_GPUS | PLANNER_TRIED | PLANNER_FIRST, plan_make_joint},
 };
+
+/* The sizes of questions up to which a search takes about 20 s and 2 GiB. */
+typedef struct {
+    bool (*make)(const Planning *planning, Plan *plan, GError **error);
+    uint32_t ops,
+        gpus; /* of the model with backward pass and updates; of the cluster; 0: any */
+    uint32_t most_gpus; /* beyond, the planner refuses; 0: never */
+} Size;
+
+static const Size SIZE[] = {{plan_make_hap, 14000, 0, 0},
+                            {plan_make_hidup, 14000, 0, 0},
+                            {plan_make_amp, 0, 1024, 8192},
+                            {plan_make_amp_annealed, 0, 512, 4096},
+                            {plan_make_joint, 9000, 4096, 0}};
+
+static Size planner_size(const Planner *of)
+{
+    for (uint32_t i = 0; i < G_N_ELEMENTS(SIZE); i++)
+        if (SIZE[i].make == of->make)
+            return SIZE[i];
+    return (Size){0};
+}
+
+bool planner_takes_size(const Planner *of, const ClusterView *view, GError **error)
+{
+    const uint32_t gpus = cluster_gpus(view->cluster), most = planner_size(of).most_gpus;
+    return most == 0 || gpus <= most ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "%s searches up to %u GPUs, the cluster has %u; use joint, or a "
+                       "planner without a search",
+                       of->name, most, gpus);
+}
+
+char *planner_size_words(const Planner *of, const Graph *graph, const ClusterView *view)
+{
+    const double usual_s = 20, usual_bytes = 0x1p31;
+    const Size size = planner_size(of);
+    const uint32_t ops = graph_n_ops(graph), gpus = cluster_gpus(view->cluster);
+    const double excess = fmax(size.ops ? (double)ops / size.ops : 0,
+                               size.gpus ? (double)gpus / size.gpus : 0);
+    if (excess <= 1)
+        return NULL;
+    g_autofree char *bytes = units_format(usual_bytes * excess, QUANTITY_BYTES);
+    return g_strdup_printf("%s on %u ops and %u GPUs may take %.0f s or more, and %s of "
+                           "memory",
+                           of->name, ops, gpus, usual_s * excess * excess, bytes);
+}
 
 const Planner *planner_makers(uint32_t *n)
 {

@@ -59,6 +59,12 @@ struct Planner {
     bool (*make)(const Planning *planning, Plan *plan, GError **error);
 };
 
+/* Refuses a cluster that is too large for the planner, with KILTER_ERROR_INPUT. */
+bool planner_takes_size(const Planner *of, const ClusterView *view, GError **error);
+/* A sentence about how long the search may take if that is more than 20 s or 2 GiB, else NULL.
+ * Caller frees. */
+char *planner_size_words(const Planner *of, const Graph *graph, const ClusterView *view);
+
 uint32_t planner_count(void);
 const Planner *planner_at(uint32_t index);
 /* The planners that make plans themselves, in contrast to those that choose among the plans of
@@ -100,6 +106,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Planning, planning_free)
 
 /* The model with every parameter. */
 const char *planning_model(const Planning *planning);
+/* planner_size_words of the question. */
+char *planning_size_words(const Planning *planning);
 /* Whether the plan was made. */
 bool planning_is_used(const Planning *planning);
 /* Hands the graph over to the caller, after the plan was made. */

@@ -264,8 +264,9 @@ static bool see_times(Planning *planning, GError **error)
 /* The checks that need the graph. */
 static bool check_graph(Planning *planning, GError **error)
 {
-    if (!planner_can(planning->planner, PLANNER_CHOOSES) &&
-        (!see_memory(planning, error) || !see_times(planning, error)))
+    if (!planner_takes_size(planning->planner, planning->cluster, error) ||
+        (!planner_can(planning->planner, PLANNER_CHOOSES) &&
+         (!see_memory(planning, error) || !see_times(planning, error))))
         return false;
     return (planner_can(planning->planner, PLANNER_CHOOSES) ||
             cluster_check_precision(planning->cluster->cluster,
@@ -318,6 +319,11 @@ void planning_free(Planning *planning)
     graph_free(planning->graph);
     g_free(planning->model);
     g_free(planning);
+}
+
+char *planning_size_words(const Planning *planning)
+{
+    return planner_size_words(planning->planner, planning->graph, planning->cluster);
 }
 
 const char *planning_model(const Planning *planning)
