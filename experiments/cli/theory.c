@@ -1,5 +1,6 @@
 /* kilter theory. */
 #include "experiments/cli/command.h"
+#include "experiments/cli/limits.h"
 #include "synth/synth.h"
 
 /* The kinds of triples that are counted: loads, computations by pass, collectives by kind. */
@@ -59,6 +60,17 @@ static json_t *theory_answer(const Graph *graph, const char *model, const GArray
                      (json_int_t)theory->len, "counts", counts, "triples", triples);
 }
 
+/* Says first that an answer is large: the triples of an op take about this much. */
+static void theory_say_size(const Graph *graph)
+{
+    const double op_bytes = 6e4, worth_a_line = 0x1p31;
+    const double bytes = op_bytes * graph_n_ops(graph);
+    g_autofree char *size = units_format(bytes, QUANTITY_BYTES);
+    if (bytes > worth_a_line)
+        limits_note("the theory of %u ops may take %s of memory", graph_n_ops(graph),
+                    size);
+}
+
 bool cmd_theory(int argc, char **argv, GError **error)
 {
     int gpus = 8;
@@ -91,6 +103,7 @@ bool cmd_theory(int argc, char **argv, GError **error)
     g_autoptr(Graph) graph = model_build(argv[1], (uint32_t)gpus, &model, error);
     if (!graph)
         return false;
+    theory_say_size(graph);
     g_autoptr(GArray) theory = synth_theory(graph);
     uint32_t count[KINDS] = {0};
     for (guint i = 0; i < theory->len; i++)

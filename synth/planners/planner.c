@@ -88,11 +88,10 @@ typedef struct {
     uint32_t most_gpus; /* beyond, the planner refuses; 0: never */
 } Size;
 
-static const Size SIZE[] = {{plan_make_hap, 14000, 0, 0},
-                            {plan_make_hidup, 14000, 0, 0},
-                            {plan_make_amp, 0, 1024, 8192},
-                            {plan_make_amp_annealed, 0, 512, 4096},
-                            {plan_make_joint, 9000, 4096, 0}};
+static const Size SIZE[] = {
+    {plan_make_hap, 14000, 0, 0},     {plan_make_hidup, 14000, 0, 0},
+    {plan_make_amp, 0, 1024, 8192},   {plan_make_amp_annealed, 0, 512, 4096},
+    {plan_make_joint, 9000, 4096, 0}, {plan_make_auto, 6000, 1024, 0}};
 
 static Size planner_size(const Planner *of)
 {

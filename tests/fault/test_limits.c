@@ -176,10 +176,13 @@ static void test_file_size_limit(void **state)
 static void write_large(const Sandbox *box, uint32_t gpus)
 {
     g_autofree char *text = g_strdup_printf(
-        "name: two\ndevice_types: [{name: v, rate: 1 TFLOP/s, memory: 1 GiB, source: s}]\n"
+        "name: two\ndevice_types: [{name: v, rate: 1 TFLOP/s, memory: 1 GiB, source: "
+        "s}]\n"
         "machines:\n"
-        "  - {name: a, type: v, gpus: %u, inner: {latency: 4 us, bandwidth: 9 GB/s}, source: s}\n"
-        "  - {name: b, type: v, gpus: 2, inner: {latency: 4 us, bandwidth: 9 GB/s}, source: s}\n"
+        "  - {name: a, type: v, gpus: %u, inner: {latency: 4 us, bandwidth: 9 GB/s}, "
+        "source: s}\n"
+        "  - {name: b, type: v, gpus: 2, inner: {latency: 4 us, bandwidth: 9 GB/s}, "
+        "source: s}\n"
         "collectives:\n"
         "  all_reduce: {latency: 8 us, bandwidth: 1 GB/s}\n"
         "  all_gather: {latency: 8 us, bandwidth: 1 GB/s}\n"
@@ -197,12 +200,14 @@ static void test_bombs(void **state)
     (void)state;
     static const char *const LARGE[] = {
         "plan vit:layers=2048 hap-8 -q -p hap", "plan vit:layers=2048 hap-8 -q -p hidup",
-        "plan vit:layers=1024 hap-8 -q -p joint", "simulate vit:layers=1024 hap-8 -q -p joint"};
+        "plan vit:layers=1024 hap-8 -q -p auto", "plan vit:layers=1024 hap-8 -q -p joint",
+        "simulate vit:layers=1024 hap-8 -q -p joint"};
     g_autoptr(Sandbox) box = sandbox_new();
     write_large(box, 65535);
     program_refuses(box, "plan vit:layers=2 two.yaml -p amp -q", 2,
                     "amp searches up to 8192 GPUs, the cluster has 65537; use joint");
-    program_refuses(box, "plan vit:layers=2 two.yaml -p amp-sa -q", 2, "amp-sa searches up to 4096");
+    program_refuses(box, "plan vit:layers=2 two.yaml -p amp-sa -q", 2,
+                    "amp-sa searches up to 4096");
     for (guint i = 0; i < G_N_ELEMENTS(LARGE); i++) {
         GSubprocess *process = program_start(box, LARGE[i], NULL);
         GInputStream *stream = g_subprocess_get_stderr_pipe(process);
@@ -213,6 +218,26 @@ static void test_bombs(void **state)
         assert_true(n > 0);
         assert_non_null(strstr(text, " ops and 8 GPUs may take"));
     }
+    GSubprocess *process = program_start(box, "theory vit:layers=1024 -q", NULL);
+    char text[64] = {0};
+    const gssize n = g_input_stream_read(g_subprocess_get_stderr_pipe(process), text,
+                                         sizeof text - 1, NULL, NULL);
+    g_subprocess_force_exit(process);
+    g_object_unref(process);
+    assert_true(n > 0 && strstr(text, "the theory of "));
+}
+
+/* The program's table of functions is read only once it runs. */
+static void test_bound_at_start(void **state)
+{
+    (void)state;
+    test_needs("readelf");
+    char *argv[] = {(char *)"readelf", (char *)"-d", (char *)g_getenv("KILTER_BIN"),
+                    NULL};
+    g_autofree char *says = NULL;
+    assert_true(g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, &says,
+                             NULL, NULL, NULL));
+    assert_non_null(strstr(says, "NOW"));
 }
 
 /* Traces of others that have text for numbers, or devices beyond any count. */
@@ -327,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_long_echoes),
         cmocka_unit_test(test_deep),
         cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_bound_at_start),
         cmocka_unit_test(test_file_size_limit),
         cmocka_unit_test(test_traces),
         cmocka_unit_test(test_memory_limit),
