@@ -16,7 +16,7 @@
  *     set            {"bucket": "25MiB", ...}: the options of kilter --set, with values as text
  *     plan           the path of a plan's file, in place of model, cluster, planner and granularity; not for kilter_plan
  *
- * Each call fills *json, on failure with {"error": {"status", "message"}}; free it with
+ * Each call fills *json (NULL: no answer is wanted), on failure with {"error": {"status", "message"}}; free it with
  * kilter_free. An answer begins with "format": {"name", "version"}. Calls may be made from several
  * threads. Names are looked up as the program looks them up: in KILTER_PATH and in the data
  * installed with the library. */

@@ -17,6 +17,8 @@ int main(int argc, char **argv)
         if (status != KILTER_DONE)
             return 1;
     }
+    if (kilter_models(NULL) != KILTER_DONE || kilter_plan(NULL, NULL) != KILTER_BAD_INPUT)
+        return 1; /* whoever wants no answer gets the status */
     const KilterStatus status = kilter_plan("{\"modle\": \"vit\"}", &json);
     printf("bad: status %d\n%s\n", (int)status, json);
     kilter_free(json);
