@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "data/base/error.h"
+
 /* --- the project's own folder --- */
 
 /* The file that contains this code: the program, or a library that another program has loaded. The
@@ -81,6 +83,14 @@ char *path_find(const char *relative)
             return g_steal_pointer(&path);
     }
     return NULL;
+}
+
+char *path_bundled(const char *relative, GError **error)
+{
+    char *path = path_find(relative);
+    if (!path)
+        kilter_fail(error, KILTER_ERROR_INPUT, "expected %s on the search path", relative);
+    return path;
 }
 
 static int by_name(const void *a, const void *b)

@@ -10,6 +10,8 @@
 
 /* The first existing DIR/relative over the search path, or NULL. The caller frees it. */
 char *path_find(const char *relative);
+/* The same; without the file KILTER_ERROR_INPUT. */
+char *path_bundled(const char *relative, GError **error);
 
 /* The folders that are searched, as a text for messages. Caller frees. */
 char *path_searched(void);

@@ -250,12 +250,35 @@ bool kernel_constants_parse(const char *file, const char *text, size_t length,
     return yaml && constants_read(yaml, constants, error);
 }
 
+typedef struct {
+    char *path;
+    KernelConstants constants;
+} ConstantsFile;
+
+/* The first file that a process reads; NULL: it cannot be read. */
+static void *constants_first(void *path)
+{
+    ConstantsFile *first = g_new0(ConstantsFile, 1);
+    g_autoptr(Yaml) yaml = yaml_read(path, &LAWS_SCHEMA, NULL);
+    if (yaml && constants_read(yaml, &first->constants, NULL)) {
+        first->path = g_strdup(path);
+        return first;
+    }
+    g_free(first);
+    return NULL;
+}
+
 bool kernel_constants_load(KernelConstants *constants, GError **error)
 {
-    g_autofree char *path = path_find("kernels.yaml");
+    static GOnce once = G_ONCE_INIT;
+    g_autofree char *path = path_bundled("kernels.yaml", error);
     if (!path)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected kernels.yaml on the search path");
+        return false;
+    const ConstantsFile *first = g_once(&once, constants_first, path);
+    if (first && strcmp(first->path, path) == 0) {
+        *constants = first->constants;
+        return true;
+    }
     g_autoptr(Yaml) yaml = yaml_read(path, &LAWS_SCHEMA, error);
     return yaml && constants_read(yaml, constants, error);
 }

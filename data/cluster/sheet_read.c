@@ -160,11 +160,8 @@ static const cyaml_schema_value_t SHARES_SCHEMA = {
 static Yaml *open_data(const char *name, const cyaml_schema_value_t *schema,
                        GError **error)
 {
-    g_autofree char *path = path_find(name);
-    if (path)
-        return yaml_read(path, schema, error);
-    kilter_fail(error, KILTER_ERROR_INPUT, "expected %s on the search path", name);
-    return NULL;
+    g_autofree char *path = path_bundled(name, error);
+    return path ? yaml_read(path, schema, error) : NULL;
 }
 
 static bool find_format(const Yaml *yaml, const char *key, const char *name,

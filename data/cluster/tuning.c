@@ -183,13 +183,8 @@ Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text,
 
 static Tuning *read_default(GError **error)
 {
-    static const char NAME[] = "tuning/default.yaml";
-    g_autofree char *path = path_find(NAME);
-    if (!path) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "expected %s on the search path", NAME);
-        return NULL;
-    }
-    g_autoptr(Yaml) yaml = yaml_read(path, &SCHEMA, error);
+    g_autofree char *path = path_bundled("tuning/default.yaml", error);
+    g_autoptr(Yaml) yaml = path ? yaml_read(path, &SCHEMA, error) : NULL;
     if (!yaml)
         return NULL;
     const TuningText *text = yaml_data(yaml);

@@ -124,7 +124,8 @@ bool trial_plan_make(const Trial *trial, const double *log, TrialPlan *plan,
     PlannerOptions options;
     if (!planner || !set_options(&options, trial->options, error))
         return false;
-    costs_apply(trial->cluster, trial->start, log, plan->cluster);
+    if (trial->start)
+        costs_apply(trial->cluster, trial->start, log, plan->cluster);
     g_autoptr(ClusterView) view = cluster_view(plan->cluster, GRANULARITY_GPU);
     plan->options = options.sim;
     if (is_strategy(trial)) {
@@ -169,7 +170,8 @@ bool trial_plan_predict(TrialPlan *plan, const double *log, double *time_s,
 {
     SimOptions options = plan->options;
     options.time_only = !detail;
-    costs_apply(plan->trial->cluster, plan->trial->start, log, plan->cluster);
+    if (plan->trial->start)
+        costs_apply(plan->trial->cluster, plan->trial->start, log, plan->cluster);
     g_autoptr(ClusterView) view = cluster_view(plan->cluster, GRANULARITY_GPU);
     g_autoptr(SimReport) report = sim_evaluate_with(
         plan->plan, plan->graph, view, trial_fidelity(plan->trial), &options, error);

@@ -23,6 +23,8 @@
       "For scorecard: test on the sealed trials, which development leaves alone", NULL)     \
     X(FLAG, unfitted, "unfitted", 0,                                                        \
       "For scorecard: fit nothing, take the costs from data sheets", NULL)                  \
+    X(FLAG, plain, "plain", 0,                                                              \
+      "For scorecard: fit nothing, predict as kilter simulate does, with the options of --set", NULL) \
     X(COUNT, starts, "starts", 0,                                                           \
       "For scorecard: score from N other starting values of the costs, too", "N", 0, 1000)
 /* clang-format on */
@@ -211,7 +213,8 @@ static bool run_scorecard(const char *what, const char *line, const Own *own,
         .line = line,
         .threads = (uint32_t)MAX(own->threads, 0),
         .sealed = own->sealed,
-        .unfitted = own->unfitted,
+        .unfitted = own->unfitted || own->plain,
+        .plain = own->plain,
         .starts = (uint32_t)own->starts,
     };
     return scorecard_run(&run, options, error);

@@ -203,13 +203,16 @@ static bool score_one(TrialSet *set, const ScorecardRun *run,
 }
 
 /* Reads all sets first, so that nothing is written if one cannot be read. */
-static GPtrArray *read_sets(const ScorecardRun *run, GError **error)
+static GPtrArray *read_sets(const ScorecardRun *run, const CommandOptions *options,
+                            GError **error)
 {
     g_auto(GStrv) names = run->sets ? g_strsplit(run->sets, ",", -1) : trials_names();
     g_autoptr(GPtrArray) sets =
         g_ptr_array_new_with_free_func((GDestroyNotify)trials_free);
     for (char **name = names; *name; name++) {
-        TrialSet *set = trials_read(*name, run->measured, error);
+        TrialSet *set =
+            run->plain ? trials_read_plain(*name, run->measured, options->set, error)
+                       : trials_read(*name, run->measured, error);
         if (!set) {
             g_prefix_error(error, "data set %s: ", *name);
             return NULL;
@@ -239,7 +242,10 @@ bool scorecard_run(const ScorecardRun *run, const CommandOptions *options, GErro
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "the scorecard needs measured data, which Kilter does not "
                            "have: give its folder by --measured DIR");
-    g_autoptr(GPtrArray) sets = read_sets(run, error);
+    if (run->plain && run->starts > 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--starts: expected no --plain, whose costs have no start");
+    g_autoptr(GPtrArray) sets = read_sets(run, options, error);
     g_autoptr(Store) store = sets ? begin_store(run, error) : NULL;
     json_t *list = json_array();
     bool good = store != NULL;

@@ -13,6 +13,7 @@ typedef struct {
     uint32_t starts;      /* number of other starting values to score the sets from */
     bool sealed;          /* the test uses the sealed trials */
     bool unfitted;        /* costs keep their starting values */
+    bool plain;           /* or those of the clusters' files, as in kilter simulate */
 } ScorecardRun;
 
 /* Scores the data sets, stores their trials, prints the table. */

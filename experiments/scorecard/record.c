@@ -16,6 +16,8 @@ static json_t *trial_json(const Trial *t)
 static json_t *costs_json(const Trial *t, const Score *score)
 {
     json_t *types = json_object();
+    if (!t->start)
+        return types;
     g_autofree double *log = g_new(double, trial_slots(t));
     fitted_costs_at(&score->costs, t, log);
     for (uint32_t type = 0; type < t->cluster->n_types; type++) {

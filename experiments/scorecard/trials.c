@@ -38,6 +38,7 @@ void trials_free(TrialSet *set)
         return;
     g_free(set->name);
     g_free(set->description);
+    g_free(set->further);
     g_array_unref(set->trial);
     g_hash_table_unref(set->unable);
     g_free(set);
@@ -266,9 +267,14 @@ static char *options_of_degrees(sqlite3_stmt *row)
     return g_string_free(text, FALSE);
 }
 
-static bool read_cluster(sqlite3_stmt *row, const Sheets *sheets, Trial *trial,
-                         GError **error)
+static bool read_cluster(sqlite3_stmt *row, const Sheets *sheets, bool plain,
+                         Trial *trial, GError **error)
 {
+    if (plain) {
+        g_autofree char *text = text_of(row, "cluster");
+        trial->cluster = cluster_parse("cluster", text, strlen(text), error);
+        return trial->cluster != NULL;
+    }
     if (!is_given(row, "cluster")) {
         trial->cluster = cluster_of_row(row, &trial->start);
         return true;
@@ -316,6 +322,11 @@ static bool add_trial(TrialSet *set, const Sheets *sheets, sqlite3_stmt *row,
         trials_count_unable(set, reason);
         return true;
     }
+    const bool plain = set->further != NULL;
+    if (plain && !is_given(row, "cluster")) {
+        trials_count_unable(set, "the row has costs of its own");
+        return true;
+    }
     g_autofree char *split = text_of(row, "split");
     Trial trial = {.contest = text_of(row, "contest"),
                    .model = text_of(row, "model"),
@@ -330,13 +341,19 @@ static bool add_trial(TrialSet *set, const Sheets *sheets, sqlite3_stmt *row,
         trial.options = options_of_degrees(row);
     }
     trial.name = g_strdup_printf("trial %u", set->trial->len + 1);
-    trial.waits = true;
+    trial.waits = !plain;
+    if (plain) {
+        g_autofree char *own = g_steal_pointer(&trial.options);
+        trial.options =
+            g_strconcat(own, *own || !*set->further ? set->further : set->further + 1, NULL);
+    }
     trial.steady = count_of(row, "steady") > 0;
-    trial.split = strcmp(split, "calibration") == 0 ? SPLIT_FIT
-                  : is_sealed(trial.group)          ? SPLIT_SEALED
-                                                    : SPLIT_DEVELOPMENT;
+    const bool fit = strcmp(split, "calibration") == 0;
+    trial.split = fit ? plain ? SPLIT_DEVELOPMENT : SPLIT_FIT
+                  : is_sealed(trial.group) ? SPLIT_SEALED
+                                           : SPLIT_DEVELOPMENT;
     const bool good =
-        read_fidelity(row, &trial, error) && read_cluster(row, sheets, &trial, error);
+        read_fidelity(row, &trial, error) && read_cluster(row, sheets, plain, &trial, error);
     if (good) {
         read_measured(row, &trial);
         g_array_append_val(set->trial, trial);
@@ -369,7 +386,8 @@ static char *description_of(const char *query)
     return g_strndup(begin, strcspn(begin, "\n"));
 }
 
-TrialSet *trials_read(const char *name, const char *folder, GError **error)
+static TrialSet *trials_read_with(const char *name, const char *folder,
+                                  const char *further, GError **error)
 {
     g_autofree char *relative = g_strdup_printf("%s/%s.sql", FOLDER, name);
     g_autofree char *file = path_find(relative), *query = NULL;
@@ -383,10 +401,25 @@ TrialSet *trials_read(const char *name, const char *folder, GError **error)
     g_autoptr(TrialSet) set = trials_new(name);
     g_free(set->description);
     set->description = description_of(query);
+    set->further = g_strdup(further);
     sqlite3 *db = NULL;
     bool good = sqlite3_open(":memory:", &db) == SQLITE_OK || failed(db, file, error);
     good = good && load_all(db, folder, query, error) &&
            run_query(db, file, query, set, error);
     sqlite3_close(db);
     return good ? g_steal_pointer(&set) : NULL;
+}
+
+TrialSet *trials_read(const char *name, const char *folder, GError **error)
+{
+    return trials_read_with(name, folder, NULL, error);
+}
+
+TrialSet *trials_read_plain(const char *name, const char *folder, char **further,
+                            GError **error)
+{
+    g_autoptr(GString) text = g_string_new("");
+    for (; further && *further; further++)
+        g_string_append_printf(text, ",%s", *further);
+    return trials_read_with(name, folder, text->str, error);
 }

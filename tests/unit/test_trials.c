@@ -123,6 +123,32 @@ static void test_clusters(void **state)
     toy_clear(&toy);
 }
 
+/* As kilter simulate predicts: the cluster's own numbers, further options, nothing for calibration. */
+static void test_plain(void **state)
+{
+    (void)state;
+    static const char query[] =
+        "-- Plain\nSELECT 'calibration' AS split, 'c' AS contest, 'm' AS model, CASE a "
+        "WHEN 2 THEN 'manual' ELSE '' END AS planner, CASE a WHEN 2 THEN 'tp=2' END AS "
+        "options, 0 AS failed, NULL AS measured_gib, 1.5 AS measured_s, CASE WHEN a < 4 "
+        "THEN '{name: n, machines: [{device: t4, gpus: 4}]}' END AS cluster, 2 AS pp, 1 AS "
+        "dp, 2 AS tmp, 1 AS mbs FROM set_times ORDER BY a\n";
+    Toy toy = toy_new(query, "a\n2\n3\n4\n");
+    g_autoptr(GError) error = NULL;
+    char *further[] = {"costs=kernels", "overlap=off", NULL};
+    g_autoptr(TrialSet) set = trials_read_plain("toy", toy.data, further, &error);
+    assert_no_error(error);
+    assert_int_equal(set->trial->len, 2);
+    assert_int_equal(set->n_unable, 1); /* the row without a cluster */
+    const Trial *first = &g_array_index(set->trial, Trial, 0), *second = first + 1;
+    assert_string_equal(first->options, "tp=2,costs=kernels,overlap=off");
+    assert_true(
+        g_str_has_suffix(second->options, "micro_batch=1,costs=kernels,overlap=off"));
+    assert_true(first->split != SPLIT_FIT && !first->start && !first->waits);
+    assert_true(first->cluster->type[0].kernels && !first->cluster->type[0].op);
+    toy_clear(&toy);
+}
+
 /* The trials that the command lists, in the set's order: all of them only if the sealed ones are asked for. */
 static void check_listed(const Toy *toy, const TrialSet *set, bool sealed)
 {
@@ -228,7 +254,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),     cmocka_unit_test(test_planners),
-        cmocka_unit_test(test_clusters), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_clusters), cmocka_unit_test(test_plain), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_bundled),  cmocka_unit_test(test_sealed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
