@@ -22,6 +22,7 @@
     X(energy_tile, "elements", 0, 1000) /* energy of operands: of 1/width + 1/height */    \
     X(flops_w, "GFLOP/s/W", 1, 1e5) /* at 12 nm */                                         \
     X(energy_clock, "1", 0, 4) /* power of clock / 1.5 GHz in the energy of a FLOP */ \
+    X(energy_bytes, "1", 0, 4) /* power of an operand's bytes / 2 in it, matrix units */ \
     X(memory_j, "pJ/B", 0, 1000)                                                           \
     X(idle_w, "W", 0, 1000)                                                                \
     X(split, "us", 0, 1000)        /* more if the sum is split */                          \

@@ -92,7 +92,8 @@ static ProductCase product_case(const KernelDevice *device, const LawProduct *p)
                (pascal && !p->batched ? 1 + p->k / lane->pascal_row : 1);
     c.watts = fmax(device->power_w - law->idle_w, 0.1 * device->power_w);
     c.flops_j = law->flops_w * 1e9 * 12 / chip->process_nm *
-                pow(1.5e9 / chip->clock_hz, law->energy_clock);
+                pow(1.5e9 / chip->clock_hz, law->energy_clock) *
+                (tensor ? pow(2 / p->in_bytes, law->energy_bytes) : 1);
     c.once = p->batch * (operands + p->out_bytes * p->m * p->n);
     c.miss = law_clip(log2(c.once / (chip->l2_bytes * law->cache_keep)) + 0.5, 0.02, 1);
     c.lost = fmax(0, 1 - chip->l2_bytes / operands);

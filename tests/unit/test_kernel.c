@@ -106,11 +106,27 @@ static void test_golden_attention(void **state)
     }
 }
 
+/* Narrow numbers take less energy: power does not make a large product in fp8 as slow as in bf16. */
+static void test_narrow_numbers(void **state)
+{
+    static const char *const DEVICE[] = {"h100-sxm", "h200", "b200", "gb300"};
+    (void)state;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(DEVICE); i++) {
+        g_autoptr(KernelDevice) device = kernel_device_of(DEVICE[i]);
+        Kernel kernel = LINEAR(16384, 16384, 16384);
+        kernel.format = KERNEL_BF16;
+        const double bf16 = kernel_time_s(device, &kernel);
+        kernel.format = KERNEL_FP8;
+        assert_true(bf16 > 1.4 * kernel_time_s(device, &kernel));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden),
         cmocka_unit_test(test_golden_attention),
+        cmocka_unit_test(test_narrow_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
