@@ -33,6 +33,7 @@
 #include "data/cluster/change.h"
 #include "data/cluster/cluster.h"
 #include "data/cluster/kernel_device.h"
+#include "data/formats/format.h"
 #include "data/formats/machines/machine_file.h"
 #include "data/cluster/price.h"
 #include "data/cluster/runtime.h"

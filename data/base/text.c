@@ -93,3 +93,15 @@ char *text_read(const char *file, GError **error)
     g_autofree char *text = file_read(file, MOST_BYTES, &length, error);
     return text && check(file, text, length, error) ? g_steal_pointer(&text) : NULL;
 }
+
+char *text_from_utf16(const char *text, size_t length, size_t *out_length)
+{
+    gsize n = 0;
+    char *out = NULL;
+    if (length >= 2 &&
+        (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
+        out = g_convert(text, (gssize)length, "UTF-8", "UTF-16", NULL, &n, NULL);
+    if (out)
+        *out_length = n;
+    return out;
+}

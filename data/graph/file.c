@@ -140,9 +140,3 @@ json_t *graph_to_json(const Graph *graph)
     return root;
 }
 
-bool graph_json_is_one(const json_t *root)
-{
-    const char *name =
-        json_string_value(json_object_get(json_object_get(root, "format"), "name"));
-    return name && strcmp(name, GRAPH_FORMAT) == 0;
-}

@@ -24,9 +24,6 @@
 
 #include <jansson.h>
 
-/* Whether a JSON value declares itself a graph. */
-bool graph_json_is_one(const json_t *root);
-
 /* The graph's JSON, a new reference. */
 json_t *graph_to_json(const Graph *graph);
 

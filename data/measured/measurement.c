@@ -8,6 +8,7 @@
 #include "data/base/error.h"
 #include "data/base/text.h"
 #include "data/base/units.h"
+#include "data/formats/format.h"
 #include "data/formats/measured/nccl_tests.h"
 #include "data/formats/measured/nsys.h"
 
@@ -112,19 +113,6 @@ static bool parse_csv(const char *file, const char *text, size_t length, GArray 
            csv_each(csv, read_row, list, error);
 }
 
-/* Whether the first line that is not a comment names our columns. */
-static bool is_csv(const char *text)
-{
-    while (*text == '#' || *text == '\n' || *text == '\r') {
-        const char *end = strchr(text, '\n');
-        if (!end)
-            return false;
-        text = end + 1;
-    }
-    g_autofree char *line = g_strndup(text, strcspn(text, "\r\n"));
-    return strchr(line, ',') && strstr(line, "median_s");
-}
-
 /* Makes one table for each run of rows of the same kind and number of ranks. */
 static void tabulate(const char *file, const GArray *list, uint32_t first, GArray *tables)
 {
@@ -155,22 +143,24 @@ static bool parse_any(const char *file, const char *text, size_t length, GArray 
                       GArray *tables, GError **error)
 {
     const uint32_t before = list->len;
-    const char *start = text + strspn(text, " \t\r\n");
+    g_autofree char *hint = NULL;
     if (strlen(text) != length)
         return kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected a text", file);
-    if (*start == '{')
-        return nccl_tests_parse_json(file, text, length, list, tables, error);
-    if (is_csv(text)) {
+    const FileFormat format = format_of_text(text, length, FORMAT_MEASURED);
+    if (format == FORMAT_MEASUREMENTS) {
         const bool good = parse_csv(file, text, length, list, error);
         tabulate(file, list, before, tables);
         return good;
     }
-    if (nccl_tests_is_text(text))
+    if (format == FORMAT_NCCL_TESTS)
         return nccl_tests_parse_text(file, text, list, tables, error);
+    if (format == FORMAT_NCCL_TESTS_JSON)
+        return nccl_tests_parse_json(file, text, length, list, tables, error);
+    hint = format_hint(NULL, text, length);
     return kilter_fail(error, KILTER_ERROR_INPUT,
                        "%s: expected a measurement file (columns device, kind, ..., "
-                       "median_s) or output of nccl-tests",
-                       file);
+                       "median_s) or output of nccl-tests%s",
+                       file, hint);
 }
 
 /* The reason why the first skipped table was skipped. */
@@ -183,20 +173,6 @@ static const char *first_reason(const GArray *tables, uint32_t from)
     return NULL;
 }
 
-/* A text in UTF-16 with a byte-order mark, as PowerShell writes what programs print, in UTF-8; NULL
- * for any other. The caller frees it. */
-static char *from_utf16(const char *text, size_t length, size_t *out_length)
-{
-    gsize n = 0;
-    char *out = NULL;
-    if (length >= 2 &&
-        (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
-        out = g_convert(text, (gssize)length, "UTF-8", "UTF-16", NULL, &n, NULL);
-    if (out)
-        *out_length = n;
-    return out;
-}
-
 bool measurements_parse(const char *file, const char *text, size_t length, GArray *list,
                         GArray *tables, GError **error)
 {
@@ -204,7 +180,7 @@ bool measurements_parse(const char *file, const char *text, size_t length, GArra
     g_autoptr(GArray) own = tables ? NULL : measured_tables_new();
     GArray *to = tables ? tables : own;
     const uint32_t before = list->len, tables_before = to->len;
-    g_autofree char *converted = from_utf16(text, length, &length);
+    g_autofree char *converted = text_from_utf16(text, length, &length);
     bool good = parse_any(file, converted ? converted : text, length, list, to, error);
     const char *reason = first_reason(to, tables_before);
     if (good && list->len == before && !(tables && reason))
@@ -220,7 +196,7 @@ bool measurements_parse(const char *file, const char *text, size_t length, GArra
 bool measurements_read(const char *file, GArray *list, GArray *tables, GError **error)
 {
     gsize length;
-    if (nsys_is_database(file)) {
+    if (format_of_file(file, FORMAT_MEASURED) == FORMAT_NSYS) {
         g_autoptr(GArray) own = measured_tables_new();
         return nsys_read(file, list, tables ? tables : own, error);
     }

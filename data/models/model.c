@@ -7,6 +7,7 @@
 #include "data/base/path.h"
 #include "data/base/text.h"
 #include "data/base/yaml_json.h"
+#include "data/formats/format.h"
 #include "data/formats/huggingface/config.h"
 #include "data/graph/file.h"
 #include "data/models/model_file.h"
@@ -219,12 +220,13 @@ static Graph *build_file(const char *spec, const char *path, const char *list,
     g_autofree char *file = model_file_path(path);
     json_t *root = content ? json_loads(content, JSON_REJECT_DUPLICATES, NULL)
                            : model_file_load(file, error);
+    const FileFormat format = format_of_model(root);
     Graph *graph = NULL;
-    if (root && graph_json_is_one(root))
+    if (root && format == FORMAT_GRAPH)
         graph = build_graph(spec, file, root, list, canonical, error);
-    else if (root && profile_is_one(root))
+    else if (root && format == FORMAT_PROFILE)
         graph = profile_model(spec, file, root, list, gpus, canonical, error);
-    else if (root && onnx_json_is_one(root))
+    else if (root && format == FORMAT_ONNX)
         graph = onnx_graph(spec, file, root, list, gpus, canonical, error);
     else if (root)
         graph = build_config(spec, file, root, list, gpus, canonical, error);
@@ -308,11 +310,12 @@ static char *resolve_file(const char *spec, const char *path, const char *list,
     g_autofree char *file = model_file_path(path);
     char *canonical = NULL;
     json_t *root = model_file_load(file, error);
-    if (root && graph_json_is_one(root))
+    const FileFormat format = format_of_model(root);
+    if (root && format == FORMAT_GRAPH)
         graph_free(build_graph(spec, file, root, list, &canonical, error));
-    else if (root && profile_is_one(root))
+    else if (root && format == FORMAT_PROFILE)
         canonical = profile_resolve(spec, file, root, list, gpus, error);
-    else if (root && onnx_json_is_one(root)) {
+    else if (root && format == FORMAT_ONNX) {
         Graph *graph =
             onnx_graph(spec, file, root, list, MAX(gpus, 1), &canonical, error);
         g_clear_pointer(&graph, graph_free);
@@ -372,8 +375,7 @@ bool model_is_one(const char *spec)
     const bool is_one =
         root &&
         (json_object_get(root, "model_type") || json_object_get(root, "architectures") ||
-         json_object_get(root, "like") || graph_json_is_one(root) ||
-         profile_is_one(root) || onnx_json_is_one(root));
+         json_object_get(root, "like") || format_of_model(root) != FORMAT_HUGGINGFACE);
     json_decref(root);
     return is_one;
 }
@@ -415,8 +417,7 @@ char *model_architecture(const char *spec, GError **error)
         return NULL;
     g_autofree char *file = model_file_path(name);
     json_t *root = model_file_load(file, error);
-    const bool other = !root || graph_json_is_one(root) || profile_is_one(root) ||
-                       onnx_json_is_one(root);
+    const bool other = !root || format_of_model(root) != FORMAT_HUGGINGFACE;
     Architecture *a = other ? NULL : read_config(file, root, list, error);
     json_t *facts = a ? config_facts(a, file) : NULL;
     char *text = facts ? json_canonical(json_incref(facts)) : NULL;

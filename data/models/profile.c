@@ -24,13 +24,6 @@ typedef struct {
     TensorId loss;
 } Profile;
 
-bool profile_is_one(const json_t *root)
-{
-    const char *name =
-        json_string_value(json_object_get(json_object_get(root, "format"), "name"));
-    return name && strcmp(name, "kilter-profile") == 0;
-}
-
 /* Numbers of one sample, or, with samples 1, of all of them; 0 only where it is not there. */
 static bool read_numbers(const Profile *p, const json_t *object, const char *key,
                          double samples, uint32_t *numbers)

@@ -24,8 +24,6 @@
 
 #include <jansson.h>
 
-bool profile_is_one(const json_t *root);
-
 /* The graph of a profile, differentiated and sealed, and the spec that says all parameters. KILTER_ERROR_INPUT,
  * "FILE: ops[3].in[0]: ...". */
 Graph *profile_model(const char *spec, const char *file, const json_t *root,

@@ -287,12 +287,18 @@ static bool import_file(const char *file, const How *how, const CommandOptions *
                         GError **error)
 {
     gsize length;
+    const FileFormat format = format_of_file(file, FORMAT_MACHINE);
     g_autoptr(Sheets) sheets = sheets_load(error);
     g_autofree char *text =
         sheets ? file_read(file, SLURM_FILE_BYTES, &length, error) : NULL;
+    g_autofree char *hint = text && format == FORMATS ? format_hint(file, NULL, 0) : NULL;
     if (!text)
         return false;
-    if (strlen(text) == length && slurm_is(text))
+    if (hint && *hint)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%s: expected a description of a machine or nodes of Slurm%s",
+                           file, hint);
+    if (strlen(text) == length && format == FORMAT_SLURM)
         return import_slurm(file, text, sheets, how, options, error);
     g_autoptr(MachineFile) machine = machine_file_read(file, sheets, error);
     if (!machine)

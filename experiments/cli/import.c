@@ -83,14 +83,15 @@ static bool import_read_all(int argc, char **argv, GArray *list, GArray *tables,
 {
     for (int i = 1; i < argc; i++) {
         KinetoFacts facts = {0};
-        if (trace_is(argv[i])) {
+        const FileFormat format = format_of_file(argv[i], FORMAT_MEASURED | FORMAT_EXECUTION);
+        if (format == FORMAT_CHAKRA) {
             g_autoptr(Trace) trace = trace_read(argv[i], error);
             if (!trace)
                 return false;
             json_array_append_new(traces, execution_json(argv[i], trace));
             continue;
         }
-        if (!kineto_is_trace(argv[i])) {
+        if (format != FORMAT_KINETO) {
             if (!measurements_read(argv[i], list, tables, error))
                 return false;
             continue;

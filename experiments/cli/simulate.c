@@ -219,9 +219,9 @@ bool cmd_simulate(int argc, char **argv, GError **error)
         return false;
     if (argc == 2 && !command_check_plan_file(argv[1], &own.how, &options, error))
         return false;
-    if (argc == 2 && sim_task_file_is(argv[1]))
+    if (argc == 2 && format_of_file(argv[1], FORMAT_EXECUTION) == FORMAT_TASKS)
         return simulate_tasks(argv[1], &own, &options, error);
-    if (argc == 3 && trace_is(argv[1]))
+    if (argc == 3 && format_of_file(argv[1], FORMAT_EXECUTION) == FORMAT_CHAKRA)
         return check_no_plan(&own, argv[1], "a trace", error) &&
                command_simulate_execution(argv[1], argv[2], &own.how, &options, error);
     own.argv = argv;

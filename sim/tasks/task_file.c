@@ -332,11 +332,6 @@ static bool read_tasks(Reader *r)
     return true;
 }
 
-bool sim_task_file_is(const char *file)
-{
-    return json_file_has(file, "task");
-}
-
 SimTaskFile *sim_task_file_read(const char *file, GError **error)
 {
     json_t *root = json_read_file(file, "task graph", error);

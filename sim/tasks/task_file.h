@@ -37,10 +37,6 @@
 
 typedef struct SimTaskFile SimTaskFile;
 
-/* Whether the file is JSON with a member "task", that is, a task graph or meant to be one. Also
- * false for a file that cannot be read. */
-bool sim_task_file_is(const char *file);
-
 /* KILTER_ERROR_INPUT names the file, the key and what was expected. */
 SimTaskFile *sim_task_file_read(const char *file, GError **error);
 void sim_task_file_free(SimTaskFile *tasks);

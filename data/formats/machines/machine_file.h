@@ -95,7 +95,6 @@ bool nccl_topology_parse(const char *text, size_t length, const Sheets *sheets,
 bool smi_matrix_parse(const char *text, const Sheets *sheets, MachineFile *machine,
                       GError **error);
 
-bool rocm_smi_is(const char *text);
 bool rocm_smi_parse(const char *text, const Sheets *sheets, MachineFile *machine,
                     GError **error);
 

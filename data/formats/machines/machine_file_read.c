@@ -3,14 +3,8 @@
 
 #include "data/base/error.h"
 #include "data/base/text.h"
+#include "data/formats/format.h"
 #include "data/formats/machines/machine_file.h"
-
-/* XML begins with '<', after blanks or a byte-order mark. */
-static bool is_xml(const char *text)
-{
-    text += g_str_has_prefix(text, "\xef\xbb\xbf") ? 3 : 0;
-    return text[strspn(text, " \t\r\n")] == '<';
-}
 
 /* Both ends of a link may list it, or one of them. */
 static void join_ends(MachineFile *machine)
@@ -29,9 +23,10 @@ MachineFile *machine_file_parse(const char *file, const char *text, size_t lengt
     g_autoptr(MachineFile) machine = g_new0(MachineFile, 1);
     machine->file = g_strdup(file);
     machine->warning = g_ptr_array_new_with_free_func(g_free);
-    machine->format = is_xml(text)        ? MACHINE_FILE_NCCL
-                      : rocm_smi_is(text) ? MACHINE_FILE_ROCM_SMI
-                                          : MACHINE_FILE_NVIDIA_SMI;
+    const FileFormat format = format_of_text(text, length, FORMAT_MACHINE);
+    machine->format = format == FORMAT_NCCL_TOPOLOGY ? MACHINE_FILE_NCCL
+                      : format == FORMAT_ROCM_SMI    ? MACHINE_FILE_ROCM_SMI
+                                                     : MACHINE_FILE_NVIDIA_SMI;
     if (length > MACHINE_FILE_BYTES || strlen(text) != length ||
         !g_utf8_validate(text, (gssize)length, NULL)) {
         kilter_fail(error, KILTER_ERROR_INPUT,

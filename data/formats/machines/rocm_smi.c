@@ -24,14 +24,6 @@ typedef struct {
     char *product[MOST_GPUS];
 } Rocm;
 
-bool rocm_smi_is(const char *text)
-{
-    return strstr(text, "Link Type between two GPUs") ||
-           strstr(text, "Hops between two GPUs") ||
-           strstr(text, "Weight between two GPUs") ||
-           strstr(text, "ROCm System Management Interface");
-}
-
 static bool fail(const Rocm *rocm, GError **error, const char *expected)
 {
     return kilter_fail(error, KILTER_ERROR_INPUT, "%s:%u: rocm-smi: expected %s",

@@ -284,15 +284,6 @@ static bool read_table(SlurmFile *slurm, GHashTable *seen, const char *text,
     return true;
 }
 
-bool slurm_is(const char *text)
-{
-    if (next_record(text))
-        return true;
-    const char *list = strstr(text, "NODELIST");
-    list = list ? list : strstr(text, "HOSTNAMES");
-    return list && !strstr(text, "<system");
-}
-
 SlurmFile *slurm_parse(const char *file, const char *text, GError **error)
 {
     g_autoptr(SlurmFile) slurm = g_new0(SlurmFile, 1);

@@ -26,7 +26,6 @@ typedef struct {
 
 enum { SLURM_MOST_NODES = 10000, SLURM_FILE_BYTES = 64 << 20 };
 
-bool slurm_is(const char *text);
 /* KILTER_ERROR_INPUT names file and line, or the node, and what was expected. */
 SlurmFile *slurm_parse(const char *file, const char *text, GError **error);
 void slurm_free(SlurmFile *slurm);

@@ -13,34 +13,6 @@ void kineto_facts_clear(KinetoFacts *facts)
     g_clear_pointer(&facts->note, g_ptr_array_unref);
 }
 
-/* The length of a byte-order mark at the beginning. */
-static size_t mark_bytes(const void *text, size_t length)
-{
-    return length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-}
-
-bool kineto_is_trace(const char *file)
-{
-    static const char *const KEYS[] = {"\"schemaVersion\"",    "\"traceEvents\"",
-                                       "\"deviceProperties\"", "\"distributedInfo\"",
-                                       "\"schema\"",           NULL},
-                             *const EVENT_KEYS[] = {"\"ph\"", "\"ts\"", "\"cat\"", NULL};
-    enum { HEAD = 1 << 18 };
-    g_autofree char *head = g_malloc0(HEAD);
-    gsize length = 0;
-    if (!stream_head(file, head, HEAD - 1, &length))
-        return false;
-    const char *start = head + mark_bytes(head, length);
-    start += strspn(start, " \t\r\n");
-    bool found = false;
-    for (const char *const *key = KEYS; *start == '{' && *key; key++)
-        found = found || strstr(head, *key);
-    if (*start == '[' && start[1 + strspn(start + 1, " \t\r\n")] == '{')
-        for (const char *const *key = EVENT_KEYS; *key; key++)
-            found = found || strstr(head, *key);
-    return found && !strstr(head, "\"config\"");
-}
-
 static bool parse(Reader *reader, GInputStream *stream, GError **error)
 {
     JsonFaults faults;

@@ -27,9 +27,6 @@ typedef struct {
 
 void kineto_facts_clear(KinetoFacts *facts);
 
-/* Whether the file, unpacked if gzipped, begins like a trace, or an execution trace, of PyTorch. */
-bool kineto_is_trace(const char *file);
-
 /* Appends the file's measurements: of an object with the list traceEvents, or of the list alone. Events that are whole count,
  * whatever became of the others (data/base/json_stream.h). KILTER_ERROR_INPUT if it is not a timeline (an execution trace
  * has no times) or has no whole event. */

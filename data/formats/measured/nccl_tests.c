@@ -27,11 +27,6 @@ typedef struct {
     GArray *unnamed; /* NcclRow of the table whose test no line has named */
 } Reader;
 
-bool nccl_tests_is_text(const char *text)
-{
-    return strstr(text, "busbw") && strstr(text, "algbw");
-}
-
 /* Sums of half-precision numbers are not off by more, whatever their order. */
 static const double LARGE_ERROR = 0.01;
 

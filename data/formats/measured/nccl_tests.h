@@ -5,9 +5,6 @@
 
 #include "data/measured/measurement.h"
 
-/* Whether the text looks like the tables of nccl-tests. */
-bool nccl_tests_is_text(const char *text);
-
 /* Both append to `list` and `tables`, which is not NULL. */
 bool nccl_tests_parse_text(const char *file, const char *text, GArray *list,
                            GArray *tables, GError **error);

@@ -11,18 +11,7 @@
 #include "data/base/error.h"
 #include "data/formats/measured/profile.h"
 
-static const char MAGIC[] = "SQLite format 3";
 enum { MAX_EVENTS = 5000000, MAX_OPEN = 4096, MAX_OPERANDS = 4 };
-
-bool nsys_is_database(const char *file)
-{
-    char head[sizeof MAGIC] = {0};
-    FILE *in = g_file_test(file, G_FILE_TEST_IS_REGULAR) ? fopen(file, "rb") : NULL;
-    const bool whole = in && fread(head, sizeof head, 1, in) == 1;
-    if (in)
-        fclose(in);
-    return whole && memcmp(head, MAGIC, sizeof MAGIC) == 0;
-}
 
 /* --- ranges --- */
 

@@ -14,9 +14,6 @@
 
 #include "data/measured/measurement.h"
 
-/* Whether the file begins as a database of SQLite does. */
-bool nsys_is_database(const char *file);
-
 /* Appends the report's measurements, and one table that says how many kernels it has and the
  * median time of a launch. KILTER_ERROR_INPUT: no report, or no tables of kernels. */
 bool nsys_read(const char *file, GArray *list, GArray *tables, GError **error);

@@ -13,13 +13,6 @@ bool onnx_is(const char *path)
     return g_str_has_suffix(path, ".onnx");
 }
 
-bool onnx_json_is_one(const json_t *root)
-{
-    const char *name =
-        json_string_value(json_object_get(json_object_get(root, "format"), "name"));
-    return name && strcmp(name, FORMAT) == 0;
-}
-
 #ifdef KILTER_PROTOBUF_C
 #include "data/formats/onnx/onnx.pb-c.h"
 

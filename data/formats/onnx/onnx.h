@@ -56,9 +56,6 @@ bool onnx_is(const char *path);
  * data is never opened. */
 json_t *onnx_load(const char *path, GError **error);
 
-/* Whether a JSON value is what onnx_load makes. */
-bool onnx_json_is_one(const json_t *root);
-
 /* --- the model --- */
 
 typedef struct {

@@ -1,0 +1,277 @@
+/* Telling formats by the first bytes of a file. */
+#include "data/formats/format.h"
+
+#include <string.h>
+
+#include "data/base/assert.h"
+#include "data/base/json.h"
+#include "data/base/stream.h"
+#include "data/base/text.h"
+#include "data/formats/trace/trace.h"
+
+enum { HEAD_BYTES = 1 << 18 };
+
+/* The beginning of a file. */
+typedef struct {
+    const char *file; /* NULL: a text without a file */
+    const char *text; /* ends in '\0' */
+    const char *start; /* its first character that is no byte-order mark or blank */
+    gsize length;
+} FormatHead;
+
+static bool head_has_any(const FormatHead *head, const char *const *words)
+{
+    for (; *words; words++)
+        if (strstr(head->text, *words))
+            return true;
+    return false;
+}
+
+static bool head_is_named(const FormatHead *head, const char *ending)
+{
+    return head->file && g_str_has_suffix(head->file, ending);
+}
+
+static bool head_is_sqlite(const FormatHead *head)
+{
+    static const char MAGIC[] = "SQLite format 3";
+    return head->length > sizeof MAGIC && memcmp(head->text, MAGIC, sizeof MAGIC) == 0;
+}
+
+/* An object of JSON with a member of this name, which may be anywhere in the file. */
+static bool head_has_member(const FormatHead *head, const char *key)
+{
+    g_autofree char *quoted = g_strdup_printf("\"%s\"", key);
+    return *head->start == '{' &&
+           (head->file ? json_file_has(head->file, key) : !!strstr(head->text, quoted));
+}
+
+/* --- a sniffer per format --- */
+
+/* SQLite keeps a number of the program's at byte 68; the store's is "Kltr" (data/store/schema.sql). */
+static bool format_sniff_STORE(const FormatHead *head)
+{
+    enum { PROGRAM = 68 };
+    return head_is_sqlite(head) && head->length >= PROGRAM + 4 &&
+           memcmp(head->text + PROGRAM, "Kltr", 4) == 0;
+}
+
+static bool format_sniff_NSYS(const FormatHead *head)
+{
+    return head_is_sqlite(head);
+}
+
+static bool format_sniff_ONNX(const FormatHead *head)
+{
+    return head_is_named(head, ".onnx");
+}
+
+static bool format_sniff_CHAKRA(const FormatHead *head)
+{
+    return head->file && trace_is(head->file);
+}
+
+static bool format_sniff_NCCL_TOPOLOGY(const FormatHead *head)
+{
+    return *head->start == '<';
+}
+
+static bool format_sniff_PLAN(const FormatHead *head)
+{
+    return head_has_member(head, "kilter");
+}
+
+static bool head_is_marked(const FormatHead *head, FileFormat format)
+{
+    g_autofree char *mark = g_strdup_printf("\"%s\"", format_row(format)->mark);
+    return *head->start == '{' && strstr(head->text, mark);
+}
+
+static bool format_sniff_GRAPH(const FormatHead *head)
+{
+    return head_is_marked(head, FORMAT_GRAPH);
+}
+
+static bool format_sniff_PROFILE(const FormatHead *head)
+{
+    return head_is_marked(head, FORMAT_PROFILE);
+}
+
+static bool format_sniff_HUGGINGFACE(const FormatHead *head)
+{
+    return head_has_member(head, "model_type") || head_has_member(head, "architectures");
+}
+
+static bool format_sniff_BLOCKS(const FormatHead *head)
+{
+    return (head_is_named(head, ".yaml") || head_is_named(head, ".yml")) &&
+           (g_str_has_prefix(head->start, "like:") || strstr(head->text, "\nlike:"));
+}
+
+static bool format_sniff_PROFILE_TABLE(const FormatHead *head)
+{
+    return head_is_named(head, "-ops.csv");
+}
+
+static bool format_sniff_KINETO(const FormatHead *head)
+{
+    static const char *const KEYS[] = {"\"schemaVersion\"",    "\"traceEvents\"",
+                                       "\"deviceProperties\"", "\"distributedInfo\"",
+                                       "\"schema\"",           NULL},
+                             *const EVENT_KEYS[] = {"\"ph\"", "\"ts\"", "\"cat\"", NULL};
+    const bool object = *head->start == '{' && head_has_any(head, KEYS);
+    const bool list = *head->start == '[' &&
+                      head->start[1 + strspn(head->start + 1, " \t\r\n")] == '{' &&
+                      head_has_any(head, EVENT_KEYS);
+    return (object || list) && !strstr(head->text, "\"config\"");
+}
+
+static bool format_sniff_TASKS(const FormatHead *head)
+{
+    return head_has_member(head, "task");
+}
+
+/* The first line that is not a comment names the columns. */
+static bool format_sniff_MEASUREMENTS(const FormatHead *head)
+{
+    const char *text = head->text;
+    while (*text == '#' || *text == '\n' || *text == '\r') {
+        const char *end = strchr(text, '\n');
+        if (!end)
+            return false;
+        text = end + 1;
+    }
+    g_autofree char *line = g_strndup(text, strcspn(text, "\r\n"));
+    return strchr(line, ',') && strstr(line, "median_s");
+}
+
+static bool format_sniff_NCCL_TESTS(const FormatHead *head)
+{
+    return *head->start != '{' && strstr(head->text, "busbw") &&
+           strstr(head->text, "algbw");
+}
+
+static bool format_sniff_NCCL_TESTS_JSON(const FormatHead *head)
+{
+    static const char *const KEYS[] = {"\"config\"", "\"results\"", NULL};
+    return *head->start == '{' && head_has_any(head, KEYS);
+}
+
+/* A record of scontrol, or the header of sinfo. */
+static bool format_sniff_SLURM(const FormatHead *head)
+{
+    static const char RECORD[] = "NodeName=";
+    static const char *const HEADERS[] = {"NODELIST", "HOSTNAMES", NULL};
+    for (const char *at = head->text; (at = strstr(at, RECORD)); at++)
+        if (at == head->text || g_ascii_isspace(at[-1]))
+            return true;
+    return head_has_any(head, HEADERS) && !strstr(head->text, "<system");
+}
+
+static bool format_sniff_ROCM_SMI(const FormatHead *head)
+{
+    static const char *const TITLES[] = {
+        "Link Type between two GPUs", "Hops between two GPUs",
+        "Weight between two GPUs", "ROCm System Management Interface", NULL};
+    return head_has_any(head, TITLES);
+}
+
+static bool format_sniff_NVIDIA_SMI(const FormatHead *head)
+{
+    return strstr(head->text, "GPU0") && *head->start != '{' && *head->start != '[';
+}
+
+/* Formats that are only written. */
+#define WRITTEN(id)                                      \
+    static bool format_sniff_##id(const FormatHead *head) \
+    {                                                    \
+        (void)head;                                      \
+        return false;                                    \
+    }
+WRITTEN(GOAL)
+WRITTEN(TIMELINE)
+WRITTEN(DOT)
+WRITTEN(FRAMEWORK)
+
+/* --- the table --- */
+
+#ifdef KILTER_PROTOBUF_C
+#define HAS_PROTOBUF true
+#else
+#define HAS_PROTOBUF false
+#endif
+
+static const FormatRow ROW[] = {
+#define X(id, name, noun, mark, reads, writes, library, what)  \
+    {name, mark, reads, writes, library, what, FORMAT_##noun, \
+     HAS_PROTOBUF || sizeof library == 1},
+    FORMAT_TABLE(X)
+#undef X
+};
+
+const FormatRow *format_row(FileFormat format)
+{
+    g_assert(format < FORMATS);
+    return &ROW[format];
+}
+
+static FileFormat format_of_head(const FormatHead *head, FormatNoun nouns)
+{
+    static bool (*const SNIFF[])(const FormatHead *) = {
+#define X(id, ...) format_sniff_##id,
+        FORMAT_TABLE(X)
+#undef X
+    };
+    for (FileFormat f = 0; f < FORMATS; f++)
+        if ((ROW[f].noun & nouns) && SNIFF[f](head))
+            return f;
+    return FORMATS;
+}
+
+static FormatHead format_head(const char *file, const char *text, gsize length)
+{
+    const char *start = text + (g_str_has_prefix(text, "\xef\xbb\xbf") ? 3 : 0);
+    return (FormatHead){file, text, start + strspn(start, " \t\r\n"), length};
+}
+
+FileFormat format_of_file(const char *file, FormatNoun nouns)
+{
+    g_autofree char *text = g_malloc(HEAD_BYTES + 1);
+    gsize length = 0, n = 0;
+    if (!stream_head(file, text, HEAD_BYTES, &length))
+        return FORMATS;
+    text[length] = '\0';
+    g_autofree char *converted = text_from_utf16(text, length & ~(gsize)1, &n);
+    const FormatHead head = converted ? format_head(file, converted, n)
+                                      : format_head(file, text, length);
+    return format_of_head(&head, nouns);
+}
+
+FileFormat format_of_text(const char *text, gsize length, FormatNoun nouns)
+{
+    g_assert(text[length] == '\0');
+    const FormatHead head = format_head(NULL, text, length);
+    return format_of_head(&head, nouns);
+}
+
+FileFormat format_of_model(const json_t *root)
+{
+    const char *name =
+        json_string_value(json_object_get(json_object_get(root, "format"), "name"));
+    for (FileFormat f = 0; name && f < FORMATS; f++)
+        if (ROW[f].mark && strcmp(ROW[f].mark, name) == 0)
+            return f;
+    return FORMAT_HUGGINGFACE;
+}
+
+char *format_hint(const char *file, const char *text, gsize length)
+{
+    const FileFormat f = file ? format_of_file(file, FORMAT_ANY)
+                          : format_of_text(text, length, FORMAT_ANY);
+    if (f == FORMATS || !*ROW[f].reads)
+        return g_strdup("");
+    g_autofree char *command =
+        g_strndup(ROW[f].reads, strcspn(ROW[f].reads, ","));
+    return g_strdup_printf("; it looks like a %s, which kilter %s reads", ROW[f].what,
+                           command);
+}
