@@ -14,8 +14,8 @@ char *file_read(const char *file, gsize most_bytes, gsize *length, GError **erro
  * KILTER_ERROR_INPUT that names the file and, for a wrong byte, its line. The caller frees it. */
 char *text_read(const char *file, GError **error);
 
-/* A text in UTF-16 with a byte-order mark, as PowerShell writes what programs print, in UTF-8 with its length; NULL
- * for any other. The caller frees it. */
+/* A text in UTF-16 with a byte-order mark, as PowerShell writes what programs print, in UTF-8 with
+ * its length; NULL for any other. The caller frees it. */
 char *text_from_utf16(const char *text, size_t length, size_t *out_length);
 
 #endif

@@ -13,8 +13,8 @@ enum { HEAD_BYTES = 1 << 18 };
 
 /* The beginning of a file. */
 typedef struct {
-    const char *file; /* NULL: a text without a file */
-    const char *text; /* ends in '\0' */
+    const char *file;  /* NULL: a text without a file */
+    const char *text;  /* ends in '\0' */
     const char *start; /* its first character that is no byte-order mark or blank */
     gsize length;
 } FormatHead;
@@ -48,7 +48,7 @@ static bool head_has_member(const FormatHead *head, const char *key)
 
 /* --- a sniffer per format --- */
 
-/* SQLite keeps a number of the program's at byte 68; the store's is "Kltr" (data/store/schema.sql). */
+/* The program's number at byte 68 of SQLite is "Kltr" (data/store/schema.sql). */
 static bool format_sniff_STORE(const FormatHead *head)
 {
     enum { PROGRAM = 68 };
@@ -73,7 +73,7 @@ static bool format_sniff_CHAKRA(const FormatHead *head)
 
 static bool format_sniff_NCCL_TOPOLOGY(const FormatHead *head)
 {
-    return *head->start == '<';
+    return *head->start == '<' && !g_str_has_prefix(head->start, "<algo ");
 }
 
 static bool format_sniff_PLAN(const FormatHead *head)
@@ -100,6 +100,11 @@ static bool format_sniff_PROFILE(const FormatHead *head)
 static bool format_sniff_HUGGINGFACE(const FormatHead *head)
 {
     return head_has_member(head, "model_type") || head_has_member(head, "architectures");
+}
+
+static bool format_sniff_CHECKPOINT(const FormatHead *head)
+{
+    return head_has_member(head, "weight_map");
 }
 
 static bool format_sniff_BLOCKS(const FormatHead *head)
@@ -171,8 +176,8 @@ static bool format_sniff_SLURM(const FormatHead *head)
 static bool format_sniff_ROCM_SMI(const FormatHead *head)
 {
     static const char *const TITLES[] = {
-        "Link Type between two GPUs", "Hops between two GPUs",
-        "Weight between two GPUs", "ROCm System Management Interface", NULL};
+        "Link Type between two GPUs", "Hops between two GPUs", "Weight between two GPUs",
+        "ROCm System Management Interface", NULL};
     return head_has_any(head, TITLES);
 }
 
@@ -182,11 +187,11 @@ static bool format_sniff_NVIDIA_SMI(const FormatHead *head)
 }
 
 /* Formats that are only written. */
-#define WRITTEN(id)                                      \
+#define WRITTEN(id)                                       \
     static bool format_sniff_##id(const FormatHead *head) \
-    {                                                    \
-        (void)head;                                      \
-        return false;                                    \
+    {                                                     \
+        (void)head;                                       \
+        return false;                                     \
     }
 WRITTEN(GOAL)
 WRITTEN(TIMELINE)
@@ -202,9 +207,9 @@ WRITTEN(FRAMEWORK)
 #endif
 
 static const FormatRow ROW[] = {
-#define X(id, name, noun, mark, reads, writes, library, what)  \
-    {name, mark, reads, writes, library, what, FORMAT_##noun, \
-     HAS_PROTOBUF || sizeof library == 1},
+#define X(id, name, noun, mark, reads, writes, library, what) \
+    {name,    mark, reads,         writes,                    \
+     library, what, FORMAT_##noun, HAS_PROTOBUF || sizeof library == 1},
     FORMAT_TABLE(X)
 #undef X
 };
@@ -242,8 +247,8 @@ FileFormat format_of_file(const char *file, FormatNoun nouns)
         return FORMATS;
     text[length] = '\0';
     g_autofree char *converted = text_from_utf16(text, length & ~(gsize)1, &n);
-    const FormatHead head = converted ? format_head(file, converted, n)
-                                      : format_head(file, text, length);
+    const FormatHead head =
+        converted ? format_head(file, converted, n) : format_head(file, text, length);
     return format_of_head(&head, nouns);
 }
 
@@ -267,11 +272,10 @@ FileFormat format_of_model(const json_t *root)
 char *format_hint(const char *file, const char *text, gsize length)
 {
     const FileFormat f = file ? format_of_file(file, FORMAT_ANY)
-                          : format_of_text(text, length, FORMAT_ANY);
+                              : format_of_text(text, length, FORMAT_ANY);
     if (f == FORMATS || !*ROW[f].reads)
         return g_strdup("");
-    g_autofree char *command =
-        g_strndup(ROW[f].reads, strcspn(ROW[f].reads, ","));
+    g_autofree char *command = g_strndup(ROW[f].reads, strcspn(ROW[f].reads, ","));
     return g_strdup_printf("; it looks like a %s, which kilter %s reads", ROW[f].what,
                            command);
 }

@@ -1,7 +1,8 @@
-/* The formats of files: which program writes them, which commands read and write them, and by which of its first bytes a file is told.
+/* The formats of files: what they hold, which commands read and write them, and by which of its
+ * first bytes a file is told.
  *
- * A format is a row. Readers lie in the folders beside this file (and, for Kilter's own formats, with their nouns); no command knows how a
- * format begins: it asks format_of_file. */
+ * A format is a row. Readers lie in the folders beside this file (and, for Kilter's own formats,
+ * with their nouns); no command knows how a format begins: it asks format_of_file. */
 #ifndef KILTER_DATA_FORMATS_FORMAT_H
 #define KILTER_DATA_FORMATS_FORMAT_H
 
@@ -20,22 +21,24 @@ typedef enum {
 } FormatNoun;
 
 /* clang-format off */
-/*    id, name, noun; JSON's format.name, or NULL; commands that read it, that write it; library that it needs, or ""; what it is.
- * A file is of the first format of the nouns asked for whose sniffer (format_sniff_ID in format.c) takes it. */
+/*    id, name, noun; JSON's format.name, or NULL; commands that read it, that write it; library that
+ * it needs, or ""; what it is. A file is of the first format of the nouns asked for whose sniffer
+ * (format_sniff_ID in format.c) takes it. */
 #define FORMAT_TABLE(X)                                                                                                                             \
     X(STORE, "store", PLANNED, NULL, "table, show, league, figure, report, merge", "sweep, reproduce, exec --db", "", "results (SQLite)")           \
     X(NSYS, "nsys", MEASURED, NULL, "import, calibrate", "", "", "report of Nsight Systems (SQLite)")                                               \
     X(ONNX, "onnx", MODEL, "kilter-onnx", "models, plan, ...", "", "protobuf-c", "graph of ONNX")                                                   \
-    X(CHAKRA, "chakra", EXECUTION, NULL, "simulate, import", "simulate --chakra", "protobuf-c", "execution trace of Chakra (ASTRA-sim)")            \
+    X(CHAKRA, "chakra", EXECUTION, NULL, "run-trace, import", "simulate --chakra", "protobuf-c", "execution trace of Chakra (ASTRA-sim)")            \
     X(NCCL_TOPOLOGY, "nccl-topology", MACHINE, NULL, "cluster import", "", "", "topology file of NCCL or RCCL (XML)")                               \
     X(PLAN, "plan", PLANNED, NULL, "plan, simulate, compare, export, verify, exec, ...", "plan -o", "", "plan (JSON)")                              \
     X(GRAPH, "graph", MODEL, "kilter-graph", "models, plan, ...", "models -o", "", "training program of one device (JSON)")                         \
     X(PROFILE, "profile", MODEL, "kilter-profile", "models, plan, ...", "", "", "workload of ops with given times (JSON)")                          \
     X(HUGGINGFACE, "huggingface", MODEL, NULL, "models, plan, ...", "", "", "config.json of Hugging Face")                                          \
+    X(CHECKPOINT, "checkpoint", MODEL, NULL, "models", "", "", "index of a checkpoint's shards (Hugging Face; JSON)")                               \
     X(BLOCKS, "blocks", MODEL, NULL, "models, plan, ...", "", "", "model in facts (YAML)")                                                          \
     X(PROFILE_TABLE, "profile-table", MODEL, NULL, "models, plan, ...", "", "", "NAME-ops.csv and NAME-edges.csv of a profile")                     \
     X(KINETO, "kineto", MEASURED, NULL, "import", "", "", "trace of PyTorch's profiler (JSON)")                                                     \
-    X(TASKS, "tasks", EXECUTION, NULL, "simulate", "", "", "task graph with given times (TAG; JSON)")                                               \
+    X(TASKS, "tasks", EXECUTION, NULL, "run-trace", "", "", "task graph with given times (TAG; JSON)")                                               \
     X(MEASUREMENTS, "measurements", MEASURED, NULL, "calibrate, import", "profile -o, import -o", "", "measurements (CSV)")                         \
     X(NCCL_TESTS, "nccl-tests", MEASURED, NULL, "import, calibrate", "", "", "output of nccl-tests or rccl-tests (text)")                           \
     X(NCCL_TESTS_JSON, "nccl-tests-json", MEASURED, NULL, "import, calibrate", "", "", "output of nccl-tests (JSON)")                               \
@@ -63,16 +66,17 @@ typedef struct {
 
 const FormatRow *format_row(FileFormat format);
 
-/* The format of a file by its first bytes (unpacked if gzipped) or, where these say nothing, its name; FORMATS if it is none of `nouns`
- * or cannot be read. */
+/* The format of a file by its first bytes (unpacked if gzipped) or, where these say nothing, its
+ * name; FORMATS if it is none of `nouns` or cannot be read. */
 FileFormat format_of_file(const char *file, FormatNoun nouns);
 /* The same of a text that ends in '\0' after `length` bytes. */
 FileFormat format_of_text(const char *text, gsize length, FormatNoun nouns);
 /* The format of a model's object, by its member format.name; FORMAT_HUGGINGFACE without one. */
 FileFormat format_of_model(const json_t *root);
 
-/* "; it is a trace of PyTorch's profiler (JSON), which `kilter import` reads", for a message about a file (or, with file NULL, a text)
- * that is not what was expected; "" if it is of no format, or only written. Caller frees. */
+/* "; it looks like a trace of PyTorch's profiler (JSON), which kilter import reads", for a message
+ * about a file (or, with file NULL, a text) that is not what was expected; "" if it is of no
+ * format, or of one that is only written. Caller frees. */
 char *format_hint(const char *file, const char *text, gsize length);
 
 #endif

@@ -154,9 +154,10 @@ static bool parse_any(const char *file, const char *text, size_t length, GArray 
     }
     if (format == FORMAT_NCCL_TESTS)
         return nccl_tests_parse_text(file, text, list, tables, error);
-    if (format == FORMAT_NCCL_TESTS_JSON)
-        return nccl_tests_parse_json(file, text, length, list, tables, error);
     hint = format_hint(NULL, text, length);
+    const bool object = text[strspn(text, " \t\r\n")] == '{';
+    if (format == FORMAT_NCCL_TESTS_JSON || (object && !*hint))
+        return nccl_tests_parse_json(file, text, length, list, tables, error);
     return kilter_fail(error, KILTER_ERROR_INPUT,
                        "%s: expected a measurement file (columns device, kind, ..., "
                        "median_s) or output of nccl-tests%s",

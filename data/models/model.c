@@ -9,10 +9,10 @@
 #include "data/base/yaml_json.h"
 #include "data/formats/format.h"
 #include "data/formats/huggingface/config.h"
+#include "data/formats/onnx/model.h"
 #include "data/graph/file.h"
 #include "data/models/model_file.h"
 #include "data/models/models.h"
-#include "data/formats/onnx/model.h"
 #include "data/models/profile.h"
 
 #include <math.h>

@@ -12,6 +12,7 @@
  * status. */
 typedef bool (*CommandRun)(int argc, char **argv, GError **error);
 
+/* A command of two words, a_b, is given as a-b. */
 #define COMMAND_TABLE(X)                                                          \
     X(models, "list the built-in models, or describe one")                        \
     X(clusters, "list the clusters, or show one")                                 \
@@ -25,6 +26,7 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
     X(compare, "show plans side by side, and what differs")                       \
     X(sensitivity, "show how much each number of a cluster matters")              \
     X(simulate, "simulate an iteration of a plan")                                \
+    X(run_trace, "simulate execution traces and task graphs")                     \
     X(days, "simulate days of training: failures, checkpoints, spares")           \
     X(memory, "show what fills the memory of each device type")                   \
     X(export, "write a plan for a framework, or results as CSV")                  \

@@ -37,4 +37,9 @@ bool command_simulate_execution(const char *file, const char *cluster,
                                 const CommandPlanning *how, const CommandOptions *options,
                                 GError **error);
 
+/* kilter run-trace TRACE.0.et CLUSTER | TASKS.json, which kilter simulate also takes for one more
+ * release. */
+bool command_run_trace(int argc, char **argv, const CommandPlanning *how,
+                       const CommandOptions *options, GError **error);
+
 #endif

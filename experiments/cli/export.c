@@ -2,13 +2,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "experiments/cli/limits.h"
 #include "experiments/cli/table.h"
 
 /* clang-format off */
 #define EXPORT_OPTIONS(X)                                                                              \
     X(TEXT, target, "to", 0, "Framework", "TARGET")                                                    \
     X(FLAG, csv, "csv", 0,                                                                             \
-      "For a database of results: write one row per configuration (default)", NULL)                    \
+      "Old form of kilter table RESULTS.db --all --csv", NULL)                    \
     X(TEXT, experiment, "experiment", 0,                                                               \
       "For a database of results: only those of this experiment; of its file: only those that it "     \
       "asks for now", "NAME|FILE.yaml")                                                                \
@@ -65,11 +66,24 @@ static bool export_plan(const char *file, const Own *own, const CommandOptions *
     return true;
 }
 
+/* Results, by the old form. */
+static bool export_results(const char *file, const Own *own,
+                           const CommandOptions *options, GError **error)
+{
+    if (!table_export(file, own->experiment, own->output, options, error))
+        return false;
+    if (!options->quiet)
+        limits_note("results are written by kilter table %s --all --csv; export has them "
+                    "for one more release",
+                    file);
+    return true;
+}
+
 static char *export_summary(void)
 {
     GString *text = g_string_new(
-        "Writes a plan for a training framework, or stored results as CSV. A plan that "
-        "the framework\ncannot run is refused, with the first instruction that has no "
+        "Writes a plan for a training framework. A plan that the framework\ncannot run "
+        "is refused, with the first instruction that has no "
         "counterpart; no plan is changed\ninto a similar one.\n");
     for (uint32_t i = 0; i < export_target_count(); i++)
         g_string_append_printf(text, "\n  %-11s %s", export_target(i)->name,
@@ -85,21 +99,19 @@ bool cmd_export(int argc, char **argv, GError **error)
     g_autofree char *words = export_summary();
     const CommandSyntax syntax = {
         .name = "export",
-        .arguments = "PLAN.json|RESULTS.db",
+        .arguments = "PLAN.json",
         .min_arguments = 1,
         .max_arguments = 1,
         .summary = words,
         .example = "kilter plan gpt2:layers=4,global_batch=16 amp-homogeneous --planner "
                    "manual --set pp=4 --set micro_batch=1 -o gpt2.json\n"
-                   "  kilter export gpt2.json --to megatron\n"
-                   "  kilter sweep hap-fig4 --db fig4.db\n"
-                   "  kilter export fig4.db --csv -o fig4.csv",
+                   "  kilter export gpt2.json --to megatron",
         .entries = entries,
     };
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
     if (!own.target && (own.csv || own.experiment || !g_str_has_suffix(argv[1], ".json")))
-        return table_export(argv[1], own.experiment, own.output, &options, error);
+        return export_results(argv[1], &own, &options, error);
     if (!own.target)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected --to TARGET; see kilter export --help");

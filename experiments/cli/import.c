@@ -83,7 +83,8 @@ static bool import_read_all(int argc, char **argv, GArray *list, GArray *tables,
 {
     for (int i = 1; i < argc; i++) {
         KinetoFacts facts = {0};
-        const FileFormat format = format_of_file(argv[i], FORMAT_MEASURED | FORMAT_EXECUTION);
+        const FileFormat format =
+            format_of_file(argv[i], FORMAT_MEASURED | FORMAT_EXECUTION);
         if (format == FORMAT_CHAKRA) {
             g_autoptr(Trace) trace = trace_read(argv[i], error);
             if (!trace)
@@ -144,7 +145,7 @@ bool cmd_import(int argc, char **argv, GError **error)
                    "nccl-tests, traces of\n"
                    "PyTorch's profiler, reports of Nsight Systems (nsys export --type "
                    "sqlite). For execution\n"
-                   "traces of Chakra it only shows their content; kilter simulate runs "
+                   "traces of Chakra it only shows their content; kilter run-trace runs "
                    "them.",
         .example = "kilter import all_reduce.log sendrecv.log -o measured.csv",
         .entries = entries,

@@ -15,14 +15,25 @@ static const Command commands[] = {
 #undef X
 };
 
-static void print_help(void)
+/* The commands as they are given: run-trace, where the function is cmd_run_trace. Caller frees. */
+static Command *commands_as_given(void)
+{
+    Command *given = g_memdup2(commands, sizeof commands);
+    for (guint i = 0; i < G_N_ELEMENTS(commands); i++) {
+        g_autofree char *name = g_strdelimit(g_strdup(commands[i].name), "_", '-');
+        given[i].name = g_intern_string(name);
+    }
+    return given;
+}
+
+static void print_help(const Command *list)
 {
     puts("Usage:\n  kilter COMMAND [OPTION…] [ARGUMENT…]\n\n"
          "Plans how to shard the training of a deep network over unequal GPUs, predicts "
          "what an\n"
          "iteration costs, and reproduces published comparisons.\n\nCommands:");
     for (guint i = 0; i < G_N_ELEMENTS(commands); i++)
-        printf("  %-12s%s\n", commands[i].name, commands[i].help);
+        printf("  %-12s%s\n", list[i].name, list[i].help);
     puts("\nOptions:\n"
          "  --help      this text; kilter help COMMAND explains a command, with an "
          "example;\n"
@@ -37,9 +48,11 @@ static bool is_any(const char *name, const char *const *words)
     return g_strv_contains(words, name);
 }
 
-static bool run_command(int argc, char **argv, GError **error)
+static bool run_command(const Command *list, int argc, char **argv, GError **error)
 {
-    g_autofree const char **known = NAMES_OF(commands, name);
+    const char *known[G_N_ELEMENTS(commands) + 1] = {NULL};
+    for (guint i = 0; i < G_N_ELEMENTS(commands); i++)
+        known[i] = list[i].name;
     uint32_t index;
     return names_find("command", argv[0], known, &index, error) &&
            commands[index].run(argc, argv, error);
@@ -49,16 +62,17 @@ static bool main_run(int argc, char **argv, GError **error)
 {
     static const char *const help[] = {"help", "--help", "-h", NULL};
     static const char *const version[] = {"version", "--version", "-V", NULL};
+    g_autofree Command *list = commands_as_given();
     if (argc == 4 && is_any(argv[1], help) && strcmp(argv[2], "--write") == 0)
-        return manual_write(commands, G_N_ELEMENTS(commands), argv[3], error);
+        return manual_write(list, G_N_ELEMENTS(commands), argv[3], error);
     if (argc > 2 && is_any(argv[1], help))
-        return run_command(2, (char *[]){argv[2], (char *)"--help", NULL}, error);
+        return run_command(list, 2, (char *[]){argv[2], (char *)"--help", NULL}, error);
     if (argc < 2 || is_any(argv[1], help))
-        print_help();
+        print_help(list);
     else if (is_any(argv[1], version))
         puts("kilter " KILTER_VERSION);
     else
-        return run_command(argc - 1, argv + 1, error);
+        return run_command(list, argc - 1, argv + 1, error);
     return true;
 }
 

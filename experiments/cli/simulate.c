@@ -5,7 +5,6 @@
 #include "experiments/cli/execution.h"
 #include "experiments/cli/limits.h"
 #include "experiments/cli/plan_words.h"
-#include "experiments/cli/simulate_tasks.h"
 
 /* Each sample is an iteration that is simulated. */
 enum { MOST_SAMPLES = 1000000 };
@@ -80,7 +79,7 @@ static const char TEXT[] =
 /* clang-format on */
 
 static bool simulate_report(const Evaluation *evaluation, const Own *own,
-                   const CommandOptions *options, GError **error)
+                            const CommandOptions *options, GError **error)
 {
     g_autoptr(SimSamples) samples = NULL;
     SimOptions sim = options->planner.sim;
@@ -112,9 +111,10 @@ static bool simulate_report(const Evaluation *evaluation, const Own *own,
     command_report(options, object, COMMAND_EVALUATION_TEXT, COMMAND_CAMPAIGN_TEXT, TEXT,
                    NULL);
     if (own->campaign.days && !options->quiet)
-        limits_note("--days has a command of its own, kilter days %s; simulate has it for "
-                    "one more release",
-                    own->campaign.days);
+        limits_note(
+            "--days has a command of its own, kilter days %s; simulate has it for "
+            "one more release",
+            own->campaign.days);
     return true;
 }
 
@@ -136,14 +136,21 @@ static bool check_no_plan(const Own *own, const char *file, const char *what,
     return true;
 }
 
-static bool simulate_tasks(const char *file, const Own *own,
+/* Task graphs and traces, by the old form. */
+static bool simulate_trace(int argc, char **argv, const Own *own,
                            const CommandOptions *options, GError **error)
 {
-    if (own->how.slowdown)
+    if (argc == 2 && own->how.slowdown)
         return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--slowdown is for plans; %s is a task graph", file);
-    return check_no_plan(own, file, "a task graph", error) &&
-           command_simulate_tasks(file, options, error);
+                           "--slowdown is for plans; %s is a task graph", argv[1]);
+    if (!check_no_plan(own, argv[1], argc == 2 ? "a task graph" : "a trace", error) ||
+        !command_run_trace(argc, argv, &own->how, options, error))
+        return false;
+    if (!options->quiet)
+        limits_note("traces and task graphs have a command of their own, kilter "
+                    "run-trace %s%s%s; simulate has it for one more release",
+                    argv[1], argc == 3 ? " " : "", argc == 3 ? argv[2] : "");
+    return true;
 }
 
 /* The first part of --help: the command and the options of the simulation. Caller frees. */
@@ -151,17 +158,8 @@ static char *simulate_summary(void)
 {
     GString *text = g_string_new(
         "Simulates one iteration of a plan, which is read from a file or made for MODEL "
-        "CLUSTER.\n"
-        "A task graph TASKS.json (computations, transfers and collectives with given "
-        "times;\n"
-        "sim/tasks/task_file.h describes it) runs by the rules of TAG's simulator, which "
-        "give\n"
-        "time_us and the peak_bytes of each device. Chakra execution traces, one file "
-        "per rank,\n"
-        "run on the first GPUs of a cluster: ops take the durations of the trace, "
-        "collectives\n"
-        "those of the cluster.\n\n" PLAN_HELP_PACE
-        "\n\nOptions of the flow fidelity (--set "
+        "CLUSTER. Execution traces and task graphs are simulated by kilter "
+        "run-trace.\n\n" PLAN_HELP_PACE "\n\nOptions of the flow fidelity (--set "
         "KEY=VALUE):");
     options_help(&sim_option_table, text);
     return g_string_free(text, FALSE);
@@ -198,7 +196,7 @@ bool cmd_simulate(int argc, char **argv, GError **error)
     g_autofree char *words = simulate_summary();
     const CommandSyntax syntax = {
         .name = "simulate",
-        .arguments = "PLAN.json | TASKS.json | MODEL CLUSTER | TRACE.0.et CLUSTER",
+        .arguments = "PLAN.json | MODEL CLUSTER",
         .min_arguments = 1,
         .max_arguments = 2,
         .summary = words,
@@ -219,11 +217,9 @@ bool cmd_simulate(int argc, char **argv, GError **error)
         return false;
     if (argc == 2 && !command_check_plan_file(argv[1], &own.how, &options, error))
         return false;
-    if (argc == 2 && format_of_file(argv[1], FORMAT_EXECUTION) == FORMAT_TASKS)
-        return simulate_tasks(argv[1], &own, &options, error);
-    if (argc == 3 && format_of_file(argv[1], FORMAT_EXECUTION) == FORMAT_CHAKRA)
-        return check_no_plan(&own, argv[1], "a trace", error) &&
-               command_simulate_execution(argv[1], argv[2], &own.how, &options, error);
+    const FileFormat format = format_of_file(argv[1], FORMAT_EXECUTION);
+    if ((argc == 2 && format == FORMAT_TASKS) || (argc == 3 && format == FORMAT_CHAKRA))
+        return simulate_trace(argc, argv, &own, &options, error);
     own.argv = argv;
     own.campaign.jobs = own.jobs;
     g_auto(Evaluation) evaluation = {0};

@@ -17,6 +17,8 @@
       "Column that is shown (default iteration_time_s)", "NAME")                                              \
     X(TEXT, reduce, "reduce", 0,                                                                              \
       "How to combine results at one place: min (default), max, mean or count", "HOW")                        \
+    X(FLAG, all, "all", 0,                                                                                    \
+      "One row per configuration with all columns, in place of a table of one of them", NULL)                 \
     X(TEXT, experiment, "experiment", 0,                                                                      \
       "Only results of this experiment; of its file: only those that it asks for now", "NAME|FILE.yaml")      \
     X(FLAG, markdown, "md", 0,                                                                                \
@@ -113,9 +115,16 @@ static bool table(const char *database, const Own *own, const CommandOptions *op
     PivotSpec spec = {own->rows ? own->rows : "model,cluster",
                       own->columns ? own->columns : "planner",
                       own->value ? own->value : "iteration_time_s", PIVOT_MIN};
+    if (own->all && (own->rows || own->columns || own->value || own->reduce))
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "--all: expected no --rows, --columns, --value and --reduce, as "
+            "all columns are shown");
     if (!read_reduce(own->reduce, &spec.reduce, error))
         return false;
     g_autoptr(Frame) frame = read_results(database, own->experiment, options, error);
+    if (own->all)
+        return frame && table_give(frame, own, options, error);
     g_autoptr(Frame) pivot = frame ? frame_pivot(frame, &spec, error) : NULL;
     return pivot && table_give(pivot, own, options, error);
 }
@@ -129,12 +138,13 @@ bool cmd_table(int argc, char **argv, GError **error)
         .arguments = "RESULTS.db",
         .min_arguments = 1,
         .max_arguments = 1,
-        .summary = "Prints stored results as a table of one column against others. The "
-                   "columns are those of kilter\n"
-                   "export, including the axes of the grids.",
+        .summary = "Prints stored results as a table of one column against others, or, "
+                   "with --all, one row per\nconfiguration with all columns, including "
+                   "the axes of the grids.",
         .example = "kilter sweep hap-fig4 --db fig4.db\n"
                    "  kilter table fig4.db --rows model --columns cluster --value "
-                   "iteration_time_s --md",
+                   "iteration_time_s --md\n"
+                   "  kilter table fig4.db --all --csv -o fig4.csv",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};

@@ -34,7 +34,7 @@ static const Case CASES[] = {
     {"rocm_topo", "cluster import @/topo/rocm_smi_4_xgmi.txt --gpu mi250x --json", 0,
      "gpus", "4"},
     {"absent_collective",
-     "simulate @/chakra/absent_collective.0.et star:hosts=8,bandwidth=50GB/s,latency=1us",
+     "run-trace @/chakra/absent_collective.0.et star:hosts=8,bandwidth=50GB/s,latency=1us",
      2, NULL, "rank 3 of group 1 never comes to the ALL_REDUCE that 7 others wait for"},
     {"json_inf", "import @/traces/memcpy_inf.json --json", 0, "files.0.tables.0.used",
      "2"},
@@ -103,7 +103,7 @@ static void test_missing_files(void **state)
                  "simulate bert-base:layers=2,hidden=96,ffn=192,vocab=640,seq=16 hap-8 "
                  "--planner dp-ev "
                  "--granularity gpu --chakra run");
-    program_runs(sandbox, "simulate run.0.et hap-8");
+    program_runs(sandbox, "run-trace run.0.et hap-8");
     sandbox_write(sandbox, "run.groups.json", "{\"1\": [0, 0]}");
     program_refuses(sandbox, "simulate run.0.et hap-8", 2,
                     "run.groups.json: 1: [1]: expected a whole number");

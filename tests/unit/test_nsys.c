@@ -134,10 +134,49 @@ static void test_no_trace(void **state)
     assert_int_equal(format_of_file("/dev/null", FORMAT_ANY), FORMATS);
 }
 
+/* What a text begins with says its format, whatever else is in it; and each format is read or
+ * written by some command. */
+static void test_formats_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        FileFormat format;
+    } CASES[] = {{"\xef\xbb\xbf <system version=\"1\">", FORMAT_NCCL_TOPOLOGY},
+                 {"<algo name=\"a\">", FORMATS},
+                 {"{\"traceEvents\": []}", FORMAT_KINETO},
+                 {"[ {\"ph\": \"X\"}]", FORMAT_KINETO},
+                 {"{\"config\": {}, \"schema\": 1}", FORMAT_NCCL_TESTS_JSON},
+                 {"{\"kilter\": {}, \"task\": []}", FORMAT_PLAN},
+                 {"{\"task\": []}", FORMAT_TASKS},
+                 {"{\"model_type\": \"llama\"}", FORMAT_HUGGINGFACE},
+                 {"{\"format\": {\"name\": \"kilter-graph\"}}", FORMAT_GRAPH},
+                 {"# a\n\ndevice,kind,median_s\n", FORMAT_MEASUREMENTS},
+                 {"# size algbw busbw", FORMAT_NCCL_TESTS},
+                 {"NodeName=a Gres=gpu:4", FORMAT_SLURM},
+                 {"the NodeNames=", FORMATS},
+                 {"\tGPU0\tGPU1\nGPU0\tX\tNV1", FORMAT_NVIDIA_SMI},
+                 {"Hops between two GPUs", FORMAT_ROCM_SMI},
+                 {"", FORMATS},
+                 {"{}", FORMATS}};
+    for (guint i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        const char *text = CASES[i].text;
+        assert_int_equal(format_of_text(text, strlen(text), FORMAT_ANY), CASES[i].format);
+    }
+    for (FileFormat f = 0; f < FORMATS; f++) {
+        assert_true(*format_row(f)->reads || *format_row(f)->writes);
+        for (FileFormat g = 0; g < f; g++)
+            assert_string_not_equal(format_row(f)->name, format_row(g)->name);
+    }
+    g_autofree char *hint = format_hint(NULL, "NodeName=a", strlen("NodeName=a"));
+    assert_non_null(strstr(hint, "kilter cluster import"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows), cmocka_unit_test(test_no_trace),
-        cmocka_unit_test(test_without_ranges), cmocka_unit_test(test_refusals)};
+        cmocka_unit_test(test_without_ranges), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_formats_are_told)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
