@@ -20,7 +20,9 @@ static double log2_rounds(uint32_t n)
 double curve_steps(Collective kind, CurvePlace place)
 {
     const uint32_t members = place.hosts > 1 ? place.hosts : place.ranks;
-    return kind == COLLECTIVE_ALL_REDUCE ? log2_rounds(members) : members - 1.0;
+    if (kind != COLLECTIVE_ALL_REDUCE)
+        return members - 1.0;
+    return place.hosts > 1 ? log2_rounds(members) : 2 * (members - 1.0);
 }
 
 double curve_wire(Collective kind, CurvePlace place, double sums)

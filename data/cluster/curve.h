@@ -6,7 +6,7 @@
  * wire of each rank, and a step's latency more for each further step:
  *
  *                                       bytes on the wire of a rank, per byte        steps
- *     all-reduce                        2 (n-1)/n, or sums (n+1)/n if less           2 log2 m
+ *     all-reduce                        2 (n-1)/n, or sums (n+1)/n if less           2 log2 m; m = n: 2 (n-1)
  *     all-gather, reduce-scatter        (n-1)/n                                      m - 1
  *     the same, grouped                 1                                            m - 1
  *     all-to-all                        a (n-a)/n^2                                  m - 1

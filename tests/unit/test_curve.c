@@ -343,6 +343,23 @@ static bool take_h100(const Csv *csv, void *data, GError **error)
     return true;
 }
 
+/* Logs of nccl-tests on one machine; the part of `alltoall` is each rank's, as elsewhere. */
+static bool take_modern(const Csv *csv, void *data, GError **error)
+{
+    (void)error;
+    const Taken *taken = data;
+    static const char *const name[] = {"all_reduce", "all_gather", "reduce_scatter",
+                                       "alltoall"};
+    if (!test_is(csv, "lib", "nccl") || !test_is(csv, "device", taken->device))
+        return true;
+    for (uint32_t k = 0; k < G_N_ELEMENTS(name); k++)
+        if (test_is(csv, "op", name[k]))
+            add_measured(taken->list, "gpu", KINDS[k],
+                         (uint32_t)test_number(csv, "ranks"), test_number(csv, "bytes"),
+                         test_number(csv, "ms") * 1e-3);
+    return true;
+}
+
 static bool take_vtrain(const Csv *csv, void *data, GError **error)
 {
     (void)error;
@@ -470,8 +487,13 @@ static void test_measured(void **state)
         g_strdup(test_shared("measured/nccl_tests/mi200_collectives.csv"));
     g_autofree char *vtrain =
         g_strdup(test_shared("measured/vtrain/allreduce_nvlink_v100_a100.csv"));
-    if (!single || !amd || !vtrain)
+    g_autofree char *modern =
+        g_strdup(test_shared("measured/kernels/collectives_nvlink_modern.csv"));
+    if (!single || !amd || !vtrain || !modern)
         skip();
+    g_autoptr(GArray) of_nccl_a100 = measurements_new(), of_h200 = measurements_new();
+    test_rows(modern, take_modern, &(Taken){"A100-SXM", of_nccl_a100});
+    test_rows(modern, take_modern, &(Taken){"H200-SXM", of_h200});
     g_autoptr(GArray) of_h100 = measurements_new(), of_a100 = measurements_new(),
                       of_v100 = measurements_new(), of_mi200 = measurements_new();
     test_rows(single, take_h100, &(Taken){NULL, of_h100});
@@ -490,6 +512,7 @@ static void test_measured(void **state)
     static const char H100[] = "device: h100-sxm, gpus: 8",
                       A100[] = "device: a100-80g, gpus: 8",
                       V100[] = "device: v100-32g, gpus: 8",
+                      H200[] = "device: h200, gpus: 8",
                       MI250[] = "device: mi250x, gpus: 16";
     const struct {
         const GArray *list;
@@ -497,11 +520,15 @@ static void test_measured(void **state)
         uint32_t n_from, from[2];
         double most;
     } row[] = {
-        {of_h100, H100, 1, {4}, 0.12},     {of_h100, H100, 1, {8}, 0.12},
-        {of_a100, A100, 1, {4}, 0.12},     {of_a100, A100, 2, {2, 8}, 0.13},
-        {of_v100, V100, 1, {2}, 0.2},      {of_v100, V100, 1, {4}, 0.2},
-        {of_v100, V100, 1, {8}, 0.2},      {of_v100, V100, 2, {2, 8}, 0.1},
-        {of_mi200, MI250, 2, {2, 8}, 0.2}, {of_mi200, MI250, 2, {2, 16}, 0.2},
+        {of_h100, H100, 1, {4}, 0.12},      {of_h100, H100, 1, {8}, 0.12},
+        {of_a100, A100, 1, {4}, 0.12},      {of_a100, A100, 2, {2, 8}, 0.13},
+        {of_v100, V100, 1, {2}, 0.2},       {of_v100, V100, 1, {4}, 0.2},
+        {of_v100, V100, 1, {8}, 0.2},       {of_v100, V100, 2, {2, 8}, 0.1},
+        {of_nccl_a100, A100, 1, {2}, 0.23}, {of_nccl_a100, A100, 1, {4}, 0.15},
+        {of_nccl_a100, A100, 1, {8}, 0.2},  {of_nccl_a100, A100, 2, {2, 8}, 0.15},
+        {of_h200, H200, 1, {2}, 0.2},       {of_h200, H200, 1, {4}, 0.15},
+        {of_h200, H200, 1, {8}, 0.2},       {of_h200, H200, 2, {2, 8}, 0.15},
+        {of_mi200, MI250, 2, {2, 8}, 0.2},  {of_mi200, MI250, 2, {2, 16}, 0.2},
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
         const double error =
