@@ -89,7 +89,8 @@ char *path_bundled(const char *relative, GError **error)
 {
     char *path = path_find(relative);
     if (!path)
-        kilter_fail(error, KILTER_ERROR_INPUT, "expected %s on the search path", relative);
+        kilter_fail(error, KILTER_ERROR_INPUT, "expected %s on the search path",
+                    relative);
     return path;
 }
 
@@ -112,7 +113,8 @@ char **path_list(const char *folder, const char *suffix)
             if (entry[0] == '.' || !g_str_has_suffix(entry, suffix))
                 continue;
             char *name = g_strndup(entry, strlen(entry) - strlen(suffix));
-            if (g_hash_table_contains(seen, name)) { /* adding would keep this key, not the one before */
+            if (g_hash_table_contains(
+                    seen, name)) { /* adding would keep this key, not the one before */
                 g_free(name);
                 continue;
             }

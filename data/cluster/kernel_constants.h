@@ -181,7 +181,8 @@ static inline double *kernel_constant_at(KernelConstants *constants, const Kerne
 const char *kernel_attention_name(KernelAttention library); /* not of AUTO */
 const char *kernel_experts_name(KernelExperts library);
 
-/* Reads data/kernels.yaml, once in a process unless KILTER_PATH changes. KILTER_ERROR_INPUT with file, line, key and what was expected. */
+/* Reads data/kernels.yaml, once in a process unless KILTER_PATH changes. KILTER_ERROR_INPUT with
+ * file, line, key and what was expected. */
 bool kernel_constants_load(KernelConstants *constants, GError **error);
 /* The same from text; messages call it `file`. */
 bool kernel_constants_parse(const char *file, const char *text, size_t length,

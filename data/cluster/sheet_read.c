@@ -420,7 +420,8 @@ static bool read_link_share(const Yaml *yaml, uint32_t i, const LinkShareText *t
                          &link->base_s, error) &&
            yaml_quantity(yaml, hop, text->hop, (YamlRange){QUANTITY_TIME, 0, LONGEST_S},
                          &link->hop_s, error) &&
-           (!text->to_nic || yaml_number(yaml, to_nic, text->to_nic, LEAST_SHARE, 1, &link->to_nic, error));
+           (!text->to_nic || yaml_number(yaml, to_nic, text->to_nic, LEAST_SHARE, 1,
+                                         &link->to_nic, error));
 }
 
 static bool read_shares(Sheets *sheets, GError **error)

@@ -23,7 +23,7 @@ typedef struct {
     const char *
         fidelity; /* the fidelity that predicts it, not owned; NULL: trial_fidelity chooses */
     Cluster *cluster;
-    TypeStart *start; /* [cluster->n_types]; NULL: costs are those of the cluster, and are not fitted */
+    TypeStart *start; /* [cluster->n_types]; NULL: costs are the cluster's, not fitted */
     TrialSplit split;
     /* hosts wait for what they receive, as those of Megatron-LM and DeepSpeed do */
     bool waits;

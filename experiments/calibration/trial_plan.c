@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "synth/answer/complete.h"
 #include "experiments/sweep/configuration.h"
+#include "synth/answer/complete.h"
 #include "synth/synth.h"
 
 /* Whether the planner is manual. Trials take its program and shares and price them once; the

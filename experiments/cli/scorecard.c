@@ -210,9 +210,9 @@ static GPtrArray *read_sets(const ScorecardRun *run, const CommandOptions *optio
     g_autoptr(GPtrArray) sets =
         g_ptr_array_new_with_free_func((GDestroyNotify)trials_free);
     for (char **name = names; *name; name++) {
-        TrialSet *set =
-            run->plain ? trials_read_plain(*name, run->measured, options->set, error)
-                       : trials_read(*name, run->measured, error);
+        TrialSet *set = run->plain
+                            ? trials_read_plain(*name, run->measured, options->set, error)
+                            : trials_read(*name, run->measured, error);
         if (!set) {
             g_prefix_error(error, "data set %s: ", *name);
             return NULL;

@@ -344,16 +344,16 @@ static bool add_trial(TrialSet *set, const Sheets *sheets, sqlite3_stmt *row,
     trial.waits = !plain;
     if (plain) {
         g_autofree char *own = g_steal_pointer(&trial.options);
-        trial.options =
-            g_strconcat(own, *own || !*set->further ? set->further : set->further + 1, NULL);
+        trial.options = g_strconcat(
+            own, *own || !*set->further ? set->further : set->further + 1, NULL);
     }
     trial.steady = count_of(row, "steady") > 0;
     const bool fit = strcmp(split, "calibration") == 0;
-    trial.split = fit ? plain ? SPLIT_DEVELOPMENT : SPLIT_FIT
+    trial.split = fit                      ? plain ? SPLIT_DEVELOPMENT : SPLIT_FIT
                   : is_sealed(trial.group) ? SPLIT_SEALED
                                            : SPLIT_DEVELOPMENT;
-    const bool good =
-        read_fidelity(row, &trial, error) && read_cluster(row, sheets, plain, &trial, error);
+    const bool good = read_fidelity(row, &trial, error) &&
+                      read_cluster(row, sheets, plain, &trial, error);
     if (good) {
         read_measured(row, &trial);
         g_array_append_val(set->trial, trial);

@@ -106,7 +106,7 @@ static void test_golden_attention(void **state)
     }
 }
 
-/* Narrow numbers take less energy: power does not make a large product in fp8 as slow as in bf16. */
+/* Narrow numbers take less energy: power does not make products in fp8 as slow as in bf16. */
 static void test_narrow_numbers(void **state)
 {
     static const char *const DEVICE[] = {"h100-sxm", "h200", "b200", "gb300"};

@@ -123,7 +123,7 @@ static void test_clusters(void **state)
     toy_clear(&toy);
 }
 
-/* As kilter simulate predicts: the cluster's own numbers, further options, nothing for calibration. */
+/* As kilter simulate predicts: the cluster's own numbers, further options, no calibration. */
 static void test_plain(void **state)
 {
     (void)state;
@@ -131,7 +131,8 @@ static void test_plain(void **state)
         "-- Plain\nSELECT 'calibration' AS split, 'c' AS contest, 'm' AS model, CASE a "
         "WHEN 2 THEN 'manual' ELSE '' END AS planner, CASE a WHEN 2 THEN 'tp=2' END AS "
         "options, 0 AS failed, NULL AS measured_gib, 1.5 AS measured_s, CASE WHEN a < 4 "
-        "THEN '{name: n, machines: [{device: t4, gpus: 4}]}' END AS cluster, 2 AS pp, 1 AS "
+        "THEN '{name: n, machines: [{device: t4, gpus: 4}]}' END AS cluster, 2 AS pp, 1 "
+        "AS "
         "dp, 2 AS tmp, 1 AS mbs FROM set_times ORDER BY a\n";
     Toy toy = toy_new(query, "a\n2\n3\n4\n");
     g_autoptr(GError) error = NULL;
@@ -254,8 +255,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),     cmocka_unit_test(test_planners),
-        cmocka_unit_test(test_clusters), cmocka_unit_test(test_plain), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_bundled),  cmocka_unit_test(test_sealed),
+        cmocka_unit_test(test_clusters), cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_bundled),
+        cmocka_unit_test(test_sealed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
