@@ -207,8 +207,9 @@ typedef struct {
     ExecCudaRanks ranks;
     uint32_t n_ranks;
     uint32_t process, n_processes; /* if several: after exec_mpi_start */
-    /* [n_ranks], equal ranks side by side: the machine of each rank. Several processes are one for each machine, or one for each
-     * rank; a machine's ranks take its GPUs in their order. NULL: each process holds equally many ranks. */
+    /* [n_ranks], equal ones side by side: the machine of each rank. Several processes are one for
+     * each machine, or one for each rank; a machine's ranks take its GPUs in their order. NULL:
+     * each process holds equally many ranks. */
     const uint32_t *machine;
     ExecNumbers half;  /* of tensors in half precision, with numbers of 4 bytes */
     double loss_scale; /* as in ExecBackend */

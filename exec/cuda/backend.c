@@ -8,10 +8,10 @@
  *     all_to_all              ncclSend and ncclRecv of exact blocks
  *
  * A GPU has a stream for computation and one for communication. An exchange waits for the
- * computation asked for so far; computation that reads its result or overwrites its data waits for it (and thereby for
- * those before it), and other computation runs beside it. Ranks that exchange among themselves have a communicator of their own.
- * One process holds all GPUs of a machine, or each GPU has its own; with MPI there may be several machines, of unlike
- * numbers of GPUs. */
+ * computation asked for so far; computation that reads its result or overwrites its data waits for
+ * it (and thereby for those before it), and other computation runs beside it. Ranks that exchange
+ * among themselves have a communicator of their own. One process holds all GPUs of a machine, or
+ * each GPU has its own; with MPI there may be several machines, of unlike numbers of GPUs. */
 #include "exec/cuda/kernels.h"
 #include "exec/cuda/module.h"
 #include "exec/cuda/places.h"
@@ -184,7 +184,8 @@ static void place_init(Place *place, bool host, int device, bool single)
                      "cudaEventCreate");
 }
 
-/* Lets the other GPUs of this process use a GPU's memory: between them NCCL reads and writes the data itself. */
+/* Lets the other GPUs of this process use a GPU's memory: between them NCCL reads and writes the
+ * data itself. */
 static void share_memory(Cuda *cuda)
 {
     for (uint32_t i = 0; i < cuda->n_places; i++)

@@ -30,7 +30,7 @@ __host__ __device__ static Moments<T> moments_of(In<T> sums, const Shape &n,
     const T mean = sums[channel] / T(n.count);
     const T squares = sums[n.channels + channel] / T(n.count);
     const T variance = squares - mean * mean;
-    return {mean, 1 / sqrt((variance > 0 ? variance : T(0)) + T(BATCH_NORM_EPSILON))};
+    return {mean, T(1 / sqrt((variance > 0 ? variance : T(0)) + T(BATCH_NORM_EPSILON)))};
 }
 
 __host__ __device__ static uint64_t channel_of(const Shape &n, uint64_t i)

@@ -16,8 +16,9 @@ typedef struct {
     void *buffer;
 } CudaBlocks;
 
-/* The blocks that the `mine`-th of the n_ranks ranks that take part sends or receives in an exchange. Blocks follow one another without
- * gaps, or, if `padded`, at the distance of the largest block's size. */
+/* The blocks that the `mine`-th of the n_ranks ranks that take part sends or receives in an
+ * exchange. Blocks follow one another without gaps, or, if `padded`, at the distance of the largest
+ * block's size. */
 CudaBlocks cuda_blocks_sent(const ExecExchange *exchange, uint32_t n_ranks,
                             uint32_t mine);
 CudaBlocks cuda_blocks_received(const ExecExchange *exchange, uint32_t n_ranks,

@@ -91,9 +91,9 @@ void cuda_check_nccl(Cuda *cuda, ncclResult_t result, const char *call)
 
 /* --- communicators --- */
 
-/* The communicators of the exchange's ranks, [n_places]. All processes ask for those of a set of ranks at the same time, when it
- * first exchanges anything. */
-static ncclComm_t *team_of(Cuda *cuda, const ExecExchange *e)
+/* The communicators of the exchange's ranks, [n_places]. All processes ask for those of a set of
+ * ranks at the same time, when it first exchanges anything. */
+static ncclComm_t *cuda_team(Cuda *cuda, const ExecExchange *e)
 {
     g_autoptr(GString) key = g_string_new(NULL);
     for (uint32_t i = 0; i < e->n_members; i++)
@@ -188,7 +188,7 @@ static void part_begin(const ExecExchange *e, Part *part)
         cuda_blocks_pack(&part->sent, queue, &e->from[part->rank]);
 }
 
-static void all_to_all(Cuda *cuda, const Part *part)
+static void part_all_to_all(Cuda *cuda, const Part *part)
 {
     const CudaQueue *queue = &part->place->communicate;
     for (uint32_t r = 0; r < part->n; r++) {
@@ -208,7 +208,7 @@ static void all_to_all(Cuda *cuda, const Part *part)
 }
 
 /* A grouped collective: a broadcast from each rank, or a reduction to each rank. */
-static void grouped(Cuda *cuda, const ExecExchange *e, const Part *part)
+static void part_grouped(Cuda *cuda, const ExecExchange *e, const Part *part)
 {
     const CudaQueue *queue = &part->place->communicate;
     const bool gather = e->kind == COLLECTIVE_GROUPED_ALL_GATHER;
@@ -228,8 +228,9 @@ static void grouped(Cuda *cuda, const ExecExchange *e, const Part *part)
     }
 }
 
-/* An all-reduce, or, by a server, its first or second step: a reduction to the server, and a broadcast from it. */
-static void all_reduce(Cuda *cuda, const ExecExchange *e, const Part *part, uint32_t step)
+/* An all-reduce, or, by a server, its first or second step: a reduction to the server, and a
+ * broadcast from it. */
+static void part_all_reduce(Cuda *cuda, const ExecExchange *e, const Part *part, uint32_t step)
 {
     const ExecShard *from = &e->from[part->rank], *to = &e->to[part->rank];
     cudaStream_t stream = part->place->communicate.stream;
@@ -257,7 +258,7 @@ static void part_issue(Cuda *cuda, const ExecExchange *e, const Part *part, uint
     cudaStream_t stream = part->place->communicate.stream;
     switch (e->kind) {
     case COLLECTIVE_ALL_REDUCE:
-        all_reduce(cuda, e, part, step);
+        part_all_reduce(cuda, e, part, step);
         break;
     case COLLECTIVE_ALL_GATHER:
         cuda_check_nccl(cuda,
@@ -274,10 +275,10 @@ static void part_issue(Cuda *cuda, const ExecExchange *e, const Part *part, uint
                         "ncclReduceScatter");
         break;
     case COLLECTIVE_ALL_TO_ALL:
-        all_to_all(cuda, part);
+        part_all_to_all(cuda, part);
         break;
     default:
-        grouped(cuda, e, part);
+        part_grouped(cuda, e, part);
     }
 }
 
@@ -324,7 +325,7 @@ bool cuda_check(ExecBackend *backend, GError **error)
 /* The parts of this process's GPUs that take part: [base.n_local] has room for all. */
 static uint32_t exchange_parts(Cuda *cuda, const ExecExchange *e, Part *part)
 {
-    const ncclComm_t *team = team_of(cuda, e);
+    const ncclComm_t *team = cuda_team(cuda, e);
     const uint32_t n = exec_exchange_size(e, cuda->base.n_ranks);
     uint32_t n_parts = 0;
     for (uint32_t i = 0; i < n; i++) {

@@ -41,7 +41,14 @@ struct Lane {
     }
 };
 
-enum { BLOCK = 256, WARP = 32, MAX_BLOCKS = 1 << 20 };
+// A test may bring its own way to launch a kernel, and its own size of a warp.
+#ifndef CUDA_LAUNCH
+#define CUDA_WARP 32
+#define CUDA_LAUNCH(kernel, blocks, threads, stream, ...) \
+    kernel<<<blocks, threads, 0, stream>>>(__VA_ARGS__)
+#endif
+
+enum { BLOCK = 256, WARP = CUDA_WARP, MAX_BLOCKS = 1 << 20 };
 
 template <typename Body> __global__ void each_kernel(uint64_t n, Body body)
 {
@@ -74,7 +81,8 @@ template <typename Body> void each(CudaQueue *queue, uint64_t n, Body body)
             body(i);
         return;
     }
-    each_kernel<<<blocks_for(n, BLOCK), BLOCK, 0, (cudaStream_t)queue->stream>>>(n, body);
+    CUDA_LAUNCH(each_kernel, blocks_for(n, BLOCK), BLOCK, (cudaStream_t)queue->stream, n,
+                body);
     cuda_queue_check(queue, cudaGetLastError(), "a kernel");
 }
 
@@ -87,8 +95,8 @@ template <typename Body> void rows(CudaQueue *queue, uint64_t n, Body body)
             body(row, Lane{0, 1});
         return;
     }
-    rows_kernel<<<blocks_for(n, BLOCK / WARP), BLOCK, 0, (cudaStream_t)queue->stream>>>(
-        n, body);
+    CUDA_LAUNCH(rows_kernel, blocks_for(n, BLOCK / WARP), BLOCK,
+                (cudaStream_t)queue->stream, n, body);
     cuda_queue_check(queue, cudaGetLastError(), "a kernel");
 }
 

@@ -31,7 +31,7 @@ __host__ __device__ static Moments<T> moments(In<T> x, uint64_t n, Lane lane)
     const T mean = lane.sum(sum) / T(n);
     for (uint64_t i = lane.id; i < n; i += lane.n)
         squares += (x[i] - mean) * (x[i] - mean);
-    return {mean, 1 / sqrt(lane.sum(squares) / T(n) + T(LAYER_NORM_EPSILON))};
+    return {mean, T(1 / sqrt(lane.sum(squares) / T(n) + T(LAYER_NORM_EPSILON)))};
 }
 
 template <typename T> static void layer_norm(const CudaCall *call)

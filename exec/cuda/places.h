@@ -18,7 +18,8 @@ typedef struct {
     cudaEvent_t computed;
     /* exchanges asked for, and the last of them that computation has waited for */
     uint64_t exchanges, waited;
-    /* data -> Arrival of the last exchange that writes it, and that reads it, if no computation has waited for that */
+    /* data -> Arrival of the last exchange that writes it, and that reads it, if no computation
+     * has waited for that */
     GHashTable *written, *read;
 } Place;
 
@@ -27,7 +28,8 @@ typedef struct {
     bool together; /* all ranks share one place */
     uint32_t n_places;
     Place *place;
-    /* ranks, in text -> ncclComm_t[n_places]: the communicators of a set of ranks, NULL outside; "": of all ranks */
+    /* ranks, in text -> ncclComm_t[n_places]: the communicators of a set of ranks, NULL outside;
+     * "": of all ranks */
     GHashTable *teams;
     GError *trouble; /* the first error of NCCL */
 } Cuda;
@@ -39,8 +41,8 @@ static inline Cuda *as_cuda(ExecBackend *backend)
 
 /* The place of a local rank, whose device becomes the current one. */
 Place *cuda_place(ExecBackend *backend, uint32_t local);
-/* The place's computation stream, which first waits for the exchanges that write `data`; or also for those that read it, since
- * `data` is to be overwritten or freed. */
+/* The place's computation stream, which first waits for the exchanges that write `data`; or also
+ * for those that read it, since `data` is to be overwritten or freed. */
 CudaQueue *cuda_place_reads(Place *place, const void *data);
 CudaQueue *cuda_place_writes(Place *place, const void *data);
 /* Makes the communicators of all ranks: `id` as ncclGetUniqueId made it in the first process. */

@@ -48,7 +48,8 @@ void *cuda_queue_allocate(CudaQueue *queue, uint64_t elements);
 void cuda_queue_release(CudaQueue *queue, void *data);
 void cuda_queue_zero_bytes(CudaQueue *queue, void *data, uint64_t bytes);
 
-/* Lets another GPU of this process read and write memory of the queue's GPU, if they reach each other. */
+/* Lets another GPU of this process read and write memory of the queue's GPU, if they reach each
+ * other. */
 void cuda_queue_share(CudaQueue *queue, int device);
 
 /* The most bytes that were allocated on the queue's GPU at once since the last call. */

@@ -234,7 +234,8 @@ static uint32_t *exec_machines(const Plan *plan)
     return machine;
 }
 
-/* Runs all GPUs of a machine in one process; under mpirun there is one process per machine, or one per GPU. */
+/* Runs all GPUs of a machine in one process; under mpirun there is one process per machine, or one
+ * per GPU. */
 static bool measure_on_gpus(ExecRank rank, void *data, GError **error)
 {
     const Work *work = data;

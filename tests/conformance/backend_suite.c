@@ -13,6 +13,7 @@ typedef struct {
     Form from, to;
     uint32_t *cut[2]; /* [n_ranks + 1] cuts of the sharded dimension, before and after */
     bool in_place;
+    uint32_t server, n_members, *member; /* as in ExecExchange */
 } Case;
 
 static uint32_t *random_cut(GRand *random, uint32_t n_ranks, uint32_t extent)
@@ -23,6 +24,33 @@ static uint32_t *random_cut(GRand *random, uint32_t n_ranks, uint32_t extent)
     for (uint32_t r = 0; r < n_ranks; r++)
         cut[r + 1] += cut[r];
     return cut;
+}
+
+/* Some ranks, in any order, or all. */
+static void random_members(GRand *random, Case *c, uint32_t n_ranks)
+{
+    if (n_ranks < 2 || g_rand_boolean(random))
+        return;
+    c->n_members = (uint32_t)g_rand_int_range(random, 1, (gint32)n_ranks + 1);
+    c->member = g_new(uint32_t, n_ranks);
+    for (uint32_t r = 0; r < n_ranks; r++)
+        c->member[r] = r;
+    for (uint32_t r = 0; r < n_ranks; r++) {
+        const uint32_t other =
+            (uint32_t)g_rand_int_range(random, (gint32)r, (gint32)n_ranks);
+        const uint32_t kept = c->member[r];
+        c->member[r] = c->member[other];
+        c->member[other] = kept;
+    }
+}
+
+/* Which of the ranks that take part a rank is; UINT32_MAX: none. */
+static uint32_t place_of(const Case *c, uint32_t rank)
+{
+    for (uint32_t i = 0; i < c->n_members; i++)
+        if (c->member[i] == rank)
+            return i;
+    return c->n_members ? UINT32_MAX : rank;
 }
 
 static Case random_exchange(GRand *random, Collective kind, uint32_t n_ranks)
@@ -40,8 +68,12 @@ static Case random_exchange(GRand *random, Collective kind, uint32_t n_ranks)
     c.from = sums ? FORM_REDUCE : form_gather(a);
     c.to = whole ? FORM_IDENTITY : form_gather(b);
     c.in_place = kind == COLLECTIVE_ALL_REDUCE && g_rand_boolean(random);
-    c.cut[0] = random_cut(random, n_ranks, c.dim[a]);
-    c.cut[1] = random_cut(random, n_ranks, c.dim[b]);
+    random_members(random, &c, n_ranks);
+    const uint32_t n = c.n_members ? c.n_members : n_ranks;
+    if (kind == COLLECTIVE_ALL_REDUCE)
+        c.server = (uint32_t)g_rand_int_range(random, 0, (gint32)n + 1);
+    c.cut[0] = random_cut(random, n, c.dim[a]);
+    c.cut[1] = random_cut(random, n, c.dim[b]);
     return c;
 }
 
@@ -85,8 +117,11 @@ static double *part_of(const Case *c, double *whole, const ExecShard *shard)
 static void fill(ExecBackend *backend, const Case *c, ExecShard *from, ExecShard *to)
 {
     for (uint32_t r = 0; r < backend->n_ranks; r++) {
-        from[r] = shard_of(c, c->from, c->cut[0], r);
-        to[r] = shard_of(c, c->to, c->cut[1], r);
+        const uint32_t place = place_of(c, r);
+        if (place == UINT32_MAX)
+            continue;
+        from[r] = shard_of(c, c->from, c->cut[0], place);
+        to[r] = shard_of(c, c->to, c->cut[1], place);
         if (r < backend->first || r >= backend->first + backend->n_local)
             continue;
         const uint32_t local = r - backend->first;
@@ -109,15 +144,24 @@ static void check_exchange(ExecBackend *backend, const Case *c)
                          *to = g_new0(ExecShard, n_ranks);
     fill(backend, c, from, to);
     g_autoptr(GError) error = NULL;
-    const ExecExchange exchange = {.kind = c->kind, .from = from, .to = to};
+    const ExecExchange exchange = {.kind = c->kind,
+                                   .from = from,
+                                   .to = to,
+                                   .server = c->server,
+                                   .n_members = c->n_members,
+                                   .member = c->member};
     backend->ops->exchange(backend, &exchange, &error);
     assert_no_error(error);
     for (uint32_t local = 0; local < backend->n_local; local++) {
         const uint32_t r = backend->first + local;
         uint64_t n;
+        if (place_of(c, r) == UINT32_MAX)
+            continue;
         g_autofree double *whole = whole_of(c, 0, &n);
-        for (uint32_t s = 1; c->from == FORM_REDUCE && s < n_ranks; s++)
-            for (uint64_t i = 0; i < n; i++)
+        for (uint64_t i = 0; c->from == FORM_REDUCE && i < n; i++)
+            whole[i] = 0;
+        for (uint32_t s = 0; c->from == FORM_REDUCE && s < n_ranks; s++)
+            for (uint64_t i = 0; place_of(c, s) != UINT32_MAX && i < n; i++)
                 whole[i] += element(i, s);
         g_autofree double *want = part_of(c, whole, &to[r]);
         const uint64_t elements = exec_shard_elements(&to[r]);
@@ -131,15 +175,16 @@ static void check_exchange(ExecBackend *backend, const Case *c)
     }
 }
 
-static void check_exchanges(ExecBackend *backend)
+static void check_exchanges(ExecBackend *backend, uint32_t seed, uint32_t n)
 {
-    GRand *random = g_rand_new_with_seed(5);
+    GRand *random = g_rand_new_with_seed(seed);
     for (Collective kind = 0; kind < (Collective)COLLECTIVES_PRICED; kind++)
-        for (uint32_t i = 0; i < 20; i++) {
+        for (uint32_t i = 0; i < n; i++) {
             Case c = random_exchange(random, kind, backend->n_ranks);
             check_exchange(backend, &c);
             g_free(c.cut[0]);
             g_free(c.cut[1]);
+            g_free(c.member);
         }
     g_rand_free(random);
 }
@@ -267,11 +312,12 @@ static void check_ops(ExecBackend *backend, double tolerance)
 
 /* --- plans --- */
 
-/* Random programs, on as many devices as there are ranks. */
-static void check_plans(ExecBackend *backend, double tolerance)
+/* n random programs from seed `first` on, on as many devices as there are ranks. */
+static void check_plans(ExecBackend *backend, double tolerance, uint32_t first,
+                        uint32_t n)
 {
     uint32_t run = 0;
-    for (uint32_t seed = 0; run < 10; seed++) {
+    for (uint32_t seed = first; run < n; seed++) {
         RandomCase c = random_case(seed);
         if (c.plan->n_devices == backend->n_ranks) {
             run++;
@@ -289,9 +335,18 @@ static void check_plans(ExecBackend *backend, double tolerance)
 
 void backend_suite(ExecBackend *backend, double tolerance)
 {
-    check_exchanges(backend);
+    check_exchanges(backend, 5, 20);
     check_add(backend);
     check_ops(backend, tolerance);
     check_plans(backend,
-                backend->half == EXEC_PLAIN ? tolerance : exec_tolerance(backend));
+                backend->half == EXEC_PLAIN ? tolerance : exec_tolerance(backend), 0, 10);
+}
+
+void backend_traffic(ExecBackend *backend, double tolerance, uint32_t seed)
+{
+    check_exchanges(backend, seed, 2);
+    if (backend->n_ranks <= MOST_RANDOM_DEVICES)
+        check_plans(backend,
+                    backend->half == EXEC_PLAIN ? tolerance : EXEC_BF16_TOLERANCE,
+                    1000 * seed, 2);
 }

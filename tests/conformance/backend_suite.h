@@ -9,4 +9,7 @@
 /* Runs all of it, plans in numbers of two bytes with exec_tolerance; fails the running cmocka test. Every process of the backend calls it. */
 void backend_suite(ExecBackend *backend, double tolerance);
 
+/* A small part of it, without single ops: other exchanges and plans for each seed. */
+void backend_traffic(ExecBackend *backend, double tolerance, uint32_t seed);
+
 #endif

@@ -17,11 +17,13 @@ typedef struct {
     Plan *plan;
 } RandomCase;
 
+enum { MOST_RANDOM_DEVICES = 5 };
+
 static inline RandomCase random_case(uint32_t seed)
 {
     GRand *random = g_rand_new_with_seed(seed);
     RandomCase c = {.graph = random_graph(random, 4),
-                    .cluster = random_cluster(random, 5)};
+                    .cluster = random_cluster(random, MOST_RANDOM_DEVICES)};
     c.view = cluster_view(c.cluster, GRANULARITY_MACHINE);
     c.plan = random_plan(random, c.graph, c.view, random_program(random, c.graph));
     g_rand_free(random);
