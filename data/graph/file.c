@@ -139,4 +139,3 @@ json_t *graph_to_json(const Graph *graph)
     json_object_set_new(root, "seconds", seconds);
     return root;
 }
-

@@ -19,7 +19,7 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
     X(cluster, "make a cluster from a description of a machine")                  \
     X(devices, "list the device types with data sheets, or show one")             \
     X(links, "list the links inside and between machines")                        \
-    X(formats, "list the formats of files, or tell a file's")                      \
+    X(formats, "list the formats of files, or tell a file's")                     \
     X(planners, "list the planners and options")                                  \
     X(plan, "plan a model on a cluster")                                          \
     X(advise, "say which machines to use, and what mixing gains")                 \

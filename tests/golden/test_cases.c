@@ -34,7 +34,8 @@ static const Case CASES[] = {
     {"rocm_topo", "cluster import @/topo/rocm_smi_4_xgmi.txt --gpu mi250x --json", 0,
      "gpus", "4"},
     {"absent_collective",
-     "run-trace @/chakra/absent_collective.0.et star:hosts=8,bandwidth=50GB/s,latency=1us",
+     "run-trace @/chakra/absent_collective.0.et "
+     "star:hosts=8,bandwidth=50GB/s,latency=1us",
      2, NULL, "rank 3 of group 1 never comes to the ALL_REDUCE that 7 others wait for"},
     {"json_inf", "import @/traces/memcpy_inf.json --json", 0, "files.0.tables.0.used",
      "2"},
