@@ -1,4 +1,5 @@
 /* An evaluation as JSON and as text. */
+#include <math.h>
 #include <string.h>
 
 #include "experiments/calibration/prediction.h"
@@ -13,17 +14,18 @@ static json_t *bound_json(double bound)
     return bound > 0.0 ? json_number(bound) : json_null();
 }
 
-/* Bounds over other spaces, with the gap of the plan to each: below 0 if the plan is of another space
- * and faster. */
+/* Bounds over other spaces, with the gap of the plan to each; null if the plan is faster, and so not
+ * in that space. */
 static json_t *bounds_json(const Plan *plan)
 {
     json_t *bounds = json_array();
     for (uint32_t i = 0; plan->bounds && i < plan->bounds->len; i++) {
         const PlanBound *bound = &g_array_index(plan->bounds, PlanBound, i);
+        const double gap = plan->iteration_time_s / bound->s - 1, rounding = 1e-9;
         json_array_append_new(
             bounds, json_pack("{s:o, s:o, s:s}", "bound_s", json_number(bound->s), "gap",
-                              json_number(plan->iteration_time_s / bound->s - 1), "over",
-                              bound->over));
+                              gap < -rounding ? json_null() : json_number(fmax(gap, 0)),
+                              "over", bound->over));
     }
     return bounds;
 }
@@ -238,7 +240,7 @@ const char COMMAND_EVALUATION_TEXT[] =
     "[{?spmd}  unrounded    {fractional_time_s:time}[{?optimal}, no program is faster at these ratios]; "
     "whole units change the time by {rounding_loss:.2%}\n]"
     "[  lower bound  {lower_bound_s:time}, gap {gap:.2%}\n[               over {bound_over}\n]]"
-    "[*bounds:  bound        {bound_s:time}, gap {gap:.2%}\n               over {over}\n]"
+    "[*bounds:  bound        {bound_s:time}[, gap {gap:.2%}|; this plan is faster, and not one of them]\n               over {over}\n]"
     "[  certificate  {certified}\n]"
     "  planning     search {search_time_s:time}, balance {balance_time_s:time}"
     "[{?certificate_time_s}, bound {certificate_time_s:time}]\n"
