@@ -96,7 +96,7 @@
  * Padding and buckets take no memory. What a framework holds beside that (data/cluster/runtime.h) is added with the
  * option runtime=NAME: gradients lie there all the time, and there are copies of those that replicas exchange, of the
  * logits from the loss to its backward, and layers gathered ahead; then the allocator's reserve, the context, the workspace
- * and communicators. Searches do without; the plan that they find is checked with it.
+ * and communicators. Searches plan within what it leaves (cluster_view_held).
  *
  * In the `flow` fidelity a buffer is alive from the start of the instruction that makes it until
  * all instructions that use it have ended, whenever the streams run them. An instruction that takes

@@ -41,9 +41,9 @@ Runtime *runtime_parse(const char *file, const char *text, size_t length, GError
 void runtime_free(Runtime *runtime);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Runtime, runtime_free)
 
-/* What it holds of one GPU beside all buffers, whose peak is given, where the GPU is in so many
- * kinds of groups; `fixed`: what the cluster's file says of it counts instead of context, workspace
- * and communicators. NULL: 0. */
+/* Bytes that it holds of one GPU beside all buffers, whose peak is given, where the GPU is in so
+ * many kinds of groups; `fixed`: what the cluster's file says of it counts instead of context,
+ * workspace and communicators. NULL: 0. */
 double runtime_held_bytes(const Runtime *runtime, bool fixed, uint32_t communicators,
                           double peak_bytes);
 /* The peak of buffers for which it leaves room in so many bytes; at least 1. */

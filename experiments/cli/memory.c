@@ -1,16 +1,28 @@
 /* kilter memory. */
+#include "experiments/cli/memory_most.h"
 #include "experiments/cli/plan_words.h"
 
+#define MEMORY_OPTIONS(X)                                                                \
+    X(TEXT, most, "most", 0,                                                             \
+      "Find the largest batch, micro_batch, seq or other number of MODEL that fits, or " \
+      "the "                                                                             \
+      "fewest gpus",                                                                     \
+      "WHAT")
+COMMAND_OPTIONS(MemoryOwn, memory_own, MEMORY_OPTIONS)
+
 static const char TEXT[] =
-    "{model} on {cluster} with {planner}\n" PLAN_TEXT_STRATEGY PLAN_TEXT_MEMORY;
+    "{model} on {cluster} with {planner}\n"
+    "[{?most}  most         {most.key} {most.value}[; {most.beyond} do not "
+    "fit]\n]" PLAN_TEXT_STRATEGY PLAN_TEXT_MEMORY;
 
 bool cmd_memory(int argc, char **argv, GError **error)
 {
     g_auto(CommandOptions) options = {0};
     g_auto(CommandPlanning) how = {0};
-    const GOptionEntry entries[] = {COMMAND_PLANNING_ENTRIES(how),
-                                    COMMAND_CHANGE_ENTRIES(how),
-                                    COMMAND_PIN_ENTRIES(&options), G_OPTION_ENTRY_NULL};
+    g_auto(MemoryOwn) own = {0};
+    const GOptionEntry entries[] = {
+        MEMORY_OPTIONS(COMMAND_ENTRY) COMMAND_PLANNING_ENTRIES(how),
+        COMMAND_CHANGE_ENTRIES(how), COMMAND_PIN_ENTRIES(&options), G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "memory",
         .arguments = "MODEL CLUSTER | PLAN.json",
@@ -29,11 +41,20 @@ bool cmd_memory(int argc, char **argv, GError **error)
             "parameters, ...\n"
             "  runtime      memory of the driver and libraries, from the cluster's file\n"
             "\n"
-            "With --set runtime=NAME (a file of data/runtimes, such as pytorch-ddp) the "
-            "memory that the\n"
-            "framework holds beside the plan counts too: gradients between iterations, "
-            "copies of gradients\n"
-            "and logits (as buffers), and the rest (as runtime).\n"
+            "The memory that the framework holds beside the plan counts too, on GPUs of "
+            "data "
+            "sheets by the kind\n"
+            "of plan, else with --set runtime=NAME (a file of data/runtimes): gradients "
+            "between iterations,\n"
+            "copies of gradients and logits (as buffers), and the rest (as runtime).\n"
+            "\n"
+            "With --most WHAT the plan is made again and again, and the largest WHAT "
+            "that "
+            "fits is shown: a number\n"
+            "of MODEL (batch, seq in steps of 128, layers, ...), micro_batch with as "
+            "many "
+            "microbatches, or the\n"
+            "fewest gpus.\n"
             "\n"
             "Offloading to the host is not modelled. The exit status is 3 if the plan "
             "does not fit.",
@@ -42,12 +63,23 @@ bool cmd_memory(int argc, char **argv, GError **error)
         .entries = entries,
     };
     g_auto(Evaluation) evaluation = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error) ||
-        !command_evaluate(&how, argc, argv, NULL, &options, &evaluation, error))
+    json_t *most = NULL;
+    if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
-    if (!command_is_silent(&options))
-        command_report(&options, command_evaluation_json(&evaluation, options.verbose),
-                       TEXT, NULL);
+    if (own.most && argc == 2)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--most is for MODEL CLUSTER; %s is a plan already", argv[1]);
+    if (!(own.most
+              ? memory_most(&how, argv, own.most, &options, &evaluation, &most, error)
+              : command_evaluate(&how, argc, argv, NULL, &options, &evaluation, error)))
+        return false;
+    json_t *answer = command_evaluation_json(&evaluation, options.verbose);
+    if (most)
+        json_object_set_new(answer, "most", most);
+    if (command_is_silent(&options))
+        json_decref(answer);
+    else
+        command_report(&options, answer, TEXT, NULL);
     /* The table is printed whether the plan fits or not; the exit status says whether it does. */
     return command_check_fits(&evaluation, error);
 }

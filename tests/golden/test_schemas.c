@@ -50,6 +50,7 @@ static const char *const LINES[] = {
     "simulate a.json --days 3 --mtbf 4000h --checkpoint auto --spares 2%",
     "days 3 a.json --mtbf 4000h --checkpoint auto --spares 2%",
     "memory c.json",
+    "memory " TINY " hap-8 --planner dp-ev --most batch",
     "export c.json --to megatron",
     "export c.json --to megatron -o flags.sh",
     "kernel matmul h100-sxm --m 8192 --n 8192 --k 4096 --format bf16",

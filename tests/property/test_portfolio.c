@@ -110,7 +110,7 @@ static void test_the_command_makes_the_plan(void **state)
     json_decref(root);
 }
 
-/* What is advised fits by its own command, with the framework's memory beside it, in `stage` as in
+/* An advised plan fits by its own command, with the framework's memory beside it, in `stage` as in
  * the answer of kilter memory; models and GPUs are drawn so that memory is short. */
 static void test_what_is_advised_fits(void **state)
 {
@@ -164,6 +164,60 @@ static void test_what_is_advised_fits(void **state)
         json_decref(root);
     }
     assert_true(n >= ROUNDS && full > 0);
+}
+
+/* The largest number that fits does, and one step more does not. */
+static void test_the_most_that_fits(void **state)
+{
+    (void)state;
+    static const char *const key[] = {"batch", "seq", "micro_batch", "layers"};
+    static const char STEM[] = "memory gpt2:layers=%d,seq=%d,batch=%d,global_batch=0,"
+                               "precision=mixed rtx-4090-8 --granularity gpu --planner "
+                               "manual --set dp=8 --set micro_batch=%d --json %s%s";
+    g_autoptr(Sandbox) box = sandbox_new();
+    for (uint32_t k = 0; k < G_N_ELEMENTS(key); k++) {
+        g_autofree char *line =
+            g_strdup_printf(STEM, 24, 1024, 1, k == 0 ? 0 : 1, "--most ", key[k]);
+        json_t *root = program_json(box, line), *most = json_object_get(root, "most");
+        const int value = (int)json_integer_value(json_object_get(most, "value")),
+                  beyond = (int)json_integer_value(json_object_get(most, "beyond"));
+        assert_true(value > 1 && beyond == value + (k == 1 ? 128 : 1));
+        for (uint32_t more = 0; more < 2; more++) {
+            const int at = more ? beyond : value;
+            g_autofree char *one = g_strdup_printf(
+                STEM, k == 3 ? at : 24, k == 1 ? at : 1024, k == 0 || k == 2 ? at : 1,
+                k == 0   ? 0
+                : k == 2 ? at
+                         : 1,
+                "", "");
+            g_auto(Ran) ran = program_run(box, one);
+            assert_int_equal(ran.status, more ? 3 : 0);
+        }
+        json_decref(root);
+    }
+    json_t *few = program_json(
+               box, "memory gpt2:layers=40,hidden=2048,ffn=8192,precision=mixed "
+                    "rtx-4090-8 --granularity gpu --planner manual --set "
+                    "zero=3 --most gpus --json"),
+           *most = json_object_get(few, "most");
+    assert_true(json_integer_value(json_object_get(most, "value")) >
+                json_integer_value(json_object_get(most, "beyond")));
+    assert_true(json_integer_value(json_object_get(few, "gpus")) ==
+                json_integer_value(json_object_get(most, "value")));
+    json_decref(few);
+    static const char *const bad[][2] = {
+        {"--most nothing", "--most nothing: expected gpus, micro_batch, or a number"},
+        {"--most optimizer", "--most optimizer: expected gpus"},
+        {"--granularity gpu --planner manual --set dp=8 --set micro_batch=1 --most batch",
+         "expected a number that takes memory"},
+        {"--most layers --scale '*.memory=0.001'", "not even 1 fits"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autofree char *line = g_strdup_printf("memory gpt2 rtx-4090-8 %s", bad[i][0]);
+        g_auto(Ran) ran = program_run(box, line);
+        assert_true(ran.status == 2 || ran.status == 3);
+        assert_non_null(strstr(ran.err, bad[i][1]));
+    }
 }
 
 static void test_refusals(void **state)
@@ -257,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_best_of_all),
         cmocka_unit_test(test_the_command_makes_the_plan),
         cmocka_unit_test(test_what_is_advised_fits),
+        cmocka_unit_test(test_the_most_that_fits),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_what_if),
         cmocka_unit_test(test_changes_everywhere),
