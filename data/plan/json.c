@@ -1,5 +1,6 @@
 /* Writing plan files. */
 #include "data/base/json.h"
+#include "data/plan/fold.h"
 #include "data/plan/json.h"
 
 #include <jansson.h>
@@ -103,12 +104,34 @@ static json_t *instr_json(const Instr *instr, const Graph *graph)
     return array;
 }
 
+/* ["repeat", 96, 48, {"layer": 1, "microbatch": 1, "group": 1}]. */
+static json_t *repeat_json(const PlanPiece *piece)
+{
+    const PlanShift by = piece->shift;
+    json_t *shift = json_object();
+    if (by.layer)
+        json_object_set_new(shift, "layer", json_integer(by.layer));
+    if (by.microbatch)
+        json_object_set_new(shift, "microbatch", json_integer(by.microbatch));
+    if (by.group)
+        json_object_set_new(shift, "group", json_integer(by.group));
+    return json_pack("[s, I, I, o]", PLAN_REPEAT, (json_int_t)piece->n,
+                     (json_int_t)piece->back, shift);
+}
+
 static json_t *program_json(const Plan *plan, const Graph *graph)
 {
     const Program *program = plan->program;
     json_t *array = json_array();
-    for (uint32_t i = 0; i < program->n; i++)
-        json_array_append_new(array, instr_json(&program->instr[i], graph));
+    g_autoptr(GArray) pieces = plan_fold(program, graph);
+    for (uint32_t k = 0, i = 0; k < pieces->len; k++) {
+        const PlanPiece *piece = &g_array_index(pieces, PlanPiece, k);
+        if (piece->back)
+            json_array_append_new(array, repeat_json(piece));
+        for (uint32_t j = 0; !piece->back && j < piece->n; j++)
+            json_array_append_new(array, instr_json(&program->instr[i + j], graph));
+        i += piece->n;
+    }
     return array;
 }
 
@@ -198,10 +221,11 @@ static json_t *memory_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
     return array;
 }
 
-static json_t *format_json(const Plan *plan G_GNUC_UNUSED,
-                           const Graph *graph G_GNUC_UNUSED)
+static json_t *format_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
 {
-    return json_pack("{s: s, s: i}", "format", PLAN_FORMAT, "version", PLAN_VERSION);
+    return json_pack("{s: s, s: i}", "format", PLAN_FORMAT, "version",
+                     plan->program->n > PLAN_WRITTEN_OUT ? PLAN_VERSION
+                                                         : PLAN_VERSION_WRITTEN_OUT);
 }
 
 static json_t *granularity_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)

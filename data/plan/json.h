@@ -21,6 +21,14 @@
  *       ]
  *     }
  *
+ * A long program says once what its microbatches, layers and stages repeat:
+ *
+ *         ["repeat", 96, 48, {"layer": 1, "microbatch": 2, "group": 1}]
+ *
+ * stands for 96 instructions, each of which repeats the one 48 before it, itself repeated if 48 <
+ * 96. "layer" is added to the first number in the name of the op or tensor, "microbatch" and
+ * "group" (to "to_group" too) to theirs; what is left out is 0, and "whole" stays.
+ *
  * Instructions that are not on their kind's stream, or not of group 0 and microbatch 0, end in an
  * object that says so: {"group": 1, "microbatch": 2, "stream": 0}; the microbatch PROGRAM_WHOLE is
  * "whole", "across": true stands for a collective over the replicas, "server" for the replica that
@@ -43,7 +51,9 @@
 #include "data/plan/plan.h"
 
 #define PLAN_FORMAT  "plan"
-#define PLAN_VERSION 1
+/* Version 1 has no repetitions. */
+#define PLAN_VERSION_WRITTEN_OUT 1
+#define PLAN_VERSION             2
 #define PLAN_WHOLE   "whole" /* PROGRAM_WHOLE */
 #define PLAN_SEAL    "seal"
 

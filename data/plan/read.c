@@ -23,12 +23,15 @@ static const double TOLERANCE = 1e-9;
 static bool read_format(const Reader *r)
 {
     static const char what[] =
-        "{\"format\": \"" PLAN_FORMAT "\", \"version\": " G_STRINGIFY(PLAN_VERSION) "}";
+        "{\"format\": \"" PLAN_FORMAT "\", \"version\": " G_STRINGIFY(
+            PLAN_VERSION_WRITTEN_OUT) " or " G_STRINGIFY(PLAN_VERSION) "}";
     const json_t *kilter = json_object_get(r->root, "kilter");
     const char *format = json_string_value(json_object_get(kilter, "format"));
     const json_t *version = json_object_get(kilter, "version");
     return (json_object_size(kilter) == 2 && g_strcmp0(format, PLAN_FORMAT) == 0 &&
-            json_is_integer(version) && json_integer_value(version) == PLAN_VERSION) ||
+            json_is_integer(version) &&
+            json_integer_value(version) >= PLAN_VERSION_WRITTEN_OUT &&
+            json_integer_value(version) <= PLAN_VERSION) ||
            reader_expected(r, "kilter", READER_WHOLE, what, kilter);
 }
 

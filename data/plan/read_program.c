@@ -1,8 +1,12 @@
 /* The program of a plan file: names become ids, and the checker checks the result. */
+#include "data/plan/fold.h"
 #include "data/plan/json.h"
 #include "data/plan/reader.h"
 
 #include <string.h>
+
+/* The limit of a program's length, so that a short file cannot fill the memory. */
+enum { PLAN_INSTRS_MAX = 1 << 25 };
 
 static bool read_forms(const Reader *r, size_t i, const json_t *texts, uint32_t n,
                        Form *form)
@@ -133,7 +137,6 @@ static bool read_kind(const Reader *r, size_t i, const json_t *value, Instr *ins
 
 static bool read_instr(const Reader *r, size_t i, const json_t *array, Instr *instr)
 {
-    g_assert(i < r->plan->program->n);
     if (!json_is_array(array))
         return reader_expected(r, "program", i, "an array", array);
     if (!read_kind(r, i, json_array_get(array, 0), instr))
@@ -147,6 +150,105 @@ static bool read_instr(const Reader *r, size_t i, const json_t *array, Instr *in
     return (instr->kind == INSTR_COMPUTE ? read_compute(r, i, array, instr)
                                          : read_moved(r, i, array, instr)) &&
            (!placement || read_placement(r, i, placement, instr));
+}
+
+/* --- repetition --- */
+
+/* The name with `by` added to its first number, or NULL. The caller frees it. */
+static char *shift_name(const char *name, int32_t by)
+{
+    uint32_t number;
+    const char *rest, *at = plan_name_number(name, &number, &rest);
+    if (!at)
+        return g_strdup(name);
+    const int64_t to = (int64_t)number + by;
+    return to < 0 ? NULL
+                  : g_strdup_printf("%.*s%" G_GINT64_FORMAT "%s", (int)(at - name), name,
+                                    to, rest);
+}
+
+/* Adds `by` to the number in the name of an instruction's op or tensor. */
+static bool shift_layer(const Reader *r, size_t i, int32_t by, Instr *instr)
+{
+    const bool is_op = instr->kind == INSTR_COMPUTE;
+    const char *name = is_op ? graph_get_op(r->graph, instr->op)->name
+                             : graph_tensor(r->graph, instr->tensor)->name;
+    g_autofree char *to = shift_name(name, by);
+    const uint32_t found = !to     ? GRAPH_NONE
+                           : is_op ? reader_op(r, to)
+                                   : graph_find(r->graph, to);
+    if (found == GRAPH_NONE)
+        return reader_fail(r, "program", i, "'%s' has no counterpart %+d layers from it",
+                           name, by);
+    const Op *old = is_op ? graph_get_op(r->graph, instr->op) : NULL;
+    const Op *op = is_op ? graph_get_op(r->graph, found) : NULL;
+    if (is_op && (old->n_in != op->n_in || old->n_out != op->n_out))
+        return reader_fail(r, "program", i, "'%s' has other operands than '%s'", to,
+                           name);
+    instr->op = is_op ? found : instr->op;
+    instr->tensor = is_op ? instr->tensor : found;
+    return true;
+}
+
+static bool shift_instr(const Reader *r, size_t i, PlanShift by, Instr *instr)
+{
+    const int64_t microbatch = (int64_t)instr->microbatch + by.microbatch,
+                  group = (int64_t)instr->group + by.group,
+                  to_group = (int64_t)instr->to_group + by.group;
+    const bool whole = instr->microbatch == PROGRAM_WHOLE,
+               transfer = instr->kind == INSTR_TRANSFER;
+    if (group < 0 || group >= UINT16_MAX ||
+        (!whole && (microbatch < 0 || microbatch >= PROGRAM_WHOLE)) ||
+        (transfer && (to_group < 0 || to_group >= UINT16_MAX)))
+        return reader_fail(r, "program", i, "expected groups and microbatches from 0 on");
+    instr->group = (uint16_t)group;
+    instr->microbatch = whole ? PROGRAM_WHOLE : (uint16_t)microbatch;
+    instr->to_group = transfer ? (uint16_t)to_group : instr->to_group;
+    return by.layer == 0 || shift_layer(r, i, by.layer, instr);
+}
+
+static bool read_shift(const Reader *r, size_t i, json_t *object, PlanShift *by)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach (object, key, value) {
+        const json_int_t number = json_integer_value(value);
+        int32_t *at = strcmp(key, "layer") == 0        ? &by->layer
+                      : strcmp(key, "microbatch") == 0 ? &by->microbatch
+                      : strcmp(key, "group") == 0      ? &by->group
+                                                       : NULL;
+        if (!at || !json_is_integer(value) || number < -UINT16_MAX || number > UINT16_MAX)
+            return reader_expected(r, "program", i,
+                                   "{\"layer\", \"microbatch\", \"group\"} at the end",
+                                   object);
+        *at = (int32_t)number;
+    }
+    return true;
+}
+
+/* Reads ["repeat", 96, 48, {"layer": 1, "microbatch": 1, "group": 1}]. */
+static bool read_repeat(const Reader *r, size_t i, const json_t *item)
+{
+    Program *program = r->plan->program;
+    uint64_t n = 0, back = 0;
+    PlanShift by = {0};
+    if (json_array_size(item) != 4 || !json_is_object(json_array_get(item, 3)) ||
+        !reader_integer_value(json_array_get(item, 1), PLAN_INSTRS_MAX - program->n,
+                              &n) ||
+        !reader_integer_value(json_array_get(item, 2), program->n, &back) || back == 0)
+        return reader_expected(r, "program", i,
+                               "[\"repeat\", a number of instructions, how many before, "
+                               "{\"layer\", \"microbatch\", \"group\"}]",
+                               item);
+    if (!read_shift(r, i, json_array_get(item, 3), &by))
+        return false;
+    for (uint64_t k = 0; k < n; k++) {
+        Instr instr = program->instr[program->n - back];
+        if (!shift_instr(r, i, by, &instr))
+            return false;
+        program_append(program, instr);
+    }
+    return true;
 }
 
 /* --- groups --- */
@@ -221,13 +323,18 @@ bool reader_program(const Reader *r)
     json_t *array;
     if (!reader_array(r, "program", &array))
         return false;
-    size_t n = json_array_size(array);
     Program *program = r->plan->program;
-    program->instr = g_new0(Instr, n);
-    program->capacity = (uint32_t)n;
-    for (size_t i = 0; i < n; i++)
-        if (!read_instr(r, i, json_array_get(array, i), &program->instr[program->n++]))
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        const json_t *item = json_array_get(array, i);
+        Instr instr = {0};
+        if (g_strcmp0(json_string_value(json_array_get(item, 0)), PLAN_REPEAT) == 0) {
+            if (!read_repeat(r, i, item))
+                return false;
+        } else if (read_instr(r, i, item, &instr))
+            program_append(program, instr);
+        else
             return false;
+    }
     GError *wrong = NULL;
     if (program_check(program, r->graph, &wrong))
         return true;
