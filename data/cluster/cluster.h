@@ -1,6 +1,6 @@
 /* The cluster: machines of devices, mostly equal ones, their capabilities, and the network between them.
  *
- * A cluster file (YAML, data/clusters/) gives every number with unit and source. Planning looks at
+ * A cluster file (YAML, data/clusters/) gives every number with unit and source. Question looks at
  * a cluster through a *view*: either a device is a machine (HAP's virtual device: its GPUs run data
  * parallelism among themselves, Sec. 3 and 6) or a single GPU. */
 #ifndef KILTER_DATA_CLUSTER_CLUSTER_H
@@ -43,18 +43,21 @@ enum { CLUSTER_MAX_STRETCH = 1000 };
 /* Numbers of a data sheet beside the peaks: times of kernels follow from it (data/cluster/kernel_device.h). 0: not
  * known. */
 typedef struct {
-    uint32_t sm, gcn;     /* compute capability x 10, or AMD's number */
-    uint32_t processors;  /* streaming multiprocessors or compute units */
-    uint32_t bus;         /* bits of the memory's bus: 1024 and more are stacks of HBM, less is GDDR */
-    double bandwidth;     /* of the memory, bytes/s */
-    double clock_hz;      /* boost */
-    double l2_bytes;      /* the cache that all processors share */
-    double process_nm;    /* nm, as energy goes: 16 and 12 are 12, N6 is 7, 4N is 5 */
-    double tf32, fp4;     /* peaks of formats that models are not held in, FLOP/s */
-    double memory_share;  /* measured: the part of `bandwidth` that streams reach */
-    double sustained;     /* measured: FLOP/s of large fp32 products at the board's power */
-    double issue;         /* measured: the part of fp32 instructions that are not displaced by others */
-    double reach;         /* measured: the part of the 16-bit peak that the best product reaches */
+    uint32_t sm, gcn;    /* compute capability x 10, or AMD's number */
+    uint32_t processors; /* streaming multiprocessors or compute units */
+    uint32_t
+        bus; /* bits of the memory's bus: 1024 and more are stacks of HBM, less is GDDR */
+    double bandwidth;    /* of the memory, bytes/s */
+    double clock_hz;     /* boost */
+    double l2_bytes;     /* the cache that all processors share */
+    double process_nm;   /* nm, as energy goes: 16 and 12 are 12, N6 is 7, 4N is 5 */
+    double tf32, fp4;    /* peaks of formats that models are not held in, FLOP/s */
+    double memory_share; /* measured: the part of `bandwidth` that streams reach */
+    double sustained; /* measured: FLOP/s of large fp32 products at the board's power */
+    double
+        issue; /* measured: the part of fp32 instructions that are not displaced by others */
+    double
+        reach; /* measured: the part of the 16-bit peak that the best product reaches */
 } Chip;
 
 /* Whether times of kernels follow: they do from the number of processors, or the clock, and the bandwidth. */
@@ -97,7 +100,7 @@ typedef struct {
      * factors on the times of each class. NULL: they take FLOPs / rate, or what was fitted */
     struct KernelDevice *kernels;
     KernelFactors kernel_times; /* 0: 1 */
-    uint64_t memory_bytes; /* memory of one device */
+    uint64_t memory_bytes;      /* memory of one device */
     /* the part of it that driver, libraries and allocator take, whatever the plan is; 0: not
      * known */
     uint64_t runtime_bytes;
@@ -146,10 +149,11 @@ typedef struct {
     /* how much longer a byte takes where its switch sums up, alone and in trees between machines;
      * 0: it does not */
     double sums, tree_sums;
-    Port port;   /* to other machines */
+    Port port; /* to other machines */
     /* the domain of direct links, larger than a machine, and the region that it is in; NULL: none */
     char *domain, *region;
-    uint32_t unit; /* 1 + the first machine of its domain; 0: it is in none (cluster_finish) */
+    uint32_t
+        unit; /* 1 + the first machine of its domain; 0: it is in none (cluster_finish) */
     char *source;
     double stretch; /* factor on all its computation; up to 1: none */
     double price;   /* US dollars an hour; 0: not known */
@@ -297,7 +301,8 @@ typedef struct {
     double launch_s, handover_s; /* as in its type; the launch of a crowded host */
     const Machine *
         mixed; /* the machine of unlike GPUs that is this device, whose rates are their sums; else NULL */
-    const KernelPricing *kernels; /* borrowed from the view; NULL: FLOPs / rate, or what was fitted */
+    const KernelPricing
+        *kernels; /* borrowed from the view; NULL: FLOPs / rate, or what was fitted */
 } Device;
 
 /* Orders devices by everything that planning sees of them, fastest first; 0 for devices of one

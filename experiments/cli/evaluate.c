@@ -25,7 +25,7 @@ Configuration *command_configuration(const CommandPlanning *how, char **argv,
 void command_say_size(const Configuration *configuration)
 {
     g_autofree char *words =
-        configuration->planning ? planning_size_words(configuration->planning) : NULL;
+        configuration->opened ? question_size_words(configuration->opened) : NULL;
     if (words)
         limits_note("%s", words);
 }

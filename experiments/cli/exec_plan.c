@@ -29,16 +29,16 @@ static bool plan_model(ExecPlan *source, const char *model, const char *cluster_
     if (!command_setting(&source->how, cluster_name, &setting, error))
         return false;
     g_autoptr(ClusterView) view = cluster_view(setting.cluster, setting.granularity);
-    g_autoptr(Planning) planning =
-        planning_open(setting.planner, model, view, &options->planner, error);
-    g_autoptr(SimReport) report = NULL;
-    source->plan =
-        planning ? planning_plan(planning, cluster_name, &report, error) : NULL;
-    if (!source->plan)
+    g_autoptr(Question) question =
+        question_open(setting.planner, model, view, &options->planner, error);
+    g_autoptr(Answer) answer =
+        question ? question_answer(question, cluster_name, NULL, error) : NULL;
+    if (!answer)
         return false;
-    g_autoptr(ClusterView) chosen = planning_take_view(planning);
+    g_autoptr(ClusterView) chosen = answer_take_view(answer);
+    source->plan = answer_take_plan(answer);
     source->plan->cluster_text = cluster_json_text((chosen ? chosen : view)->cluster);
-    source->graph = planning_take_graph(planning);
+    source->graph = question_graph(question);
     return true;
 }
 
@@ -57,10 +57,11 @@ bool exec_plan_half(const Graph *graph, bool cuda, ExecNumbers *half, GError **e
     *half = EXEC_PLAIN;
     for (StateKind state = 0; state < STATE_KINDS; state++)
         if (states.of[state] > DTYPE_F32 && states.of[state] != DTYPE_NONE)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "model '%s': %s: expected fp32 or formats of two bytes where "
-                               "something is timed",
-                               graph_name(graph), STATE_KEYS[MIN(state, STATE_MOMENT)]);
+            return kilter_fail(
+                error, KILTER_ERROR_INPUT,
+                "model '%s': %s: expected fp32 or formats of two bytes where "
+                "something is timed",
+                graph_name(graph), STATE_KEYS[MIN(state, STATE_MOMENT)]);
     if (states.of[STATE_WEIGHTS] == DTYPE_NONE)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "model '%s': weights: expected ones that lie there where "

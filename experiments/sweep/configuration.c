@@ -9,14 +9,14 @@ Configuration *configuration_new(const ConfigurationAsk *ask, GError **error)
     if (ask->fidelity && !known)
         return NULL;
     g_autoptr(ClusterView) view = cluster_view(ask->cluster, ask->granularity);
-    g_autoptr(Planning) planning =
-        planning_open(ask->planner, ask->model, view, ask->options, error);
-    if (!planning)
+    g_autoptr(Question) question =
+        question_open(ask->planner, ask->model, view, ask->options, error);
+    if (!question)
         return NULL;
     g_autoptr(Configuration) c = g_new0(Configuration, 1);
     c->model = g_strdup(ask->model);
-    c->canonical_model = g_strdup(planning_model(planning));
-    c->planning = g_steal_pointer(&planning);
+    c->canonical_model = g_strdup(question_spec(question));
+    c->opened = g_steal_pointer(&question);
     c->view = g_steal_pointer(&view);
     c->cluster_name = g_strdup(ask->cluster_name);
     c->cluster = ask->cluster;
@@ -125,7 +125,7 @@ void configuration_free(Configuration *c)
 {
     if (!c)
         return;
-    planning_free(c->planning);
+    question_free(c->opened);
     cluster_view_free(c->view);
     g_free(c->model);
     g_free(c->canonical_model);
@@ -198,15 +198,17 @@ static bool is_answer(const Configuration *c, const Plan *plan)
            !planner_options_of_simulation(&c->options);
 }
 
-/* Makes the plan; takes over its graph and report. */
-static bool plan_with(Planning *planning, const Configuration *c, Evaluation *evaluation,
-                      SimReport **planned, GError **error)
+/* Makes the plan, with its graph and report. */
+static bool plan_with(const Question *question, const Configuration *c,
+                      Evaluation *evaluation, SimReport **planned, GError **error)
 {
-    evaluation->plan = planning_plan(planning, c->cluster_name, planned, error);
-    if (!evaluation->plan)
+    g_autoptr(Answer) answer = question_answer(question, c->cluster_name, NULL, error);
+    if (!answer)
         return false;
-    evaluation->graph = planning_take_graph(planning);
-    ClusterView *chosen = planning_take_view(planning);
+    evaluation->plan = answer_take_plan(answer);
+    evaluation->graph = question_graph(question);
+    *planned = answer_take_report(answer);
+    ClusterView *chosen = answer_take_view(answer);
     if (chosen) {
         cluster_view_free(evaluation->view);
         evaluation->view = chosen;
@@ -214,21 +216,21 @@ static bool plan_with(Planning *planning, const Configuration *c, Evaluation *ev
     return true;
 }
 
-/* Plans with the planning that the check opened, or with a new one. */
+/* Plans by the question that the check opened, or by a new one. */
 static bool make_plan(const Configuration *c, Evaluation *evaluation, SimReport **planned,
                       GError **error)
 {
-    if (c->planning && !planning_is_used(c->planning))
-        return plan_with(c->planning, c, evaluation, planned, error);
+    if (c->opened)
+        return plan_with(c->opened, c, evaluation, planned, error);
     g_autoptr(Graph) graph = c->subject ? subject_take(c->subject, error) : NULL;
     if (c->subject && !graph)
         return false;
-    g_autoptr(Planning) planning =
-        graph ? planning_open_on(c->planner, c->canonical_model, graph, evaluation->view,
+    g_autoptr(Question) question =
+        graph ? question_open_on(c->planner, c->canonical_model, graph, evaluation->view,
                                  &c->options, error)
-              : planning_open(c->planner, c->canonical_model, evaluation->view,
+              : question_open(c->planner, c->canonical_model, evaluation->view,
                               &c->options, error);
-    return planning && plan_with(planning, c, evaluation, planned, error);
+    return question && plan_with(question, c, evaluation, planned, error);
 }
 
 static bool simulate(const Configuration *c, Evaluation *evaluation, GError **error)

@@ -7,10 +7,10 @@
 #define KILTER_EXPERIMENTS_SWEEP_CONFIGURATION_H
 
 #include "data/store/store.h"
-#include "synth/planners/planner.h"
 #include "experiments/sweep/evaluation.h"
 #include "experiments/sweep/subject.h"
 #include "sim/sim.h"
+#include "synth/planners/planner.h"
 
 /* A collective alone: the first device has `share` of the sharded dimension, the others equal parts
  * of the rest. */
@@ -39,16 +39,15 @@ struct Configuration {
     PlannerOptions options;
     Subject *
         subject; /* borrowed: shares its graph; NULL: the graph is the configuration's own */
-    /* opened by the check, for one plan; NULL: each plan opens a new one */
-    Planning *planning;
-    ClusterView *view; /* the view of the planning */
+    Question *opened;  /* by the check; NULL: each plan opens a new one */
+    ClusterView *view; /* its view */
     const char *
         impossible; /* why the configuration is impossible, borrowed; NULL: no reason is known */
     char *entry, *axes; /* the planner as asked for; the further axes as JSON, or NULL */
     uint32_t ordinal;   /* in its experiment's grid, from 1 */
     /* The next point of the grid that asks the same question, which is answered once. */
     const Configuration *twin;
-    bool is_twin; /* an earlier point asks the same */
+    bool is_twin;           /* an earlier point asks the same */
     ConfigurationRole role; /* NULL members: of no grid */
     /* Set by result_identify(); the configuration owns the parts. */
     StoreQuestion question;
@@ -83,8 +82,8 @@ Configuration *configuration_of_exchange(const char *kind, const char *bytes,
 uint32_t configuration_points(const Configuration *first);
 /* Records an answer that the store has for the points of the grid that ask the same; in a transaction of its own
  * unless there is one. */
-bool configuration_record_twins(const Configuration *first, Store *store, const char *experiment,
-                                GError **error);
+bool configuration_record_twins(const Configuration *first, Store *store,
+                                const char *experiment, GError **error);
 /* The question as the experiment asks it; borrowed. */
 StoreAsked configuration_asked(const Configuration *configuration,
                                const char *experiment);

@@ -6,10 +6,10 @@
  * step. */
 #include <math.h>
 
-#include "synth/answer/complete.h"
-#include "synth/planners/make.h"
-#include "synth/answer/ratios.h"
 #include "synth/amp/amp.h"
+#include "synth/amp/make.h"
+#include "synth/answer/complete.h"
+#include "synth/answer/ratios.h"
 #include "synth/pipeline/strategy.h"
 
 /* Keys of the strategy that these planners take. */
@@ -19,7 +19,8 @@ static const char *const ASKED[] = {
     NULL};
 
 typedef struct {
-    const Planning *planning;
+    const Question *question;
+    Answer *answer;
     AmpOptions search;
     uint32_t n_most; /* candidates, if all fitted */
     Plan *plan;
@@ -53,13 +54,13 @@ static AmpOptions search_options(const PlannerOptions *options)
 
 static GArray *find_candidates(Trials *t, AmpMethod method, GError **error)
 {
-    const char *file = t->planning->options->amp.profile;
+    const char *file = t->question->options->amp.profile;
     g_autoptr(LayerProfile) profile = *file ? layer_profile_read(file, error) : NULL;
     if (*file && !profile)
         return NULL;
-    g_autoptr(AmpCluster) cluster = synth_amp_cluster(t->planning->view, error);
+    g_autoptr(AmpCluster) cluster = synth_amp_cluster(t->question->view, error);
     g_autoptr(AmpModel) model =
-        cluster ? synth_amp_model(t->planning->graph, t->planning->view, profile, error)
+        cluster ? synth_amp_model(t->question->graph, t->question->view, profile, error)
                 : NULL;
     return model ? synth_amp_search(model, cluster, &t->search, method, &t->n_most, error)
                  : NULL;
@@ -69,10 +70,10 @@ static GArray *find_candidates(Trials *t, AmpMethod method, GError **error)
 static bool put_program(const Trials *t, const Program *program, const Strategy *strategy,
                         GError **error)
 {
-    g_autofree double *even = ratios_even(t->planning->view);
-    plan_set(t->plan, t->planning->graph, t->planning->view, program_copy(program), even);
+    g_autofree double *even = ratios_even(t->question->view);
+    plan_set(t->plan, t->question->graph, t->question->view, program_copy(program), even);
     t->plan->strategy = *strategy;
-    return plan_complete(t->plan, t->planning, error);
+    return answer_complete(t->answer, t->plan, t->question, error);
 }
 
 /* `n` numbers with spaces between them, interned. */
@@ -99,10 +100,10 @@ static Strategy strategy_of(const Trials *t, const AmpStrategy *s)
     strategy.schedule = t->search.schedule;
     strategy.virtual_stages = s->chunks;
     strategy.recompute = t->search.recompute;
-    strategy.zero = t->planning->options->strategy.zero;
-    strategy.zero_ranks = t->planning->options->strategy.zero_ranks;
+    strategy.zero = t->question->options->strategy.zero;
+    strategy.zero_ranks = t->question->options->strategy.zero_ranks;
     if (s->tmp > 1)
-        strategy.sequence_parallel = t->planning->options->strategy.sequence_parallel;
+        strategy.sequence_parallel = t->question->options->strategy.sequence_parallel;
     strategy.cuts = list_of(s->first + 1, s->pp * s->chunks - 1);
     for (uint32_t i = 0; i < s->pp * of_stage; i++) {
         in_order &= s->device[i] == i;
@@ -122,8 +123,8 @@ static Strategy strategy_of(const Trials *t, const AmpStrategy *s)
 static Program *program_of(const Trials *t, const AmpCandidate *candidate,
                            const Strategy *strategy, GError **error)
 {
-    const Graph *graph = t->planning->graph;
-    const ClusterView *view = t->planning->view;
+    const Graph *graph = t->question->graph;
+    const ClusterView *view = t->question->view;
     if (strategy->zero == 0 && !strategy->sequence_parallel)
         return synth_amp_program(graph, view, &t->search, &candidate->strategy, error);
     g_auto(StrategyLayout) layout = {0};
@@ -156,26 +157,26 @@ static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **err
 
 /* The time from which on a plan is of no use; INFINITY where bounds do not hold: they know all-reduces
  * that a sequence-parallel program has not. */
-static double upper_of(const Planning *planning)
+static double upper_of(const Question *question, const Answer *answer)
 {
-    const Cluster *cluster = planning->view->cluster;
-    bool open = planning->options->strategy.sequence_parallel;
+    const Cluster *cluster = question->view->cluster;
+    bool open = question->options->strategy.sequence_parallel;
     for (uint32_t i = 0; i < cluster->n_machines; i++) /* layers have times by type */
         open |= cluster->machine[i].stretch > 1;
-    return open ? INFINITY : planning->upper_s;
+    return open ? INFINITY : answer->upper_s;
 }
 
 /* Whether a bound shows that the candidate is not faster than a known plan. */
 static bool is_lost(const Trials *t, const AmpCandidate *candidate)
 {
-    return candidate->least_s >= upper_of(t->planning);
+    return candidate->least_s >= upper_of(t->question, t->answer);
 }
 
 /* Tries the first `trials` candidates, and more until one fits, without those that cannot be of
  * use; or only the candidate of the requested rank. */
 static bool run_trials(Trials *t, const GArray *candidates, GError **error)
 {
-    const AmpPlanOptions *amp = &t->planning->options->amp;
+    const AmpPlanOptions *amp = &t->question->options->amp;
     if (amp->rank > t->n_most)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "option 'rank': expected one of %u strategies, got %u",
@@ -199,32 +200,36 @@ static bool run_trials(Trials *t, const GArray *candidates, GError **error)
     return t->best ||
            kilter_fail(error, KILTER_ERROR_INFEASIBLE,
                        "no strategy is faster than %g s, which a known plan takes",
-                       t->planning->upper_s);
+                       t->answer->upper_s);
 }
 
-static bool make(AmpMethod method, const Planning *planning, Plan *plan, GError **error)
+static bool make(AmpMethod method, const Question *question, Answer *answer,
+                 GError **error)
 {
-    const char *beside = planner_options_strategy_beside(planning->options, ASKED);
+    Plan *plan = answer->plan;
+    const char *beside = planner_options_strategy_beside(question->options, ASKED);
     if (beside)
         return kilter_fail(
             error, KILTER_ERROR_INPUT,
             "%s with option '%s': expected planner manual, which takes all "
             "of a strategy",
-            planning->planner->name, beside);
-    const Schedule schedule = (Schedule)planning->options->strategy.schedule;
+            question->planner->name, beside);
+    const Schedule schedule = (Schedule)question->options->strategy.schedule;
     if (schedule_splits(schedule))
         return kilter_fail(
             error, KILTER_ERROR_INPUT,
             "%s with schedule=%s: expected planner manual, or joint, which "
             "chooses it where it is faster",
-            planning->planner->name, schedule_name(schedule));
-    Trials t = {
-        .planning = planning, .search = search_options(planning->options), .plan = plan};
+            question->planner->name, schedule_name(schedule));
+    Trials t = {.question = question,
+                .answer = answer,
+                .search = search_options(question->options),
+                .plan = plan};
     uint64_t work = 0;
     t.search.work = &work;
     /* a rank counts all strategies */
-    if (planning->options->amp.rank == 0 && isfinite(upper_of(planning)))
-        t.search.upper_s = planning->upper_s;
+    if (question->options->amp.rank == 0 && isfinite(upper_of(question, answer)))
+        t.search.upper_s = answer->upper_s;
     const gint64 start = g_get_monotonic_time();
     g_autoptr(GArray) candidates = find_candidates(&t, method, error);
     plan->search_time_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
@@ -235,24 +240,24 @@ static bool make(AmpMethod method, const Planning *planning, Plan *plan, GError 
     return done;
 }
 
-bool plan_make_amp(const Planning *planning, Plan *plan, GError **error)
+bool amp_make(const Question *question, Answer *answer, GError **error)
 {
-    return make(AMP_SEARCH, planning, plan, error);
+    return make(AMP_SEARCH, question, answer, error);
 }
 
-bool plan_make_amp_annealed(const Planning *planning, Plan *plan, GError **error)
+bool amp_make_annealed(const Question *question, Answer *answer, GError **error)
 {
-    return make(AMP_ANNEAL, planning, plan, error);
+    return make(AMP_ANNEAL, question, answer, error);
 }
 
-bool plan_make_megatron(const Planning *planning, Plan *plan, GError **error)
+bool amp_make_megatron(const Question *question, Answer *answer, GError **error)
 {
-    const bool parameters = planning->options->amp.balance == AMP_BALANCE_PARAMETERS;
-    return make(parameters ? AMP_MEGATRON_PARAMETERS : AMP_MEGATRON_LAYERS, planning,
-                plan, error);
+    const bool parameters = question->options->amp.balance == AMP_BALANCE_PARAMETERS;
+    return make(parameters ? AMP_MEGATRON_PARAMETERS : AMP_MEGATRON_LAYERS, question,
+                answer, error);
 }
 
-bool plan_make_amp_random(const Planning *planning, Plan *plan, GError **error)
+bool amp_make_random(const Question *question, Answer *answer, GError **error)
 {
-    return make(AMP_RANDOM, planning, plan, error);
+    return make(AMP_RANDOM, question, answer, error);
 }

@@ -61,34 +61,33 @@ void plan_copy_counts(Plan *plan, const Plan *from)
     }
 }
 
-static bool complete_on(Plan *plan, const Planning *planning, const ClusterView *view,
-                        GError **error)
+static bool complete_on(Answer *answer, Plan *plan, const Graph *graph,
+                        const ClusterView *view, GError **error)
 {
-    PlanningDone *done = planning->done;
-    done->plan = NULL;
-    g_clear_pointer(&done->report, sim_report_free);
-    if (!plan->split && !plan_round(plan, planning->graph, error))
+    answer->reported = NULL;
+    g_clear_pointer(&answer->report, sim_report_free);
+    if (!plan->split && !plan_round(plan, graph, error))
         return false;
-    done->report = sim_evaluate(plan, planning->graph, view, plan_fidelity(plan), error);
-    if (!done->report)
+    answer->report = sim_evaluate(plan, graph, view, plan_fidelity(plan), error);
+    if (!answer->report)
         return false;
-    plan_take_report(plan, done->report);
-    done->plan = plan;
-    done->view = view;
+    plan_take_report(plan, answer->report);
+    answer->reported = plan;
+    answer->reported_on = view;
     return true;
 }
 
-bool plan_complete(Plan *plan, const Planning *planning, GError **error)
+bool answer_complete(Answer *answer, Plan *plan, const Question *question, GError **error)
 {
-    return complete_on(plan, planning, planning->view, error);
+    return complete_on(answer, plan, question->graph, question->view, error);
 }
 
 /* The time before rounding: by the formula or, for programs that the formula cannot evaluate, by
  * `stage` at the plan's ratios, which may need no rounding. */
-static bool set_fractional(Plan *plan, const Planning *planning, GError **error)
+static bool set_fractional(Plan *plan, const Question *question, GError **error)
 {
-    const Graph *graph = planning->graph;
-    const ClusterView *view = planning->cluster;
+    const Graph *graph = question->graph;
+    const ClusterView *view = question->cluster;
     if (program_is_spmd(plan->program)) {
         g_autoptr(SimLinear) linear =
             sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
@@ -110,14 +109,15 @@ static bool set_fractional(Plan *plan, const Planning *planning, GError **error)
     return report != NULL;
 }
 
-bool plan_finish(Plan *plan, const Planning *planning, GError **error)
+bool answer_finish(Answer *answer, const Question *question, GError **error)
 {
-    const PlanningDone *done = planning->done;
+    Plan *plan = answer->plan;
     /* Any change of a plan drops its splits. */
-    const bool is_done =
-        done->plan == plan && plan->split && done->view == planning->cluster;
-    return (is_done || complete_on(plan, planning, planning->cluster, error)) &&
-           set_fractional(plan, planning, error);
+    const bool is_done = answer->reported == plan && plan->split &&
+                         answer->reported_on == question->cluster;
+    return (is_done ||
+            complete_on(answer, plan, question->graph, question->cluster, error)) &&
+           set_fractional(plan, question, error);
 }
 
 bool plan_is_better(const Plan *a, const Plan *b)
@@ -139,9 +139,9 @@ void plan_keep_better(Plan **best, Plan *plan)
     }
 }
 
-bool plan_duplex(Plan *plan, const Planning *planning, GError **error)
+bool plan_duplex(Plan *plan, const Question *question, GError **error)
 {
-    Program *duplex = synth_duplex(plan->program, planning->graph, error);
+    Program *duplex = synth_duplex(plan->program, question->graph, error);
     if (!duplex)
         return false;
     drop_splits(plan);
@@ -150,10 +150,10 @@ bool plan_duplex(Plan *plan, const Planning *planning, GError **error)
     return true;
 }
 
-bool plan_balance(Plan *plan, const Planning *planning, GError **error)
+bool answer_balance(Answer *answer, Plan *plan, const Question *question, GError **error)
 {
-    const Graph *graph = planning->graph;
-    const ClusterView *view = planning->view;
+    const Graph *graph = question->graph;
+    const ClusterView *view = question->view;
     g_autoptr(SimLinear) linear =
         sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
     g_autoptr(SimMemory) memory =
@@ -173,7 +173,7 @@ bool plan_balance(Plan *plan, const Planning *planning, GError **error)
             return false;
         plan_set(candidate, graph, view, program_copy(plan->program), ratio);
         plan_set_segments(candidate, ratio, plan->segment, plan->n_segments);
-        if (!plan_complete(candidate, planning, error))
+        if (!answer_complete(answer, candidate, question, error))
             return false;
     }
     plan->balance_time_s += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
@@ -181,5 +181,5 @@ bool plan_balance(Plan *plan, const Planning *planning, GError **error)
         return true;
     plan->optimal = false;
     plan_set_segments(plan, ratio, candidate->segment, plan->n_segments);
-    return plan_complete(plan, planning, error);
+    return answer_complete(answer, plan, question, error);
 }

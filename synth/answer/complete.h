@@ -2,7 +2,7 @@
 #ifndef KILTER_SYNTH_ANSWER_COMPLETE_H
 #define KILTER_SYNTH_ANSWER_COMPLETE_H
 
-#include "synth/question/planning.h"
+#include "synth/answer/answer.h"
 
 /* Gives the plan a program (taken over) and one segment of ratios (copied). Here and below, the
  * plan's old splits are dropped, since they belong to another program. */
@@ -16,21 +16,22 @@ void plan_set_segments(Plan *plan, const double *ratio, const uint16_t *segment,
 
 /* Cuts the batch of the plan's program into two microbatches that take turns. KILTER_ERROR_INPUT if
  * it cannot be cut. */
-bool plan_duplex(Plan *plan, const Planning *planning, GError **error);
+bool plan_duplex(Plan *plan, const Question *question, GError **error);
 
 /* Gives the plan the time, stages, feasibility and memory of an evaluation. */
 void plan_take_report(Plan *plan, const SimReport *report);
 
-/* Rounds the ratios, unless the plan has splits, and evaluates on the planning's view: splits, time, memory, feasibility,
- * stages. */
-bool plan_complete(Plan *plan, const Planning *planning, GError **error);
+/* Rounds the ratios of a plan, unless it has splits, and evaluates it on the question's view: splits,
+ * time, memory, feasibility, stages. The answer keeps the report. */
+bool answer_complete(Answer *answer, Plan *plan, const Question *question,
+                     GError **error);
 
-/* Completes the planner's final plan on the cluster as it is, unless that plan was the last one
- * completed, and sets its time before rounding. The planning keeps the report. */
-bool plan_finish(Plan *plan, const Planning *planning, GError **error);
+/* Completes the answer's plan on the cluster as it is, unless it was the last plan completed, and
+ * sets its time before rounding. The answer keeps the report. */
+bool answer_finish(Answer *answer, const Question *question, GError **error);
 
 /* Gives a complete plan the best ratios for its program (balance_ratios) if they make it better. */
-bool plan_balance(Plan *plan, const Planning *planning, GError **error);
+bool answer_balance(Answer *answer, Plan *plan, const Question *question, GError **error);
 
 /* Whether a complete plan is better than another one (NULL: there is none): it fits and the other
  * does not, or it is faster, or it is as fast and proved. */

@@ -1,11 +1,11 @@
 /* The planners that choose among the plans of others, and the list of all planners: these call the
  * table of makers, which knows nothing of them. */
-#include "synth/planners/make.h"
+#include "synth/auto/make.h"
 
 static const Planner chooser[] = {
     {"auto", "the fastest plan of all planners on any of the machines",
-     "HAP (EuroSys'24); AMP (NeurIPS'22)", PLANNER_GROUPS | PLANNER_CHOOSES | PLANNER_ZERO | PLANNER_STRATEGY,
-     plan_make_auto},
+     "HAP (EuroSys'24); AMP (NeurIPS'22)",
+     PLANNER_GROUPS | PLANNER_CHOOSES | PLANNER_ZERO | PLANNER_STRATEGY, auto_make},
 };
 
 uint32_t planner_count(void)

@@ -3,7 +3,7 @@
  * Its plan is on its own cluster, the machines that it uses. The plan's file carries this cluster,
  * so everything that reads the file works on these machines. The bound is over every plan on any of
  * the machines. */
-#include "synth/planners/make.h"
+#include "synth/auto/make.h"
 #include "synth/auto/portfolio.h"
 
 /* Signs the plan as auto's: its maker, its machines, and its bound. */
@@ -26,16 +26,16 @@ static void sign(Plan *plan, const Portfolio *portfolio, const char *cluster)
                      "all devices at once");
 }
 
-bool plan_make_auto(const Planning *planning, Plan *plan, GError **error)
+bool auto_make(const Question *question, Answer *answer, GError **error)
 {
+    Plan *plan = answer->plan;
     const PortfolioOptions how = {.prune = true, .some = true};
     g_autoptr(Portfolio) portfolio = portfolio_new(
-        planning->model, planning->cluster->cluster, planning->options, &how, error);
+        question->model, question->cluster->cluster, question->options, &how, error);
     if (!portfolio)
         return false;
     g_autofree char *cluster = g_strdup(plan->cluster);
-    g_autoptr(Plan) best =
-        portfolio_take(portfolio, &planning->done->chosen, &planning->done->report);
+    g_autoptr(Plan) best = portfolio_take(portfolio, &answer->view, &answer->report);
     const Plan blank = *plan;
     *plan = *best;
     *best = blank;

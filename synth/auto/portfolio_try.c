@@ -149,10 +149,10 @@ static void plan_once(const PortfolioRun *run, Task *task)
     PlannerOptions options = *run->options;
     options.budget_s = time_left(run);
     task->view = cluster_view(task->choice->cluster, task->attempt->granularity);
-    g_autoptr(Planning) planning =
-        planning_open_on(task->attempt->planner, run->portfolio->model, run->graph,
+    g_autoptr(Question) question =
+        question_open_on(task->attempt->planner, run->portfolio->model, run->graph,
                          task->view, &options, &task->error);
-    if (!planning)
+    if (!question)
         return;
     if (cannot_fit(run, task->attempt->planner, task->view)) {
         kilter_fail(
@@ -160,12 +160,14 @@ static void plan_once(const PortfolioRun *run, Task *task)
             "does not fit: its backward pass needs more memory than all devices have");
         return;
     }
-    planning_set_upper(planning, task->upper_s);
-    planning_skip_bound(planning);
-    task->plan =
-        planning_plan(planning, task->choice->cluster->name, &task->report, &task->error);
-    if (task->plan)
-        task->graph = planning_take_graph(planning);
+    const AnswerLimits limits = {.upper_s = task->upper_s, .unbounded = true};
+    g_autoptr(Answer) answer =
+        question_answer(question, task->choice->cluster->name, &limits, &task->error);
+    if (!answer)
+        return;
+    task->plan = answer_take_plan(answer);
+    task->report = answer_take_report(answer);
+    task->graph = question_graph(question);
 }
 
 static bool run_one(void *context, uint32_t i, GError **error)

@@ -4,13 +4,13 @@
 
 #include "balance/balance.h"
 #include "synth/answer/complete.h"
-#include "synth/planners/make.h"
 #include "synth/answer/ratios.h"
+#include "synth/baselines/make.h"
 #include "synth/pipeline/strategy.h"
 
 /* The inputs for finding a strategy's best ratios. */
 typedef struct {
-    const Planning *planning;
+    const Question *question;
     Baseline baseline;
     Plan *plan;
     double best_s; /* time of the plan's program and ratios; infinite without a plan */
@@ -20,14 +20,14 @@ typedef struct {
  * that fit the memory if any do. The plan gets the pair if it is the fastest so far. */
 static bool rebalance(Rebalance *r, double *ratio, GError **error)
 {
-    const Graph *graph = r->planning->graph;
-    const ClusterView *view = r->planning->view;
+    const Graph *graph = r->question->graph;
+    const ClusterView *view = r->question->view;
     SynthResult result;
     if (!synth_baseline(graph, view, ratio, r->baseline, &result, error))
         return false;
     g_autoptr(Program) program = result.program;
     g_autoptr(SimLinear) linear =
-        sim_linear(program, graph, view, NULL, r->planning->options->bucket_bytes);
+        sim_linear(program, graph, view, NULL, r->question->options->bucket_bytes);
     g_autoptr(SimMemory) memory = sim_memory(program, graph, linear, NULL, view->runtime);
     BalanceReport report;
     gint64 start = g_get_monotonic_time();
@@ -48,7 +48,7 @@ static bool rebalance(Rebalance *r, double *ratio, GError **error)
 static bool make_best(Rebalance *r, GError **error)
 {
     for (uint32_t choice = RATIOS_EVEN; choice <= RATIOS_PROPORTIONAL; choice++) {
-        g_autofree double *ratio = ratios_pinned(r->planning->view, choice);
+        g_autofree double *ratio = ratios_pinned(r->question->view, choice);
         if (!rebalance(r, ratio, error) || !rebalance(r, ratio, error))
             return false;
     }
@@ -69,108 +69,114 @@ static const char *shares_text(const double *ratio, uint32_t n)
 
 /* Replicas that divide states, gradients or parameters, by the program of planner manual with one
  * stage of single devices. */
-static bool make_divided(const Planning *planning, const double *ratio, Plan *plan,
+static bool make_divided(const Question *question, const double *ratio, Plan *plan,
                          GError **error)
 {
-    const ClusterView *view = planning->view;
-    Strategy strategy = planning->options->strategy;
+    const ClusterView *view = question->view;
+    Strategy strategy = question->options->strategy;
     g_auto(StrategyLayout) layout = {0};
     if (view->granularity != GRANULARITY_GPU)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "%s with option 'zero': expected --granularity gpu",
-                           planning->planner->name);
+                           question->planner->name);
     const gint64 start = g_get_monotonic_time();
     strategy.dp = view->n_devices;
     strategy.shares = shares_text(ratio, view->n_devices);
-    if (!strategy_lay_out(&strategy, planning->graph, view->n_devices, &layout, error))
+    if (!strategy_lay_out(&strategy, question->graph, view->n_devices, &layout, error))
         return false;
-    Program *program = synth_strategy_program(planning->graph, view, &layout, error);
+    Program *program = synth_strategy_program(question->graph, view, &layout, error);
     if (!program)
         return false;
     g_autofree double *shares = synth_strategy_ratios(&layout);
-    plan_set(plan, planning->graph, view, program, shares);
+    plan_set(plan, question->graph, view, program, shares);
     plan->strategy = strategy;
     plan->search_time_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     return true;
 }
 
 /* `own`: the strategy's ratios, taken over; the options may replace them. */
-static bool make(const Planning *planning, Baseline baseline, double *own, Plan *plan,
+static bool make(const Question *question, Baseline baseline, double *own, Plan *plan,
                  GError **error)
 {
-    const uint32_t choice = planning->options->ratios;
+    const uint32_t choice = question->options->ratios;
     g_autofree double *ratio = own;
     if (choice == RATIOS_BEST) {
         Rebalance r = {
-            .planning = planning, .baseline = baseline, .plan = plan, .best_s = INFINITY};
+            .question = question, .baseline = baseline, .plan = plan, .best_s = INFINITY};
         return make_best(&r, error);
     }
     if (choice != RATIOS_OWN) {
         g_free(ratio);
-        ratio = ratios_pinned(planning->view, choice);
+        ratio = ratios_pinned(question->view, choice);
     }
-    if (planning->options->strategy.zero > 0)
-        return make_divided(planning, ratio, plan, error);
+    if (question->options->strategy.zero > 0)
+        return make_divided(question, ratio, plan, error);
     SynthResult result;
-    if (!synth_baseline(planning->graph, planning->view, ratio, baseline, &result, error))
+    if (!synth_baseline(question->graph, question->view, ratio, baseline, &result, error))
         return false;
-    plan_set(plan, planning->graph, planning->view, result.program, ratio);
+    plan_set(plan, question->graph, question->view, result.program, ratio);
     plan->search_time_s = result.search_s;
     return true;
 }
 
-bool plan_make_dp_even(const Planning *planning, Plan *plan, GError **error)
+bool baselines_make_dp_even(const Question *question, Answer *answer, GError **error)
 {
-    return make(planning, BASELINE_DATA_PARALLEL, ratios_even(planning->view), plan,
+    return make(question, BASELINE_DATA_PARALLEL, ratios_even(question->view),
+                answer->plan, error);
+}
+
+bool baselines_make_dp_proportional(const Question *question, Answer *answer,
+                                    GError **error)
+{
+    return make(question, BASELINE_DATA_PARALLEL, ratios_proportional(question->view),
+                answer->plan, error);
+}
+
+bool baselines_make_deepspeed(const Question *question, Answer *answer, GError **error)
+{
+    return make(question, BASELINE_ZERO_EXPERT, ratios_even(question->view), answer->plan,
                 error);
 }
 
-bool plan_make_dp_proportional(const Planning *planning, Plan *plan, GError **error)
+bool baselines_make_gshard(const Question *question, Answer *answer, GError **error)
 {
-    return make(planning, BASELINE_DATA_PARALLEL, ratios_proportional(planning->view),
-                plan, error);
+    return make(question, BASELINE_GSHARD, ratios_even(question->view), answer->plan,
+                error);
 }
 
-bool plan_make_deepspeed(const Planning *planning, Plan *plan, GError **error)
+bool baselines_make_tensor_parallel(const Question *question, Answer *answer,
+                                    GError **error)
 {
-    return make(planning, BASELINE_ZERO_EXPERT, ratios_even(planning->view), plan, error);
-}
-
-bool plan_make_gshard(const Planning *planning, Plan *plan, GError **error)
-{
-    return make(planning, BASELINE_GSHARD, ratios_even(planning->view), plan, error);
-}
-
-bool plan_make_tensor_parallel(const Planning *planning, Plan *plan, GError **error)
-{
-    return make(planning, BASELINE_MEGATRON, ratios_even(planning->view), plan, error);
+    return make(question, BASELINE_MEGATRON, ratios_even(question->view), answer->plan,
+                error);
 }
 
 /* Expert parallelism as in GShard. The capacity of experts is the model's, although FastMoE has no
  * limit. */
-bool plan_make_fastmoe(const Planning *planning, Plan *plan, GError **error)
+bool baselines_make_fastmoe(const Question *question, Answer *answer, GError **error)
 {
-    return make(planning, BASELINE_GSHARD, ratios_even(planning->view), plan, error);
-}
-
-/* Data parallelism that fuses gradients up to a size unless the options name one. */
-static bool make_fused(const Planning *planning, uint64_t bucket_bytes, Plan *plan,
-                       GError **error)
-{
-    if (planning->options->bucket_bytes == 0)
-        plan->bucket_bytes = bucket_bytes;
-    return make(planning, BASELINE_DATA_PARALLEL, ratios_even(planning->view), plan,
+    return make(question, BASELINE_GSHARD, ratios_even(question->view), answer->plan,
                 error);
 }
 
-bool plan_make_ddp(const Planning *planning, Plan *plan, GError **error)
+/* Data parallelism that fuses gradients up to a size unless the options name one. */
+static bool make_fused(const Question *question, uint64_t bucket_bytes, Plan *plan,
+                       GError **error)
 {
-    enum { BUCKET_MIB = 25 }; /* PyTorch's default, bucket_cap_mb */
-    return make_fused(planning, (uint64_t)BUCKET_MIB << 20, plan, error);
+    if (question->options->bucket_bytes == 0)
+        plan->bucket_bytes = bucket_bytes;
+    return make(question, BASELINE_DATA_PARALLEL, ratios_even(question->view), plan,
+                error);
 }
 
-bool plan_make_horovod(const Planning *planning, Plan *plan, GError **error)
+bool baselines_make_ddp(const Question *question, Answer *answer, GError **error)
+{
+    enum { BUCKET_MIB = 25 }; /* PyTorch's default, bucket_cap_mb */
+    return make_fused(question, (uint64_t)BUCKET_MIB << 20, answer->plan, error);
+}
+
+bool baselines_make_horovod(const Question *question, Answer *answer, GError **error)
 {
     enum { BUCKET_MIB = 64 }; /* Horovod's default, HOROVOD_FUSION_THRESHOLD */
-    return make_fused(planning, (uint64_t)BUCKET_MIB << 20, plan, error);
+    return make_fused(question, (uint64_t)BUCKET_MIB << 20, answer->plan, error);
 }

@@ -1,20 +1,21 @@
 /* The planner manual: makes a strategy's program, without any search. */
 #include "synth/answer/complete.h"
-#include "synth/planners/make.h"
+#include "synth/baselines/make.h"
 #include "synth/pipeline/strategy.h"
 
-bool plan_make_manual(const Planning *planning, Plan *plan, GError **error)
+bool baselines_make_manual(const Question *question, Answer *answer, GError **error)
 {
-    const Graph *graph = planning->graph;
-    const ClusterView *view = planning->view;
+    Plan *plan = answer->plan;
+    const Graph *graph = question->graph;
+    const ClusterView *view = question->view;
     g_auto(StrategyPipelines) pipelines = {0};
-    if (planner_options_of_amp(planning->options))
+    if (planner_options_of_amp(question->options))
         return kilter_fail(
             error, KILTER_ERROR_INPUT,
             "manual with an option of AMP's search: expected those of the "
             "strategy, tp for tmp, micro_batch for mbs, virtual_stages for "
             "chunks");
-    if (!strategy_lay_out_pipelines(&planning->options->strategy, graph, view->n_devices,
+    if (!strategy_lay_out_pipelines(&question->options->strategy, graph, view->n_devices,
                                     &pipelines, error))
         return false;
     const gint64 start = g_get_monotonic_time();
@@ -24,7 +25,7 @@ bool plan_make_manual(const Planning *planning, Plan *plan, GError **error)
     g_autofree double *ratio =
         synth_strategy_pipeline_ratios(&pipelines, view->n_devices);
     plan_set(plan, graph, view, program, ratio);
-    plan->strategy = planning->options->strategy;
+    plan->strategy = question->options->strategy;
     plan->search_time_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     return true;
 }

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "balance/balance.h"
-#include "synth/hap/apart.h"
 #include "synth/answer/complete.h"
 #include "synth/answer/ratios.h"
 #include "synth/answer/rounding.h"
+#include "synth/hap/apart.h"
 
 /* Ratios that a program was considered with, and whether the plan fits. */
 typedef struct {
@@ -36,12 +36,13 @@ static void known_free(gpointer data)
     g_free(known);
 }
 
-Alternation alternation_new(const Planning *planning)
+Alternation alternation_new(const Question *question, Answer *answer)
 {
-    return (Alternation){.planning = planning,
-                         .graph = planning->graph,
-                         .view = planning->view,
-                         .options = planning->options,
+    return (Alternation){.question = question,
+                         .answer = answer,
+                         .graph = question->graph,
+                         .view = question->view,
+                         .options = question->options,
                          .known = g_ptr_array_new_with_free_func(known_free),
                          .apart = g_ptr_array_new_with_free_func(apart_free)};
 }
@@ -109,7 +110,7 @@ static Plan *plan_of(const Alternation *a, const Known *known, const double *rat
     return plan;
 }
 
-/* Sets the numbers that candidates are compared by, as plan_complete would; the plan is already
+/* Sets the numbers that candidates are compared by, as answer_complete would; the plan is already
  * rounded. */
 static void measure(const Alternation *a, Known *known, Plan *plan)
 {
@@ -118,10 +119,10 @@ static void measure(const Alternation *a, Known *known, Plan *plan)
     plan->fractional_time_s = sim_linear_time(known->linear, a->view, exact, NULL, NULL);
     plan->iteration_time_s = sim_linear_time(known->linear, a->view, share, NULL, NULL);
     plan->feasible = sim_memory_fits(memory_of(a, known), a->view, share);
-    PlanningDone *done = a->planning->done;
-    if ((done->seen_s == 0 || plan->fractional_time_s < done->seen_s) &&
+    double *seen_s = &a->answer->seen_s;
+    if ((*seen_s == 0 || plan->fractional_time_s < *seen_s) &&
         sim_memory_fits(memory_of(a, known), a->view, exact))
-        done->seen_s = plan->fractional_time_s;
+        *seen_s = plan->fractional_time_s;
     if (!alternation_wants_climb(a, plan))
         return;
     plan->iteration_time_s = rounding_climb(plan, known->linear, memory_of(a, known),
@@ -215,11 +216,11 @@ bool alternation_round(Alternation *a, double *ratio, const double *memory_s,
     SynthOptions options = {.beam = a->options->beam,
                             .bucket_bytes = a->options->bucket_bytes,
                             .memory_s = memory_s,
-                            .deadline_us = a->planning->deadline_us};
+                            .deadline_us = a->answer->deadline_us};
     SynthResult result;
     if (a->options->search == SEARCH_REFERENCE
             ? !synth_reference(a->graph, a->view, ratio, &result, error)
-            : !synth_search(a->planning->space, a->view, ratio, &options, &result, error))
+            : !synth_search(a->answer->space, a->view, ratio, &options, &result, error))
         return false;
     g_autoptr(Program) program = result.program;
     a->search_s += result.search_s;
@@ -242,7 +243,7 @@ bool alternation_run(Alternation *a, const double *start, const double *memory_s
     uint32_t n = a->view->n_devices;
     g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
     for (uint32_t round = 0; round < a->options->max_rounds && !seen(history, ratio, n) &&
-                             !planning_is_late(a->planning);
+                             !answer_is_late(a->answer);
          round++) {
         bool feasible;
         g_ptr_array_add(history, g_memdup2(ratio, n * sizeof *ratio));
@@ -258,7 +259,7 @@ bool alternation_consider_all(Alternation *a, const GPtrArray *programs,
                               const double *start, GError **error)
 {
     uint32_t n = a->view->n_devices;
-    for (uint32_t i = 0; i < programs->len && !planning_is_late(a->planning); i++) {
+    for (uint32_t i = 0; i < programs->len && !answer_is_late(a->answer); i++) {
         g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
         Known *known = alternation_know(a, programs->pdata[i]);
         bool feasible = false;
@@ -299,12 +300,13 @@ bool alternation_round_best(Alternation *a, GError **error)
 
 /* Half of the budget that is left is the certificate's, where one is wanted: it is over plans before
  * rounding. */
-static gint64 settle_deadline(const Planning *planning)
+static gint64 settle_deadline(const Alternation *a)
 {
-    if (planning->deadline_us == 0 || planning->options->certify == 0)
-        return planning->deadline_us;
+    const gint64 deadline_us = a->answer->deadline_us;
+    if (deadline_us == 0 || a->options->certify == 0)
+        return deadline_us;
     const gint64 now = g_get_monotonic_time();
-    return now + MAX(0, planning->deadline_us - now) / 2;
+    return now + MAX(0, deadline_us - now) / 2;
 }
 
 bool alternation_settle(Alternation *a, GError **error)
@@ -314,7 +316,7 @@ bool alternation_settle(Alternation *a, GError **error)
         2e-3; /* if rounding costs less, nothing can be gained */
     bool better = true;
     for (uint32_t i = 0; i < ROUNDS && better && alternation_fits(a) &&
-                         a->best->n_segments == 1 && !planning_is_late(a->planning);
+                         a->best->n_segments == 1 && !answer_is_late(a->answer);
          i++) {
         const double before_s = a->best->iteration_time_s;
         if (before_s <= a->best->fractional_time_s * (1 + visible))
@@ -323,11 +325,11 @@ bool alternation_settle(Alternation *a, GError **error)
         rounded_shares_init(&rounded, a->best, a->graph);
         const SynthOptions options = {.beam = a->options->beam,
                                       .bucket_bytes = a->options->bucket_bytes,
-                                      .deadline_us = settle_deadline(a->planning),
+                                      .deadline_us = settle_deadline(a),
                                       .shares = &rounded.shares,
                                       .upper_s = before_s};
         SynthResult result;
-        if (!synth_search(a->planning->space, a->view, a->best->ratio, &options, &result,
+        if (!synth_search(a->answer->space, a->view, a->best->ratio, &options, &result,
                           error))
             return false;
         g_autoptr(Program) program = result.program;

@@ -3,7 +3,7 @@
 #ifndef KILTER_SYNTH_HAP_ALTERNATION_H
 #define KILTER_SYNTH_HAP_ALTERNATION_H
 
-#include "synth/question/planning.h"
+#include "synth/answer/answer.h"
 
 /* A program that was met, with its models for common ratios. */
 typedef struct {
@@ -16,8 +16,9 @@ typedef struct {
 } Known;
 
 typedef struct {
-    const Planning *planning;
-    const Graph *graph; /* the planning's, like view and options */
+    const Question *question;
+    Answer *answer;
+    const Graph *graph; /* the question's, like view and options */
     const ClusterView *view;
     const PlannerOptions *options;
     GPtrArray *known; /* Known; rounds and baselines meet the same programs again */
@@ -26,8 +27,7 @@ typedef struct {
     bool rough;       /* plans are not rounded by time, since better ones will come */
     double rival_s;   /* nor are those that cannot be faster than this; 0: no limit */
     const uint16_t *segment; /* [op] the segments asked for; NULL: one segment */
-    GPtrArray
-        *apart; /* Apart: the best ratios by segment of programs that were met */
+    GPtrArray *apart; /* Apart: the best ratios by segment of programs that were met */
     uint32_t
         apart_failed; /* how often no such ratios were found, although there are some */
     Plan *best_apart; /* the best plan with ratios by segment, NULL until there is one */
@@ -37,7 +37,7 @@ typedef struct {
     const double *proved;
 } Alternation;
 
-Alternation alternation_new(const Planning *planning);
+Alternation alternation_new(const Question *question, Answer *answer);
 /* Records the times spent in the plan. */
 void alternation_end(Alternation *a, Plan *plan);
 

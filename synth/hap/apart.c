@@ -68,7 +68,7 @@ static void remember(Alternation *a, const Program *program, const uint16_t *joi
 static bool complete(Alternation *a, Plan *plan, const SimLinear *linear,
                      const SimMemory *memory, GError **error)
 {
-    if (!plan_complete(plan, a->planning, error))
+    if (!answer_complete(a->answer, plan, a->question, error))
         return false;
     g_autofree double *exact = sim_shares(linear, a->view, plan->ratio);
     g_autofree double *share = sim_plan_shares(plan, linear);

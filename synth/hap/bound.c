@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "synth/planners/make.h"
+#include "synth/hap/make.h"
 #include "synth/hap/ration.h"
 
 double *certifier_spread(const Certifier *c, const double *kind)
@@ -16,12 +16,12 @@ double *certifier_spread(const Certifier *c, const double *kind)
 
 /* A search that spends its budget leaves none for the bound, which takes a small part of its time:
  * that may take a second, or a tenth of the budget, more. */
-static gint64 bound_deadline(const Planning *planning)
+static gint64 bound_deadline(const Certifier *c)
 {
-    if (planning->deadline_us == 0)
+    if (c->answer->deadline_us == 0)
         return 0;
-    const double more_s = fmax(1, planning->options->budget_s / 10);
-    return MAX(planning->deadline_us,
+    const double more_s = fmax(1, c->question->options->budget_s / 10);
+    return MAX(c->answer->deadline_us,
                g_get_monotonic_time() + (gint64)(more_s * G_USEC_PER_SEC));
 }
 
@@ -34,9 +34,9 @@ static bool bound_box(const Certifier *c, CertifierBox *box, SynthBox how, GErro
     how.hi = hi;
     how.largest = box->largest_lo;
     how.upper_s = c->upper_s;
-    how.deadline_us = bound_deadline(c->planning);
+    how.deadline_us = bound_deadline(c);
     g_auto(SynthBound) bound = {0};
-    if (!synth_bound(c->planning->space, c->view, &how, &bound, error))
+    if (!synth_bound(c->answer->space, c->view, &how, &bound, error))
         return false;
     box->bound_s = fmax(box->bound_s, bound.bound_s);
     return true;
@@ -53,19 +53,19 @@ static bool bound_charged(const Certifier *c, CertifierBox *box, GError **error)
     static const double tolerance = 5e-3; /* finer ones take long and gain little */
     const SynthBox charged = {.memory_s = c->memory_s,
                               .tolerance = tolerance,
-                              .effort = c->planning->options->effort};
+                              .effort = c->question->options->effort};
     return bound_box(c, box, charged, error);
 }
 
 /* The part of the plan's time before rounding that is in proportion to the largest ratio: padded
  * collectives. 1 if it is not known. */
-static double largest_part(const Plan *plan, const Planning *planning)
+static double largest_part(const Plan *plan, const Question *question)
 {
     if (!program_is_spmd(plan->program))
         return 1;
-    const ClusterView *view = planning->view;
+    const ClusterView *view = question->view;
     g_autoptr(SimLinear) linear =
-        sim_linear(plan->program, planning->graph, view, plan->segment, 0);
+        sim_linear(plan->program, question->graph, view, plan->segment, 0);
     g_autofree double *share = sim_shares(linear, view, plan->ratio);
     double largest = 0, seconds = 0;
     for (uint32_t j = 0; j < view->n_devices; j++)
@@ -75,15 +75,17 @@ static double largest_part(const Plan *plan, const Planning *planning)
     return seconds / sim_linear_time(linear, view, share, NULL, NULL);
 }
 
-Certifier *certifier_new(Plan *plan, const Planning *planning)
+Certifier *certifier_new(const Question *question, Answer *answer)
 {
+    Plan *plan = answer->plan;
     g_autofree Certifier *c = g_new0(Certifier, 1);
-    c->planning = planning;
-    c->view = planning->view;
+    c->question = question;
+    c->answer = answer;
+    c->view = question->view;
     c->plan = plan;
     c->upper_s = plan->fractional_time_s;
-    if (planning->done->seen_s > 0)
-        c->upper_s = fmin(c->upper_s, planning->done->seen_s);
+    if (answer->seen_s > 0)
+        c->upper_s = fmin(c->upper_s, answer->seen_s);
     const bool kinds = device_kinds(c->view, CERTIFIER_MAX_KINDS, &c->kinds);
     if (plan->bucket_bytes > 0 || !kinds) {
         plan->certificate = kinds ? CERTIFICATE_BUCKETS : CERTIFICATE_KINDS;
@@ -91,7 +93,7 @@ Certifier *certifier_new(Plan *plan, const Planning *planning)
         return NULL;
     }
     c->gain[HALVE_LARGEST] = c->gain[HALVE_KIND] = INFINITY;
-    c->largest_part = largest_part(plan, planning);
+    c->largest_part = largest_part(plan, question);
     c->boxes = g_array_new(FALSE, FALSE, sizeof(CertifierBox));
     return g_steal_pointer(&c);
 }
@@ -111,9 +113,9 @@ bool certifier_find_multipliers(Certifier *c, GError **error)
     SynthBox here = {.lo = c->plan->ratio,
                      .hi = c->plan->ratio,
                      .upper_s = c->upper_s,
-                     .deadline_us = c->planning->deadline_us};
+                     .deadline_us = c->answer->deadline_us};
     double sum = 0;
-    if (!ration_multipliers(c->planning->space, c->view, &here, memory_s, error))
+    if (!ration_multipliers(c->answer->space, c->view, &here, memory_s, error))
         return false;
     for (uint32_t i = 0; i < n; i++)
         sum += memory_s[i];
@@ -133,20 +135,20 @@ CertifierBox certifier_all(const Certifier *c)
 }
 
 /* The space of plans that the bound is over, in words. Caller frees. */
-static char *bound_over(const Planning *planning, bool fits)
+static char *bound_over(const Question *question, bool fits)
 {
     static const char *const exchange[] = {
         [EXCHANGES_BOTH] = "",
         [EXCHANGES_PADDED] = ", by padded collectives",
         [EXCHANGES_GROUPED] = ", by grouped collectives",
     };
-    const uint32_t n = planning->cluster->n_devices;
+    const uint32_t n = question->cluster->n_devices;
     g_autofree char *all = g_strdup_printf("all %u devices", n);
     return g_strdup_printf(
         "programs of one microbatch on %s%s%s%s%s%s", n > 1 ? all : "the only device",
-        planning->pins ? " that keep the pins" : "", fits ? ", within the memory" : "",
-        planning->options->strategy.recompute ? ", with any layers recomputed" : "",
-        exchange[planning->options->collectives],
+        question->pins ? " that keep the pins" : "", fits ? ", within the memory" : "",
+        question->options->strategy.recompute ? ", with any layers recomputed" : "",
+        exchange[question->options->collectives],
         n > 1 ? ", at any ratios, before rounding; fewer devices or a pipeline may be "
                 "faster"
               : "");
@@ -158,14 +160,14 @@ void certifier_set_bound(Certifier *c, double bound_s)
     plan->lower_bound_s = bound_s;
     g_free(plan->bound_over);
     plan->bound_over =
-        plan->lower_bound_s > 0 ? bound_over(c->planning, c->memory_s != NULL) : NULL;
+        plan->lower_bound_s > 0 ? bound_over(c->question, c->memory_s != NULL) : NULL;
 }
 
 /* Where memory decided the plan: bounds the box of all ratios with the charge with which the plan
  * was found, or with the best one at its ratios. */
 static bool charge(Certifier *c, CertifierBox *all, GError **error)
 {
-    const double *found = c->planning->done->memory_s;
+    const double *found = c->answer->memory_s;
     if (found)
         c->memory_s = g_memdup2(found, SYNTH_POINTS * c->view->n_devices * sizeof *found);
     return (found || certifier_find_multipliers(c, error)) &&
@@ -177,11 +179,11 @@ static bool charge(Certifier *c, CertifierBox *all, GError **error)
  * that time. */
 static bool bound_at_once(Certifier *c, double *bound_s, GError **error)
 {
-    const Planning *planning = c->planning;
-    const double misfit_s = planning->done->misfit_s;
+    const Question *question = c->question;
+    const double misfit_s = c->answer->misfit_s;
     const bool charged =
-        misfit_s > 0 && c->plan->feasible && !planning->options->strategy.recompute;
-    const SynthBox how = {.effort = planning->options->effort};
+        misfit_s > 0 && c->plan->feasible && !question->options->strategy.recompute;
+    const SynthBox how = {.effort = question->options->effort};
     CertifierBox all = certifier_all(c);
     if ((charged && !charge(c, &all, error)) ||
         ((!charged || all.bound_s < misfit_s) && !bound_box(c, &all, how, error)))
@@ -190,10 +192,10 @@ static bool bound_at_once(Certifier *c, double *bound_s, GError **error)
     return true;
 }
 
-bool plan_bound(Plan *plan, const Planning *planning, GError **error)
+bool hap_bound(const Question *question, Answer *answer, GError **error)
 {
-    Certifier *c = certifier_new(plan, planning);
-    plan->certificate = CERTIFICATE_NONE; /* no certificate was requested */
+    Certifier *c = certifier_new(question, answer);
+    answer->plan->certificate = CERTIFICATE_NONE; /* no certificate was requested */
     if (!c)
         return true;
     double bound_s;

@@ -3,7 +3,7 @@
 #ifndef KILTER_SYNTH_HAP_BOUND_H
 #define KILTER_SYNTH_HAP_BOUND_H
 
-#include "synth/question/planning.h"
+#include "synth/answer/answer.h"
 
 enum { CERTIFIER_MAX_KINDS = 256 };
 
@@ -22,9 +22,10 @@ typedef struct {
 typedef enum { HALVE_LARGEST, HALVE_KIND, HALVINGS } CertifierHalving;
 
 typedef struct {
-    const Planning *planning;
+    const Question *question;
+    Answer *answer;
     const ClusterView *view;
-    Plan *plan;
+    Plan *plan;     /* the answer's */
     double upper_s; /* the least time before rounding of all plans seen */
     double
         largest_part; /* the part of the plan's time that is in proportion to the largest ratio */
@@ -38,7 +39,7 @@ typedef struct {
 } Certifier;
 
 /* NULL where nothing can be proved; the reason is in plan->certificate. */
-Certifier *certifier_new(Plan *plan, const Planning *planning);
+Certifier *certifier_new(const Question *question, Answer *answer);
 void certifier_free(Certifier *c);
 
 /* The box of all ratios. */

@@ -22,7 +22,7 @@
  * where memory does not matter, hap sometimes starts from the middle of the box with the smallest
  * bound. */
 #include "synth/hap/bound.h"
-#include "synth/planners/make.h"
+#include "synth/hap/make.h"
 
 #include <math.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static bool tighten(const Certifier *c, CertifierBox *box)
 static double wanted(const Certifier *c)
 {
     static const double rounding = 1 + 1e-9;
-    double gap = c->planning->options->certify;
+    double gap = c->question->options->certify;
     double rounded_s = c->plan->iteration_time_s / (1 + gap) * rounding;
     return rounded_s <= c->upper_s / (1 + gap / 2) ? rounded_s
                                                    : c->upper_s / (1 + gap) * rounding;
@@ -91,11 +91,11 @@ static bool improve(Certifier *c, const CertifierBox *box, const GPtrArray *prog
     for (uint32_t k = 0; k < c->kinds.n; k++)
         middle[k] /= sum;
     g_autofree double *ratio = certifier_spread(c, middle);
-    if (!plan_improve(c->plan, c->planning, ratio, programs, error))
+    if (!hap_improve(c->question, c->answer, ratio, programs, error))
         return false;
     c->upper_s = fmin(c->upper_s, c->plan->fractional_time_s);
-    if (c->planning->done->seen_s > 0)
-        c->upper_s = fmin(c->upper_s, c->planning->done->seen_s);
+    if (c->answer->seen_s > 0)
+        c->upper_s = fmin(c->upper_s, c->answer->seen_s);
     return true;
 }
 
@@ -152,7 +152,7 @@ static bool ration(Certifier *c, CertifierBox *box, bool look, GError **error)
     /* In a narrow box the gap is due to the limit on labels, not to ratios, so it gets more
      * labels. Few programs differ in a box. */
     enum { PROGRAMS = 4, LABELS = 1500, MANY = 8000 };
-    if (is_closed(c, box->bound_s) || planning_is_late(c->planning))
+    if (is_closed(c, box->bound_s) || answer_is_late(c->answer))
         return true;
     g_autofree double *lo = certifier_spread(c, box->lo),
                       *hi = certifier_spread(c, box->hi);
@@ -164,11 +164,11 @@ static bool ration(Certifier *c, CertifierBox *box, bool look, GError **error)
                        .memory_s = charge,
                        .rationed = true,
                        .labels = is_narrow(c, box, narrow) ? MANY : LABELS,
-                       .tolerance = c->planning->options->certify,
+                       .tolerance = c->question->options->certify,
                        .n_programs = look ? PROGRAMS : 0,
-                       .deadline_us = c->planning->deadline_us};
+                       .deadline_us = c->answer->deadline_us};
     g_auto(SynthBound) bound = {0};
-    if (!synth_bound(c->planning->space, c->view, &ratios, &bound, error))
+    if (!synth_bound(c->answer->space, c->view, &ratios, &bound, error))
         return false;
     box->bound_s = fmax(box->bound_s, bound.bound_s);
     memcpy(box->bytes, bound.bytes, sizeof box->bytes);
@@ -228,7 +228,7 @@ static bool is_by_largest(const Certifier *c, const CertifierBox *box)
         narrow = 0.9;
     const double narrowness = box->largest_lo / box->largest_hi,
                  part = fmax(c->largest_part, another) * (1 - narrowness);
-    return box->idle < IN_VAIN && part > open * c->planning->options->certify &&
+    return box->idle < IN_VAIN && part > open * c->question->options->certify &&
            (narrowness < narrow || c->gain[HALVE_LARGEST] >= c->gain[HALVE_KIND]);
 }
 
@@ -244,7 +244,7 @@ static bool add_halves(Certifier *c, CertifierBox half[2], CertifierHalving way,
         const uint32_t n = c->boxes->len;
         if (!add_box(c, half[i], look, error))
             return false;
-        double gain = c->planning->options->certify; /* of an empty half */
+        double gain = c->question->options->certify; /* of an empty half */
         if (c->boxes->len > n) {
             CertifierBox *box = &g_array_index(c->boxes, CertifierBox, n);
             gain = box->bound_s / before_s - 1;
@@ -286,7 +286,7 @@ static uint32_t most_boxes(const PlannerOptions *options)
 static bool bound_point(Certifier *c, GError **error)
 {
     static const double clearly = 0.25; /* of the gap */
-    const double factor = 1 + clearly * c->planning->options->certify;
+    const double factor = 1 + clearly * c->question->options->certify;
     CertifierBox point = {0};
     for (uint32_t k = 0; k < c->kinds.n; k++) {
         point.lo[k] = point.hi[k] = c->plan->ratio[c->kinds.first[k]];
@@ -296,7 +296,7 @@ static bool bound_point(Certifier *c, GError **error)
     if (!ration(c, &point, true, error))
         return false;
     c->open_at_point =
-        !planning_is_late(c->planning) && !is_closed(c, point.bound_s * factor);
+        !answer_is_late(c->answer) && !is_closed(c, point.bound_s * factor);
     return true;
 }
 
@@ -310,12 +310,12 @@ static bool close_gap(Certifier *c, GError **error)
         double bound_s = box->bound_s;
         c->plan->certificate =
             is_closed(c, bound_s) ? CERTIFICATE_REACHED
-            : planning_is_late(c->planning)
+            : answer_is_late(c->answer)
                 ? c->open_at_point ? CERTIFICATE_MEMORY : CERTIFICATE_BUDGET
-            : c->planning->options->segments || c->plan->n_segments > 1
+            : c->question->options->segments || c->plan->n_segments > 1
                 ? CERTIFICATE_SEGMENTS
             : c->memory_s && is_narrow(c, box, point)  ? CERTIFICATE_MEMORY
-            : n + 2 > most_boxes(c->planning->options) ? CERTIFICATE_BOXES
+            : n + 2 > most_boxes(c->question->options) ? CERTIFICATE_BOXES
                                                        : CERTIFICATE_NONE;
         if (c->plan->certificate != CERTIFICATE_NONE)
             return true;
@@ -344,42 +344,43 @@ static bool add_all(Certifier *c, GError **error)
 
 /* Finds the least time that the search can reach, for planners that make only one plan, so that
  * their distance from the best is known. */
-static bool see_best(const Planning *planning, GError **error)
+static bool see_best(const Question *question, Answer *answer, GError **error)
 {
-    if (planner_can(planning->planner, PLANNER_SEARCHES))
+    if (planner_can(question->planner, PLANNER_SEARCHES))
         return true;
-    PlannerOptions options = *planning->options;
+    PlannerOptions options = *question->options;
     options.ratios = RATIOS_OWN;
     options.search = SEARCH_EXACT;
-    Planning other = *planning;
+    Question other = *question;
     other.options = &options;
     g_autoptr(Plan) plan = plan_new();
-    return plan_make_hap(&other, plan, error);
+    return answer_make(answer, &other, plan, hap_make, error);
 }
 
 /* Why a plan is not within the gap although the bound was reached. */
-static Certificate why_slower(const Plan *plan, const Planning *planning)
+static Certificate why_slower(const Plan *plan, const Question *question)
 {
-    return planner_can(planning->planner, PLANNER_SEARCHES) ||
+    return planner_can(question->planner, PLANNER_SEARCHES) ||
                    plan->fractional_time_s <=
-                       plan->lower_bound_s * (1 + planning->options->certify)
+                       plan->lower_bound_s * (1 + question->options->certify)
                ? CERTIFICATE_ROUNDING
                : CERTIFICATE_PLANNER;
 }
 
-bool plan_certify(Plan *plan, const Planning *planning, GError **error)
+bool hap_certify(const Question *question, Answer *answer, GError **error)
 {
-    if (!see_best(planning, error))
+    Plan *plan = answer->plan;
+    if (!see_best(question, answer, error))
         return false;
-    Certifier *c = certifier_new(plan, planning);
+    Certifier *c = certifier_new(question, answer);
     if (!c)
         return true;
     bool done = add_all(c, error) && close_gap(c, error);
     if (done)
         certifier_set_bound(c, least_bound(c));
     if (done && plan->certificate == CERTIFICATE_REACHED &&
-        plan->iteration_time_s > plan->lower_bound_s * (1 + planning->options->certify))
-        plan->certificate = why_slower(plan, planning);
+        plan->iteration_time_s > plan->lower_bound_s * (1 + question->options->certify))
+        plan->certificate = why_slower(plan, question);
     certifier_free(c);
     return done;
 }

@@ -1,8 +1,8 @@
 /* A proof that no program of the space fits the memory, whatever the ratios: the search, with
  * memory as its only cost, finds the least bytes that some devices must hold together, and these
  * are more than the devices have. */
-#include "synth/planners/make.h"
 #include "synth/answer/ratios.h"
+#include "synth/hap/make.h"
 #include "synth/hap/search.h"
 
 #include <float.h>
@@ -34,11 +34,12 @@ static ClusterView timeless(const ClusterView *view, Device *device)
 
 /* The bytes that the devices of a kind, or after the last kind all devices, lack at least at some
  * point. view: the timeless one. */
-static bool find_lack(const Planning *planning, const ClusterView *view,
-                      const DeviceKinds *kinds, uint32_t kind, Lack *lack, GError **error)
+static bool find_lack(const Question *question, const Answer *answer,
+                      const ClusterView *view, const DeviceKinds *kinds, uint32_t kind,
+                      Lack *lack, GError **error)
 {
     uint32_t n = view->n_devices;
-    g_autofree double *pinned = ratios_pinned(planning->view, planning->options->ratios);
+    g_autofree double *pinned = ratios_pinned(question->view, question->options->ratios);
     g_autofree double *lo = g_new0(double, n), *hi = g_new(double, n),
                       *weight = g_new0(double, SYNTH_POINTS *n);
     double memory = 0;
@@ -60,9 +61,9 @@ static bool find_lack(const Planning *planning, const ClusterView *view,
                     .hi = hi,
                     .upper_s = ENOUGH * memory,
                     .memory_s = weight,
-                    .deadline_us = planning->deadline_us};
+                    .deadline_us = answer->deadline_us};
     g_auto(SynthBound) bound = {0};
-    if (!synth_bound(planning->space, view, &box, &bound, error))
+    if (!synth_bound(answer->space, view, &box, &bound, error))
         return false;
     lack->missing = bound.bound_s / lack->n;
     return true;
@@ -83,12 +84,12 @@ static char *describe(const ClusterView *view, const Lack *lack)
                            lack->point == SYNTH_POINT_FORWARD ? "forward" : "backward");
 }
 
-bool plan_disprove(const Planning *planning, GError **error)
+bool hap_disprove(const Question *question, Answer *answer, GError **error)
 {
-    const ClusterView *view = planning->view;
-    if (planning->done->disproved)
+    const ClusterView *view = question->view;
+    if (answer->proof_tried)
         return true;
-    planning->done->disproved = true;
+    answer->proof_tried = true;
     g_autofree Device *device = g_new(Device, view->n_devices);
     ClusterView free_view = timeless(view, device);
     Lack worst = {0};
@@ -98,12 +99,12 @@ bool plan_disprove(const Planning *planning, GError **error)
     for (SynthPoint point = 0; point < SYNTH_POINTS && worst.missing < 1; point++)
         for (uint32_t kind = 0; kind < n_groups; kind++) {
             Lack lack = {.point = point};
-            if (!find_lack(planning, &free_view, &kinds, kind, &lack, error))
+            if (!find_lack(question, answer, &free_view, &kinds, kind, &lack, error))
                 return false;
             if (lack.missing > worst.missing)
                 worst = lack;
         }
     /* A lack of less than a byte may be a rounding error. */
-    planning->done->misfit = worst.missing >= 1 ? describe(view, &worst) : NULL;
+    answer->misfit = worst.missing >= 1 ? describe(view, &worst) : NULL;
     return true;
 }

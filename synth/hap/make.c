@@ -17,10 +17,10 @@
  * the pins. */
 #include <string.h>
 
-#include "synth/hap/alternation.h"
 #include "synth/answer/complete.h"
-#include "synth/planners/make.h"
 #include "synth/answer/ratios.h"
+#include "synth/hap/alternation.h"
+#include "synth/hap/make.h"
 #include "synth/hap/segmented.h"
 #include "synth/hap/spend.h"
 
@@ -45,7 +45,7 @@ static bool consider_baselines(Alternation *a, const double *ratio, GError **err
     for (Baseline baseline = BASELINE_DATA_PARALLEL; baseline < BASELINES; baseline++) {
         g_autoptr(Program) program =
             synth_baseline_program(a->graph, a->view, ratio, baseline, NULL);
-        if (!program || !synth_pins_hold(a->planning->pins, a->graph, program))
+        if (!program || !synth_pins_hold(a->question->pins, a->graph, program))
             continue;
         Known *known = alternation_know(a, program);
         if (hopeless(a, known, ratio))
@@ -105,29 +105,29 @@ static void give(Alternation *a, Plan *plan)
 static bool find_fitting(Alternation *a, const double *proportional, const double *even,
                          double misfit_s, double fractional_s, GError **error)
 {
-    const Planning *planning = a->planning;
-    if (planning_is_lost(planning, misfit_s))
+    const Question *question = a->question;
+    if (answer_is_lost(a->answer, misfit_s))
         return true;
-    return (alternation_fits(a) || plan_is_trained(planning) ||
-            plan_disprove(planning, error)) &&
-           (planning->done->misfit ||
+    return (alternation_fits(a) || question_is_trained(question) ||
+            hap_disprove(question, a->answer, error)) &&
+           (a->answer->misfit ||
             spend_memory(a, proportional, even, misfit_s, fractional_s, error));
 }
 
 /* Searches for the best plan of all programs. */
 static bool search(Alternation *a, GError **error)
 {
-    const Planning *planning = a->planning;
-    const ClusterView *view = planning->view;
+    const Question *question = a->question;
+    const ClusterView *view = question->view;
     g_autofree double *proportional = ratios_proportional(view),
                       *even = ratios_even(view),
-                      *pinned = ratios_pinned(view, planning->options->ratios);
+                      *pinned = ratios_pinned(view, question->options->ratios);
     if (pinned) {
         a->pinned = true;
         memcpy(proportional, pinned, view->n_devices * sizeof *pinned);
         memcpy(even, pinned, view->n_devices * sizeof *pinned);
     }
-    a->segment = planning->segment;
+    a->segment = question->segment;
     g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
     bool homogeneous = ratios_same(proportional, even, view->n_devices);
     if (!alternation_run(a, proportional, NULL, history, error) ||
@@ -138,48 +138,48 @@ static bool search(Alternation *a, GError **error)
         a->best && !alternation_fits(a) ? a->best->iteration_time_s : 0;
     const double fractional_s = a->best ? a->best->fractional_time_s : 0;
     const bool rounding = misfit_s > 0 && alternation_know(a, a->best->program)->roomy;
-    return planning->options->search == SEARCH_REFERENCE ||
+    return question->options->search == SEARCH_REFERENCE ||
            (consider_all_baselines(a, proportional, homogeneous ? NULL : even,
                                    misfit_s > 0, error) &&
             (misfit_s == 0 || (rounding && alternation_fits(a)) ||
              find_fitting(a, proportional, even, misfit_s, fractional_s, error)) &&
-            (misfit_s == 0 || planning->done->misfit ||
-             alternation_round_best(a, error)) &&
-            (planning->roomy || planning->done->misfit || alternation_settle(a, error)) &&
-            (!a->segment || planning->done->misfit ||
+            (misfit_s == 0 || a->answer->misfit || alternation_round_best(a, error)) &&
+            (a->answer->roomy || a->answer->misfit || alternation_settle(a, error)) &&
+            (!a->segment || a->answer->misfit ||
              segmented_search(a, proportional, even, error)));
 }
 
-bool plan_make_hap(const Planning *planning, Plan *plan, GError **error)
+bool hap_make(const Question *question, Answer *answer, GError **error)
 {
-    Alternation a = alternation_new(planning);
+    Alternation a = alternation_new(question, answer);
     bool done = consider_single(&a, error) && (a.best || search(&a, error));
     if (done && !a.best)
         done = kilter_fail(error, KILTER_ERROR_FAILED,
                            "no program was found within the budget of %g s",
-                           planning->options->budget_s);
+                           question->options->budget_s);
     if (done)
-        give(&a, plan);
-    alternation_end(&a, plan);
+        give(&a, answer->plan);
+    alternation_end(&a, answer->plan);
     return done;
 }
 
-bool plan_improve(Plan *plan, const Planning *planning, const double *start,
-                  const GPtrArray *programs, GError **error)
+bool hap_improve(const Question *question, Answer *answer, const double *start,
+                 const GPtrArray *programs, GError **error)
 {
-    const PlannerOptions *options = planning->options;
+    Plan *plan = answer->plan;
+    const PlannerOptions *options = question->options;
     bool own = options->ratios == RATIOS_OWN || options->ratios == RATIOS_BEST;
-    if (!planner_can(planning->planner, PLANNER_SEARCHES | PLANNER_BALANCES) || !own ||
+    if (!planner_can(question->planner, PLANNER_SEARCHES | PLANNER_BALANCES) || !own ||
         options->search == SEARCH_REFERENCE)
         return true;
-    Alternation a = alternation_new(planning);
+    Alternation a = alternation_new(question, answer);
     a.rival_s = plan->feasible ? plan->iteration_time_s : 0;
     g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
     bool done = programs ? alternation_consider_all(&a, programs, start, error)
                          : alternation_run(&a, start, NULL, history, error);
     if (done && a.best && plan_is_better(a.best, plan)) {
         give(&a, plan);
-        done = plan_finish(plan, planning, error);
+        done = answer_finish(answer, question, error);
     }
     alternation_end(&a, plan);
     return done;

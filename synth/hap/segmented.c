@@ -8,9 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "synth/hap/apart.h"
 #include "synth/answer/complete.h"
 #include "synth/answer/ratios.h"
+#include "synth/hap/apart.h"
 
 enum {
     STARTS = 4, /* programs whose ratios are places to start from, the fastest ones */
@@ -62,9 +62,9 @@ static bool find_program(const Steer *s, const double *ratio, Program **program,
         of[id] = merged[s->segments.of[id]];
     const SynthOptions options = {.beam = a->options->beam,
                                   .bucket_bytes = a->options->bucket_bytes,
-                                  .deadline_us = a->planning->deadline_us};
+                                  .deadline_us = a->answer->deadline_us};
     g_autoptr(SynthSpace) space =
-        synth_space_of_segments(a->graph, a->planning->pins, of, n_merged);
+        synth_space_of_segments(a->graph, a->question->pins, of, n_merged);
     SynthResult result;
     if (!synth_search(space, a->view, distinct, &options, &result, error))
         return false;
@@ -80,8 +80,7 @@ static bool alternate(const Steer *s, double *ratio, GError **error)
     Alternation *a = s->a;
     const uint32_t n = a->view->n_devices;
     double before_s = INFINITY;
-    for (uint32_t i = 0; i < a->options->max_rounds && !planning_is_late(a->planning);
-         i++) {
+    for (uint32_t i = 0; i < a->options->max_rounds && !answer_is_late(a->answer); i++) {
         g_autoptr(Program) program = NULL;
         if (!find_program(s, ratio, &program, error))
             return false;

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "synth/hap/ration.h"
 #include "synth/answer/ratios.h"
+#include "synth/hap/ration.h"
 
 /* The same charge for every byte. Caller frees. */
 static double *even_charge(const ClusterView *view, double charge)
@@ -49,18 +49,18 @@ static bool ration(Alternation *a, const double *start, uint64_t effort, GError 
     uint32_t n = a->view->n_devices;
     g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
     g_autofree double *memory_s = g_new(double, SYNTH_POINTS *n);
-    for (uint32_t round = 0; round < ROUNDS && !planning_is_late(a->planning); round++) {
+    for (uint32_t round = 0; round < ROUNDS && !answer_is_late(a->answer); round++) {
         double before_s = alternation_fits(a) ? a->best->iteration_time_s : INFINITY;
         SynthBox box = {.lo = ratio,
                         .hi = ratio,
                         .upper_s = alternation_fits(a)
                                        ? a->best->iteration_time_s
                                        : guess * a->best->iteration_time_s,
-                        .deadline_us = a->planning->deadline_us};
+                        .deadline_us = a->answer->deadline_us};
         g_auto(SynthBound) bound = {0};
         gint64 begin = g_get_monotonic_time();
         if (round == 0 &&
-            !ration_multipliers(a->planning->space, a->view, &box, memory_s, error))
+            !ration_multipliers(a->answer->space, a->view, &box, memory_s, error))
             return false;
         box.memory_s = memory_s;
         box.rationed = true;
@@ -70,15 +70,14 @@ static bool ration(Alternation *a, const double *start, uint64_t effort, GError 
         box.tolerance = tolerance;
         tolerance /= 2;
         box.n_programs = a->options->programs;
-        bool done = synth_bound(a->planning->space, a->view, &box, &bound, error);
+        bool done = synth_bound(a->answer->space, a->view, &box, &bound, error);
         a->search_s += (double)(g_get_monotonic_time() - begin) / G_USEC_PER_SEC;
         if (!done || !alternation_consider_all(a, bound.programs, ratio, error))
             return false;
         if (!alternation_fits(a) || a->best->iteration_time_s >= before_s)
             break;
-        g_free(a->planning->done->memory_s);
-        a->planning->done->memory_s =
-            g_memdup2(memory_s, SYNTH_POINTS * n * sizeof *memory_s);
+        g_free(a->answer->memory_s);
+        a->answer->memory_s = g_memdup2(memory_s, SYNTH_POINTS * n * sizeof *memory_s);
         memcpy(ratio, a->best->ratio, n * sizeof *ratio);
     }
     return true;
@@ -99,9 +98,8 @@ static bool ration_both(Alternation *a, const double *proportional, const double
         if (!ration(a, proportional, effort, error) || !ration(a, even, effort, error))
             return false;
         effort *= MORE;
-    } while (a->planning->deadline_us > 0 && effort > 0 &&
-             !planning_is_late(a->planning) && alternation_fits(a) &&
-             a->best->iteration_time_s < before_s);
+    } while (a->answer->deadline_us > 0 && effort > 0 && !answer_is_late(a->answer) &&
+             alternation_fits(a) && a->best->iteration_time_s < before_s);
     return true;
 }
 
@@ -120,7 +118,7 @@ static bool save_memory(Alternation *a, const double *start, double time_s,
         capacity += (double)a->view->device[j].memory_bytes;
     double charge = time_s / capacity / FIRST_PART;
     for (uint32_t i = 0; i < RAISES + BISECTIONS && (i < RAISES || high > 0) &&
-                         !planning_is_late(a->planning);
+                         !answer_is_late(a->answer);
          i++) {
         g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
         g_autofree double *memory_s = even_charge(a->view, charge);
@@ -135,7 +133,7 @@ static bool save_memory(Alternation *a, const double *start, double time_s,
             i = RAISES;
         charge = high > 0 ? (low + high) / 2 : RAISE * charge;
     }
-    if (high == 0 && !planning_is_late(a->planning))
+    if (high == 0 && !answer_is_late(a->answer))
         return alternation_fits(a) || spare(a, charge, error);
     g_autofree double *memory_s = even_charge(a->view, high);
     g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
@@ -146,7 +144,7 @@ bool spend_memory(Alternation *a, const double *proportional, const double *even
                   double time_s, double fractional_s, GError **error)
 {
     double before_s = alternation_fits(a) ? a->best->iteration_time_s : INFINITY;
-    a->planning->done->misfit_s = fractional_s;
+    a->answer->misfit_s = fractional_s;
     if (!ration_both(a, proportional, even, error))
         return false;
     const bool better = alternation_fits(a) && a->best->iteration_time_s < before_s;

@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "synth/answer/complete.h"
-#include "synth/planners/make.h"
 #include "synth/answer/ratios.h"
 #include "synth/hidup/hidup.h"
+#include "synth/hidup/make.h"
 
 typedef struct {
-    const Planning *planning;
+    const Question *question;
+    Answer *answer;
     const double *ratio;
     bool balanced; /* the program gets its best ratios */
     Plan *plan;
@@ -20,8 +21,8 @@ typedef struct {
 /* The best plan with memory charged at `memory_s` seconds per byte (synth_hidup). */
 static bool make_at(const Make *m, double memory_s, GError **error)
 {
-    const Planning *planning = m->planning;
-    const PlannerOptions *options = planning->options;
+    const Question *question = m->question;
+    const PlannerOptions *options = question->options;
     const SynthHidupOptions believed = {.memory_s = memory_s,
                                         .noise = options->noise,
                                         .communication = options->communication,
@@ -29,22 +30,22 @@ static bool make_at(const Make *m, double memory_s, GError **error)
                                             options->backward == BACKWARD_SERIAL,
                                         .seed = options->seed};
     SynthResult result;
-    if (!synth_hidup(planning->graph, planning->view, m->ratio, &believed, &result,
+    if (!synth_hidup(question->graph, question->view, m->ratio, &believed, &result,
                      error))
         return false;
-    plan_set(m->plan, planning->graph, planning->view, result.program, m->ratio);
+    plan_set(m->plan, question->graph, question->view, result.program, m->ratio);
     m->plan->search_time_s += result.search_s;
     m->plan->search_labels += result.labels;
     m->plan->optimal = result.optimal;
-    return (options->duplex == DUPLEX_OFF || plan_duplex(m->plan, planning, error)) &&
-           plan_complete(m->plan, planning, error) &&
-           (!m->balanced || plan_balance(m->plan, planning, error));
+    return (options->duplex == DUPLEX_OFF || plan_duplex(m->plan, question, error)) &&
+           answer_complete(m->answer, m->plan, question, error) &&
+           (!m->balanced || answer_balance(m->answer, m->plan, question, error));
 }
 
 /* Whether the plan needs too much memory and is too slow already: with less memory it is slower. */
 static bool is_hopeless(const Make *m)
 {
-    return !m->plan->feasible && planning_is_lost(m->planning, m->plan->iteration_time_s);
+    return !m->plan->feasible && answer_is_lost(m->answer, m->plan->iteration_time_s);
 }
 
 /* Raises the charge for memory until the plan fits, then lowers it again as far as it still does. */
@@ -55,20 +56,18 @@ static bool make_fit(const Make *m, GError **error)
      * where memory is all that counts. Four halvings then leave the charge within 20 %. */
     enum { FIRST_PART = 16, RAISES = 12, RAISE = 4, HALVINGS = 4 };
     const double first = m->plan->iteration_time_s /
-                         (double)m->planning->view->device[0].memory_bytes /
-                         m->planning->view->n_devices / FIRST_PART;
+                         (double)m->question->view->device[0].memory_bytes /
+                         m->question->view->n_devices / FIRST_PART;
     double fits = 0, misses = 0;
-    for (uint32_t i = 0; i < RAISES && fits == 0 && !is_hopeless(m) &&
-                         !planning_is_late(m->planning);
-         i++) {
+    for (uint32_t i = 0;
+         i < RAISES && fits == 0 && !is_hopeless(m) && !answer_is_late(m->answer); i++) {
         const double memory_s = misses > 0 ? RAISE * misses : first;
         if (!make_at(m, memory_s, error))
             return false;
         *(m->plan->feasible ? &fits : &misses) = memory_s;
     }
-    for (uint32_t i = 0; i < HALVINGS && fits > 0 && !is_hopeless(m) &&
-                         !planning_is_late(m->planning);
-         i++) {
+    for (uint32_t i = 0;
+         i < HALVINGS && fits > 0 && !is_hopeless(m) && !answer_is_late(m->answer); i++) {
         const double middle = (fits + misses) / 2;
         if (!make_at(m, middle, error))
             return false;
@@ -81,9 +80,9 @@ static bool make_fit(const Make *m, GError **error)
 static bool take(const Make *m, Plan *from, GError **error)
 {
     m->plan->optimal = from->optimal;
-    plan_set(m->plan, m->planning->graph, m->planning->view,
+    plan_set(m->plan, m->question->graph, m->question->view,
              g_steal_pointer(&from->program), from->ratio);
-    return plan_complete(m->plan, m->planning, error);
+    return answer_complete(m->answer, m->plan, m->question, error);
 }
 
 /* Search and linear program in turn from these ratios, as long as the plan gets better. */
@@ -91,18 +90,18 @@ static bool alternate(const Make *m, double *ratio, GError **error)
 {
     bool better = true;
     for (uint32_t i = 0;
-         i < m->planning->options->max_rounds && better && !planning_is_late(m->planning);
+         i < m->question->options->max_rounds && better && !answer_is_late(m->answer);
          i++) {
         g_autoptr(Plan) plan = plan_new();
         plan->bucket_bytes = m->plan->bucket_bytes;
-        const Make round = {m->planning, ratio, true, plan};
+        const Make round = {m->question, m->answer, ratio, true, plan};
         if (!make_at(&round, 0, error))
             return false;
         m->plan->search_time_s += plan->search_time_s;
         m->plan->search_labels += plan->search_labels;
         m->plan->balance_time_s += plan->balance_time_s;
         better = !m->plan->program || plan_is_better(plan, m->plan);
-        memcpy(ratio, plan->ratio, m->planning->view->n_devices * sizeof *ratio);
+        memcpy(ratio, plan->ratio, m->question->view->n_devices * sizeof *ratio);
         if (better && !take(m, plan, error))
             return false;
     }
@@ -112,30 +111,31 @@ static bool alternate(const Make *m, double *ratio, GError **error)
 static bool make_balanced(Make *m, GError **error)
 {
     for (uint32_t choice = RATIOS_PROPORTIONAL; choice >= RATIOS_EVEN; choice--) {
-        g_autofree double *ratio = ratios_pinned(m->planning->view, choice);
+        g_autofree double *ratio = ratios_pinned(m->question->view, choice);
         if (!alternate(m, ratio, error))
             return false;
     }
     if (m->plan->feasible)
         return true;
     g_autofree double *ratio =
-        g_memdup2(m->plan->ratio, m->planning->view->n_devices * sizeof *ratio);
+        g_memdup2(m->plan->ratio, m->question->view->n_devices * sizeof *ratio);
     m->ratio = ratio;
     m->balanced = true;
     return make_fit(m, error);
 }
 
-bool plan_make_hidup(const Planning *planning, Plan *plan, GError **error)
+bool hidup_make(const Question *question, Answer *answer, GError **error)
 {
-    const uint32_t choice = planning->options->ratios;
-    Make m = {planning, NULL, false, plan};
+    Plan *plan = answer->plan;
+    const uint32_t choice = question->options->ratios;
+    Make m = {question, answer, NULL, false, plan};
     if (choice == RATIOS_BEST)
         return make_balanced(&m, error);
-    g_autofree double *ratio = ratios_pinned(planning->view, choice);
+    g_autofree double *ratio = ratios_pinned(question->view, choice);
     if (!ratio)
-        ratio = ratios_even(planning->view);
+        ratio = ratios_even(question->view);
     m.ratio = ratio;
     return make_at(&m, 0, error) &&
-           (plan->feasible || planning_is_lost(planning, plan->iteration_time_s) ||
+           (plan->feasible || answer_is_lost(answer, plan->iteration_time_s) ||
             make_fit(&m, error));
 }

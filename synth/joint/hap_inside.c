@@ -9,14 +9,15 @@
 #include <math.h>
 #include <string.h>
 
-#include "synth/hap/alternation.h"
 #include "synth/answer/ratios.h"
 #include "synth/answer/rounding.h"
+#include "synth/hap/alternation.h"
 
 enum { BEAM_ROUNDED = 4 };
 
 struct JointHap {
-    const Planning *planning;
+    const Question *question;
+    const Answer *answer;
     char *cluster;     /* its file */
     uint32_t pieces;   /* of the batch */
     SynthSpace *space; /* NULL until the first search */
@@ -37,12 +38,13 @@ static void base_free(void *data)
     g_free(base);
 }
 
-JointHap *joint_hap_new(const Planning *planning)
+JointHap *joint_hap_new(const Question *question, const Answer *answer)
 {
-    g_autoptr(BatchForms) batch = batch_forms_of_microbatches(planning->graph, NULL);
+    g_autoptr(BatchForms) batch = batch_forms_of_microbatches(question->graph, NULL);
     JointHap *hap = g_new0(JointHap, 1);
-    hap->planning = planning;
-    hap->cluster = cluster_write(planning->view->cluster);
+    hap->question = question;
+    hap->answer = answer;
+    hap->cluster = cluster_write(question->view->cluster);
     hap->pieces = batch ? batch->units : 1;
     hap->plans = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, base_free);
     return hap;
@@ -61,7 +63,7 @@ void joint_hap_free(JointHap *hap)
 /* The view of these devices alone; NULL if no network can be built of their machines. */
 static ClusterView *view_of(const JointHap *hap, const JointDevices *devices)
 {
-    const Cluster *whole = hap->planning->view->cluster;
+    const Cluster *whole = hap->question->view->cluster;
     g_autoptr(Cluster) part =
         cluster_parse(whole->name, hap->cluster, strlen(hap->cluster), NULL);
     g_autofree bool *keep = g_new0(bool, whole->n_machines);
@@ -79,9 +81,9 @@ static ClusterView *view_of(const JointHap *hap, const JointDevices *devices)
 
 /* Hands over the best plan of one search at ratios by speed and of the best ratios for its program,
  * without regard to memory, which stages are given by recomputation and fewer layers. */
-static Plan *alternate(const Planning *own)
+static Plan *alternate(const Question *own, Answer *answer)
 {
-    Alternation a = alternation_new(own);
+    Alternation a = alternation_new(own, answer);
     g_autofree double *ratio = ratios_proportional(own->view);
     g_autoptr(Plan) times = plan_new();
     bool feasible;
@@ -96,21 +98,23 @@ static Plan *alternate(const Planning *own)
 /* Runs HAP's search on a view. */
 static Plan *plan_on(JointHap *hap, const ClusterView *view)
 {
-    const Planning *planning = hap->planning;
+    const Question *question = hap->question;
     PlannerOptions options;
     planner_options_init(&options);
-    options.beam = planning->options->beam;
-    g_autoptr(Planning) own = planning_open_on(planner_find("hap", NULL), planning->model,
-                                               planning->graph, view, &options, NULL);
+    options.beam = question->options->beam;
+    g_autoptr(Question) own = question_open_on(planner_find("hap", NULL), question->model,
+                                               question->graph, view, &options, NULL);
     if (!own)
         return NULL;
     if (!hap->space)
-        hap->space = synth_space_new(planning->graph, NULL);
-    own->space = hap->space;
-    own->deadline_us = planning->deadline_us;
-    own->roomy = own->unbounded = true;
-    Plan *plan = alternate(own);
-    own->space = NULL;
+        hap->space = synth_space_new(question->graph, NULL);
+    Answer answer = {.space = hap->space,
+                     .deadline_us = hap->answer->deadline_us,
+                     .upper_s = INFINITY,
+                     .roomy = true,
+                     .unbounded = true};
+    Plan *plan = alternate(own, &answer);
+    answer_clear(&answer);
     return plan;
 }
 
@@ -135,7 +139,7 @@ static double rounded_s(const JointHap *hap, const Base *base, const Program *pr
 {
     const uint32_t n = base->plan->n_devices;
     g_autoptr(SimLinear) linear =
-        sim_linear(program, hap->planning->graph, base->view, NULL, 0);
+        sim_linear(program, hap->question->graph, base->view, NULL, 0);
     g_autofree double *share = g_new(double, (gsize)linear->n_splits *n + 1);
     for (uint32_t s = 0; s < linear->n_splits; s++) {
         uint32_t u = 0;
@@ -150,7 +154,7 @@ static double rounded_s(const JointHap *hap, const Base *base, const Program *pr
 static Program *search_uncut(const JointHap *hap, const Base *base)
 {
     SynthResult result;
-    return synth_baseline(hap->planning->graph, base->view, base->plan->ratio,
+    return synth_baseline(hap->question->graph, base->view, base->plan->ratio,
                           BASELINE_MEGATRON, &result, NULL)
                ? result.program
                : NULL;
@@ -163,7 +167,7 @@ static Program *search_rounded(JointHap *hap, const Base *base, uint32_t pieces)
     const uint32_t n = base->plan->n_devices;
     g_auto(RoundedShares) rounded = {0};
     g_autofree uint32_t *count = g_new(uint32_t, n);
-    rounded_shares_init(&rounded, base->plan, hap->planning->graph);
+    rounded_shares_init(&rounded, base->plan, hap->question->graph);
     split_round(base->plan->ratio, n, pieces, count);
     for (uint32_t u = 0; u < rounded.shares.n; u++)
         for (uint32_t d = 0; rounded.units[u] == hap->pieces && d < n; d++)
@@ -173,7 +177,7 @@ static Program *search_rounded(JointHap *hap, const Base *base, uint32_t pieces)
     if (uncut)
         upper_s = fmin(upper_s, rounded_s(hap, base, uncut, &rounded));
     const SynthOptions options = {.beam = BEAM_ROUNDED,
-                                  .deadline_us = hap->planning->deadline_us,
+                                  .deadline_us = hap->answer->deadline_us,
                                   .shares = &rounded.shares,
                                   .upper_s = upper_s};
     SynthResult result;

@@ -2,11 +2,12 @@
 #ifndef KILTER_SYNTH_JOINT_HAP_INSIDE_H
 #define KILTER_SYNTH_JOINT_HAP_INSIDE_H
 
-#include "synth/question/planning.h"
+#include "synth/answer/answer.h"
 #include "synth/joint/joint.h"
 
 typedef struct JointHap JointHap;
-JointHap *joint_hap_new(const Planning *planning);
+/* The answer gives the deadline. */
+JointHap *joint_hap_new(const Question *question, const Answer *answer);
 void joint_hap_free(JointHap *hap);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(JointHap, joint_hap_free)
 

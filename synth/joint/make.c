@@ -20,6 +20,7 @@
 
 #include "synth/answer/complete.h"
 #include "synth/joint/hap_inside.h"
+#include "synth/joint/make.h"
 #include "synth/joint/search.h"
 
 enum {
@@ -36,16 +37,16 @@ static void clear_found(void *data)
 /* Puts a pipeline's program in the plan. */
 static bool put(const JointSearch *j, uint32_t i, GError **error)
 {
-    const Planning *planning = j->planning;
+    const Question *question = j->question;
     const JointFound *found = &g_array_index(j->found, JointFound, i);
     g_auto(JointProgram) made = {0};
     if (!synth_joint_program(j->menus->pdata[found->problem],
                              j->problems->pdata[found->problem], &found->pipeline, &made,
                              error))
         return false;
-    plan_set(j->plan, planning->graph, planning->view, g_steal_pointer(&made.program),
+    plan_set(j->plan, question->graph, question->view, g_steal_pointer(&made.program),
              made.ratio);
-    return plan_complete(j->plan, planning, error);
+    return answer_complete(j->answer, j->plan, question, error);
 }
 
 typedef struct {
@@ -167,9 +168,9 @@ static bool put_back(const JointSearch *j, Kept *kept, GError **error)
     if (!kept->program ||
         (j->plan->feasible && j->plan->iteration_time_s <= kept->time_s))
         return true;
-    plan_set(j->plan, j->planning->graph, j->planning->view,
+    plan_set(j->plan, j->question->graph, j->question->view,
              g_steal_pointer(&kept->program), kept->ratio);
-    return plan_complete(j->plan, j->planning, error);
+    return answer_complete(j->answer, j->plan, j->question, error);
 }
 
 /* Searches with less and less of the memory until the pipelines that promise most fit. */
@@ -180,7 +181,7 @@ static bool search_and_try(JointSearch *j, GError **error)
     static const double headroom[] = {0.985, 0.9, 0.75, 0.5};
     g_auto(Kept) kept = {0};
     for (uint32_t i = 0; i < G_N_ELEMENTS(headroom); i++) {
-        j->upper_s = j->planning->upper_s;
+        j->upper_s = j->answer->upper_s;
         j->misfits = 0;
         joint_search(j, headroom[i]);
         if (!try_first(j, error))
@@ -210,7 +211,7 @@ static double least_s(const JointSearch *j, const JointWay *way, bool plain,
                                       .upper_s = upper_s,
                                       .most_labels =
                                           j->coarse ? LABELS_LARGE : JOINT_LABELS,
-                                      .deadline_us = j->planning->deadline_us};
+                                      .deadline_us = j->answer->deadline_us};
         synth_joint_solve(j->problems->pdata[i], &options, &result);
         if (!result.exact)
             return 0;
@@ -235,12 +236,12 @@ static void bound(JointSearch *j)
                                           "replicas, by the computation per device";
     Plan *plan = j->plan;
     double dense_s = INFINITY, any_s = 0;
-    if (j->coarse || j->planning->options->strategy.microbatches > 1)
+    if (j->coarse || j->question->options->strategy.microbatches > 1)
         joint_all_problems(j, 1);
     for (uint32_t i = 0; i < j->problems->len; i++)
         dense_s = fmin(dense_s, synth_joint_density_s(j->problems->pdata[i]));
     /* which counts updates, too */
-    dense_s = fmax(dense_s, sim_compute_bound_s(j->planning->graph, j->planning->view));
+    dense_s = fmax(dense_s, sim_compute_bound_s(j->question->graph, j->question->view));
     if (!synth_joint_in_order(j->menu))
         any_s = least_s(j, &relaxed, false, plan->iteration_time_s);
     any_s = any_s > 0 ? fmax(any_s, dense_s) : 0;
@@ -266,10 +267,10 @@ static void bound(JointSearch *j)
 }
 
 /* Checks that the search can do what the options ask for. */
-static bool check_options(const Planning *planning, GError **error)
+static bool check_options(const Question *question, GError **error)
 {
-    const Strategy *asked = &planning->options->strategy;
-    const uint32_t batch = graph_batch(planning->graph);
+    const Strategy *asked = &question->options->strategy;
+    const uint32_t batch = graph_batch(question->graph);
     if (asked->recompute && strcmp(asked->recompute, "auto") != 0)
         return kilter_fail(
             error, KILTER_ERROR_INPUT,
@@ -282,34 +283,35 @@ static bool check_options(const Planning *planning, GError **error)
                        batch, asked->microbatches);
 }
 
-bool plan_make_joint(const Planning *planning, Plan *plan, GError **error)
+bool joint_make(const Question *question, Answer *answer, GError **error)
 {
-    if (!check_options(planning, error))
+    Plan *plan = answer->plan;
+    if (!check_options(question, error))
         return false;
     const gint64 start = g_get_monotonic_time();
     g_autoptr(JointMenu) menu =
-        synth_joint_menu_new(planning->graph, planning->view, false, error),
+        synth_joint_menu_new(question->graph, question->view, false, error),
                          coarse = NULL;
     if (!menu)
         return false;
-    g_autoptr(JointHap) hap = joint_hap_new(planning);
-    if (joint_is_large(menu, graph_batch(planning->graph)))
-        coarse = synth_joint_menu_new(planning->graph, planning->view, true, error);
+    g_autoptr(JointHap) hap = joint_hap_new(question, answer);
+    if (joint_is_large(menu, graph_batch(question->graph)))
+        coarse = synth_joint_menu_new(question->graph, question->view, true, error);
     else if (!cluster_mixed(
-                 planning->view->cluster)) /* HAP's groups have whole machines */
+                 question->view->cluster)) /* HAP's groups have whole machines */
         synth_joint_menu_promise(menu, joint_hap_find, hap);
     g_autoptr(GPtrArray) problems =
         g_ptr_array_new_with_free_func((GDestroyNotify)synth_joint_problem_free);
     g_autoptr(GPtrArray) menus = g_ptr_array_new();
     g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(JointFound));
     g_array_set_clear_func(found, clear_found);
-    JointSearch j = {planning, plan,     menu, coarse, problems, menus,
-                     found,    INFINITY, 0,    {0},    false};
+    JointSearch j = {question, answer, plan,     menu, coarse, problems,
+                     menus,    found,  INFINITY, 0,    {0},    false};
     if (!search_and_try(&j, error) || !joint_try_pairs(&j, error))
         return false;
     const gint64 searched = g_get_monotonic_time();
     plan->search_time_s = (double)(searched - start) / G_USEC_PER_SEC;
-    if (!planning->unbounded)
+    if (!answer->unbounded)
         bound(&j);
     plan->certificate_time_s =
         (double)(g_get_monotonic_time() - searched) / G_USEC_PER_SEC;

@@ -69,7 +69,7 @@ static void search(JointSearch *j, uint32_t problem, uint32_t tp, const uint32_t
                                   .plain = true,
                                   .upper_s = *upper_s,
                                   .most_labels = JOINT_LABELS,
-                                  .deadline_us = j->planning->deadline_us};
+                                  .deadline_us = j->answer->deadline_us};
     Found found = {.problem = problem};
     found.shared = synth_joint_shared(menu, j->problems->pdata[problem], tp);
     if (!synth_joint_solve_pair(found.shared, step, &options, &found.pair)) {
@@ -97,7 +97,7 @@ static uint64_t degrees_of(const JointProblem *p)
 static void search_all(JointSearch *j, GArray *pairs)
 {
     g_autofree bool *seen = g_new0(bool, j->problems->len + 1);
-    double upper_s = fmin(j->plan->iteration_time_s, j->planning->upper_s);
+    double upper_s = fmin(j->plan->iteration_time_s, j->answer->upper_s);
     uint32_t n = 0;
     for (uint32_t i = 0; i < j->found->len && n < COUNTS; i++) {
         const uint32_t at = g_array_index(j->found, JointFound, i).problem;
@@ -120,7 +120,7 @@ static void search_all(JointSearch *j, GArray *pairs)
 static bool try_pair(JointSearch *j, const Found *found, GError **error)
 {
     Plan *plan = j->plan;
-    const Planning *planning = j->planning;
+    const Question *question = j->question;
     g_auto(JointProgram) made = {0};
     g_autoptr(GError) unmade = NULL;
     if (!synth_joint_pair_program(j->menus->pdata[found->problem], found->shared,
@@ -130,23 +130,23 @@ static bool try_pair(JointSearch *j, const Found *found, GError **error)
     g_autoptr(Program) before = program_copy(plan->program);
     g_autofree double *ratio =
         g_memdup2(plan->ratio, plan->n_devices * sizeof *plan->ratio);
-    plan_set(plan, planning->graph, planning->view, g_steal_pointer(&made.program),
+    plan_set(plan, question->graph, question->view, g_steal_pointer(&made.program),
              made.ratio);
-    if (!plan_complete(plan, planning, error))
+    if (!answer_complete(j->answer, plan, question, error))
         return false;
     if (plan->feasible && plan->iteration_time_s < before_s) {
         j->is_pair = true;
         return true;
     }
-    plan_set(plan, planning->graph, planning->view, g_steal_pointer(&before), ratio);
-    return plan_complete(plan, planning, error);
+    plan_set(plan, question->graph, question->view, g_steal_pointer(&before), ratio);
+    return answer_complete(j->answer, plan, question, error);
 }
 
 bool joint_try_pairs(JointSearch *j, GError **error)
 {
     g_autoptr(GArray) pairs = g_array_new(FALSE, FALSE, sizeof(Found));
     g_array_set_clear_func(pairs, found_clear);
-    if (j->coarse || j->planning->view->cluster->n_machines < 2 || !j->plan->feasible)
+    if (j->coarse || j->question->view->cluster->n_machines < 2 || !j->plan->feasible)
         return true;
     search_all(j, pairs);
     for (uint32_t i = 0; i < pairs->len && i < TRIALS; i++) {

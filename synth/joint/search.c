@@ -105,7 +105,7 @@ static void search_up_to(JointSearch *j, double part, Run *run, bool plain, uint
                                   .plain = plain,
                                   .upper_s = part * j->upper_s,
                                   .most_labels = JOINT_LABELS,
-                                  .deadline_us = j->planning->deadline_us};
+                                  .deadline_us = j->answer->deadline_us};
     if (run->least_s >= j->upper_s)
         return;
     const JointOracle oracle = synth_joint_oracle(j->menus->pdata[run->problem]);
@@ -128,8 +128,8 @@ static void search(JointSearch *j, Run *run, bool plain, uint32_t beam, uint32_t
 static void add_problems(JointSearch *j, JointMenu *menu, double headroom,
                          const GArray *best)
 {
-    const Strategy *asked = &j->planning->options->strategy;
-    const uint32_t batch = graph_batch(j->planning->graph);
+    const Strategy *asked = &j->question->options->strategy;
+    const uint32_t batch = graph_batch(j->question->graph);
     for (uint32_t m = batch; m > 0; m--) {
         bool wanted = !best;
         for (uint32_t k = 0; best && k < best->len; k++) {
@@ -326,7 +326,7 @@ static const JointProblem *problem_of(const JointSearch *j, const Run *run)
 static double filled_s(const JointSearch *j, const Run *run)
 {
     const JointProblem *p = problem_of(j, run);
-    const uint32_t stages = MIN(p->n_layers, j->planning->view->cluster->n_machines);
+    const uint32_t stages = MIN(p->n_layers, j->question->view->cluster->n_machines);
     return run->least_s * (1 + (double)stages / p->n_microbatches);
 }
 
@@ -352,7 +352,7 @@ static void search_orders(JointSearch *j, const uint32_t *order, uint32_t begin,
             if (!wanted)
                 continue;
             run.order = order + (size_t)o * problem_of(j, &run)->n_kinds;
-            search(j, &run, true, BEAM_ORDERS, j->planning->options->pipelines);
+            search(j, &run, true, BEAM_ORDERS, j->question->options->pipelines);
             g_array_append_val(runs, run);
         }
 }
@@ -360,7 +360,7 @@ static void search_orders(JointSearch *j, const uint32_t *order, uint32_t begin,
 /* Searches with fine groups in the orders that were best with coarse ones. */
 static void search_best_orders(JointSearch *j, const GArray *best, uint32_t first)
 {
-    const uint32_t n_best = j->planning->options->pipelines;
+    const uint32_t n_best = j->question->options->pipelines;
     for (uint32_t b = 0; b < best->len; b++) {
         Run run = g_array_index(best, Run, b);
         const uint32_t m = problem_of(j, &run)->n_microbatches;
@@ -381,7 +381,7 @@ static void search_best_orders(JointSearch *j, const GArray *best, uint32_t firs
  * that were best. */
 static void search_large(JointSearch *j, double headroom)
 {
-    const uint32_t n_best = j->planning->options->pipelines, first = j->problems->len;
+    const uint32_t n_best = j->question->options->pipelines, first = j->problems->len;
     g_autoptr(GArray) runs = NULL;
     g_autofree uint32_t *order = NULL;
     if (synth_joint_in_order(j->coarse) && first > 0) {
@@ -427,7 +427,7 @@ void joint_search(JointSearch *j, double headroom)
     if (j->coarse)
         search_large(j, headroom);
     else {
-        const uint32_t n_best = j->planning->options->pipelines;
+        const uint32_t n_best = j->question->options->pipelines;
         g_autoptr(GArray) runs = search_once(j, 0, 1);
         search_wide(j, runs, n_best);
         search_inside(j, n_best);

@@ -3,7 +3,7 @@
 #ifndef KILTER_SYNTH_JOINT_SEARCH_H
 #define KILTER_SYNTH_JOINT_SEARCH_H
 
-#include "synth/planners/make.h"
+#include "synth/answer/answer.h"
 #include "synth/joint/joint.h"
 
 enum { JOINT_LABELS = 3000000 }; /* most labels of a search */
@@ -16,7 +16,8 @@ typedef struct {
 } JointFound;
 
 typedef struct {
-    const Planning *planning;
+    const Question *question;
+    Answer *answer;
     Plan *plan;
     JointMenu *menu, *coarse; /* coarse: NULL where a search is quick */
     GPtrArray *problems;      /* JointProblem */

@@ -4,7 +4,13 @@
 
 #include <math.h>
 
-#include "synth/planners/make.h"
+#include "synth/amp/make.h"
+#include "synth/auto/make.h"
+#include "synth/baselines/make.h"
+#include "synth/hap/make.h"
+#include "synth/hidup/make.h"
+#include "synth/joint/make.h"
+#include "synth/tag/make.h"
 
 /* One program for all devices, with ratios that can be chosen; bounds hold for such plans. */
 #define SPMD (PLANNER_RATIOS | PLANNER_CERTIFIES | PLANNER_TRIED)
@@ -18,80 +24,79 @@ static const Planner planner[] = {
      "HAP (EuroSys'24), Sec. 3-5",
      SPMD | PLANNER_PINS | PLANNER_SEGMENTS | PLANNER_BALANCES | PLANNER_SEARCHES |
          PLANNER_BOUNDS,
-     plan_make_hap},
+     hap_make},
     {"dp-ev", "data parallelism, equal shares per GPU", "HAP Sec. 7.1",
-     REPLICAS | PLANNER_EVEN, plan_make_dp_even},
+     REPLICAS | PLANNER_EVEN, baselines_make_dp_even},
     {"dp-cp", "data parallelism, shares proportional to speed", "HAP Sec. 7.1", REPLICAS,
-     plan_make_dp_proportional},
+     baselines_make_dp_proportional},
     {"deepspeed", "ZeRO data parallelism and expert parallelism, equal shares per GPU",
-     "HAP Sec. 7.1; ZeRO (SC'20)", SPMD | PLANNER_EVEN, plan_make_deepspeed},
+     "HAP Sec. 7.1; ZeRO (SC'20)", SPMD | PLANNER_EVEN, baselines_make_deepspeed},
     {"gshard",
      "data parallelism, experts sharded and tokens exchanged, equal shares per GPU",
-     "GShard (ICLR'21)", SPMD | PLANNER_EVEN, plan_make_gshard},
+     "GShard (ICLR'21)", SPMD | PLANNER_EVEN, baselines_make_gshard},
     {"tensor-parallel", "every device in one tensor parallel group, equal shares per GPU",
-     "Megatron-LM (2019), Sec. 3", SPMD | PLANNER_EVEN, plan_make_tensor_parallel},
+     "Megatron-LM (2019), Sec. 3", SPMD | PLANNER_EVEN, baselines_make_tensor_parallel},
     {"amp", "pipelines, replicas and tensor parallelism, layers assigned exactly",
-     "AMP (NeurIPS'22), Algorithm 1", PIPELINES | PLANNER_TRIED, plan_make_amp},
+     "AMP (NeurIPS'22), Algorithm 1", PIPELINES | PLANNER_TRIED, amp_make},
     {"amp-sa", "like amp, with the devices placed by simulated annealing", "AMP Sec. 4.2",
-     PIPELINES | PLANNER_TRIED | PLANNER_LAST, plan_make_amp_annealed},
+     PIPELINES | PLANNER_TRIED | PLANNER_LAST, amp_make_annealed},
     {"megatron",
      "Megatron's heuristics: least tensor and pipeline parallelism, even cuts",
-     "AMP Sec. 4.1; Megatron-LM (SC'21)", PIPELINES | PLANNER_TRIED, plan_make_megatron},
+     "AMP Sec. 4.1; Megatron-LM (SC'21)", PIPELINES | PLANNER_TRIED, amp_make_megatron},
     {"amp-random", "degrees, placement and cuts at random, by the seed", "AMP Sec. 4.5",
-     PIPELINES, plan_make_amp_random},
+     PIPELINES, amp_make_random},
     {"manual", "a strategy of your own: --strategy FILE, or its keys by --set",
-     "Megatron-LM (SC'21); ZeRO (SC'20)", PIPELINES, plan_make_manual},
+     "Megatron-LM (SC'21); ZeRO (SC'20)", PIPELINES, baselines_make_manual},
     {"fastmoe",
      "expert parallelism for the expert layers, data parallelism for the others",
-     "FastMoE (2021); HiDup Sec. 6.1", SPMD | PLANNER_EVEN, plan_make_fastmoe},
+     "FastMoE (2021); HiDup Sec. 6.1", SPMD | PLANNER_EVEN, baselines_make_fastmoe},
     {"ddp", "data parallelism, gradients in buckets of 25 MiB, as in PyTorch",
-     "HiDup Sec. 6.1", REPLICAS | PLANNER_EVEN, plan_make_ddp},
+     "HiDup Sec. 6.1", REPLICAS | PLANNER_EVEN, baselines_make_ddp},
     {"horovod", "data parallelism, gradients fused up to 64 MiB",
-     "Horovod (2018); HiDup Sec. 6.1", REPLICAS | PLANNER_EVEN, plan_make_horovod},
+     "Horovod (2018); HiDup Sec. 6.1", REPLICAS | PLANNER_EVEN, baselines_make_horovod},
     {"hidup",
      "best program found for two microbatches that take turns, equal shares per GPU",
-     "HiDup (SoCC'22), Sec. 3-4", SPMD | PLANNER_EVEN | PLANNER_TURNS, plan_make_hidup},
+     "HiDup (SoCC'22), Sec. 3-4", SPMD | PLANNER_EVEN | PLANNER_TURNS, hidup_make},
     {"tag", "op groups, each on a subset of the devices, with servers and duplicates",
      "TAG (TPDS 2023), Sec. 4",
-     PLANNER_RATIOS | PLANNER_GROUPS | PLANNER_PLACES | PLANNER_TREES, plan_make_tag},
+     PLANNER_RATIOS | PLANNER_GROUPS | PLANNER_PLACES | PLANNER_TREES, tag_make},
     {"dp-nccl", "data parallelism, equal shares per GPU, gradients one by one",
-     "TAG (TPDS 2023), Sec. 5.2", REPLICAS | PLANNER_EVEN, plan_make_dp_even},
+     "TAG (TPDS 2023), Sec. 5.2", REPLICAS | PLANNER_EVEN, baselines_make_dp_even},
     {"dp-nccl-p", "data parallelism, shares proportional to speed, gradients one by one",
-     "TAG Sec. 5.2", REPLICAS, plan_make_dp_proportional},
+     "TAG Sec. 5.2", REPLICAS, baselines_make_dp_proportional},
     {"dp-nccl-sfb", "data parallelism, with sufficient factors broadcast where that pays",
-     "TAG Sec. 4.2.3, 5.6", PLANNER_GROUPS | PLANNER_PLACES, plan_make_dp_factors},
+     "TAG Sec. 4.2.3, 5.6", PLANNER_GROUPS | PLANNER_PLACES, tag_make_dp_factors},
     {"flexflow",
      "replicas of op groups on subsets, by a Markov chain, as if devices were equal",
      "FlexFlow (MLSys'19), Sec. 6; TAG Sec. 5.2", PLANNER_GROUPS | PLANNER_PLACES,
-     plan_make_flexflow},
+     tag_make_flexflow},
     {"heterog", "op groups replicated on all devices, with or without servers, or on one",
      "HeteroG (CoNEXT'20), Sec. 3; TAG Sec. 5.2",
-     PLANNER_RATIOS | PLANNER_GROUPS | PLANNER_PLACES, plan_make_heterog},
+     PLANNER_RATIOS | PLANNER_GROUPS | PLANNER_PLACES, tag_make_heterog},
     {"m-topo",
      "layers on single devices in order, each filled with its part of the bytes",
-     "Baechi (SoCC'20), Sec. 3", PLANNER_GROUPS, plan_make_m_topo},
+     "Baechi (SoCC'20), Sec. 3", PLANNER_GROUPS, tag_make_m_topo},
     {"m-etf", "layers on single devices, the earliest start first, within the memory",
-     "Baechi Sec. 3", PLANNER_GROUPS, plan_make_m_etf},
+     "Baechi Sec. 3", PLANNER_GROUPS, tag_make_m_etf},
     {"m-sct", "like m-etf, with favourite children by a linear program",
-     "Baechi Sec. 3.3; Hanen and Munier (1995)", PLANNER_GROUPS, plan_make_m_sct},
+     "Baechi Sec. 3.3; Hanen and Munier (1995)", PLANNER_GROUPS, tag_make_m_sct},
     {"joint",
      "pipelines whose stages differ in devices, programs, layers and recomputation",
      "AMP (NeurIPS'22), Sec. 3; HAP (EuroSys'24), Sec. 8",
-     PLANNER_GROUPS | PLANNER_GPUS | PLANNER_TRIED | PLANNER_FIRST, plan_make_joint},
+     PLANNER_GROUPS | PLANNER_GPUS | PLANNER_TRIED | PLANNER_FIRST, joint_make},
 };
 
 /* The sizes of questions up to which a search takes about 20 s and 2 GiB. */
 typedef struct {
-    bool (*make)(const Planning *planning, Plan *plan, GError **error);
+    bool (*make)(const Question *question, Answer *answer, GError **error);
     uint32_t ops,
         gpus; /* of the model with backward pass and updates; of the cluster; 0: any */
     uint32_t most_gpus; /* beyond, the planner refuses; 0: never */
 } Size;
 
-static const Size SIZE[] = {
-    {plan_make_hap, 14000, 0, 0},     {plan_make_hidup, 14000, 0, 0},
-    {plan_make_amp, 0, 1024, 8192},   {plan_make_amp_annealed, 0, 512, 4096},
-    {plan_make_joint, 9000, 4096, 0}, {plan_make_auto, 6000, 1024, 0}};
+static const Size SIZE[] = {{hap_make, 14000, 0, 0},     {hidup_make, 14000, 0, 0},
+                            {amp_make, 0, 1024, 8192},   {amp_make_annealed, 0, 512, 4096},
+                            {joint_make, 9000, 4096, 0}, {auto_make, 6000, 1024, 0}};
 
 static Size planner_size(const Planner *of)
 {

@@ -1,22 +1,24 @@
 /* Planners: methods that make a plan, behind one interface.
  *
- *     model, cluster, options  --planning_open-->  Planning  graph, pins and segments, checked
- *                              --planning_plan-->  Plan      program and ratios, rounded, evaluated, bounded
+ *     model, cluster, options  --question_open-->    Question  graph, pins and segments, checked
+ *                              --question_answer-->  Answer    plan and report: rounded, evaluated, bounded
  *
  * A planner is a row of the table in synth/planners/planner.c (of choosers.c if it chooses
- * among the plans of others): name, description, paper, abilities, and a function make() that gets
- * the opened inputs (synth/question/planning.h) and fills the plan's program and ratios
- * (synth/answer/complete.h has the tools). Options are rows of tables as well
- * (synth/question/planner_options.h). */
+ * among the plans of others): name, description, paper, abilities, and a function make(), declared in
+ * the make.h of its room, that gets the question (synth/question/question.h) and fills in program and
+ * ratios of the answer's plan (synth/answer/answer.h; complete.h has the tools). Options are rows of
+ * tables as well (synth/question/planner_options.h). */
 #ifndef KILTER_SYNTH_PLANNERS_PLANNER_H
 #define KILTER_SYNTH_PLANNERS_PLANNER_H
 
 #include "data/data.h"
-#include "synth/question/planner_options.h"
 #include "sim/sim.h"
+#include "synth/question/planner_options.h"
 
 /* A question to a planner, opened once: the graph is built, the options are checked. */
-typedef struct Planning Planning; /* synth/question/planning.h */
+typedef struct Question Question; /* synth/question/question.h */
+/* What a planner answers. */
+typedef struct Answer Answer; /* synth/answer/answer.h */
 
 /* The abilities of a planner. Other code asks for abilities, never for a planner's name. */
 typedef enum {
@@ -53,10 +55,10 @@ struct Planner {
     const char *description;
     const char *source; /* paper and section */
     uint32_t ability;   /* PlannerAbility, or-ed */
-    /* Fills program, ratios, search and balance times; planning_plan() rounds, evaluates and
-     * bounds. A planner with PLANNER_CHOOSES makes the whole plan and sets the planning's chosen
-     * view and its report. */
-    bool (*make)(const Planning *planning, Plan *plan, GError **error);
+    /* Fills in program, ratios, search and balance times of answer->plan; question_answer() rounds,
+     * evaluates and bounds. A planner with PLANNER_CHOOSES makes the whole plan and sets the answer's
+     * view and report. */
+    bool (*make)(const Question *question, Answer *answer, GError **error);
 };
 
 /* Refuses a cluster that is too large for the planner, with KILTER_ERROR_INPUT. */
@@ -85,12 +87,12 @@ const Planner *planner_find(const char *name,
 /* Builds the graph and checks the options against the planner's abilities; KILTER_ERROR_INPUT names
  * the option, the pin, or what is wrong with the model. The view is not taken over, the options are
  * copied. */
-Planning *planning_open(const Planner *planner, const char *model,
+Question *question_open(const Planner *planner, const char *model,
                         const ClusterView *view, const PlannerOptions *options,
                         GError **error);
-/* The same on an existing graph of the canonical spec `model`; the planning takes its own
+/* The same on an existing graph of the canonical spec `model`; the question takes its own
  * reference. */
-Planning *planning_open_on(const Planner *planner, const char *model, Graph *graph,
+Question *question_open_on(const Planner *planner, const char *model, Graph *graph,
                            const ClusterView *view, const PlannerOptions *options,
                            GError **error);
 /* The runtime beside plans of that planner: the option's or, for GPUs of data sheets, by the kind
@@ -101,32 +103,36 @@ const char *planner_runtime(const Planner *planner, const PlannerOptions *option
  * g_strfreev. */
 char **planner_runtime_files(const Planner *planner, const PlannerOptions *options,
                              const Cluster *cluster);
-void planning_free(Planning *planning);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Planning, planning_free)
+void question_free(Question *question);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Question, question_free)
 
 /* The model with every parameter. */
-const char *planning_model(const Planning *planning);
+const char *question_spec(const Question *question);
 /* planner_size_words of the question. */
-char *planning_size_words(const Planning *planning);
-/* Whether the plan was made. */
-bool planning_is_used(const Planning *planning);
-/* Hands the graph over to the caller, after the plan was made. */
-Graph *planning_take_graph(Planning *planning);
+char *question_size_words(const Question *question);
+/* The graph; the caller gets a reference of its own. */
+Graph *question_graph(const Question *question);
 
-/* Runs the planner, once per planning. A plan that does not fit has feasible == false; it is not an
- * error here. cluster: the cluster's name in the plan. *report: the plan's report by the fidelity
- * plan_fidelity() with the default options of the simulation; the caller owns it. */
-Plan *planning_plan(Planning *planning, const char *cluster, SimReport **report,
-                    GError **error);
-/* The plan's view if the planner chose the machines, which the caller owns, with its cluster; NULL
- * if the plan is on the planning's view. */
-ClusterView *planning_take_view(Planning *planning);
-/* To be called before the plan is made: a plan that takes this long is of no use, so the search for
- * it may stop early. */
-void planning_set_upper(Planning *planning, double seconds);
-/* To be called before the plan is made: the plan needs no bound, which can take longer than the
- * plan. */
-void planning_skip_bound(Planning *planning);
+/* How far a planner needs to go. */
+typedef struct {
+    double upper_s; /* a plan that takes this long is of no use; 0: any is of use */
+    bool unbounded; /* the plan needs no bound, which can take longer than the plan */
+} AnswerLimits;
+
+/* Runs the planner. A plan that does not fit has feasible == false; it is not an error here.
+ * cluster: the cluster's name in the plan. limits: NULL: none. */
+Answer *question_answer(const Question *question, const char *cluster,
+                        const AnswerLimits *limits, GError **error);
+void answer_free(Answer *answer);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Answer, answer_free)
+
+/* Parts of the answer, which the caller then owns. */
+Plan *answer_take_plan(Answer *answer);
+/* The plan's report by the fidelity plan_fidelity() with the default options of the simulation. */
+SimReport *answer_take_report(Answer *answer);
+/* The plan's view if the planner chose the machines, with its cluster; NULL if the plan is on the
+ * question's view. */
+ClusterView *answer_take_view(Answer *answer);
 
 /* Opens, plans and closes; a planner that chooses the machines fails with KILTER_ERROR_INPUT.
  * *graph, if not NULL, gets the graph. */

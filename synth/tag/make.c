@@ -12,14 +12,13 @@
 
 #include "balance/balance.h"
 #include "synth/answer/complete.h"
-#include "synth/planners/make.h"
 #include "synth/answer/ratios.h"
-#include "synth/tag/case.h"
-#include "synth/tag/pipeline.h"
-#include "synth/tag/shares.h"
-#include "synth/tag/search.h"
-#include "synth/tag/net.h"
 #include "synth/pipeline/pipeline.h"
+#include "synth/tag/case.h"
+#include "synth/tag/net.h"
+#include "synth/tag/pipeline.h"
+#include "synth/tag/search.h"
+#include "synth/tag/shares.h"
 
 /* METIS's imbalance, TAG Sec. 5.1. */
 static const double IMBALANCE = 2;
@@ -41,7 +40,8 @@ typedef struct {
 } Candidate;
 
 typedef struct {
-    const Planning *planning;
+    const Question *question;
+    Answer *answer;
     Plan *plan;
     const TagLimits *limits;
     TagSpace *space;
@@ -78,8 +78,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Make, make_clear)
 
 static bool find_groups(Make *m, SimQuick *quick, GError **error)
 {
-    const Graph *graph = m->planning->graph;
-    const TagPlanOptions *options = &m->planning->options->tag;
+    const Graph *graph = m->question->graph;
+    const TagPlanOptions *options = &m->question->options->tag;
     m->time_s = g_new0(double, graph_n_ops(graph) + 1);
     tag_mean_times(graph, m->space, quick, m->time_s);
     m->group = g_new0(uint16_t, graph_n_ops(graph) + 1);
@@ -105,20 +105,20 @@ static bool add_candidate(Make *m, Program *program, const double *ratio, uint64
                           SimQuickSums sums, GError **error)
 {
     Plan *plan = m->plan;
-    const ClusterView *view = m->planning->view;
+    const ClusterView *view = m->question->view;
     Candidate candidate = {.program = program_copy(program),
                            .ratio = g_memdup2(ratio, view->n_devices * sizeof *ratio),
                            .bucket_bytes = bucket,
                            .sums = sums};
     plan->bucket_bytes = bucket;
-    plan_set(plan, m->planning->graph, view, program, ratio);
-    bool good = plan_complete(plan, m->planning, error);
+    plan_set(plan, m->question->graph, view, program, ratio);
+    bool good = answer_complete(m->answer, plan, m->question, error);
     SimOptions links;
     sim_options_init(&links);
-    if (m->planning->options->tag.links == TAG_LINKS_OWN)
+    if (m->question->options->tag.links == TAG_LINKS_OWN)
         sim_options_set(&links, "network", "crossbar", NULL);
     g_autoptr(SimReport) report =
-        good ? sim_evaluate_with(plan, m->planning->graph, view, "flow", &links, error)
+        good ? sim_evaluate_with(plan, m->question->graph, view, "flow", &links, error)
              : NULL;
     if (!report) {
         candidate_clear(&candidate);
@@ -134,11 +134,11 @@ static bool add_candidate(Make *m, Program *program, const double *ratio, uint64
 /* Puts the program with microbatches, and with the layers that are computed again, in its place. */
 static bool compute_again(const Make *m, Program **program, GError **error)
 {
-    if (!m->modes && tag_microbatches(m->planning->options) == 1)
+    if (!m->modes && tag_microbatches(m->question->options) == 1)
         return true;
     Program *again =
-        synth_train(*program, m->planning->graph, m->planning->view->n_devices,
-                    tag_microbatches(m->planning->options), m->modes, error);
+        synth_train(*program, m->question->graph, m->question->view->n_devices,
+                    tag_microbatches(m->question->options), m->modes, error);
     program_free(*program);
     *program = again;
     return again != NULL;
@@ -148,14 +148,14 @@ static bool add_data_parallel(Make *m, const double *ratio, GError **error)
 {
     for (uint32_t b = 0; b < G_N_ELEMENTS(BUCKETS); b++) {
         SynthResult result;
-        if (m->planning->options->bucket_bytes && b > 0)
+        if (m->question->options->bucket_bytes && b > 0)
             break;
-        if (!synth_baseline(m->planning->graph, m->planning->view, ratio,
+        if (!synth_baseline(m->question->graph, m->question->view, ratio,
                             BASELINE_DATA_PARALLEL, &result, error) ||
             !compute_again(m, &result.program, error) ||
             !add_candidate(m, result.program, ratio,
-                           m->planning->options->bucket_bytes
-                               ? m->planning->options->bucket_bytes
+                           m->question->options->bucket_bytes
+                               ? m->question->options->bucket_bytes
                                : BUCKETS[b],
                            SIM_SUMS_FUSED, error))
             return false;
@@ -168,9 +168,9 @@ static bool add_data_parallel(Make *m, const double *ratio, GError **error)
 static bool add_strategy(Make *m, SimQuick *quick, const uint16_t *action,
                          TagObjective objective, const double *ratio, GError **error)
 {
-    g_autoptr(TagPlacement) placement = synth_tag_placement_new(m->planning->graph);
+    g_autoptr(TagPlacement) placement = synth_tag_placement_new(m->question->graph);
     TagWork work = m->work;
-    work.n_microbatches = tag_microbatches(m->planning->options);
+    work.n_microbatches = tag_microbatches(m->question->options);
     synth_tag_place(m->space, &work, action, placement);
     for (uint32_t pass = 0; pass < 2; pass++) {
         if (pass == 1 &&
@@ -178,9 +178,9 @@ static bool add_strategy(Make *m, SimQuick *quick, const uint16_t *action,
              synth_tag_factors(m->space, &work, quick, objective, placement) == 0))
             return true;
         if (!add_candidate(m, synth_tag_program(m->space, &work, placement, false), ratio,
-                           m->planning->options->bucket_bytes,
+                           m->question->options->bucket_bytes,
                            pass == 1                            ? SIM_SUMS_FREE
-                           : m->planning->options->bucket_bytes ? SIM_SUMS_FUSED
+                           : m->question->options->bucket_bytes ? SIM_SUMS_FUSED
                                                                 : SIM_SUMS_EACH,
                            error))
             return false;
@@ -208,7 +208,7 @@ static uint16_t *find_starts(const Make *m, const TagBound *bound, uint32_t *n)
 
 static double candidate_s(const Make *m, const Candidate *c)
 {
-    return m->planning->options->tag.objective == TAG_OBJECTIVE_FLOW ? c->flow_s
+    return m->question->options->tag.objective == TAG_OBJECTIVE_FLOW ? c->flow_s
                                                                      : c->time_s;
 }
 
@@ -225,7 +225,8 @@ static bool try_strategy(void *context, const uint16_t *action, double *time_s,
     Make *m = trial->m;
     if (!add_strategy(m, NULL, action, TAG_BY_STAGE, trial->ratio, error))
         return false;
-    const Candidate *last = &g_array_index(m->candidates, Candidate, m->candidates->len - 1);
+    const Candidate *last =
+        &g_array_index(m->candidates, Candidate, m->candidates->len - 1);
     *time_s = last->fits ? candidate_s(m, last) : INFINITY;
     return true;
 }
@@ -239,15 +240,15 @@ static double find_bound(const Make *m, TagBound *bound)
         if (c->fits)
             best_s = fmin(best_s, candidate_s(m, c));
     }
-    return tag_bound_branch(bound, best_s, m->planning->options->tag.branches);
+    return tag_bound_branch(bound, best_s, m->question->options->tag.branches);
 }
 
 /* The bound, at all ratios tried, for a candidate whose sums of gradients are not one by one. */
 static bool bound_wider(const Make *m, const Candidate *of, double *bound_s,
                         GError **error)
 {
-    const ClusterView *view = m->planning->view;
-    const bool by_flow = m->planning->options->tag.objective == TAG_OBJECTIVE_FLOW;
+    const ClusterView *view = m->question->view;
+    const bool by_flow = m->question->options->tag.objective == TAG_OBJECTIVE_FLOW;
     const Candidate *before = NULL;
     *bound_s = INFINITY;
     for (uint32_t i = 0; i < m->candidates->len; i++) {
@@ -256,7 +257,7 @@ static bool bound_wider(const Make *m, const Candidate *of, double *bound_s,
             continue;
         before = c;
         g_autoptr(SimQuick) quick =
-            sim_quick_new(m->planning->graph, view, c->ratio, m->space->n_groups,
+            sim_quick_new(m->question->graph, view, c->ratio, m->space->n_groups,
                           m->space->group, error);
         if (!quick)
             return false;
@@ -271,12 +272,12 @@ static bool bound_wider(const Make *m, const Candidate *of, double *bound_s,
  * the one before. */
 static bool search_ratios(Make *m, const double *ratio, uint32_t share, GError **error)
 {
-    const PlannerOptions *options = m->planning->options;
+    const PlannerOptions *options = m->question->options;
     const bool both = options->tag.objective == TAG_OBJECTIVE_BOTH;
-    g_autofree Device *device = tag_devices_alike(m->planning->view);
-    ClusterView view = *m->planning->view;
+    g_autofree Device *device = tag_devices_alike(m->question->view);
+    ClusterView view = *m->question->view;
     view.device = m->limits->alike ? device : view.device;
-    g_autoptr(SimQuick) quick = sim_quick_new(m->planning->graph, &view, ratio,
+    g_autoptr(SimQuick) quick = sim_quick_new(m->question->graph, &view, ratio,
                                               m->space->n_groups, m->space->group, error);
     if (!quick || (!m->group && !find_groups(m, quick, error)))
         return false;
@@ -299,7 +300,7 @@ static bool search_ratios(Make *m, const double *ratio, uint32_t share, GError *
             .heat = options->tag.heat,
             .net = m->net,
             .seed = options->seed,
-            .deadline_us = m->planning->deadline_us};
+            .deadline_us = m->answer->deadline_us};
         g_auto(TagResult) result = {0};
         synth_tag_search(m->space, &m->work, quick, &search, start, n_starts, &result);
         m->plan->tries = result.iterations > 0 ? result.iterations : result.evaluations;
@@ -323,7 +324,7 @@ static bool search_ratios(Make *m, const double *ratio, uint32_t share, GError *
 /* At all ratios, with the layers computed again that `modes` says. */
 static bool search_modes(Make *m, GError **error)
 {
-    g_autoptr(GPtrArray) shares = tag_shares(m->planning, m->limits->shares, error);
+    g_autoptr(GPtrArray) shares = tag_shares(m->question, m->limits->shares, error);
     for (uint32_t i = 0; shares && i < shares->len; i++)
         if (!search_ratios(m, shares->pdata[i], shares->len, error) ||
             (m->limits->parallel && !add_data_parallel(m, shares->pdata[i], error)))
@@ -342,11 +343,11 @@ static bool any_fits(const Make *m)
 static bool search(Make *m, GError **error)
 {
     const char *recompute;
-    for (uint32_t i = 0; (recompute = tag_recompute(m->planning->options, i)) &&
-                         (i == 0 || !any_fits(m));
+    for (uint32_t i = 0;
+         (recompute = tag_recompute(m->question->options, i)) && (i == 0 || !any_fits(m));
          i++) {
         g_clear_pointer(&m->modes, g_free);
-        if (!tag_modes(m->planning->graph, recompute, &m->modes, error))
+        if (!tag_modes(m->question->graph, recompute, &m->modes, error))
             return false;
         m->work.recompute = m->modes;
         if (!search_modes(m, error))
@@ -370,7 +371,7 @@ static const Candidate *choose(const Make *m)
     Candidate *all = &g_array_index(m->candidates, Candidate, 0);
     const Candidate *best = NULL;
     for (uint32_t i = 0; i < m->candidates->len; i++) {
-        if (m->planning->options->tag.objective == TAG_OBJECTIVE_FLOW)
+        if (m->question->options->tag.objective == TAG_OBJECTIVE_FLOW)
             all[i].time_s = all[i].flow_s;
         if (is_better(&all[i], best))
             best = &all[i];
@@ -378,22 +379,24 @@ static const Candidate *choose(const Make *m)
     return best;
 }
 
-bool plan_make_in_space(const Planning *planning, const TagLimits *limits, Plan *plan,
-                        GError **error)
+bool tag_make_within(const Question *question, Answer *answer, const TagLimits *limits,
+                     GError **error)
 {
+    Plan *plan = answer->plan;
     const gint64 begin = g_get_monotonic_time();
-    g_auto(Make) m = {.planning = planning,
+    g_auto(Make) m = {.question = question,
+                      .answer = answer,
                       .plan = plan,
                       .limits = limits,
                       .bound_s = INFINITY,
                       .candidates = g_array_new(FALSE, FALSE, sizeof(Candidate))};
     g_array_set_clear_func(m.candidates, candidate_clear);
-    m.space = synth_tag_space(planning->view,
-                              planning->options->tag.sets == TAG_SETS_KINDS, error);
-    if (!m.space || !(m.batch = tag_batch(planning->options, planning->graph, error)))
+    m.space = synth_tag_space(question->view,
+                              question->options->tag.sets == TAG_SETS_KINDS, error);
+    if (!m.space || !(m.batch = tag_batch(question->options, question->graph, error)))
         return false;
-    if (planning->options->tag.priors != TAG_PRIORS_UNIFORM &&
-        !(m.net = tag_network(planning->options, error)))
+    if (question->options->tag.priors != TAG_PRIORS_UNIFORM &&
+        !(m.net = tag_network(question->options, error)))
         return false;
     if (limits->ones)
         synth_tag_add_ones(m.space);
@@ -403,7 +406,7 @@ bool plan_make_in_space(const Planning *planning, const TagLimits *limits, Plan 
         return false;
     const Candidate *best = choose(&m);
     plan->bucket_bytes = best->bucket_bytes;
-    plan_set(plan, planning->graph, planning->view, program_copy(best->program),
+    plan_set(plan, question->graph, question->view, program_copy(best->program),
              best->ratio);
     plan->search_time_s = (double)(g_get_monotonic_time() - begin) / G_USEC_PER_SEC;
     if (!isinf(m.bound_s) && best->sums != SIM_SUMS_EACH &&
@@ -418,14 +421,14 @@ bool plan_make_in_space(const Planning *planning, const TagLimits *limits, Plan 
             best->sums == SIM_SUMS_FREE    ? ", with sufficient factors or without"
             : best->sums == SIM_SUMS_FUSED ? ", gradients in buckets of any size"
                                            : ", gradients one by one",
-            planning->options->strategy.recompute ? ", whatever is computed again" : "");
+            question->options->strategy.recompute ? ", whatever is computed again" : "");
     plan->optimal = best->optimal;
-    return plan_complete(plan, planning, error);
+    return answer_complete(answer, plan, question, error);
 }
 
-bool plan_make_tag(const Planning *planning, Plan *plan, GError **error)
+bool tag_make(const Question *question, Answer *answer, GError **error)
 {
-    const uint32_t search = planning->options->search;
+    const uint32_t search = question->options->search;
     const TagLimits limits = {.method = search == SEARCH_MCTS    ? TAG_MCTS
                                         : search == SEARCH_EXACT ? TAG_EXACT
                                                                  : TAG_BEST,
@@ -433,5 +436,5 @@ bool plan_make_tag(const Planning *planning, Plan *plan, GError **error)
                               .shares = search != SEARCH_MCTS,
                               .parallel = search != SEARCH_MCTS,
                               .ones = search != SEARCH_MCTS};
-    return plan_make_in_space(planning, &limits, plan, error);
+    return tag_make_within(question, answer, &limits, error);
 }

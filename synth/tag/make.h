@@ -1,10 +1,12 @@
-/* Planners in the space of TAG's strategies (private to synth). */
+/* TAG (TPDS 2023), Sec. 4, and its rivals (Sec. 5.2): op groups, each on a subset of the devices, with
+ * servers, duplicates and sufficient factors (Sec. 4.2.3), searched by trees (Sec. 4.3); rows.h has
+ * the bound on all strategies of these groups (private to synth). */
 #ifndef KILTER_SYNTH_TAG_MAKE_H
 #define KILTER_SYNTH_TAG_MAKE_H
 
-#include "synth/question/planning.h"
-#include "synth/tag/tag.h"
+#include "synth/answer/answer.h"
 #include "synth/tag/search.h"
+#include "synth/tag/tag.h"
 
 typedef struct {
     TagMethod method;
@@ -17,7 +19,15 @@ typedef struct {
 } TagLimits;
 
 /* The best plan within the limits, with a bound on all strategies of the space. */
-bool plan_make_in_space(const Planning *planning, const TagLimits *limits, Plan *plan,
-                        GError **error);
+bool tag_make_within(const Question *question, Answer *answer, const TagLimits *limits,
+                     GError **error);
+
+bool tag_make(const Question *question, Answer *answer, GError **error);
+bool tag_make_dp_factors(const Question *question, Answer *answer, GError **error);
+bool tag_make_flexflow(const Question *question, Answer *answer, GError **error);
+bool tag_make_heterog(const Question *question, Answer *answer, GError **error);
+bool tag_make_m_topo(const Question *question, Answer *answer, GError **error);
+bool tag_make_m_etf(const Question *question, Answer *answer, GError **error);
+bool tag_make_m_sct(const Question *question, Answer *answer, GError **error);
 
 #endif

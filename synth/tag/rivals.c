@@ -2,10 +2,9 @@
  * programs, but each with its own space of strategies and its own search. */
 #include "balance/balance.h"
 #include "synth/answer/complete.h"
-#include "synth/planners/make.h"
 #include "synth/answer/ratios.h"
-#include "synth/tag/make.h"
 #include "synth/tag/case.h"
+#include "synth/tag/make.h"
 #include "synth/tag/search.h"
 
 static void leave_parallel(TagSpace *space)
@@ -14,29 +13,29 @@ static void leave_parallel(TagSpace *space)
     g_assert(tag_data_parallel(space) == 0);
 }
 
-bool plan_make_dp_factors(const Planning *planning, Plan *plan, GError **error)
+bool tag_make_dp_factors(const Question *question, Answer *answer, GError **error)
 {
     const TagLimits limits = {
         .method = TAG_BEST, .factors = true, .narrow = leave_parallel};
-    return plan_make_in_space(planning, &limits, plan, error);
+    return tag_make_within(question, answer, &limits, error);
 }
 
 /* FlexFlow with its sample dimension only, as if devices were equal, which TAG says of it. Its
  * other dimensions, tensor parallelism, are left out. */
-bool plan_make_flexflow(const Planning *planning, Plan *plan, GError **error)
+bool tag_make_flexflow(const Question *question, Answer *answer, GError **error)
 {
     const TagLimits limits = {
         .method = TAG_CHAIN, .alike = true, .narrow = synth_tag_all_reduced};
-    return plan_make_in_space(planning, &limits, plan, error);
+    return tag_make_within(question, answer, &limits, error);
 }
 
 /* HeteroG's space, searched by `best` in place of its network. Shares are even or by speed for the
  * whole plan, where HeteroG's may differ from op to op. */
-bool plan_make_heterog(const Planning *planning, Plan *plan, GError **error)
+bool tag_make_heterog(const Question *question, Answer *answer, GError **error)
 {
     const TagLimits limits = {
         .method = TAG_BEST, .shares = true, .narrow = synth_tag_all_or_one};
-    return plan_make_in_space(planning, &limits, plan, error);
+    return tag_make_within(question, answer, &limits, error);
 }
 
 /* --- Baechi --- */
@@ -52,15 +51,15 @@ static bool find_favourites(const TagList *list, uint32_t *favourite, GError **e
 }
 
 /* Makes every layer a group, with its backward pass and its update. */
-static bool find_layers(const Planning *planning, const double *ratio, TagCase *l,
+static bool find_layers(const Question *question, const double *ratio, TagCase *l,
                         GError **error)
 {
-    const Graph *graph = planning->graph;
+    const Graph *graph = question->graph;
     const uint32_t n_layers = MIN(graph_n_layers(graph), UINT16_MAX);
-    if (!tag_case_open(l, graph, planning->view, ratio, error))
+    if (!tag_case_open(l, graph, question->view, ratio, error))
         return false;
     batch_forms_free(l->batch);
-    if (!(l->batch = tag_batch(planning->options, graph, error)))
+    if (!(l->batch = tag_batch(question->options, graph, error)))
         return false;
     for (OpId id = 0; id < graph_n_ops(graph); id++)
         l->time_s[id] = sim_quick_place_s(l->quick, l->space->single[0], id, 0);
@@ -70,68 +69,70 @@ static bool find_layers(const Planning *planning, const double *ratio, TagCase *
                         .n_groups = n,
                         .group = l->group,
                         .time_s = l->time_s,
-                        .n_microbatches = tag_microbatches(planning->options)};
+                        .n_microbatches = tag_microbatches(question->options)};
     return true;
 }
 
 /* Makes the program of a placement, with as much computed again as makes it fit. */
-static bool give_program(const Planning *planning, TagCase *l,
-                         const TagPlacement *placement, const double *ratio, Plan *plan,
-                         GError **error)
+static bool give_program(const Question *question, TagCase *l,
+                         const TagPlacement *placement, const double *ratio,
+                         Answer *answer, GError **error)
 {
-    const Graph *graph = planning->graph;
+    Plan *plan = answer->plan;
+    const Graph *graph = question->graph;
     const char *recompute = NULL;
-    for (uint32_t i = 0; (recompute = tag_recompute(planning->options, i)); i++) {
+    for (uint32_t i = 0; (recompute = tag_recompute(question->options, i)); i++) {
         Recompute *modes;
         if (i > 0 && plan->feasible)
             break;
         if (!tag_modes(graph, recompute, &modes, error))
             return false;
         l->work.recompute = modes;
-        plan_set(plan, graph, planning->view,
+        plan_set(plan, graph, question->view,
                  synth_tag_program(l->space, &l->work, placement, false), ratio);
         l->work.recompute = NULL;
         g_free(modes);
-        if (!plan_complete(plan, planning, error))
+        if (!answer_complete(answer, plan, question, error))
             return false;
     }
     return true;
 }
 
-static bool make_by_list(const Planning *planning, TagListRule rule, Plan *plan,
+static bool make_by_list(const Question *question, TagListRule rule, Answer *answer,
                          GError **error)
 {
     const gint64 begin = g_get_monotonic_time();
-    const Graph *graph = planning->graph;
-    g_autofree double *ratio = ratios_even(planning->view);
+    const Graph *graph = question->graph;
+    g_autofree double *ratio = ratios_even(question->view);
     g_auto(TagCase) l = {0};
-    if (!find_layers(planning, ratio, &l, error))
+    if (!find_layers(question, ratio, &l, error))
         return false;
     g_autoptr(TagList) list = synth_tag_list(l.space, &l.work, l.quick);
     g_autofree uint32_t *favourite = g_new(uint32_t, list->n + 1);
     g_autofree uint32_t *device = g_new(uint32_t, list->n + 1);
     if (rule == TAG_SCT && !find_favourites(list, favourite, error))
         return false;
-    synth_tag_list_place(list, planning->view, rule, rule == TAG_SCT ? favourite : NULL,
+    synth_tag_list_place(list, question->view, rule, rule == TAG_SCT ? favourite : NULL,
                          device);
     g_autoptr(TagPlacement) placement = synth_tag_placement_new(graph);
     for (OpId id = 0; id < graph_n_ops(graph); id++)
         placement->group[id] = l.space->single[device[l.group[id]]];
-    plan->search_time_s = (double)(g_get_monotonic_time() - begin) / G_USEC_PER_SEC;
-    return give_program(planning, &l, placement, ratio, plan, error);
+    answer->plan->search_time_s =
+        (double)(g_get_monotonic_time() - begin) / G_USEC_PER_SEC;
+    return give_program(question, &l, placement, ratio, answer, error);
 }
 
-bool plan_make_m_topo(const Planning *planning, Plan *plan, GError **error)
+bool tag_make_m_topo(const Question *question, Answer *answer, GError **error)
 {
-    return make_by_list(planning, TAG_TOPO, plan, error);
+    return make_by_list(question, TAG_TOPO, answer, error);
 }
 
-bool plan_make_m_etf(const Planning *planning, Plan *plan, GError **error)
+bool tag_make_m_etf(const Question *question, Answer *answer, GError **error)
 {
-    return make_by_list(planning, TAG_ETF, plan, error);
+    return make_by_list(question, TAG_ETF, answer, error);
 }
 
-bool plan_make_m_sct(const Planning *planning, Plan *plan, GError **error)
+bool tag_make_m_sct(const Question *question, Answer *answer, GError **error)
 {
-    return make_by_list(planning, TAG_SCT, plan, error);
+    return make_by_list(question, TAG_SCT, answer, error);
 }

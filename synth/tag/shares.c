@@ -18,33 +18,33 @@ static void add(GPtrArray *shares, double *ratio, uint32_t n)
 
 /* The best shares of data parallelism where devices have a part of their memory, or, if none fit in
  * it, in any case. */
-static double *solve(const Planning *planning, const SimLinear *linear,
+static double *solve(const Question *question, const SimLinear *linear,
                      const SimMemory *memory, double part, GError **error)
 {
-    double *ratio = ratios_even(planning->view);
-    if (ratios_balance(linear, memory, planning->view, 1, part, ratio, NULL) ||
-        ratios_balance(linear, NULL, planning->view, 1, part, ratio, error))
+    double *ratio = ratios_even(question->view);
+    if (ratios_balance(linear, memory, question->view, 1, part, ratio, NULL) ||
+        ratios_balance(linear, NULL, question->view, 1, part, ratio, error))
         return ratio;
     g_free(ratio);
     return NULL;
 }
 
 /* Within all of the memory and, since shares are rounded, within the least room of a balance. */
-static bool add_solved(const Planning *planning, GPtrArray *shares, GError **error)
+static bool add_solved(const Question *question, GPtrArray *shares, GError **error)
 {
-    const ClusterView *view = planning->view;
+    const ClusterView *view = question->view;
     g_autofree double *even = ratios_even(view);
     SynthResult result;
-    if (!synth_baseline(planning->graph, view, even, BASELINE_DATA_PARALLEL, &result,
+    if (!synth_baseline(question->graph, view, even, BASELINE_DATA_PARALLEL, &result,
                         error))
         return false;
     g_autoptr(Program) program = result.program;
     g_autoptr(SimLinear) linear =
-        sim_linear(program, planning->graph, view, NULL, planning->options->bucket_bytes);
+        sim_linear(program, question->graph, view, NULL, question->options->bucket_bytes);
     g_autoptr(SimMemory) memory =
-        sim_memory(program, planning->graph, linear, NULL, view->runtime);
+        sim_memory(program, question->graph, linear, NULL, view->runtime);
     for (uint32_t i = 0; i < RATIOS_ROOMS; i += RATIOS_ROOMS - 1) {
-        double *ratio = solve(planning, linear, memory, RATIOS_ROOM[i], error);
+        double *ratio = solve(question, linear, memory, RATIOS_ROOM[i], error);
         if (!ratio)
             return false;
         add(shares, ratio, view->n_devices);
@@ -52,17 +52,17 @@ static bool add_solved(const Planning *planning, GPtrArray *shares, GError **err
     return true;
 }
 
-GPtrArray *tag_shares(const Planning *planning, bool by_speed, GError **error)
+GPtrArray *tag_shares(const Question *question, bool by_speed, GError **error)
 {
-    const ClusterView *view = planning->view;
-    const uint32_t choice = planning->options->ratios, n = view->n_devices;
+    const ClusterView *view = question->view;
+    const uint32_t choice = question->options->ratios, n = view->n_devices;
     g_autoptr(GPtrArray) shares = g_ptr_array_new_with_free_func(g_free);
     if (choice != RATIOS_PROPORTIONAL)
         add(shares, ratios_even(view), n);
     if (choice == RATIOS_PROPORTIONAL || choice == RATIOS_BEST ||
         (choice == RATIOS_OWN && by_speed))
         add(shares, ratios_proportional(view), n);
-    if (choice == RATIOS_BEST && !add_solved(planning, shares, error))
+    if (choice == RATIOS_BEST && !add_solved(question, shares, error))
         return NULL;
     g_assert(shares->len > 0);
     return g_steal_pointer(&shares);

@@ -2,12 +2,12 @@
 #ifndef KILTER_SYNTH_TAG_SHARES_H
 #define KILTER_SYNTH_TAG_SHARES_H
 
-#include "synth/question/planning.h"
+#include "synth/question/question.h"
 
 /* Vectors [device], all different; replicas on a subset have their part of these. `by_speed`: the
  * planner's own shares are, beside even ones, those in proportion to speed. ratios=best adds those
  * of data parallelism by HAP's linear program (balance/balance.h), within the memory if any are.
  * KILTER_ERROR_FAILED if the solver failed. */
-GPtrArray *tag_shares(const Planning *planning, bool by_speed, GError **error);
+GPtrArray *tag_shares(const Question *question, bool by_speed, GError **error);
 
 #endif

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "balance/balance.h"
-#include "synth/train/again.h"
 #include "synth/answer/complete.h"
 #include "synth/answer/ratios.h"
-#include "synth/train/train.h"
 #include "synth/pipeline/pipeline.h"
+#include "synth/train/again.h"
+#include "synth/train/train.h"
 
 Plan *training_plan_like(const Plan *plan)
 {
@@ -18,13 +18,13 @@ Plan *training_plan_like(const Plan *plan)
     return other;
 }
 
-void training_set_apart(const Planning *planning, Plan *made)
+void training_set_apart(const Question *question, Plan *made)
 {
-    const Graph *graph = planning->graph;
+    const Graph *graph = question->graph;
     const uint32_t n = made->n_devices, n_ops = graph_n_ops(graph);
-    if (made->n_segments > 1 || planning->options->segments ||
-        !planner_can(planning->planner, PLANNER_SEARCHES) ||
-        !planning_wants_best_ratios(planning))
+    if (made->n_segments > 1 || question->options->segments ||
+        !planner_can(question->planner, PLANNER_SEARCHES) ||
+        !question_wants_best_ratios(question))
         return;
     g_autofree uint16_t *own = g_new(uint16_t, n_ops), *joined = g_new(uint16_t, n_ops);
     for (OpId id = 0; id < n_ops; id++)
@@ -46,13 +46,13 @@ void training_set_apart(const Planning *planning, Plan *made)
 
 bool training_give(const Training *t, const Strategy *strategy, GError **error)
 {
-    const Planning *planning = t->planning;
+    const Question *question = t->question;
     Plan *plan = t->plan;
-    const uint32_t all[] = {0, graph_n_layers(planning->graph)};
+    const uint32_t all[] = {0, graph_n_layers(question->graph)};
     Recompute *modes = NULL;
     const bool good =
-        strategy_layer_modes(strategy, planning->graph, 1, all, &modes, error);
-    Program *program = good ? synth_train(t->program, planning->graph, plan->n_devices,
+        strategy_layer_modes(strategy, question->graph, 1, all, &modes, error);
+    Program *program = good ? synth_train(t->program, question->graph, plan->n_devices,
                                           MAX(strategy->microbatches, 1), modes, error)
                             : NULL;
     g_free(modes);
@@ -63,11 +63,12 @@ bool training_give(const Training *t, const Strategy *strategy, GError **error)
     plan->strategy = *strategy;
     plan->optimal = false;
     plan_set_segments(plan, t->made->ratio, t->made->segment, t->made->n_segments);
-    if (!plan_round(plan, planning->graph, error))
+    if (!plan_round(plan, question->graph, error))
         return false;
     plan_copy_counts(plan, t->made);
-    return plan_complete(plan, planning, error) &&
-           (!planning_wants_best_ratios(planning) || plan_balance(plan, planning, error));
+    return answer_complete(t->answer, plan, question, error) &&
+           (!question_wants_best_ratios(question) ||
+            answer_balance(t->answer, plan, question, error));
 }
 
 /* --- which layers --- */
@@ -75,7 +76,7 @@ bool training_give(const Training *t, const Strategy *strategy, GError **error)
 bool training_give_layers(const Training *t, const Again *again, uint32_t n_full,
                           GError **error)
 {
-    Strategy strategy = t->planning->options->strategy;
+    Strategy strategy = t->question->options->strategy;
     strategy.recompute = again_text(again->order, again->n, n_full, again->mode);
     return training_give(t, &strategy, error);
 }
@@ -138,7 +139,7 @@ static bool find_layers(const Training *t, const Again *again, bool *fits,
         return false;
     *fits = *n_full <= again->n;
     *n_full = MIN(*n_full, again->n);
-    return !*fits || !planning_wants_best_ratios(t->planning) ||
+    return !*fits || !question_wants_best_ratios(t->question) ||
            climb(t, again, n_full, error);
 }
 
@@ -235,19 +236,19 @@ static bool refine(const Training *t, const Again *chosen, uint32_t n_full,
     return training_give_layers(t, &best, s.n_full, error);
 }
 
-bool training_is_small(const Planning *planning)
+bool training_is_small(const Question *question)
 {
     enum { MOST_OPS = 600 };
-    return graph_n_ops(planning->graph) <= MOST_OPS;
+    return graph_n_ops(question->graph) <= MOST_OPS;
 }
 
 bool training_choose_layers(const Training *t, GError **error)
 {
     uint32_t n_full;
     Again chosen = {.mode = "none"};
-    g_autofree uint32_t *order = again_order(t->planning->graph, &chosen.n);
+    g_autofree uint32_t *order = again_order(t->question->graph, &chosen.n);
     chosen.order = order;
     return choose_mode(t, &chosen, &n_full, error) &&
-           (!training_is_small(t->planning) || !planning_wants_best_ratios(t->planning) ||
+           (!training_is_small(t->question) || !question_wants_best_ratios(t->question) ||
             refine(t, &chosen, n_full, error));
 }

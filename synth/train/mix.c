@@ -12,12 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "synth/train/again.h"
 #include "synth/answer/complete.h"
+#include "synth/train/again.h"
 #include "synth/train/train.h"
 
 typedef struct {
-    const Planning *planning;
+    const Question *question;
+    Answer *answer;
     const Plan *first;     /* of the fast program */
     const Program *frugal; /* the one of little memory */
     const Again *again;
@@ -32,10 +33,10 @@ typedef struct {
     uint32_t frugal, full;
 } Point;
 
-static Plan *plan_of(const Planning *planning, const Plan *like, Program *program)
+static Plan *plan_of(const Question *question, const Plan *like, Program *program)
 {
     Plan *plan = training_plan_like(like);
-    plan_set(plan, planning->graph, planning->view, program, like->ratio);
+    plan_set(plan, question->graph, question->view, program, like->ratio);
     plan_set_segments(plan, like->ratio, like->segment, like->n_segments);
     return plan;
 }
@@ -46,14 +47,14 @@ static Plan *mixed_plan(const Mix *m, uint32_t n_frugal)
     g_autofree bool *frugal = g_new0(bool, m->n_layers);
     for (uint32_t k = 0; k < n_frugal; k++)
         frugal[m->heaviest[k]] = true;
-    Program *program = synth_mix(m->planning->graph, m->planning->view, m->first->ratio,
+    Program *program = synth_mix(m->question->graph, m->question->view, m->first->ratio,
                                  m->first->program, m->frugal, frugal, NULL);
-    if (!program || !synth_pins_hold(m->planning->pins, m->planning->graph, program)) {
+    if (!program || !synth_pins_hold(m->question->pins, m->question->graph, program)) {
         program_free(program);
         return NULL;
     }
-    Plan *plan = plan_of(m->planning, m->first, program);
-    training_set_apart(m->planning, plan);
+    Plan *plan = plan_of(m->question, m->first, program);
+    training_set_apart(m->question, plan);
     return plan;
 }
 
@@ -64,8 +65,9 @@ static bool time_at(const Mix *m, Point at, double *time_s, GError **error)
     if (isnan(*seen)) {
         g_autoptr(Plan) made = mixed_plan(m, at.frugal);
         g_autoptr(Plan) plan =
-            made ? plan_of(m->planning, made, program_copy(made->program)) : NULL;
-        const Training t = {m->planning, plan, made ? made->program : NULL, made};
+            made ? plan_of(m->question, made, program_copy(made->program)) : NULL;
+        const Training t = {m->question, m->answer, plan, made ? made->program : NULL,
+                            made};
         if (made && !training_give_layers(&t, m->again, at.full, error))
             return false;
         *seen = made && plan->feasible ? plan->iteration_time_s : INFINITY;
@@ -159,11 +161,11 @@ static double all_memory(const Plan *plan)
 
 /* Seconds that recomputing all layers takes for each byte of a GPU that it saves; 0: it saves
  * nothing. */
-static bool find_price(const Planning *planning, const Plan *first, const Again *again,
-                       double *price, GError **error)
+static bool find_price(const Question *question, Answer *answer, const Plan *first,
+                       const Again *again, double *price, GError **error)
 {
-    g_autoptr(Plan) plan = plan_of(planning, first, program_copy(first->program));
-    const Training t = {planning, plan, first->program, first};
+    g_autoptr(Plan) plan = plan_of(question, first, program_copy(first->program));
+    const Training t = {question, answer, plan, first->program, first};
     if (!training_give_layers(&t, again, 0, error))
         return false;
     const double time_s = plan->iteration_time_s, bytes = all_memory(plan);
@@ -177,47 +179,48 @@ static bool find_price(const Planning *planning, const Plan *first, const Again 
 /* Charges for memory in multiples of the price, at either point of the iteration (SynthPoint). */
 static const double CHARGE[][SYNTH_POINTS] = {{2, 0}, {4, 4}};
 
-static bool find_frugal(const Planning *planning, const Plan *first, double price,
-                        const double *charge, Program **program, GError **error)
+static bool find_frugal(const Question *question, const Answer *answer, const Plan *first,
+                        double price, const double *charge, Program **program,
+                        GError **error)
 {
-    const uint32_t n = planning->view->n_devices;
+    const uint32_t n = question->view->n_devices;
     g_autofree double *memory_s = g_new(double, SYNTH_POINTS *n);
     for (uint32_t i = 0; i < SYNTH_POINTS * n; i++)
         memory_s[i] = price * charge[i / n];
-    const SynthOptions options = {.beam = planning->options->beam,
-                                  .bucket_bytes = planning->options->bucket_bytes,
+    const SynthOptions options = {.beam = question->options->beam,
+                                  .bucket_bytes = question->options->bucket_bytes,
                                   .memory_s = memory_s,
-                                  .deadline_us = planning->deadline_us};
+                                  .deadline_us = answer->deadline_us};
     SynthResult result;
-    const bool done = synth_search(planning->space, planning->view, first->ratio,
-                                   &options, &result, error);
+    const bool done = synth_search(answer->space, question->view, first->ratio, &options,
+                                   &result, error);
     *program = done ? result.program : NULL;
     return done;
 }
 
-bool training_mix(const Planning *planning, const Plan *first, Plan **mixed,
-                  GError **error)
+bool training_mix(const Question *question, Answer *answer, const Plan *first,
+                  Plan **mixed, GError **error)
 {
     Again again = {.mode = "none"};
-    g_autofree uint32_t *order = again_order(planning->graph, &again.n);
-    g_autofree uint32_t *heaviest = heaviest_first(planning->graph);
-    const uint32_t n_layers = graph_n_layers(planning->graph);
+    g_autofree uint32_t *order = again_order(question->graph, &again.n);
+    g_autofree uint32_t *heaviest = heaviest_first(question->graph);
+    const uint32_t n_layers = graph_n_layers(question->graph);
     const uint32_t points = (n_layers + 1) * (again.n + 1);
     double price, best_s = INFINITY;
     *mixed = NULL;
     again.order = order;
-    if (!find_price(planning, first, &again, &price, error))
+    if (!find_price(question, answer, first, &again, &price, error))
         return false;
     for (uint32_t i = 0; i < G_N_ELEMENTS(CHARGE) && price > 0; i++) {
         g_autoptr(Program) frugal = NULL;
-        if (!find_frugal(planning, first, price, CHARGE[i], &frugal, error))
+        if (!find_frugal(question, answer, first, price, CHARGE[i], &frugal, error))
             return false;
         if (!frugal)
             continue;
         g_autofree double *seen = g_new(double, points);
         for (uint32_t p = 0; p < points; p++)
             seen[p] = NAN;
-        const Mix m = {planning, first, frugal, &again, n_layers, heaviest, seen};
+        const Mix m = {question, answer, first, frugal, &again, n_layers, heaviest, seen};
         Point best;
         double time_s;
         if (!find_point(&m, &best, &time_s, error))

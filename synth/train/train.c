@@ -9,44 +9,36 @@
 #include <string.h>
 
 #include "synth/answer/complete.h"
-#include "synth/planners/make.h"
 #include "synth/answer/ratios.h"
 #include "synth/train/train.h"
 
-bool plan_is_trained(const Planning *planning)
+static bool is_automatic(const Question *question)
 {
-    const Strategy *strategy = &planning->options->strategy;
-    return !planner_can(planning->planner, PLANNER_GROUPS) && strategy->zero == 0 &&
-           (strategy->microbatches > 1 || strategy->recompute);
-}
-
-static bool is_automatic(const Planning *planning)
-{
-    return g_strcmp0(planning->options->strategy.recompute, "auto") == 0;
+    return g_strcmp0(question->options->strategy.recompute, "auto") == 0;
 }
 
 /* Adds the techniques to the plan's own program. */
-static bool train(const Planning *planning, Plan *plan, GError **error)
+static bool train(const Question *question, Answer *answer, Plan *plan, GError **error)
 {
     g_autoptr(Plan) made = training_plan_like(plan);
-    plan_set(made, planning->graph, planning->view, program_copy(plan->program),
+    plan_set(made, question->graph, question->view, program_copy(plan->program),
              plan->ratio);
     plan_set_segments(made, plan->ratio, plan->segment, plan->n_segments);
     made->split = g_steal_pointer(&plan->split);
     made->n_splits = plan->n_splits;
     plan->n_splits = 0;
-    training_set_apart(planning, made);
-    const Training t = {planning, plan, made->program, made};
-    return is_automatic(planning)
+    training_set_apart(question, made);
+    const Training t = {question, answer, plan, made->program, made};
+    return is_automatic(question)
                ? training_choose_layers(&t, error)
-               : training_give(&t, &planning->options->strategy, error);
+               : training_give(&t, &question->options->strategy, error);
 }
 
 /* The plan's own program before it gets the techniques. */
-static Plan *copy_made(const Planning *planning, const Plan *plan)
+static Plan *copy_made(const Question *question, const Plan *plan)
 {
     Plan *copy = training_plan_like(plan);
-    plan_set(copy, planning->graph, planning->view, program_copy(plan->program),
+    plan_set(copy, question->graph, question->view, program_copy(plan->program),
              plan->ratio);
     plan_set_segments(copy, plan->ratio, plan->segment, plan->n_segments);
     return copy;
@@ -54,15 +46,15 @@ static Plan *copy_made(const Planning *planning, const Plan *plan)
 
 /* Makes the planner's plan as if there were `room` times the memory (INFINITY: as if memory did not
  * matter), and adds the techniques. *first, unless NULL: a copy before them. */
-static bool make_with(const Planning *planning, double room, Plan *plan, Plan **first,
-                      GError **error)
+static bool make_with(const Question *question, Answer *answer, double room, Plan *plan,
+                      Plan **first, GError **error)
 {
     /* More than any model needs; sums over a few devices do not overflow. */
     static const uint64_t ROOM = UINT64_MAX / 4;
-    const uint32_t n = planning->view->n_devices;
-    g_autofree Device *device = g_memdup2(planning->view->device, n * sizeof *device);
-    ClusterView view = *planning->view;
-    Planning seen = *planning;
+    const uint32_t n = question->view->n_devices;
+    g_autofree Device *device = g_memdup2(question->view->device, n * sizeof *device);
+    ClusterView view = *question->view;
+    Question seen = *question;
     for (uint32_t j = 0; j < n; j++) {
         device[j].memory_bytes =
             (uint64_t)fmin((double)device[j].memory_bytes * room, (double)ROOM);
@@ -71,16 +63,18 @@ static bool make_with(const Planning *planning, double room, Plan *plan, Plan **
     }
     view.device = device;
     seen.view = &view;
-    seen.roomy = isinf(room);
-    if (!planning->planner->make(&seen, plan, error))
+    answer->roomy = isinf(room);
+    const bool made = answer_make(answer, &seen, plan, question->planner->make, error);
+    answer->roomy = false;
+    if (!made)
         return false;
     if (first)
-        *first = copy_made(planning, plan);
-    return train(planning, plan, error);
+        *first = copy_made(question, plan);
+    return train(question, answer, plan, error);
 }
 
 /* Takes over the decisions of `from`, if that plan is better. */
-static void take_better(const Planning *planning, Plan *plan, Plan *from)
+static void take_better(const Question *question, Plan *plan, Plan *from)
 {
     plan->search_time_s += from->search_time_s;
     plan->balance_time_s += from->balance_time_s;
@@ -90,7 +84,7 @@ static void take_better(const Planning *planning, Plan *plan, Plan *from)
         from->ratio, (size_t)from->n_segments * from->n_devices * sizeof *ratio);
     g_autofree uint16_t *segment =
         g_memdup2(from->segment, from->n_ops * sizeof *segment);
-    plan_set(plan, planning->graph, planning->view, g_steal_pointer(&from->program),
+    plan_set(plan, question->graph, question->view, g_steal_pointer(&from->program),
              ratio);
     plan_set_segments(plan, ratio, segment, from->n_segments);
     plan->split = g_steal_pointer(&from->split);
@@ -103,79 +97,80 @@ static void take_better(const Planning *planning, Plan *plan, Plan *from)
 
 /* Tries known strategies with the techniques: where memory is short, a program that is slower
  * without the techniques may need less of them. */
-static bool try_baselines(const Planning *planning, Plan *plan, GError **error)
+static bool try_baselines(const Question *question, Answer *answer, GError **error)
 {
-    const ClusterView *view = planning->view;
+    const ClusterView *view = question->view;
     g_autofree double *ratio = ratios_proportional(view);
     for (Baseline baseline = 0; baseline < BASELINES; baseline++) {
         SynthResult result = {0};
-        if (!synth_baseline(planning->graph, view, ratio, baseline, &result, NULL))
+        if (!synth_baseline(question->graph, view, ratio, baseline, &result, NULL))
             continue;
-        g_autoptr(Plan) other = training_plan_like(plan);
-        plan_set(other, planning->graph, view, result.program, ratio);
-        if (!synth_pins_hold(planning->pins, planning->graph, other->program))
+        g_autoptr(Plan) other = training_plan_like(answer->plan);
+        plan_set(other, question->graph, view, result.program, ratio);
+        if (!synth_pins_hold(question->pins, question->graph, other->program))
             continue;
-        if (!train(planning, other, error))
+        if (!train(question, answer, other, error))
             return false;
-        take_better(planning, plan, other);
+        take_better(question, answer->plan, other);
     }
     return true;
 }
 
-static bool try_mixes(const Planning *planning, const Plan *first, Plan *plan,
+static bool try_mixes(const Question *question, const Plan *first, Answer *answer,
                       GError **error)
 {
     g_autoptr(Plan) mixed = NULL;
-    if (!training_mix(planning, first, &mixed, error))
+    if (!training_mix(question, answer, first, &mixed, error))
         return false;
     if (!mixed)
         return true;
-    if (!train(planning, mixed, error))
+    if (!train(question, answer, mixed, error))
         return false;
-    take_better(planning, plan, mixed);
+    take_better(question, answer->plan, mixed);
     return true;
 }
 
 /* Programs of searches within more memory than the real one: recomputation makes up for the
  * rest. Only for small graphs, for which such searches are quick; with a budget of time for large
  * ones, too, within the real memory. */
-static bool try_rooms(const Planning *planning, Plan *plan, GError **error)
+static bool try_rooms(const Question *question, Answer *answer, GError **error)
 {
     static const double ROOM[] = {1, 1.1, 1.25, 1.5, 2};
-    const uint32_t n = training_is_small(planning) ? G_N_ELEMENTS(ROOM)
-                       : planning->deadline_us > 0 ? 1
+    const uint32_t n = training_is_small(question) ? G_N_ELEMENTS(ROOM)
+                       : answer->deadline_us > 0   ? 1
                                                    : 0;
-    for (uint32_t i = 0; i < n && !planning_is_late(planning); i++) {
-        g_autoptr(Plan) other = training_plan_like(plan);
+    for (uint32_t i = 0; i < n && !answer_is_late(answer); i++) {
+        g_autoptr(Plan) other = training_plan_like(answer->plan);
         g_autoptr(GError) misfit = NULL;
-        if (make_with(planning, ROOM[i], other, NULL, &misfit))
-            take_better(planning, plan, other);
+        if (make_with(question, answer, ROOM[i], other, NULL, &misfit))
+            take_better(question, answer->plan, other);
         else if (misfit->code != KILTER_ERROR_INFEASIBLE)
             return g_propagate_error(error, g_steal_pointer(&misfit)), false;
     }
     return true;
 }
 
-bool plan_make_trained(const Planning *planning, Plan *plan, GError **error)
+bool training_make(const Question *question, Answer *answer, GError **error)
 {
+    Plan *plan = answer->plan;
     g_autoptr(Plan) first = NULL;
-    if (!make_with(planning, INFINITY, plan, &first, error))
+    if (!make_with(question, answer, INFINITY, plan, &first, error))
         return false;
-    const bool own = planning->options->ratios == RATIOS_OWN ||
-                     planning->options->ratios == RATIOS_BEST;
-    if (!planner_can(planning->planner, PLANNER_SEARCHES) ||
+    const bool own = question->options->ratios == RATIOS_OWN ||
+                     question->options->ratios == RATIOS_BEST;
+    if (!planner_can(question->planner, PLANNER_SEARCHES) ||
         (plan->feasible && !plan->strategy.recompute))
         return true;
-    if (own && planning->options->search != SEARCH_REFERENCE &&
-        (!try_baselines(planning, plan, error) ||
-         (is_automatic(planning) && (!try_mixes(planning, first, plan, error) ||
-                                     !try_rooms(planning, plan, error)))))
+    if (own && question->options->search != SEARCH_REFERENCE &&
+        (!try_baselines(question, answer, error) ||
+         (is_automatic(question) && (!try_mixes(question, first, answer, error) ||
+                                     !try_rooms(question, answer, error)))))
         return false;
     if (!plan->feasible) {
-        g_autoptr(Plan) other = training_plan_like(plan);
-        if (!make_with(planning, 1, other, NULL, error))
+        g_autoptr(Plan) other = training_plan_like(answer->plan);
+        if (!make_with(question, answer, 1, other, NULL, error))
             return false;
-        take_better(planning, plan, other);
+        take_better(question, answer->plan, other);
     }
-    return plan_complete(plan, planning, error);
+    return answer_complete(answer, plan, question, error);
 }

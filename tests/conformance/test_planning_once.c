@@ -27,7 +27,7 @@
     X(bool, segments_make,                                                               \
       (const char *segments, const Graph *graph, uint16_t *segment, GError **error),     \
       (segments, graph, segment, error))                                                 \
-    X(Planning *, planning_open,                                                         \
+    X(Question *, question_open,                                                         \
       (const Planner *planner, const char *model, const ClusterView *view,               \
        const PlannerOptions *options, GError **error),                                   \
       (planner, model, view, options, error))
@@ -68,7 +68,7 @@ static void run(const char *line)
     const bool done = cmd_plan(argc, changed, &error);
     assert_no_error(error);
     assert_true(done);
-    assert_int_equal(count[COUNT_planning_open], 1);
+    assert_int_equal(count[COUNT_question_open], 1);
     assert_int_equal(count[COUNT_model_build], 1);
 }
 

@@ -3,9 +3,9 @@
 #include <glib/gstdio.h>
 #include <math.h>
 
-#include "synth/train/again.h"
 #include "synth/answer/complete.h"
 #include "synth/planners/planner.h"
+#include "synth/train/again.h"
 #include "synth/train/train.h"
 #include "tests/test.h"
 
@@ -73,18 +73,19 @@ static Plan *plan_at(const char *model, const Site *site, const char *recompute)
 }
 
 /* The least seconds of the plan's program with any set of layers computed again. */
-static double best_set(const Planning *planning, const Plan *plan)
+static double best_set(const Question *question, const Plan *plan)
 {
     uint32_t n;
     double best_s = INFINITY;
-    g_autofree uint32_t *layer = again_order(planning->graph, &n);
+    g_autofree uint32_t *layer = again_order(question->graph, &n);
     g_autofree uint32_t *order = g_new(uint32_t, n);
     g_autoptr(Plan) made = training_plan_like(plan), made_plan = training_plan_like(plan);
-    plan_set(made, planning->graph, planning->view, program_copy(plan->program),
+    plan_set(made, question->graph, question->view, program_copy(plan->program),
              plan->ratio);
-    plan_set(made_plan, planning->graph, planning->view, program_copy(plan->program),
+    plan_set(made_plan, question->graph, question->view, program_copy(plan->program),
              plan->ratio);
-    const Training t = {planning, made_plan, made->program, made};
+    g_autoptr(Answer) answer = g_new0(Answer, 1);
+    const Training t = {question, answer, made_plan, made->program, made};
     for (uint32_t set = 0; set < 1u << n; set++) {
         uint32_t n_full = 0, at = 0;
         for (uint32_t k = 0; k < n; k++)
@@ -127,8 +128,8 @@ static void measure(const char *model, uint32_t kind, double kib, Distance *d)
     PlannerOptions options;
     planner_options_init(&options);
     planner_options_set(&options, "recompute", "auto", &error);
-    g_autoptr(Planning) planning =
-        planning_open(planner_find("hap", NULL), model, real.view, &options, &error);
+    g_autoptr(Question) question =
+        question_open(planner_find("hap", NULL), model, real.view, &options, &error);
     assert_no_error(error);
     g_autoptr(Plan) chosen = plan_at(model, &real, "auto");
     double best_s = INFINITY;
@@ -136,7 +137,7 @@ static void measure(const char *model, uint32_t kind, double kib, Distance *d)
         Site roomy = site_new(kib, room[r], kind);
         g_autoptr(Plan) plan = plan_at(model, &roomy, "none");
         if (plan)
-            best_s = fmin(best_s, best_set(planning, plan));
+            best_s = fmin(best_s, best_set(question, plan));
         site_clear(&roomy);
     }
     site_clear(&real);

@@ -110,13 +110,12 @@ static void check_planner(const Planner *planner, const Cluster *cluster)
     static const char MODEL[] = "bert-base:layers=2,hidden=96,ffn=192,vocab=640,seq=16";
     g_autoptr(GError) error = NULL;
     g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
-    g_autoptr(SimReport) report = NULL;
     PlannerOptions options;
     planner_options_init(&options);
-    g_autoptr(Planning) planning = planning_open(planner, MODEL, view, &options, &error);
-    g_autoptr(Plan) plan =
-        planning ? planning_plan(planning, "any", &report, &error) : NULL;
-    g_autoptr(ClusterView) own = plan ? planning_take_view(planning) : NULL;
+    g_autoptr(Question) question = question_open(planner, MODEL, view, &options, &error);
+    g_autoptr(Answer) answer =
+        question ? question_answer(question, "any", NULL, &error) : NULL;
+    g_autoptr(Plan) plan = answer ? answer_take_plan(answer) : NULL;
     assert_true(!plan == !!error);
     if (!plan)
         return;
@@ -203,7 +202,7 @@ static void test_unlike(void **state)
     g_autoptr(ClusterView) whole = cluster_view(mixed, GRANULARITY_MACHINE);
     PlannerOptions options;
     planner_options_init(&options);
-    assert_null(planning_open(&maker[0], MODEL, whole, &options, &error));
+    assert_null(question_open(&maker[0], MODEL, whole, &options, &error));
     assert_error(error, KILTER_ERROR_INPUT, "has unlike GPUs (2 h100-sxm + 2 t4)");
     assert_int_equal(granularity_default(mixed), GRANULARITY_GPU);
 }

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "synth/hap/alternation.h"
-#include "synth/planners/make.h"
 #include "synth/answer/ratios.h"
+#include "synth/hap/alternation.h"
+#include "synth/hap/make.h"
 #include "synth/tag/case.h"
 #include "synth/tag/pipeline.h"
 #include "synth/tag/shares.h"
@@ -36,16 +36,24 @@ static ClusterView *unlike(Cluster **cluster)
     return cluster_view(*cluster, GRANULARITY_GPU);
 }
 
-/* As planning_plan opens it. */
-static Planning *open(const char *planner, const ClusterView *view,
+static Question *open(const char *planner, const ClusterView *view,
                       const PlannerOptions *options)
 {
     g_autoptr(GError) error = NULL;
-    Planning *planning =
-        planning_open(planner_find(planner, NULL), MODEL, view, options, &error);
+    Question *question =
+        question_open(planner_find(planner, NULL), MODEL, view, options, &error);
     assert_no_error(error);
-    planning->space = synth_space_new(planning->graph, NULL);
-    return planning;
+    return question;
+}
+
+/* As question_answer makes it, with an empty plan. */
+static Answer *begin(const Question *question)
+{
+    Answer *answer = g_new0(Answer, 1);
+    answer->plan = plan_new();
+    answer->space = synth_space_new(question->graph, NULL);
+    answer->upper_s = INFINITY;
+    return answer;
 }
 
 /* --- shares --- */
@@ -64,9 +72,9 @@ static void check_shares(const ClusterView *view, uint32_t choice, bool by_speed
     PlannerOptions options;
     planner_options_init(&options);
     options.ratios = choice;
-    g_autoptr(Planning) planning = open("tag", view, &options);
+    g_autoptr(Question) question = open("tag", view, &options);
     g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) shares = tag_shares(planning, by_speed, &error);
+    g_autoptr(GPtrArray) shares = tag_shares(question, by_speed, &error);
     assert_no_error(error);
     const uint32_t n = view->n_devices;
     g_autofree double *even = ratios_even(view), *speed = ratios_proportional(view);
@@ -256,10 +264,10 @@ static void test_rounds(void **state)
         PlannerOptions options;
         planner_options_init(&options);
         options.max_rounds = most;
-        g_autoptr(Planning) planning = open("hap", view, &options);
-        g_autoptr(Plan) plan = plan_new();
+        g_autoptr(Question) question = open("hap", view, &options);
+        g_autoptr(Answer) answer = begin(question);
         g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
-        Alternation a = alternation_new(planning);
+        Alternation a = alternation_new(question, answer);
         assert_true(alternation_run(&a, even, NULL, history, &error));
         const uint32_t rounds = history->len;
         assert_true(rounds >= 1 && rounds <= most);
@@ -271,7 +279,7 @@ static void test_rounds(void **state)
         assert_true(a.best && a.best->feasible);
         assert_true(alternation_run(&a, even, NULL, history, &error));
         assert_int_equal(history->len, rounds);
-        alternation_end(&a, plan);
+        alternation_end(&a, answer->plan);
     }
 }
 
@@ -296,10 +304,11 @@ static void test_improving(void **state)
         planner_options_init(&options);
         planner_options_set(&options, CASE[i].key, CASE[i].value, &error);
         assert_no_error(error);
-        g_autoptr(Planning) planning = open(CASE[i].planner, view, &options);
-        g_autoptr(Plan) plan = plan_new();
+        g_autoptr(Question) question = open(CASE[i].planner, view, &options);
+        g_autoptr(Answer) answer = begin(question);
+        Plan *plan = answer->plan;
         plan->iteration_time_s = INFINITY;
-        assert_true(plan_improve(plan, planning, even, NULL, &error));
+        assert_true(hap_improve(question, answer, even, NULL, &error));
         assert_no_error(error);
         assert_int_equal(plan->program != NULL, CASE[i].improves);
         if (!CASE[i].improves)
@@ -308,7 +317,7 @@ static void test_improving(void **state)
         const double time_s = plan->iteration_time_s;
         assert_true(isfinite(time_s));
         plan->iteration_time_s = time_s / 2; /* a better one is kept */
-        assert_true(plan_improve(plan, planning, even, NULL, &error));
+        assert_true(hap_improve(question, answer, even, NULL, &error));
         assert_true(plan->iteration_time_s == time_s / 2);
     }
 }

@@ -1,0 +1,35 @@
+/* The parts of an answer. */
+#include "synth/answer/answer.h"
+
+void answer_clear(Answer *answer)
+{
+    plan_free(answer->plan);
+    cluster_view_free(answer->view);
+    sim_report_free(answer->report);
+    g_free(answer->memory_s);
+    g_free(answer->misfit);
+}
+
+void answer_free(Answer *answer)
+{
+    if (!answer)
+        return;
+    answer_clear(answer);
+    synth_space_free(answer->space);
+    g_free(answer);
+}
+
+Plan *answer_take_plan(Answer *answer)
+{
+    return g_steal_pointer(&answer->plan);
+}
+
+SimReport *answer_take_report(Answer *answer)
+{
+    return g_steal_pointer(&answer->report);
+}
+
+ClusterView *answer_take_view(Answer *answer)
+{
+    return g_steal_pointer(&answer->view);
+}

@@ -1,0 +1,66 @@
+/* What a planner answers to a question (private to synth): its plan, which the planner fills in, and
+ * what was found on the way that a bound or a report needs. */
+#ifndef KILTER_SYNTH_ANSWER_ANSWER_H
+#define KILTER_SYNTH_ANSWER_ANSWER_H
+
+#include "synth/hap/search.h"
+#include "synth/question/question.h"
+
+struct Answer {
+    Plan *plan;        /* program, ratios, times and bounds */
+    ClusterView *view; /* the plan's view if the planner chose it, or NULL */
+    SimReport *report; /* of the plan completed last, */
+    const Plan *reported;
+    const ClusterView *reported_on; /* and on which view */
+
+    /* --- how far to search --- */
+    SynthSpace *space;  /* the programs that keep the question's pins */
+    gint64 deadline_us; /* when the budget ends (g_get_monotonic_time); 0: never */
+    double
+        upper_s; /* plans that take this long are of no use; INFINITY: all are of use */
+    /* the caller will make room for the plan: neither memory nor rounding is searched for */
+    bool roomy;
+    bool unbounded; /* the plan needs no bound */
+
+    /* --- what the search has seen --- */
+    /* least time before rounding of all plans that fit; 0: none does */
+    double seen_s;
+    /* [SYNTH_POINTS * n_devices] multipliers of memory with which the best plan so far was found;
+     * NULL: without any */
+    double *memory_s;
+    /* the fastest program's time before rounding if it does not fit, so that plans with less memory
+     * were searched for; 0: it fits */
+    double misfit_s;
+    bool proof_tried; /* hap_disprove has run */
+    char *misfit;     /* its proof that nothing fits, or NULL */
+};
+
+/* Whether the budget is spent. */
+static inline bool answer_is_late(const Answer *answer)
+{
+    return answer->deadline_us > 0 && g_get_monotonic_time() >= answer->deadline_us;
+}
+
+/* Whether a plan that takes so long, without a limit of memory, is of no use. */
+static inline bool answer_is_lost(const Answer *answer, double seconds)
+{
+    return seconds >= answer->upper_s;
+}
+
+/* Frees all parts but the space. */
+void answer_clear(Answer *answer);
+
+/* Lets the question's planner make `plan` in the place of the answer's own plan. */
+static inline bool answer_make(Answer *answer, const Question *question, Plan *plan,
+                               bool (*make)(const Question *question, Answer *answer,
+                                            GError **error),
+                               GError **error)
+{
+    Plan *own = answer->plan;
+    answer->plan = plan;
+    const bool made = make(question, answer, error);
+    answer->plan = own;
+    return made;
+}
+
+#endif

@@ -1,0 +1,122 @@
+/* The way from a question to its answer: the planner's plan, with the techniques asked for, completed
+ * and bounded. */
+#include <math.h>
+
+#include "synth/answer/complete.h"
+#include "synth/hap/make.h"
+#include "synth/train/train.h"
+
+/* Whether the planner's program becomes a duplex program when it is made. */
+static bool is_duplex(const Question *question)
+{
+    return question_takes_turns(question->planner, question->options) &&
+           !planner_can(question->planner, PLANNER_TURNS);
+}
+
+/* Ratios that were best for one microbatch are found again for two. */
+static bool duplex_and_balance(const Question *question, Answer *answer, GError **error)
+{
+    Plan *plan = answer->plan;
+    plan->optimal = false;
+    return plan_duplex(plan, question, error) &&
+           (!question_wants_best_ratios(question) ||
+            (answer_complete(answer, plan, question, error) &&
+             answer_balance(answer, plan, question, error)));
+}
+
+/* One box is cheap enough for every plan of the search; more boxes, and bounds for other planners'
+ * plans, must be requested. */
+static bool bound(const Question *question, Answer *answer, GError **error)
+{
+    const PlannerOptions *options = question->options;
+    const gint64 start = g_get_monotonic_time();
+    if (answer->misfit)
+        return true;
+    if (options->certify == 0 &&
+        (answer->unbounded || !planner_can(question->planner, PLANNER_BOUNDS) ||
+         is_duplex(question) || options->strategy.microbatches > 1))
+        return true;
+    const bool done = options->certify > 0 ? hap_certify(question, answer, error)
+                                           : hap_bound(question, answer, error);
+    answer->plan->certificate_time_s =
+        (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    return done;
+}
+
+static bool make_plan(const Question *question, Answer *answer, GError **error)
+{
+    const Planner *method = question->planner;
+    const bool duplex = is_duplex(question), trained = question_is_trained(question);
+    if (planner_can(method, PLANNER_CHOOSES))
+        return method->make(question, answer, error);
+    if (!(trained ? training_make(question, answer, error)
+                  : method->make(question, answer, error)) ||
+        (duplex && !duplex_and_balance(question, answer, error)) ||
+        !answer_finish(answer, question, error) || !bound(question, answer, error))
+        return false;
+    const bool may_fit = answer->plan->feasible ||
+                         !planner_can(method, PLANNER_SEARCHES) ||
+                         answer_is_lost(answer, answer->plan->iteration_time_s);
+    if (may_fit || duplex || trained)
+        return true;
+    const bool done = hap_disprove(question, answer, error);
+    answer->plan->misfit = g_steal_pointer(&answer->misfit);
+    return done;
+}
+
+/* A plan that only names its question. */
+static Plan *blank_plan(const Question *question, const char *cluster)
+{
+    Plan *plan = plan_new();
+    plan->model = g_strdup(question->model);
+    model_content(question->model, &plan->content, NULL); /* it was read before */
+    plan->cluster = g_strdup(cluster);
+    plan->granularity = question->cluster->granularity;
+    plan->planner = g_strdup(question->planner->name);
+    plan->runtime = question->runtime ? g_strdup(question->runtime->name) : NULL;
+    plan->seed = question->options->seed;
+    plan->version = g_strdup(KILTER_VERSION);
+    plan->bucket_bytes = question->options->bucket_bytes;
+    return plan;
+}
+
+static gint64 deadline_of(const PlannerOptions *options)
+{
+    return options->budget_s > 0
+               ? g_get_monotonic_time() + (gint64)(options->budget_s * G_USEC_PER_SEC)
+               : 0;
+}
+
+Answer *question_answer(const Question *question, const char *cluster,
+                        const AnswerLimits *limits, GError **error)
+{
+    g_autoptr(Answer) answer = g_new0(Answer, 1);
+    answer->space = synth_space_new(question->graph, question->pins);
+    answer->deadline_us = deadline_of(question->options);
+    answer->upper_s = limits && limits->upper_s > 0 ? limits->upper_s : INFINITY;
+    answer->unbounded = limits && limits->unbounded;
+    answer->plan = blank_plan(question, cluster);
+    if (!make_plan(question, answer, error))
+        return NULL;
+    g_assert((answer->plan->lower_bound_s > 0) == (answer->plan->bound_over != NULL));
+    return g_steal_pointer(&answer);
+}
+
+Plan *planner_plan(const Planner *method, const char *model, const char *cluster_name,
+                   const ClusterView *view, const PlannerOptions *options, Graph **graph,
+                   GError **error)
+{
+    if (planner_can(method, PLANNER_CHOOSES)) {
+        kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "%s chooses the machines: expected a planner that keeps the given ones",
+            method->name);
+        return NULL;
+    }
+    g_autoptr(Question) question = question_open(method, model, view, options, error);
+    g_autoptr(Answer) answer =
+        question ? question_answer(question, cluster_name, NULL, error) : NULL;
+    if (answer && graph)
+        *graph = question_graph(question);
+    return answer ? answer_take_plan(answer) : NULL;
+}

@@ -1,0 +1,327 @@
+/* A question to a planner: its options are checked against the planner's abilities, its graph, pins
+ * and segments are opened. */
+#include "synth/question/question.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "synth/question/segments.h"
+
+/* --- what the options ask of the planner --- */
+
+/* An ability, which the options need if `asked`. */
+typedef struct {
+    bool asked;
+    uint32_t ability;
+    const char *option, *reason;
+} Demand;
+
+static bool meets(const Planner *method, const Demand *demand, GError **error)
+{
+    if (!demand->asked || planner_can(method, demand->ability))
+        return true;
+    g_autofree char *able = planners_that(demand->ability);
+    return kilter_fail(error, KILTER_ERROR_INPUT, "%s with option '%s': expected %s, %s",
+                       method->name, demand->option, able, demand->reason);
+}
+
+/* Checks that the planner has the abilities that the options need. */
+static bool check_abilities(const Planner *method, const PlannerOptions *options,
+                            GError **error)
+{
+    const Demand demand[] = {
+        {options->pins != NULL, PLANNER_PINS, "pin",
+         "since the others have forms of their own for every tensor"},
+        {options->segments != NULL, PLANNER_SEGMENTS, "segments",
+         "since the others have one vector of ratios"},
+        {options->noise != 0 || options->communication != 0 ||
+             options->backward != BACKWARD_OVERLAPPED,
+         PLANNER_TURNS, "backward, communication, noise", "whose search takes them"},
+        {planner_options_of_pipelines(options), PLANNER_STRATEGY,
+         "pp, dp, tmp, mbs, schedule, ...", "since the others have no pipelines"},
+        {options->strategy.zero > 0 || options->strategy.zero_ranks > 0, PLANNER_ZERO,
+         "zero, zero_ranks",
+         "since the others have no replicas that hold the same, or divide it where that "
+         "is faster"},
+        {options->search == SEARCH_BEST || options->search == SEARCH_MCTS, PLANNER_TREES,
+         "search", "since the others have one search"},
+        {planner_options_of_op_groups(options), PLANNER_PLACES,
+         "groups, evaluations, ...", "since the others place no op groups"},
+        {options->certify > 0, PLANNER_CERTIFIES, "certify",
+         "since the bound is on programs of one microbatch for all devices, no "
+         "pipelines"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(demand); i++)
+        if (!meets(method, &demand[i], error))
+            return false;
+    return true;
+}
+
+bool question_takes_turns(const Planner *method, const PlannerOptions *options)
+{
+    return planner_can(method, PLANNER_TURNS) ? options->duplex != DUPLEX_OFF
+                                              : options->duplex == DUPLEX_ON;
+}
+
+/* Refuses options that exclude one another. */
+static bool check_options(const Planner *method, const PlannerOptions *options,
+                          GError **error)
+{
+    const bool is_pinned =
+        options->ratios == RATIOS_EVEN || options->ratios == RATIOS_PROPORTIONAL;
+    const bool is_technique =
+        options->strategy.microbatches > 1 || options->strategy.recompute;
+    const struct {
+        bool wrong;
+        const char *option, *expected;
+    } rule[] = {
+        {options->pins && options->search == SEARCH_REFERENCE, "pin",
+         "search=exact, since HAP's own search knows no pins"},
+        {options->segments && is_pinned, "segments",
+         "ratios=own or ratios=best, since others are the same for all segments"},
+        {planner_can(method, PLANNER_PLACES) && options->search == SEARCH_REFERENCE,
+         "search", "own, best, mcts or exact"},
+        {planner_can(method, PLANNER_PLACES) && !planner_can(method, PLANNER_TREES) &&
+             options->search != SEARCH_OWN,
+         "search", "own, since it has one search"},
+        {question_takes_turns(method, options) && is_technique, "microbatches, recompute",
+         "duplex=off, since two microbatches that take turns have a schedule of their "
+         "own"},
+        {options->certify > 0 && is_technique, "certify",
+         "neither microbatches nor recompute, which the bound does not include"},
+        {options->strategy.zero > 0 &&
+             (options->certify > 0 || question_takes_turns(method, options) ||
+              options->ratios == RATIOS_BEST),
+         "zero",
+         "neither certify, duplex=on nor ratios=best, which do not include replicas"},
+        {options->certify > 0 && question_takes_turns(method, options), "certify",
+         "duplex=off, since the bound is on programs of one microbatch"},
+        {!planner_can(method, PLANNER_RATIOS) &&
+             (options->ratios == RATIOS_PROPORTIONAL || options->ratios == RATIOS_BEST),
+         "ratios",
+         "own or even, which is the same for planners with shares of their own"},
+        {planner_can(method, PLANNER_GROUPS) && options->duplex == DUPLEX_ON, "duplex",
+         "another planner, since pipelines have microbatches of their own"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(rule); i++)
+        if (rule[i].wrong)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "%s with option '%s': expected %s", method->name,
+                               rule[i].option, rule[i].expected);
+    return check_abilities(method, options, error);
+}
+
+/* --- opening --- */
+
+/* The cluster as planners see it: collectives that the options forbid cost more than any plan. */
+static ClusterView narrow(const ClusterView *view, uint32_t collectives)
+{
+    static const Collective uneven[][2] = {
+        [EXCHANGES_PADDED] = {COLLECTIVE_GROUPED_ALL_GATHER,
+                              COLLECTIVE_GROUPED_REDUCE_SCATTER},
+        [EXCHANGES_GROUPED] = {COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER}};
+    ClusterView copy = *view;
+    if (collectives != EXCHANGES_BOTH)
+        for (uint32_t i = 0; i < 2; i++) {
+            copy.collective[uneven[collectives][i]].latency_s = INFINITY;
+            copy.pieces[uneven[collectives][i]].n = 0;
+        }
+    return copy;
+}
+
+/* Reads the pins and segments that the options name, for this graph. */
+static bool read_parts(Question *question, GError **error)
+{
+    const PlannerOptions *options = question->options;
+    const Graph *graph = question->graph;
+    if (options->pins)
+        question->pins = synth_pins_new(graph, options->pins, error);
+    if (options->pins && !question->pins)
+        return false;
+    if (!options->segments)
+        return true;
+    question->segment = g_new(uint16_t, graph_n_ops(graph));
+    return segments_make(options->segments, graph, question->segment, error);
+}
+
+/* The checks that need no graph: whether the planner works at this granularity and has the
+ * abilities that the options need. */
+static bool check_planner(const Planner *method, Granularity granularity,
+                          const PlannerOptions *options, GError **error)
+{
+    if (planner_can(method, PLANNER_GPUS) && granularity != GRANULARITY_GPU)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%s plans for single GPUs: expected --granularity gpu",
+                           method->name);
+    return check_options(method, options, error);
+}
+
+static void see_cluster(Question *question, const ClusterView *view)
+{
+    const uint32_t collectives = question->options->collectives;
+    question->cluster = view;
+    question->narrowed = narrow(view, collectives);
+    question->view = collectives == EXCHANGES_BOTH ? view : &question->narrowed;
+}
+
+static Question *question_new(const Planner *method, const ClusterView *view,
+                              const PlannerOptions *options)
+{
+    Question *question = g_new0(Question, 1);
+    question->planner = method;
+    question->own = *options;
+    question->options = &question->own;
+    see_cluster(question, view);
+    return question;
+}
+
+/* --- what a framework holds beside the plan --- */
+
+/* In what a plan of this kind runs, by the states that replicas divide and the degrees that are
+ * asked for. */
+static const char *runtime_by_kind(const Planner *method, const PlannerOptions *options)
+{
+    const Strategy *s = &options->strategy;
+    if (s->zero > 0)
+        return s->zero == 3 ? "fsdp" : "deepspeed";
+    if (planner_can(method, PLANNER_ZERO) && !planner_can(method, PLANNER_GROUPS))
+        return "ddp";
+    return planner_can(method, PLANNER_GROUPS | PLANNER_GPUS) ? "megatron" : "pytorch";
+}
+
+const char *planner_runtime(const Planner *method, const PlannerOptions *options,
+                            const Cluster *cluster)
+{
+    return *options->sim.runtime ? options->sim.runtime
+           : planner_can(method, PLANNER_CHOOSES) || !cluster_is_bare(cluster)
+               ? NULL
+               : runtime_by_kind(method, options);
+}
+
+char **planner_runtime_files(const Planner *method, const PlannerOptions *options,
+                             const Cluster *cluster)
+{
+    g_autoptr(GStrvBuilder) files = g_strv_builder_new();
+    const char *name = planner_runtime(method, options, cluster);
+    g_auto(GStrv) all = runtime_names();
+    for (char **each = all; !*options->sim.runtime && *each; each++) {
+        g_autofree char *file = g_strdup_printf(RUNTIME_FILE, *each);
+        if (name ? strcmp(*each, name) == 0 : cluster_is_bare(cluster))
+            g_strv_builder_add(files, file);
+    }
+    return g_strv_builder_end(files);
+}
+
+/* Kinds of groups that some plan of the planner has: those that are asked for, and where pipelines
+ * are searched for as many as they can have. */
+static uint32_t question_communicators(const Question *question)
+{
+    Strategy s = question->options->strategy;
+    const uint32_t n = question->cluster->n_devices;
+    if (planner_can(question->planner, PLANNER_GROUPS | PLANNER_GPUS)) {
+        s.pp = s.pp == 0 ? MIN(n, 2) : s.pp;
+        s.tp = s.tp == 0 ? MIN(n, 2) : s.tp;
+    }
+    return sim_communicators(&s, n);
+}
+
+/* The devices' memory is what the runtime leaves of it. */
+static bool see_memory(Question *question, GError **error)
+{
+    const char *name =
+        planner_runtime(question->planner, question->options, question->cluster->cluster);
+    if (!name)
+        return true;
+    question->runtime = runtime_load(name, error);
+    if (!question->runtime)
+        return false;
+    question->held = cluster_view_held(question->cluster, question->runtime,
+                                       question_communicators(question));
+    see_cluster(question, question->held);
+    return true;
+}
+
+/* Devices are seen with the prices that the options say and, where ops have measured times, by their types. */
+static bool see_times(Question *question, GError **error)
+{
+    question->priced =
+        sim_options_view(&question->options->sim, question->runtime, question->cluster);
+    if (question->priced)
+        see_cluster(question, question->priced);
+    if (!graph_has_times(question->graph))
+        return true;
+    if (!cluster_view_check_times(question->cluster, question->graph, error))
+        return false;
+    question->measured = cluster_view_measured(question->cluster);
+    see_cluster(question, question->measured);
+    return true;
+}
+
+/* The checks that need the graph. */
+static bool check_graph(Question *question, GError **error)
+{
+    if (!planner_takes_size(question->planner, question->cluster, error) ||
+        (!planner_can(question->planner, PLANNER_CHOOSES) &&
+         (!see_memory(question, error) || !see_times(question, error))))
+        return false;
+    return (planner_can(question->planner, PLANNER_CHOOSES) ||
+            cluster_check_precision(question->cluster->cluster,
+                                    graph_precision(question->graph), error)) &&
+           read_parts(question, error);
+}
+
+Question *question_open_on(const Planner *method, const char *model, Graph *graph,
+                           const ClusterView *view, const PlannerOptions *options,
+                           GError **error)
+{
+    if (!granularity_check(view->cluster, view->granularity, error) ||
+        !check_planner(method, view->granularity, options, error))
+        return NULL;
+    g_autoptr(Question) question = question_new(method, view, options);
+    question->model = g_strdup(model);
+    question->graph = graph_ref(graph);
+    return check_graph(question, error) ? g_steal_pointer(&question) : NULL;
+}
+
+Question *question_open(const Planner *method, const char *model, const ClusterView *view,
+                        const PlannerOptions *options, GError **error)
+{
+    if (!granularity_check(view->cluster, view->granularity, error) ||
+        !check_planner(method, view->granularity, options, error))
+        return NULL;
+    g_autoptr(Question) question = question_new(method, view, options);
+    question->graph =
+        model_build(model, cluster_gpus(view->cluster), &question->model, error);
+    return question->graph && check_graph(question, error) ? g_steal_pointer(&question)
+                                                           : NULL;
+}
+
+void question_free(Question *question)
+{
+    if (!question)
+        return;
+    cluster_view_free(question->held);
+    runtime_free(question->runtime);
+    cluster_view_free(question->measured);
+    cluster_view_free(question->priced);
+    synth_pins_free(question->pins);
+    g_free(question->segment);
+    graph_free(question->graph);
+    g_free(question->model);
+    g_free(question);
+}
+
+char *question_size_words(const Question *question)
+{
+    return planner_size_words(question->planner, question->graph, question->cluster);
+}
+
+const char *question_spec(const Question *question)
+{
+    return question->model;
+}
+
+Graph *question_graph(const Question *question)
+{
+    return graph_ref(question->graph);
+}
