@@ -11,14 +11,14 @@ struct Question {
     Graph *graph; /* planners do not change it */
     /* the cluster as it is: the caller's view, `priced`, `measured` or `held` */
     const ClusterView *cluster;
-    ClusterView
-        *priced; /* the view with the prices that options ask for; NULL: it has them */
+    /* the view with the prices that options ask for; NULL: it has them */
+    ClusterView *priced;
     ClusterView *measured; /* the view with measured times of ops; NULL: there are none */
     /* the view with what the runtime leaves of the memory; NULL: there is no runtime */
     ClusterView *held;
     Runtime *runtime;
-    ClusterView
-        narrowed; /* the view in which forbidden collectives cost more than any plan */
+    /* the view in which forbidden collectives cost more than any plan */
+    ClusterView narrowed;
     const ClusterView *view; /* the view that planners see: `cluster` or `narrowed` */
     PlannerOptions own;
     const PlannerOptions *options; /* `own` */
