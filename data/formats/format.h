@@ -10,7 +10,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* What a file can hold; a set where several will do. */
+/* The contents that a file can have; a set where several will do. */
 typedef enum {
     FORMAT_MEASURED = 1 << 0,  /* times of ops and collectives */
     FORMAT_MACHINE = 1 << 1,   /* machines, their GPUs and links */

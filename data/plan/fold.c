@@ -1,5 +1,5 @@
-/* Finds repetition in a program, as LZ77 does in text: microbatches run the same instructions, and so
- * do layers and stages. */
+/* Finds repetition in a program, as LZ77 does in text: microbatches run the same instructions, and
+ * so do layers and stages. */
 #include "data/plan/fold.h"
 
 #include <stdlib.h>
@@ -76,7 +76,7 @@ static void fold_hash(Fold *f, uint32_t i)
     f->same[i] = fold_mix(f->alike[i], (uint32_t)name.number);
 }
 
-/* What repetitions of an instruction share besides its name and place. */
+/* All that repetitions of an instruction share besides its name and place. */
 static bool fold_alike(const Fold *f, const Instr *a, const Instr *b)
 {
     if (a->kind != b->kind || a->stream != b->stream || a->across != b->across ||
@@ -97,8 +97,8 @@ typedef struct {
     bool layer, microbatch; /* whether these are known yet */
 } FoldShift;
 
-/* Whether instruction `to` repeats instruction `from` with this shift, of which unknown parts become
- * known. */
+/* Whether instruction `to` repeats instruction `from` with this shift, of which unknown parts
+ * become known. */
 static bool fold_repeats(const Fold *f, uint32_t from, uint32_t to, FoldShift *shift)
 {
     const Instr *a = &f->program->instr[from], *b = &f->program->instr[to];

@@ -9,7 +9,7 @@
 /* Programs with at most so many instructions are written out, for readers and editors. */
 enum { PLAN_WRITTEN_OUT = 2000 };
 
-/* What differs between an instruction and the one that it repeats. */
+/* The difference between an instruction and the one that it repeats. */
 typedef struct {
     int32_t layer; /* added to the first number in the name of the op or tensor */
     int32_t microbatch, group;

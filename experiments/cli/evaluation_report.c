@@ -14,8 +14,8 @@ static json_t *bound_json(double bound)
     return bound > 0.0 ? json_number(bound) : json_null();
 }
 
-/* Bounds over other spaces, with the gap of the plan to each; null if the plan is faster, and so not
- * in that space. */
+/* Bounds over other spaces, with the gap of the plan to each; null if the plan is faster, and so
+ * not in that space. */
 static json_t *bounds_json(const Plan *plan)
 {
     json_t *bounds = json_array();

@@ -40,8 +40,8 @@
 /* clang-format on */
 COMMAND_OPTIONS(KernelOptions, kernel_options, KERNEL_OPTIONS)
 
-/* The extents of each kind: the option that says it, where the kernel has it, what it is if it is not
- * said (NAN: it must be; 0: as the law takes it). */
+/* The extents of each kind: the option that says it, where the kernel has it, what it is if it is
+ * not said (NAN: it must be; 0: as the law takes it). */
 #define KERNEL_EXTENTS(X)                               \
     X(PRODUCT, m, product.m, NAN)                       \
     X(PRODUCT, n, product.n, NAN)                       \

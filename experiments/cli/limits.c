@@ -23,7 +23,7 @@ static gint hushed;
 /* The file that an end by the program's own fault makes; empty: none. */
 static char fault_file[4096];
 
-/* What the end of the memory says of its limit; empty: the machine's own. */
+/* The words for the limit at the end of the memory; empty: the machine's own. */
 static char limit_words[120];
 
 /* Memory in use, in bytes; 0 where the system does not say. */

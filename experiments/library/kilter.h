@@ -16,10 +16,10 @@
  *     set            {"bucket": "25MiB", ...}: the options of kilter --set, with values as text
  *     plan           the path of a plan's file, in place of model, cluster, planner and granularity; not for kilter_plan
  *
- * Each call fills *json (NULL: no answer is wanted), on failure with {"error": {"status", "message"}}; free it with
- * kilter_free. An answer begins with "format": {"name", "version"}. Calls may be made from several
- * threads. Names are looked up as the program looks them up: in KILTER_PATH and in the data
- * installed with the library. */
+ * Each call fills *json (NULL: no answer is wanted), on failure with {"error": {"status",
+ * "message"}}; free it with kilter_free. An answer begins with "format": {"name", "version"}. Calls
+ * may be made from several threads. Names are looked up as the program looks them up: in KILTER_PATH
+ * and in the data installed with the library. */
 #ifndef KILTER_H
 #define KILTER_H
 
@@ -48,8 +48,8 @@ KilterStatus kilter_plan(const char *request, char **json);
 /* The JSON of kilter simulate --json: times of the iteration and of each device in seconds, memory
  * in bytes. */
 KilterStatus kilter_simulate(const char *request, char **json);
-/* Proves the plan on a small model of the same structure: "right", the largest relative "error" and its "tolerance". A wrong
- * plan is KILTER_FAILED, with the answer. */
+/* Proves the plan on a small model of the same structure: "right", the largest relative "error" and
+ * its "tolerance". A wrong plan is KILTER_FAILED, with the answer. */
 KilterStatus kilter_verify(const char *request, char **json);
 
 void kilter_free(char *json);

@@ -50,9 +50,9 @@ char **trials_names(void);
 
 /* KILTER_ERROR_INPUT: no such data set, a file or column that is missing, a query that fails. */
 TrialSet *trials_read(const char *name, const char *folder, GError **error);
-/* The same as `kilter simulate` would predict it: clusters keep the numbers of their files, no trial
- * is for calibration, and options have these further ones ("key=value"; NULL: none). Trials whose
- * rows say what devices cost are left out. */
+/* The same as `kilter simulate` would predict it: clusters keep the numbers of their files, no
+ * trial is for calibration, and options have these further ones ("key=value"; NULL: none). Trials
+ * whose rows say what devices cost are left out. */
 TrialSet *trials_read_plain(const char *name, const char *folder, char **further,
                             GError **error);
 /* A set without trials, to be filled by the caller. */

@@ -1,7 +1,7 @@
 /* AMP (NeurIPS'22): pipelines, replicas and tensor parallelism on single GPUs; layers by dynamic
  * programming (Algorithm 1), the cost by Sec. 3 or, per layer, by max-plus matrices (layers.h). The
- * space: degrees that divide the devices, placements (Sec. 4.2), cuts between layers; least.c has the
- * bound (private to synth). */
+ * space: degrees that divide the devices, placements (Sec. 4.2), cuts between layers; least.c has
+ * the bound (private to synth). */
 #ifndef KILTER_SYNTH_AMP_MAKE_H
 #define KILTER_SYNTH_AMP_MAKE_H
 

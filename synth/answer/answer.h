@@ -1,5 +1,5 @@
-/* What a planner answers to a question (private to synth): its plan, which the planner fills in, and
- * what was found on the way that a bound or a report needs. */
+/* The answer of a planner to a question (private to synth): its plan, which the planner fills in,
+ * and what was found on the way that a bound or a report needs. */
 #ifndef KILTER_SYNTH_ANSWER_ANSWER_H
 #define KILTER_SYNTH_ANSWER_ANSWER_H
 

@@ -21,8 +21,8 @@ bool plan_duplex(Plan *plan, const Question *question, GError **error);
 /* Gives the plan the time, stages, feasibility and memory of an evaluation. */
 void plan_take_report(Plan *plan, const SimReport *report);
 
-/* Rounds the ratios of a plan, unless it has splits, and evaluates it on the question's view: splits,
- * time, memory, feasibility, stages. The answer keeps the report. */
+/* Rounds the ratios of a plan, unless it has splits, and evaluates it on the question's view:
+ * splits, time, memory, feasibility, stages. The answer keeps the report. */
 bool answer_complete(Answer *answer, Plan *plan, const Question *question,
                      GError **error);
 

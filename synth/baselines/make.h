@@ -1,6 +1,7 @@
-/* Known strategies, to compare with (HAP, EuroSys'24, Sec. 7.1; HiDup, SoCC'22, Sec. 6.1): one program
- * each, with shares that are even, by speed or by HAP's linear program (Eq. 2); and strategies by
- * hand (Megatron-LM, SC'21; ZeRO, SC'20). Nothing is searched for (private to synth). */
+/* Known strategies, to compare with (HAP, EuroSys'24, Sec. 7.1; HiDup, SoCC'22, Sec. 6.1): one
+ * program each, with shares that are even, by speed or by HAP's linear program (Eq. 2); and
+ * strategies by hand (Megatron-LM, SC'21; ZeRO, SC'20). Nothing is searched (private to
+ * synth). */
 #ifndef KILTER_SYNTH_BASELINES_MAKE_H
 #define KILTER_SYNTH_BASELINES_MAKE_H
 

@@ -1,5 +1,5 @@
-/* The way from a question to its answer: the planner's plan, with the techniques asked for, completed
- * and bounded. */
+/* The way from a question to its answer: the planner's plan, with the techniques asked for,
+ * completed and bounded. */
 #include <math.h>
 
 #include "synth/answer/complete.h"

@@ -3,9 +3,9 @@
  *     model, cluster, options  --question_open-->    Question  graph, pins and segments, checked
  *                              --question_answer-->  Answer    plan and report: rounded, evaluated, bounded
  *
- * A planner is a row of the table in synth/planners/planner.c (of choosers.c if it chooses
- * among the plans of others): name, description, paper, abilities, and a function make(), declared in
- * the make.h of its room, that gets the question (synth/question/question.h) and fills in program and
+ * A planner is a row of the table in synth/planners/planner.c (of choosers.c if it chooses among the
+ * plans of others): name, description, paper, abilities, and a function make(), declared in the
+ * make.h of its room, that gets the question (synth/question/question.h) and fills in program and
  * ratios of the answer's plan (synth/answer/answer.h; complete.h has the tools). Options are rows of
  * tables as well (synth/question/planner_options.h). */
 #ifndef KILTER_SYNTH_PLANNERS_PLANNER_H
@@ -17,7 +17,7 @@
 
 /* A question to a planner, opened once: the graph is built, the options are checked. */
 typedef struct Question Question; /* synth/question/question.h */
-/* What a planner answers. */
+/* The kinds of a planner's answer. */
 typedef struct Answer Answer; /* synth/answer/answer.h */
 
 /* The abilities of a planner. Other code asks for abilities, never for a planner's name. */
@@ -56,8 +56,8 @@ struct Planner {
     const char *source; /* paper and section */
     uint32_t ability;   /* PlannerAbility, or-ed */
     /* Fills in program, ratios, search and balance times of answer->plan; question_answer() rounds,
-     * evaluates and bounds. A planner with PLANNER_CHOOSES makes the whole plan and sets the answer's
-     * view and report. */
+     * evaluates and bounds. A planner with PLANNER_CHOOSES makes the whole plan and sets the
+     * answer's view and report. */
     bool (*make)(const Question *question, Answer *answer, GError **error);
 };
 

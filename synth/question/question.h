@@ -1,4 +1,4 @@
-/* What is asked of a planner (private to synth): opened and checked once, then only read. */
+/* The question that a planner gets (private to synth): opened and checked once, then only read. */
 #ifndef KILTER_SYNTH_QUESTION_QUESTION_H
 #define KILTER_SYNTH_QUESTION_QUESTION_H
 

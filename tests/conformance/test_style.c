@@ -8,13 +8,13 @@
 enum {
     COMMENT_COLUMN = 100,
     /* Functions that share their name with another one of their module. */
-    MOST_SHARED = 765,
+    MOST_SHARED = 761,
     /* Declarations whose type stands alone on its line. */
     MOST_TORN = 72,
     /* Lines of comments that end beyond COMMENT_COLUMN. */
     MOST_WIDE = 980,
     /* Files that clang-format 14 would change; tables among them. */
-    MOST_UNFORMATTED = 120,
+    MOST_UNFORMATTED = 100,
 };
 
 static const char *const C_FILES[] = {".c", NULL};

@@ -134,7 +134,7 @@ static void test_no_trace(void **state)
     assert_int_equal(format_of_file("/dev/null", FORMAT_ANY), FORMATS);
 }
 
-/* What a text begins with says its format, whatever else is in it; and each format is read or
+/* The beginning of a text says its format, whatever else is in it; and each format is read or
  * written by some command. */
 static void test_formats_are_told(void **state)
 {
