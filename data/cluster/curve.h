@@ -12,8 +12,9 @@
  *     all-to-all                        a (n-a)/n^2                                  m - 1
  *
  * with m machines of a ranks each, and m = n, a = 1 inside a machine, where an all-reduce has the
- * 2 (n-1) steps of a ring; between machines divided by what a ranks have of a machine's port (port_capacity), where that is known. `sums` is how much longer
- * a byte takes when switches sum up (NVLS). In a machine without a switch the bytes of all but an
+ * 2 (n-1) steps of a ring; between machines divided by what a ranks have of a machine's port
+ * (port_capacity), where that is known. `sums` is how much longer a byte takes when switches sum up
+ * (NVLS). In a machine without a switch the bytes of all but an
  * all-to-all are divided among the rings that the ranks find (data/cluster/peers.h). Between two
  * numbers of ranks that were measured, the logarithms of times are interpolated by the logarithm
  * of n. */
