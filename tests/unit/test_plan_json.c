@@ -182,6 +182,74 @@ static void test_what_is_written_is_read(void **state)
     }
 }
 
+/* A plan whose layers run alike, long enough that repetition is written by number. */
+static Plan *make_long_plan(GRand *rand, Graph **graph)
+{
+    Plan *plan = make_plan(rand, "vit:layers=48", graph);
+    Program *program = program_new();
+    for (TensorId t = 0; t < graph_n_tensors(*graph); t++)
+        if (graph_tensor(*graph, t)->producer == GRAPH_NONE)
+            program_load(program, t, FORM_IDENTITY);
+    for (OpId id = 0; id < graph_n_ops(*graph); id++) {
+        const Form form[OP_MAX_OPERANDS] = {FORM_IDENTITY};
+        const Op *op = graph_get_op(*graph, id);
+        program_compute(program, id, form, op->n_in + op->n_out);
+    }
+    program_free(plan->program);
+    plan->program = program;
+    GError *error = NULL;
+    plan_round(plan, *graph, &error);
+    assert_no_error(error);
+    return plan;
+}
+
+static void test_repetition_is_written_by_number(void **state)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(36);
+    g_autoptr(Graph) graph = NULL;
+    g_autoptr(Plan) plan = make_long_plan(rand, &graph);
+    g_autofree char *text = plan_write(plan, graph);
+    GError *error = NULL;
+    assert_true(plan->program->n > 2000);
+    assert_non_null(strstr(text, "\"version\": 2}"));
+    assert_true(strlen(text) < 20 * (size_t)plan->program->n);
+    g_autoptr(Plan) read = read_text(*state, text, strlen(text), NULL, &error);
+    assert_no_error(error);
+    assert_same_plan(plan, read);
+    g_autofree char *again = plan_write(read, graph);
+    assert_string_equal(text, again);
+}
+
+static void test_bad_repetition(void **state)
+{
+    static const struct {
+        const char *item, *message;
+    } row[] = {
+        {"[\"repeat\", 4, 0, {}]", "expected [\"repeat\""},
+        {"[\"repeat\", 4, 2, {}]", "expected [\"repeat\""},
+        {"[\"repeat\", 99999999, 1, {}]", "expected [\"repeat\""},
+        {"[\"repeat\", 4, 1]", "expected [\"repeat\""},
+        {"[\"repeat\", 4, 1, {\"layers\": 1}]", "at the end"},
+        {"[\"repeat\", 4, 1, {\"group\": -1}]", "groups and microbatches"},
+        {"[\"repeat\", 4, 1, {\"microbatch\": 65536}]", "at the end"},
+    };
+    g_autoptr(GRand) rand = g_rand_new_with_seed(36);
+    g_autoptr(Graph) graph = NULL;
+    g_autoptr(Plan) plan = make_long_plan(rand, &graph);
+    g_autofree char *text = plan_write(plan, graph);
+    static const char begin[] = "\"program\": [";
+    const char *first = strstr(text, begin) + strlen(begin), *end = strchr(first, ']');
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
+        g_autofree char *bad = g_strdup_printf("%.*s, %s%s", (int)(end + 1 - text), text,
+                                               row[i].item, end + 1);
+        GError *error = NULL;
+        assert_null(read_text(*state, bad, strlen(bad), NULL, &error));
+        assert_error(error, KILTER_ERROR_INPUT, row[i].message);
+        assert_error(error, KILTER_ERROR_INPUT, "program[1]");
+        g_error_free(error);
+    }
+}
+
 static void test_keys(void **state)
 {
     (void)state;
@@ -322,12 +390,13 @@ static void test_bad_files(void **state)
         const char *part, *by, *message;
     } row[] = {
         {"\"format\": \"plan\"", "\"format\": \"trace\"",
-         ": kilter: expected {\"format\": \"plan\", \"version\": 1}, got {\"format\": "
+         ": kilter: expected {\"format\": \"plan\", \"version\": 1 or 2}, got "
+         "{\"format\": "
          "\"trace\""},
-        {"\"version\": 1}", "\"version\": 2}",
+        {"\"version\": 1}", "\"version\": 3}",
          ": kilter: expected {\"format\": \"plan\", "},
         {"\"kilter\": {\"format\": \"plan\", \"version\": 1},\n", "",
-         ": kilter: expected {\"format\": \"plan\", \"version\": 1}, got nothing"},
+         ": kilter: expected {\"format\": \"plan\", \"version\": 1 or 2}, got nothing"},
         {"\"seed\"", "\"sead\": 1, \"seed\"", ": sead: unknown key"},
         {"\"seed\"", "\"seed\": 1, \"seed\"", ":19: expected a plan in JSON: duplicate"},
         {"\"seed\": 5", "\"seed\": 5.5",
@@ -526,6 +595,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FILE_TEST(test_what_is_written_is_read),
+        FILE_TEST(test_repetition_is_written_by_number),
+        FILE_TEST(test_bad_repetition),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_only_wall_clocks_differ),
         cmocka_unit_test(test_gap_and_splits),
