@@ -15,7 +15,7 @@ static void test_every_bound_is_over_something(void **state)
         {"-p hap", "programs of one microbatch on all 2 devices, at any ratios"},
         {"-p hap --set pin=head.weight=identity", "that keep the pins"},
         {"-p dp-ev --set certify=0.5", "programs of one microbatch on all 2 devices"},
-        {"-p hap --set certify=1e-300", "programs of one microbatch on all 2 devices"},
+        {"-p hap --set certify=1e-30", "programs of one microbatch on all 2 devices"},
         {"-p tag --set evaluations=30", "strategies of these op groups"},
         {"-p joint", "pipelines of stages"},
         {"-p auto", "every plan on any of the machines"},

@@ -293,8 +293,9 @@ static const Bad BAD[] = {
     {"topology: {source: s}\n", "topology: expected either builder or links"},
     {"topology: {builder: 'star:', nodes: [x], source: s}\n",
      "topology.nodes: not expected: a builder makes its own"},
-    {"topology: {builder: 'ring:', source: s}\n",
-     "topology.builder: 'ring:': expected star, tree, rail or dragonfly, got 'ring'"},
+    {"topology: {builder: 'ring:hosts=2', source: s}\n",
+     "topology.builder: 'ring:hosts=2': expected star, tree, rail or dragonfly, got "
+     "'ring'"},
     {"topology: {builder: 'star:hosts=2', source: s}\n", "hosts: not expected"},
     {"topology: {builder: 'star:bandwidth=0Gb/s', source: s}\n",
      "bandwidth: expected 1 B/s"},
@@ -304,7 +305,8 @@ static const Bad BAD[] = {
     {"topology: {builder: 'tree:leaf=1,leaf=2', source: s}\n", "leaf: given twice"},
     {"topology: {builder: 'dragonfly:leaf=1,group=1,global=1', source: s}\n", NULL},
     {"topology: {links: [], source: s}\n", "topology.links: expected at least one entry"},
-    {"topology: {builder: 'star:'}\n", NULL}, /* a source may be left out */
+    {"topology: {builder: 'star:latency=1us'}\n", NULL}, /* a source may be left out */
+    {"topology: {builder: 'star:', source: s}\n", "got nothing"},
 };
 
 static void test_bad_sections(void **state)
@@ -347,7 +349,8 @@ static void test_long_chain(void **state)
 }
 
 static const Bad BAD_NAMES[] = {
-    {"star:", "'star:': hosts: missing"},
+    {"star:", "'star:': expected key=value after each colon and comma, got nothing"},
+    {"star:latency=1us", "'star:latency=1us': hosts: missing"},
     {"star:hosts=0", "hosts: expected a whole number from 1 to 65536, got '0'"},
     {"star:hosts=4,leaf=2", "unknown key 'leaf', expected one of hosts, gpus, bandwidth"},
     {"star:hosts", "got 'hosts'"},

@@ -108,8 +108,11 @@ void nccl_run_add(NcclRun *run, double size, double time_us, double wrong)
 {
     const double n = run->ranks;
     const NcclTest *test = run->test;
+    const double least_us = 1e-6; /* data/measured/measurement.c: SHORTEST_S */
     if (size == 0)
         return;
+    if (size < 1 || time_us < least_us)
+        return nccl_run_pass_over(run, "less than a byte, or than a picosecond");
     if (!test)
         return nccl_run_pass_over(run, run->name
                                            ? "not a test that is known"
