@@ -234,6 +234,17 @@ static Graph *build_file(const char *spec, const char *path, const char *list,
     return graph;
 }
 
+const char *model_spec_list(const char *spec)
+{
+    const char *colon = strchr(spec, ':'), *last = strrchr(spec, ':');
+    for (; colon; colon = strchr(colon + 1, ':')) {
+        const size_t key = strcspn(colon + 1, "=:/,");
+        if (key > 0 && colon[1 + key] == '=')
+            return colon + 1;
+    }
+    return last && strchr(last, '=') ? last + 1 : "";
+}
+
 /* Splits a spec: returns its entry if it begins with a model's name, else NULL, with the name or
  * path in *name and the part after the colon in *list. The caller frees *name. */
 static const ModelEntry *split_spec(const char *spec, char **name, const char **list)
@@ -246,13 +257,9 @@ static const ModelEntry *split_spec(const char *spec, char **name, const char **
     const ModelEntry *entry = find_entry(*name);
     if (entry)
         return entry;
-    /* A path may have colons: the part after the last colon is parameters if it looks like them. */
-    const char *last = strrchr(spec, ':');
-    if (last && !strchr(last, '='))
-        last = NULL;
+    *list = model_spec_list(spec);
     g_free(*name);
-    *name = last ? g_strndup(spec, (gsize)(last - spec)) : g_strdup(spec);
-    *list = last ? last + 1 : "";
+    *name = **list ? g_strndup(spec, (gsize)(*list - 1 - spec)) : g_strdup(spec);
     return NULL;
 }
 

@@ -25,6 +25,10 @@ char *model_parameters_text(uint32_t index);
 /* Whether a spec names a model, built in or in a file, and not, say, a plan. */
 bool model_is_one(const char *spec);
 
+/* The parameters "key=value,..." of a spec, in it, or "". They begin behind the first colon that a key
+ * and '=' follow, since paths and values (train=lora:8) may have colons. */
+const char *model_spec_list(const char *spec);
+
 /* Builds, differentiates and seals the model for a cluster of `gpus` devices. *canonical (if not
  * NULL) gets the spec with every parameter resolved, which rebuilds the same graph on any cluster.
  * KILTER_ERROR_INPUT on an unknown model or key or a value that does not fit (heads not dividing

@@ -113,15 +113,15 @@ static uint64_t shrunk(const Shrink *s, const ModelSmall *row, uint64_t value)
 char *model_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbatches,
                    GRand *random)
 {
-    const char *colon = strrchr(canonical, ':');
-    if (!colon)
+    const char *list = model_spec_list(canonical);
+    if (!*list)
         return g_strdup(canonical);
-    g_auto(GStrv) pairs = g_strsplit(colon + 1, ",", -1);
+    g_auto(GStrv) pairs = g_strsplit(list, ",", -1);
     Shrink s = {
         .n_devices = n_devices, .n_microbatches = n_microbatches, .random = random};
     find_common(&s, pairs);
     g_autoptr(GString) text = g_string_new(NULL);
-    g_string_append_len(text, canonical, colon + 1 - canonical);
+    g_string_append_len(text, canonical, list - canonical);
     for (uint32_t i = 0; pairs[i]; i++) {
         const char *equals = strchr(pairs[i], '=');
         const bool number = equals && g_ascii_isdigit(equals[1]);

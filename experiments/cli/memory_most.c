@@ -24,28 +24,23 @@ typedef struct {
 /* The value of a parameter in "name:key=value,..."; NULL: it has none. Caller frees. */
 static char *most_parameter_of(const char *model, const char *key)
 {
-    const char *list = strrchr(model, ':');
-    g_auto(GStrv) pair = g_strsplit(list ? list + 1 : "", ",", -1);
-    g_autofree char *start = g_strdup_printf("%s=", key);
-    for (char **p = pair; *p; p++)
-        if (g_str_has_prefix(*p, start))
-            return g_strdup(*p + strlen(start));
+    g_autoptr(Spec) spec = spec_read_pairs(model_spec_list(model));
+    for (uint32_t i = 0; i < spec->n; i++)
+        if (strcmp(spec->key[i], key) == 0)
+            return g_strdup(spec->value[i]);
     return NULL;
 }
 
 /* The model with another value of a parameter that it has. Caller frees. */
 static char *most_model_with(const char *model, const char *key, uint64_t value)
 {
-    const char *list = strrchr(model, ':');
-    g_autoptr(GString) text = g_string_new_len(model, list + 1 - model);
-    g_auto(GStrv) pair = g_strsplit(list + 1, ",", -1);
-    g_autofree char *start = g_strdup_printf("%s=", key);
-    for (char **p = pair; *p; p++)
-        if (g_str_has_prefix(*p, start))
-            g_string_append_printf(text, "%s%s%" G_GUINT64_FORMAT, p > pair ? "," : "",
-                                   start, value);
-        else
-            g_string_append_printf(text, "%s%s", p > pair ? "," : "", *p);
+    const char *list = model_spec_list(model);
+    g_autoptr(GString) text = g_string_new_len(model, list - model);
+    g_autoptr(Spec) spec = spec_read_pairs(list);
+    g_autofree char *number = g_strdup_printf("%" G_GUINT64_FORMAT, value);
+    for (uint32_t i = 0; i < spec->n; i++)
+        g_string_append_printf(text, "%s%s=%s", i > 0 ? "," : "", spec->key[i],
+                               strcmp(spec->key[i], key) == 0 ? number : spec->value[i]);
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
@@ -146,7 +141,7 @@ static bool most_try_value(Most *m, uint64_t value, bool *fits, GError **error)
 
 static bool most_find_largest(Most *m, GError **error)
 {
-    enum { NO_MORE = 2 };             /* doublings that take no more memory */
+    enum { NO_MORE = 8 };             /* doublings that take no more memory */
     static const double GROWS = 1.01; /* inputs of further microbatches are small */
     bool fits = true;
     uint32_t same = 0;

@@ -195,6 +195,12 @@ static void test_the_most_that_fits(void **state)
         }
         json_decref(root);
     }
+    /* weights are nearly all of the memory of small batches */
+    json_t *heavy = program_json(box, "memory vgg19 dgx-h100 --planner dp-ev --most "
+                                      "batch --json");
+    assert_true(json_integer_value(
+                    json_object_get(json_object_get(heavy, "most"), "value")) > 1000);
+    json_decref(heavy);
     json_t *few = program_json(
                box, "memory gpt2:layers=40,hidden=2048,ffn=8192,precision=mixed "
                     "rtx-4090-8 --granularity gpu --planner manual --set "

@@ -474,9 +474,36 @@ static void test_shrunk_batch(void **state)
     }
 }
 
+/* Where the parameters of a spec begin; paths and values may have colons. */
+static void test_spec_list(void **state)
+{
+    (void)state;
+    static const char *const CASES[][2] = {
+        {"vit", ""},
+        {"vit:layers=2,hidden=64", "layers=2,hidden=64"},
+        {"llama:train=lora:8,batch=2", "train=lora:8,batch=2"},
+        {"/a:b/c=d.json:batch=4,train=lora:8", "batch=4,train=lora:8"},
+        {"/a:b/c.json", ""},
+        {"hf:meta-llama/Llama-3.1-8B:seq=8", "seq=8"},
+        {"profile:x.json:=2", "=2"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASES); i++)
+        assert_string_equal(model_spec_list(CASES[i][0]), CASES[i][1]);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *canonical = NULL;
+    g_autoptr(Graph) graph = model_build("llama:train=lora:8", 4, &canonical, &error);
+    assert_no_error(error);
+    assert_non_null(graph);
+    g_autofree char *small = model_shrink(canonical, 2, 1, NULL);
+    assert_non_null(strstr(canonical, "hidden=4096"));
+    assert_null(strstr(small, "hidden=4096"));
+    assert_non_null(strstr(small, "train=lora:8"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spec_list),
         cmocka_unit_test(test_table_1),
         cmocka_unit_test(test_known_counts),
         cmocka_unit_test(test_own_moments),
