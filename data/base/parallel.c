@@ -41,13 +41,17 @@ static gpointer run_rounds(gpointer data)
     return NULL;
 }
 
-bool parallel_run(const Parallel *work, uint32_t *failed, GError **error)
+uint32_t parallel_threads(uint32_t asked, uint32_t n)
 {
     enum { MOST_PER_CORE = 4 };
     const uint32_t cores = g_get_num_processors(),
-                   most =
-                       MIN(work->threads ? work->threads : cores, MOST_PER_CORE * cores);
-    const uint32_t threads = MAX(1, MIN(most, work->n));
+                   most = MIN(asked ? asked : cores, MOST_PER_CORE * cores);
+    return MAX(1, MIN(most, n));
+}
+
+bool parallel_run(const Parallel *work, uint32_t *failed, GError **error)
+{
+    const uint32_t threads = parallel_threads(work->threads, work->n);
     /* every thread increments `next` past the end once */
     g_assert(work->round && work->n < (uint32_t)G_MAXINT - threads);
     g_autofree GThread **thread = g_new(GThread *, threads);

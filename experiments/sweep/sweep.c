@@ -250,15 +250,6 @@ static void expect(const GPtrArray *list)
     }
 }
 
-/* More threads than there are configurations to evaluate, or four for each core, are of no use. */
-static uint32_t threads_of(const SweepOptions *options, uint32_t missing)
-{
-    enum { MOST_PER_CORE = 4 };
-    const uint32_t cores = g_get_num_processors(),
-                   most = MIN(MAX(missing, 1), MOST_PER_CORE * cores);
-    return MIN(options->threads ? options->threads : cores, most);
-}
-
 bool sweep_run(const Experiment *experiment, Store *store, const SweepOptions *options,
                SweepProgress *progress, GError **error)
 {
@@ -268,7 +259,8 @@ bool sweep_run(const Experiment *experiment, Store *store, const SweepOptions *o
         return false;
     expect(list);
     const char *name = experiment_name(experiment);
-    g_autoptr(Workers) workers = workers_new(name, threads_of(options, list->len));
+    g_autoptr(Workers) workers =
+        workers_new(name, parallel_threads(options->threads, list->len));
     g_autoptr(Queue) queue = queue_new(store, name, list, options->again);
     Sweep sweep = {.options = options,
                    .progress = progress,
@@ -315,7 +307,7 @@ bool sweep_estimate(const Experiment *experiment, Store *store,
                         : NAN;
     estimate->all_s = list->len == 0 ? 0
                                      : estimate->each_s * (double)list->len /
-                                           threads_of(options, list->len);
+                                           parallel_threads(options->threads, list->len);
     return true;
 }
 

@@ -30,11 +30,12 @@ typedef struct {
      * shards do not count in the progress. */
     uint32_t shard, shards;
     bool again; /* tries what ended processes before, too */
+    /* Is told the file that the process makes if it ends by its own fault; NULL: it is over. May
+     * be NULL. */
+    void (*faults)(const char *file);
     /* Called in the calling thread after every result and several times per second. It returns
      * false to stop the sweep: no further configuration is started, and those in flight are
      * finished and written. May be NULL. */
-    /* Is told the file that the process makes if it ends by its own fault; NULL: it is over. */
-    void (*faults)(const char *file);
     bool (*watch)(const SweepProgress *progress, void *data);
     void *data;
 } SweepOptions;
