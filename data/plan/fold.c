@@ -29,14 +29,19 @@ typedef struct {
     int32_t number;
 } FoldName;
 
+/* The places that begin with instructions of the same hashes, from the last one on. */
+typedef struct {
+    uint32_t *hash;   /* [instruction] */
+    uint32_t *last;   /* [HEADS]: 1 + the last place with this hash */
+    uint32_t *before; /* [instruction]: 1 + the place before */
+} FoldChain;
+
 typedef struct {
     const Program *program;
     const Graph *graph;
     FoldName *op, *tensor;
-    uint32_t *alike; /* [instruction]: hash of what all repetitions share */
-    uint32_t *same;  /* [instruction]: the same with the whole name */
-    uint32_t *last_alike, *last_same;     /* [HEADS]: 1 + the last place with this hash */
-    uint32_t *before_alike, *before_same; /* [instruction]: 1 + the place before */
+    /* by what all repetitions share; and by that with the whole name */
+    FoldChain alike, same;
 } Fold;
 
 static FoldName fold_name(GHashTable *stems, const char *name)
@@ -72,8 +77,8 @@ static void fold_hash(Fold *f, uint32_t i)
     const FoldName name = fold_named(f, instr);
     uint32_t hash = fold_mix(instr->kind, name.stem);
     hash = fold_mix(hash, instr->microbatch == PROGRAM_WHOLE);
-    f->alike[i] = fold_mix(hash, (uint32_t)(instr->from << 8 | instr->to));
-    f->same[i] = fold_mix(f->alike[i], (uint32_t)name.number);
+    f->alike.hash[i] = fold_mix(hash, (uint32_t)(instr->from << 8 | instr->to));
+    f->same.hash[i] = fold_mix(f->alike.hash[i], (uint32_t)name.number);
 }
 
 /* All that repetitions of an instruction share besides its name and place. */
@@ -122,16 +127,23 @@ static bool fold_repeats(const Fold *f, uint32_t from, uint32_t to, FoldShift *s
     return true;
 }
 
+/* A hash of two instructions from i on. */
+static uint32_t fold_place(const Fold *f, const FoldChain *chain, uint32_t i)
+{
+    const uint32_t next = MIN(i + 1, f->program->n - 1);
+    return fold_mix(chain->hash[i], chain->hash[next]) >> 16;
+}
+
 /* Tries the places of one chain, and keeps the longest repetition. */
-static void fold_try(const Fold *f, uint32_t i, uint32_t place, const uint32_t *before,
-                     PlanPiece *best)
+static void fold_try(const Fold *f, uint32_t i, const FoldChain *chain, PlanPiece *best)
 {
     const Program *program = f->program;
-    for (uint32_t t = 0; place && t < TRIED; t++, place = before[place - 1]) {
+    uint32_t place = chain->last[fold_place(f, chain, i)];
+    for (uint32_t t = 0; place && t < TRIED; t++, place = chain->before[place - 1]) {
         const uint32_t from = place - 1;
         if (i + best->n >= program->n)
             return;
-        if (f->alike[from + best->n] != f->alike[i + best->n])
+        if (f->alike.hash[from + best->n] != f->alike.hash[i + best->n])
             continue;
         FoldShift shift = {.by.group =
                                program->instr[i].group - program->instr[from].group};
@@ -143,18 +155,23 @@ static void fold_try(const Fold *f, uint32_t i, uint32_t place, const uint32_t *
     }
 }
 
-/* A hash of two instructions from i on. */
-static uint32_t fold_place(const Fold *f, const uint32_t *hash, uint32_t i)
+static void fold_enter(const Fold *f, FoldChain *chain, uint32_t i)
 {
-    return fold_mix(hash[i], hash[MIN(i + 1, f->program->n - 1)]) >> 16;
+    uint32_t *last = &chain->last[fold_place(f, chain, i)];
+    chain->before[i] = *last;
+    *last = i + 1;
 }
 
-static void fold_enter(Fold *f, uint32_t i)
+static FoldChain fold_chain_new(uint32_t n)
 {
-    const uint32_t alike = fold_place(f, f->alike, i), same = fold_place(f, f->same, i);
-    f->before_alike[i] = f->last_alike[alike];
-    f->before_same[i] = f->last_same[same];
-    f->last_alike[alike] = f->last_same[same] = i + 1;
+    return (FoldChain){g_new(uint32_t, n), g_new0(uint32_t, HEADS), g_new(uint32_t, n)};
+}
+
+static void fold_chain_clear(FoldChain *chain)
+{
+    g_free(chain->hash);
+    g_free(chain->last);
+    g_free(chain->before);
 }
 
 static void fold_open(Fold *f)
@@ -168,12 +185,8 @@ static void fold_open(Fold *f)
         f->op[id] = fold_name(stems, graph_get_op(f->graph, id)->name);
     for (TensorId id = 0; id < graph_n_tensors(f->graph); id++)
         f->tensor[id] = fold_name(stems, graph_tensor(f->graph, id)->name);
-    f->alike = g_new(uint32_t, n);
-    f->same = g_new(uint32_t, n);
-    f->before_alike = g_new(uint32_t, n);
-    f->before_same = g_new(uint32_t, n);
-    f->last_alike = g_new0(uint32_t, HEADS);
-    f->last_same = g_new0(uint32_t, HEADS);
+    f->alike = fold_chain_new(n);
+    f->same = fold_chain_new(n);
     for (uint32_t i = 0; i < n; i++)
         fold_hash(f, i);
 }
@@ -182,12 +195,8 @@ static void fold_close(Fold *f)
 {
     g_free(f->op);
     g_free(f->tensor);
-    g_free(f->alike);
-    g_free(f->same);
-    g_free(f->before_alike);
-    g_free(f->before_same);
-    g_free(f->last_alike);
-    g_free(f->last_same);
+    fold_chain_clear(&f->alike);
+    fold_chain_clear(&f->same);
 }
 
 GArray *plan_fold(const Program *program, const Graph *graph)
@@ -203,12 +212,14 @@ GArray *plan_fold(const Program *program, const Graph *graph)
     fold_open(&f);
     for (uint32_t i = 0; i < program->n;) {
         PlanPiece best = {0};
-        fold_try(&f, i, f.last_same[fold_place(&f, f.same, i)], f.before_same, &best);
-        fold_try(&f, i, f.last_alike[fold_place(&f, f.alike, i)], f.before_alike, &best);
+        fold_try(&f, i, &f.same, &best);
+        fold_try(&f, i, &f.alike, &best);
         if (best.n < LEAST)
             best = (PlanPiece){.n = 1};
-        for (uint32_t k = 0; k < best.n; k++)
-            fold_enter(&f, i + k);
+        for (uint32_t k = 0; k < best.n; k++) {
+            fold_enter(&f, &f.alike, i + k);
+            fold_enter(&f, &f.same, i + k);
+        }
         i += best.n;
         plain.n += best.back ? 0 : 1;
         if ((best.back || i == program->n) && plain.n) {
