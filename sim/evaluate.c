@@ -121,11 +121,8 @@ static void report_memory(const SimCase *sim, SimReport *report)
         report->memory_bytes[j] += (uint64_t)ceil(
             sim_runtime_bytes(sim->runtime, sim->plan, &sim->view->device[j],
                               (double)report->memory_bytes[j]));
-        /* in a view with a runtime less is left than the device has */
-        const Device *device = &sim->view->device[j];
-        const double over =
-            (double)report->memory_bytes[j] -
-            (double)(sim->view->runtime ? device->capacity_bytes : device->memory_bytes);
+        const double over = (double)report->memory_bytes[j] -
+                            (double)cluster_view_capacity(sim->view, j);
         if (over > worst) {
             worst = over;
             report->worst_device = j;

@@ -1,6 +1,6 @@
 /* The cluster: machines of devices, mostly equal ones, their capabilities, and the network between them.
  *
- * A cluster file (YAML, data/clusters/) gives every number with unit and source. Question looks at
+ * A cluster file (YAML, data/clusters/) gives every number with unit and source. Planning looks at
  * a cluster through a *view*: either a device is a machine (HAP's virtual device: its GPUs run data
  * parallelism among themselves, Sec. 3 and 6) or a single GPU. */
 #ifndef KILTER_DATA_CLUSTER_CLUSTER_H
@@ -365,6 +365,8 @@ ClusterView *cluster_view_priced(const ClusterView *view, bool kernels,
  * runtime leaves with so many kinds of communicators (runtime_left_bytes). */
 ClusterView *cluster_view_held(const ClusterView *view, const struct Runtime *runtime,
                                uint32_t communicators);
+/* The bytes that a finished plan may take on a device of the view, with what is held beside it. */
+uint64_t cluster_view_capacity(const ClusterView *view, uint32_t device);
 /* Whether some device's ops are priced by their kernels. */
 bool cluster_view_has_kernels(const ClusterView *view);
 /* Makes the view own its cluster. */

@@ -112,6 +112,12 @@ ClusterView *cluster_view_held(const ClusterView *view, const Runtime *runtime,
     return copy;
 }
 
+uint64_t cluster_view_capacity(const ClusterView *view, uint32_t device)
+{
+    const Device *d = &view->device[device];
+    return view->runtime ? d->capacity_bytes : d->memory_bytes;
+}
+
 bool cluster_is_bare(const Cluster *cluster)
 {
     for (uint32_t t = 0; t < cluster->n_types; t++)

@@ -34,8 +34,8 @@ static void fill_row(const SimCase *sim, const PlanBuffers *buffers, SimMemoryRo
     row->bytes[MEMORY_RUNTIME] =
         device->runtime_bytes +
         (uint64_t)ceil(sim_runtime_bytes(sim->runtime, sim->plan, device, bytes));
-    row->capacity_bytes = (sim->view->runtime ? device->capacity_bytes : device->memory_bytes) +
-        device->runtime_bytes;
+    row->capacity_bytes =
+        cluster_view_capacity(sim->view, row->device) + device->runtime_bytes;
     for (uint32_t c = 0; c < MEMORY_CATEGORIES; c++)
         row->total_bytes += row->bytes[c];
 }
@@ -76,8 +76,8 @@ GArray *sim_memory_table(const Plan *plan, const Graph *graph, const ClusterView
         return NULL;
     const SimCase sim = {
         .plan = plan, .graph = graph, .view = view, .parts = parts, .runtime = held};
-    g_autoptr(PlanBuffers) buffers =
-        plan_buffers(plan->program, graph, parts->layout.instances, parts->layout.segment);
+    g_autoptr(PlanBuffers) buffers = plan_buffers(
+        plan->program, graph, parts->layout.instances, parts->layout.segment);
     sim_buffers_add_runtime(buffers, held, plan->program, graph, true);
     GArray *rows = find_rows(view, memory_bytes);
     for (uint32_t k = 0; k < rows->len; k++)
