@@ -47,7 +47,7 @@ CudaQueue *cuda_place_reads(Place *place, const void *data);
 CudaQueue *cuda_place_writes(Place *place, const void *data);
 /* Makes the communicators of all ranks: `id` as ncclGetUniqueId made it in the first process. */
 void cuda_teams_connect(Cuda *cuda, const ncclUniqueId *id);
-/* Frees the communicators of a team, a value of `teams`. */
+/* Frees the communicators of all teams. */
 void cuda_teams_free(Cuda *cuda);
 /* Keeps the first error that NCCL reports. */
 void cuda_check_nccl(Cuda *cuda, ncclResult_t result, const char *call);
