@@ -270,14 +270,10 @@ static const char *kernel_misfit(const Kernel *kernel)
 static bool kernel_read(const char *kind, const KernelOptions *own,
                         const KernelDevice *device, KernelQuestion *q, GError **error)
 {
-    g_autoptr(GString) known = g_string_new(NULL);
-    uint32_t i = 0;
-    for (; i < G_N_ELEMENTS(KIND) && strcmp(KIND[i].name, kind) != 0; i++)
-        g_string_append_printf(known, "%s%s", i ? ", " : "", KIND[i].name);
-    if (i == G_N_ELEMENTS(KIND))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "unknown kernel '%.60s'; expected one of %s", kind,
-                           known->str);
+    g_autofree const char **known = NAMES_OF(KIND, name);
+    uint32_t i;
+    if (!names_find("kernel", kind, known, &i, error))
+        return false;
     *q = (KernelQuestion){.word = KIND[i].name, .kernel = {.kind = KIND[i].kind}};
     q->kernel.backward = own->backward;
     if (own->backward && !KIND[i].backward)
