@@ -263,8 +263,4 @@ void terminal_end(Terminal *terminal);
 /* The commit that the program was built from, "" if it was not built in a checkout. */
 const char *command_revision(void);
 
-/* "kilter sweep -j 2 x.yaml", shell-quoted, for the store. Call before command_parse. Caller
- * frees. */
-char *command_line(int argc, char **argv);
-
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exec/exec.h"
+#include "experiments/answers/command_line.h"
 #include "experiments/cli/exec_launch.h"
 #include "experiments/cli/exec_plan.h"
 #include "experiments/cli/exec_report.h"

@@ -3,6 +3,7 @@
 #include <glib/gstdio.h>
 #include <stdio.h>
 
+#include "experiments/answers/command_line.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/limits.h"
 #include "experiments/cli/sweep_script.h"

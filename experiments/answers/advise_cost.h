@@ -1,6 +1,6 @@
 /* The costs of choices of machines: time, throughput, money, energy. */
-#ifndef KILTER_EXPERIMENTS_CLI_ADVISE_COST_H
-#define KILTER_EXPERIMENTS_CLI_ADVISE_COST_H
+#ifndef KILTER_EXPERIMENTS_ANSWERS_ADVISE_COST_H
+#define KILTER_EXPERIMENTS_ANSWERS_ADVISE_COST_H
 
 #include "synth/auto/portfolio.h"
 

@@ -1,5 +1,5 @@
 /* The costs of choices of machines. */
-#include "experiments/cli/advise_cost.h"
+#include "experiments/answers/advise_cost.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,0 +1,55 @@
+/* Predicted beside measured times of plans, as an answer and as a figure. */
+#include "experiments/answers/validate.h"
+
+#include "experiments/figures/figure.h"
+#include "experiments/render.h"
+
+static json_t *validate_rows_json(const Validation *v)
+{
+    json_t *rows = json_array();
+    for (uint32_t i = 0; i < v->row->len; i++) {
+        const ValidationRow *row = &g_array_index(v->row, ValidationRow, i);
+        json_array_append_new(
+            rows, json_pack("{s:s, s:s, s:f, s:f, s:o, s:i, s:o}", "plan", row->plan,
+                            "group", row->group, "predicted_s", row->predicted_s,
+                            "measured_s", row->measured_s, "error",
+                            json_number(row->predicted_s / row->measured_s - 1),
+                            "unmeasured", (int)row->unmeasured, "interval_90_s",
+                            row->high_s > 0 ? json_pack("[f, f]", row->low_s, row->high_s)
+                                            : json_null()));
+    }
+    return rows;
+}
+
+json_t *validate_json(const Validation *v)
+{
+    const Agreement *a = &v->agreement;
+    json_t *groups = json_array();
+    for (uint32_t g = 0; g < v->group->len; g++) {
+        const ValidationGroup *group = &g_array_index(v->group, ValidationGroup, g);
+        json_array_append_new(
+            groups, json_pack("{s:s, s:i, s:s, s:s, s:o, s:o}", "group", group->name,
+                              "plans", (int)group->n, "chosen", group->chosen, "fastest",
+                              group->fastest, "regret", json_number(group->regret),
+                              "spearman", json_number(group->spearman)));
+    }
+    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}",
+                     "plans", (int)a->n, "mape", json_number(a->mape), "p95",
+                     json_number(a->p95), "worst", json_number(a->worst), "bias",
+                     json_number(a->bias), "pearson", json_number(a->pearson), "spearman",
+                     json_number(a->spearman), "regret_mean", json_number(v->mean_regret),
+                     "regret_worst", json_number(v->worst_regret), "within_5_percent",
+                     json_number(v->within), "rows", validate_rows_json(v), "groups",
+                     groups, "version", KILTER_VERSION);
+}
+
+bool validate_draw(const Validation *v, const char *folder, GError **error)
+{
+    g_autoptr(GString) text = g_string_new("# measured_s\tpredicted_s\tlow_s\thigh_s\n");
+    for (uint32_t i = 0; i < v->row->len; i++) {
+        const ValidationRow *row = &g_array_index(v->row, ValidationRow, i);
+        g_string_append_printf(text, "%.9g\t%.9g\t%.9g\t%.9g\n", row->measured_s,
+                               row->predicted_s, row->low_s, row->high_s);
+    }
+    return figure_draw_text("hap-fig18", text->str, folder, error);
+}
