@@ -84,6 +84,28 @@ static void add_unions(JointMenu *menu, GArray *groups)
     }
 }
 
+JointDevices synth_joint_devices(const JointMenu *menu, const JointGroup *group)
+{
+    const uint32_t most = menu->view->cluster->n_machines;
+    JointDevices devices = {0, g_new(uint32_t, most), g_new(uint32_t, most)};
+    for (uint32_t k = 0; k < menu->kind->len; k++) {
+        const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+        uint32_t left = group->use[k] * kind->unit;
+        for (uint32_t i = 0; left > 0; i++) {
+            devices.machine[devices.n] = kind->machine[i];
+            devices.gpus[devices.n] = MIN(left, kind->gpus);
+            left -= devices.gpus[devices.n++];
+        }
+    }
+    return devices;
+}
+
+void synth_joint_devices_clear(JointDevices *devices)
+{
+    g_clear_pointer(&devices->machine, g_free);
+    g_clear_pointer(&devices->gpus, g_free);
+}
+
 void joint_add_groups(JointMenu *menu, GArray *groups)
 {
     add_single_groups(menu, groups);

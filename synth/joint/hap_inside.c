@@ -203,21 +203,42 @@ static double *in_order(const Base *base, const JointDevices *devices)
     return ratio;
 }
 
-bool joint_hap_find(void *data, const JointDevices *devices, JointFind find,
-                    uint32_t n_microbatches, JointInside *found)
+/* Adds the entries of a program by HAP for the devices of a group. */
+static void add_hap_program(JointMenu *menu, JointProblem *p, JointGroup *group,
+                            const Base *base, const JointDevices *devices,
+                            Program *program)
 {
-    JointHap *hap = data;
-    const Base *base = base_of(hap, devices);
-    if (!base->plan)
-        return false;
-    const uint32_t n = base->plan->n_devices;
-    Program *program = find == JOINT_FREE ? program_copy(base->plan->program)
-                       : find == JOINT_UNCUT
-                           ? search_uncut(hap, base)
-                           : search_rounded(hap, base, hap->pieces / n_microbatches);
     if (!program)
-        return false;
-    *found = (JointInside){program, in_order(base, devices), base->view,
-                           g_memdup2(base->plan->ratio, n * sizeof *found->ratio)};
-    return true;
+        return;
+    const JointInside inside = {
+        program, in_order(base, devices), base->view,
+        g_memdup2(base->plan->ratio, base->plan->n_devices * sizeof *base->plan->ratio)};
+    synth_joint_add_inside(menu, p, group, &inside);
+}
+
+void joint_hap_settle(JointHap *hap, JointMenu *menu, JointProblem *p, uint32_t g)
+{
+    JointGroup *group = &p->group[g];
+    g_auto(JointDevices) devices = synth_joint_devices(menu, group);
+    const Base *base = base_of(hap, &devices);
+    group->settled = true;
+    if (!base->plan)
+        return;
+    add_hap_program(menu, p, group, base, &devices, program_copy(base->plan->program));
+    add_hap_program(menu, p, group, base, &devices, search_uncut(hap, base));
+}
+
+uint32_t joint_hap_polish(JointHap *hap, JointMenu *menu, JointProblem *p, uint32_t g)
+{
+    JointGroup *group = &p->group[g];
+    g_assert(group->settled);
+    if (group->polished == 0) {
+        g_auto(JointDevices) devices = synth_joint_devices(menu, group);
+        const Base *base = base_of(hap, &devices);
+        group->polished = group->n_entries;
+        if (base->plan)
+            add_hap_program(menu, p, group, base, &devices,
+                            search_rounded(hap, base, hap->pieces / p->n_microbatches));
+    }
+    return group->polished;
 }

@@ -1,4 +1,5 @@
-/* SPMD programs for stages of the planner joint, by HAP's planner (private to synth). */
+/* SPMD programs for stages of the planner joint, by HAP's planner (private to synth). The programs
+ * of a group are looked for once a promise may win there. */
 #ifndef KILTER_SYNTH_JOINT_HAP_INSIDE_H
 #define KILTER_SYNTH_JOINT_HAP_INSIDE_H
 
@@ -11,8 +12,13 @@ JointHap *joint_hap_new(const Question *question, const Answer *answer);
 void joint_hap_free(JointHap *hap);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(JointHap, joint_hap_free)
 
-/* A JointFinder; data: JointHap. */
-bool joint_hap_find(void *data, const JointDevices *devices, JointFind find,
-                    uint32_t n_microbatches, JointInside *found);
+/* Settles a group: adds the entries of its program for shares as they are, and of one that does not
+ * cut the batch. */
+void joint_hap_settle(JointHap *hap, JointMenu *menu, JointProblem *problem,
+                      uint32_t group);
+/* Adds entries of the program for rounded shares, which takes longer, to a settled group, unless it
+ * has them. Returns the first of these; n_entries if there are none. */
+uint32_t joint_hap_polish(JointHap *hap, JointMenu *menu, JointProblem *problem,
+                          uint32_t group);
 
 #endif

@@ -396,9 +396,11 @@ static void find_places(Costing *c, const SynthPipeline *pipeline)
     pipeline_find_places(&c->places);
 }
 
-void joint_add_inside(JointMenu *menu, JointProblem *p, JointGroup *group,
-                      const JointInside *inside)
+void synth_joint_add_inside(JointMenu *menu, JointProblem *p, JointGroup *group,
+                            const JointInside *found)
 {
+    JointInside *inside = g_memdup2(found, sizeof *found);
+    g_ptr_array_add(menu->inside, inside);
     const Graph *graph = menu->graph;
     const uint32_t n = p->n_layers, n_devices = group->n_devices;
     g_autofree uint16_t *stage = g_new(uint16_t, graph_n_ops(graph));

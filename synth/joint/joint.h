@@ -61,8 +61,7 @@ typedef struct {
     /* with `inside`, [layer]: how many devices need each byte that crosses the border in front of
      * it; NULL: tp */
     double *copies;
-    /* its numbers are not above those of any SPMD program of the group; an oracle finds the numbers
-     * of one */
+    /* its numbers are not above those of any SPMD program of the group */
     bool promised;
     Recompute recompute;
     bool divides; /* the replicas divide the optimizer's states among them */
@@ -81,14 +80,14 @@ typedef struct {
 
 /* A group of devices that a stage may have. */
 typedef struct {
-    uint32_t *use; /* [kind]: number of units */
+    uint32_t *use;  /* [kind]: number of units */
     uint32_t kinds; /* bits of the first 32 kinds of which it has some */
     uint32_t n_devices, n_machines;
     uint32_t n_entries;
     JointEntry *entry;
-    bool
-        settled; /* the oracle was asked: the entry that was promised counts for bounds only */
-    uint32_t polished; /* the first entry by synth_joint_polish; 0: it was not asked */
+    /* its programs were looked for: the entry that was promised counts for bounds only */
+    bool settled;
+    uint32_t polished; /* the first entry by joint_hap_polish; 0: it was not asked */
 } JointGroup;
 
 typedef struct {
@@ -187,21 +186,15 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(JointResult, synth_joint_result_clear)
 void synth_joint_solve(const JointProblem *problem, const JointOptions *options,
                        JointResult *result);
 
-/* Finds the numbers of entries that are only promised: settles a group by adding entries to it, or
- * none, and setting `settled`. */
-typedef struct {
-    void (*settle)(void *data, JointProblem *problem, uint32_t group);
-    void *data;
-} JointOracle;
+/* One step of the same without entries that are only promised. Returns the groups (uint32_t) on whose
+ * promises the best pipelines rely: the caller settles them, by synth_joint_add_inside and setting
+ * `settled`, and takes the next step with the same result, until NULL is returned. As a promise is
+ * never worse than a program, the best pipelines are then those of a search with all groups settled
+ * beforehand. At the deadline, pipelines with promises are left out. */
+GArray *synth_joint_solve_lazily(const JointProblem *problem, const JointOptions *options,
+                                 JointResult *result);
 
-/* The same, without entries that are only promised: groups on which a promise is among the best
- * pipelines are settled, and the search is repeated until no promise is. As a promise is never
- * worse than what the oracle finds, the best pipelines are those of a search with all groups
- * settled beforehand. At the deadline, pipelines with promises are left out. */
-void synth_joint_solve_lazily(JointProblem *problem, const JointOptions *options,
-                              const JointOracle *oracle, JointResult *result);
-
-/* Seconds of a pipeline by the formula above, or under JointSearch's relaxation if `relaxed`;
+/* Seconds of a pipeline by the formula above, or under JointWay's relaxation if `relaxed`;
  * INFINITY if it does not fit. */
 double synth_joint_cost(const JointProblem *problem, const JointPipeline *pipeline,
                         bool relaxed);
@@ -226,27 +219,27 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(JointMenu, synth_joint_menu_free)
 
 /* Whether all combinations of units are too many for a search, which then needs an order of kinds. */
 bool synth_joint_in_order(const JointMenu *menu);
+
+/* From now on problems promise SPMD programs, on groups of unlike devices and, in models with
+ * experts, on all groups. */
+void synth_joint_menu_promise(JointMenu *menu);
+
 /* The devices of a group: of machine[i] the first gpus[i] GPUs. */
 typedef struct {
     uint32_t n;
     uint32_t *machine, *gpus;
 } JointDevices;
+void synth_joint_devices_clear(JointDevices *devices);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(JointDevices, synth_joint_devices_clear)
+JointDevices synth_joint_devices(const JointMenu *menu, const JointGroup *group);
 
-/* Finds an SPMD program for a group; false if there is none. JOINT_FREE: for shares as they are;
- * JOINT_UNCUT: without cutting the batch, which may have few pieces; JOINT_ROUNDED: for shares that
- * are rounded to the pieces of a microbatch, which takes longer. The view is the finder's. */
-typedef enum { JOINT_FREE, JOINT_UNCUT, JOINT_ROUNDED, JOINT_FINDS } JointFind;
-typedef bool (*JointFinder)(void *data, const JointDevices *devices, JointFind find,
-                            uint32_t n_microbatches, JointInside *found);
-
-/* From now on problems promise SPMD programs, on groups of unlike devices and, in models with
- * experts, on all groups; synth_joint_settle asks the finder for them. */
-void synth_joint_menu_promise(JointMenu *menu, JointFinder find, void *data);
-/* The oracle of such a menu. It adds entries of the first two programs. */
-JointOracle synth_joint_oracle(JointMenu *menu);
-/* Adds entries of the third program to a settled group, unless it has them. Returns the first of
- * these; n_entries if there are none. */
-uint32_t synth_joint_polish(JointMenu *menu, JointProblem *problem, uint32_t group);
+/* Adds the entries of an SPMD program on these devices to a group that was promised some, for at most
+ * JOINT_PROGRAMS programs: for shares as they are; without cutting the batch, which may have few
+ * pieces; for shares that are rounded to the pieces of a microbatch. The menu takes the program and
+ * the ratios. */
+enum { JOINT_PROGRAMS = 3 };
+void synth_joint_add_inside(JointMenu *menu, JointProblem *problem, JointGroup *group,
+                            const JointInside *inside);
 
 /* The problem with n_microbatches, which must divide the batch. headroom: the part of the memory
  * that stages may use. recompute: stages may compute layers again. NULL if no group can run the

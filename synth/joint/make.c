@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "synth/answer/complete.h"
-#include "synth/joint/hap_inside.h"
 #include "synth/joint/make.h"
 #include "synth/joint/search.h"
 
@@ -299,14 +298,14 @@ bool joint_make(const Question *question, Answer *answer, GError **error)
         coarse = synth_joint_menu_new(question->graph, question->view, true, error);
     else if (!cluster_mixed(
                  question->view->cluster)) /* HAP's groups have whole machines */
-        synth_joint_menu_promise(menu, joint_hap_find, hap);
+        synth_joint_menu_promise(menu);
     g_autoptr(GPtrArray) problems =
         g_ptr_array_new_with_free_func((GDestroyNotify)synth_joint_problem_free);
     g_autoptr(GPtrArray) menus = g_ptr_array_new();
     g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(JointFound));
     g_array_set_clear_func(found, clear_found);
-    JointSearch j = {question, answer, plan,     menu, coarse, problems,
-                     menus,    found,  INFINITY, 0,    {0},    false};
+    JointSearch j = {question, answer, plan,     hap, menu, coarse, problems,
+                     menus,    found,  INFINITY, 0,   {0},  false};
     if (!search_and_try(&j, error) || !joint_try_pairs(&j, error))
         return false;
     const gint64 searched = g_get_monotonic_time();

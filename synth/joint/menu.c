@@ -56,6 +56,11 @@ void synth_joint_menu_free(JointMenu *menu)
     g_free(menu);
 }
 
+void synth_joint_menu_promise(JointMenu *menu)
+{
+    menu->promises = true;
+}
+
 /* --- seconds of layers --- */
 
 /* Seconds of a pass over a layer on tp GPUs of a machine, and of its part with a row of its own:
@@ -411,7 +416,7 @@ JointProblem *synth_joint_problem(JointMenu *menu, uint32_t n_microbatches,
         n_entries += p->group[g].n_entries;
     }
     synth_joint_rank(p);
-    if (menu->find)
+    if (menu->promises)
         joint_promise(menu, p);
     if (n_entries > 0)
         return p;

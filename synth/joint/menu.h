@@ -27,8 +27,7 @@ struct JointMenu {
         in_order; /* the units of all kinds together have too many combinations for one search */
     GHashTable *passes; /* "kind tp samples" -> seconds, prefix sums over the layers */
     GPtrArray *inside;  /* JointInside found so far */
-    JointFinder find;   /* NULL: nothing is promised */
-    void *find_data;
+    bool promises;      /* problems promise SPMD programs */
 };
 
 /* The rows of a table of passes: the passes, the part of the backward that waits, and that of the
@@ -46,11 +45,7 @@ bool joint_may_recompute(const JointMenu *menu, Recompute mode, bool recompute);
  * any SPMD program. */
 void joint_promise(const JointMenu *menu, JointProblem *problem);
 /* The most entries that a group gets by a promise and its program. */
-enum { JOINT_MOST_INSIDE = 1 + 3 * JOINT_FINDS };
-
-/* Adds the entries of an SPMD program to a group. */
-void joint_add_inside(JointMenu *menu, JointProblem *problem, JointGroup *group,
-                      const JointInside *inside);
+enum { JOINT_MOST_INSIDE = 1 + 3 * JOINT_PROGRAMS };
 
 /* How many devices of a stage need each byte that crosses the border in front of a layer. */
 static inline double joint_copies(const JointEntry *entry, uint32_t layer)

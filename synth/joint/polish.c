@@ -25,7 +25,8 @@ bool joint_has_inside(const JointSearch *j, const JointFound *found)
 
 /* Gives the stages of a pipeline with SPMD programs those for the pieces of its microbatches. False
  * if there are none. */
-static bool polish_stages(JointMenu *menu, JointProblem *p, JointPipeline *pipeline)
+static bool polish_stages(JointHap *hap, JointMenu *menu, JointProblem *p,
+                          JointPipeline *pipeline)
 {
     bool any = false;
     for (uint32_t i = 0; i < pipeline->n_stages; i++) {
@@ -34,7 +35,7 @@ static bool polish_stages(JointMenu *menu, JointProblem *p, JointPipeline *pipel
         const Recompute mode = group->entry[stage->entry].recompute;
         if (!group->entry[stage->entry].inside)
             continue;
-        for (uint32_t at = synth_joint_polish(menu, p, stage->group);
+        for (uint32_t at = joint_hap_polish(hap, menu, p, stage->group);
              at < group->n_entries; at++)
             if (group->entry[at].recompute == mode) {
                 stage->entry = at;
@@ -56,7 +57,7 @@ void joint_polish(JointSearch *j)
         JointProblem *p = j->problems->pdata[found.problem];
         JointFound other = {joint_copy(&found.pipeline), found.problem, 0};
         n++;
-        if (polish_stages(menu, p, &other.pipeline) &&
+        if (polish_stages(j->hap, menu, p, &other.pipeline) &&
             synth_joint_fits(p, &other.pipeline)) {
             other.walk_s = synth_joint_walk_s(menu, p, &other.pipeline);
             g_array_append_val(j->found, other);

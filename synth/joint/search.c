@@ -92,6 +92,21 @@ static void find(JointSearch *j, Run *run, const JointPipeline *pipeline)
     }
 }
 
+/* Finds the best pipelines of a problem; programs of HAP's are looked for where a promise of them may
+ * win. */
+static void search_settled(JointSearch *j, uint32_t problem, const JointOptions *options,
+                           JointResult *result)
+{
+    JointProblem *p = j->problems->pdata[problem];
+    GArray *group;
+    while ((group = synth_joint_solve_lazily(p, options, result))) {
+        for (uint32_t i = 0; i < group->len; i++)
+            joint_hap_settle(j->hap, j->menus->pdata[problem], p,
+                             g_array_index(group, uint32_t, i));
+        g_array_unref(group);
+    }
+}
+
 /* Finds the best pipelines of a run, also such that take up to `part` times as long as the fastest;
  * plain: without SPMD programs, else with some. */
 static void search_up_to(JointSearch *j, double part, Run *run, bool plain, uint32_t beam,
@@ -108,9 +123,7 @@ static void search_up_to(JointSearch *j, double part, Run *run, bool plain, uint
                                   .deadline_us = j->answer->deadline_us};
     if (run->least_s >= j->upper_s)
         return;
-    const JointOracle oracle = synth_joint_oracle(j->menus->pdata[run->problem]);
-    synth_joint_solve_lazily(j->problems->pdata[run->problem], &options, &oracle,
-                             &result);
+    search_settled(j, run->problem, &options, &result);
     for (uint32_t i = 0; i < result.best->len; i++) {
         const JointPipeline *best = &g_array_index(result.best, JointPipeline, i);
         if (plain || joint_is_inside(j->problems->pdata[run->problem], best))

@@ -3,8 +3,7 @@
 #ifndef KILTER_SYNTH_JOINT_SEARCH_H
 #define KILTER_SYNTH_JOINT_SEARCH_H
 
-#include "synth/answer/answer.h"
-#include "synth/joint/joint.h"
+#include "synth/joint/hap_inside.h"
 
 enum { JOINT_LABELS = 3000000 }; /* most labels of a search */
 
@@ -19,6 +18,7 @@ typedef struct {
     const Question *question;
     Answer *answer;
     Plan *plan;
+    JointHap *hap;
     JointMenu *menu, *coarse; /* coarse: NULL where a search is quick */
     GPtrArray *problems;      /* JointProblem */
     GPtrArray *menus;         /* [problem]: its menu, borrowed */

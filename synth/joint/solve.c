@@ -394,41 +394,37 @@ static bool has_promise(const JointProblem *p, const JointPipeline *pipeline)
     return any;
 }
 
-/* Settles all groups on which a pipeline relies on a promise. False if there are none. */
-static bool settle_all(JointProblem *p, const JointOracle *oracle,
-                       const JointResult *result)
+/* The groups on which a pipeline relies on a promise, each once; NULL if there are none. */
+static GArray *promising_groups(const JointProblem *p, const JointResult *result)
 {
-    bool any = false;
+    g_autoptr(GArray) groups = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    g_autofree bool *seen = g_new0(bool, p->n_groups);
     for (uint32_t i = 0; i < result->best->len; i++) {
         const JointPipeline *made = &g_array_index(result->best, JointPipeline, i);
         for (uint32_t k = 0; k < made->n_stages; k++) {
-            const JointStage *stage = &made->stage[k];
-            if (!entry_of(p, stage)->promised)
+            const uint32_t g = made->stage[k].group;
+            if (!entry_of(p, &made->stage[k])->promised || seen[g])
                 continue;
-            any = true;
-            if (!p->group[stage->group].settled)
-                oracle->settle(oracle->data, p, stage->group);
-            g_assert(p->group[stage->group].settled);
+            g_assert(!p->group[g].settled);
+            seen[g] = true;
+            g_array_append_val(groups, g);
         }
     }
-    return any;
+    return groups->len > 0 ? g_steal_pointer(&groups) : NULL;
 }
 
-void synth_joint_solve_lazily(JointProblem *p, const JointOptions *o,
-                              const JointOracle *oracle, JointResult *result)
+GArray *synth_joint_solve_lazily(const JointProblem *p, const JointOptions *o,
+                                 JointResult *result)
 {
-    uint64_t labels = 0;
+    const uint64_t labels = result->labels;
     g_assert(!o->way.relaxed);
-    for (;;) {
-        synth_joint_solve(p, o, result);
-        labels += result->labels;
-        const bool late = o->deadline_us > 0 && g_get_monotonic_time() >= o->deadline_us;
-        if (late || !settle_all(p, oracle, result))
-            break;
-        synth_joint_result_clear(result);
-    }
-    result->labels = labels;
+    synth_joint_result_clear(result);
+    synth_joint_solve(p, o, result);
+    result->labels += labels;
+    if (o->deadline_us == 0 || g_get_monotonic_time() < o->deadline_us)
+        return promising_groups(p, result);
     for (uint32_t i = result->best->len; i-- > 0;)
         if (has_promise(p, &g_array_index(result->best, JointPipeline, i)))
             g_array_remove_index(result->best, i);
+    return NULL;
 }

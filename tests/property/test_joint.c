@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "synth/planners/planner.h"
 #include "synth/joint/menu.h"
+#include "synth/planners/planner.h"
 #include "synth/synth.h"
 #include "tests/support/plan_of.h"
 #include "tests/support/shrunk.h"
@@ -891,9 +891,8 @@ static void add_entries(JointGroup *group, const GArray *entries)
     group->n_entries += entries->len;
 }
 
-static void settle_hidden(void *data, JointProblem *p, uint32_t group)
+static void settle_hidden(Hidden *h, JointProblem *p, uint32_t group)
 {
-    Hidden *h = data;
     add_entries(&p->group[group], h->hidden->pdata[group]);
     g_array_set_size(h->hidden->pdata[group], 0);
     p->group[group].settled = true;
@@ -981,12 +980,16 @@ static void test_lazy(void **state)
         const JointOptions options = {.way = {.schedule = schedule[i % 3], .chunks = 1},
                                       .n_best = 1 + i % 4,
                                       .upper_s = INFINITY};
-        const JointOracle oracle = {settle_hidden, &lazy};
+        GArray *group;
         g_auto(JointResult) a = {0}, b = {0};
         for (uint32_t g = 0; g < some->n_groups; g++)
             promised += ((GArray *)lazy.hidden->pdata[g])->len > 0;
         synth_joint_solve(full, &options, &a);
-        synth_joint_solve_lazily(some, &options, &oracle, &b);
+        while ((group = synth_joint_solve_lazily(some, &options, &b))) {
+            for (uint32_t g = 0; g < group->len; g++)
+                settle_hidden(&lazy, some, g_array_index(group, uint32_t, g));
+            g_array_unref(group);
+        }
         assert_int_equal(a.best->len, b.best->len);
         without += a.best->len == 0;
         for (uint32_t k = 0; k < a.best->len; k++)

@@ -107,10 +107,10 @@ static void test_bounds(void **state)
                 model_build(model[m], cluster_gpus(cluster), NULL, NULL);
             g_auto(SpmdFinder) finder = spmd_finder(rand, graph, cluster);
             g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, false, NULL);
-            synth_joint_menu_promise(menu, spmd_find, &finder);
+            synth_joint_menu_promise(menu);
             g_autoptr(JointProblem) p = synth_joint_problem(menu, micro, 1, true);
             assert_non_null(p);
-            spmd_settle_all(menu, p);
+            spmd_settle_all(&finder, menu, p);
             check_promises(p);
             programs += finder.found;
             g_auto(JointResult) relaxed = {0}, one = {0}, plain = {0};

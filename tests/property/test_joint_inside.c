@@ -106,9 +106,9 @@ static void test_random(void **state)
         g_autoptr(Graph) graph = model_build(MODEL[m], cluster_gpus(cluster), NULL, NULL);
         g_auto(SpmdFinder) finder = spmd_finder(rand, graph, cluster);
         g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, false, NULL);
-        synth_joint_menu_promise(menu, spmd_find, &finder);
+        synth_joint_menu_promise(menu);
         g_autoptr(JointProblem) p = synth_joint_problem(menu, 2, 1, true);
-        spmd_settle_all(menu, p);
+        spmd_settle_all(&finder, menu, p);
         for (uint32_t i = 0; i < draws; i++) {
             JointPipeline made = draw(rand, p);
             if (!made.stage)

@@ -29,14 +29,13 @@ static inline ClusterView *spmd_view(const Cluster *whole, const JointDevices *d
     return view;
 }
 
-/* A JointFinder: a random baseline with random ratios. The machines of a lab are in the order of its
- * kinds. */
-static inline bool spmd_find(void *data, const JointDevices *devices, JointFind find,
-                             uint32_t n_microbatches, JointInside *found)
+/* Adds entries of a random baseline with random ratios to a group; uncut: of one that does not cut the
+ * batch. The machines of a lab are in the order of its kinds. */
+static inline void spmd_add(SpmdFinder *f, JointMenu *menu, JointProblem *p,
+                            JointGroup *group, bool uncut)
 {
-    SpmdFinder *f = data;
-    (void)n_microbatches;
-    ClusterView *view = spmd_view(f->cluster, devices);
+    g_auto(JointDevices) devices = synth_joint_devices(menu, group);
+    ClusterView *view = spmd_view(f->cluster, &devices);
     const uint32_t n = view->n_devices;
     double *ratio = g_new(double, n), sum = 0;
     g_ptr_array_add(f->view, view);
@@ -44,18 +43,17 @@ static inline bool spmd_find(void *data, const JointDevices *devices, JointFind 
         sum += ratio[d] = g_rand_double_range(f->rand, 0.05, 1);
     for (uint32_t d = 0; d < n; d++)
         ratio[d] /= sum;
-    const Baseline baseline = find == JOINT_UNCUT
-                                  ? BASELINE_MEGATRON
-                                  : (Baseline)g_rand_int_range(f->rand, 0, BASELINES);
+    const Baseline baseline =
+        uncut ? BASELINE_MEGATRON : (Baseline)g_rand_int_range(f->rand, 0, BASELINES);
     SynthResult result;
     const bool made = synth_baseline(f->graph, view, ratio, baseline, &result, NULL);
     f->found += made;
     if (made)
-        *found = (JointInside){result.program, ratio, view,
-                               g_memdup2(ratio, n * sizeof *ratio)};
+        synth_joint_add_inside(menu, p, group,
+                               &(JointInside){result.program, ratio, view,
+                                              g_memdup2(ratio, n * sizeof *ratio)});
     else
         g_free(ratio);
-    return made;
 }
 
 static inline void spmd_finder_clear(SpmdFinder *f)
@@ -72,18 +70,18 @@ static inline SpmdFinder spmd_finder(GRand *rand, const Graph *graph,
                         0};
 }
 
-/* Asks for the programs of all groups that are promised some. */
-static inline void spmd_settle_all(JointMenu *menu, JointProblem *p)
+/* Settles all groups that are promised programs, by three each. */
+static inline void spmd_settle_all(SpmdFinder *f, JointMenu *menu, JointProblem *p)
 {
-    const JointOracle oracle = synth_joint_oracle(menu);
     for (uint32_t g = 0; g < p->n_groups; g++) {
         bool promised = false;
         for (uint32_t e = 0; e < p->group[g].n_entries; e++)
             promised |= p->group[g].entry[e].promised;
         if (!promised)
             continue;
-        oracle.settle(oracle.data, p, g);
-        synth_joint_polish(menu, p, g);
+        p->group[g].settled = true;
+        for (uint32_t i = 0; i < JOINT_PROGRAMS; i++)
+            spmd_add(f, menu, p, &p->group[g], i == 1);
     }
 }
 
