@@ -20,6 +20,7 @@
 
 #include "synth/answer/complete.h"
 #include "synth/joint/make.h"
+#include "synth/joint/menu.h"
 #include "synth/joint/search.h"
 
 enum {
@@ -45,6 +46,8 @@ static bool put(const JointSearch *j, uint32_t i, GError **error)
         return false;
     plan_set(j->plan, question->graph, question->view, g_steal_pointer(&made.program),
              made.ratio);
+    joint_strategy(j->menus->pdata[found->problem], j->problems->pdata[found->problem],
+                   &found->pipeline, &j->plan->strategy);
     return answer_complete(j->answer, j->plan, question, error);
 }
 
@@ -141,6 +144,7 @@ static bool try_first(JointSearch *j, GError **error)
 typedef struct {
     Program *program;
     double *ratio, time_s;
+    Strategy strategy;
 } Kept;
 
 static void kept_clear(Kept *kept)
@@ -159,6 +163,7 @@ static void keep(const Plan *plan, Kept *kept)
     kept->program = program_copy(plan->program);
     kept->ratio = g_memdup2(plan->ratio, plan->n_devices * sizeof *plan->ratio);
     kept->time_s = plan->iteration_time_s;
+    kept->strategy = plan->strategy;
 }
 
 /* Puts the best plan back in the place of that of a later search. */
@@ -169,6 +174,7 @@ static bool put_back(const JointSearch *j, Kept *kept, GError **error)
         return true;
     plan_set(j->plan, j->question->graph, j->question->view,
              g_steal_pointer(&kept->program), kept->ratio);
+    j->plan->strategy = kept->strategy;
     return answer_complete(j->answer, j->plan, j->question, error);
 }
 

@@ -65,6 +65,11 @@ uint32_t *joint_runs(const JointProblem *problem, const JointPipeline *pipeline)
 /* [stage]: how far each stage is ahead, and late, with the memory that it has. Caller frees. */
 SynthDepth *joint_depths(const JointProblem *problem, const JointPipeline *pipeline);
 
+/* Sets the strategy that makes the pipeline's program; false if no strategy does, and *strategy has
+ * all defaults. */
+bool joint_strategy(const JointMenu *menu, const JointProblem *problem,
+                    const JointPipeline *pipeline, Strategy *strategy);
+
 /* Appends the groups (JointGroup), without entries. */
 void joint_add_groups(JointMenu *menu, GArray *groups);
 

@@ -132,6 +132,8 @@ static bool try_pair(JointSearch *j, const Found *found, GError **error)
         g_memdup2(plan->ratio, plan->n_devices * sizeof *plan->ratio);
     plan_set(plan, question->graph, question->view, g_steal_pointer(&made.program),
              made.ratio);
+    const Strategy strategy = plan->strategy;
+    strategy_init(&plan->strategy); /* unlike pipelines are none of its */
     if (!answer_complete(j->answer, plan, question, error))
         return false;
     if (plan->feasible && plan->iteration_time_s < before_s) {
@@ -139,6 +141,7 @@ static bool try_pair(JointSearch *j, const Found *found, GError **error)
         return true;
     }
     plan_set(plan, question->graph, question->view, g_steal_pointer(&before), ratio);
+    plan->strategy = strategy;
     return answer_complete(j->answer, plan, question, error);
 }
 

@@ -154,40 +154,80 @@ void export_add_ranks(const ExportCase *c, const char *prefix, GString *out)
     }
 }
 
-/* Machines with as many GPUs, from `i` on. */
-static uint32_t alike_from(const Cluster *cluster, uint32_t i)
+/* A run of neighbouring ranks on one machine: what one torchrun starts. */
+typedef struct {
+    uint32_t machine, first, n; /* first rank, ranks */
+    bool whole;                 /* all GPUs of the machine, in their order */
+} Run;
+
+static GArray *list_runs(const ExportCase *c)
 {
+    GArray *runs = g_array_new(FALSE, FALSE, sizeof(Run));
+    bool in_order;
+    g_autofree uint32_t *device = export_ranks(c, &in_order);
+    const Cluster *cluster = c->view->cluster;
+    for (uint32_t m = 0, first = 0; in_order && m < cluster->n_machines; m++) {
+        const Run run = {m, first, cluster->machine[m].gpus, true};
+        first += run.n;
+        g_array_append_val(runs, run);
+    }
+    for (uint32_t r = 0; !in_order && r < c->plan->n_devices; r++) {
+        const uint32_t machine = c->view->device[device[r]].machine;
+        Run *last = runs->len ? &g_array_index(runs, Run, runs->len - 1) : NULL;
+        if (!last || last->machine != machine) {
+            const Run run = {machine, r, 0, true};
+            g_array_append_val(runs, run);
+            last = &g_array_index(runs, Run, runs->len - 1);
+        }
+        last->whole &= export_local(c, device[r]) == last->n++;
+    }
+    for (guint i = 0; i < runs->len; i++) {
+        Run *run = &g_array_index(runs, Run, i);
+        run->whole &= run->n == cluster->machine[run->machine].gpus;
+    }
+    return runs;
+}
+
+/* The number of runs from `i` on of neighbouring whole machines with as many GPUs. */
+static uint32_t alike_from(const GArray *runs, uint32_t i)
+{
+    const Run *run = &g_array_index(runs, Run, i);
     uint32_t n = 1;
-    while (i + n < cluster->n_machines &&
-           cluster->machine[i + n].gpus == cluster->machine[i].gpus)
+    while (i + n < runs->len && run[n].whole && run->whole && run[n].n == run->n &&
+           run[n].machine == run->machine + n)
         n++;
     return n;
+}
+
+static void add_visible(const ExportCase *c, const Run *run, GString *out)
+{
+    bool in_order;
+    g_autofree uint32_t *device = export_ranks(c, &in_order);
+    for (uint32_t k = 0; k < run->n; k++)
+        g_string_append_printf(out, "%s%u", k ? "," : "CUDA_VISIBLE_DEVICES=",
+                               export_local(c, device[run->first + k]));
+    g_string_append_c(out, ' ');
 }
 
 void export_add_torchrun(const ExportCase *c, const char *prefix, const char *script,
                          GString *out)
 {
-    const Cluster *cluster = c->view->cluster;
-    bool in_order;
-    g_free(export_ranks(c, &in_order)); /* the order alone is asked for */
-    if (!in_order) {
-        g_string_append_printf(
-            out,
-            "# Ranks are not in the order of the machines' GPUs: start "
-            "%s by a launcher that takes the table above.\n",
-            script);
-        return;
-    }
-    for (uint32_t i = 0, n; i < cluster->n_machines; i += n) {
-        n = alike_from(cluster, i);
+    const Machine *machine = c->view->cluster->machine;
+    g_autoptr(GArray) runs = list_runs(c);
+    for (uint32_t i = 0, n; i < runs->len; i += n) {
+        const Run *run = &g_array_index(runs, Run, i);
+        n = alike_from(runs, i);
         if (n == 1)
-            g_string_append_printf(out, "# on %s\n", cluster->machine[i].name);
+            g_string_append_printf(out, "# on %s\n", machine[run->machine].name);
         else
             g_string_append_printf(out, "# on %s to %s, NODE_RANK from %u to %u\n",
-                                   cluster->machine[i].name,
-                                   cluster->machine[i + n - 1].name, i, i + n - 1);
-        g_string_append_printf(out, "%storchrun --nnodes=%u --nproc_per_node=%u ", prefix,
-                               cluster->n_machines, cluster->machine[i].gpus);
+                                   machine[run->machine].name,
+                                   machine[run->machine + n - 1].name, i, i + n - 1);
+        g_string_append(out, prefix);
+        if (!run->whole)
+            add_visible(c, run, out);
+        g_string_append_printf(out, "torchrun --nnodes=%u --nproc_per_node=%u ",
+                               runs->len, run->n);
         if (n == 1)
             g_string_append_printf(out, "--node_rank=%u ", i);
         else

@@ -77,8 +77,9 @@ uint32_t *export_ranks(const ExportCase *c, bool *in_order);
 uint32_t export_local(const ExportCase *c, uint32_t device);
 /* Appends "# rank,machine,gpu,type" and one line per rank, each after `prefix`. */
 void export_add_ranks(const ExportCase *c, const char *prefix, GString *out);
-/* Appends lines that start `script` on the cluster's machines by torchrun, if ranks are in
- * order. */
+/* Appends lines that start `script` by torchrun, one per run of neighbouring ranks on a machine: node
+ * ranks follow the order of the ranks, and a run that is not a whole machine in order names its
+ * GPUs. */
 void export_add_torchrun(const ExportCase *c, const char *prefix, const char *script,
                          GString *out);
 

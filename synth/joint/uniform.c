@@ -1,0 +1,110 @@
+/* The strategy of a pipeline whose stages have equal degrees, shares and states: plans with one can
+ * be written for frameworks. */
+#include <string.h>
+
+#include "synth/joint/menu.h"
+
+static const JointEntry *uniform_entry(const JointProblem *p,
+                                       const JointPipeline *pipeline, uint32_t s)
+{
+    KILTER_ASSERT(s < pipeline->n_stages);
+    return &p->group[pipeline->stage[s].group].entry[pipeline->stage[s].entry];
+}
+
+/* Whether a stage's devices do as those of the first one, each with its part of every microbatch. */
+static bool uniform_alike(const JointEntry *a, const JointEntry *b)
+{
+    return !a->inside && !b->inside && a->dp == b->dp && a->tp == b->tp &&
+           (a->divides == b->divides || a->dp == 1) &&
+           memcmp(a->samples, b->samples, a->dp * sizeof *a->samples) == 0;
+}
+
+/* Whether every stage is as far ahead as the schedule says: none is held back by its memory. */
+static bool uniform_deep(const JointProblem *p, const JointPipeline *pipeline)
+{
+    const uint32_t n = pipeline->n_stages, chunks = MAX(pipeline->chunks, 1);
+    g_autofree SynthDepth *depth = joint_depths(p, pipeline);
+    bool deep = true;
+    for (uint32_t g = 0; g < n; g++) {
+        const SynthDepth want =
+            synth_schedule_depth(pipeline->schedule, n * chunks, n, p->n_microbatches, g);
+        deep &= depth[g].ahead == want.ahead && depth[g].lag == want.lag;
+    }
+    return deep;
+}
+
+/* The numbers of layers of each run, with embedding and head. */
+static const char *uniform_layers(const JointProblem *p, const JointPipeline *pipeline)
+{
+    g_autofree uint32_t *first = joint_runs(p, pipeline);
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (uint32_t i = 0; i < pipeline->n_stages * MAX(pipeline->chunks, 1); i++)
+        g_string_append_printf(text, "%s%u", i ? " " : "", first[i + 1] - first[i]);
+    return g_intern_string(text->str);
+}
+
+static const char *uniform_shares(const JointEntry *e)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    bool even = true;
+    for (uint32_t r = 0; r < e->dp; r++) {
+        even &= e->samples[r] == e->samples[0];
+        g_string_append_printf(text, "%s%u", r ? " " : "", e->samples[r]);
+    }
+    return even ? NULL : g_intern_string(text->str);
+}
+
+static const char *uniform_recompute(const JointProblem *p, const JointPipeline *pipeline)
+{
+    static const char *const MODE[] = {"none", "selective", "full"};
+    const uint32_t n = pipeline->n_stages;
+    g_autoptr(GString) text = g_string_new(NULL);
+    bool any = false;
+    for (uint32_t i = 0; i < n * MAX(pipeline->chunks, 1); i++) {
+        const Recompute mode = uniform_entry(p, pipeline, i % n)->recompute;
+        any |= mode != RECOMPUTE_NONE;
+        g_string_append_printf(text, "%s%s", i ? " " : "", MODE[mode]);
+    }
+    return any ? g_intern_string(text->str) : NULL;
+}
+
+/* NULL where ranks are the devices in order. */
+static const char *uniform_ranks(const JointMenu *menu, const JointProblem *p,
+                                 const JointPipeline *pipeline, uint32_t of_stage)
+{
+    g_autofree uint32_t *device = joint_place(menu, p, pipeline);
+    g_autoptr(GString) text = g_string_new(NULL);
+    bool in_order = true;
+    for (uint32_t s = 0; s < pipeline->n_stages; s++)
+        for (uint32_t i = 0; i < of_stage; i++) {
+            const uint32_t at = device[(size_t)s * menu->view->n_devices + i];
+            in_order &= at == s * of_stage + i;
+            g_string_append_printf(text, "%s%u", i ? " " : s ? "; " : "", at);
+        }
+    return in_order ? NULL : g_intern_string(text->str);
+}
+
+bool joint_strategy(const JointMenu *menu, const JointProblem *p,
+                    const JointPipeline *pipeline, Strategy *strategy)
+{
+    const JointEntry *e = uniform_entry(p, pipeline, 0);
+    const uint32_t n = pipeline->n_stages, chunks = MAX(pipeline->chunks, 1);
+    bool alike = uniform_deep(p, pipeline);
+    for (uint32_t s = 0; s < n && alike; s++)
+        alike = uniform_alike(e, uniform_entry(p, pipeline, s));
+    strategy_init(strategy);
+    if (!alike || n * e->dp * e->tp != menu->view->n_devices)
+        return false;
+    strategy->pp = n;
+    strategy->dp = e->dp;
+    strategy->tp = e->tp;
+    strategy->microbatches = p->n_microbatches;
+    strategy->schedule = pipeline->schedule;
+    strategy->virtual_stages = pipeline->schedule == SCHEDULE_INTERLEAVED ? chunks : 0;
+    strategy->layers = n * chunks > 1 ? uniform_layers(p, pipeline) : NULL;
+    strategy->ranks = uniform_ranks(menu, p, pipeline, e->dp * e->tp);
+    strategy->shares = uniform_shares(e);
+    strategy->recompute = uniform_recompute(p, pipeline);
+    strategy->zero = e->divides && e->dp > 1;
+    return true;
+}
