@@ -47,11 +47,6 @@ void cluster_free(Cluster *cluster)
     g_free(cluster);
 }
 
-bool chip_is_known(const Chip *chip)
-{
-    return chip->bandwidth > 0 && (chip->processors > 0 || chip->clock_hz > 0);
-}
-
 uint32_t cluster_gpus(const Cluster *cluster)
 {
     uint32_t gpus = 0;

@@ -116,6 +116,11 @@ static void device_complete(KernelDevice *device)
     device->missing = g_string_free(missing, FALSE);
 }
 
+bool chip_is_known(const Chip *chip)
+{
+    return chip->bandwidth > 0 && (chip->processors > 0 || chip->clock_hz > 0);
+}
+
 KernelDevice *kernel_device_with(const DeviceType *type, const KernelConstants *constants)
 {
     enum { HBM_BITS = 1024 };

@@ -1,11 +1,18 @@
-/* Adapters of low rank beside products (LoRA, Hu et al. 2022): y = W x becomes W x + B (A x). */
+/* Ops of the forward pass, with adapters of low rank beside products where the training has them (LoRA, Hu et al. 2022): y = W x
+ * becomes W x + B (A x). */
 #include "data/base/assert.h"
 #include "data/graph/build.h"
 
 #include <string.h>
 
 /* How the dims of the factors follow from those of W: W's with the rank in place of a dim, or two dims. */
-typedef enum { RANK_LAST, RANK_FIRST, RANK_BEFORE_LAST, RANK_BY_ROWS, RANK_BY_EXPERTS } FactorDims;
+typedef enum {
+    RANK_LAST,
+    RANK_FIRST,
+    RANK_BEFORE_LAST,
+    RANK_BY_ROWS,
+    RANK_BY_EXPERTS
+} FactorDims;
 
 /* Of a product the op of the first factor, which makes `rank` numbers of its input, and that of the second. */
 static const struct {
@@ -59,7 +66,9 @@ static bool is_target(const Graph *graph, const Tensor *weights)
     return false;
 }
 
-TensorId graph_adapt(Graph *graph, OpId id)
+/* Appends the adapter beside the product `id` and their sum, if it has one; returns what reads as its
+ * output. */
+static TensorId adapter_append(Graph *graph, OpId id)
 {
     const Op op = *graph_get_op(graph, id);
     uint32_t row = 0;
@@ -99,4 +108,21 @@ TensorId graph_adapt(Graph *graph, OpId id)
                         .role = ROLE_ACTIVATION,
                         .out_of = {GRAPH_NONE, GRAPH_NONE, GRAPH_NONE}};
     return graph_get_op(graph, graph_append(graph, &add))->out[0];
+}
+
+TensorId graph_op(Graph *graph, OpKind kind, const char *name, OpAttr attr, uint32_t n_in,
+                  const TensorId *in, const char *extents)
+{
+    KILTER_ASSERT(n_in <= OP_MAX_IN);
+    OpSpec spec = {.kind = kind,
+                   .name = name,
+                   .attr = attr,
+                   .pass = PASS_FORWARD,
+                   .of = GRAPH_NONE,
+                   .n_in = n_in,
+                   .extents = extents,
+                   .role = op_kind_is_loss(kind) ? ROLE_LOSS : ROLE_ACTIVATION,
+                   .out_of = {GRAPH_NONE, GRAPH_NONE, GRAPH_NONE}};
+    memcpy(spec.in, in, n_in * sizeof *in);
+    return adapter_append(graph, graph_append(graph, &spec));
 }

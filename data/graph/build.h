@@ -54,9 +54,6 @@ typedef struct {
 } OpSpec;
 OpId graph_append(Graph *graph, const OpSpec *spec);
 
-/* Appends the adapter beside the product `id` and their sum, if it has one (LoRA); returns what reads as its output. */
-TensorId graph_adapt(Graph *graph, OpId id);
-
 /* graph_parameter that the training does not freeze. */
 TensorId graph_trained_parameter(Graph *graph, const char *name, uint32_t rank,
                                  const uint32_t *dim);

@@ -234,23 +234,6 @@ OpId graph_append(Graph *graph, const OpSpec *spec)
     return id;
 }
 
-TensorId graph_op(Graph *graph, OpKind kind, const char *name, OpAttr attr, uint32_t n_in,
-                  const TensorId *in, const char *extents)
-{
-    KILTER_ASSERT(n_in <= OP_MAX_IN);
-    OpSpec spec = {.kind = kind,
-                   .name = name,
-                   .attr = attr,
-                   .pass = PASS_FORWARD,
-                   .of = GRAPH_NONE,
-                   .n_in = n_in,
-                   .extents = extents,
-                   .role = op_kind_is_loss(kind) ? ROLE_LOSS : ROLE_ACTIVATION,
-                   .out_of = {GRAPH_NONE, GRAPH_NONE, GRAPH_NONE}};
-    memcpy(spec.in, in, n_in * sizeof *in);
-    return graph_adapt(graph, graph_append(graph, &spec));
-}
-
 void graph_set_timed(Graph *graph)
 {
     graph->timed = true;

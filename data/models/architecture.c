@@ -26,85 +26,6 @@ void architecture_clear(Architecture *a)
     g_free(a->unread);
 }
 
-/* --- a layer --- */
-
-static char *named(const Layer *l, const char *part)
-{
-    return g_strdup_printf("%s.%s", l->name, part);
-}
-
-TensorId layer_parameter(const Layer *l, const char *part, uint32_t rank,
-                         const uint32_t *dim)
-{
-    KILTER_ASSERT(rank <= TENSOR_MAX_RANK);
-    g_autofree char *name = named(l, part);
-    return graph_parameter(l->graph, name, rank, dim);
-}
-
-TensorId layer_op(const Layer *l, OpKind kind, const char *part, OpAttr attr,
-                  uint32_t n_in, const TensorId *in, const char *extents)
-{
-    KILTER_ASSERT(n_in <= OP_MAX_IN);
-    g_autofree char *name = named(l, part);
-    return graph_op(l->graph, kind, name, attr, n_in, in, extents);
-}
-
-TensorId layer_unary(const Layer *l, OpKind kind, const char *part, TensorId x)
-{
-    return layer_op(l, kind, part, (OpAttr){0}, 1, &x, NULL);
-}
-
-TensorId layer_linear(const Layer *l, const char *part, TensorId x, uint32_t n, bool bias)
-{
-    KILTER_ASSERT(n > 0);
-    g_autofree char *name = named(l, part);
-    return model_linear(l->graph, name, x, n, bias);
-}
-
-static TensorId dropout(const Layer *l, const char *part, TensorId x, double rate)
-{
-    KILTER_ASSERT(rate >= 0 && rate < 1);
-    g_autofree char *name = named(l, part);
-    return model_dropout(l->graph, name, x, rate);
-}
-
-TensorId layer_add(const Layer *l, const char *part, TensorId x, TensorId y)
-{
-    return layer_op(l, OP_ADD, part, (OpAttr){0}, 2, (TensorId[]){x, y}, NULL);
-}
-
-TensorId layer_rms_norm(const Layer *l, const char *part, TensorId x)
-{
-    const Tensor in = *graph_tensor(l->graph, x);
-    g_autofree char *weight = g_strdup_printf("%s.weight", part);
-    const TensorId gamma = layer_parameter(l, weight, 1, &in.dim[in.rank - 1]);
-    return layer_op(l, OP_RMS_NORM, part, (OpAttr){0}, 2, (TensorId[]){x, gamma}, NULL);
-}
-
-static TensorId norm(const Layer *l, const char *part, TensorId x)
-{
-    const TransformerLayer layer = {.graph = l->graph, .name = l->name};
-    return l->a->norm == NORM_RMS ? layer_rms_norm(l, part, x)
-                                  : transformer_norm(&layer, part, x);
-}
-
-TensorId layer_project(const Layer *l, OpKind kind, const char *part, TensorId x,
-                       uint32_t rank, const uint32_t *out, bool bias)
-{
-    KILTER_ASSERT(rank < TENSOR_MAX_RANK);
-    const Tensor in = *graph_tensor(l->graph, x);
-    uint32_t dim[TENSOR_MAX_RANK];
-    for (uint32_t d = 0; d < rank; d++)
-        dim[d] = out[d];
-    dim[rank] = in.dim[in.rank - 1];
-    g_autofree char *weight = g_strdup_printf("%s.weight", part);
-    g_autofree char *bias_name = g_strdup_printf("%s.bias", part);
-    TensorId operand[] = {x, layer_parameter(l, weight, rank + 1, dim), 0};
-    if (bias)
-        operand[2] = layer_parameter(l, bias_name, rank, out);
-    return layer_op(l, kind, part, (OpAttr){0}, bias ? 3 : 2, operand, NULL);
-}
-
 /* --- feed-forward networks --- */
 
 static const OpKind ACTIVATION_OP[] = {[ACTIVATION_GELU] = OP_GELU,
@@ -209,9 +130,9 @@ static TensorId mixture(const Layer *l, TensorId x)
 static TensorId network_and_experts(const Layer *l, TensorId x)
 {
     TensorId y = feed_forward(l, "ffn", x, l->facts->ffn);
-    y = norm(l, "ffn.norm", y);
-    const TensorId z = mixture(l, norm(l, "moe.norm", x));
-    return layer_add(l, "ffn.sum", y, norm(l, "moe.after", z));
+    y = layer_norm(l, "ffn.norm", y);
+    const TensorId z = mixture(l, layer_norm(l, "moe.norm", x));
+    return layer_add(l, "ffn.sum", y, layer_norm(l, "moe.after", z));
 }
 
 static TensorId network(Layer *l, TensorId x)
@@ -226,10 +147,10 @@ static TensorId network(Layer *l, TensorId x)
 static TensorId parallel_layer(Layer *l, TensorId x)
 {
     const bool two = l->a->arrangement == ARRANGEMENT_PARALLEL_TWO;
-    const TensorId normed = norm(l, "norm1", x);
+    const TensorId normed = layer_norm(l, "norm1", x);
     TensorId y = mixer_build(l, normed);
-    const TensorId z = network(l, two ? norm(l, "norm2", x) : normed);
-    y = dropout(l, "sum.dropout", layer_add(l, "sum", y, z), l->a->dropout);
+    const TensorId z = network(l, two ? layer_norm(l, "norm2", x) : normed);
+    y = layer_dropout(l, "sum.dropout", layer_add(l, "sum", y, z), l->a->dropout);
     return layer_add(l, "residual", x, y);
 }
 
@@ -238,7 +159,7 @@ static TensorId residual(const Layer *l, const char *part, TensorId x, TensorId 
 {
     g_autofree char *dropped = g_strdup_printf("%s.dropout", part);
     g_autofree char *sum = g_strdup_printf("%s.residual", part);
-    return layer_add(l, sum, x, dropout(l, dropped, y, l->a->dropout));
+    return layer_add(l, sum, x, layer_dropout(l, dropped, y, l->a->dropout));
 }
 
 static TensorId build_layer(Layer *l, TensorId x)
@@ -256,13 +177,14 @@ static TensorId build_layer(Layer *l, TensorId x)
     for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++) {
         if (!has[i])
             continue;
-        TensorId y = late || arrangement == ARRANGEMENT_POST ? x : norm(l, before[i], x);
+        TensorId y =
+            late || arrangement == ARRANGEMENT_POST ? x : layer_norm(l, before[i], x);
         y = part[i](l, y);
         if (sandwich || late)
-            y = norm(l, late ? before[i] : after[i], y);
+            y = layer_norm(l, late ? before[i] : after[i], y);
         x = residual(l, name[i], x, y);
         if (arrangement == ARRANGEMENT_POST)
-            x = norm(l, before[i], x);
+            x = layer_norm(l, before[i], x);
     }
     return x;
 }
@@ -378,14 +300,15 @@ static TensorId further_token(Layer *l, TensorId x, TensorId table)
     const TensorId index = graph_input(l->graph, ids, DTYPE_I64, 2, tokens);
     TensorId y = layer_op(l, OP_EMBEDDING, "embedding", (OpAttr){0}, 2,
                           (TensorId[]){index, table}, NULL);
-    y = layer_join(l, "joined", norm(l, "norm_embedding", y), norm(l, "norm_state", x));
+    y = layer_join(l, "joined", layer_norm(l, "norm_embedding", y),
+                   layer_norm(l, "norm_state", x));
     return build_layer(l, layer_linear(l, "join", y, l->a->hidden, false));
 }
 
 /* The states of all predicted tokens, one sequence behind the other. */
 static TensorId further_tokens(Layer *l, TensorId x, TensorId table)
 {
-    TensorId state = x, all = norm(l, "norm", x);
+    TensorId state = x, all = layer_norm(l, "norm", x);
     for (uint32_t m = 0; m < l->sizes->mtp; m++) {
         g_autofree char *name = g_strdup_printf("mtp.%u", m);
         l->name = name;
@@ -393,7 +316,7 @@ static TensorId further_tokens(Layer *l, TensorId x, TensorId table)
         state = further_token(l, state, table);
         g_autofree char *extents = g_strdup_printf("C=%u", (m + 2) * l->sizes->seq);
         all = layer_op(l, OP_CONCAT, "tokens", (OpAttr){0}, 2,
-                       (TensorId[]){all, norm(l, "norm", state)}, extents);
+                       (TensorId[]){all, layer_norm(l, "norm", state)}, extents);
     }
     return all;
 }
@@ -410,8 +333,8 @@ TensorId architecture_build(Graph *graph, const Architecture *a,
     graph_layer(graph, "embedding");
     TensorId x = a->patch ? embed_image(&l) : embed_text(&l, &table);
     if (a->embedding_norm)
-        x = norm(&l, "norm", x);
-    x = dropout(&l, "dropout", x, a->embedding_dropout);
+        x = layer_norm(&l, "norm", x);
+    x = layer_dropout(&l, "dropout", x, a->embedding_dropout);
     for (uint32_t i = 0; i < a->layers; i++) {
         g_autofree char *name = g_strdup_printf("layers.%u", i);
         l.name = name;
@@ -425,6 +348,6 @@ TensorId architecture_build(Graph *graph, const Architecture *a,
     l.name = "head";
     graph_layer(graph, "head");
     if (a->final_norm && !sizes->mtp)
-        x = norm(&l, "norm", x);
+        x = layer_norm(&l, "norm", x);
     return loss_of(&l, x, table);
 }

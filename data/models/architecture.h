@@ -184,7 +184,7 @@ typedef struct {
 TensorId architecture_build(Graph *graph, const Architecture *architecture,
                             const ArchitectureSizes *sizes);
 
-/* --- parts of a layer (private to this and to data/models/mixer.c) --- */
+/* --- pieces of a layer: data/models/layer.c --- */
 
 typedef struct {
     Graph *graph;
@@ -204,6 +204,9 @@ TensorId layer_unary(const Layer *l, OpKind kind, const char *part, TensorId x);
 TensorId layer_add(const Layer *l, const char *part, TensorId x, TensorId y);
 TensorId layer_linear(const Layer *l, const char *part, TensorId x, uint32_t n,
                       bool bias);
+TensorId layer_dropout(const Layer *l, const char *part, TensorId x, double rate);
+/* The norm that the architecture has. */
+TensorId layer_norm(const Layer *l, const char *part, TensorId x);
 TensorId layer_rms_norm(const Layer *l, const char *part, TensorId x);
 /* A projection whose weight has the dims `out` and then the features of x. */
 TensorId layer_project(const Layer *l, OpKind kind, const char *part, TensorId x,

@@ -2,48 +2,6 @@
 #include "data/base/assert.h"
 #include "data/models/architecture.h"
 
-/* --- pieces --- */
-
-TensorId layer_gate(const Layer *l, const char *part, TensorId y, TensorId g,
-                    bool sigmoid)
-{
-    return layer_op(l, OP_GATE, part, (OpAttr){.sigmoid = sigmoid}, 2, (TensorId[]){y, g},
-                    NULL);
-}
-
-TensorId layer_norm_of_all(const Layer *l, const char *part, TensorId x)
-{
-    const Tensor in = *graph_tensor(l->graph, x);
-    OpAttr attr = {.span = 1};
-    for (uint32_t d = 2; d < in.rank; d++)
-        attr.span *= in.dim[d];
-    g_autofree char *squares = g_strdup_printf("%s.squares", part);
-    g_autofree char *weight = g_strdup_printf("%s.weight", part);
-    const TensorId operand[] = {x, layer_unary(l, OP_SQUARES, squares, x),
-                                layer_parameter(l, weight, in.rank - 2, in.dim + 2)};
-    return layer_op(l, OP_NORM_BY, part, attr, 3, operand, NULL);
-}
-
-TensorId layer_join(const Layer *l, const char *part, TensorId x, TensorId y)
-{
-    const Tensor *a = graph_tensor(l->graph, x), *b = graph_tensor(l->graph, y);
-    g_autofree char *extents =
-        g_strdup_printf("C=%u", a->dim[a->rank - 1] + b->dim[b->rank - 1]);
-    return layer_op(l, OP_JOIN, part, (OpAttr){0}, 2, (TensorId[]){x, y}, extents);
-}
-
-TensorId layer_out(const Layer *l, const char *part, TensorId y, bool bias)
-{
-    const Tensor in = *graph_tensor(l->graph, y);
-    g_autofree char *weight = g_strdup_printf("%s.weight", part);
-    g_autofree char *bias_name = g_strdup_printf("%s.bias", part);
-    const uint32_t dim[] = {l->a->hidden, in.dim[2], in.dim[3], in.dim[4]};
-    TensorId operand[] = {y, layer_parameter(l, weight, 4, dim), 0};
-    if (bias)
-        operand[2] = layer_parameter(l, bias_name, 1, &l->a->hidden);
-    return layer_op(l, OP_GROUPED_OUT, part, (OpAttr){0}, bias ? 3 : 2, operand, NULL);
-}
-
 /* --- attention --- */
 
 /* Turns the last `rotary` elements of MLA's heads, and the first `rotary` elements of other
@@ -106,8 +64,8 @@ static TensorId separate_keys(const Layer *l, TensorId x)
                    value[] = {f->kv_heads, f->value_size};
     TensorId k = layer_project(l, OP_KV_PROJ, "attention.k", x, 2, key, a->qkv_bias);
     const TensorId v = f->shared_values ? k
-                                        : layer_project(l, OP_KV_PROJ, "attention.values", x,
-                                                        2, value, a->qkv_bias);
+                                        : layer_project(l, OP_KV_PROJ, "attention.values",
+                                                        x, 2, value, a->qkv_bias);
     if (a->qk_norm == QK_NORM_ALL)
         k = layer_norm_of_all(l, "attention.k.norm", k);
     else if (a->qk_norm == QK_NORM_HEAD)

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "data/base/error.h"
+#include "data/base/version.h"
 #include "data/store/database.h"
 
 bool store_begin_run(Store *store, const char *command, const char *revision,

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "experiments/calibration/calibrate.h"
+#include "data/base/version.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/measured_report.h"
 #include "experiments/figures/figure.h"

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/version.h"
 #include "experiments/cli/command.h"
 
 /* clang-format off */

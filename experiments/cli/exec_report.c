@@ -1,6 +1,7 @@
 /* The report of kilter exec. */
 #include "experiments/cli/exec_report.h"
 
+#include "data/base/version.h"
 #include "experiments/calibration/calibrated.h"
 #include "experiments/cli/command.h"
 #include "experiments/sweep/configuration.h"

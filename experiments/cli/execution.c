@@ -1,6 +1,7 @@
 /* Execution traces: written from a plan, or simulated on a cluster. */
 #include "experiments/cli/execution.h"
 
+#include "data/base/version.h"
 #include "experiments/cli/limits.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* kilter import: measurements from other formats. */
 #include <math.h>
 
+#include "data/base/version.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/measured_report.h"
 

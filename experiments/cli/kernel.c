@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/version.h"
 #include "experiments/cli/command.h"
 #include "experiments/figures/figure.h"
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/base/version.h"
 #include "experiments/cli/describe.h"
 #include "experiments/cli/exec_launch.h"
 #include "experiments/cli/limits.h"

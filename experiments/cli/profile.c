@@ -1,6 +1,7 @@
 /* kilter profile: measures ops and collectives for kilter calibrate. */
 #include <string.h>
 
+#include "data/base/version.h"
 #include "exec/exec.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/exec_launch.h"

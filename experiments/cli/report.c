@@ -1,6 +1,7 @@
 /* kilter report: results or a plan as a page. */
 #include <string.h>
 
+#include "data/base/version.h"
 #include "experiments/answers/command_line.h"
 #include "experiments/cli/campaign.h"
 #include "experiments/cli/limits.h"

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/base/version.h"
 #include "experiments/scorecard/record.h"
 #include "experiments/scorecard/starts.h"
 

@@ -1,6 +1,8 @@
 /* kilter simulate TASKS.json: a task graph of given times, run by the rules of TAG's simulator. */
 #include "experiments/cli/simulate_tasks.h"
 
+#include "data/base/version.h"
+
 static json_t *numbers(const uint64_t *number, uint32_t n)
 {
     json_t *array = json_array();

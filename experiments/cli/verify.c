@@ -1,6 +1,7 @@
 /* kilter verify: numeric proofs of a plan and of the theory. */
 #include <string.h>
 
+#include "data/base/version.h"
 #include "exec/exec.h"
 #include "experiments/cli/exec_plan.h"
 

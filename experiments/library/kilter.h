@@ -35,7 +35,7 @@ typedef enum {
     KILTER_DOES_NOT_FIT /* no plan fits the memory */
 } KilterStatus;
 
-/* "0.1.0"; static. */
+/* The version of the library, as `kilter --version` prints it; static. */
 const char *kilter_version(void);
 
 /* Lists of {name, ...}, as members "models", "clusters" and "planners". */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/version.h"
 #include "exec/exec.h"
 #include "experiments/cli/command.h"
 #include "experiments/library/request.h"

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/version.h"
 #include "experiments/figures/figure.h"
 #include "experiments/report/drawn.h"
 #include "experiments/report/page.h"

@@ -1,6 +1,7 @@
 /* The parts of a question as canonical JSON. */
 #include "experiments/sweep/question.h"
 
+#include "data/base/version.h"
 #include "data/store/store.h"
 
 StorePart *question_part(json_t *object)

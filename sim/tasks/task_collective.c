@@ -22,15 +22,6 @@ uint32_t task_add_sources(Lower *lower, const Instr *instr, const SimTeam *team)
     return ready;
 }
 
-bool task_reduces_gradient(const Graph *graph, const Instr *instr)
-{
-    const Tensor *tensor = graph_tensor(graph, instr->tensor);
-
-    return (form_on(instr_axis(instr), instr->from) == FORM_REDUCE || instr->across) &&
-           tensor->role == ROLE_GRADIENT && tensor->of != GRAPH_NONE &&
-           graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
-}
-
 /* The factor of a part over one axis, and the product over the other axes. */
 static double part_on(const SimPart *part, FormAxis axis)
 {

@@ -70,6 +70,9 @@ uint32_t task_communicated(const Lower *lower, const Made *made, uint32_t index)
 uint32_t task_made_for_compute(const Lower *lower, const Made *made, uint32_t index);
 uint32_t task_made_for_collective(const Lower *lower, const Made *made, uint32_t index);
 
+/* Whether a collective sums the gradient of a parameter. */
+bool task_reduces_gradient(const Graph *graph, const Instr *instr);
+
 /* --- task_compute.c --- */
 
 void task_lower_compute(Lower *lower, const Instr *instr, SimTask task);
@@ -88,8 +91,6 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
  * serves them, or `back`. */
 void task_server_line(const ClusterView *view, const SimTeam *team, uint32_t server,
                       bool back, double *latency_s, double *byte_s);
-
-bool task_reduces_gradient(const Graph *graph, const Instr *instr);
 
 /* The teams that a collective runs in, from *first on. */
 void task_teams(const Lower *lower, const Instr *instr, uint32_t *first, uint32_t *n);

@@ -74,3 +74,12 @@ uint32_t task_made_for_collective(const Lower *lower, const Made *made, uint32_t
         return task_communicated(lower, made, index);
     return made->compute == SIM_NO_TASK ? SIM_NO_TASK : made->compute + index;
 }
+
+bool task_reduces_gradient(const Graph *graph, const Instr *instr)
+{
+    const Tensor *tensor = graph_tensor(graph, instr->tensor);
+
+    return (form_on(instr_axis(instr), instr->from) == FORM_REDUCE || instr->across) &&
+           tensor->role == ROLE_GRADIENT && tensor->of != GRAPH_NONE &&
+           graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
+}

@@ -2,6 +2,7 @@
  * completed and bounded. */
 #include <math.h>
 
+#include "data/base/version.h"
 #include "synth/answer/complete.h"
 #include "synth/hap/make.h"
 #include "synth/train/train.h"

@@ -7,10 +7,10 @@
 static const char *const ALLOWED[] = {
     "",
     "data/data.h",
-    "data/data.h sim/sim.h balance/balance.h",
+    "data/data.h data/base/version.h sim/sim.h balance/balance.h",
     "data/data.h sim/sim.h",
     "data/data.h",
-    "data/data.h data/store/store.h sim/sim.h synth/synth.h balance/balance.h "
+    "data/data.h data/base/version.h data/store/store.h sim/sim.h synth/synth.h balance/balance.h "
     "exec/exec.h synth/planners/planner.h synth/auto/portfolio.h "
     "synth/answer/complete.h synth/answer/ratios.h synth/tag/sfb_file.h",
 };

@@ -1,4 +1,5 @@
 /* Plan files: written plans are read back bit for bit, and anything else is refused. */
+#include "data/base/version.h"
 #include "data/data.h"
 #include "tests/support/random_plan.h"
 #include "tests/support/random_program.h"

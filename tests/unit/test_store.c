@@ -1,4 +1,5 @@
 /* The result store. Numbers in test names are the invariants of data/store/store.h. */
+#include "data/base/version.h"
 #include "data/data.h"
 #include "data/store/store.h"
 #include "tests/test.h"

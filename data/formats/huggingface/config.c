@@ -8,20 +8,6 @@
 
 #include <string.h>
 
-bool config_wrong(Config *config, const char *key, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    g_autofree char *reason = g_strdup_vprintf(format, args);
-    va_end(args);
-    if (config->failed)
-        return false;
-    config->failed = true;
-    const bool nested = config->nested && json_object_get(config->root, key);
-    return kilter_fail(config->error, KILTER_ERROR_INPUT, "%s: %s%s%s: %s", config->file,
-                       nested ? config->nested : "", nested ? "." : "", key, reason);
-}
-
 static const char *text_of(Config *config, const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);

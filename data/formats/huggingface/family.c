@@ -2,6 +2,7 @@
 #include "data/formats/huggingface/family.h"
 
 #include "data/base/assert.h"
+#include "data/base/error.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -9,6 +10,19 @@
 
 enum { MOST_LIKE = 16 };
 
+bool config_wrong(Config *config, const char *key, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *reason = g_strdup_vprintf(format, args);
+    va_end(args);
+    if (config->failed)
+        return false;
+    config->failed = true;
+    const bool nested = config->nested && json_object_get(config->root, key);
+    return kilter_fail(config->error, KILTER_ERROR_INPUT, "%s: %s%s%s: %s", config->file,
+                       nested ? config->nested : "", nested ? "." : "", key, reason);
+}
 /* --- the table of facts --- */
 
 typedef enum {

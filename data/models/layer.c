@@ -1,0 +1,121 @@
+/* Pieces of layers: parameters, ops, norms, projections, each named by its layer. */
+#include "data/base/assert.h"
+#include "data/models/architecture.h"
+#include "data/models/models.h"
+
+static char *layer_named(const Layer *l, const char *part)
+{
+    return g_strdup_printf("%s.%s", l->name, part);
+}
+
+TensorId layer_parameter(const Layer *l, const char *part, uint32_t rank,
+                         const uint32_t *dim)
+{
+    KILTER_ASSERT(rank <= TENSOR_MAX_RANK);
+    g_autofree char *name = layer_named(l, part);
+    return graph_parameter(l->graph, name, rank, dim);
+}
+
+TensorId layer_op(const Layer *l, OpKind kind, const char *part, OpAttr attr,
+                  uint32_t n_in, const TensorId *in, const char *extents)
+{
+    KILTER_ASSERT(n_in <= OP_MAX_IN);
+    g_autofree char *name = layer_named(l, part);
+    return graph_op(l->graph, kind, name, attr, n_in, in, extents);
+}
+
+TensorId layer_unary(const Layer *l, OpKind kind, const char *part, TensorId x)
+{
+    return layer_op(l, kind, part, (OpAttr){0}, 1, &x, NULL);
+}
+
+TensorId layer_linear(const Layer *l, const char *part, TensorId x, uint32_t n, bool bias)
+{
+    KILTER_ASSERT(n > 0);
+    g_autofree char *name = layer_named(l, part);
+    return model_linear(l->graph, name, x, n, bias);
+}
+
+TensorId layer_dropout(const Layer *l, const char *part, TensorId x, double rate)
+{
+    KILTER_ASSERT(rate >= 0 && rate < 1);
+    g_autofree char *name = layer_named(l, part);
+    return model_dropout(l->graph, name, x, rate);
+}
+
+TensorId layer_add(const Layer *l, const char *part, TensorId x, TensorId y)
+{
+    return layer_op(l, OP_ADD, part, (OpAttr){0}, 2, (TensorId[]){x, y}, NULL);
+}
+
+TensorId layer_rms_norm(const Layer *l, const char *part, TensorId x)
+{
+    const Tensor in = *graph_tensor(l->graph, x);
+    g_autofree char *weight = g_strdup_printf("%s.weight", part);
+    const TensorId gamma = layer_parameter(l, weight, 1, &in.dim[in.rank - 1]);
+    return layer_op(l, OP_RMS_NORM, part, (OpAttr){0}, 2, (TensorId[]){x, gamma}, NULL);
+}
+
+TensorId layer_norm(const Layer *l, const char *part, TensorId x)
+{
+    const TransformerLayer layer = {.graph = l->graph, .name = l->name};
+    return l->a->norm == NORM_RMS ? layer_rms_norm(l, part, x)
+                                  : transformer_norm(&layer, part, x);
+}
+
+TensorId layer_project(const Layer *l, OpKind kind, const char *part, TensorId x,
+                       uint32_t rank, const uint32_t *out, bool bias)
+{
+    KILTER_ASSERT(rank < TENSOR_MAX_RANK);
+    const Tensor in = *graph_tensor(l->graph, x);
+    uint32_t dim[TENSOR_MAX_RANK];
+    for (uint32_t d = 0; d < rank; d++)
+        dim[d] = out[d];
+    dim[rank] = in.dim[in.rank - 1];
+    g_autofree char *weight = g_strdup_printf("%s.weight", part);
+    g_autofree char *bias_name = g_strdup_printf("%s.bias", part);
+    TensorId operand[] = {x, layer_parameter(l, weight, rank + 1, dim), 0};
+    if (bias)
+        operand[2] = layer_parameter(l, bias_name, rank, out);
+    return layer_op(l, kind, part, (OpAttr){0}, bias ? 3 : 2, operand, NULL);
+}
+
+TensorId layer_gate(const Layer *l, const char *part, TensorId y, TensorId g,
+                    bool sigmoid)
+{
+    return layer_op(l, OP_GATE, part, (OpAttr){.sigmoid = sigmoid}, 2, (TensorId[]){y, g},
+                    NULL);
+}
+
+TensorId layer_norm_of_all(const Layer *l, const char *part, TensorId x)
+{
+    const Tensor in = *graph_tensor(l->graph, x);
+    OpAttr attr = {.span = 1};
+    for (uint32_t d = 2; d < in.rank; d++)
+        attr.span *= in.dim[d];
+    g_autofree char *squares = g_strdup_printf("%s.squares", part);
+    g_autofree char *weight = g_strdup_printf("%s.weight", part);
+    const TensorId operand[] = {x, layer_unary(l, OP_SQUARES, squares, x),
+                                layer_parameter(l, weight, in.rank - 2, in.dim + 2)};
+    return layer_op(l, OP_NORM_BY, part, attr, 3, operand, NULL);
+}
+
+TensorId layer_join(const Layer *l, const char *part, TensorId x, TensorId y)
+{
+    const Tensor *a = graph_tensor(l->graph, x), *b = graph_tensor(l->graph, y);
+    g_autofree char *extents =
+        g_strdup_printf("C=%u", a->dim[a->rank - 1] + b->dim[b->rank - 1]);
+    return layer_op(l, OP_JOIN, part, (OpAttr){0}, 2, (TensorId[]){x, y}, extents);
+}
+
+TensorId layer_out(const Layer *l, const char *part, TensorId y, bool bias)
+{
+    const Tensor in = *graph_tensor(l->graph, y);
+    g_autofree char *weight = g_strdup_printf("%s.weight", part);
+    g_autofree char *bias_name = g_strdup_printf("%s.bias", part);
+    const uint32_t dim[] = {l->a->hidden, in.dim[2], in.dim[3], in.dim[4]};
+    TensorId operand[] = {y, layer_parameter(l, weight, 4, dim), 0};
+    if (bias)
+        operand[2] = layer_parameter(l, bias_name, 1, &l->a->hidden);
+    return layer_op(l, OP_GROUPED_OUT, part, (OpAttr){0}, bias ? 3 : 2, operand, NULL);
+}
