@@ -304,12 +304,9 @@ static json_t *advise_json(const Portfolio *portfolio, const AdviseAsked *asked,
 json_t *advise(const char *model, const Cluster *cluster, const PlannerOptions *options,
                const AdviseAsked *asked, GError **error)
 {
-    static const double LIMIT_S = 2; /* limit of each search: most end in a tenth of it */
     static const double spare = 0.02; /* not worth a long search */
-    const PortfolioOptions how = {.limit_s = LIMIT_S,
-                                  .all = asked->all,
-                                  .spare = spare,
-                                  .progress = asked->progress};
+    const PortfolioOptions how = {
+        .all = asked->all, .spare = spare, .progress = asked->progress};
     g_autoptr(Portfolio) portfolio = portfolio_new(model, cluster, options, &how, error);
     return portfolio ? advise_json(portfolio, asked, error) : NULL;
 }

@@ -49,8 +49,7 @@ typedef struct {
     bool some; /* also choose some machines of a kind, where there are few kinds */
     /* planners that search long are left out where they can gain at most this part on the machines */
     double spare;
-    double
-        limit_s; /* limit of each try, 0: none; the options' budget is for all tries together */
+    uint32_t threads; /* tries at once; 0: one per processor. They change no answer */
     /* Called before each try, from any thread but never by two at once; may be NULL. */
     void (*progress)(void *context, uint32_t done, uint32_t total, const char *what);
     void *context;

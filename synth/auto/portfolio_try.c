@@ -130,18 +130,15 @@ static GPtrArray *list_tasks(const PortfolioRun *run)
 
 /* --- one try --- */
 
-/* Seconds left of the budget, at most the limit; 0: no limit. */
+/* Seconds left of the options' budget, which is for all tries together; 0: no limit. */
 static double time_left(const PortfolioRun *run)
 {
     static const double least_s =
         1e-3; /* the budget is spent: only the first plan found */
-    double left_s = run->how->limit_s;
-    if (run->deadline_us > 0) {
-        const double budget_s =
-            (double)(run->deadline_us - g_get_monotonic_time()) / G_USEC_PER_SEC;
-        left_s = left_s > 0 ? fmin(left_s, budget_s) : budget_s;
-    }
-    return left_s == 0 ? 0 : fmax(left_s, least_s);
+    if (run->deadline_us == 0)
+        return 0;
+    return fmax((double)(run->deadline_us - g_get_monotonic_time()) / G_USEC_PER_SEC,
+                least_s);
 }
 
 static void plan_once(const PortfolioRun *run, Task *task)
@@ -281,7 +278,7 @@ void portfolio_run(PortfolioRun *run)
         tasks.first = first;
         for (uint32_t i = 0; i < n; i++)
             prepare(run, g_ptr_array_index(task, first + i));
-        parallel_each(n, 0, run_one, &tasks, NULL);
+        parallel_each(n, run->how->threads, run_one, &tasks, NULL);
         for (uint32_t i = 0; i < n; i++)
             take(run, g_ptr_array_index(task, first + i));
     }

@@ -3,6 +3,7 @@
  * the advice names makes the same plan. */
 #include <jansson.h>
 #include <math.h>
+#include <string.h>
 
 #include "synth/auto/portfolio.h"
 #include "tests/support/program_json.h"
@@ -311,10 +312,83 @@ static void test_what_if(void **state)
     assert_true(time_s[1] > time_s[0] / 2 && time_s[2] > time_s[0] / 2);
 }
 
+/* Keeps a processor busy until it is told to stop. */
+static gpointer burn(gpointer stop)
+{
+    volatile uint64_t n = 0;
+    while (!g_atomic_int_get((gint *)stop))
+        n += 1;
+    return NULL;
+}
+
+/* Every choice with the whole text of its plan, without the seconds that planning took. */
+static char *portfolio_words(const char *model, const Cluster *cluster, bool prune,
+                             uint32_t threads)
+{
+    PlannerOptions options;
+    planner_options_init(&options);
+    const PortfolioOptions how = {
+        .prune = prune, .some = prune, .spare = prune ? 0 : 0.02, .threads = threads};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Portfolio) portfolio =
+        portfolio_new(model, cluster, &options, &how, &error);
+    GString *words = g_string_new("");
+    assert_no_error(error);
+    for (uint32_t i = 0; i < portfolio->choices->len; i++) {
+        const PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, i);
+        g_string_append_printf(words, "%s\n", choice->machines);
+        if (!choice->plan)
+            continue;
+        choice->plan->search_time_s = choice->plan->balance_time_s = 0;
+        choice->plan->certificate_time_s = 0;
+        g_autofree char *plan = plan_write(choice->plan, choice->graph);
+        g_string_append_printf(words, "%s %a %s\n", choice->best->planner->name,
+                               choice->report->iteration_time_s, plan);
+    }
+    return g_string_free(words, FALSE);
+}
+
+/* The answers of auto and advise, made of those of joint and amp, have the same bytes on one thread and on eight, and
+ * on a machine that does other work. */
+static void test_answers_repeat(void **state)
+{
+    (void)state;
+    enum { BURNERS = 6, RUNS = 6 };
+    static const char *const lab =
+        "name: lab\ndescription: d\nmachines:\n"
+        "  - {name: h, device: h100-sxm, gpus: 2, count: 1, nic: eth-100}\n"
+        "  - {name: a, device: a100-80g, gpus: 2, count: 1, nic: eth-100}\n"
+        "  - {name: v, device: v100-16g, gpus: 1, count: 2, nic: eth-25}\n";
+    static const char *const model =
+        "gpt2:layers=6,hidden=1024,heads=16,ffn=4096,seq=1024,precision=mixed,"
+        "global_batch=16";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_parse("lab", lab, strlen(lab), &error);
+    assert_no_error(error);
+    for (uint32_t prune = 0; prune < 2; prune++) {
+        g_autofree char *first = portfolio_words(model, cluster, prune, 1);
+        assert_non_null(strstr(first, "joint"));
+        for (uint32_t run = 0; run < RUNS; run++) {
+            gint stop = 0;
+            GThread *burner[BURNERS];
+            const uint32_t n = run % 2 ? BURNERS : 0;
+            for (uint32_t i = 0; i < n; i++)
+                burner[i] = g_thread_new("burn", burn, &stop);
+            g_autofree char *again =
+                portfolio_words(model, cluster, prune, run < 2 ? 1 : 8);
+            g_atomic_int_set(&stop, 1);
+            for (uint32_t i = 0; i < n; i++)
+                g_thread_join(burner[i]);
+            assert_string_equal(first, again);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_best_of_all),
+        cmocka_unit_test(test_answers_repeat),
         cmocka_unit_test(test_the_command_makes_the_plan),
         cmocka_unit_test(test_what_is_advised_fits),
         cmocka_unit_test(test_the_most_that_fits),
