@@ -128,6 +128,10 @@ double sim_collective_s(const ClusterView *view, Collective kind, double bytes,
 double sim_collective_over(LinkCost line, uint32_t n_devices, Collective kind,
                            double bytes, double max_share_from, double max_share_to);
 
+/* The part of an exchange of tensor parallelism among n such devices that runs beside products
+ * where these take long enough (sim/tasks/task_overlap.c). */
+double sim_overlap_part(const Device *device, Collective kind, uint32_t n);
+
 /* The fitted time of one device type: an overhead, and the FLOPs that take the rest of the time at
  * its rate. */
 typedef struct {

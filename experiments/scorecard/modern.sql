@@ -8,8 +8,9 @@
 -- BLOOM's runs layers follow from the parameters where they are not given. Heads that are not given are those of Narayanan et al.
 -- 2021 (Table 1): 128 wide, in their two smallest models 96. Where experts are shared among more GPUs than there are
 -- replicas, the GPUs that share layers are replicas, too: experts' work is the same. Where a page has only TFLOP/s, the time is
--- that of the FLOPs that it counts: 6 per parameter and token, and attention's without the causal half. The
--- launcher's first page has no plans; those with the same figures on its next page are taken. Calibrated on some models of each type of GPU, tested on the others.
+-- that of the FLOPs that it counts: 6 per parameter and token, and attention's without the causal half.
+-- Where a page computes some layers or every second product again, as many whole layers are.
+-- The launcher's first page has no plans; those with the same figures on its next page are taken. Calibrated on some models of each type of GPU, tested on the others.
 WITH page AS (
     SELECT * FROM modern_automodel UNION ALL SELECT * FROM modern_bigscience_tr11 UNION ALL SELECT * FROM modern_bigscience_v100
     UNION ALL SELECT * FROM modern_colossalai UNION ALL SELECT * FROM modern_dgxc_benchmarking UNION ALL SELECT * FROM modern_flagperf
@@ -77,6 +78,13 @@ gpu(name, device, of_machine, nic, nics, inner) AS (
     ('B200', 'b200', 8, 'ib-ndr', 8, ''), ('B300', 'b300', 8, 'ib-xdr', 8, ''), ('Blackwell-184GiB', 'b200', 8, 'ib-ndr', 8, ''),
     ('GB200', 'gb200', 64, 'ib-ndr', 64, ''), ('GB300', 'gb300', 64, 'ib-xdr', 64, ''), ('MI325X', 'mi325x', 8, 'eth-400', 8, '')
 ),
+-- The software of each page by its name in data/runtimes; pages with several name it in their rows (below)
+stack(source, software) AS (
+    VALUES
+    ('automodel', 'fsdp-compiled'), ('bigscience_tr11', 'megatron-2021'), ('bigscience_v100', 'megatron-2021'), ('colossalai', 'pytorch'),
+    ('dgxc_benchmarking', 'nemo'), ('flagperf', 'pytorch'), ('flash_attention', 'ddp'), ('fms_fsdp', 'fsdp'), ('megatron_bridge', 'nemo'), ('megatron_lm', 'megatron'),
+    ('nemo_docs', 'nemo'), ('nemo_launcher', 'nemo'), ('neuron_sp', 'ddp'), ('primus', 'megatron'), ('torchao', 'fsdp-compiled'), ('torchtitan', 'fsdp-compiled')
+),
 -- Plans of the launcher's first page
 early(model, tp, pp, mbs) AS (VALUES ('LLAMA2-70B', 4, 4, 1), ('LLAMA2-13B', 2, 1, 1), ('Nemotron-8B', 2, 1, 2)),
 -- Parameters that work on a token, layers and width, where a page has only TFLOP/s
@@ -103,11 +111,20 @@ trial AS (
         CAST(page.n_gpus AS INTEGER) AS n,
         CASE WHEN page.source_id IN ('megatron_bridge', 'dgxc_benchmarking', 'nemo_docs', 'nemo_launcher', 'automodel', 'fms_fsdp', 'torchtitan',
                  'torchao', 'primus', 'colossalai', 'neuron_sp', 'flash_attention') OR page.other LIKE '%overlap of DP%' THEN 'flow' END AS fidelity,
+        CASE WHEN page.source_id = 'fms_fsdp' AND page.other NOT LIKE '%no compile%' THEN 'fsdp-compiled'
+             WHEN page.source_id = 'megatron_lm' AND page.gpu LIKE 'A100%' THEN 'megatron-2021'
+             WHEN page.other LIKE '%FlagScale%' OR page.model LIKE 'Qwen1.5-MoE%' THEN 'megatron'
+             WHEN page.model = 'Baichuan2-13B' THEN 'deepspeed' ELSE stack.software END AS software,
+        -- Gb/s of a machine's ports in all, where the page says so
+        CASE WHEN page.other LIKE '%net=%' THEN CAST(substr(page.other, instr(page.other, 'net=') + 4) AS INTEGER) END AS net,
+        -- forwards that are computed again: hardware FLOPs count them, model FLOPs do not
+        CASE WHEN page.other LIKE '%;hfu=%' AND page.recompute LIKE 'selective%' THEN 3 * (CAST(substr(page.other, instr(page.other, 'hfu=') + 4) AS REAL) / page.mfu - 1)
+             WHEN page.recompute IN ('selective op', 'selective layer') THEN 0.5 END AS again,
         CAST(page.model_tflops_per_gpu AS REAL) AS tflops,
         CASE WHEN page.source_id LIKE 'bigscience%' AND page.hidden = '' THEN 8192 ELSE CAST(page.hidden AS INTEGER) END AS width,
         CASE WHEN page.source_id = 'bigscience_tr11' THEN 250880 WHEN page.source_id = 'megatron_lm' THEN 51200 ELSE 50257 END AS words,
         CAST(substr(page.other, instr(page.other, 'hw_tflops=') + 10) AS REAL) AS hw_tflops
-    FROM page LEFT JOIN model ON model.name = page.model LEFT JOIN gpu ON gpu.name = page.gpu
+    FROM page LEFT JOIN model ON model.name = page.model LEFT JOIN gpu ON gpu.name = page.gpu LEFT JOIN stack ON stack.source = page.source_id
         LEFT JOIN early ON early.model = page.model AND page.source_id = 'nemo_launcher' LEFT JOIN counts ON counts.name = page.model
 ),
 -- Experts that are shared among more GPUs than there are replicas
@@ -145,7 +162,8 @@ said AS (
             WHEN mfu = '' AND hw_tflops = 0 AND tflops = 0 AND tokens_per_s_per_gpu = '' AND step_s = '' THEN 'no time is published'
             WHEN mixed = 0 AND device IS NULL THEN 'no data sheet of the GPU'
         END AS reason
-    FROM (SELECT *, gpu LIKE '%+%' AS mixed FROM counted)
+    FROM (SELECT *, gpu LIKE '%+%' AS mixed,
+            CASE WHEN net THEN net / CASE nic WHEN 'ib-hdr' THEN 200 WHEN 'ib-ndr' THEN 400 END ELSE nics END AS ports FROM counted)
 )
 SELECT
     CASE WHEN fit = 1 OR model IN ('GPT-200B-h14400', 'GPT-194B-h14400', 'GPT-20B-h14400-l8', 'GPT-182B-h13312-l84', 'GPT-39B', 'GPT-3.6B (A100)')
@@ -163,12 +181,14 @@ SELECT
         || CASE WHEN vps > 1 THEN ',schedule=interleaved,virtual_stages=' || vps ELSE '' END
         || CASE WHEN cps > 1 THEN ',cp=' || cps ELSE '' END || CASE WHEN eps > 1 THEN ',ep=' || eps ELSE '' END
         || CASE WHEN sequence_parallel AND tp_used > 1 THEN ',sequence_parallel=on' ELSE '' END
-        || CASE WHEN recompute LIKE 'selective%' THEN ',recompute=selective' WHEN recompute = 'full' THEN ',recompute=full' ELSE '' END
+        || CASE WHEN again < 0.95 THEN ',recompute=full@1-' || CAST(round(again * CAST(substr(dims, 8) AS INTEGER)) AS INTEGER)
+                WHEN recompute LIKE 'selective%' AND again IS NULL THEN ',recompute=selective'
+                WHEN recompute = 'full' OR again >= 0.95 THEN ',recompute=full' ELSE '' END
         || CASE WHEN stage > 0 AND dps > 1 THEN ',zero=' || stage ELSE '' END
-        || CASE WHEN fidelity = 'flow' THEN ',network=crossbar,streams=2' ELSE '' END AS options, fidelity,
+        || CASE WHEN fidelity = 'flow' THEN ',network=crossbar,streams=2' ELSE '' END AS options, fidelity, software,
     CASE WHEN mixed THEN '{name: pcie, machines: [{device: rtx-a6000, gpus: 2, nic: pcie4}, {device: h100-nvl, gpus: 1, nic: pcie5}]}'
-         ELSE '{name: ' || nic || ' x ' || nics || ', machines: [{device: ' || device || ', gpus: ' || min(n, of_machine) || ', count: '
-            || max(1, n / of_machine) || ', nic: ' || nic || ', nics: ' || nics || '}]}' END AS cluster,
+         ELSE '{name: ' || nic || ' x ' || ports || ', machines: [{device: ' || device || ', gpus: ' || min(n, of_machine) || ', count: '
+            || max(1, n / of_machine) || ', nic: ' || nic || ', nics: ' || ports || '}]}' END AS cluster,
     CASE WHEN tokens_per_s_per_gpu = '' AND step_s <> '' THEN CAST(step_s AS REAL)
          WHEN tokens_per_s_per_gpu = '' AND active > 0 THEN batch * seq * (6 * active + 12.0 * deep * wide * seq) / (n * tflops * 1e12)
          -- FLOPs of an iteration by Narayanan et al. 2021, Eq. 3; of those without recomputation 3/4

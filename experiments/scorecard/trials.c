@@ -314,6 +314,17 @@ static bool read_fidelity(sqlite3_stmt *row, Trial *trial, GError **error)
     return fidelity != NULL;
 }
 
+/* Adds the runtime of the row's software, and the options of all trials, to its options: the last
+ * one of a key counts. */
+static void add_further(const TrialSet *set, sqlite3_stmt *row, Trial *trial)
+{
+    g_autofree char *own = g_steal_pointer(&trial->options),
+                    *software = text_of(row, "software");
+    g_autofree char *all =
+        g_strconcat(own, *software ? ",runtime=" : "", software, set->further, NULL);
+    trial->options = g_strdup(*own ? all : all + (*all == ','));
+}
+
 static bool add_trial(TrialSet *set, const Sheets *sheets, sqlite3_stmt *row,
                       GError **error)
 {
@@ -342,11 +353,8 @@ static bool add_trial(TrialSet *set, const Sheets *sheets, sqlite3_stmt *row,
     }
     trial.name = g_strdup_printf("trial %u", set->trial->len + 1);
     trial.waits = !plain;
-    if (plain) {
-        g_autofree char *own = g_steal_pointer(&trial.options);
-        trial.options = g_strconcat(
-            own, *own || !*set->further ? set->further : set->further + 1, NULL);
-    }
+    if (plain)
+        add_further(set, row, &trial);
     trial.steady = count_of(row, "steady") > 0;
     const bool fit = strcmp(split, "calibration") == 0;
     trial.split = fit                      ? plain ? SPLIT_DEVELOPMENT : SPLIT_FIT

@@ -14,6 +14,7 @@
  *     tokens_per_s_per_gpu *        instead of measured_s
  *     measured_comm_s, measured_hidden_s *  communication of a device, and its part beside computation; NULL: not measured
  *     steady *      1: the time of many microbatches is extrapolated from that of two full pipelines; pipelines of equal stages
+ *     software *    the runtime (data/runtimes) whose stack ran the trial; plain predictions take it unless they are told one
  *     fidelity *    'flow' if the framework exchanges gradients while it computes; NULL: for strategies 'stage', without overlap
  *     failed        1 if it ran out of memory
  *     cluster *     its file's text, in YAML; costs start as experiments/calibration/costs.h says. Or, for equal devices:

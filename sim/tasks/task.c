@@ -89,6 +89,7 @@ static void init_lower(Lower *lower)
     for (size_t i = 0; i < (size_t)n_groups * n_groups; i++)
         lower->sent[i] = SIM_NO_TASK;
     lower->step = g_new0(SimStep, n_groups);
+    lower->beside = g_new0(TaskOverlap, n_groups);
     for (uint32_t g = 0; g < n_groups; g++) {
         lower->step[g].bucket_bytes = sim->plan->bucket_bytes;
         lower->inner[g] = g_array_new(false, false, sizeof(Inner));
@@ -130,6 +131,7 @@ SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how)
     g_free(lower.last);
     g_free(lower.sent);
     g_free(lower.step);
+    g_free(lower.beside);
     return tasks;
 }
 

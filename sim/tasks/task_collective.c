@@ -178,6 +178,8 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
         task_add(lower, task, first_dep);
     }
     *task_maker(lower, instr, instr->tensor, instr->to) = made;
+    if (made.axis == AXIS_POSITIONS && !task.gradient)
+        task_overlap_exchange(lower, instr, made.communicate, n);
     task_ahead_reduce(lower, instr, made.communicate, n);
     const Inner inner = {task.instr, task.stage};
     if (made.axis == AXIS_POSITIONS)

@@ -1,6 +1,8 @@
 /* Computations and local conversions as tasks. */
 #include "sim/tasks/task_lower.h"
 
+#include <math.h>
+
 #include "sim/cost/split.h"
 #include "sim/tasks/layer_times.h"
 
@@ -26,6 +28,7 @@ void task_lower_compute(Lower *lower, const Instr *instr, SimTask task)
     task_lower_inner(lower, instr->group);
     const Made made = {SIM_NO_TASK, lower->task->len, instr->group, AXIS_POSITIONS,
                        false};
+    double least_s = INFINITY;
     task.kind = TASK_COMPUTE;
     for (uint32_t k = 0; k < lanes->n_lanes; k++) {
         const uint32_t first_dep = lower->dep->len, place = lanes->place[k];
@@ -37,8 +40,10 @@ void task_lower_compute(Lower *lower, const Instr *instr, SimTask task)
         task.lane = lanes->lane[k];
         task.duration_s = sim_layer_factor(sim->layers, instr, place) *
                           sim_part_s(sim->parts, sim->view, instr, &rule, place, more);
+        least_s = fmin(least_s, task.duration_s);
         task_add(lower, task, first_dep);
     }
+    task_overlap_product(lower, instr, least_s);
     for (uint32_t i = 0; i < op->n_out; i++)
         *task_maker(lower, instr, op->out[i], instr->form[op->n_in + i]) = made;
     task_ahead_use(lower, instr, made.compute, lanes->n_lanes);

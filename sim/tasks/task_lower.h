@@ -29,6 +29,14 @@ typedef struct {
 
 typedef struct TaskAhead TaskAhead;
 
+/* An exchange of tensor parallelism in a group, and the products next to it (task_overlap.c). */
+typedef struct {
+    uint32_t first, n; /* its tasks */
+    double open_s;     /* what may still run beside later products */
+    double products_s; /* of products since, which hide the next one */
+    uint16_t microbatch;
+} TaskOverlap;
+
 typedef struct {
     const SimCase *sim;
     const SimLowering *how;
@@ -44,6 +52,7 @@ typedef struct {
     bool *last;     /* [instr]: no later instruction computes its op in its group */
     uint32_t *sent; /* [group * n_groups + to_group]: first task of the last transfer */
     SimStep *step;  /* [group] */
+    TaskOverlap *beside; /* [group] */
     bool any_bucket;
 } Lower;
 
@@ -123,6 +132,13 @@ bool task_uses_held(const Lower *lower, const Instr *instr);
 
 /* Fills buckets with all instructions that are held back. */
 void task_flush(Lower *lower);
+
+/* --- task_overlap.c --- */
+
+/* A computation on all lanes of the group that takes so long, and an exchange among positions by
+ * the tasks from `first` on. */
+void task_overlap_product(Lower *lower, const Instr *instr, double seconds);
+void task_overlap_exchange(Lower *lower, const Instr *instr, uint32_t first, uint32_t n);
 
 /* --- task_ahead.c --- */
 

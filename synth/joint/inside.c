@@ -191,6 +191,7 @@ static void communicate(Costing *c, uint32_t i)
     come_to(c, place->phase, place->stage);
     join(c, place->phase);
     *cell(c, c->seconds, i) +=
+        (1 - sim_overlap_part(c->device[0], instr->collective, c->n)) *
         sim_collective_over(line, c->n, instr->collective, bytes,
                             largest(c, shares_in(c, instr->tensor, instr->from), NULL),
                             largest(c, shares_in(c, instr->tensor, instr->to), NULL));

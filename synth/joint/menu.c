@@ -88,7 +88,8 @@ static double pass_s(const JointMenu *menu, const JointKind *kind, uint32_t tp,
         const LinkCost line = cluster_view_set_line(
             menu->view, device, (CurvePlace){device->type_name, tp, 1}, 1, m->collective,
             bytes);
-        seconds += sim_collective_over(line, tp, m->collective, bytes, part, part);
+        seconds += (1 - sim_overlap_part(device, m->collective, tp)) *
+                   sim_collective_over(line, tp, m->collective, bytes, part, part);
     }
     if (launches > seconds && seconds > 0)
         *part_s *= launches / seconds;

@@ -141,6 +141,7 @@ static inline bool kernel_rows_product(const Csv *csv, void *data, GError **erro
                                                        : csv_text(csv, "format")),
         .kernel = {
             .kind = KERNEL_PRODUCT,
+            .alone = true,
             .format = kernel_rows_format(csv_text(csv, "format")),
             .product = {.batch = 1,
                         .m = kernel_rows_cell(csv, "m"),
