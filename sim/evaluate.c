@@ -198,16 +198,69 @@ static void report_times(SimReport *report)
     }
 }
 
-static SimLayerTimes *read_layer_times(const char *file, const SimEvaluator *evaluator,
-                                       const SimParts *parts, const ClusterView *view,
-                                       GError **error)
+void sim_prepared_clear(SimPrepared *prepared)
 {
-    if (!evaluator->spmd)
-        return sim_layer_times_new(file, parts, view, error);
-    kilter_fail(error, KILTER_ERROR_INPUT,
-                "option 'layer_times': expected fidelity stage or flow, got %s",
-                evaluator->fidelity.name);
-    return NULL;
+    g_clear_pointer(&prepared->layers, sim_layer_times_free);
+    g_clear_pointer(&prepared->share, g_free);
+    g_clear_pointer(&prepared->linear, sim_linear_free);
+    g_clear_pointer(&prepared->parts, sim_parts_free);
+    g_clear_pointer(&prepared->priced, cluster_view_free);
+    g_clear_pointer(&prepared->loaded, runtime_free);
+    g_clear_pointer(&prepared->measured, cluster_view_free);
+}
+
+/* The view on which the ops have the times that the graph and the options say, in `prepared`. */
+static bool prepare_view(SimPrepared *prepared, const Plan *plan, const Graph *graph,
+                         const ClusterView *view, const SimOptions *options,
+                         GError **error)
+{
+    if (graph_has_times(graph))
+        view = prepared->measured = cluster_view_measured(view);
+    const Runtime *runtime = view->runtime;
+    const char *name = *options->runtime ? options->runtime : plan->runtime;
+    if (name && !(runtime && strcmp(runtime->name, name) == 0) &&
+        !(runtime = prepared->loaded = runtime_load(name, error)))
+        return false;
+    prepared->priced = sim_options_view(options, runtime, view);
+    prepared->sim.view = prepared->priced ? prepared->priced : view;
+    prepared->sim.runtime = runtime;
+    return true;
+}
+
+bool sim_prepare(SimPrepared *prepared, const Plan *plan, const Graph *graph,
+                 const ClusterView *view, const SimOptions *options, GError **error)
+{
+    SimCase *sim = &prepared->sim;
+    *prepared = (SimPrepared){.sim = {.plan = plan, .graph = graph, .options = options}};
+    if (!sim_check_plan(plan, graph, view, error) ||
+        !cluster_view_check_times(view, graph, error) ||
+        !prepare_view(prepared, plan, graph, view, options, error) ||
+        !(sim->parts = prepared->parts = sim_parts_new(plan, graph, error)))
+        return false;
+    if (program_is_spmd(plan->program)) {
+        sim->linear = prepared->linear = sim_linear(plan->program, graph, sim->view,
+                                                    plan->segment, plan->bucket_bytes);
+        sim->share = prepared->share = sim_plan_shares(plan, sim->linear);
+    }
+    if (*options->layer_times)
+        sim->layers = prepared->layers =
+            sim_layer_times_new(options->layer_times, sim->parts, sim->view, error);
+    return sim->layers || !*options->layer_times;
+}
+
+/* Whether the fidelity takes the plan and the options. */
+static bool check_takes(const SimEvaluator *evaluator, const Plan *plan,
+                        const SimOptions *options, GError **error)
+{
+    if (evaluator->spmd && *options->layer_times)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "option 'layer_times': expected fidelity stage or flow, got %s",
+                           evaluator->fidelity.name);
+    return !evaluator->spmd || program_is_spmd(plan->program) ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "the %s fidelity is for programs of one group and one microbatch; "
+                       "expected stage or flow",
+                       evaluator->fidelity.name);
 }
 
 SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
@@ -215,47 +268,14 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
                              const SimOptions *options, GError **error)
 {
     const SimEvaluator *evaluator = find_evaluator(fidelity, error);
-    if (!evaluator || !sim_check_plan(plan, graph, view, error) ||
-        !cluster_view_check_times(view, graph, error))
+    if (!evaluator || !check_takes(evaluator, plan, options, error))
         return NULL;
-    g_autoptr(ClusterView) measured =
-        graph_has_times(graph) ? cluster_view_measured(view) : NULL;
-    view = measured ? measured : view;
-    g_autoptr(Runtime) loaded = NULL;
-    const Runtime *runtime = view->runtime;
-    const char *name = *options->runtime ? options->runtime : plan->runtime;
-    if (name && !(runtime && strcmp(runtime->name, name) == 0) &&
-        !(runtime = loaded = runtime_load(name, error)))
+    g_auto(SimPrepared) prepared = {0};
+    if (!sim_prepare(&prepared, plan, graph, view, options, error))
         return NULL;
-    g_autoptr(ClusterView) priced = sim_options_view(options, runtime, view);
-    view = priced ? priced : view;
-
-    const bool spmd = program_is_spmd(plan->program);
-    if (evaluator->spmd && !spmd) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "the %s fidelity is for programs of one group and one microbatch; "
-                    "expected stage or flow",
-                    fidelity);
-        return NULL;
-    }
-    g_autoptr(SimParts) parts = sim_parts_new(plan, graph, error);
-    if (!parts)
-        return NULL;
-    g_autoptr(SimLinear) linear =
-        spmd ? sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes)
-             : NULL;
-    g_autofree double *share = spmd ? sim_plan_shares(plan, linear) : NULL;
-    g_autoptr(SimLayerTimes) layers =
-        *options->layer_times
-            ? read_layer_times(options->layer_times, evaluator, parts, view, error)
-            : NULL;
-    if (*options->layer_times && !layers)
-        return NULL;
-    const SimCase sim = {plan,  graph,   view,    parts, linear,
-                         share, options, runtime, layers};
-    g_autoptr(SimReport) report = new_report(&sim, evaluator->fidelity.name);
-
-    if (!evaluator->run(&sim, report, error))
+    const SimCase *sim = &prepared.sim;
+    g_autoptr(SimReport) report = new_report(sim, evaluator->fidelity.name);
+    if (!evaluator->run(sim, report, error))
         return NULL;
     if (report->timeline)
         report_times(report);
@@ -264,7 +284,7 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
             report->iteration_time_s - report->busy_s[j] - report->comm_busy_s[j];
     report->feasible = true;
     if (!options->time_only)
-        report_memory(&sim, report);
+        report_memory(sim, report);
     return g_steal_pointer(&report);
 }
 

@@ -29,6 +29,25 @@ typedef struct {
 
 extern const SimEvaluator sim_analytic, sim_stage, sim_flow;
 
+/* A case with what it borrows, for all fidelities and for samples, traces and jobs of flow. */
+typedef struct {
+    SimCase sim;
+    ClusterView *measured, *priced; /* NULL: not needed */
+    Runtime *loaded;
+    SimParts *parts;
+    SimLinear *linear;
+    double *share;
+    SimLayerTimes *layers;
+} SimPrepared;
+
+/* Plan, graph, view and options must outlive it; it must be cleared all the same if it fails.
+ * KILTER_ERROR_INPUT: sim_check_plan, cluster_view_check_times, runtime_load, or the file of layer
+ * times. */
+bool sim_prepare(SimPrepared *prepared, const Plan *plan, const Graph *graph,
+                 const ClusterView *view, const SimOptions *options, GError **error);
+void sim_prepared_clear(SimPrepared *prepared);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SimPrepared, sim_prepared_clear)
+
 /* Checks the plan's number of devices and its program. */
 bool sim_check_plan(const Plan *plan, const Graph *graph, const ClusterView *view,
                     GError **error);

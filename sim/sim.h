@@ -109,6 +109,7 @@
 #include "sim/campaign/campaign.h"
 #include "sim/cost/kernel.h"
 #include "sim/flow/execution.h"
+#include "sim/flow/jobs.h"
 #include "sim/flow/timeline.h"
 #include "sim/network/collective_run.h"
 #include "sim/options.h"

@@ -5,6 +5,7 @@
 #include "experiments/cli/execution.h"
 #include "experiments/cli/limits.h"
 #include "experiments/cli/plan_words.h"
+#include "experiments/cli/simulate_jobs.h"
 
 /* Each sample is an iteration that is simulated. */
 enum { MOST_SAMPLES = 1000000 };
@@ -14,6 +15,7 @@ typedef struct {
     CommandExecution execution;
     CommandCampaign campaign;
     char *fidelity, *trace, *dot;
+    char *cluster, *place; /* of several plans */
     gboolean explain;
     int samples, jobs;
     char **argv; /* the command's arguments, for --replan */
@@ -25,6 +27,8 @@ static void simulate_own_clear(Own *own)
     g_free(own->fidelity);
     g_free(own->trace);
     g_free(own->dot);
+    g_free(own->cluster);
+    g_free(own->place);
     command_execution_clear(&own->execution);
     command_campaign_clear(&own->campaign);
 }
@@ -118,20 +122,21 @@ static bool simulate_report(const Evaluation *evaluation, const Own *own,
     return true;
 }
 
-/* Refuses options that say nothing about `what`, a task graph or traces. */
+/* Refuses options that say nothing about `what`: a task graph, traces or several plans. */
 static bool check_no_plan(const Own *own, const char *file, const char *what,
                           GError **error)
 {
     const struct {
         const char *option;
         bool given;
-    } OF_PLANS[] = {{"--fidelity", own->fidelity},       {"--trace", own->trace},
-                    {"--explain", own->explain},         {"--samples", own->samples},
-                    {"--days", own->campaign.days},      {"--dot", own->dot},
-                    {"--chakra", own->execution.chakra}, {"--goal", own->execution.goal}};
+    } OF_PLANS[] = {
+        {"--fidelity", own->fidelity},       {"--trace", own->trace},
+        {"--explain", own->explain},         {"--samples", own->samples && !own->cluster},
+        {"--days", own->campaign.days},      {"--dot", own->dot},
+        {"--chakra", own->execution.chakra}, {"--goal", own->execution.goal}};
     for (uint32_t i = 0; i < G_N_ELEMENTS(OF_PLANS); i++)
         if (OF_PLANS[i].given)
-            return kilter_fail(error, KILTER_ERROR_INPUT, "%s is for plans; %s is %s",
+            return kilter_fail(error, KILTER_ERROR_INPUT, "%s is for a plan; %s is %s",
                                OF_PLANS[i].option, file, what);
     return true;
 }
@@ -153,13 +158,35 @@ static bool simulate_trace(int argc, char **argv, const Own *own,
     return true;
 }
 
+/* Several plans side by side. */
+static bool simulate_jobs(int argc, char **argv, const Own *own,
+                          const CommandOptions *options, GError **error)
+{
+    if (!own->cluster)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           own->place
+                               ? "--place is for --cluster"
+                               : "several plans need --cluster, expected PLAN.json "
+                                 "| MODEL CLUSTER");
+    if (command_changes(&own->how) || own->how.slowdown || own->how.planner ||
+        own->how.granularity)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--planner, --granularity, --slowdown and what changes a "
+                           "cluster are for one plan");
+    return check_no_plan(own, "--cluster", "for several plans", error) &&
+           command_simulate_jobs(argv + 1, (uint32_t)argc - 1, own->cluster, own->place,
+                                 (uint32_t)own->samples, options, error);
+}
+
 /* The first part of --help: the command and the options of the simulation. Caller frees. */
 static char *simulate_summary(void)
 {
     GString *text = g_string_new(
         "Simulates one iteration of a plan, which is read from a file or made for MODEL "
         "CLUSTER. Execution traces and task graphs are simulated by kilter "
-        "run-trace.\n\n" PLAN_HELP_PACE "\n\nOptions of the flow fidelity (--set "
+        "run-trace. Several plans "
+        "run side by side on one cluster: how much longer each takes as they share "
+        "links.\n\n" PLAN_HELP_PACE "\n\nOptions of the flow fidelity (--set "
         "KEY=VALUE):");
     options_help(&sim_option_table, text);
     return g_string_free(text, FALSE);
@@ -182,7 +209,10 @@ bool cmd_simulate(int argc, char **argv, GError **error)
          "path",
          NULL},
         {"samples", 'n', 0, G_OPTION_ARG_INT, &own.samples,
-         "Also simulate N iterations with the noise set by --set", "N"},
+         "Also simulate N iterations with the noise set by --set; with --cluster, at "
+         "least N of each "
+         "plan (default 10)",
+         "N"},
         {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.jobs,
          "Threads for samples and for runs of days (default all cores)", "N"},
         COMMAND_EXECUTION_ENTRIES(own.execution),
@@ -191,14 +221,20 @@ bool cmd_simulate(int argc, char **argv, GError **error)
         COMMAND_CAMPAIGN_PLOT_ENTRY(own.campaign),
         {"dot", 0, 0, G_OPTION_ARG_FILENAME, &own.dot,
          "Write the program as a graph for dot of Graphviz", "FILE"},
+        {"cluster", 0, 0, G_OPTION_ARG_STRING, &own.cluster,
+         "Run all PLANs side by side on this cluster, where they share links", "CLUSTER"},
+        {"place", 0, 0, G_OPTION_ARG_STRING, &own.place,
+         "With --cluster, how machines that are not there by name are taken: packed "
+         "(default; plan after plan), or spread (a machine of each plan in turn)",
+         "ORDER"},
         COMMAND_PIN_ENTRIES(&options),
         G_OPTION_ENTRY_NULL};
     g_autofree char *words = simulate_summary();
     const CommandSyntax syntax = {
         .name = "simulate",
-        .arguments = "PLAN.json | MODEL CLUSTER",
+        .arguments = "PLAN.json | MODEL CLUSTER | PLAN.json ... --cluster CLUSTER",
         .min_arguments = 1,
-        .max_arguments = 2,
+        .max_arguments = JOBS_MOST,
         .summary = words,
         .example = "kilter simulate vgg19 hap-16 --planner dp-ev --set bucket=25MiB "
                    "--fidelity flow --explain --trace t.json",
@@ -215,6 +251,8 @@ bool cmd_simulate(int argc, char **argv, GError **error)
         !command_campaign_check(&own.campaign, error) ||
         !command_execution_check(&own.execution, error))
         return false;
+    if (own.cluster || own.place || argc > 3)
+        return simulate_jobs(argc, argv, &own, &options, error);
     if (argc == 2 && !command_check_plan_file(argv[1], &own.how, &options, error))
         return false;
     const FileFormat format = format_of_file(argv[1], FORMAT_EXECUTION);

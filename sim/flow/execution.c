@@ -345,7 +345,7 @@ static void maker_init(Maker *maker, const SimFlowCase *flow, bool messages)
                 .group = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free),
                 .group_ranks = g_ptr_array_new_with_free_func(g_free)};
     if (flow->topology)
-        maker->transport = sim_transport_new(flow, maker->engine);
+        maker->transport = sim_transport_new(flow, maker->engine, NULL);
     for (uint32_t r = 0; r < flow->sim->view->n_devices; r++) {
         Trace *trace = trace_new();
         g_free(trace->version);
@@ -373,8 +373,7 @@ static void maker_clear(Maker *maker)
 
 struct SimExecution {
     SimOptions options;
-    SimParts *parts;
-    SimCase sim;
+    SimPrepared prepared;
     SimFlowCase flow;
 };
 
@@ -388,20 +387,13 @@ SimExecution *sim_execution_new(const Plan *plan, const Graph *graph,
                     TRACE_MAX_RANKS);
         return NULL;
     }
-    if (!sim_check_plan(plan, graph, view, error))
-        return NULL;
     g_autoptr(SimExecution) execution = g_new0(SimExecution, 1);
-    if (!(execution->parts = sim_parts_new(plan, graph, error)))
-        return NULL;
     execution->options = *options;
     execution->options.separate = true;
     execution->options.network = SIM_TOPOLOGY;
-    execution->sim = (SimCase){.plan = plan,
-                               .graph = graph,
-                               .view = view,
-                               .parts = execution->parts,
-                               .options = &execution->options};
-    return sim_flow_prepare(&execution->sim, &execution->flow, error)
+    return sim_prepare(&execution->prepared, plan, graph, view, &execution->options,
+                       error) &&
+                   sim_flow_prepare(&execution->prepared.sim, &execution->flow, error)
                ? g_steal_pointer(&execution)
                : NULL;
 }
@@ -411,7 +403,7 @@ void sim_execution_free(SimExecution *execution)
     if (!execution)
         return;
     sim_flow_clear(&execution->flow);
-    sim_parts_free(execution->parts);
+    sim_prepared_clear(&execution->prepared);
     g_free(execution);
 }
 

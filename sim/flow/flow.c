@@ -1,6 +1,8 @@
 /* The flow fidelity: tasks on lanes, communication as flows. */
 #include "sim/flow/flow.h"
 
+#include <string.h>
+
 #include "sim/flow/memory_timeline.h"
 #include "sim/flow/ready.h"
 #include "sim/network/transport.h"
@@ -19,10 +21,10 @@ typedef struct {
     double computed_s; /* the time of computations that have ended */
 } Lane;
 
-typedef struct {
+struct SimFlowRun {
     const SimFlowCase *flow;
     SimTimeline *timeline;
-    SimEngine *engine;
+    SimEngine *engine;       /* borrowed */
     SimTransport *transport; /* NULL: an ideal crossbar */
     double *duration_s;
     uint32_t *waiting;
@@ -31,8 +33,11 @@ typedef struct {
     double *
         lost_s; /* [task] what its lanes had lost when its progress was last counted; NULL: communication is not slowed */
     Lane *lane;
-    SimReady *ready; /* NULL: streams have a fixed order */
-} Run;
+    SimReady *ready;  /* NULL: streams have a fixed order */
+    SimHandler ended; /* may be NULL */
+    void *context;
+};
+typedef struct SimFlowRun Run;
 
 static void end_compute(SimEngine *engine, void *context, uint64_t argument);
 static void end_collective(SimEngine *engine, void *context, uint64_t argument);
@@ -76,7 +81,8 @@ static void communicate(Run *run, uint32_t id, int more)
     }
 }
 
-/* The progress that a communication of these lanes would have lost since the iteration began, on average over them. */
+/* The progress that a communication of these lanes would have lost since the iteration began, on
+ * average over them. */
 static double lost_so_far(const Run *run, uint32_t id)
 {
     const SimTasks *tasks = run->flow->tasks;
@@ -93,7 +99,8 @@ static double lost_so_far(const Run *run, uint32_t id)
     return sum / MAX(n, 1);
 }
 
-/* Whether a communication has progress to make up, as its lanes computed meanwhile; then it ends later. */
+/* Whether a communication has progress to make up, as its lanes computed meanwhile; then it ends
+ * later. */
 static bool is_behind(Run *run, uint32_t id)
 {
     static const double NOTHING_S = 1e-9;
@@ -165,6 +172,9 @@ static void end_task(Run *run, uint32_t id)
     for (uint32_t i = streams->first_next[id]; i < streams->first_next[id + 1]; i++)
         if (--run->waiting[streams->next[i]] == 0)
             arrive(run, streams->next[i], id);
+    if (run->n_done == run->flow->tasks->n_tasks && run->ended)
+        sim_engine_schedule(run->engine, sim_engine_now(run->engine), 0, run->ended,
+                            run->context, 0);
 }
 
 static void end_compute(SimEngine *engine, void *context, uint64_t argument)
@@ -225,22 +235,58 @@ static void init_durations(Run *run, uint64_t sample)
 {
     const SimTasks *tasks = run->flow->tasks;
 
-    run->duration_s = g_new(double, tasks->n_tasks);
     for (uint32_t i = 0; i < tasks->n_tasks; i++)
         run->duration_s[i] = tasks->task[i].duration_s;
     if (run->flow->noise)
         sim_noise_durations(run->flow->noise, sample, run->duration_s);
 }
 
-static void free_run(Run *run)
+void sim_flow_close(SimFlowRun *run)
 {
+    if (!run)
+        return;
     sim_transport_free(run->transport);
-    sim_engine_free(run->engine);
     g_free(run->duration_s);
     g_free(run->waiting);
     g_free(run->lane);
     g_free(run->lost_s);
     sim_ready_free(run->ready);
+    g_free(run);
+}
+
+SimFlowRun *sim_flow_open(const SimFlowCase *flow, SimTimeline *timeline,
+                          SimEngine *engine, const SimFabric *fabric, GError **error)
+{
+    g_autoptr(SimFlowRun) run = g_new0(SimFlowRun, 1);
+    run->flow = flow;
+    run->timeline = timeline;
+    run->engine = engine;
+    if (fabric || flow->topology)
+        run->transport = sim_transport_new(flow, engine, fabric);
+    if (run->transport && !sim_transport_prepare(run->transport, error))
+        return NULL;
+    run->waiting = g_new(uint32_t, flow->tasks->n_tasks);
+    run->duration_s = g_new(double, flow->tasks->n_tasks);
+    init_lanes(run);
+    return g_steal_pointer(&run);
+}
+
+void sim_flow_begin(SimFlowRun *run, uint64_t sample, SimHandler ended, void *context)
+{
+    const SimFlowCase *flow = run->flow;
+    const uint32_t n = flow->tasks->n_tasks;
+    run->n_done = 0;
+    run->ended = ended;
+    run->context = context;
+    memcpy(run->waiting, flow->streams->waiting, n * sizeof *run->waiting);
+    if (flow->streams->by_readiness) {
+        sim_ready_free(run->ready);
+        run->ready = sim_ready_new(flow->streams);
+    }
+    init_durations(run, sample);
+    for (uint32_t i = 0; i < n; i++)
+        if (flow->streams->waiting[i] == 0)
+            arrive(run, i, SIM_NO_SPAN);
 }
 
 /* Records the bytes that each link has carried. */
@@ -270,30 +316,18 @@ static void record_links(const Run *run)
 static bool attempt(const SimFlowCase *flow, uint64_t sample, bool faults, bool links,
                     SimTimeline *timeline, uint32_t *left, GError **error)
 {
-    const uint32_t n = flow->tasks->n_tasks;
-    Run run = {.flow = flow, .timeline = timeline, .engine = sim_engine_new()};
-
-    if (flow->topology)
-        run.transport = sim_transport_new(flow, run.engine);
-    if (run.transport && !sim_transport_prepare(run.transport, error)) {
-        free_run(&run);
+    g_autoptr(SimEngine) engine = sim_engine_new();
+    g_autoptr(SimFlowRun) run = sim_flow_open(flow, timeline, engine, NULL, error);
+    if (!run)
         return false;
-    }
-    if (faults && run.transport)
-        sim_faults_schedule(flow->faults, sim_transport_network(run.transport));
-    run.waiting = g_memdup2(flow->streams->waiting, n * sizeof *run.waiting);
-    run.ready = flow->streams->by_readiness ? sim_ready_new(flow->streams) : NULL;
-    init_lanes(&run);
-    init_durations(&run, sample);
-    for (uint32_t i = 0; i < n; i++)
-        if (flow->streams->waiting[i] == 0)
-            arrive(&run, i, SIM_NO_SPAN);
-    sim_engine_run(run.engine);
-    g_assert(run.n_done <= n);
-    *left = n - run.n_done;
-    if (links && run.transport && *left == 0)
-        record_links(&run);
-    free_run(&run);
+    if (faults && run->transport)
+        sim_faults_schedule(flow->faults, sim_transport_network(run->transport));
+    sim_flow_begin(run, sample, NULL, NULL);
+    sim_engine_run(engine);
+    g_assert(run->n_done <= flow->tasks->n_tasks);
+    *left = flow->tasks->n_tasks - run->n_done;
+    if (links && run->transport && *left == 0)
+        record_links(run);
     return true;
 }
 

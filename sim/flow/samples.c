@@ -87,15 +87,10 @@ SimSamples *sim_samples(const Plan *plan, const Graph *graph, const ClusterView 
                         GError **error)
 {
     g_assert(n > 0);
-    if (!sim_check_plan(plan, graph, view, error))
-        return NULL;
-    g_autoptr(SimParts) parts = sim_parts_new(plan, graph, error);
-    if (!parts)
-        return NULL;
-    const SimCase sim = {
-        .plan = plan, .graph = graph, .view = view, .parts = parts, .options = options};
-
-    return run_samples(&sim, n, jobs, error);
+    g_auto(SimPrepared) prepared = {0};
+    return sim_prepare(&prepared, plan, graph, view, options, error)
+               ? run_samples(&prepared.sim, n, jobs, error)
+               : NULL;
 }
 
 void sim_samples_free(SimSamples *samples)

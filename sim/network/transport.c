@@ -15,7 +15,9 @@ typedef struct {
 
 struct SimTransport {
     const SimFlowCase *flow;
-    SimNetwork *network;
+    const uint32_t *place; /* [device of the case]: SimFabric.device; NULL: on a network of its own */
+    const Topology *topology;
+    SimNetwork *network; /* owned without places */
     SimMeasured *measured;
     GHashTable *lowered; /* Key -> SimLowered */
     GHashTable *like;    /* Key without bytes -> SimLowered, in `lowered` */
@@ -43,13 +45,18 @@ static gboolean key_equal(gconstpointer a, gconstpointer b)
            x->transfer == y->transfer;
 }
 
-SimTransport *sim_transport_new(const SimFlowCase *flow, SimEngine *engine)
+SimTransport *sim_transport_new(const SimFlowCase *flow, SimEngine *engine,
+                                const SimFabric *fabric)
 {
     SimTransport *transport = g_new0(SimTransport, 1);
 
     transport->flow = flow;
-    transport->network = sim_network_new(engine, flow->topology);
-    transport->measured = sim_measured_new(flow->sim->view, flow->topology);
+    transport->place = fabric ? fabric->device : NULL;
+    transport->network =
+        fabric ? fabric->network : sim_network_new(engine, flow->topology);
+    transport->topology = sim_network_topology(transport->network);
+    transport->measured = sim_measured_new(fabric ? fabric->view : flow->sim->view,
+                                           transport->topology);
     transport->lowered = g_hash_table_new_full(key_hash, key_equal, g_free,
                                                (GDestroyNotify)sim_lowered_free);
     transport->like = g_hash_table_new_full(key_hash, key_equal, g_free, NULL);
@@ -68,7 +75,8 @@ void sim_transport_free(SimTransport *transport)
     g_hash_table_unref(transport->like);
     g_hash_table_unref(transport->lowered);
     g_free(transport->stands);
-    sim_network_free(transport->network);
+    if (!transport->place)
+        sim_network_free(transport->network);
     sim_measured_free(transport->measured);
     g_free(transport);
 }
@@ -92,6 +100,15 @@ static Traffic traffic_of(const SimTask *task)
     return (Traffic)task->collective; /* data/cluster/tuning.h: the same order */
 }
 
+/* The places of n devices of the case. Caller frees. */
+static uint32_t *places(const SimTransport *transport, const uint32_t *device, uint32_t n)
+{
+    uint32_t *place = g_memdup2(device, n * sizeof *place);
+    for (uint32_t i = 0; transport->place && i < n; i++)
+        place[i] = transport->place[device[i]];
+    return place;
+}
+
 static SimLowered *lower_collective(SimTransport *transport, const SimTask *task,
                                     const SimLowered *like, GArray *messages,
                                     GError **error)
@@ -99,13 +116,15 @@ static SimLowered *lower_collective(SimTransport *transport, const SimTask *task
     const SimTasks *tasks = transport->flow->tasks;
     const SimTeam *team = &tasks->teams->team[task->team];
     const Traffic traffic = traffic_of(task);
+    g_autofree uint32_t *device =
+        places(transport, team->device, team->n * MAX(team->n_sets, 1));
     const SimCollective collective = {
         .traffic = traffic,
         .algorithm = transport->algorithm[traffic],
         .bytes = task->bytes,
         .n = team->n,
         .n_groups = team->n_sets,
-        .device = team->device,
+        .device = device,
         .share_from = shares(tasks, task->from),
         .share_to = shares(tasks, task->to),
         .root = task->server ? task->server - 1 : 0,
@@ -124,7 +143,7 @@ static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
     const SimTeam *team = &tasks->teams->team[task->team];
     const uint32_t *team_of = tasks->teams->group[team->group].team_of;
     const GArray *pieces = task->transfer->pieces;
-    g_autofree uint32_t *device = g_new(uint32_t, 2 * (size_t)pieces->len);
+    g_autofree uint32_t *ends = g_new(uint32_t, 2 * (size_t)pieces->len);
     g_autofree double *weight = g_new(double, pieces->len);
     uint32_t n = 0;
 
@@ -133,17 +152,19 @@ static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
         if (&tasks->teams->team[tasks->teams->group[team->group].first[AXIS_POSITIONS] +
                                 team_of[piece->replica]] != team)
             continue;
-        device[2 * n] = piece->from;
-        device[2 * n + 1] = piece->to;
+        ends[2 * n] = piece->from;
+        ends[2 * n + 1] = piece->to;
         weight[n++] = piece->part;
     }
+    g_autofree uint32_t *device =
+        places(transport, n > 0 ? ends : team->device, n > 0 ? 2 * n : 1);
     /* If the receivers have all parts already, no message is sent: the collective has one rank. */
     const SimCollective collective = {.traffic =
                                           n > 0 ? TRAFFIC_SEND : TRAFFIC_ALL_REDUCE,
                                       .bytes = n > 0 ? task->bytes : 0,
                                       .n = n > 0 ? 2 : 1,
                                       .n_groups = n,
-                                      .device = n > 0 ? device : team->device,
+                                      .device = device,
                                       .weight = weight};
 
     return sim_measured_lower(transport->measured, transport->network, &collective, like,
@@ -191,7 +212,7 @@ bool sim_transport_prepare(SimTransport *transport, GError **error)
 {
     g_assert(!transport->stands);
     const SimTasks *tasks = transport->flow->tasks;
-    const Topology *topology = transport->flow->topology;
+    const Topology *topology = transport->topology;
     g_autoptr(GPtrArray) all = g_ptr_array_new();
     for (uint32_t i = 0; i < tasks->n_tasks; i++) {
         const Key key = key_of(&tasks->task[i]);
@@ -204,6 +225,8 @@ bool sim_transport_prepare(SimTransport *transport, GError **error)
         g_ptr_array_add(all, lowered);
     }
     g_autofree bool *apart = g_new0(bool, topology->n_links);
+    if (transport->place) /* links that are alike for one case may differ for another */
+        memset(apart, true, topology->n_links * sizeof *apart);
     for (uint32_t i = 0; i < transport->flow->faults->len; i++) {
         const SimFault *fault = &g_array_index(transport->flow->faults, SimFault, i);
         if (!fault->device)
@@ -216,7 +239,7 @@ bool sim_transport_prepare(SimTransport *transport, GError **error)
 
 uint32_t sim_transport_stands(const SimTransport *transport, uint32_t link)
 {
-    g_assert(transport->stands && link < transport->flow->topology->n_links);
+    g_assert(transport->stands && link < transport->topology->n_links);
     return transport->stands[link];
 }
 

@@ -7,8 +7,18 @@
 
 typedef struct SimTransport SimTransport;
 
-/* The case must have a topology; it and the engine must outlive the transport. */
-SimTransport *sim_transport_new(const SimFlowCase *flow, SimEngine *engine);
+/* A network that several cases share, each with devices of its own: device[d] is the place of a
+ * case's device d in the fabric's view and topology. */
+struct SimFabric {
+    const ClusterView *view;
+    SimNetwork *network;
+    const uint32_t *device;
+};
+
+/* On a network of its own, of the case's topology, or on a fabric; all arguments must outlive the
+ * transport. */
+SimTransport *sim_transport_new(const SimFlowCase *flow, SimEngine *engine,
+                                const SimFabric *fabric);
 void sim_transport_free(SimTransport *transport);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTransport, sim_transport_free)
 
@@ -19,8 +29,8 @@ bool sim_transport_prepare(SimTransport *transport, GError **error);
 /* The link of the network that stands for a link, once prepared. */
 uint32_t sim_transport_stands(const SimTransport *transport, uint32_t link);
 
-/* Starts a collective or a transfer now, on all its devices; `done` is called when it has ended. The
- * transport must be prepared. */
+/* Starts a collective or a transfer now, on all its devices; `done` is called when it has ended.
+ * The transport must be prepared. */
 void sim_transport_start(SimTransport *transport, uint32_t task, SimHandler done,
                          void *context, uint64_t argument);
 
