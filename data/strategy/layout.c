@@ -238,9 +238,8 @@ static uint32_t stage_of(const uint32_t *first, uint32_t layer)
 
 static Recompute mode_of(const char *item)
 {
-    return g_str_has_prefix(item, "full")        ? RECOMPUTE_FULL
-           : g_str_has_prefix(item, "selective") ? RECOMPUTE_SELECTIVE
-                                                 : RECOMPUTE_NONE;
+    g_autofree char *words = g_strndup(item, strcspn(item, "@"));
+    return recompute_read(words);
 }
 
 /* Reads MODE@FIRST-LAST, or MODE@LAYER. */

@@ -101,20 +101,20 @@ static bool is_mode(const char *item, GError **error)
 {
     g_autofree char *mode = g_strndup(item, strcspn(item, "@"));
     const char *at = strchr(item, '@');
-    bool good = strcmp(mode, "none") == 0 || strcmp(mode, "selective") == 0 ||
-                strcmp(mode, "full") == 0 || strcmp(item, "auto") == 0;
+    bool good = recompute_read(mode) != RECOMPUTE_UNKNOWN || strcmp(item, "auto") == 0;
     if (good && at) {
         g_auto(GStrv) range = g_strsplit(at + 1, "-", 2);
         for (uint32_t i = 0; range[i]; i++)
             good &= is_count(range[i], NULL);
         good &= range[0] != NULL;
     }
-    return good ||
-           kilter_fail(
-               error, KILTER_ERROR_INPUT,
-               "expected auto, or none, selective or full, each as it is or with layers "
-               "as in full@1-14, got '%s'",
-               item);
+    if (good)
+        return true;
+    g_autofree char *names = recompute_names();
+    return kilter_fail(error, KILTER_ERROR_INPUT,
+                       "expected auto, or one of %s, each as it is or with layers as in "
+                       "full@1-14, and classes together as in core_attn+mlp, got '%s'",
+                       names, item);
 }
 
 bool strategy_recompute(const char *text, const char **kept, GError **error)

@@ -53,10 +53,37 @@ bool schedule_splits(Schedule schedule);
 /* and after how many further microbatches on the stage with so many before it. */
 uint32_t schedule_lag(Schedule schedule, uint32_t before);
 
-/* The ops of the forward that the backward computes again: none; attention's inner part, whose
- * intermediate values are the largest and whose FLOPs are few (Korthikanti et al. 2022, Sec. 5); or
- * whole layers, of which only the inputs are kept. */
-typedef enum { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } Recompute;
+/* The ops of the forward that the backward computes again: none; whole layers, of which only the
+ * inputs are kept; or classes of ops, as bits (data/strategy/recompute.c): attention's inner part,
+ * whose intermediate values are the largest and whose FLOPs are few (Korthikanti et al. 2022, Sec.
+ * 5), the modules that Megatron-LM names, or all but every second product. `selective` is also any
+ * other op whose inner values only the backward reads. */
+typedef enum {
+    RECOMPUTE_NONE,
+    RECOMPUTE_SELECTIVE = 1,
+    RECOMPUTE_FULL = 2,
+    RECOMPUTE_CORE_ATTN = 4,
+    RECOMPUTE_LAYERNORM = 8,
+    RECOMPUTE_MOE_ACT = 16,
+    RECOMPUTE_MLA_UP_PROJ = 32,
+    RECOMPUTE_MLP = 64,
+    RECOMPUTE_ALTERNATE = 128,
+    RECOMPUTE_UNKNOWN = 256 /* no mode: a word that is none */
+} Recompute;
+
+/* How an op of a class runs again: not; by itself, right before the first use of an output that no
+ * forward op reads, the others being kept; by itself, none of its outputs being kept; or with the
+ * rest of its class in the layer, what others read being kept. */
+typedef enum { RECOMPUTE_STAYS, RECOMPUTE_KEEPS, RECOMPUTE_DROPS, RECOMPUTE_MODULE } RecomputeWay;
+
+/* [op], by the modes of layers [layer]; ops of layers that run again whole stay. The caller frees
+ * it. */
+RecomputeWay *recompute_ways(const Graph *graph, const Recompute *mode);
+/* A mode from words such as core_attn+mlp, and back; the caller frees the words. */
+Recompute recompute_read(const char *words);
+char *recompute_words(Recompute mode);
+/* All words, for messages. The caller frees them. */
+char *recompute_names(void);
 
 /*    type    member              key                  default    help */
 #define STRATEGY_TABLE(X)                                                                  \
@@ -95,7 +122,8 @@ typedef enum { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } Recompute;
       "shares of the batch, one number per replica; default: equal")                      \
     X(PARSED(strategy_recompute), recompute, "recompute", "none",                         \
       "none, selective or full, or one word per stage; MODE@FIRST-LAST for some "         \
-      "layers; auto: the layers that make the plan fit, or faster")                       \
+      "layers; classes of ops: core_attn+layernorm+moe_act+mla_up_proj+mlp, alternate "   \
+      "(every second product); auto: the layers that make the plan fit, or faster")                       \
     X(PARSED(strategy_switches), sequence_parallel, "sequence_parallel", "off",           \
       "on or off, or one word per stage: whether tensors that tp leaves whole are cut "   \
       "along the sequence")                                                               \
@@ -154,8 +182,8 @@ bool strategy_lay_out(const Strategy *strategy, const Graph *graph, uint32_t n_d
 void strategy_layout_clear(StrategyLayout *layout);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(StrategyLayout, strategy_layout_clear)
 
-/* The layouts of a strategy's pipelines, which are one unless `pipeline_layers` says otherwise. Their
- * `device` are numbers of the whole cluster. */
+/* The layouts of a strategy's pipelines, which are one unless `pipeline_layers` says otherwise.
+ * Their `device` are numbers of the whole cluster. */
 typedef struct {
     uint32_t n;
     StrategyLayout *pipeline;

@@ -51,6 +51,8 @@ typedef struct {
     uint32_t *begin; /* [phase * n_stages + stage]: first in `unit` */
     GArray *again;   /* Again; element 0 is not used */
     bool *read;      /* [tensor]: a forward op reads it */
+    RecomputeWay *way; /* [op]: how it runs again; NULL: none does */
+    bool *kept;      /* [tensor]: its readers in the backward do not make its op run again */
     uint32_t pass;   /* the number of backward passes begun, of a stage on a microbatch */
     /* [group * n_tensors + tensor]: bit f: form f is partial over the replicas */
     uint8_t *partial;
@@ -98,8 +100,8 @@ static inline bool makes_sums(const Builder *b, const Instr *instr)
     return b->batch->form[op->out[0]] == FORM_REDUCE && b->batch->loop[instr->op] >= 0;
 }
 
-/* Writes the program of a pipeline that has its n_microbatches of all `n_microbatches`. exchanges: its
- * sums over the batch have been summed over all replicas when the last microbatch has run. The
+/* Writes the program of a pipeline that has its n_microbatches of all `n_microbatches`. exchanges:
+ * its sums over the batch have been summed over all replicas when the last microbatch has run. The
  * program is not checked. KILTER_ERROR_INPUT as synth_pipeline. */
 bool pipeline_build(Builder *b, uint32_t n_microbatches, bool exchanges, GError **error);
 

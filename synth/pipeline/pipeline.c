@@ -82,21 +82,13 @@ static void demand_made(Builder *b, uint32_t i, uint32_t maker, uint32_t microba
         emit_again(b, made->unit, microbatch);
 }
 
-/* Whether a tensor of an op that is computed again by itself was kept, because the forward reads
- * it. */
-static bool is_kept(const Builder *b, uint32_t maker, TensorId tensor)
-{
-    return b->inner->instr[maker].kind == INSTR_COMPUTE && b->read[tensor] &&
-           g_array_index(b->again, Again, b->place[maker].unit).single;
-}
-
 static void demand(Builder *b, uint32_t i, uint32_t microbatch)
 {
     Operand use[OP_MAX_IN];
     const uint32_t n = instr_uses(&b->inner->instr[i], b->graph, use);
     for (uint32_t k = 0; k < n; k++) {
         const uint32_t maker = b->maker[i * OP_MAX_IN + k];
-        if (!is_kept(b, maker, use[k].tensor))
+        if (b->inner->instr[maker].kind != INSTR_COMPUTE || !b->kept[use[k].tensor])
             demand_made(b, i, maker, microbatch);
     }
     if (b->keeper[i] != UINT32_MAX)
@@ -282,6 +274,8 @@ void pipeline_builder_clear(Builder *b)
         g_array_unref(b->needs);
     if (b->again)
         g_array_unref(b->again);
+    g_free(b->way);
+    g_free(b->kept);
     g_free(b->place);
     g_free(b->maker);
     g_free(b->keeper);

@@ -179,13 +179,13 @@ static bool can_wait(const Builder *b, uint32_t i)
         instr->kind == INSTR_COMPUTE ? instr : &b->inner->instr[b->maker[i * OP_MAX_IN]];
     const uint32_t layer = graph_get_op(b->graph, by->op)->layer;
     const Recompute again = p->recompute ? p->recompute[layer] : RECOMPUTE_NONE;
-    return by->kind == INSTR_COMPUTE && again != RECOMPUTE_FULL &&
+    return by->kind == INSTR_COMPUTE && again <= RECOMPUTE_SELECTIVE &&
            !(again == RECOMPUTE_SELECTIVE && uses_inner(b, i)) &&
            !(p->sequence && p->sequence[layer]);
 }
 
-/* Splits the backward where the schedule does: what no backward of another stage needs, not even over other
- * instructions, waits. */
+/* Splits the backward where the schedule does: what no backward of another stage needs, not even
+ * over other instructions, waits. */
 static void find_weights(Builder *b)
 {
     const Program *inner = b->inner;
@@ -270,8 +270,8 @@ static Need *need_to_cut(const Builder *b, uint32_t i)
                 : NULL;
 }
 
-/* Where all that a group does with a tensor from another group is to cut it in one way, the transfer
- * cuts it. */
+/* Where all that a group does with a tensor from another group is to cut it in one way, the
+ * transfer cuts it. */
 static void find_received(Builder *b)
 {
     const Program *inner = b->inner;
@@ -358,16 +358,35 @@ static uint32_t add_again(Builder *b, uint32_t first, bool single)
     return b->again->len - 1;
 }
 
-/* Whether an instruction is computed again by itself, although its layer is kept. */
-static bool is_again_alone(const Builder *b, uint32_t i, Recompute mode)
+/* How an instruction runs again although its layer is kept. */
+static RecomputeWay way_of(const Builder *b, uint32_t i, Recompute mode)
 {
     const Instr *instr = &b->inner->instr[i];
     const bool *sequence = b->pipeline->sequence;
-    if (instr->kind == INSTR_COMPUTE)
-        return mode == RECOMPUTE_SELECTIVE &&
-               synth_makes_inner(b->graph, b->read, instr->op);
+    if (instr->kind == INSTR_COMPUTE) {
+        const RecomputeWay way = b->way ? b->way[instr->op] : RECOMPUTE_STAYS;
+        return way == RECOMPUTE_STAYS && mode & RECOMPUTE_SELECTIVE &&
+                       synth_makes_inner(b->graph, b->read, instr->op)
+                   ? RECOMPUTE_KEEPS
+                   : way;
+    }
     return instr->kind == INSTR_COLLECTIVE && sequence && sequence[b->place[i].layer] &&
-           form_is_gather(instr->from) && instr->to == FORM_IDENTITY;
+                   form_is_gather(instr->from) && instr->to == FORM_IDENTITY
+               ? RECOMPUTE_DROPS
+               : RECOMPUTE_STAYS;
+}
+
+/* Adds an instruction to the unit of its layer. */
+static void join_unit(Builder *b, GHashTable *of_layer, uint32_t i, uint32_t k)
+{
+    const gpointer layer = GUINT_TO_POINTER(b->place[i].layer);
+    gpointer unit = g_hash_table_lookup(of_layer, layer);
+    if (!unit) {
+        unit = GUINT_TO_POINTER(add_again(b, k, false));
+        g_hash_table_insert(of_layer, layer, unit);
+    }
+    b->place[i].unit = GPOINTER_TO_UINT(unit);
+    g_array_index(b->again, Again, b->place[i].unit).end = k + 1;
 }
 
 /* Finds the units of recomputation in a stage's forward. */
@@ -377,24 +396,38 @@ static void find_again_of(Builder *b, uint32_t stage)
     g_autoptr(GHashTable) of_layer = g_hash_table_new(NULL, NULL);
     for (uint32_t k = begin[0]; k < begin[1]; k++) {
         const uint32_t i = b->unit[k];
-        const Instr *instr = &b->inner->instr[i];
         const Recompute *modes = b->pipeline->recompute;
         const Recompute mode = modes ? modes[b->place[i].layer] : RECOMPUTE_NONE;
-        if (makes_sums(b, instr))
+        if (makes_sums(b, &b->inner->instr[i]))
             continue;
-        if (mode != RECOMPUTE_FULL) {
-            if (is_again_alone(b, i, mode))
-                b->place[i].unit = add_again(b, k, true);
-            continue;
+        const RecomputeWay way =
+            mode == RECOMPUTE_FULL ? RECOMPUTE_MODULE : way_of(b, i, mode);
+        if (way == RECOMPUTE_MODULE)
+            join_unit(b, of_layer, i, k);
+        else if (way != RECOMPUTE_STAYS)
+            b->place[i].unit = add_again(b, k, true);
+    }
+}
+
+/* Finds the tensors that stay although their op runs again: of a single op and of a module those
+ * that ops outside of it read. */
+static void find_kept(Builder *b)
+{
+    b->kept = g_new0(bool, graph_n_tensors(b->graph));
+    for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
+        const Op *op = graph_get_op(b->graph, id);
+        for (uint32_t k = 0; k < op->n_in && op->pass == PASS_FORWARD; k++) {
+            const OpId by = graph_tensor(b->graph, op->in[k])->producer;
+            const RecomputeWay way =
+                b->way && by != GRAPH_NONE ? b->way[by] : RECOMPUTE_STAYS;
+            const Recompute *modes = b->pipeline->recompute;
+            const bool whole = by != GRAPH_NONE && modes &&
+                               modes[graph_get_op(b->graph, by)->layer] == RECOMPUTE_FULL;
+            b->kept[op->in[k]] |=
+                !whole && way != RECOMPUTE_DROPS &&
+                (way != RECOMPUTE_MODULE || b->way[id] != RECOMPUTE_MODULE ||
+                 op->layer != graph_get_op(b->graph, by)->layer);
         }
-        const gpointer layer = GUINT_TO_POINTER(b->place[i].layer);
-        gpointer unit = g_hash_table_lookup(of_layer, layer);
-        if (!unit) {
-            unit = GUINT_TO_POINTER(add_again(b, k, false));
-            g_hash_table_insert(of_layer, layer, unit);
-        }
-        b->place[i].unit = GPOINTER_TO_UINT(unit);
-        g_array_index(b->again, Again, b->place[i].unit).end = k + 1;
     }
 }
 
@@ -402,6 +435,9 @@ static void find_again(Builder *b)
 {
     b->again = g_array_new(false, false, sizeof(Again));
     add_again(b, 0, true);
+    if (b->pipeline->recompute)
+        b->way = recompute_ways(b->graph, b->pipeline->recompute);
+    find_kept(b);
     if (!b->pipeline->recompute && !b->pipeline->sequence && b->pipeline->zero == 0)
         return;
     find_layers(b);

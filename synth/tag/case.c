@@ -83,8 +83,20 @@ bool tag_modes(const Graph *graph, const char *recompute, Recompute **modes,
     const uint32_t all[] = {0, graph_n_layers(graph)};
     const Strategy strategy = {.recompute = recompute};
     *modes = NULL;
-    return strcmp(recompute, "none") == 0 ||
-           strategy_layer_modes(&strategy, graph, 1, all, modes, error);
+    if (strcmp(recompute, "none") == 0)
+        return true;
+    if (!strategy_layer_modes(&strategy, graph, 1, all, modes, error))
+        return false;
+    for (uint32_t l = 0; l < graph_n_layers(graph); l++)
+        if ((*modes)[l] > RECOMPUTE_FULL) {
+            g_autofree char *words = recompute_words((*modes)[l]);
+            return kilter_fail(
+                error, KILTER_ERROR_INPUT,
+                "option 'recompute': planners of op groups take none, selective and "
+                "full, not '%s'",
+                words);
+        }
+    return true;
 }
 
 TagNet *tag_network(const PlannerOptions *options, GError **error)

@@ -1,5 +1,5 @@
-/* Which layers of a program are computed again: the fewest that make it fit, more where that leaves room for
- * faster ratios, and in small graphs any set. */
+/* Which layers of a program are computed again: the fewest that make it fit, more where that leaves
+ * room for faster ratios, and in small graphs any set. */
 #include <math.h>
 #include <string.h>
 
@@ -143,13 +143,15 @@ static bool find_layers(const Training *t, const Again *again, bool *fits,
            climb(t, again, n_full, error);
 }
 
-/* Whether the mode adds nothing to the program, as with fused attention. */
-static bool is_idle(const Training *t, const Again *again, bool *idle, GError **error)
+/* Whether selective recomputation saves nothing, as with fused attention. */
+static bool is_idle(const Graph *graph)
 {
-    const uint32_t n = t->program->n;
-    const bool done = training_give_layers(t, again, 0, error);
-    *idle = done && t->plan->program->n == n;
-    return done;
+    g_autofree bool *read = synth_forward_reads(graph);
+    bool idle = true;
+    for (OpId id = 0; id < graph_n_ops(graph) && idle; id++)
+        idle = graph_get_op(graph, id)->pass != PASS_FORWARD ||
+               !synth_makes_inner(graph, read, id);
+    return idle;
 }
 
 /* The faster of two ways: recomputing only these layers, or also attention's inner part in all
@@ -158,15 +160,15 @@ static bool choose_mode(const Training *t, Again *chosen, uint32_t *n_full,
                         GError **error)
 {
     uint32_t beside;
-    bool fits, fits_beside = false, idle;
+    bool fits, fits_beside = false;
+    const bool idle = is_idle(t->question->graph);
     const Again none = *chosen, selective = {none.order, none.n, "selective"};
     if (!find_layers(t, &none, &fits, n_full, error))
         return false;
     if (*n_full == 0)
         return true;
     const double plain_s = fits ? t->plan->iteration_time_s : INFINITY;
-    if (!is_idle(t, &selective, &idle, error) ||
-        (!idle && !find_layers(t, &selective, &fits_beside, &beside, error)))
+    if (!idle && !find_layers(t, &selective, &fits_beside, &beside, error))
         return false;
     if (!idle && fits_beside && t->plan->iteration_time_s < plain_s) {
         *chosen = selective;

@@ -13,8 +13,9 @@ static inline uint32_t pick(GRand *rand, uint32_t n)
  * also cut the context and, with `experts`, the experts. */
 static inline char *random_strategy(GRand *rand, bool all, bool experts)
 {
-    static const char *const again[] = {"none", "selective", "full", "full@1-2",
-                                        "selective@1-4"};
+    static const char *const again[] = {
+        "none",          "selective",           "full",    "full@1-2",
+        "selective@1-4", "core_attn+layernorm", "mlp@1-3", "alternate"};
     static const char *const one_run[] = {"1f1b", "gpipe", "zb-h1", "zb-h2"};
     static const uint32_t degree[] = {1, 2, 4};
     const uint32_t pp = degree[pick(rand, 3)], tp = degree[pick(rand, pp == 4 ? 2 : 3)];
@@ -24,7 +25,8 @@ static inline char *random_strategy(GRand *rand, bool all, bool experts)
     const uint32_t m = interleaved ? 2 + 2 * pick(rand, 1) : degree[pick(rand, 3)];
     GString *set = g_string_new("");
     g_string_append_printf(set, "pp=%u tp=%u microbatches=%u recompute=%s", pp, tp,
-                           24 % (m * dp) == 0 ? m : 1, again[pick(rand, 5)]);
+                           24 % (m * dp) == 0 ? m : 1,
+                           again[pick(rand, G_N_ELEMENTS(again))]);
     g_string_append_printf(set, " sequence_parallel=%s", pick(rand, 2) ? "on" : "off");
     if (interleaved && 24 % (2 * dp) == 0)
         g_string_append(set, " schedule=interleaved virtual_stages=2");

@@ -50,7 +50,8 @@ static void test_refusals(void **state)
     refuse("pp: 2\npp: 3\n", "s.yaml:2: pp: given twice");
     refuse("schedule: zigzag\n",
            "expected one of gpipe, 1f1b, interleaved, zb-h1, zb-h2, got 'zigzag'");
-    refuse("recompute: some\n", "or none, selective or full");
+    refuse("recompute: some\n", "or one of none, full, selective, core_attn");
+    refuse("recompute: full+mlp\n", "and classes together as in core_attn+mlp");
     refuse("layers: {a: 1}\n", "expected a value, a list or a list of lists");
     refuse("shares: [1, -1]\n", "expected numbers from 1e-09 to 1e+09, got '-1'");
     refuse("- pp\n", "expected keys of a strategy");

@@ -55,7 +55,7 @@ static bool block_of(const ExportCase *c, uint32_t stage, uint32_t *n, GError **
     *n = 0;
     for (uint32_t l = first; l < end; l++) {
         const Recompute mode = c->layout.recompute[l];
-        if (mode == RECOMPUTE_SELECTIVE)
+        if (mode != RECOMPUTE_NONE && mode != RECOMPUTE_FULL)
             return export_refuse(c, first_of_layer(c, l), error,
                                  "selective recomputation of some layers");
         if (mode == RECOMPUTE_FULL && l != first + *n)
@@ -66,6 +66,25 @@ static bool block_of(const ExportCase *c, uint32_t stage, uint32_t *n, GError **
     return true;
 }
 
+/* Adds the modules that Megatron-LM knows, if all layers compute the same ones again. */
+static bool add_modules(const ExportCase *c, Style style, GString *out, GError **error)
+{
+    const Recompute mode = c->layout.recompute[1];
+    g_autofree char *words = recompute_words(mode);
+    add_text(out, style, "recompute_granularity", "selective");
+    if (mode & RECOMPUTE_ALTERNATE)
+        return export_refuse(c, first_of_layer(c, 1), error,
+                             "recomputation of every second product");
+    if (mode == RECOMPUTE_SELECTIVE)
+        return true;
+    g_auto(GStrv) word = g_strsplit(words, "+", -1);
+    g_autofree char *list = g_strjoinv(style == STYLE_YAML ? ", " : " ", word);
+    g_autofree char *modules =
+        style == STYLE_YAML ? g_strdup_printf("[%s]", list) : g_strdup(list);
+    add_text(out, style, "recompute_modules", modules);
+    return true;
+}
+
 /* Adds the keys of recomputation: for all layers, or for the first N of every stage. */
 static bool add_recompute(const ExportCase *c, Style style, GString *out, GError **error)
 {
@@ -73,14 +92,15 @@ static bool add_recompute(const ExportCase *c, Style style, GString *out, GError
     uint32_t full = 0, selective = 0, most = 0;
     for (uint32_t l = 1; l < last; l++) {
         full += c->layout.recompute[l] == RECOMPUTE_FULL;
-        selective += c->layout.recompute[l] == RECOMPUTE_SELECTIVE;
+        selective += c->layout.recompute[l] != RECOMPUTE_NONE &&
+                     c->layout.recompute[l] != RECOMPUTE_FULL &&
+                     c->layout.recompute[l] == c->layout.recompute[1];
     }
     if (full == 0 && selective == 0)
         return true;
-    add_text(out, style, "recompute_granularity",
-             selective == last - 1 ? "selective" : "full");
     if (selective == last - 1)
-        return true;
+        return add_modules(c, style, out, error);
+    add_text(out, style, "recompute_granularity", "full");
     for (uint32_t s = 0, n; s < c->layout.n_stages; s++) {
         if (!block_of(c, s, &n, error))
             return false;

@@ -125,11 +125,11 @@ static json_t *devices_json(const ExportCase *c)
 
 static json_t *stage_json(const ExportCase *c, uint32_t s)
 {
-    static const char *const MODE[] = {"none", "selective", "full"};
     json_t *layers = json_array(), *modes = json_array();
     for (uint32_t l = c->layout.first[s]; l < c->layout.first[s + 1]; l++) {
         json_array_append_new(layers, json_string(graph_layer_name(c->graph, l)));
-        json_array_append_new(modes, json_string(MODE[c->layout.recompute[l]]));
+        g_autofree char *words = recompute_words(c->layout.recompute[l]);
+        json_array_append_new(modes, json_string(words));
     }
     return json_pack("{s:i, s:o, s:o}", "group", (int)(s % c->layout.pp), "layers",
                      layers, "recompute", modes);

@@ -66,18 +66,22 @@ static uint32_t first_computation(const ExportCase *c)
 static bool add_recompute(const ExportCase *c, json_t *root, GError **error)
 {
     const uint32_t last = graph_n_layers(c->graph) - 1;
-    uint32_t full = 0, none = 0;
+    uint32_t full = 0, none = 0, second = 0;
     for (uint32_t l = 1; l < last; l++) {
+        second += c->layout.recompute[l] == RECOMPUTE_ALTERNATE;
         full += c->layout.recompute[l] == RECOMPUTE_FULL;
         none += c->layout.recompute[l] == RECOMPUTE_NONE;
     }
-    if (full != last - 1 && none != last - 1)
+    if (full != last - 1 && none != last - 1 && second != last - 1)
         return export_refuse(
             c, first_computation(c), error,
-            "recomputation of some ops or layers; it knows none and all");
+            "recomputation of some ops or layers; it knows none, all and "
+            "alternate");
     /* The name of a policy of torchtitan's, none if null. */
     json_object_set_new(root, "activation_checkpoint",
-                        full ? json_string("FullAC") : json_null());
+                        full     ? json_string("FullAC")
+                        : second ? json_string("SelectiveAC")
+                                 : json_null());
     return true;
 }
 
