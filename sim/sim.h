@@ -23,11 +23,11 @@
  * others as R. Where the type has a rate of its own for the number format in which an op computes
  * (graph_op_numbers), the op's rate is multiplied by that rate / rate_type, fitted or not. Where
  * the kind has waves, the overhead contains the empty part of the last wave; a device that sums
- * over its share only has proportionally less of it. With costs=kernels an op on a device of a data sheet
- * takes the time of its kernels (sim/cost/op_kernels.h) at the extents that the device has: exactly so in
- * `stage` and `flow`; what is linear in shares has a line below it, which is best at the working share
- * (KernelPricing). One collective on V bytes over n devices, with
- * latency a and bandwidth w of its kind (and, where they were fitted by size, of V):
+ * over its share only has proportionally less of it. With costs=kernels an op on a device of a data
+ * sheet takes the time of its kernels (sim/cost/op_kernels.h) at the extents that the device has:
+ * exactly so in `stage` and `flow`; what is linear in shares has a line below it, which is best at
+ * the working share (KernelPricing). One collective on V bytes over n devices, with latency a and
+ * bandwidth w of its kind (and, where they were fitted by size, of V):
  *
  *     all-reduce                      a + 2 (n-1)/n V / w
  *     all-gather, reduce-scatter      a + (n-1) max_j(B_j) V / w   (padded to the largest)
@@ -93,10 +93,11 @@
  *     elementwise op (its operands are all *) with one output, on the first input that
  *     dies there and has its shape, form and kind (held or divided, see SimMemory).
  *
- * Padding and buckets take no memory. What a framework holds beside that (data/cluster/runtime.h) is added with the
- * option runtime=NAME: gradients lie there all the time, and there are copies of those that replicas exchange, of the
- * logits from the loss to its backward, and layers gathered ahead; then the allocator's reserve, the context, the workspace
- * and communicators. Searches plan within what it leaves (cluster_view_held).
+ * Padding and buckets take no memory. What a framework holds beside that (data/cluster/runtime.h)
+ * is added with the option runtime=NAME: gradients lie there all the time, and there are copies of
+ * those that replicas exchange, of the logits from the loss to its backward, and layers gathered
+ * ahead; then the allocator's reserve, the context, the workspace and communicators. Searches plan
+ * within what it leaves (cluster_view_held).
  *
  * In the `flow` fidelity a buffer is alive from the start of the instruction that makes it until
  * all instructions that use it have ended, whenever the streams run them. An instruction that takes
@@ -168,7 +169,8 @@ SimMemo *sim_memo_new(void);
 void sim_memo_free(SimMemo *memo);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimMemo, sim_memo_free)
 
-/* The part of an op on one device: `share` of the sharded dim, of the part `part` of what `form` cuts (as in sim_work_part). */
+/* The part of an op on one device: `share` of the sharded dim, of the part `part` of what `form`
+ * cuts (as in sim_work_part). */
 typedef struct {
     const Form *form;
     double part, share;
@@ -191,8 +193,8 @@ double sim_work_s(const SimWork *work, const Device *device, double share);
  * byte of the graph's ops is counted once, all devices are always busy with the ops that suit them
  * best, and communication and overheads take no time. 0 where nothing is proved (timed graphs). */
 double sim_compute_bound_s(const Graph *graph, const ClusterView *view);
-/* The same by any program of one microbatch, or of two that take turns, in which every GPU has an equal share of all that
- * is cut: what the device computes that takes longest for its part. */
+/* The same by any program of one microbatch, or of two that take turns, in which every GPU has an
+ * equal share of all that is cut: what the device computes that takes longest for its part. */
 double sim_even_bound_s(const Graph *graph, const ClusterView *view);
 
 /* The memory that every program of one microbatch without recomputation holds when its forward has
@@ -277,9 +279,10 @@ static inline uint32_t sim_turn_end(const SimLinear *linear, uint32_t stage)
 double sim_linear_time(const SimLinear *linear, const ClusterView *view,
                        const double *share, double *comm_s, double *comp_s);
 
-/* matters: out, [split * n_devices + device], zeroed by the caller: whether the iteration can be shorter
- * with a smaller share of this device alone, the others' shares being as they are or larger: where it
- * is the slowest of a stage, or has the largest share of a split that collectives wait for. */
+/* matters: out, [split * n_devices + device], zeroed by the caller: whether the iteration can be
+ * shorter with a smaller share of this device alone, the others' shares being as they are or
+ * larger: where it is the slowest of a stage, or has the largest share of a split that collectives
+ * wait for. */
 void sim_linear_matters(const SimLinear *linear, const ClusterView *view,
                         const double *share, bool *matters);
 
@@ -303,6 +306,10 @@ typedef struct {
 /* runtime: what is held beside the plan as buffers; NULL: nothing. */
 SimMemory *sim_memory(const Program *program, const Graph *graph, const SimLinear *linear,
                       const uint16_t *segment, const Runtime *runtime);
+/* The buffers of an SPMD program with those that a runtime holds beside it (PlanBuffer.beside), for
+ * searches that count layer by layer. */
+PlanBuffers *sim_runtime_buffers(const Program *program, const Graph *graph,
+                                 const Runtime *runtime);
 /* The kinds of groups that a device communicates in, by the degrees that a strategy sets. */
 uint32_t sim_communicators(const Strategy *strategy, uint32_t n_devices);
 void sim_memory_free(SimMemory *memory);
@@ -345,18 +352,28 @@ typedef struct {
 
 /* Bytes of one GPU of a device at its peak, instructions run in program order. */
 typedef struct {
-    /* the fullest device of its type, and the number of devices of that type */
+    /* the fullest device of its type (and stage), and the number of such devices */
     uint32_t device, n_alike;
+    uint16_t group; /* the first group that it is in, which is its pipeline stage */
     uint32_t instr;
     uint64_t bytes[MEMORY_CATEGORIES];
     uint64_t total_bytes, capacity_bytes; /* the device's memory */
 } SimMemoryRow;
 
 /* One SimMemoryRow per device type, in the order in which the types first occur; free with
- * g_array_unref. memory_bytes: [device], as in a report. runtime: a name, or "" for none. Errors as sim_evaluate. */
+ * g_array_unref. memory_bytes: [device], as in a report. runtime: a name, or "" for none. Errors as
+ * sim_evaluate. */
 GArray *sim_memory_table(const Plan *plan, const Graph *graph, const ClusterView *view,
                          const char *runtime, const uint64_t *memory_bytes,
                          GError **error);
+/* A device's buffers by program order, as blocks of a snapshot: bytes of one GPU without what the
+ * allocator does not give out. Appends to `block` (SnapshotBlock), whose texts the graph owns. */
+bool sim_memory_blocks(const Plan *plan, const Graph *graph, const ClusterView *view,
+                       const char *runtime, uint32_t device, GArray *block, GError **error);
+/* The same as sim_memory_table for each pipeline stage and device type, by stages. */
+GArray *sim_memory_stages(const Plan *plan, const Graph *graph, const ClusterView *view,
+                          const char *runtime, const uint64_t *memory_bytes,
+                          GError **error);
 
 /* The workload of an iteration. Divided by the time it gives samples/s and tokens/s. MFU is
  * model_flops / (time_s * peak), HFU is run_flops / (time_s * peak) (Korthikanti et al. 2022, Sec.

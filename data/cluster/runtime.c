@@ -15,6 +15,8 @@ enum { SOURCE_MAX = 1000, MOST_COPIES = 16, MOST_LAYERS = 65535 };
 #define RUNTIME_MEMBERS(X)                                                                                      \
     X(RuntimeText, Runtime, gradients, gradients, COUNT, false, ALONE, BYTES, 0, 1, 0)                          \
     X(RuntimeText, Runtime, bucket_copies, bucket_copies, COUNT, false, ALONE, BYTES, 0, MOST_COPIES, 0)        \
+    X(RuntimeText, Runtime, float_gradients, float_gradients, COUNT, false, ALONE, BYTES, 0, 1, 0)              \
+    X(RuntimeText, Runtime, half_gradients, half_gradients, COUNT, false, ALONE, BYTES, 0, 1, 0)                \
     X(RuntimeText, Runtime, loss_copies, loss_copies, COUNT, false, ALONE, BYTES, 0, MOST_COPIES, 0)            \
     X(RuntimeText, Runtime, prefetch, prefetch, COUNT, false, ALONE, BYTES, 0, MOST_LAYERS, 0)                  \
     X(RuntimeText, Runtime, context, context_bytes, BYTES, false, ALONE, BYTES, 0, LARGEST, 0)                  \
@@ -105,9 +107,11 @@ Runtime *runtime_parse(const char *file, const char *text, size_t length, GError
 
 Runtime *runtime_load(const char *name, GError **error)
 {
-    static const char ALLOCATED[] = "/allocated";
-    const bool part = g_str_has_suffix(name, ALLOCATED);
-    g_autofree char *own = g_strndup(name, strlen(name) - (part ? strlen(ALLOCATED) : 0));
+    static const char ALLOCATED[] = "/allocated", RESERVED[] = "/reserved";
+    const bool allocated = g_str_has_suffix(name, ALLOCATED),
+               part = allocated || g_str_has_suffix(name, RESERVED);
+    g_autofree char *own =
+        g_strndup(name, part ? (gsize)(strrchr(name, '/') - name) : strlen(name));
     g_auto(GStrv) known = runtime_names();
     uint32_t index;
     if (!names_find("runtime", own, (const char *const *)known, &index, error))
@@ -115,11 +119,13 @@ Runtime *runtime_load(const char *name, GError **error)
     g_autofree char *relative = g_strdup_printf(RUNTIME_FILE, known[index]);
     g_autofree char *file = path_find(relative);
     Runtime *runtime = take(yaml_read(file, &SCHEMA, error), error);
-    if (part && runtime) {
-        g_free(runtime->name);
-        runtime->name = g_strdup(name);
-        runtime->context_bytes = runtime->workspace_bytes = 0;
-        runtime->communicator_bytes = 0;
+    if (!part || !runtime)
+        return runtime;
+    g_free(runtime->name);
+    runtime->name = g_strdup(name);
+    runtime->context_bytes = runtime->communicator_bytes = 0;
+    if (allocated) {
+        runtime->workspace_bytes = 0;
         runtime->reserve = 0;
     }
     return runtime;

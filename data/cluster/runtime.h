@@ -4,6 +4,8 @@
  *     description: PyTorch, DistributedDataParallel
  *     gradients: "1"           # optional: they lie there between iterations, too, as if zeroed in place
  *     bucket_copies: "1"       # optional: of each gradient that replicas exchange, all the time
+ *     float_gradients: "1"     # optional: float32 copies of the halves that the update reads
+ *     half_gradients: "1"      # optional: copies in half precision of gradients in float32
  *     loss_copies: "2"         # optional: of the logits in float32, from the loss to its backward
  *     prefetch: "1"            # optional: further layers whose gathered parameters lie there, where parameters are divided
  *     context: 450 MiB         # optional: of driver and libraries
@@ -26,15 +28,16 @@
 
 typedef struct Runtime {
     char *name, *description, *source;
-    uint32_t gradients, bucket_copies, loss_copies, prefetch;
+    uint32_t gradients, bucket_copies, float_gradients, half_gradients, loss_copies, prefetch;
     uint64_t context_bytes, workspace_bytes, communicator_bytes;
     double reserve; /* up to 1: none */
     Stack stack;    /* what it does to times */
 } Runtime;
 
-/* The one of that name. "NAME/allocated": of that what the framework's allocator has given out, which is what
- * torch.cuda.max_memory_allocated counts: no context, workspace, communicators and reserve. KILTER_ERROR_INPUT lists
- * the names, or names file, line and key. */
+/* The one of that name. "NAME/reserved": of that what the framework's allocator has, which is what
+ * torch.cuda.max_memory_reserved counts: no context and communicators. "NAME/allocated": what it
+ * has given out, as torch.cuda.max_memory_allocated counts: no workspace and reserve either.
+ * KILTER_ERROR_INPUT lists the names, or names file, line and key. */
 Runtime *runtime_load(const char *name, GError **error);
 /* The same from text; messages call it `file`. */
 Runtime *runtime_parse(const char *file, const char *text, size_t length, GError **error);

@@ -6,6 +6,8 @@
 
 TensorId model_gpt2(Graph *graph, const ModelParams *params)
 {
+    if (params->attention == ATTENTION_FUSED)
+        return model_gpt2_fused(graph, params);
     const uint32_t batch = model_size(params, "global_batch"),
                    seq = model_size(params, "seq"), vocab = model_size(params, "vocab");
     TransformerLayer layer = {.graph = graph,

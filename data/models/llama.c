@@ -44,6 +44,19 @@ TensorId model_llama(Graph *graph, const ModelParams *params)
     return build_text(graph, &a, params, 1);
 }
 
+/* GPT-2 with attention that keeps no scores: its dropout draws the mask again. */
+TensorId model_gpt2_fused(Graph *graph, const ModelParams *params)
+{
+    g_auto(Architecture) a = {0};
+    set_common(&a, params);
+    architecture_repeat(&a);
+    a.vocab = model_size(params, "vocab");
+    a.positions = model_size(params, "seq");
+    a.qkv_bias = a.out_bias = a.ffn_bias = a.final_norm = a.causal = a.fused = true;
+    a.dropout = a.embedding_dropout = a.attention_dropout = model_param(params, "dropout");
+    return build_text(graph, &a, params, 1);
+}
+
 /* Mixtral (Jiang et al. 2024): experts in every layer, weighted by the softmax over the chosen
  * experts. */
 TensorId model_mixtral(Graph *graph, const ModelParams *params)
@@ -76,9 +89,9 @@ TensorId model_vit_paper(Graph *graph, const ModelParams *params)
         graph, &a, &(ArchitectureSizes){.batch = model_size(params, "global_batch")});
 }
 
-/* BERT as TAG trains it (TPDS 2023, Table 3) on SQuAD. The word embedding is an ordinary parameter or,
- * with `host_words`, on the host, as TensorFlow places it: Table 3's sizes leave it out, and its
- * sparse gradient is not summed by all-reduces. */
+/* BERT as TAG trains it (TPDS 2023, Table 3) on SQuAD. The word embedding is an ordinary parameter
+ * or, with `host_words`, on the host, as TensorFlow places it: Table 3's sizes leave it out, and
+ * its sparse gradient is not summed by all-reduces. */
 TensorId model_tag_bert(Graph *graph, const ModelParams *params)
 {
     g_auto(Architecture) a = {0};

@@ -112,6 +112,7 @@ TensorId model_vit_sgmoe(Graph *graph, const ModelParams *params);
 TensorId model_vit_switch(Graph *graph, const ModelParams *params);
 
 TensorId model_gpt2(Graph *graph, const ModelParams *params);
+TensorId model_gpt2_fused(Graph *graph, const ModelParams *params);
 TensorId model_transgan(Graph *graph, const ModelParams *params);
 TensorId model_synthetic(Graph *graph, const ModelParams *params);
 TensorId model_vit_paper(Graph *graph, const ModelParams *params);

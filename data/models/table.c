@@ -92,7 +92,7 @@ const ModelEntry MODEL_TABLE[] = {
      model_transformer_check,
      {BATCH(2), LAYERS(24), SIZE("hidden", 1024), SIZE("heads", 16), SIZE("ffn", 4096),
       DROPOUT(0.1), SIZE("seq", 1024), SIZE("vocab", 52256)},
-     .gpu_experts = 0},
+     .attention = true},
     {{"transgan",
       "generator, Jiang et al. 2021; AMP Sec. 4.3 (12 layers of 1024, 12 of 16)"},
      model_transgan,

@@ -20,7 +20,8 @@ static PlanBuffer *at(const Adding *a, uint32_t b)
 static bool is_final_gradient(const Adding *a, const PlanBuffer *buffer)
 {
     const Tensor *tensor = graph_tensor(a->graph, buffer->tensor);
-    if (tensor->role != ROLE_GRADIENT || !graph_is_held(a->graph, tensor) || buffer->n == 0)
+    if (tensor->role != ROLE_GRADIENT || !graph_is_held(a->graph, tensor) ||
+        buffer->n == 0)
         return false;
     const uint32_t last = g_array_index(a->uses, uint32_t, buffer->first + buffer->n - 1);
     const Instr *instr = &a->program->instr[last];
@@ -39,15 +40,40 @@ static void add_standing(Adding *a, PlanBuffer like, uint32_t copies)
         g_array_append_val(a->buffers, like);
 }
 
+/* Whether gradients of this buffer's tensor are accumulated in float32: [group * tensors + tensor].
+ * Caller frees. */
+static bool *accumulated(const Adding *a, uint32_t n)
+{
+    const uint32_t groups = MAX(a->program->n_groups, 1),
+                   tensors = graph_n_tensors(a->graph);
+    bool *is = g_new0(bool, (size_t)groups *tensors);
+    for (uint32_t b = 0; b < n; b++)
+        if (at(a, b)->stands)
+            is[(size_t)at(a, b)->group * tensors + at(a, b)->tensor] = true;
+    return is;
+}
+
 static void keep_gradients(Adding *a, uint32_t n)
 {
+    enum { F32_BYTES = 4, HALF_BYTES = 2 };
+    const uint32_t tensors = graph_n_tensors(a->graph);
+    g_autofree bool *in_float = accumulated(a, n);
     for (uint32_t b = 0; b < n; b++) {
+        PlanBuffer half = *at(a, b), whole = half;
+        if (half.stands) {
+            half.element_bytes = HALF_BYTES;
+            add_standing(a, half, a->runtime->half_gradients);
+        }
         if (!is_final_gradient(a, at(a, b)))
             continue;
-        if (a->runtime->gradients)
+        /* Where it is a part of a gradient that lies there, it takes no memory of its own. */
+        if (a->runtime->gradients &&
+            !in_float[(size_t)whole.group * tensors + whole.tensor])
             at(a, b)->stands = true;
-        if (!form_is_gather(at(a, b)->form)) /* it was exchanged whole, in place */
-            add_standing(a, *at(a, b), a->runtime->bucket_copies);
+        if (!form_is_gather(whole.form)) /* it was exchanged whole, in place */
+            add_standing(a, whole, a->runtime->bucket_copies);
+        whole.element_bytes = whole.element_bytes < F32_BYTES ? F32_BYTES : 0;
+        add_standing(a, whole, a->runtime->float_gradients);
     }
 }
 
@@ -125,14 +151,14 @@ static void copy_logits(Adding *a)
             continue;
         const uint32_t use[2] = {i, end_of_loss(a, i, op->in[0])};
         const PlanBuffer copies = {.birth = i,
-                                  .busy_until = use[1],
-                                  .beside = true,
-                                  .group = instr->group,
-                                  .tensor = op->in[0],
-                                  .form = instr->form[0],
-                                  .element_bytes = F32_BYTES * a->runtime->loss_copies,
-                                  .first = a->uses->len,
-                                  .n = G_N_ELEMENTS(use)};
+                                   .busy_until = use[1],
+                                   .beside = true,
+                                   .group = instr->group,
+                                   .tensor = op->in[0],
+                                   .form = instr->form[0],
+                                   .element_bytes = F32_BYTES * a->runtime->loss_copies,
+                                   .first = a->uses->len,
+                                   .n = G_N_ELEMENTS(use)};
         g_array_append_val(a->buffers, copies);
         g_array_append_vals(a->uses, use, G_N_ELEMENTS(use));
     }
@@ -163,6 +189,18 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
     buffers->n = a.buffers->len;
     buffers->buffer = (PlanBuffer *)(void *)g_array_free(a.buffers, false);
     buffers->use = (uint32_t *)(void *)g_array_free(a.uses, false);
+}
+
+PlanBuffers *sim_runtime_buffers(const Program *program, const Graph *graph,
+                                 const Runtime *runtime)
+{
+    g_autoptr(BatchForms) batch =
+        program->n_microbatches > 1 ? batch_forms_new(graph, NULL) : NULL;
+    g_autoptr(Instances) instances = instances_new(program, graph, batch);
+    g_autofree uint16_t *segment = plan_segments(program, graph, NULL);
+    PlanBuffers *buffers = plan_buffers(program, graph, instances, segment);
+    sim_buffers_add_runtime(buffers, runtime, program, graph, true);
+    return buffers;
 }
 
 uint32_t sim_communicators(const Strategy *s, uint32_t n_devices)

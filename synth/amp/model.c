@@ -203,7 +203,23 @@ static void read_outputs(Reading *r)
                     (double)tensor_bytes(graph_tensor(graph, t)) / r->batch, 0);
 }
 
-static void read_program(Reading *r)
+/* Counts what the runtime holds beside the plan: all the time, or for each sample. */
+static void read_runtime(Reading *r, const Runtime *runtime)
+{
+    if (!runtime)
+        return;
+    g_autoptr(PlanBuffers) buffers = sim_runtime_buffers(r->program, r->graph, runtime);
+    for (uint32_t b = 0; b < buffers->n; b++) {
+        const PlanBuffer *buffer = &buffers->buffer[b];
+        const double bytes = plan_buffer_whole_bytes(r->graph, buffer);
+        if (buffer->beside)
+            add_form(r->model, buffer->stands ? r->model->held : r->model->activation,
+                     r->layer[buffer->tensor], buffer->form,
+                     buffer->stands ? bytes : bytes / r->batch);
+    }
+}
+
+static void read_program(Reading *r, const Runtime *runtime)
 {
     for (uint32_t k = 0; k < r->program->n; k++) {
         const Instr *instr = &r->program->instr[k];
@@ -213,6 +229,7 @@ static void read_program(Reading *r)
             read_collective(r, instr);
     }
     read_kept(r);
+    read_runtime(r, runtime);
     read_outputs(r);
 }
 
@@ -315,7 +332,7 @@ AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
     model->global_batch = graph_batch(graph);
     g_autofree uint32_t *layer = graph_tensor_layers(graph);
     Reading reading = {graph, shared.program, model, model->global_batch, layer};
-    read_program(&reading);
+    read_program(&reading, view->runtime);
     model->steps = amp_steps_read(model, graph, view, shared.program, error);
     if (!model->steps)
         return NULL;

@@ -2,8 +2,8 @@
  *
  * Shares are rounded to the pieces of a microbatch, as the plan's are. Between two collectives of a
  * layer, the device that computes longest counts; collectives take the place of computation, as in
- * the fidelity `stage`. Memory counts per byte that a device may keep: the device counts that is the
- * fullest. */
+ * the fidelity `stage`. Memory counts per byte that a device may keep: the device counts that is
+ * the fullest. */
 #include <math.h>
 #include <string.h>
 
@@ -262,6 +262,25 @@ static void keep(Costing *c, uint32_t i)
     }
 }
 
+/* Counts what the runtime holds beside the plan. */
+static void hold_beside(Costing *c)
+{
+    const Runtime *runtime = c->menu->view->runtime;
+    if (!runtime)
+        return;
+    const Graph *graph = c->menu->graph;
+    g_autofree uint32_t *layer = graph_tensor_layers(graph);
+    g_autoptr(PlanBuffers) buffers = sim_runtime_buffers(program_of(c), graph, runtime);
+    for (uint32_t b = 0; b < buffers->n; b++) {
+        const PlanBuffer *buffer = &buffers->buffer[b];
+        if (buffer->beside)
+            (buffer->stands ? c->held : c->kept)[layer[buffer->tensor]] +=
+                bytes_in(c, buffer->tensor, buffer->form) *
+                plan_buffer_whole_bytes(graph, buffer) /
+                (double)tensor_bytes(graph_tensor(graph, buffer->tensor));
+    }
+}
+
 /* Counts the devices that need what an instruction reads from another layer: all of them, unless it
  * is cut there or here. */
 static void count_copies(Costing *c, uint32_t i)
@@ -298,6 +317,7 @@ static void read_program(Costing *c)
         hold(c, i);
         count_copies(c, i);
     }
+    hold_beside(c);
     for (Phase phase = EARLY; phase <= LATE; phase++)
         join(c, phase);
     for (uint32_t at = 0; at < (LATE + 1) * c->problem->n_layers; at++)
@@ -360,8 +380,8 @@ static void find_devices(Costing *c)
         c->fill[d] = c->capacity / (double)c->device[d]->memory_bytes;
 }
 
-/* Finds the largest part of a microbatch on a machine, and how much more of it crosses its port where
- * each of its devices needs all. */
+/* Finds the largest part of a microbatch on a machine, and how much more of it crosses its port
+ * where each of its devices needs all. */
 static void find_ports(Costing *c)
 {
     const double *share = shares_of(c, batch_units(c));

@@ -2,6 +2,7 @@
  * logits by their extents. */
 #include <string.h>
 
+#include "synth/amp/amp.h"
 #include "synth/planners/planner.h"
 #include "tests/test.h"
 
@@ -46,8 +47,8 @@ static Memory memory_in(const char *planner, const char *zero, const char *runti
     return memory;
 }
 
-/* Replicas of all parameters: without a runtime gradients are not there at the loss, with DDP there are two of each,
- * and copies of the logits. */
+/* Replicas of all parameters: without a runtime gradients are not there at the loss, with DDP there
+ * are two of each, and copies of the logits. */
 static void test_data_parallel(void **state)
 {
     (void)state;
@@ -92,6 +93,66 @@ static void test_prefetch(void **state)
     assert_true(fsdp.row.total_bytes > none.row.total_bytes);
     assert_true((double)(fsdp.row.total_bytes - none.row.total_bytes) <=
                 none.parameters + LOGITS);
+}
+
+/* A planner and an evaluation of its plan say the same, in every runtime. */
+static void test_planners_and_runtimes(void **state)
+{
+    (void)state;
+    static const char *const planner[] = {"hap",      "ddp",   "deepspeed", "amp",
+                                          "megatron", "joint", "manual"},
+                             *const runtime[] = {"none",          "pytorch",
+                                                 "pytorch-ddp",   "megatron",
+                                                 "fsdp/reserved", "megatron-deepspeed"};
+    static const char small[] =
+        "gpt2:layers=2,hidden=64,heads=4,ffn=128,seq=64,vocab=512,global_batch=16";
+    g_autoptr(Cluster) cluster = cluster_load("hidup-1x4", NULL);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(planner) * G_N_ELEMENTS(runtime); i++) {
+        g_autoptr(GError) error = NULL;
+        const char *name = planner[i / G_N_ELEMENTS(runtime)],
+                   *held = runtime[i % G_N_ELEMENTS(runtime)];
+        PlannerOptions options;
+        planner_options_init(&options);
+        planner_options_set(&options, "runtime", held, &error);
+        g_autoptr(Graph) graph = NULL;
+        g_autoptr(Plan) plan = planner_plan(planner_find(name, NULL), small, "hidup-1x4",
+                                            view, &options, &graph, &error);
+        assert_no_error(error);
+        g_autoptr(SimReport) report = sim_evaluate_with(
+            plan, graph, view, plan_fidelity(plan), &options.sim, &error);
+        assert_no_error(error);
+        for (uint32_t j = 0; j < plan->n_devices; j++)
+            if (plan->memory_bytes[j] != report->memory_bytes[j])
+                fail_msg(
+                    "%s in %s: device %u holds %g bytes by the plan, %g by an evaluation",
+                    name, held, j, (double)plan->memory_bytes[j],
+                    (double)report->memory_bytes[j]);
+        assert_true(plan->feasible == report->feasible);
+    }
+}
+
+/* The rows of AMP's search, which joint has, too: copies of gradients and logits are in them. */
+static void test_rows_of_layers(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = model_build(MODEL, 1, NULL, &error);
+    g_autoptr(Cluster) cluster = cluster_load("hidup-1x4", NULL);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(Runtime) runtime = runtime_load("pytorch-ddp", &error);
+    g_autoptr(ClusterView) held = cluster_view_held(view, runtime, 1);
+    g_autoptr(AmpModel) plain = synth_amp_model(graph, view, NULL, &error),
+                        with = synth_amp_model(graph, held, NULL, &error);
+    assert_no_error(error);
+    double gradients = 0, logits = 0, parameters = 0;
+    for (uint32_t l = 0; l < plain->n_layers; l++) { /* of the degree 1 */
+        gradients += with->held[l] - plain->held[l];
+        logits += with->activation[l] - plain->activation[l];
+        parameters += plain->parameters[l];
+    }
+    assert_close(gradients, 4 * parameters * runtime->bucket_copies, 1e-9);
+    assert_close(logits, runtime->loss_copies * LOGITS / 32, 1e-9); /* for each sample */
 }
 
 /* All bundled runtimes can be read; damaged ones are refused in one line, or read. */
@@ -144,8 +205,12 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_data_parallel), cmocka_unit_test(test_device),
-        cmocka_unit_test(test_prefetch),      cmocka_unit_test(test_files),
+        cmocka_unit_test(test_data_parallel),
+        cmocka_unit_test(test_device),
+        cmocka_unit_test(test_prefetch),
+        cmocka_unit_test(test_planners_and_runtimes),
+        cmocka_unit_test(test_rows_of_layers),
+        cmocka_unit_test(test_files),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
