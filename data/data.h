@@ -47,6 +47,7 @@
 #include "data/graph/rule.h"
 #include "data/formats/measured/kineto.h"
 #include "data/formats/measured/layer_profile.h"
+#include "data/formats/measured/memory_snapshot.h"
 #include "data/measured/measurement.h"
 #include "data/models/checkpoint_index.h"
 #include "data/models/model.h"

@@ -131,6 +131,11 @@ static bool format_sniff_KINETO(const FormatHead *head)
     return (object || list) && !strstr(head->text, "\"config\"");
 }
 
+static bool format_sniff_SNAPSHOT(const FormatHead *head)
+{
+    return head_has_member(head, "segments");
+}
+
 static bool format_sniff_TASKS(const FormatHead *head)
 {
     return head_has_member(head, "task");

@@ -7,13 +7,72 @@
       "Find the largest batch, micro_batch, seq or other number of MODEL that fits, or " \
       "the "                                                                             \
       "fewest gpus",                                                                     \
-      "WHAT")
+      "WHAT")                                                                            \
+    X(FILE, snapshot, "snapshot", 0,                                                     \
+      "Write what the fullest rank of each stage allocates, as PyTorch's memory "        \
+      "snapshot (JSON, for its page memory_viz)",                                        \
+      "FILE")                                                                            \
+    X(FILE, measured, "measured", 0,                                                     \
+      "Compare with the peak of a memory snapshot of PyTorch (JSON)", "FILE")
 COMMAND_OPTIONS(MemoryOwn, memory_own, MEMORY_OPTIONS)
 
 static const char TEXT[] =
     "{model} on {cluster} with {planner}\n"
     "[{?most}  most         {most.key} {most.value}[; {most.beyond} do not "
-    "fit]\n]" PLAN_TEXT_STRATEGY PLAN_TEXT_MEMORY;
+    "fit]\n]" PLAN_TEXT_STRATEGY PLAN_TEXT_MEMORY PLAN_TEXT_PEAKS
+    "[{?measured}  measured     {measured.allocated:bytes} allocated on device "
+    "{measured.device} at its peak, "
+    "{measured.reserved:bytes} reserved; predicted {measured.predicted:bytes}[, "
+    "{measured.error:%}]\n]";
+
+/* Writes the blocks of the rank of each row of `peaks`. */
+static bool memory_write_snapshot(const Evaluation *evaluation, const json_t *peaks,
+                                  const char *file, GError **error)
+{
+    size_t k;
+    const json_t *peak;
+    g_autoptr(GArray) block = g_array_new(false, false, sizeof(SnapshotBlock));
+    json_array_foreach (peaks, k, peak)
+        if (!sim_memory_blocks(
+                evaluation->plan, evaluation->graph, evaluation->view,
+                evaluation->report->runtime,
+                (uint32_t)json_integer_value(json_object_get(peak, "rank")), block,
+                error))
+            return false;
+    g_autofree char *text = snapshot_write(block, evaluation->view->n_devices);
+    return output_write(file, text, -1, error);
+}
+
+/* The fullest device of a snapshot beside what the allocator gives out on the fullest rank; NULL
+ * with an error. */
+static json_t *memory_measured_json(const Evaluation *evaluation, const char *file,
+                                    GError **error)
+{
+    g_autoptr(GArray) peaks = snapshot_read(file, error);
+    g_autoptr(GArray) rows =
+        peaks ? sim_memory_table(evaluation->plan, evaluation->graph, evaluation->view,
+                                 evaluation->report->runtime,
+                                 evaluation->report->memory_bytes, error)
+              : NULL;
+    if (!rows)
+        return NULL;
+    const SnapshotPeak *most = &g_array_index(peaks, SnapshotPeak, 0);
+    for (guint d = 1; d < peaks->len; d++)
+        if (g_array_index(peaks, SnapshotPeak, d).allocated_bytes > most->allocated_bytes)
+            most = &g_array_index(peaks, SnapshotPeak, d);
+    uint64_t predicted = 0;
+    for (guint k = 0; k < rows->len; k++) {
+        const SimMemoryRow *row = &g_array_index(rows, SimMemoryRow, k);
+        predicted = MAX(predicted, row->total_bytes - row->bytes[MEMORY_RUNTIME]);
+    }
+    return json_pack(
+        "{s:i, s:i, s:I, s:I, s:I, s:o}", "device", (int)most->device, "event",
+        (int)most->event, "allocated", (json_int_t)most->allocated_bytes, "reserved",
+        (json_int_t)most->reserved_bytes, "predicted", (json_int_t)predicted, "error",
+        most->allocated_bytes > 0
+            ? json_number((double)predicted / (double)most->allocated_bytes - 1)
+            : json_null());
+}
 
 bool cmd_memory(int argc, char **argv, GError **error)
 {
@@ -56,6 +115,11 @@ bool cmd_memory(int argc, char **argv, GError **error)
             "microbatches, or the\n"
             "fewest gpus.\n"
             "\n"
+            "Then follows where the peak is, for the fullest rank of each pipeline "
+            "stage: in "
+            "which pass and\n"
+            "microbatch, when (with --fidelity flow), and what most of it is.\n"
+            "\n"
             "Offloading to the host is not modelled. The exit status is 3 if the plan "
             "does not fit.",
         .example =
@@ -76,6 +140,16 @@ bool cmd_memory(int argc, char **argv, GError **error)
     json_t *answer = command_evaluation_json(&evaluation, options.verbose);
     if (most)
         json_object_set_new(answer, "most", most);
+    json_t *peaks = plan_words_peaks_json(&evaluation),
+           *measured = own.measured
+                           ? memory_measured_json(&evaluation, own.measured, error)
+                           : NULL;
+    json_object_set_new(answer, "peaks", peaks);
+    if (measured)
+        json_object_set_new(answer, "measured", measured);
+    if ((own.measured && !measured) ||
+        (own.snapshot && !memory_write_snapshot(&evaluation, peaks, own.snapshot, error)))
+        return json_decref(answer), false;
     if (command_is_silent(&options))
         json_decref(answer);
     else

@@ -153,6 +153,15 @@ json_t *plan_words_experts_json(const Evaluation *evaluation)
 
 /* --- memory --- */
 
+/* The instruction at a peak. Caller frees. */
+static char *peak_text(const Evaluation *evaluation, const SimMemoryRow *row)
+{
+    return evaluation->plan->program->n > 0
+               ? instr_text(&evaluation->plan->program->instr[row->instr],
+                            evaluation->graph)
+               : g_strdup("");
+}
+
 json_t *plan_words_memory_json(const Evaluation *evaluation)
 {
     g_autoptr(GArray) rows = sim_memory_table(
@@ -175,13 +184,66 @@ json_t *plan_words_memory_json(const Evaluation *evaluation)
             row->total_bytes > row->capacity_bytes
                 ? json_null()
                 : json_integer((json_int_t)(row->capacity_bytes - row->total_bytes)));
-        g_autofree char *at =
-            evaluation->plan->program->n > 0
-                ? instr_text(&evaluation->plan->program->instr[row->instr],
-                             evaluation->graph)
-                : g_strdup("");
+        g_autofree char *at = peak_text(evaluation, row);
         json_object_set_new(object, "peak_at", json_string(at));
         json_array_append_new(array, object);
+    }
+    return array;
+}
+
+/* The pass that a peak is in. */
+static const char *peak_pass(const Evaluation *evaluation, const SimMemoryRow *row)
+{
+    const Program *program = evaluation->plan->program;
+    for (uint32_t i = row->instr; i < program->n; i++)
+        if (program->instr[i].kind == INSTR_COMPUTE &&
+            program->instr[i].group == program->instr[row->instr].group) {
+            const Pass pass = graph_get_op(evaluation->graph, program->instr[i].op)->pass;
+            return pass == PASS_FORWARD    ? "forward"
+                   : pass == PASS_BACKWARD ? "backward"
+                                           : "update";
+        }
+    return "update";
+}
+
+json_t *plan_words_peaks_json(const Evaluation *evaluation)
+{
+    const SimTimeline *timeline = evaluation->report->timeline;
+    const Program *program = evaluation->plan->program;
+    g_autoptr(GArray) rows = sim_memory_stages(
+        evaluation->plan, evaluation->graph, evaluation->view,
+        evaluation->report->runtime, evaluation->report->memory_bytes, NULL);
+    json_t *array = json_array();
+    for (uint32_t k = 0; rows && program->n > 0 && k < rows->len; k++) {
+        SimMemoryRow *row = &g_array_index(rows, SimMemoryRow, k);
+        const Device *device = &evaluation->view->device[row->device];
+        const SimMemoryStep *step =
+            timeline && timeline->memory
+                ? sim_timeline_memory_peak(timeline, timeline->lane[row->device])
+                : NULL;
+        if (step) { /* streams decide */
+            row->instr = step->instr;
+            row->total_bytes = evaluation->report->memory_bytes[row->device];
+            for (MemoryCategory c = 0; c < MEMORY_RUNTIME; c++)
+                row->bytes[c] = (uint64_t)step->category[c];
+        }
+        const uint32_t microbatch = program->instr[row->instr].microbatch;
+        MemoryCategory most = MEMORY_WEIGHTS;
+        for (MemoryCategory c = 0; c < MEMORY_CATEGORIES; c++)
+            most = row->bytes[c] > row->bytes[most] ? c : most;
+        g_autofree char *at = peak_text(evaluation, row);
+        json_array_append_new(
+            array,
+            json_pack(
+                "{s:i, s:i, s:s, s:s, s:i, s:I, s:I, s:s, s:s, s:o, s:o, s:s}", "stage",
+                (int)row->group, "rank", (int)row->device, "device", device->name, "type",
+                device->type_name, "devices", (int)row->n_alike, "total",
+                (json_int_t)row->total_bytes, "capacity", (json_int_t)row->capacity_bytes,
+                "most", memory_category(most), "pass", peak_pass(evaluation, row),
+                "microbatch",
+                microbatch == PROGRAM_WHOLE ? json_null()
+                                            : json_integer((json_int_t)microbatch),
+                "time_s", step ? json_number(step->time_s) : json_null(), "peak_at", at));
     }
     return array;
 }

@@ -5,9 +5,10 @@
 
 #include "experiments/cli/command.h"
 
-/* samples_per_s, tokens_per_s, model_flops, model_flops_per_s_per_gpu, mfu, hfu, and mfu_of, "peaks" of data sheets or
- * the cluster's "rates"; dollars_per_hour, dollars_per_million, power_w, energy_j (of an iteration), kwh_per_million, and
- * million_of, "tokens" or "samples"; null where the model or the cluster has none. */
+/* samples_per_s, tokens_per_s, model_flops, model_flops_per_s_per_gpu, mfu, hfu, and mfu_of,
+ * "peaks" of data sheets or the cluster's "rates"; dollars_per_hour, dollars_per_million, power_w,
+ * energy_j (of an iteration), kwh_per_million, and million_of, "tokens" or "samples"; null where
+ * the model or the cluster has none. */
 void plan_words_pace_json(const Evaluation *evaluation, json_t *object);
 
 /* The strategy that made the plan; null if there is none. */
@@ -20,6 +21,10 @@ json_t *plan_words_layout_json(const Evaluation *evaluation);
 json_t *plan_words_experts_json(const Evaluation *evaluation);
 /* One row per device type (SimMemoryRow). */
 json_t *plan_words_memory_json(const Evaluation *evaluation);
+/* The peak of the fullest rank of each pipeline stage and device type: {stage, rank, device, type,
+ * devices: how many alike, total, capacity, most: the largest category, pass, microbatch, time_s:
+ * by flow, peak_at}. */
+json_t *plan_words_peaks_json(const Evaluation *evaluation);
 
 /* For --help: the terms of PLAN_TEXT_PACE. */
 #define PLAN_HELP_PACE                                                                 \
@@ -58,6 +63,9 @@ json_t *plan_words_memory_json(const Evaluation *evaluation);
     "[*memory:  [=-22:{type} ({device})] {weights:11bytes} {gradients:11bytes} "                   \
     "{optimizer:11bytes} {activations:11bytes} {buffers:11bytes} {runtime:11bytes} "               \
     "{total:11bytes} of {capacity:bytes}[, {left:bytes} left]\n]"
+#define PLAN_TEXT_PEAKS                                                                            \
+    "[*peaks:  peak [=-20:of stage {stage}] rank {rank:4}: {total:11bytes} in the {pass}"          \
+    "[ of microbatch {microbatch}][, at {time_s:time}], most of it {most}\n]"
 /* clang-format on */
 
 #endif

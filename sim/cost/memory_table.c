@@ -40,47 +40,141 @@ static void fill_row(const SimCase *sim, const PlanBuffers *buffers, SimMemoryRo
         row->total_bytes += row->bytes[c];
 }
 
-/* Makes a row for the fullest device of each type. */
-static GArray *find_rows(const ClusterView *view, const uint64_t *memory_bytes)
+/* [device]: the first group that it is in. The caller frees it. */
+static uint16_t *first_groups(const PlanLayout *layout, uint32_t n)
+{
+    uint16_t *group = g_new0(uint16_t, n + 1);
+    for (uint32_t g = layout->n_groups; g-- > 0;)
+        for (uint32_t i = 0; i < layout->group[g].n_replicas * layout->group[g].n_devices;
+             i++)
+            group[layout->group[g].device[i]] = (uint16_t)g;
+    return group;
+}
+
+/* Makes a row for the fullest device of each type, or of each type and group. */
+static GArray *find_rows(const ClusterView *view, const uint16_t *group, bool by_group,
+                         const uint64_t *memory_bytes)
 {
     GArray *rows = g_array_new(false, false, sizeof(SimMemoryRow));
 
     for (uint32_t j = 0; j < view->n_devices; j++) {
         SimMemoryRow *row = (SimMemoryRow *)(void *)rows->data;
         uint32_t k = 0;
-        while (k < rows->len && view->device[row[k].device].type != view->device[j].type)
+        while (k < rows->len &&
+               (view->device[row[k].device].type != view->device[j].type ||
+                (by_group && row[k].group != group[j])))
             k++;
         if (k == rows->len) {
-            const SimMemoryRow fresh = {.device = j};
+            const SimMemoryRow fresh = {.device = j, .group = group[j]};
             g_array_append_val(rows, fresh);
             row = (SimMemoryRow *)(void *)rows->data;
         }
         row[k].n_alike++;
-        if (memory_bytes[j] > memory_bytes[row[k].device])
+        if (memory_bytes[j] > memory_bytes[row[k].device]) {
             row[k].device = j;
+            row[k].group = group[j];
+        }
     }
     return rows;
+}
+
+static gint memory_row_compare(gconstpointer a, gconstpointer b)
+{
+    const SimMemoryRow *x = a, *y = b;
+    return x->group != y->group ? x->group - y->group
+                                : (x->device > y->device) - (x->device < y->device);
+}
+
+/* A plan's buffers with those of its runtime. */
+typedef struct {
+    Runtime *runtime;
+    SimParts *parts;
+    PlanBuffers *buffers;
+    SimCase sim;
+} Held;
+
+static void held_clear(Held *held)
+{
+    plan_buffers_free(held->buffers);
+    sim_parts_free(held->parts);
+    runtime_free(held->runtime);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Held, held_clear)
+
+static bool held_open(const Plan *plan, const Graph *graph, const ClusterView *view,
+                      const char *runtime, Held *held, GError **error)
+{
+    held->runtime = *runtime ? runtime_load(runtime, error) : NULL;
+    if ((*runtime && !held->runtime) || !sim_check_plan(plan, graph, view, error))
+        return false;
+    held->parts = sim_parts_new(plan, graph, error);
+    if (!held->parts)
+        return false;
+    held->sim = (SimCase){.plan = plan,
+                          .graph = graph,
+                          .view = view,
+                          .parts = held->parts,
+                          .runtime = held->runtime};
+    const PlanLayout *layout = &held->parts->layout;
+    held->buffers =
+        plan_buffers(plan->program, graph, layout->instances, layout->segment);
+    sim_buffers_add_runtime(held->buffers, held->runtime, plan->program, graph, true);
+    return true;
+}
+
+static GArray *memory_rows(const Plan *plan, const Graph *graph, const ClusterView *view,
+                           const char *runtime, bool by_group,
+                           const uint64_t *memory_bytes, GError **error)
+{
+    g_auto(Held) held = {0};
+    if (!held_open(plan, graph, view, runtime, &held, error))
+        return NULL;
+    g_autofree uint16_t *group = first_groups(&held.parts->layout, view->n_devices);
+    GArray *rows = find_rows(view, group, by_group, memory_bytes);
+    for (uint32_t k = 0; k < rows->len; k++)
+        fill_row(&held.sim, held.buffers, &g_array_index(rows, SimMemoryRow, k));
+    if (by_group)
+        g_array_sort(rows, memory_row_compare);
+    return rows;
+}
+
+bool sim_memory_blocks(const Plan *plan, const Graph *graph, const ClusterView *view,
+                       const char *runtime, uint32_t device, GArray *block,
+                       GError **error)
+{
+    g_auto(Held) held = {0};
+    if (!held_open(plan, graph, view, runtime, &held, error))
+        return false;
+    g_autofree uint32_t *place = sim_group_places(&held.sim, device);
+    for (uint32_t b = 0; b < held.buffers->n; b++) {
+        const PlanBuffer *buffer = &held.buffers->buffer[b];
+        if (place[buffer->group] == SIM_NOT_THERE)
+            continue;
+        const uint32_t last = plan_buffer_last(plan->program, buffer);
+        const SnapshotBlock of = {
+            .device = device,
+            .first = plan_buffer_first(buffer),
+            .last = last + 1 >= plan->program->n ? UINT32_MAX : last,
+            .bytes =
+                (uint64_t)ceil(sim_buffer_bytes(&held.sim, buffer, place[buffer->group])),
+            .name = graph_tensor(graph, buffer->tensor)->name,
+            .category = memory_category(plan_buffer_category(graph, buffer))};
+        if (of.bytes > 0)
+            g_array_append_val(block, of);
+    }
+    return true;
 }
 
 GArray *sim_memory_table(const Plan *plan, const Graph *graph, const ClusterView *view,
                          const char *runtime, const uint64_t *memory_bytes,
                          GError **error)
 {
-    g_autoptr(Runtime) held = *runtime ? runtime_load(runtime, error) : NULL;
-    if (*runtime && !held)
-        return NULL;
-    if (!sim_check_plan(plan, graph, view, error))
-        return NULL;
-    g_autoptr(SimParts) parts = sim_parts_new(plan, graph, error);
-    if (!parts)
-        return NULL;
-    const SimCase sim = {
-        .plan = plan, .graph = graph, .view = view, .parts = parts, .runtime = held};
-    g_autoptr(PlanBuffers) buffers = plan_buffers(
-        plan->program, graph, parts->layout.instances, parts->layout.segment);
-    sim_buffers_add_runtime(buffers, held, plan->program, graph, true);
-    GArray *rows = find_rows(view, memory_bytes);
-    for (uint32_t k = 0; k < rows->len; k++)
-        fill_row(&sim, buffers, &g_array_index(rows, SimMemoryRow, k));
-    return rows;
+    return memory_rows(plan, graph, view, runtime, false, memory_bytes, error);
+}
+
+GArray *sim_memory_stages(const Plan *plan, const Graph *graph, const ClusterView *view,
+                          const char *runtime, const uint64_t *memory_bytes,
+                          GError **error)
+{
+    return memory_rows(plan, graph, view, runtime, true, memory_bytes, error);
 }

@@ -1,0 +1,86 @@
+/* PyTorch's memory snapshots: peaks by hand, refusals, and texts that are written and read again.
+ */
+#include "data/data.h"
+#include "tests/test.h"
+
+static GArray *read_text(const char *text, GError **error)
+{
+    return snapshot_parse("s.json", text, strlen(text), error);
+}
+
+/* 512 bytes are there before the first event: 1,536 in the end, of which 1,024 were allocated. */
+static void test_peak_by_hand(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = g_build_filename(KILTER_HOME, "tests", "fuzz", "seeds",
+                                             "snapshot", "two.json", NULL);
+    g_autoptr(GArray) peaks = snapshot_read(path, &error);
+    assert_no_error(error);
+    assert_int_equal(peaks->len, 2);
+    const SnapshotPeak *peak = (const SnapshotPeak *)(void *)peaks->data;
+    assert_int_equal(peak[0].device, 0);
+    assert_int_equal(peak[0].allocated_bytes, 512 + 1024 + 4096);
+    assert_int_equal(peak[0].event, 3);
+    assert_int_equal(peak[0].n_events, 7);
+    assert_int_equal(peak[0].reserved_bytes, 2097152);
+    assert_int_equal(peak[1].allocated_bytes, 0);
+    assert_int_equal(peak[1].reserved_bytes, 20971520);
+    assert_int_equal(format_of_file(path, FORMAT_ANY), FORMAT_SNAPSHOT);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *part;
+    } bad[] = {
+        {"[", "s.json:1: expected a memory snapshot"},
+        {"{}", "an object with the list segments"},
+        {"{\"segments\": []}", "with segments or events, got none"},
+        {"{\"segments\": [{\"total_size\": 1, \"allocated_size\": 2}]}",
+         "segments[0]: expected device"},
+        {"{\"segments\": [{\"device\": 9999, \"total_size\": 1, \"allocated_size\": 1}]}",
+         "segments[0]"},
+        {"{\"segments\": [], \"device_traces\": [[{\"size\": 1}]]}",
+         "device_traces[0][0]: expected an action"},
+        {"{\"segments\": [], \"device_traces\": [[{\"action\": \"alloc\", \"size\": "
+         "1}]]}",
+         "more is freed than was allocated"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autoptr(GError) error = NULL;
+        assert_null(read_text(bad[i].text, &error));
+        assert_error(error, KILTER_ERROR_INPUT, bad[i].part);
+    }
+}
+
+static void test_written_and_read(void **state)
+{
+    (void)state;
+    static const SnapshotBlock of[] = {{1, 0, UINT32_MAX, 100, "w", "weights"},
+                                       {1, 2, 4, 50, "x \"quoted\"", "activations"},
+                                       {1, 5, 6, 70, "y", "buffers"},
+                                       {0, 3, 3, 8, "z", "buffers"}};
+    g_autoptr(GArray) block = g_array_new(false, false, sizeof(SnapshotBlock));
+    g_array_append_vals(block, of, G_N_ELEMENTS(of));
+    g_autofree char *text = snapshot_write(block, 2);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GArray) peaks = read_text(text, &error);
+    assert_no_error(error);
+    const SnapshotPeak *peak = (const SnapshotPeak *)(void *)peaks->data;
+    assert_int_equal(peaks->len, 2);
+    assert_int_equal(peak[0].allocated_bytes, 8);
+    assert_int_equal(peak[1].allocated_bytes, 170);
+    assert_int_equal(peak[1].reserved_bytes, 170);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_peak_by_hand),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_written_and_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
