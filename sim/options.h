@@ -8,17 +8,41 @@
 
 #include "data/data.h"
 
+/* clang-format off */
+#define SIM_OVERLAP_WORDS(X) \
+    X(SIM_OVERLAP_OFF, "off") X(SIM_OVERLAP_ON, "on") \
+    X(SIM_OVERLAP_FORWARD, "forward")
+OPTION_WORDS(SIM_OVERLAP_WORDS)
+#define SIM_ORDER_WORDS(X) X(SIM_ORDER_PROGRAM, "program") X(SIM_ORDER_READY, "ready")
+OPTION_WORDS(SIM_ORDER_WORDS)
+#define SIM_TRANSFERS_WORDS(X) \
+    X(SIM_TRANSFERS_QUEUED, "queued") X(SIM_TRANSFERS_FREE, "free")
+OPTION_WORDS(SIM_TRANSFERS_WORDS)
+#define SIM_NETWORK_WORDS(X) X(SIM_CROSSBAR, "crossbar") X(SIM_TOPOLOGY, "topology")
+OPTION_WORDS(SIM_NETWORK_WORDS)
+#define SIM_HOST_WORDS(X) X(SIM_HOST_AHEAD, "ahead") X(SIM_HOST_WAITS, "waits")
+OPTION_WORDS(SIM_HOST_WORDS)
+#define SIM_COSTS_WORDS(X) X(SIM_COSTS_SHARES, "shares") X(SIM_COSTS_KERNELS, "kernels")
+OPTION_WORDS(SIM_COSTS_WORDS)
+#define SIM_DISTRIBUTION_WORDS(X) \
+    X(SIM_NORMAL, "normal") X(SIM_LOGNORMAL, "lognormal") X(SIM_GAMMA, "gamma")
+OPTION_WORDS(SIM_DISTRIBUTION_WORDS)
+#define SIM_TASK_QUEUE_WORDS(X) X(SIM_TASK_FIFO, "fifo") X(SIM_TASK_FREE, "free")
+OPTION_WORDS(SIM_TASK_QUEUE_WORDS)
+#define SIM_TASK_MEMORY_WORDS(X) \
+    X(SIM_TASK_FREE_FIRST, "free-first") X(SIM_TASK_MAKE_FIRST, "make-first")
+OPTION_WORDS(SIM_TASK_MEMORY_WORDS)
+
 /*    type    member              key             default       help */
 #define SIM_OPTION_TABLE(X)                                                             \
-    X(CHOICE, overlap, "overlap", "on",                                                 \
-      "off|on|forward: whether communication overlaps computation; forward: until "   \
-      "the backward begins (with order=program)")                                     \
-    X(CHOICE, order, "order", "program",                                              \
-      "program|ready: the op that a device runs next: the program's, or the first "   \
-      "one that is ready, as in TensorFlow")                                          \
-    X(CHOICE, transfers, "transfers", "queued",                                       \
-      "queued|free: whether transfers between two groups of a pipeline go one after " \
-      "the other")                                                                    \
+    X(CHOICE(SIM_OVERLAP_WORDS), overlap, "overlap", "on",                             \
+      "whether communication overlaps computation; forward: until the backward "       \
+      "begins (with order=program)")                                                   \
+    X(CHOICE(SIM_ORDER_WORDS), order, "order", "program",                              \
+      "the op that a device runs next: the program's, or the first one that is "       \
+      "ready, as in TensorFlow")                                                       \
+    X(CHOICE(SIM_TRANSFERS_WORDS), transfers, "transfers", "queued",                   \
+      "whether transfers between two groups of a pipeline go one after the other")     \
     X(COUNT(1, 8), streams, "streams", "1",                                           \
       "communication streams per device; gradients have all but the first to "        \
       "themselves")                                                                   \
@@ -27,27 +51,25 @@
     X(BYTES, first_bucket, "first_bucket", "1MiB",                                    \
       "limit of the first gradient bucket; the planner's option bucket limits the "   \
       "others")                                                                       \
-    X(CHOICE, network, "network", "topology",                                         \
-      "crossbar|topology: collectives take the time of the cost model, or share "     \
-      "links")                                                                        \
+    X(CHOICE(SIM_NETWORK_WORDS), network, "network", "topology",                       \
+      "collectives take the time of the cost model, or share links")                   \
     X(PARSED(read_algorithms), algorithm, "algorithm", "",                            \
       "algorithms of collectives, as KIND:NAME+...; the cluster's tuning table "      \
       "has the others")                                                               \
-    X(CHOICE, host, "host", "ahead",                                                  \
-      "ahead|waits: whether a host launches ops while a message to it is on its "     \
-      "way")                                                                          \
+    X(CHOICE(SIM_HOST_WORDS), host, "host", "ahead",                                   \
+      "whether a host launches ops while a message to it is on its way")               \
     X(BUNDLED(RUNTIME_FILE, read_runtime), runtime, "runtime", "",                    \
       "memory that a framework holds beside the plan: the name of a file in "         \
       "data/runtimes; default: the plan's, by its kind for GPUs of data sheets")                  \
-    X(CHOICE, costs, "costs", "shares",                                                \
-      "shares|kernels: what ops take on devices of data sheets: FLOPs over a constant " \
-      "share of the peak (data/sustained.yaml), or the times of their kernels")         \
+    X(CHOICE(SIM_COSTS_WORDS), costs, "costs", "shares",                               \
+      "what ops take on devices of data sheets: FLOPs over a constant share of the "   \
+      "peak (data/sustained.yaml), or the times of their kernels")                     \
     X(DATA, layer_times, "layer_times", "",                                           \
       "file of measured layer times in place of FLOPs over rates (stage and flow)")   \
     X(NUMBER(0, 10), jitter, "jitter", "0",                                           \
       "standard deviation of an op's time, relative to the time")                     \
-    X(CHOICE, distribution, "distribution", "lognormal",                              \
-      "normal|lognormal|gamma: distribution of the jitter, with mean 1")              \
+    X(CHOICE(SIM_DISTRIBUTION_WORDS), distribution, "distribution", "lognormal",       \
+      "distribution of the jitter, with mean 1")                                       \
     X(TEXT, straggler, "straggler", "",                                               \
       "devices that compute slower, as DEVICE*FACTOR+...; the device `any` is "       \
       "drawn at random")                                                              \
@@ -58,14 +80,13 @@
     X(TIME, restart, "restart", "0s",                                                 \
       "time to replace what failed and start the iteration again; 0s: the "           \
       "iteration fails")                                                              \
-    X(CHOICE, task_links, "task_links", "fifo",                                       \
-      "fifo|free: in task-graph files, whether transfers wait for their links")       \
-    X(CHOICE, task_collectives, "task_collectives", "fifo",                           \
-      "fifo|free: in task-graph files, whether collectives wait for one another "     \
-      "in one queue")                                                                 \
-    X(CHOICE, task_memory, "task_memory", "free-first",                               \
-      "free-first|make-first: in task-graph files, what a task does first with "      \
-      "buffers at its end")
+    X(CHOICE(SIM_TASK_QUEUE_WORDS), task_links, "task_links", "fifo",                  \
+      "in task-graph files, whether transfers wait for their links")                   \
+    X(CHOICE(SIM_TASK_QUEUE_WORDS), task_collectives, "task_collectives", "fifo",      \
+      "in task-graph files, whether collectives wait for one another in one queue")    \
+    X(CHOICE(SIM_TASK_MEMORY_WORDS), task_memory, "task_memory", "free-first",         \
+      "in task-graph files, what a task does first with buffers at its end")
+/* clang-format on */
 
 typedef struct {
     SIM_OPTION_TABLE(OPTION_MEMBER)
@@ -73,16 +94,6 @@ typedef struct {
     bool time_only; /* the report leaves memory out: it is 0 and fits */
     bool separate;  /* devices that do the same are simulated one by one */
 } SimOptions;
-
-enum { SIM_OVERLAP_OFF, SIM_OVERLAP_ON, SIM_OVERLAP_FORWARD };
-enum { SIM_ORDER_PROGRAM, SIM_ORDER_READY };
-enum { SIM_TRANSFERS_QUEUED, SIM_TRANSFERS_FREE };
-enum { SIM_CROSSBAR, SIM_TOPOLOGY };
-enum { SIM_HOST_AHEAD, SIM_HOST_WAITS };
-enum { SIM_COSTS_SHARES, SIM_COSTS_KERNELS };
-enum { SIM_TASK_FIFO, SIM_TASK_FREE };
-enum { SIM_TASK_FREE_FIRST, SIM_TASK_MAKE_FIRST };
-enum { SIM_NORMAL, SIM_LOGNORMAL, SIM_GAMMA };
 
 extern const OptionTable sim_option_table;
 

@@ -27,11 +27,10 @@ const Option *options_find(const OptionTable *table, const char *key)
 
 /* --- from text --- */
 
-/* The words before the colon of a choice's help. Free with g_strfreev. */
+/* The words of a choice. Free with g_strfreev. */
 static char **choices(const Option *option)
 {
-    g_autofree char *list = g_strndup(option->help, strcspn(option->help, ":"));
-    return g_strsplit(list, "|", -1);
+    return g_strsplit(option->words + 1, "|", -1);
 }
 
 static bool read_choice(const Option *option, const char *text, uint32_t *choice,
@@ -229,7 +228,9 @@ void options_help(const OptionTable *table, GString *text)
 {
     for (uint32_t i = 0; i < table->n; i++) {
         const Option *option = &table->row[i];
-        g_string_append_printf(text, "\n  %-18s%-11s%s", option->key,
-                               *option->value ? option->value : "-", option->help);
+        g_string_append_printf(text, "\n  %-18s%-11s%s%s%s", option->key,
+                               *option->value ? option->value : "-",
+                               option->words ? option->words + 1 : "",
+                               option->words ? ": " : "", option->help);
     }
 }

@@ -1,8 +1,10 @@
 /* Options that users set as KEY=VALUE. Each struct of options has one table, a macro with one row
  * per option, which yields the struct's members, their defaults, reader, writer and help:
  *
+ *     #define LAW_WORDS(X) X(LAW_NORMAL, "normal") X(LAW_GAMMA, "gamma")
+ *     OPTION_WORDS(LAW_WORDS)
  *     #define NOISE_OPTION_TABLE(X)                                              \
- *         X(CHOICE, law, "law", "normal", "normal|gamma: distribution of times") \
+ *         X(CHOICE(LAW_WORDS), law, "law", "normal", "distribution of times")    \
  *         X(NUMBER(0, 10), jitter, "jitter", "0", "standard deviation, relative")
  *
  *     typedef struct {
@@ -17,7 +19,7 @@
  *     const OptionTable noise_options = {row, G_N_ELEMENTS(row)};
  *
  *     type                  member          as text
- *     CHOICE                uint32_t        a word of the help, before its colon; kept: its index
+ *     CHOICE(WORDS)         uint32_t        a word of the list, of which OPTION_WORDS makes the enum; kept: its index
  *     COUNT(least, most)    uint32_t        an integer
  *     NUMBER(least, most)   double          a number
  *     BYTES                 uint64_t        "25 MiB", or 0
@@ -26,7 +28,7 @@
  *     DATA                  const char *    the path of a file whose contents count, or of a bundled one; kept interned
  *     PARSED(reader)        const char *    any text that the OptionReader accepts
  *     BUNDLED(path, reader) const char *    the same, and up to a `/` it names a bundled file: "runtimes/%s.yaml"
- *     FILES(paths)          uint32_t        a CHOICE whose words stand for bundled files: "|tag/network.txt|", or for none
+ *     FILES(WORDS, paths)   uint32_t        a CHOICE whose words stand for bundled files: "|tag/network.txt|", or for none
  *
  * Whatever a planner or the simulation reads by the value of an option has one of the last types or DATA: so that it is
  * known, before anything is planned, on which files an answer depends. */
@@ -57,6 +59,7 @@ typedef struct {
     double least, most;
     OptionReader *read; /* NULL: any text */
     const char *files;  /* as BUNDLED and FILES have them, or NULL */
+    const char *words;  /* of a choice, "|own|even" */
     size_t offset;      /* of the member in the struct */
     const char *key, *value, *help;
 } Option; /* `value` is the default */
@@ -67,7 +70,7 @@ typedef struct {
 } OptionTable;
 
 #define OPTION_MEMBER(type, member, key, value, help) OPTION_MEMBER_##type member;
-#define OPTION_MEMBER_CHOICE                          uint32_t
+#define OPTION_MEMBER_CHOICE(words)                   uint32_t
 #define OPTION_MEMBER_COUNT(least, most)              uint32_t
 #define OPTION_MEMBER_NUMBER(least, most)             double
 #define OPTION_MEMBER_BYTES                           uint64_t
@@ -76,20 +79,24 @@ typedef struct {
 #define OPTION_MEMBER_DATA                            const char *
 #define OPTION_MEMBER_PARSED(reader)                  const char *
 #define OPTION_MEMBER_BUNDLED(path, reader)           const char *
-#define OPTION_MEMBER_FILES(paths)                    uint32_t
+#define OPTION_MEMBER_FILES(words, paths)             uint32_t
 
 #define OPTION_ROW(Struct, type, member, key, value, help) \
     {OPTION_ROW_##type, offsetof(Struct, member), key, value, help},
-#define OPTION_ROW_CHOICE                OPTION_CHOICE, 0, 0, NULL, NULL
-#define OPTION_ROW_COUNT(least, most)    OPTION_COUNT, least, most, NULL, NULL
-#define OPTION_ROW_NUMBER(least, most)   OPTION_NUMBER, least, most, NULL, NULL
-#define OPTION_ROW_BYTES                 OPTION_BYTES, 0, 0, NULL, NULL
-#define OPTION_ROW_TIME                  OPTION_TIME, 0, 0, NULL, NULL
-#define OPTION_ROW_TEXT                  OPTION_TEXT, 0, 0, NULL, NULL
-#define OPTION_ROW_DATA                  OPTION_DATA, 0, 0, NULL, NULL
-#define OPTION_ROW_PARSED(reader)        OPTION_TEXT, 0, 0, reader, NULL
-#define OPTION_ROW_BUNDLED(path, reader) OPTION_TEXT, 0, 0, reader, path
-#define OPTION_ROW_FILES(paths)          OPTION_CHOICE, 0, 0, NULL, paths
+#define OPTION_ROW_CHOICE(words)         OPTION_CHOICE, 0, 0, NULL, NULL, words(OPTION_WORD)
+#define OPTION_ROW_COUNT(least, most)    OPTION_COUNT, least, most, NULL, NULL, NULL
+#define OPTION_ROW_NUMBER(least, most)   OPTION_NUMBER, least, most, NULL, NULL, NULL
+#define OPTION_ROW_BYTES                 OPTION_BYTES, 0, 0, NULL, NULL, NULL
+#define OPTION_ROW_TIME                  OPTION_TIME, 0, 0, NULL, NULL, NULL
+#define OPTION_ROW_TEXT                  OPTION_TEXT, 0, 0, NULL, NULL, NULL
+#define OPTION_ROW_DATA                  OPTION_DATA, 0, 0, NULL, NULL, NULL
+#define OPTION_ROW_PARSED(reader)        OPTION_TEXT, 0, 0, reader, NULL, NULL
+#define OPTION_ROW_BUNDLED(path, reader) OPTION_TEXT, 0, 0, reader, path, NULL
+#define OPTION_ROW_FILES(words, paths) \
+    OPTION_CHOICE, 0, 0, NULL, paths, words(OPTION_WORD)
+#define OPTION_WORD(id, word) "|" word
+#define OPTION_ID(id, word)   id,
+#define OPTION_WORDS(words)   enum { words(OPTION_ID) };
 
 /* Sets every member of a table's struct to its default. */
 void options_init(const OptionTable *table, void *options);

@@ -73,7 +73,7 @@ static bool find_degrees(const Strategy *s, uint32_t n_devices, StrategyLayout *
     l->n_stages = l->pp * chunks;
     l->schedule = (Schedule)s->schedule;
     l->ep = MAX(s->ep, 1);
-    l->all_to_all = s->cp_comm == 1;
+    l->all_to_all = s->cp_comm == CP_COMM_A2A;
     l->zero = s->zero;
     l->zero_ranks = s->zero_ranks ? s->zero_ranks : l->dp * l->cp;
     return check_divisors(s, l, error);

@@ -148,8 +148,9 @@ bool strategy_switches(const char *text, const char **kept, GError **error)
 
 const char *schedule_name(Schedule schedule)
 {
-    static const char *const name[SCHEDULES] = {"gpipe", "1f1b", "interleaved", "zb-h1",
-                                                "zb-h2"};
+#define X(id, word) word,
+    static const char *const name[SCHEDULES] = {SCHEDULE_WORDS(X)};
+#undef X
     g_assert(schedule < SCHEDULES);
     return name[schedule];
 }

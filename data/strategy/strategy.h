@@ -37,14 +37,13 @@
 #include "data/base/options.h"
 #include "data/graph/graph.h"
 
-typedef enum {
-    SCHEDULE_GPIPE,
-    SCHEDULE_1F1B,
-    SCHEDULE_INTERLEAVED,
-    SCHEDULE_ZB_H1,
-    SCHEDULE_ZB_H2,
-    SCHEDULES
-} Schedule;
+/* clang-format off */
+#define SCHEDULE_WORDS(X) \
+    X(SCHEDULE_GPIPE, "gpipe") X(SCHEDULE_1F1B, "1f1b") \
+    X(SCHEDULE_INTERLEAVED, "interleaved") X(SCHEDULE_ZB_H1, "zb-h1") \
+    X(SCHEDULE_ZB_H2, "zb-h2")
+/* clang-format on */
+typedef enum { SCHEDULE_WORDS(OPTION_ID) SCHEDULES } Schedule;
 
 /* The word of a schedule in strategies and plans. */
 const char *schedule_name(Schedule schedule);
@@ -85,6 +84,10 @@ char *recompute_words(Recompute mode);
 /* All words, for messages. The caller frees them. */
 char *recompute_names(void);
 
+/* clang-format off */
+#define CP_COMM_WORDS(X) X(CP_COMM_ALLGATHER, "allgather") X(CP_COMM_A2A, "a2a")
+OPTION_WORDS(CP_COMM_WORDS)
+
 /*    type    member              key                  default    help */
 #define STRATEGY_TABLE(X)                                                                  \
     X(COUNT(0, 65535), pp, "pp", "0", "pipeline stages; 0: any number (manual: 1)")        \
@@ -95,18 +98,17 @@ char *recompute_names(void);
       "devices that share each layer's tensors; 0: any number (manual: 1)")                \
     X(COUNT(0, 65535), cp, "cp", "1",                                                     \
       "devices that share each sequence (context parallelism)")                           \
-    X(CHOICE, cp_comm, "cp_comm", "allgather",                                            \
-      "allgather|a2a: gather keys and values, or exchange sequences for heads and back")  \
+    X(CHOICE(CP_COMM_WORDS), cp_comm, "cp_comm", "allgather",                              \
+      "gather keys and values, or exchange sequences for heads and back")                  \
     X(COUNT(0, 65535), ep, "ep", "1",                                                     \
       "replicas that share the experts of a layer; with cp above 1: 1 or cp")             \
     X(COUNT(0, 65535), micro_batch, "micro_batch", "0",                                   \
       "samples of a microbatch on a replica; 0: by the option microbatches")              \
     X(COUNT(0, 65534), microbatches, "microbatches", "1",                                 \
       "equal parts of the batch that run one after the other, with gradients added up")   \
-    X(CHOICE, schedule, "schedule", "1f1b",                                               \
-      "gpipe|1f1b|interleaved|zb-h1|zb-h2: schedule of the microbatches; zb-h1 and zb-h2 " \
-      "compute gradients of weights later, when devices would wait, zb-h2 with twice as " \
-      "many microbatches in flight")                                                      \
+    X(CHOICE(SCHEDULE_WORDS), schedule, "schedule", "1f1b",                                \
+      "schedule of the microbatches; zb-h1 and zb-h2 compute gradients of weights "        \
+      "later, when devices would wait, zb-h2 with twice as many microbatches in flight")   \
     X(COUNT(0, 65535), virtual_stages, "virtual_stages", "0",                             \
       "stages per device; 0: 2 when interleaved, else 1")                                 \
     X(PARSED(strategy_list), layers, "layers", "", "number of layers of each stage")      \
@@ -133,6 +135,7 @@ char *recompute_names(void);
     X(COUNT(0, 65535), zero_ranks, "zero_ranks", "0",                                     \
       "number of neighbouring replicas that divide; 0: all (hybrid sharding where it "    \
       "is less)")
+/* clang-format on */
 
 /* Readers of the table's texts; each keeps its text in canonical form, interned. */
 OptionReader strategy_list, strategy_lists, strategy_shares, strategy_recompute,

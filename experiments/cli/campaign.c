@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "experiments/answers/days.h"
+
 static const double DAY_S = 86400, HOUR_S = 3600;
 
 enum {
@@ -214,20 +216,6 @@ static bool read_failures(const char *file, GArray *times, GArray *machines,
     return true;
 }
 
-/* The time to send one copy of parameters and optimizer states, an equal part through each
- * machine's port. */
-static double save_s(const Evaluation *evaluation, uint32_t machines)
-{
-    double bytes = 0;
-    for (TensorId t = 0; t < graph_n_tensors(evaluation->graph); t++) {
-        const Tensor *tensor = graph_tensor(evaluation->graph, t);
-        if (tensor->role == ROLE_PARAMETER || tensor->role == ROLE_OPTIMIZER)
-            bytes += (double)tensor_bytes(tensor);
-    }
-    const double port = evaluation->view->collective[COLLECTIVE_ALL_GATHER].bandwidth;
-    return port > 0 ? bytes / (port * machines) : 0;
-}
-
 static uint32_t campaign_machines_of(const ClusterView *view)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
@@ -294,42 +282,12 @@ const char COMMAND_CAMPAIGN_TEXT[] =
     "{campaign.parts.restart:.2%}, waiting {campaign.parts.wait:.2%}, slowed {campaign.parts.slow:.2%}\n]";
 /* clang-format on */
 
-static json_t *campaign_report_json(const SimCampaign *of,
-                                    const SimCampaignReport *report,
-                                    const Evaluation *evaluation)
-{
-    const double length_s = of->days_s;
-    const SimWorkload work =
-        sim_workload(evaluation->plan, evaluation->graph, evaluation->view);
-    const double iterations = report->mean.work_s / of->iteration_s;
-    const SimCampaignRun *mean = &report->mean;
-    json_t *parts =
-        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "work", mean->work_s / length_s,
-                  "lost", mean->lost_s / length_s, "save", mean->save_s / length_s,
-                  "restart", mean->restart_s / length_s, "wait", mean->wait_s / length_s,
-                  "slow", mean->slow_s / length_s);
-    return json_pack(
-        "{s:f, s:f, s:f, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:b, s:o, s:f, s:f, s:o, "
-        "s:o}",
-        "days", length_s / DAY_S, "goodput", report->goodput, "goodput_5", report->low,
-        "goodput_50", report->median, "goodput_95", report->high, "runs", (int)report->n,
-        "failures", report->failures, "checkpoints", report->checkpoints, "system_mtbf_s",
-        isfinite(report->system_mtbf_s) ? report->system_mtbf_s : 0, "checkpoint_s",
-        report->interval_s, "best_interval", of->interval_s == 0, "checkpoint_95_s",
-        report->interval_low_s > 0
-            ? json_pack("[f, f]", report->interval_low_s, report->interval_high_s)
-            : json_null(),
-        "save_s", of->save_s, "iterations", iterations, "tokens",
-        work.tokens > 0 ? json_real(work.tokens * iterations) : json_null(), "parts",
-        parts);
-}
-
 static bool campaign_read_all(const CommandCampaign *campaign,
                               const Evaluation *evaluation, uint32_t machines,
                               SimCampaign *of, GError **error)
 {
     double days = 0;
-    g_autofree char *save = g_strdup_printf("%.17g s", save_s(evaluation, machines));
+    g_autofree char *save = g_strdup_printf("%.17g s", days_save_s(evaluation, machines));
     const char *checkpoint = campaign->checkpoint ? campaign->checkpoint : "auto";
     if (!read_number("--days", campaign->days, 1e-6, 36500, &days, error) ||
         !read_mtbf(campaign->mtbf, &of->mtbf_s, error) ||
@@ -382,10 +340,8 @@ bool command_campaign_add(const CommandCampaign *campaign, const CommandPlanning
     of.fewer = (const double *)(void *)fewer->data;
     of.n_fewer = fewer->len;
     g_autoptr(SimCampaignReport) report = sim_campaign(&of, error);
-    if (!report ||
-        (campaign->plot && !command_campaign_plot(&of, report, campaign->plot, error)))
+    if (!report || (campaign->plot && !days_draw(&of, report, campaign->plot, error)))
         return false;
-    json_object_set_new(answer, "campaign",
-                        campaign_report_json(&of, report, evaluation));
+    json_object_set_new(answer, "campaign", days_json(&of, report, evaluation));
     return true;
 }

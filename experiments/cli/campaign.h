@@ -53,6 +53,19 @@ void command_campaign_clear(CommandCampaign *campaign);
 #define COMMAND_CAMPAIGN_PLOT_ENTRY(c)                                                               \
     {"plot", 0, 0, G_OPTION_ARG_FILENAME, &(c).plot,                                                 \
      "With --days, draw goodput by the time between checkpoints into this folder", "DIR"}
+/* As kinds of COMMAND_OPTIONS. */
+#define COMMAND_MEMBER_CAMPAIGN(member) CommandCampaign member;
+#define COMMAND_CLEAR_CAMPAIGN(member) command_campaign_clear(&own->member);
+#define COMMAND_ENTRY_CAMPAIGN(member) COMMAND_CAMPAIGN_ENTRIES(own.member),
+#define COMMAND_RANGE_CAMPAIGN(member)
+#define COMMAND_MEMBER_DAYS(member) 
+#define COMMAND_CLEAR_DAYS(member) 
+#define COMMAND_ENTRY_DAYS(member) COMMAND_DAYS_ENTRY(own.member),
+#define COMMAND_RANGE_DAYS(member)
+#define COMMAND_MEMBER_CAMPAIGN_PLOT(member) 
+#define COMMAND_CLEAR_CAMPAIGN_PLOT(member) 
+#define COMMAND_ENTRY_CAMPAIGN_PLOT(member) COMMAND_CAMPAIGN_PLOT_ENTRY(own.member),
+#define COMMAND_RANGE_CAMPAIGN_PLOT(member)
 /* clang-format on */
 
 /* Whether no option is given that says nothing without --days. */
@@ -63,11 +76,6 @@ bool command_campaign_check(const CommandCampaign *campaign, GError **error);
 bool command_campaign_add(const CommandCampaign *campaign, const CommandPlanning *how,
                           char **argv, const CommandOptions *options,
                           const Evaluation *evaluation, json_t *answer, GError **error);
-
-/* Draws days.png and days.svg in the folder: goodput, and where the rest of the time goes, by the interval
- * between checkpoints, from a sixteenth of the one that was used to 16 times as much. */
-bool command_campaign_plot(const SimCampaign *campaign, const SimCampaignReport *used,
-                           const char *folder, GError **error);
 
 /* The template of its text (experiments/render.h). */
 extern const char COMMAND_CAMPAIGN_TEXT[];

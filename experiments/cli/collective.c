@@ -22,25 +22,12 @@
     X(TEXT, skew, "skew", 0,                                                                                        \
       "Ranks start at random within this time, such as 1ms", "TIME")                                                \
     X(TEXT, granularity, "granularity", 0,                                                                          \
-      "What a rank is: gpu (default) or machine", "LEVEL")
+      "What a rank is: gpu (default) or machine", "LEVEL")                                                          \
+    X(CHANGED, how)                                                                                                 \
+    X(OWNED, share, GArray *, g_array_unref)   /* double */                                                         \
+    X(OWNED, device, GArray *, g_array_unref)  /* uint32_t */
 /* clang-format on */
-typedef struct {
-    COLLECTIVE_OPTIONS(COMMAND_MEMBER)
-    GArray *share;       /* double */
-    GArray *device;      /* uint32_t */
-    CommandPlanning how; /* changes of the cluster */
-} Own;
-
-static void collective_options_clear(Own *own)
-{
-    COLLECTIVE_OPTIONS(COMMAND_CLEAR)
-    command_planning_clear(&own->how);
-    if (own->share)
-        g_array_unref(own->share);
-    if (own->device)
-        g_array_unref(own->device);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, collective_options_clear)
+COMMAND_OPTIONS(Own, collective_options, COLLECTIVE_OPTIONS)
 
 static const double SHARE_MAX = 1e12;
 
@@ -212,8 +199,7 @@ bool cmd_collective(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
     const GOptionEntry entries[] = {COLLECTIVE_OPTIONS(COMMAND_ENTRY)
-                                        COMMAND_CHANGE_ENTRIES(own.how),
-                                    G_OPTION_ENTRY_NULL};
+                                        G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "collective",
         .arguments = "KIND CLUSTER",

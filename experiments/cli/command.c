@@ -338,26 +338,3 @@ void command_setting_clear(CommandSetting *setting)
 {
     g_clear_pointer(&setting->cluster, cluster_free);
 }
-
-bool command_check_fits(const Evaluation *evaluation, GError **error)
-{
-    if (evaluation->report->feasible)
-        return true;
-    const Plan *plan = evaluation->plan;
-    g_autofree char *misfit = evaluation_misfit(evaluation);
-    g_autofree char *ways = evaluation_ways_to_fit(evaluation);
-    if (plan->misfit)
-        return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
-                           "it is proved that no plan of '%s' fits with these settings: "
-                           "%s; the best one found: %s; others that may fit: %s",
-                           plan->planner, plan->misfit, misfit, ways);
-    if (evaluation->searched)
-        return kilter_fail(
-            error, KILTER_ERROR_FAILED,
-            "'%s' found no plan that fits, and it is not proved that there "
-            "is none; the best one: %s; others that may fit: %s",
-            plan->planner, misfit, ways);
-    return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
-                       "the plan does not fit: %s; others that may fit: %s", misfit,
-                       ways);
-}

@@ -88,34 +88,69 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandOptions, command_options_clear)
  *         X(COUNT, threads, "jobs", 'j', "Threads", "N", 0, G_MAXINT)
  *
  * from which follow the members of a struct, what clears it, the entries for help and parser (of a struct `own`), and the
- * checks of ranges. Kinds: TEXT, FILE (char *), LIST (char **), FLAG (gboolean), COUNT (int, with its least and most). */
-#define COMMAND_MEMBER(kind, member, ...) COMMAND_MEMBER_##kind member;
-#define COMMAND_MEMBER_TEXT               char *
-#define COMMAND_MEMBER_FILE               char *
-#define COMMAND_MEMBER_LIST               char **
-#define COMMAND_MEMBER_FLAG               gboolean
-#define COMMAND_MEMBER_COUNT              int
-#define COMMAND_CLEAR(kind, member, ...)  COMMAND_CLEAR_##kind(own->member)
-#define COMMAND_CLEAR_TEXT(member)        g_clear_pointer(&member, g_free);
-#define COMMAND_CLEAR_FILE(member)        g_clear_pointer(&member, g_free);
-#define COMMAND_CLEAR_LIST(member)        g_clear_pointer(&member, g_strfreev);
-#define COMMAND_CLEAR_FLAG(member)
-#define COMMAND_CLEAR_COUNT(member)
-#define COMMAND_ENTRY(kind, member, name, letter, help, value, ...) \
-    {name, letter, 0, COMMAND_ENTRY_##kind, &own.member, help, value},
-#define COMMAND_ENTRY_TEXT  G_OPTION_ARG_STRING
-#define COMMAND_ENTRY_FILE  G_OPTION_ARG_FILENAME
-#define COMMAND_ENTRY_LIST  G_OPTION_ARG_STRING_ARRAY
-#define COMMAND_ENTRY_FLAG  G_OPTION_ARG_NONE
-#define COMMAND_ENTRY_COUNT G_OPTION_ARG_INT
-#define COMMAND_RANGE(kind, member, name, letter, help, value, ...) \
-    COMMAND_RANGE_##kind(own->member, name, __VA_ARGS__)
+ * checks of ranges. Kinds: TEXT, FILE (char *), LIST (char **), FLAG (gboolean), COUNT (int, with its least and most),
+ * HIDDEN_TEXT and HIDDEN_FLAG (not in the help); PLANNING, SLOWDOWN and CHANGES, which stand for several options of a
+ * CommandPlanning (CHANGED: those that it has alone), and others with a struct, in its header; VALUE (of a type) and OWNED (with what frees it), which are no options. */
+/* clang-format off */
+#define COMMAND_MEMBER(kind, ...)                 COMMAND_MEMBER_##kind(__VA_ARGS__)
+#define COMMAND_MEMBER_TEXT(member, ...)          char *member;
+#define COMMAND_MEMBER_FILE(member, ...)          char *member;
+#define COMMAND_MEMBER_LIST(member, ...)          char **member;
+#define COMMAND_MEMBER_FLAG(member, ...)          gboolean member;
+#define COMMAND_MEMBER_COUNT(member, ...)         int member;
+#define COMMAND_MEMBER_HIDDEN_TEXT(member, ...)   char *member;
+#define COMMAND_MEMBER_HIDDEN_FLAG(member, ...)   gboolean member;
+#define COMMAND_MEMBER_PLANNING(member)           CommandPlanning member;
+#define COMMAND_MEMBER_SLOWDOWN(member)
+#define COMMAND_MEMBER_CHANGES(member)
+#define COMMAND_MEMBER_CHANGED(member)            CommandPlanning member;
+#define COMMAND_MEMBER_VALUE(member, type)        type member;
+#define COMMAND_MEMBER_OWNED(member, type, clear) type member;
+#define COMMAND_CLEAR(kind, ...)                  COMMAND_CLEAR_##kind(__VA_ARGS__)
+#define COMMAND_CLEAR_TEXT(member, ...)           g_clear_pointer(&own->member, g_free);
+#define COMMAND_CLEAR_FILE(member, ...)           g_clear_pointer(&own->member, g_free);
+#define COMMAND_CLEAR_LIST(member, ...)           g_clear_pointer(&own->member, g_strfreev);
+#define COMMAND_CLEAR_FLAG(...)
+#define COMMAND_CLEAR_COUNT(...)
+#define COMMAND_CLEAR_HIDDEN_TEXT(member, ...)    g_clear_pointer(&own->member, g_free);
+#define COMMAND_CLEAR_HIDDEN_FLAG(...)
+#define COMMAND_CLEAR_PLANNING(member)            command_planning_clear(&own->member);
+#define COMMAND_CLEAR_SLOWDOWN(member)
+#define COMMAND_CLEAR_CHANGES(member)
+#define COMMAND_CLEAR_CHANGED(member)             command_planning_clear(&own->member);
+#define COMMAND_CLEAR_VALUE(...)
+#define COMMAND_CLEAR_OWNED(member, type, clear)  g_clear_pointer(&own->member, clear);
+#define COMMAND_ENTRY(kind, ...)                  COMMAND_ENTRY_##kind(__VA_ARGS__)
+#define COMMAND_ENTRY_OF(arg, flags, member, name, letter, help, value) \
+    {name, letter, flags, G_OPTION_ARG_##arg, &own.member, help, value},
+#define COMMAND_ENTRY_TEXT(...)                   COMMAND_ENTRY_OF(STRING, 0, __VA_ARGS__)
+#define COMMAND_ENTRY_FILE(...)                   COMMAND_ENTRY_OF(FILENAME, 0, __VA_ARGS__)
+#define COMMAND_ENTRY_LIST(...)                   COMMAND_ENTRY_OF(STRING_ARRAY, 0, __VA_ARGS__)
+#define COMMAND_ENTRY_FLAG(...)                   COMMAND_ENTRY_OF(NONE, 0, __VA_ARGS__)
+#define COMMAND_ENTRY_COUNT(member, name, letter, help, value, least, most) \
+    COMMAND_ENTRY_OF(INT, 0, member, name, letter, help, value)
+#define COMMAND_ENTRY_HIDDEN_TEXT(...)            COMMAND_ENTRY_OF(STRING, G_OPTION_FLAG_HIDDEN, __VA_ARGS__)
+#define COMMAND_ENTRY_HIDDEN_FLAG(...)            COMMAND_ENTRY_OF(NONE, G_OPTION_FLAG_HIDDEN, __VA_ARGS__)
+#define COMMAND_ENTRY_PLANNING(member)            COMMAND_PLANNING_ENTRIES(own.member),
+#define COMMAND_ENTRY_SLOWDOWN(member)            COMMAND_SLOWDOWN_ENTRY(own.member),
+#define COMMAND_ENTRY_CHANGES(member)             COMMAND_CHANGE_ENTRIES(own.member),
+#define COMMAND_ENTRY_CHANGED(member)             COMMAND_CHANGE_ENTRIES(own.member),
+#define COMMAND_ENTRY_VALUE(...)
+#define COMMAND_ENTRY_OWNED(...)
+#define COMMAND_RANGE(kind, ...)                  COMMAND_RANGE_##kind(__VA_ARGS__)
 #define COMMAND_RANGE_TEXT(...)
 #define COMMAND_RANGE_FILE(...)
 #define COMMAND_RANGE_LIST(...)
 #define COMMAND_RANGE_FLAG(...)
-#define COMMAND_RANGE_COUNT(member, name, least, most) \
-    &&command_check_range("--" name, member, least, most, error)
+#define COMMAND_RANGE_COUNT(member, name, letter, help, value, least, most) \
+    &&command_check_range("--" name, own->member, least, most, error)
+#define COMMAND_RANGE_PLANNING(member)
+#define COMMAND_RANGE_SLOWDOWN(member)
+#define COMMAND_RANGE_CHANGES(member)
+#define COMMAND_RANGE_CHANGED(member)
+#define COMMAND_RANGE_VALUE(...)
+#define COMMAND_RANGE_OWNED(...)
+/* clang-format on */
 
 /* The struct, PREFIX_clear and its use by g_auto; and PREFIX_in_range(own, error). */
 #define COMMAND_OPTIONS(Struct, prefix, TABLE) \
@@ -237,22 +272,6 @@ bool command_evaluate(const CommandPlanning *how, int argc, char **argv,
 /* A plan file is planned already: only the simulation's options apply to it. */
 bool command_check_plan_file(const char *file, const CommandPlanning *how,
                              const CommandOptions *options, GError **error);
-
-/* The keys of every plan and simulation (verbose: each stage, too), and the template of their
- * text. */
-json_t *command_evaluation_json(const Evaluation *evaluation, bool verbose);
-extern const char COMMAND_EVALUATION_TEXT[];
-/* The same keys and, if there is a timeline, the lost time and (on demand) links and the critical
- * path. */
-json_t *command_simulation_json(const Evaluation *evaluation, bool verbose, bool path);
-
-/* A text of what the iteration waits for, by its timeline. Caller frees. */
-char *command_waits_text(const Evaluation *evaluation);
-
-/* Fails, naming device and bytes missing, if the plan does not fit: with KILTER_ERROR_INFEASIBLE
- * where no other plan fits (the only plan of a strategy, or a search with a proof), else with
- * KILTER_ERROR_FAILED. */
-bool command_check_fits(const Evaluation *evaluation, GError **error);
 
 /* A progress line on a terminal, and a stop after the first Ctrl-C, while sweeps run. */
 typedef struct Terminal Terminal;

@@ -1,34 +1,36 @@
 /* kilter days: days of training with a plan. */
 #include <string.h>
 
+#include "experiments/answers/evaluation_report.h"
 #include "experiments/cli/campaign.h"
 
-typedef struct {
-    CommandPlanning how;
-    CommandCampaign campaign;
-    char *fidelity;
-} Own;
-
-static void days_options_clear(Own *own)
-{
-    command_planning_clear(&own->how);
-    command_campaign_clear(&own->campaign);
-    g_free(own->fidelity);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, days_options_clear)
+/* clang-format off */
+#define DAYS_OPTIONS(X)                                                                       \
+    X(CAMPAIGN, campaign)                                                                     \
+    X(FILE, plot, "plot", 0,                                                                  \
+      "Draw goodput by the time between checkpoints into this folder", "DIR")                 \
+    X(TEXT, fidelity, "fidelity", 'f',                                                        \
+      "Fidelity of the iteration: stage (default), flow or analytic", "NAME")                 \
+    X(COUNT, jobs, "jobs", 'j', "Threads for the runs (default all cores)", "N", 0, G_MAXINT) \
+    X(PLANNING, how)                                                                          \
+    X(SLOWDOWN, how)                                                                          \
+    X(CHANGES, how)
+/* clang-format on */
+COMMAND_OPTIONS(Own, days_own, DAYS_OPTIONS)
+COMMAND_RANGES(Own, days_own, DAYS_OPTIONS)
 
 static bool days_report(const Evaluation *evaluation, const Own *own, char **argv,
                         const CommandOptions *options, GError **error)
 {
-    if (!command_check_fits(evaluation, error))
+    if (!evaluation_check_fits(evaluation, error))
         return false;
-    json_t *object = command_simulation_json(evaluation, options->verbose, false);
+    json_t *object = evaluation_simulation_json(evaluation, options->verbose, false);
     if (!command_campaign_add(&own->campaign, &own->how, argv, options, evaluation,
                               object, error)) {
         json_decref(object);
         return false;
     }
-    command_report(options, object, COMMAND_EVALUATION_TEXT, COMMAND_CAMPAIGN_TEXT, NULL);
+    command_report(options, object, EVALUATION_TEXT, COMMAND_CAMPAIGN_TEXT, NULL);
     return true;
 }
 
@@ -37,18 +39,7 @@ bool cmd_days(int argc, char **argv, GError **error)
     g_auto(Own) own = {0};
     g_auto(CommandOptions) options = {0};
     const GOptionEntry entries[] = {
-        COMMAND_CAMPAIGN_ENTRIES(own.campaign),
-        {"plot", 0, 0, G_OPTION_ARG_FILENAME, &own.campaign.plot,
-         "Draw goodput by the time between checkpoints into this folder", "DIR"},
-        {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &own.fidelity,
-         "Fidelity of the iteration: stage (default), flow or analytic", "NAME"},
-        {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.campaign.jobs,
-         "Threads for the runs (default all cores)", "N"},
-        COMMAND_PLANNING_ENTRIES(own.how),
-        COMMAND_SLOWDOWN_ENTRY(own.how),
-        COMMAND_CHANGE_ENTRIES(own.how),
-        COMMAND_PIN_ENTRIES(&options),
-        G_OPTION_ENTRY_NULL};
+        DAYS_OPTIONS(COMMAND_ENTRY) COMMAND_PIN_ENTRIES(&options), G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "days",
         .arguments = "DAYS MODEL CLUSTER | DAYS PLAN.json",
@@ -69,11 +60,12 @@ bool cmd_days(int argc, char **argv, GError **error)
                            "--help",
                            argv[1]);
     own.campaign.days = g_strdup(argv[1]);
+    own.campaign.plot = g_steal_pointer(&own.plot);
+    own.campaign.jobs = own.jobs;
     argv[1] = argv[0];
     const char *fidelity = fidelity_find(own.fidelity ? own.fidelity : "stage", error);
     g_auto(Evaluation) evaluation = {0};
-    return fidelity &&
-           command_check_range("--jobs", own.campaign.jobs, 0, G_MAXINT, error) &&
+    return fidelity && days_own_in_range(&own, error) &&
            command_campaign_check(&own.campaign, error) &&
            (argc > 3 || command_check_plan_file(argv[2], &own.how, &options, error)) &&
            command_evaluate(&own.how, argc - 1, argv + 1, fidelity, &options, &evaluation,

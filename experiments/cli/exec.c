@@ -14,28 +14,31 @@
 /* Folder of the plan file that is made for the ranks. */
 #define HANDED_PREFIX "kilter-exec-"
 
-typedef struct {
-    ExecPlan source;
-    char *backend, *dtype;
-    char *db, *command; /* store for the measurement, and the command line */
-    int ranks;
-    ExecTiming timing;
-    gboolean shrink, check;
-    bool chosen;      /* --dtype was given */
-    ExecNumbers half; /* how tensors in half precision are stored */
-    gboolean handed;  /* the plan file was made for these ranks */
-    const char *file; /* it */
-} Own;
-
-static void exec_own_clear(Own *own)
-{
-    exec_plan_clear(&own->source);
-    g_free(own->backend);
-    g_free(own->dtype);
-    g_free(own->db);
-    g_free(own->command);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, exec_own_clear)
+/* clang-format off */
+#define COMMAND_MEMBER_RANK_SLOWDOWN(member)
+#define COMMAND_CLEAR_RANK_SLOWDOWN(member)
+#define COMMAND_ENTRY_RANK_SLOWDOWN(member)                                                      \
+    {"slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.member.how.slowdown,                      \
+     "Slow a rank's computation down by a factor; may be repeated", "RANK=FACTOR"},
+#define EXEC_OPTIONS(X)                                                                                           \
+    X(TEXT, backend, "backend", 'b', "Backend: mpi (default), cuda or reference", "NAME")                         \
+    X(COUNT, ranks, "ranks", 'n',                                                                                 \
+      "Number of ranks; must equal the number of the plan's devices (default)", "N", 0, G_MAXINT)                 \
+    X(TEXT, dtype, "dtype", 0,                                                                                    \
+      "float32 (default of mpi and cuda) or float64; cuda runs models in half precision in fp16 or bf16", "TYPE") \
+    X(TIMING, timing, "iterations", "600")                                                                        \
+    X(RANK_SLOWDOWN, source)                                                                                      \
+    X(FLAG, shrink, "shrink", 0, "Run the small model that kilter verify uses", NULL)                             \
+    X(FLAG, check, "check", 0, "Verify the plan on these ranks first", NULL)                                      \
+    X(FILE, db, "db", 0, "Add the measurement and the prediction to this database", "FILE")                       \
+    X(HIDDEN_TEXT, command, "asked", 0, "The command line that started these ranks", "LINE")                      \
+    X(HIDDEN_FLAG, handed, "handed", 0, "Remove the plan file once all ranks have read it", NULL)                 \
+    X(PLAN_SOURCE, source)                                                                                        \
+    X(VALUE, chosen, bool) /* --dtype was given */                                                                \
+    X(VALUE, half, ExecNumbers) /* how tensors in half precision are stored */                                    \
+    X(VALUE, file, const char *) /* of the plan */
+/* clang-format on */
+COMMAND_OPTIONS(Own, exec_own, EXEC_OPTIONS)
 
 static bool is_mpi(const Own *own)
 {
@@ -400,32 +403,7 @@ bool cmd_exec(int argc, char **argv, GError **error)
 {
     g_auto(Own)
         own = {.timing = {.warm_up = 2, .repeats = 10, .timeout_s = 600}, .ranks = -1};
-    const GOptionEntry entries[] = {
-        {"backend", 'b', 0, G_OPTION_ARG_STRING, &own.backend,
-         "Backend: mpi (default), cuda or reference", "NAME"},
-        {"ranks", 'n', 0, G_OPTION_ARG_INT, &own.ranks,
-         "Number of ranks; must equal the number of the plan's devices (default)", "N"},
-        {"dtype", 0, 0, G_OPTION_ARG_STRING, &own.dtype,
-         "float32 (default of mpi and cuda) or float64; cuda runs models in half "
-         "precision "
-         "in fp16 or bf16",
-         "TYPE"},
-        EXEC_TIMING_ENTRIES(own.timing, "iterations", "600"),
-        {"slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.source.how.slowdown,
-         "Slow a rank's computation down by a factor; may be repeated", "RANK=FACTOR"},
-        {"shrink", 0, 0, G_OPTION_ARG_NONE, &own.shrink,
-         "Run the small model that kilter verify uses", NULL},
-        {"check", 0, 0, G_OPTION_ARG_NONE, &own.check,
-         "Verify the plan on these ranks first", NULL},
-        {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.db,
-         "Add the measurement and the prediction to this database", "FILE"},
-        {"asked", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING, &own.command,
-         "The command line that started these ranks", "LINE"},
-        {"handed", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &own.handed,
-         "Remove the plan file once all ranks have read it", NULL},
-        COMMAND_PLANNING_ENTRIES(own.source.how),
-        COMMAND_CHANGE_ENTRIES(own.source.how),
-        G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {EXEC_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "exec",
         .arguments = "PLAN.json | MODEL CLUSTER",

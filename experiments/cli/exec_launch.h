@@ -30,6 +30,10 @@ typedef struct {
      "Timed " runs " (default 10)", "N"},                                                    \
     {"timeout", 0, 0, G_OPTION_ARG_INT, &(timing).timeout_s,                                \
      "Give up after S seconds (default " s ")", "S"}
+#define COMMAND_MEMBER_TIMING(member, runs, s) ExecTiming member;
+#define COMMAND_CLEAR_TIMING(...)
+#define COMMAND_ENTRY_TIMING(member, runs, s) EXEC_TIMING_ENTRIES(own.member, runs, s),
+#define COMMAND_RANGE_TIMING(...)
 /* clang-format on */
 
 bool exec_timing_check(const ExecTiming *timing, GError **error);

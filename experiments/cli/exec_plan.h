@@ -14,6 +14,13 @@ typedef struct {
 void exec_plan_clear(ExecPlan *source);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExecPlan, exec_plan_clear)
 
+/* clang-format off */
+#define COMMAND_MEMBER_PLAN_SOURCE(member) ExecPlan member;
+#define COMMAND_CLEAR_PLAN_SOURCE(member) exec_plan_clear(&own->member);
+#define COMMAND_ENTRY_PLAN_SOURCE(member) COMMAND_PLANNING_ENTRIES(own.member.how), COMMAND_CHANGE_ENTRIES(own.member.how),
+#define COMMAND_RANGE_PLAN_SOURCE(member)
+/* clang-format on */
+
 /* Fills plan and graph from the command's one argument (a plan file) or two (MODEL CLUSTER). */
 bool exec_plan_obtain(ExecPlan *source, int argc, char **argv,
                       const CommandOptions *options, GError **error);

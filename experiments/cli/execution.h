@@ -26,6 +26,10 @@ void command_execution_clear(CommandExecution *to);
      "which is exact where shares are uneven", NULL},                                       \
     {"goal", 0, 0, G_OPTION_ARG_FILENAME, &(to).goal,                                       \
      "Write the sends, receives and calculations of all ranks in GOAL", "FILE"}
+#define COMMAND_MEMBER_EXECUTION(member) CommandExecution member;
+#define COMMAND_CLEAR_EXECUTION(member) command_execution_clear(&own->member);
+#define COMMAND_ENTRY_EXECUTION(member) COMMAND_EXECUTION_ENTRIES(own.member),
+#define COMMAND_RANGE_EXECUTION(member)
 /* clang-format on */
 
 bool command_execution_check(const CommandExecution *to, GError **error);

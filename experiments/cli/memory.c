@@ -1,6 +1,7 @@
 /* kilter memory. */
+#include "experiments/answers/evaluation_report.h"
 #include "experiments/cli/memory_most.h"
-#include "experiments/cli/plan_words.h"
+#include "experiments/answers/plan_words.h"
 
 #define MEMORY_OPTIONS(X)                                                                \
     X(TEXT, most, "most", 0,                                                             \
@@ -137,7 +138,7 @@ bool cmd_memory(int argc, char **argv, GError **error)
               ? memory_most(&how, argv, own.most, &options, &evaluation, &most, error)
               : command_evaluate(&how, argc, argv, NULL, &options, &evaluation, error)))
         return false;
-    json_t *answer = command_evaluation_json(&evaluation, options.verbose);
+    json_t *answer = evaluation_json(&evaluation, options.verbose);
     if (most)
         json_object_set_new(answer, "most", most);
     json_t *peaks = plan_words_peaks_json(&evaluation),
@@ -155,5 +156,5 @@ bool cmd_memory(int argc, char **argv, GError **error)
     else
         command_report(&options, answer, TEXT, NULL);
     /* The table is printed whether the plan fits or not; the exit status says whether it does. */
-    return command_check_fits(&evaluation, error);
+    return evaluation_check_fits(&evaluation, error);
 }

@@ -1,25 +1,29 @@
 /* kilter plan. */
 #include <stdio.h>
 
+#include "experiments/answers/evaluation_report.h"
+#include "experiments/answers/plan_words.h"
 #include "experiments/cli/command.h"
-#include "experiments/cli/plan_words.h"
 #include "experiments/explain/explain.h"
 
-typedef struct {
-    CommandPlanning how;
-    char *output, *certify, *budget, *segments;
-    gboolean explain;
-} Own;
-
-static void plan_own_clear(Own *own)
-{
-    command_planning_clear(&own->how);
-    g_free(own->output);
-    g_free(own->certify);
-    g_free(own->budget);
-    g_free(own->segments);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, plan_own_clear)
+/* clang-format off */
+#define PLAN_OPTIONS(X)                                                                                          \
+    X(PLANNING, how)                                                                                             \
+    X(FILE, output, "output", 'o', "Write the plan (JSON)", "FILE")                                              \
+    X(SLOWDOWN, how)                                                                                             \
+    X(CHANGES, how)                                                                                              \
+    X(TEXT, certify, "certify", 0,                                                                               \
+      "Improve the plan and its lower bound until they are less than GAP apart (0.01: 1 %)", "GAP")              \
+    X(TEXT, segments, "segments", 0,                                                                             \
+      "Parts of the model with their own ratios: none (default), layers, ops, metis:K, OP=NUMBER;..., or a "     \
+      "file of such lines", "SEGMENTS")                                                                          \
+    X(TEXT, budget, "budget", 0,                                                                                 \
+      "Stop searching and proving after this time, with the best plan and bound so far; a first bound may take " \
+      "1 s, or a tenth of it, more", "SECONDS")                                                                  \
+    X(FLAG, explain, "explain", 'e',                                                                             \
+      "Also print how each layer is sharded, and what limits the time", NULL)
+/* clang-format on */
+COMMAND_OPTIONS(Own, plan_own, PLAN_OPTIONS)
 
 static bool write_plan(const char *file, const Evaluation *evaluation, GError **error)
 {
@@ -30,23 +34,23 @@ static bool write_plan(const char *file, const Evaluation *evaluation, GError **
 static bool plan_report(const Evaluation *evaluation, const Own *own,
                         const CommandOptions *options, GError **error)
 {
-    if (!command_check_fits(evaluation, error) ||
+    if (!evaluation_check_fits(evaluation, error) ||
         (own->output && !write_plan(own->output, evaluation, error)))
         return false;
     if (command_is_silent(options))
         return true;
-    json_t *object = command_evaluation_json(evaluation, options->verbose);
+    json_t *object = evaluation_json(evaluation, options->verbose);
     g_autofree char *text = g_strdup("");
     if (own->explain) {
         json_t *explanation = explain_plan(evaluation->plan, evaluation->graph,
                                            evaluation->view, evaluation->report);
         g_autofree char *waits =
-            evaluation->report->timeline ? command_waits_text(evaluation) : NULL;
+            evaluation->report->timeline ? evaluation_waits_text(evaluation) : NULL;
         g_free(text);
         text = explain_text(explanation, waits);
         json_object_set_new(object, "explanation", explanation);
     }
-    command_report(options, object, COMMAND_EVALUATION_TEXT, NULL);
+    command_report(options, object, EVALUATION_TEXT, NULL);
     if (!options->json)
         printf("%s", text);
     return true;
@@ -95,27 +99,7 @@ bool cmd_plan(int argc, char **argv, GError **error)
     g_auto(Own) own = {0};
     g_auto(CommandOptions) options = {0};
     const GOptionEntry entries[] = {
-        COMMAND_PLANNING_ENTRIES(own.how),
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output, "Write the plan (JSON)",
-         "FILE"},
-        COMMAND_SLOWDOWN_ENTRY(own.how),
-        COMMAND_CHANGE_ENTRIES(own.how),
-        {"certify", 0, 0, G_OPTION_ARG_STRING, &own.certify,
-         "Improve the plan and its lower bound until they are less than GAP apart (0.01: "
-         "1 %)",
-         "GAP"},
-        {"segments", 0, 0, G_OPTION_ARG_STRING, &own.segments,
-         "Parts of the model with their own ratios: none (default), layers, ops, "
-         "metis:K, OP=NUMBER;..., or a file of such lines",
-         "SEGMENTS"},
-        {"budget", 0, 0, G_OPTION_ARG_STRING, &own.budget,
-         "Stop searching and proving after this time, with the best plan and bound so "
-         "far; a first bound may take 1 s, or a tenth of it, more",
-         "SECONDS"},
-        {"explain", 'e', 0, G_OPTION_ARG_NONE, &own.explain,
-         "Also print how each layer is sharded, and what limits the time", NULL},
-        COMMAND_PIN_ENTRIES(&options),
-        G_OPTION_ENTRY_NULL};
+        PLAN_OPTIONS(COMMAND_ENTRY) COMMAND_PIN_ENTRIES(&options), G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "plan",
         .arguments = "MODEL CLUSTER | PLAN.json",

@@ -19,21 +19,16 @@
     X(TEXT, device, "device", 0,                                                         \
       "Name for the type of the ranks' devices (default: the backend's)", "NAME")        \
     X(TEXT, largest, "largest", 0,                                                       \
-      "Largest tensor of the collectives (default 16 MiB)", "BYTES")
+      "Largest tensor of the collectives (default 16 MiB)", "BYTES")                     \
+    X(TIMING, timing, "runs", "3600")                                                    \
+    X(VALUE, largest_bytes, double)                                                      \
+    X(VALUE, half, ExecNumbers) /* of the models' tensors in half precision */
 /* clang-format on */
-typedef struct {
-    PROFILE_OPTIONS(COMMAND_MEMBER)
-    ExecTiming timing;
-    double largest_bytes;
-    ExecNumbers half; /* of the models' tensors in half precision */
-} Own;
+COMMAND_OPTIONS(Own, profile_options, PROFILE_OPTIONS)
+COMMAND_RANGES(Own, profile_options, PROFILE_OPTIONS)
 
-static void profile_options_clear(Own *own){PROFILE_OPTIONS(
-    COMMAND_CLEAR)} G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, profile_options_clear)
-    COMMAND_RANGES(Own, profile_options, PROFILE_OPTIONS)
-
-    /* Shares of the first rank; the first entry stands for an even share. */
-    static const double SHARE[] = {0.5, 0.75, 0.9};
+/* Shares of the first rank; the first entry stands for an even share. */
+static const double SHARE[] = {0.5, 0.75, 0.9};
 
 /* Smaller messages take only their latency. */
 static const double SMALLEST_BYTES = 1024;
@@ -222,9 +217,7 @@ bool cmd_profile(int argc, char **argv, GError **error)
     g_auto(Own) own = {.ranks = 2,
                        .timing = {.warm_up = 2, .repeats = 10, .timeout_s = 3600},
                        .largest_bytes = 0x1p24};
-    const GOptionEntry entries[] = {PROFILE_OPTIONS(COMMAND_ENTRY)
-                                        EXEC_TIMING_ENTRIES(own.timing, "runs", "3600"),
-                                    G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {PROFILE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "profile",
         .arguments = "MODEL...",

@@ -3,6 +3,7 @@
 
 #include "data/base/version.h"
 #include "experiments/answers/command_line.h"
+#include "experiments/answers/evaluation_report.h"
 #include "experiments/cli/campaign.h"
 #include "experiments/cli/limits.h"
 #include "experiments/figures/reproduce.h"
@@ -18,19 +19,11 @@
     X(COUNT, threads, "jobs", 'j',                                        \
       "Threads (default: one per core)", "N", 0, G_MAXINT)                \
     X(FLAG, markdown, "markdown", 0,                                      \
-      "Write only the claims, as Markdown tables", NULL)
+      "Write only the claims, as Markdown tables", NULL)                  \
+    X(DAYS, campaign)                                                     \
+    X(CAMPAIGN, campaign)
 /* clang-format on */
-typedef struct {
-    REPORT_OPTIONS(COMMAND_MEMBER)
-    CommandCampaign campaign;
-} Own;
-
-static void report_options_clear(Own *own)
-{
-    REPORT_OPTIONS(COMMAND_CLEAR)
-    command_campaign_clear(&own->campaign);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, report_options_clear)
+COMMAND_OPTIONS(Own, report_options, REPORT_OPTIONS)
 COMMAND_RANGES(Own, report_options, REPORT_OPTIONS)
 
 /* Runs the configurations of an experiment and of its columns that the database lacks. */
@@ -116,10 +109,10 @@ static char *report_file(const char *file, const Own *own, const CommandOptions 
     char *text = NULL;
     if (!command_evaluate(&how, 2, argv, "flow", options, &evaluation, error))
         return NULL;
-    json_t *answer = command_simulation_json(&evaluation, options->verbose, false);
+    json_t *answer = evaluation_simulation_json(&evaluation, options->verbose, false);
     if (!own->campaign.days ||
         add_days(own, argv, options, &evaluation, answer, &svg, error)) {
-        g_autofree char *plan = render(COMMAND_EVALUATION_TEXT, answer);
+        g_autofree char *plan = render(EVALUATION_TEXT, answer);
         g_autofree char *days = render(COMMAND_CAMPAIGN_TEXT, answer);
         g_autofree char *words = g_strconcat(plan, days, NULL);
         text = report_plan(&evaluation, answer, words, svg, error);
@@ -163,9 +156,7 @@ static char *report_make(const char *what, const char *line, const Own *own,
 bool cmd_report(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
-    const GOptionEntry entries[] = {
-        REPORT_OPTIONS(COMMAND_ENTRY) COMMAND_DAYS_ENTRY(own.campaign),
-        COMMAND_CAMPAIGN_ENTRIES(own.campaign), G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {REPORT_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "report",
         .arguments = "RESULTS.db | PLAN.json | NAME|PAPER|all",

@@ -1,38 +1,44 @@
 /* kilter simulate. */
 #include <string.h>
 
+#include "experiments/answers/evaluation_report.h"
+#include "experiments/answers/plan_words.h"
 #include "experiments/cli/campaign.h"
 #include "experiments/cli/execution.h"
 #include "experiments/cli/limits.h"
-#include "experiments/cli/plan_words.h"
 #include "experiments/cli/simulate_jobs.h"
 
 /* Each sample is an iteration that is simulated. */
 enum { MOST_SAMPLES = 1000000 };
 
-typedef struct {
-    CommandPlanning how;
-    CommandExecution execution;
-    CommandCampaign campaign;
-    char *fidelity, *trace, *dot;
-    char *cluster, *place; /* of several plans */
-    gboolean explain;
-    int samples, jobs;
-    char **argv; /* the command's arguments, for --replan */
-} Own;
-
-static void simulate_own_clear(Own *own)
-{
-    command_planning_clear(&own->how);
-    g_free(own->fidelity);
-    g_free(own->trace);
-    g_free(own->dot);
-    g_free(own->cluster);
-    g_free(own->place);
-    command_execution_clear(&own->execution);
-    command_campaign_clear(&own->campaign);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, simulate_own_clear)
+/* clang-format off */
+#define SIMULATE_OPTIONS(X)                                                                             \
+    X(PLANNING, how)                                                                                    \
+    X(SLOWDOWN, how)                                                                                    \
+    X(CHANGES, how)                                                                                     \
+    X(TEXT, fidelity, "fidelity", 'f', "Fidelity: stage (default), flow or analytic", "NAME")           \
+    X(FILE, trace, "trace", 't', "Write the timeline as Chrome trace JSON, for Perfetto", "FILE")       \
+    X(FLAG, explain, "explain", 'e',                                                                    \
+      "Also print what limits the iteration; with -v and --json also its critical path", NULL)          \
+    X(COUNT, samples, "samples", 'n',                                                                   \
+      "Also simulate N iterations with the noise set by --set; with --cluster, at least N of each "     \
+      "plan (default 10)", "N", 0, MOST_SAMPLES)                                                        \
+    X(COUNT, jobs, "jobs", 'j',                                                                         \
+      "Threads for samples and for runs of days (default all cores)", "N", 0, G_MAXINT)                 \
+    X(EXECUTION, execution)                                                                             \
+    X(DAYS, campaign)                                                                                   \
+    X(CAMPAIGN, campaign)                                                                               \
+    X(CAMPAIGN_PLOT, campaign)                                                                          \
+    X(FILE, dot, "dot", 0, "Write the program as a graph for dot of Graphviz", "FILE")                  \
+    X(TEXT, cluster, "cluster", 0,                                                                      \
+      "Run all PLANs side by side on this cluster, where they share links", "CLUSTER")                  \
+    X(TEXT, place, "place", 0,                                                                          \
+      "With --cluster, how machines that are not there by name are taken: packed (default; plan after " \
+      "plan), or spread (a machine of each plan in turn)", "ORDER")                                     \
+    X(VALUE, argv, char **) /* the command's arguments, for --replan */
+/* clang-format on */
+COMMAND_OPTIONS(Own, simulate_own, SIMULATE_OPTIONS)
+COMMAND_RANGES(Own, simulate_own, SIMULATE_OPTIONS)
 
 static bool write_trace(const Evaluation *evaluation, const char *file, GError **error)
 {
@@ -94,15 +100,16 @@ static bool simulate_report(const Evaluation *evaluation, const Own *own,
                            "fidelity %s has no timeline for --trace and --explain, "
                            "expected stage or flow",
                            evaluation->report->fidelity);
-    if (!command_check_fits(evaluation, error) ||
+    if (!evaluation_check_fits(evaluation, error) ||
         !sample(evaluation, own, &sim, &samples, error) ||
         (own->trace && !write_trace(evaluation, own->trace, error)) ||
         (own->dot && !write_dot(evaluation, own->dot, error)) ||
         !command_execution_write(&own->execution, evaluation, &sim, error))
         return false;
-    json_t *object = command_simulation_json(evaluation, options->verbose, own->explain);
+    json_t *object =
+        evaluation_simulation_json(evaluation, options->verbose, own->explain);
     if (own->explain) {
-        g_autofree char *waits = command_waits_text(evaluation);
+        g_autofree char *waits = evaluation_waits_text(evaluation);
         json_object_set_new(object, "waits", json_string(waits));
     }
     if (samples)
@@ -112,8 +119,7 @@ static bool simulate_report(const Evaluation *evaluation, const Own *own,
         json_decref(object);
         return false;
     }
-    command_report(options, object, COMMAND_EVALUATION_TEXT, COMMAND_CAMPAIGN_TEXT, TEXT,
-                   NULL);
+    command_report(options, object, EVALUATION_TEXT, COMMAND_CAMPAIGN_TEXT, TEXT, NULL);
     if (own->campaign.days && !options->quiet)
         limits_note(
             "--days has a command of its own, kilter days %s; simulate has it for "
@@ -196,39 +202,9 @@ bool cmd_simulate(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
     g_auto(CommandOptions) options = {0};
-    const GOptionEntry entries[] = {
-        COMMAND_PLANNING_ENTRIES(own.how),
-        COMMAND_SLOWDOWN_ENTRY(own.how),
-        COMMAND_CHANGE_ENTRIES(own.how),
-        {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &own.fidelity,
-         "Fidelity: stage (default), flow or analytic", "NAME"},
-        {"trace", 't', 0, G_OPTION_ARG_FILENAME, &own.trace,
-         "Write the timeline as Chrome trace JSON, for Perfetto", "FILE"},
-        {"explain", 'e', 0, G_OPTION_ARG_NONE, &own.explain,
-         "Also print what limits the iteration; with -v and --json also its critical "
-         "path",
-         NULL},
-        {"samples", 'n', 0, G_OPTION_ARG_INT, &own.samples,
-         "Also simulate N iterations with the noise set by --set; with --cluster, at "
-         "least N of each "
-         "plan (default 10)",
-         "N"},
-        {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.jobs,
-         "Threads for samples and for runs of days (default all cores)", "N"},
-        COMMAND_EXECUTION_ENTRIES(own.execution),
-        COMMAND_DAYS_ENTRY(own.campaign),
-        COMMAND_CAMPAIGN_ENTRIES(own.campaign),
-        COMMAND_CAMPAIGN_PLOT_ENTRY(own.campaign),
-        {"dot", 0, 0, G_OPTION_ARG_FILENAME, &own.dot,
-         "Write the program as a graph for dot of Graphviz", "FILE"},
-        {"cluster", 0, 0, G_OPTION_ARG_STRING, &own.cluster,
-         "Run all PLANs side by side on this cluster, where they share links", "CLUSTER"},
-        {"place", 0, 0, G_OPTION_ARG_STRING, &own.place,
-         "With --cluster, how machines that are not there by name are taken: packed "
-         "(default; plan after plan), or spread (a machine of each plan in turn)",
-         "ORDER"},
-        COMMAND_PIN_ENTRIES(&options),
-        G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {SIMULATE_OPTIONS(COMMAND_ENTRY)
+                                        COMMAND_PIN_ENTRIES(&options),
+                                    G_OPTION_ENTRY_NULL};
     g_autofree char *words = simulate_summary();
     const CommandSyntax syntax = {
         .name = "simulate",
@@ -243,9 +219,7 @@ bool cmd_simulate(int argc, char **argv, GError **error)
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
     const char *fidelity = fidelity_find(own.fidelity ? own.fidelity : "stage", error);
-    if (!fidelity ||
-        !command_check_range("--samples", own.samples, 0, MOST_SAMPLES, error) ||
-        !command_check_range("--jobs", own.jobs, 0, G_MAXINT, error) ||
+    if (!fidelity || !simulate_own_in_range(&own, error) ||
         (own.trace && !output_check(own.trace, error)) ||
         (own.dot && !output_check(own.dot, error)) ||
         !command_campaign_check(&own.campaign, error) ||

@@ -22,21 +22,12 @@ enum { THEORY_GPUS = 8, THEORY_DEVICES = 4 };
       "With cuda: run all devices on one GPU, with copies in its memory in place of NCCL", NULL)          \
     X(FLAG, half, "half", 0,                                                                              \
       "With cuda: keep tensors in half precision in fp16 or bf16, as kilter exec does, with its "         \
-      "tolerance", NULL)
+      "tolerance", NULL)                                                                                  \
+    X(PLAN_SOURCE, source)                                                                                \
+    X(VALUE, tolerance, double) /* of the backend */                                                      \
+    X(VALUE, numbers, const char *)
 /* clang-format on */
-typedef struct {
-    VERIFY_OPTIONS(COMMAND_MEMBER)
-    ExecPlan source;
-    double tolerance; /* of the backend */
-    const char *numbers;
-} Own;
-
-static void verify_options_clear(Own *own)
-{
-    VERIFY_OPTIONS(COMMAND_CLEAR)
-    exec_plan_clear(&own->source);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, verify_options_clear)
+COMMAND_OPTIONS(Own, verify_options, VERIFY_OPTIONS)
 COMMAND_RANGES(Own, verify_options, VERIFY_OPTIONS)
 
 /* The first model has the standard small sizes, further ones random sizes. */
@@ -207,9 +198,7 @@ static bool asks_for_theory(int argc, char **argv)
 bool cmd_verify(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {.shapes = G_MININT};
-    const GOptionEntry entries[] = {
-        VERIFY_OPTIONS(COMMAND_ENTRY) COMMAND_PLANNING_ENTRIES(own.source.how),
-        COMMAND_CHANGE_ENTRIES(own.source.how), G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {VERIFY_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "verify",
         .arguments = "PLAN.json | MODEL CLUSTER | MODEL",

@@ -1,5 +1,6 @@
 /* The calls of kilter.h: from a request to a configuration or a plan from a file, and from its
  * evaluation to JSON. */
+#include "experiments/answers/evaluation_report.h"
 #include "experiments/library/kilter.h"
 
 #include <stdlib.h>
@@ -7,7 +8,6 @@
 
 #include "data/base/version.h"
 #include "exec/exec.h"
-#include "experiments/cli/command.h"
 #include "experiments/library/request.h"
 
 /* Adds the format to an answer; takes the body. */
@@ -83,7 +83,7 @@ KilterStatus kilter_planners(char **json)
 
 static json_t *plan_json(const Evaluation *evaluation, GError **error)
 {
-    if (!command_check_fits(evaluation, error))
+    if (!evaluation_check_fits(evaluation, error))
         return NULL;
     g_autofree char *text = evaluation_plan_text(evaluation);
     return json_loads(text, 0, NULL);
@@ -105,8 +105,8 @@ KilterStatus kilter_simulate(const char *request, char **json)
     g_auto(Evaluation) evaluation = {0};
     json_t *body = NULL;
     if (request_evaluate(request, &evaluation, &error) &&
-        command_check_fits(&evaluation, &error))
-        body = command_simulation_json(&evaluation, false, false);
+        evaluation_check_fits(&evaluation, &error))
+        body = evaluation_simulation_json(&evaluation, false, false);
     return finish("kilter_simulate", body, error, json);
 }
 

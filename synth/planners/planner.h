@@ -20,34 +20,53 @@ typedef struct Question Question; /* synth/question/question.h */
 /* The kinds of a planner's answer. */
 typedef struct Answer Answer; /* synth/answer/answer.h */
 
-/* The abilities of a planner. Other code asks for abilities, never for a planner's name. */
-typedef enum {
-    PLANNER_PINS = 1u << 0,     /* keeps the forms that pins ask for */
-    PLANNER_SEGMENTS = 1u << 1, /* gives each segment its own ratios */
-    PLANNER_RATIOS =
-        1u << 2, /* can be given ratios by speed, or asked for the best ones */
-    PLANNER_STRATEGY =
-        1u << 3, /* takes the options of pipelines: degrees, schedule, ... */
-    PLANNER_GROUPS =
-        1u << 4, /* its programs run on groups of devices, microbatch by microbatch */
-    PLANNER_GPUS = 1u << 5,  /* plans for single GPUs only */
-    PLANNER_TURNS = 1u << 6, /* its own search knows two microbatches that take turns */
-    PLANNER_BALANCES =
-        1u << 7, /* the ratios it chooses are the best ones for its program */
-    PLANNER_SEARCHES =
-        1u << 8, /* searches all programs: where its plan does not fit, another may */
-    PLANNER_CERTIFIES = 1u << 9, /* can compare its plans with a bound on all programs */
-    PLANNER_BOUNDS = 1u << 10,   /* always compares them with the quick bound */
-    PLANNER_PLACES =
-        1u << 12, /* takes the options of op groups: groups, evaluations, ... */
-    PLANNER_TREES = 1u << 13,   /* takes search=best, mcts or exact */
-    PLANNER_TRIED = 1u << 11,   /* tried by `advise`: needs nothing but its options */
-    PLANNER_CHOOSES = 1u << 14, /* chooses the machines and the granularity */
-    PLANNER_EVEN = 1u << 15,    /* its own ratios are equal shares per GPU */
-    PLANNER_FIRST = 1u << 16,   /* quick and seldom beaten: tried first */
-    PLANNER_ZERO = 1u << 18,    /* its replicas can divide their equal states (zero) */
-    PLANNER_LAST = 1u << 17,    /* a long search that seldom wins: tried last */
-} PlannerAbility;
+/* The abilities of planners; other code asks for abilities, never for a planner's name. X(id, whether `options` ask for it,
+ * by which option, why only planners with it take the option); they are checked in this order. */
+/* clang-format off */
+#define ABILITY_TABLE(X)                                                                             \
+    /* keeps the forms that pins ask for */                                                          \
+    X(PINS, options->pins != NULL, "pin",                                                            \
+      "since the others have forms of their own for every tensor")                                   \
+    /* gives each segment its own ratios */                                                          \
+    X(SEGMENTS, options->segments != NULL, "segments",                                               \
+      "since the others have one vector of ratios")                                                  \
+    /* its own search knows two microbatches that take turns */                                      \
+    X(TURNS, options->noise != 0 || options->communication != 0 ||                                   \
+             options->backward != BACKWARD_OVERLAPPED,                                               \
+      "backward, communication, noise", "whose search takes them")                                   \
+    /* takes the options of pipelines: degrees, schedule, ... */                                     \
+    X(STRATEGY, planner_options_of_pipelines(options), "pp, dp, tmp, mbs, schedule, ...",            \
+      "since the others have no pipelines")                                                          \
+    /* its replicas can divide their equal states */                                                 \
+    X(ZERO, options->strategy.zero > 0 || options->strategy.zero_ranks > 0, "zero, zero_ranks",      \
+      "since the others have no replicas that hold the same, or divide it where that is faster")     \
+    /* takes search=best, mcts or exact */                                                           \
+    X(TREES, options->search == SEARCH_BEST || options->search == SEARCH_MCTS, "search",             \
+      "since the others have one search")                                                            \
+    /* takes the options of op groups: groups, evaluations, ... */                                   \
+    X(PLACES, planner_options_of_op_groups(options), "groups, evaluations, ...",                     \
+      "since the others place no op groups")                                                         \
+    /* can compare its plans with a bound on all programs */                                         \
+    X(CERTIFIES, options->certify > 0, "certify",                                                    \
+      "since the bound is on programs of one microbatch for all devices, no pipelines")              \
+    X(RATIOS, false, NULL, NULL)   /* can be given ratios by speed, or asked for the best ones */    \
+    X(GROUPS, false, NULL, NULL)   /* its programs run on groups of devices, microbatch by microbatch */ \
+    X(GPUS, false, NULL, NULL)     /* plans for single GPUs only */                                  \
+    X(BALANCES, false, NULL, NULL) /* the ratios it chooses are the best ones for its program */     \
+    X(SEARCHES, false, NULL, NULL) /* searches all programs: where its plan does not fit, another may */ \
+    X(BOUNDS, false, NULL, NULL)   /* always compares its plans with the quick bound */              \
+    X(TRIED, false, NULL, NULL)    /* tried by `advise`: needs nothing but its options */            \
+    X(CHOOSES, false, NULL, NULL)  /* chooses the machines and the granularity */                    \
+    X(EVEN, false, NULL, NULL)     /* its own ratios are equal shares per GPU */                     \
+    X(FIRST, false, NULL, NULL)    /* quick and seldom beaten: tried first */                        \
+    X(LAST, false, NULL, NULL)     /* a long search that seldom wins: tried last */
+/* clang-format on */
+#define X(id, ...) ABILITY_##id,
+enum { ABILITY_TABLE(X) };
+#undef X
+#define X(id, ...) PLANNER_##id = 1u << ABILITY_##id,
+typedef enum { ABILITY_TABLE(X) } PlannerAbility;
+#undef X
 
 typedef struct Planner Planner;
 struct Planner {

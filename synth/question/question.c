@@ -29,28 +29,9 @@ static bool meets(const Planner *method, const Demand *demand, GError **error)
 static bool check_abilities(const Planner *method, const PlannerOptions *options,
                             GError **error)
 {
-    const Demand demand[] = {
-        {options->pins != NULL, PLANNER_PINS, "pin",
-         "since the others have forms of their own for every tensor"},
-        {options->segments != NULL, PLANNER_SEGMENTS, "segments",
-         "since the others have one vector of ratios"},
-        {options->noise != 0 || options->communication != 0 ||
-             options->backward != BACKWARD_OVERLAPPED,
-         PLANNER_TURNS, "backward, communication, noise", "whose search takes them"},
-        {planner_options_of_pipelines(options), PLANNER_STRATEGY,
-         "pp, dp, tmp, mbs, schedule, ...", "since the others have no pipelines"},
-        {options->strategy.zero > 0 || options->strategy.zero_ranks > 0, PLANNER_ZERO,
-         "zero, zero_ranks",
-         "since the others have no replicas that hold the same, or divide it where that "
-         "is faster"},
-        {options->search == SEARCH_BEST || options->search == SEARCH_MCTS, PLANNER_TREES,
-         "search", "since the others have one search"},
-        {planner_options_of_op_groups(options), PLANNER_PLACES,
-         "groups, evaluations, ...", "since the others place no op groups"},
-        {options->certify > 0, PLANNER_CERTIFIES, "certify",
-         "since the bound is on programs of one microbatch for all devices, no "
-         "pipelines"},
-    };
+#define X(id, asked, option, reason) {asked, PLANNER_##id, option, reason},
+    const Demand demand[] = {ABILITY_TABLE(X)};
+#undef X
     for (uint32_t i = 0; i < G_N_ELEMENTS(demand); i++)
         if (!meets(method, &demand[i], error))
             return false;

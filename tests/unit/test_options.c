@@ -12,8 +12,9 @@ static bool read_word(const char *text, const char **kept, GError **error)
     return true;
 }
 
+#define LAW_WORDS(X) X(LAW_FLAT, "flat") X(LAW_NORMAL, "normal") X(LAW_GAMMA, "gamma")
 #define SAMPLE_OPTION_TABLE(X)                                     \
-    X(CHOICE, law, "law", "normal", "flat|normal|gamma: of times") \
+    X(CHOICE(LAW_WORDS), law, "law", "normal", "of times") \
     X(COUNT(1, 8), streams, "streams", "1", "how many")            \
     X(NUMBER(-1, 10), jitter, "jitter", "0.5", "relative")         \
     X(BYTES, bucket, "bucket", "1MiB", "at most")                  \

@@ -1,5 +1,5 @@
 /* The stages of a pipeline, read from its program. */
-#include "experiments/cli/plan_stages.h"
+#include "experiments/answers/plan_stages.h"
 
 char *plan_stages_runs(const uint32_t *number, uint32_t n)
 {

@@ -1,8 +1,10 @@
 /* The stages of a pipeline as its program has them, whichever planner made it. */
-#ifndef KILTER_EXPERIMENTS_CLI_PLAN_STAGES_H
-#define KILTER_EXPERIMENTS_CLI_PLAN_STAGES_H
+#ifndef KILTER_EXPERIMENTS_ANSWERS_PLAN_STAGES_H
+#define KILTER_EXPERIMENTS_ANSWERS_PLAN_STAGES_H
 
-#include "experiments/cli/command.h"
+#include <jansson.h>
+
+#include "experiments/sweep/evaluation.h"
 
 /* A list of {first, last: names of layers, layers, devices: "8 h100", replicas, tensor_parallel,
  * one_program: whether the devices of a replica run an SPMD program that cuts batches, too,

@@ -1,9 +1,9 @@
 /* The facts about a plan beside its times, as JSON. */
-#include "experiments/cli/plan_words.h"
+#include "experiments/answers/plan_words.h"
 
 #include <math.h>
 
-#include "experiments/cli/plan_stages.h"
+#include "experiments/answers/plan_stages.h"
 
 /* --- throughput --- */
 

@@ -1,9 +1,11 @@
 /* The facts about a plan beside its times, as JSON and as text: throughput, strategy, memory by
  * category. */
-#ifndef KILTER_EXPERIMENTS_CLI_PLAN_WORDS_H
-#define KILTER_EXPERIMENTS_CLI_PLAN_WORDS_H
+#ifndef KILTER_EXPERIMENTS_ANSWERS_PLAN_WORDS_H
+#define KILTER_EXPERIMENTS_ANSWERS_PLAN_WORDS_H
 
-#include "experiments/cli/command.h"
+#include <jansson.h>
+
+#include "experiments/sweep/evaluation.h"
 
 /* samples_per_s, tokens_per_s, model_flops, model_flops_per_s_per_gpu, mfu, hfu, and mfu_of,
  * "peaks" of data sheets or the cluster's "rates"; dollars_per_hour, dollars_per_million, power_w,

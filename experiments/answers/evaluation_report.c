@@ -1,11 +1,12 @@
 /* An evaluation as JSON and as text. */
+#include "experiments/answers/evaluation_report.h"
+
 #include <math.h>
 #include <string.h>
 
+#include "experiments/answers/plan_stages.h"
+#include "experiments/answers/plan_words.h"
 #include "experiments/calibration/prediction.h"
-#include "experiments/cli/command.h"
-#include "experiments/cli/plan_stages.h"
-#include "experiments/cli/plan_words.h"
 #include "experiments/explain/shards.h"
 
 /* A proved bound; null if it is 0, which means that none was proved. */
@@ -119,7 +120,7 @@ static json_t *warnings_json(const Cluster *cluster)
     return list;
 }
 
-json_t *command_evaluation_json(const Evaluation *evaluation, bool verbose)
+json_t *evaluation_json(const Evaluation *evaluation, bool verbose)
 {
     const Plan *plan = evaluation->plan;
     const SimReport *report = evaluation->report;
@@ -209,10 +210,10 @@ static json_t *evaluation_report_links_json(const SimTimeline *timeline)
     return links;
 }
 
-json_t *command_simulation_json(const Evaluation *evaluation, bool verbose, bool path)
+json_t *evaluation_simulation_json(const Evaluation *evaluation, bool verbose, bool path)
 {
     const SimTimeline *timeline = evaluation->report->timeline;
-    json_t *object = command_evaluation_json(evaluation, verbose);
+    json_t *object = evaluation_json(evaluation, verbose);
     if (timeline && timeline->lost_s > 0)
         json_object_set_new(object, "lost_s", json_number(timeline->lost_s));
     if (path && timeline->n_links > 0)
@@ -224,14 +225,14 @@ json_t *command_simulation_json(const Evaluation *evaluation, bool verbose, bool
     return object;
 }
 
-char *command_waits_text(const Evaluation *evaluation)
+char *evaluation_waits_text(const Evaluation *evaluation)
 {
     return sim_timeline_explain(evaluation->report->timeline, evaluation->plan->program,
                                 evaluation->graph, evaluation->view);
 }
 
 /* clang-format off */
-const char COMMAND_EVALUATION_TEXT[] =
+const char EVALUATION_TEXT[] =
     "{model} on {cluster} with {planner}[ ({made_by})], {fidelity} fidelity\n"
     "  iteration    {iteration_time_s:time} = communication {communication_s:time} + computation "
     "{computation_s:time}, {stages} stage{stages:s}\n"
@@ -259,3 +260,26 @@ const char COMMAND_EVALUATION_TEXT[] =
     "[*stage_list:  {#:5} {communication_s:13time} {computation_s:13time} {instructions:13}   "
     "{first}\n]]";
 /* clang-format on */
+
+bool evaluation_check_fits(const Evaluation *evaluation, GError **error)
+{
+    if (evaluation->report->feasible)
+        return true;
+    const Plan *plan = evaluation->plan;
+    g_autofree char *misfit = evaluation_misfit(evaluation);
+    g_autofree char *ways = evaluation_ways_to_fit(evaluation);
+    if (plan->misfit)
+        return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                           "it is proved that no plan of '%s' fits with these settings: "
+                           "%s; the best one found: %s; others that may fit: %s",
+                           plan->planner, plan->misfit, misfit, ways);
+    if (evaluation->searched)
+        return kilter_fail(
+            error, KILTER_ERROR_FAILED,
+            "'%s' found no plan that fits, and it is not proved that there "
+            "is none; the best one: %s; others that may fit: %s",
+            plan->planner, misfit, ways);
+    return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                       "the plan does not fit: %s; others that may fit: %s", misfit,
+                       ways);
+}

@@ -1,0 +1,12 @@
+/* Plans side by side. */
+#ifndef KILTER_EXPERIMENTS_ANSWERS_COMPARE_H
+#define KILTER_EXPERIMENTS_ANSWERS_COMPARE_H
+
+#include <jansson.h>
+
+#include "experiments/sweep/evaluation.h"
+
+/* The answer for n plans and the files that they are from, with the members of data/schemas/compare.json. */
+json_t *compare_json(char *const *file, const Evaluation *evaluation, uint32_t n);
+
+#endif

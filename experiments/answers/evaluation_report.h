@@ -1,0 +1,25 @@
+/* A plan and its evaluation as an answer. */
+#ifndef KILTER_EXPERIMENTS_ANSWERS_EVALUATION_REPORT_H
+#define KILTER_EXPERIMENTS_ANSWERS_EVALUATION_REPORT_H
+
+#include <jansson.h>
+
+#include "experiments/sweep/evaluation.h"
+
+/* The keys of every plan and simulation (verbose: each stage, too), and the template of their
+ * text. */
+json_t *evaluation_json(const Evaluation *evaluation, bool verbose);
+extern const char EVALUATION_TEXT[];
+/* The same keys and, if there is a timeline, the lost time and (on demand) links and the critical
+ * path. */
+json_t *evaluation_simulation_json(const Evaluation *evaluation, bool verbose, bool path);
+
+/* A text of what the iteration waits for, by its timeline. Caller frees. */
+char *evaluation_waits_text(const Evaluation *evaluation);
+
+/* Fails, naming device and bytes missing, if the plan does not fit: with KILTER_ERROR_INFEASIBLE
+ * where no other plan fits (the only plan of a strategy, or a search with a proof), else with
+ * KILTER_ERROR_FAILED. */
+bool evaluation_check_fits(const Evaluation *evaluation, GError **error);
+
+#endif

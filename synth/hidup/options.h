@@ -1,0 +1,26 @@
+/* Options of the planners that let two microbatches take turns (HiDup); gathered by
+ * synth/question/planner_options.h. */
+#ifndef KILTER_SYNTH_HIDUP_OPTIONS_H
+#define KILTER_SYNTH_HIDUP_OPTIONS_H
+
+#include "data/base/options.h"
+
+/* clang-format off */
+#define DUPLEX_WORDS(X) X(DUPLEX_OWN, "own") X(DUPLEX_OFF, "off") X(DUPLEX_ON, "on")
+OPTION_WORDS(DUPLEX_WORDS) /* HiDup Sec. 3 */
+#define BACKWARD_WORDS(X) \
+    X(BACKWARD_OVERLAPPED, "overlapped") X(BACKWARD_SERIAL, "serial")
+OPTION_WORDS(BACKWARD_WORDS) /* overlapped: HiDup Eq. 5 */
+
+#define HIDUP_OPTION_TABLE(X)                                                              \
+    X(CHOICE(DUPLEX_WORDS), duplex, "duplex", "own",                                       \
+      "whether two microbatches take turns; own: only in hidup's plans")                   \
+    X(CHOICE(BACKWARD_WORDS), backward, "backward", "overlapped",                          \
+      "how the backward pass runs in hidup's search; serial: as in its artifact")          \
+    X(NUMBER(0, 1), noise, "noise", "0",                                                  \
+      "relative error of hidup's estimates, drawn from the seed")                         \
+    X(NUMBER(-1, 100), communication, "communication", "0",                               \
+      "part by which hidup takes communication to be longer; -1: free")
+/* clang-format on */
+
+#endif
