@@ -30,8 +30,8 @@
  *     BUNDLED(path, reader) const char *    the same, and up to a `/` it names a bundled file: "runtimes/%s.yaml"
  *     FILES(WORDS, paths)   uint32_t        a CHOICE whose words stand for bundled files: "|tag/network.txt|", or for none
  *
- * Whatever a planner or the simulation reads by the value of an option has one of the last types or DATA: so that it is
- * known, before anything is planned, on which files an answer depends. */
+ * Whatever a planner or the simulation reads by the value of an option has one of the last types or
+ * DATA: so that it is known, before anything is planned, on which files an answer depends. */
 #ifndef KILTER_DATA_BASE_OPTIONS_H
 #define KILTER_DATA_BASE_OPTIONS_H
 
@@ -110,7 +110,8 @@ bool option_set(const Option *option, void *options, const char *value, GError *
 /* The value as text that option_set takes. Caller frees. */
 char *option_get(const Option *option, const void *options);
 
-/* The bundled file, relative to the search path, for which the value stands; NULL: for none. Caller frees. */
+/* The bundled file, relative to the search path, for which the value stands; NULL: for none. Caller
+ * frees. */
 char *option_file(const Option *option, const void *options);
 
 bool option_is_default(const Option *option, const void *options);

@@ -24,8 +24,8 @@ typedef struct {
     bool any;
 } Stage;
 
-/* Finds the microbatches of each group; it begins with the first of them, and a new one has a higher
- * number. */
+/* Finds the microbatches of each group; it begins with the first of them, and a new one has a
+ * higher number. */
 static void count_microbatch(Stage *s, uint32_t microbatch)
 {
     if (!s->any)
@@ -69,8 +69,8 @@ static Stage *find_stages(const Program *program, const Graph *graph)
     return stage;
 }
 
-/* Whether the groups with layers are stages: each has its own devices, and the other groups are views
- * of them. */
+/* Whether the groups with layers are stages: each has its own devices, and the other groups are
+ * views of them. */
 static bool are_stages(const Evaluation *evaluation, const Stage *stage)
 {
     const Program *program = evaluation->plan->program;
@@ -129,7 +129,8 @@ static char *samples_text(const Evaluation *evaluation, uint32_t g)
     return NULL;
 }
 
-/* Whether the devices of a replica share microbatches, too, as in one SPMD program for all of them. */
+/* Whether the devices of a replica share microbatches, too, as in one SPMD program for all of
+ * them. */
 static bool is_one_program(const Evaluation *evaluation, uint32_t g)
 {
     const Program *program = evaluation->plan->program;

@@ -135,8 +135,8 @@ static bool read_stragglers(const char *text, SimCampaign *of, GError **error)
            read_number("--stragglers", part[2], 1, 1000, &of->straggler_factor, error);
 }
 
-/* "leaf:64,100000h,16;spine:8,200000h,0": what fails besides GPUs, by name, number, mean time between failures of one, and
- * machines that a failure takes out. */
+/* "leaf:64,100000h,16;spine:8,200000h,0": what fails besides GPUs, by name, number, mean time
+ * between failures of one, and machines that a failure takes out. */
 static bool read_part(const char *text, GArray *parts, GError **error)
 {
     const char *colon = strchr(text, ':');

@@ -1,4 +1,5 @@
-/* Days of training with a plan, for `kilter days`, and for --days of `kilter simulate` and `kilter report`. */
+/* Days of training with a plan, for `kilter days`, and for --days of `kilter simulate` and `kilter
+ * report`. */
 #ifndef KILTER_EXPERIMENTS_CLI_CAMPAIGN_H
 #define KILTER_EXPERIMENTS_CLI_CAMPAIGN_H
 

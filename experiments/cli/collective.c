@@ -41,7 +41,8 @@ static int by_use(const void *a, const void *b)
     return g_strcmp0(x->name, y->name);
 }
 
-/* Switches that sum up make of a ring's bytes fewer, so that its links count more than they carry. */
+/* Switches that sum up make of a ring's bytes fewer, so that its links count more than they
+ * carry. */
 static double utilization(const SimCollectiveRun *run, const SimLinkReport *link)
 {
     return run->time_s > 0 ? fmin(link->bytes / (link->bandwidth * run->time_s), 1) : 0;

@@ -102,8 +102,9 @@ static bool takes_value(const GOptionEntry *const *list, char letter, const char
     return false;
 }
 
-/* The arguments with values apart from their letters: -j1 is -j 1 and -qj1 is -q -j 1, as for make and gcc; GOption knows
- * only the second form. What follows "--" are no options. Ends with NULL; the caller frees it. */
+/* The arguments with values apart from their letters: -j1 is -j 1 and -qj1 is -q -j 1, as for make
+ * and gcc; GOption knows only the second form. What follows "--" are no options. Ends with NULL;
+ * the caller frees it. */
 static char **split_options(int argc, char **argv, const GOptionEntry *const *list)
 {
     g_autoptr(GStrvBuilder) split = g_strv_builder_new();

@@ -87,10 +87,12 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandOptions, command_options_clear)
  *         X(TEXT, rows, "rows", 0, "Columns whose values become rows", "NAMES")    \
  *         X(COUNT, threads, "jobs", 'j', "Threads", "N", 0, G_MAXINT)
  *
- * from which follow the members of a struct, what clears it, the entries for help and parser (of a struct `own`), and the
- * checks of ranges. Kinds: TEXT, FILE (char *), LIST (char **), FLAG (gboolean), COUNT (int, with its least and most),
- * HIDDEN_TEXT and HIDDEN_FLAG (not in the help); PLANNING, SLOWDOWN and CHANGES, which stand for several options of a
- * CommandPlanning (CHANGED: those that it has alone), and others with a struct, in its header; VALUE (of a type) and OWNED (with what frees it), which are no options. */
+ * from which follow the members of a struct, what clears it, the entries for help and parser (of a
+ * struct `own`), and the checks of ranges. Kinds: TEXT, FILE (char *), LIST (char **), FLAG
+ * (gboolean), COUNT (int, with its least and most), HIDDEN_TEXT and HIDDEN_FLAG (not in the help);
+ * PLANNING, SLOWDOWN and CHANGES, which stand for several options of a CommandPlanning (CHANGED:
+ * those that it has alone), and others with a struct, in its header; VALUE (of a type) and OWNED
+ * (with what frees it), which are no options. */
 /* clang-format off */
 #define COMMAND_MEMBER(kind, ...)                 COMMAND_MEMBER_##kind(__VA_ARGS__)
 #define COMMAND_MEMBER_TEXT(member, ...)          char *member;
@@ -198,8 +200,9 @@ void command_print_json(json_t *value);
 /* One line on stderr: an object of that format with "error": {"status", "message"}. */
 void command_print_error(const GError *error, int status);
 
-/* The options of a command that plans: --planner (NULL: hap), --granularity (NULL: machine, or gpu where a machine has unlike GPUs),
- * changes of the cluster (data/cluster/change.h), and --slowdown, which slows devices down. */
+/* The options of a command that plans: --planner (NULL: hap), --granularity (NULL: machine, or gpu
+ * where a machine has unlike GPUs), changes of the cluster (data/cluster/change.h), and --slowdown,
+ * which slows devices down. */
 typedef struct {
     char *planner, *granularity;
     char **change[CHANGES]; /* NULL: none */

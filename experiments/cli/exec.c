@@ -199,8 +199,8 @@ typedef struct {
     const CommandOptions *options;
 } Work;
 
-/* Removes the plan file that was made for these ranks, and its folder, when all of them have read it: whoever started them
- * may be killed before it can. */
+/* Removes the plan file that was made for these ranks, and its folder, when all of them have read
+ * it: whoever started them may be killed before it can. */
 static void remove_handed(const Own *own, ExecRank rank)
 {
     double all = 0;

@@ -25,8 +25,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExecPlan, exec_plan_clear)
 bool exec_plan_obtain(ExecPlan *source, int argc, char **argv,
                       const CommandOptions *options, GError **error);
 
-/* How a backend that runs the model stores its tensors in half precision. Only the cuda backend can: on the others, and for
- * fp8, KILTER_ERROR_INPUT. */
+/* How a backend that runs the model stores its tensors in half precision. Only the cuda backend
+ * can: on the others, and for fp8, KILTER_ERROR_INPUT. */
 bool exec_plan_half(const Graph *graph, bool cuda, ExecNumbers *half, GError **error);
 
 #endif

@@ -120,7 +120,8 @@ static bool profile_write_file(const Own *own, const GArray *list,
     return true;
 }
 
-/* A backend that computes in float32; with cuda one GPU per process, and tensors in half precision as the models say. */
+/* A backend that computes in float32; with cuda one GPU per process, and tensors in half precision
+ * as the models say. */
 static ExecBackend *profile_backend_new(const Own *own, ExecRank rank, GError **error)
 {
     const ExecCudaWorld world = {.ranks = EXEC_CUDA_GPUS,

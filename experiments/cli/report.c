@@ -76,7 +76,8 @@ static char *report_names(const char *what, const char *line, const Own *own,
     return names ? report_of(database, (const char *const *)names, own, error) : NULL;
 }
 
-/* Adds days of training to the answer, and draws them; *svg gets the picture, which the caller frees. */
+/* Adds days of training to the answer, and draws them; *svg gets the picture, which the caller
+ * frees. */
 static bool add_days(const Own *own, char **argv, const CommandOptions *options,
                      const Evaluation *evaluation, json_t *answer, char **svg,
                      GError **error)

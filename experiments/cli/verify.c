@@ -117,7 +117,8 @@ static json_t *verdict_json(const Own *own, const char *small, int shapes,
         KILTER_VERSION);
 }
 
-/* The backend, which computes in float64, or, if asked to, keeps tensors in half precision in two bytes. */
+/* The backend, which computes in float64, or, if asked to, keeps tensors in half precision in two
+ * bytes. */
 static ExecBackend *verify_backend_new(const Own *own, uint32_t n_ranks,
                                        const Graph *graph, GError **error)
 {

@@ -3,11 +3,11 @@
  *     model, cluster, options  --question_open-->    Question  graph, pins and segments, checked
  *                              --question_answer-->  Answer    plan and report: rounded, evaluated, bounded
  *
- * A planner is a row of the table in synth/planners/planner.c (of choosers.c if it chooses among the
- * plans of others): name, description, paper, abilities, and a function make(), declared in the
+ * A planner is a row of the table in synth/planners/planner.c (of choosers.c if it chooses among
+ * the plans of others): name, description, paper, abilities, and a function make(), declared in the
  * make.h of its room, that gets the question (synth/question/question.h) and fills in program and
- * ratios of the answer's plan (synth/answer/answer.h; complete.h has the tools). Options are rows of
- * tables as well (synth/question/planner_options.h). */
+ * ratios of the answer's plan (synth/answer/answer.h; complete.h has the tools). Options are rows
+ * of tables as well (synth/question/planner_options.h). */
 #ifndef KILTER_SYNTH_PLANNERS_PLANNER_H
 #define KILTER_SYNTH_PLANNERS_PLANNER_H
 
@@ -20,8 +20,9 @@ typedef struct Question Question; /* synth/question/question.h */
 /* The kinds of a planner's answer. */
 typedef struct Answer Answer; /* synth/answer/answer.h */
 
-/* The abilities of planners; other code asks for abilities, never for a planner's name. X(id, whether `options` ask for it,
- * by which option, why only planners with it take the option); they are checked in this order. */
+/* The abilities of planners; other code asks for abilities, never for a planner's name. X(id,
+ * whether `options` ask for it, by which option, why only planners with it take the option); they
+ * are checked in this order. */
 /* clang-format off */
 #define ABILITY_TABLE(X)                                                                             \
     /* keeps the forms that pins ask for */                                                          \

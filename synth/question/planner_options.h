@@ -48,8 +48,8 @@ OPTION_WORDS(SEARCH_WORDS)
     X(NUMBER(0, 1000000), budget_s, "budget_s", "0",                                      \
       "seconds for search and certificate together; 0: no limit")
 
-/* Options of some planners, a table in the room of each; part of a configuration where they are not at
- * their defaults. */
+/* Options of some planners, a table in the room of each; part of a configuration where they are not
+ * at their defaults. */
 #define SPECIAL_OPTION_TABLE(X) \
     HIDUP_OPTION_TABLE(X)       \
     HAP_SEARCH_OPTION_TABLE(X)  \
@@ -77,10 +77,12 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
  * its contents. Free with g_strfreev. KILTER_ERROR_INPUT for a file that cannot be read. */
 char **planner_options_list(const PlannerOptions *options, GError **error);
 
-/* The bundled files for which options' values stand, relative to the search path; free with g_strfreev. */
+/* The bundled files for which options' values stand, relative to the search path; free with
+ * g_strfreev. */
 char **planner_options_files(const PlannerOptions *options);
-/* The path of the file for which the value of option `key` stands, and the only way by which planners come to a bundled
- * file. KILTER_ERROR_INPUT if it is not on the search path. Caller frees. */
+/* The path of the file for which the value of option `key` stands, and the only way by which
+ * planners come to a bundled file. KILTER_ERROR_INPUT if it is not on the search path. Caller
+ * frees. */
 char *planner_options_path(const PlannerOptions *options, const char *key,
                            GError **error);
 

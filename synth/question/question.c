@@ -222,8 +222,8 @@ static bool see_memory(Question *question, GError **error)
     return true;
 }
 
-/* Devices are seen with the prices that the options say and, where ops have measured times, by their
- * types. */
+/* Devices are seen with the prices that the options say and, where ops have measured times, by
+ * their types. */
 static bool see_times(Question *question, GError **error)
 {
     question->priced =
