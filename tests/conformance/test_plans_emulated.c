@@ -137,8 +137,11 @@ static void row_check(const Row *row, const Plan *plan, const Graph *graph, uint
     device_reset(plan->n_devices, seed);
     g_autoptr(ExecBackend) backend = kilter_cuda_new(&world, size, &error);
     assert_no_error(error);
-    exec_verify(backend, plan, graph, 1 + seed / 10, exec_tolerance(backend), &verdict,
-                &error);
+    /* Adam's first step divides small gradients by their own size: float32 errs by more there */
+    const double tolerance = half == EXEC_PLAIN && size == sizeof(float)
+                                 ? 20 * EXEC_SINGLE_TOLERANCE
+                                 : exec_tolerance(backend);
+    exec_verify(backend, plan, graph, 1 + seed / 10, tolerance, &verdict, &error);
     if (error || !verdict.right)
         fail_msg("%s for %s on %u devices (%s), seed %u: %s %g of %s, first wrong: %s",
                  row->planner, row->model, plan->n_devices, row->set, seed,

@@ -1,7 +1,9 @@
 #!/bin/sh
-# Whether the fuzz targets find bugs: plants one in each reader (tests/fuzz/planted.txt), and replays damaged seeds for 60 s at most.
+# Whether the fuzz targets find bugs: plants one in each reader (tests/fuzz/planted.txt), and replays damaged seeds for 60 s at most;
+# and whether emulated devices do: plants one after the other in the cuda backend (tests/conformance/planted.txt), and runs random
+# and planners' plans in at most 100 orders of the devices' work.
 #
-#     tests/fuzz/planted.sh [READER...]        default: all
+#     tests/fuzz/planted.sh [READER...|devices]        default: all
 #
 # Works on a copy of the last commit. Exits with 1 if a bug is not found.
 set -eu
@@ -13,40 +15,68 @@ place=$(mktemp -d "${TMPDIR:-/tmp}/kilter-planted.XXXXXX")
 trap 'rm -rf -- "$place"' EXIT
 trap 'exit 130' INT TERM HUP
 git archive HEAD | tar -x -C "$place"
-cp tests/fuzz/planted.txt "$place"
+cat tests/fuzz/planted.txt >"$place/planted.txt"
+sed 's/^\([^#]\)/devices:\1/' tests/conformance/planted.txt >>"$place/planted.txt"
 cd "$place"
 ninja=
 command -v ninja >/dev/null 2>&1 && ninja=-GNinja
 cmake $ninja -B build -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE=-O1 -DKILTER_WITH_CUDA=OFF >configure.log 2>&1
 tab=$(printf '\t')
 failed=
+
+# on_seeds READER: runs its damaged seeds; sets found and tried.
+on_seeds() {
+    started=$(date +%s)
+    seed=1
+    while [ -z "$found" ] && [ $(($(date +%s) - started)) -lt 60 ]; do
+        status=0
+        timeout 60 "build/tests/replay_$1" --mutants 3000 --seed "$seed" --dict "tests/fuzz/seeds/$1.dict" \
+            "tests/fuzz/seeds/$1" >found.log 2>&1 </dev/null || status=$?
+        # 124: the minute is over
+        [ "$status" = 0 ] || [ "$status" = 124 ] || found=1
+        tried="$((3000 * seed)) damaged seeds"
+        seed=$((seed + 1))
+    done
+}
+
+# on_devices: runs plans on emulated devices, in few orders first; sets found and tried.
+on_devices() {
+    for tried in "3 orders" "20 orders" "100 orders"; do
+        for test in backend_emulated plans_emulated; do
+            [ -n "$found" ] || KILTER_SEEDS=${tried% *} "build/tests/test_$test" >found.log 2>&1 </dev/null || found=1
+        done
+        [ -z "$found" ] || break
+    done
+    tried="$tried, by ${test%_emulated}s"
+}
+
 grep -v '^#' planted.txt >bugs.txt
 while IFS=$tab read -r reader file from to <&3; do
-    [ "$wanted" = "  " ] || case $wanted in *" $reader "*) ;; *) continue ;; esac
+    [ "$wanted" = "  " ] || case $wanted in *" $reader "* | *" ${reader%%:*} "*) ;; *) continue ;; esac
+    case $reader in
+    devices:*) targets="test_backend_emulated test_plans_emulated" ;;
+    *) targets=replay_$reader ;;
+    esac
     cp "$file" kept.c
     # As the text is: no character means anything but itself.
     FROM=$from TO=$to awk '{
         at = index($0, ENVIRON["FROM"])
         print at ? substr($0, 1, at - 1) ENVIRON["TO"] substr($0, at + length(ENVIRON["FROM"])) : $0 }' kept.c >"$file"
-    if cmp -s kept.c "$file" || ! cmake --build build --target "replay_$reader" >build.log 2>&1; then
+    # shellcheck disable=SC2086 # one word per target
+    if cmp -s kept.c "$file" || ! cmake --build build --target $targets >build.log 2>&1; then
         echo "planted: $reader: the bug cannot be planted in $file" >&2
+        tail -n 20 build.log >&2
         exit 1
     fi
-    started=$(date +%s)
-    seed=1
     found=
-    while [ -z "$found" ] && [ $(($(date +%s) - started)) -lt 60 ]; do
-        status=0
-        timeout 60 "build/tests/replay_$reader" --mutants 3000 --seed "$seed" --dict "tests/fuzz/seeds/$reader.dict" \
-            "tests/fuzz/seeds/$reader" >found.log 2>&1 </dev/null || status=$?
-        # 124: the minute is over
-        [ "$status" = 0 ] || [ "$status" = 124 ] || found=1
-        seed=$((seed + 1))
-    done
+    case $reader in
+    devices:*) on_devices ;;
+    *) on_seeds "$reader" ;;
+    esac
     if [ -n "$found" ]; then
-        echo "planted: $reader: found within $((3000 * (seed - 1))) damaged seeds: $(grep -v '^[0-9]* files' found.log | head -n 1)"
+        echo "planted: $reader: found within $tried: $(grep -a -v -E '^[0-9]* files|^\[' found.log | head -n 1)"
     else
-        echo "planted: $reader: NOT found in 60 s ($((3000 * (seed - 1))) damaged seeds)"
+        echo "planted: $reader: NOT found in $tried"
         failed="$failed $reader"
     fi
     cp kept.c "$file"
