@@ -199,8 +199,6 @@ void exec_mpi_maximum(double *value, uint32_t n);
 typedef enum {
     EXEC_CUDA_GPUS,    /* one GPU per rank */
     EXEC_CUDA_VIRTUAL, /* all ranks on the first GPU, one after the other */
-    /* the same without a GPU: the kernels' bodies on this thread, to test them */
-    EXEC_CUDA_HOST,
 } ExecCudaRanks;
 
 typedef struct {

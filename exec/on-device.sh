@@ -9,9 +9,9 @@
 #     exec/on-device.sh --pack KIT           where the compilers are: builds, and puts into KIT what another machine needs
 #
 # Such a machine is often bare: without CMake's packages, GLib or a way to fetch them. Then pack here and take the checkout and
-# KIT (out/kit, 25 MB) there: it has the program, the cuda backend and the conformance suite, compiled for GPUs of compute capability
-# 8.0 and 9.0 (and, by their driver, for later ones), and the libraries that they link. There it needs a driver, cuBLAS and NCCL 2 of
-# CUDA 13 (in CUDA's folder, in the system's, or in Python packages), awk, timeout and tar; nothing is compiled. With ten minutes a
+# KIT (out/kit) there: it has the program, the cuda backend and the conformance suite, compiled for all GPUs that the CUDA Toolkit
+# knows (P100 and V100 need one of version 12), and the libraries that they link. There it needs a driver, cuBLAS and NCCL 2 of
+# the same CUDA (in CUDA's folder, in the system's, or in Python packages), awk, timeout and tar; nothing is compiled. With ten minutes a
 # call and 25 in all, for example, call this until its status is not 3:
 #
 #     exec/on-device.sh --built out/kit --budget 570 --copy "$RESULTS" out/device
@@ -210,7 +210,8 @@ environment() {
 
 # The folders of CUDA's libraries that the loader does not find by itself, joined by colons.
 libraries() {
-    for name in libcudart.so.13 libcublas.so.13 libcublasLt.so.13 libnccl.so.2; do
+    # Those of the toolkit that the kit was built with.
+    for name in $(ldd "$at/kilter_cuda.so" 2>/dev/null | sed -n 's/^[[:space:]]*\(lib\(cudart\|cublas\|cublasLt\|nccl\)\.so\.[0-9]*\).*/\1/p'); do
         ldconfig -p 2>/dev/null | grep -q "$name" ||
             find /usr/local/cuda/lib64/ /usr/local/lib /usr/lib /opt -name "$name" 2>/dev/null | head -n 1
     done | sed 's|/[^/]*$||' | sort -u | tr '\n' ':'
@@ -235,7 +236,7 @@ linked() {
 
 # Without MPI, which one GPU does not need and which has plug-ins of its own.
 make_kit() {
-    cmake --preset release -B build-kit "-DCMAKE_CUDA_ARCHITECTURES=80-real;90-real;90-virtual" \
+    cmake --preset release -B build-kit -DCMAKE_CUDA_ARCHITECTURES=all-major \
         -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON || return
     cmake --build build-kit --parallel "$(nproc)" --target kilter kilter_cuda test_backend_cuda test_backend_reference || return
     rm -rf "$pack"

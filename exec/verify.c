@@ -8,6 +8,7 @@
 /* Errors of tensors whose largest element is below this share of their role's largest are relative
  * to that share. */
 #define SMALL_SHARE 1e-3
+enum { LEAST_MEAN = 16 };
 
 typedef struct {
     ExecBackend *backend;
@@ -62,8 +63,10 @@ static ExecShard *sum_shards(const Verify *v, uint32_t group, TensorId id, Form 
     return NULL;
 }
 
-/* As exec_difference, but the root of the mean square: rounded to two bytes, a few numbers near a kink (of ReLU, say) fall on its
- * other side, and their gradients differ wholly. */
+/* As exec_difference, but the root of the mean square: rounded to two bytes, a few numbers near a
+ * kink (of ReLU, or of pooling) fall on its other side, and their gradients differ wholly. Small
+ * tensors count as such of LEAST_MEAN elements, since one kink may be all of their error: within
+ * EXEC_FP16_TOLERANCE one element may err by a fifth. */
 static double mean_difference(const double *got, const double *want, uint64_t n,
                               double scale)
 {
@@ -71,7 +74,8 @@ static double mean_difference(const double *got, const double *want, uint64_t n,
     double sum = 0;
     for (uint64_t i = 0; i < n; i++)
         sum += (got[i] - want[i]) * (got[i] - want[i]);
-    const double error = n > 0 && sum > 0 ? sqrt(sum / (double)n) / scale : 0;
+    const double error =
+        n > 0 && sum > 0 ? sqrt(sum / (double)MAX(n, LEAST_MEAN)) / scale : 0;
     return isnan(sum) ? INFINITY : error;
 }
 

@@ -1,6 +1,6 @@
 /* Attention with stored probabilities, on GPUs. */
 // Scaled dot-product self-attention; see exec/kernels/attention.c for shapes and equations. All
-// heads of a sample are one batch of matrix products over qkv where it lies.
+// heads of all samples are one batch of matrix products over qkv where it lies.
 #include <cmath>
 
 #include "exec/cuda/launch.cuh"
@@ -24,33 +24,43 @@ static Shape shape_of(const CudaCall *call, uint32_t qkv)
              x->offset[3], all_heads, x->dim[1]}};
 }
 
-// Query (0), key (1) or value (2) matrices [seq, size] of the heads of sample `b` in qkv[b, s, t,
-// h, D].
+// All samples' matrices: those of a sample's heads are `step` apart, samples `sample`.
 template <typename P>
-static CudaMatrix part(const Shape &n, P qkv, uint64_t b, uint64_t t, bool transposed)
+static CudaMatrix samples(P data, bool transposed, uint64_t ld, uint64_t step,
+                          uint64_t sample)
 {
-    return matrix(qkv + (b * n.seq * 3 + t) * n.heads * n.size, transposed,
-                  3 * n.heads * n.size, n.size);
+    CudaMatrix all = matrix(data, transposed, ld, step);
+    all.sample = sample;
+    return all;
+}
+
+// Query (0), key (1) or value (2) matrices [seq, size] of all heads in qkv[b, s, t, h, D].
+template <typename P>
+static CudaMatrix part(const Shape &n, P qkv, uint64_t t, bool transposed)
+{
+    const uint64_t row = n.heads * n.size;
+    return samples(qkv + t * row, transposed, 3 * row, n.size, 3 * n.seq * row);
 }
 
 // Matrices of the heads in y[b, s, h, D], and matrices [seq, seq] in P[b, h, s, s].
-template <typename P> static CudaMatrix heads(const Shape &n, P y, uint64_t b)
+template <typename P> static CudaMatrix heads(const Shape &n, P y)
 {
-    return matrix(y + b * n.seq * n.heads * n.size, false, n.heads * n.size, n.size);
+    return samples(y, false, n.heads * n.size, n.size, n.seq * n.heads * n.size);
 }
 
-template <typename P>
-static CudaMatrix square(const Shape &n, P p, uint64_t b, bool transposed)
+template <typename P> static CudaMatrix square(const Shape &n, P p, bool transposed)
 {
-    return matrix(p + b * n.heads * n.seq * n.seq, transposed, n.seq, n.seq * n.seq);
+    return samples(p, transposed, n.seq, n.seq * n.seq, n.heads * n.seq * n.seq);
 }
 
 static void multiply(CudaQueue *queue, const Shape &n, uint64_t rows, uint64_t columns,
                      uint64_t sum, double alpha, const CudaMatrix &x, const CudaMatrix &y,
                      const CudaMatrix &z)
 {
-    queue_multiply(queue, {rows, columns, sum, n.heads, alpha, &x, &y,
-                           const_cast<void *>(z.data), z.ld, z.step, z.numbers});
+    if (n.batch > 0)
+        queue_multiply(queue, {rows, columns, sum, n.heads, alpha, &x, &y,
+                           const_cast<void *>(z.data), z.ld, z.step, z.numbers, n.batch,
+                           z.sample});
 }
 
 // Softmax of the rows of P[.., q, k]; a causal query sees no later key.
@@ -81,7 +91,7 @@ template <typename T>
 static In<T> drop(CudaQueue *queue, const Shape &n, In<T> from, Out<T> to)
 {
     const MaskRows mask = n.mask;
-    const uint64_t seq = n.seq;
+    const Divisor seq(n.seq);
     if (mask.rate == 0)
         return from;
     each(
@@ -104,16 +114,14 @@ template <typename T> static void attention(const CudaCall *call)
     const In<T> qkv = in<T>(call, 0);
     Out<T> y = out<T>(call, 0), p = out<T>(call, 1);
     const double scale = 1 / sqrt((double)n.size);
-    for (uint64_t b = 0; b < n.batch; b++)
-        multiply(call->queue, n, n.seq, n.seq, n.size, scale, part(n, qkv, b, 0, false),
-                 part(n, qkv, b, 1, true), square(n, p, b, false));
+    multiply(call->queue, n, n.seq, n.seq, n.size, scale, part(n, qkv, 0, false),
+             part(n, qkv, 1, true), square(n, p, false));
     softmax_rows<T>(call->queue, p, n.batch * n.heads * n.seq, n.seq,
                     call->op->attr.causal);
     const Out<T> spare = room<T>(call->queue, n, qkv);
     const In<T> dropped = drop<T>(call->queue, n, p, spare);
-    for (uint64_t b = 0; b < n.batch; b++)
-        multiply(call->queue, n, n.seq, n.size, n.seq, 1, square(n, dropped, b, false),
-                 part(n, qkv, b, 2, false), heads(n, y, b));
+    multiply(call->queue, n, n.seq, n.size, n.seq, 1, square(n, dropped, false),
+             part(n, qkv, 2, false), heads(n, y));
     if (spare)
         release(call->queue, spare);
 }
@@ -130,9 +138,8 @@ template <typename T> static void attention_dx(const CudaCall *call)
     const Out<T> ds = scratch_like<T>(call->queue, n_rows * seq, qkv);
     const Out<T> spare = room<T>(call->queue, n, qkv);
     const In<T> dropped = drop<T>(call->queue, n, p, spare);
-    for (uint64_t b = 0; b < n.batch; b++)
-        multiply(call->queue, n, seq, seq, n.size, 1, heads(n, dy, b),
-                 part(n, qkv, b, 2, true), square(n, ds, b, false));
+    multiply(call->queue, n, seq, seq, n.size, 1, heads(n, dy), part(n, qkv, 2, true),
+             square(n, ds, false));
     drop<T>(call->queue, n, ds, ds);
     rows(
         call->queue, n_rows, BODY(uint64_t r, Lane lane) {
@@ -143,14 +150,12 @@ template <typename T> static void attention_dx(const CudaCall *call)
             for (uint64_t i = lane.id; i < seq; i += lane.n)
                 ds[r * seq + i] = p[r * seq + i] * (ds[r * seq + i] - mean);
         });
-    for (uint64_t b = 0; b < n.batch; b++) {
-        multiply(call->queue, n, seq, n.size, seq, scale, square(n, ds, b, false),
-                 part(n, qkv, b, 1, false), part(n, dqkv, b, 0, false));
-        multiply(call->queue, n, seq, n.size, seq, scale, square(n, ds, b, true),
-                 part(n, qkv, b, 0, false), part(n, dqkv, b, 1, false));
-        multiply(call->queue, n, seq, n.size, seq, 1, square(n, dropped, b, true),
-                 heads(n, dy, b), part(n, dqkv, b, 2, false));
-    }
+    multiply(call->queue, n, seq, n.size, seq, scale, square(n, ds, false),
+             part(n, qkv, 1, false), part(n, dqkv, 0, false));
+    multiply(call->queue, n, seq, n.size, seq, scale, square(n, ds, true),
+             part(n, qkv, 0, false), part(n, dqkv, 1, false));
+    multiply(call->queue, n, seq, n.size, seq, 1, square(n, dropped, true), heads(n, dy),
+             part(n, dqkv, 2, false));
     if (spare)
         release(call->queue, spare);
     release(call->queue, ds);

@@ -1,5 +1,5 @@
 /* The CUDA backend: one GPU per rank and NCCL between them, or, for numbers only, all ranks on one
- * GPU (or on none) with copies in its memory in NCCL's place.
+ * GPU with copies in its memory in NCCL's place.
  *
  *     all_gather              one ncclAllGather of blocks padded to the largest shard
  *     grouped_all_gather      an ncclBroadcast of the exact shard from each rank, in one group
@@ -11,7 +11,11 @@
  * computation asked for so far; computation that reads its result or overwrites its data waits for
  * it (and thereby for those before it), and other computation runs beside it. Ranks that exchange
  * among themselves have a communicator of their own. One process holds all GPUs of a machine, or
- * each GPU has its own; with MPI there may be several machines, of unlike numbers of GPUs. */
+ * each GPU has its own; with MPI there may be several machines, of unlike numbers of GPUs.
+ *
+ * A process launches the work of its GPUs from one thread, in the program's order, which is also that
+ * of NCCL's calls. Where launches of several GPUs take longer than their kernels, a process for each
+ * GPU launches them side by side. */
 #include "exec/cuda/kernels.h"
 #include "exec/cuda/module.h"
 #include "exec/cuda/places.h"
@@ -172,13 +176,13 @@ static void arrival_unref(gpointer data)
     g_rc_box_release_full(data, arrival_clear);
 }
 
-static void place_init(Place *place, bool host, int device, bool single)
+static void place_init(Place *place, int device, bool single)
 {
     place->written = g_hash_table_new_full(NULL, NULL, NULL, arrival_unref);
     place->read = g_hash_table_new_full(NULL, NULL, NULL, arrival_unref);
-    if (!cuda_queue_init(&place->compute, host, device, single) || host)
+    if (!cuda_queue_init(&place->compute, device, single))
         return;
-    cuda_queue_init(&place->communicate, host, device, single);
+    cuda_queue_init(&place->communicate, device, single);
     cuda_queue_check(&place->compute,
                      cudaEventCreateWithFlags(&place->computed, cudaEventDisableTiming),
                      "cudaEventCreate");
@@ -263,12 +267,10 @@ static bool check_gpus(const ExecCudaWorld *world, uint32_t needed, GError **err
 ExecBackend *kilter_cuda_new(const ExecCudaWorld *world, size_t element_bytes,
                              GError **error)
 {
-    const bool host = world->ranks == EXEC_CUDA_HOST;
     g_assert(world->half == EXEC_PLAIN || element_bytes == sizeof(float));
     uint32_t first, n_local, gpu;
     if (!find_ranks(world, &first, &n_local, &gpu, error) ||
-        (!host &&
-         !check_gpus(world, world->ranks == EXEC_CUDA_GPUS ? gpu + n_local : 1, error)))
+        !check_gpus(world, world->ranks == EXEC_CUDA_GPUS ? gpu + n_local : 1, error))
         return NULL;
     Cuda *cuda = g_new0(Cuda, 1);
     cuda->base = (ExecBackend){.ops = &CUDA_OPS,
@@ -282,7 +284,7 @@ ExecBackend *kilter_cuda_new(const ExecCudaWorld *world, size_t element_bytes,
     cuda->n_places = cuda->together ? 1 : n_local;
     cuda->place = g_new0(Place, cuda->n_places);
     for (uint32_t i = 0; i < cuda->n_places; i++)
-        place_init(&cuda->place[i], host, (int)(gpu + i), element_bytes == sizeof(float));
+        place_init(&cuda->place[i], (int)(gpu + i), element_bytes == sizeof(float));
     if (!cuda->together)
         share_memory(cuda);
     for (uint32_t i = 0; i < cuda->n_places; i++)

@@ -5,8 +5,8 @@
 // A box of elements, and where they lie in two shards.
 struct Boxes {
     uint32_t rank;
-    uint64_t dim[TENSOR_MAX_RANK], from_stride[TENSOR_MAX_RANK],
-        to_stride[TENSOR_MAX_RANK];
+    Divisor dim[TENSOR_MAX_RANK];
+    uint64_t from_stride[TENSOR_MAX_RANK], to_stride[TENSOR_MAX_RANK];
     uint64_t from_first, to_first, n;
 };
 
@@ -42,9 +42,10 @@ static void move(CudaQueue *queue, In<T> from, Out<T> to, Boxes box)
         queue, box.n, BODY(uint64_t i) {
             uint64_t source = box.from_first, target = box.to_first;
             for (uint32_t d = box.rank; d-- > 0;) {
-                source += i % box.dim[d] * box.from_stride[d];
-                target += i % box.dim[d] * box.to_stride[d];
-                i /= box.dim[d];
+                const uint64_t rest = i / box.dim[d], at = i - rest * box.dim[d].by;
+                source += at * box.from_stride[d];
+                target += at * box.to_stride[d];
+                i = rest;
             }
             to[target] = from[source] + (add ? T(to[target]) : T(0));
         });

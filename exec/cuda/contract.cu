@@ -6,16 +6,30 @@ extern "C" {
 #include "exec/contraction.h"
 }
 
-// Element `i` of a row-major tensor over the loops, in a shard's memory.
-__host__ __device__ static uint64_t place(const LoopOrder &order, uint64_t i)
-{
-    uint64_t at = 0;
-    for (uint32_t d = order.n; d-- > 0;) {
-        at += i % order.extent[d] * order.stride[d];
-        i /= order.extent[d];
+// The places of the elements of a row-major tensor over the loops, in a shard's memory.
+struct Places {
+    uint32_t n;
+    Divisor extent[OP_MAX_LOOPS];
+    uint64_t stride[OP_MAX_LOOPS];
+
+    Places(const LoopOrder &order) : n(order.n)
+    {
+        for (uint32_t d = 0; d < n; d++) {
+            extent[d] = Divisor(order.extent[d]);
+            stride[d] = order.stride[d];
+        }
     }
-    return at;
-}
+    __host__ __device__ uint64_t operator[](uint64_t i) const
+    {
+        uint64_t at = 0;
+        for (uint32_t d = n; d-- > 0;) {
+            const uint64_t rest = i / extent[d];
+            at += (i - rest * extent[d].by) * stride[d];
+            i = rest;
+        }
+        return at;
+    }
+};
 
 static uint64_t size_of(const LoopOrder &order)
 {
@@ -46,10 +60,10 @@ static Packed pack(const CudaCall *call, const Contraction *c, uint32_t which,
     if (loop_order_is_dense(&swapped))
         return {matrix(from, true, m, m * n), NULL};
     const Out<T> copy = scratch_like<T>(call->queue, size_of(order), from);
+    const Places places(order);
     if (fill)
         each(
-            call->queue, size_of(order),
-            BODY(uint64_t i) { copy[i] = from[place(order, i)]; });
+            call->queue, size_of(order), BODY(uint64_t i) { copy[i] = from[places[i]]; });
     return {matrix(copy, false, n, m * n), raw(copy)};
 }
 
@@ -87,9 +101,10 @@ static void contract_pair(const CudaCall *call, const Contraction *c)
             const LoopOrder order = contraction_order(c, c->out, shard, GROUP_M, GROUP_N);
             const ExecShard packed = {0, {}, {}, shard->numbers, z.owned};
             const In<T> from = operand<T>(&packed);
+            const Places places(order);
             each(
                 call->queue, size_of(order),
-                BODY(uint64_t i) { y[place(order, i)] = from[i]; });
+                BODY(uint64_t i) { y[places[i]] = from[i]; });
         }
         for (void *owned : {a.owned, b.owned, z.owned})
             if (owned)
@@ -98,7 +113,7 @@ static void contract_pair(const CudaCall *call, const Contraction *c)
     if (c->added < 0)
         return;
     const In<T> bias = in<T>(call, (uint32_t)c->added);
-    const uint64_t period = exec_shard_elements(&call->in[c->added]);
+    const Divisor period(exec_shard_elements(&call->in[c->added]));
     each(
         call->queue, exec_shard_elements(shard),
         BODY(uint64_t i) { y[i] += bias[i % period]; });
@@ -142,9 +157,10 @@ template <typename T> static void contract_single(const CudaCall *call)
     Out<T> y = out<T>(call, 0);
     const uint64_t n = exec_shard_elements(&call->out[0]), terms = size_of(summed);
     const bool leading = loop_order_is_dense(&kept); // whole rows are summed
+    const Places place(kept), term(summed);
     if (terms == 1) {
         each(
-            call->queue, n, BODY(uint64_t i) { y[i] = x[place(kept, i)]; });
+            call->queue, n, BODY(uint64_t i) { y[i] = x[place[i]]; });
     } else if (leading && terms > 0) {
         const Out<T> ones = scratch_like<T>(call->queue, terms, x);
         each(
@@ -157,10 +173,10 @@ template <typename T> static void contract_single(const CudaCall *call)
     } else {
         rows(
             call->queue, n, BODY(uint64_t i, Lane lane) {
-                const uint64_t first = place(kept, i);
+                const uint64_t first = place[i];
                 T sum = 0;
                 for (uint64_t s = lane.id; s < terms; s += lane.n)
-                    sum += x[first + place(summed, s)];
+                    sum += x[first + term[s]];
                 sum = lane.sum(sum);
                 if (lane.id == 0)
                     y[i] = sum;

@@ -66,19 +66,24 @@ static Route<T> *route_tokens(const CudaCall *call, In<T> logit, const Shape &n,
     const uint64_t tokens = n.groups * n.seq, numbers = sizeof(Route<T>) / sizeof(T) + 1;
     const uint32_t experts = n.experts, capacity = n.capacity;
     const uint64_t seq = n.seq;
-    Route<T> *route = (Route<T> *)cuda_queue_allocate(call->queue, tokens * numbers);
+    Route<T> *route = (Route<T> *)cuda_queue_scratch(call->queue, tokens * numbers);
     each(
         call->queue, tokens,
         BODY(uint64_t s) { route[s] = choose<T>(logit + s * experts, experts, best); });
-    each(
-        call->queue, n.groups * experts, BODY(uint64_t i) {
+    rows(
+        call->queue, n.groups * experts, BODY(uint64_t i, Lane lane) {
             Route<T> *group = route + i / experts * seq;
             const uint32_t expert = (uint32_t)(i % experts);
             uint32_t used = 0;
             for (uint32_t c = 0; c < 2; c++)
-                for (uint64_t s = 0; s < seq; s++)
-                    if (group[s].expert[c] == expert)
-                        group[s].slot[c] = used < capacity ? used++ : capacity;
+                for (uint64_t first = 0; first < seq; first += lane.n) {
+                    const uint64_t s = first + lane.id;
+                    const uint32_t one = s < seq && group[s].expert[c] == expert;
+                    const uint32_t slot = used + lane.before(one);
+                    if (one)
+                        group[s].slot[c] = slot < capacity ? slot : capacity;
+                    used += lane.sum(one);
+                }
         });
     return route;
 }

@@ -50,7 +50,7 @@ CUDA_KERNEL(cuda_silu_dx, silu_dx)
 template <typename T, typename F> static void glu(const CudaCall *call)
 {
     const ExecShard *shard = &call->out[0];
-    const uint64_t n = shard->dim[shard->rank - 1];
+    const Divisor n(shard->dim[shard->rank - 1]);
     const In<T> x = in<T>(call, 0);
     Out<T> y = out<T>(call, 0);
     each(
@@ -63,7 +63,7 @@ template <typename T, typename F> static void glu(const CudaCall *call)
 template <typename T, typename F> static void glu_dx(const CudaCall *call)
 {
     const ExecShard *shard = &call->in[0];
-    const uint64_t n = shard->dim[shard->rank - 1];
+    const Divisor n(shard->dim[shard->rank - 1]);
     const In<T> dy = in<T>(call, 0), x = in<T>(call, 1);
     Out<T> dx = out<T>(call, 0);
     each(
@@ -90,12 +90,13 @@ GLU(geglu_dx, glu_dx, Gelu)
 template <typename T> static void turn(const CudaCall *call, double sign)
 {
     const ExecShard *shard = &call->in[0];
-    const uint64_t width = shard->dim[shard->rank - 1], seq = shard->dim[1],
-                   offset = shard->offset[1];
+    const Divisor width(shard->dim[shard->rank - 1]), seq(shard->dim[1]);
+    const uint64_t offset = shard->offset[1];
     const uint64_t first = call->op->attr.first, turned = call->op->attr.span;
-    uint64_t inner = 1;
+    uint64_t size = 1;
     for (uint32_t d = 2; d < shard->rank; d++)
-        inner *= shard->dim[d];
+        size *= shard->dim[d];
+    const Divisor inner(size);
     const In<T> x = in<T>(call, 0);
     Out<T> y = out<T>(call, 0);
     each(
@@ -108,8 +109,8 @@ template <typename T> static void turn(const CudaCall *call, double sign)
             const bool second = i - first >= half;
             const uint64_t low = at - (second ? half : 0);
             const double both[] = {(double)x[low], (double)x[low + half]};
-            const double angle =
-                rotary_angle(at / inner % seq + offset, (i - first) % half, turned);
+            const double angle = rotary_angle(at / inner % seq + offset,
+                                              i - first - (second ? half : 0), turned);
             y[at] = T(rotary_element(both, second, angle, sign));
         });
 }

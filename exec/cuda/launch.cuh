@@ -1,9 +1,10 @@
-// Kernels as bodies: a function of an index, or of a row and the lane of a warp, that runs on the GPU or on the host.
+// Kernels as bodies: functions of an index, or of a row and the lane of a warp, that run on the GPU.
 //
 //     each(queue, n, BODY(uint64_t i) { y[i] = x[i] > 0 ? x[i] : 0; });
 //     rows(queue, n, BODY(uint64_t row, Lane lane) { ... lane.sum(part) ... });
 //
-// Bodies capture pointers and numbers by value. On the GPU a row is one warp's; on the host it has one lane.
+// Bodies capture pointers and numbers by value. A row is one warp's; on GPUs that tests emulate it
+// has one lane.
 #ifndef KILTER_EXEC_CUDA_LAUNCH_CUH
 #define KILTER_EXEC_CUDA_LAUNCH_CUH
 
@@ -39,7 +40,52 @@ struct Lane {
 #endif
         return value;
     }
+
+    /* The sum over the lanes before this one. */
+    __host__ __device__ uint32_t before(uint32_t value) const
+    {
+        uint32_t sum = value;
+#ifdef __CUDA_ARCH__
+        for (uint32_t offset = 1; offset < 32; offset *= 2) {
+            const uint32_t other = __shfl_up_sync(0xffffffffu, sum, offset);
+            sum += id >= offset ? other : 0;
+        }
+#endif
+        return sum - value;
+    }
 };
+
+// A divisor of indices, which GPUs divide slowly: below 2^32 by a product and a shift (Granlund and
+// Montgomery 1994, Sec. 4).
+struct Divisor {
+    uint64_t by;
+    uint32_t factor, shift;
+
+    Divisor(uint64_t n = 1) : by(n), factor(0), shift(0)
+    {
+        if (n == 0 || n >> 31)
+            return;
+        while (UINT64_C(1) << shift < n)
+            shift++;
+        factor = (uint32_t)((((UINT64_C(1) << shift) - n) << 32) / n + 1);
+    }
+    __host__ __device__ uint64_t of(uint64_t i) const
+    {
+        return factor && i >> 32 == 0 ? ((factor * i >> 32) + i) >> shift : i / by;
+    }
+    __host__ __device__ operator uint64_t() const
+    {
+        return by;
+    }
+};
+__host__ __device__ static inline uint64_t operator/(uint64_t i, const Divisor &d)
+{
+    return d.of(i);
+}
+__host__ __device__ static inline uint64_t operator%(uint64_t i, const Divisor &d)
+{
+    return i - d.of(i) * d.by;
+}
 
 // A test may bring its own way to launch a kernel, and its own size of a warp.
 #ifndef CUDA_LAUNCH
@@ -74,13 +120,8 @@ static inline unsigned blocks_for(uint64_t n, uint64_t per_block)
 
 template <typename Body> void each(CudaQueue *queue, uint64_t n, Body body)
 {
-    if (n == 0)
+    if (n == 0 || queue->trouble)
         return;
-    if (queue->host) {
-        for (uint64_t i = 0; i < n; i++)
-            body(i);
-        return;
-    }
     CUDA_LAUNCH(each_kernel, blocks_for(n, BLOCK), BLOCK, (cudaStream_t)queue->stream, n,
                 body);
     cuda_queue_check(queue, cudaGetLastError(), "a kernel");
@@ -88,13 +129,8 @@ template <typename Body> void each(CudaQueue *queue, uint64_t n, Body body)
 
 template <typename Body> void rows(CudaQueue *queue, uint64_t n, Body body)
 {
-    if (n == 0)
+    if (n == 0 || queue->trouble)
         return;
-    if (queue->host) {
-        for (uint64_t row = 0; row < n; row++)
-            body(row, Lane{0, 1});
-        return;
-    }
     CUDA_LAUNCH(rows_kernel, blocks_for(n, BLOCK / WARP), BLOCK,
                 (cudaStream_t)queue->stream, n, body);
     cuda_queue_check(queue, cudaGetLastError(), "a kernel");
@@ -244,7 +280,7 @@ template <typename T> static inline Out<T> out(const CudaCall *call, uint32_t o)
 /* Scratch memory in the numbers of a kernel, and in those of `like`; the caller releases it. */
 template <typename T> static inline T *scratch(CudaQueue *queue, uint64_t elements)
 {
-    return (T *)cuda_queue_allocate(queue, elements);
+    return (T *)cuda_queue_scratch(queue, elements);
 }
 template <typename T, typename P>
 static inline Out<T> scratch_like(CudaQueue *queue, uint64_t elements, const P &like)
@@ -252,7 +288,7 @@ static inline Out<T> scratch_like(CudaQueue *queue, uint64_t elements, const P &
     const uint32_t numbers = numbers_of(like);
     const uint64_t room = numbers == EXEC_PLAIN ? elements : (elements + 1) / 2;
     const ExecShard shard = {
-        0, {}, {}, (ExecNumbers)numbers, cuda_queue_allocate(queue, room)};
+        0, {}, {}, (ExecNumbers)numbers, cuda_queue_scratch(queue, room)};
     return operand<T>(&shard);
 }
 template <typename P> static inline void release(CudaQueue *queue, const P &data)
@@ -274,44 +310,78 @@ template <typename P>
 static inline CudaMatrix matrix(const P &data, bool transposed, uint64_t ld,
                                 uint64_t step)
 {
-    return {raw(data), transposed, ld, step, numbers_of(data)};
+    return {raw(data), transposed, ld, step, numbers_of(data), 0};
 }
 
-/* A copy of a matrix in numbers of two bytes; the caller releases its data. */
-static inline CudaMatrix narrowed(CudaQueue *queue, const CudaMatrix &x, uint64_t rows,
-                                  uint64_t columns, uint64_t batch, uint32_t numbers)
+/* A copy of a product's factor in numbers of two bytes; the caller releases its data. */
+static inline CudaMatrix narrowed(CudaQueue *queue, const CudaProduct &p,
+                                  const CudaMatrix &x, uint64_t rows, uint64_t columns,
+                                  uint32_t numbers)
 {
     const uint64_t high = x.transposed ? columns : rows,
                    wide = x.transposed ? rows : columns,
-                   n = (batch - 1) * x.step + (high - 1) * x.ld + wide;
+                   n = (p.samples > 0 ? p.samples - 1 : 0) * x.sample +
+                       (p.batch - 1) * x.step + (high - 1) * x.ld + wide;
     const Reader from = {x.data, x.numbers};
-    const Writer to = {cuda_queue_allocate(queue, (n + 1) / 2), numbers};
+    const Writer to = {cuda_queue_scratch(queue, (n + 1) / 2), numbers};
     each(
         queue, n, BODY(uint64_t i) { to[i] = from[i]; });
-    return {to.data, x.transposed, x.ld, x.step, numbers};
+    return {to.data, x.transposed, x.ld, x.step, numbers, x.sample};
 }
 
-/* Both factors of a product are of one kind of numbers: where one has two bytes, the other is narrowed. */
+static inline uint64_t number_size(const CudaQueue *queue, uint32_t numbers)
+{
+    return numbers == EXEC_PLAIN ? cuda_queue_size(queue) : sizeof(__half);
+}
+
+/* The products of all samples by one call, which takes the addresses of their matrices. */
+static inline void multiply_samples(CudaQueue *queue, const CudaProduct &p)
+{
+    const uint64_t n = p.samples * p.batch, size = number_size(queue, p.x->numbers),
+                   out_size = number_size(queue, p.numbers);
+    char **at =
+        (char **)cuda_queue_scratch(queue, 3 * n * (sizeof(char *) / sizeof(float)));
+    const CudaMatrix x = *p.x, y = *p.y;
+    const Divisor batch(p.batch);
+    char *const first_x = (char *)raw(x.data), *const first_y = (char *)raw(y.data),
+                *const first = (char *)p.out;
+    const uint64_t step = p.step, sample = p.sample;
+    each(
+        queue, n, BODY(uint64_t i) {
+            const uint64_t s = i / batch, b = i % batch;
+            at[i] = first_x + (s * x.sample + b * x.step) * size;
+            at[n + i] = first_y + (s * y.sample + b * y.step) * size;
+            at[2 * n + i] = first + (s * sample + b * step) * out_size;
+        });
+    cuda_queue_multiply(queue, &p, (void **)at);
+    cuda_queue_release(queue, at);
+}
+
+/* Both factors of a product are of one kind of numbers: where one has two bytes, the other is
+ * narrowed. */
 static inline void queue_multiply(CudaQueue *queue, const CudaProduct &product)
 {
     CudaProduct p = product;
-    const bool empty = p.m == 0 || p.n == 0 || p.k == 0 || p.batch == 0;
+    if (p.m == 0 || p.n == 0 || p.batch == 0)
+        return;
     const bool first = p.x->numbers == EXEC_PLAIN;
     CudaMatrix copy = first ? *p.x : *p.y;
     void *owned = NULL;
     if (p.x->numbers != p.y->numbers) {
         const uint32_t numbers = first ? p.y->numbers : p.x->numbers;
-        if (!empty) {
-            copy = first ? narrowed(queue, copy, p.m, p.k, p.batch, numbers)
-                         : narrowed(queue, copy, p.k, p.n, p.batch, numbers);
+        if (p.k > 0) {
+            copy = first ? narrowed(queue, p, copy, p.m, p.k, numbers)
+                         : narrowed(queue, p, copy, p.k, p.n, numbers);
             owned = const_cast<void *>(copy.data);
         }
         copy.numbers = numbers;
         (first ? p.x : p.y) = &copy;
     }
-    cuda_queue_multiply(queue, &p);
-    if (owned)
-        cuda_queue_release(queue, owned);
+    if (p.samples > 1)
+        multiply_samples(queue, p);
+    else
+        cuda_queue_multiply(queue, &p, NULL);
+    cuda_queue_release(queue, owned);
 }
 
 /* `kernel`, a template over the type of numbers, as the C function `name`. */

@@ -15,8 +15,8 @@ template <typename T> static void embedding(const CudaCall *call)
 {
     const In<T> ids = in<T>(call, 0), table = in<T>(call, 1);
     Out<T> y = out<T>(call, 0);
-    const uint64_t v = call->in[1].dim[0], h = call->in[1].dim[1],
-                   offset = call->in[1].offset[0];
+    const uint64_t v = call->in[1].dim[0], offset = call->in[1].offset[0];
+    const Divisor h(call->in[1].dim[1]);
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
             const uint64_t row = find_entry(ids[i / h], offset, v);
@@ -180,10 +180,10 @@ template <typename T> static void append_token(const CudaCall *call)
 {
     const In<T> x = in<T>(call, 0), token = in<T>(call, 1);
     Out<T> y = out<T>(call, 0);
-    const uint64_t length = call->out[0].dim[1], h = call->out[0].dim[2];
+    const Divisor length(call->out[0].dim[1]), h(call->out[0].dim[2]);
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
-            const uint64_t b = i / (length * h), t = i / h % length;
+            const uint64_t row = i / h, b = row / length, t = row % length;
             y[i] = t == 0 ? token[i % h] : x[(b * (length - 1) + t - 1) * h + i % h];
         });
 }
@@ -193,10 +193,10 @@ template <typename T> static void drop_token(const CudaCall *call)
 {
     const In<T> dy = in<T>(call, 0);
     Out<T> dx = out<T>(call, 0);
-    const uint64_t length = call->out[0].dim[1], h = call->out[0].dim[2];
+    const Divisor length(call->out[0].dim[1]), h(call->out[0].dim[2]);
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
-            const uint64_t b = i / (length * h);
+            const uint64_t b = i / h / length;
             dx[i] = dy[i + (b + 1) * h];
         });
 }
@@ -222,7 +222,8 @@ template <typename T> static void take_token(const CudaCall *call)
 {
     const In<T> x = in<T>(call, 0);
     Out<T> y = out<T>(call, 0);
-    const uint64_t length = call->in[0].dim[1], h = call->in[0].dim[2];
+    const uint64_t length = call->in[0].dim[1];
+    const Divisor h(call->in[0].dim[2]);
     each(
         call->queue, exec_shard_elements(&call->out[0]),
         BODY(uint64_t i) { y[i] = x[i / h * length * h + i % h]; });
@@ -233,10 +234,11 @@ template <typename T> static void pad_token(const CudaCall *call)
 {
     const In<T> dy = in<T>(call, 0);
     Out<T> dx = out<T>(call, 0);
-    const uint64_t length = call->out[0].dim[1], h = call->out[0].dim[2];
+    const Divisor length(call->out[0].dim[1]), h(call->out[0].dim[2]);
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
-            dx[i] = i / h % length == 0 ? dy[i / (length * h) * h + i % h] : 0;
+            const uint64_t row = i / h;
+            dx[i] = row % length == 0 ? dy[row / length * h + i % h] : 0;
         });
 }
 CUDA_KERNEL(cuda_pad_token, pad_token)

@@ -77,7 +77,7 @@ template <typename T> static void add(const CudaCall *call)
 {
     const In<T> a = in<T>(call, 0), b = in<T>(call, 1);
     Out<T> y = out<T>(call, 0);
-    const uint64_t period = exec_shard_elements(&call->in[1]);
+    const Divisor period(exec_shard_elements(&call->in[1]));
     each(
         call->queue, exec_shard_elements(&call->out[0]),
         BODY(uint64_t i) { y[i] = a[i] + b[i % period]; });
@@ -94,15 +94,33 @@ template <typename T> static void copy(const CudaCall *call)
 }
 CUDA_KERNEL(cuda_copy, copy)
 
-// Adam on the value in input `from`, which decays by `decay` and goes to outputs 0 and `copy`.
-template <typename T>
-static void adam_from(const CudaCall *call, uint32_t from, uint32_t copy, double decay)
+// --- updates: with a master copy, their last input and output, or without ---
+
+// An update without a master copy has n inputs and n - 1 outputs; with one, the value is read from
+// the last input, and the next value goes to the last output as well.
+struct Updated {
+    uint32_t from, copy;
+
+    Updated(const CudaCall *call, uint32_t n)
+        : from(call->op->n_in > n ? n : 0), copy(from ? n - 1 : 0)
+    {
+    }
+};
+
+// `kernel` as the C functions of the update with and without a master copy.
+#define CUDA_UPDATE(name, kernel)    \
+    CUDA_KERNEL(cuda_##name, kernel) \
+    CUDA_KERNEL(cuda_##name##_master, kernel)
+
+// Adam; the value decays by `decay`.
+template <typename T> static void adam_decayed(const CudaCall *call, double decay)
 {
     const T unscale = T(call->queue->unscale);
-    const In<T> p = in<T>(call, from), g = in<T>(call, 1);
+    const Updated u(call, 4);
+    const In<T> p = in<T>(call, u.from), g = in<T>(call, 1);
     const In<T> m = in<T>(call, 2), v = in<T>(call, 3);
     Out<T> p1 = out<T>(call, 0), m1 = out<T>(call, 1), v1 = out<T>(call, 2);
-    Out<T> p2 = out<T>(call, copy);
+    Out<T> p2 = out<T>(call, u.copy);
     const T unbias1 = T(1 / (1 - pow(ADAM_BETA1, ADAM_STEP)));
     const T unbias2 = T(1 / (1 - pow(ADAM_BETA2, ADAM_STEP)));
     each(
@@ -119,101 +137,117 @@ static void adam_from(const CudaCall *call, uint32_t from, uint32_t copy, double
 
 template <typename T> static void adam(const CudaCall *call)
 {
-    adam_from<T>(call, 0, 0, 0);
+    adam_decayed<T>(call, 0);
 }
-CUDA_KERNEL(cuda_adam, adam)
-
-template <typename T> static void adam_master(const CudaCall *call)
-{
-    adam_from<T>(call, 4, 3, 0);
-}
-CUDA_KERNEL(cuda_adam_master, adam_master)
+CUDA_UPDATE(adam, adam)
 
 template <typename T> static void adamw(const CudaCall *call)
 {
-    adam_from<T>(call, 0, 0, ADAMW_DECAY);
+    adam_decayed<T>(call, ADAMW_DECAY);
 }
-CUDA_KERNEL(cuda_adamw, adamw)
+CUDA_UPDATE(adamw, adamw)
 
-template <typename T> static void adamw_master(const CudaCall *call)
-{
-    adam_from<T>(call, 4, 3, ADAMW_DECAY);
-}
-CUDA_KERNEL(cuda_adamw_master, adamw_master)
-
-// Adafactor on the matrices of the value in input `from`, one warp per matrix: the means of squared
-// gradients by row and by column, then the clipped step (exec/kernels/update.c).
-template <typename T>
-static void adafactor_from(const CudaCall *call, uint32_t from, uint32_t copy)
-{
-    const T unscale = T(call->queue->unscale);
-    const ExecShard *shard = &call->in[0];
-    const In<T> p = in<T>(call, from), g = in<T>(call, 1);
-    const In<T> r = in<T>(call, 2), c = in<T>(call, 3);
-    Out<T> p1 = out<T>(call, 0), r1 = out<T>(call, 1), c1 = out<T>(call, 2);
-    Out<T> p2 = out<T>(call, copy);
-    const uint64_t rows_n = shard->dim[shard->rank - 2],
-                   columns = shard->dim[shard->rank - 1];
-    const uint64_t n = rows_n * columns;
-    const T keep = T(ADAFACTOR_BETA), add = T(1 - ADAFACTOR_BETA);
-    each(
-        call->queue, exec_shard_elements(&call->out[1]), BODY(uint64_t i) {
-            T sum = 0;
-            for (uint64_t j = 0; j < columns; j++) {
-                const T slope = g[i * columns + j] * unscale;
-                sum += slope * slope + T(ADAFACTOR_EPSILON);
-            }
-            r1[i] = keep * r[i] + add * sum / T(columns);
-        });
-    each(
-        call->queue, exec_shard_elements(&call->out[2]), BODY(uint64_t k) {
-            const In<T> column = g + k / columns * n + k % columns;
-            T sum = 0;
-            for (uint64_t i = 0; i < rows_n; i++) {
-                const T slope = column[i * columns] * unscale;
-                sum += slope * slope + T(ADAFACTOR_EPSILON);
-            }
-            c1[k] = keep * c[k] + add * sum / T(rows_n);
-        });
-    rows(
-        call->queue, n ? exec_shard_elements(shard) / n : 0, BODY(uint64_t m, Lane lane) {
-            const In<T> row = r1 + m * rows_n, column = c1 + m * columns;
-            T sum = 0, squares = 0;
-            for (uint64_t i = lane.id; i < rows_n; i += lane.n)
-                sum += row[i];
-            const T mean = lane.sum(sum) / T(rows_n);
-            for (uint64_t i = lane.id; i < n; i += lane.n) {
-                const T u = g[m * n + i] * unscale;
-                squares += u * u * mean / (row[i / columns] * column[i % columns]);
-            }
-            const T size = sqrt(lane.sum(squares) / T(n)) / T(ADAFACTOR_CLIPPING);
-            const T rate = T(LEARNING_RATE) / (size > 1 ? size : T(1));
-            for (uint64_t i = lane.id; i < n; i += lane.n)
-                p1[m * n + i] = p2[m * n + i] =
-                    p[m * n + i] -
-                    rate * unscale * g[m * n + i] /
-                        sqrt(row[i / columns] * column[i % columns] / mean);
-        });
-}
-
+// Adafactor on matrices: the means of squared gradients by row and by column, then the clipped step
+// (exec/kernels/update.c). A warp takes a row; columns are summed in blocks of rows first.
 template <typename T> static void adafactor(const CudaCall *call)
 {
-    adafactor_from<T>(call, 0, 0);
+    const T unscale = T(call->queue->unscale);
+    const Updated u(call, 4);
+    const ExecShard *shard = &call->in[0];
+    const In<T> p = in<T>(call, u.from), g = in<T>(call, 1);
+    const In<T> r = in<T>(call, 2), c = in<T>(call, 3);
+    Out<T> p1 = out<T>(call, 0), r1 = out<T>(call, 1), c1 = out<T>(call, 2);
+    Out<T> p2 = out<T>(call, u.copy);
+    const Divisor high(shard->dim[shard->rank - 2]), wide(shard->dim[shard->rank - 1]);
+    const uint64_t n = high * wide, elements = exec_shard_elements(shard);
+    if (elements == 0)
+        return;
+    enum { BLOCK_ROWS = 64 };
+    const uint64_t n_rows = exec_shard_elements(&call->out[1]),
+                   n_columns = exec_shard_elements(&call->out[2]),
+                   blocks = (high + BLOCK_ROWS - 1) / BLOCK_ROWS,
+                   matrices = n_rows / high;
+    const T keep = T(ADAFACTOR_BETA), add = T(1 - ADAFACTOR_BETA);
+    T *part = scratch<T>(call->queue, blocks * n_columns);
+    T *mean = scratch<T>(call->queue, 2 * matrices + n_rows), *rate = mean + matrices,
+      *squares = rate + matrices;
+    rows(
+        call->queue, n_rows, BODY(uint64_t i, Lane lane) {
+            T sum = 0;
+            for (uint64_t j = lane.id; j < wide; j += lane.n) {
+                const T slope = g[i * wide + j] * unscale;
+                sum += slope * slope + T(ADAFACTOR_EPSILON);
+            }
+            sum = lane.sum(sum);
+            if (lane.id == 0)
+                r1[i] = keep * r[i] + add * sum / T(wide);
+        });
+    each(
+        call->queue, blocks * n_columns, BODY(uint64_t at) {
+            const uint64_t b = at / n_columns, k = at % n_columns;
+            const In<T> column = g + k / wide * n + k % wide;
+            T sum = 0;
+            for (uint64_t i = b * BLOCK_ROWS; i < (b + 1) * BLOCK_ROWS && i < high; i++) {
+                const T slope = column[i * wide] * unscale;
+                sum += slope * slope + T(ADAFACTOR_EPSILON);
+            }
+            part[at] = sum;
+        });
+    each(
+        call->queue, n_columns, BODY(uint64_t k) {
+            T sum = 0;
+            for (uint64_t b = 0; b < blocks; b++)
+                sum += part[b * n_columns + k];
+            c1[k] = keep * c[k] + add * sum / T(high);
+        });
+    rows(
+        call->queue, matrices, BODY(uint64_t m, Lane lane) {
+            T sum = 0;
+            for (uint64_t i = lane.id; i < high; i += lane.n)
+                sum += r1[m * high + i];
+            sum = lane.sum(sum);
+            if (lane.id == 0)
+                mean[m] = sum / T(high);
+        });
+    rows(
+        call->queue, n_rows, BODY(uint64_t i, Lane lane) {
+            const uint64_t m = i / high;
+            T sum = 0;
+            for (uint64_t j = lane.id; j < wide; j += lane.n) {
+                const T slope = g[i * wide + j] * unscale;
+                sum += slope * slope * mean[m] / (r1[i] * c1[m * wide + j]);
+            }
+            sum = lane.sum(sum);
+            if (lane.id == 0)
+                squares[i] = sum;
+        });
+    rows(
+        call->queue, matrices, BODY(uint64_t m, Lane lane) {
+            T sum = 0;
+            for (uint64_t i = lane.id; i < high; i += lane.n)
+                sum += squares[m * high + i];
+            const T size = sqrt(lane.sum(sum) / T(n)) / T(ADAFACTOR_CLIPPING);
+            if (lane.id == 0)
+                rate[m] = T(LEARNING_RATE) / (size > 1 ? size : T(1));
+        });
+    each(
+        call->queue, elements, BODY(uint64_t at) {
+            const uint64_t i = at / wide, m = i / high;
+            p1[at] = p2[at] =
+                p[at] - rate[m] * unscale * g[at] /
+                            sqrt(r1[i] * c1[m * wide + at % wide] / mean[m]);
+        });
+    release(call->queue, part);
+    release(call->queue, mean);
 }
-CUDA_KERNEL(cuda_adafactor, adafactor)
+CUDA_UPDATE(adafactor, adafactor)
 
-template <typename T> static void adafactor_master(const CudaCall *call)
-{
-    adafactor_from<T>(call, 4, 3);
-}
-CUDA_KERNEL(cuda_adafactor_master, adafactor_master)
-
-template <typename T>
-static void adafactor_vector_from(const CudaCall *call, uint32_t from, uint32_t copy)
+template <typename T> static void adafactor_vector(const CudaCall *call)
 {
     const T unscale = T(call->queue->unscale);
-    const In<T> p = in<T>(call, from), g = in<T>(call, 1), v = in<T>(call, 2);
-    Out<T> p1 = out<T>(call, 0), v1 = out<T>(call, 1), p2 = out<T>(call, copy);
+    const Updated u(call, 3);
+    const In<T> p = in<T>(call, u.from), g = in<T>(call, 1), v = in<T>(call, 2);
+    Out<T> p1 = out<T>(call, 0), v1 = out<T>(call, 1), p2 = out<T>(call, u.copy);
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
             const T slope = g[i] * unscale;
@@ -222,57 +256,37 @@ static void adafactor_vector_from(const CudaCall *call, uint32_t from, uint32_t 
             p1[i] = p2[i] = p[i] - T(LEARNING_RATE) * slope / sqrt(v1[i]);
         });
 }
+CUDA_UPDATE(adafactor_vector, adafactor_vector)
 
-template <typename T> static void adafactor_vector(const CudaCall *call)
-{
-    adafactor_vector_from<T>(call, 0, 0);
-}
-CUDA_KERNEL(cuda_adafactor_vector, adafactor_vector)
-
-template <typename T> static void adafactor_vector_master(const CudaCall *call)
-{
-    adafactor_vector_from<T>(call, 3, 2);
-}
-CUDA_KERNEL(cuda_adafactor_vector_master, adafactor_vector_master)
-
-template <typename T>
-static void sgd_from(const CudaCall *call, uint32_t from, uint32_t copy)
+template <typename T> static void sgd(const CudaCall *call)
 {
     const T unscale = T(call->queue->unscale);
-    const In<T> p = in<T>(call, from), g = in<T>(call, 1);
-    Out<T> p1 = out<T>(call, 0), p2 = out<T>(call, copy);
+    const Updated u(call, 2);
+    const In<T> p = in<T>(call, u.from), g = in<T>(call, 1);
+    Out<T> p1 = out<T>(call, 0), p2 = out<T>(call, u.copy);
     each(
         call->queue, exec_shard_elements(&call->out[0]),
         BODY(uint64_t i) { p1[i] = p2[i] = p[i] - T(LEARNING_RATE) * unscale * g[i]; });
 }
-
-template <typename T>
-static void lion_from(const CudaCall *call, uint32_t from, uint32_t copy)
-{
-    const T unscale = T(call->queue->unscale);
-    const In<T> p = in<T>(call, from), g = in<T>(call, 1), m = in<T>(call, 2);
-    Out<T> p1 = out<T>(call, 0), m1 = out<T>(call, 1), p2 = out<T>(call, copy);
-    each(
-        call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
-            const T slope = g[i] * unscale;
-            const T u = T(LION_BETA1) * m[i] + T(1 - LION_BETA1) * slope;
-            m1[i] = T(LION_BETA2) * m[i] + T(1 - LION_BETA2) * slope;
-            p1[i] = p2[i] =
-                p[i] - T(LEARNING_RATE) * (u > 0 ? T(1) : u < 0 ? T(-1) : T(0));
-        });
-}
+CUDA_UPDATE(sgd, sgd)
 
 template <typename T> static void lion(const CudaCall *call)
 {
-    lion_from<T>(call, 0, 0);
+    const T unscale = T(call->queue->unscale);
+    const Updated u(call, 3);
+    const In<T> p = in<T>(call, u.from), g = in<T>(call, 1), m = in<T>(call, 2);
+    Out<T> p1 = out<T>(call, 0), m1 = out<T>(call, 1), p2 = out<T>(call, u.copy);
+    each(
+        call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
+            const T slope = g[i] * unscale;
+            const T v = T(LION_BETA1) * m[i] + T(1 - LION_BETA1) * slope;
+            m1[i] = T(LION_BETA2) * m[i] + T(1 - LION_BETA2) * slope;
+            p1[i] = p2[i] = p[i] - T(LEARNING_RATE) * (v > 0   ? T(1)
+                                                       : v < 0 ? T(-1)
+                                                               : T(0));
+        });
 }
-CUDA_KERNEL(cuda_lion, lion)
-
-template <typename T> static void lion_master(const CudaCall *call)
-{
-    lion_from<T>(call, 3, 2);
-}
-CUDA_KERNEL(cuda_lion_master, lion_master)
+CUDA_UPDATE(lion, lion)
 
 // out [n, m] = a x y + b z of plain numbers, x [n, k] and y [k, m], or y [m, k] if it is turned.
 template <typename T>
@@ -289,13 +303,13 @@ static void multiply_add(CudaQueue *queue, T a, const T *x, const T *y, bool tur
         });
 }
 
-template <typename T>
-static void muon_from(const CudaCall *call, uint32_t from, uint32_t copy)
+template <typename T> static void muon(const CudaCall *call)
 {
     const T unscale = T(call->queue->unscale);
     const ExecShard *shard = &call->in[0];
-    const In<T> p = in<T>(call, from), g = in<T>(call, 1), m = in<T>(call, 2);
-    Out<T> p1 = out<T>(call, 0), m1 = out<T>(call, 1), p2 = out<T>(call, copy);
+    const Updated u(call, 3);
+    const In<T> p = in<T>(call, u.from), g = in<T>(call, 1), m = in<T>(call, 2);
+    Out<T> p1 = out<T>(call, 0), m1 = out<T>(call, 1), p2 = out<T>(call, u.copy);
     const uint64_t rows_n = shard->dim[shard->rank - 2],
                    columns = shard->dim[shard->rank - 1], size = rows_n * columns;
     const bool tall = rows_n > columns;
@@ -308,7 +322,8 @@ static void muon_from(const CudaCall *call, uint32_t from, uint32_t copy)
         each(
             call->queue, size, BODY(uint64_t i) {
                 const T slope = g[at + i] * unscale;
-                const T mean = T(MUON_MOMENTUM) * m[at + i] + T(1 - MUON_MOMENTUM) * slope;
+                const T mean =
+                    T(MUON_MOMENTUM) * m[at + i] + T(1 - MUON_MOMENTUM) * slope;
                 m1[at + i] = mean;
                 next[tall ? i % columns * rows_n + i / columns : i] =
                     T(MUON_MOMENTUM) * mean + T(1 - MUON_MOMENTUM) * slope;
@@ -324,45 +339,23 @@ static void muon_from(const CudaCall *call, uint32_t from, uint32_t copy)
             });
         for (uint32_t step = 0; step < MUON_STEPS; step++) {
             multiply_add<T>(call->queue, 1, x, x, true, 0, NULL, n, wide, n, a);
-            multiply_add<T>(call->queue, T(MUON_C), a, a, false, T(MUON_B), a, n, n, n, b);
+            multiply_add<T>(call->queue, T(MUON_C), a, a, false, T(MUON_B), a, n, n, n,
+                            b);
             multiply_add<T>(call->queue, 1, b, x, false, T(MUON_A), x, n, n, wide, next);
             T *last = x;
             x = next;
             next = last;
         }
-        const T rate = T(LEARNING_RATE *
-                         sqrt(tall ? (double)rows_n / (double)columns : 1.0));
+        const T rate =
+            T(LEARNING_RATE * sqrt(tall ? (double)rows_n / (double)columns : 1.0));
         each(
             call->queue, size, BODY(uint64_t i) {
                 p1[at + i] = p2[at + i] =
-                    p[at + i] -
-                    rate * x[tall ? i % columns * rows_n + i / columns : i];
+                    p[at + i] - rate * x[tall ? i % columns * rows_n + i / columns : i];
             });
     }
     release(call->queue, both);
     release(call->queue, a);
 }
 
-template <typename T> static void muon(const CudaCall *call)
-{
-    muon_from<T>(call, 0, 0);
-}
-CUDA_KERNEL(cuda_muon, muon)
-
-template <typename T> static void muon_master(const CudaCall *call)
-{
-    muon_from<T>(call, 3, 2);
-}
-CUDA_KERNEL(cuda_muon_master, muon_master)
-
-template <typename T> static void sgd(const CudaCall *call)
-{
-    sgd_from<T>(call, 0, 0);
-}
-CUDA_KERNEL(cuda_sgd, sgd)
-
-template <typename T> static void sgd_master(const CudaCall *call)
-{
-    sgd_from<T>(call, 2, 1);
-}
-CUDA_KERNEL(cuda_sgd_master, sgd_master)
+CUDA_UPDATE(muon, muon)

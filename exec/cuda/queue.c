@@ -48,11 +48,9 @@ static void keep_memory(CudaQueue *queue)
             "cudaMemPoolSetAttribute");
 }
 
-bool cuda_queue_init(CudaQueue *queue, bool host, int device, bool single)
+bool cuda_queue_init(CudaQueue *queue, int device, bool single)
 {
-    *queue = (CudaQueue){.host = host, .single = single, .device = device, .unscale = 1};
-    if (host)
-        return true;
+    *queue = (CudaQueue){.single = single, .device = device, .unscale = 1};
     cudaStream_t stream = NULL;
     cuda_queue_check(queue, cudaSetDevice(device), "cudaSetDevice");
     if (!queue->trouble)
@@ -92,8 +90,6 @@ static cublasHandle_t blas_of(CudaQueue *queue)
 
 void cuda_queue_clear(CudaQueue *queue)
 {
-    if (queue->host)
-        return;
     cuda_queue_enter(queue);
     if (queue->blas)
         cublasDestroy(queue->blas);
@@ -103,50 +99,50 @@ void cuda_queue_clear(CudaQueue *queue)
 
 void cuda_queue_enter(CudaQueue *queue)
 {
-    if (!queue->host)
-        cuda_queue_check(queue, cudaSetDevice(queue->device), "cudaSetDevice");
+    cuda_queue_check(queue, cudaSetDevice(queue->device), "cudaSetDevice");
 }
 
 void cuda_queue_wait(CudaQueue *queue)
 {
-    if (!queue->host)
-        cuda_queue_check(queue, cudaStreamSynchronize(queue->stream),
-                         "cudaStreamSynchronize");
+    cuda_queue_check(queue, cudaStreamSynchronize(queue->stream),
+                     "cudaStreamSynchronize");
 }
 
 void *cuda_queue_allocate(CudaQueue *queue, uint64_t elements)
 {
     /* One element more than needed, so that an empty shard's memory is not NULL. */
     const size_t bytes = (elements + 1) * cuda_queue_size(queue);
-    if (queue->host)
-        return g_try_malloc(bytes);
     void *data = NULL;
     return cudaMallocAsync(&data, bytes, queue->stream) == cudaSuccess ? data : NULL;
 }
 
+void *cuda_queue_scratch(CudaQueue *queue, uint64_t elements)
+{
+    void *data = cuda_queue_allocate(queue, elements);
+    if (!data)
+        cuda_queue_check(queue, cudaErrorMemoryAllocation,
+                         "the temporary memory of an op");
+    return data;
+}
+
 void cuda_queue_release(CudaQueue *queue, void *data)
 {
-    if (queue->host)
-        g_free(data);
-    else
-        cuda_queue_check(queue, cudaFreeAsync(data, queue->stream), "cudaFreeAsync");
+    if (!data)
+        return;
+    cuda_queue_check(queue, cudaFreeAsync(data, queue->stream), "cudaFreeAsync");
 }
 
 void cuda_queue_zero_bytes(CudaQueue *queue, void *data, uint64_t bytes)
 {
-    if (bytes == 0)
+    if (bytes == 0 || queue->trouble)
         return; /* an empty shard has no memory */
-    if (queue->host)
-        memset(data, 0, bytes);
-    else
-        cuda_queue_check(queue, cudaMemsetAsync(data, 0, bytes, queue->stream),
-                         "cudaMemset");
+    cuda_queue_check(queue, cudaMemsetAsync(data, 0, bytes, queue->stream), "cudaMemset");
 }
 
 uint64_t cuda_queue_peak(CudaQueue *queue)
 {
     uint64_t peak = 0, none = 0;
-    cudaMemPool_t pool = queue->host ? NULL : pool_of(queue);
+    cudaMemPool_t pool = pool_of(queue);
     if (!pool)
         return 0;
     cuda_queue_check(queue,
@@ -161,8 +157,7 @@ uint64_t cuda_queue_peak(CudaQueue *queue)
 uint64_t cuda_queue_used(CudaQueue *queue)
 {
     size_t unused = 0, total = 0;
-    if (!queue->host)
-        cuda_queue_check(queue, cudaMemGetInfo(&unused, &total), "cudaMemGetInfo");
+    cuda_queue_check(queue, cudaMemGetInfo(&unused, &total), "cudaMemGetInfo");
     return total - unused;
 }
 
@@ -171,10 +166,6 @@ uint64_t cuda_queue_used(CudaQueue *queue)
 static void move(CudaQueue *queue, void *to, const void *from, size_t bytes,
                  enum cudaMemcpyKind kind)
 {
-    if (queue->host) {
-        memcpy(to, from, bytes);
-        return;
-    }
     cuda_queue_check(queue, cudaMemcpyAsync(to, from, bytes, kind, queue->stream),
                      "cudaMemcpy");
     cuda_queue_wait(queue);
@@ -226,25 +217,6 @@ void cuda_queue_read(CudaQueue *queue, const ExecShard *from, double *to)
 
 /* --- matrix products --- */
 
-static void multiply_on_host(const CudaQueue *queue, const CudaProduct *p)
-{
-    const CudaMatrix *x = p->x, *y = p->y;
-    for (uint64_t b = 0; b < p->batch; b++)
-        for (uint64_t i = 0; i < p->m; i++)
-            for (uint64_t j = 0; j < p->n; j++) {
-                double sum = 0;
-                for (uint64_t l = 0; l < p->k; l++)
-                    sum += number_of(queue, x->data, x->numbers,
-                                     b * x->step + (x->transposed ? l * x->ld + i
-                                                                  : i * x->ld + l)) *
-                           number_of(queue, y->data, y->numbers,
-                                     b * y->step +
-                                         (y->transposed ? j * y->ld + l : l * y->ld + j));
-                set_number(queue, p->out, p->numbers, b * p->step + i * p->ld + j,
-                           p->alpha * sum);
-            }
-}
-
 static cudaDataType_t blas_type(uint32_t numbers)
 {
     return numbers == EXEC_FP16   ? CUDA_R_16F
@@ -253,18 +225,10 @@ static cudaDataType_t blas_type(uint32_t numbers)
 }
 
 /* cuBLAS is column-major, so it sees a row-major product x y as y' x'. */
-void cuda_queue_multiply(CudaQueue *queue, const CudaProduct *p)
+static void multiply_strided(CudaQueue *queue, const CudaProduct *p, cublasOperation_t ty,
+                             cublasOperation_t tx)
 {
     const CudaMatrix *x = p->x, *y = p->y;
-    g_assert(x->numbers == y->numbers);
-    if (p->m == 0 || p->n == 0 || p->batch == 0)
-        return;
-    if (queue->host) {
-        multiply_on_host(queue, p);
-        return;
-    }
-    const cublasOperation_t tx = x->transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-                            ty = y->transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasHandle_t blas = blas_of(queue);
     const double zero = 0;
     const float alpha = (float)p->alpha, none = 0;
@@ -285,4 +249,44 @@ void cuda_queue_multiply(CudaQueue *queue, const CudaProduct *p)
                        (long long)x->step, &zero, p->out, (int)p->ld, (long long)p->step,
                        (int)p->batch),
                    "cublasDgemmStridedBatched");
+}
+
+/* The same by the addresses of x, y and the output of each product, on the GPU. */
+static void multiply_scattered(CudaQueue *queue, const CudaProduct *p, void **at,
+                               cublasOperation_t ty, cublasOperation_t tx)
+{
+    cublasHandle_t blas = blas_of(queue);
+    const uint64_t n = p->batch * p->samples;
+    const void *const *x = (const void *const *)at, *const *y = x + n;
+    void **out = at + 2 * n;
+    const double zero = 0;
+    const float alpha = (float)p->alpha, none = 0;
+    if (queue->single)
+        check_blas(queue,
+                   cublasGemmBatchedEx(blas, ty, tx, (int)p->n, (int)p->m, (int)p->k,
+                                       &alpha, y, blas_type(p->y->numbers), (int)p->y->ld,
+                                       x, blas_type(p->x->numbers), (int)p->x->ld, &none,
+                                       out, blas_type(p->numbers), (int)p->ld, (int)n,
+                                       CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                   "cublasGemmBatchedEx");
+    else
+        check_blas(queue,
+                   cublasDgemmBatched(blas, ty, tx, (int)p->n, (int)p->m, (int)p->k,
+                                      &p->alpha, (const double *const *)y, (int)p->y->ld,
+                                      (const double *const *)x, (int)p->x->ld, &zero,
+                                      (double *const *)out, (int)p->ld, (int)n),
+                   "cublasDgemmBatched");
+}
+
+void cuda_queue_multiply(CudaQueue *queue, const CudaProduct *p, void **at)
+{
+    g_assert(p->x->numbers == p->y->numbers);
+    if (p->m == 0 || p->n == 0 || p->batch == 0 || queue->trouble)
+        return;
+    const cublasOperation_t tx = p->x->transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                            ty = p->y->transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    if (at)
+        multiply_scattered(queue, p, at, ty, tx);
+    else
+        multiply_strided(queue, p, ty, tx);
 }

@@ -1,5 +1,4 @@
-/* Where the CUDA backend's kernels run: a stream of one GPU, or, for tests on machines without one,
- * this thread on host memory (the same kernel bodies, one lane wide). Private to exec. */
+/* Where the CUDA backend's kernels run: a stream of one GPU. Private to exec. */
 #ifndef KILTER_EXEC_CUDA_QUEUE_H
 #define KILTER_EXEC_CUDA_QUEUE_H
 
@@ -17,7 +16,6 @@ extern "C" {
 #endif
 
 typedef struct {
-    bool host;           /* no GPU: kernels run on this thread */
     bool single;         /* float32; else float64 */
     int device;          /* GPU */
     void *stream;        /* cudaStream_t */
@@ -27,7 +25,7 @@ typedef struct {
 } CudaQueue;
 
 /* False if the GPU cannot be used; queue->trouble says why. */
-bool cuda_queue_init(CudaQueue *queue, bool host, int device, bool single);
+bool cuda_queue_init(CudaQueue *queue, int device, bool single);
 void cuda_queue_clear(CudaQueue *queue);
 
 /* Remembers what went wrong, with CUDA's reason. */
@@ -46,6 +44,9 @@ static inline size_t cuda_queue_size(const CudaQueue *queue)
  * NULL if memory runs out. */
 void *cuda_queue_allocate(CudaQueue *queue, uint64_t elements);
 void cuda_queue_release(CudaQueue *queue, void *data);
+/* The same for an op's temporary memory; if memory runs out, this is the queue's trouble, and no
+ * later kernel or product is launched. */
+void *cuda_queue_scratch(CudaQueue *queue, uint64_t elements);
 void cuda_queue_zero_bytes(CudaQueue *queue, void *data, uint64_t bytes);
 
 /* Lets another GPU of this process read and write memory of the queue's GPU, if they reach each
@@ -69,8 +70,10 @@ typedef struct {
     bool transposed;
     uint64_t ld, step;
     uint32_t numbers; /* ExecNumbers */
+    uint64_t sample;  /* elements from one batch to the next, where there are several */
 } CudaMatrix;
-/* Row-major matrix products, `batch` of them: out[m, n] = alpha x[m, k] y[k, n]. */
+/* Row-major matrix products, `batch` of them: out[m, n] = alpha x[m, k] y[k, n]; the same in each
+ * of `samples` places, if that is not 0. */
 typedef struct {
     uint64_t m, n, k, batch;
     double alpha;
@@ -78,9 +81,12 @@ typedef struct {
     void *out;
     uint64_t ld, step; /* of the output */
     uint32_t numbers;  /* of the output */
+    uint64_t samples, sample;
 } CudaProduct;
-/* Both factors have the same numbers; where these have two bytes, sums are float32. */
-void cuda_queue_multiply(CudaQueue *queue, const CudaProduct *product);
+/* Both factors have the same numbers; where these have two bytes, sums are float32. `at`: NULL, or,
+ * where there are samples, the addresses [3, batch x samples] of all x, y and outputs, on the
+ * GPU. */
+void cuda_queue_multiply(CudaQueue *queue, const CudaProduct *product, void **at);
 
 #ifdef __cplusplus
 }

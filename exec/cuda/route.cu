@@ -117,15 +117,17 @@ static T *slots_of(CudaQueue *queue, const Routing &routing, In<T> weight)
 {
     const Routing n = routing;
     T *slot = scratch<T>(queue, n.groups * n.seq * n.experts);
-    each(
-        queue, n.groups * n.experts, BODY(uint64_t i) {
+    rows(
+        queue, n.groups * n.experts, BODY(uint64_t i, Lane lane) {
+            const uint64_t group = i / n.experts * n.seq, expert = i % n.experts;
             uint64_t used = 0;
-            for (uint64_t s = 0; s < n.seq; s++) {
-                const uint64_t at =
-                    (i / n.experts * n.seq + s) * n.experts + i % n.experts;
-                const bool gets = weight[at] > 0 && used < n.slots;
-                slot[at] = T(gets ? used : n.slots);
-                used += gets;
+            for (uint64_t first = 0; first < n.seq; first += lane.n) {
+                const uint64_t s = first + lane.id, at = (group + s) * n.experts + expert;
+                const uint32_t one = s < n.seq && weight[at] > 0;
+                const uint64_t own = used + lane.before(one);
+                if (s < n.seq)
+                    slot[at] = T(one && own < n.slots ? own : n.slots);
+                used += lane.sum(one);
             }
         });
     return slot;

@@ -4,8 +4,11 @@
 #include "exec/cuda/launch.cuh"
 
 struct Conv {
-    uint64_t images, channels, height, width, outputs, p, q, r, s;
-    uint64_t stride, padding, padding_columns;
+    uint64_t images, channels;
+    Divisor height, width;
+    uint64_t outputs;
+    Divisor p, q, r, s, stride;
+    uint64_t padding, padding_columns;
     uint64_t
         groups; // groups of channels, each with kernels of its own; an image counts once per group
 };
@@ -53,13 +56,13 @@ template <typename T>
 static void gather_patches(CudaQueue *queue, const Conv &n, uint64_t images, In<T> from,
                            Out<T> columns)
 {
-    const uint64_t size = n.channels * n.r * n.s * n.p * n.q;
+    const Divisor size(n.channels * n.r * n.s * n.p * n.q);
     each(
         queue, images * size, BODY(uint64_t at) {
             const In<T> image = from + at / size * n.channels * n.height * n.width;
-            const uint64_t i = at % size, q = i % n.q, p = i / n.q % n.p,
-                           s = i / (n.q * n.p) % n.s, r = i / (n.q * n.p * n.s) % n.r,
-                           c = i / (n.q * n.p * n.s * n.r);
+            const uint64_t i = at % size, q = i % n.q, lines = i / n.q, p = lines % n.p,
+                           taps = lines / n.p, s = taps % n.s, taps_r = taps / n.s,
+                           r = taps_r % n.r, c = taps_r / n.r;
             const uint64_t row = p * n.stride + r, column = q * n.stride + s;
             const bool inside = row >= n.padding && row - n.padding < n.height &&
                                 column >= n.padding_columns &&
@@ -75,14 +78,14 @@ template <typename T>
 static void scatter_patches(CudaQueue *queue, const Conv &n, uint64_t images,
                             In<T> columns, Out<T> to)
 {
-    const uint64_t size = n.channels * n.height * n.width;
+    const Divisor size(n.channels * n.height * n.width);
     each(
         queue, images * size, BODY(uint64_t at) {
             const In<T> patches =
                 columns + at / size * n.channels * n.r * n.s * n.p * n.q;
             const uint64_t i = at % size, column = i % n.width + n.padding_columns,
-                           row = i / n.width % n.height + n.padding,
-                           c = i / (n.width * n.height);
+                           line = i / n.width, row = line % n.height + n.padding,
+                           c = line / n.height;
             T sum = 0;
             for (uint64_t r = 0; r < n.r && r <= row; r++)
                 for (uint64_t s = 0; s < n.s && s <= column; s++) {
@@ -120,9 +123,10 @@ template <typename T> static void conv2d(const CudaCall *call)
     if (call->op->n_in < 3)
         return;
     const In<T> bias = in<T>(call, 2);
+    const Divisor plane(places), kernels(n.groups * n.outputs);
     each(
         call->queue, exec_shard_elements(&call->out[0]),
-        BODY(uint64_t i) { y[i] += bias[i / places % (n.groups * n.outputs)]; });
+        BODY(uint64_t i) { y[i] += bias[i / plane % kernels]; });
 }
 CUDA_KERNEL(cuda_conv2d, conv2d)
 

@@ -347,6 +347,6 @@ void backend_traffic(ExecBackend *backend, double tolerance, uint32_t seed)
     check_exchanges(backend, seed, 2);
     if (backend->n_ranks <= MOST_RANDOM_DEVICES)
         check_plans(backend,
-                    backend->half == EXEC_PLAIN ? tolerance : EXEC_BF16_TOLERANCE,
+                    backend->half == EXEC_PLAIN ? tolerance : exec_tolerance(backend),
                     1000 * seed, 2);
 }

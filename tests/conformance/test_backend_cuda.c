@@ -1,5 +1,4 @@
-/* The suite on the CUDA backend: always the kernels' bodies on the host; where there are GPUs, one
- * GPU with virtual ranks and all GPUs over NCCL. */
+/* The suite on the CUDA backend, where there are GPUs: one with virtual ranks, and all over NCCL. */
 #include "tests/conformance/backend_suite.h"
 #include "tests/test.h"
 
@@ -21,13 +20,6 @@ static void run_suite(ExecCudaRanks ranks, uint32_t n_ranks)
         assert_no_error(error);
         backend_suite(backend, dtype[i].tolerance);
     }
-}
-
-static void test_host(void **state)
-{
-    (void)state;
-    for (uint32_t n_ranks = 1; n_ranks <= 4; n_ranks++)
-        run_suite(EXEC_CUDA_HOST, n_ranks);
 }
 
 static void need_gpus(uint32_t n)
@@ -69,7 +61,6 @@ static void test_too_few_gpus(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_host),
         cmocka_unit_test(test_virtual_ranks),
         cmocka_unit_test(test_gpus),
         cmocka_unit_test(test_too_few_gpus),

@@ -106,12 +106,53 @@ static void test_waits(void **state)
         }
 }
 
+/* Every op and rule, exchanges and random plans, in all kinds of numbers. */
+static void test_suite(void **state)
+{
+    (void)state;
+    enum { KINDS = 4, SEEDS_OF_KIND = 7 };
+    for (uint32_t kind = 0; kind < KINDS; kind++) {
+        g_autoptr(ExecBackend) backend = emulated_new(2, kind * SEEDS_OF_KIND, true);
+        backend_suite(backend, emulated_tolerance(backend));
+    }
+}
+
+/* Wherever memory runs out, a plan ends by saying so, and touches nothing that it did not get. */
+static void test_memory_runs_out(void **state)
+{
+    (void)state;
+    enum { CASE = 3, MOST = 2000 };
+    RandomCase c = random_case(CASE);
+    uint64_t step = 1, n = 0, failed = 0;
+    for (bool ended = false; !ended && n < MOST; n += step) {
+        const ExecCudaWorld world = {
+            .ranks = EXEC_CUDA_GPUS, .n_ranks = c.plan->n_devices, .n_processes = 1};
+        g_autoptr(GError) error = NULL;
+        g_auto(ExecVerdict) verdict = {0};
+        device_reset(c.plan->n_devices, n);
+        g_autoptr(ExecBackend) backend = kilter_cuda_new(&world, sizeof(double), &error);
+        assert_no_error(error);
+        device_fail_allocation(n);
+        ended =
+            exec_verify(backend, c.plan, c.graph, 1, EXEC_TOLERANCE, &verdict, &error);
+        failed += !ended;
+        if (ended)
+            assert_true(verdict.right);
+        else if (!strstr(error->message, "memory"))
+            fail_msg("allocation %u: %s", (unsigned)n, error->message);
+        step = n < 40 ? 1 : 7;
+    }
+    assert_in_range(failed, 40, MOST);
+    assert_true(n < MOST);
+    random_case_clear(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_traffic),
-        cmocka_unit_test(test_together),
-        cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_traffic),         cmocka_unit_test(test_together),
+        cmocka_unit_test(test_waits),           cmocka_unit_test(test_suite),
+        cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

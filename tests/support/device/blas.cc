@@ -35,11 +35,18 @@ extern "C" cublasStatus_t cublasSetStream(cublasHandle_t blas, cudaStream_t stre
 }
 
 struct BlasMatrix {
-    void *data;
+    void *data; /* or, if scattered, the addresses of the matrices, on the device */
     cudaDataType_t type;
     bool turned;
     int64_t ld, step;
+    bool scattered;
 
+    BlasMatrix at(int64_t b) const
+    {
+        return scattered
+                   ? BlasMatrix{((void *const *)data)[b], type, turned, ld, 0, false}
+                   : *this;
+    }
     double get(int64_t b, int64_t row, int64_t column) const
     {
         const int64_t i = b * step + (turned ? row * ld + column : column * ld + row);
@@ -86,17 +93,17 @@ static cublasStatus_t blas_multiply(cublasHandle_t blas, int m, int n, int k,
     DeviceWork work;
     work.name = "a matrix product";
     work.run = [=]() {
-        for (int64_t i = 0; i < batch; i++)
+        for (int64_t i = 0; i < batch; i++) {
+            const BlasMatrix x = a.at(i), y = b.at(i), z = c.at(i);
             for (int64_t column = 0; column < n; column++)
                 for (int64_t row = 0; row < m; row++) {
                     double sum = 0;
                     for (int64_t l = 0; l < k; l++)
-                        sum += a.get(i, row, l) * b.get(i, l, column);
-                    BlasMatrix old = c;
-                    old.turned = false;
-                    c.set(i, row, column,
-                          alpha * sum + (beta != 0 ? beta * old.get(i, row, column) : 0));
+                        sum += x.get(i, row, l) * y.get(i, l, column);
+                    z.set(i, row, column,
+                          alpha * sum + (beta != 0 ? beta * z.get(i, row, column) : 0));
                 }
+        }
     };
     device_append(blas->stream, std::move(work));
     return CUBLAS_STATUS_SUCCESS;
@@ -109,11 +116,11 @@ extern "C" cublasStatus_t cublasGemmStridedBatchedEx(
     void *c, cudaDataType_t c_type, int ldc, long long c_step, int batch,
     cublasComputeType_t, cublasGemmAlgo_t)
 {
-    return blas_multiply(blas, m, n, k, (double)*(const float *)alpha,
-                         (double)*(const float *)beta,
-                         {const_cast<void *>(a), a_type, ta == CUBLAS_OP_T, lda, a_step},
-                         {const_cast<void *>(b), b_type, tb == CUBLAS_OP_T, ldb, b_step},
-                         {c, c_type, false, ldc, c_step}, batch);
+    return blas_multiply(
+        blas, m, n, k, (double)*(const float *)alpha, (double)*(const float *)beta,
+        {const_cast<void *>(a), a_type, ta == CUBLAS_OP_T, lda, a_step, false},
+        {const_cast<void *>(b), b_type, tb == CUBLAS_OP_T, ldb, b_step, false},
+        {c, c_type, false, ldc, c_step, false}, batch);
 }
 
 extern "C" cublasStatus_t
@@ -125,7 +132,35 @@ cublasDgemmStridedBatched(cublasHandle_t blas, cublasOperation_t ta, cublasOpera
 {
     return blas_multiply(
         blas, m, n, k, *alpha, *beta,
-        {const_cast<double *>(a), CUDA_R_64F, ta == CUBLAS_OP_T, lda, a_step},
-        {const_cast<double *>(b), CUDA_R_64F, tb == CUBLAS_OP_T, ldb, b_step},
-        {c, CUDA_R_64F, false, ldc, c_step}, batch);
+        {const_cast<double *>(a), CUDA_R_64F, ta == CUBLAS_OP_T, lda, a_step, false},
+        {const_cast<double *>(b), CUDA_R_64F, tb == CUBLAS_OP_T, ldb, b_step, false},
+        {c, CUDA_R_64F, false, ldc, c_step, false}, batch);
+}
+
+extern "C" cublasStatus_t
+cublasGemmBatchedEx(cublasHandle_t blas, cublasOperation_t ta, cublasOperation_t tb,
+                    int m, int n, int k, const void *alpha, const void *const a[],
+                    cudaDataType_t a_type, int lda, const void *const b[],
+                    cudaDataType_t b_type, int ldb, const void *beta, void *const c[],
+                    cudaDataType_t c_type, int ldc, int batch, cublasComputeType_t,
+                    cublasGemmAlgo_t)
+{
+    return blas_multiply(blas, m, n, k, (double)*(const float *)alpha,
+                         (double)*(const float *)beta,
+                         {(void *)a, a_type, ta == CUBLAS_OP_T, lda, 0, true},
+                         {(void *)b, b_type, tb == CUBLAS_OP_T, ldb, 0, true},
+                         {(void *)c, c_type, false, ldc, 0, true}, batch);
+}
+
+extern "C" cublasStatus_t cublasDgemmBatched(cublasHandle_t blas, cublasOperation_t ta,
+                                             cublasOperation_t tb, int m, int n, int k,
+                                             const double *alpha, const double *const a[],
+                                             int lda, const double *const b[], int ldb,
+                                             const double *beta, double *const c[],
+                                             int ldc, int batch)
+{
+    return blas_multiply(blas, m, n, k, *alpha, *beta,
+                         {(void *)a, CUDA_R_64F, ta == CUBLAS_OP_T, lda, 0, true},
+                         {(void *)b, CUDA_R_64F, tb == CUBLAS_OP_T, ldb, 0, true},
+                         {(void *)c, CUDA_R_64F, false, ldc, 0, true}, batch);
 }

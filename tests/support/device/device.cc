@@ -11,7 +11,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { ARENA = 1 << 28, HUGE_PAGE = 1 << 21, ALIGN = 64, GUARD = 64, NOBODY = 0xa5, POISON = 0xff };
+enum {
+    ARENA = 1 << 28,
+    HUGE_PAGE = 1 << 21,
+    ALIGN = 64,
+    GUARD = 64,
+    NOBODY = 0xa5,
+    POISON = 0xff
+};
 
 struct Block {
     Gpu *device;
@@ -42,6 +49,7 @@ static struct {
     char doing[512];
     int doing_on;
     DeviceCounts counts;
+    uint64_t failing; /* the number of the allocation that fails */
     cudaError_t last;
 } g;
 
@@ -86,6 +94,11 @@ DeviceCounts device_counts(void)
         if (device->high > g.counts.peak_bytes)
             g.counts.peak_bytes = device->high;
     return g.counts;
+}
+
+void device_fail_allocation(uint64_t n)
+{
+    g.failing = g.counts.allocations + n;
 }
 
 /* --- who may touch what --- */
@@ -182,6 +195,7 @@ void device_reset(uint32_t n, uint64_t seed)
     g.state = seed * 0x9e3779b97f4a7c15u + 12345;
     g.mode = (Mode)(seed % MODES);
     g.counts = DeviceCounts();
+    g.failing = UINT64_MAX;
     for (uint32_t i = 0; i < n; i++) {
         Gpu *device = new Gpu();
         device->number = (int)i;
@@ -428,6 +442,8 @@ static uintptr_t block_again(const DeviceStream *stream, uint64_t bytes)
 extern "C" cudaError_t cudaMallocAsync(void **data, size_t bytes, cudaStream_t stream)
 {
     Gpu *device = stream->device;
+    if (g.counts.allocations++ == g.failing)
+        return fail(cudaErrorMemoryAllocation);
     const uint64_t room = (bytes + ALIGN - 1) / ALIGN * ALIGN;
     uintptr_t at = block_again(stream, room);
     g.counts.reused += at != 0;

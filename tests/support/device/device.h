@@ -27,6 +27,9 @@ extern "C" {
  * devices that do not reach each other. */
 void device_reset(uint32_t n, uint64_t seed);
 
+/* The n-th allocation from now on, counted from 0, finds no memory. */
+void device_fail_allocation(uint64_t n);
+
 /* Counts since the last reset. */
 typedef struct {
     uint64_t kernels, threads; /* launches, and their threads */
@@ -34,8 +37,9 @@ typedef struct {
     uint64_t collectives;      /* of NCCL, on all ranks together */
     uint64_t moved_bytes;      /* that collectives wrote */
     uint64_t waits;            /* events that a stream waited for */
-    uint64_t reused;           /* allocations in freed memory */
-    uint64_t peak_bytes;       /* of the device with most in use at once */
+    uint64_t allocations;
+    uint64_t reused;     /* allocations in freed memory */
+    uint64_t peak_bytes; /* of the device with most in use at once */
 } DeviceCounts;
 DeviceCounts device_counts(void);
 

@@ -33,6 +33,19 @@ cublasStatus_t cublasGemmStridedBatchedEx(
     const void *b, cudaDataType_t b_type, int ldb, long long b_step, const void *beta,
     void *c, cudaDataType_t c_type, int ldc, long long c_step, int batch,
     cublasComputeType_t compute, cublasGemmAlgo_t algorithm);
+cublasStatus_t cublasGemmBatchedEx(cublasHandle_t blas, cublasOperation_t ta,
+                                   cublasOperation_t tb, int m, int n, int k,
+                                   const void *alpha, const void *const a[],
+                                   cudaDataType_t a_type, int lda, const void *const b[],
+                                   cudaDataType_t b_type, int ldb, const void *beta,
+                                   void *const c[], cudaDataType_t c_type, int ldc,
+                                   int batch, cublasComputeType_t compute,
+                                   cublasGemmAlgo_t algorithm);
+cublasStatus_t cublasDgemmBatched(cublasHandle_t blas, cublasOperation_t ta,
+                                  cublasOperation_t tb, int m, int n, int k,
+                                  const double *alpha, const double *const a[], int lda,
+                                  const double *const b[], int ldb, const double *beta,
+                                  double *const c[], int ldc, int batch);
 cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t blas, cublasOperation_t ta,
                                          cublasOperation_t tb, int m, int n, int k,
                                          const double *alpha, const double *a, int lda,
