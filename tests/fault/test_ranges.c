@@ -1,0 +1,180 @@
+/* Both ends of every range that an option of planning, strategy or simulation, or a parameter of a model allows, run through the
+ * planners, and what they plan simulated: an answer or a refusal, within 20 s of CPU and 2 GiB unless that was said before, and
+ * never a signal. The ranges are those of the option tables. KILTER_ALL: every end by every planner; else a sample. */
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "data/models/models.h"
+#include "synth/planners/planner.h"
+#include "tests/test.h"
+
+#define MODEL   "vit:layers=1,hidden=64,heads=4,ffn=128,global_batch=32"
+#define CLUSTER "hap-8"
+
+/* --- the ends --- */
+
+typedef struct {
+    const char *key;
+    bool number, whole;
+    double least, most;
+    const char *words; /* instead: "|word|word" */
+} Range;
+
+#define RANGE_COUNT(least, most)          true, true, least, most, NULL
+#define RANGE_NUMBER(least, most)         true, false, least, most, NULL
+#define RANGE_BYTES                       false, false, 0, 0, "|0|1 B|1 PiB"
+#define RANGE_TIME                        false, false, 0, 0, "|0s|1 ns|1000000 s"
+#define RANGE_CHOICE(words)               false, false, 0, 0, words(OPTION_WORD)
+#define RANGE_FILES(words, paths)         false, false, 0, 0, words(OPTION_WORD)
+#define RANGE_TEXT                        false, false, 0, 0, "|"
+#define RANGE_DATA                        false, false, 0, 0, "|"
+#define RANGE_PARSED(reader)              false, false, 0, 0, "|"
+#define RANGE_BUNDLED(path, reader)       false, false, 0, 0, "|"
+#define X(type, member, key, value, help) {key, RANGE_##type},
+/* clang-format off */
+static const Range RANGES[] = {
+    PLANNER_OPTION_TABLE(X)
+    SPECIAL_OPTION_TABLE(X)
+    AMP_OPTION_TABLE(X)
+    TAG_PLAN_OPTION_TABLE(X)
+    SIM_OPTION_TABLE(X)
+    STRATEGY_TABLE(X)
+};
+/* clang-format on */
+#undef X
+
+/* The values to try, as texts; of a number above 0 the least one that is read is an end as well. */
+static char **range_ends(const Range *range)
+{
+    if (!range->number)
+        return g_strsplit(range->words + 1, "|", -1);
+    const char *format = range->whole ? "%.0f|%.0f" : "%.17g|%.17g|1e-30|1e-29";
+    g_autofree char *text = g_strdup_printf(format, range->least, range->most);
+    return g_strsplit(text, "|", -1);
+}
+
+/* --- one run, in a process of its own --- */
+
+enum { CPU_S = 20, MEMORY_GIB = 2 };
+
+static int plan_status(const Planner *planner, const char *model, const ClusterView *view,
+                       const PlannerOptions *options)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Question) question = question_open(planner, model, view, options, &error);
+    if (!question)
+        return error->code;
+    g_autofree char *said = question_size_words(question);
+    if (said) /* it is known to take longer, or more memory */
+        return 0;
+    g_autoptr(Graph) graph = question_graph(question);
+    g_autoptr(Plan) plan =
+        planner_plan(planner, model, CLUSTER, view, options, NULL, &error);
+    if (!plan)
+        return error->code;
+    static const char *const fidelity[] = {"stage", "flow"};
+    for (uint32_t f = 0; f < G_N_ELEMENTS(fidelity); f++) {
+        g_autoptr(SimReport) report =
+            sim_evaluate_with(plan, graph, view, fidelity[f], &options->sim, &error);
+        if (!report)
+            return error->code;
+    }
+    return 0;
+}
+
+/* Sets key to value, if there is one, and plans; fails the test on a signal or a status that has no meaning. Returns the status. */
+static int run_apart(const Planner *planner, const char *model, const ClusterView *view,
+                     const char *key, const char *value)
+{
+    fflush(NULL);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        const struct rlimit cpu = {CPU_S, CPU_S},
+                            memory = {(rlim_t)MEMORY_GIB << 30, (rlim_t)MEMORY_GIB << 30};
+        setrlimit(RLIMIT_CPU, &cpu);
+        setrlimit(RLIMIT_AS, &memory);
+        PlannerOptions options;
+        planner_options_init(&options);
+        if (key && !planner_options_set(&options, key, value, NULL))
+            _exit(KILTER_ERROR_INPUT);
+        _exit(plan_status(planner, model, view, &options));
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (code < 0 || code > 3)
+        fail_msg("%s of %s with %s=%s: %s %d", planner->name, model, key ? key : "-",
+                 value ? value : "-", code < 0 ? "signal" : "status",
+                 code < 0 ? WTERMSIG(status) : code);
+    return code;
+}
+
+static ClusterView *view_new(Cluster **cluster)
+{
+    g_autoptr(GError) error = NULL;
+    *cluster = cluster_load(CLUSTER, &error);
+    assert_no_error(error);
+    return cluster_view(*cluster, GRANULARITY_MACHINE);
+}
+
+/* --- the tables --- */
+
+static void test_options(void **state)
+{
+    (void)state;
+    enum { SAMPLE = 5, LEAST_ENDS = 150 };
+    const bool all = g_getenv("KILTER_ALL") != NULL;
+    Cluster *cluster;
+    g_autoptr(ClusterView) view = view_new(&cluster);
+    uint32_t n = 0, ends = 0, planned = 0;
+    for (uint32_t r = 0; r < G_N_ELEMENTS(RANGES); r++) {
+        g_auto(GStrv) end = range_ends(&RANGES[r]);
+        for (uint32_t e = 0; end[e]; e++, ends++)
+            for (uint32_t p = 0; p < planner_count(); p++)
+                if (all || (p == ends / SAMPLE % planner_count() && ends % SAMPLE == 0)) {
+                    n++;
+                    planned +=
+                        run_apart(planner_at(p), MODEL, view, RANGES[r].key, end[e]) == 0;
+                }
+    }
+    assert_true(ends >= LEAST_ENDS);
+    if (6 * planned < n)
+        fail_msg("only %u of %u ends of options are planned", planned, n);
+    cluster_free(cluster);
+}
+
+static void test_models(void **state)
+{
+    (void)state;
+    enum { SAMPLE = 67, PLANNERS = 5 };
+    static const char *const by[PLANNERS] = {"dp-ev", "hap", "joint", "amp", "hidup"};
+    const bool all = g_getenv("KILTER_ALL") != NULL;
+    Cluster *cluster;
+    g_autoptr(ClusterView) view = view_new(&cluster);
+    uint32_t ends = 0;
+    for (uint32_t m = 0; m < MODEL_TABLE_SIZE; m++)
+        for (const ModelParam *param = MODEL_TABLE[m].param; param->key; param++)
+            for (uint32_t e = 0; e < 2; e++, ends++) {
+                if (!all && ends % SAMPLE != 0)
+                    continue;
+                g_autofree char *spec = g_strdup_printf(
+                    "%s:%s=%.17g%s", MODEL_TABLE[m].info.name, param->key,
+                    e ? param->max : param->min, param->unit ? param->unit : "");
+                for (uint32_t p = 0; p < PLANNERS; p++)
+                    if (all || p == ends / SAMPLE % PLANNERS)
+                        run_apart(planner_find(by[p], NULL), spec, view, NULL, NULL);
+            }
+    assert_true(ends > 4 * MODEL_TABLE_SIZE);
+    cluster_free(cluster);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_models),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
