@@ -1,5 +1,5 @@
-/* The walks of CONTRIBUTING.md are true: the files that they name exist, and few files name an op
- * or an algorithm of a collective. */
+/* The walks of CONTRIBUTING.md are true: the files that they name exist, and few files name an op, an
+ * algorithm of a collective, or another thing that people add. */
 #include "tests/conformance/tree.h"
 #include "tests/test.h"
 
@@ -116,6 +116,79 @@ static void test_algorithm(void **state)
     }
 }
 
+/* --- places of the usual changes --- */
+
+enum { MOST_FILES = 6 };
+
+/* The rows of the table under "Where a change goes": {change, files}. Free with g_strfreev each. */
+static GPtrArray *read_changes(void)
+{
+    GPtrArray *changes = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev);
+    g_autofree char *text = read_file("CONTRIBUTING.md");
+    g_auto(GStrv) part = g_strsplit(text, "\n## ", -1);
+    for (char **p = part; *p; p++) {
+        g_auto(GStrv) line = g_strsplit(*p, "\n", -1);
+        for (char **l = line; g_str_has_prefix(*p, "Where a change goes") && *l; l++)
+            if (g_str_has_prefix(*l, "| a"))
+                g_ptr_array_add(changes, g_strsplit(*l + 2, " | ", 2));
+    }
+    return changes;
+}
+
+static void test_changes_touch_few_files(void **state)
+{
+    (void)state;
+    g_autoptr(GPtrArray) changes = read_changes();
+    assert_int_equal(changes->len, 12);
+    for (guint i = 0; i < changes->len; i++) {
+        char **change = changes->pdata[i];
+        g_auto(GStrv) part =
+            g_strsplit(change[1], "`", -1); /* names stand at odd places */
+        const guint n = g_strv_length(part) / 2;
+        if (n == 0 || n > MOST_FILES)
+            TEST_FAIL_AT(__FILE__, __LINE__, "%s touches %u files", change[0], n);
+        for (guint k = 1; k < 2 * n; k += 2) {
+            g_autofree char *path = g_build_filename(KILTER_HOME, part[k], NULL);
+            if (!strstr(part[k], "NAME") && !strstr(part[k], "PAPER") &&
+                !g_file_test(path, G_FILE_TEST_EXISTS))
+                TEST_FAIL_AT(__FILE__, __LINE__, "%s: no %s", change[0], part[k]);
+        }
+    }
+}
+
+/* Things that were added, and the names by which sources of the modules know them. */
+static void test_examples_are_named_in_few_files(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *change, *names;
+    } EXAMPLE[] = {
+        {"an op", "\\b(?:OP_RELU2|kernel_relu2|cuda_relu2)\\b|X\\(RELU2,"},
+        {"an algorithm", "MACHINE_TREE|machine_tree"},
+        {"a planner", "\\btag_make_m_etf\\b"},
+        {"an importer", "\\bFORMAT_SLURM|X\\(SLURM|sniff_SLURM|\\bslurm_[a-z]+\\("},
+        {"an exporter", "X\\(torchtitan|export_torchtitan"},
+        {"a category of memory", "MEMORY_OPTIMIZER|X\\(OPTIMIZER"},
+        {"a fidelity", "\\bsim_flow\\b"},
+        {"a number of an answer", "\\bwhole_layers\\b"},
+        {"an option of a command", "\"virtual-ranks\""},
+    };
+    static const char *const suffixes[] = {".c", ".h", ".cu", NULL};
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+    for (guint m = 0; m < G_N_ELEMENTS(MODULES); m++)
+        tree_list(KILTER_HOME, MODULES[m], suffixes, paths);
+    guint n[G_N_ELEMENTS(EXAMPLE)] = {0};
+    for (guint i = 0; i < paths->len; i++) {
+        g_autofree char *text = read_file(paths->pdata[i]);
+        for (guint k = 0; k < G_N_ELEMENTS(EXAMPLE); k++)
+            n[k] += g_regex_match_simple(EXAMPLE[k].names, text, 0, 0);
+    }
+    for (guint k = 0; k < G_N_ELEMENTS(EXAMPLE); k++)
+        if (n[k] == 0 || n[k] > MOST_FILES)
+            TEST_FAIL_AT(__FILE__, __LINE__, "%s is named in %u files", EXAMPLE[k].change,
+                         n[k]);
+}
+
 /* --- files that the text names --- */
 
 static void test_files(void **state)
@@ -161,6 +234,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_op),
         cmocka_unit_test(test_algorithm),
+        cmocka_unit_test(test_changes_touch_few_files),
+        cmocka_unit_test(test_examples_are_named_in_few_files),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_walks),
     };
