@@ -25,6 +25,8 @@
       "Write Markdown", NULL)                                                                                 \
     X(FLAG, csv, "csv", 0,                                                                                    \
       "Write CSV with exact numbers", NULL)                                                                   \
+    X(FLAG, csv_safe, "csv-safe", 0,                                                                          \
+      "Write CSV for spreadsheets, with ' before texts that they would run as formulas", NULL)                \
     X(FLAG, tex, "tex", 0,                                                                                    \
       "Write a LaTeX tabular", NULL)                                                                          \
     X(FILE, output, "output", 'o',                                                                            \
@@ -51,7 +53,8 @@ static json_t *table_rows_json(const Frame *frame)
 static bool table_give(const Frame *frame, const Own *own, const CommandOptions *options,
                        GError **error)
 {
-    const FrameFormat format = own->csv        ? FRAME_CSV
+    const FrameFormat format = own->csv_safe   ? FRAME_CSV_SAFE
+                               : own->csv      ? FRAME_CSV
                                : own->markdown ? FRAME_MARKDOWN
                                : own->tex      ? FRAME_TEX
                                                : FRAME_TEXT;

@@ -107,8 +107,9 @@ static void add_row(uint32_t n_columns, char **value, char **column, void *data)
 Frame *frame_read(Store *store, const char *experiment, GError **error)
 {
     static const char columns[] =
-        "SELECT experiment, ordinal, hash, model, cluster, entry" ANSWER_METHOD(STORE_EXACT)
-            ", seed" ANSWER_NUMBERS(STORE_EXACT) ", ratios, spec, run, axes FROM result";
+        "SELECT experiment, ordinal, hash, model, cluster, entry" ANSWER_METHOD(
+            STORE_EXACT) ", seed" ANSWER_NUMBERS(STORE_EXACT) ", ratios, spec, run, axes "
+                                                              "FROM result";
     g_autoptr(Frame) frame = frame_new();
     g_autoptr(GString) sql = g_string_new(columns);
     if (experiment) {
@@ -314,6 +315,14 @@ static void add_csv(GString *out, const char *text)
     g_string_append_c(out, '"');
 }
 
+/* Whether a spreadsheet takes the text for a formula; numbers are none. */
+static bool is_formula(const char *text)
+{
+    char *end;
+    g_ascii_strtod(text, &end);
+    return *text && strchr("=+-@\t\r", *text) && (end == text || *end);
+}
+
 /* Appends the text with a backslash before the format's special characters. */
 static void add_escaped(GString *out, const char *text, const char *special)
 {
@@ -350,6 +359,7 @@ static const struct {
     const char *begin, *between, *end;
 } LINE[] = {[FRAME_TEXT] = {"", "", "\n"},
             [FRAME_CSV] = {"", ",", "\n"},
+            [FRAME_CSV_SAFE] = {"", ",", "\n"},
             [FRAME_MARKDOWN] = {"| ", " | ", " |\n"},
             [FRAME_TEX] = {"", " & ", " \\\\\n"}};
 
@@ -362,8 +372,11 @@ static void add_line(GString *out, const Frame *frame, FrameFormat format,
         const char *text = i < texts->len ? texts->pdata[i] : NULL;
         if (i > 0)
             g_string_append(out, LINE[format].between);
-        if (format == FRAME_CSV)
-            add_csv(out, text);
+        g_autofree char *safe = format == FRAME_CSV_SAFE && text && is_formula(text)
+                                    ? g_strconcat("'", text, NULL)
+                                    : NULL;
+        if (format == FRAME_CSV || format == FRAME_CSV_SAFE)
+            add_csv(out, safe ? safe : text);
         else if (format == FRAME_TEXT)
             add_padded(out, text, width[i], i + 1 == n);
         else

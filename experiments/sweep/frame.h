@@ -39,7 +39,13 @@ typedef struct {
  * ("oom"), or nothing. */
 Frame *frame_pivot(const Frame *frame, const PivotSpec *spec, GError **error);
 
-typedef enum { FRAME_TEXT, FRAME_CSV, FRAME_MARKDOWN, FRAME_TEX } FrameFormat;
+typedef enum {
+    FRAME_TEXT,
+    FRAME_CSV,
+    FRAME_CSV_SAFE, /* as CSV, with ' before texts that a spreadsheet would run as formulas */
+    FRAME_MARKDOWN,
+    FRAME_TEX
+} FrameFormat;
 
 /* The table as text. Numbers have four digits, but are exact in CSV (RFC 4180). Caller frees. */
 char *frame_write(const Frame *frame, FrameFormat format);

@@ -251,6 +251,26 @@ static const char OWN_CLUSTER[] =
     "  grouped_all_gather: {latency: 1 us, bandwidth: 1 GB/s}\n"
     "  grouped_reduce_scatter: {latency: 1 us, bandwidth: 1 GB/s}\n  source: none\n";
 
+/* A spreadsheet would run a cluster's name as a formula; numbers stay numbers. */
+static void test_formulas(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *cluster = g_strdup_printf(OWN_CLUSTER, "10 TFLOP/s");
+    sandbox_write(box, "=1+1.yaml", cluster);
+    sandbox_write(box, "x.yaml",
+                  "name: t\ngrid:\n  model: ['vgg19:width=4,fc=64']\n"
+                  "  cluster: ['=1+1.yaml']\n  planner: [dp-ev]\n");
+    program_runs(box, "sweep x.yaml --db r.db -q");
+    g_auto(Ran) plain = program_run_good(box, "table r.db --csv");
+    g_auto(Ran) safe = program_run_good(box, "table r.db --csv-safe");
+    assert_non_null(strstr(plain.out, ",=1+1.yaml,"));
+    assert_non_null(strstr(safe.out, ",'=1+1.yaml,"));
+    g_auto(GStrv) parts = g_strsplit(safe.out, "'=", -1);
+    g_autofree char *same = g_strjoinv("=", parts);
+    assert_string_equal(same, plain.out);
+}
+
 /* Results from before a file changed are counted, and left out if the experiment is given by its file. */
 static void test_changed_files(void **state)
 {
@@ -321,13 +341,10 @@ static void test_single_results(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_axes),
-        cmocka_unit_test(test_wrong_axes),
-        cmocka_unit_test(test_scripts),
-        cmocka_unit_test(test_said_without_running),
-        cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_changed_files),
-        cmocka_unit_test(test_single_results),
+        cmocka_unit_test(test_axes),          cmocka_unit_test(test_wrong_axes),
+        cmocka_unit_test(test_scripts),       cmocka_unit_test(test_said_without_running),
+        cmocka_unit_test(test_tables),        cmocka_unit_test(test_formulas),
+        cmocka_unit_test(test_changed_files), cmocka_unit_test(test_single_results),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
