@@ -54,6 +54,7 @@
 #include "data/plan/buffers.h"
 #include "data/formats/export/export.h"
 #include "data/plan/layout.h"
+#include "data/plan/fidelity.h"
 #include "data/plan/plan.h"
 #include "data/program/batch.h"
 #include "data/program/program.h"

@@ -6,24 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-static const SimEvaluator *const evaluators[] = {&sim_analytic, &sim_stage, &sim_flow};
-
-static const SimEvaluator *find_evaluator(const char *name, GError **error)
-{
-    const char *known[G_N_ELEMENTS(evaluators) + 1] = {NULL};
-    uint32_t index;
-
-    for (uint32_t i = 0; i < G_N_ELEMENTS(evaluators); i++)
-        known[i] = evaluators[i]->fidelity.name;
-    return names_find("fidelity", name, known, &index, error) ? evaluators[index] : NULL;
-}
-
-const SimFidelity *sim_fidelity_find(const char *name, GError **error)
-{
-    const SimEvaluator *evaluator = find_evaluator(name, error);
-
-    return evaluator ? &evaluator->fidelity : NULL;
-}
+#define EVALUATOR(name, word, abilities, words) sim_##word,
+static SimEvaluator *const EVALUATORS[] = {FIDELITY_TABLE(EVALUATOR)};
 
 double *sim_plan_shares(const Plan *plan, const SimLinear *linear)
 {
@@ -69,9 +53,10 @@ static void report_group_memory(const SimCase *sim, SimReport *report)
         timeline->memory
             ? NULL
             : plan_buffers(sim->plan->program, sim->graph, sim->parts->layout.instances,
-                          sim->parts->layout.segment);
+                           sim->parts->layout.segment);
     if (buffers)
-        sim_buffers_add_runtime(buffers, sim->runtime, sim->plan->program, sim->graph, true);
+        sim_buffers_add_runtime(buffers, sim->runtime, sim->plan->program, sim->graph,
+                                true);
     g_autofree double *peak = g_new(double, timeline->n_lanes);
     g_autofree uint32_t *instr = g_new0(uint32_t, timeline->n_lanes);
     g_autofree bool *known = g_new0(bool, timeline->n_lanes);
@@ -121,8 +106,8 @@ static void report_memory(const SimCase *sim, SimReport *report)
         report->memory_bytes[j] += (uint64_t)ceil(
             sim_runtime_bytes(sim->runtime, sim->plan, &sim->view->device[j],
                               (double)report->memory_bytes[j]));
-        const double over = (double)report->memory_bytes[j] -
-                            (double)cluster_view_capacity(sim->view, j);
+        const double over =
+            (double)report->memory_bytes[j] - (double)cluster_view_capacity(sim->view, j);
         if (over > worst) {
             worst = over;
             report->worst_device = j;
@@ -249,33 +234,35 @@ bool sim_prepare(SimPrepared *prepared, const Plan *plan, const Graph *graph,
 }
 
 /* Whether the fidelity takes the plan and the options. */
-static bool check_takes(const SimEvaluator *evaluator, const Plan *plan,
-                        const SimOptions *options, GError **error)
+static bool check_takes(const char *fidelity, const Plan *plan, const SimOptions *options,
+                        GError **error)
 {
-    if (evaluator->spmd && *options->layer_times)
+    g_autofree char *lanes = fidelity_list(FIDELITY_LANES),
+                    *groups = fidelity_list(FIDELITY_GROUPS);
+    if (*options->layer_times && !fidelity_can(fidelity, FIDELITY_LANES))
         return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "option 'layer_times': expected fidelity stage or flow, got %s",
-                           evaluator->fidelity.name);
-    return !evaluator->spmd || program_is_spmd(plan->program) ||
+                           "option 'layer_times': expected fidelity %s, got %s", lanes,
+                           fidelity);
+    return fidelity_can(fidelity, FIDELITY_GROUPS) || program_is_spmd(plan->program) ||
            kilter_fail(error, KILTER_ERROR_INPUT,
                        "the %s fidelity is for programs of one group and one microbatch; "
-                       "expected stage or flow",
-                       evaluator->fidelity.name);
+                       "expected %s",
+                       fidelity, groups);
 }
 
 SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
                              const ClusterView *view, const char *fidelity,
                              const SimOptions *options, GError **error)
 {
-    const SimEvaluator *evaluator = find_evaluator(fidelity, error);
-    if (!evaluator || !check_takes(evaluator, plan, options, error))
+    fidelity = fidelity_find(fidelity, error);
+    if (!fidelity || !check_takes(fidelity, plan, options, error))
         return NULL;
     g_auto(SimPrepared) prepared = {0};
     if (!sim_prepare(&prepared, plan, graph, view, options, error))
         return NULL;
     const SimCase *sim = &prepared.sim;
-    g_autoptr(SimReport) report = new_report(sim, evaluator->fidelity.name);
-    if (!evaluator->run(sim, report, error))
+    g_autoptr(SimReport) report = new_report(sim, fidelity);
+    if (!EVALUATORS[fidelity_of(fidelity)](sim, report, error))
         return NULL;
     if (report->timeline)
         report_times(report);

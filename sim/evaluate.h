@@ -19,15 +19,13 @@ typedef struct {
     const SimLayerTimes *layers; /* NULL: no measured times of layers */
 } SimCase;
 
-typedef struct {
-    SimFidelity fidelity;
-    bool spmd; /* evaluates SPMD programs only */
-    /* Fills the stages, and either the times and busy times or the timeline from which they follow.
-     * The report's arrays are allocated, zero, and each stage's instructions are set. */
-    bool (*run)(const SimCase *sim, SimReport *report, GError **error);
-} SimEvaluator;
-
-extern const SimEvaluator sim_analytic, sim_stage, sim_flow;
+/* An evaluator for each row of FIDELITY_TABLE. Fills the stages, and either the times and busy times
+ * or the timeline from which they follow. The report's arrays are allocated, zero, and each stage's
+ * instructions are set. */
+typedef bool SimEvaluator(const SimCase *sim, SimReport *report, GError **error);
+#define SIM_EVALUATOR(name, word, abilities, words) SimEvaluator sim_##word;
+FIDELITY_TABLE(SIM_EVALUATOR)
+#undef SIM_EVALUATOR
 
 /* A case with what it borrows, for all fidelities and for samples, traces and jobs of flow. */
 typedef struct {

@@ -394,13 +394,6 @@ typedef struct {
 
 SimWorkload sim_workload(const Plan *plan, const Graph *graph, const ClusterView *view);
 
-typedef struct {
-    const char *name, *description;
-} SimFidelity;
-
-/* KILTER_ERROR_INPUT for an unknown name lists the known fidelities. */
-const SimFidelity *sim_fidelity_find(const char *name, GError **error);
-
 /* Evaluates a plan (with its rounded splits). KILTER_ERROR_INPUT on an unknown fidelity
  * or a plan for another number of devices; the errors of program_check. */
 SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,

@@ -1,5 +1,17 @@
 /* Buffers of a program: what lies in memory and which instructions use it, by the rules under
- * "Memory" in sim/sim.h. Simulators count their bytes, replays (exec/replay.h) allocate them. */
+ * "Memory" in sim/sim.h. Simulators count their bytes, replays (exec/replay.h) allocate them.
+ *
+ * Whoever has a program folds over its buffers: sim_memory (peaks as functions of the shares),
+ * sim_buffers_peak (of one device), sim_quick_memory (of all devices, quickly), sim_memory_record
+ * (over the time of a simulation), sim_memory_table (by category), and the rooms of replays.
+ * Searches decide before there is a program, and count without buffers; each errs on a known side:
+ *
+ *     sim_memory_floor            below every program of one microbatch
+ *     charges (synth/spmd)        the bytes at two points of the iteration: below the peak
+ *     tag_room_needs              below every program of the strategy
+ *     AmpModel, JointEntry        at rest and per microbatch in flight: near the peak, either side
+ *
+ * The folds then decide whether the plan fits. */
 #ifndef KILTER_DATA_PLAN_BUFFERS_H
 #define KILTER_DATA_PLAN_BUFFERS_H
 

@@ -1,6 +1,7 @@
 /* Plans, and the segments whose ratios cut their tensors. */
 #include "data/plan/plan.h"
 #include "data/base/assert.h"
+#include "data/plan/fidelity.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -39,7 +40,11 @@ void plan_free(Plan *plan)
 
 const char *plan_fidelity(const Plan *plan)
 {
-    return program_is_spmd(plan->program) ? "analytic" : "stage";
+    Fidelity first = 0;
+    if (!program_is_spmd(plan->program))
+        while (!fidelity_can(fidelity_name(first), FIDELITY_GROUPS))
+            first++;
+    return fidelity_name(first);
 }
 
 void plan_add_bound(Plan *plan, double bound_s, const char *over)

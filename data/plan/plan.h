@@ -223,8 +223,7 @@ bool plan_splits_evenly(const Plan *plan);
  * batch is cut over replicas (a replica's part is the same for all tensors). KILTER_ERROR_INPUT. */
 bool plan_check_groups(const Plan *plan, GError **error);
 
-/* The fidelity by which planners evaluate: the formula, or `stage` for programs that it cannot
- * handle (groups, microbatches). */
+/* The fidelity by which planners evaluate: the first of the table that takes the program. */
 const char *plan_fidelity(const Plan *plan);
 
 /* The ratios as JSON, [segment][device]; the caller owns the value. */

@@ -36,7 +36,7 @@ static json_t *bounds_json(const Plan *plan)
 static char *bound_words(const Evaluation *evaluation)
 {
     const char *over = evaluation->plan->bound_over;
-    return over && strcmp(evaluation->report->fidelity, "flow") == 0
+    return over && fidelity_can(evaluation->report->fidelity, FIDELITY_STREAMS)
                ? g_strconcat(
                      over,
                      "; by the formula, in which steps do not overlap: flow can be "

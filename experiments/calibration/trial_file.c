@@ -205,10 +205,9 @@ static bool read_fidelity(const Csv *csv, Trial *trial, GError **error)
     g_autoptr(GError) failure = NULL;
     if (!is_given(csv, "fidelity"))
         return true;
-    const SimFidelity *fidelity = sim_fidelity_find(csv_text(csv, "fidelity"), &failure);
-    if (!fidelity)
+    trial->fidelity = fidelity_find(csv_text(csv, "fidelity"), &failure);
+    if (!trial->fidelity)
         return csv_fail(csv, "fidelity", error, "%s", failure->message);
-    trial->fidelity = fidelity->name;
     return true;
 }
 
@@ -229,9 +228,9 @@ static bool take(const Csv *csv, void *data, GError **error)
             : g_strdup_printf("%s on %s %s x %s", trial.model, csv_text(csv, "cluster"),
                               csv_text(csv, "machines"), csv_text(csv, "gpus"));
     read_plan(csv, &trial);
-    const bool good =
-        read_fidelity(csv, &trial, error) &&
-        read_cluster(csv, reading, &trial, error) && read_measured(csv, &trial, error);
+    const bool good = read_fidelity(csv, &trial, error) &&
+                      read_cluster(csv, reading, &trial, error) &&
+                      read_measured(csv, &trial, error);
     if (good)
         g_array_append_val(reading->list, trial);
     else

@@ -17,7 +17,9 @@ static bool is_strategy(const Trial *trial)
 
 const char *trial_fidelity(const Trial *trial)
 {
-    return trial->fidelity ? trial->fidelity : is_strategy(trial) ? "stage" : "flow";
+    return trial->fidelity
+               ? trial->fidelity
+               : fidelity_name(is_strategy(trial) ? FIDELITY_STAGE : FIDELITY_DRAWN);
 }
 
 void trial_plan_clear(TrialPlan *plan)

@@ -132,7 +132,8 @@ static bool predict(const char *cluster_name, const char *slowdowns, ValidationR
     const Fitted *fitted = cluster->fitted;
     double factor;
     g_autoptr(SimReport) report =
-        sim_evaluate(plan, graph, view, fitted ? fitted->fidelity : "analytic", error);
+        sim_evaluate(plan, graph, view,
+                     fitted ? fitted->fidelity : fidelity_name(FIDELITY_ANALYTIC), error);
     if (!report)
         return false;
     row->predicted_s = report->iteration_time_s;

@@ -120,10 +120,9 @@ bool cmd_compare(int argc, char **argv, GError **error)
 {
     g_autofree char *fidelity = NULL;
     g_auto(CommandOptions) options = {0};
-    const GOptionEntry entries[] = {
-        {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &fidelity,
-         "Fidelity for all plans: stage (default), flow or analytic", "NAME"},
-        G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {{"fidelity", 'f', 0, G_OPTION_ARG_STRING, &fidelity,
+                                     "Fidelity for all plans: " FIDELITY_HELP, "NAME"},
+                                    G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "compare",
         .arguments = "PLAN.json PLAN.json...",
@@ -148,7 +147,8 @@ bool cmd_compare(int argc, char **argv, GError **error)
     bool good = true;
     for (int i = 1; good && i < argc; i++) {
         char *argument[] = {NULL, argv[i], NULL};
-        good = command_evaluate(&how, 2, argument, fidelity ? fidelity : "stage",
+        good = command_evaluate(&how, 2, argument,
+                                fidelity ? fidelity : fidelity_name(FIDELITY_DEFAULT),
                                 &options, &all[i - 1], error);
     }
     json_t *answer = good ? compare_json(argv + 1, all, (uint32_t)argc - 1) : NULL;

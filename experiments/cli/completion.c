@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "data/data.h"
+
 static const char *completion_text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
@@ -20,7 +22,7 @@ typedef struct {
 
 static const Values VALUES[] = {{"planner", NULL, "planners"},
                                 {"granularity", "machine gpu", NULL},
-                                {"fidelity", "analytic stage flow", NULL},
+                                {"fidelity", FIDELITY_WORDS, NULL},
                                 {"cluster", NULL, "clusters"},
                                 {"base", NULL, "clusters"},
                                 {"gpu", NULL, "devices"},

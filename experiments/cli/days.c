@@ -10,7 +10,7 @@
     X(FILE, plot, "plot", 0,                                                                  \
       "Draw goodput by the time between checkpoints into this folder", "DIR")                 \
     X(TEXT, fidelity, "fidelity", 'f',                                                        \
-      "Fidelity of the iteration: stage (default), flow or analytic", "NAME")                 \
+      "Fidelity of the iteration: " FIDELITY_HELP, "NAME")                 \
     X(COUNT, jobs, "jobs", 'j', "Threads for the runs (default all cores)", "N", 0, G_MAXINT) \
     X(PLANNING, how)                                                                          \
     X(SLOWDOWN, how)                                                                          \
@@ -63,7 +63,7 @@ bool cmd_days(int argc, char **argv, GError **error)
     own.campaign.plot = g_steal_pointer(&own.plot);
     own.campaign.jobs = own.jobs;
     argv[1] = argv[0];
-    const char *fidelity = fidelity_find(own.fidelity ? own.fidelity : "stage", error);
+    const char *fidelity = fidelity_find(own.fidelity ? own.fidelity : fidelity_name(FIDELITY_DEFAULT), error);
     g_auto(Evaluation) evaluation = {0};
     return fidelity && days_own_in_range(&own, error) &&
            command_campaign_check(&own.campaign, error) &&

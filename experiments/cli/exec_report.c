@@ -18,7 +18,8 @@ void exec_report_predict(ExecReport *report)
     if (!cluster)
         return;
     g_autoptr(ClusterView) view = cluster_view(cluster, plan->granularity);
-    report->predicted = sim_evaluate(plan, report->graph, view, "analytic", NULL);
+    report->predicted =
+        sim_evaluate(plan, report->graph, view, fidelity_name(FIDELITY_ANALYTIC), NULL);
     if (report->predicted)
         report->unmeasured = calibrated_outside(plan, report->graph, view);
 }

@@ -36,7 +36,8 @@ static bool draw_plan(const char *file, const Own *own, const CommandOptions *op
     const CommandPlanning how = {0};
     char *argument[] = {NULL, (char *)file, NULL};
     g_auto(Evaluation) e = {0};
-    return command_evaluate(&how, 2, argument, "flow", options, &e, error) &&
+    return command_evaluate(&how, 2, argument, fidelity_name(FIDELITY_DRAWN), options, &e,
+                            error) &&
            plan_figure_draw(e.plan, e.graph, e.view, e.report,
                             own->folder ? own->folder : "out", error);
 }

@@ -108,7 +108,8 @@ static char *report_file(const char *file, const Own *own, const CommandOptions 
     char *argv[] = {"report", (char *)file, NULL};
     g_autofree char *svg = NULL;
     char *text = NULL;
-    if (!command_evaluate(&how, 2, argv, "flow", options, &evaluation, error))
+    if (!command_evaluate(&how, 2, argv, fidelity_name(FIDELITY_DRAWN), options,
+                          &evaluation, error))
         return NULL;
     json_t *answer = evaluation_simulation_json(&evaluation, options->verbose, false);
     if (!own->campaign.days ||

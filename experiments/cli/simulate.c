@@ -16,7 +16,7 @@ enum { MOST_SAMPLES = 1000000 };
     X(PLANNING, how)                                                                                    \
     X(SLOWDOWN, how)                                                                                    \
     X(CHANGES, how)                                                                                     \
-    X(TEXT, fidelity, "fidelity", 'f', "Fidelity: stage (default), flow or analytic", "NAME")           \
+    X(TEXT, fidelity, "fidelity", 'f', "Fidelity: " FIDELITY_HELP, "NAME")           \
     X(FILE, trace, "trace", 't', "Write the timeline as Chrome trace JSON, for Perfetto", "FILE")       \
     X(FLAG, explain, "explain", 'e',                                                                    \
       "Also print what limits the iteration; with -v and --json also its critical path", NULL)          \
@@ -60,10 +60,11 @@ static bool sample(const Evaluation *evaluation, const Own *own, const SimOption
 {
     if (own->samples == 0)
         return true;
-    if (strcmp(evaluation->report->fidelity, "flow") != 0)
+    g_autofree char *others = fidelity_list(FIDELITY_STREAMS);
+    if (!fidelity_can(evaluation->report->fidelity, FIDELITY_STREAMS))
         return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "fidelity %s has no noise for --samples, expected flow",
-                           evaluation->report->fidelity);
+                           "fidelity %s has no noise for --samples, expected %s",
+                           evaluation->report->fidelity, others);
     const uint32_t jobs = own->jobs > 0 ? (uint32_t)own->jobs : g_get_num_processors();
     *samples = sim_samples(evaluation->plan, evaluation->graph, evaluation->view, sim,
                            (uint32_t)own->samples, jobs, error);
@@ -95,11 +96,12 @@ static bool simulate_report(const Evaluation *evaluation, const Own *own,
     SimOptions sim = options->planner.sim;
     sim.seed = options->planner.seed;
     const bool wanted = own->explain || own->trace;
+    g_autofree char *others = fidelity_list(FIDELITY_LANES);
     if (wanted && !evaluation->report->timeline)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "fidelity %s has no timeline for --trace and --explain, "
-                           "expected stage or flow",
-                           evaluation->report->fidelity);
+                           "expected %s",
+                           evaluation->report->fidelity, others);
     if (!evaluation_check_fits(evaluation, error) ||
         !sample(evaluation, own, &sim, &samples, error) ||
         (own->trace && !write_trace(evaluation, own->trace, error)) ||
@@ -192,7 +194,7 @@ static char *simulate_summary(void)
         "CLUSTER. Execution traces and task graphs are simulated by kilter "
         "run-trace. Several plans "
         "run side by side on one cluster: how much longer each takes as they share "
-        "links.\n\n" PLAN_HELP_PACE "\n\nOptions of the flow fidelity (--set "
+        "links.\n\n" PLAN_HELP_PACE "\n\nFidelities:\n" FIDELITY_LINES "\nOptions of the flow fidelity (--set "
         "KEY=VALUE):");
     options_help(&sim_option_table, text);
     return g_string_free(text, FALSE);
@@ -218,7 +220,7 @@ bool cmd_simulate(int argc, char **argv, GError **error)
     };
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
-    const char *fidelity = fidelity_find(own.fidelity ? own.fidelity : "stage", error);
+    const char *fidelity = fidelity_find(own.fidelity ? own.fidelity : fidelity_name(FIDELITY_DEFAULT), error);
     if (!fidelity || !simulate_own_in_range(&own, error) ||
         (own.trace && !output_check(own.trace, error)) ||
         (own.dot && !output_check(own.dot, error)) ||

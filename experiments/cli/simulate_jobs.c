@@ -31,7 +31,8 @@ static bool side_read(Side *side, const CommandOptions *options, GError **error)
     for (uint32_t i = 0; i < side->n; i++) {
         char *argv[] = {(char *)"simulate", side->file[i], NULL};
         if (!command_check_plan_file(side->file[i], &how, options, error) ||
-            !command_evaluate(&how, 2, argv, "stage", options, &side->plan[i], error))
+            !command_evaluate(&how, 2, argv, fidelity_name(FIDELITY_STAGE), options,
+                              &side->plan[i], error))
             return false;
     }
     return true;

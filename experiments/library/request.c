@@ -153,9 +153,10 @@ bool request_evaluate(const char *request, Evaluation *evaluation, GError **erro
 {
     json_t *root = parse(request, error);
     const char *fidelity;
-    const bool good = root && read_fidelity(root, "stage", &fidelity, error) &&
-                      (json_object_get(root, "plan") ? evaluate_plan : evaluate_model)(
-                          root, fidelity, evaluation, error);
+    const bool good =
+        root && read_fidelity(root, fidelity_name(FIDELITY_DEFAULT), &fidelity, error) &&
+        (json_object_get(root, "plan") ? evaluate_plan : evaluate_model)(
+            root, fidelity, evaluation, error);
     json_decref(root);
     return good;
 }

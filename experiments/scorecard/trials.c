@@ -309,9 +309,8 @@ static bool read_fidelity(sqlite3_stmt *row, Trial *trial, GError **error)
     g_autofree char *name = text_of(row, "fidelity");
     if (!*name)
         return true;
-    const SimFidelity *fidelity = sim_fidelity_find(name, error);
-    trial->fidelity = fidelity ? fidelity->name : NULL;
-    return fidelity != NULL;
+    trial->fidelity = fidelity_find(name, error);
+    return trial->fidelity != NULL;
 }
 
 /* Adds the runtime of the row's software, and the options of all trials, to its options: the last

@@ -108,7 +108,7 @@ Configuration *configuration_of_exchange(const char *kind, const char *bytes,
     c->cluster = cluster;
     c->granularity = granularity;
     c->exchange = exchange;
-    c->fidelity = "analytic";
+    c->fidelity = fidelity_name(FIDELITY_ANALYTIC);
     return g_steal_pointer(&c);
 }
 
@@ -135,12 +135,6 @@ void configuration_free(Configuration *c)
     store_question_clear(&c->question);
     g_free(c->hash);
     g_free(c);
-}
-
-const char *fidelity_find(const char *name, GError **error)
-{
-    const SimFidelity *fidelity = sim_fidelity_find(name, error);
-    return fidelity ? fidelity->name : NULL;
 }
 
 bool granularity_find(const char *name, Granularity *granularity, GError **error)
@@ -186,7 +180,7 @@ bool options_assign(PlannerOptions *options, const Spec *spec, GError **error)
     return true;
 }
 
-static const char *fidelity_of(const char *fidelity, const Plan *plan)
+static const char *configuration_fidelity(const char *fidelity, const Plan *plan)
 {
     return fidelity ? fidelity : plan_fidelity(plan);
 }
@@ -194,7 +188,7 @@ static const char *fidelity_of(const char *fidelity, const Plan *plan)
 /* Whether the planner's own report is the answer to the configuration. */
 static bool is_answer(const Configuration *c, const Plan *plan)
 {
-    return strcmp(fidelity_of(c->fidelity, plan), plan_fidelity(plan)) == 0 &&
+    return strcmp(configuration_fidelity(c->fidelity, plan), plan_fidelity(plan)) == 0 &&
            !planner_options_of_simulation(&c->options);
 }
 
@@ -237,9 +231,9 @@ static bool simulate(const Configuration *c, Evaluation *evaluation, GError **er
 {
     SimOptions sim = c->options.sim;
     sim.seed = c->options.seed;
-    evaluation->report =
-        sim_evaluate_with(evaluation->plan, evaluation->graph, evaluation->view,
-                          fidelity_of(c->fidelity, evaluation->plan), &sim, error);
+    evaluation->report = sim_evaluate_with(
+        evaluation->plan, evaluation->graph, evaluation->view,
+        configuration_fidelity(c->fidelity, evaluation->plan), &sim, error);
     return evaluation->report != NULL;
 }
 

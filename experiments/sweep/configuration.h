@@ -92,9 +92,6 @@ double configuration_exchange_s(const Configuration *configuration);
 void configuration_free(Configuration *configuration);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Configuration, configuration_free)
 
-/* The name as a string that lives forever, or NULL with a KILTER_ERROR_INPUT that lists the known
- * fidelities. */
-const char *fidelity_find(const char *name, GError **error);
 /* machine or gpu, or KILTER_ERROR_INPUT. */
 bool granularity_find(const char *name, Granularity *granularity, GError **error);
 

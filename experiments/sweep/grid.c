@@ -341,7 +341,7 @@ static bool open_fidelity(Grid *grid, GError **error)
     const TextList *list = experiment_file_list(grid->file, GRID_FIDELITY);
     grid->n_fidelity = MAX(list->n, 1);
     grid->fidelity = g_new0(const char *, grid->n_fidelity);
-    grid->fidelity[0] = "stage";
+    grid->fidelity[0] = fidelity_name(FIDELITY_DEFAULT);
     for (uint32_t i = 0; i < list->n; i++) {
         GError *cause = NULL;
         grid->fidelity[i] = fidelity_find(list->value[i], &cause);

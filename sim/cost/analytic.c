@@ -3,7 +3,7 @@
 
 #include "sim/evaluate.h"
 
-static bool run(const SimCase *sim, SimReport *report, GError **error)
+bool sim_analytic(const SimCase *sim, SimReport *report, GError **error)
 {
     SimKinds kinds = sim_kinds(sim->view, sim->linear->n_splits, sim->share);
     g_autofree double *busy_s = g_new0(double, kinds.n);
@@ -32,9 +32,3 @@ static bool run(const SimCase *sim, SimReport *report, GError **error)
     sim_kinds_clear(&kinds);
     return true;
 }
-
-const SimEvaluator sim_analytic = {
-    {"analytic", "the stage-synchronized formula (HAP Sec. 3.2)"},
-    true,
-    run,
-};

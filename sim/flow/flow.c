@@ -400,7 +400,7 @@ void sim_flow_clear(SimFlowCase *flow)
 
 /* --- the fidelity --- */
 
-static bool run_flow(const SimCase *sim, SimReport *report, GError **error)
+bool sim_flow(const SimCase *sim, SimReport *report, GError **error)
 {
     g_auto(SimFlowCase) flow = {0};
     if (!sim_flow_prepare(sim, &flow, error))
@@ -413,9 +413,3 @@ static bool run_flow(const SimCase *sim, SimReport *report, GError **error)
     sim_memory_record(sim, report->timeline);
     return true;
 }
-
-const SimEvaluator sim_flow = {
-    {"flow", "discrete events; streams, overlap, and collectives that share links"},
-    false,
-    run_flow,
-};

@@ -166,7 +166,7 @@ static void report_stages(const SimTasks *tasks, const SimTimeline *timeline,
     }
 }
 
-static bool run_stage(const SimCase *sim, SimReport *report, GError **error)
+bool sim_stage(const SimCase *sim, SimReport *report, GError **error)
 {
     const SimLowering how = {.overlap = false};
     g_autoptr(SimTasks) tasks = sim_tasks_lower(sim, &how);
@@ -193,11 +193,3 @@ static bool run_stage(const SimCase *sim, SimReport *report, GError **error)
         sim_tasks_report(tasks, report->timeline, report);
     return true;
 }
-
-const SimEvaluator sim_stage = {
-    {"stage",
-     "each device has a clock that collectives advance together; equals analytic where "
-     "launching takes no time"},
-    false,
-    run_stage,
-};

@@ -118,7 +118,8 @@ static bool add_candidate(Make *m, Program *program, const double *ratio, uint64
     if (m->question->options->tag.links == TAG_LINKS_OWN)
         sim_options_set(&links, "network", "crossbar", NULL);
     g_autoptr(SimReport) report =
-        good ? sim_evaluate_with(plan, m->question->graph, view, "flow", &links, error)
+        good ? sim_evaluate_with(plan, m->question->graph, view,
+                                 fidelity_name(FIDELITY_FLOW), &links, error)
              : NULL;
     if (!report) {
         candidate_clear(&candidate);
