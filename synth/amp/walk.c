@@ -147,43 +147,14 @@ static void run_step(Walk *w, SynthStep step)
         send_on(w, step, r);
 }
 
-/* Whether all steps that a step needs have run; done [stage * n_microbatches + microbatch]: forward
- * 1, backward 2. */
-static bool is_ready(const Walk *w, const uint8_t *done, SynthStep step)
-{
-    const uint32_t n = w->rows->n_microbatches;
-    const uint8_t *mine = &done[step.stage * n + step.microbatch];
-    if (!step.backward)
-        return step.stage == 0 || *(mine - n) > 0;
-    return mine[0] == 1 && (step.stage + 1 == w->rows->problem.n_stages || mine[n] == 2);
-}
-
 static void run_steps(Walk *w)
 {
     const AmpRows *rows = w->rows;
-    const uint32_t n_stages = rows->problem.n_stages, n = rows->n_microbatches;
-    g_autoptr(GPtrArray) order =
-        g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
-    g_autofree uint32_t *next = g_new0(uint32_t, w->n_groups);
-    g_autofree uint8_t *done = g_new0(uint8_t, (size_t)n_stages * n + n);
-    for (uint32_t g = 0; g < w->n_groups; g++)
-        g_ptr_array_add(order, synth_schedule(rows->options->schedule, n_stages,
-                                              w->n_groups, n, g, NULL));
-    for (bool any = true; any;) {
-        any = false;
-        for (uint32_t g = 0; g < w->n_groups; g++) {
-            const GArray *steps = order->pdata[g];
-            if (next[g] == steps->len)
-                continue;
-            const SynthStep step = g_array_index(steps, SynthStep, next[g]);
-            if (!is_ready(w, done, step))
-                continue;
-            done[step.stage * n + step.microbatch]++;
-            next[g]++;
-            any = true;
-            run_step(w, step);
-        }
-    }
+    g_autoptr(GArray) order =
+        synth_schedule_order(rows->options->schedule, rows->problem.n_stages, w->n_groups,
+                             rows->n_microbatches, NULL, NULL);
+    for (uint32_t i = 0; i < order->len; i++)
+        run_step(w, g_array_index(order, SynthStep, i));
 }
 
 /* --- after the schedule --- */

@@ -16,15 +16,13 @@ typedef struct {
 
 typedef struct {
     double sync_s, now_s; /* now_s: until when it is busy */
-    uint32_t next;        /* of its steps */
-    GArray *step;         /* SynthStep */
 } Group;
 
 typedef struct {
     uint32_t n_groups, n, m;
     Group *group;
     Stage *stage; /* [n], stage s on group s mod n_groups */
-    /* [stage * m + microbatch]: when a forward's or a backward's input is there; INFINITY: not yet */
+    /* [stage * m + microbatch]: when a forward's or a backward's input is there */
     double *arrives, *returns;
 } Walk;
 
@@ -44,27 +42,18 @@ static void hand_on(Walk *w, const SynthStep *step, double now_s)
     }
 }
 
-/* Runs a group's next step if its input is there. */
-static bool run_step(Walk *w, uint32_t p)
+static void run_step(Walk *w, const SynthStep *step)
 {
-    Group *g = &w->group[p];
-    if (g->next == g->step->len)
-        return false;
-    const SynthStep step = g_array_index(g->step, SynthStep, g->next);
-    const Stage *s = &w->stage[step.stage];
-    const size_t at = (size_t)step.stage * w->m + step.microbatch;
-    const double ready = step.backward ? w->returns[at] : w->arrives[at];
-    if (!isfinite(ready))
-        return false;
-    g->next++;
-    if (step.weights) {
+    Group *g = &w->group[step->stage % w->n_groups];
+    const Stage *s = &w->stage[step->stage];
+    const size_t at = (size_t)step->stage * w->m + step->microbatch;
+    if (step->weights) {
         g->now_s += s->weights_s;
-        return true;
+        return;
     }
-    g->now_s = fmax(g->now_s, ready) +
-               (step.backward ? s->backward_s - s->weights_s : s->forward_s);
-    hand_on(w, &step, g->now_s);
-    return true;
+    g->now_s = fmax(g->now_s, step->backward ? w->returns[at] : w->arrives[at]) +
+               (step->backward ? s->backward_s - s->weights_s : s->forward_s);
+    hand_on(w, step, g->now_s);
 }
 
 /* --- borders --- */
@@ -143,7 +132,6 @@ static void fill_stages(const JointProblem *p, const JointPipeline *pipeline,
 {
     const uint32_t n = pipeline->n_stages;
     const bool splits = schedule_splits(pipeline->schedule);
-    g_autofree SynthDepth *depth = joint_depths(p, pipeline);
     for (uint32_t i = 0; i < w->n; i++) {
         const JointStage *at = &pipeline->stage[i % n];
         const JointEntry *e = &p->group[at->group].entry[at->entry];
@@ -154,26 +142,7 @@ static void fill_stages(const JointProblem *p, const JointPipeline *pipeline,
             .weights_s = splits && i > 0 ? e->weights_s[end] - e->weights_s[begin] : 0};
         Group *g = &w->group[i % n];
         g->sync_s += (i < n ? e->start_s : 0) + e->sync_s[end] - e->sync_s[begin];
-        if (i < n)
-            g->step = synth_schedule_steps(pipeline->schedule, w->n, n, p->n_microbatches,
-                                           i, depth[i]);
     }
-}
-
-static double run(Walk *w)
-{
-    double end = 0;
-    for (bool any = true; any;) {
-        any = false;
-        for (uint32_t i = 0; i < w->n_groups; i++)
-            while (run_step(w, i))
-                any = true;
-    }
-    for (uint32_t i = 0; i < w->n_groups; i++) {
-        g_assert(w->group[i].next == w->group[i].step->len);
-        end = fmax(end, w->group[i].now_s + w->group[i].sync_s);
-    }
-    return end;
 }
 
 double synth_joint_walk_s(const JointMenu *menu, const JointProblem *p,
@@ -184,17 +153,18 @@ double synth_joint_walk_s(const JointMenu *menu, const JointProblem *p,
     g_autofree Stage *stage = g_new0(Stage, n);
     g_autofree Group *group = g_new0(Group, pipeline->n_stages);
     g_autofree uint32_t *first = joint_runs(p, pipeline);
-    g_autofree double *arrives = g_new(double, (size_t)n *m),
-                      *returns = g_new(double, (size_t)n *m);
+    g_autofree double *arrives = g_new0(double, (size_t)n *m),
+                      *returns = g_new0(double, (size_t)n *m);
+    g_autofree SynthDepth *depth = joint_depths(p, pipeline);
+    g_autoptr(GArray) order =
+        synth_schedule_order(pipeline->schedule, n, pipeline->n_stages, m, depth, NULL);
     Walk w = {pipeline->n_stages, n, m, group, stage, arrives, returns};
     fill_stages(p, pipeline, first, &w);
     fill_borders(menu, p, pipeline, first, stage);
-    for (size_t k = 0; k < (size_t)n * m; k++) {
-        arrives[k] = k < m ? 0 : INFINITY;
-        returns[k] = INFINITY;
-    }
-    const double end = run(&w);
-    for (uint32_t i = 0; i < pipeline->n_stages; i++)
-        g_array_unref(group[i].step);
+    for (uint32_t i = 0; i < order->len; i++)
+        run_step(&w, &g_array_index(order, SynthStep, i));
+    double end = 0;
+    for (uint32_t i = 0; i < w.n_groups; i++)
+        end = fmax(end, group[i].now_s + group[i].sync_s);
     return end;
 }

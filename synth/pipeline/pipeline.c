@@ -184,66 +184,20 @@ static void emit_late(Builder *b)
 
 /* --- the schedule --- */
 
-/* Whether all steps that a step needs have run. done: [stage * n_microbatches + microbatch], 1
- * after the forward, 2 after the backward, 3 after its rest where it is split. */
-static bool is_ready(const SynthPipeline *p, const uint8_t *done, SynthStep step)
-{
-    const uint8_t *mine = &done[step.stage * p->n_microbatches + step.microbatch];
-    if (!step.backward)
-        return step.stage == 0 || mine[-(int64_t)p->n_microbatches] > 0;
-    if (step.weights)
-        return mine[0] == 2;
-    return mine[0] == 1 &&
-           (step.stage + 1 == p->n_stages || mine[p->n_microbatches] >= 2);
-}
-
-static void emit_step(Builder *b, SynthStep step)
-{
-    emit_unit(b,
-              step.weights    ? WEIGHTS
-              : step.backward ? BACKWARD
-                              : FORWARD,
-              step.stage, step.microbatch);
-}
-
 static bool emit_steps(Builder *b, GError **error)
 {
     const SynthPipeline *p = b->pipeline;
-    g_autoptr(GPtrArray) order =
-        g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
-    g_autofree uint32_t *next = g_new0(uint32_t, p->n_groups);
-    g_autofree uint8_t *done =
-        g_new0(uint8_t, (size_t)p->n_stages * p->n_microbatches + p->n_microbatches);
-    for (uint32_t g = 0; g < p->n_groups; g++) {
-        GArray *steps = synth_schedule(p->schedule, p->n_stages, p->n_groups,
-                                       p->n_microbatches, g, error);
-        if (!steps)
-            return false;
-        if (p->depth) {
-            g_array_unref(steps);
-            steps = synth_schedule_steps(p->schedule, p->n_stages, p->n_groups,
-                                         p->n_microbatches, g, p->depth[g]);
-        }
-        g_ptr_array_add(order, steps);
+    g_autoptr(GArray) order = synth_schedule_order(p->schedule, p->n_stages, p->n_groups,
+                                                   p->n_microbatches, p->depth, error);
+    for (uint32_t i = 0; order && i < order->len; i++) {
+        const SynthStep step = g_array_index(order, SynthStep, i);
+        emit_unit(b,
+                  step.weights    ? WEIGHTS
+                  : step.backward ? BACKWARD
+                                  : FORWARD,
+                  step.stage, step.microbatch);
     }
-    for (bool any = true; any;) {
-        any = false;
-        for (uint32_t g = 0; g < p->n_groups; g++) {
-            const GArray *steps = order->pdata[g];
-            if (next[g] == steps->len)
-                continue;
-            const SynthStep step = g_array_index(steps, SynthStep, next[g]);
-            if (!is_ready(p, done, step))
-                continue;
-            done[step.stage * p->n_microbatches + step.microbatch]++;
-            next[g]++;
-            any = true;
-            emit_step(b, step);
-        }
-    }
-    for (uint32_t g = 0; g < p->n_groups; g++)
-        g_assert(next[g] == ((const GArray *)order->pdata[g])->len);
-    return true;
+    return order != NULL;
 }
 
 static bool check_stages(const Graph *graph, const SynthPipeline *p, GError **error)

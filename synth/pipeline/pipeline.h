@@ -46,12 +46,6 @@ typedef struct {
     bool weights; /* the rest of a backward that is split */
 } SynthStep;
 
-/* The steps of group `group` (SynthStep): each of its stages runs forward and backward once on each
- * microbatch. Free with g_array_unref. KILTER_ERROR_INPUT if the schedule does not suit these
- * numbers. n_stages must be a multiple of n_groups. */
-GArray *synth_schedule(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
-                       uint32_t n_microbatches, uint32_t group, GError **error);
-
 /* How far a group lets things wait. */
 typedef struct {
     uint32_t ahead; /* forward steps before its first backward step */
@@ -61,10 +55,15 @@ typedef struct {
 SynthDepth synth_schedule_depth(SynthSchedule schedule, uint32_t n_stages,
                                 uint32_t n_groups, uint32_t n_microbatches,
                                 uint32_t group);
-/* The steps of group `group` with another depth: no group is less far ahead than the next one, and
- * the last group may be 0 steps ahead. Numbers that synth_schedule takes. */
-GArray *synth_schedule_steps(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
-                             uint32_t n_microbatches, uint32_t group, SynthDepth depth);
+/* The steps of all groups (SynthStep): each stage runs forward and backward once on each
+ * microbatch, in an order in which a step comes after those that it waits for: round by round, the
+ * next step of each group, unless it waits. n_stages must be a multiple of n_groups. depth: [group];
+ * no group is less far ahead than the next one, and the last group may be 0 steps ahead; NULL: the
+ * schedule's. Free with g_array_unref. KILTER_ERROR_INPUT if the schedule does not suit these
+ * numbers. */
+GArray *synth_schedule_order(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
+                             uint32_t n_microbatches, const SynthDepth *depth,
+                             GError **error);
 
 typedef struct {
     uint32_t n_stages, n_microbatches;
@@ -72,6 +71,7 @@ typedef struct {
     const uint16_t *stage;
     uint32_t n_groups;
     const DeviceGroup *group;
+    const ClusterView *cluster; /* prices what shards divide; NULL without shards */
     SynthSchedule schedule;
     const SynthDepth *depth; /* [group], or NULL: the schedule's */
     /* [layer], or NULL for none: the part that is computed again right before the layer's

@@ -74,8 +74,9 @@ SynthDepth synth_schedule_depth(SynthSchedule schedule, uint32_t n_stages,
         schedule_lag(schedule, group)};
 }
 
-GArray *synth_schedule_steps(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
-                             uint32_t n_microbatches, uint32_t group, SynthDepth depth)
+static GArray *schedule_steps(SynthSchedule schedule, uint32_t n_stages,
+                              uint32_t n_groups, uint32_t n_microbatches, uint32_t group,
+                              SynthDepth depth)
 {
     const uint32_t n_chunks = n_stages / n_groups, n = n_chunks * n_microbatches;
     const bool splits = schedule_splits(schedule) && group > 0;
@@ -100,13 +101,54 @@ GArray *synth_schedule_steps(SynthSchedule schedule, uint32_t n_stages, uint32_t
     return steps;
 }
 
-GArray *synth_schedule(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
-                       uint32_t n_microbatches, uint32_t group, GError **error)
+/* Whether all steps that a step needs have run. done: [stage * m + microbatch] for m microbatches,
+ * 1 after the forward, 2 after the backward, 3 after its rest where it is split. */
+static bool schedule_is_ready(const uint8_t *done, uint32_t n_stages, uint32_t m,
+                              SynthStep step)
+{
+    const uint8_t *mine = &done[(size_t)step.stage * m + step.microbatch];
+    if (!step.backward)
+        return step.stage == 0 || *(mine - m) > 0;
+    if (step.weights)
+        return mine[0] == 2;
+    return mine[0] == 1 && (step.stage + 1 == n_stages || mine[m] >= 2);
+}
+
+GArray *synth_schedule_order(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
+                             uint32_t n_microbatches, const SynthDepth *depth,
+                             GError **error)
 {
     if (!check(schedule, n_stages, n_groups, n_microbatches, error))
         return NULL;
-    const SynthDepth depth =
-        synth_schedule_depth(schedule, n_stages, n_groups, n_microbatches, group);
-    return synth_schedule_steps(schedule, n_stages, n_groups, n_microbatches, group,
-                                depth);
+    GArray *order = g_array_new(FALSE, FALSE, sizeof(SynthStep));
+    g_autoptr(GPtrArray) steps =
+        g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+    g_autofree uint32_t *next = g_new0(uint32_t, n_groups);
+    g_autofree uint8_t *done = g_new0(uint8_t, ((size_t)n_stages + 1) * n_microbatches);
+    uint32_t n_steps = 0;
+    for (uint32_t g = 0; g < n_groups; g++) {
+        const SynthDepth own =
+            depth ? depth[g]
+                  : synth_schedule_depth(schedule, n_stages, n_groups, n_microbatches, g);
+        GArray *of = schedule_steps(schedule, n_stages, n_groups, n_microbatches, g, own);
+        g_ptr_array_add(steps, of);
+        n_steps += of->len;
+    }
+    for (bool any = true; any;) {
+        any = false;
+        for (uint32_t g = 0; g < n_groups; g++) {
+            const GArray *of = steps->pdata[g];
+            if (next[g] == of->len)
+                continue;
+            const SynthStep step = g_array_index(of, SynthStep, next[g]);
+            if (!schedule_is_ready(done, n_stages, n_microbatches, step))
+                continue;
+            done[(size_t)step.stage * n_microbatches + step.microbatch]++;
+            next[g]++;
+            any = true;
+            g_array_append_val(order, step);
+        }
+    }
+    g_assert(order->len == n_steps); /* no step waits for ever */
+    return order;
 }

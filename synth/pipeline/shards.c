@@ -13,6 +13,7 @@
 
 #include <math.h>
 
+#include "sim/sim.h"
 #include "synth/spmd/forms.h"
 
 static bool is_weight(const Graph *graph, TensorId tensor)
@@ -66,50 +67,6 @@ static bool may_cut(const Builder *b, OpId id, const OpSpace *space, int loop)
     return false;
 }
 
-/* The cost, without a unit, of having a tensor in another form; INFINITY: impossible. */
-static double price(const Builder *b, TensorId tensor, Form have, Form want)
-{
-    /* By what a conversion moves: cutting activations is next to free, a reduce-scatter moves half
-     * of an all-reduce; gathering makes work be done on all shards, which is worse, and an exchange
-     * is the worst; weights stay as they are unless nothing else is possible. */
-    static const double CUT = 0.1, REDUCE_SCATTER = 1, ALL_REDUCE = 2, ALL_GATHER = 3,
-                        EXCHANGE = 3.5, CUT_WEIGHT = 4;
-    const bool held = !form_is_gather(want) || form_can_hold(b->graph, tensor, want);
-    const bool weight = is_weight(b->graph, tensor);
-    if (have == want)
-        return 0;
-    if (!held || want == FORM_REDUCE)
-        return INFINITY;
-    if (have == FORM_IDENTITY)
-        return weight ? CUT_WEIGHT : CUT;
-    if (have == FORM_REDUCE)
-        return want == FORM_IDENTITY ? ALL_REDUCE : REDUCE_SCATTER;
-    return want == FORM_IDENTITY ? ALL_GATHER : EXCHANGE;
-}
-
-/* Chooses the cheapest rule; without any, the rule that runs everything on all shards. */
-static void choose_rule(const Builder *b, OpId id, Rule *best)
-{
-    const Op *op = graph_get_op(b->graph, id);
-    Rule rule[OP_MAX_RULES + 1];
-    OpSpace space;
-    double least = INFINITY;
-    graph_op_space(b->graph, id, &space);
-    for (uint32_t r = 0, n = op_shard_rules(b->graph, id, rule); r < n; r++) {
-        double cost = rule[r].loop >= 0 ? 0 : 5;
-        if (rule[r].loop >= 0 && !may_cut(b, id, &space, rule[r].loop))
-            continue;
-        for (uint32_t i = 0; i < op->n_in; i++)
-            cost += price(b, op->in[i], b->made[op->in[i]], rule[r].form[i]);
-        if (cost < least) {
-            least = cost;
-            *best = rule[r];
-        }
-    }
-}
-
-/* --- sequences --- */
-
 /* The form in which an output is held: a tensor with tokens is cut along the sequence at once,
  * before tensor parallelism may divide the same dim; partial sums of other tensors are added up. */
 static Form settled(const Builder *b, const Op *op, TensorId tensor, Form gives)
@@ -123,6 +80,92 @@ static Form settled(const Builder *b, const Op *op, TensorId tensor, Form gives)
         return form_gather(1);
     return gives == FORM_REDUCE ? FORM_IDENTITY : gives;
 }
+
+/* Prices of what one replica does with one microbatch, on its first shard. */
+typedef struct {
+    SimMemo *memo;
+    const Device *device;
+    CurvePlace place; /* of the shards */
+    double part;      /* of the batch */
+} ShardPrices;
+
+/* Seconds to have a tensor in another form; INFINITY: impossible. */
+static double conversion_s(const Builder *b, const ShardPrices *p, TensorId tensor,
+                           Form have, Form want)
+{
+    const bool held = !form_is_gather(want) || form_can_hold(b->graph, tensor, want);
+    if (have == want)
+        return 0;
+    if (!held || want == FORM_REDUCE)
+        return INFINITY;
+    if (have == FORM_IDENTITY) /* a slice */
+        return 0;
+    const Collective kind =
+        have == FORM_REDUCE
+            ? (want == FORM_IDENTITY ? COLLECTIVE_ALL_REDUCE : COLLECTIVE_REDUCE_SCATTER)
+            : (want == FORM_IDENTITY ? COLLECTIVE_ALL_GATHER : COLLECTIVE_ALL_TO_ALL);
+    const double bytes = (double)tensor_bytes(graph_tensor(b->graph, tensor)) *
+                         (form_is_gather(b->batch->form[tensor]) ? p->part : 1),
+                 share = 1.0 / p->place.ranks;
+    const LinkCost line =
+        cluster_view_set_line(b->pipeline->cluster, p->device, p->place, 1, kind, bytes);
+    return sim_collective_over(line, p->place.ranks, kind, bytes, share, share);
+}
+
+/* Seconds of an op under a rule, with the conversions before and after it. */
+static double rule_s(const Builder *b, const ShardPrices *p, OpId id, const Rule *rule)
+{
+    const Op *op = graph_get_op(b->graph, id);
+    const SimOpShare has = {b->batch->form, p->part,
+                            rule->loop >= 0 ? 1.0 / p->place.ranks : 1};
+    double sum =
+        sim_op_s(p->memo, b->graph, b->pipeline->cluster, id, rule, has, p->device);
+    for (uint32_t i = 0; i < op->n_in; i++)
+        sum += conversion_s(b, p, op->in[i], b->made[op->in[i]], rule->form[i]);
+    for (uint32_t o = 0; o < op->n_out; o++) {
+        const Form gives = rule->form[op->n_in + o];
+        sum += conversion_s(b, p, op->out[o], gives, settled(b, op, op->out[o], gives));
+    }
+    return sum;
+}
+
+/* Chooses the fastest rule; without any, the rule that runs everything on all shards. */
+static void choose_rule(const Builder *b, const ShardPrices *prices, OpId id, Rule *best)
+{
+    Rule rule[OP_MAX_RULES + 1];
+    OpSpace space;
+    double least_s = INFINITY;
+    graph_op_space(b->graph, id, &space);
+    for (uint32_t r = 0, n = op_shard_rules(b->graph, id, rule); r < n; r++) {
+        if (rule[r].loop >= 0 && !may_cut(b, id, &space, rule[r].loop))
+            continue;
+        const double s = rule_s(b, prices, id, &rule[r]);
+        /* of two that take as long, one that divides */
+        if (s < least_s || (isfinite(s) && s == least_s && best->loop < 0)) {
+            least_s = s;
+            *best = rule[r];
+        }
+    }
+}
+
+static ShardPrices shard_prices(const Builder *b)
+{
+    const SynthPipeline *p = b->pipeline;
+    const DeviceGroup *group = &p->group[0];
+    const Device *device = p->cluster->device;
+    const uint32_t n = group_shards(group);
+    uint32_t hosts = 1;
+    for (uint32_t k = 1; k < n; k++)
+        hosts += device[group->device[k * group->n_devices]].machine !=
+                 device[group->device[(k - 1) * group->n_devices]].machine;
+    const Device *first = &device[group->device[0]];
+    return (ShardPrices){sim_memo_new(),
+                         first,
+                         {first->type_name, n, hosts},
+                         (double)n / group->n_replicas / p->n_microbatches};
+}
+
+/* --- sequences --- */
 
 static void follow(Builder *b, OpId id, const Rule *rule)
 {
@@ -162,13 +205,15 @@ static void divide_sequences(Builder *b)
         }
     }
     place_experts(b);
+    const ShardPrices prices = shard_prices(b);
     for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
         Rule rule;
         if (graph_get_op(b->graph, id)->pass == PASS_UPDATE)
             continue;
-        choose_rule(b, id, &rule);
+        choose_rule(b, &prices, id, &rule);
         follow(b, id, &rule);
     }
+    sim_memo_free(prices.memo);
 }
 
 /* --- experts --- */
