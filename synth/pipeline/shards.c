@@ -87,6 +87,8 @@ typedef struct {
     const Device *device;
     CurvePlace place; /* of the shards */
     double part;      /* of the batch */
+    /* [tensor * FORM_MAX + form]: 1 + the pass in which the tensor is converted to it */
+    uint8_t *converted;
 } ShardPrices;
 
 /* Seconds to have a tensor in another form; INFINITY: impossible. */
@@ -112,6 +114,23 @@ static double conversion_s(const Builder *b, const ShardPrices *p, TensorId tens
     return sim_collective_over(line, p->place.ranks, kind, bytes, share, share);
 }
 
+static uint8_t *converted_in(const ShardPrices *p, TensorId tensor, Form form)
+{
+    return &p->converted[(size_t)tensor * FORM_MAX + form];
+}
+
+/* Whether an op finds its input converted: in its own pass by an earlier op, or kept since the
+ * forward, as what went through an all-to-all is (synth/pipeline/convert.c). */
+static bool finds_converted(const Builder *b, const ShardPrices *p, const Op *op,
+                            TensorId tensor, Form form)
+{
+    const uint8_t pass = *converted_in(p, tensor, form);
+    const Recompute *modes = b->pipeline->recompute;
+    return pass == 1 + op->pass ||
+           (pass > 0 && form_is_gather(b->made[tensor]) && form_is_gather(form) &&
+            !(modes && modes[op->layer] == RECOMPUTE_FULL));
+}
+
 /* Seconds of an op under a rule, with the conversions before and after it. */
 static double rule_s(const Builder *b, const ShardPrices *p, OpId id, const Rule *rule)
 {
@@ -121,7 +140,8 @@ static double rule_s(const Builder *b, const ShardPrices *p, OpId id, const Rule
     double sum =
         sim_op_s(p->memo, b->graph, b->pipeline->cluster, id, rule, has, p->device);
     for (uint32_t i = 0; i < op->n_in; i++)
-        sum += conversion_s(b, p, op->in[i], b->made[op->in[i]], rule->form[i]);
+        if (!finds_converted(b, p, op, op->in[i], rule->form[i]))
+            sum += conversion_s(b, p, op->in[i], b->made[op->in[i]], rule->form[i]);
     for (uint32_t o = 0; o < op->n_out; o++) {
         const Form gives = rule->form[op->n_in + o];
         sum += conversion_s(b, p, op->out[o], gives, settled(b, op, op->out[o], gives));
@@ -162,7 +182,8 @@ static ShardPrices shard_prices(const Builder *b)
     return (ShardPrices){sim_memo_new(),
                          first,
                          {first->type_name, n, hosts},
-                         (double)n / group->n_replicas / p->n_microbatches};
+                         (double)n / group->n_replicas / p->n_microbatches,
+                         g_new0(uint8_t, (size_t)graph_n_tensors(b->graph) * FORM_MAX)};
 }
 
 /* --- sequences --- */
@@ -207,13 +228,17 @@ static void divide_sequences(Builder *b)
     place_experts(b);
     const ShardPrices prices = shard_prices(b);
     for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
+        const Op *op = graph_get_op(b->graph, id);
         Rule rule;
-        if (graph_get_op(b->graph, id)->pass == PASS_UPDATE)
+        if (op->pass == PASS_UPDATE)
             continue;
         choose_rule(b, &prices, id, &rule);
         follow(b, id, &rule);
+        for (uint32_t i = 0; i < op->n_in; i++)
+            *converted_in(&prices, op->in[i], rule.form[i]) = 1 + op->pass;
     }
     sim_memo_free(prices.memo);
+    g_free(prices.converted);
 }
 
 /* --- experts --- */
