@@ -83,7 +83,7 @@ double *synth_amp_times(const AmpModel *model, uint32_t type, uint32_t degree,
 
 typedef struct {
     uint32_t n_devices, n_machines;
-    uint32_t *type;    /* [device] */
+    uint32_t *type;    /* [device]: of equal type, speed and host, as in AmpModel */
     uint32_t *machine; /* [device] */
     double *memory;    /* [device]: bytes */
     /* [machine * n_machines + machine]: bytes/s; on the diagonal inside the machine */
@@ -101,6 +101,10 @@ typedef struct {
 AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error);
 void synth_amp_cluster_free(AmpCluster *cluster);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpCluster, synth_amp_cluster_free)
+
+/* The view's kinds of devices in the order of their types: the types of model and cluster. Free with
+ * device_kinds_clear. */
+DeviceKinds amp_kinds(const ClusterView *view);
 
 /* Layers are those of the graph. Tensor parallelism is Megatron's (BASELINE_MEGATRON), over every
  * number of devices that divides the cluster. Times are FLOPs over the devices' rates and the
@@ -192,7 +196,8 @@ typedef struct {
     const double *transfer;
     const double *sync;              /* s_i is the sum over the stage's layers; NULL: 0 */
     const double *memory, *capacity; /* capacity [stage]; NULL: not counted */
-    uint64_t *work; /* NULL, or a count that grows by the cells of each table that is filled */
+    uint64_t
+        *work; /* NULL, or a count that grows by the cells of each table that is filled */
 } AmpAssignment;
 
 /* first [n_stages + 1]. False if no assignment fits the memory. Takes O(k L) per threshold on max

@@ -74,6 +74,26 @@ static void find_fastest(AmpCluster *amp, const ClusterView *view)
         *any = (LinkCost){0, INFINITY};
 }
 
+DeviceKinds amp_kinds(const ClusterView *view)
+{
+    DeviceKinds found, kinds;
+    device_kinds(view, view->n_devices, &found);
+    kinds = (DeviceKinds){0, g_new(uint32_t, view->n_devices), g_new(uint32_t, found.n),
+                          g_new(uint32_t, found.n)};
+    for (uint32_t type = 0; type < view->cluster->n_types; type++)
+        for (uint32_t k = 0; k < found.n; k++) {
+            if (view->device[found.first[k]].type != type)
+                continue;
+            for (uint32_t d = 0; d < view->n_devices; d++)
+                if (found.of[d] == k)
+                    kinds.of[d] = kinds.n;
+            kinds.first[kinds.n] = found.first[k];
+            kinds.count[kinds.n++] = found.count[k];
+        }
+    device_kinds_clear(&found);
+    return kinds;
+}
+
 AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error)
 {
     if (view->granularity != GRANULARITY_GPU) {
@@ -82,6 +102,7 @@ AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error)
         return NULL;
     }
     const uint32_t n = view->cluster->n_machines;
+    g_auto(DeviceKinds) kinds = amp_kinds(view);
     g_autoptr(AmpCluster) amp = g_new0(AmpCluster, 1);
     amp->n_devices = view->n_devices;
     amp->n_machines = n;
@@ -92,7 +113,7 @@ AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error)
     for (uint32_t m = 0, d = 0; m < n; m++)
         for (uint32_t g = 0; g < view->cluster->machine[m].gpus; g++, d++) {
             amp->machine[d] = m;
-            amp->type[d] = view->device[d].type;
+            amp->type[d] = kinds.of[d];
             amp->memory[d] = (double)view->device[d].memory_bytes;
         }
     find_fastest(amp, view);

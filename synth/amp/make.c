@@ -159,11 +159,7 @@ static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **err
  * that a sequence-parallel program has not. */
 static double upper_of(const Question *question, const Answer *answer)
 {
-    const Cluster *cluster = question->view->cluster;
-    bool open = question->options->strategy.sequence_parallel;
-    for (uint32_t i = 0; i < cluster->n_machines; i++) /* layers have times by type */
-        open |= cluster->machine[i].stretch > 1;
-    return open ? INFINITY : answer->upper_s;
+    return question->options->strategy.sequence_parallel ? INFINITY : answer->upper_s;
 }
 
 /* Whether a bound shows that the candidate is not faster than a known plan. */

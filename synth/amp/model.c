@@ -262,10 +262,11 @@ static bool time_by_profile(AmpModel *model, const Graph *graph, const ClusterVi
 {
     const size_t n = (size_t)model->n_degrees * model->n_layers;
     memset(model->time_s, 0, n * model->n_types * model->n_sizes * sizeof *model->time_s);
+    g_auto(DeviceKinds) kinds = amp_kinds(view);
     for (uint32_t type = 0; type < model->n_types; type++)
         for (uint32_t g = 0; g < model->n_degrees; g++)
             for (uint32_t s = 0; s < model->n_sizes; s++) {
-                const char *name = view->cluster->type[type].name;
+                const char *name = view->device[kinds.first[type]].type_name;
                 double *row = synth_amp_times(model, type, g, s);
                 if (!layer_profile_forward(profile, graph, name, model->degree[g],
                                            (uint32_t)model->size[s], row, error))
@@ -308,8 +309,9 @@ static AmpModel *empty_model(const Graph *graph, const ClusterView *view,
                     profile->file, graph_name(graph));
         return NULL;
     }
-    AmpModel *model = synth_amp_model_new(graph_n_layers(graph), view->cluster->n_types,
-                                          degrees->len, sizes->len);
+    g_auto(DeviceKinds) kinds = amp_kinds(view);
+    AmpModel *model =
+        synth_amp_model_new(graph_n_layers(graph), kinds.n, degrees->len, sizes->len);
     for (guint g = 0; g < degrees->len; g++)
         model->degree[g] = g_array_index(degrees, uint32_t, g);
     for (guint s = 0; s < sizes->len; s++)

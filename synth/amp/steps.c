@@ -258,12 +258,11 @@ static void time_step(Reading *r, uint32_t i, const Instr *instr, const Device *
         for (uint32_t g = 0; g < model->n_degrees; g++) {
             const double degree = model->degree[g];
             for (uint32_t t = 0; t < model->n_types; t++)
-                if (device[t])
-                    r->steps->time_s[row(model, n, t, g, s) + i] = sim_op_s(
-                        r->memo, r->graph, r->view, instr->op, &rule,
-                        (SimOpShare){form, part / (by_batch ? degree : 1),
-                                     by_batch ? 1 : 1 / degree},
-                        device[t]);
+                r->steps->time_s[row(model, n, t, g, s) + i] =
+                    sim_op_s(r->memo, r->graph, r->view, instr->op, &rule,
+                             (SimOpShare){form, part / (by_batch ? degree : 1),
+                                          by_batch ? 1 : 1 / degree},
+                             device[t]);
         }
     }
 }
@@ -273,14 +272,15 @@ static void time_steps(Reading *r)
     const AmpModel *model = r->model;
     const uint32_t n = r->found->len;
     AmpSteps *steps = r->steps;
-    g_autofree const Device **device = g_new0(const Device *, model->n_types);
+    g_auto(DeviceKinds) kinds = amp_kinds(r->view);
+    g_autofree const Device **device = g_new(const Device *, model->n_types);
     steps->time_s =
         g_new0(double, (size_t)n * model->n_types * model->n_degrees * model->n_sizes);
     steps->launch_s = g_new0(double, (size_t)n * model->n_types);
     steps->collective_launch_s = g_new0(double, model->n_types);
     steps->transfer_launch_s = g_new0(double, model->n_types);
-    for (uint32_t d = r->view->n_devices; d-- > 0;)
-        device[r->view->device[d].type] = &r->view->device[d];
+    for (uint32_t t = 0; t < model->n_types; t++)
+        device[t] = &r->view->device[kinds.first[t]];
     for (uint32_t i = 0; i < n; i++) {
         const Instr *instr =
             &r->program->instr[g_array_index(r->found, Numbered, i).instr];
@@ -288,15 +288,12 @@ static void time_steps(Reading *r)
         if (is_op)
             time_step(r, i, instr, device);
         for (uint32_t t = 0; t < model->n_types; t++)
-            if (device[t])
-                steps->launch_s[(size_t)t * n + i] =
-                    is_op ? cluster_view_launch_s(r->view, device[t],
-                                                  graph_get_op(r->graph, instr->op)->kind)
-                          : device[t]->launch_s;
+            steps->launch_s[(size_t)t * n + i] =
+                is_op ? cluster_view_launch_s(r->view, device[t],
+                                              graph_get_op(r->graph, instr->op)->kind)
+                      : device[t]->launch_s;
     }
     for (uint32_t t = 0; t < model->n_types; t++) {
-        if (!device[t])
-            continue;
         steps->collective_launch_s[t] = device[t]->launch_s;
         steps->transfer_launch_s[t] = device[t]->launch_s + device[t]->handover_s;
     }

@@ -71,14 +71,14 @@ static double pass_s(const JointMenu *menu, const JointKind *kind, uint32_t tp,
     const AmpModel *model = menu->model;
     const AmpSteps *steps = model->steps;
     const Device *device = &menu->view->device[kind->first];
+    const uint32_t type = menu->cluster->type[kind->first];
     double seconds = 0, launches = 0;
     *part_s = 0;
     for (uint32_t i = steps->first[at]; i < steps->first[at + 1]; i++) {
         const AmpStep *step = &g_array_index(steps->step, AmpStep, i);
-        launches += steps->launch_s[(size_t)device->type * steps->step->len + i];
+        launches += steps->launch_s[(size_t)type * steps->step->len + i];
         if (!step->is_message) {
-            const double own =
-                amp_step_s(model, amp_degree(model, tp), samples, device->type, i);
+            const double own = amp_step_s(model, amp_degree(model, tp), samples, type, i);
             seconds += own;
             *part_s += step->waits || step->again ? own : 0;
             continue;

@@ -27,7 +27,7 @@ static double step_s(const JointMenu *menu, uint32_t kind, uint32_t batch, uint3
 {
     const AmpModel *model = menu->model;
     const uint32_t first = g_array_index(menu->kind, JointKind, kind).first;
-    const uint32_t type = menu->view->device[first].type, one = amp_degree(model, 1);
+    const uint32_t type = menu->cluster->type[first], one = amp_degree(model, 1);
     double least = amp_step_s(model, one, batch, type, step);
     for (uint32_t i = 0; graph_has_times(menu->graph) && i < model->n_sizes; i++)
         if (model->size[i] < batch)
