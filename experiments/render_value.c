@@ -53,7 +53,7 @@ static bool quantity_of(const char *kind, Quantity *quantity)
         [QUANTITY_BYTES] = "bytes",         [QUANTITY_BANDWIDTH] = "bandwidth",
         [QUANTITY_RATE] = "rate",           [QUANTITY_TIME] = "time",
         [QUANTITY_POWER] = "power",         [QUANTITY_PRICE] = "price",
-        [QUANTITY_FREQUENCY] = "frequency",
+        [QUANTITY_TOLL] = "toll",           [QUANTITY_FREQUENCY] = "frequency",
     };
     for (uint32_t q = 0; q < G_N_ELEMENTS(KINDS); q++)
         if (strcmp(KINDS[q], kind) == 0) {

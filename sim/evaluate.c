@@ -270,8 +270,11 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
         report->idle_s[j] =
             report->iteration_time_s - report->busy_s[j] - report->comm_busy_s[j];
     report->feasible = true;
-    if (!options->time_only)
-        report_memory(sim, report);
+    if (options->time_only)
+        return g_steal_pointer(&report);
+    report_memory(sim, report);
+    if (!sim_flow_toll(sim, &report->toll, error))
+        return NULL;
     return g_steal_pointer(&report);
 }
 

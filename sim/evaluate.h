@@ -46,6 +46,10 @@ bool sim_prepare(SimPrepared *prepared, const Plan *plan, const Graph *graph,
 void sim_prepared_clear(SimPrepared *prepared);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SimPrepared, sim_prepared_clear)
 
+/* The US dollars for what an iteration sends between regions (ClusterView.toll), by the algorithms
+ * that flow takes; 0 where no link has a price (sim/flow/flow.c). KILTER_ERROR_INPUT: sim_lower. */
+bool sim_flow_toll(const SimCase *sim, double *dollars, GError **error);
+
 /* Checks the plan's number of devices and its program. */
 bool sim_check_plan(const Plan *plan, const Graph *graph, const ClusterView *view,
                     GError **error);

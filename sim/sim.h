@@ -335,6 +335,7 @@ typedef struct {
     double iteration_time_s;
     /* parts of it; with a timeline, of the critical path plus the time lost to a failure */
     double comm_s, comp_s;
+    double toll; /* US dollars for what is sent between regions with prices; 0 for time_only */
     double launch_s; /* part of comp_s in which the critical path waits for a host */
     uint32_t n_devices, n_stages;
     double *busy_s, *comm_busy_s, *idle_s; /* per device; sum to the iteration time */
@@ -389,7 +390,9 @@ typedef struct {
     bool of_peaks; /* the peak is from data sheets for all GPUs */
     uint32_t gpus;
     double power_w; /* most power of all boards in W; 0: unknown for some */
-    double price;   /* US dollars an hour for all machines; 0: unknown for some */
+    /* US dollars an hour for all machines, and where those that have such a price may be taken
+     * away; 0: unknown for some, or none has one */
+    double price, preemptible;
 } SimWorkload;
 
 SimWorkload sim_workload(const Plan *plan, const Graph *graph, const ClusterView *view);

@@ -57,6 +57,9 @@ static const Unit UNIT[] = {
     {QUANTITY_POWER, "W", 1, 1},
     {QUANTITY_POWER, "kW", 1e3, 1},
     {QUANTITY_PRICE, "USD/h", 1, 1},
+    {QUANTITY_TOLL, "USD/GB", 1, 1e9},
+    {QUANTITY_TOLL, "USD/TB", 1, 1e12},
+    {QUANTITY_TOLL, "USD/GiB", 1, 0x1p30},
     {QUANTITY_FREQUENCY, "Hz", 1, 1},
     {QUANTITY_FREQUENCY, "kHz", 1e3, 1},
     {QUANTITY_FREQUENCY, "MHz", 1e6, 1},
@@ -70,6 +73,7 @@ static const char *const EXPECTED[] = {
     [QUANTITY_TIME] = "a time such as 100 us",
     [QUANTITY_POWER] = "a power such as 700 W",
     [QUANTITY_PRICE] = "a price such as 32.8 USD/h",
+    [QUANTITY_TOLL] = "a price of traffic such as 0.02 USD/GB",
     [QUANTITY_FREQUENCY] = "a frequency such as 1.41 GHz",
 };
 
@@ -137,12 +141,13 @@ static const char *const SHOWN[][7] = {
     [QUANTITY_TIME] = {"ns", "us", "ms", "s"},
     [QUANTITY_POWER] = {"W", "kW"},
     [QUANTITY_PRICE] = {"USD/h"},
+    [QUANTITY_TOLL] = {"USD/TB", "USD/GB"},
     [QUANTITY_FREQUENCY] = {"Hz", "kHz", "MHz", "GHz"},
 };
 static const char *const PLAIN[] = {
     [QUANTITY_BYTES] = "B",      [QUANTITY_BANDWIDTH] = "B/s", [QUANTITY_RATE] = "FLOP/s",
     [QUANTITY_TIME] = "s",       [QUANTITY_POWER] = "W",       [QUANTITY_PRICE] = "USD/h",
-    [QUANTITY_FREQUENCY] = "Hz",
+    [QUANTITY_TOLL] = "USD/GB",  [QUANTITY_FREQUENCY] = "Hz",
 };
 
 char *units_format(double value, Quantity quantity)
@@ -185,8 +190,8 @@ char *number_exact(double value)
     return g_strdup(text);
 }
 
-/* The text in one unit, as short as its value allows; NULL if no number of 17 digits is exact, or only
- * such as make it `most` characters or longer. */
+/* The text in one unit, as short as its value allows; NULL if no number of 17 digits is exact, or
+ * only such as make it `most` characters or longer. */
 static char *exact_in(double value, const Unit *unit, Quantity quantity, size_t most)
 {
     char number[G_ASCII_DTOSTR_BUF_SIZE], format[8];

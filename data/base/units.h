@@ -12,6 +12,7 @@ typedef enum {
     QUANTITY_TIME,      /* s, ms, us, ns -> s */
     QUANTITY_POWER,     /* W, kW -> W */
     QUANTITY_PRICE,     /* USD/h -> US dollars an hour */
+    QUANTITY_TOLL,      /* USD/GB, USD/TB, USD/GiB -> US dollars a byte */
     QUANTITY_FREQUENCY, /* Hz, kHz, MHz, GHz -> Hz */
 } Quantity;
 

@@ -230,7 +230,8 @@ static Device make_device(const ClusterView *view, const Machine *machine,
     return device;
 }
 
-/* Unlike GPUs as one device, for bounds: rates together, the least memory. No plan runs on it (granularity_check). */
+/* Unlike GPUs as one device, for bounds: rates together, the least memory. No plan runs on it
+ * (granularity_check). */
 static void add_parts(const ClusterView *view, const Machine *machine, Device *device)
 {
     if (machine->n_parts == 0)
@@ -477,6 +478,7 @@ void cluster_view_free(ClusterView *view)
     g_free(view->device);
     g_free(view->site);
     g_free(view->between);
+    g_free(view->toll);
     g_free(view->cable);
     cluster_free(view->owned);
     g_free(view);

@@ -1,4 +1,5 @@
-/* The cluster: machines of devices, mostly equal ones, their capabilities, and the network between them.
+/* The cluster: machines of devices, mostly equal ones, their capabilities, and the network between
+ * them.
  *
  * A cluster file (YAML, data/clusters/) gives every number with unit and source. Planning looks at
  * a cluster through a *view*: either a device is a machine (HAP's virtual device: its GPUs run data
@@ -23,9 +24,10 @@
  * as long as a full one and is half full on average, so half a wave is added, at most as much as
  * the output itself: min(wave / 2, elements) (FLOPs / elements) / rate. 0: no waves.
  *
- * Before a tile computes at full speed its first operands are loaded, and at its end it is written: each
- * element of an output takes as long as `fill` more terms of its sum do, 2 elements fill / rate. A product
- * with k terms has k / (k + fill) of the rate. 0: products of all k have the same rate. */
+ * Before a tile computes at full speed its first operands are loaded, and at its end it is written:
+ * each element of an output takes as long as `fill` more terms of its sum do, 2 elements fill /
+ * rate. A product with k terms has k / (k + fill) of the rate. 0: products of all k have the same
+ * rate. */
 typedef struct {
     double overhead_s, rate, bandwidth;
     double launch_s, fill;
@@ -40,8 +42,8 @@ enum { CLUSTER_MAX_FITTED = 16 };
 
 enum { CLUSTER_MAX_STRETCH = 1000 };
 
-/* Numbers of a data sheet beside the peaks: times of kernels follow from it (data/cluster/kernel_device.h). 0: not
- * known. */
+/* Numbers of a data sheet beside the peaks: times of kernels follow from it
+ * (data/cluster/kernel_device.h). 0: not known. */
 typedef struct {
     uint32_t sm, gcn;    /* compute capability x 10, or AMD's number */
     uint32_t processors; /* streaming multiprocessors or compute units */
@@ -60,7 +62,8 @@ typedef struct {
         reach; /* measured: the part of the 16-bit peak that the best product reaches */
 } Chip;
 
-/* Whether times of kernels follow: they do from the number of processors, or the clock, and the bandwidth. */
+/* Whether times of kernels follow: they do from the number of processors, or the clock, and the
+ * bandwidth. */
 bool chip_is_known(const Chip *chip);
 
 /* The classes of kernels, each with a factor on its times (sim/cost/op_kernels.h). */
@@ -156,13 +159,15 @@ typedef struct {
         unit; /* 1 + the first machine of its domain; 0: it is in none (cluster_finish) */
     char *source;
     double stretch; /* factor on all its computation; up to 1: none */
-    double price;   /* US dollars an hour; 0: not known */
+    /* US dollars an hour, and where it may be taken away at any time; 0: not known */
+    double price, preemptible;
 } Machine;
 
 /* The links between two regions, in both directions. */
 typedef struct {
     char *from, *to;
     LinkCost link;
+    double toll; /* US dollars a byte */
     char *source;
 } RegionLink;
 
@@ -219,8 +224,9 @@ uint32_t machine_gpus_of(const Machine *machine, uint32_t type);
 char *machine_types(const Cluster *cluster, const Machine *machine);
 /* The first machine of unlike GPUs; NULL: there is none. */
 const Machine *cluster_mixed(const Cluster *cluster);
-/* Keeps the GPUs for which keep[gpu] is set, at least one, counted machine by machine; direct links between those that stay are
- * kept. KILTER_ERROR_INPUT where a machine that is cut names links of its GPUs. */
+/* Keeps the GPUs for which keep[gpu] is set, at least one, counted machine by machine; direct links
+ * between those that stay are kept. KILTER_ERROR_INPUT where a machine that is cut names links of
+ * its GPUs. */
 bool cluster_keep_gpus(Cluster *cluster, const bool *keep, GError **error);
 
 /* The first machine of the machine's domain; itself where it is in none. */
@@ -253,8 +259,8 @@ char *cluster_canonical(const Cluster *cluster);
 typedef enum { GRANULARITY_MACHINE, GRANULARITY_GPU } Granularity;
 /* Machines; single GPUs where a machine has unlike ones. */
 Granularity granularity_default(const Cluster *cluster);
-/* KILTER_ERROR_INPUT names a machine of unlike GPUs, which is no device: each of a device's GPUs gets an equal part of its
- * work. */
+/* KILTER_ERROR_INPUT names a machine of unlike GPUs, which is no device: each of a device's GPUs
+ * gets an equal part of its work. */
 bool granularity_check(const Cluster *cluster, Granularity granularity, GError **error);
 const char *granularity_name(Granularity granularity);
 bool granularity_parse(const char *text, Granularity *granularity);
@@ -267,8 +273,8 @@ bool cluster_stretch(Cluster *cluster, Granularity granularity, const char *text
 bool stretch_parse(const char *text, uint32_t n, uint32_t *device, double *factor,
                    GError **error);
 
-/* Makes the kernels of all types whose chip is known and whose ops were not fitted. KILTER_ERROR_INPUT: data/kernels.yaml cannot be
- * read. */
+/* Makes the kernels of all types whose chip is known and whose ops were not fitted.
+ * KILTER_ERROR_INPUT: data/kernels.yaml cannot be read. */
 bool cluster_set_kernels(Cluster *cluster, GError **error);
 
 /* How ops are priced on the GPUs of a type by their kernels. */
@@ -324,6 +330,7 @@ typedef struct {
      * there, and [machine] its cables of the topology, or INFINITY */
     uint32_t n_sites, *site;
     LinkCost *between;
+    double *toll; /* [from * n_sites + to] US dollars a byte from region to region; NULL: free */
     double *cable;
     LinkCost collective[COLLECTIVES_PRICED]; /* among the view's devices */
     CollectivePieces pieces[COLLECTIVES_PRICED];
@@ -351,14 +358,14 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(DeviceKinds, device_kinds_clear)
  * cluster of one machine communicates over its inner link. */
 ClusterView *cluster_view(const Cluster *cluster, Granularity granularity);
 void cluster_view_free(ClusterView *view);
-/* A graph that has ops with measured times (graph_set_times) is planned on a view whose devices are all `fitted`, by the
- * type: a copy, which borrows the cluster. The check comes first: KILTER_ERROR_INPUT names the op and the type of a
- * device that it was not measured on. */
+/* A graph that has ops with measured times (graph_set_times) is planned on a view whose devices are
+ * all `fitted`, by the type: a copy, which borrows the cluster. The check comes first:
+ * KILTER_ERROR_INPUT names the op and the type of a device that it was not measured on. */
 bool cluster_view_check_times(const ClusterView *view, const Graph *graph,
                               GError **error);
 ClusterView *cluster_view_measured(const ClusterView *view);
-/* A copy, which borrows the cluster, with ops by their kernels or by FLOPs / rate, and the stack of a runtime (NULL: the view's
- * stack). */
+/* A copy, which borrows the cluster, with ops by their kernels or by FLOPs / rate, and the stack of
+ * a runtime (NULL: the view's stack). */
 ClusterView *cluster_view_priced(const ClusterView *view, bool kernels,
                                  const Stack *stack);
 /* A copy, which borrows the cluster and the runtime: of each device's memory is left what the
@@ -380,8 +387,8 @@ bool cluster_view_launches(const ClusterView *view);
 
 /* The line that prices a collective of all devices on a tensor of `bytes`. */
 LinkCost cluster_view_line(const ClusterView *view, Collective kind, double bytes);
-/* The same among some of them, which are on place.hosts machines like the device's, while `sets` such sets
- * share their ports. */
+/* The same among some of them, which are on place.hosts machines like the device's, while `sets`
+ * such sets share their ports. */
 LinkCost cluster_view_set_line(const ClusterView *view, const Device *device,
                                CurvePlace place, uint32_t sets, Collective kind,
                                double bytes);

@@ -109,6 +109,7 @@ static bool alike(const Machine *a, const Machine *b)
            same_link(&a->across, &b->across) && same_port(&a->port, &b->port) &&
            a->sums == b->sums && a->tree_sums == b->tree_sums &&
            a->stretch == b->stretch && a->price == b->price &&
+           a->preemptible == b->preemptible &&
            g_strcmp0(a->domain, b->domain) == 0 && g_strcmp0(a->region, b->region) == 0 &&
            g_strcmp0(a->peers, b->peers) == 0 && g_strcmp0(a->source, b->source) == 0;
 }
@@ -221,6 +222,7 @@ static json_t *regions_json(const Cluster *cluster)
         const RegionLink *link = &cluster->region_link[i];
         json_t *object = json_pack("{s:s, s:s}", "from", link->from, "to", link->to);
         set_link(object, &link->link);
+        members_json(REGION_MEMBER, REGION_NUMBERS, link, object);
         set_text(object, "source", link->source);
         json_array_append_new(list, object);
     }

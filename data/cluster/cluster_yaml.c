@@ -19,7 +19,8 @@ const Member LINK_MEMBER[LINK_NUMBERS] = {LINK_MEMBERS(MEMBER_ROW)},
              KERNEL_FACTOR[KERNEL_CLASSES] = {KERNEL_FACTOR_MEMBERS(MEMBER_ROW)},
              PIECES_MEMBER[PIECES_NUMBERS] = {PIECES_MEMBERS(MEMBER_ROW)},
              MACHINE_MEMBER[MACHINE_NUMBERS] = {MACHINE_MEMBERS(MEMBER_ROW)},
-             PORT_MEMBER[PORT_NUMBERS] = {PORT_MEMBERS(MEMBER_ROW)};
+             PORT_MEMBER[PORT_NUMBERS] = {PORT_MEMBERS(MEMBER_ROW)},
+             REGION_MEMBER[REGION_NUMBERS] = {REGION_MEMBERS(MEMBER_ROW)};
 
 #define KIND(id, key)                                                      \
     CYAML_FIELD_MAPPING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, \
@@ -150,6 +151,7 @@ static const cyaml_schema_field_t REGION[] = {
     TEXT("to", RegionText, to, NAME_MAX_BYTES),
     TEXT("latency", RegionText, line.latency, NAME_MAX_BYTES),
     TEXT("bandwidth", RegionText, line.bandwidth, NAME_MAX_BYTES),
+    REGION_MEMBERS(MEMBER_FIELD)
     OPTIONAL_TEXT("source", RegionText, source, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
 };

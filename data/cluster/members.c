@@ -121,7 +121,7 @@ bool members_check(const Member *member, uint32_t n, const void *value, const ch
             continue;
         if (member[i].bound == MEMBER_NOT_BELOW)
             low = fmax(low, value_of(&member[i - 1], value));
-        if (member[i].bound == MEMBER_NOT_ABOVE)
+        if (member[i].bound == MEMBER_NOT_ABOVE && value_of(&member[i - 1], value) > 0)
             high = fmin(high, value_of(&member[i - 1], value));
         if (number >= low && number <= high)
             continue;

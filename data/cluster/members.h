@@ -1,6 +1,7 @@
-/* Members of a cluster's file that hold one number each. A row of a table says the key, where its text and its value are, what
- * the number may be, and what it means that the key is missing; the schema, the reader and the writer all go by the rows. A
- * further member is a further row. Private to data. */
+/* Members of a cluster's file that hold one number each. A row of a table says the key, where its
+ * text and its value are, what the number may be, and what it means that the key is missing; the
+ * schema, the reader and the writer all go by the rows. A further member is a further row. Private
+ * to data. */
 #ifndef KILTER_DATA_CLUSTER_MEMBERS_H
 #define KILTER_DATA_CLUSTER_MEMBERS_H
 
@@ -18,7 +19,7 @@ enum { WAVE_MAX = 1000000000 };
 /* No hardware is outside of these; inside them sums and quotients of costs stay finite. */
 static const double SMALLEST = 1, LARGEST = 1e18, SHORTEST_S = 1e-12, LONGEST_S = 1000;
 /* No measured interference is anywhere near; no machine costs as much an hour. */
-static const double LARGEST_SLOWDOWN = 100, HIGHEST_PRICE = 1e6;
+static const double LARGEST_SLOWDOWN = 100, HIGHEST_PRICE = 1e6, HIGHEST_TOLL = 1e-6;
 static const double LOWEST_HZ = 1e6, HIGHEST_HZ = 1e11;
 
 typedef enum {
@@ -43,7 +44,8 @@ typedef struct {
     size_t text, value; /* offsets of the char * and of the value */
 } Member;
 
-/* X(text's type, value's type, key, member of the value, kind, needed, bound, quantity, low, high, unsaid) */
+/* X(text's type, value's type, key, member of the value, kind, needed, bound, quantity, low, high,
+ * unsaid) */
 #define LINK_MEMBERS(X)                                                                       \
     X(LinkText, LinkCost, latency, latency_s, QUANTITY, true, ALONE, TIME, 0, LONGEST_S, NAN) \
     X(LinkText, LinkCost, bandwidth, bandwidth, QUANTITY, true, ALONE, BANDWIDTH, SMALLEST,   \
@@ -135,7 +137,12 @@ typedef struct {
     X(GroupText, Machine, sums, sums, FACTOR, false, ALONE, BYTES, 1, LARGEST_SLOWDOWN, 0)  \
     X(GroupText, Machine, tree_sums, tree_sums, FACTOR, false, ALONE, BYTES, 1,             \
       LARGEST_SLOWDOWN, 0)                                                                  \
-    X(GroupText, Machine, price, price, QUANTITY, false, ALONE, PRICE, 0, HIGHEST_PRICE, 0)
+    X(GroupText, Machine, price, price, QUANTITY, false, ALONE, PRICE, 0, HIGHEST_PRICE, 0) \
+    X(GroupText, Machine, preemptible, preemptible, QUANTITY, false, NOT_ABOVE, PRICE, 0,   \
+      HIGHEST_PRICE, 0)
+
+#define REGION_MEMBERS(X) \
+    X(RegionText, RegionLink, price, toll, QUANTITY, false, ALONE, TOLL, 0, HIGHEST_TOLL, 0)
 
 #define CURVE_MEMBERS(X)                                                                      \
     X(CurveText, CollectiveCurve, ranks, ranks, COUNT, true, ALONE, BYTES, 2, GPUS_MAX, NAN)  \
@@ -179,14 +186,15 @@ static inline char *yaml_key(const char *parent, const char *name)
     return *parent ? g_strconcat(parent, ".", name, NULL) : g_strdup(name);
 }
 
-/* Reads the number of one row, of the section `parent`; where there is no text the value stays as it is. */
+/* Reads the number of one row, of the section `parent`; where there is no text the value stays as
+ * it is. */
 bool member_read(const Yaml *yaml, const char *parent, const Member *member,
                  const void *text, void *value, GError **error);
 /* The same of all n rows up to the first that is wrong. KILTER_ERROR_INPUT. */
 bool members_read(const Yaml *yaml, const char *parent, const Member *member, uint32_t n,
                   const void *text, void *value, GError **error);
-/* Whether all n numbers are what a file may say, but for those that it would leave out; KILTER_ERROR_INPUT names `what`
- * and the key. */
+/* Whether all n numbers are what a file may say, but for those that it would leave out;
+ * KILTER_ERROR_INPUT names `what` and the key. */
 bool members_check(const Member *member, uint32_t n, const void *value, const char *what,
                    GError **error);
 /* Sets the keys of all n rows whose values are to be said. */

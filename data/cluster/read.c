@@ -33,6 +33,7 @@
  *         inner: {latency: 45 us, bandwidth: 85.8 GB/s} # optional if gpus is 1
  *         stretch: 1.5                         # optional: factor on all its computation
  *         price: 12.2 USD/h                    # optional: of one machine, for the cost of tokens
+ *         preemptible: 4.9 USD/h               # optional: the same where it may be taken away
  *         peers: 0-1 0-2 0-3x2 1-2x2 1-3 2-3x2  # optional: direct links, see data/cluster/peers.h
  *         peer: {latency: 12 us, bandwidth: 19 GB/s} # optional: one of them
  *         across: {latency: 20 us, bandwidth: 16 GB/s} # optional: without a ring on them
@@ -66,7 +67,8 @@
  *         points: [{bytes: 1 MiB, time: 70 us}, {bytes: 64 MiB, time: 1.3 ms}]
  *         source: a log of nccl-tests
  *     regions:                                 # optional: between machines' regions, with NICs
- *       - {from: east, to: west, latency: 20 ms, bandwidth: 10 Gb/s}
+ *       - {from: east, to: west, latency: 20 ms, bandwidth: 10 Gb/s, price: 0.02 USD/GB}
+ *                                              # price: optional, of what is sent over it
  *     topology:                                # optional, see data/cluster/topology.h
  *       builder: tree:leaf=2,bandwidth=10Gb/s  # either this or:
  *       nodes: [a, b]                          # switches and the like
@@ -260,7 +262,9 @@ static bool read_regions(ClusterReader *reader, GError **error)
         *link = (RegionLink){.from = g_strdup(from->from),
                              .to = g_strdup(from->to),
                              .source = g_strdup(from->source ? from->source : "")};
-        if (!reader_link(reader, key, &from->line, &link->link, error))
+        if (!reader_link(reader, key, &from->line, &link->link, error) ||
+            !members_read(reader->yaml, key, REGION_MEMBER, REGION_NUMBERS, from, link,
+                          error))
             return false;
     }
     return true;

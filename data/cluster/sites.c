@@ -15,6 +15,8 @@ typedef struct {
     uint32_t n;
     const char *name[SITES_MAX];
     LinkCost direct[SITES_MAX][SITES_MAX]; /* bandwidth 0: no link */
+    double toll[SITES_MAX][SITES_MAX];     /* of the links there together */
+    bool tolled;                           /* some link is */
 } Regions;
 
 static uint32_t region_of(Regions *regions, const char *name)
@@ -40,20 +42,28 @@ static bool read_regions(const Cluster *cluster, Regions *regions)
         if (a == SITES_MAX || b == SITES_MAX)
             return false;
         LinkCost *there = &regions->direct[a][b];
-        there->bandwidth += link->link.bandwidth; /* several links share the traffic */
+        const double part = /* several links share the traffic */
+            link->link.bandwidth / (there->bandwidth + link->link.bandwidth);
+        regions->toll[a][b] += part * (link->toll - regions->toll[a][b]);
+        regions->toll[b][a] = regions->toll[a][b];
+        regions->tolled = regions->tolled || link->toll > 0;
+        there->bandwidth += link->link.bandwidth;
         there->latency_s = fmax(there->latency_s, link->link.latency_s);
         regions->direct[b][a] = *there;
     }
     return true;
 }
 
-/* The way of the fewest links from a region to all others, as of routes; bandwidth 0: none. */
-static void ways_from(const Regions *regions, uint32_t from, LinkCost *way)
+/* The way of the fewest links from a region to all others, as of routes, and its toll (may be
+ * NULL); bandwidth 0: none. */
+static void ways_from(const Regions *regions, uint32_t from, LinkCost *way, double *toll)
 {
     uint32_t queue[SITES_MAX], head = 0, tail = 0;
     for (uint32_t i = 0; i < regions->n; i++)
         way[i] = (LinkCost){0, 0};
     way[from] = NOTHING_NARROW;
+    if (toll)
+        toll[from] = 0;
     queue[tail++] = from;
     while (head < tail) {
         const uint32_t at = queue[head++];
@@ -63,6 +73,8 @@ static void ways_from(const Regions *regions, uint32_t from, LinkCost *way)
                 continue;
             way[to] = (LinkCost){way[at].latency_s + link->latency_s,
                                  fmin(way[at].bandwidth, link->bandwidth)};
+            if (toll)
+                toll[to] = toll[at] + regions->toll[at][to];
             queue[tail++] = to;
         }
     }
@@ -75,7 +87,7 @@ bool regions_are_joined(const Cluster *cluster, GError **error)
     if (!read_regions(cluster, regions))
         return kilter_fail(error, KILTER_ERROR_INPUT, "regions: expected at most %d",
                            SITES_MAX);
-    ways_from(regions, 0, way);
+    ways_from(regions, 0, way, NULL);
     for (uint32_t i = 0; i < cluster->n_machines; i++)
         if (!(way[region_of(regions, cluster->machine[i].region)].bandwidth > 0))
             return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -92,8 +104,11 @@ static void sites_of_regions(ClusterView *view)
         return;
     view->n_sites = regions->n;
     view->between = g_new(LinkCost, (size_t)regions->n * regions->n);
+    if (regions->tolled)
+        view->toll = g_new0(double, (size_t)regions->n * regions->n);
     for (uint32_t s = 0; s < regions->n; s++)
-        ways_from(regions, s, &view->between[(size_t)s * regions->n]);
+        ways_from(regions, s, &view->between[(size_t)s * regions->n],
+                  view->toll ? &view->toll[(size_t)s * regions->n] : NULL);
     for (uint32_t m = 0; m < cluster->n_machines; m++)
         view->site[m] = region_of(regions, cluster->machine[m].region);
 }
@@ -196,6 +211,7 @@ void sites_copy(ClusterView *copy)
     const uint32_t n = copy->cluster->n_machines;
     copy->site = g_memdup2(copy->site, n * sizeof *copy->site);
     copy->cable = g_memdup2(copy->cable, n * sizeof *copy->cable);
-    copy->between =
-        g_memdup2(copy->between, (size_t)copy->n_sites * copy->n_sites * sizeof *copy->between);
+    const size_t pairs = (size_t)copy->n_sites * copy->n_sites;
+    copy->between = g_memdup2(copy->between, pairs * sizeof *copy->between);
+    copy->toll = g_memdup2(copy->toll, pairs * sizeof *copy->toll);
 }

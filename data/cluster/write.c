@@ -109,11 +109,12 @@ char *cluster_write(const Cluster *cluster)
     return g_string_free(out, FALSE);
 }
 
-/* Removes the members on which no time depends: sources and prices; peaks and power of a type whose chip is not known. */
+/* Removes the members on which no time depends: sources and prices; peaks and power of a type whose
+ * chip is not known. */
 static json_t *without_sources(json_t *value)
 {
-    static const char *const TAKEN[] = {"source", "description", "price", "peaks",
-                                        "power"};
+    static const char *const TAKEN[] = {"source", "description", "price",
+                                        "preemptible", "peaks", "power"};
     const size_t n = G_N_ELEMENTS(TAKEN) - (json_object_get(value, "chip") ? 2 : 0);
     const char *key;
     json_t *member;

@@ -79,7 +79,8 @@ char *advise_unpriced(const AdvisePrices *prices, const Cluster *cluster)
     return names->len > 0 ? g_string_free(g_steal_pointer(&names), FALSE) : NULL;
 }
 
-/* Watts of a GPU of the type: as the user says, of the cluster's file, or of the data sheet; NaN: not known. */
+/* Watts of a GPU of the type: as the user says, of the cluster's file, or of the data sheet; NaN:
+ * not known. */
 static double type_power(const AdvisePrices *prices, const Sheets *sheets,
                          const DeviceType *type)
 {
@@ -135,7 +136,9 @@ static void fill_row(const AdvisePrices *prices, const Sheets *sheets, bool pric
     row->tokens_per_s = work.tokens / row->iteration_s;
     row->mfu = work.peak > 0 ? work.model_flops / (work.peak * row->iteration_s) : 0;
     const double rate = work.tokens > 0 ? row->tokens_per_s : row->samples_per_s;
-    row->dollars_per_million = row->dollars_an_hour / SECONDS_AN_HOUR / rate * 1e6;
+    row->dollars_per_million = (row->dollars_an_hour / SECONDS_AN_HOUR +
+                                choice->report->toll / row->iteration_s) /
+                               rate * 1e6;
     row->kwh_per_million = row->power_w / rate * 1e6 / JOULES_A_KWH;
     find_binding(choice->report, choice->view, row);
 }
@@ -144,7 +147,8 @@ double advise_cost(const AdviseRow *row)
 {
     return isnan(row->dollars_an_hour)
                ? row->choice->gpus
-               : row->dollars_an_hour * row->iteration_s / SECONDS_AN_HOUR;
+               : row->dollars_an_hour * row->iteration_s / SECONDS_AN_HOUR +
+                     (row->choice->report ? row->choice->report->toll : 0);
 }
 
 AdviseRow *advise_rows(const AdvisePrices *prices, const Portfolio *portfolio)

@@ -9,13 +9,13 @@
 
 typedef struct {
     SimWorkload work;
-    double time_s;
+    double time_s, toll;
 } Pace;
 
 static Pace pace_of(const Evaluation *evaluation)
 {
     return (Pace){sim_workload(evaluation->plan, evaluation->graph, evaluation->view),
-                  evaluation->report->iteration_time_s};
+                  evaluation->report->iteration_time_s, evaluation->report->toll};
 }
 
 static json_t *plan_words_per_second(double amount, double time_s)
@@ -37,6 +37,16 @@ static json_t *plan_words_positive_or_null(double value)
     return value > 0 && isfinite(value) ? json_number(value) : json_null();
 }
 
+/* Dollars of a million tokens that take so many seconds, with those for traffic; null: no price is
+ * known. */
+static json_t *dollars_json(const Pace *pace, double an_hour, double seconds)
+{
+    const double iterations = pace->time_s > 0 ? seconds / pace->time_s : 0;
+    return an_hour > 0 ? plan_words_positive_or_null(an_hour / SECONDS_AN_HOUR * seconds +
+                                                     pace->toll * iterations)
+                       : json_null();
+}
+
 /* Adds the costs of a million tokens, or samples if the model has no tokens; null where no price,
  * or no power, is known. */
 static void add_costs(const Pace *pace, json_t *object)
@@ -48,9 +58,12 @@ static void add_costs(const Pace *pace, json_t *object)
                         json_string(work->tokens > 0 ? "tokens" : "samples"));
     json_object_set_new(object, "dollars_per_hour",
                         plan_words_positive_or_null(work->price));
-    json_object_set_new(
-        object, "dollars_per_million",
-        plan_words_positive_or_null(work->price / SECONDS_AN_HOUR * seconds));
+    json_object_set_new(object, "dollars_per_million",
+                        dollars_json(pace, work->price, seconds));
+    json_object_set_new(object, "preemptible_per_million",
+                        dollars_json(pace, work->preemptible, seconds));
+    json_object_set_new(object, "traffic_dollars",
+                        plan_words_positive_or_null(pace->toll));
     json_object_set_new(object, "power_w", plan_words_positive_or_null(work->power_w));
     json_object_set_new(object, "energy_j",
                         plan_words_positive_or_null(work->power_w * pace->time_s));

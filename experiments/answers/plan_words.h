@@ -36,7 +36,9 @@ json_t *plan_words_peaks_json(const Evaluation *evaluation);
     "sparsity\n"                                                                       \
     "  HFU     the same, counting also FLOPs that are recomputed or that several "     \
     "devices duplicate\n"                                                              \
-    "  cost    printed where all machines of the cluster's file have a price\n"        \
+    "  cost    printed where all machines of the cluster's file have a price; with "    \
+    "prices between regions\n"                                                           \
+    "          also of what is sent there, by the algorithms of fidelity flow\n"           \
     "  energy  an upper limit: the boards at full power, without hosts and cooling"
 
 /* clang-format off */
@@ -44,7 +46,9 @@ json_t *plan_words_peaks_json(const Evaluation *evaluation);
     "[  throughput   {samples_per_s} samples/s[, {tokens_per_s:.0f} tokens/s]"                         \
     "[, {model_flops_per_s_per_gpu:rate} per GPU, MFU {mfu:%}, HFU {hfu:%}"                           \
     "[{?mfu_of=rates} of the cluster's rates]]\n]"                                                 \
-    "[  cost         ${dollars_per_million:.3} per million {million_of} (${dollars_per_hour:.4} per hour)\n]" \
+    "[  cost         ${dollars_per_million:.3} per million {million_of} (${dollars_per_hour:.4} per hour" \
+    "[, ${traffic_dollars:.3} per iteration for traffic between regions]" \
+    "[; ${preemptible_per_million:.3} per million where machines may be taken away])\n]" \
     "[  energy       at most {kwh_per_million:.3} kWh per million {million_of} (boards of {power_w:power})\n]"
 #define PLAN_TEXT_STRATEGY                                                                         \
     "[  strategy     {layout.stages} pipeline stage{layout.stages:s}, "                            \

@@ -50,15 +50,21 @@ static double power_of(const ClusterView *view)
     return sum;
 }
 
-static double price_of(const Cluster *cluster)
+/* Of all machines together, the preemptible price where that is asked for and known; 0: not known.
+ */
+static double price_of(const Cluster *cluster, bool preemptible)
 {
     double sum = 0;
+    bool any = !preemptible;
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        if (!(cluster->machine[i].price > 0))
+        const Machine *machine = &cluster->machine[i];
+        const bool lower = preemptible && machine->preemptible > 0;
+        if (!(machine->price > 0) && !lower)
             return 0;
-        sum += cluster->machine[i].price;
+        sum += lower ? machine->preemptible : machine->price;
+        any = any || lower;
     }
-    return sum;
+    return any ? sum : 0;
 }
 
 SimWorkload sim_workload(const Plan *plan, const Graph *graph, const ClusterView *view)
@@ -83,6 +89,7 @@ SimWorkload sim_workload(const Plan *plan, const Graph *graph, const ClusterView
         work.of_peaks &= view->cluster->type[device->type].peaks[numbers] > 0;
     }
     work.power_w = power_of(view);
-    work.price = price_of(view->cluster);
+    work.price = price_of(view->cluster, false);
+    work.preemptible = price_of(view->cluster, true);
     return work;
 }

@@ -398,6 +398,24 @@ void sim_flow_clear(SimFlowCase *flow)
     g_clear_pointer(&flow->faults, g_array_unref);
 }
 
+bool sim_flow_toll(const SimCase *sim, double *dollars, GError **error)
+{
+    SimOptions options = *sim->options;
+    SimCase wired = *sim;
+    g_auto(SimFlowCase) flow = {0};
+    options.network = SIM_TOPOLOGY;
+    options.fail = options.slow_link = "";
+    wired.options = &options;
+    *dollars = 0;
+    if (!sim->view->toll)
+        return true;
+    if (!sim_flow_prepare(&wired, &flow, error))
+        return false;
+    g_autoptr(SimEngine) engine = sim_engine_new();
+    g_autoptr(SimTransport) transport = sim_transport_new(&flow, engine, NULL);
+    return sim_transport_toll(transport, dollars, error);
+}
+
 /* --- the fidelity --- */
 
 bool sim_flow(const SimCase *sim, SimReport *report, GError **error)

@@ -208,6 +208,45 @@ static SimLowered *lower(SimTransport *transport, const SimTask *task, const Key
     return lowered;
 }
 
+static double toll_of(const ClusterView *view, const GArray *messages)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < messages->len; i++) {
+        const SimMessage *message = &g_array_index(messages, SimMessage, i);
+        const uint32_t from = view->site[view->device[message->from].machine],
+                       to = view->site[view->device[message->to].machine];
+        sum += message->bytes * view->toll[from * view->n_sites + to];
+    }
+    return sum;
+}
+
+bool sim_transport_toll(SimTransport *transport, double *dollars, GError **error)
+{
+    const SimTasks *tasks = transport->flow->tasks;
+    const ClusterView *view = transport->flow->sim->view;
+    g_assert(view->toll && !transport->place);
+    g_autoptr(GHashTable) known =
+        g_hash_table_new_full(key_hash, key_equal, g_free, g_free);
+    g_autoptr(GArray) messages = g_array_new(false, false, sizeof(SimMessage));
+    *dollars = 0;
+    for (uint32_t i = 0; i < tasks->n_tasks; i++) {
+        if (!sim_task_communicates(&tasks->task[i]))
+            continue;
+        const Key key = key_of(&tasks->task[i]);
+        double *toll = g_hash_table_lookup(known, &key);
+        if (!toll) {
+            g_array_set_size(messages, 0);
+            if (!sim_transport_messages(transport, i, messages, error))
+                return false;
+            toll = g_new(double, 1);
+            *toll = toll_of(view, messages);
+            g_hash_table_insert(known, g_memdup2(&key, sizeof key), toll);
+        }
+        *dollars += *toll;
+    }
+    return true;
+}
+
 bool sim_transport_prepare(SimTransport *transport, GError **error)
 {
     g_assert(!transport->stands);

@@ -39,6 +39,10 @@ void sim_transport_start(SimTransport *transport, uint32_t task, SimHandler done
 bool sim_transport_messages(SimTransport *transport, uint32_t task, GArray *messages,
                             GError **error);
 
+/* The US dollars for the messages of all collectives and transfers, by ClusterView.toll of the
+ * case's view, which must not be NULL. Errors as sim_transport_messages. */
+bool sim_transport_toll(SimTransport *transport, double *dollars, GError **error);
+
 SimNetwork *sim_transport_network(SimTransport *transport);
 
 #endif

@@ -42,6 +42,7 @@ static const char *const LINES[] = {
     "sensitivity " TINY " hap-a100-4 --planner dp-cp",
     "simulate a.json -v",
     "simulate c.json --explain --fidelity flow",
+    "simulate a.json --cluster hap-8 --samples 1",
     "simulate " TINY " hap-a100-4 --planner dp-ev --granularity gpu --chakra run",
     "simulate run.0.et hap-a100-4",
     "run-trace run.0.et hap-a100-4",

@@ -169,9 +169,9 @@ static const char PORTS[] =
     "region: east}\n"
     "  - {name: b, type: x, gpus: 4, count: 2, inner: {latency: 3 us, bandwidth: 90 "
     "GB/s}, sums: 1.2,\n"
-    "     tree_sums: 1.4, port: {bandwidth: 50 GB/s}, domain: rack, region: west}\n"
-    "regions: [{from: east, to: west, latency: 19 ms, bandwidth: 10 Gb/s, source: a "
-    "map}]\n";
+    "     tree_sums: 1.4, port: {bandwidth: 50 GB/s}, preemptible: 3 USD/h, domain: rack, region: west}\n"
+    "regions: [{from: east, to: west, latency: 19 ms, bandwidth: 10 Gb/s, price: 0.02 "
+    "USD/GB, source: a map}]\n";
 
 /* LINKED, BRIEF, MIXED, WIRED: other, in the second to the fifth example. */
 typedef enum {
@@ -274,6 +274,8 @@ static const struct {
     {"regions[].latency", "19 ms", "18 ms", WIRED},
     {"regions[].bandwidth", "10 Gb/s", "11 Gb/s", WIRED},
     {"regions[].source", "a map", "another", WIRED_SAME},
+    {"regions[].price", "price: 0.02 USD/GB", "price: 0.03 USD/GB", WIRED_SAME},
+    {"machines[].preemptible", "preemptible: 3 USD/h", "preemptible: 4 USD/h", WIRED_SAME},
     {"machines[].price", "price: 9 USD/h", "price: 8 USD/h", SAME},
     {"machines[].gpus", "gpus: 4", "gpus: 5", OTHER},
     {"machines[].stretch", "stretch: 1.5", "stretch: 1.6", OTHER},
@@ -735,8 +737,8 @@ static void ask(uint32_t row, const char *file, char **identity, char **answer)
     g_clear_error(&error);
 }
 
-/* Each bundled file in turn is replaced by one of which nothing can be made: where an answer changes, its identity does,
- * or there is none. */
+/* Each bundled file in turn is replaced by one of which nothing can be made: where an answer
+ * changes, its identity does, or there is none. */
 static void test_replaced_files_count(void **state)
 {
     (void)state;
