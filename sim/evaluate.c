@@ -262,6 +262,7 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
         return NULL;
     const SimCase *sim = &prepared.sim;
     g_autoptr(SimReport) report = new_report(sim, fidelity);
+    report->kernels = prepared.priced != NULL;
     if (!EVALUATORS[fidelity_of(fidelity)](sim, report, error))
         return NULL;
     if (report->timeline)

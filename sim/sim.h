@@ -348,6 +348,7 @@ typedef struct {
     uint64_t missing_bytes; /* the bytes by which it does not fit; 0 when feasible */
     char *worst_instr;      /* text of the instruction at its peak */
     const char *runtime;    /* the option; "": none */
+    bool kernels;           /* ops took the times of their kernels (costs=kernels) */
     SimTimeline *timeline;  /* NULL: the fidelity has none */
 } SimReport;
 

@@ -7,6 +7,7 @@
 #include "experiments/answers/plan_stages.h"
 #include "experiments/answers/plan_words.h"
 #include "experiments/calibration/prediction.h"
+#include "experiments/calibration/residuals.h"
 #include "experiments/explain/shards.h"
 
 /* A proved bound; null if it is 0, which means that none was proved. */
@@ -146,6 +147,12 @@ json_t *evaluation_json(const Evaluation *evaluation, bool verbose)
         json_object_set_new(object, "made_by", json_string(plan->maker));
     add_rounding(object, evaluation);
     prediction_add(object, plan, evaluation->graph, evaluation->view, report);
+    if (cluster_view_has_kernels(evaluation->view) &&
+        !evaluation->view->cluster->fitted) {
+        const ResidualKind kind =
+            residual_kind(plan, evaluation->graph, evaluation->view, report->kernels);
+        residuals_add(object, &kind, report->iteration_time_s);
+    }
     plan_words_pace_json(evaluation, object);
     json_object_set_new(object, "devices", evaluation_report_devices_json(evaluation));
     json_object_set_new(object, "memory", plan_words_memory_json(evaluation));
@@ -236,7 +243,8 @@ const char EVALUATION_TEXT[] =
     "{model} on {cluster} with {planner}[ ({made_by})], {fidelity} fidelity\n"
     "  iteration    {iteration_time_s:time} = communication {communication_s:time} + computation "
     "{computation_s:time}, {stages} stage{stages:s}\n"
-    "[  interval     50 %: {interval_50_s.0:time} to {interval_50_s.1:time}[; 90 %: {interval_90_s.0:time} to {interval_90_s.1:time}]\n]"
+    "[  interval     50 %: {interval_50_s.0:time} to {interval_50_s.1:time}[; 90 %: {interval_90_s.0:time} to {interval_90_s.1:time}][, as {interval_of}]\n]"
+    "[  nearest      {nearest}\n]"
     "[{?out_of_domain}  outside      of the fitted range: {outside}\n]"
     "[{?spmd}  unrounded    {fractional_time_s:time}[{?optimal}, no program is faster at these ratios]; "
     "whole units change the time by {rounding_loss:.2%}\n]"

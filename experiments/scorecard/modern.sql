@@ -163,7 +163,9 @@ said AS (
             WHEN mixed = 0 AND device IS NULL THEN 'no data sheet of the GPU'
         END AS reason
     FROM (SELECT *, gpu LIKE '%+%' AS mixed,
-            CASE WHEN net THEN net / CASE nic WHEN 'ib-hdr' THEN 200 WHEN 'ib-ndr' THEN 400 END ELSE nics END AS ports FROM counted)
+            -- Jean Zay has 4 Omni-Path links of 100 Gb/s a machine (Le Scao et al. 2022, BLOOM, Sec. 3.2)
+            CASE source_id WHEN 'bigscience_tr11' THEN 'ib-edr' ELSE nic END AS port,
+            CASE WHEN source_id = 'bigscience_tr11' THEN 4 WHEN net THEN net / CASE nic WHEN 'ib-hdr' THEN 200 WHEN 'ib-ndr' THEN 400 END ELSE nics END AS ports FROM counted)
 )
 SELECT
     CASE WHEN fit = 1 OR model IN ('GPT-200B-h14400', 'GPT-194B-h14400', 'GPT-20B-h14400-l8', 'GPT-182B-h13312-l84', 'GPT-39B', 'GPT-3.6B (A100)')
@@ -187,8 +189,8 @@ SELECT
         || CASE WHEN stage > 0 AND dps > 1 THEN ',zero=' || stage ELSE '' END
         || CASE WHEN fidelity = 'flow' THEN ',network=crossbar,streams=2' ELSE '' END AS options, fidelity, software,
     CASE WHEN mixed THEN '{name: pcie, machines: [{device: rtx-a6000, gpus: 2, nic: pcie4}, {device: h100-nvl, gpus: 1, nic: pcie5}]}'
-         ELSE '{name: ' || nic || ' x ' || ports || ', machines: [{device: ' || device || ', gpus: ' || min(n, of_machine) || ', count: '
-            || max(1, n / of_machine) || ', nic: ' || nic || ', nics: ' || ports || '}]}' END AS cluster,
+         ELSE '{name: ' || port || ' x ' || ports || ', machines: [{device: ' || device || ', gpus: ' || min(n, of_machine) || ', count: '
+            || max(1, n / of_machine) || ', nic: ' || port || ', nics: ' || ports || '}]}' END AS cluster,
     CASE WHEN tokens_per_s_per_gpu = '' AND step_s <> '' THEN CAST(step_s AS REAL)
          WHEN tokens_per_s_per_gpu = '' AND active > 0 THEN batch * seq * (6 * active + 12.0 * deep * wide * seq) / (n * tflops * 1e12)
          -- FLOPs of an iteration by Narayanan et al. 2021, Eq. 3; of those without recomputation 3/4

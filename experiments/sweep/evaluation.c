@@ -40,7 +40,7 @@ Plan *evaluation_read(const char *file, Graph **graph, Cluster **cluster, GError
 
 /* Whether the plan has the same time here as on the cluster that it was made for, so that its
  * proofs still hold. */
-static bool costs_what_it_did(const Evaluation *evaluation)
+static bool costs_what_it_did(const Evaluation *evaluation, const SimOptions *given)
 {
     static const double rounding = 1e-9;
     const Plan *plan = evaluation->plan;
@@ -50,6 +50,7 @@ static bool costs_what_it_did(const Evaluation *evaluation)
     SimOptions options;
     sim_options_init(&options);
     options.time_only = true;
+    options.costs = given->costs;
     g_autoptr(SimReport) again =
         same ? NULL
              : sim_evaluate_with(plan, evaluation->graph, evaluation->view,
@@ -75,7 +76,7 @@ bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
                               fidelity ? fidelity : plan_fidelity(plan), options, error);
     if (!evaluation->report)
         evaluation_clear(evaluation);
-    else if (!costs_what_it_did(evaluation))
+    else if (!costs_what_it_did(evaluation, options))
         plan_drop_proofs(evaluation->plan);
     return evaluation->report != NULL;
 }

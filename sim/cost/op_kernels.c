@@ -21,8 +21,10 @@ static OpKernel *add_kernel(Listing *l, KernelKind kind, KernelClass class)
 {
     g_assert(l->n < OP_KERNELS_MAX);
     OpKernel *one = &l->kernel[l->n++];
-    *one = (OpKernel){
-        .kernel = {.kind = kind, .format = l->format}, .times = 1, .class = class};
+    *one = (OpKernel){.kernel = {.kind = kind, .format = l->format},
+                      .times = 1,
+                      .launches = 1,
+                      .class = class};
     return one;
 }
 
@@ -63,7 +65,8 @@ static double operand_elements(const Listing *l, uint32_t i)
            operand_part(l, i);
 }
 
-/* Bytes that the device moves of an operand. Of one that is looked up it moves what its indices name. */
+/* Bytes that the device moves of an operand. Of one that is looked up it moves what its indices
+ * name. */
 static double operand_bytes(const Listing *l, uint32_t i)
 {
     const uint32_t looked_up = op_kind_looked_up(l->op->kind);
@@ -93,8 +96,8 @@ static void add_operands(Listing *l, KernelClass class, double factor)
     for (uint32_t i = 0; i < l->op->n_in + l->op->n_out; i++) {
         const double bytes = factor * operand_bytes(l, i);
         *(i < l->op->n_in ? &read : &written) += bytes;
-        widest = fmax(
-            widest, dtype_bytes(graph_tensor(l->graph, operand_of(l, i))->dtype));
+        widest =
+            fmax(widest, dtype_bytes(graph_tensor(l->graph, operand_of(l, i))->dtype));
     }
     TensorId of;
     const uint32_t kept = graph_op_kept_bytes(l->graph, l->id, &of);
@@ -133,8 +136,8 @@ static KernelLayout layout_of(const Op *op)
                                                              : KERNEL_NN;
 }
 
-/* Tensors turned into 8 bits before a product: the moving operand, row by row and column by column, once in the forward and once,
- * its gradient, in the backward. */
+/* Tensors turned into 8 bits before a product: the moving operand, row by row and column by
+ * column, once in the forward and once, its gradient, in the backward. */
 static void add_cast(Listing *l, double elements)
 {
     static const double READ = 2, WRITTEN = 2;
@@ -178,6 +181,8 @@ static void list_product(Listing *l)
     one->kernel.product.layout = layout;
     one->kernel.product.out_bytes = dtype_bytes(out->dtype);
     one->kernel.product.library = KERNEL_EXPERTS_TRAINING;
+    if (grouped) /* a launch for each expert; in 8 bits two more, of its scales and conversions */
+        one->launches = batch * (l->format == KERNEL_FP8 ? 3 : 1);
     if (layout == KERNEL_NT && l->stack->accumulates > 0) {
         const double bytes = operand_bytes(l, l->op->n_in) * l->stack->accumulates;
         add_pass(l, KERNEL_CLASS_MEMORY, bytes * 2 / 3, bytes / 3,
@@ -207,22 +212,23 @@ static void add_rows(Listing *l, KernelKind kind, KernelClass class, double rows
     one->kernel.rows.element_bytes = l->bytes;
 }
 
-/* Passes over the scores beside the softmax: scale and mask as the stack has them, and dropout with its mask of a byte. */
+/* Passes over the scores beside the softmax: scale and mask as the stack has them, and dropout
+ * with its mask of a byte. */
 static void add_scores(Listing *l, double scores)
 {
     if (l->stack->scores > 0)
         add_pass(l, KERNEL_CLASS_ATTENTION, scores * l->bytes * l->stack->scores / 2,
                  scores * l->bytes * l->stack->scores / 2, l->bytes);
     if (l->op->attr.rate > 0)
-        add_pass(l, KERNEL_CLASS_ATTENTION, scores * l->bytes,
-                 scores * (l->bytes + 1), l->bytes);
+        add_pass(l, KERNEL_CLASS_ATTENTION, scores * l->bytes, scores * (l->bytes + 1),
+                 l->bytes);
 }
 
 static void list_materialized(Listing *l, bool backward)
 {
     const double q = letter_extent(l, 'Q'), k = letter_extent(l, 'K');
-    const bool grouped = l->op->kind == OP_GROUPED_ATTENTION ||
-                         l->op->kind == OP_GROUPED_ATTENTION_DX;
+    const bool grouped =
+        l->op->kind == OP_GROUPED_ATTENTION || l->op->kind == OP_GROUPED_ATTENTION_DX;
     const double d = letter_extent(l, 'D'), v = grouped ? letter_extent(l, 'V') : d;
     const double batch =
         letter_extent(l, 'b') * letter_extent(l, 'h') * letter_extent(l, 'g');
@@ -243,8 +249,8 @@ static void list_materialized(Listing *l, bool backward)
                  heads * l->bytes * l->stack->heads / 2, l->bytes);
 }
 
-/* Where devices divide the queries of a causal mask, each has as many pairs as its part says (Liu et al. 2023 and what balances
- * it): a part of the samples. */
+/* Where devices divide the queries of a causal mask, each has as many pairs as its part says
+ * (Liu et al. 2023 and what balances it): a part of the samples. */
 static void list_fused(Listing *l, bool backward)
 {
     OpKernel *one = add_kernel(l, KERNEL_ATTENTION, KERNEL_CLASS_ATTENTION);
@@ -288,14 +294,15 @@ static void list_convolution(Listing *l, KernelPass pass)
 
 /* --- norms --- */
 
-/* The two gradients are one kernel or two; that of the input moves 16 of their 24 bytes per element (float32). */
+/* The two gradients are one kernel or two; that of the input moves 16 of their 24 bytes per
+ * element (float32). */
 static void list_norm(Listing *l, double times)
 {
     const Tensor *x = graph_tensor(l->graph, l->op->in[0]);
-    const double width = (double)x->dim[x->rank - 1] *
-                         (l->space.dim_loop[0][x->rank - 1] >= 0
-                              ? l->part[l->space.dim_loop[0][x->rank - 1]]
-                              : 1);
+    const double width =
+        (double)x->dim[x->rank - 1] * (l->space.dim_loop[0][x->rank - 1] >= 0
+                                           ? l->part[l->space.dim_loop[0][x->rank - 1]]
+                                           : 1);
     add_rows(l, KERNEL_NORM, KERNEL_CLASS_MEMORY, operand_elements(l, 0) / width, width,
              l->op->pass == PASS_BACKWARD);
     l->kernel[l->n - 1].times = times;
@@ -304,7 +311,8 @@ static void list_norm(Listing *l, double times)
 static void list_softmax(Listing *l, bool backward)
 {
     const double v = letter_extent(l, 'V');
-    add_rows(l, KERNEL_SOFTMAX, KERNEL_CLASS_LOSS, operand_elements(l, 0) / v, v, backward);
+    add_rows(l, KERNEL_SOFTMAX, KERNEL_CLASS_LOSS, operand_elements(l, 0) / v, v,
+             backward);
 }
 
 static void list_kernels(Listing *l)
@@ -366,7 +374,8 @@ static void list_kernels(Listing *l)
         return;
     case OP_GELU:
     case OP_GELU_DX:
-        /* its chain is as long backward, and one access more; fused, it is one kernel that the bias joins */
+        /* its chain is as long backward, and one access more; fused, it is one kernel that the
+         * bias joins */
         add_operands(l, KERNEL_CLASS_MEMORY, l->stack->gelu);
         return;
     default:
@@ -405,11 +414,13 @@ double op_kernels_s(const KernelPricing *pricing, const Graph *graph, OpId id,
     OpKernel kernel[OP_KERNELS_MAX];
     const uint32_t n = op_kernels(graph, id, part, &pricing->stack, kernel);
     const double gap_s = pricing->device->constants.stream.gap * MICRO;
-    double seconds = 0;
-    for (uint32_t i = 0; i < n; i++)
+    double seconds = 0, launches = 0;
+    for (uint32_t i = 0; i < n; i++) {
         seconds += kernel[i].times * pricing->factor[kernel[i].class] *
                    (kernel_time_s(pricing->device, &kernel[i].kernel) + gap_s);
-    return fmax(seconds, n * pricing->stack.launch_s);
+        launches += kernel[i].launches;
+    }
+    return fmax(seconds, launches * pricing->stack.launch_s);
 }
 
 double op_kernels_least_s(const KernelPricing *pricing, const Graph *graph, OpId id)

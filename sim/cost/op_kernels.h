@@ -1,9 +1,12 @@
-/* The kernels that an op of the table runs on a device's part of it, and how long they take. Private to sim.
+/* The kernels that an op of the table runs on a device's part of it, and how long they take.
+ * Private to sim.
  *
- * Which kernels an op runs follows from its signature (data/graph/op.h) where it is a sum of products: loops of the first operand
- * and the output are rows, those of the second and the output columns, those of both operands the sum, those of all three a batch.
- * Ops named `expert` are grouped products. Attention, norms, softmax and convolutions have kernels of their own; all others
- * pass over their operands once. Each kernel takes its time (sim/cost/kernel.h) and the gap between two of a stream. */
+ * Which kernels an op runs follows from its signature (data/graph/op.h) where it is a sum of
+ * products: loops of the first operand and the output are rows, those of the second and the
+ * output columns, those of both operands the sum, those of all three a batch. Ops named `expert`
+ * are grouped products. Attention, norms, softmax and convolutions have kernels of their own;
+ * all others pass over their operands once. Each kernel takes its time (sim/cost/kernel.h) and
+ * the gap between two of a stream. */
 #ifndef KILTER_SIM_COST_OP_KERNELS_H
 #define KILTER_SIM_COST_OP_KERNELS_H
 
@@ -12,13 +15,14 @@
 /* A kernel that an op runs `times` times. */
 typedef struct {
     Kernel kernel;
-    double times;
+    double times, launches; /* launches: by the host, of it once */
     KernelClass class;
 } OpKernel;
 
 enum { OP_KERNELS_MAX = 10 };
 
-/* part: [loop of the op's space], the part of its extent that the device has, above 0. Returns their number. */
+/* part: [loop of the op's space], the part of its extent that the device has, above 0. Returns
+ * their number. */
 uint32_t op_kernels(const Graph *graph, OpId op, const double part[OP_MAX_LOOPS],
                     const Stack *stack, OpKernel kernel[OP_KERNELS_MAX]);
 
@@ -26,8 +30,8 @@ uint32_t op_kernels(const Graph *graph, OpId op, const double part[OP_MAX_LOOPS]
 double op_kernels_s(const KernelPricing *pricing, const Graph *graph, OpId op,
                     const double part[OP_MAX_LOOPS]);
 
-/* A bound in proportion to the part of the op: FLOPs at the peak of the data sheet, or bytes at the bandwidth of
- * what stays in L2, for the whole op. */
+/* A bound in proportion to the part of the op: FLOPs at the peak of the data sheet, or bytes at
+ * the bandwidth of what stays in L2, for the whole op. */
 double op_kernels_least_s(const KernelPricing *pricing, const Graph *graph, OpId op);
 
 #endif

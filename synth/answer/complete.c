@@ -61,14 +61,25 @@ void plan_copy_counts(Plan *plan, const Plan *from)
     }
 }
 
-static bool complete_on(Answer *answer, Plan *plan, const Graph *graph,
+/* The report of a plan by the fidelity that it is made for, and the question's costs. */
+static SimReport *complete_report(const Plan *plan, const Question *question,
+                                  const ClusterView *view, GError **error)
+{
+    SimOptions options;
+    sim_options_init(&options);
+    options.costs = question->options->sim.costs;
+    return sim_evaluate_with(plan, question->graph, view, plan_fidelity(plan), &options,
+                             error);
+}
+
+static bool complete_on(Answer *answer, Plan *plan, const Question *question,
                         const ClusterView *view, GError **error)
 {
     answer->reported = NULL;
     g_clear_pointer(&answer->report, sim_report_free);
-    if (!plan->split && !plan_round(plan, graph, error))
+    if (!plan->split && !plan_round(plan, question->graph, error))
         return false;
-    answer->report = sim_evaluate(plan, graph, view, plan_fidelity(plan), error);
+    answer->report = complete_report(plan, question, view, error);
     if (!answer->report)
         return false;
     plan_take_report(plan, answer->report);
@@ -79,7 +90,7 @@ static bool complete_on(Answer *answer, Plan *plan, const Graph *graph,
 
 bool answer_complete(Answer *answer, Plan *plan, const Question *question, GError **error)
 {
-    return complete_on(answer, plan, question->graph, question->view, error);
+    return complete_on(answer, plan, question, question->view, error);
 }
 
 /* The time before rounding: by the formula or, for programs that the formula cannot evaluate, by
@@ -102,8 +113,7 @@ static bool set_fractional(Plan *plan, const Question *question, GError **error)
     Plan unrounded = *plan;
     unrounded.n_splits = 0;
     unrounded.split = NULL;
-    g_autoptr(SimReport) report =
-        sim_evaluate(&unrounded, graph, view, plan_fidelity(plan), error);
+    g_autoptr(SimReport) report = complete_report(&unrounded, question, view, error);
     if (report)
         plan->fractional_time_s = report->iteration_time_s;
     return report != NULL;
@@ -115,8 +125,7 @@ bool answer_finish(Answer *answer, const Question *question, GError **error)
     /* Any change of a plan drops its splits. */
     const bool is_done = answer->reported == plan && plan->split &&
                          answer->reported_on == question->cluster;
-    return (is_done ||
-            complete_on(answer, plan, question->graph, question->cluster, error)) &&
+    return (is_done || complete_on(answer, plan, question, question->cluster, error)) &&
            set_fractional(plan, question, error);
 }
 

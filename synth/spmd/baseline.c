@@ -399,6 +399,10 @@ Program *baseline_program(const Graph *graph, const ClusterView *view,
         even[j] = 1.0 / view->n_devices;
     Pricer pricer;
     pricer_init(&pricer, graph, view, even, NULL);
+    /* Frameworks add activations up by one all-reduce. A reduce-scatter and an all-gather may cost
+     * as much among all devices, but on a microbatch with fewer samples than devices the shares
+     * between them are uneven. (Clusters of papers keep the programs of their figures.) */
+    pricer.direct = cluster_view_has_kernels(view);
     Assignment assignment;
     assignment_init(&assignment, graph);
     Program *program = NULL;

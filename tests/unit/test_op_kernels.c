@@ -6,8 +6,8 @@
 
 #include "sim/cost/op_kernels.h"
 
-static const char CLUSTER[] =
-    "{name: two, machines: [{device: a100-80g, gpus: 4, count: 2, nic: ib-hdr, nics: 4}]}";
+static const char CLUSTER[] = "{name: two, machines: [{device: a100-80g, gpus: 4, count: "
+                              "2, nic: ib-hdr, nics: 4}]}";
 static const char MODEL[] = "llama:layers=2,hidden=2048,heads=16,kv_heads=8,ffn=5632,"
                             "seq=1024,vocab=32000,global_batch=16,precision=bf16";
 
@@ -93,8 +93,7 @@ static void check_rule(const Setting *s, SimMemo *memo, OpId op, const Rule *rul
     sim_work_op(s->graph, s->priced, op, rule, &work);
     for (uint32_t i = 0; i < G_N_ELEMENTS(SHARE); i++) {
         const Device *device = &s->priced->device[0];
-        const double exact =
-            sim_op_s(memo, s->graph, s->priced, op, rule,
+        const double exact = sim_op_s(memo, s->graph, s->priced, op, rule,
                                       (SimOpShare){NULL, 1, SHARE[i]}, device);
         assert_true(exact >= before * (1 - 1e-12));
         if (sim_work_s(&work, device, SHARE[i]) > exact * 1.05 + 2e-6)
@@ -135,14 +134,47 @@ static void test_stack(void **state)
     for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
         part[l] = 1;
     const OpId attention = first_of(plain.graph, OP_FUSED_ATTENTION);
-    const double fast = op_kernels_s(plain.priced->device[0].kernels, plain.graph,
-                                     attention, part);
-    const double slow = op_kernels_s(other.priced->device[0].kernels, other.graph,
-                                     attention, part);
+    const double fast =
+        op_kernels_s(plain.priced->device[0].kernels, plain.graph, attention, part);
+    const double slow =
+        op_kernels_s(other.priced->device[0].kernels, other.graph, attention, part);
     assert_close(slow / fast, other.priced->pricing[0].stack.attention, 1e-9);
     assert_true(slow > fast);
     clear(&plain);
     clear(&other);
+}
+
+/* The host launches a grouped product once for each expert, in 8 bits three times: where experts
+ * have few rows, it takes longer than the product. */
+static void test_launches(void **state)
+{
+    static const char *const PRECISION[] = {"bf16", "fp8"};
+    (void)state;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(PRECISION); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *model = g_strdup_printf(
+            "mixtral:layers=1,hidden=256,heads=4,kv_heads=4,ffn=128,experts=64,top=1,"
+            "seq=64,vocab=256,global_batch=1,precision=%s",
+            PRECISION[i]);
+        Setting s = setting("");
+        g_autoptr(Graph) graph = model_build(model, 1, NULL, &error);
+        assert_no_error(error);
+        const KernelPricing *pricing = s.priced->device[0].kernels;
+        double part[OP_MAX_LOOPS];
+        for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
+            part[l] = 1;
+        OpId id = 0;
+        while (!g_str_has_prefix(op_kind_name(graph_get_op(graph, id)->kind), "expert"))
+            id++;
+        OpKernel kernel[OP_KERNELS_MAX];
+        const uint32_t n = op_kernels(graph, id, part, &pricing->stack, kernel);
+        assert_int_equal(n, 1 + i); /* in 8 bits after a conversion */
+        assert_close(kernel[n - 1].launches, i == 1 ? 3 * 64 : 64, 0);
+        if (i == 0)
+            assert_close(op_kernels_s(pricing, graph, id, part),
+                         64 * pricing->stack.launch_s, 1e-9);
+        clear(&s);
+    }
 }
 
 static void test_bound(void **state)
@@ -163,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_products), cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_stack), cmocka_unit_test(test_bound)};
+        cmocka_unit_test(test_stack), cmocka_unit_test(test_launches),
+        cmocka_unit_test(test_bound)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
