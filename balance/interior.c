@@ -9,8 +9,8 @@
 /* Stop when the gap is this small, in units of the objective at the start. */
 #define GAP 1e-11
 
-/* Each takes off a part of the gap, so that dozens are enough for GAP; cutting planes solve what is not
- * solved then. */
+/* Each takes off a part of the gap, so that dozens are enough for GAP; cutting planes solve what is
+ * not solved then. */
 enum { MAX_ITERATIONS = 60 };
 
 /* How a whole step dw, dx, dy, dz changes lengths and gap. */

@@ -220,7 +220,8 @@ static LpStatus fail(Lp *lp, GError **error, const char *what)
     return LP_FAILED;
 }
 
-/* GLPK does not notice a NaN, so it is found here. Bounds are numbers: lp_column and lp_row see to it. */
+/* GLPK does not notice a NaN, so it is found here. Bounds are numbers: lp_column and lp_row see to
+ * it. */
 static bool numbers_are_finite(const Lp *lp)
 {
     bool finite = true;

@@ -120,7 +120,8 @@ static void layout_clear(Layout *l)
 }
 
 /* METIS draws from rand(), which all threads share, and seeds it by srand(): one call at a time, or
- * the parts would depend on what other threads do. The library's only state, since it is METIS's. */
+ * the parts would depend on what other threads do. The library's only state, since it is
+ * METIS's. */
 G_LOCK_DEFINE_STATIC(metis);
 
 /* fraction: of the weight, [n_parts]; NULL: equal ones. */

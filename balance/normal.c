@@ -33,8 +33,8 @@ static void add_piece(Interior *ip, uint32_t p)
  * replaced by a huge one, along which nothing moves. */
 static void factor(uint32_t n, double *m)
 {
-    /* The rest of a diagonal of which all digits were lost, twice over; the root of a pivot that makes its step
-     * less than any other, and whose square is still a number. */
+    /* The rest of a diagonal of which all digits were lost, twice over; the root of a pivot that
+     * makes its step less than any other, and whose square is still a number. */
     static const double LOST = 1e-30, UNMOVED = 1e64;
     g_assert(n > 0);
     for (uint32_t b = 0; b < n; b++) {

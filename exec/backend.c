@@ -98,8 +98,8 @@ void exec_backend_free(ExecBackend *backend)
 
 void *exec_backend_reserve(ExecBackend *backend, uint32_t local, uint64_t elements)
 {
-    return (backend->ops->reserve ? backend->ops->reserve : backend->ops->allocate)(
-        backend, local, elements);
+    return (backend->ops->reserve ? backend->ops->reserve
+                                  : backend->ops->allocate)(backend, local, elements);
 }
 
 void exec_backend_synchronise(ExecBackend *backend)

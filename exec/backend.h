@@ -11,9 +11,10 @@
  *     cuda        one per GPU         float64 or float32  NCCL
  *     cuda        all on one GPU      float64 or float32  copies in its memory, never timed
  *
- * In float32 the cuda backend also keeps tensors in half precision (DTYPE_F16) as fp16 or bf16, as training in mixed
- * precision does: kernels read and write them and compute in float32, products of such matrices take two bytes each and
- * add up in float32, and the optimizer works on float32 copies. */
+ * In float32 the cuda backend also keeps tensors in half precision (DTYPE_F16) as fp16 or bf16, as
+ * training in mixed precision does: kernels read and write them and compute in float32, products of
+ * such matrices take two bytes each and add up in float32, and the optimizer works on float32
+ * copies. */
 #ifndef KILTER_EXEC_BACKEND_H
 #define KILTER_EXEC_BACKEND_H
 
@@ -71,10 +72,10 @@ typedef struct ExecBackend ExecBackend;
 
 /* Memory of the device that has most in use; 0: unknown. */
 typedef struct {
-    uint64_t
-        peak_bytes; /* most that was allocated at once, temporary memory of ops included */
-    uint64_t
-        device_bytes; /* in use now, by contexts, libraries and other programs as well */
+    /* most that was allocated at once, temporary memory of ops included */
+    uint64_t peak_bytes;
+    /* in use now, by contexts, libraries and other programs as well */
+    uint64_t device_bytes;
 } ExecMemory;
 
 typedef struct {
@@ -139,8 +140,9 @@ struct ExecBackend {
     uint32_t first, n_local; /* ranks held by this process */
     size_t element_bytes;    /* of a plain number: 8 or 4 */
     ExecNumbers half;        /* how tensors in half precision are stored */
-    double
-        loss_scale; /* the gradient of the loss is this, and gradients of parameters are divided by it in updates; 0: 1 */
+    /* the gradient of the loss is this, and gradients of parameters are divided by it in
+     * updates; 0: 1 */
+    double loss_scale;
 };
 
 /* How the backend stores a tensor. */

@@ -204,8 +204,8 @@ static bool run_regroup(ExecReplay *replay, const Instr *instr, const ExecShard 
     return true;
 }
 
-/* Copies or adds what the devices of both groups have to the instance of the transfer's target. A sum
- * begins as zero on the devices that have not joined yet. */
+/* Copies or adds what the devices of both groups have to the instance of the transfer's target. A
+ * sum begins as zero on the devices that have not joined yet. */
 static bool pass_across(ExecReplay *replay, const Instr *instr, const ExecShard *from,
                         ExecShard *to, bool adds, GError **error)
 {

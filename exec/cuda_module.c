@@ -9,8 +9,8 @@ bool exec_cuda_built(void)
     return KILTER_CUDA_MODULE[0] != '\0';
 }
 
-/* The module's file: where it was built, else beside the program or in the folder above (a kit of exec/on-device.sh), else where
- * it is installed. The caller frees it. */
+/* The module's file: where it was built, else beside the program or in the folder above (a kit of
+ * exec/on-device.sh), else where it is installed. The caller frees it. */
 static char *module_file(void)
 {
     static const char *const places[] = {"kilter_cuda.so", "../kilter_cuda.so",

@@ -8,7 +8,8 @@
  *     exec/measure.h    exec_measure       how long a plan takes on a backend
  *     exec/profile.h    exec_profile_ops   ops and collectives one by one, to calibrate
  *     exec/limits.h     exec_limits        the best rates that a device reaches
- *     exec/shrink.h     exec_is_small      what of shrunk models can be run, and is still the same model */
+ *     exec/shrink.h     exec_is_small      what of shrunk models can be run, and is still the same
+ * model */
 #ifndef KILTER_EXEC_EXEC_H
 #define KILTER_EXEC_EXEC_H
 

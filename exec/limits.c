@@ -1,4 +1,5 @@
-/* Measuring the limits of a device: a product, in two bytes where the backend has them, and a sum of large tensors. */
+/* Measuring the limits of a device: a product, in two bytes where the backend has them, and a sum
+ * of large tensors. */
 #include "exec/limits.h"
 
 #include <math.h>

@@ -169,8 +169,8 @@ bool exec_measure(ExecBackend *backend, ExecReplay *replay, const Plan *plan,
     if (good) {
         summarise(&samples, graph, measurement);
         const ExecMemory memory = exec_backend_memory(backend);
-        double bytes[] = {(double)exec_replay_peak(replay)->total, (double)memory.peak_bytes,
-                          (double)memory.device_bytes};
+        double bytes[] = {(double)exec_replay_peak(replay)->total,
+                          (double)memory.peak_bytes, (double)memory.device_bytes};
         exec_backend_maximum(backend, bytes, G_N_ELEMENTS(bytes));
         measurement->bytes = (uint64_t)bytes[0];
         measurement->memory = (ExecMemory){(uint64_t)bytes[1], (uint64_t)bytes[2]};

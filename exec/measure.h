@@ -36,7 +36,8 @@ typedef struct {
     uint32_t warm_up, repeats;
 } ExecRuns;
 
-/* To be called after exec_replay_load, of a replay that trains. Every process of the backend gets the same measurement. */
+/* To be called after exec_replay_load, of a replay that trains. Every process of the backend gets
+ * the same measurement. */
 bool exec_measure(ExecBackend *backend, ExecReplay *replay, const Plan *plan,
                   const Graph *graph, ExecRuns runs, ExecMeasurement *measurement,
                   GError **error);

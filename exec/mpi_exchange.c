@@ -4,7 +4,8 @@
 #include <limits.h>
 #include <string.h>
 
-/* Scratch memory for at least `elements` numbers, which are those of an earlier message. Nobody reads what pads a block. */
+/* Scratch memory for at least `elements` numbers, which are those of an earlier message. Nobody
+ * reads what pads a block. */
 static void *scratch(Mpi *mpi, int which, uint64_t elements)
 {
     g_assert(which == SEND || which == RECEIVE);

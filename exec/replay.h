@@ -8,9 +8,9 @@
  * rounded to the dimension's units. An op of another segment than one of its inputs gets that input
  * cut anew. A contribution to a sum over the batch is computed in memory of its own and then added.
  *
- * As a proof (exec/verify.h), every instance (group, microbatch, tensor, form) keeps its memory until
- * the replay is freed, and every iteration starts from the values that were loaded. A replay that
- * *trains* frees each value after its last use, and works in place, as the memory model counts
+ * As a proof (exec/verify.h), every instance (group, microbatch, tensor, form) keeps its memory
+ * until the replay is freed, and every iteration starts from the values that were loaded. A replay
+ * that *trains* frees each value after its last use, and works in place, as the memory model counts
  * (data/plan/buffers.h): the next iteration starts from the updated values. It holds other memory
  * than the model says
  *
@@ -33,7 +33,8 @@ ExecReplay *exec_replay_new(ExecBackend *backend, const Plan *plan, const Graph 
 void exec_replay_free(ExecReplay *replay);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecReplay, exec_replay_free)
 
-/* Makes the replay train; the program must have been checked (program_check). To be called before anything is loaded. */
+/* Makes the replay train; the program must have been checked (program_check). To be called before
+ * anything is loaded. */
 void exec_replay_train(ExecReplay *replay);
 
 /* Loads the values of exec_value_new, in the forms in which they lie at rest. */
@@ -81,7 +82,8 @@ typedef struct {
 } ExecHeld;
 const ExecHeld *exec_replay_peak(const ExecReplay *replay);
 
-/* The most bytes that all local ranks of a replay that trains will hold at once, without temporary memory. */
+/* The most bytes that all local ranks of a replay that trains will hold at once, without temporary
+ * memory. */
 uint64_t exec_replay_bytes_needed(ExecReplay *replay);
 
 #endif

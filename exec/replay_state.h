@@ -57,8 +57,8 @@ void replay_rooms_free(ExecReplay *replay);
  * instruction makes of the tensor, as microbatch `part` of a load. False if memory runs out. */
 bool replay_rooms_take(ExecReplay *replay, size_t cell, uint32_t group, uint32_t part,
                        TensorId tensor, ExecShard *shard, GError **error);
-/* The instance `target` of a transfer that joins a larger group: on the devices of the smaller group it
- * is the memory of `source`. adds: others have joined before. */
+/* The instance `target` of a transfer that joins a larger group: on the devices of the smaller
+ * group it is the memory of `source`. adds: others have joined before. */
 ExecShard *replay_rooms_join(ExecReplay *replay, const Instr *instr, size_t source,
                              size_t target, bool adds);
 /* Whether the instance's memory still holds it. */

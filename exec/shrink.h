@@ -1,4 +1,5 @@
-/* Shrunk models (model_shrink): whether one has kept its structure, and is small enough to run in plain C. */
+/* Shrunk models (model_shrink): whether one has kept its structure, and is small enough to run in
+ * plain C. */
 #ifndef KILTER_EXEC_SHRINK_H
 #define KILTER_EXEC_SHRINK_H
 

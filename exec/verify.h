@@ -6,12 +6,12 @@
 #include "exec/replay.h"
 #include "exec/theory.h"
 
-/* Allowed relative errors: of float32, and of tensors kept in two bytes, where each rounding errs by
- * up to 0.0005 (fp16) or 0.004 (bf16) of a number. There the error is the root of the mean square, as
- * some numbers fall on the other side of a kink. */
+/* Allowed relative errors: of float32, and of tensors kept in two bytes, where each rounding errs
+ * by up to 0.0005 (fp16) or 0.004 (bf16) of a number. There the error is the root of the mean
+ * square, as some numbers fall on the other side of a kink. */
 #define EXEC_SINGLE_TOLERANCE 1e-4
-#define EXEC_FP16_TOLERANCE 0.05
-#define EXEC_BF16_TOLERANCE 0.15
+#define EXEC_FP16_TOLERANCE   0.05
+#define EXEC_BF16_TOLERANCE   0.15
 
 /* The error allowed on a backend: EXEC_TOLERANCE in float64, or one of these. */
 double exec_tolerance(const ExecBackend *backend);

@@ -158,8 +158,8 @@ static char *text_of(const Rows *rows, size_t i, Piece piece, const Scope *outer
     return g_string_free(text, FALSE);
 }
 
-/* [i]: the number of elements that are equal to element i, which is the first of them; 0 if an earlier
- * one is. Without folding 1. The caller frees them. */
+/* [i]: the number of elements that are equal to element i, which is the first of them; 0 if an
+ * earlier one is. Without folding 1. The caller frees them. */
 static size_t *count_alike(const Rows *rows, const Scope *outer)
 {
     const size_t n = json_array_size(rows->list);

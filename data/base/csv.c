@@ -123,7 +123,8 @@ static Csv *open_text(const char *file, char *text, size_t length, GError **erro
     g_autoptr(Csv) csv = g_new0(Csv, 1);
     csv->file = g_strdup(file);
     csv->text = csv->rest = text;
-    if (g_str_has_prefix(text, "\xef\xbb\xbf")) /* spreadsheets put a byte order mark there */
+    if (g_str_has_prefix(text,
+                         "\xef\xbb\xbf")) /* spreadsheets put a byte order mark there */
         csv->rest += 3;
     if (strlen(text) != length) {
         kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected a text", file);

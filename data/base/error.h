@@ -21,7 +21,8 @@ GQuark kilter_error_quark(void);
 bool kilter_fail(GError **error, KilterError code, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 
-/* Puts a text before the message of *error (NULL, or unset: nothing). As the message, it becomes one line of valid UTF-8. */
+/* Puts a text before the message of *error (NULL, or unset: nothing). As the message, it becomes
+ * one line of valid UTF-8. */
 void kilter_prefix(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 #endif

@@ -20,8 +20,8 @@ struct json_t *json_text(const char *text);
 /* Writes without line breaks, keys sorted, and releases the value. Caller frees with g_free. */
 char *json_canonical(struct json_t *value);
 
-/* Appends what json_dumps writes, in a fraction of its time; `canonical`: without blanks, keys sorted. Reals have
- * enough digits to be read as the same double again. */
+/* Appends what json_dumps writes, in a fraction of its time; `canonical`: without blanks, keys
+ * sorted. Reals have enough digits to be read as the same double again. */
 enum { JSON_DIGITS = 17 };
 void json_append(GString *text, const struct json_t *value, bool canonical);
 
@@ -29,8 +29,9 @@ void json_append(GString *text, const struct json_t *value, bool canonical);
  * in "plan") as what was expected. */
 struct json_t *json_read_file(const char *file, const char *what, GError **error);
 
-/* Whether the file is meant to be a JSON object with a member `key`, a plain word. The text is looked through, not
- * parsed, which takes a twentieth of the time. False for a file that cannot be read. */
+/* Whether the file is meant to be a JSON object with a member `key`, a plain word. The text is
+ * looked through, not parsed, which takes a twentieth of the time. False for a file that cannot be
+ * read. */
 bool json_file_has(const char *file, const char *key);
 
 /* A file, or an item of it, that is read. */

@@ -89,7 +89,8 @@ static void cut(Scan *scan, const char *what)
     scan->state = AT_END;
 }
 
-/* Passes over the rest of the damaged item: the next one begins with a brace after a comma, or after an item's end. */
+/* Passes over the rest of the damaged item: the next one begins with a brace after a comma, or
+ * after an item's end. */
 static void recover(Scan *scan)
 {
     const int damaged = peek(scan);

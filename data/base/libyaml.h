@@ -1,7 +1,7 @@
 /* libyaml and cyaml where there is no memory. Private to data.
  *
- * They report it as any other failure of reading. Their callers may then do without what could not be read, and the answer would be
- * another one; so the program ends, as GLib ends it. */
+ * They report it as any other failure of reading. Their callers may then do without what could not
+ * be read, and the answer would be another one; so the program ends, as GLib ends it. */
 #ifndef KILTER_DATA_BASE_LIBYAML_H
 #define KILTER_DATA_BASE_LIBYAML_H
 

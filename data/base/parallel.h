@@ -16,8 +16,8 @@ typedef struct {
     bool (*round)(void *context, void *own, uint32_t i, GError **error);
 } Parallel;
 
-/* How many threads are worth having for n pieces of work, of `asked` (0: one per core): not more than
- * pieces, nor than four for each core, and at least one. */
+/* How many threads are worth having for n pieces of work, of `asked` (0: one per core): not more
+ * than pieces, nor than four for each core, and at least one. */
 uint32_t parallel_threads(uint32_t asked, uint32_t n);
 
 /* Runs all rounds. After a failure no further rounds begin. The error is that of the failed

@@ -178,7 +178,8 @@ static bool has_machine(const Cluster *cluster, const char *name)
     return false;
 }
 
-/* Marks the GPUs of machines of that name, or those of the device type, which may be an alias of a data sheet. */
+/* Marks the GPUs of machines of that name, or those of the device type, which may be an alias of a
+ * data sheet. */
 static bool mark(const Cluster *cluster, const char *name, bool chosen, bool *keep)
 {
     bool any = false;
@@ -251,7 +252,8 @@ static Machine copy_of(const Machine *alike, uint32_t gpus)
     return machine;
 }
 
-/* A machine of a type that the cluster gets from the data sheets, with the device's fastest links. */
+/* A machine of a type that the cluster gets from the data sheets, with the device's fastest
+ * links. */
 static Machine machine_of_sheet(Cluster *cluster, const Sheets *sheets,
                                 const DeviceSheet *sheet, uint32_t gpus)
 {

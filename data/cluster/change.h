@@ -13,21 +13,27 @@
  *                                 or alias (data/devices), with the device's fastest links inside
  *                                 and the cluster's network outside
  *
- * Names of device types and machines may have `*` and `?`; a name that is neither may be an alias of a data sheet. Of a
- * machine with unlike GPUs a device type means those GPUs. */
+ * Names of device types and machines may have `*` and `?`; a name that is neither may be an alias
+ * of a data sheet. Of a machine with unlike GPUs a device type means those GPUs. */
 #ifndef KILTER_DATA_CLUSTER_CHANGE_H
 #define KILTER_DATA_CLUSTER_CHANGE_H
 
 #include "data/cluster/cluster.h"
 
-typedef enum { CHANGE_ADD, CHANGE_ONLY, CHANGE_WITHOUT, CHANGE_SCALE, CHANGES } ChangeKind;
+typedef enum {
+    CHANGE_ADD,
+    CHANGE_ONLY,
+    CHANGE_WITHOUT,
+    CHANGE_SCALE,
+    CHANGES
+} ChangeKind;
 
 const char *change_name(ChangeKind kind);
 
 /* Applies one change and appends it to the cluster's name, as in "hap-8 only v100".
- * KILTER_ERROR_INPUT for a malformed text, an unknown name, a factor out of bounds, or a result that
- * no file could be (data/cluster/check.h), as machines without a network between them; the cluster must then
- * be freed. */
+ * KILTER_ERROR_INPUT for a malformed text, an unknown name, a factor out of bounds, or a result
+ * that no file could be (data/cluster/check.h), as machines without a network between them; the
+ * cluster must then be freed. */
 bool cluster_change(Cluster *cluster, ChangeKind kind, const char *text, GError **error);
 
 /* Keeps the machines for which keep[machine] is set, at least one. */

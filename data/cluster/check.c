@@ -151,8 +151,8 @@ static bool check_curves(const CollectiveCurves *curves, GError **error)
     return true;
 }
 
-/* Links that a file names may leave machines apart, which shows once they are put together; the networks of builders are
- * whole. */
+/* Links that a file names may leave machines apart, which shows once they are put together; the
+ * networks of builders are whole. */
 static bool check_network(const Cluster *cluster, GError **error)
 {
     const NetworkSpec *network = cluster->network;

@@ -46,8 +46,8 @@ typedef struct {
     uint32_t nics;        /* each GPU uses those next to it; 0: not known, all use all */
 } Port;
 
-/* The bandwidth of a machine's port for so many of its GPUs: of the NICs next to them, at least one for each, and no
- * more than they can send to NICs. */
+/* The bandwidth of a machine's port for so many of its GPUs: of the NICs next to them, at least one
+ * for each, and no more than they can send to NICs. */
 double port_capacity(const Port *port, uint32_t machine_gpus, uint32_t gpus);
 
 /* Lines for smaller tensors, fitted to measurements: the first piece with V <= up_to applies, and

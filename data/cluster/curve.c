@@ -195,8 +195,8 @@ static double distance(const CollectiveCurve *curve, Collective kind, CurvePlace
                                                                       : INFINITY;
 }
 
-/* Curves of the nearest numbers of ranks, not above the place's and not below; the same one twice if
- * there is only one. */
+/* Curves of the nearest numbers of ranks, not above the place's and not below; the same one twice
+ * if there is only one. */
 typedef struct {
     const CollectiveCurve *few, *many;
     double weight; /* of `many` */

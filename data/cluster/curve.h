@@ -88,8 +88,8 @@ bool curves_line(const CollectiveCurves *curves, Collective kind, CurvePlace pla
 /* The piece that prices a tensor of `bytes`; NULL: it is above all pieces. */
 const CollectivePiece *pieces_find(const CollectivePieces *pieces, double bytes);
 
-/* *to, a copy of *from or the same, gets its bandwidth and its latency times a factor. The time of a
- * tensor without bytes counts as latency. */
+/* *to, a copy of *from or the same, gets its bandwidth and its latency times a factor. The time of
+ * a tensor without bytes counts as latency. */
 void curve_scale(const CollectiveCurve *from, double bandwidth, double latency,
                  CollectiveCurve *to);
 void curves_clear(CollectiveCurves *curves);

@@ -1,6 +1,7 @@
-/* The constants of the laws of kernels (sim/cost/kernel.h), one row per constant: member, unit, range. Their values and sources are
- * in data/kernels.yaml, which must give all rows; a folder of KILTER_PATH may hold another. The laws themselves are above the code
- * that computes them, in sim/cost/kernel_*.c. */
+/* The constants of the laws of kernels (sim/cost/kernel.h), one row per constant: member, unit,
+ * range. Their values and sources are in data/kernels.yaml, which must give all rows; a folder of
+ * KILTER_PATH may hold another. The laws themselves are above the code that computes them, in
+ * sim/cost/kernel_*.c. */
 #ifndef KILTER_DATA_CLUSTER_KERNEL_CONSTANTS_H
 #define KILTER_DATA_CLUSTER_KERNEL_CONSTANTS_H
 
@@ -9,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Matrix products of one kind of unit: `simt` the lanes that compute fp64 and fp32, `tensor` the matrix units. */
+/* Matrix products of one kind of unit: `simt` the lanes that compute fp64 and fp32, `tensor` the
+ * matrix units. */
 #define PRODUCT_CONSTANTS(X)                                                               \
     X(share, "1", 0.1, 2)          /* of the peak, by an endless tile */                   \
     X(tile_half, "elements", 0, 1000) /* 1/width + 1/height of a tile that halves it, inverse */ \
@@ -136,7 +138,8 @@ typedef enum {
         KERNEL_EXPERTS_KINDS
 } KernelExperts;
 
-/* Numbers of a device whose sheet does not say them: the last row whose `least` is not above its sm, or gcn. */
+/* Numbers of a device whose sheet does not say them: the last row whose `least` is not above its
+ * sm, or gcn. */
 typedef struct {
     uint32_t sm, gcn;  /* the least; one of the two is 0 */
     double lanes;      /* of a processor, fp32 */

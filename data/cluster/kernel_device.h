@@ -1,5 +1,5 @@
-/* The numbers that times of kernels depend on (sim/cost/kernel.h): the constants that all devices share, and one device's numbers,
- * prepared once per device type. */
+/* The numbers that times of kernels depend on (sim/cost/kernel.h): the constants that all devices
+ * share, and one device's numbers, prepared once per device type. */
 #ifndef KILTER_DATA_CLUSTER_KERNEL_DEVICE_H
 #define KILTER_DATA_CLUSTER_KERNEL_DEVICE_H
 
@@ -37,12 +37,14 @@ typedef struct KernelDevice {
     double peak[KERNEL_FORMATS]; /* FLOP/s; 0: none. TF32 is that of fp32 where it has none of its own */
     double power_w;              /* infinite: not known, and so without effect */
     double threads;              /* of a processor */
-    /* Numbers that the type did not say, and what is taken instead: "clock: 1.41 GHz from ..."; "": nothing */
+    /* Numbers that the type did not say, and what is taken instead: "clock: 1.41 GHz from ..."; "":
+     * nothing */
     char *missing;
 } KernelDevice;
 
-/* From the numbers of a device type whose chip is known (chip_is_known); NULL where it is not, which is no error: such a
- * type takes FLOPs / rate. KILTER_ERROR_INPUT if data/kernels.yaml cannot be read. */
+/* From the numbers of a device type whose chip is known (chip_is_known); NULL where it is not,
+ * which is no error: such a type takes FLOPs / rate. KILTER_ERROR_INPUT if data/kernels.yaml cannot
+ * be read. */
 KernelDevice *kernel_device_new(const DeviceType *type, GError **error);
 /* The same with these constants. */
 KernelDevice *kernel_device_with(const DeviceType *type, const KernelConstants *constants);

@@ -1,4 +1,5 @@
-/* A cluster as planners see it whose graph has ops with measured times: every type counts its own. */
+/* A cluster as planners see it whose graph has ops with measured times: every type counts its
+ * own. */
 #include "data/cluster/cluster.h"
 
 #include "data/base/error.h"

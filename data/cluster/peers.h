@@ -1,5 +1,5 @@
-/* Direct links between the GPUs of a machine without a switch, and the rings that a collective finds
- * on them.
+/* Direct links between the GPUs of a machine without a switch, and the rings that a collective
+ * finds on them.
  *
  * The text "0-1 0-3x2" means one link between GPUs 0 and 1, and two between 0 and 3. A ring visits
  * every rank once and uses one direction of one link at each step, so that two ranks have as many

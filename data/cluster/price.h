@@ -1,7 +1,9 @@
-/* The cost of collectives among devices by the links between them: one price for all planners and fidelities.
+/* The cost of collectives among devices by the links between them: one price for all planners and
+ * fidelities.
  *
- * A set of ranks lies on units: machines, each with its GPUs on a switch or on direct links, and one port
- * of all its NICs; or domains of machines on one switch. What a set has of them while all sets of a place communicate at once:
+ * A set of ranks lies on units: machines, each with its GPUs on a switch or on direct links, and
+ * one port of all its NICs; or domains of machines on one switch. What a set has of them while all
+ * sets of a place communicate at once:
  *
  *     inner   inside a unit: the machine's link; with direct links (data/cluster/peers.h) as many of
  *             them as there are rings among just these GPUs, or the link of those that find no ring
@@ -20,10 +22,10 @@
  *                                                                  tree_sums (a+1)/a
  *     the other kinds  base + rounds hop + inner latency / 2       as in sim/sim.h
  *
- * Two trees, each of half the tensor, pass a port between two units once up and once down: half of a
- * ring's bytes. Inside a single unit the tensor goes around a ring, or through the switch that sums up:
- * min(2 (n-1)/n, sums (n+1)/n). In clusters that state their collectives, and for kinds with a
- * measured curve (data/cluster/curve.h), these lines count instead. */
+ * Two trees, each of half the tensor, pass a port between two units once up and once down: half of
+ * a ring's bytes. Inside a single unit the tensor goes around a ring, or through the switch that
+ * sums up: min(2 (n-1)/n, sums (n+1)/n). In clusters that state their collectives, and for kinds
+ * with a measured curve (data/cluster/curve.h), these lines count instead. */
 #ifndef KILTER_DATA_CLUSTER_PRICE_H
 #define KILTER_DATA_CLUSTER_PRICE_H
 
@@ -57,15 +59,15 @@ LinkCost machine_line(const Machine *machine, uint32_t set);
 /* The same of the slowest of the blocks 0 to n - 1, n to 2 n - 1, ... of its GPUs. */
 LinkCost machine_block_line(const Machine *machine, uint32_t n);
 
-/* The place of a set of so many ranks on so many machines like one, in blocks of its GPUs, whose ports `sets`
- * such sets share. False if the place is not priced here. */
+/* The place of a set of so many ranks on so many machines like one, in blocks of its GPUs, whose
+ * ports `sets` such sets share. False if the place is not priced here. */
 bool price_of_machine(const Cluster *cluster, const Machine *machine, uint32_t ranks,
                       uint32_t hosts, uint32_t sets, PricePlace *place);
 
 void price_place(const ClusterView *view, const PriceSets *sets, PricePlace *place);
 
-/* The line of a collective on `bytes` in a place that is priced here (place->own); *algorithm, where
- * not NULL, gets the algorithm of an all-reduce. */
+/* The line of a collective on `bytes` in a place that is priced here (place->own); *algorithm,
+ * where not NULL, gets the algorithm of an all-reduce. */
 LinkCost price_line(const PricePlace *place, Collective kind, double bytes,
                     Algorithm *algorithm);
 /* The same for all sizes: pieces up to the sizes where another algorithm becomes cheaper, and *line

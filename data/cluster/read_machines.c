@@ -45,8 +45,8 @@ static bool find_link(ClusterReader *reader, const char *key, const char *name,
     return *link || yaml_fail(reader->yaml, error, key, "%s", failure->message);
 }
 
-/* The number of links of that name that the device has; 0 if that is not known. A device has one PCIe link of 16 lanes, and a
- * network's link is a port. */
+/* The number of links of that name that the device has; 0 if that is not known. A device has one
+ * PCIe link of 16 lanes, and a network's link is a port. */
 static uint32_t links_of(const DeviceSheet *sheet, const char *name)
 {
     static const char *const SEVERAL[] = {"nvlink", "xgmi", "hccs", "ub"};
@@ -110,7 +110,8 @@ static bool read_one_link(ClusterReader *reader, const char *key, const LinkText
     return true;
 }
 
-/* The slowest of the PCIe links of unlike GPUs, by which they reach each other; a type without a sheet needs `inner`. */
+/* The slowest of the PCIe links of unlike GPUs, by which they reach each other; a type without a
+ * sheet needs `inner`. */
 static bool mixed_inner(ClusterReader *reader, const char *key, Machine *machine,
                         GError **error)
 {

@@ -165,8 +165,8 @@ static uint32_t rail_of(const Routes *routes, uint32_t machine, uint32_t pick)
             return topology->out[k];
 }
 
-/* Crosses the core of a network of rails, where each machine has a link to the switch of each rail: the same route as that of step(),
- * without distances from all machines to all others. */
+/* Crosses the core of a network of rails, where each machine has a link to the switch of each rail:
+ * the same route as that of step(), without distances from all machines to all others. */
 static void cross_rail(const Routes *routes, uint32_t a, uint32_t b, uint32_t to,
                        uint32_t link[2])
 {

@@ -50,8 +50,8 @@ typedef struct {
     uint32_t n_peers;
     struct {
         uint32_t gpus;
-        char *
-            links; /* the direct links in every machine with so many (data/cluster/peers.h) */
+        /* the direct links in every machine with so many (data/cluster/peers.h) */
+        char *links;
     } peers[SHEET_MAX_PEERS];
     char *bridge; /* the link of bridges that some machines have between GPUs; NULL: none */
 } DeviceSheet;
@@ -62,8 +62,8 @@ typedef struct {
     double share;         /* 0 to 1: the part that large messages of collectives reach */
     double to_nic; /* the part that a message to a NIC reaches; 0: it is no way to NICs */
     double base_s, hop_s; /* a collective's latency: base + rounds x hop */
-    /* how much longer a byte takes in switches that sum up, and in trees with them between machines;
-     * 0: they do not */
+    /* how much longer a byte takes in switches that sum up, and in trees with them between
+     * machines; 0: they do not */
     double sums, tree_sums;
 } LinkSheet;
 
@@ -95,13 +95,15 @@ void sheets_free(Sheets *sheets);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Sheets, sheets_free)
 
 /* The device of that name or alias, in any case; KILTER_ERROR_INPUT suggests the nearest. The other
- * functions return NULL if no sheet has the name. A product's name may come before a parenthesis ("NVIDIA H100 80GB HBM3
- * (UUID ...)"); it has the words of the sheet's name and no others but those of vendors and kinds of memory, in any order, and
- * an amount of memory that is the sheet's. */
+ * functions return NULL if no sheet has the name. A product's name may come before a parenthesis
+ * ("NVIDIA H100 80GB HBM3 (UUID ...)"); it has the words of the sheet's name and no others but
+ * those of vendors and kinds of memory, in any order, and an amount of memory that is the
+ * sheet's. */
 const DeviceSheet *sheets_device(const Sheets *sheets, const char *name, GError **error);
 const DeviceSheet *sheets_find_pci(const Sheets *sheets, const char *id);
 const DeviceSheet *sheets_find_product(const Sheets *sheets, const char *text);
-/* The device by name, alias or product, in words of any order: "a100_80gb", "nvidia_h100_80gb_hbm3", "v100". */
+/* The device by name, alias or product, in words of any order: "a100_80gb",
+ * "nvidia_h100_80gb_hbm3", "v100". */
 const DeviceSheet *sheets_find_any(const Sheets *sheets, const char *text);
 
 /* KILTER_ERROR_INPUT lists the names. */
@@ -125,16 +127,16 @@ const LinkSheet *device_sheet_link(const Sheets *sheets, const DeviceSheet *shee
                                    const char *kind);
 /* Its switches are of that link. */
 void machine_sum_by(Machine *machine, const LinkSheet *link);
-/* Gives a machine, whose GPUs have that PCIe link or NULL, the port and region of the cluster's machine with the
- * slowest port. */
+/* Gives a machine, whose GPUs have that PCIe link or NULL, the port and region of the cluster's
+ * machine with the slowest port. */
 void machine_take_port(Machine *machine, const Cluster *cluster, const LinkSheet *pcie);
 /* The port that `nics` of these links make for devices with that sheet (NULL: not known). */
 Port link_sheet_port(const LinkSheet *nic, double nics, const Sheets *sheets,
                      const DeviceSheet *sheet);
 
 /* Warnings about a cluster's numbers: rates that equal a data sheet's peak, which no training
- * reaches. Texts; free with g_ptr_array_unref. Reads the sheets only if one of them has such a rate;
- * NULL with KILTER_ERROR_INPUT if it then cannot. */
+ * reaches. Texts; free with g_ptr_array_unref. Reads the sheets only if one of them has such a
+ * rate; NULL with KILTER_ERROR_INPUT if it then cannot. */
 GPtrArray *sheets_warnings(const Cluster *cluster, GError **error);
 
 #endif

@@ -1,4 +1,5 @@
-/* The data sheet of a product by its name as drivers print it: by whole words, and with the memory that the name states. */
+/* The data sheet of a product by its name as drivers print it: by whole words, and with the memory
+ * that the name states. */
 #include <math.h>
 #include <string.h>
 
@@ -95,8 +96,8 @@ static double memory_error(const DeviceSheet *sheet, const char *word)
     return fmin(fabs(amount * 1e9 / of - 1), fabs(amount * 0x1p30 / of - 1));
 }
 
-/* How far the memory in the text is from the product's; infinite: it is another one. A product whose own name states the same
- * amount is meant, whatever that counts. */
+/* How far the memory in the text is from the product's; infinite: it is another one. A product
+ * whose own name states the same amount is meant, whatever that counts. */
 static double distance(const DeviceSheet *sheet, const Words *product, const Words *text)
 {
     static const double within = 0.04;

@@ -1,5 +1,5 @@
-/* Sites: parts of a wired cluster between which the network may be narrower than the machines' ports
- * (private to data). */
+/* Sites: parts of a wired cluster between which the network may be narrower than the machines'
+ * ports (private to data). */
 #ifndef KILTER_DATA_CLUSTER_SITES_H
 #define KILTER_DATA_CLUSTER_SITES_H
 
@@ -7,11 +7,12 @@
 
 enum { SITES_MAX = 64 };
 
-/* Whether links lead from each region of a machine to all others; KILTER_ERROR_INPUT names two without. */
+/* Whether links lead from each region of a machine to all others; KILTER_ERROR_INPUT names two
+ * without. */
 bool regions_are_joined(const Cluster *cluster, GError **error);
 
-/* Finds the view's sites; n_sites stays 0 where there is one only, or where machines do not have one switch
- * each. */
+/* Finds the view's sites; n_sites stays 0 where there is one only, or where machines do not have
+ * one switch each. */
 void sites_find(ClusterView *view);
 
 /* Gives a copy of a view sites of its own. */

@@ -1,6 +1,7 @@
-/* The effect of software on the times of ops beside what their kernels are: which passes over memory it fuses, and how long its
- * host takes. A runtime's file (data/cluster/runtime.h) may give each row; without a runtime the stack is one that fuses, as
- * Megatron-LM, TorchInductor and Transformer Engine do. */
+/* The effect of software on the times of ops beside what their kernels are: which passes over
+ * memory it fuses, and how long its host takes. A runtime's file (data/cluster/runtime.h) may give
+ * each row; without a runtime the stack is one that fuses, as Megatron-LM, TorchInductor and
+ * Transformer Engine do. */
 #ifndef KILTER_DATA_CLUSTER_STACK_H
 #define KILTER_DATA_CLUSTER_STACK_H
 
@@ -12,7 +13,8 @@
  *   heads         accesses to queries, keys, values and output for copies by head, where attention is not fused
  *   loss          accesses to the logits for one that the loss's ops have
  *   accumulates   accesses to a parameter's gradient for adding to it, outside of the product that makes it
- *   overlap       of an exchange of tensor parallelism between products, the part that runs beside them */
+ *   overlap       of an exchange of tensor parallelism between products, the part that runs beside
+ * them */
 #define STACK_TABLE(X)           \
     X(elementwise, 0.65, 0, 10)  \
     X(gelu, 1, 1, 20)            \

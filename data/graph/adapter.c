@@ -1,11 +1,12 @@
-/* Ops of the forward pass, with adapters of low rank beside products where the training has them (LoRA, Hu et al. 2022): y = W x
- * becomes W x + B (A x). */
+/* Ops of the forward pass, with adapters of low rank beside products where the training has them
+ * (LoRA, Hu et al. 2022): y = W x becomes W x + B (A x). */
 #include "data/base/assert.h"
 #include "data/graph/build.h"
 
 #include <string.h>
 
-/* How the dims of the factors follow from those of W: W's with the rank in place of a dim, or two dims. */
+/* How the dims of the factors follow from those of W: W's with the rank in place of a dim, or two
+ * dims. */
 typedef enum {
     RANK_LAST,
     RANK_FIRST,
@@ -14,7 +15,8 @@ typedef enum {
     RANK_BY_EXPERTS
 } FactorDims;
 
-/* Of a product the op of the first factor, which makes `rank` numbers of its input, and that of the second. */
+/* Of a product the op of the first factor, which makes `rank` numbers of its input, and that of the
+ * second. */
 static const struct {
     OpKind kind, down, up;
     FactorDims a, b;
@@ -66,8 +68,8 @@ static bool is_target(const Graph *graph, const Tensor *weights)
     return false;
 }
 
-/* Appends the adapter beside the product `id` and their sum, if it has one; returns what reads as its
- * output. */
+/* Appends the adapter beside the product `id` and their sum, if it has one; returns what reads as
+ * its output. */
 static TensorId adapter_append(Graph *graph, OpId id)
 {
     const Op op = *graph_get_op(graph, id);

@@ -1,8 +1,8 @@
 /* Reverse-mode differentiation, op by op (graph_differentiate).
  *
- * Ops are visited in reverse order; when one is reached the gradients of its outputs are complete, as all of their
- * consumers came later. The first contribution to an input's gradient becomes that gradient, further ones are added
- * to it. Inputs that no parameter feeds get none. */
+ * Ops are visited in reverse order; when one is reached the gradients of its outputs are complete,
+ * as all of their consumers came later. The first contribution to an input's gradient becomes that
+ * gradient, further ones are added to it. Inputs that no parameter feeds get none. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,8 +183,8 @@ static void differentiate_scan_gates(Backward *b, const Op *op, TensorId dy)
 {
     const TensorId in[] = {dy, op->in[0], op->in[1], op->in[2]};
     chain(b, 0, OP_SCAN_GATES_DX, "dx", G_N_ELEMENTS(in), in, NULL);
-    const OpId id = append(b, OP_SCAN_GATES_DW, "dw", G_N_ELEMENTS(in), in, 2, op->in + 1,
-                           NULL);
+    const OpId id =
+        append(b, OP_SCAN_GATES_DW, "dw", G_N_ELEMENTS(in), in, 2, op->in + 1, NULL);
     const TensorId first = graph_get_op(b->graph, id)->out[0];
     contribute(b, 1, first);
     contribute(b, 2, first + 1);
@@ -239,9 +239,10 @@ static bool normalises(const Graph *graph, const TensorId *x)
 
 /* --- gradients that are one op for each input --- */
 
-/* The op that makes the gradient of an input. It reads the tensors that `reads` names: d is the gradient of the
- * first output, y that output, k the second one, a digit an input of the op. Its extents, by the letters of its
- * space, are dims of inputs: "H=0.2" is dim 2 of input 0, and -1 the last dim. */
+/* The op that makes the gradient of an input. It reads the tensors that `reads` names: d is the
+ * gradient of the first output, y that output, k the second one, a digit an input of the op. Its
+ * extents, by the letters of its space, are dims of inputs: "H=0.2" is dim 2 of input 0, and -1 the
+ * last dim. */
 typedef struct {
     OpKind kind;
     const char *suffix; /* NULL: the input's gradient is d itself */
@@ -320,7 +321,8 @@ static const Gradient GRADIENT[OP_KINDS][GRADIENTS] = {
 };
 /* clang-format on */
 
-/* "H=0.2,W=0.3" with the sizes of these dims; other numbers ("T=3") stand for themselves. NULL for NULL. */
+/* "H=0.2,W=0.3" with the sizes of these dims; other numbers ("T=3") stand for themselves. NULL for
+ * NULL. */
 static char *sizes(const Backward *b, const Op *op, const char *extents)
 {
     enum { MOST = 64 }; /* four sizes of ten digits, with their letters */

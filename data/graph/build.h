@@ -23,7 +23,7 @@ struct Graph {
     GArray *updated;   /* [tensor] TensorId of its next value, or GRAPH_NONE */
     GArray *op_gradients; /* OpGradient of each op */
     OpClasses *classes;
-    GArray *op_class; /* OpClass * of each op */
+    GArray *op_class;  /* OpClass * of each op */
     GHashTable *times; /* op id -> OpTimes; NULL: no op has times */
     TensorId loss;
     Precision precision;

@@ -6,31 +6,22 @@
 
 bool op_kind_is_forward(OpKind kind)
 {
-    /* Kinds of the backward whose names do not tell; others are named after the kind that they differentiate. */
-    static const OpKind others[] = {OP_BIAS_GRAD,
-                                    OP_SUM_ROWS,
-                                    OP_QKV_DB,
-                                    OP_CHANNEL_SUM,
-                                    OP_DROP_TOKEN,
-                                    OP_SUM_TOKEN,
-                                    OP_GROUP_CHANNEL_SUM,
-                                    OP_PAD_TOKEN,
-                                    OP_Q_PROJ_DB,
-                                    OP_KV_PROJ_DB,
-                                    OP_JOIN_KEYS_DR,
-                                    OP_CONCAT_PART,
-                                    OP_LINEAR_PAIR_DB,
-                                    OP_EXPERT_BIAS_DB,
-                                    OP_BATCH_NORM_DM,
-                                    OP_GATE_DG,
-                                    OP_SHORT_CONV_DB,
-                                    OP_NORM_BY_DM,
-                                    OP_JOIN_PART};
+    /* Kinds of the backward whose names do not tell; others are named after the kind that they
+     * differentiate. */
+    static const OpKind others[] = {
+        OP_BIAS_GRAD,         OP_SUM_ROWS,       OP_QKV_DB,
+        OP_CHANNEL_SUM,       OP_DROP_TOKEN,     OP_SUM_TOKEN,
+        OP_GROUP_CHANNEL_SUM, OP_PAD_TOKEN,      OP_Q_PROJ_DB,
+        OP_KV_PROJ_DB,        OP_JOIN_KEYS_DR,   OP_CONCAT_PART,
+        OP_LINEAR_PAIR_DB,    OP_EXPERT_BIAS_DB, OP_BATCH_NORM_DM,
+        OP_GATE_DG,           OP_SHORT_CONV_DB,  OP_NORM_BY_DM,
+        OP_JOIN_PART};
     const char *name = op_kind_name(kind);
     for (uint32_t i = 0; i < G_N_ELEMENTS(others); i++)
         if (kind == others[i])
             return false;
-    return !op_kind_updates(kind) && !g_str_has_suffix(name, "_dx") && !g_str_has_suffix(name, "_dw");
+    return !op_kind_updates(kind) && !g_str_has_suffix(name, "_dx") &&
+           !g_str_has_suffix(name, "_dw");
 }
 
 /* --- the signature --- */
@@ -257,10 +248,9 @@ char *op_check(OpKind kind, const OpAttr *attr, uint32_t n_in, const Shape *in,
 bool graph_name_is_reserved(const char *name)
 {
     static const char *const suffix[] = {
-        ".grad", ".next", ".m",  ".v",     ".master", ".rows", ".columns",
-        ".dx",   ".dw",   ".db", ".dm",    ".d0",     ".d1",   ".d2",
-        ".d3",   ".d4",   ".dr", ".dsink", ".update", ".row",  ".column",
-        ".dg"};
+        ".grad", ".next",  ".m",      ".v",   ".master", ".rows", ".columns", ".dx",
+        ".dw",   ".db",    ".dm",     ".d0",  ".d1",     ".d2",   ".d3",      ".d4",
+        ".dr",   ".dsink", ".update", ".row", ".column", ".dg"};
     for (uint32_t i = 0; i < G_N_ELEMENTS(suffix); i++)
         if (g_str_has_suffix(name, suffix[i]))
             return true;

@@ -28,7 +28,8 @@ typedef struct {
 } Update;
 
 static const Update UPDATE[OPTIMIZERS] = {
-#define X(id, name, op, master, format, states) {name, op, master, DTYPE_##format, states},
+#define X(id, name, op, master, format, states) \
+    {name, op, master, DTYPE_##format, states},
     OPTIMIZER_TABLE(X)
 #undef X
 };
@@ -47,7 +48,8 @@ Optimizer optimizer_from_name(const char *name)
     return optimizer;
 }
 
-/* Adafactor of parameters with one dim, whose second moment is not factored; Muon of a matrix with more rows than columns. */
+/* Adafactor of parameters with one dim, whose second moment is not factored; Muon of a matrix with
+ * more rows than columns. */
 static const Update VECTOR = {"adafactor", OP_ADAFACTOR_VECTOR,
                               OP_ADAFACTOR_VECTOR_MASTER, DTYPE_F32, "v"};
 static const Update TALL = {"muon", OP_MUON_TALL, OP_MUON_TALL_MASTER, DTYPE_NONE, "m"};
@@ -139,7 +141,8 @@ static void append_update(Graph *graph, TensorId p, const Update *by)
     }
 }
 
-/* Gives the weights of products, of frozen ones if any are, a format narrower than that of activations. */
+/* Gives the weights of products, of frozen ones if any are, a format narrower than that of
+ * activations. */
 static void narrow_weights(Graph *graph, const bool *product)
 {
     const DType format = graph->states.of[STATE_WEIGHTS];

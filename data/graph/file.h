@@ -15,8 +15,9 @@
  * and `extents` for letters that no input fixes. An op's outputs are NAME, NAME.1, ... The last op
  * makes the loss. `whole` lists dims that are never sharded. With `seconds`, {"op": time, ...}, the
  * graph is a timed one; it may name backward and update ops, too, and ops that it leaves out take
- * no time. Opaque ops and those of their backward, NAME.d0, ..., NAME.dw, must have `times`,
- * {"op": {"device type": [[samples, seconds], ...]}} (data/graph/times.h). graph_from_json(graph_to_json(g)) is g. */
+ * no time. Opaque ops and those of their backward, NAME.d0, ..., NAME.dw, must have `times`, {"op":
+ * {"device type": [[samples, seconds], ...]}} (data/graph/times.h).
+ * graph_from_json(graph_to_json(g)) is g. */
 #ifndef KILTER_DATA_GRAPH_FILE_H
 #define KILTER_DATA_GRAPH_FILE_H
 

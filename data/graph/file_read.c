@@ -310,7 +310,8 @@ static bool read_nodes(Reader *r)
     return true;
 }
 
-/* Checks that every parameter is trained or frozen, and that the batch is the first dim of an input. */
+/* Checks that every parameter is trained or frozen, and that the batch is the first dim of an
+ * input. */
 static bool check_graph(const Reader *r)
 {
     bool input = false, parameter = false;
@@ -356,9 +357,9 @@ static bool read_seconds(const Reader *r)
 /* Reads everything but the nodes. */
 static bool read_head(const Reader *r, Optimizer *optimizer)
 {
-    static const char *const known[] = {"format", "name",    "precision", "optimizer",
-                                        "nodes",  "seconds", "times",     "weights",
-                                        "gradients", "master", "moments", NULL};
+    static const char *const known[] = {"format",    "name",    "precision", "optimizer",
+                                        "nodes",     "seconds", "times",     "weights",
+                                        "gradients", "master",  "moments",   NULL};
     const char *name = json_string_value(json_object_get(r->root, "precision")),
                *update = json_string_value(json_object_get(r->root, "optimizer"));
     const json_t *version =

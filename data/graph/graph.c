@@ -89,8 +89,8 @@ static DType output_dtype(const Graph *graph, const OpSpec *spec, uint32_t outpu
     KILTER_ASSERT(output < OP_MAX_OUT);
     const TensorId of = spec->out_of[output];
     const bool statistic =
-        (op_kind_is_attention(spec->kind) && output == 1 &&
-         spec->kind != OP_ATTENTION && spec->kind != OP_GROUPED_ATTENTION) ||
+        (op_kind_is_attention(spec->kind) && output == 1 && spec->kind != OP_ATTENTION &&
+         spec->kind != OP_GROUPED_ATTENTION) ||
         spec->kind == OP_TOP_KEYS || spec->kind == OP_SQUARES;
     if (of == GRAPH_NONE)
         return is_of_loss(spec->kind) || statistic ? DTYPE_F32

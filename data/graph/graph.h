@@ -31,10 +31,11 @@ typedef uint32_t OpId;
 
 enum { TENSOR_MAX_RANK = 5 };
 
-/* Formats in which numbers are stored: id, name in graph files, bytes of an element. F16: either format of two bytes,
- * fp16 or bf16. Q8: blocks of 256 bytes with a float32 scale each (Dettmers et al. 2022, as in bitsandbytes). MX8: bytes
- * with a scale to every 32, by rows and once more by columns, as products of both directions read them (OCP MX 1.0).
- * NF4: four bits, a byte of scale to every 64, and a float32 to every 256 of those (Dettmers et al. 2023). */
+/* Formats in which numbers are stored: id, name in graph files, bytes of an element. F16: either
+ * format of two bytes, fp16 or bf16. Q8: blocks of 256 bytes with a float32 scale each (Dettmers et
+ * al. 2022, as in bitsandbytes). MX8: bytes with a scale to every 32, by rows and once more by
+ * columns, as products of both directions read them (OCP MX 1.0). NF4: four bits, a byte of scale
+ * to every 64, and a float32 to every 256 of those (Dettmers et al. 2023). */
 #define DTYPE_TABLE(X)                           \
     X(F16, "f16", 2)                             \
     X(F32, "f32", 4)                             \
@@ -52,8 +53,9 @@ typedef enum {
     DTYPE_NONE = DTYPES /* a state that there is not */
 } DType;
 
-/* The states of a parameter: its weights as the ops read them, its gradient, the master copy on which the update works,
- * and the update's moments. Weights NONE: they are made from the master where they are gathered, as FSDP does. */
+/* The states of a parameter: its weights as the ops read them, its gradient, the master copy on
+ * which the update works, and the update's moments. Weights NONE: they are made from the master
+ * where they are gathered, as FSDP does. */
 #define STATE_TABLE(X)           \
     X(WEIGHTS, "weights")        \
     X(GRADIENTS, "gradients")    \
@@ -70,12 +72,13 @@ typedef struct {
     DType of[STATE_KINDS];
 } StateFormats;
 
-/* Recipes: id, name, numbers of most ops and of products with parameters, format of activations, and those of weights,
- * gradients, master and moments. Tensors made from logits are F32. The mixed ones compute in fp16, or any two-byte
- * format that is as fast (Micikevicius et al. 2018: with Adam a parameter takes 2 + 2 + 4 + 4 + 4 = 16 bytes, its gradient
- * included); bf16 and fp8 need devices that have rates for these. `fp32-grads`: as Megatron-LM accumulates them, 18 bytes.
- * bf16-fsdp: FSDP's mixed precision, whose parameters at rest are float32. bf16-moments: DeepSeek-V3 (2024), Sec. 3.3.3.
- * mxfp8: weights of products lie there in MXFP8. */
+/* Recipes: id, name, numbers of most ops and of products with parameters, format of activations,
+ * and those of weights, gradients, master and moments. Tensors made from logits are F32. The mixed
+ * ones compute in fp16, or any two-byte format that is as fast (Micikevicius et al. 2018: with Adam
+ * a parameter takes 2 + 2 + 4 + 4 + 4 = 16 bytes, its gradient included); bf16 and fp8 need devices
+ * that have rates for these. `fp32-grads`: as Megatron-LM accumulates them, 18 bytes. bf16-fsdp:
+ * FSDP's mixed precision, whose parameters at rest are float32. bf16-moments: DeepSeek-V3 (2024),
+ * Sec. 3.3.3. mxfp8: weights of products lie there in MXFP8. */
 #define PRECISION_TABLE(X)                                                                     \
     X(SINGLE, "single", F32, F32, F32, F32, F32, NONE, F32)                                    \
     X(MIXED, "mixed", F16, F16, F16, F16, F16, F32, F32)                                       \
@@ -127,8 +130,9 @@ Precision precision_from_name(const char *name); /* PRECISIONS if unknown */
 DType precision_compute(Precision precision);
 StateFormats precision_states(Precision precision);
 
-/* Formats in a spec's words: fp32, fp16 or bf16, int8, mxfp8, nf4, none; `moments` may have two, as in bf16/fp32. False if
- * the word is none of the state's. `key`: weights, gradients, master or moments. */
+/* Formats in a spec's words: fp32, fp16 or bf16, int8, mxfp8, nf4, none; `moments` may have two, as
+ * in bf16/fp32. False if the word is none of the state's. `key`: weights, gradients, master or
+ * moments. */
 bool state_formats_set(StateFormats *states, const char *key, const char *value);
 /* The value of a key again; the caller frees it. NULL: there is no such key. */
 char *state_formats_get(const StateFormats *states, const char *key, Precision precision);
@@ -178,10 +182,11 @@ typedef struct {
     TensorId in[OP_MAX_IN], out[OP_MAX_OUT]; /* behind the last one: GRAPH_NONE */
 } Op;
 
-/* How parameters are updated: the op, the op for parameters with a master copy, on which it works, the format of its moments
- * (NONE: the recipe's), and the states that it reads and writes beside parameter and gradient; the copy comes last. FLOPs are
- * the ops'. Adafactor's states are R and C, the parameter's dims without the last one and without the last but one; a
- * parameter of one dim has a state `v` of that dim. Muon updates the matrices of hidden layers, and AdamW the other
+/* How parameters are updated: the op, the op for parameters with a master copy, on which it works,
+ * the format of its moments (NONE: the recipe's), and the states that it reads and writes beside
+ * parameter and gradient; the copy comes last. FLOPs are the ops'. Adafactor's states are R and C,
+ * the parameter's dims without the last one and without the last but one; a parameter of one dim
+ * has a state `v` of that dim. Muon updates the matrices of hidden layers, and AdamW the other
  * parameters (Jordan et al. 2024). */
 #define OPTIMIZER_TABLE(X)                                                             \
     X(ADAM, "adam", OP_ADAM, OP_ADAM_MASTER, NONE, "m v")                              \
@@ -224,8 +229,9 @@ void graph_set_precision(Graph *graph, Precision precision);
 /* Likewise, after the precision, whose formats it replaces. */
 void graph_set_states(Graph *graph, const StateFormats *states);
 
-/* The trained part of a model: all; adapters of a rank beside the products whose weights' names have one of some words (LoRA, Hu et
- * al. 2022), whatever else there is being frozen; or the parameters of some layers. */
+/* The trained part of a model: all; adapters of a rank beside the products whose weights' names
+ * have one of some words (LoRA, Hu et al. 2022), whatever else there is being frozen; or the
+ * parameters of some layers. */
 typedef enum { TRAIN_ALL, TRAIN_LORA, TRAIN_LAYERS } TrainKind;
 typedef struct {
     TrainKind kind;
@@ -234,8 +240,8 @@ typedef struct {
     uint32_t first, last; /* layers */
 } TrainedParts;
 
-/* Before the first tensor. Parameters made from then on are frozen unless they are trained; of products with adapters
- * graph_op makes these, too, and returns the sum. */
+/* Before the first tensor. Parameters made from then on are frozen unless they are trained; of
+ * products with adapters graph_op makes these, too, and returns the sum. */
 void graph_set_training(Graph *graph, const TrainedParts *training);
 /* Freezes a parameter. */
 void graph_freeze(Graph *graph, TensorId id);
@@ -265,8 +271,8 @@ void graph_differentiate(Graph *graph, TensorId loss, Optimizer optimizer);
 void graph_set_timed(Graph *graph);
 void graph_set_seconds(Graph *graph, OpId id, double seconds);
 
-/* How long an opaque op (op_kind_is_opaque) takes on devices of that type: n points of rising samples, of the whole batch.
- * Before sealing, once for each type. */
+/* How long an opaque op (op_kind_is_opaque) takes on devices of that type: n points of rising
+ * samples, of the whole batch. Before sealing, once for each type. */
 void graph_set_times(Graph *graph, OpId id, const char *type, uint32_t n,
                      const TimePoint *point);
 

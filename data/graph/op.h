@@ -42,9 +42,9 @@
  * The `kernel` column names the kind's kernels: kernel_NAME in exec/kernels, cuda_NAME in
  * exec/cuda. Sums of products are `contract`, which works from the signature.
  *
- * To add an op: add its row here, its gradient in data/graph/autodiff.c, and its kernels, if it is no
- * sum of products, in a file of exec/kernels and one of exec/cuda; the conformance test then runs every
- * rule that follows from the row. */
+ * To add an op: add its row here, its gradient in data/graph/autodiff.c, and its kernels, if it is
+ * no sum of products, in a file of exec/kernels and one of exec/cuda; the conformance test then
+ * runs every rule that follows from the row. */
 #ifndef KILTER_DATA_GRAPH_OP_H
 #define KILTER_DATA_GRAPH_OP_H
 
@@ -55,43 +55,47 @@
 
 /*    id                    kernel                name               signature                              linear  flops
  * Attention: Q and K are query and key positions, T the three of q, k, v, h heads, D head size; its
- * second output are the softmax probabilities (before dropout, which the FLOPs leave out), saved for
- * the backward. Reshape: a sample becomes several, or several one. MoE (GShard): b groups
+ * second output are the softmax probabilities (before dropout, which the FLOPs leave out), saved
+ * for the backward. Reshape: a sample becomes several, or several one. MoE (GShard): b groups
  * (sequences), s tokens, e experts, c capacity slots, d model width. Updates: parameter, gradient,
  * optimizer states; *_MASTER: the last state is the float32 copy that is updated, and the parameter
  * is that one, rounded; adafactor keeps the means of squared gradients by row and by column of each
- * matrix of the last two dims, which it has to see whole (Shazeer and Stern 2018); muon makes the singular values of each such matrix
- * nearly equal, by five steps of Newton and Schulz on the smaller of its two squares (Jordan et al. 2024; tall: on that of its columns). Pooling and convolution: H, W in; P, Q out; R, S the kernel.
+ * matrix of the last two dims, which it has to see whole (Shazeer and Stern 2018); muon makes the
+ * singular values of each such matrix nearly equal, by five steps of Newton and Schulz on the
+ * smaller of its two squares (Jordan et al. 2024; tall: on that of its columns). Pooling and
+ * convolution: H, W in; P, Q out; R, S the kernel.
  *
  * Attention of several queries to one key (GQA, Ainslie et al. 2023): h heads of keys and values, g
- * queries to each, D elements of a key, V of a value; keys and values lie in one vector of E = D + V.
- * `fused` keeps one number per query, the logarithm of its sum of exponentials, and computes the
+ * queries to each, D elements of a key, V of a value; keys and values lie in one vector of E = D +
+ * V. `fused` keeps one number per query, the logarithm of its sum of exponentials, and computes the
  * probabilities anew in the backward (Dao et al. 2022); hg are sinks, logits without a value.
- * key_norm and rotary change the first or some of the elements and pass on the others; join_keys puts
- * R elements that all heads share between the keys' and the values' (MLA, DeepSeek-AI 2024).
- * Pairs: T = 2, the gate and what it multiplies.
- * Batch norm: the moments (sums of x and of its squares, T = 2) are those of the whole batch, also
- * where devices have parts of it: what frameworks call synchronised. Groups of channels: g of c in and o
- * out each. concat puts channels A before B. smooth_nll_sum: the part `scale` of a label's weight lies
- * on all labels evenly (Szegedy et al. 2016). `tied` is a parameter as what several ops read, so
- * that it has one consumer itself. Routing without a mask: a weight for each token and
- * expert, 0 for those not chosen; expert e gives out its C slots to the tokens that chose it, in their
- * order, and those beyond get none.
- * gate: y = x f(g), f the sigmoid or (without `sigmoid`) x sigmoid(x), with one g for each element or one for all V.
- * short_conv: channel * of a token from those of the last R tokens. scan keeps a matrix S of D x V for each head and
- * sums up keys and values, which share one vector E = 2D with the queries: S = a S + b k v^T, y = S^T q (Mamba-2: Dao
- * and Gu 2024, with a of each head; lightning attention with fixed a); delta_scan first takes away what S has for k,
- * S = (I - b k k^T) a S + b k v^T, with q and k of length 1 (Yang et al. 2024; Kimi Linear 2025, with a of each
- * element of k). FLOPs are those of the recurrence. The gates are G = B + 1 numbers of a head: B logarithms of a,
- * -exp(A) softplus(x + bias), and b, the sigmoid of one more number or (Mamba-2) the same softplus. group_norm is an
- * RMS norm of each group * by weights of its own; squares and norm_by are one of all heads, each of whose devices has
- * a part of the squares (`span`: their number). join puts A elements before B. top_keys: the T keys with the largest
- * sum over H of w relu(q k), -1 where a causal query has fewer; sparse_attention sees only these (DeepSeek-AI 2025).
- * The gradient of a choice is 0, and is made as such; its FLOPs are those of the loss of its own that trains an indexer
- * instead (a divergence over the chosen keys).
- * Opaque ops: nobody wrote down what they compute, only how long they take (graph_set_times). Each reads A, C, ...
- * numbers of a sample, and P weights that all samples share, makes O numbers of it and keeps S for its backward; the
- * kernels stand in for them (exec/kernels/opaque.c). Whole ones are not split among devices. */
+ * key_norm and rotary change the first or some of the elements and pass on the others; join_keys
+ * puts R elements that all heads share between the keys' and the values' (MLA, DeepSeek-AI 2024).
+ * Pairs: T = 2, the gate and what it multiplies. Batch norm: the moments (sums of x and of its
+ * squares, T = 2) are those of the whole batch, also where devices have parts of it: what
+ * frameworks call synchronised. Groups of channels: g of c in and o out each. concat puts channels
+ * A before B. smooth_nll_sum: the part `scale` of a label's weight lies on all labels evenly
+ * (Szegedy et al. 2016). `tied` is a parameter as what several ops read, so that it has one
+ * consumer itself. Routing without a mask: a weight for each token and expert, 0 for those not
+ * chosen; expert e gives out its C slots to the tokens that chose it, in their order, and those
+ * beyond get none. gate: y = x f(g), f the sigmoid or (without `sigmoid`) x sigmoid(x), with one g
+ * for each element or one for all V. short_conv: channel * of a token from those of the last R
+ * tokens. scan keeps a matrix S of D x V for each head and sums up keys and values, which share one
+ * vector E = 2D with the queries: S = a S + b k v^T, y = S^T q (Mamba-2: Dao and Gu 2024, with a of
+ * each head; lightning attention with fixed a); delta_scan first takes away what S has for k, S =
+ * (I - b k k^T) a S + b k v^T, with q and k of length 1 (Yang et al. 2024; Kimi Linear 2025, with a
+ * of each element of k). FLOPs are those of the recurrence. The gates are G = B + 1 numbers of a
+ * head: B logarithms of a, -exp(A) softplus(x + bias), and b, the sigmoid of one more number or
+ * (Mamba-2) the same softplus. group_norm is an RMS norm of each group * by weights of its own;
+ * squares and norm_by are one of all heads, each of whose devices has a part of the squares
+ * (`span`: their number). join puts A elements before B. top_keys: the T keys with the largest sum
+ * over H of w relu(q k), -1 where a causal query has fewer; sparse_attention sees only these
+ * (DeepSeek-AI 2025). The gradient of a choice is 0, and is made as such; its FLOPs are those of
+ * the loss of its own that trains an indexer instead (a divergence over the chosen keys). Opaque
+ * ops: nobody wrote down what they compute, only how long they take (graph_set_times). Each reads
+ * A, C, ... numbers of a sample, and P weights that all samples share, makes O numbers of it and
+ * keeps S for its backward; the kernels stand in for them (exec/kernels/opaque.c). Whole ones are
+ * not split among devices. */
 #define OP_TABLE(X)                                                                                                                                        \
     X(LINEAR,               contract,             "linear",          "*k,nk,+n?->*n",                       "0|1",  "2*nk + 1*n")                          \
     X(LINEAR_DX,            contract,             "linear_dx",       "*n,nk->*k",                           "0|1",  "2*nk")                                \
@@ -340,8 +344,8 @@ bool op_kind_is_opaque(OpKind kind);
 /* Whether it is attention's forward, of any kind. */
 bool op_kind_is_attention(OpKind kind);
 
-/* Whether its queries (loop Q) may be divided among devices that have all keys: over shards only (data/graph/
- * rule.h), which is context parallelism. */
+/* Whether its queries (loop Q) may be divided among devices that have all keys: over shards only
+ * (data/graph/ rule.h), which is context parallelism. */
 bool op_kind_divides_queries(OpKind kind);
 
 /* Whether it computes only the scores that a query may see. */

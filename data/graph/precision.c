@@ -9,12 +9,13 @@ static const struct {
     DType compute;
     StateFormats states;
 } precision_row[PRECISIONS] = {
-#define X(id, name, numbers, least, compute, weights, gradients, master, moments)       \
-    {name,                                                                              \
-     NUMBERS_##numbers,                                                                 \
-     NUMBERS_##least,                                                                   \
-     DTYPE_##compute,                                                                   \
-     {{DTYPE_##weights, DTYPE_##gradients, DTYPE_##master, DTYPE_##moments, DTYPE_##moments}}},
+#define X(id, name, numbers, least, compute, weights, gradients, master, moments) \
+    {name,                                                                        \
+     NUMBERS_##numbers,                                                           \
+     NUMBERS_##least,                                                             \
+     DTYPE_##compute,                                                             \
+     {{DTYPE_##weights, DTYPE_##gradients, DTYPE_##master, DTYPE_##moments,       \
+       DTYPE_##moments}}},
     PRECISION_TABLE(X)
 #undef X
 };
@@ -82,7 +83,7 @@ Numbers precision_least_numbers(Precision precision)
 const char *const STATE_KEYS[] = {"weights", "gradients", "master", "moments", NULL};
 
 /* Words of formats, and the states that may have them, by bit. */
-#define ALL (1u << STATE_WEIGHTS | 1u << STATE_GRADIENTS | 1u << STATE_MASTER | MOMENTS)
+#define ALL     (1u << STATE_WEIGHTS | 1u << STATE_GRADIENTS | 1u << STATE_MASTER | MOMENTS)
 #define MOMENTS (1u << STATE_MOMENT | 1u << STATE_SECOND)
 static const struct {
     const char *word;

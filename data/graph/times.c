@@ -91,7 +91,8 @@ TimeLine time_curve_line(const TimeCurve *curve, double most, double at)
         knot[n++] = curve->point[i];
     if (most > 0)
         knot[n++] = (TimePoint){most, time_curve_at(curve, most)};
-    /* The edge of the lower hull that lies over `at`: from the last of its corners not beyond, the flattest line. */
+    /* The edge of the lower hull that lies over `at`: from the last of its corners not beyond, the
+     * flattest line. */
     uint32_t corner = 0, next = 0;
     do {
         corner = next;

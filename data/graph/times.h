@@ -1,8 +1,9 @@
 /* How long an op takes by what was measured: on devices of a type, for so many samples.
  *
- * Between two measured numbers of samples the time is on the line through both. Above the largest it goes on along the last
- * line, but never falls. Below the smallest it goes down to what no sample takes: what the line through the first two
- * points says, but not below 0 nor above the first point's time. One point alone is proportional to the samples. */
+ * Between two measured numbers of samples the time is on the line through both. Above the largest
+ * it goes on along the last line, but never falls. Below the smallest it goes down to what no
+ * sample takes: what the line through the first two points says, but not below 0 nor above the
+ * first point's time. One point alone is proportional to the samples. */
 #ifndef KILTER_DATA_GRAPH_TIMES_H
 #define KILTER_DATA_GRAPH_TIMES_H
 
@@ -35,8 +36,8 @@ const TimeCurve *op_times_of(const OpTimes *times, const char *type);
 
 double time_curve_at(const TimeCurve *curve, double samples);
 
-/* The line seconds = fixed + slope samples that lies nowhere above the curve from 0 to `most` samples, and there is the
- * highest such at `at` whose `fixed` is not below 0. */
+/* The line seconds = fixed + slope samples that lies nowhere above the curve from 0 to `most`
+ * samples, and there is the highest such at `at` whose `fixed` is not below 0. */
 typedef struct {
     double fixed, slope;
 } TimeLine;

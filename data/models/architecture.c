@@ -126,7 +126,8 @@ static TensorId mixture(const Layer *l, TensorId x)
     return layer_add(l, "moe.sum", y, shared);
 }
 
-/* Beside experts the network has norms of its own after both parts, and before the experts (Gemma 4). */
+/* Beside experts the network has norms of its own after both parts, and before the experts (Gemma
+ * 4). */
 static TensorId network_and_experts(const Layer *l, TensorId x)
 {
     TensorId y = feed_forward(l, "ffn", x, l->facts->ffn);
@@ -291,8 +292,9 @@ static TensorId loss_of(const Layer *l, TensorId x, TensorId table)
     return model_sharded_loss(l->graph, x, labels);
 }
 
-/* A module that predicts one token more (DeepSeek-AI 2024, Sec. 2.2): the embedding of the next token and the state
- * before it, both normalised, make one vector, on which one more layer works. x and the result are normalised. */
+/* A module that predicts one token more (DeepSeek-AI 2024, Sec. 2.2): the embedding of the next
+ * token and the state before it, both normalised, make one vector, on which one more layer works. x
+ * and the result are normalised. */
 static TensorId further_token(Layer *l, TensorId x, TensorId table)
 {
     g_autofree char *ids = g_strdup_printf("%s.ids", l->name);

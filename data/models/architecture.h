@@ -1,5 +1,5 @@
-/* A transformer by its facts, to which configuration files of model families and models in YAML reduce, and from which
- * the named models of 2022 and later are built (private to data).
+/* A transformer by its facts, to which configuration files of model families and models in YAML
+ * reduce, and from which the named models of 2022 and later are built (private to data).
  *
  * Tensors: x [batch, seq, hidden]; queries [batch, seq, kv heads, queries to a key, head], keys
  * with values [batch, seq, kv heads, head + value]; see data/graph/op.h. */
@@ -13,9 +13,9 @@
 #define ACTIVATION_NAMES(X)                                                  \
     X(ACTIVATION_GELU, "gelu") X(ACTIVATION_RELU, "relu")                    \
     X(ACTIVATION_SILU, "silu") X(ACTIVATION_RELU2, "relu2")
-/* Where a layer's norms lie; f: the mixer or the network.
- * pre: x += f(norm(x)); post: x = norm(x + f(x)); sandwich: x += norm(f(norm(x))); after: x += norm(f(x));
- * parallel: x += mixer(norm(x)) + network(norm(x)) with one norm, or two */
+/* Where a layer's norms lie; f: the mixer or the network. pre: x += f(norm(x)); post: x = norm(x +
+ * f(x)); sandwich: x += norm(f(norm(x))); after: x += norm(f(x)); parallel: x += mixer(norm(x)) +
+ * network(norm(x)) with one norm, or two */
 #define ARRANGEMENT_NAMES(X)                                                 \
     X(ARRANGEMENT_PRE, "pre") X(ARRANGEMENT_POST, "post")                    \
     X(ARRANGEMENT_SANDWICH, "sandwich") X(ARRANGEMENT_AFTER, "after")        \
@@ -24,9 +24,10 @@
 #define QK_NORM_NAMES(X) X(QK_NORM_NONE, "none") X(QK_NORM_HEAD, "head") X(QK_NORM_ALL, "all")
 /* A sigmoid that multiplies attention's output: one for each element, or for each head. */
 #define OUTPUT_GATE_NAMES(X) X(OUTPUT_GATE_NONE, "none") X(OUTPUT_GATE_ELEMENT, "element") X(OUTPUT_GATE_HEAD, "head")
-/* Mixers of tokens: latent is low-rank attention (MLA: DeepSeek-AI 2024), mamba Mamba-2 (Dao and Gu 2024), delta the gated
- * delta net (Yang et al. 2024), kimi-delta the same with a decay of each element (Kimi Team 2025), lightning linear attention
- * with fixed decays (Qin et al. 2024), conv a gated convolution of a few tokens (LFM2: Liquid AI 2025). */
+/* Mixers of tokens: latent is low-rank attention (MLA: DeepSeek-AI 2024), mamba Mamba-2 (Dao and Gu
+ * 2024), delta the gated delta net (Yang et al. 2024), kimi-delta the same with a decay of each
+ * element (Kimi Team 2025), lightning linear attention with fixed decays (Qin et al. 2024), conv a
+ * gated convolution of a few tokens (LFM2: Liquid AI 2025). */
 #define MIXER_NAMES(X)                                                       \
     X(MIXER_NONE, "none") X(MIXER_ATTENTION, "attention")                    \
     X(MIXER_LATENT, "latent") X(MIXER_MAMBA, "mamba") X(MIXER_DELTA, "delta") \
@@ -45,8 +46,9 @@ typedef enum { MIXER_NAMES(X) MIXERS } Mixer;
 typedef enum { NETWORK_NAMES(X) NETWORKS } Network;
 #undef X
 
-/* The facts of a model, X(kind, name, least, most): members, what a family's row can say, and what is read and checked.
- * They are read in this order; an expression can use the facts above its own. */
+/* The facts of a model, X(kind, name, least, most): members, what a family's row can say, and what
+ * is read and checked. They are read in this order; an expression can use the facts above its
+ * own. */
 enum { FACT_MOST = 1 << 24, FACT_MOST_LAYERS = 4096 };
 /* clang-format off */
 #define MODEL_FACTS(X)                                                                                          \
@@ -159,8 +161,8 @@ typedef struct {
 } Architecture;
 #undef X
 
-/* The first function allocates the layers, all 0; the second makes all of them like the first one; the third frees
- * what the architecture holds. */
+/* The first function allocates the layers, all 0; the second makes all of them like the first one;
+ * the third frees what the architecture holds. */
 void architecture_layers(Architecture *architecture, uint32_t layers);
 void architecture_repeat(Architecture *architecture);
 void architecture_clear(Architecture *architecture);
@@ -170,7 +172,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Architecture, architecture_clear)
  * have about `small` pieces. */
 void architecture_shrink(Architecture *architecture, uint32_t small);
 
-/* A text that names the value that does not fit, or NULL. `seq` as in ArchitectureSizes. *fact gets the fact's name. */
+/* A text that names the value that does not fit, or NULL. `seq` as in ArchitectureSizes. *fact gets
+ * the fact's name. */
 const char *architecture_check(const Architecture *architecture, uint32_t seq,
                                const char **fact);
 

@@ -1,6 +1,7 @@
-/* Indexes of checkpoints in several files, as Hugging Face writes them (model.safetensors.index.json,
- * pytorch_model.bin.index.json): the names of all tensors, and their bytes together. They have no shapes, so no graph follows;
- * they check a config.json. Part of data's public interface. */
+/* Indexes of checkpoints in several files, as Hugging Face writes them
+ * (model.safetensors.index.json, pytorch_model.bin.index.json): the names of all tensors, and their
+ * bytes together. They have no shapes, so no graph follows; they check a config.json. Part of
+ * data's public interface. */
 #ifndef KILTER_DATA_MODELS_CHECKPOINT_INDEX_H
 #define KILTER_DATA_MODELS_CHECKPOINT_INDEX_H
 

@@ -1,4 +1,5 @@
-/* The parts of layers that mix tokens: attention of all kinds, linear recurrences, short convolutions. */
+/* The parts of layers that mix tokens: attention of all kinds, linear recurrences, short
+ * convolutions. */
 #include "data/base/assert.h"
 #include "data/models/architecture.h"
 
@@ -55,7 +56,8 @@ static TensorId low_rank_keys(const Layer *l, TensorId x)
                     (TensorId[]){kv, shared}, extents);
 }
 
-/* Keys whose values are these keys, or that are normalised over all heads, have a projection of their own. */
+/* Keys whose values are these keys, or that are normalised over all heads, have a projection of
+ * their own. */
 static TensorId separate_keys(const Layer *l, TensorId x)
 {
     const Architecture *a = l->a;
@@ -94,8 +96,8 @@ static TensorId keys(const Layer *l, TensorId x)
     return turn(l, "attention.k.rotary", kv, 0);
 }
 
-/* The keys that each query sees, by an indexer of the layer's own (DeepSeek-AI 2025, Sec. 2.1). `low` is what queries
- * are made from. */
+/* The keys that each query sees, by an indexer of the layer's own (DeepSeek-AI 2025, Sec. 2.1).
+ * `low` is what queries are made from. */
 static TensorId chosen_keys(const Layer *l, TensorId x, TensorId low)
 {
     const Architecture *a = l->a;
@@ -179,7 +181,8 @@ static TensorId scan_part(const Layer *l, OpKind kind, const char *part, TensorI
     return layer_unary(l, OP_SILU, active, x);
 }
 
-/* The gates [b,s,h,g,G] from `raw`: B decays, and one factor, from a number of its own if `apart`. */
+/* The gates [b,s,h,g,G] from `raw`: B decays, and one factor, from a number of its own if
+ * `apart`. */
 static TensorId scan_gates(const Layer *l, TensorId raw, uint32_t decays, bool apart)
 {
     const uint32_t group = l->a->scan_heads / l->a->scan_groups,
@@ -207,8 +210,8 @@ static TensorId kimi_gates(const Layer *l, TensorId x)
     return scan_gates(l, raw, a->scan_keys, true);
 }
 
-/* Mamba-2, the gated delta net, Kimi's delta attention, lightning attention: x -> queries with keys, values and gates;
- * the recurrence; a norm and a gate; out. */
+/* Mamba-2, the gated delta net, Kimi's delta attention, lightning attention: x -> queries with
+ * keys, values and gates; the recurrence; a norm and a gate; out. */
 static TensorId scan(const Layer *l, TensorId x)
 {
     const Architecture *a = l->a;

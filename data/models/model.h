@@ -25,8 +25,8 @@ char *model_parameters_text(uint32_t index);
 /* Whether a spec names a model, built in or in a file, and not, say, a plan. */
 bool model_is_one(const char *spec);
 
-/* The parameters "key=value,..." of a spec, in it, or "". They begin behind the first colon that a key
- * and '=' follow, since paths and values (train=lora:8) may have colons. */
+/* The parameters "key=value,..." of a spec, in it, or "". They begin behind the first colon that a
+ * key and '=' follow, since paths and values (train=lora:8) may have colons. */
 const char *model_spec_list(const char *spec);
 
 /* Builds, differentiates and seals the model for a cluster of `gpus` devices. *canonical (if not
@@ -57,15 +57,17 @@ bool model_content(const char *spec, char **content, GError **error);
 char *model_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbatches,
                    GRand *random);
 
-/* The facts of an ONNX file, and how its nodes are taken, as the text of a JSON object: nodes, ops (by type), opset,
- * ir_version, inputs, outputs, float_parameters, external_tensors, value_infos; `fused` (chains that become one op, by
- * kind), `approximated` and `unmapped` (op type -> nodes), `refused` (why no graph can be built; null). NULL
- * without an error: the spec names no ONNX file. Caller frees. */
+/* The facts of an ONNX file, and how its nodes are taken, as the text of a JSON object: nodes, ops
+ * (by type), opset, ir_version, inputs, outputs, float_parameters, external_tensors, value_infos;
+ * `fused` (chains that become one op, by kind), `approximated` and `unmapped` (op type -> nodes),
+ * `refused` (why no graph can be built; null). NULL without an error: the spec names no ONNX file.
+ * Caller frees. */
 char *model_file_facts(const char *spec, GError **error);
 
-/* A description of a model in a file by its family's facts: the text of a JSON object with `facts` (data/families.yaml), `unread`
- * (keys of the file that no fact was read from; null), `kv_bytes_per_token`, `checkpoint_parameters` (by the index of a
- * checkpoint beside the file; null). NULL for other models, and with an error. Caller frees. */
+/* A description of a model in a file by its family's facts: the text of a JSON object with `facts`
+ * (data/families.yaml), `unread` (keys of the file that no fact was read from; null),
+ * `kv_bytes_per_token`, `checkpoint_parameters` (by the index of a checkpoint beside the file;
+ * null). NULL for other models, and with an error. Caller frees. */
 char *model_architecture(const char *spec, GError **error);
 
 /* The graph of a spec as the text of a graph file (data/graph/file.h). The caller frees it. */

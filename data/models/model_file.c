@@ -35,8 +35,8 @@ bool model_file_is_yaml(const char *path)
     return g_str_has_suffix(path, ".yaml") || g_str_has_suffix(path, ".yml");
 }
 
-/* Python writes NaN, Infinity and -Infinity, which JSON has not: the text with null in their places, or NULL if it has
- * none of them. Caller frees. */
+/* Python writes NaN, Infinity and -Infinity, which JSON has not: the text with null in their
+ * places, or NULL if it has none of them. Caller frees. */
 static char *plain_numbers(const char *text, size_t length)
 {
     static const char *const word[] = {"-Infinity", "Infinity", "NaN"};

@@ -224,7 +224,8 @@ static bool build_loss(Profile *p)
 
 /* --- times --- */
 
-/* Ops that only join take none on any type that the op before or behind was measured on: on all that some op was. */
+/* Ops that only join take none on any type that the op before or behind was measured on: on all
+ * that some op was. */
 static void set_no_times(const Profile *p, GHashTable *types)
 {
     const TimePoint none = {1, 0};

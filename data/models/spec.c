@@ -154,10 +154,11 @@ static bool check_states(const char *spec, const ModelParams *params, GError **e
                            "they are made",
                            spec);
     if (states.of[STATE_WEIGHTS] == DTYPE_NF4 && training.kind != TRAIN_LORA)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "model '%s': weights=nf4: expected train=lora:RANK, as weights "
-                           "of four bits are not trained",
-                           spec);
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "model '%s': weights=nf4: expected train=lora:RANK, as weights "
+            "of four bits are not trained",
+            spec);
     return !params->target || training.kind == TRAIN_LORA ||
            kilter_fail(error, KILTER_ERROR_INPUT,
                        "model '%s': target: expected train=lora:RANK with it", spec);
@@ -173,8 +174,8 @@ void model_prepare(Graph *graph, const ModelParams *params)
     graph_set_training(graph, &training);
 }
 
-/* The keys that every model has beside its own: optimizer, precision, those of states, train, target and, where there is
- * any, attention. */
+/* The keys that every model has beside its own: optimizer, precision, those of states, train,
+ * target and, where there is any, attention. */
 enum {
     KEY_OPTIMIZER,
     KEY_PRECISION,

@@ -39,7 +39,8 @@ static TensorId residual(const TransformerLayer *layer, const char *part,
 }
 
 /* `dropout` applies to the probabilities. */
-static TensorId transformer_attention(const TransformerLayer *layer, TensorId x, double dropout)
+static TensorId transformer_attention(const TransformerLayer *layer, TensorId x,
+                                      double dropout)
 {
     Graph *graph = layer->graph;
     uint32_t hidden = layer->hidden, heads = layer->heads;
@@ -69,7 +70,7 @@ static TensorId transformer_attention(const TransformerLayer *layer, TensorId x,
 
 /* `dropout` applies after the activation. */
 static TensorId transformer_feed_forward(const TransformerLayer *layer, TensorId x,
-                                  double dropout)
+                                         double dropout)
 {
     g_autofree char *up = named(layer, "ffn.up");
     g_autofree char *gelu = named(layer, "ffn.gelu");

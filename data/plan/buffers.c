@@ -28,8 +28,8 @@ typedef struct {
     /* [instr]: last use of the data it keeps for the backward; 0: none */
     uint32_t *kept_end;
     uint32_t *kept; /* [place]: buffer of the data kept beside the instance */
-    uint32_t
-        *made; /* [instr * OP_MAX_OUT + output]: the buffer of the value made there */
+    /* [instr * OP_MAX_OUT + output]: the buffer of the value made there */
+    uint32_t *made;
     GArray *buffers;
     Use *use; /* [n_uses] */
     uint32_t n_uses, most_uses;
@@ -254,8 +254,8 @@ static uint32_t find_shared(const Liveness *l, uint32_t i, PlacedOperand made,
                                      : shared_by_conversion(l, i, made, used[0]);
 }
 
-/* Whether the value is accumulated in place: it is an F32 gradient of a parameter in a model that computes in half
- * precision, and lies there beside weights in half precision. */
+/* Whether the value is accumulated in place: it is an F32 gradient of a parameter in a model that
+ * computes in half precision, and lies there beside weights in half precision. */
 static bool is_accumulated(const Liveness *l, uint32_t i, const Tensor *tensor,
                            PlacedOperand made)
 {
@@ -401,8 +401,8 @@ static PlanBuffers *collect(const Liveness *l)
     return buffers;
 }
 
-/* Drops weights at rest that are made from the master copy where they are gathered: those that no op but the update
- * reads. */
+/* Drops weights at rest that are made from the master copy where they are gathered: those that no
+ * op but the update reads. */
 static void drop_made_weights(const Liveness *l, PlanBuffers *buffers)
 {
     if (graph_states(l->graph).of[STATE_WEIGHTS] != DTYPE_NONE)
@@ -410,8 +410,7 @@ static void drop_made_weights(const Liveness *l, PlanBuffers *buffers)
     for (uint32_t b = 0; b < buffers->n; b++) {
         PlanBuffer *buffer = &buffers->buffer[b];
         const Tensor *tensor = graph_tensor(l->graph, buffer->tensor);
-        bool read =
-            !buffer->at_rest || tensor->role != ROLE_PARAMETER || tensor->frozen;
+        bool read = !buffer->at_rest || tensor->role != ROLE_PARAMETER || tensor->frozen;
         for (uint32_t u = 0; u < buffer->n && !read; u++) {
             const Instr *instr = &l->program->instr[buffers->use[buffer->first + u]];
             read = instr->kind == INSTR_COMPUTE &&

@@ -50,12 +50,12 @@
 
 #include "data/plan/plan.h"
 
-#define PLAN_FORMAT  "plan"
+#define PLAN_FORMAT "plan"
 /* Version 1 has no repetitions. */
 #define PLAN_VERSION_WRITTEN_OUT 1
 #define PLAN_VERSION             2
-#define PLAN_WHOLE   "whole" /* PROGRAM_WHOLE */
-#define PLAN_SEAL    "seal"
+#define PLAN_WHOLE               "whole" /* PROGRAM_WHOLE */
+#define PLAN_SEAL                "seal"
 
 /* The key that gives a split's kind; NULL for positions. */
 extern const char *const PLAN_SPLIT_KEY[SPLIT_KINDS];

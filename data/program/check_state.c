@@ -1,4 +1,5 @@
-/* The instances that groups hold while a program is checked, and the names that an instruction may use. */
+/* The instances that groups hold while a program is checked, and the names that an instruction may
+ * use. */
 #include "data/program/check.h"
 
 #include <string.h>

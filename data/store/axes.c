@@ -1,14 +1,15 @@
 /* The view `configuration`: one row per configuration, and one column per further axis of a grid.
  *
- * Which axes there are is known only from what was asked, so the view is made again, in the same transaction, whenever
- * something is asked that has an axis which no question had before. */
+ * Which axes there are is known only from what was asked, so the view is made again, in the same
+ * transaction, whenever something is asked that has an axis which no question had before. */
 #include <jansson.h>
 #include <string.h>
 
 #include "data/base/error.h"
 #include "data/store/database.h"
 
-/* Axes as far as SQLite's limit on columns allows by a wide margin; a name with a quotation mark has no path in JSON. */
+/* Axes as far as SQLite's limit on columns allows by a wide margin; a name with a quotation mark
+ * has no path in JSON. */
 #define AXES                                                                            \
     "SELECT DISTINCT axis.key AS name FROM main.asked, json_each(asked.axes) AS "       \
     "axis WHERE instr(axis.key, '\"') = 0 AND instr(axis.key, '\\') = 0 ORDER BY name " \

@@ -17,12 +17,12 @@ static char *fill_in(char *text, const char *mark, const char *list)
 
 char *store_tables_sql(void)
 {
-#define TYPE_TEXT(name)  "TEXT"
-#define TYPE_JSON(name)  "TEXT CHECK (" #name " IS NULL OR json_valid(" #name "))"
-#define TYPE_REAL(name)  "REAL"
-#define TYPE_COUNT(name) "INTEGER NOT NULL"
-#define TYPE_BYTES(name) "INTEGER NOT NULL"
-#define TYPE_FLAG(name)  "INTEGER NOT NULL CHECK (" #name " IN (0, 1))"
+#define TYPE_TEXT(name)                "TEXT"
+#define TYPE_JSON(name)                "TEXT CHECK (" #name " IS NULL OR json_valid(" #name "))"
+#define TYPE_REAL(name)                "REAL"
+#define TYPE_COUNT(name)               "INTEGER NOT NULL"
+#define TYPE_BYTES(name)               "INTEGER NOT NULL"
+#define TYPE_FLAG(name)                "INTEGER NOT NULL CHECK (" #name " IN (0, 1))"
 #define DECLARE(name, kind, use, rule) ", " #name " " TYPE_##kind(name) rule
     return fill_in(g_strdup(STORE_SCHEMA), "{columns}", ANSWER_COLUMNS(DECLARE));
 }
@@ -44,8 +44,8 @@ bool store_create_schema(const Store *store)
            store_attempt_make(store) && store_execute(store, identity);
 }
 
-/* All declarations of a database as one text, without what stores of earlier versions lack; NULL on failure. The caller frees
- * it. */
+/* All declarations of a database as one text, without what stores of earlier versions lack; NULL on
+ * failure. The caller frees it. */
 static char *declared(const Store *store)
 {
     return store_one_value(
@@ -54,7 +54,8 @@ static char *declared(const Store *store)
                "WHERE name NOT IN ('configuration', 'attempt') ORDER BY type, name)");
 }
 
-/* Whether there is no view `configuration` (a store of earlier versions has none), or the one for what was asked. */
+/* Whether there is no view `configuration` (a store of earlier versions has none), or the one for
+ * what was asked. */
 static bool has_right_axes(const Store *store)
 {
     g_autofree char *there = store_one_value(

@@ -1,10 +1,11 @@
-/* The columns of an answer, beside its question: one row each. From a row follow the member of StoreResult, the column of the
- * table and of the views `result` and `configuration`, and what is written, merged, shown and compared.
+/* The columns of an answer, beside its question: one row each. From a row follow the member of
+ * StoreResult, the column of the table and of the views `result` and `configuration`, and what is
+ * written, merged, shown and compared.
  *
- * X(name, kind, use, rule): kinds are TEXT, JSON (an object as text), REAL (NaN or infinite becomes NULL), COUNT, BYTES and
- * FLAG. Use: whether two answers to one question must agree in it, SAME, or may differ in it, MAY (times by the clock, words).
- * Rule: what the schema adds to the kind's type. A new column: a row here, a step of data/store/upgrade.c, and whoever fills
- * it in. */
+ * X(name, kind, use, rule): kinds are TEXT, JSON (an object as text), REAL (NaN or infinite becomes
+ * NULL), COUNT, BYTES and FLAG. Use: whether two answers to one question must agree in it, SAME, or
+ * may differ in it, MAY (times by the clock, words). Rule: what the schema adds to the kind's type.
+ * A new column: a row here, a step of data/store/upgrade.c, and whoever fills it in. */
 #ifndef KILTER_DATA_STORE_COLUMNS_H
 #define KILTER_DATA_STORE_COLUMNS_H
 
@@ -35,8 +36,9 @@
     X(search_time_s,     REAL,  MAY,  "") /* of the planner, wall clock, as the next */              \
     X(balance_time_s,    REAL,  MAY,  "")
 
-/* The plan's strategy (ratios, stages, uneven counts), and a further report; an empty object is NULL. What is left of the
- * report when the members that many answers have in common are kept once, as a part of its own. */
+/* The plan's strategy (ratios, stages, uneven counts), and a further report; an empty object is
+ * NULL. What is left of the report when the members that many answers have in common are kept once,
+ * as a part of its own. */
 #define ANSWER_OBJECTS(X)                                                                            \
     X(plan,              JSON,  SAME, "")                                                            \
     X(detail,            JSON,  SAME, "")

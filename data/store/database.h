@@ -27,13 +27,14 @@ struct Store {
     sqlite3_stmt *find, *is_asked, *ask, *put, *add_run, *add_part;
     sqlite3_stmt *attempted, *claim, *drop;
     GHashTable *part; /* hash -> id of the parts known to be in the store */
-    GHashTable
-        *axis; /* names of the axes that the view `configuration` is known to have */
+    /* names of the axes that the view `configuration` is known to have */
+    GHashTable *axis;
     char *last_axes; /* what store_axes_add was given last */
     char *command;   /* command line of this invocation; NULL before store_begin_run */
     char *revision, *started;
     sqlite3_int64 run; /* id of the run's row; 0 until its first result is written */
-    /* The state that a roll-back restores: the run's id before the transaction, and hashes of parts made in it. */
+    /* The state that a roll-back restores: the run's id before the transaction, and hashes of parts
+     * made in it. */
     sqlite3_int64 run_before;
     GPtrArray *made;
     /* This process, as locks and attempts name it; set where the store is writable. `process` tells
@@ -53,7 +54,8 @@ struct Store {
 enum {
     STORE_APPLICATION_ID = 0x4b6c7472, /* "Kltr" */
     STORE_VERSION = 5,
-    STORE_VERSION_OLDEST = 3, /* from this on, stores are made one of STORE_VERSION when they are opened */
+    STORE_VERSION_OLDEST =
+        3, /* from this on, stores are made one of STORE_VERSION when they are opened */
 };
 
 /* Fails with "FILE: reason; left untouched". Always false. */
@@ -82,7 +84,8 @@ bool store_execute(const Store *store, const char *sql);
 void store_roll_back(const Store *store);
 /* The first column of the first row of `sql` as text, NULL on failure. The caller frees it. */
 char *store_one_value(const Store *store, const char *sql);
-/* INSERT of a row with its seal, whose parameters are these columns, then `conflict`. The caller frees it. */
+/* INSERT of a row with its seal, whose parameters are these columns, then `conflict`. The caller
+ * frees it. */
 char *store_insert_sql(const char *table, const char *columns, const char *conflict);
 /* Runs an INSERT whose parameters are bound. */
 bool store_insert(sqlite3_stmt *statement);
@@ -96,7 +99,8 @@ bool store_drop_attempt(const Store *store, const char *hash);
 
 /* Creates the schema in an empty database. */
 bool store_create_schema(const Store *store);
-/* The statements that make the tables, and the views; the columns of answers follow from their list. The caller frees them. */
+/* The statements that make the tables, and the views; the columns of answers follow from their
+ * list. The caller frees them. */
 char *store_tables_sql(void);
 char *store_views_sql(void);
 /* Whether SQLite finds the pages, indices and references sound, in whichever version. */
@@ -106,18 +110,21 @@ bool store_check_rows(const Store *store, GError **error);
 
 /* --- store/upgrade.c --- */
 
-/* In a transaction: makes a store of an earlier version one of STORE_VERSION. KILTER_ERROR_INPUT if it is damaged. */
+/* In a transaction: makes a store of an earlier version one of STORE_VERSION. KILTER_ERROR_INPUT if
+ * it is damaged. */
 bool store_upgrade(const Store *store, GError **error);
 /* The version that the open database says it has, -1 on failure. */
 int64_t store_version_of(const Store *store);
 
 /* --- store/lock.c: the machine that writes a store --- */
 
-/* Notes this process in FILE-lock. Several processes of one machine may be in it, as SQLite keeps them apart; a process of another
- * machine that still beats is KILTER_ERROR_FAILED, and one that does not beat for a lease is taken over. A folder that
- * cannot be written has no lock, without an error. */
+/* Notes this process in FILE-lock. Several processes of one machine may be in it, as SQLite keeps
+ * them apart; a process of another machine that still beats is KILTER_ERROR_FAILED, and one that
+ * does not beat for a lease is taken over. A folder that cannot be written has no lock, without an
+ * error. */
 bool store_lock_take(Store *store, GError **error);
-/* Says that the process still writes, if it is time to. KILTER_ERROR_FAILED if another machine took the store over. */
+/* Says that the process still writes, if it is time to. KILTER_ERROR_FAILED if another machine took
+ * the store over. */
 bool store_lock_beat(Store *store, GError **error);
 void store_lock_release(Store *store);
 /* Waits until no other machine writes the store; KILTER_ERROR_FAILED if one does. */
@@ -127,7 +134,8 @@ bool store_process_runs(const char *host, sqlite3_int64 pid, const char *process
 
 /* --- store/journal.c --- */
 
-/* Whether other machines may see the file: by its file system, or by $KILTER_SHARED_FILES (1 or 0). */
+/* Whether other machines may see the file: by its file system, or by $KILTER_SHARED_FILES (1 or
+ * 0). */
 bool store_is_shared(const char *file);
 
 /* --- store/store.c --- */
@@ -149,12 +157,15 @@ bool store_attempt_prepare(Store *store);
 
 /* --- store/axes.c: the view `configuration`, whose columns depend on what was asked --- */
 
-/* The statement that makes the view for what is in the store; NULL on failure. The caller frees it. */
+/* The statement that makes the view for what is in the store; NULL on failure. The caller frees
+ * it. */
 char *store_axes_view(const Store *store);
-/* Reads the names of the axes, and makes the view if it is not there. False if SQLite failed, as in the others. */
+/* Reads the names of the axes, and makes the view if it is not there. False if SQLite failed, as in
+ * the others. */
 bool store_axes_read(Store *store);
 bool store_axes_make(const Store *store);
-/* After a question with these axes (JSON, or NULL) was written, in the same transaction: makes the view again if one is new. */
+/* After a question with these axes (JSON, or NULL) was written, in the same transaction: makes the
+ * view again if one is new. */
 bool store_axes_add(Store *store, const char *axes);
 /* After a roll-back. */
 void store_axes_forget(Store *store);

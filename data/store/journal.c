@@ -3,8 +3,8 @@
 
 #include "data/store/database.h"
 
-/* Kinds of file systems that are on one machine, as statfs(2) and the kernel's magic.h number them. A kind that is not known may be
- * shared. */
+/* Kinds of file systems that are on one machine, as statfs(2) and the kernel's magic.h number them.
+ * A kind that is not known may be shared. */
 static const uint32_t LOCAL[] = {
     0xEF53,     /* ext2, ext3, ext4 */
     0x58465342, /* xfs */

@@ -1,9 +1,10 @@
 /* FILE-lock: the processes that write a store, one line each, so that no two machines write one.
  *
- * SQLite keeps processes of one machine apart, and they may share a store. It cannot be trusted to do so between machines: a
- * write-ahead log needs memory in common, and locks of network file systems fail silently. So a line names its machine. A
- * line of this machine counts as long as its process runs. A line of another machine counts as long as it changes, which its process sees
- * to; no two clocks are compared. */
+ * SQLite keeps processes of one machine apart, and they may share a store. It cannot be trusted to
+ * do so between machines: a write-ahead log needs memory in common, and locks of network file
+ * systems fail silently. So a line names its machine. A line of this machine counts as long as its
+ * process runs. A line of another machine counts as long as it changes, which its process sees to;
+ * no two clocks are compared. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -47,7 +48,8 @@ static void *read_boot(void *unused)
     return g_strndup(id, LETTERS);
 }
 
-/* The start of the machine, as a word that tells machines of one name apart. The kernel draws it once. */
+/* The start of the machine, as a word that tells machines of one name apart. The kernel draws it
+ * once. */
 static const char *boot(void)
 {
     static GOnce once = G_ONCE_INIT;
@@ -232,8 +234,8 @@ static char *who(const char *line)
                : g_strdup("a process that its lock does not name well");
 }
 
-/* Waits until no line of another machine changes for a lease. True: the file is held, without such lines; *gone gets who
- * was removed from it, if any was. */
+/* Waits until no line of another machine changes for a lease. True: the file is held, without such
+ * lines; *gone gets who was removed from it, if any was. */
 static bool lock_alone(Lock *lock, const char *path, char **gone, GError **error)
 {
     g_autofree char *first = NULL;
@@ -272,7 +274,8 @@ static char *lock_of(const char *file)
     return g_strconcat(file, "-lock", NULL);
 }
 
-/* Whether a lock can be kept beside the file. Otherwise SQLite says why nothing can be written there. */
+/* Whether a lock can be kept beside the file. Otherwise SQLite says why nothing can be written
+ * there. */
 static bool can_have_lock(const char *file)
 {
     g_autofree char *folder = g_path_get_dirname(file);

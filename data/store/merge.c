@@ -33,10 +33,12 @@ static const char *const COPY[] = {
     "a.method) AS method, seed, "
     "(SELECT min(m.id) FROM other.run AS r JOIN main.run AS m USING (seal) WHERE r.id = "
     "a.run) AS run" ANSWER_COLUMNS(STORE_NAME) ", "
-    "(SELECT m.id FROM other.part AS p JOIN main.part AS m USING (hash) WHERE p.id = "
-    "a.common) AS common "
-    "FROM other.answer AS a WHERE hash NOT IN (SELECT hash FROM main.answer) ORDER BY "
-    "a.id)",
+                                               "(SELECT m.id FROM other.part AS p JOIN "
+                                               "main.part AS m USING (hash) WHERE p.id = "
+                                               "a.common) AS common "
+                                               "FROM other.answer AS a WHERE hash NOT IN "
+                                               "(SELECT hash FROM main.answer) ORDER BY "
+                                               "a.id)",
 };
 static const char COPY_ASKED[] =
     "INSERT INTO main.asked (" STORE_ASKED_COLUMNS

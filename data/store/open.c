@@ -64,8 +64,8 @@ static bool check_for_reading(Store *store, GError **error)
             store_failed(store, KILTER_ERROR_INPUT, "read the store", error));
 }
 
-/* Switches to the journal that the file system allows. SQLite does not wait when readers prevent a change of the journal mode, so
- * this function does. */
+/* Switches to the journal that the file system allows. SQLite does not wait when readers prevent a
+ * change of the journal mode, so this function does. */
 static bool use_journal(const Store *store)
 {
     const char *pragma = store_is_shared(store->file) ? "PRAGMA journal_mode = TRUNCATE"
@@ -103,8 +103,8 @@ static bool make_or_check(const Store *store, GError **error)
 }
 
 /* Rows have some hundred bytes, so that smaller pages would stay empty by a tenth; the size is that
- * of new files. Creates the schema in an empty file, or checks an existing one, in one transaction, so that one
- * of several openers creates it and a kill leaves all of it or nothing. */
+ * of new files. Creates the schema in an empty file, or checks an existing one, in one transaction,
+ * so that one of several openers creates it and a kill leaves all of it or nothing. */
 static bool prepare_for_writing(Store *store, GError **error)
 {
     if (!store_execute(store, "PRAGMA page_size = 8192; PRAGMA foreign_keys = ON;"

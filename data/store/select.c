@@ -4,7 +4,8 @@
 #include "data/base/error.h"
 #include "data/store/database.h"
 
-/* In what is selected an answer has the planner's name that was asked for: another one may stand for it. */
+/* In what is selected an answer has the planner's name that was asked for: another one may stand
+ * for it. */
 static const char PLANNER[] = "answer.planner,";
 static const char PLANNER_ASKED[] =
     "substr(asked.entry, 1, instr(asked.entry || ':', ':') - 1) AS planner,";

@@ -50,8 +50,9 @@ static void bind_real(sqlite3_stmt *statement, int *at, double value)
 #define BIND_JSON  bind_text
 #define BIND_REAL  bind_real
 #define BIND_COUNT bind_integer
-#define BIND_BYTES(statement, at, value) bind_integer(statement, at, (sqlite3_int64)(value))
-#define BIND_FLAG  bind_integer
+#define BIND_BYTES(statement, at, value) \
+    bind_integer(statement, at, (sqlite3_int64)(value))
+#define BIND_FLAG bind_integer
 
 /* --- the experiments that ask --- */
 
@@ -150,7 +151,8 @@ static sqlite3_int64 id_of(const Store *store, const StorePart *part)
     return id;
 }
 
-/* Of an answer's parts: three of its question, and what it has in common with others (0: nothing). */
+/* Of an answer's parts: three of its question, and what it has in common with others (0:
+ * nothing). */
 enum { COMMON = 3, PARTS };
 
 /* Inserts an answer; binds values in the order of STORE_ANSWER_COLUMNS. */

@@ -13,8 +13,9 @@
  *      which names the processes that write it; closing removes all but the file.
  *   5. One machine at a time writes a store. On a file system that other machines may share it has a
  *      rollback journal, on a local one a write-ahead log.
- * The schema is data/store/schema.sql with the columns of data/store/columns.h, the views that queries are written for
- * are data/store/views.sql; a further view, `configuration`, has the axes of grids as columns (data/store/axes.c). A Store is used by one thread at a time. */
+ * The schema is data/store/schema.sql with the columns of data/store/columns.h, the views that
+ * queries are written for are data/store/views.sql; a further view, `configuration`, has the axes
+ * of grids as columns (data/store/axes.c). A Store is used by one thread at a time. */
 #ifndef KILTER_DATA_STORE_STORE_H
 #define KILTER_DATA_STORE_STORE_H
 
@@ -66,7 +67,8 @@ typedef struct {
 #define MEMBER(name, kind, use, rule) STORE_TYPE_##kind name;
     ANSWER_COLUMNS(MEMBER)
 #undef MEMBER
-    /* members of this report that many results have in common, kept once: the same kind of object; or NULL */
+    /* members of this report that many results have in common, kept once: the same kind of object;
+     * or NULL */
     StorePart *common;
 } StoreResult;
 
@@ -83,7 +85,8 @@ bool store_begin_run(Store *store, const char *command, const char *revision,
                      GError **error);
 
 /* has[i]: whether the store has the answer to asked[i]. If so, and the store is open for writing,
- * the answer is also recorded for the experiment. All in one transaction: the caller's, or its own. */
+ * the answer is also recorded for the experiment. All in one transaction: the caller's, or its
+ * own. */
 bool store_find(Store *store, const StoreAsked *asked, uint32_t n, bool *has,
                 GError **error);
 
@@ -109,11 +112,12 @@ enum {
     STORE_AGAIN = 2, /* forgets how many processes it ended */
 };
 
-/* Notes, before the work begins, that this process answers a question. `flags`: STORE_ALONE and so on. */
+/* Notes, before the work begins, that this process answers a question. `flags`: STORE_ALONE and so
+ * on. */
 bool store_claim(Store *store, const StoreAsked *asked, uint32_t flags, StoreClaim *claim,
                  GError **error);
-/* Ends a claim without an answer, with the reason, or NULL for what was not begun. A hash of NULL: all claims of this process,
- * without a reason. store_put ends the claim of what it answers. */
+/* Ends a claim without an answer, with the reason, or NULL for what was not begun. A hash of NULL:
+ * all claims of this process, without a reason. store_put ends the claim of what it answers. */
 bool store_give_up(Store *store, const char *hash, const char *message, GError **error);
 
 /* The path of the file that a process makes when it ends by its own fault (it crashes, or has no
@@ -132,12 +136,13 @@ typedef struct {
 typedef void (*StoreAttemptEach)(const StoreAttempt *attempt, void *data);
 bool store_attempts(Store *store, StoreAttemptEach each, void *data, GError **error);
 
-/* Between these, what is put and claimed is written in one transaction. A failure in between undoes all of it. */
+/* Between these, what is put and claimed is written in one transaction. A failure in between undoes
+ * all of it. */
 bool store_begin(Store *store, GError **error);
 bool store_commit(Store *store, GError **error);
 
-/* Says that this process still writes; to be called several times in ten seconds. KILTER_ERROR_FAILED
- * if another machine took the store over. */
+/* Says that this process still writes; to be called several times in ten seconds.
+ * KILTER_ERROR_FAILED if another machine took the store over. */
 bool store_keep(Store *store, GError **error);
 /* A sentence for the user about how the store was opened, or NULL. */
 const char *store_note(const Store *store);

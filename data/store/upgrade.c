@@ -34,7 +34,8 @@ static const char SET_ASIDE[] =
     "ALTER TABLE answer RENAME TO before_answer;"
     "ALTER TABLE asked RENAME TO before_asked; DROP INDEX IF EXISTS answer_run";
 
-/* The members that many answers have in common, in the form of result_take_detail (experiments/sweep/result.h). */
+/* The members that many answers have in common, in the form of result_take_detail
+ * (experiments/sweep/result.h). */
 #define COMMON                                                            \
     "CASE WHEN json_type(detail, '$.gates') = 'object' AND "              \
     "json_type(detail, '$.parameters') = 'object' AND json_type(detail, " \
@@ -92,8 +93,7 @@ bool store_upgrade(const Store *store, GError **error)
     g_autofree char *version = g_strdup_printf("PRAGMA user_version = %d", STORE_VERSION);
     /* Rows that pages lost would not be missed later. */
     return store_check_pages(store, error) &&
-           (!is_3 ||
-            check_none(store, DAMAGED_3, "a damaged store: an answer", error)) &&
+           (!is_3 || check_none(store, DAMAGED_3, "a damaged store: an answer", error)) &&
            check_none(store, DAMAGED_4, "a damaged store: what was asked", error) &&
            check_none(store, STRANGERS,
                       "not a store's tables, views and triggers, but others", error) &&

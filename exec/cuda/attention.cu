@@ -59,8 +59,8 @@ static void multiply(CudaQueue *queue, const Shape &n, uint64_t rows, uint64_t c
 {
     if (n.batch > 0)
         queue_multiply(queue, {rows, columns, sum, n.heads, alpha, &x, &y,
-                           const_cast<void *>(z.data), z.ld, z.step, z.numbers, n.batch,
-                           z.sample});
+                               const_cast<void *>(z.data), z.ld, z.step, z.numbers,
+                               n.batch, z.sample});
 }
 
 // Softmax of the rows of P[.., q, k]; a causal query sees no later key.

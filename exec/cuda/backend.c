@@ -13,9 +13,9 @@
  * among themselves have a communicator of their own. One process holds all GPUs of a machine, or
  * each GPU has its own; with MPI there may be several machines, of unlike numbers of GPUs.
  *
- * A process launches the work of its GPUs from one thread, in the program's order, which is also that
- * of NCCL's calls. Where launches of several GPUs take longer than their kernels, a process for each
- * GPU launches them side by side. */
+ * A process launches the work of its GPUs from one thread, in the program's order, which is also
+ * that of NCCL's calls. Where launches of several GPUs take longer than their kernels, a process
+ * for each GPU launches them side by side. */
 #include "exec/cuda/kernels.h"
 #include "exec/cuda/module.h"
 #include "exec/cuda/places.h"

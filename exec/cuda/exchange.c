@@ -230,7 +230,8 @@ static void part_grouped(Cuda *cuda, const ExecExchange *e, const Part *part)
 
 /* An all-reduce, or, by a server, its first or second step: a reduction to the server, and a
  * broadcast from it. */
-static void part_all_reduce(Cuda *cuda, const ExecExchange *e, const Part *part, uint32_t step)
+static void part_all_reduce(Cuda *cuda, const ExecExchange *e, const Part *part,
+                            uint32_t step)
 {
     const ExecShard *from = &e->from[part->rank], *to = &e->to[part->rank];
     cudaStream_t stream = part->place->communicate.stream;

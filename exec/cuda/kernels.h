@@ -1,5 +1,6 @@
-/* Kernels of the CUDA backend: one per op kind, on whole tensors or on shards, in float32 or float64
- * (private to exec). The float32 ones read and write tensors of two bytes as well (launch.cuh).
+/* Kernels of the CUDA backend: one per op kind, on whole tensors or on shards, in float32 or
+ * float64 (private to exec). The float32 ones read and write tensors of two bytes as well
+ * (launch.cuh).
  *
  * As in exec/kernels/kernels.h a kernel reads the shapes and offsets of its operands and never the
  * devices or the rule. Outputs may hold anything on entry. Every row of the op table has a kernel

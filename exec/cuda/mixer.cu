@@ -295,9 +295,8 @@ template <typename T> static void norm_by(const CudaCall *call)
     const In<T> x = in<T>(call, 0), m = in<T>(call, 1), gamma = in<T>(call, 2);
     Out<T> y = out<T>(call, 0);
     each(
-        call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
-            y[i] = x[i] * gamma[i % n] * inverse_of<T>(m[i / n], span);
-        });
+        call->queue, exec_shard_elements(&call->out[0]),
+        BODY(uint64_t i) { y[i] = x[i] * gamma[i % n] * inverse_of<T>(m[i / n], span); });
 }
 CUDA_KERNEL(cuda_norm_by, norm_by)
 

@@ -70,10 +70,14 @@ struct Sparse {
 static Sparse sparse_of(const CudaCall *call, uint32_t q)
 {
     const ExecShard *x = &call->in[q], *kv = &call->in[q + 1];
-    return {x->dim[0], x->dim[1],
-            x->dim[2], x->dim[3],
-            x->dim[4], (uint64_t)kv->dim[3] - x->dim[4],
-            kv->dim[1], call->in[q + 2].dim[2],
+    return {x->dim[0],
+            x->dim[1],
+            x->dim[2],
+            x->dim[3],
+            x->dim[4],
+            (uint64_t)kv->dim[3] - x->dim[4],
+            kv->dim[1],
+            call->in[q + 2].dim[2],
             call->op->attr.causal};
 }
 
@@ -112,10 +116,10 @@ template <typename T> static void sparse_attention(const CudaCall *call)
                 T value = 0;
                 for (uint64_t t = 0; t < n.top; t++)
                     if (n.key<T>(chosen, b, i, h, t, &at))
-                        value += exp(scale * sparse_dot<T>(q, r * n.size, kv, at,
-                                                           n.size) -
-                                     log) *
-                                 kv[at + n.size + v];
+                        value +=
+                            exp(scale * sparse_dot<T>(q, r * n.size, kv, at, n.size) -
+                                log) *
+                            kv[at + n.size + v];
                 y[r * n.value + v] = value;
             }
         });
@@ -144,21 +148,19 @@ template <typename T> static void sparse_attention_dx(const CudaCall *call)
                     uint64_t at;
                     for (uint64_t t = 0; t < n.top; t++)
                         if (n.key<T>(chosen, b, i, h, t, &at))
-                            mean += exp(scale * sparse_dot<T>(q, r * n.size, kv, at,
-                                                              n.size) -
-                                        log) *
-                                    sparse_dot<T>(dy, r * n.value, kv, at + n.size,
-                                                  n.value);
+                            mean +=
+                                exp(scale * sparse_dot<T>(q, r * n.size, kv, at, n.size) -
+                                    log) *
+                                sparse_dot<T>(dy, r * n.value, kv, at + n.size, n.value);
                     for (uint64_t t = 0; t < n.top; t++) {
                         if (!n.key<T>(chosen, b, i, h, t, &at))
                             continue;
-                        const T p =
-                            exp(scale * sparse_dot<T>(q, r * n.size, kv, at, n.size) -
-                                log);
-                        const T ds = scale * p *
-                                     (sparse_dot<T>(dy, r * n.value, kv, at + n.size,
-                                                    n.value) -
-                                      mean);
+                        const T p = exp(
+                            scale * sparse_dot<T>(q, r * n.size, kv, at, n.size) - log);
+                        const T ds =
+                            scale * p *
+                            (sparse_dot<T>(dy, r * n.value, kv, at + n.size, n.value) -
+                             mean);
                         for (uint64_t d = 0; d < n.size; d++) {
                             dq[r * n.size + d] += ds * kv[at + d];
                             dkv[at + d] += ds * q[r * n.size + d];

@@ -49,8 +49,9 @@ Kernel kernel_of(OpKind kind);
 #define ADAFACTOR_EPSILON  1e-30
 #define ADAFACTOR_CLIPPING 1.0
 
-/* Lion (Chen et al. 2023, Algorithm 2) with its defaults, without decay; Muon (Jordan et al. 2024): the coefficients of the
- * steps of Newton and Schulz, how many, and momentum with Nesterov's correction. */
+/* Lion (Chen et al. 2023, Algorithm 2) with its defaults, without decay; Muon (Jordan et al. 2024):
+ * the coefficients of the steps of Newton and Schulz, how many, and momentum with Nesterov's
+ * correction. */
 #define LION_BETA1    0.9
 #define LION_BETA2    0.99
 #define MUON_A        3.4445

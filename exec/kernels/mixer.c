@@ -1,4 +1,5 @@
-/* Parts of layers beside attention: gates, convolutions of a few tokens, joined vectors, norms of all heads. */
+/* Parts of layers beside attention: gates, convolutions of a few tokens, joined vectors, norms of
+ * all heads. */
 #include <math.h>
 
 #include "exec/kernels/kernels.h"

@@ -1,17 +1,17 @@
-/* A stand-in for ops of a profile, whose mathematics nobody wrote down: a fixed function of each sample
- * that every element of its operands goes into, so that a program that communicates the wrong part of one
- * gives another result. With s the numbers that a sample keeps,
+/* A stand-in for ops of a profile, whose mathematics nobody wrote down: a fixed function of each
+ * sample that every element of its operands goes into, so that a program that communicates the
+ * wrong part of one gives another result. With s the numbers that a sample keeps,
  *
  *     kept = tanh(wrapped weights + sum over the inputs of wrapped x),  y = wrapped kept
  *
- * where a row of m numbers is wrapped around n places: the mean of those whose place is the same modulo m and n. The
- * gradients need dy and kept alone. */
+ * where a row of m numbers is wrapped around n places: the mean of those whose place is the same
+ * modulo m and n. The gradients need dy and kept alone. */
 #include <math.h>
 
 #include "exec/kernels/kernels.h"
 
-/* Place i of the n_to that a row of n_from numbers is wrapped around, as a sum. Swapping n_from and n_to gives the
- * transposed map. */
+/* Place i of the n_to that a row of n_from numbers is wrapped around, as a sum. Swapping n_from and
+ * n_to gives the transposed map. */
 static double wrapped(const double *from, uint64_t n_from, uint64_t i, uint64_t n_to)
 {
     const uint64_t most = MAX(n_from, n_to);

@@ -1,14 +1,16 @@
-/* Linear recurrences over a sequence: one matrix S[D,V] for each sample and head, zero before the first token. With
- * E = 2D elements qk = (q, k), decays a = exp(gate) of one number or D, and a factor b:
+/* Linear recurrences over a sequence: one matrix S[D,V] for each sample and head, zero before the
+ * first token. With E = 2D elements qk = (q, k), decays a = exp(gate) of one number or D, and a
+ * factor b:
  *
  *     P = a S                          what is left of the state
  *     r = v                            scan (Mamba-2: Dao and Gu 2024, Eq. 5; lightning: Qin et al. 2024)
  *     r = v - P^T k                    delta_scan (gated delta net: Yang et al. 2024, Eq. 10; KDA 2025)
  *     S = P + b k r^T,   y = S^T q
  *
- * linear_attention has no gates: b = 1, and a falls with the head as ALiBi's slopes do, times `scale`. In delta_scan q
- * and k are divided by their lengths, and q by sqrt(D) as well. The backward goes through the tokens in reverse with the
- * states that a forward pass has kept. Batch and heads are independent, so shards along them are too. */
+ * linear_attention has no gates: b = 1, and a falls with the head as ALiBi's slopes do, times
+ * `scale`. In delta_scan q and k are divided by their lengths, and q by sqrt(D) as well. The
+ * backward goes through the tokens in reverse with the states that a forward pass has kept. Batch
+ * and heads are independent, so shards along them are too. */
 #include <math.h>
 #include <string.h>
 
@@ -159,13 +161,15 @@ void kernel_scan(const KernelCall *call)
     g_free(run.state);
 }
 
-/* A token's backward, beside its states. ds is the gradient of S, which becomes that of the state before. */
+/* A token's backward, beside its states. ds is the gradient of S, which becomes that of the state
+ * before. */
 typedef struct {
     const double *dy, *state, *before, *r;
     double *ds, *dr, *dq, *dk, *dv, *dgate;
 } ScanSlope;
 
-/* Adds the gradient of a vector that was divided by its length: dx += (dn - n (n . dn)) / length, n = x / length. */
+/* Adds the gradient of a vector that was divided by its length: dx += (dn - n (n . dn)) / length, n
+ * = x / length. */
 static void scan_unscale(const double *dn, const double *unit, double length, uint64_t n,
                          bool divided, double *dx)
 {

@@ -1,14 +1,17 @@
-/* Attention to chosen keys (DeepSeek-AI 2025, DeepSeek-V3.2, Eqs. 1-2): an indexer with few, small heads scores all keys,
+/* Attention to chosen keys (DeepSeek-AI 2025, DeepSeek-V3.2, Eqs. 1-2): an indexer with few, small
+ * heads scores all keys,
  *
  *     I[q,k] = sum over h of w[q,h] relu(q[q,h] . k[k]),
  *
- * and a query sees the T keys with the largest scores. Chosen keys are numbers of positions; -1 stands for none. */
+ * and a query sees the T keys with the largest scores. Chosen keys are numbers of positions; -1
+ * stands for none. */
 #include <math.h>
 
 #include "exec/kernels/kernels.h"
 #include "exec/kernels/vector.h"
 
-/* In: q[b,Q,H,D], k[b,K,D], w[b,Q,H]. Out: chosen[b,Q,T], by falling scores, the first key first where they are equal. */
+/* In: q[b,Q,H,D], k[b,K,D], w[b,Q,H]. Out: chosen[b,Q,T], by falling scores, the first key first
+ * where they are equal. */
 void kernel_top_keys(const KernelCall *call)
 {
     const ExecTensor *q = &call->in[0], *k = &call->in[1];
@@ -77,7 +80,8 @@ static bool sparse_key(const Sparse *n, const double *chosen, uint64_t b, uint64
     return true;
 }
 
-/* In: q[b,Q,h,g,D], kv[b,K,h,E], chosen[b,Q,T]. Out: y[b,Q,h,g,V], log of the sum of exponentials [b,h,g,Q]. */
+/* In: q[b,Q,h,g,D], kv[b,K,h,E], chosen[b,Q,T]. Out: y[b,Q,h,g,V], log of the sum of exponentials
+ * [b,h,g,Q]. */
 void kernel_sparse_attention(const KernelCall *call)
 {
     const Sparse n = sparse_of(call, 0);
@@ -106,8 +110,8 @@ void kernel_sparse_attention(const KernelCall *call)
     }
 }
 
-/* dP = dy . V, dS = P (dP - sum P dP), dq = dS K, dK = dS q, dV = P dy. In: dy, q, kv, chosen, log of the sum. Out: dq,
- * dkv, and 0 for the chosen keys. */
+/* dP = dy . V, dS = P (dP - sum P dP), dq = dS K, dK = dS q, dV = P dy. In: dy, q, kv, chosen, log
+ * of the sum. Out: dq, dkv, and 0 for the chosen keys. */
 void kernel_sparse_attention_dx(const KernelCall *call)
 {
     const Sparse n = sparse_of(call, 1);

@@ -92,7 +92,8 @@ static void conv(const OpAttr *attr, const ExecTensor *x, const ExecTensor *w,
                             (n * outputs + o) * y_plane, visit);
 }
 
-/* In: x[n,c,H,W], w[o,c,R,S], bias[o] or none; in groups x[n,g,c,H,W], w[g,o,c,R,S], bias[g,o] or none. */
+/* In: x[n,c,H,W], w[o,c,R,S], bias[o] or none; in groups x[n,g,c,H,W], w[g,o,c,R,S], bias[g,o] or
+ * none. */
 void kernel_conv2d(const KernelCall *call)
 {
     const ExecTensor *y = &call->out[0];

@@ -233,7 +233,8 @@ static void multiply_add(double a, const Matrix *x, const Matrix *y, double b,
         }
 }
 
-/* Moves the singular values of x [n, m] with n <= m, whose sum of squares is at most 1, towards 1. */
+/* Moves the singular values of x [n, m] with n <= m, whose sum of squares is at most 1, towards
+ * 1. */
 static void orthogonalize(double *x, uint64_t n, uint64_t m)
 {
     g_autofree double *a = g_new(double, n *n), *b = g_new(double, n *n),
@@ -282,7 +283,8 @@ static void muon(const KernelCall *call, const double *p)
                   call->out[0].data + k * n, call->out[1].data + k * n);
 }
 
-/* Muon (Jordan et al. 2024). In: parameter, gradient, momentum. Out: the next parameter and momentum. */
+/* Muon (Jordan et al. 2024). In: parameter, gradient, momentum. Out: the next parameter and
+ * momentum. */
 void kernel_muon(const KernelCall *call)
 {
     muon(call, call->in[0].data);

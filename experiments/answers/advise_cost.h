@@ -23,8 +23,8 @@ typedef struct {
      * computes, waits for communication, or does neither */
     const char *busiest;
     double computes, communicates, idles;
-    bool
-        front; /* no other choice is both faster and cheaper (in dollars, else in GPUs) */
+    /* no other choice is both faster and cheaper (in dollars, else in GPUs) */
+    bool front;
 } AdviseRow;
 
 /* Fails with KILTER_ERROR_INPUT if a text is not well formed. */

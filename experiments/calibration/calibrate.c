@@ -247,8 +247,8 @@ static Agreement agreement_of_all(const Work *work)
                                 predicted->len);
 }
 
-/* Fits ops, by device type in the cluster's order and by kind, then collectives between machines and
- * inside them. */
+/* Fits ops, by device type in the cluster's order and by kind, then collectives between machines
+ * and inside them. */
 static void fit_all(Work *work)
 {
     const uint32_t n_types = work->cluster->n_types;

@@ -4,9 +4,9 @@
  * (data/cluster/cluster.h: OpCost), by robust non-negative least squares
  * (experiments/calibration/fit.h). For each collective, number of ranks and place: a curve of time
  * by size (data/cluster/curve.h), and the line of the largest tensors by the formula of sim/sim.h,
- * of which the nearest to the cluster's ranks is the line between machines. All sizes among the ranks
- * of one machine are fitted to its inner link, messages between machines to the cost of a pipeline's
- * transfers (experiments/calibration/place.h). */
+ * of which the nearest to the cluster's ranks is the line between machines. All sizes among the
+ * ranks of one machine are fitted to its inner link, messages between machines to the cost of a
+ * pipeline's transfers (experiments/calibration/place.h). */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_H
 #define KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_H
 
@@ -24,9 +24,9 @@ typedef struct {
 
 typedef struct {
     Place place;
-    uint32_t type;  /* PLACE_INNER: device type of the machines; UINT32_MAX: all types */
-    uint32_t ranks, hosts; /* of the measurements; 0 for an op */
-    bool nearest;          /* a collective whose line is the cluster's */
+    uint32_t type; /* PLACE_INNER: device type of the machines; UINT32_MAX: all types */
+    uint32_t ranks, hosts;    /* of the measurements; 0 for an op */
+    bool nearest;             /* a collective whose line is the cluster's */
     const char *device;       /* borrowed from the cluster; NULL for a collective */
     OpKind op;                /* OP_KINDS if it is a collective */
     Collective collective;    /* COLLECTIVES if it is an op */
@@ -50,8 +50,8 @@ typedef struct {
     /* a copy of it gets the fitted costs; NULL: the cluster has one machine per rank, with one
      * device each */
     Cluster *base;
-    uint32_t
-        ranks; /* number of machines without a base; 0: the most ranks measured together */
+    /* number of machines without a base; 0: the most ranks measured together */
+    uint32_t ranks;
     const char *name;      /* of the cluster */
     const char *source;    /* of the measurements, in words */
     uint64_t memory_bytes; /* of a device, without base */

@@ -109,8 +109,8 @@ static bool is_product(OpKind kind)
     return *op_kind_linear(kind) && strcmp(op_kind_linear(kind), "0|1") == 0;
 }
 
-/* The cost that prices the bytes of an op. Frameworks compute some in several passes over large values in between:
- * attention over its scores, the loss over its logits. */
+/* The cost that prices the bytes of an op. Frameworks compute some in several passes over large
+ * values in between: attention over its scores, the loss over its logits. */
 static Cost memory_cost(OpKind kind)
 {
     switch (kind) {
@@ -138,8 +138,8 @@ static double factor(const double *log, Cost cost)
     return log ? exp(log[cost]) : 1;
 }
 
-/* The part of an update with master values that is not scaling and clipping: 32 bytes of operands for each parameter (two of
- * 2 bytes, seven of 4), and three more passes over its gradient of 4. */
+/* The part of an update with master values that is not scaling and clipping: 32 bytes of operands
+ * for each parameter (two of 2 bytes, seven of 4), and three more passes over its gradient of 4. */
 static const double UNSCALED_PART = 32.0 / (32 + 3 * 4);
 
 static double memory_bandwidth(const TypeStart *start, const double *log, OpKind kind)

@@ -2,11 +2,10 @@
  *
  * An op takes its launch time on the host and, on the device, overhead + FLOPs / rate + bytes /
  * bandwidth; a transfer of a pipeline takes the hosts of its sender and of its receiver a hand-over
- * besides the launch. Attention and the loss, where they are not fused, have
- * bandwidths of their own, since they go through scores and logits several times. A message takes
- * latency + bytes / bandwidth, with costs of their own inside a machine and between machines. Each
- * cost belongs to a device type or to a network and is stored as the logarithm of a factor on its
- * starting value.
+ * besides the launch. Attention and the loss, where they are not fused, have bandwidths of their
+ * own, since they go through scores and logits several times. A message takes latency + bytes /
+ * bandwidth, with costs of their own inside a machine and between machines. Each cost belongs to a
+ * device type or to a network and is stored as the logarithm of a factor on its starting value.
  *
  * Starting values. A rate starts at 0.8 of the data sheet's peak. Memory bandwidth starts at 0.4 of
  * the sheet's, since biases, masks and conversions are kernels of their own that read operands
@@ -15,8 +14,8 @@
  * device at 15 us. These are guesses about software, the same for every data set; the width of each
  * says how far it may be off. Latencies are wide, since ranks also wait there for one another.
  *
- * Further mechanisms are absent unless trials ask for them (trial_fit.h). Where they are absent, ops
- * take the common bandwidth, and nothing is slowed. They start as follows:
+ * Further mechanisms are absent unless trials ask for them (trial_fit.h). Where they are absent,
+ * ops take the common bandwidth, and nothing is slowed. They start as follows:
  *
  *   products      twice the common bandwidth: operands of matrix products are read once, those of
  *                 elementwise ops and normalisations, unless they are fused, once for each kernel
@@ -32,8 +31,9 @@
 
 #include "data/data.h"
 
-/* id, name, unit, width, whether it is absent at first: the cost is expected within a factor exp(width) of its
- * starting value. Hardware is near its data sheet; the costs of software are far less certain. */
+/* id, name, unit, width, whether it is absent at first: the cost is expected within a factor
+ * exp(width) of its starting value. Hardware is near its data sheet; the costs of software are far
+ * less certain. */
 #define COST_TABLE(X)                                                             \
     X(LAUNCH, "launch of an op", "s", 1.0, false)                                 \
     X(HANDOVER, "hand-over in a pipeline", "s", 1.5, false)                       \
@@ -87,8 +87,8 @@ typedef struct {
 TypeStart type_start(const Sheets *sheets, DeviceType *type);
 
 /* Sets all costs of `to`, a copy of `from`, to those of `from` times exp(log[type * COSTS + cost]);
- * costs of the network are those of type 0. start: [n_types]. A logarithm of -INFINITY: the cost is absent.
- * log NULL: every cost keeps its starting value, or stays absent. */
+ * costs of the network are those of type 0. start: [n_types]. A logarithm of -INFINITY: the cost is
+ * absent. log NULL: every cost keeps its starting value, or stays absent. */
 void costs_apply(const Cluster *from, const TypeStart *start, const double *log,
                  Cluster *to);
 

@@ -6,7 +6,8 @@
 
 /* The points of a curve through n > 0 rows of sizes and seconds: of rows whose sizes differ by less
  * than half an octave that of median time, and where times fall with size their weighted geometric
- * mean, which is the nearest curve that does not fall (isotonic regression). The caller frees them. */
+ * mean, which is the nearest curve that does not fall (isotonic regression). The caller frees
+ * them. */
 CurvePoint *curve_fit_points(const double *bytes, const double *seconds, uint32_t n,
                              uint32_t *n_points);
 

@@ -23,13 +23,15 @@ void fitted_costs_at(const FittedCosts *costs, const Trial *trial, double *log);
 /* The entry of this cost and key; NULL if there is none. */
 const FittedCost *fitted_costs_find(const FittedCosts *costs, Cost cost, const char *key);
 
-/* The costs of the trials' types and networks, and what these have in common, without those that are absent at first. The caller frees `cost`. */
+/* The costs of the trials' types and networks, and what these have in common, without those that
+ * are absent at first. The caller frees `cost`. */
 FittedCosts fitted_costs_new(const TrialPlan *plan, uint32_t n);
 /* A copy with one more cost, which was absent. */
 FittedCosts fitted_costs_with(const FittedCosts *costs, Cost cost, const TrialPlan *plan,
                               uint32_t n);
 
-/* Whether a slot of a trial has a cost of its own: costs of the network have one slot, that of the first type. */
+/* Whether a slot of a trial has a cost of its own: costs of the network have one slot, that of the
+ * first type. */
 static inline bool fitted_costs_slot_counts(uint32_t slot)
 {
     return slot < COSTS || !cost_is_of_network((Cost)(slot % COSTS));

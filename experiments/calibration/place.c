@@ -67,8 +67,8 @@ static Placing none(const char *format, ...)
     return (Placing){.place = PLACE_NONE, .reason = g_intern_string(text)};
 }
 
-/* Measured times are not shorter than the links let them be: their sustained bandwidths are half of the peaks at
- * least, those of ports four fifths. */
+/* Measured times are not shorter than the links let them be: their sustained bandwidths are half of
+ * the peaks at least, those of ports four fifths. */
 static const double INNER_PEAK = 2, PORT_PEAK = 1.25;
 
 /* Why a collective is faster than its links; NULL: it is not. */

@@ -26,8 +26,8 @@ const char *place_name(Place place);
 
 /* The place of each measurement. Collectives among all numbers of ranks become curves. Where a line
  * was measured with several numbers of ranks, that most like the cluster is the nearest: between
- * machines one rank per machine, then all GPUs, then the nearest number of machines; inside a machine
- * the largest number. Other messages than the nearest have no place. Caller frees. */
+ * machines one rank per machine, then all GPUs, then the nearest number of machines; inside a
+ * machine the largest number. Other messages than the nearest have no place. Caller frees. */
 Placing *place_measurements(const GArray *measurements, const Cluster *cluster,
                             const Sheets *sheets);
 

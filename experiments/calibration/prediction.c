@@ -120,12 +120,10 @@ void prediction_add(json_t *object, const Plan *plan, const Graph *graph,
     json_t *list = json_array();
     for (uint32_t i = 0; i < outside->len; i++)
         json_array_append_new(list, json_string(outside->pdata[i]));
-    json_object_set_new(
-        object, "interval_50_s",
-        prediction_interval_json(view, 0.5, report->iteration_time_s));
-    json_object_set_new(
-        object, "interval_90_s",
-        prediction_interval_json(view, 0.9, report->iteration_time_s));
+    json_object_set_new(object, "interval_50_s",
+                        prediction_interval_json(view, 0.5, report->iteration_time_s));
+    json_object_set_new(object, "interval_90_s",
+                        prediction_interval_json(view, 0.9, report->iteration_time_s));
     json_object_set_new(object, "out_of_domain", json_boolean(outside->len > 0));
     json_object_set_new(object, "outside", list);
 }

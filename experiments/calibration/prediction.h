@@ -13,9 +13,9 @@ FittedPoint prediction_point_of_trial(const TrialPlan *plan);
  * fit that left its group out. Free with fitted_free. */
 Fitted *prediction_record(const TrialPlan *plan, const double *held_out_s, uint32_t n);
 
-/* The ends of the interval in which measured times lie in a part `coverage` of cases, for a plan on all devices of the view that is
- * predicted to take time_s. False on a cluster that was not fitted, and where there are too few trials. As JSON: [low,
- * high] or null. */
+/* The ends of the interval in which measured times lie in a part `coverage` of cases, for a plan on
+ * all devices of the view that is predicted to take time_s. False on a cluster that was not fitted,
+ * and where there are too few trials. As JSON: [low, high] or null. */
 bool prediction_interval(const ClusterView *view, double coverage, double time_s,
                          double ends[2]);
 json_t *prediction_interval_json(const ClusterView *view, double coverage, double time_s);

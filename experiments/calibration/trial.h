@@ -20,8 +20,8 @@ typedef struct {
     char *contest; /* the trials of one contest are alternatives for the same work */
     char *model, *planner; /* names of kilter models and kilter planners */
     char *options;         /* of the planner: "tp=2,pp=4" */
-    const char *
-        fidelity; /* the fidelity that predicts it, not owned; NULL: trial_fidelity chooses */
+    /* the fidelity that predicts it, not owned; NULL: trial_fidelity chooses */
+    const char *fidelity;
     Cluster *cluster;
     TypeStart *start; /* [cluster->n_types]; NULL: costs are the cluster's, not fitted */
     TrialSplit split;

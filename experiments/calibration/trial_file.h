@@ -17,15 +17,15 @@
  *
  *     fidelity *       analytic, stage or flow, which predicts the trial; empty: stage for strategies, flow for planners
  *
- * A pipeline with many micro-batches is simulated with fewer; once it is full it takes as long for each further one.
- * Columns marked * may be left out. */
+ * A pipeline with many micro-batches is simulated with fewer; once it is full it takes as long for
+ * each further one. Columns marked * may be left out. */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_TRIAL_FILE_H
 #define KILTER_EXPERIMENTS_CALIBRATION_TRIAL_FILE_H
 
 #include "experiments/calibration/trial.h"
 
-/* Trials (of type Trial) on parts of `cluster`. KILTER_ERROR_INPUT with file, line, column and what was
- * expected. Free with g_array_unref. */
+/* Trials (of type Trial) on parts of `cluster`. KILTER_ERROR_INPUT with file, line, column and what
+ * was expected. Free with g_array_unref. */
 GArray *trial_file_read(const char *file, const Cluster *cluster, GError **error);
 /* The same from text; messages call it `file`. */
 GArray *trial_file_parse(const char *file, const char *text, size_t length,

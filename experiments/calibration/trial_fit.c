@@ -139,7 +139,8 @@ static bool hold_out(TrialProblem *problem, double *held_out_s, GError **error)
 
 /* --- further mechanisms --- */
 
-/* How much nearer the times `now` of the trials like i are than those `before`, on average, by their logarithms. */
+/* How much nearer the times `now` of the trials like i are than those `before`, on average, by
+ * their logarithms. */
 static double gain_of_group(const TrialProblem *problem, uint32_t i, const double *before,
                             const double *now)
 {
@@ -208,12 +209,13 @@ static bool fit_again(TrialProblem *problem, double *now_s, GError **error)
     return good && hold_out(problem, now_s, error);
 }
 
-/* Fits again with the error that fits without groups have, as long as it is smaller than the expected one and the errors
- * get smaller by a worthwhile part. */
+/* Fits again with the error that fits without groups have, as long as it is smaller than the
+ * expected one and the errors get smaller by a worthwhile part. */
 static bool sharpen(TrialProblem *problem, TrialFit *fit, GError **error)
 {
     enum { ROUNDS = 3 };
-    /* the deviation of normal errors over their mean size; the smallest error that is expected; a worthwhile change */
+    /* the deviation of normal errors over their mean size; the smallest error that is expected; a
+     * worthwhile change */
     static const double DEVIATION = 1.2533, LEAST = 0.01, SMALLER = 0.8;
     g_autofree double *now_s = g_new0(double, problem->n + 1);
     for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -274,7 +276,8 @@ static bool try_cost(TrialProblem *problem, Cost cost, TrialFit *fit, Variant *v
     return good;
 }
 
-/* Tries each cost that is still open, and closes those that are not worth it; the best one is taken. */
+/* Tries each cost that is still open, and closes those that are not worth it; the best one is
+ * taken. */
 static bool try_open(TrialProblem *problem, bool *open, TrialFit *fit, bool *taken,
                      GError **error)
 {
@@ -329,7 +332,8 @@ void trial_fit_clear(TrialFit *fit)
     *fit = (TrialFit){0};
 }
 
-/* The fit, with errors of fits without each group if asked for, and then with the further mechanisms that lower them. */
+/* The fit, with errors of fits without each group if asked for, and then with the further
+ * mechanisms that lower them. */
 static bool fit_problem(TrialProblem *problem, const TrialFitOptions *options,
                         TrialFit *fit, GError **error)
 {

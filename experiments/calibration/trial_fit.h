@@ -11,12 +11,14 @@
  * Leave-one-group-out errors: for each group of trials, one more step without the group gives other
  * costs, and the group's trials are simulated again with these.
  *
- * Where these errors are smaller than the 10 % that are expected at first, trials count for more beside
- * starting values: the fit is repeated with the error that was found, as long as this lowers the errors.
+ * Where these errors are smaller than the 10 % that are expected at first, trials count for more
+ * beside starting values: the fit is repeated with the error that was found, as long as this lowers
+ * the errors.
  *
- * Mechanisms that are absent at first (COST_TABLE) are then tried, and the best one taken, again and again: a cost may stay if the
- * mean of the groups' errors, each predicted without the group, gets smaller by more than the standard error
- * of that gain and by more than a twentieth. So it is left out wherever leaving it out does not hurt. */
+ * Mechanisms that are absent at first (COST_TABLE) are then tried, and the best one taken, again
+ * and again: a cost may stay if the mean of the groups' errors, each predicted without the group,
+ * gets smaller by more than the standard error of that gain and by more than a twentieth. So it is
+ * left out wherever leaving it out does not hurt. */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_TRIAL_FIT_H
 #define KILTER_EXPERIMENTS_CALIBRATION_TRIAL_FIT_H
 
@@ -30,16 +32,16 @@
 typedef struct {
     uint32_t threads; /* 0: one per core */
     bool one_start;   /* start from one point only */
-    bool
-        hold_out; /* also compute leave-one-group-out errors, and try what is absent at first */
+    /* also compute leave-one-group-out errors, and try what is absent at first */
+    bool hold_out;
 } TrialFitOptions;
 
 typedef struct {
     FittedCosts costs;
     uint32_t n;          /* trials */
     double *predicted_s; /* [n] */
-    double
-        *held_out_s; /* [n], by fits without the trial's group; NULL unless asked for */
+    /* [n], by fits without the trial's group; NULL unless asked for */
+    double *held_out_s;
     double *covariance; /* [costs.n * costs.n] of the logarithms */
     double expected;    /* error of a prediction */
     Agreement fitted, held_out;

@@ -9,11 +9,11 @@ typedef struct {
     const Trial *trial;
     Graph *graph;
     Plan *plan;
-    Cluster
-        *cluster; /* each prediction sets its costs, so predictions run one at a time */
+    /* each prediction sets its costs, so predictions run one at a time */
+    Cluster *cluster;
     SimOptions options;
-    /* NULL, or the same strategy on fewer microbatches: the plan has n_most of them, this one n_fewer, the
-     * trial n_all. A pipeline that is full takes as long for each further one. */
+    /* NULL, or the same strategy on fewer microbatches: the plan has n_most of them, this one
+     * n_fewer, the trial n_all. A pipeline that is full takes as long for each further one. */
     Plan *fewer;
     Graph *fewer_graph;
     uint32_t n_all, n_most, n_fewer;

@@ -1,4 +1,5 @@
-/* The least squares of a fit to trials (trial_fit.h): times and slopes at a point, and Gauss-Newton steps from it. */
+/* The least squares of a fit to trials (trial_fit.h): times and slopes at a point, and Gauss-Newton
+ * steps from it. */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_TRIAL_PROBLEM_H
 #define KILTER_EXPERIMENTS_CALIBRATION_TRIAL_PROBLEM_H
 
@@ -35,7 +36,8 @@ double trial_problem_objective(const TrialProblem *problem);
 
 /* Gives outliers less weight in the following. */
 void trial_problem_weigh(TrialProblem *problem);
-/* The curvature and gradient of the objective at the current point; that of trial i is added `times` times. */
+/* The curvature and gradient of the objective at the current point; that of trial i is added
+ * `times` times. */
 void trial_problem_add_all(const TrialProblem *problem, gsl_matrix *curvature,
                            gsl_vector *gradient);
 void trial_problem_add(const TrialProblem *problem, uint32_t i, double times,
@@ -44,7 +46,8 @@ void trial_problem_add(const TrialProblem *problem, uint32_t i, double times,
 void trial_problem_solve(const gsl_matrix *curvature, const gsl_vector *gradient,
                          double damping, gsl_vector *step);
 
-/* The point's logarithms [costs->n], which the caller frees; sets the point to `from` + step (NULL: 0). */
+/* The point's logarithms [costs->n], which the caller frees; sets the point to `from` + step (NULL:
+ * 0). */
 double *trial_problem_logs(const FittedCosts *costs);
 void trial_problem_move(const FittedCosts *costs, const double *from,
                         const gsl_vector *step);

@@ -10,8 +10,8 @@ enum { MOST_SUBJECTS = 4, MOST_DEGREE = 16, MOST_MICRO = 8 };
 
 typedef struct {
     Trial trial;
-    double *
-        slope; /* [fit->costs.n] of log(time); NULL: the candidate cannot be made, or does not fit */
+    /* [fit->costs.n] of log(time); NULL: the candidate cannot be made, or does not fit */
+    double *slope;
     double time_s;
 } Candidate;
 

@@ -8,8 +8,8 @@
 
 /* The files to write a plan's execution to; NULL: not written. */
 typedef struct {
-    char *
-        chakra; /* PREFIX: PREFIX.0.et, PREFIX.1.et, ... and the groups in PREFIX.groups.json */
+    /* PREFIX: PREFIX.0.et, PREFIX.1.et, ... and the groups in PREFIX.groups.json */
+    char *chakra;
     char *goal;
     gboolean messages;
 } CommandExecution;

@@ -9,13 +9,16 @@ static const char LIST_TEXT[] =
     "                {keys}\n]";
 
 static const char TEXT[] =
-    "{name}: {parameters:si} parameters ({parameters}), {active_parameters:si} of them work on a "
+    "{name}: {parameters:si} parameters ({parameters}), {active_parameters:si} of them "
+    "work on a "
     "token; {layers} layers, [{graph_ops}|{ops}] ops\n"
-    "{forward_flops_per_token:si}FLOP forward and {training_flops_per_token:si}FLOP with the "
+    "{forward_flops_per_token:si}FLOP forward and {training_flops_per_token:si}FLOP with "
+    "the "
     "backward for each of {tokens} tokens"
     "[{?kv_bytes_per_token}; keys and values of a token {kv_bytes_per_token:bytes}]\n"
     "[{?facts}[*facts/, :{key} {value}]\n]"
-    "[{?checkpoint_parameters}the checkpoint beside it has {checkpoint_parameters:si} numbers\n]"
+    "[{?checkpoint_parameters}the checkpoint beside it has {checkpoint_parameters:si} "
+    "numbers\n]"
     "[{?unread}not read, and without effect here: {unread}\n]"
     "{model}\n";
 
@@ -148,7 +151,8 @@ bool cmd_models(int argc, char **argv, GError **error)
             "follow the cluster;\n"
             "optimizer=adam|adamw|sgd|adafactor; "
             "precision=single|mixed|mixed-fp32-grads|bf16|fp8,\n"
-            "by default that of the file (torch_dtype); fp32, fp16 and bfloat16 are names, "
+            "by default that of the file (torch_dtype); fp32, fp16 and bfloat16 are "
+            "names, "
             "too.\n"
             "Mixed and bf16 mean two bytes per parameter, activation and gradient, "
             "and float32 for\n"

@@ -14,8 +14,8 @@ typedef struct {
     const PatternForms *forms;
     uint32_t *layer;   /* of each tensor */
     uint16_t *segment; /* of each tensor */
-    double *
-        seconds; /* of each instruction that communicates, for programs with groups; else NULL */
+    /* of each instruction that communicates, for programs with groups; else NULL */
+    double *seconds;
     uint32_t shown;            /* the layer being described */
     json_t *parameters, *made; /* its tensors by form */
     json_t *collectives, *patterns;

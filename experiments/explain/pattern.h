@@ -14,8 +14,8 @@ typedef struct {
     Form *rest;            /* [tensor]: as loaded */
     Form *made;            /* [tensor]: as loaded or computed */
     Form *moment;          /* [parameter]: of its optimizer state at rest */
-    uint32_t
-        *used; /* [tensor]: bit f is set if forward or backward ops read it in form f */
+    /* [tensor]: bit f is set if forward or backward ops read it in form f */
+    uint32_t *used;
     uint32_t *held; /* [tensor]: bit f is set if it is held in form f at some time */
     /* [tensor]: replicas divide the states of a parameter, or add up the parts of a gradient */
     bool *divided;

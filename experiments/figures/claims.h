@@ -46,14 +46,14 @@ typedef struct {
 Claims *claims_judge(const char *figure, Store *store, GError **error);
 /* Adds a column: the same claims, judged by the results of that column. */
 void claims_add_column(Claims *claims, const char *column, const Claims *judged);
-/* The claim's results in all columns but those of `except` (a list that ends with NULL, or NULL), as "calibrated 2.77, best 3.33
- * (holds)"; "" if there are none. Caller frees. */
+/* The claim's results in all columns but those of `except` (a list that ends with NULL, or NULL),
+ * as "calibrated 2.77, best 3.33 (holds)"; "" if there are none. Caller frees. */
 char *claims_columns_text(const Claims *claims, const Claim *claim,
                           const char *const *except);
 /* Whether the claim holds or does not, without a number of its own. */
 bool claims_is_yes(const Claim *claim);
-/* The paper's number, ours or the tolerance as "2.41", with the decimals that two digits of the tolerance have (2 if it is 0), or as yes or no;
- * "-" if it is not known. Caller frees. */
+/* The paper's number, ours or the tolerance as "2.41", with the decimals that two digits of the
+ * tolerance have (2 if it is 0), or as yes or no; "-" if it is not known. Caller frees. */
 char *claims_value_text(const Claim *claim, double value);
 /* The same as a format, "%.2f". Caller frees. */
 char *claims_format(const Claim *claim);
@@ -62,8 +62,8 @@ const ClaimColumn *claims_column(const Claims *claims, const Claim *claim,
                                  const char *name);
 typedef struct {
     uint32_t n, held; /* claims, and those that hold by the experiment itself */
-    uint32_t
-        calibrated; /* those that hold with the column `calibrated` where it says something */
+    /* those that hold with the column `calibrated` where it says something */
+    uint32_t calibrated;
 } ClaimsCount;
 
 /* Adds the claims to the count. */

@@ -197,7 +197,8 @@ static char *claim_number(const Claim *claim, double value)
     return g_strdup_printf("%.4g", value);
 }
 
-/* One row: id, the paper's value, tolerance, our value, our distance in tolerances, whether it holds, text, numbers in words. */
+/* One row: id, the paper's value, tolerance, our value, our distance in tolerances, whether it
+ * holds, text, numbers in words. */
 static void add_claim(GString *text, const Claim *claim)
 {
     g_autofree char *theirs = claim_number(claim, claim->value),

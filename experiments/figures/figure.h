@@ -6,8 +6,8 @@
  * load page.gp have below them a strip with what claims.tsv beside the data holds: each claim of
  * the paper with its tolerance, and our value (plots/page.gp says the columns).
  *
- * A last column FIGURE_ROWS is not drawn: the ordinals, separated by spaces, of the experiment's rows
- * that a number is made of, for numbers that no row has itself. */
+ * A last column FIGURE_ROWS is not drawn: the ordinals, separated by spaces, of the experiment's
+ * rows that a number is made of, for numbers that no row has itself. */
 #ifndef KILTER_EXPERIMENTS_FIGURES_FIGURE_H
 #define KILTER_EXPERIMENTS_FIGURES_FIGURE_H
 
@@ -18,11 +18,11 @@ typedef struct Store Store; /* data/store/store.h */
 
 #define FIGURE_ROWS "rows"
 
-/* Draws `name` and the claims about it (NULL: none) from the store into folder/NAME.png and folder/NAME.svg, which appear whole or not
- * at all. Each file says inside from which command, commit and configurations it is
- * (experiments/figures/stamp.h). KILTER_ERROR_INPUT on an unknown figure or a folder that cannot be
- * written, KILTER_ERROR_FAILED if the store holds nothing to draw or gnuplot is missing or
- * fails. */
+/* Draws `name` and the claims about it (NULL: none) from the store into folder/NAME.png and
+ * folder/NAME.svg, which appear whole or not at all. Each file says inside from which command,
+ * commit and configurations it is (experiments/figures/stamp.h). KILTER_ERROR_INPUT on an unknown
+ * figure or a folder that cannot be written, KILTER_ERROR_FAILED if the store holds nothing to draw
+ * or gnuplot is missing or fails. */
 bool figure_draw(const char *name, Store *store, const Claims *claims, const char *folder,
                  GError **error);
 /* Draws the figure from the text of its data file. */

@@ -30,7 +30,8 @@ static uint32_t alike(const Picture *p, uint32_t device)
     return n;
 }
 
-/* The first device of each lane; the lane that computes longest takes the last row if it had none. */
+/* The first device of each lane; the lane that computes longest takes the last row if it had
+ * none. */
 static void choose_rows(Picture *p)
 {
     const SimTimeline *t = p->timeline;

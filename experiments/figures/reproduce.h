@@ -1,4 +1,5 @@
-/* Reproducing a paper's figure: its experiment's sweep, the figure, the paper's claims beside ours. */
+/* Reproducing a paper's figure: its experiment's sweep, the figure, the paper's claims beside
+ * ours. */
 #ifndef KILTER_EXPERIMENTS_FIGURES_REPRODUCE_H
 #define KILTER_EXPERIMENTS_FIGURES_REPRODUCE_H
 
@@ -14,8 +15,8 @@ typedef struct {
     const char *database; /* NULL: folder/NAME.db */
     const char *folder;
     const char *command, *revision; /* the command line and the commit, for the store */
-    ExperimentChange
-        change; /* with which the experiment was read; also applied to its columns */
+    /* with which the experiment was read; also applied to its columns */
+    ExperimentChange change;
     SweepOptions sweep;
 } ReproduceOptions;
 
@@ -26,8 +27,8 @@ typedef struct {
     SweepProgress progress; /* also set on failure */
 } Reproduction;
 
-/* Sweeps the experiment and its columns. The figure and the claims use only the configurations that the experiment asks for
- * now, whatever else the database holds. */
+/* Sweeps the experiment and its columns. The figure and the claims use only the configurations that
+ * the experiment asks for now, whatever else the database holds. */
 bool reproduce_run(const Experiment *experiment, const ReproduceOptions *options,
                    Reproduction *reproduction, GError **error);
 void reproduction_clear(Reproduction *reproduction);

@@ -1,7 +1,7 @@
 /* The stamp inside a picture: the command, the commit and the configurations that it is made from.
  *
- * PNG has them as tEXt chunks after its header, SVG as <metadata>. Viewers pass over both; `exiftool`, `identify -verbose` and
- * text editors show them. */
+ * PNG has them as tEXt chunks after its header, SVG as <metadata>. Viewers pass over both;
+ * `exiftool`, `identify -verbose` and text editors show them. */
 #ifndef KILTER_EXPERIMENTS_FIGURES_STAMP_H
 #define KILTER_EXPERIMENTS_FIGURES_STAMP_H
 

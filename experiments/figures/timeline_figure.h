@@ -6,7 +6,8 @@
 #include <glib.h>
 #include <stdbool.h>
 
-/* Draws FOLDER/timeline.png and .svg. KILTER_ERROR_INPUT names the file and what is wrong with it. */
+/* Draws FOLDER/timeline.png and .svg. KILTER_ERROR_INPUT names the file and what is wrong with
+ * it. */
 bool timeline_figure_draw(const char *trace, const char *folder, GError **error);
 
 #endif

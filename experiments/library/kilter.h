@@ -18,8 +18,8 @@
  *
  * Each call fills *json (NULL: no answer is wanted), on failure with {"error": {"status",
  * "message"}}; free it with kilter_free. An answer begins with "format": {"name", "version"}. Calls
- * may be made from several threads. Names are looked up as the program looks them up: in KILTER_PATH
- * and in the data installed with the library. */
+ * may be made from several threads. Names are looked up as the program looks them up: in
+ * KILTER_PATH and in the data installed with the library. */
 #ifndef KILTER_H
 #define KILTER_H
 

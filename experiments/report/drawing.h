@@ -24,11 +24,13 @@ void drawing_legend(GString *page, const char *color, const char *name, bool las
 
 /* Memory by category over time, of the fullest device of each type (drawing_memory.c). */
 void drawing_add_memory(const Drawing *drawing);
-/* The machines with their GPUs, coloured by stage, and a table of the stages (drawing_cluster.c). */
+/* The machines with their GPUs, coloured by stage, and a table of the stages
+ * (drawing_cluster.c). */
 void drawing_add_cluster(const Drawing *drawing);
 
-/* Where the time of days of training goes, and the picture of what the interval between checkpoints changes (drawing_days.c).
- * `campaign`: the member of the answer of `kilter simulate --days`; `svg`: the picture. */
+/* Where the time of days of training goes, and the picture of what the interval between checkpoints
+ * changes (drawing_days.c). `campaign`: the member of the answer of `kilter simulate --days`;
+ * `svg`: the picture. */
 void drawing_add_days(GString *page, const json_t *campaign, const char *svg);
 
 #endif

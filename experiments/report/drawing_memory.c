@@ -7,7 +7,8 @@
 
 enum { HEIGHT = 150, FOOT = 4, HEAD = 8 };
 
-/* Of the steps in so many pixels the one with the most bytes is drawn; edges that differ by less are level. */
+/* Of the steps in so many pixels the one with the most bytes is drawn; edges that differ by less
+ * are level. */
 static const double PIXELS = 0.7, LEVEL = 0.05;
 
 static const char *const COLOR[MEMORY_CATEGORIES] = {
@@ -16,7 +17,8 @@ static const char *const COLOR[MEMORY_CATEGORIES] = {
     [MEMORY_BUFFERS] = "#c7a76c",   [MEMORY_RUNTIME] = "#8a8a8a",
 };
 
-/* The edges of the areas from one step to the next one: y[c] below category c, y[c + 1] above it. */
+/* The edges of the areas from one step to the next one: y[c] below category c, y[c + 1] above
+ * it. */
 typedef struct {
     double x, y[MEMORY_CATEGORIES + 1];
 } Edge;

@@ -1,4 +1,5 @@
-/* The experiments that a store has answers for, each with its claims judged. Private to experiments/report. */
+/* The experiments that a store has answers for, each with its claims judged. Private to
+ * experiments/report. */
 #ifndef KILTER_EXPERIMENTS_REPORT_PARTS_H
 #define KILTER_EXPERIMENTS_REPORT_PARTS_H
 

@@ -23,8 +23,8 @@ static const char *skip(const char *c)
     return c + strspn(c, " \t\n");
 }
 
-/* White space is one space; none between two tags that stand in lines of their own, nor inside a tag after a comma or a
- * parenthesis or beside an equals sign. */
+/* White space is one space; none between two tags that stand in lines of their own, nor inside a
+ * tag after a comma or a parenthesis or beside an equals sign. */
 static void squeeze(GString *text)
 {
     g_autofree char *copy = g_strdup(text->str);
@@ -60,7 +60,8 @@ static char *shorten(const char *svg, gsize length)
     return g_strdup(text->str);
 }
 
-/* Quotation marks of an attribute become apostrophes where its value has none, as the address stands in quotation marks. */
+/* Quotation marks of an attribute become apostrophes where its value has none, as the address
+ * stands in quotation marks. */
 static const char *quote(const char *at, const char *closing)
 {
     const char *apostrophe = memchr(at, '\'', (size_t)(closing - at));

@@ -1,5 +1,5 @@
-/* A plan as a page: its report as text, what binds it, its cluster, a timeline of its devices, memory over time, the busiest
- * links. */
+/* A plan as a page: its report as text, what binds it, its cluster, a timeline of its devices,
+ * memory over time, the busiest links. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -259,7 +259,8 @@ static const char LEAGUE[] =
     "round(100 * (max(CASE status WHEN 'ok' THEN s / best END) - 1), 2) "
     "FROM r GROUP BY entry ORDER BY 5, 1";
 
-/* The values of each axis that has several, each with the planner that is most often the fastest there. */
+/* The values of each axis that has several, each with the planner that is most often the fastest
+ * there. */
 static const char AXES[] =
     "WITH r AS (SELECT *, iteration_time_s <= (1 + 1e-9) * min(CASE status WHEN 'ok' "
     "THEN "

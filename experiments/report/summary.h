@@ -6,8 +6,8 @@
 
 /* A table of claims by paper: how many there are, and how many hold. */
 void report_add_summary(const ReportParts *report);
-/* Tables of where the paper contradicts itself (data/paper/contradictions.csv), and of what of it is not covered, and why
- * (data/paper/uncovered.csv). KILTER_ERROR_INPUT on a bad file. */
+/* Tables of where the paper contradicts itself (data/paper/contradictions.csv), and of what of it
+ * is not covered, and why (data/paper/uncovered.csv). KILTER_ERROR_INPUT on a bad file. */
 bool report_add_remarks(const ReportParts *report, const char *paper, GError **error);
 
 #endif

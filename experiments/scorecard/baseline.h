@@ -31,8 +31,8 @@ enum { BASELINE_TERMS = 7 };
 
 /* A trial, as baselines see it. */
 typedef struct {
-    const char *
-        kind; /* device type and precision, interned; NULL: the trial could not be made */
+    /* device type and precision, interned; NULL: the trial could not be made */
+    const char *kind;
     double term[BASELINE_TERMS];
 } BaselinePoint;
 
@@ -40,8 +40,8 @@ BaselinePoint baseline_point(const TrialPlan *plan);
 
 typedef struct {
     double weight[BASELINE_TERMS]; /* weights of the ridge's terms */
-    double
-        rate[BASELINES]; /* logarithms of the rates of MFU and BUBBLE over all trials */
+    /* logarithms of the rates of MFU and BUBBLE over all trials */
+    double rate[BASELINES];
     GHashTable *own;     /* kind -> double[BASELINES], owned */
 } BaselineFit;
 

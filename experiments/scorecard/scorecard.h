@@ -27,8 +27,8 @@ typedef struct {
 typedef struct {
     uint32_t inside, in_50,
         in_90; /* trials like the fitted ones, and the numbers of them within the intervals */
-    uint32_t
-        outside; /* the other trials, which are flagged as outside of the fitted ones */
+    /* the other trials, which are flagged as outside of the fitted ones */
+    uint32_t outside;
     uint32_t missed,
         missed_flagged; /* trials outside beyond the 90 % interval, and the number of them that were
                          * flagged */
@@ -42,8 +42,8 @@ typedef struct {
     Agreement calibration; /* of the times of the fitted trials */
     Agreement held_out;    /* the same, predicted by fits without their group */
     Agreement test;        /* of the development trials, or the sealed ones */
-    double
-        regret; /* mean over the test's contests with at least two trials; NAN: there is none */
+    /* mean over the test's contests with at least two trials; NAN: there is none */
+    double regret;
     uint32_t contests;             /* number of these contests */
     Agreement baseline[BASELINES]; /* for the test's times; n = 0 if nothing was fitted */
     double baseline_regret[BASELINES];

@@ -68,7 +68,8 @@ static char *words_of(const Configuration *c)
                      NULL);
 }
 
-/* Whether a point asks what `last`, the one before it of its question, or one before that asks in the same words. */
+/* Whether a point asks what `last`, the one before it of its question, or one before that asks in
+ * the same words. */
 static bool is_repeated(Experiment *experiment, const Configuration *last,
                         const Configuration *c)
 {
@@ -295,9 +296,10 @@ static char *find_file(const char *name, GError **error)
         return path;
     g_auto(GStrv) known = path_list("experiments", ".yaml");
     g_autofree char *hint = names_hint(name, (const char *const *)known);
-    kilter_fail(error, KILTER_ERROR_INPUT,
-                "no experiment '%s', expected a file or the name of one in experiments/%s",
-                name, hint);
+    kilter_fail(
+        error, KILTER_ERROR_INPUT,
+        "no experiment '%s', expected a file or the name of one in experiments/%s", name,
+        hint);
     return NULL;
 }
 

@@ -63,9 +63,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Experiment, experiment_free)
 const char *experiment_name(const Experiment *experiment); /* of a column: NAME@COLUMN */
 const char *experiment_description(const Experiment *experiment); /* "" if it has none */
 
-/* The product of the grid, the models changing slowest and the seeds fastest, without repetitions; borrowed. Points that
- * ask the same question in other words (a default spelled out, two files of one cluster) are each a configuration: one
- * answer, a row for each. */
+/* The product of the grid, the models changing slowest and the seeds fastest, without repetitions;
+ * borrowed. Points that ask the same question in other words (a default spelled out, two files of
+ * one cluster) are each a configuration: one answer, a row for each. */
 uint32_t experiment_count(const Experiment *experiment);
 const Configuration *experiment_at(const Experiment *experiment, uint32_t index);
 

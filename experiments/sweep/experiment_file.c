@@ -195,8 +195,8 @@ static void drop(ColumnList *plain, uint32_t index)
     }
 }
 
-/* "FROM -> TO": the entries of a list that are FROM, a pattern with * and ?, are TO in this column, or left out where TO is none.
- * TO is borrowed from the file's text. */
+/* "FROM -> TO": the entries of a list that are FROM, a pattern with * and ?, are TO in this column,
+ * or left out where TO is none. TO is borrowed from the file's text. */
 static uint32_t replace_in(ColumnList *plain, const char *from, char *to)
 {
     uint32_t n = 0;

@@ -1,12 +1,13 @@
-/* The axes of an experiment's grid, looked up: models, clusters and planners with the values of the axes that belong to them
- * (private to experiments/sweep). */
+/* The axes of an experiment's grid, looked up: models, clusters and planners with the values of the
+ * axes that belong to them (private to experiments/sweep). */
 #ifndef KILTER_EXPERIMENTS_SWEEP_GRID_H
 #define KILTER_EXPERIMENTS_SWEEP_GRID_H
 
 #include "experiments/sweep/experiment.h"
 #include "experiments/sweep/experiment_file.h"
 
-/* An entry of the axis `model`, `cluster` or `planner` with one value of each named axis that belongs to it. */
+/* An entry of the axis `model`, `cluster` or `planner` with one value of each named axis that
+ * belongs to it. */
 typedef struct {
     char *text;     /* as it could stand in the file by itself */
     char *role;     /* of a column: what it stands for; otherwise the same */

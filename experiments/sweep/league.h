@@ -16,8 +16,8 @@ typedef struct {
 } LeagueRefusal;
 
 typedef struct {
-    const char *
-        entry; /* the planner as the experiment writes it; borrowed from the experiment */
+    /* the planner as the experiment writes it; borrowed from the experiment */
+    const char *entry;
     uint32_t asked, plans,
         firsts; /* numbers of configurations, of plans that fit, and of meetings won */
     double regret, worst_regret; /* geometric mean, less 1; NaN without plans */

@@ -1,4 +1,5 @@
-/* The order in which a sweep starts what its store lacks, shared with other processes by claims (data/store/store.h).
+/* The order in which a sweep starts what its store lacks, shared with other processes by claims
+ * (data/store/store.h).
  *
  * A configuration that a process ended with is started after all others and alone, so that a second
  * end shows that it was the cause. What another process works on waits until that has an answer, or
@@ -10,14 +11,15 @@
 
 typedef struct Queue Queue;
 
-/* `missing`: Configurations, borrowed. `experiment`: the name that asks. `again`: configurations that ended processes
- * are tried again. */
+/* `missing`: Configurations, borrowed. `experiment`: the name that asks. `again`: configurations
+ * that ended processes are tried again. */
 Queue *queue_new(Store *store, const char *experiment, const GPtrArray *missing,
                  bool again);
 void queue_free(Queue *queue);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Queue, queue_free)
 
-/* Claims the next configuration while `in_flight` others are worked on. *next: NULL if none may start now. */
+/* Claims the next configuration while `in_flight` others are worked on. *next: NULL if none may
+ * start now. */
 bool queue_next(Queue *queue, uint32_t in_flight, const Configuration **next,
                 GError **error);
 /* Ends the claim of one that was not begun: it is again the next to be started. */

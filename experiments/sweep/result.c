@@ -31,7 +31,8 @@ static void add_file(json_t *files, const char *relative)
     json_object_set_new(files, relative, json_string(sum));
 }
 
-/* The files that values of options stand for: a framework's memory, networks that TAG was trained to. */
+/* The files that values of options stand for: a framework's memory, networks that TAG was trained
+ * to. */
 static json_t *files_json(const Configuration *c)
 {
     json_t *files = json_object();
@@ -175,7 +176,8 @@ void result_take_plan(Result *result, const Plan *plan)
 
 /* --- what is reported of it --- */
 
-/* The numbers of parameter tensors that rest whole and that rest cut, and of the model's parameters. */
+/* The numbers of parameter tensors that rest whole and that rest cut, and of the model's
+ * parameters. */
 static json_t *parameters_json(const Evaluation *evaluation)
 {
     const Program *program = evaluation->plan->program;
@@ -237,8 +239,8 @@ static json_t *devices_json(const SimReport *report)
     return list;
 }
 
-/* Devices; parameters; gates; the strategy, if the plan has one; the work of the search; if it does not fit, what the iteration
- * would take. */
+/* Devices; parameters; gates; the strategy, if the plan has one; the work of the search; if it does
+ * not fit, what the iteration would take. */
 static json_t *report_json(const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;

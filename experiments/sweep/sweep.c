@@ -28,7 +28,8 @@ static void watch(Sweep *sweep)
     if (!sweep->stopped && sweep->options->watch &&
         !sweep->options->watch(sweep->progress, sweep->options->data)) {
         sweep->stopped = true;
-        /* Configurations in flight are finished; they are not blamed if the process is killed meanwhile. */
+        /* Configurations in flight are finished; they are not blamed if the process is killed
+         * meanwhile. */
         store_give_up(sweep->store, NULL, NULL, NULL);
     }
 }
@@ -54,7 +55,8 @@ static void keep_first(Sweep *sweep, const Configuration *c, GError *error)
     sweep->first = error;
 }
 
-/* Writes an outcome for all points of the grid that ask for it, or notes why there is no result. Returns their number. */
+/* Writes an outcome for all points of the grid that ask for it, or notes why there is no result.
+ * Returns their number. */
 static uint32_t take(Sweep *sweep, Outcome *outcome)
 {
     SweepProgress *p = sweep->progress;
@@ -95,7 +97,8 @@ static bool is_mine(const SweepOptions *options, const char *hash)
     return options->shards == 0 || shard_of(hash, options->shards) == options->shard;
 }
 
-/* Configurations that the store (NULL: an empty one) lacks, in grid order; of those that ask the same, the first. */
+/* Configurations that the store (NULL: an empty one) lacks, in grid order; of those that ask the
+ * same, the first. */
 static GPtrArray *missing(const Experiment *experiment, Store *store,
                           const SweepOptions *options, SweepProgress *progress,
                           GError **error)
@@ -143,8 +146,8 @@ static void claim(Sweep *sweep, GPtrArray *started)
     } while (next);
 }
 
-/* Configurations that no thread has begun are for others if all threads work long on theirs, and for nobody
- * if the sweep is stopped, when its claims have ended already. */
+/* Configurations that no thread has begun are for others if all threads work long on theirs, and
+ * for nobody if the sweep is stopped, when its claims have ended already. */
 static void take_back(Sweep *sweep, bool is_late)
 {
     const Configuration *c = NULL;
@@ -338,7 +341,8 @@ static void count_row(uint32_t n_columns, char **value, char **column, void *dat
     status->impossible += strcmp(value[1], "impossible") == 0;
 }
 
-/* Counts what is worked on, and what failed: it gave an error, or ended as many processes as it may. */
+/* Counts what is worked on, and what failed: it gave an error, or ended as many processes as it
+ * may. */
 static void count_attempt(const StoreAttempt *attempt, void *data)
 {
     const Count *count = data;

@@ -2,11 +2,11 @@
  *
  * Worker threads evaluate; the calling thread alone writes the store, each result as it comes, so a
  * killed sweep loses only what was in flight. Several processes of one machine may sweep into one
- * store, and share the work; what ended two processes is passed over and named. The content of a row does not depend on the number of
- * threads; the order of rows may. A plan that does not fit gives a row with status "oom"; a model,
- * a cluster and a planner that do not go together give one with status "impossible". A
- * configuration that fails in any other way gets no row, so that the next sweep tries it again, and
- * fails the sweep once all the others are done. */
+ * store, and share the work; what ended two processes is passed over and named. The content of a
+ * row does not depend on the number of threads; the order of rows may. A plan that does not fit
+ * gives a row with status "oom"; a model, a cluster and a planner that do not go together give one
+ * with status "impossible". A configuration that fails in any other way gets no row, so that the
+ * next sweep tries it again, and fails the sweep once all the others are done. */
 #ifndef KILTER_EXPERIMENTS_SWEEP_SWEEP_H
 #define KILTER_EXPERIMENTS_SWEEP_SWEEP_H
 

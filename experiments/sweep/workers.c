@@ -5,7 +5,8 @@
 #include <signal.h>
 
 enum {
-    /* For about this time others wait for configurations that a process has claimed and not begun. */
+    /* For about this time others wait for configurations that a process has claimed and not
+     * begun. */
     AHEAD_US = 20 * 1000,
     MOST_AHEAD = 64,
     /* The mean follows the times of the last so many outcomes. */
@@ -17,8 +18,8 @@ struct Workers {
     uint32_t n, in_flight;
     GThread **thread;
     GAsyncQueue *started, *outcomes; /* Configuration, Outcome */
-    double
-        mean_us; /* of an evaluation, or the last one's if that is longer; INFINITY: none yet */
+    /* of an evaluation, or the last one's if that is longer; INFINITY: none yet */
+    double mean_us;
 };
 
 /* In place of a configuration: the thread ends. */

@@ -1,8 +1,9 @@
 /* The threads of a sweep: configurations go in, outcomes come out.
  *
- * A configuration costs a transaction for its claim and its row. Where configurations are short, more of them
- * are started than there are threads, so that a transaction has many: up to what the threads finish
- * in some milliseconds. Where they are long, each thread has one. Used by one thread, that of the store. */
+ * A configuration costs a transaction for its claim and its row. Where configurations are short,
+ * more of them are started than there are threads, so that a transaction has many: up to what the
+ * threads finish in some milliseconds. Where they are long, each thread has one. Used by one
+ * thread, that of the store. */
 #ifndef KILTER_EXPERIMENTS_SWEEP_WORKERS_H
 #define KILTER_EXPERIMENTS_SWEEP_WORKERS_H
 
@@ -32,11 +33,13 @@ uint32_t workers_in_flight(const Workers *workers);
 uint32_t workers_most(const Workers *workers);
 void workers_start(Workers *workers, const Configuration *configuration);
 
-/* Waits up to `wait_us` for an outcome and, if one came, for others as long as no thread runs out of work. NULL: none. */
+/* Waits up to `wait_us` for an outcome and, if one came, for others as long as no thread runs out
+ * of work. NULL: none. */
 Outcome *workers_wait(Workers *workers, gint64 wait_us);
 /* One more, without waiting. */
 Outcome *workers_take(Workers *workers);
-/* One that was started and that no thread has begun, which is not evaluated any more. NULL: none. */
+/* One that was started and that no thread has begun, which is not evaluated any more. NULL:
+ * none. */
 const Configuration *workers_take_back(Workers *workers);
 
 #endif

@@ -10,8 +10,9 @@
  * plan for the remaining machines, and restarts once more when a machine is back.
  *
  * Each GPU fails by a renewal process of its own: gaps have mean `mtbf_s` and are exponential, or
- * Weibull's with `shape`. Other parts, such as switches, fail with exponential gaps, and take a number of machines with them, which are
- * replaced one by one in the same way; where it is 0, training only restarts. Stragglers come at random, one GPU per `straggler_every_s` on average,
+ * Weibull's with `shape`. Other parts, such as switches, fail with exponential gaps, and take a
+ * number of machines with them, which are replaced one by one in the same way; where it is 0,
+ * training only restarts. Stragglers come at random, one GPU per `straggler_every_s` on average,
  * stay for an exponential time, and slow the whole iteration by their factor; several stragglers
  * slow it as much as one.
  *
@@ -45,9 +46,10 @@ typedef struct {
     uint32_t n_failures;
     const SimCampaignPart *part; /* besides GPUs and given failures */
     uint32_t n_parts;
-    /* work between checkpoints; 0: the one that loses least. It is known in closed form where failures
-     * are exponential and checkpoints usable at once; else it is searched for by simulation, with
-     * other draws than those of the runs, and with the gaps of given failures in a new order. */
+    /* work between checkpoints; 0: the one that loses least. It is known in closed form where
+     * failures are exponential and checkpoints usable at once; else it is searched for by
+     * simulation, with other draws than those of the runs, and with the gaps of given failures in a
+     * new order. */
     double interval_s;
     double save_s, write_s, restart_s, repair_s;
     double straggler_every_s, straggler_stays_s, straggler_factor; /* every: 0: none */

@@ -136,7 +136,8 @@ static void take_back(Run *run)
     }
 }
 
-/* A spare takes the place of a machine that failed, or training goes on without it, or waits until a machine is back. Returns when. */
+/* A spare takes the place of a machine that failed, or training goes on without it, or waits until
+ * a machine is back. Returns when. */
 static double replace(Run *run, double at_s)
 {
     if (run->spares > 0) {

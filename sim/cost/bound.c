@@ -53,8 +53,9 @@ double sim_compute_bound_s(const Graph *graph, const ClusterView *view)
     return whole / speed;
 }
 
-/* The least part of an op that falls to a device with `part` of all that is cut, when parts are rounded to units: of the
- * dims of its tensors any may be the one that is cut, and the batch of each of two microbatches that take turns. */
+/* The least part of an op that falls to a device with `part` of all that is cut, when parts are
+ * rounded to units: of the dims of its tensors any may be the one that is cut, and the batch of
+ * each of two microbatches that take turns. */
 static double least_share(const Graph *graph, const Op *op, double part)
 {
     enum { TURNS = 2 };

@@ -6,12 +6,13 @@
  *     double s = kernel_time_s(device, &kernel);                           below a microsecond of the host
  *     KernelReport report = kernel_report(device, &kernel);                the same, and what it is made of
  *
- * A time is that of the device in a running iteration: at the clock that the board's power sustains, without the
- * launch by the host, and without the gap between two kernels of a stream (constants.stream.gap). One analytic law per
- * kind of kernel: its equations stand above its code in sim/cost/kernel_*.c, its constants with unit and source in
- * data/kernels.yaml, the device's numbers in data/devices. `device->missing` says what a data sheet lacks and what is
- * taken instead. A time never falls where extents rise (products: by steps that keep their alignment), nor rises with
- * bandwidth, clock, power, L2 or processors.
+ * A time is that of the device in a running iteration: at the clock that the board's power
+ * sustains, without the launch by the host, and without the gap between two kernels of a stream
+ * (constants.stream.gap). One analytic law per kind of kernel: its equations stand above its code
+ * in sim/cost/kernel_*.c, its constants with unit and source in data/kernels.yaml, the device's
+ * numbers in data/devices. `device->missing` says what a data sheet lacks and what is taken
+ * instead. A time never falls where extents rise (products: by steps that keep their alignment),
+ * nor rises with bandwidth, clock, power, L2 or processors.
  *
  * Extents are counts, but not always whole ones: searches price parts of a batch. */
 #ifndef KILTER_SIM_COST_KERNEL_H
@@ -102,7 +103,8 @@ typedef enum {
 
 typedef struct {
     double time_s;
-    /* its parts, which overlap: computing at full clock, at the clock that power allows, memory, L2; and what is added */
+    /* its parts, which overlap: computing at full clock, at the clock that power allows, memory,
+     * L2; and what is added */
     double compute_s, power_s, memory_s, cache_s, start_s;
     KernelLimit limit;
     double flops, bytes;         /* that the result needs: without padding, each operand once */

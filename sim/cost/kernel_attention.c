@@ -1,6 +1,7 @@
-/* Fused attention (Dao et al. 2022, Dao 2023, Shah et al. 2024): the scores of 128 queries with the keys that they see are a tile's
- * columns, computed by a processor without writing them. With d the mean width of a key's and a value's head, q = ceil(queries/128),
- * F a processor's FLOPs a clock, E `rate`, x `exponential`, k0 `k_start`,
+/* Fused attention (Dao et al. 2022, Dao 2023, Shah et al. 2024): the scores of 128 queries with the
+ * keys that they see are a tile's columns, computed by a processor without writing them. With d the
+ * mean width of a key's and a value's head, q = ceil(queries/128), F a processor's FLOPs a clock, E
+ * `rate`, x `exponential`, k0 `k_start`,
  *
  *     seen    = sum over the q tiles of the keys that a tile sees: all; causal and windowed, those before its queries
  *     cycles  = 128 (4 d/(F E) + x/16)/reach of a column: two products, and softmax on 16 exponentials a clock        (1)

@@ -1,11 +1,12 @@
-/* Convolutions, by the three ways that libraries know, of which the time is a soft minimum (exponent `choice`):
+/* Convolutions, by the three ways that libraries know, of which the time is a soft minimum
+ * (exponent `choice`):
  *
  *     implicit product    the batched product m = samples x out image, n = out channels, k = in channels x filter, / implicit
  *     F(2,3)              Winograd, fused: 16 products of 4-element tiles, / small, + the filters' transform
  *     F(4,3)              Winograd, not fused: 36 products of 16-element tiles, / large, + the transforms' traffic
  *
- * (Lavin and Gray 2016); Winograd for filters of 3 x 3 and stride 1. Gradients of the input and of the weights are
- * the products with the same FLOPs and other extents. */
+ * (Lavin and Gray 2016); Winograd for filters of 3 x 3 and stride 1. Gradients of the input and of
+ * the weights are the products with the same FLOPs and other extents. */
 #include <math.h>
 
 #include "sim/cost/kernel_law.h"

@@ -1,8 +1,10 @@
-/* Grouped products: one launch multiplies the rows of each expert with its weights. With a experts in use, of m rows each on average,
+/* Grouped products: one launch multiplies the rows of each expert with its weights. With a experts
+ * in use, of m rows each on average,
  *
  *     t = max(2 a 64 ceil(m/64) n k (1 + narrow/min(n, k)) / (peak reach rate), bytes of weights and rows/(bandwidth share))   (1)
  *
- * and a layer of experts is two or three of them and `passes` over its rows, which sort, activate, weight and add them:
+ * and a layer of experts is two or three of them and `passes` over its rows, which sort, activate,
+ * weight and add them:
  *
  *     t = start + sum of (1) + passes 2 pairs (2 hidden + matrices inner) / bandwidth                                   (2)
  *

@@ -1,12 +1,13 @@
-/* The laws of kernels, one file each (private to sim). Each returns the seconds and fills in the parts of `report`, which is
- * zeroed but for peak and bandwidth; NULL: not wanted. */
+/* The laws of kernels, one file each (private to sim). Each returns the seconds and fills in the
+ * parts of `report`, which is zeroed but for peak and bandwidth; NULL: not wanted. */
 #ifndef KILTER_SIM_COST_KERNEL_LAW_H
 #define KILTER_SIM_COST_KERNEL_LAW_H
 
 #include "data/data.h"
 #include "sim/cost/kernel.h"
 
-/* The extents of a matrix product, and the bytes of an element of its operands and of its result. */
+/* The extents of a matrix product, and the bytes of an element of its operands and of its
+ * result. */
 typedef struct {
     double batch, m, n, k;
     double in_bytes, out_bytes;
@@ -28,7 +29,8 @@ double law_attention_s(const KernelDevice *device, const Kernel *kernel,
 double law_convolution_s(const KernelDevice *device, const Kernel *kernel,
                          KernelReport *report);
 
-/* The part of traffic that L2 does not hold: 0 to 1 on the logarithm of bytes over what stays in it. */
+/* The part of traffic that L2 does not hold: 0 to 1 on the logarithm of bytes over what stays in
+ * it. */
 static inline double law_clip(double value, double low, double high)
 {
     return value < low ? low : value > high ? high : value;

@@ -1,16 +1,18 @@
-/* Kernels that pass over memory: elementwise ones, norms and softmaxes of rows. With `bytes` all that is read and written,
+/* Kernels that pass over memory: elementwise ones, norms and softmaxes of rows. With `bytes` all
+ * that is read and written,
  *
  *     t    = start + max(bytes / (bandwidth share (1 + (cache_gain - 1) keep)), rows' part)                     (1)
  *     keep = clip(1/2 - log4(bytes / (cache_keep L2)), 0, 1)                                                    (2)
  *
- * share by the kind of memory. Rows' part: each row takes a block of threads at least 4 `row`, S threads/block blocks at a time.
- * A norm reads its rows twice, a softmax of more than 1024 elements three times; what of the further passes misses L2 goes by the
- * rows that are at work at a time,
+ * share by the kind of memory. Rows' part: each row takes a block of threads at least 4 `row`, S
+ * threads/block blocks at a time. A norm reads its rows twice, a softmax of more than 1024 elements
+ * three times; what of the further passes misses L2 goes by the rows that are at work at a time,
  *
  *     miss = clip((flight/L2 - miss_from) / (miss_to - miss_from), 0, 1)                                        (3)
  *
- * Backward: a softmax moves 12 B an element up to 1024, 20 B above, a norm 16 + 8 B (fp32; others in proportion). Kernels that are
- * not vectorised move a fixed number of bytes a clock in each processor, if that is slower. */
+ * Backward: a softmax moves 12 B an element up to 1024, 20 B above, a norm 16 + 8 B (fp32; others
+ * in proportion). Kernels that are not vectorised move a fixed number of bytes a clock in each
+ * processor, if that is slower. */
 #include <math.h>
 
 #include "sim/cost/kernel_law.h"

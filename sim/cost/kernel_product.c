@@ -1,5 +1,5 @@
-/* Matrix products by tiles: Y[b,m,n] = X[b,m,k] W[b,k,n]. With a tile of w columns and h rows of Y, S processors, K the sum, s the
- * parts into which it is split,
+/* Matrix products by tiles: Y[b,m,n] = X[b,m,k] W[b,k,n]. With a tile of w columns and h rows of Y,
+ * S processors, K the sum, s the parts into which it is split,
  *
  *     tiles = b ceil(n/w) ceil(m/h) s      z = 1/w + 1/h      k = K, or max(ceil(K/s), least part)
  *     e     = share / (1 + tile_half z), at most 0.98, less for unaligned and old kernels
@@ -12,9 +12,9 @@
  *             columns that each wave reads anew                                                                 (5)
  *     t^2   = max(full, power)^2 + (dram/bandwidth)^2 + (tiles (w + h) k bytes/L2's rate)^2                     (6)
  *
- * and where the sum is split, a pass that adds its parts. The time is the least over the tiles and splits that the library has. Rates
- * of tiles follow from the reuse of operands; waves and tails as in Volkov and Demmel 2008 and in NVIDIA's guide to matrix
- * multiplication. */
+ * and where the sum is split, a pass that adds its parts. The time is the least over the tiles and
+ * splits that the library has. Rates of tiles follow from the reuse of operands; waves and tails as
+ * in Volkov and Demmel 2008 and in NVIDIA's guide to matrix multiplication. */
 #include <math.h>
 
 #include "sim/cost/kernel_law.h"
@@ -23,7 +23,8 @@ typedef struct {
     double width, height;
 } Tile;
 
-/* Of lanes and of matrix units; the last of matrix units only with 5 and more bits of area a thread. */
+/* Of lanes and of matrix units; the last of matrix units only with 5 and more bits of area a
+ * thread. */
 static const Tile LANE_TILE[] = {{128, 128}, {128, 64}, {64, 128}, {64, 64},
                                  {32, 128},  {128, 32}, {64, 32},  {32, 32}};
 static const Tile TENSOR_TILE[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64},

@@ -40,8 +40,9 @@ static void collect_form(GArray *splits, const Graph *graph,
 {
     if (!form_is_gather(form))
         return;
-    collect(splits, (SimSplit){instance_segment[(size_t)tensor * FORM_MAX + form_inside(form)],
-                               graph_tensor(graph, tensor)->units[form_dim(form)]});
+    collect(splits,
+            (SimSplit){instance_segment[(size_t)tensor * FORM_MAX + form_inside(form)],
+                       graph_tensor(graph, tensor)->units[form_dim(form)]});
 }
 
 static void collect_instr(GArray *splits, const Graph *graph, const uint16_t *segment,

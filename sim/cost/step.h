@@ -28,8 +28,8 @@ static inline bool sim_is_priced_collective(const Instr *instr)
     return instr->kind == INSTR_COLLECTIVE && sim_is_priced(instr->collective);
 }
 
-/* Whether buckets fuse collectives of that kind, where they sum gradients of parameters: all-reduces
- * with one another, and (ZeRO) reduce-scatters with one another. */
+/* Whether buckets fuse collectives of that kind, where they sum gradients of parameters:
+ * all-reduces with one another, and (ZeRO) reduce-scatters with one another. */
 bool sim_bucket_takes(Collective kind);
 
 /* Reduces an op's work to the part `factor`: all its FLOPs and bytes are divided
@@ -39,8 +39,8 @@ void sim_work_scale(SimWork *work, const ClusterView *view, double factor);
 /* Adds the messages inside of machines that an op causes (equation 3 of sim/sim.h). */
 void sim_work_inner(const Graph *graph, OpId op, const Rule *rule, SimWork *work);
 
-/* Seconds of an op's kernels on a device that has kernels and these parts of the op's loops, of one GPU; 0 where it has nothing
- * of some loop. */
+/* Seconds of an op's kernels on a device that has kernels and these parts of the op's loops, of one
+ * GPU; 0 where it has nothing of some loop. */
 double sim_kernels_s(SimMemo *memo, const Graph *graph, OpId op, const Device *device,
                      const double of[OP_MAX_LOOPS]);
 

@@ -65,8 +65,8 @@ static void add_wave(const Graph *graph, const DeviceType *type, const Op *op,
         fitted->overhead_s += empty * work->flops_sharded / rate;
 }
 
-/* Adds the time in which an output's tiles are filled and written (data/cluster/cluster.h): that of a sharded output is
- * sharded, too; a device that sums over its share has whole tiles. */
+/* Adds the time in which an output's tiles are filled and written (data/cluster/cluster.h): that of
+ * a sharded output is sharded, too; a device that sums over its share has whole tiles. */
 static void add_fill(const Graph *graph, const DeviceType *type, const Op *op,
                      const Rule *rule, const Form *batch, double part, double rate,
                      SimFitted *fitted)
@@ -94,7 +94,8 @@ static int8_t batch_loop(const Graph *graph, OpId id, const OpSpace *space,
     return -1;
 }
 
-/* The parts of an op's loops on a device that has the part `part` of what `batch` cuts. Returns whether it has anything. */
+/* The parts of an op's loops on a device that has the part `part` of what `batch` cuts. Returns
+ * whether it has anything. */
 static bool parts_of(const Graph *graph, OpId id, const Form *batch, double part,
                      double of[OP_MAX_LOOPS])
 {
@@ -106,10 +107,10 @@ static bool parts_of(const Graph *graph, OpId id, const Form *batch, double part
     return loop < 0 || part > 0;
 }
 
-/* The line for searches: below the times of the op's kernels at shares around the working one, and there the highest such.
- * The times climb in waves of tiles, and a point alone says little. */
-static TimeLine line_of_kernels(const KernelPricing *pricing, const Graph *graph,
-                                OpId id, double of[OP_MAX_LOOPS], int8_t loop)
+/* The line for searches: below the times of the op's kernels at shares around the working one, and
+ * there the highest such. The times climb in waves of tiles, and a point alone says little. */
+static TimeLine line_of_kernels(const KernelPricing *pricing, const Graph *graph, OpId id,
+                                double of[OP_MAX_LOOPS], int8_t loop)
 {
     static const double AROUND[] = {1.0 / 64, 1.0 / 32, 1.0 / 16, 1.0 / 8, 0.25, 0.5,
                                     0.75,     1,        1.5,      2,       4};
@@ -122,8 +123,7 @@ static TimeLine line_of_kernels(const KernelPricing *pricing, const Graph *graph
         if (share > 1 || (i > 0 && share <= point[curve.n - 1].samples))
             continue;
         of[loop] = all * share;
-        point[curve.n++] =
-            (TimePoint){share, op_kernels_s(pricing, graph, id, of)};
+        point[curve.n++] = (TimePoint){share, op_kernels_s(pricing, graph, id, of)};
     }
     of[loop] = all;
     return time_curve_line(&curve, 1, fmin(pricing->working, 1));
@@ -156,8 +156,8 @@ static void fit_work(const Graph *graph, const ClusterView *view, OpId id,
         const DeviceType *type = view->fitted[f];
         const OpCost *cost = device_type_cost(type, op->kind);
         if (view->pricing[f].device) {
-            work->fitted[f] = work_of_kernels(&view->pricing[f], type, graph, id, rule,
-                                              batch, part);
+            work->fitted[f] =
+                work_of_kernels(&view->pricing[f], type, graph, id, rule, batch, part);
             continue;
         }
         const double faster =
@@ -179,8 +179,9 @@ static void fit_work(const Graph *graph, const ClusterView *view, OpId id,
     }
 }
 
-/* The same of an op with measured times: of each type the line below its curve that is best where all devices have as
- * much; on single GPUs what is not sharded takes its time exactly. A device of several GPUs gives each an even part. */
+/* The same of an op with measured times: of each type the line below its curve that is best where
+ * all devices have as much; on single GPUs what is not sharded takes its time exactly. A device of
+ * several GPUs gives each an even part. */
 static void time_work(const Graph *graph, const ClusterView *view, OpId id,
                       const Rule *rule, double part, SimWork *work)
 {
@@ -303,9 +304,10 @@ double sim_work_s(const SimWork *work, const Device *device, double share)
     const SimFitted *own = device->fitted ? &work->fitted[device->fitted - 1] : &plain;
     const double flops = own->flops + own->flops_sharded * share;
     /* A device of rate 0 may have nothing to compute. */
-    const double seconds = work->times ? measured_s(work, device, share)
-                                       : work->seconds + own->overhead_s * device->stretch +
-                                             (flops == 0 ? 0 : flops / device->rate);
+    const double seconds = work->times
+                               ? measured_s(work, device, share)
+                               : work->seconds + own->overhead_s * device->stretch +
+                                     (flops == 0 ? 0 : flops / device->rate);
     return seconds + inner_s(work, device, share);
 }
 
@@ -322,7 +324,8 @@ typedef struct {
     double seconds;
 } KernelEntry;
 
-/* Times that were computed, by a hash of what they depend on; one that takes the place of another replaces it. */
+/* Times that were computed, by a hash of what they depend on; one that takes the place of another
+ * replaces it. */
 enum { MEMO_SIZE = 1024 };
 struct SimMemo {
     KernelEntry entry[MEMO_SIZE];

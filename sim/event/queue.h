@@ -8,9 +8,10 @@
  * everything if events are few, or if no width tells them apart. Width and number of months follow
  * from the events pushed and popped, so equal calls give an equal state.
  *
- * Chosen by the hold model (tests/bench/network.c), by which it handles twice as many events a second
- * as a heap with 100 pending events, 3 to 4 times as many with 10^3 and 10^4, and 6 times as many with
- * 10^5, where a calendar queue (Brown 1988, doi:10.1145/63039.63045) misses the cache at every event. */
+ * Chosen by the hold model (tests/bench/network.c), by which it handles twice as many events a
+ * second as a heap with 100 pending events, 3 to 4 times as many with 10^3 and 10^4, and 6 times as
+ * many with 10^5, where a calendar queue (Brown 1988, doi:10.1145/63039.63045) misses the cache at
+ * every event. */
 #ifndef KILTER_SIM_EVENT_QUEUE_H
 #define KILTER_SIM_EVENT_QUEUE_H
 

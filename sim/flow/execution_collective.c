@@ -131,8 +131,8 @@ static void mark_waiting(const ExecutionGroup *group, bool *waits)
     }
 }
 
-/* The first rank of the group that did not come to its first collective with ranks missing; among ranks that wait elsewhere
- * only if `any`. UINT32_MAX: there is none. */
+/* The first rank of the group that did not come to its first collective with ranks missing; among
+ * ranks that wait elsewhere only if `any`. UINT32_MAX: there is none. */
 static uint32_t absent_rank(const ExecutionGroup *group, const bool *waits, bool any,
                             uint32_t *meeting)
 {

@@ -241,7 +241,8 @@ static void run_clear(ExecutionRun *run)
     sim_engine_free(run->engine);
 }
 
-/* Fails with the name of a node that did not end, if there is one: of a collective, the rank that never comes to it. */
+/* Fails with the name of a node that did not end, if there is one: of a collective, the rank that
+ * never comes to it. */
 static bool check_end(const ExecutionRun *run, GError **error)
 {
     if (run->n_done == run->report->n_nodes)

@@ -42,9 +42,11 @@ static inline uint64_t execution_packed(uint32_t rank, uint32_t node)
     return (uint64_t)rank << 32 | node;
 }
 
-/* Finds the ranks of each group, of which `listed` (may be NULL) has some: run->group. KILTER_ERROR_INPUT in run->error. */
+/* Finds the ranks of each group, of which `listed` (may be NULL) has some: run->group.
+ * KILTER_ERROR_INPUT in run->error. */
 void execution_find_groups(ExecutionRun *run, GHashTable *listed);
-/* KILTER_ERROR_INPUT names a rank that never comes to a collective for which others wait, if there is one. */
+/* KILTER_ERROR_INPUT names a rank that never comes to a collective for which others wait, if there
+ * is one. */
 bool execution_check_meetings(const ExecutionRun *run, GError **error);
 /* A collective is ready on a rank; run->communicated is called for each rank when it has ended. */
 void execution_start_collective(ExecutionRun *run, uint32_t rank, uint32_t node);

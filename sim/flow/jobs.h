@@ -19,10 +19,10 @@ typedef struct {
 } SimJob;
 
 typedef struct {
-    uint32_t
-        iterations; /* that ended before every job had run as many as were asked for */
-    double
-        alone_s; /* mean time of an iteration where the job has the network to itself, */
+    /* that ended before every job had run as many as were asked for */
+    uint32_t iterations;
+    /* mean time of an iteration where the job has the network to itself, */
+    double alone_s;
     double together_s; /* and where all jobs run */
 } SimJobTime;
 

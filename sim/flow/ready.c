@@ -3,8 +3,8 @@
 
 struct SimReady {
     const SimStreams *streams;
-    GQueue
-        *queue; /* [stream * n_lanes + lane]: tasks; the first one runs, or is about to */
+    /* [stream * n_lanes + lane]: tasks; the first one runs, or is about to */
+    GQueue *queue;
     uint32_t *behind; /* [task]: queues in which others are before it */
     GArray *started;  /* uint32_t */
 };

@@ -1,8 +1,9 @@
 /* The timeline as Chrome trace JSON: complete events ("X") in microseconds, with one process per
- * device and one thread per stream; a collective appears on every device. Arrows (flow events "s" and "f", in pairs of one
- * id) lead from what made an operand to what reads it in another stream, and from the sender of a transfer to its receiver. Categories: forward,
- * backward, update, communication, `inside` for communication among a machine's GPUs, and `launch`
- * for the work of a device's host, in a thread of its own after the streams. */
+ * device and one thread per stream; a collective appears on every device. Arrows (flow events "s"
+ * and "f", in pairs of one id) lead from what made an operand to what reads it in another stream,
+ * and from the sender of a transfer to its receiver. Categories: forward, backward, update,
+ * communication, `inside` for communication among a machine's GPUs, and `launch` for the work of a
+ * device's host, in a thread of its own after the streams. */
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -59,8 +60,8 @@ const char *sim_span_category(const SimSpan *span, const Program *program,
                                         : "inside";
 }
 
-/* The members of an event's `args` about its instruction: number, text, group, what it does, and bytes of the whole tensor that it
- * moves or makes. */
+/* The members of an event's `args` about its instruction: number, text, group, what it does, and
+ * bytes of the whole tensor that it moves or makes. */
 static json_t *args_of(const Instr *instr, uint32_t index, const Graph *graph,
                        const char *detail)
 {
@@ -114,8 +115,8 @@ typedef struct {
     GString *text;
     const SimTimeline *timeline;
     uint32_t *device; /* [lane]: its first device */
-    GHashTable
-        *maker; /* tensor, group and microbatch on a lane -> span + 1 that made it last */
+    /* tensor, group and microbatch on a lane -> span + 1 that made it last */
+    GHashTable *maker;
     int id;
 } Arrows;
 

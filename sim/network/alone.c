@@ -21,8 +21,8 @@ struct SimAlone {
 
 enum { NOBODY = UINT32_MAX };
 
-/* On a star, and on the ideal switch of fitted collectives, machines have equal ports. With direct links the
- * GPUs of a machine differ, and with domains and regions the machines. */
+/* On a star, and on the ideal switch of fitted collectives, machines have equal ports. With direct
+ * links the GPUs of a machine differ, and with domains and regions the machines. */
 static bool is_star(const Cluster *cluster)
 {
     for (uint32_t i = 0; i < cluster->n_machines; i++)

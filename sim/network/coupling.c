@@ -124,8 +124,8 @@ static void hash_pair(Coupling *c, uint32_t id)
     c->n_used++;
 }
 
-/* The pair, or NO_LINK. The pairs of a short row are found by reading it, those of one that was longer
- * than that since it was empty are in the hash. */
+/* The pair, or NO_LINK. The pairs of a short row are found by reading it, those of one that was
+ * longer than that since it was empty are in the hash. */
 static uint32_t known_pair(const Coupling *c, uint32_t link, uint32_t bottleneck)
 {
     const Terms *row = &c->row[link];

@@ -15,9 +15,9 @@
  *   - When flows start or end, or a bandwidth changes, only the links that this can reach
  *     are solved for again (sim/network/level.c).
  *
- * A flow that is alone on all of its links is kept apart, without clock and coupling. Of the links on
- * which another flow is alone only the tightest can hold it back: the others are slack, and not in
- * the coupling until a second flow comes. */
+ * A flow that is alone on all of its links is kept apart, without clock and coupling. Of the links
+ * on which another flow is alone only the tightest can hold it back: the others are slack, and not
+ * in the coupling until a second flow comes. */
 #ifndef KILTER_SIM_NETWORK_FAIRNESS_H
 #define KILTER_SIM_NETWORK_FAIRNESS_H
 

@@ -1,5 +1,5 @@
-/* Collectives that a cluster's curves, ports or direct links price (data/cluster/curve.h, price.h), and
- * messages between machines that its line of transfers prices, as flows. Private to sim.
+/* Collectives that a cluster's curves, ports or direct links price (data/cluster/curve.h, price.h),
+ * and messages between machines that its line of transfers prices, as flows. Private to sim.
  *
  * A collective that was measured takes, alone on the network, the measured time, whatever its
  * messages would take: it ends no earlier, and if its messages alone take longer, their bytes and
@@ -10,8 +10,8 @@
 
 #include "sim/network/lower/lowering.h"
 
-/* The seconds of a collective by the curves of the cluster (of sends: by its line of transfers), where
- * all of its groups run at the same time; 0: it was not measured in such a place. */
+/* The seconds of a collective by the curves of the cluster (of sends: by its line of transfers),
+ * where all of its groups run at the same time; 0: it was not measured in such a place. */
 double sim_measured_s(const ClusterView *view, const SimCollective *collective);
 
 /* Whether a curve says so. */
@@ -25,8 +25,9 @@ typedef struct SimMeasured SimMeasured;
 SimMeasured *sim_measured_new(const ClusterView *view, const Topology *topology);
 void sim_measured_free(SimMeasured *measured);
 
-/* Lowers a collective as sim_lower_like does, by the algorithm that is cheapest where ports price it
- * (data/cluster/price.h) and neither it nor the cluster's own rules name one, and gives it its time. */
+/* Lowers a collective as sim_lower_like does, by the algorithm that is cheapest where ports price
+ * it (data/cluster/price.h) and neither it nor the cluster's own rules name one, and gives it its
+ * time. */
 SimLowered *sim_measured_lower(SimMeasured *measured, SimNetwork *network,
                                const SimCollective *collective, const SimLowered *like,
                                GArray *messages, GError **error);

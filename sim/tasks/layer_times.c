@@ -28,8 +28,8 @@ static bool index_of(const SimLayerTimes *times, OpId id, uint32_t *index)
     return op->pass != PASS_UPDATE;
 }
 
-/* Adds the FLOPs of the ops, and their seconds at place `place` of the group (ANY_PLACE: of all groups, and no seconds);
- * an op that is computed more than once counts once. */
+/* Adds the FLOPs of the ops, and their seconds at place `place` of the group (ANY_PLACE: of all
+ * groups, and no seconds); an op that is computed more than once counts once. */
 static void add_work(const SimLayerTimes *times, uint32_t group, uint32_t place,
                      LayerWork *work)
 {
@@ -75,8 +75,8 @@ static double samples_at(const SimLayerTimes *times, uint32_t group, uint32_t pl
                        layout->plan->program->n_microbatches;
 }
 
-/* Sets the factors of a group's devices of the type that place `place` has. A layer in several groups has its time
- * divided by FLOPs. */
+/* Sets the factors of a group's devices of the type that place `place` has. A layer in several
+ * groups has its time divided by FLOPs. */
 static bool set_factors(SimLayerTimes *times, uint32_t group, uint32_t place,
                         double *factor, GError **error)
 {

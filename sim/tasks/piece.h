@@ -1,5 +1,5 @@
-/* Pieces of a tensor that devices send one another, and the time that they take. Part of sim's public
- * interface, included by sim/sim.h. */
+/* Pieces of a tensor that devices send one another, and the time that they take. Part of sim's
+ * public interface, included by sim/sim.h. */
 #ifndef KILTER_SIM_TASKS_PIECE_H
 #define KILTER_SIM_TASKS_PIECE_H
 

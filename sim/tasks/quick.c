@@ -218,9 +218,9 @@ SimQuickTimes sim_quick_times(SimQuick *q, const Program *program)
 bool sim_quick_span(const SimQuick *q, uint32_t instr, double *start_s, double *end_s)
 {
     KILTER_ASSERT(instr < q->instr->len);
-    const uint32_t first = q->mark[instr].n_tasks,
-                   end = instr + 1 < q->instr->len ? q->mark[instr + 1].n_tasks
-                                                   : q->n_tasks;
+    const uint32_t first = q->mark[instr].n_tasks, end = instr + 1 < q->instr->len
+                                                             ? q->mark[instr + 1].n_tasks
+                                                             : q->n_tasks;
     *start_s = INFINITY;
     *end_s = 0;
     for (uint32_t i = first; i < end; i++) {

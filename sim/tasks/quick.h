@@ -50,8 +50,9 @@ double sim_quick_busy_s(const SimQuick *quick, uint32_t device);
 /* Peak bytes of one GPU of each device, [device], as the fidelities report; whether all fit. */
 bool sim_quick_memory(SimQuick *quick, const Program *program, uint64_t *peak);
 
-/* How sums are priced from now on. FUSED: each of a parameter's gradient by its part of the cheapest sum of any number of them, which
- * is the least that buckets of whatever size leave of it (servers are not fused). FREE: at nothing. */
+/* How sums are priced from now on. FUSED: each of a parameter's gradient by its part of the
+ * cheapest sum of any number of them, which is the least that buckets of whatever size leave of it
+ * (servers are not fused). FREE: at nothing. */
 typedef enum { SIM_SUMS_EACH, SIM_SUMS_FUSED, SIM_SUMS_FREE } SimQuickSums;
 void sim_quick_price_sums(SimQuick *quick, SimQuickSums sums);
 SimQuickSums sim_quick_sums(const SimQuick *quick);

@@ -81,8 +81,8 @@ struct SimQuick {
     uint32_t *order; /* [n_order]: tasks */
     uint32_t *low;   /* [n_order]: the least place of a task and those after it */
     uint32_t n_order;
-    double **
-        part; /* [group]: [tensor * lanes + lane]: the part of it there; NaN: not known yet */
+    /* [group]: [tensor * lanes + lane]: the part of it there; NaN: not known yet */
+    double **part;
     SimQuickSums sums;
 };
 

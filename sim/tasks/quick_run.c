@@ -38,7 +38,8 @@ static void find_low(SimQuick *q, uint32_t n)
         q->low[i] = low = MIN(low, task[i].place);
 }
 
-/* The tasks from `first` on by place, and by number where that is the same; most are in order already. */
+/* The tasks from `first` on by place, and by number where that is the same; most are in order
+ * already. */
 static void sort_tasks(SimQuick *q, uint32_t first)
 {
     const Task *task = q->task;
@@ -52,8 +53,8 @@ static void sort_tasks(SimQuick *q, uint32_t first)
 
 /* --- checkpoints --- */
 
-/* Whether none of the tasks from n on stands before one of the others. No task's place is above its number, so the
- * first n are then the first n in order, too. */
+/* Whether none of the tasks from n on stands before one of the others. No task's place is above its
+ * number, so the first n are then the first n in order, too. */
 static bool is_apart(const SimQuick *q, uint32_t n)
 {
     return n == q->n_tasks || q->low[n] >= n;

@@ -15,7 +15,8 @@
  *     overlap forward  as with overlap until the first computation of the backward, which waits
  *                    for all communication before it; from there on as without.
  *
- * With the option order=ready streams have no fixed order (sim/flow/ready.h), and forward is as with overlap.
+ * With the option order=ready streams have no fixed order (sim/flow/ready.h), and forward is as
+ * with overlap.
  *
  * Transfers are in no stream; between two groups of a pipeline each waits for the transfer before
  * it. The launches of a lane have a stream of their own, in the order of the tasks that they

@@ -11,10 +11,11 @@
  * priced collective becomes one task per team and, where it needs communication inside machines,
  * one computation per lane after it (equation 3 of sim/sim.h). A transfer becomes one task per team
  * of receivers; between two groups of a pipeline (a program with microbatches) transfers run one
- * after the other, unless they are free of each other, all others are independent. Loads and local conversions cost nothing and become
- * no task: the users of their result wait for the maker of their operand. A collective on the
- * result of another collective waits for that collective only, not for its inner communication.
- * Without overlap the inner communication of a step's collectives comes after all of them.
+ * after the other, unless they are free of each other, all others are independent. Loads and local
+ * conversions cost nothing and become no task: the users of their result wait for the maker of
+ * their operand. A collective on the result of another collective waits for that collective only,
+ * not for its inner communication. Without overlap the inner communication of a step's collectives
+ * comes after all of them.
  *
  * Where launching takes time (data/cluster/cluster.h), each task has a launch on each lane that
  * runs it, a transfer also on the lanes of its senders; a launch stands right before its task. A

@@ -1,15 +1,17 @@
 /* How far gathers of parameters run ahead of the layers that compute (SimOptions.prefetch).
  *
- * The parameters that a group gathers for one layer and microbatch, one after the other, are a unit. A unit is released
- * when the computations that read it have ended and its gradients are reduced, as far as the program has come. The gathers
- * of a unit wait for the release of the one that lies `prefetch` + 1 before it, as in PyTorch's FSDP, which gathers at most
- * one layer beside the one that computes. */
+ * The parameters that a group gathers for one layer and microbatch, one after the other, are a
+ * unit. A unit is released when the computations that read it have ended and its gradients are
+ * reduced, as far as the program has come. The gathers of a unit wait for the release of the one
+ * that lies `prefetch` + 1 before it, as in PyTorch's FSDP, which gathers at most one layer beside
+ * the one that computes. */
 #include "sim/tasks/task_lower.h"
 
 typedef struct {
     uint32_t layer;
     uint16_t microbatch;
-    /* first task and number of tasks of its last computation, and of the last reduction of its gradients; n 0: none */
+    /* first task and number of tasks of its last computation, and of the last reduction of its
+     * gradients; n 0: none */
     uint32_t used, n_used, reduced, n_reduced;
 } Unit;
 

@@ -16,8 +16,8 @@ typedef struct {
     uint32_t compute;
     uint16_t group;
     FormAxis axis;
-    /* if joined, `compute` is the first of a row of Lower.joined, which has a task, or SIM_NO_TASK, for
-     * every lane */
+    /* if joined, `compute` is the first of a row of Lower.joined, which has a task, or SIM_NO_TASK,
+     * for every lane */
     bool joined;
 } Made;
 
@@ -47,8 +47,8 @@ typedef struct {
     GArray *held;  /* gradients' all-reduces that wait for their bucket (task_bucket.c) */
     bool *is_held; /* [place * FORM_MAX + form]: its all-reduce is in `held` */
     GArray **inner; /* [group]: Inner */
-    GArray *
-        joined; /* uint32_t, rows of n_lanes: tasks that make instances of several groups */
+    /* uint32_t, rows of n_lanes: tasks that make instances of several groups */
+    GArray *joined;
     bool *last;     /* [instr]: no later instruction computes its op in its group */
     uint32_t *sent; /* [group * n_groups + to_group]: first task of the last transfer */
     SimStep *step;  /* [group] */
@@ -144,7 +144,8 @@ void task_overlap_exchange(Lower *lower, const Instr *instr, uint32_t first, uin
 
 void task_ahead_init(Lower *lower);
 void task_ahead_clear(Lower *lower);
-/* Of an instruction that gathers a parameter: adds to the next task the release that it waits for. */
+/* Of an instruction that gathers a parameter: adds to the next task the release that it waits
+ * for. */
 void task_ahead_gather(Lower *lower, const Instr *instr);
 /* The computation's tasks, and those that reduce a parameter's gradient. */
 void task_ahead_use(Lower *lower, const Instr *instr, uint32_t first, uint32_t n);

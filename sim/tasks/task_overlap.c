@@ -21,7 +21,8 @@ double sim_overlap_part(const Device *device, Collective kind, uint32_t n)
                : 0;
 }
 
-/* Makes the exchange's tasks shorter by up to so many seconds in all; returns what was left over. */
+/* Makes the exchange's tasks shorter by up to so many seconds in all; returns what was left
+ * over. */
 static double overlap_hide(Lower *lower, TaskOverlap *of, double seconds)
 {
     const double hidden = fmin(seconds, of->open_s);

@@ -57,8 +57,8 @@ static void mix_shares(uint64_t *key, const SimParts *parts, uint32_t group, uin
             mix(key, parts->split[s].share[i]);
 }
 
-/* Gives keys that are equal the same number, in the order of their first ones: [n], the caller frees
- * them. */
+/* Gives keys that are equal the same number, in the order of their first ones: [n], the caller
+ * frees them. */
 static uint32_t *number_keys(const uint64_t *key, uint32_t n, uint32_t *n_numbers)
 {
     g_autoptr(GHashTable) known = g_hash_table_new(g_int64_hash, g_int64_equal);

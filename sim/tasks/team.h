@@ -22,7 +22,7 @@ typedef struct {
     FormAxis axis;  /* over which its sets communicate */
     uint32_t n_lanes, *lane;
     uint32_t n_sets, n, *device; /* [set * n + rank] */
-    PricePlace place; /* hosts 0: not looked for, as it has all devices */
+    PricePlace place;            /* hosts 0: not looked for, as it has all devices */
 } SimTeam;
 
 typedef struct {

@@ -27,7 +27,8 @@ static double common(Range a, Range b)
 
 /* --- replicas --- */
 
-/* start: of each replica, [replica + 1]; NULL: the batch is not cut, and replicas come one after another. */
+/* start: of each replica, [replica + 1]; NULL: the batch is not cut, and replicas come one after
+ * another. */
 static Range replica_range(const double *start, uint32_t replica)
 {
     return start ? (Range){start[replica], start[replica + 1]}

@@ -9,8 +9,9 @@
 
 #include "synth/amp/search.h"
 
-/* Steps per temperature where the options say none, and the temperatures: they fall from a part of the
- * first energy, which takes all but the worst steps, to one that takes none, each time by a factor. */
+/* Steps per temperature where the options say none, and the temperatures: they fall from a part of
+ * the first energy, which takes all but the worst steps, to one that takes none, each time by a
+ * factor. */
 enum { STEPS = 20 };
 static const double FIRST_PART = 0.1, COOLING = 1.05, LAST_PART = 1e-4;
 

@@ -235,8 +235,8 @@ static void search_random(const AmpSearch *search, GArray *candidates)
 
 /* --- all of it --- */
 
-/* Takes choices out that a bound excludes; Megatron's heuristics compare choices, and keep all while
- * one is left. */
+/* Takes choices out that a bound excludes; Megatron's heuristics compare choices, and keep all
+ * while one is left. */
 static void leave_out_lost(const AmpSearch *search, AmpMethod method)
 {
     const AmpOptions *o = search->options;

@@ -78,8 +78,8 @@ Known *alternation_know(Alternation *a, const Program *program)
 static const SimMemory *memory_of(const Alternation *a, Known *known)
 {
     if (!known->memory)
-        known->memory = sim_memory(known->program, a->graph, known->linear, NULL,
-                                   a->view->runtime);
+        known->memory =
+            sim_memory(known->program, a->graph, known->linear, NULL, a->view->runtime);
     return known->memory;
 }
 
@@ -298,8 +298,8 @@ bool alternation_round_best(Alternation *a, GError **error)
     return true;
 }
 
-/* Half of the budget that is left is the certificate's, where one is wanted: it is over plans before
- * rounding. */
+/* Half of the budget that is left is the certificate's, where one is wanted: it is over plans
+ * before rounding. */
 static gint64 settle_deadline(const Alternation *a)
 {
     const gint64 deadline_us = a->answer->deadline_us;

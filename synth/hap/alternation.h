@@ -28,8 +28,8 @@ typedef struct {
     double rival_s;   /* nor are those that cannot be faster than this; 0: no limit */
     const uint16_t *segment; /* [op] the segments asked for; NULL: one segment */
     GPtrArray *apart; /* Apart: the best ratios by segment of programs that were met */
-    uint32_t
-        apart_failed; /* how often no such ratios were found, although there are some */
+    /* how often no such ratios were found, although there are some */
+    uint32_t apart_failed;
     Plan *best_apart; /* the best plan with ratios by segment, NULL until there is one */
     double search_s, balance_s;
     uint64_t search_labels;
@@ -87,8 +87,8 @@ bool alternation_settle(Alternation *a, GError **error);
 bool alternation_consider_all(Alternation *a, const GPtrArray *programs,
                               const double *start, GError **error);
 
-/* One round: the best program for the ratios, then the best ratios for it, in place. memory_s: as in
- * SynthOptions. *feasible: a plan of this round fits the memory. */
+/* One round: the best program for the ratios, then the best ratios for it, in place. memory_s: as
+ * in SynthOptions. *feasible: a plan of this round fits the memory. */
 bool alternation_round(Alternation *a, double *ratio, const double *memory_s,
                        bool *feasible, GError **error);
 

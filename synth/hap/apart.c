@@ -44,8 +44,8 @@ void followed_init(Followed *followed, const Alternation *a)
     }
 }
 
-/* Remembers the ratios [joined segment * n_devices] of a program as ratios of the segments asked for;
- * a segment in which nothing is sharded has the common ones. */
+/* Remembers the ratios [joined segment * n_devices] of a program as ratios of the segments asked
+ * for; a segment in which nothing is sharded has the common ones. */
 static void remember(Alternation *a, const Program *program, const uint16_t *joined,
                      const double *ratio, const double *common, double time_s)
 {

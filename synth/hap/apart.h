@@ -10,9 +10,9 @@ typedef struct {
     double *ratio; /* [Followed.n * n_devices] */
 } Apart;
 
-/* The segments asked for as a search takes them: with backward ops where their forward ops are, since
- * a search decides on both together, and numbered in the order of their first ops. Segments of nothing
- * but updates come last. */
+/* The segments asked for as a search takes them: with backward ops where their forward ops are,
+ * since a search decides on both together, and numbered in the order of their first ops. Segments
+ * of nothing but updates come last. */
 typedef struct {
     uint32_t n, n_forward; /* segments; those that are not of updates alone */
     uint16_t *of;          /* [op] */

@@ -25,7 +25,8 @@ static gint64 bound_deadline(const Certifier *c)
                g_get_monotonic_time() + (gint64)(more_s * G_USEC_PER_SEC));
 }
 
-/* Raises the bound of a box. how: what SynthBox has beside ratios, the time to beat and the deadline. */
+/* Raises the bound of a box. how: what SynthBox has beside ratios, the time to beat and the
+ * deadline. */
 static bool bound_box(const Certifier *c, CertifierBox *box, SynthBox how, GError **error)
 {
     g_autofree double *lo = certifier_spread(c, box->lo),

@@ -7,13 +7,13 @@
 
 enum { CERTIFIER_MAX_KINDS = 256 };
 
-/* An interval of ratios for each kind of device, and one of their largest: collectives take as long as
- * the largest ratio, and a limit on it says how much work the slower devices must take. */
+/* An interval of ratios for each kind of device, and one of their largest: collectives take as long
+ * as the largest ratio, and a limit on it says how much work the slower devices must take. */
 typedef struct {
     double lo[CERTIFIER_MAX_KINDS], hi[CERTIFIER_MAX_KINDS];
     double largest_lo, largest_hi;
-    uint32_t
-        idle; /* halvings of the largest ratio's interval since one raised the bound */
+    /* halvings of the largest ratio's interval since one raised the bound */
+    uint32_t idle;
     double bound_s;
     SynthBytes bytes[SYNTH_POINTS]; /* of a program in the box, where memory is limited */
 } CertifierBox;
@@ -27,8 +27,8 @@ typedef struct {
     const ClusterView *view;
     Plan *plan;     /* the answer's */
     double upper_s; /* the least time before rounding of all plans seen */
-    double
-        largest_part; /* the part of the plan's time that is in proportion to the largest ratio */
+    /* the part of the plan's time that is in proportion to the largest ratio */
+    double largest_part;
     /* multipliers of memory (SynthOptions.memory_s); NULL: memory does not matter */
     double *memory_s;
     double gain

@@ -2,12 +2,12 @@
  * that fit the memory.
  *
  * Branch and bound on boxes of ratios. Equal devices have equal ratios (for a fixed program t is
- * convex in B and symmetric in them, so averaging never hurts): a box has one interval per kind
- * of device. synth_bound() bounds every program at every ratio in a box; the smallest bound over boxes
- * that cover everything is the certificate. The box with the smallest bound is halved until the gap to
- * the plan is small enough: by its largest ratio, since collectives that pad their parts take as long as
- * the largest one, and a limit on it leaves work to the slower devices; or along the kind whose shares
- * leave most seconds open, where that gained more.
+ * convex in B and symmetric in them, so averaging never hurts): a box has one interval per kind of
+ * device. synth_bound() bounds every program at every ratio in a box; the smallest bound over boxes
+ * that cover everything is the certificate. The box with the smallest bound is halved until the gap
+ * to the plan is small enough: by its largest ratio, since collectives that pad their parts take as
+ * long as the largest one, and a limit on it leaves work to the slower devices; or along the kind
+ * whose shares leave most seconds open, where that gained more.
  *
  * Memory is a constraint with Lagrangian multipliers, one per kind of device and point. For any
  * multipliers >= 0
@@ -217,9 +217,10 @@ static uint32_t widest_kind(const Certifier *c, const CertifierBox *box)
     return widest;
 }
 
-/* Whether to halve the interval of the largest ratio: while it leaves more of the bound open than the gap
- * allows, by the plan's collectives or those of another program, and halving it has not been in vain.
- * Once it is narrow, only if that has gained more than halving the ratios of a kind. */
+/* Whether to halve the interval of the largest ratio: while it leaves more of the bound open than
+ * the gap allows, by the plan's collectives or those of another program, and halving it has not
+ * been in vain. Once it is narrow, only if that has gained more than halving the ratios of a
+ * kind. */
 static bool is_by_largest(const Certifier *c, const CertifierBox *box)
 {
     enum { IN_VAIN = 3 };
@@ -232,8 +233,8 @@ static bool is_by_largest(const Certifier *c, const CertifierBox *box)
            (narrowness < narrow || c->gain[HALVE_LARGEST] >= c->gain[HALVE_KIND]);
 }
 
-/* Adds both halves of a box; either may be empty. The gain of a way to halve is the mean of its latest
- * gains: the geometric mean over both halves of what the bound rose by. */
+/* Adds both halves of a box; either may be empty. The gain of a way to halve is the mean of its
+ * latest gains: the geometric mean over both halves of what the bound rose by. */
 static bool add_halves(Certifier *c, CertifierBox half[2], CertifierHalving way,
                        bool look, GError **error)
 {
@@ -281,8 +282,8 @@ static uint32_t most_boxes(const PlannerOptions *options)
                                  : options->boxes;
 }
 
-/* Bounds the plan's own ratios, and looks for better plans there. Where that bound is clearly too low, it
- * is multipliers of memory that leave the gap open, not ratios. */
+/* Bounds the plan's own ratios, and looks for better plans there. Where that bound is clearly too
+ * low, it is multipliers of memory that leave the gap open, not ratios. */
 static bool bound_point(Certifier *c, GError **error)
 {
     static const double clearly = 0.25; /* of the gap */

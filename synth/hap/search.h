@@ -33,8 +33,8 @@ typedef struct {
     /* NULL, or the shares to price with: the search then finds the best program after rounding.
      * Equal devices count with the largest of their shares; nothing is `optimal`. */
     const SynthShares *shares;
-    /* slower programs are not wanted, so there may be no result; 0: no limit. With shares, no program
-     * as slow as this one is wanted either. */
+    /* slower programs are not wanted, so there may be no result; 0: no limit. With shares, no
+     * program as slow as this one is wanted either. */
     double upper_s;
 } SynthOptions;
 
@@ -62,9 +62,9 @@ typedef struct {
  *
  * The method: a forward op is decided together with its backward ops. A prefix is a state, the
  * forms of the live tensors and of their gradients, and a label, the closed cost and the open
- * stages (synth/hap/exact/label.h); labels of a state are compared exactly. The relaxation that counts
- * a single device class gives every state an exact cost-to-go (synth/hap/exact/states.h), which
- * together with the best known program leaves few labels. */
+ * stages (synth/hap/exact/label.h); labels of a state are compared exactly. The relaxation that
+ * counts a single device class gives every state an exact cost-to-go (synth/hap/exact/states.h),
+ * which together with the best known program leaves few labels. */
 bool synth_search(SynthSpace *space, const ClusterView *view, const double *ratio,
                   const SynthOptions *options, SynthResult *result, GError **error);
 

@@ -1,8 +1,8 @@
 /* Ratios by segment, alternating with programs searched at them.
  *
  * At common ratios a search sees no program that pays only where segments differ, for example where
- * convolutions are divided by speed, and large weights evenly, since collectives take as long as the
- * largest share. */
+ * convolutions are divided by speed, and large weights evenly, since collectives take as long as
+ * the largest share. */
 #include "synth/hap/segmented.h"
 
 #include <math.h>
@@ -105,8 +105,8 @@ static bool alternate(const Steer *s, double *ratio, GError **error)
     return true;
 }
 
-/* Segments from `first` on, up to `end`, are divided evenly and the others by speed, or the other way
- * round; what updates alone keep, evenly. */
+/* Segments from `first` on, up to `end`, are divided evenly and the others by speed, or the other
+ * way round; what updates alone keep, evenly. */
 static bool alternate_between(const Steer *s, uint32_t first, uint32_t end, bool evenly,
                               GError **error)
 {
@@ -120,8 +120,8 @@ static bool alternate_between(const Steer *s, uint32_t first, uint32_t end, bool
     return alternate(s, ratio, error);
 }
 
-/* Starts from all of the model by speed, from divisions of it in two parts, and from single segments
- * apart. */
+/* Starts from all of the model by speed, from divisions of it in two parts, and from single
+ * segments apart. */
 static bool alternate_from_parts(const Steer *s, GError **error)
 {
     const uint32_t n = s->segments.n_forward,

@@ -40,8 +40,8 @@ static bool spare(Alternation *a, double charge, GError **error)
  * programs can save it in some of them. */
 static bool ration(Alternation *a, const double *start, uint64_t effort, GError **error)
 {
-    /* Ratios settle in a few rounds. Rounding can turn programs around that are close to one another, so
-     * several are rounded; a certificate that was asked for affords more labels. */
+    /* Ratios settle in a few rounds. Rounding can turn programs around that are close to one
+     * another, so several are rounded; a certificate that was asked for affords more labels. */
     enum { ROUNDS = 3, LABELS_TO_CERTIFY = 3000 };
     static const double guess =
         4;                    /* times the fastest program: enough for any that fits */

@@ -283,10 +283,10 @@ static double find_longest(const DuplexProblem *p)
     return fmax(forward_s, back_s + joined_s);
 }
 
-/* Sums of the same times in other orders differ by rounding. Where many choices take equally long, as
- * on a single device, labels that differ by this only would otherwise all be kept. A label is not
- * added if another one is at most this part of the work, which every completion takes, slower: each
- * node loses no more than that. */
+/* Sums of the same times in other orders differ by rounding. Where many choices take equally long,
+ * as on a single device, labels that differ by this only would otherwise all be kept. A label is
+ * not added if another one is at most this part of the work, which every completion takes, slower:
+ * each node loses no more than that. */
 static double find_same(const DuplexProblem *p)
 {
     const double part = 1e-14;

@@ -30,9 +30,9 @@ void duplex_append(const DuplexProblem *p, DuplexLabel *label, const DuplexChoic
 void duplex_count_excess(const DuplexProblem *p, double longest_s, DuplexLabel *label);
 /* Time of the whole chain. */
 double duplex_total(const DuplexProblem *p, const DuplexLabel *label);
-/* Whether every completion of `a` takes at most same_s longer than the same completion of `b`, since
- * max(a + x, b + y) - max(a' + x, b' + y) <= max(a - a', b - b') (HiDup's domination, with stages
- * still open). */
+/* Whether every completion of `a` takes at most same_s longer than the same completion of `b`,
+ * since max(a + x, b + y) - max(a' + x, b' + y) <= max(a - a', b - b') (HiDup's domination, with
+ * stages still open). */
 bool duplex_dominates(const DuplexProblem *p, double same_s, const DuplexLabel *a,
                       const DuplexLabel *b);
 

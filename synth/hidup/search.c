@@ -1,13 +1,13 @@
 /* HiDup's search (Sec. 4) on a graph: the chain that the duplex search walks, and the program of
  * its solution.
  *
- * A node is a forward op with its adjoint backward ops (synth/hap/reference/reference.h), a choice a
- * rule of it and where its parameters rest. A parameter that the op reads cut rests as it is read.
- * A parameter that it reads whole is either replicated, and its gradient all-reduced, or cut, and
- * then gathered before the op and its gradient reduce-scattered (Sec. 6.10). The first microbatch
- * gathers for both; the second synchronizes, when the gradients of both are summed. */
-#include "synth/hidup/duplex.h"
+ * A node is a forward op with its adjoint backward ops (synth/hap/reference/reference.h), a choice
+ * a rule of it and where its parameters rest. A parameter that the op reads cut rests as it is
+ * read. A parameter that it reads whole is either replicated, and its gradient all-reduced, or cut,
+ * and then gathered before the op and its gradient reduce-scattered (Sec. 6.10). The first
+ * microbatch gathers for both; the second synchronizes, when the gradients of both are summed. */
 #include "synth/hap/reference/reference.h"
+#include "synth/hidup/duplex.h"
 #include "synth/hidup/hidup.h"
 
 #include <string.h>

@@ -106,8 +106,8 @@ bool joint_front_is_ample(const JointProblem *p, const JointWay *way,
     return way->free || has_memory(p, way, front, layer, front->most_in);
 }
 
-/* As deep as the memory allows: first ahead, which hides transfers, then late with the rest of split
- * backwards. Both are whole numbers for one chunk per group. */
+/* As deep as the memory allows: first ahead, which hides transfers, then late with the rest of
+ * split backwards. Both are whole numbers for one chunk per group. */
 static void deepen(const JointProblem *p, const JointWay *way, const JointFront *front,
                    uint32_t layer, double *in, double *lag)
 {

@@ -2,8 +2,8 @@
  *
  * The planner hap finds a program and ratios for the whole model on these devices alone, once for
  * each set of devices: with the whole batch, an iteration computes as much and sums as many
- * gradients as with microbatches. Where rounding to the pieces of a microbatch changes the shares of
- * the batch, HAP's search finds the best program for the rounded shares. */
+ * gradients as with microbatches. Where rounding to the pieces of a microbatch changes the shares
+ * of the batch, HAP's search finds the best program for the rounded shares. */
 #include "synth/joint/hap_inside.h"
 
 #include <math.h>

@@ -1,8 +1,9 @@
 /* Two pipelines that are replicas of each other (synth/joint/joint.h).
  *
  * Given which machines each has, and how many of the microbatches, the two are independent: each is
- * searched on its own, with a sync that counts the exchange. Each takes longer the more microbatches
- * it has, so that the best division of these lies where the slower of the two becomes the other. */
+ * searched on its own, with a sync that counts the exchange. Each takes longer the more
+ * microbatches it has, so that the best division of these lies where the slower of the two becomes
+ * the other. */
 #include <math.h>
 #include <string.h>
 
@@ -12,9 +13,9 @@ enum { MOST_DIVISIONS = 256 };
 
 /* --- the problem --- */
 
-/* Fills in the sync of an entry whose replicas are in a ring with those of another pipeline, through
- * the port of a machine, which the tp devices of a replica share. The update stays; so does, where
- * replicas divide the states, the gathering of the parameters. */
+/* Fills in the sync of an entry whose replicas are in a ring with those of another pipeline,
+ * through the port of a machine, which the tp devices of a replica share. The update stays; so
+ * does, where replicas divide the states, the gathering of the parameters. */
 static void share_sync(const JointMenu *menu, const JointProblem *p,
                        const JointGroup *group, const JointEntry *of, JointEntry *e)
 {
@@ -146,8 +147,8 @@ static double weight(const JointProblem *p, const uint32_t *units)
     return sum;
 }
 
-/* Finds the best numbers of microbatches of a division of the units: first by speed, then by halves of
- * what is left. */
+/* Finds the best numbers of microbatches of a division of the units: first by speed, then by halves
+ * of what is left. */
 static void divide_microbatches(Pairs *s, JointPair *pair)
 {
     const uint32_t m = s->p->n_microbatches;

@@ -124,8 +124,8 @@ uint32_t *joint_runs(const JointProblem *p, const JointPipeline *pipeline)
     return first;
 }
 
-/* Puts the programs of stages that have one in the place of what `inner`, which is taken over, does in
- * their layers. stage_of: [layer]. */
+/* Puts the programs of stages that have one in the place of what `inner`, which is taken over, does
+ * in their layers. stage_of: [layer]. */
 static Program *put_inside(const Placing *p, Program *inner, const uint32_t *stage_of,
                            GError **error)
 {

@@ -15,8 +15,8 @@ typedef struct {
     double *left; /* [state]: value of the units that are left */
 } JointStates;
 
-/* The states of a problem: one per combination of used units, or, with an order of kinds (else NULL),
- * one per kind and number of used units of it. value: [kind] of a unit. */
+/* The states of a problem: one per combination of used units, or, with an order of kinds (else
+ * NULL), one per kind and number of used units of it. value: [kind] of a unit. */
 void joint_states_init(JointStates *states, const JointProblem *problem,
                        const uint32_t *order, const double *value);
 void joint_states_clear(JointStates *states);

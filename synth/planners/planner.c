@@ -94,9 +94,10 @@ typedef struct {
     uint32_t most_gpus; /* beyond, the planner refuses; 0: never */
 } Size;
 
-static const Size SIZE[] = {{hap_make, 14000, 0, 0},     {hidup_make, 14000, 0, 0},
-                            {amp_make, 0, 1024, 8192},   {amp_make_annealed, 0, 512, 4096},
-                            {joint_make, 9000, 4096, 0}, {auto_make, 6000, 1024, 0}};
+static const Size SIZE[] = {
+    {hap_make, 14000, 0, 0},     {hidup_make, 14000, 0, 0},
+    {amp_make, 0, 1024, 8192},   {amp_make_annealed, 0, 512, 4096},
+    {joint_make, 9000, 4096, 0}, {auto_make, 6000, 1024, 0}};
 
 static Size planner_size(const Planner *of)
 {

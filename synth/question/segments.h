@@ -4,7 +4,8 @@
  *     layers         one segment per layer of the model, with its backward and updates
  *     ops            one segment per op: as many as the program allows
  *     metis:K        K segments of equal FLOPs with few bytes between them
- *     OP=NUMBER;...  by the names of forward ops (* is any text), or a file of such lines; other ops are in segment 0 */
+ *     OP=NUMBER;...  by the names of forward ops (* is any text), or a file of such lines; other ops are in segment
+ * 0 */
 #ifndef KILTER_SYNTH_QUESTION_SEGMENTS_H
 #define KILTER_SYNTH_QUESTION_SEGMENTS_H
 

@@ -2,8 +2,8 @@
 #include "synth/spmd/baseline_parts.h"
 #include "synth/spmd/columns.h"
 
-/* The absorbed forms (synth/spmd/columns.h), without tensors that pass between layers of different ways.
- * The caller frees them. */
+/* The absorbed forms (synth/spmd/columns.h), without tensors that pass between layers of different
+ * ways. The caller frees them. */
 static FormSet *absorbed_within(const Graph *graph, OpId loss, const uint32_t *ways,
                                 uint32_t here)
 {

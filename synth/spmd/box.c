@@ -96,8 +96,8 @@ static const Coefficients *slowest_at(const GArray *all, uint32_t work)
     return slowest;
 }
 
-/* The class that becomes the slowest in the place of `now` where more and more FLOPs are replicated;
- * NULL: none. */
+/* The class that becomes the slowest in the place of `now` where more and more FLOPs are
+ * replicated; NULL: none. */
 static const Coefficients *slowest_after(const GArray *all, const Coefficients *now)
 {
     const Coefficients *next = NULL;

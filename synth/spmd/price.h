@@ -100,10 +100,10 @@ typedef struct {
 /* memory_s: as in SynthOptions. */
 void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
                  const double *ratio, const double *memory_s);
-/* Prices that hold for all ratios with lo[j] <= ratio[j] <= hi[j] that sum to 1, the largest of which
- * is at least `largest`: at most the time at any of them. Device j gets at least the part lo_j of
- * sharded work, and a union of devices, at the union's speed, at least the part that the others cannot
- * take; sharded bytes lie where they cost least. */
+/* Prices that hold for all ratios with lo[j] <= ratio[j] <= hi[j] that sum to 1, the largest of
+ * which is at least `largest`: at most the time at any of them. Device j gets at least the part
+ * lo_j of sharded work, and a union of devices, at the union's speed, at least the part that the
+ * others cannot take; sharded bytes lie where they cost least. */
 void pricer_init_box(Pricer *pricer, const Graph *graph, const ClusterView *view,
                      const double *lo, const double *hi, double largest,
                      const double *memory_s);
@@ -116,12 +116,13 @@ void pricer_round(Pricer *pricer, const SynthShares *shares);
  * above the time for all classes. False if there is only one class. */
 bool pricer_keep_slowest(Pricer *pricer);
 
-/* Switches to ratios [n * n_devices] by segment. segment: [op], which the caller keeps. To be called
- * before anything is priced, and not with rounded shares. Classes beyond the most are left out. */
+/* Switches to ratios [n * n_devices] by segment. segment: [op], which the caller keeps. To be
+ * called before anything is priced, and not with rounded shares. Classes beyond the most are left
+ * out. */
 void pricer_set_segments(Pricer *pricer, const uint16_t *segment, uint32_t n,
                          const double *ratio);
-/* Whether op `reader` is in another segment than the op that makes the tensor, so that it cannot read
- * a shard as it was made. */
+/* Whether op `reader` is in another segment than the op that makes the tensor, so that it cannot
+ * read a shard as it was made. */
 bool price_is_foreign(const Pricer *pricer, TensorId tensor, OpId reader);
 /* Appends the segments that prices of the tensor depend on. */
 void price_describe_segments(const Pricer *pricer, TensorId tensor, GString *key);

@@ -16,8 +16,8 @@ static bool covers(uint32_t n, const Coefficients *a, const double *a_share,
     return true;
 }
 
-/* Adds the class of a device at its shares [n], unless a kept one is never faster or there are as many
- * as can be kept. */
+/* Adds the class of a device at its shares [n], unless a kept one is never faster or there are as
+ * many as can be kept. */
 static void add_class(Pricer *pricer, const Device *device, const double *share)
 {
     const Coefficients class = coefficients_of(device, 1);
@@ -34,8 +34,8 @@ static void add_class(Pricer *pricer, const Device *device, const double *share)
     pricer->class[pricer->n_classes++] = class;
 }
 
-/* The segment that cuts a tensor as it is first there: that of the op that makes it or, for parameters,
- * of the op that updates it. UINT32_MAX: neither. */
+/* The segment that cuts a tensor as it is first there: that of the op that makes it or, for
+ * parameters, of the op that updates it. UINT32_MAX: neither. */
 static uint32_t maker_of(const Pricer *pricer, TensorId tensor)
 {
     const Tensor *t = graph_tensor(pricer->graph, tensor);

@@ -35,8 +35,8 @@ void tag_again_free(TagAgain *again)
     g_free(again);
 }
 
-/* Whether an op may run again for an op of the backward pass: on the same devices, on the batch, and
- * without a sum over it. */
+/* Whether an op may run again for an op of the backward pass: on the same devices, on the batch,
+ * and without a sum over it. */
 static bool repeats(const TagAgain *again, OpId id, OpId reader)
 {
     const Op *op = graph_get_op(again->graph, id);

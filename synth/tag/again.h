@@ -1,7 +1,7 @@
 /* Recomputation where op groups are on subsets of the devices. Private to synth/tag.
  *
- * Forward ops run again on the device group that they ran on, right before the first backward op there that
- * needs them:
+ * Forward ops run again on the device group that they ran on, right before the first backward op
+ * there that needs them:
  *
  *     full        what a layer's backward ops need of the layer's forward, from the results of other
  *                 layers, which are kept

@@ -1,16 +1,17 @@
 /* Looking one step ahead, for lessons: op groups in the order of cost get, one after the other, the
- * action whose strategy is fastest where the groups after it are completed as in the tree search. */
+ * action whose strategy is fastest where the groups after it are completed as in the tree
+ * search. */
 #include <math.h>
 #include <string.h>
 
 #include "synth/tag/search_state.h"
 
-/* A strategy that is slower than the best by this part of what the best gains over the mean gets 1/e
- * of its weight. */
+/* A strategy that is slower than the best by this part of what the best gains over the mean gets
+ * 1/e of its weight. */
 static const double SHARPNESS = 0.25;
 
-/* Tries all actions of the group at `depth`; returns the best one, or UINT32_MAX if none fits. reward:
- * out, [n_actions], the speed-up over data parallelism, -1 where it does not fit. */
+/* Tries all actions of the group at `depth`; returns the best one, or UINT32_MAX if none fits.
+ * reward: out, [n_actions], the speed-up over data parallelism, -1 where it does not fit. */
 static uint32_t look(TagState *t, uint16_t *action, uint32_t depth, double *reward)
 {
     uint32_t best = UINT32_MAX;
@@ -53,9 +54,9 @@ void tag_search_ahead(TagState *t)
     g_autofree double *reward = g_new(double, n);
     g_autofree uint16_t *action = g_memdup2(t->best, t->n * sizeof *action);
     g_autoptr(NetCase) net =
-        t->search->lessons ? net_case_new(t->space, t->work, t->quick,
-                                          t->search->objective, t->dp_s)
-                           : NULL;
+        t->search->lessons
+            ? net_case_new(t->space, t->work, t->quick, t->search->objective, t->dp_s)
+            : NULL;
     for (uint32_t depth = 0; depth < t->n && !tag_state_is_over(t); depth++) {
         const uint32_t best = look(t, action, depth, reward);
         if (best == UINT32_MAX)

@@ -1,11 +1,12 @@
-/* A model on a cluster in the space of TAG's strategies, ready to be searched (private to synth). */
+/* A model on a cluster in the space of TAG's strategies, ready to be searched (private to
+ * synth). */
 #ifndef KILTER_SYNTH_TAG_CASE_H
 #define KILTER_SYNTH_TAG_CASE_H
 
 #include "balance/balance.h"
 #include "synth/question/planner_options.h"
-#include "synth/tag/tag.h"
 #include "synth/tag/search.h"
+#include "synth/tag/tag.h"
 
 typedef struct {
     TagSpace *space;
@@ -32,8 +33,8 @@ Device *tag_devices_alike(const ClusterView *view);
 uint32_t tag_microbatches(const PlannerOptions *options);
 BatchForms *tag_batch(const PlannerOptions *options, const Graph *graph, GError **error);
 
-/* The recomputation that the option `recompute` asks of planners of op groups, the i-th of those tried until
- * a plan fits: itself, or for auto none, selective, full. NULL: that was all. */
+/* The recomputation that the option `recompute` asks of planners of op groups, the i-th of those
+ * tried until a plan fits: itself, or for auto none, selective, full. NULL: that was all. */
 const char *tag_recompute(const PlannerOptions *options, uint32_t i);
 /* The mode of each layer, allocated; NULL where nothing is computed again. KILTER_ERROR_INPUT. */
 bool tag_modes(const Graph *graph, const char *recompute, Recompute **modes,

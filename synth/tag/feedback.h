@@ -1,5 +1,5 @@
-/* The features that running a strategy gives beside its time: TAG's runtime feedback (Sec. 4.2.1 and Table 1), as `flow` on an ideal crossbar
- * has it. Private to synth/tag. */
+/* The features that running a strategy gives beside its time: TAG's runtime feedback (Sec. 4.2.1
+ * and Table 1), as `flow` on an ideal crossbar has it. Private to synth/tag. */
 #ifndef KILTER_SYNTH_TAG_FEEDBACK_H
 #define KILTER_SYNTH_TAG_FEEDBACK_H
 
@@ -9,7 +9,8 @@
 typedef struct {
     uint32_t n_groups, n_sets;
     double *makespan; /* [op group]: from its first op's start to its last op's end */
-    /* [op group]: mean time from the end of an op to the start of a sum or transfer of its result */
+    /* [op group]: mean time from the end of an op to the start of a sum or transfer of its
+     * result */
     double *wait;
     double *busy;   /* [device set]: mean of its devices, in which they compute */
     double *memory; /* [device set]: the largest peak of its devices, as a part of their memory */

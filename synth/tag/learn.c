@@ -1,5 +1,5 @@
-/* The network learns lessons: Adam on batches, whose gradients are summed in one order, so that any number of threads ends at
- * the same bits. */
+/* The network learns lessons: Adam on batches, whose gradients are summed in one order, so that any
+ * number of threads ends at the same bits. */
 #include <math.h>
 #include <string.h>
 

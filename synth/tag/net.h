@@ -24,7 +24,8 @@ enum {
     /* devices / 8, speed, memory, inner and outer bandwidth; 1; and, when the strategy runs, the
      * parts of the time and of the memory that are used */
     NET_SET = 8,
-    NET_LINK = 2, /* bandwidth; the part of the time in which it is used when the strategy runs */
+    NET_LINK =
+        2, /* bandwidth; the part of the time in which it is used when the strategy runs */
     NET_ACTION =
         7, /* options; part of all devices; logs of its time and its all-reduces' time */
     NET_PLACED = 2 /* whether the strategy places the group on the set; its time there */

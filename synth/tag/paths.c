@@ -1,12 +1,13 @@
 /* Paths through the graph as rows of the bound.
  *
- * A path is ops that need one another, in blocks: runs of ops of the same op group. All ops of an op group are on the same
- * devices under an action (but for MP), and a device does them in the order of the graph. So from the begin of a block to
- * its end a device does all that the op group has between the two, whether it is on the path or not; where collectives
- * stand in place of computation (`stage`), their all-reduces, too. What the op group has after its block's last op, and
- * before the next block's first one, comes in between if both are on the same devices; its all-reduces, if the next
- * block's device is one of those that they stand on. These are costs of pairs of actions, counted where the
- * op groups are neighbours in the tree. */
+ * A path is ops that need one another, in blocks: runs of ops of the same op group. All ops of an
+ * op group are on the same devices under an action (but for MP), and a device does them in the
+ * order of the graph. So from the begin of a block to its end a device does all that the op group
+ * has between the two, whether it is on the path or not; where collectives stand in place of
+ * computation (`stage`), their all-reduces, too. What the op group has after its block's last op,
+ * and before the next block's first one, comes in between if both are on the same devices; its
+ * all-reduces, if the next block's device is one of those that they stand on. These are costs of
+ * pairs of actions, counted where the op groups are neighbours in the tree. */
 #include <math.h>
 #include <string.h>
 
@@ -19,8 +20,8 @@ static OpId producer(const TagBound *b, TensorId tensor)
 
 /* --- transfers --- */
 
-/* The seconds of a tensor from the op that makes it to one that reads it, under their groups' actions: the sum that the
- * reader waits for, and the transfer. */
+/* The seconds of a tensor from the op that makes it to one that reads it, under their groups'
+ * actions: the sum that the reader waits for, and the transfer. */
 static double transfer_s(const TagBound *b, TensorId tensor, OpId reader, uint32_t from,
                          uint32_t to)
 {
@@ -49,8 +50,8 @@ static TensorId tensor_between(const TagBound *b, OpId by, OpId reader)
 
 /* --- the longest path --- */
 
-/* The last op of the longest path of a strategy, in which undecided groups take the least; *length gets its time, before
- * (if not NULL) [op] what it comes from. */
+/* The last op of the longest path of a strategy, in which undecided groups take the least; *length
+ * gets its time, before (if not NULL) [op] what it comes from. */
 static OpId longest_path(TagBound *b, const uint16_t *action, OpId *before,
                          double *length)
 {
@@ -96,7 +97,8 @@ double tag_rows_longest(TagBound *b, const uint16_t *action)
 
 /* --- blocks --- */
 
-/* Whether all that the op group has between two of its ops, both included, is on one device group. */
+/* Whether all that the op group has between two of its ops, both included, is on one device
+ * group. */
 static bool is_together(const TagBound *b, OpId first, OpId last, uint32_t action)
 {
     const uint16_t group = tag_rows_part(b, first, action)->group;
@@ -107,7 +109,8 @@ static bool is_together(const TagBound *b, OpId first, OpId last, uint32_t actio
     return true;
 }
 
-/* The seconds of a device for the ops of a group from `first` to before `end`; *sums gets the all-reduces among it. */
+/* The seconds of a device for the ops of a group from `first` to before `end`; *sums gets the
+ * all-reduces among it. */
 static double in_order_s(const TagBound *b, uint32_t group, OpId first, OpId end,
                          uint32_t action, double *sums)
 {
@@ -140,8 +143,8 @@ static double block_s(const TagBound *b, OpId first, OpId last, uint32_t action)
 
 /* --- between blocks --- */
 
-/* The part of the samples whose devices in one device group are in another one, too; of an op that all devices do in full
- * whether all of them are. */
+/* The part of the samples whose devices in one device group are in another one, too; of an op that
+ * all devices do in full whether all of them are. */
 static double overlap(const TagBound *b, OpId op, uint16_t group, uint16_t other)
 {
     const DeviceGroup *of = &b->space->group[group], *in = &b->space->group[other];

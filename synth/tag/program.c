@@ -2,9 +2,9 @@
  * operands are loaded there, or transferred once from the group that made them; partial sums over
  * the replicas are summed where they are made, at once if they are a parameter's gradient.
  *
- * With microbatches the forward of each runs after that of the one before, then the backward of each,
- * so that groups on different devices work at the same time on different microbatches (as gpipe's
- * stages do). Ops that read sums over the batch come last. */
+ * With microbatches the forward of each runs after that of the one before, then the backward of
+ * each, so that groups on different devices work at the same time on different microbatches (as
+ * gpipe's stages do). Ops that read sums over the batch come last. */
 #include <string.h>
 
 #include "synth/tag/again.h"
@@ -20,10 +20,10 @@ typedef struct {
     /* [device group of the space]: its number in the program, or NOBODY */
     uint16_t *number;
     uint16_t *home; /* [tensor]: group of the program that made it, or holds it at rest */
-    /* [(microbatch * groups of the space + group of the program) * n_tensors + tensor]; tensors that
-     * are not parts of the batch are at microbatch 0 */
+    /* [(microbatch * groups of the space + group of the program) * n_tensors + tensor]; tensors
+     * that are not parts of the batch are at microbatch 0 */
     uint8_t *held;
-    bool *partial; /* [tensor]: it is partial over the replicas of its home */
+    bool *partial;   /* [tensor]: it is partial over the replicas of its home */
     TagAgain *again; /* NULL: nothing runs again */
     uint32_t n_microbatches, microbatch; /* all, and the one that runs */
 } Builder;
@@ -103,16 +103,16 @@ static void sum_over_replicas(Builder *b, TensorId tensor)
 
 static void transfer(Builder *b, TensorId tensor, uint16_t to)
 {
-    program_append(b->program, (Instr){.kind = INSTR_TRANSFER,
-                                       .group = b->home[tensor],
-                                       .to_group = to,
-                                       .microbatch = has_parts(b, tensor)
-                                                         ? (uint16_t)b->microbatch
-                                                         : PROGRAM_WHOLE,
-                                       .stream = 1,
-                                       .tensor = tensor,
-                                       .from = FORM_IDENTITY,
-                                       .to = FORM_IDENTITY});
+    program_append(b->program,
+                   (Instr){.kind = INSTR_TRANSFER,
+                           .group = b->home[tensor],
+                           .to_group = to,
+                           .microbatch = has_parts(b, tensor) ? (uint16_t)b->microbatch
+                                                              : PROGRAM_WHOLE,
+                           .stream = 1,
+                           .tensor = tensor,
+                           .from = FORM_IDENTITY,
+                           .to = FORM_IDENTITY});
     *held(b, to, tensor) = true;
 }
 

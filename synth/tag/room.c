@@ -1,6 +1,6 @@
-/* Memory in the bound. Parameters and optimizer states rest on the devices that update them, and before the
- * first update all gradients are somewhere, too: a strategy that leaves no room for this does not fit,
- * however fast it is. */
+/* Memory in the bound. Parameters and optimizer states rest on the devices that update them, and
+ * before the first update all gradients are somewhere, too: a strategy that leaves no room for this
+ * does not fit, however fast it is. */
 #include <string.h>
 
 #include "synth/tag/rows.h"

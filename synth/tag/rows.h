@@ -13,8 +13,8 @@ enum {
 /* The work of an op under an action. */
 typedef struct {
     uint16_t group; /* device group */
-    double
-        mean_s; /* computation; the mean of the replicas, or the least of devices that do all of it */
+    /* computation; the mean of the replicas, or the least of devices that do all of it */
+    double mean_s;
     double sum_s; /* all-reduces of gradients that it makes */
 } TagPart;
 
@@ -29,8 +29,8 @@ typedef struct {
     const TagBound *bound; /* borrowed */
     uint32_t n_devices, n_actions;
     double *bytes; /* [(op group * n_actions + action) * n_devices + device] */
-    double *
-        least; /* [op group * (n_devices + 1) + device]: of all actions; last: on all devices */
+    /* [op group * (n_devices + 1) + device]: of all actions; last: on all devices */
+    double *least;
     double *has;      /* [device]; last: all devices */
     double *needs;    /* [device]; last: all devices; scratch */
     GArray *gradient; /* TagGradient */
@@ -49,8 +49,8 @@ struct TagBound {
     bool in_turn;  /* collectives stand in place of computation (`stage`) */
     TagPart *part; /* [op * n_actions + action] */
     double *least; /* [op]: on a path, of the actions */
-    /* [tensor]: an op on the batch reads it, so that what is partial over replicas is summed before;
-     * NULL: such sums cost nothing */
+    /* [tensor]: an op on the batch reads it, so that what is partial over replicas is summed
+     * before; NULL: such sums cost nothing */
     bool *waited;
     double *slow,
         /* [op group * n_actions + action]: seconds of ops on their slowest devices; of

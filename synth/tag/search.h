@@ -30,13 +30,13 @@
  * load(i, s, r) seconds (for `flow` these are two rows), or a path through the graph: the mean
  * times of its ops, what devices do between two of them because they work in order (for `stage`
  * this includes all-reduces, synth/tag/paths.c), and the transfers between consecutive ops on
- * different device groups, if their op groups are equal or neighbours in a spanning tree. Therefore the minimal strategy is found
- * exactly, by dynamic programming over that tree (synth/tag/tree.h). The mean time of an op is over
- * its replicas, weighted by their shares of the batch: a sample may pass slow devices in one group
- * and fast devices in the next, and the slowest sample takes at least the average. For work that
- * every device does in full (DUPLICATE, updates) it is the least time. An op that makes a
- * parameter's gradient takes the all-reduce in addition. Shared links are left out; of memory only
- * what rests between iterations counts, and rules out branches. In a
+ * different device groups, if their op groups are equal or neighbours in a spanning tree. Therefore
+ * the minimal strategy is found exactly, by dynamic programming over that tree (synth/tag/tree.h).
+ * The mean time of an op is over its replicas, weighted by their shares of the batch: a sample may
+ * pass slow devices in one group and fast devices in the next, and the slowest sample takes at
+ * least the average. For work that every device does in full (DUPLICATE, updates) it is the least
+ * time. An op that makes a parameter's gradient takes the all-reduce in addition. Shared links are
+ * left out; of memory only what rests between iterations counts, and rules out branches. In a
  * partial strategy decided groups have one action, and the longest of all paths is a bound, too. */
 #ifndef KILTER_SYNTH_TAG_SEARCH_H
 #define KILTER_SYNTH_TAG_SEARCH_H
@@ -56,14 +56,14 @@ typedef struct {
     /* chain: the part of data parallelism's time by which a strategy is worse that is taken with
      * probability 1/e */
     double heat;
-    uint32_t leaves;      /* mcts: of a round; 0 and 1: one after the other */
-    uint32_t threads;     /* mcts: that evaluate them, at most; 0: the number of processors */
-    const TagNet *net;    /* mcts: gives the priors; NULL: uniform priors */
-    /* mcts: out, NetLesson of vertices with at least lesson_visits visits; ahead: of each vertex, what
-     * a look at all its actions says; or NULL */
+    uint32_t leaves;  /* mcts: of a round; 0 and 1: one after the other */
+    uint32_t threads; /* mcts: that evaluate them, at most; 0: the number of processors */
+    const TagNet *net; /* mcts: gives the priors; NULL: uniform priors */
+    /* mcts: out, NetLesson of vertices with at least lesson_visits visits; ahead: of each vertex,
+     * what a look at all its actions says; or NULL */
     GPtrArray *lessons;
     uint32_t lesson_visits; /* see `lessons` */
-    bool until_beaten; /* ends as soon as a strategy beats data parallelism */
+    bool until_beaten;      /* ends as soon as a strategy beats data parallelism */
     uint64_t seed;
     gint64 deadline_us; /* by g_get_monotonic_time(); 0: never */
 } TagSearch;
@@ -138,16 +138,16 @@ TagBound *tag_bound_new(const TagSpace *space, const TagWork *work, SimQuick *qu
 void tag_bound_free(TagBound *bound);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagBound, tag_bound_free)
 
-/* The strategies that the bound is on: those that sum each gradient on its own (SIM_SUMS_EACH); strategies
- * that fuse gradients in buckets of any kind, too, where paths include no all-reduces between ops
- * (SIM_SUMS_FUSED); strategies with sufficient factors as well, which need no sums (SIM_SUMS_FREE).
- * The prices of `quick` are reset afterwards. */
+/* The strategies that the bound is on: those that sum each gradient on its own (SIM_SUMS_EACH);
+ * strategies that fuse gradients in buckets of any kind, too, where paths include no all-reduces
+ * between ops (SIM_SUMS_FUSED); strategies with sufficient factors as well, which need no sums
+ * (SIM_SUMS_FREE). The prices of `quick` are reset afterwards. */
 TagBound *tag_bound_new_for(const TagSpace *space, const TagWork *work, SimQuick *quick,
                             TagObjective objective, SimQuickSums sums);
 
 /* The same by branch and bound on op groups' actions, with weights of their own in each branch: a
- * bound on all strategies that fit and are faster than best_s, and best_s if there is none. branches: the
- * most branches to visit. */
+ * bound on all strategies that fit and are faster than best_s, and best_s if there is none.
+ * branches: the most branches to visit. */
 double tag_bound_branch(TagBound *bound, double best_s, uint32_t branches);
 /* strategy: out, the strategies that were minimal under the weights tried, [n * op groups]; returns
  * n. */

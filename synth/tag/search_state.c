@@ -1,5 +1,5 @@
-/* The budget of TAG's searches, the best strategy that they have met, and strategies that are decided in
- * part. */
+/* The budget of TAG's searches, the best strategy that they have met, and strategies that are
+ * decided in part. */
 #include "synth/tag/search_state.h"
 
 #include <math.h>

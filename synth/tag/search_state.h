@@ -11,7 +11,7 @@ typedef struct {
     SimQuick *quick;
     const TagSearch *search;
     TagEvaluator *evaluator;
-    uint32_t n;         /* op groups */
+    uint32_t n;            /* op groups */
     const uint16_t *start; /* [n_starts * n] */
     uint32_t n_starts;
     uint32_t *by_cost;  /* op groups, longest first */

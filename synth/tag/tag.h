@@ -38,7 +38,7 @@ typedef struct {
 typedef struct {
     const ClusterView *view;
     uint32_t n_sets;
-    uint32_t *set;      /* [device] */
+    uint32_t *set; /* [device] */
     /* in the order of falling numbers of devices, AR before the others */
     uint32_t n_actions;
     TagAction *action;
@@ -75,8 +75,8 @@ typedef struct {
     const double *time_s;
     /* [layer]: what is computed again before its backward (synth/tag/again.h); NULL: nothing */
     const Recompute *recompute;
-    /* of programs; 0, 1: the batch is not cut. More need batch_forms_of_microbatches(); searches and
-     * bounds are of one */
+    /* of programs; 0, 1: the batch is not cut. More need batch_forms_of_microbatches(); searches
+     * and bounds are of one */
     uint32_t n_microbatches;
 } TagWork;
 
@@ -107,7 +107,7 @@ typedef enum { TAG_TOPO, TAG_ETF, TAG_SCT } TagListRule;
 /* Bytes that go from one op group's forward ops to another's. */
 typedef struct {
     uint32_t from, to; /* op groups */
-    double *seconds; /* [device * n_devices + device] */
+    double *seconds;   /* [device * n_devices + device] */
     double longest_s;
 } TagArc;
 
@@ -117,8 +117,8 @@ typedef struct {
     uint32_t n, n_devices, n_arcs;
     double *forward_s; /* [group * n_devices + device] */
     double *mean_s;    /* [group]: mean of forward_s */
-    uint64_t *bytes; /* [group]: parameters, their gradients and states, activations */
-    TagArc *arc;         /* by `to`, then `from` */
+    uint64_t *bytes;   /* [group]: parameters, their gradients and states, activations */
+    TagArc *arc;       /* by `to`, then `from` */
     uint32_t *first_arc; /* [group + 1]: range of the arcs to the group */
 } TagList;
 

@@ -3,24 +3,25 @@
  *
  *     train_tag FOLDER CURVES COMMIT [weights]
  *
- * There are two teachers, on random topologies (random:seed=, from FIRST_SEED on) and all six models:
+ * There are two teachers, on random topologies (random:seed=, from FIRST_SEED on) and all six
+ * models:
  *
  *     visits    as published: the visits of tree searches with uniform priors (FOLDER/network.txt)
  *     ahead     the speed of the strategies one step ahead, synth/tag/ahead.c (FOLDER/ahead.txt)
  *
- * From visits the network learns (synth/tag/net.h) with and without runtime feedback, whose losses by
- * epoch are the curves of Fig. 7. Then, on 100 unseen topologies, the program counts the iterations
- * until the tree search beats data parallelism, with uniform priors, with those of both networks and
- * of one that never saw the model, and the strategies that the search `best` tries, which uses
- * neither. `weights`: nothing is counted. */
+ * From visits the network learns (synth/tag/net.h) with and without runtime feedback, whose losses
+ * by epoch are the curves of Fig. 7. Then, on 100 unseen topologies, the program counts the
+ * iterations until the tree search beats data parallelism, with uniform priors, with those of both
+ * networks and of one that never saw the model, and the strategies that the search `best` tries,
+ * which uses neither. `weights`: nothing is counted. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "balance/balance.h"
 #include "synth/answer/ratios.h"
-#include "synth/tag/case.h"
 #include "synth/synth.h"
+#include "synth/tag/case.h"
 
 enum {
     SEED = 1,

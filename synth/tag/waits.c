@@ -1,5 +1,5 @@
-/* Sums over replicas that strategies cannot avoid: those of parameters' gradients, and those that ops wait
- * for. */
+/* Sums over replicas that strategies cannot avoid: those of parameters' gradients, and those that
+ * ops wait for. */
 #include "synth/tag/rows.h"
 
 bool tag_rows_is_summed(const TagBound *b, OpId op, TensorId out)

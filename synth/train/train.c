@@ -3,8 +3,8 @@
  * A search that is short of memory pays for it with time that recomputation may save. So the
  * program is first made as if memory did not matter, and then gets the techniques; where some
  * layers are then recomputed, known strategies, mixes and, for small graphs, programs within more
- * memory than the real one are tried with recomputation, too. Only if none of these fits, the program is
- * made again within the real memory. */
+ * memory than the real one are tried with recomputation, too. Only if none of these fits, the
+ * program is made again within the real memory. */
 #include <math.h>
 #include <string.h>
 

@@ -23,9 +23,9 @@ typedef struct {
     const char *mode;
 } Again;
 
-/* Gives updates, with the optimizer states that they read, ratios of their own (a segment) where the
- * program keeps them apart from the rest, as ZeRO does: so the batch can be divided by speed and the
- * states by memory. */
+/* Gives updates, with the optimizer states that they read, ratios of their own (a segment) where
+ * the program keeps them apart from the rest, as ZeRO does: so the batch can be divided by speed
+ * and the states by memory. */
 void training_set_apart(const Question *question, Plan *made);
 
 /* Gives the plan the program with the techniques of the strategy, and the best ratios for it. */

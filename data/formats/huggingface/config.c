@@ -1,5 +1,5 @@
-/* The model that a config.json or a file in YAML describes: its family, by model_type, by the class that it names, or by
- * what it is said to be like. */
+/* The model that a config.json or a file in YAML describes: its family, by model_type, by the class
+ * that it names, or by what it is said to be like. */
 #include "data/formats/huggingface/config.h"
 
 #include "data/base/error.h"
@@ -32,8 +32,8 @@ static const char *type_of(const Families *families, Config *config)
     return type;
 }
 
-/* Takes the text part of a multimodal model, which is what is counted and trained. Whether its embeddings are tied may
- * be said of the whole model only. */
+/* Takes the text part of a multimodal model, which is what is counted and trained. Whether its
+ * embeddings are tied may be said of the whole model only. */
 static void enter_text(Config *config)
 {
     static const char *const parts[] = {"text_config", "language_config", "llm_config"};

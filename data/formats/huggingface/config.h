@@ -1,8 +1,9 @@
-/* config.json of Hugging Face, and models in YAML, by the rows of data/families.yaml (private to data).
+/* config.json of Hugging Face, and models in YAML, by the rows of data/families.yaml (private to
+ * data).
  *
- * A configuration is one flat object, whose `model_type` names the family; a multimodal one has the text's model in an
- * object of its own. A model in YAML (docs/formats.md) is an object that has `like`, the family whose facts it takes
- * over, with facts and keys of its own. */
+ * A configuration is one flat object, whose `model_type` names the family; a multimodal one has the
+ * text's model in an object of its own. A model in YAML (docs/formats.md) is an object that has
+ * `like`, the family whose facts it takes over, with facts and keys of its own. */
 #ifndef KILTER_DATA_FORMATS_HUGGINGFACE_CONFIG_H
 #define KILTER_DATA_FORMATS_HUGGINGFACE_CONFIG_H
 
@@ -10,19 +11,20 @@
 
 struct json_t;
 
-/* The model of a file's object, as one of the family `like` if that is not empty. KILTER_ERROR_INPUT names the file and
- * the key. The caller clears and frees it. */
+/* The model of a file's object, as one of the family `like` if that is not empty.
+ * KILTER_ERROR_INPUT names the file and the key. The caller clears and frees it. */
 Architecture *config_read(const char *path, struct json_t *root, const char *like,
                           GError **error);
 
 /* Every row of data/families.yaml has facts only, whose expressions can be read. */
 bool config_check_families(GError **error);
 
-/* {"facts": {...}, "unread": "a, b" or null, "kv_bytes_per_token": N, "checkpoint_parameters": N or null}: a model
- * by its file and by the index of a checkpoint beside it. */
+/* {"facts": {...}, "unread": "a, b" or null, "kv_bytes_per_token": N, "checkpoint_parameters": N or
+ * null}: a model by its file and by the index of a checkpoint beside it. */
 struct json_t *config_facts(const Architecture *architecture, const char *path);
 
-/* Where a Hugging Face id, "hf:OWNER/NAME", lies in the local cache of the hub; it may not be there. Caller frees. */
+/* Where a Hugging Face id, "hf:OWNER/NAME", lies in the local cache of the hub; it may not be
+ * there. Caller frees. */
 char *hub_path(const char *id);
 bool hub_is_id(const char *path);
 /* Whether the path is one of the cache; then *id is "OWNER/NAME". Caller frees. */

@@ -1,15 +1,15 @@
-/* Expressions over the keys of a configuration: the language of data/families.yaml and of models in YAML (private to
- * data).
+/* Expressions over the keys of a configuration: the language of data/families.yaml and of models in
+ * YAML (private to data).
  *
  *     hidden_size | n_embd | 768             the first that is there and not null
  *     if $layer % 4 == 3 then 'attention' else 'delta'
  *     layer_types[$layer] == 'full_attention',  $layer in mlp_only_layers,  vision_config.depth
  *     min(a, b)  max(a, b)  floor(a)  ceil(a)  length(text or list)  given(key)
  *
- * A word is a key, 'text' a text, $word a fact that was read before, $layer the layer, from 0. Operators, from the
- * loosest: if/then/else; or; and; not; == != < <= > >= in; |; + -; * / %; a[i] and a.b. A key that is missing is nothing;
- * sums, products and comparisons with nothing are nothing, and nothing counts as false. given(key) is true for null,
- * too. */
+ * A word is a key, 'text' a text, $word a fact that was read before, $layer the layer, from 0.
+ * Operators, from the loosest: if/then/else; or; and; not; == != < <= > >= in; |; + -; * / %; a[i]
+ * and a.b. A key that is missing is nothing; sums, products and comparisons with nothing are
+ * nothing, and nothing counts as false. given(key) is true for null, too. */
 #ifndef KILTER_DATA_FORMATS_HUGGINGFACE_EXPRESSION_H
 #define KILTER_DATA_FORMATS_HUGGINGFACE_EXPRESSION_H
 
@@ -22,8 +22,8 @@ typedef enum { VALUE_NONE, VALUE_NUMBER, VALUE_FLAG, VALUE_TEXT, VALUE_JSON } Va
 typedef struct {
     ValueKind kind;
     double number; /* of VALUE_FLAG: 0 or 1 */
-    const char *
-        text; /* VALUE_TEXT: not terminated; it lives as long as the root and the expression */
+    /* VALUE_TEXT: not terminated; it lives as long as the root and the expression */
+    const char *text;
     size_t length;
     const json_t *json; /* VALUE_JSON: a list or an object */
 } Value;
@@ -38,8 +38,8 @@ typedef struct {
     double layer;
 } Scope;
 
-/* The value of an expression. False with *wrong, a text that the caller frees: it is no expression, or a key's value
- * does not fit its operator. */
+/* The value of an expression. False with *wrong, a text that the caller frees: it is no expression,
+ * or a key's value does not fit its operator. */
 bool expression_value(Scope *scope, const char *text, Value *value, char **wrong);
 
 #endif

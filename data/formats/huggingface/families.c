@@ -88,7 +88,8 @@ const json_t *families_row(const Families *families, const char *name)
     return json_object_get(families->root, name);
 }
 
-/* Keys of the object, beside the text's, whose value says something and that nothing was read from. */
+/* Keys of the object, beside the text's, whose value says something and that nothing was read
+ * from. */
 void families_unread(const Families *families, const json_t *object, GHashTable *read,
                      GString *text)
 {

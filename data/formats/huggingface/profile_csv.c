@@ -237,8 +237,8 @@ static void join_near(const Table *table, const GPtrArray *near, Colour *from,
     }
 }
 
-/* Colours without a forward op (a loss, where its forward is told as part of the backward) go with the
- * colour of what their ops read, and the others with that of what reads theirs. */
+/* Colours without a forward op (a loss, where its forward is told as part of the backward) go with
+ * the colour of what their ops read, and the others with that of what reads theirs. */
 static void join_colours(const Table *table, GHashTable *colours)
 {
     for (guint e = 0; e < table->edges->len; e++) {
@@ -266,7 +266,8 @@ static void join_colours(const Table *table, GHashTable *colours)
     }
 }
 
-/* Appends the op and what it reads, whose ops come before. An explicit stack: chains may be long. */
+/* Appends the op and what it reads, whose ops come before. An explicit stack: chains may be
+ * long. */
 static bool append_op(const Table *table, GHashTable *colours, Row *first, json_t *ops,
                       const char *path, GError **error)
 {

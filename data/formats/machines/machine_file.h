@@ -1,6 +1,6 @@
 /* Descriptions of a machine: topology files of NCCL and RCCL (XML), dumped (NCCL_TOPO_DUMP_FILE) or
- * written for them (NCCL_TOPO_FILE), the matrix of `nvidia-smi topo -m`, and the tables of `rocm-smi --showtopo`; and clusters
- * of equal machines made from them.
+ * written for them (NCCL_TOPO_FILE), the matrix of `nvidia-smi topo -m`, and the tables of
+ * `rocm-smi --showtopo`; and clusters of equal machines made from them.
  *
  * A topology file describes one machine. Dumps have `gpu`, `nvlink` or `xgmi`, and `net` elements;
  * files written by hand mostly have PCI devices only, which are recognized by their class. */
@@ -37,8 +37,8 @@ typedef struct {
     uint32_t nvlink_elements, nvlink_sum; /* sum of their counts */
     uint32_t xgmi_elements, xgmi_sum;
     bool nvswitch;
-    Peers
-        peers; /* direct links between GPUs; n is 0 where the file shows none, or a switch */
+    /* direct links between GPUs; n is 0 where the file shows none, or a switch */
+    Peers peers;
     double net_mbps;    /* sum over all nets, in the file's numbers */
     uint32_t nets_fast; /* nets of 100 Gb/s and more */
     char *absurd;       /* a net faster than any real port, and its speed; NULL: none */
@@ -49,7 +49,7 @@ typedef struct {
     uint32_t nics_near;
     double net_bandwidth;      /* bytes/s of all of `nics`; 0: not known */
     char *gpu_pairs, *gpu_nic; /* matrices: "NV18=28", codes of pairs; else NULL */
-    GPtrArray *warning; /* texts */
+    GPtrArray *warning;        /* texts */
 } MachineFile;
 
 /* Reads the file of any of the formats. KILTER_ERROR_INPUT names file and line and says what was
@@ -61,7 +61,8 @@ MachineFile *machine_file_parse(const char *file, const char *text, size_t lengt
 void machine_file_free(MachineFile *machine);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MachineFile, machine_file_free)
 
-/* The data sheet of a GPU by product name or PCI id, or `all` if that is not NULL; NULL if there is none. */
+/* The data sheet of a GPU by product name or PCI id, or `all` if that is not NULL; NULL if there is
+ * none. */
 const DeviceSheet *machine_gpu_sheet(const MachineFile *machine, const Sheets *sheets,
                                      const DeviceSheet *all, uint32_t gpu);
 /* The data sheet of all GPUs; NULL if there is none, or if they differ. */
@@ -70,9 +71,9 @@ const DeviceSheet *machine_file_sheet(const MachineFile *machine, const Sheets *
 char *machine_file_devices(const MachineFile *machine, const Sheets *sheets,
                            const DeviceSheet *all);
 
-/* Bytes/s between GPUs of the machine, per GPU and direction, the least of all: of its NVLinks or xGMI links where
- * they connect all GPUs, else of PCIe. `all`: the data sheet of all GPUs; NULL: by the file. The result may be 0, not
- * known. */
+/* Bytes/s between GPUs of the machine, per GPU and direction, the least of all: of its NVLinks or
+ * xGMI links where they connect all GPUs, else of PCIe. `all`: the data sheet of all GPUs; NULL: by
+ * the file. The result may be 0, not known. */
 double machine_file_inner(const MachineFile *machine, const Sheets *sheets,
                           const DeviceSheet *all);
 
@@ -104,7 +105,8 @@ enum { MACHINE_MAX_GPUS = 1024, MACHINE_MAX_NICS = 4096, MACHINE_FILE_BYTES = 8 
 MachineGpu *machine_file_add_gpu(MachineFile *machine, GError **error);
 /* Puts two GPUs and those of their groups in one group. */
 void machine_file_join(MachineFile *machine, uint32_t a, uint32_t b);
-/* Adds direct links that a GPU lists to another one, which may list them as well, and joins the two. */
+/* Adds direct links that a GPU lists to another one, which may list them as well, and joins the
+ * two. */
 void machine_file_add_links(MachineFile *machine, uint32_t from, uint32_t to,
                             uint32_t count);
 void machine_file_warn(MachineFile *machine, const char *format, ...) G_GNUC_PRINTF(2, 3);

@@ -1,5 +1,5 @@
-/* The tables of `rocm-smi --showtopo`: weights, hops and types of the links between GPUs; before or after them may be the
- * products' names (--showproductname). */
+/* The tables of `rocm-smi --showtopo`: weights, hops and types of the links between GPUs; before or
+ * after them may be the products' names (--showproductname). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,7 +114,8 @@ static bool read_line(Rocm *rocm, char *line, GError **error)
     return read_row(rocm, first, second, error);
 }
 
-/* xGMI links of one hop: between dies of a package and neighbours the file does not tell how many there are, so it is one. */
+/* xGMI links of one hop: between dies of a package and neighbours the file does not tell how many
+ * there are, so it is one. */
 static bool add_gpus(Rocm *rocm, GError **error)
 {
     MachineFile *machine = rocm->machine;

@@ -1,5 +1,6 @@
-/* Nodes of a Slurm cluster, as `scontrol show node` (with or without -o) or a table of sinfo lists them: names, and GPUs by
- * their type where Slurm has one. Links and networks are in neither; the former come from data sheets. */
+/* Nodes of a Slurm cluster, as `scontrol show node` (with or without -o) or a table of sinfo lists
+ * them: names, and GPUs by their type where Slurm has one. Links and networks are in neither; the
+ * former come from data sheets. */
 #ifndef KILTER_DATA_FORMATS_MACHINES_SLURM_H
 #define KILTER_DATA_FORMATS_MACHINES_SLURM_H
 
@@ -32,7 +33,8 @@ void slurm_free(SlurmFile *slurm);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SlurmFile, slurm_free)
 
 uint32_t slurm_gpus(const SlurmFile *slurm);
-/* The data sheet of some GPUs of a node: by their type, else by the node's features; NULL if there is none. */
+/* The data sheet of some GPUs of a node: by their type, else by the node's features; NULL if there
+ * is none. */
 const DeviceSheet *slurm_sheet(const SlurmNode *node, const SlurmGpus *gpus,
                                const Sheets *sheets);
 
@@ -43,7 +45,8 @@ typedef struct {
     uint32_t nics;            /* per node; 0: 1 */
 } SlurmImport;
 
-/* The cluster of all nodes with GPUs. KILTER_ERROR_INPUT where a type of GPUs or the network is not known. */
+/* The cluster of all nodes with GPUs. KILTER_ERROR_INPUT where a type of GPUs or the network is not
+ * known. */
 Cluster *slurm_cluster(const SlurmFile *slurm, const Sheets *sheets,
                        const SlurmImport *import, GError **error);
 

@@ -115,7 +115,8 @@ static bool read_row(Matrix *matrix, char **word, uint32_t n, GError **error)
     return true;
 }
 
-/* A line of nvidia-smi -L; a further list of the same GPUs, as of another node, must be the same. */
+/* A line of nvidia-smi -L; a further list of the same GPUs, as of another node, must be the
+ * same. */
 static bool read_product(Matrix *matrix, const char *line, GError **error)
 {
     char *end;
@@ -232,8 +233,8 @@ static bool add_gpus(const Matrix *matrix, uint32_t most_links, GError **error)
     return true;
 }
 
-/* Where the list of names is shorter than the matrix, the GPUs that it leaves out are taken to be like those that it has, if
- * these are equal. */
+/* Where the list of names is shorter than the matrix, the GPUs that it leaves out are taken to be
+ * like those that it has, if these are equal. */
 static void name_others(MachineFile *machine)
 {
     const char *one = "";

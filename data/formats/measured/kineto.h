@@ -21,15 +21,16 @@ typedef struct {
     uint32_t devices_listed, world_size;
     int64_t rank; /* -1: not given */
     char *device; /* "" if not given */
-    GPtrArray *
-        note; /* lines about the parts of the file that are damaged or missing, and about kernels left out */
+    /* lines about the parts of the file that are damaged or missing, and about kernels left out */
+    GPtrArray *note;
 } KinetoFacts;
 
 void kineto_facts_clear(KinetoFacts *facts);
 
-/* Appends the file's measurements: of an object with the list traceEvents, or of the list alone. Events that are whole count,
- * whatever became of the others (data/base/json_stream.h). KILTER_ERROR_INPUT if it is not a timeline (an execution trace
- * has no times) or has no whole event. */
+/* Appends the file's measurements: of an object with the list traceEvents, or of the list alone.
+ * Events that are whole count, whatever became of the others (data/base/json_stream.h).
+ * KILTER_ERROR_INPUT if it is not a timeline (an execution trace has no times) or has no whole
+ * event. */
 bool kineto_read(const char *file, GArray *list, GArray *tables, KinetoFacts *facts,
                  GError **error);
 

@@ -59,7 +59,8 @@ static void add_elementwise(Reader *reader, const Event *event)
     reader->kept++;
 }
 
-/* A kernel of a collective that says which one, how large and among how many; else it is left out. */
+/* A kernel of a collective that says which one, how large and among how many; else it is left
+ * out. */
 static void add_collective(Reader *reader, const Event *event)
 {
     KinetoFacts *facts = reader->facts;

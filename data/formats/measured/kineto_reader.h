@@ -1,5 +1,6 @@
-/* The state of reading a trace of PyTorch's profiler (private to data): data/formats/measured/kineto.c
- * reads the file, data/formats/measured/kineto_events.c its events. */
+/* The state of reading a trace of PyTorch's profiler (private to data):
+ * data/formats/measured/kineto.c reads the file, data/formats/measured/kineto_events.c its
+ * events. */
 #ifndef KILTER_DATA_FORMATS_MEASURED_KINETO_READER_H
 #define KILTER_DATA_FORMATS_MEASURED_KINETO_READER_H
 

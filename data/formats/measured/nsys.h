@@ -5,10 +5,10 @@
  *
  *     aten::mm, op_id = 7, sizes = [[4096, 1024], [1024, 1024]]
  *
- * Matrix products become measurements of `linear`, norms, activations, sums and dropout those of their
- * kinds (profile_elementwise), with the time of all kernels of the range.
- * Collectives (nccl:all_reduce, ...) are measured among the GPUs of the report that run kernels of
- * NCCL. Number formats are those in the kernels' names. */
+ * Matrix products become measurements of `linear`, norms, activations, sums and dropout those of
+ * their kinds (profile_elementwise), with the time of all kernels of the range. Collectives
+ * (nccl:all_reduce, ...) are measured among the GPUs of the report that run kernels of NCCL. Number
+ * formats are those in the kernels' names. */
 #ifndef KILTER_DATA_FORMATS_MEASURED_NSYS_H
 #define KILTER_DATA_FORMATS_MEASURED_NSYS_H
 

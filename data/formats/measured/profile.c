@@ -81,8 +81,8 @@ ProfileBin *profile_product(Profile *profile, const double *a, const double *b,
     return bin_of(profile, key, &what);
 }
 
-/* Ops of PyTorch that do the same with each element, and the number of tensors of the operand's size
- * that they read or write. */
+/* Ops of PyTorch that do the same with each element, and the number of tensors of the operand's
+ * size that they read or write. */
 static const struct {
     const char *name;
     OpKind op;

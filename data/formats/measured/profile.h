@@ -1,5 +1,5 @@
-/* The events of a profiler as measurements (private to data): each shape of a matrix product and each
- * size of a collective is a bin that gathers the times of all its runs. */
+/* The events of a profiler as measurements (private to data): each shape of a matrix product and
+ * each size of a collective is a bin that gathers the times of all its runs. */
 #ifndef KILTER_DATA_FORMATS_MEASURED_PROFILE_H
 #define KILTER_DATA_FORMATS_MEASURED_PROFILE_H
 
@@ -29,9 +29,9 @@ ProfileBin *profile_product(Profile *profile, const double *a, const double *b,
 
 enum { PROFILE_MAX_DIMS = 4 };
 
-/* The bin of an op of the profiler on each element of an operand with n <= PROFILE_MAX_DIMS dims: norms,
- * activations, sums, dropout and their gradients. NULL if it is none of these. The op's name may be
- * followed by a comma. */
+/* The bin of an op of the profiler on each element of an operand with n <= PROFILE_MAX_DIMS dims:
+ * norms, activations, sums, dropout and their gradients. NULL if it is none of these. The op's name
+ * may be followed by a comma. */
 ProfileBin *profile_elementwise(Profile *profile, const char *name, const double *dim,
                                 uint32_t n, const char *type);
 

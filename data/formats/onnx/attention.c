@@ -1,10 +1,11 @@
-/* Attention of an ONNX model: softmax(q k^T) v, whose queries, keys and values are parts of products with weights, as ops
- * of the table. */
+/* Attention of an ONNX model: softmax(q k^T) v, whose queries, keys and values are parts of
+ * products with weights, as ops of the table. */
 #include "data/formats/onnx/build.h"
 
 #include <string.h>
 
-/* One of queries, keys and values: [lead..., tokens, elements], where the heads are atoms of the product's features. */
+/* One of queries, keys and values: [lead..., tokens, elements], where the heads are atoms of the
+ * product's features. */
 typedef struct {
     View view;
     const Product *product;
@@ -13,7 +14,8 @@ typedef struct {
     uint64_t parts, part;          /* of how many in the product's features, and which */
 } Projection;
 
-/* Counts the heads in the dims before tokens and elements, which follow; *seen: atoms that are in a dim. */
+/* Counts the heads in the dims before tokens and elements, which follow; *seen: atoms that are in a
+ * dim. */
 static bool place_atoms(Builder *b, Projection *role, uint32_t *seen)
 {
     const View *v = &role->view;
@@ -155,8 +157,8 @@ static TensorId turned(Builder *b, const Projection *role, TensorId x)
                                            : x;
 }
 
-/* Queries of one tensor, keys and values of another one, or without probabilities in memory. Of a packed weight the keys'
- * and values' part is a parameter of its own. */
+/* Queries of one tensor, keys and values of another one, or without probabilities in memory. Of a
+ * packed weight the keys' and values' part is a parameter of its own. */
 static TensorId apart(Builder *b, const Projection *role, const OnnxGroup *group)
 {
     const Product *q = role[0].product, *k = role[1].product;
@@ -195,7 +197,8 @@ static bool is_in(const View *view, uint32_t dim, uint32_t atom)
     return memchr(view->dim[dim].atom, (int)atom, view->dim[dim].n) != NULL;
 }
 
-/* Marks the queries' heads as those of keys, and behind them those that share a head of keys: dims 2 and 3. */
+/* Marks the queries' heads as those of keys, and behind them those that share a head of keys: dims
+ * 2 and 3. */
 static bool part_heads(View *q, uint64_t heads)
 {
     uint64_t before = 1;
@@ -216,8 +219,8 @@ static bool part_heads(View *q, uint64_t heads)
     return before == heads;
 }
 
-/* [b, q, h, D] or [b, q, h, g, D] in the dims of the queries, with the elements of the values last. False: their heads
- * are not those of keys and then of queries. */
+/* [b, q, h, D] or [b, q, h, g, D] in the dims of the queries, with the elements of the values last.
+ * False: their heads are not those of keys and then of queries. */
 static bool output_view(const Projection *role, TensorId base, uint32_t rank, View *out)
 {
     View q = role[0].view;

@@ -1,4 +1,5 @@
-/* From an ONNX model to a graph: which nodes the output needs, one after the other, and the loss. */
+/* From an ONNX model to a graph: which nodes the output needs, one after the other, and the
+ * loss. */
 #include "data/formats/onnx/build.h"
 
 #include "data/models/models.h"
@@ -81,7 +82,8 @@ static double weight_of(const Builder *b, const bool *needed)
     return sum;
 }
 
-/* The output that is trained: of those with samples the one that reads most weights, the first of equals. */
+/* The output that is trained: of those with samples the one that reads most weights, the first of
+ * equals. */
 static uint32_t choose_output(const Builder *b, bool *needed)
 {
     enum { MOST_OUTPUTS = 32 };
@@ -118,7 +120,8 @@ static uint32_t logits_of(const Builder *b, uint32_t value)
 
 /* --- the loss --- */
 
-/* Labels of every place but along the classes, which are the last dim, or the second one of images. */
+/* Labels of every place but along the classes, which are the last dim, or the second one of
+ * images. */
 static TensorId build_loss(Builder *b, uint32_t value)
 {
     g_assert(value == ONNX_NONE || value < b->model->value->len);

@@ -1,14 +1,15 @@
 /* The common parts of the files that turn ONNX nodes into ops (private to data).
  *
- * A product with a weight stays pending until its elements are needed, since what follows decides which op it is:
- * a bias joins it; the queries, keys and values of attention are one op, as are a gate and what it
- * multiplies. */
+ * A product with a weight stays pending until its elements are needed, since what follows decides
+ * which op it is: a bias joins it; the queries, keys and values of attention are one op, as are a
+ * gate and what it multiplies. */
 #ifndef KILTER_DATA_FORMATS_ONNX_BUILD_H
 #define KILTER_DATA_FORMATS_ONNX_BUILD_H
 
 #include "data/formats/onnx/view.h"
 
-/* x w^T + b, for a weight and a bias of the file (ONNX_NONE: no bias); or a function of another product. */
+/* x w^T + b, for a weight and a bias of the file (ONNX_NONE: no bias); or a function of another
+ * product. */
 typedef struct {
     OpKind kind; /* LINEAR, OUT_PROJ or GROUPED_OUT */
     TensorId x;
@@ -34,8 +35,8 @@ typedef struct {
     View *view;         /* of each value */
     GArray *product;    /* Product */
     GHashTable *weight; /* name of the first value -> Weight */
-    GHashTable *
-        reads; /* the same -> how many ops read it, from a first pass; NULL in that one */
+    /* the same -> how many ops read it, from a first pass; NULL in that one */
+    GHashTable *reads;
     const OnnxNode *node; /* that is built */
     char *layer;
     uint32_t op; /* numbers names */

@@ -1,4 +1,5 @@
-/* The tools that all ONNX nodes are built with: names, ops, weights, and views made into tensors. */
+/* The tools that all ONNX nodes are built with: names, ops, weights, and views made into
+ * tensors. */
 #include "data/formats/onnx/build.h"
 
 #include "data/base/error.h"
@@ -50,8 +51,8 @@ char *builder_name(const Builder *b, const char *name)
     return g_string_free(g_steal_pointer(&text), false);
 }
 
-/* The beginning of a name, up to the first part that has a number: "h.3" of "h.3.attn.c_attn.weight", "b.0" of
- * "/b.0/MatMul_1". NULL: there is no such part. Caller frees. */
+/* The beginning of a name, up to the first part that has a number: "h.3" of
+ * "h.3.attn.c_attn.weight", "b.0" of "/b.0/MatMul_1". NULL: there is no such part. Caller frees. */
 static char *numbered_part(const char *name, char separator)
 {
     for (const char *part = name; part; part = strchr(part, separator)) {
@@ -66,8 +67,8 @@ static char *numbered_part(const char *name, char separator)
     return NULL;
 }
 
-/* The layer that a weight's name says; else what the node's says; else a matrix begins one of its own. NULL: the one
- * before goes on. Caller frees. */
+/* The layer that a weight's name says; else what the node's says; else a matrix begins one of its
+ * own. NULL: the one before goes on. Caller frees. */
 static char *layer_of(const Builder *b, const char *weight, uint32_t rank)
 {
     const bool named = strchr(weight, '.') && !strstr(weight, "::");

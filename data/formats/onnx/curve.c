@@ -1,4 +1,5 @@
-/* Chains of elementwise ONNX nodes as functions of one tensor, told by what they make of some numbers. */
+/* Chains of elementwise ONNX nodes as functions of one tensor, told by what they make of some
+ * numbers. */
 #include "data/formats/onnx/curve.h"
 
 #include <math.h>
@@ -64,7 +65,8 @@ static double binary(const char *op, double a, double b)
                                     : NAN;
 }
 
-/* Ops of one tensor that keep its size; for those without a curve in unary() any other op of that size stands. */
+/* Ops of one tensor that keep its size; for those without a curve in unary() any other op of that
+ * size stands. */
 static bool is_unary(const OnnxNode *node)
 {
     static const char *const names[] = {

@@ -178,7 +178,8 @@ static json_t *value_json(const OnnxFile__ValueInfo *value)
     return json;
 }
 
-/* NULL: of a type that no op that is read has, a subgraph for one. In a function it may be an attribute of the call. */
+/* NULL: of a type that no op that is read has, a subgraph for one. In a function it may be an
+ * attribute of the call. */
 static json_t *attribute_json(const OnnxFile__Attribute *attribute)
 {
     enum { FLOAT = 1, INT, STRING, TENSOR, FLOATS = 6, INTS };

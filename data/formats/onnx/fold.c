@@ -1,6 +1,6 @@
-/* Folding: what an ONNX model computes of constants and of shapes. Numbers are doubles, in which integers up to
- * 2^53 are exact; constants of more than MOST elements stay constants without numbers, as do all that come when the
- * model has folded as much as it may. */
+/* Folding: what an ONNX model computes of constants and of shapes. Numbers are doubles, in which
+ * integers up to 2^53 are exact; constants of more than MOST elements stay constants without
+ * numbers, as do all that come when the model has folded as much as it may. */
 #include "data/formats/onnx/onnx.h"
 
 #include <math.h>
@@ -8,7 +8,8 @@
 
 enum { MOST = 1 << 20 };
 
-/* Row-major steps of `value` along the dims of a result that it is spread over; 0 where it repeats. */
+/* Row-major steps of `value` along the dims of a result that it is spread over; 0 where it
+ * repeats. */
 static void strides_of(const OnnxValue *value, uint32_t rank,
                        uint64_t step[ONNX_MAX_RANK])
 {
@@ -34,7 +35,8 @@ static uint64_t place(const OnnxValue *out, const uint64_t *step, uint64_t i)
 
 /* --- elementwise --- */
 
-/* Names of ops, and what they make of one element x or of two, a and b; `whole` where the result is an integer. */
+/* Names of ops, and what they make of one element x or of two, a and b; `whole` where the result is
+ * an integer. */
 #define UNARY_TABLE(X)                \
     X(Cast, whole ? trunc(x) : x)     \
     X(CastLike, whole ? trunc(x) : x) \
@@ -346,8 +348,9 @@ static bool all_constant(const OnnxModel *model, const OnnxNode *node, bool *tri
     return true;
 }
 
-/* The weight that a constant made of constants is: of a view of one the same one. Through an Identity exporters lead to weights
- * that were equal when they wrote the file; those that really are one they read directly. */
+/* The weight that a constant made of constants is: of a view of one the same one. Through an
+ * Identity exporters lead to weights that were equal when they wrote the file; those that really
+ * are one they read directly. */
 static uint32_t origin_of(const OnnxModel *model, const OnnxNode *node, uint32_t made)
 {
     g_assert(node->first + node->n_in + node->n_out <= model->operand->len);

@@ -1,10 +1,11 @@
-/* Sizes of an ONNX model's inputs, which of them are weights, and from there the shapes of all values. */
+/* Sizes of an ONNX model's inputs, which of them are weights, and from there the shapes of all
+ * values. */
 #include "data/formats/onnx/onnx.h"
 
 #include <string.h>
 
-/* Marks the inputs that are read where weights are, perhaps transposed: the export left their numbers out and feeds
- * them. `of`: the input that each value is. */
+/* Marks the inputs that are read where weights are, perhaps transposed: the export left their
+ * numbers out and feeds them. `of`: the input that each value is. */
 static void mark_fed_weights(const OnnxModel *model, uint32_t *of, bool *weight)
 {
     static const struct {
@@ -46,8 +47,8 @@ static bool is_open(const OnnxValue *value)
     return open;
 }
 
-/* Whether an input has another number of rows than the first one has samples. One of as many dims and of numbers like those
- * of the first is data of another length. */
+/* Whether an input has another number of rows than the first one has samples. One of as many dims
+ * and of numbers like those of the first is data of another length. */
 static bool lacks_samples(const OnnxModel *model, const OnnxValue *value)
 {
     g_assert(model->input->len > 0);
@@ -56,8 +57,8 @@ static bool lacks_samples(const OnnxModel *model, const OnnxValue *value)
     return first->known && first->rank > 0 && first->dim[0] != value->dim[0] && !alike;
 }
 
-/* Inputs that are weights become constants: those that are read as such, and others that have a module's name or no
- * samples. */
+/* Inputs that are weights become constants: those that are read as such, and others that have a
+ * module's name or no samples. */
 static void find_weights(OnnxModel *model)
 {
     g_autoptr(GArray) fed = g_array_new(false, false, sizeof(uint32_t));

@@ -1,4 +1,5 @@
-/* Functions of an ONNX file: each call becomes the function's nodes, whose values and nodes get names of their own. */
+/* Functions of an ONNX file: each call becomes the function's nodes, whose values and nodes get
+ * names of their own. */
 #include "data/formats/onnx/onnx.h"
 
 #include "data/base/error.h"
@@ -94,8 +95,8 @@ static json_t *outside_node(const Call *call, const json_t *node)
 
 static bool add_node(Inliner *in, const json_t *node, uint32_t depth);
 
-/* Names of the parameters become those of the operands. An output that is an input of the function as it is becomes
- * a copy of it, in *copies. */
+/* Names of the parameters become those of the operands. An output that is an input of the function
+ * as it is becomes a copy of it, in *copies. */
 static void bind(const Call *call, const json_t *function, const json_t *node,
                  json_t *copies)
 {

@@ -1,5 +1,5 @@
-/* Chains of an ONNX model that are one op: activations are known by their curves, norms by the moments that they
- * divide by, attention by its softmax. */
+/* Chains of an ONNX model that are one op: activations are known by their curves, norms by the
+ * moments that they divide by, attention by its softmax. */
 #include "data/formats/onnx/curve.h"
 
 #include <math.h>
@@ -195,7 +195,8 @@ static bool match_rotary(const Match *m, const OnnxNode *node, OnnxGroup *group)
 
 /* --- attention --- */
 
-/* Whether a constant hides later keys. Where its numbers are not known, one of all queries and keys does. */
+/* Whether a constant hides later keys. Where its numbers are not known, one of all queries and keys
+ * does. */
 static bool hides_later(const OnnxValue *mask)
 {
     if (!mask->constant || !mask->known || mask->rank < 2)
@@ -259,7 +260,8 @@ static const OnnxNode *find_scores(const Match *m, uint32_t value, OnnxGroup *gr
     return NULL;
 }
 
-/* The product of the probabilities that `value` is with values, behind dropout and guards against rows of nothing. */
+/* The product of the probabilities that `value` is with values, behind dropout and guards against
+ * rows of nothing. */
 static const OnnxNode *find_product(const Match *m, uint32_t value, OnnxGroup *group,
                                     uint32_t depth)
 {

@@ -2,8 +2,8 @@
 #ifndef KILTER_DATA_FORMATS_ONNX_MODEL_H
 #define KILTER_DATA_FORMATS_ONNX_MODEL_H
 
-#include "data/models/models.h"
 #include "data/formats/onnx/onnx.h"
+#include "data/models/models.h"
 
 /* model_build of what a file says. */
 Graph *onnx_graph(const char *spec, const char *file, const json_t *root,

@@ -114,7 +114,8 @@ static bool add(Builder *b, const OnnxNode *node)
     return true;
 }
 
-/* A weight for each element of the last dim, as a norm has it; or one of the same size as what it multiplies. */
+/* A weight for each element of the last dim, as a norm has it; or one of the same size as what it
+ * multiplies. */
 static bool times_constant(Builder *b, uint32_t out, uint32_t value, uint32_t constant)
 {
     const OnnxValue *v = onnx_value(b->model, value), *w = onnx_value(b->model, constant),
@@ -141,7 +142,8 @@ static bool times_constant(Builder *b, uint32_t out, uint32_t value, uint32_t co
     return !b->failed;
 }
 
-/* The factors of a pending product's function: two products of one tensor, or, as *halves, the halves of one. */
+/* The factors of a pending product's function: two products of one tensor, or, as *halves, the
+ * halves of one. */
 static bool find_gate(Builder *b, const View **x, const View **y, bool *halves)
 {
     const Product *gate = builder_product(b, *x), *other = builder_product(b, *y);
@@ -204,8 +206,8 @@ static bool multiply(Builder *b, const OnnxNode *node)
 
 /* --- products --- */
 
-/* How many dims at the end of the base the last dim of a view of attention's output is, heads and their elements; 1 for
- * other tensors. */
+/* How many dims at the end of the base the last dim of a view of attention's output is, heads and
+ * their elements; 1 for other tensors. */
 static uint32_t heads_at_end(const Builder *b, const View *view)
 {
     g_assert(view);

@@ -3,14 +3,16 @@
  *     FILE.onnx  --onnx_load-->  JSON  --onnx_read-->  OnnxModel  --onnx_infer-->  shapes, constants
  *                                      --onnx_match-->  groups   --onnx_build-->  Graph
  *
- * The JSON is what the file says without its weights: a plan carries it, so that the plan can be read where the file or
- * protobuf-c is not. Files give no shapes but of their ends, so they are inferred, and what is computed of
- * shapes alone is folded (onnx_infer.c). Layer norms, activations and attention come as chains of small
- * ops; they are found by their form, activations by their values (onnx_match.c). Then every node that
- * the output needs becomes ops of the table (onnx_build.c); transposes and reshapes are views as long as
- * no op needs the elements in that order (onnx_view.h). The output becomes the logits of a cross entropy.
+ * The JSON is what the file says without its weights: a plan carries it, so that the plan can be
+ * read where the file or protobuf-c is not. Files give no shapes but of their ends, so they are
+ * inferred, and what is computed of shapes alone is folded (onnx_infer.c). Layer norms, activations
+ * and attention come as chains of small ops; they are found by their form, activations by their
+ * values (onnx_match.c). Then every node that the output needs becomes ops of the table
+ * (onnx_build.c); transposes and reshapes are views as long as no op needs the elements in that
+ * order (onnx_view.h). The output becomes the logits of a cross entropy.
  *
- * Numbers of elements are those at the file's own batch; the batch of the model replaces it in the inputs. */
+ * Numbers of elements are those at the file's own batch; the batch of the model replaces it in the
+ * inputs. */
 #ifndef KILTER_DATA_FORMATS_ONNX_ONNX_H
 #define KILTER_DATA_FORMATS_ONNX_ONNX_H
 
@@ -46,14 +48,15 @@ enum {
 
 /* --- the file as JSON (onnx_file.c, onnx_strip.c) --- */
 
-/* The bytes of a file without weights; NULL: they are no protocol buffers, or more than a graph can be. */
+/* The bytes of a file without weights; NULL: they are no protocol buffers, or more than a graph can
+ * be. */
 GByteArray *onnx_strip(const void *bytes, gsize length);
 
 /* By its name. */
 bool onnx_is(const char *path);
 
-/* The content of the file. NULL: KILTER_ERROR_INPUT, or KILTER_ERROR_FAILED in a build without protobuf-c. External
- * data is never opened. */
+/* The content of the file. NULL: KILTER_ERROR_INPUT, or KILTER_ERROR_FAILED in a build without
+ * protobuf-c. External data is never opened. */
 json_t *onnx_load(const char *path, GError **error);
 
 /* --- the model --- */
@@ -69,10 +72,10 @@ typedef struct {
     bool input;
     bool stated; /* rank and dims are what the file says, also while they are not known */
     bool constant; /* the same in every iteration but for training */
-    bool
-        triangular; /* a constant, of which each query's row has the same for all later keys */
-    uint32_t
-        origin; /* of a constant: the weight that this is, perhaps transposed; ONNX_NONE: none */
+    /* a constant, of which each query's row has the same for all later keys */
+    bool triangular;
+    /* of a constant: the weight that this is, perhaps transposed; ONNX_NONE: none */
+    uint32_t origin;
     double *value; /* of a small constant; else NULL */
 } OnnxValue;
 
@@ -128,8 +131,8 @@ static inline uint32_t onnx_out(const OnnxModel *model, const OnnxNode *node, ui
 bool onnx_op_is(const OnnxNode *node, const char *op);
 bool onnx_dtype_is_float(uint32_t dtype);
 
-/* The nodes of a file in which each call of one of its functions is replaced by the function's nodes (onnx_inline.c).
- * A new reference; NULL: KILTER_ERROR_INPUT. */
+/* The nodes of a file in which each call of one of its functions is replaced by the function's
+ * nodes (onnx_inline.c). A new reference; NULL: KILTER_ERROR_INPUT. */
 json_t *onnx_inline(const char *file, const json_t *root, GError **error);
 
 /* `root` has to outlive it. NULL: KILTER_ERROR_INPUT names what does not fit. */
@@ -145,7 +148,8 @@ uint32_t onnx_ints(const OnnxNode *node, const char *key, uint32_t most, int64_t
 
 uint64_t onnx_elements(const OnnxValue *value);
 
-/* Whether all of a matrix [.., rows, columns] above the diagonal is one number, and the rest another one. */
+/* Whether all of a matrix [.., rows, columns] above the diagonal is one number, and the rest
+ * another one. */
 bool onnx_is_triangular(const double *list, uint64_t n, uint64_t rows, uint64_t columns);
 /* The only element of a constant; false if that is not known. */
 bool onnx_scalar(const OnnxModel *model, uint32_t value, double *number);
@@ -168,8 +172,8 @@ bool onnx_set_shape(OnnxValue *out, uint32_t rank, const uint64_t *dim);
 /* The axis, counted from the front; `rank` if there is no such axis. */
 uint32_t onnx_axis(int64_t axis, uint32_t rank);
 
-/* Computes the outputs of a node whose inputs are constants, and whose outputs have shapes already where they could be
- * inferred. */
+/* Computes the outputs of a node whose inputs are constants, and whose outputs have shapes already
+ * where they could be inferred. */
 void onnx_fold(OnnxModel *model, const OnnxNode *node);
 
 /* --- chains that are one op (onnx_match.c) --- */
@@ -226,13 +230,13 @@ typedef struct {
 
 void onnx_taken_clear(OnnxTaken *taken);
 
-/* The forward ops and the loss, which *loss gets. False: KILTER_ERROR_INPUT names the first node that no op stands for.
- * *taken is filled in either case; it may be NULL. */
+/* The forward ops and the loss, which *loss gets. False: KILTER_ERROR_INPUT names the first node
+ * that no op stands for. *taken is filled in either case; it may be NULL. */
 bool onnx_build(Graph *graph, OnnxModel *model, const OnnxSizes *sizes, TensorId *loss,
                 OnnxTaken *taken, GError **error);
 
-/* Facts of a file: nodes, ops by type, opset, ir_version, inputs, outputs, float_parameters, external_tensors,
- * value_infos. A new reference. */
+/* Facts of a file: nodes, ops by type, opset, ir_version, inputs, outputs, float_parameters,
+ * external_tensors, value_infos. A new reference. */
 json_t *onnx_facts(const OnnxModel *model);
 
 #endif

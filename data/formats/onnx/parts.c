@@ -135,7 +135,8 @@ bool builder_slice(Builder *b, const OnnxNode *node)
     return n >= 0;
 }
 
-/* Rows of a table; indices that are no input are made one, since what computes them is not trained. */
+/* Rows of a table; indices that are no input are made one, since what computes them is not
+ * trained. */
 static bool embed(Builder *b, const OnnxNode *node)
 {
     g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);

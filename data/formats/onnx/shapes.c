@@ -1,5 +1,6 @@
-/* Shapes of the outputs of ONNX nodes, a rule for each op. A node whose inputs do not fit, or whose op is not known
- * here, leaves its output with the shape that the file states, or unknown: that is an error only where it is needed. */
+/* Shapes of the outputs of ONNX nodes, a rule for each op. A node whose inputs do not fit, or whose
+ * op is not known here, leaves its output with the shape that the file states, or unknown: that is
+ * an error only where it is needed. */
 #include "data/formats/onnx/shapes.h"
 
 #include <math.h>

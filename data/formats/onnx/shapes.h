@@ -15,7 +15,8 @@ typedef struct {
 /* Of two values of unlike sizes, by NumPy's rules. */
 bool onnx_broadcast(OnnxValue *out, const OnnxValue *a, const OnnxValue *b);
 
-/* A rule for each op, which sets the shape and, where it is not the first input's, the type of the output. */
+/* A rule for each op, which sets the shape and, where it is not the first input's, the type of the
+ * output. */
 bool onnx_same_shape(const Inference *s);
 bool onnx_transpose_shape(const Inference *s);
 bool onnx_reshape_shape(const Inference *s);

@@ -1,4 +1,5 @@
-/* Shapes of ONNX nodes that give the same elements in other dims, a part of them, or what shapes alone say. */
+/* Shapes of ONNX nodes that give the same elements in other dims, a part of them, or what shapes
+ * alone say. */
 #include "data/formats/onnx/shapes.h"
 
 #include <math.h>
@@ -314,7 +315,8 @@ bool onnx_size_shape(const Inference *s)
     return s->in[0] && onnx_set_shape(s->out, 0, NULL);
 }
 
-/* The elements that are added at the front and at the back of each dim, or of the axes: attributes until opset 10, inputs since. */
+/* The elements that are added at the front and at the back of each dim, or of the axes: attributes
+ * until opset 10, inputs since. */
 bool onnx_pad_shape(const Inference *s)
 {
     int64_t pad[2 * ONNX_MAX_RANK], axes[ONNX_MAX_RANK];

@@ -1,5 +1,5 @@
-/* The bytes of an ONNX file without its weights. What an importer does not ask for is cut out before protobuf-c
- * unpacks the rest, so that a file of gigabytes takes the memory of its graph. */
+/* The bytes of an ONNX file without its weights. What an importer does not ask for is cut out
+ * before protobuf-c unpacks the rest, so that a file of gigabytes takes the memory of its graph. */
 #include "data/formats/onnx/onnx.h"
 
 enum { MOST_KEPT = 1 << 28, MOST_PAYLOAD = 1 << 16 };
@@ -110,7 +110,8 @@ static bool take_field(Span *span, unsigned wire, Span *content)
     return true;
 }
 
-/* Whether so many bytes of a tensor's field are worth reading: those of small tensors and of masks. */
+/* Whether so many bytes of a tensor's field are worth reading: those of small tensors and of
+ * masks. */
 static bool is_payload(uint64_t field)
 {
     return field == 4 || field == 5 || field == 7 || field == 9 || field == 10;

@@ -1,19 +1,20 @@
 /* Views: the elements of a tensor of the graph in the dims that ONNX gives them (private to data).
  *
- * Exporters write transposes and reshapes wherever PyTorch has them; most only say how the next op reads its
- * operand. So a value is kept as the tensor that has its elements, `base`, and how its dims are made of those of the
- * base. A dim of the base is a row-major product of atoms, and each dim of the view is a list of atoms:
+ * Exporters write transposes and reshapes wherever PyTorch has them; most only say how the next op
+ * reads its operand. So a value is kept as the tensor that has its elements, `base`, and how its
+ * dims are made of those of the base. A dim of the base is a row-major product of atoms, and each
+ * dim of the view is a list of atoms:
  *
  *     base [b, s, 2304], atoms b, s, T = 3, h = 12, d = 64:   view [b, h, s, d] with T fixed at 0: the queries of GPT-2
  *
- * An atom that repeats has its elements once in the base, whose dims it is behind: keys that several heads of queries
- * read.
+ * An atom that repeats has its elements once in the base, whose dims it is behind: keys that
+ * several heads of queries read.
  *
- * Reshapes split and regroup atoms, transposes permute dims, slices fix an atom: no op. view_settle makes
- * the ops that bring the elements into the order that an op needs.
+ * Reshapes split and regroup atoms, transposes permute dims, slices fix an atom: no op. view_settle
+ * makes the ops that bring the elements into the order that an op needs.
  *
- * Sizes are those at the file's own batch. Dims of 1 have no atoms, but the one of the samples always has
- * one. */
+ * Sizes are those at the file's own batch. Dims of 1 have no atoms, but the one of the samples
+ * always has one. */
 #ifndef KILTER_DATA_FORMATS_ONNX_VIEW_H
 #define KILTER_DATA_FORMATS_ONNX_VIEW_H
 
@@ -44,10 +45,10 @@ typedef struct {
     uint32_t rank;
     ViewDim dim[ONNX_MAX_RANK];
     double scale; /* the value is the base's times this */
-    uint32_t
-        rotary; /* so many elements of each head are turned by their place; 0: none */
-    uint32_t
-        norm; /* 1 + the value that is the weight of an RMS norm of each head; 0: none */
+    /* so many elements of each head are turned by their place; 0: none */
+    uint32_t rotary;
+    /* 1 + the value that is the weight of an RMS norm of each head; 0: none */
+    uint32_t norm;
 } View;
 
 /* The base as it is: sizes at the file's batch, of which the first is the samples if `batch`. */
@@ -91,8 +92,8 @@ typedef struct {
 } ViewStep;
 enum { VIEW_MOST_STEPS = 16 };
 
-/* The steps after which the base's dims are the view's, or with `last` at least its last one is. Returns how many, or -1.
- * view_step does one to the view. */
+/* The steps after which the base's dims are the view's, or with `last` at least its last one is.
+ * Returns how many, or -1. view_step does one to the view. */
 int view_steps(const View *view, bool last, ViewStep step[VIEW_MOST_STEPS]);
 void view_step(View *view, ViewStep step, TensorId base);
 

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* Dims of a tensor as lists of atoms, for the search: a string of atoms + 1, a SEPARATOR before each dim. */
+/* Dims of a tensor as lists of atoms, for the search: a string of atoms + 1, a SEPARATOR before
+ * each dim. */
 enum { SEPARATOR = 127, TEXT = VIEW_ATOMS + TENSOR_MAX_RANK + 2, MOST_STATES = 4000 };
 
 typedef struct {

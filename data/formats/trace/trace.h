@@ -129,8 +129,9 @@ bool trace_is(const char *file);
 Trace *trace_read(const char *file, GError **error);
 Trace *trace_parse(const char *file, const void *bytes, gsize length, GError **error);
 
-/* The file NAME.groups.json beside traces, an object with the ranks of each group of collectives: name -> GArray of uint32_t.
- * KILTER_ERROR_INPUT names the file, the group, and what was expected. Free with g_hash_table_unref. */
+/* The file NAME.groups.json beside traces, an object with the ranks of each group of collectives:
+ * name -> GArray of uint32_t. KILTER_ERROR_INPUT names the file, the group, and what was expected.
+ * Free with g_hash_table_unref. */
 GHashTable *trace_groups_read(const char *file, GError **error);
 
 /* The bytes of a Chakra file; free with g_bytes_unref. Durations are rounded so that no sum of

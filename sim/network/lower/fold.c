@@ -1,11 +1,12 @@
 /* Folding: links that all flows use alike count as one.
  *
  * A link is a condition on the rates: sum of weight x rate <= bandwidth. Two links with the same
- * bandwidth and the same weights in every flow are one condition written twice, so one of them stands for
- * both; the other carries the same bytes at the same times. On a regular network with a regular plan
- * nearly all links fall together. Nothing is assumed about the plan or the network: a device, a route or
- * a fault that is unlike the others gives its links classes of their own. Classes are found by a hash of
- * 64 bits of a link's bandwidth and weights; a false match takes two equal hashes. */
+ * bandwidth and the same weights in every flow are one condition written twice, so one of them
+ * stands for both; the other carries the same bytes at the same times. On a regular network with a
+ * regular plan nearly all links fall together. Nothing is assumed about the plan or the network: a
+ * device, a route or a fault that is unlike the others gives its links classes of their own.
+ * Classes are found by a hash of 64 bits of a link's bandwidth and weights; a false match takes two
+ * equal hashes. */
 #include <string.h>
 
 #include "sim/event/random.h"

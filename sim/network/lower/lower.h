@@ -14,15 +14,15 @@ typedef struct {
     double bytes, latency_s;
 } LoweredMessage;
 
-/* The parts of a phase that do not depend on the size of the tensor: its links, the sum of the weights of its messages, and
- * the longest latency of a message. */
+/* The parts of a phase that do not depend on the size of the tensor: its links, the sum of the
+ * weights of its messages, and the longest latency of a message. */
 typedef struct {
     uint32_t first_use, n_uses;
     double sent, longest_s;
 } LoweredRound;
 
-/* The rounds of lowerings that differ in the size of the tensor only, with the uses of their links or, where
- * there are no rounds, of the links of messages. */
+/* The rounds of lowerings that differ in the size of the tensor only, with the uses of their links
+ * or, where there are no rounds, of the links of messages. */
 typedef struct {
     uint32_t n_owners;
     GArray *use, *round;
@@ -45,13 +45,14 @@ struct SimLowered {
     Algorithm algorithm;
     bool has_bytes;
     double efficiency, sent;
-    double
-        payload; /* bytes that links count per byte of a message that is not in a phase */
+    /* bytes that links count per byte of a message that is not in a phase */
+    double payload;
     double least_s; /* it takes no less time (sim/network/measured.h) */
     LoweredUses *uses;
     GArray *phase,
         *message; /* phases, each with its round, or messages, whichever the algorithm has */
-    /* messages of rank r as sender or receiver: message_of[first_of[r]...first_of[r + 1]]; NULL without messages */
+    /* messages of rank r as sender or receiver: message_of[first_of[r]...first_of[r + 1]]; NULL
+     * without messages */
     uint32_t *first_of, *message_of;
     uint32_t n_bundles; /* 0: messages are too different to be bundled */
     LoweredBundle *bundle;
@@ -69,8 +70,8 @@ typedef struct {
     SimNetwork *network;
     const SimCollective *collective;
     SimLowered *lowered;
-    bool
-        known; /* the rounds are those of another lowering: messages need not be looked at */
+    /* the rounds are those of another lowering: messages need not be looked at */
+    bool known;
     uint32_t n, n_groups;
     uint32_t *ring;     /* [group * n + position]: rank */
     uint32_t *position; /* [group * n + rank] */
@@ -103,7 +104,8 @@ double lower_share_to(const Lower *lower, uint32_t rank);
 double lower_part_bytes(const Lower *lower);
 
 /* The number of pieces into which a pipeline of `hops` cuts `bytes`: of `piece` bytes, but more and
- * smaller ones, down to `least_piece`, if they would not fill the pipeline (data/cluster/tuning.h). */
+ * smaller ones, down to `least_piece`, if they would not fill the pipeline
+ * (data/cluster/tuning.h). */
 double lower_pieces(const Lower *lower, double bytes, uint32_t hops);
 
 typedef bool (*LowerAlgorithm)(Lower *lower, GError **error);

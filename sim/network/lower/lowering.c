@@ -171,8 +171,8 @@ SimLowered *sim_lower_messages(SimNetwork *network, const SimCollective *collect
     return sim_lower_like(network, collective, NULL, messages, error);
 }
 
-/* Whether the rounds of `like` are those of a collective by this algorithm. Without bytes a round has no
- * messages, and messages that are kept one by one are made anew. */
+/* Whether the rounds of `like` are those of a collective by this algorithm. Without bytes a round
+ * has no messages, and messages that are kept one by one are made anew. */
 static bool knows_rounds(const SimLowered *like, const SimCollective *collective,
                          Algorithm algorithm)
 {

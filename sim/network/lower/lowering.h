@@ -80,17 +80,17 @@ typedef struct {
 SimLowered *sim_lower_messages(SimNetwork *network, const SimCollective *collective,
                                GArray *messages, GError **error);
 
-/* The same where `like` (may be NULL) is a lowering of the same traffic in the same groups with the same
- * shares, weights and root: if the algorithm is the same too, it has the same messages but for their
- * sizes, and they are not made again. */
+/* The same where `like` (may be NULL) is a lowering of the same traffic in the same groups with the
+ * same shares, weights and root: if the algorithm is the same too, it has the same messages but for
+ * their sizes, and they are not made again. */
 SimLowered *sim_lower_like(SimNetwork *network, const SimCollective *collective,
                            const SimLowered *like, GArray *messages, GError **error);
 
-/* Links that all flows of these lowerings use with the same weights, and that have the same bandwidth,
- * count as one (sim/network/lower/fold.c): all but the first are taken out of the flows, and rates stay
- * the same. Returns [link] the link that stands for it, which carries the same bytes at the same times;
- * the caller frees it. A link that is `apart` ([link]), as its bandwidth may change, stands for itself,
- * and so do the links of messages that are kept one by one. */
+/* Links that all flows of these lowerings use with the same weights, and that have the same
+ * bandwidth, count as one (sim/network/lower/fold.c): all but the first are taken out of the flows,
+ * and rates stay the same. Returns [link] the link that stands for it, which carries the same bytes
+ * at the same times; the caller frees it. A link that is `apart` ([link]), as its bandwidth may
+ * change, stands for itself, and so do the links of messages that are kept one by one. */
 uint32_t *sim_lowered_fold(SimLowered *const *lowered, uint32_t n,
                            const Topology *topology, const bool *apart);
 void sim_lowered_free(SimLowered *lowered);

@@ -84,7 +84,8 @@ bool lower_double_tree(Lower *lower, GError **error)
 
 /* --- trees between machines --- */
 
-/* The first position of each machine that group g has ranks on; *most gets the most ranks of one. */
+/* The first position of each machine that group g has ranks on; *most gets the most ranks of
+ * one. */
 static GArray *find_heads(const Lower *lower, uint32_t g, uint32_t *most)
 {
     const Topology *topology = sim_network_topology(lower->network);
@@ -101,8 +102,9 @@ static GArray *find_heads(const Lower *lower, uint32_t g, uint32_t *most)
     return head;
 }
 
-/* Sums up along chains inside machines, and in two trees between the first ranks of the machines, half of
- * the tensor in each; the same way back. Two machines pass their ports once up and once down. */
+/* Sums up along chains inside machines, and in two trees between the first ranks of the machines,
+ * half of the tensor in each; the same way back. Two machines pass their ports once up and once
+ * down. */
 bool lower_machine_tree(Lower *lower, GError **error)
 {
     const double half = 0.5;

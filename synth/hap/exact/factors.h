@@ -52,8 +52,8 @@ typedef struct Elimination {
     uint32_t n_dy; /* arrivals of all outputs' gradients, the last one innermost */
     /* forms that each input can be in afterwards, as far as they matter */
     uint32_t n_afters[TRANSITION_IN];
-    /* costs of `lanes` device classes lie beside one another: those from class h on, which are filled
-     * in; rows are the same for all */
+    /* costs of `lanes` device classes lie beside one another: those from class h on, which are
+     * filled in; rows are the same for all */
     uint32_t lanes, h;
     Input input[TRANSITION_IN];
     Index wanted;   /* forms of dy that the backward reads -> number */
@@ -62,8 +62,8 @@ typedef struct Elimination {
     Factor no_dy;   /* s [(row * n_dy + dy) * lanes] */
     /* s [(((row * states + state) * afters + after) * n_dy + dy) * lanes]: of the second input */
     Factor no_second;
-    /* s [((((gradient * states + state) * rows + row) * afters + after) * n_dy + dy) * lanes]: of the
-     * first input's gradient and the second input */
+    /* s [((((gradient * states + state) * rows + row) * afters + after) * n_dy + dy) * lanes]: of
+     * the first input's gradient and the second input */
     Factor no_contribution;
     uint32_t *row_shared; /* [row of no_contribution]: number of Row.shared */
     uint32_t n_out;       /* states of the outputs that live on */
@@ -71,8 +71,8 @@ typedef struct Elimination {
     uint32_t *outputs_to;
     /* set while arcs are priced, by class in bundles of `lanes`: */
     double *wanted_s; /* [((bundle * wanted + wanted) * n_dy + dy) * lanes] */
-    /* [((((bundle * shared + shared) * n_gradients0 + g0) * n_gradients1 + g1) * n_dy + dy) * lanes];
-     * NULL if no input gets dy itself */
+    /* [((((bundle * shared + shared) * n_gradients0 + g0) * n_gradients1 + g1) * n_dy + dy) *
+     * lanes]; NULL if no input gets dy itself */
     double *alias_s;
     double *arc_s; /* [((after0 * n_afters1 + after1) * n_out + output) * lanes] */
 } Elimination;

@@ -43,8 +43,8 @@ static double longer_by(const Pricer *pricer, const Label *a, const Label *b)
            times_max_difference(pricer, &a->tail, &b->tail);
 }
 
-/* Whether `a` may take the place of `b` as far as steps and charge go. Most labels are told apart by this, which
- * reads nothing but their first bytes. */
+/* Whether `a` may take the place of `b` as far as steps and charge go. Most labels are told apart
+ * by this, which reads nothing but their first bytes. */
 static inline bool may_replace(const Pricer *pricer, double tolerance, const Label *a,
                                const Label *b)
 {

@@ -3,8 +3,8 @@
 #ifndef KILTER_SYNTH_HAP_EXACT_OP_VIEW_H
 #define KILTER_SYNTH_HAP_EXACT_OP_VIEW_H
 
-#include "synth/spmd/assignment.h"
 #include "synth/hap/exact/index.h"
+#include "synth/spmd/assignment.h"
 
 enum { TRANSITION_IN = 2, TRANSITION_OUT = 2 };
 

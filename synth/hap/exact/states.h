@@ -73,9 +73,9 @@ void states_price(States *states, const Pricer *pricer);
 /* Finds h of all states. */
 void states_relax(States *states);
 
-/* The least costs before a move, from those after it: [class * n_after + state after], [class * states
- * before + state]. Each arc from a state of the op's inputs is taken for all states of the other
- * tensors. */
+/* The least costs before a move, from those after it: [class * n_after + state after], [class *
+ * states before + state]. Each arc from a state of the op's inputs is taken for all states of the
+ * other tensors. */
 void move_take_arcs(const Move *move, const double *after, uint32_t n_after,
                     double *before);
 

@@ -13,9 +13,9 @@ typedef struct {
     const double *least; /* [arc * n_classes] */
 } Fan;
 
-/* The least costs over the arcs for n * LANES neighbouring states of the other tensors, which stay in
- * registers meanwhile: n is at most TILE and known when this is compiled. Rows of `from` are `width`
- * apart. */
+/* The least costs over the arcs for n * LANES neighbouring states of the other tensors, which stay
+ * in registers meanwhile: n is at most TILE and known when this is compiled. Rows of `from` are
+ * `width` apart. */
 static inline void least_over_arcs(const double *from, uint32_t width, const Fan *fan,
                                    double *to, uint32_t n)
 {

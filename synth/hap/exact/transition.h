@@ -201,8 +201,8 @@ static inline void choices_after(const Range *range, Form held, Form reads,
     after[1] = both ? range->form_at[held] : after[0];
 }
 
-/* Whether input `i`, held in a form, can be read in the forms `wanted`: a shard from another segment
- * is cut by other ratios, and no conversion changes these alone. */
+/* Whether input `i`, held in a form, can be read in the forms `wanted`: a shard from another
+ * segment is cut by other ratios, and no conversion changes these alone. */
 static inline bool choices_can_read(const Choices *choices, uint32_t i, Form held,
                                     FormSet wanted)
 {

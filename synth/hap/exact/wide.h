@@ -9,9 +9,10 @@
 enum { LANES = 4, TILE = 4 };
 typedef double Lanes __attribute__((vector_size(LANES * sizeof(double))));
 
-/* Before a function: it is compiled twice, and the program takes the one that the processor can run.
- * Both give the same bits, since sums and minima do not depend on the width; there is nothing to
- * fuse in them. Not with ThreadSanitizer, which is not there yet when the program makes its choice. */
+/* Before a function: it is compiled twice, and the program takes the one that the processor can
+ * run. Both give the same bits, since sums and minima do not depend on the width; there is nothing
+ * to fuse in them. Not with ThreadSanitizer, which is not there yet when the program makes its
+ * choice. */
 #ifdef __SANITIZE_THREAD__
 #define KILTER_WIDE
 #elif defined(__has_feature)
@@ -32,8 +33,8 @@ typedef double Lanes __attribute__((vector_size(LANES * sizeof(double))));
 /* Before a function that is part of each such function. */
 #define KILTER_INLINE static inline __attribute__((always_inline))
 
-/* Takes minima with `n` sums for `lanes` classes, of which `s` is the same for all. In this function
- * and in those that call it, `lanes` is known when they are compiled. */
+/* Takes minima with `n` sums for `lanes` classes, of which `s` is the same for all. In this
+ * function and in those that call it, `lanes` is known when they are compiled. */
 KILTER_INLINE void least_of(double *restrict to, const double *restrict from,
                             const double *restrict s, uint32_t n, uint32_t lanes)
 {

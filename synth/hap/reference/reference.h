@@ -3,8 +3,8 @@
 #ifndef KILTER_SYNTH_HAP_REFERENCE_REFERENCE_H
 #define KILTER_SYNTH_HAP_REFERENCE_REFERENCE_H
 
-#include "synth/spmd/assignment.h"
 #include "synth/hap/search.h"
+#include "synth/spmd/assignment.h"
 
 /* A forward triple with its adjoint backward, priced. Loads of inputs and parameters are fused into
  * it: they are free in any form and leave no property, as they have one consumer each. */

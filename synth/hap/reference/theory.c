@@ -77,8 +77,8 @@ static void add_collective(const Pricer *pricer, Collective kind, TensorId tenso
                                 pricer->max_share, pricer->max_share);
 }
 
-/* The plan of a parameter that an op reads in `form`: it rests and is updated in that form, or whole
- * if its update cannot be cut so. */
+/* The plan of a parameter that an op reads in `form`: it rests and is updated in that form, or
+ * whole if its update cannot be cut so. */
 static ParameterPlan plan_of(const Graph *graph, TensorId parameter, Form form)
 {
     if (!parameter_updates_in(graph, parameter, form))
