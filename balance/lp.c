@@ -15,7 +15,8 @@
 #include <setjmp.h>
 #include <string.h>
 
-#include "data/data.h"
+#include "data/base/assert.h"
+#include "data/base/error.h"
 
 typedef struct {
     double lower, upper, cost;

@@ -8,7 +8,8 @@
 
 #include <stdlib.h>
 
-#include "data/data.h"
+#include "data/base/assert.h"
+#include "data/base/error.h"
 
 struct Mesh {
     uint32_t n;

@@ -7,6 +7,7 @@
 #include "balance/check.h"
 #include "balance/cuts.h"
 #include "balance/interior.h"
+#include "data/base/units.h"
 
 /* --- input --- */
 

@@ -11,7 +11,8 @@
  *     CSV         --csv_each-->          rows      cells by names of columns         base/csv.h
  *                 --measurements_read--> GArray of Measurement: times of ops, links  measured/
  *
- * base/ is the toolbox for readers and writers of files. Other modules include this header only.
+ * base/ is the toolbox for readers and writers of files. For programs: the modules
+ * include the headers that they need.
  * Failures are reported through GError (data/base/error.h); the code is the exit status. */
 #ifndef KILTER_DATA_DATA_H
 #define KILTER_DATA_DATA_H

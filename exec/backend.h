@@ -18,6 +18,7 @@
 #ifndef KILTER_EXEC_BACKEND_H
 #define KILTER_EXEC_BACKEND_H
 
+#include "data/cluster/collective.h"
 #include "exec/tensor.h"
 
 /* How a shard's numbers are stored: as the backend computes, or in two bytes. */

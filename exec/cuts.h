@@ -2,6 +2,7 @@
 #ifndef KILTER_EXEC_CUTS_H
 #define KILTER_EXEC_CUTS_H
 
+#include "data/plan/layout.h"
 #include "exec/backend.h"
 
 typedef struct {

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/measured/measurement.h"
 #include "exec/spread.h"
 
 /* --- what several ranks measured --- */

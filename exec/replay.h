@@ -22,6 +22,7 @@
 #ifndef KILTER_EXEC_REPLAY_H
 #define KILTER_EXEC_REPLAY_H
 
+#include "data/plan/buffers.h"
 #include "exec/cuts.h"
 
 typedef struct ExecReplay ExecReplay;

@@ -3,7 +3,7 @@
 #ifndef KILTER_EXEC_SHRINK_H
 #define KILTER_EXEC_SHRINK_H
 
-#include "data/data.h"
+#include "data/graph/graph.h"
 
 /* Whether two graphs differ in the extents of their tensors only, so that a program of one is a
  * program of the other. KILTER_ERROR_INPUT names the first difference. */

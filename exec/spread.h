@@ -2,7 +2,8 @@
 #ifndef KILTER_EXEC_SPREAD_H
 #define KILTER_EXEC_SPREAD_H
 
-#include "data/data.h"
+#include <glib.h>
+#include <stdint.h>
 
 /* The spread of repeated times, in seconds. */
 typedef struct {

@@ -2,7 +2,7 @@
 #ifndef KILTER_EXEC_TENSOR_H
 #define KILTER_EXEC_TENSOR_H
 
-#include "data/data.h"
+#include "data/graph/graph.h"
 
 /* A tensor or a device's shard of one: row-major doubles (integers stored exactly). `offset` is
  * where the shard begins in the whole tensor, so that masks (dropout, vocabulary shards) see global

@@ -3,6 +3,7 @@
 #ifndef KILTER_EXEC_THEORY_H
 #define KILTER_EXEC_THEORY_H
 
+#include "data/graph/rule.h"
 #include "exec/tensor.h"
 
 /* Largest difference that a right rule may make in float64, relative to the tensor's largest

@@ -1,6 +1,7 @@
 /* Comparing a replay's tensors with the reference's. */
 #include "exec/verify.h"
 
+#include "data/models/model.h"
 #include "exec/shrink.h"
 
 #include <math.h>

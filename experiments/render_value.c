@@ -2,10 +2,11 @@
 #include "experiments/render_value.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/data.h"
+#include "data/base/units.h"
 
 enum { NAMES_SHOWN = 4 };
 

@@ -1,5 +1,6 @@
 /* Evaluation of a plan by a fidelity, and its report. */
 #include "sim/evaluate.h"
+#include "data/base/names.h"
 #include "sim/tasks/buffers.h"
 #include "sim/tasks/layer_times.h"
 

@@ -3,6 +3,7 @@
 #ifndef KILTER_SIM_EVALUATE_H
 #define KILTER_SIM_EVALUATE_H
 
+#include "data/plan/fidelity.h"
 #include "sim/tasks/parts.h"
 
 typedef struct SimLayerTimes SimLayerTimes; /* sim/tasks/layer_times.h */

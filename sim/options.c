@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "data/data.h"
-
 bool sim_algorithms_parse(const char *text, Algorithm algorithm[TRAFFICS], GError **error)
 {
     g_assert(text);

@@ -6,7 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "data/data.h"
+#include "data/cluster/runtime.h"
+#include "data/cluster/tuning.h"
+#include "data/strategy/strategy.h"
 
 /* clang-format off */
 #define SIM_OVERLAP_WORDS(X) \

@@ -106,17 +106,8 @@
 #ifndef KILTER_SIM_SIM_H
 #define KILTER_SIM_SIM_H
 
-#include "data/data.h"
-#include "sim/campaign/campaign.h"
-#include "sim/cost/kernel.h"
-#include "sim/flow/execution.h"
-#include "sim/flow/jobs.h"
 #include "sim/flow/timeline.h"
-#include "sim/network/collective_run.h"
 #include "sim/options.h"
-#include "sim/tasks/piece.h"
-#include "sim/tasks/quick.h"
-#include "sim/tasks/task_file.h"
 
 /* --- the pieces that searches price with --- */
 

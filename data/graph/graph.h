@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "data/base/assert.h"
+#include "data/base/error.h"
 #include "data/graph/op.h"
 #include "data/graph/times.h"
 

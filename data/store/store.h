@@ -24,41 +24,9 @@
 #include <stdint.h>
 
 #include "data/store/columns.h"
+#include "data/store/question.h"
 
 typedef struct Store Store;
-
-/* A text with its SHA-256, shared by many questions; reference-counted, for any thread. */
-typedef struct StorePart StorePart;
-StorePart *store_part_new(const char *json); /* JSON with sorted keys */
-const char *store_part_text(const StorePart *part);
-StorePart *store_part_ref(StorePart *part);
-void store_part_unref(StorePart *part);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(StorePart, store_part_unref)
-
-/* Everything on which an answer depends; its maker drops its references with
- * store_question_clear. */
-typedef struct {
-    StorePart *subject; /* the model that is trained, or the message that is sent */
-    StorePart *cluster; /* the cluster */
-    StorePart *method;  /* planner, fidelity, options, version */
-    uint64_t seed;      /* up to 2^63 - 1 */
-} StoreQuestion;
-
-void store_question_clear(StoreQuestion *question);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(StoreQuestion, store_question_clear)
-
-/* The question's identity: the SHA-256 (hex) of {"cluster":C,"method":M,"seed":N,"subject":S},
- * where C, M and S are the parts' hashes. The caller frees it. */
-char *store_question_hash(const StoreQuestion *question);
-
-/* A question as an experiment asks it. Strings are borrowed. */
-typedef struct {
-    const char *experiment;              /* name in the experiment file */
-    const char *hash;                    /* hash of the question */
-    const char *model, *cluster, *entry; /* as in the file; entry: the planner's */
-    const char *axes; /* further axes of its grid: a JSON object of texts, or NULL */
-    uint32_t ordinal; /* position in its grid */
-} StoreAsked;
 
 /* One answer (data/store/columns.h). Strings are borrowed on write. */
 typedef struct {
@@ -126,7 +94,7 @@ bool store_give_up(Store *store, const char *hash, const char *message, GError *
 const char *store_fault_file(Store *store);
 
 /* A question without an answer, and the process that works on it. Strings are borrowed. */
-typedef struct {
+typedef struct StoreAttempt {
     const char *hash, *host, *started;
     int64_t pid;
     bool runs;       /* a process of this machine works on it */

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/units.h"
+#include "data/cluster/change.h"
 #include "experiments/answers/command_line.h"
 #include "experiments/calibration/prediction.h"
 #include "experiments/figures/figure.h"

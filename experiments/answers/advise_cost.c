@@ -4,6 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/units.h"
+#include "data/cluster/sheet.h"
+
 enum { SECONDS_AN_HOUR = 3600, JOULES_A_KWH = 3600000 };
 
 /* The number that the texts give for a device type; the last one counts. NaN: none. */

@@ -1,6 +1,8 @@
 /* Plans side by side. */
 #include "experiments/answers/compare.h"
 
+#include "data/base/json.h"
+#include "data/base/units.h"
 #include "experiments/answers/plan_stages.h"
 #include "experiments/answers/plan_words.h"
 #include "experiments/calibration/prediction.h"

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "experiments/sweep/evaluation.h"
+#include "sim/campaign/campaign.h"
 
 /* The time to send one copy of parameters and optimizer states, an equal part through each
  * machine's port. */

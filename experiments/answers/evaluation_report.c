@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/json.h"
+#include "data/plan/fidelity.h"
 #include "experiments/answers/plan_stages.h"
 #include "experiments/answers/plan_words.h"
 #include "experiments/calibration/prediction.h"

@@ -1,6 +1,8 @@
 /* The stages of a pipeline, read from its program. */
 #include "experiments/answers/plan_stages.h"
 
+#include "data/base/json.h"
+
 char *plan_stages_runs(const uint32_t *number, uint32_t n)
 {
     g_autoptr(GString) text = g_string_new("");

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "data/base/json.h"
 #include "experiments/answers/plan_stages.h"
 
 /* --- throughput --- */

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/json.h"
+#include "data/cluster/change.h"
 #include "experiments/answers/evaluation_report.h"
 
 static const double STEP = 0.01; /* relative step of a derivative */

@@ -1,6 +1,7 @@
 /* Predicted beside measured times of plans, as an answer and as a figure. */
 #include "experiments/answers/validate.h"
 
+#include "data/base/json.h"
 #include "data/base/version.h"
 #include "experiments/figures/figure.h"
 #include "experiments/render.h"

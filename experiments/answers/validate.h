@@ -2,7 +2,9 @@
 #ifndef KILTER_EXPERIMENTS_ANSWERS_VALIDATE_H
 #define KILTER_EXPERIMENTS_ANSWERS_VALIDATE_H
 
+#include <glib.h>
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "experiments/calibration/validate.h"
 

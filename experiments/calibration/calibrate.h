@@ -10,7 +10,6 @@
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_H
 #define KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_H
 
-#include "data/data.h"
 #include "experiments/calibration/fit.h"
 #include "experiments/calibration/place.h"
 #include "experiments/calibration/statistics.h"

@@ -2,6 +2,7 @@
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_WORK_H
 #define KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_WORK_H
 
+#include "data/measured/measurement.h"
 #include "experiments/calibration/calibrate.h"
 #include "sim/sim.h"
 

@@ -29,7 +29,7 @@
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_COSTS_H
 #define KILTER_EXPERIMENTS_CALIBRATION_COSTS_H
 
-#include "data/data.h"
+#include "data/cluster/sheet.h"
 
 /* id, name, unit, width, whether it is absent at first: the cost is expected within a factor
  * exp(width) of its starting value. Hardware is near its data sheet; the costs of software are far

@@ -2,7 +2,7 @@
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_CURVE_FIT_H
 #define KILTER_EXPERIMENTS_CALIBRATION_CURVE_FIT_H
 
-#include "data/data.h"
+#include "data/cluster/sheet.h"
 
 /* The points of a curve through n > 0 rows of sizes and seconds: of rows whose sizes differ by less
  * than half an octave that of median time, and where times fall with size their weighted geometric

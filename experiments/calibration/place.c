@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/measured/measurement.h"
+
 static const char *const NAME[] = {[PLACE_NONE] = "not used",
                                    [PLACE_OP] = "op",
                                    [PLACE_BETWEEN] = "between machines",

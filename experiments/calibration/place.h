@@ -3,7 +3,7 @@
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_PLACE_H
 #define KILTER_EXPERIMENTS_CALIBRATION_PLACE_H
 
-#include "data/data.h"
+#include "data/cluster/sheet.h"
 
 typedef enum {
     PLACE_NONE,

@@ -4,7 +4,6 @@
 
 #include <jansson.h>
 
-#include "data/data.h"
 #include "experiments/calibration/trial_plan.h"
 
 FittedPoint prediction_point_of_trial(const TrialPlan *plan);

@@ -4,6 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/csv.h"
+#include "data/base/path.h"
+
 static const char ANY[] = "any";
 
 static const char *generation_of(const Chip *chip)

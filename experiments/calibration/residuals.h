@@ -10,7 +10,6 @@
 
 #include <jansson.h>
 
-#include "data/data.h"
 #include "sim/sim.h"
 
 /* A question as these files see it. */

@@ -4,6 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/csv.h"
+#include "data/base/units.h"
+#include "data/cluster/change.h"
+#include "data/plan/fidelity.h"
 #include "sim/sim.h"
 
 enum { MOST_TRIALS = 100000, MOST_GPUS = 65536 };

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/parallel.h"
 #include "experiments/calibration/trial_problem.h"
 
 /* --- minimisation --- */

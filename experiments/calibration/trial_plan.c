@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/models/model.h"
+#include "data/plan/fidelity.h"
 #include "experiments/sweep/configuration.h"
 #include "synth/answer/complete.h"
 #include "synth/synth.h"

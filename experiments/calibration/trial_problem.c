@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/parallel.h"
+
 /* Beyond this a residual counts less: Huber's bound, in log(predicted / measured). */
 static const double HUBER_BOUND = 0.1;
 /* The step of slopes. Simulated times are exact but a maximum over paths, so differences of a few

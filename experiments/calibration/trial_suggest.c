@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/parallel.h"
+
 /* Limits: models and clusters for which strategies are made, and the strategies of each. */
 enum { MOST_SUBJECTS = 4, MOST_DEGREE = 16, MOST_MICRO = 8 };
 

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/base/csv.h"
+#include "data/plan/fidelity.h"
+#include "data/store/store.h"
 #include "experiments/calibration/calibrated.h"
 #include "experiments/calibration/prediction.h"
 #include "experiments/sweep/configuration.h"

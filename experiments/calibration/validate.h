@@ -13,7 +13,9 @@
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_VALIDATE_H
 #define KILTER_EXPERIMENTS_CALIBRATION_VALIDATE_H
 
-#include "data/data.h"
+#include <glib.h>
+#include <stdbool.h>
+
 #include "experiments/calibration/statistics.h"
 
 typedef struct {

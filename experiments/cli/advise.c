@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "data/base/units.h"
 #include "experiments/answers/advise.h"
 #include "experiments/cli/command.h"
 

@@ -3,6 +3,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "data/base/json.h"
+#include "data/base/output.h"
+#include "data/base/units.h"
+#include "data/measured/measurement.h"
 #include "experiments/calibration/calibrate.h"
 #include "data/base/version.h"
 #include "experiments/cli/command.h"

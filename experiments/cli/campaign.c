@@ -4,6 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/csv.h"
+#include "data/base/path.h"
+#include "data/base/units.h"
 #include "experiments/answers/days.h"
 
 static const double DAY_S = 86400, HOUR_S = 3600;

@@ -2,6 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/base/json.h"
+#include "data/base/output.h"
+#include "data/base/text.h"
+#include "data/formats/format.h"
+#include "data/formats/machines/machine_file.h"
+#include "data/formats/machines/slurm.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/limits.h"
 

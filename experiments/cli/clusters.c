@@ -2,6 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/base/json.h"
+#include "data/base/path.h"
+#include "data/cluster/sheet.h"
+#include "data/cluster/topology.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/limits.h"
 

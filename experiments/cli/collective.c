@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/units.h"
 #include "data/base/version.h"
 #include "experiments/cli/command.h"
+#include "sim/network/collective_run.h"
 
 /* clang-format off */
 #define COLLECTIVE_OPTIONS(X)                                                                                       \

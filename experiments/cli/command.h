@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "data/cluster/change.h"
 #include "experiments/sweep/configuration.h"
 #include "experiments/sweep/sweep.h"
 

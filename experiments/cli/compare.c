@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/base/units.h"
+#include "data/plan/fidelity.h"
 #include "experiments/answers/compare.h"
 #include "experiments/cli/command.h"
 

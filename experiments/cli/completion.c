@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "data/data.h"
+#include "data/plan/fidelity.h"
 
 static const char *completion_text_of(const json_t *object, const char *key)
 {

@@ -1,6 +1,7 @@
 /* kilter days: days of training with a plan. */
 #include <string.h>
 
+#include "data/plan/fidelity.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/cli/campaign.h"
 

@@ -1,4 +1,6 @@
 /* kilter devices: the data sheets of devices. */
+#include "data/base/json.h"
+#include "data/cluster/sheet.h"
 #include "experiments/cli/command.h"
 
 static json_t *names_json(char **names)

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/output.h"
+#include "data/base/units.h"
+#include "data/store/store.h"
 #include "exec/exec.h"
 #include "experiments/answers/command_line.h"
 #include "experiments/cli/exec_launch.h"

@@ -1,7 +1,9 @@
 /* The report of kilter exec. */
 #include "experiments/cli/exec_report.h"
 
+#include "data/base/json.h"
 #include "data/base/version.h"
+#include "data/plan/fidelity.h"
 #include "experiments/calibration/calibrated.h"
 #include "experiments/cli/command.h"
 #include "experiments/sweep/configuration.h"

@@ -1,8 +1,11 @@
 /* Execution traces: written from a plan, or simulated on a cluster. */
 #include "experiments/cli/execution.h"
 
+#include "data/base/output.h"
 #include "data/base/version.h"
+#include "data/formats/trace/trace.h"
 #include "experiments/cli/limits.h"
+#include "sim/flow/execution.h"
 
 #include <string.h>
 

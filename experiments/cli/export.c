@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/base/output.h"
+#include "data/formats/export/export.h"
 #include "experiments/cli/limits.h"
 #include "experiments/cli/table.h"
 

@@ -2,6 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/base/path.h"
+#include "data/plan/fidelity.h"
+#include "data/store/store.h"
 #include "experiments/cli/command.h"
 #include "experiments/figures/figure.h"
 #include "experiments/figures/plan_figure.h"

@@ -2,6 +2,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/json.h"
+#include "data/base/output.h"
+#include "data/base/units.h"
 #include "experiments/calibration/trial_cluster.h"
 #include "experiments/calibration/trial_file.h"
 #include "experiments/calibration/trial_suggest.h"

@@ -1,4 +1,6 @@
 /* kilter formats. */
+#include "data/base/json.h"
+#include "data/formats/format.h"
 #include "experiments/cli/command.h"
 
 static json_t *formats_row_json(FileFormat format)

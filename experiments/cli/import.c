@@ -1,7 +1,12 @@
 /* kilter import: measurements from other formats. */
 #include <math.h>
 
+#include "data/base/json.h"
+#include "data/base/output.h"
 #include "data/base/version.h"
+#include "data/formats/format.h"
+#include "data/formats/measured/kineto.h"
+#include "data/formats/trace/trace.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/measured_report.h"
 

@@ -2,9 +2,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/json.h"
 #include "data/base/version.h"
+#include "data/cluster/sheet.h"
 #include "experiments/cli/command.h"
 #include "experiments/figures/figure.h"
+#include "sim/cost/kernel.h"
 
 /* clang-format off */
 #define KERNEL_OPTIONS(X)                                                                                                          \

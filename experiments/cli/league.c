@@ -2,6 +2,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "data/base/json.h"
+#include "data/store/store.h"
 #include "experiments/cli/command.h"
 #include "experiments/figures/figure.h"
 #include "experiments/sweep/league.h"

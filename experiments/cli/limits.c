@@ -12,7 +12,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "data/data.h"
+#include "data/base/error.h"
+#include "data/base/units.h"
 
 enum { SAY_AFTER_S = 60, LOOK_EVERY_S = 1 };
 static const double SAY_BYTES = 0x1p31, LEAST_BYTES = 0x1p26;

@@ -1,6 +1,8 @@
 /* kilter links: the links that data sheets and clusters name. */
 #include <string.h>
 
+#include "data/base/json.h"
+#include "data/cluster/sheet.h"
 #include "experiments/cli/command.h"
 
 static json_t *links_link_json(const Sheets *sheets, const LinkSheet *link)

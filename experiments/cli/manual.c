@@ -5,6 +5,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
+#include "data/base/output.h"
 #include "data/base/version.h"
 #include "experiments/cli/completion.h"
 #include "experiments/cli/describe.h"

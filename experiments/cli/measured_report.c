@@ -4,6 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/json.h"
+#include "data/measured/measurement.h"
+
 bool measured_read_all(int argc, char **argv, GArray *list, GArray *tables,
                        GError **error)
 {

@@ -1,4 +1,7 @@
 /* kilter memory. */
+#include "data/base/json.h"
+#include "data/base/output.h"
+#include "data/formats/measured/memory_snapshot.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/cli/memory_most.h"
 #include "experiments/answers/plan_words.h"

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "data/models/model.h"
+
 /* Numbers beyond are no sizes of models. */
 static const uint64_t MOST = UINT64_C(1) << 40;
 enum { SEQ_STEP = 128 };

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "data/store/store.h"
 #include "experiments/cli/command.h"
 
 static bool is_same_file(const char *a, const char *b)

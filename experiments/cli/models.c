@@ -1,4 +1,8 @@
 /* kilter models. */
+#include "data/base/output.h"
+#include "data/graph/facts.h"
+#include "data/models/checkpoint_index.h"
+#include "data/models/model.h"
 #include "experiments/cli/command.h"
 
 /* Parameters are counted at the model's defaults on this many GPUs, HAP's smallest testbed. */

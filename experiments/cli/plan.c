@@ -1,6 +1,7 @@
 /* kilter plan. */
 #include <stdio.h>
 
+#include "data/base/output.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/answers/plan_words.h"
 #include "experiments/cli/command.h"

@@ -1,7 +1,11 @@
 /* kilter profile: measures ops and collectives for kilter calibrate. */
 #include <string.h>
 
+#include "data/base/output.h"
+#include "data/base/units.h"
 #include "data/base/version.h"
+#include "data/measured/measurement.h"
+#include "data/models/model.h"
 #include "exec/exec.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/exec_launch.h"

@@ -1,6 +1,8 @@
 /* The report of kilter profile. */
 #include "experiments/cli/profile_report.h"
 
+#include "data/measured/measurement.h"
+
 GArray *profile_kernel_rates(const GArray *measurements)
 {
     KernelRate of[OP_KINDS] = {0};

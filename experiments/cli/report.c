@@ -1,7 +1,11 @@
 /* kilter report: results or a plan as a page. */
 #include <string.h>
 
+#include "data/base/output.h"
+#include "data/base/stream.h"
 #include "data/base/version.h"
+#include "data/plan/fidelity.h"
+#include "data/store/store.h"
 #include "experiments/answers/command_line.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/cli/campaign.h"

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/base/json.h"
 #include "experiments/answers/command_line.h"
 #include "experiments/cli/limits.h"
 #include "experiments/cli/scorecard.h"

@@ -1,4 +1,5 @@
 /* kilter run-trace: work that was recorded, or written down, instead of a plan. */
+#include "data/formats/format.h"
 #include "experiments/cli/execution.h"
 #include "experiments/cli/simulate_tasks.h"
 

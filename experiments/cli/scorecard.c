@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/base/json.h"
 #include "data/base/version.h"
+#include "data/store/store.h"
 #include "experiments/scorecard/record.h"
 #include "experiments/scorecard/starts.h"
 

@@ -1,4 +1,5 @@
 /* kilter sfb: finds the ops that sufficient factor broadcasting duplicates. */
+#include "data/models/model.h"
 #include "experiments/cli/command.h"
 #include "synth/answer/ratios.h"
 #include "synth/tag/sfb_file.h"

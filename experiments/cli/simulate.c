@@ -1,6 +1,9 @@
 /* kilter simulate. */
 #include <string.h>
 
+#include "data/base/output.h"
+#include "data/formats/format.h"
+#include "data/plan/fidelity.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/answers/plan_words.h"
 #include "experiments/cli/campaign.h"

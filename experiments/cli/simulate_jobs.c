@@ -1,7 +1,9 @@
 /* kilter simulate A.json B.json --cluster CLUSTER: several plans on one network. */
 #include "experiments/cli/simulate_jobs.h"
 
+#include "data/plan/fidelity.h"
 #include "experiments/answers/jobs.h"
+#include "sim/flow/jobs.h"
 
 enum { ITERATIONS = 10 };
 

@@ -2,6 +2,7 @@
 #include "experiments/cli/simulate_tasks.h"
 
 #include "data/base/version.h"
+#include "sim/tasks/task_file.h"
 
 static json_t *numbers(const uint64_t *number, uint32_t n)
 {

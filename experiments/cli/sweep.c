@@ -3,6 +3,8 @@
 #include <glib/gstdio.h>
 #include <stdio.h>
 
+#include "data/base/json.h"
+#include "data/store/store.h"
 #include "experiments/answers/command_line.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/limits.h"

@@ -1,7 +1,7 @@
 /* Scripts for Slurm and GNU parallel: every part is a process with a database of its own. */
 #include "experiments/cli/sweep_script.h"
 
-#include "data/data.h"
+#include "data/base/names.h"
 
 /* The program that writes the script, so that the script finds it. Caller frees. */
 static char *program(void)

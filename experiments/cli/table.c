@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/base/output.h"
+#include "data/store/store.h"
 #include "experiments/cli/limits.h"
 #include "experiments/cli/table.h"
 #include "experiments/sweep/experiment.h"

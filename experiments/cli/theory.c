@@ -1,4 +1,6 @@
 /* kilter theory. */
+#include "data/base/units.h"
+#include "data/models/model.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/limits.h"
 #include "synth/synth.h"

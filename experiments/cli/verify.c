@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "data/base/version.h"
+#include "data/models/model.h"
 #include "exec/exec.h"
 #include "experiments/cli/exec_plan.h"
 

@@ -2,7 +2,7 @@
 #ifndef KILTER_EXPERIMENTS_EXPLAIN_PATTERN_H
 #define KILTER_EXPERIMENTS_EXPLAIN_PATTERN_H
 
-#include "data/data.h"
+#include "data/program/program.h"
 
 #define PATTERN_DATA       "data parallel"
 #define PATTERN_REPLICATED "replicated"

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "data/data.h"
+#include "data/plan/plan.h"
 
 /* [{"units": 16, "counts": [4, 4, 2, ...], "uneven": true, "tensor": "moe.weight", "tensors": 12}]:
  * one entry per number of units, with the first forward tensor that is cut so (parameters before

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/json.h"
+
 #define ANY UINT32_MAX /* every group, every lane */
 
 typedef struct {

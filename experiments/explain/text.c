@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/data.h"
 #include "experiments/explain/explain.h"
 #include "experiments/render.h"
 

@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/csv.h"
+#include "data/base/error.h"
+#include "data/base/path.h"
+#include "data/base/units.h"
 #include "data/store/store.h"
 #include "experiments/figures/query.h"
 

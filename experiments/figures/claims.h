@@ -6,7 +6,9 @@
 #ifndef KILTER_EXPERIMENTS_FIGURES_CLAIMS_H
 #define KILTER_EXPERIMENTS_FIGURES_CLAIMS_H
 
-#include "data/data.h"
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 typedef struct Store Store; /* data/store/store.h */
 

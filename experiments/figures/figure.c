@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/error.h"
+#include "data/base/output.h"
 #include "data/store/store.h"
 #include "experiments/figures/claims.h"
 #include "experiments/figures/stamp.h"

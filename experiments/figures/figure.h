@@ -11,6 +11,9 @@
 #ifndef KILTER_EXPERIMENTS_FIGURES_FIGURE_H
 #define KILTER_EXPERIMENTS_FIGURES_FIGURE_H
 
+#include <glib.h>
+#include <stdbool.h>
+
 #include "experiments/figures/claims.h"
 #include "experiments/figures/query.h"
 

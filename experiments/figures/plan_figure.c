@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/base/units.h"
 #include "experiments/figures/figure.h"
 
 enum { ROWS_DRAWN = 16, LINKS_DRAWN = 4 };

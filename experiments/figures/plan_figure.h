@@ -3,7 +3,6 @@
 #ifndef KILTER_EXPERIMENTS_FIGURES_PLAN_FIGURE_H
 #define KILTER_EXPERIMENTS_FIGURES_PLAN_FIGURE_H
 
-#include "data/data.h"
 #include "sim/sim.h"
 
 /* Draws FOLDER/plan.png and .svg. The lanes of the report's timeline are the rows of the picture;

@@ -3,6 +3,11 @@
 
 #include <string.h>
 
+#include "data/base/error.h"
+#include "data/base/names.h"
+#include "data/base/path.h"
+#include "data/base/text.h"
+
 /* Scripts without a query are parts of others, or draw something else than the store. */
 char **figure_list(void)
 {

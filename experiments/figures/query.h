@@ -2,7 +2,7 @@
 #ifndef KILTER_EXPERIMENTS_FIGURES_QUERY_H
 #define KILTER_EXPERIMENTS_FIGURES_QUERY_H
 
-#include "data/data.h"
+#include <glib.h>
 
 /* Names of all figures of stored results, sorted. Free with g_strfreev. */
 char **figure_list(void);

@@ -5,6 +5,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
+#include "data/base/path.h"
 #include "data/store/store.h"
 #include "experiments/figures/figure.h"
 

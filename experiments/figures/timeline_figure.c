@@ -4,6 +4,8 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "data/base/error.h"
+#include "data/base/json.h"
 #include "experiments/figures/figure.h"
 
 /* More devices than can be told apart are left out, and the figure says so. */

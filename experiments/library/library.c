@@ -1,5 +1,7 @@
 /* The calls of kilter.h: from a request to a configuration or a plan from a file, and from its
  * evaluation to JSON. */
+#include "data/base/path.h"
+#include "data/models/model.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/library/kilter.h"
 

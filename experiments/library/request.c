@@ -4,6 +4,9 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "data/plan/fidelity.h"
+#include "data/store/store.h"
+
 static const char *const MEMBER[] = {"model",       "cluster",  "planner",
                                      "granularity", "fidelity", "seed",
                                      "set",         "plan",     NULL};

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/units.h"
 #include "experiments/report/drawing.h"
 #include "experiments/report/page.h"
 

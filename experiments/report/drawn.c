@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/store/store.h"
 #include "experiments/figures/figure.h"
 #include "experiments/report/page.h"
 

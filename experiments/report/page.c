@@ -5,7 +5,9 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "data/data.h"
+#include "data/base/error.h"
+#include "data/base/path.h"
+#include "data/base/units.h"
 
 static char *asset(const char *name, GError **error)
 {

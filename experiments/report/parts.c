@@ -4,6 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/path.h"
+#include "data/store/store.h"
+
 static void part_free(void *part)
 {
     ReportPart *own = part;

@@ -6,6 +6,8 @@
 #include "experiments/figures/claims.h"
 #include "experiments/sweep/experiment.h"
 
+typedef struct Store Store; /* data/store/store.h */
+
 /* An experiment of the store. */
 typedef struct {
     char *name,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/units.h"
 #include "experiments/report/drawing.h"
 #include "experiments/report/page.h"
 #include "experiments/report/report.h"

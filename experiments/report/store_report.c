@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/base/version.h"
+#include "data/store/store.h"
 #include "experiments/figures/figure.h"
 #include "experiments/report/drawn.h"
 #include "experiments/report/page.h"

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "data/base/csv.h"
+#include "data/base/path.h"
 #include "experiments/report/page.h"
 
 static ClaimsCount count_of(const ReportParts *report, const char *paper)

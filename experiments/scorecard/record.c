@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "data/base/json.h"
 #include "experiments/sweep/result.h"
 
 static json_t *trial_json(const Trial *t)

@@ -6,7 +6,6 @@
 #ifndef KILTER_EXPERIMENTS_SCORECARD_RECORD_H
 #define KILTER_EXPERIMENTS_SCORECARD_RECORD_H
 
-#include "data/data.h"
 #include "experiments/scorecard/scorecard.h"
 
 typedef struct Store Store; /* data/store/store.h */

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/parallel.h"
 #include "experiments/calibration/prediction.h"
 
 static Trial *trial_at(const TrialSet *set, uint32_t i)

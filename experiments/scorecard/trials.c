@@ -5,7 +5,10 @@
 #include <sqlite3.h>
 #include <string.h>
 
-#include "data/data.h"
+#include "data/base/csv.h"
+#include "data/base/names.h"
+#include "data/base/path.h"
+#include "data/plan/fidelity.h"
 #include "sim/sim.h"
 
 static const char FOLDER[] = "experiments/scorecard";

@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#include "data/base/units.h"
+#include "data/plan/fidelity.h"
+#include "data/store/store.h"
+
 Configuration *configuration_new(const ConfigurationAsk *ask, GError **error)
 {
     const char *known = ask->fidelity ? fidelity_find(ask->fidelity, error) : NULL;

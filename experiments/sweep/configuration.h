@@ -6,11 +6,14 @@
 #ifndef KILTER_EXPERIMENTS_SWEEP_CONFIGURATION_H
 #define KILTER_EXPERIMENTS_SWEEP_CONFIGURATION_H
 
-#include "data/store/store.h"
+#include "data/base/names.h"
+#include "data/store/question.h"
 #include "experiments/sweep/evaluation.h"
 #include "experiments/sweep/subject.h"
 #include "sim/sim.h"
 #include "synth/planners/planner.h"
+
+typedef struct Store Store; /* data/store/store.h */
 
 /* A collective alone: the first device has `share` of the sharded dimension, the others equal parts
  * of the rest. */

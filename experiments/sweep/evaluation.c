@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/units.h"
+
 char *evaluation_plan_text(const Evaluation *evaluation)
 {
     Plan *plan = evaluation->plan;

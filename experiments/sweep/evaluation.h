@@ -3,7 +3,6 @@
 #ifndef KILTER_EXPERIMENTS_SWEEP_EVALUATION_H
 #define KILTER_EXPERIMENTS_SWEEP_EVALUATION_H
 
-#include "data/data.h"
 #include "sim/sim.h"
 
 /* A plan with its graph, its cluster and its report. */

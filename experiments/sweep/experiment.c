@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/base/path.h"
 #include "experiments/sweep/grid.h"
 #include "experiments/sweep/result.h"
 

@@ -40,6 +40,8 @@
 
 #include "experiments/sweep/configuration.h"
 
+typedef struct Store Store; /* data/store/store.h */
+
 typedef struct Experiment Experiment;
 
 enum { EXPERIMENT_MOST = 1000000 }; /* configurations */

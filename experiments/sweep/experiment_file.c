@@ -5,6 +5,8 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "data/base/error.h"
+
 static const char *const PLAIN[GRID_PLAIN] = {"model",       "cluster",  "planner",
                                               "granularity", "fidelity", "seed"};
 static const char *const OWNER[] = {"model.", "cluster.", "planner.", "simulation."};

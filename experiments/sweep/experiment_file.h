@@ -4,7 +4,7 @@
 #ifndef KILTER_EXPERIMENTS_SWEEP_EXPERIMENT_FILE_H
 #define KILTER_EXPERIMENTS_SWEEP_EXPERIMENT_FILE_H
 
-#include "data/data.h"
+#include "data/base/yaml.h"
 
 typedef struct {
     char **value;

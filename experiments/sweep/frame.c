@@ -5,6 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/error.h"
+#include "data/base/names.h"
+#include "data/base/units.h"
 #include "data/store/store.h"
 
 static void row_free(gpointer row)

@@ -2,7 +2,8 @@
 #ifndef KILTER_EXPERIMENTS_SWEEP_FRAME_H
 #define KILTER_EXPERIMENTS_SWEEP_FRAME_H
 
-#include "data/data.h"
+#include <glib.h>
+#include <stdint.h>
 
 typedef struct Store Store; /* data/store/store.h */
 

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "data/cluster/change.h"
+#include "data/models/model.h"
+#include "data/plan/fidelity.h"
 #include "experiments/sweep/result.h"
 #include <jansson.h>
 

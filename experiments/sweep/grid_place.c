@@ -1,4 +1,5 @@
 /* Places of a grid: whether the file excludes one, and the values of its named axes. */
+#include "data/base/json.h"
 #include "experiments/sweep/grid.h"
 
 #include <jansson.h>

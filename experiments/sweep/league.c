@@ -4,6 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/models/model.h"
+#include "data/store/store.h"
+
 /* The outcome of one configuration of an experiment. */
 typedef struct {
     bool known;

@@ -9,6 +9,8 @@
 
 #include "experiments/sweep/experiment.h"
 
+typedef struct Store Store; /* data/store/store.h */
+
 /* Why a planner has no plan of some configurations. */
 typedef struct {
     char *reason;

@@ -1,6 +1,8 @@
 /* Statistics of where a plan's ops run (TAG, Tables 4 and 6), part of a result's detail. */
 #include "experiments/sweep/placement.h"
 
+#include "data/base/json.h"
+
 typedef struct {
     const Evaluation *evaluation;
     uint32_t n_groups, n_devices;

@@ -1,7 +1,9 @@
 /* The parts of a question as canonical JSON. */
 #include "experiments/sweep/question.h"
 
+#include "data/base/json.h"
 #include "data/base/version.h"
+#include "data/cluster/tuning.h"
 #include "data/store/store.h"
 
 StorePart *question_part(json_t *object)

@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include "data/data.h"
+#include "data/cluster/cluster.h"
 
 typedef struct StorePart StorePart; /* data/store/store.h */
 

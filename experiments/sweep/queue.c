@@ -1,6 +1,8 @@
 /* The order in which a sweep starts what its store lacks. */
 #include "experiments/sweep/queue.h"
 
+#include "data/store/store.h"
+
 struct Queue {
     Store *store;
     char *experiment;

@@ -9,6 +9,8 @@
 
 #include "experiments/sweep/configuration.h"
 
+typedef struct Store Store; /* data/store/store.h */
+
 typedef struct Queue Queue;
 
 /* `missing`: Configurations, borrowed. `experiment`: the name that asks. `again`: configurations

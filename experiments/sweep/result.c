@@ -1,5 +1,8 @@
 /* The identity of a question, and the row of its answer. */
 #include "experiments/sweep/result.h"
+#include "data/base/json.h"
+#include "data/base/path.h"
+#include "data/models/model.h"
 #include "experiments/calibration/prediction.h"
 
 #include <math.h>

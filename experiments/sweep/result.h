@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "data/store/store.h"
 #include "experiments/sweep/configuration.h"
 #include "experiments/sweep/question.h"
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/units.h"
 #include "experiments/sweep/result.h"
 
 /* --- finding --- */

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "data/store/store.h"
 #include "experiments/sweep/configuration.h"
 
 /* The row whose hash begins with the hex digits `prefix`: all columns of the view `result`, the run

@@ -1,6 +1,7 @@
 /* Subjects: resolving a spec once, sharing its graph. */
 #include "experiments/sweep/subject.h"
 
+#include "data/models/model.h"
 #include "data/store/store.h"
 #include "experiments/sweep/question.h"
 

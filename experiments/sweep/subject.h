@@ -4,7 +4,7 @@
 #ifndef KILTER_EXPERIMENTS_SWEEP_SUBJECT_H
 #define KILTER_EXPERIMENTS_SWEEP_SUBJECT_H
 
-#include "data/data.h"
+#include "data/graph/graph.h"
 
 typedef struct StorePart StorePart; /* data/store/store.h */
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/parallel.h"
 #include "experiments/sweep/queue.h"
 #include "experiments/sweep/workers.h"
 

@@ -12,6 +12,9 @@
 
 #include "experiments/sweep/experiment.h"
 
+typedef struct Store Store; /* data/store/store.h */
+typedef struct StoreAttempt StoreAttempt; /* data/store/store.h */
+
 typedef struct {
     uint32_t total; /* configurations of the experiment */
     /* of them in the store already, or put there by other processes meanwhile */

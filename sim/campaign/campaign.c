@@ -2,7 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "data/data.h"
+#include "data/base/error.h"
+#include "data/base/parallel.h"
 #include "sim/campaign/run.h"
 
 static int by_goodput(gconstpointer a, gconstpointer b)

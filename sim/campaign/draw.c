@@ -2,7 +2,6 @@
 #include <gsl/gsl_randist.h>
 #include <math.h>
 
-#include "data/data.h"
 #include "sim/campaign/run.h"
 #include "sim/event/random.h"
 

@@ -1,7 +1,8 @@
 /* The interval between checkpoints that loses least: in closed form, or by simulation. */
 #include <math.h>
 
-#include "data/data.h"
+#include "data/base/assert.h"
+#include "data/base/parallel.h"
 #include "sim/campaign/run.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* A run of days, from event to event. */
 #include <math.h>
 
-#include "data/data.h"
+#include "data/base/assert.h"
 #include "sim/campaign/run.h"
 
 typedef struct {

@@ -18,7 +18,7 @@
 #ifndef KILTER_SIM_COST_KERNEL_H
 #define KILTER_SIM_COST_KERNEL_H
 
-#include "data/data.h"
+#include "data/cluster/kernel_device.h"
 
 typedef enum {
     KERNEL_PRODUCT,     /* Y[m,n] = X[m,k] W[k,n] */

@@ -3,7 +3,6 @@
 #ifndef KILTER_SIM_COST_KERNEL_LAW_H
 #define KILTER_SIM_COST_KERNEL_LAW_H
 
-#include "data/data.h"
 #include "sim/cost/kernel.h"
 
 /* The extents of a matrix product, and the bytes of an element of its operands and of its

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/formats/measured/memory_snapshot.h"
 #include "sim/tasks/buffers.h"
 
 /* Adds the bytes that are alive at the row's instruction. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/heap.h"
+
 enum {
     FEW_EVENTS = 64,   /* so few that the heap by itself does well */
     SAMPLES = 64,      /* events whose times give the width of a month */

@@ -17,7 +17,6 @@
 
 #include <stdbool.h>
 
-#include "data/data.h"
 #include "sim/event/engine.h"
 
 typedef struct {

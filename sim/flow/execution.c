@@ -3,6 +3,7 @@
  * send and a receive. */
 #include <math.h>
 
+#include "data/formats/trace/trace.h"
 #include "sim/flow/execution.h"
 #include "sim/flow/flow.h"
 #include "sim/network/lower/lowering.h"

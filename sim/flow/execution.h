@@ -3,7 +3,7 @@
 #ifndef KILTER_SIM_FLOW_EXECUTION_H
 #define KILTER_SIM_FLOW_EXECUTION_H
 
-#include "data/data.h"
+#include "data/plan/plan.h"
 #include "sim/options.h"
 
 /* A plan lowered to the tasks that the flow fidelity runs. Plan, graph and view must outlive it.

@@ -3,6 +3,7 @@
 #ifndef KILTER_SIM_FLOW_EXECUTION_STATE_H
 #define KILTER_SIM_FLOW_EXECUTION_STATE_H
 
+#include "data/formats/trace/trace.h"
 #include "sim/flow/execution.h"
 #include "sim/network/measured.h"
 

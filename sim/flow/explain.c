@@ -1,6 +1,7 @@
 /* An explanation of what bounds an iteration: the parts of the critical path. */
 #include <stdlib.h>
 
+#include "data/base/units.h"
 #include "sim/flow/timeline.h"
 
 /* Keys of kinds: first collectives, then transfers, lanes, and the lanes' hosts. */

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/units.h"
+
 static void clear_fault(gpointer fault)
 {
     g_free(((SimFault *)fault)->name);

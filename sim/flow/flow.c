@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/base/units.h"
 #include "sim/flow/memory_timeline.h"
 #include "sim/flow/ready.h"
 #include "sim/network/transport.h"

@@ -7,7 +7,7 @@
 #ifndef KILTER_SIM_FLOW_JOBS_H
 #define KILTER_SIM_FLOW_JOBS_H
 
-#include "data/data.h"
+#include "data/plan/plan.h"
 #include "sim/options.h"
 
 typedef struct {

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/units.h"
 #include "sim/event/random.h"
 
 #define ANY_DEVICE UINT32_MAX

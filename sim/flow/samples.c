@@ -5,6 +5,7 @@
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
 
+#include "data/base/parallel.h"
 #include "sim/flow/flow.h"
 
 typedef struct {

@@ -8,7 +8,7 @@
 #ifndef KILTER_SIM_FLOW_TIMELINE_H
 #define KILTER_SIM_FLOW_TIMELINE_H
 
-#include "data/data.h"
+#include "data/plan/buffers.h"
 
 #define SIM_TEAM    UINT32_MAX
 #define SIM_NO_SPAN UINT32_MAX

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "sim/event/random.h"
+#include "sim/network/collective_run.h"
 #include "sim/network/measured.h"
 #include "sim/sim.h"
 

@@ -2,7 +2,7 @@
 #ifndef KILTER_SIM_NETWORK_COLLECTIVE_RUN_H
 #define KILTER_SIM_NETWORK_COLLECTIVE_RUN_H
 
-#include "data/data.h"
+#include "data/cluster/cluster.h"
 
 #define SIM_EVERY_RANK UINT32_MAX
 

@@ -6,7 +6,7 @@
 #ifndef KILTER_SIM_NETWORK_KEYED_HEAP_H
 #define KILTER_SIM_NETWORK_KEYED_HEAP_H
 
-#include "data/data.h"
+#include "data/base/heap.h"
 
 typedef struct {
     double key;

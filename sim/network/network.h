@@ -18,7 +18,7 @@
 #ifndef KILTER_SIM_NETWORK_NETWORK_H
 #define KILTER_SIM_NETWORK_NETWORK_H
 
-#include "data/data.h"
+#include "data/cluster/topology.h"
 #include "sim/event/engine.h"
 
 typedef struct SimNetwork SimNetwork;

@@ -5,6 +5,7 @@
 
 #include "sim/event/random.h"
 #include "sim/network/measured.h"
+#include "sim/tasks/piece.h"
 
 /* The key of a task's flows: tasks with equal keys have the same flows. */
 typedef struct {

@@ -1,6 +1,7 @@
 /* Factors from modelled to measured times of layers. */
 #include "sim/tasks/layer_times.h"
 
+#include "data/formats/measured/layer_profile.h"
 #include "sim/cost/split.h"
 
 enum { PASSES = 2 }; /* forward and backward */

@@ -6,6 +6,7 @@
 #ifndef KILTER_SIM_TASKS_PARTS_H
 #define KILTER_SIM_TASKS_PARTS_H
 
+#include "data/plan/layout.h"
 #include "sim/sim.h"
 
 typedef struct {

@@ -3,7 +3,7 @@
 #ifndef KILTER_SIM_TASKS_PIECE_H
 #define KILTER_SIM_TASKS_PIECE_H
 
-#include "data/data.h"
+#include "data/cluster/cluster.h"
 
 /* A part of a tensor that one device sends another, where the tensor passes between groups. */
 typedef struct {

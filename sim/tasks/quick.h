@@ -13,7 +13,7 @@
 #ifndef KILTER_SIM_TASKS_QUICK_H
 #define KILTER_SIM_TASKS_QUICK_H
 
-#include "data/data.h"
+#include "data/program/program.h"
 
 typedef struct SimQuick SimQuick;
 

@@ -1,4 +1,5 @@
 /* Collectives as tasks. */
+#include "sim/tasks/piece.h"
 #include "sim/tasks/task_lower.h"
 
 #include <math.h>

@@ -1,5 +1,7 @@
 /* The reader of task graphs. Nothing in the file is trusted, and no list is longer than the file
  * justifies. */
+#include "data/base/json.h"
+#include "data/base/units.h"
 #include "sim/tasks/task_file_tasks.h"
 
 #include <jansson.h>

@@ -12,6 +12,7 @@
 #ifndef KILTER_SIM_TASKS_TEAM_H
 #define KILTER_SIM_TASKS_TEAM_H
 
+#include "data/cluster/price.h"
 #include "sim/evaluate.h"
 
 #define SIM_NO_LANE UINT32_MAX

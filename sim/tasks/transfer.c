@@ -3,6 +3,9 @@
 
 #include <math.h>
 
+#include "data/cluster/price.h"
+#include "sim/tasks/piece.h"
+
 /* Parts smaller than this are rounding errors. */
 static const double NOTHING = 1e-12;
 

@@ -42,6 +42,7 @@
 #ifndef KILTER_SYNTH_AMP_AMP_H
 #define KILTER_SYNTH_AMP_AMP_H
 
+#include "data/formats/measured/layer_profile.h"
 #include "sim/sim.h"
 #include "synth/pipeline/pipeline.h"
 

@@ -1,4 +1,6 @@
 /* A cluster as AMP's cost model sees it. */
+#include "data/cluster/price.h"
+#include "data/cluster/topology.h"
 #include "synth/amp/amp.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* The planners that choose among the plans of others, and the list of all planners: these call the
  * table of makers, which knows nothing of them. */
+#include "data/base/names.h"
 #include "synth/auto/make.h"
 
 static const Planner chooser[] = {

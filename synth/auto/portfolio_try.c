@@ -7,6 +7,9 @@
 
 #include <math.h>
 
+#include "data/base/parallel.h"
+#include "data/base/units.h"
+
 /* Tries per round: few, so that each is compared with a recent best plan; first that of the planner
  * that is seldom beaten on the most promising machines. */
 enum { FIRST_ROUND = 1, ROUND = 4 };

@@ -1,6 +1,7 @@
 /* A proof that no program of the space fits the memory, whatever the ratios: the search, with
  * memory as its only cost, finds the least bytes that some devices must hold together, and these
  * are more than the devices have. */
+#include "data/base/units.h"
 #include "synth/answer/ratios.h"
 #include "synth/hap/make.h"
 #include "synth/hap/search.h"

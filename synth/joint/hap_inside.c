@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/cluster/change.h"
 #include "synth/answer/ratios.h"
 #include "synth/answer/rounding.h"
 #include "synth/hap/alternation.h"

@@ -4,6 +4,8 @@
 
 #include "synth/joint/menu.h"
 
+#include "data/cluster/price.h"
+
 /* Costs of a group: each is one more choice at every layer of the search. */
 enum { MOST_ENTRIES = 32 };
 

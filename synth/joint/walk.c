@@ -5,6 +5,7 @@
  * gradients and updates. */
 #include <math.h>
 
+#include "sim/tasks/piece.h"
 #include "synth/joint/menu.h"
 
 /* A run of layers of a group. */

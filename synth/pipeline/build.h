@@ -2,6 +2,7 @@
 #ifndef KILTER_SYNTH_PIPELINE_BUILD_H
 #define KILTER_SYNTH_PIPELINE_BUILD_H
 
+#include "data/program/batch.h"
 #include "synth/pipeline/pipeline.h"
 
 /* When an instruction of the inner program runs. */

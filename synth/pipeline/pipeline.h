@@ -36,7 +36,8 @@
 #ifndef KILTER_SYNTH_PIPELINE_PIPELINE_H
 #define KILTER_SYNTH_PIPELINE_PIPELINE_H
 
-#include "data/data.h"
+#include "data/program/program.h"
+#include "data/strategy/strategy.h"
 
 typedef Schedule SynthSchedule;
 

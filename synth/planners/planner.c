@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "data/base/units.h"
 #include "synth/amp/make.h"
 #include "synth/auto/make.h"
 #include "synth/baselines/make.h"

@@ -11,7 +11,6 @@
 #ifndef KILTER_SYNTH_PLANNERS_PLANNER_H
 #define KILTER_SYNTH_PLANNERS_PLANNER_H
 
-#include "data/data.h"
 #include "sim/sim.h"
 #include "synth/question/planner_options.h"
 

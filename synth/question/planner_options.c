@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "data/base/names.h"
+#include "data/base/path.h"
+#include "data/base/text.h"
 #include "synth/question/segments.h"
 #include "synth/pipeline/strategy.h"
 #include "synth/spmd/spmd.h"

@@ -2,7 +2,6 @@
 #ifndef KILTER_SYNTH_QUESTION_PLANNER_OPTIONS_H
 #define KILTER_SYNTH_QUESTION_PLANNER_OPTIONS_H
 
-#include "data/data.h"
 #include "sim/sim.h"
 #include "synth/amp/options.h"
 #include "synth/hap/options.h"

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/models/model.h"
 #include "synth/question/segments.h"
 
 /* --- what the options ask of the planner --- */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "balance/balance.h"
+#include "data/base/text.h"
 
 static bool is_count(const char *text, uint64_t max, uint64_t *count)
 {

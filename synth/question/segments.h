@@ -9,7 +9,7 @@
 #ifndef KILTER_SYNTH_QUESTION_SEGMENTS_H
 #define KILTER_SYNTH_QUESTION_SEGMENTS_H
 
-#include "data/data.h"
+#include "data/graph/graph.h"
 
 /* *segments: the same text, or the lines of the file; interned; NULL for "none". */
 bool segments_parse(const char *text, const char **segments, GError **error);

@@ -2,7 +2,7 @@
 #ifndef KILTER_SYNTH_SPMD_BACKWARD_H
 #define KILTER_SYNTH_SPMD_BACKWARD_H
 
-#include "data/data.h"
+#include "data/graph/graph.h"
 
 /* The backward ops of forward op `op` in execution order, without accumulations; returns their
  * number. */

@@ -2,7 +2,7 @@
 #ifndef KILTER_SYNTH_SPMD_FORMS_H
 #define KILTER_SYNTH_SPMD_FORMS_H
 
-#include "data/data.h"
+#include "data/graph/rule.h"
 
 typedef uint8_t FormSet; /* bit f: form f */
 G_STATIC_ASSERT(FORM_MAX <= 8 * sizeof(FormSet));

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "data/data.h"
+#include "data/base/assert.h"
 
 #define NO_ARC UINT32_MAX
 

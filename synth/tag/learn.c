@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/parallel.h"
 #include "synth/tag/net.h"
 
 /* --- one batch --- */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "balance/balance.h"
+#include "data/plan/fidelity.h"
 #include "synth/answer/complete.h"
 #include "synth/answer/ratios.h"
 #include "synth/pipeline/pipeline.h"

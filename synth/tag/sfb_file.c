@@ -5,6 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/json.h"
+#include "data/base/units.h"
+
 /* Smaller times, amounts and bandwidths that are not 0 have no finite quotients. */
 static const double LEAST = 1e-9, MOST_US = 1e12, MOST_BYTES = 1e15;
 enum { MOST_DEVICES = 1 << 20, MOST_OPS = 1 << 24 };

@@ -23,6 +23,7 @@
 #define KILTER_SYNTH_TAG_TAG_H
 
 #include "sim/sim.h"
+#include "sim/tasks/quick.h"
 
 enum { TAG_MOST_SETS = 8 };
 

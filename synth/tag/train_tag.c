@@ -19,6 +19,8 @@
 #include <string.h>
 
 #include "balance/balance.h"
+#include "data/base/parallel.h"
+#include "data/models/model.h"
 #include "synth/answer/ratios.h"
 #include "synth/synth.h"
 #include "synth/tag/case.h"

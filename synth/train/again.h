@@ -2,7 +2,7 @@
 #ifndef KILTER_SYNTH_TRAIN_AGAIN_H
 #define KILTER_SYNTH_TRAIN_AGAIN_H
 
-#include "data/data.h"
+#include "data/graph/graph.h"
 
 /* All layers but the first and the last one (all layers if there are at most two), ordered by the
  * time of recomputation per byte saved, the least first; equal ones in the model's order. *n: their

@@ -1,6 +1,7 @@
 /* AMP's search, all degrees and microbatch sizes of GPT-2 with 24 layers and a global batch of 32,
  * by cluster size (the paper's Table 2: 58, 326, 890 and 1627 s), and the layer assignment alone as
  * layers grow. */
+#include "data/data.h"
 #include "synth/synth.h"
 #include "tests/bench/bench.h"
 

@@ -2,6 +2,7 @@
  * searcher takes 6.6 s on the same machine (2.04 s on the authors'). Then the ratios of its duplex
  * program, whose turns need cutting planes, on GPUs that all differ in speed. */
 #include "balance/balance.h"
+#include "data/data.h"
 #include "synth/synth.h"
 #include "tests/bench/bench.h"
 #include "tests/support/hidup_artifact.h"

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "data/data.h"
 #include "synth/synth.h"
 
 enum { MACHINES = 2048, GPUS = 8 };

@@ -1,5 +1,6 @@
 /* The times for which a user waits: building a model, making a plan by each planner, simulating it,
  * for HAP's models on its testbed of 64 GPUs. */
+#include "data/data.h"
 #include "synth/answer/complete.h"
 #include "synth/planners/planner.h"
 #include "sim/sim.h"
@@ -57,9 +58,9 @@ static void bench_planner(Job *job)
 {
     g_autofree char *name = g_strdup_printf("%s plan %s", job->model, job->planner->name);
     bench_run(name, plan, job);
-    static const char *const FIDELITIES[] = {"analytic", "stage", "flow"};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(FIDELITIES); i++) {
-        job->fidelity = FIDELITIES[i];
+    static const char *const names[] = {"analytic", "stage", "flow"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        job->fidelity = names[i];
         if (!strcmp(job->fidelity, "analytic") &&
             strcmp(plan_fidelity(job->plan), "analytic"))
             continue; /* the formula has no microbatches */

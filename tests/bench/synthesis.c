@@ -4,6 +4,7 @@
  * layers of 12,288 features), and over 8 to 4,096 equal devices; then on each of these inputs one
  * search beside HAP's own, Fig. 10, at ratios proportional to speed (the exact search's space is
  * larger). */
+#include "data/data.h"
 #include "synth/planners/planner.h"
 #include "synth/synth.h"
 #include "tests/bench/bench.h"

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "balance/balance.h"
+#include "data/data.h"
 #include "synth/answer/ratios.h"
 #include "synth/tag/case.h"
 #include "synth/synth.h"

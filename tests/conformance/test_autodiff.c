@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "data/data.h"
 #include "tests/conformance/sample.h"
 
 /* Relative to the larger of both numbers, or to NOISE_FLOOR below which a difference

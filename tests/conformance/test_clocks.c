@@ -1,5 +1,6 @@
 /* Every clock (synth/clocks.h) on random programs of its domain, under every cost alone and several
  * together: its time is as far from the fidelity's as its row says. */
+#include "sim/flow/execution.h"
 #include "synth/clocks.h"
 
 #include <math.h>

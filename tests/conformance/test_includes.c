@@ -36,8 +36,11 @@ static bool is_public(const char *file)
     return !g_regex_match(regex, text, 0, NULL);
 }
 
+/* data.h gathers the headers for programs; within modules, headers and sources name what they need. */
 static bool is_allowed(uint32_t module, const char *file)
 {
+    if (strcmp(file, "data/data.h") == 0)
+        return false;
     g_autofree char *own = g_strconcat(MODULES[module], "/", NULL);
     if (strstr(file, ".."))
         return false;
@@ -137,7 +140,7 @@ static void test_planted_lines(void **state)
         {"data", "#include \"data/graph/graph.h\"", false},
         {"data", "#include \"data/models/transformer.h\"", false},
         {"data", "#include \"sim/sim.h\"", true},
-        {"sim", "#include \"data/data.h\"", false},
+        {"sim", "#include \"data/data.h\"", true},
         {"sim", "#include \"data/graph/graph.h\"", false},
         {"sim", "#include \"data/graph/build.h\"", true},
         {"synth", "#include \"sim/evaluate.h\"", true},

@@ -2,6 +2,7 @@
  * program is checked and the plan is evaluated a single time.
  *
  * The linker hands the calls of these functions to the counters below (--wrap, tests/CMakeLists.txt). */
+#include "data/data.h"
 #include "tests/test.h"
 
 #include "experiments/cli/command.h"

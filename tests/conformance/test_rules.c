@@ -3,6 +3,7 @@
  *
  * For random shapes and uneven cuts, empty shards among them, in float64. The same
  * check must refuse rules that are known to be wrong. */
+#include "data/data.h"
 #include "exec/contraction.h"
 #include "tests/conformance/sample.h"
 

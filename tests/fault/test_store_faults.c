@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "data/store/store.h"
 #include "experiments/sweep/sweep.h"
 #include "tests/support/program.h"
 

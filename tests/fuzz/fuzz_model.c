@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/data.h"
 #include "synth/planners/planner.h"
 #include "tests/fuzz/fuzz.h"
 

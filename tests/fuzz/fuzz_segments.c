@@ -1,6 +1,7 @@
 /* Fuzz target: a text of segments is refused with one line, or gives every op of a model one. */
 #include <string.h>
 
+#include "data/data.h"
 #include "synth/question/segments.h"
 #include "tests/fuzz/fuzz.h"
 

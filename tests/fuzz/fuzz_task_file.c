@@ -1,5 +1,6 @@
 /* Fuzz target: JSON as a task graph is refused with one line, or runs to an end that is no earlier than any device's work. */
 #include "sim/sim.h"
+#include "sim/tasks/task_file.h"
 #include "tests/fuzz/fuzz.h"
 
 static void run(const SimTaskFile *tasks)

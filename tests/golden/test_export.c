@@ -2,6 +2,7 @@
  * are refused by name. */
 #include <jansson.h>
 
+#include "data/data.h"
 #include "data/formats/export/case.h"
 #include "sim/sim.h"
 #include "tests/support/exported.h"

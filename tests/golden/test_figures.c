@@ -2,6 +2,7 @@
  * numbers of all figures and claims. */
 #include <math.h>
 
+#include "data/data.h"
 #include "data/store/store.h"
 #include "experiments/figures/claims.h"
 #include "experiments/figures/figure.h"

@@ -7,6 +7,7 @@
  * golden`). */
 #include <sqlite3.h>
 
+#include "data/data.h"
 #include "data/store/database.h"
 #include "data/store/store.h"
 #include "experiments/figures/claims.h"

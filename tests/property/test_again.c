@@ -1,6 +1,7 @@
 /* Recomputation chosen by layer: the order of layers, and plans limited by memory. */
 #include <glib/gstdio.h>
 
+#include "data/data.h"
 #include "exec/exec.h"
 #include "synth/train/again.h"
 #include "synth/planners/planner.h"

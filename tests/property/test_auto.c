@@ -6,6 +6,7 @@
  *     KILTER_LABS=N     the number of clusters */
 #include <math.h>
 
+#include "data/data.h"
 #include "synth/auto/portfolio.h"
 #include "experiments/sweep/configuration.h"
 #include "tests/support/program.h"

@@ -2,6 +2,7 @@
  * iteration. */
 #include <math.h>
 
+#include "sim/campaign/campaign.h"
 #include "sim/sim.h"
 #include "tests/test.h"
 

@@ -2,6 +2,7 @@
  * networks can be built, and every planner makes a plan of a finite time on it or says why there is none.
  *
  *     KILTER_ALL=1    all planners on every changed cluster (the test cluster_changes_long) */
+#include "data/data.h"
 #include "tests/test.h"
 
 #include "synth/planners/planner.h"

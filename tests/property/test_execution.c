@@ -2,6 +2,7 @@
  * damaged files are refused. */
 #include <math.h>
 
+#include "sim/flow/execution.h"
 #include "sim/sim.h"
 #include "tests/support/damage.h"
 #include "tests/support/plan_of.h"

@@ -8,6 +8,7 @@
 
 #include "balance/balance.h"
 #include "balance/mesh.h"
+#include "data/data.h"
 #include "tests/test.h"
 
 static const char *const MODELS[] = {"vgg19:image=32,global_batch=96,classes=10",

@@ -2,6 +2,7 @@
  * can't be above any plan.
  *
  *     KILTER_ALL=1    every model on every size of HAP's testbed, with slower and faster links (the test planners_long) */
+#include "data/data.h"
 #include "tests/test.h"
 
 #include "synth/planners/planner.h"

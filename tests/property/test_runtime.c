@@ -2,6 +2,7 @@
  * logits by their extents. */
 #include <string.h>
 
+#include "data/data.h"
 #include "synth/amp/amp.h"
 #include "synth/planners/planner.h"
 #include "tests/test.h"

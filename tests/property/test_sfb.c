@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "data/data.h"
 #include "synth/tag/sfb_file.h"
 #include "tests/support/program_json.h"
 

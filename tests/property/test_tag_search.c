@@ -1,5 +1,6 @@
 /* TAG's searches on random small cases: `best` is close to the optimum and no worse than the tree
  * search, and no strategy is faster than the bound. */
+#include "data/data.h"
 #include "synth/tag/rows.h"
 #include "tests/support/tag_random.h"
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "sim/sim.h"
+#include "sim/tasks/task_file.h"
 #include "tests/test.h"
 
 enum { MUTANTS = 1500, DAMAGES = 3 };

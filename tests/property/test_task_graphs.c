@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "sim/sim.h"
+#include "sim/tasks/task_file.h"
 #include "tests/test.h"
 
 enum { MOST_TASKS = 60, LINKS = 3, DEVICES = 4, MOST_DEPS = 3 };

@@ -2,6 +2,7 @@
  * tables of trials, their errors, and damaged tables. */
 #include <math.h>
 
+#include "data/data.h"
 #include "experiments/calibration/prediction.h"
 #include "experiments/calibration/trial_cluster.h"
 #include "experiments/calibration/trial_file.h"

@@ -2,6 +2,7 @@
 #ifndef KILTER_TESTS_SUPPORT_KERNEL_DEVICE_H
 #define KILTER_TESTS_SUPPORT_KERNEL_DEVICE_H
 
+#include "data/data.h"
 #include "sim/sim.h"
 #include "tests/test.h"
 

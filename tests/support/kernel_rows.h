@@ -2,6 +2,8 @@
 #ifndef KILTER_TESTS_SUPPORT_KERNEL_ROWS_H
 #define KILTER_TESTS_SUPPORT_KERNEL_ROWS_H
 
+#include "data/data.h"
+#include "sim/cost/kernel.h"
 #include "tests/support/kernel_device.h"
 
 typedef struct {

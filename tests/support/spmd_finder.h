@@ -2,6 +2,7 @@
 #ifndef KILTER_TESTS_SUPPORT_SPMD_FINDER_H
 #define KILTER_TESTS_SUPPORT_SPMD_FINDER_H
 
+#include "data/data.h"
 #include "synth/synth.h"
 #include "tests/test.h"
 

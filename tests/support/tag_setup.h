@@ -2,6 +2,7 @@
 #ifndef KILTER_TESTS_SUPPORT_TAG_SETUP_H
 #define KILTER_TESTS_SUPPORT_TAG_SETUP_H
 
+#include "data/data.h"
 #include "sim/sim.h"
 #include "synth/synth.h"
 #include "tests/test.h"

@@ -2,6 +2,7 @@
 #ifndef KILTER_TESTS_SUPPORT_TRANSFERS_H
 #define KILTER_TESTS_SUPPORT_TRANSFERS_H
 
+#include "sim/tasks/piece.h"
 #include "sim/tasks/transfer.h"
 #include "tests/test.h"
 

@@ -1,4 +1,5 @@
 /* Known strategies have the forms that their papers describe. */
+#include "data/data.h"
 #include "synth/synth.h"
 #include "tests/test.h"
 

@@ -6,6 +6,7 @@
 #include "experiments/calibration/calibrate.h"
 #include "experiments/calibration/costs.h"
 #include "experiments/calibration/curve_fit.h"
+#include "sim/network/collective_run.h"
 #include "sim/sim.h"
 #include "tests/support/rows.h"
 

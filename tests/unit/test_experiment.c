@@ -1,4 +1,5 @@
 /* Experiments: the grid, the identity of configurations, the claims. */
+#include "data/data.h"
 #include "experiments/figures/claims.h"
 #include "experiments/sweep/experiment.h"
 #include "experiments/sweep/result.h"

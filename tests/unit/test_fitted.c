@@ -2,6 +2,7 @@
  * stretched devices. */
 #include <stdlib.h>
 
+#include "data/data.h"
 #include "synth/planners/planner.h"
 #include "tests/support/random_plan.h"
 #include "tests/test.h"

@@ -1,4 +1,5 @@
 /* Times of kernels: values worked out elsewhere from the same equations and constants, and what data sheets do not say. */
+#include "sim/cost/kernel.h"
 #include "tests/support/kernel_device.h"
 
 #define LINEAR(m_, n_, k_)                                          \

@@ -3,6 +3,7 @@
 #include <glib/gstdio.h>
 #include <jansson.h>
 
+#include "data/data.h"
 #include "sim/sim.h"
 #include "tests/test.h"
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/data.h"
 #include "synth/answer/ratios.h"
 #include "synth/hap/alternation.h"
 #include "synth/hap/make.h"

@@ -1,5 +1,7 @@
 /* Prices of collectives by ports, switches, direct links, domains and regions: the right values of public reports, and
  * what holds for all of them. */
+#include "data/data.h"
+#include "sim/network/collective_run.h"
 #include "tests/test.h"
 
 #include "experiments/calibration/calibrate.h"

@@ -1,6 +1,7 @@
 /* The tuning table: the rule that decides, a cluster's own rules before the default ones, and
  * errors in a file. */
 #include "data/data.h"
+#include "sim/network/collective_run.h"
 #include "sim/sim.h"
 #include "tests/test.h"
 

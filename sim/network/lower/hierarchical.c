@@ -2,7 +2,6 @@
  * other machines the parts for GPUs l there. */
 #include <math.h>
 
-#include "data/data.h"
 #include "sim/network/lower/lower.h"
 
 typedef struct {

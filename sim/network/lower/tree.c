@@ -1,5 +1,4 @@
 /* Trees, and recursive halving and doubling. */
-#include "data/data.h"
 #include "sim/network/lower/lower.h"
 
 /* --- binary trees ---

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "data/base/assert.h"
+
 static uint32_t slot_of(const Index *index, uint64_t key)
 {
     KILTER_ASSERT(index->n < index->n_slots &&

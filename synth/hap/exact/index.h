@@ -2,7 +2,7 @@
 #ifndef KILTER_SYNTH_HAP_EXACT_INDEX_H
 #define KILTER_SYNTH_HAP_EXACT_INDEX_H
 
-#include "data/data.h"
+#include <stdint.h>
 
 typedef struct {
     uint32_t n, n_slots;

@@ -1,4 +1,5 @@
 /* HAP's Fig. 10. Line numbers in comments are the figure's. */
+#include "data/base/heap.h"
 #include "synth/hap/reference/reference.h"
 
 #include <math.h>
