@@ -61,5 +61,6 @@
 #include "data/program/program.h"
 #include "data/strategy/strategy.h"
 #include "data/formats/trace/trace.h"
+#include "data/formats/launch/launch.h"
 
 #endif

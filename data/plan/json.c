@@ -294,6 +294,11 @@ static const PlanMember MEMBERS[] = {
     MAYBE("certificate_time_s", SECONDS, certificate_time_s),
     AT("seed", INTEGER, seed),
     AT("version", TEXT, version),
+    MAYBE("revision", TEXT, revision),
+    MAYBE("options", TEXT, options),
+    MAYBE("for", TEXT, target),
+    MAYBE("any_time_s", SECONDS, any_time_s),
+    MAYBE("exports", TEXT, exports),
     PART("strategy", plan_strategy_json),
     AT("bucket_bytes", INTEGER, bucket_bytes),
     PART("ratios", ratios_json),
@@ -358,7 +363,7 @@ static char *digest(const json_t *root, const char *const *keys)
 {
     enum { DIGITS = 16 };
     static const char *const open[] = {PLAN_SEAL, "search_time_s", "balance_time_s",
-                                       "certificate_time_s", NULL};
+                                       "certificate_time_s", "revision", NULL};
     g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
     const char *key;
     json_t *value;

@@ -24,6 +24,10 @@ void plan_free(Plan *plan)
     g_free(plan->planner);
     g_free(plan->maker);
     g_free(plan->version);
+    g_free(plan->target);
+    g_free(plan->options);
+    g_free(plan->revision);
+    g_free(plan->exports);
     program_free(plan->program);
     g_free(plan->ratio);
     g_free(plan->segment);

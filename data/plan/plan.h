@@ -88,6 +88,12 @@ typedef struct {
     char *runtime; /* what is held beside it: a name of data/runtimes; NULL: nothing */
     uint64_t seed;
     char *version; /* version of kilter */
+    /* the rest of the question, and what can be done with the answer; NULL: not known */
+    char *target;   /* the framework that it was made for; NULL: any */
+    char *options;  /* options that are not at their defaults, "key=value key=value" */
+    char *revision; /* commit of the program */
+    char *exports;  /* the targets that take it, "megatron torchtitan" */
+    double any_time_s; /* of the plan that any framework may run; 0: not known */
     /* the strategy that made it; all defaults if the planner has none */
     Strategy strategy;
 

@@ -239,6 +239,25 @@ static const Split *missing_split(const Plan *plan, GArray *needed)
     return NULL;
 }
 
+/* Repetitions of an instruction on other microbatches need the same cuts. */
+static guint cuts_hash(gconstpointer a)
+{
+    const Instr *instr = a;
+    return ((guint)instr->kind * 31u + instr->op * 2654435761u + instr->tensor * 40503u) ^
+           (guint)instr->group << 8 ^ (guint)instr->to_group << 20 ^
+           ((guint)instr->from * 73u + instr->to);
+}
+
+static gboolean cuts_equal(gconstpointer a, gconstpointer b)
+{
+    const Instr *x = a, *y = b;
+    return x->kind == y->kind && x->group == y->group && x->to_group == y->to_group &&
+           x->op == y->op && x->tensor == y->tensor && x->from == y->from &&
+           x->to == y->to && x->across == y->across &&
+           (x->microbatch == PROGRAM_WHOLE) == (y->microbatch == PROGRAM_WHOLE) &&
+           memcmp(x->form, y->form, sizeof x->form) == 0;
+}
+
 /* Checks that all cuts that the program needs are there; if none is, the ratios are rounded. */
 static bool check_splits(const Reader *r)
 {
@@ -249,7 +268,10 @@ static bool check_splits(const Reader *r)
     g_autoptr(BatchForms) batch =
         program_cuts_batch(program) ? batch_forms_new(r->graph, NULL) : NULL;
     g_autoptr(GArray) needed = g_array_new(false, false, sizeof(Split));
+    g_autoptr(GHashTable) seen = g_hash_table_new(cuts_hash, cuts_equal);
     for (uint32_t i = 0; i < program->n; i++) {
+        if (!g_hash_table_add(seen, &program->instr[i]))
+            continue;
         g_array_set_size(needed, 0);
         plan_instr_splits(r->plan, r->graph, batch, segment, &program->instr[i], needed);
         const Split *missing = missing_split(r->plan, needed);
@@ -333,7 +355,13 @@ Plan *plan_read(const char *file, Graph **graph, GError **error)
     g_autoptr(Plan) plan = plan_new();
     g_autoptr(Graph) built = NULL;
     g_autoptr(GHashTable) op = g_hash_table_new(g_str_hash, g_str_equal);
-    Reader r = {.file = file, .root = root, .op = op, .plan = plan, .error = error};
+    g_autoptr(GHashTable) shifted = g_hash_table_new(g_direct_hash, g_direct_equal);
+    Reader r = {.file = file,
+                .root = root,
+                .op = op,
+                .shifted = shifted,
+                .plan = plan,
+                .error = error};
     bool ok = read_plan(&r, &built);
     json_decref(root);
     if (!ok)

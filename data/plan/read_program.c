@@ -171,6 +171,13 @@ static char *shift_name(const char *name, int32_t by)
 static bool shift_layer(const Reader *r, size_t i, int32_t by, Instr *instr)
 {
     const bool is_op = instr->kind == INSTR_COMPUTE;
+    const uint64_t place = (uint64_t)(is_op ? instr->op : instr->tensor) * 2 + is_op;
+    const gpointer key = GSIZE_TO_POINTER((uint64_t)(uint32_t)by << 32 | place);
+    const uint32_t known = GPOINTER_TO_UINT(g_hash_table_lookup(r->shifted, key));
+    if (known > 0) {
+        *(is_op ? &instr->op : &instr->tensor) = known - 1;
+        return true;
+    }
     const char *name = is_op ? graph_get_op(r->graph, instr->op)->name
                              : graph_tensor(r->graph, instr->tensor)->name;
     g_autofree char *to = shift_name(name, by);
@@ -185,8 +192,8 @@ static bool shift_layer(const Reader *r, size_t i, int32_t by, Instr *instr)
     if (is_op && (old->n_in != op->n_in || old->n_out != op->n_out))
         return reader_fail(r, "program", i, "'%s' has other operands than '%s'", to,
                            name);
-    instr->op = is_op ? found : instr->op;
-    instr->tensor = is_op ? instr->tensor : found;
+    *(is_op ? &instr->op : &instr->tensor) = found;
+    g_hash_table_insert(r->shifted, key, GUINT_TO_POINTER(found + 1));
     return true;
 }
 

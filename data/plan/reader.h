@@ -12,6 +12,9 @@ typedef struct {
     json_t *root;
     const Graph *graph;
     GHashTable *op; /* op name -> id + 1 */
+    /* what is said about every repetition is looked up once: an op or tensor and its distance in
+     * layers -> the id + 1 of its counterpart */
+    GHashTable *shifted;
     Plan *plan;
     GError **error;
 } Reader;

@@ -303,6 +303,24 @@ static json_t *advise_json(const Portfolio *portfolio, const AdviseAsked *asked,
     return answer;
 }
 
+/* Adds the framework that the plans are for, and the time of the fastest plan without it. */
+static void add_restriction(const char *model, const Cluster *cluster,
+                            const PlannerOptions *options, const Portfolio *portfolio,
+                            const PortfolioOptions *how, json_t *answer)
+{
+    PlannerOptions any = *options;
+    any.target = TARGET_ANY;
+    const PortfolioChoice *best = g_ptr_array_index(portfolio->choices, 0);
+    g_autoptr(Portfolio) free = portfolio_new(model, cluster, &any, how, NULL);
+    const PortfolioChoice *other = free ? g_ptr_array_index(free->choices, 0) : best;
+    const double time_s = best->report->iteration_time_s,
+                 any_s = fmin(other->report->iteration_time_s, time_s);
+    json_object_set_new(answer, "for",
+                        json_pack("{s:s, s:f, s:f}", "target",
+                                  planner_options_target(options), "any_time_s", any_s,
+                                  "costs", time_s / any_s - 1));
+}
+
 json_t *advise(const char *model, const Cluster *cluster, const PlannerOptions *options,
                const AdviseAsked *asked, GError **error)
 {
@@ -310,5 +328,8 @@ json_t *advise(const char *model, const Cluster *cluster, const PlannerOptions *
     const PortfolioOptions how = {
         .all = asked->all, .spare = spare, .progress = asked->progress};
     g_autoptr(Portfolio) portfolio = portfolio_new(model, cluster, options, &how, error);
-    return portfolio ? advise_json(portfolio, asked, error) : NULL;
+    json_t *answer = portfolio ? advise_json(portfolio, asked, error) : NULL;
+    if (answer && options->target)
+        add_restriction(model, cluster, options, portfolio, &how, answer);
+    return answer;
 }

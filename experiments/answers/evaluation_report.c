@@ -147,6 +147,17 @@ json_t *evaluation_json(const Evaluation *evaluation, bool verbose)
         "seed", (json_int_t)plan->seed, "version", plan->version);
     if (plan->maker)
         json_object_set_new(object, "made_by", json_string(plan->maker));
+    if (plan->target)
+        json_object_set_new(
+            object, "for",
+            json_pack("{s:s, s:o, s:o}", "target", plan->target, "any_time_s",
+                      plan->any_time_s > 0 ? json_number(plan->any_time_s) : json_null(),
+                      "costs",
+                      plan->any_time_s > 0
+                          ? json_number(plan->iteration_time_s / plan->any_time_s - 1)
+                          : json_null()));
+    if (plan->exports)
+        json_object_set_new(object, "exports", json_string(plan->exports));
     add_rounding(object, evaluation);
     prediction_add(object, plan, evaluation->graph, evaluation->view, report);
     if (cluster_view_has_kernels(evaluation->view) &&
@@ -160,6 +171,7 @@ json_t *evaluation_json(const Evaluation *evaluation, bool verbose)
     json_object_set_new(object, "memory", plan_words_memory_json(evaluation));
     json_object_set_new(object, "strategy", plan_words_strategy_json(plan));
     json_object_set_new(object, "layout", plan_words_layout_json(evaluation));
+    json_object_set_new(object, "schedule", plan_words_schedule_json(plan));
     json_t *pipeline = plan_stages_json(evaluation);
     if (json_is_array(pipeline)) /* other groups are views of the same devices */
         json_object_set_new(object, "stages",
@@ -253,6 +265,8 @@ const char EVALUATION_TEXT[] =
     "[  lower bound  {lower_bound_s:time}, gap {gap:.2%}\n[               over {bound_over}\n]]"
     "[*bounds:  bound        {bound_s:time}[, gap {gap:.2%}|; this plan is faster, and not one of them]\n               over {over}\n]"
     "[  certificate  {certified}\n]"
+    "[  for          {for.target}[, {for.costs:.2%} slower than without ({for.any_time_s:time})]\n]"
+    "[  export to    {exports}\n]"
     "  planning     search {search_time_s:time}, balance {balance_time_s:time}"
     "[{?certificate_time_s}, bound {certificate_time_s:time}]\n"
     PLAN_TEXT_PACE

@@ -112,6 +112,34 @@ static char *devices_text(const Evaluation *evaluation, const DeviceGroup *group
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
+/* The group's GPUs by machine, in the order of its ranks: "dgx-0, dgx-1:0-3", at most a few.
+ * Caller frees. */
+static char *places_text(const Evaluation *evaluation, const DeviceGroup *group)
+{
+    enum { MOST = 6 };
+    const ClusterView *view = evaluation->view;
+    const uint32_t n = group->n_replicas * group->n_devices;
+    g_autoptr(GString) text = g_string_new("");
+    uint32_t runs = 0;
+    for (uint32_t i = 0, end; i < n && runs < MOST; i = end, runs++) {
+        const uint32_t first = group->device[i], machine = view->device[first].machine;
+        uint32_t start = first;
+        while (start > 0 && view->device[start - 1].machine == machine)
+            start--;
+        for (end = i + 1; end < n && group->device[end] == first + end - i &&
+                          view->device[group->device[end]].machine == machine;)
+            end++;
+        const Machine *of = &view->cluster->machine[machine];
+        g_string_append_printf(text, "%s%s", runs ? ", " : "", of->name);
+        if (view->granularity == GRANULARITY_GPU && end - i < of->gpus)
+            g_string_append_printf(text, end - i > 1 ? ":%u-%u" : ":%u", first - start,
+                                   first - start + end - i - 1);
+        if (end < n && runs + 1 == MOST)
+            g_string_append(text, ", ...");
+    }
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
 /* Samples of a microbatch by replica; NULL: the batch is not cut over replicas. Caller frees. */
 static char *samples_text(const Evaluation *evaluation, uint32_t g)
 {
@@ -153,13 +181,16 @@ static json_t *stage_json(const Evaluation *evaluation, uint32_t g, const Stage 
     const DeviceGroup *group = &evaluation->plan->program->group[g];
     g_autofree char *devices = devices_text(evaluation, group);
     g_autofree char *samples = samples_text(evaluation, g);
+    g_autofree char *places = places_text(evaluation, group);
     double busy_s = 0;
     for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
         busy_s = MAX(busy_s, evaluation->report->busy_s[group->device[i]]);
-    return json_pack("{s:s, s:s, s:i, s:s, s:i, s:i, s:b, s:s?, s:i, s:o}", "first",
+    return json_pack("{s:s, s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:s?, s:i, s:o}", "first",
                      graph_layer_name(graph, stage->first), "last",
                      graph_layer_name(graph, stage->last), "layers", (int)stage->n_layers,
-                     "devices", devices, "replicas", (int)group->n_replicas,
+                     "devices", devices, "gpus", places, "replicas",
+                     (int)(group->n_replicas / group_shards(group)), "context_parallel",
+                     (int)group_shards(group),
                      "tensor_parallel", (int)group->n_devices, "one_program",
                      is_one_program(evaluation, g), "samples", samples, "recompute",
                      (int)stage->n_again, "busy_s", json_number(busy_s));

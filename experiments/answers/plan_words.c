@@ -131,12 +131,22 @@ json_t *plan_words_layout_json(const Evaluation *evaluation)
         return json_null();
     const double samples =
         sim_workload(evaluation->plan, graph, evaluation->view).samples;
-    return json_pack("{s:i, s:i, s:i, s:o, s:i, s:o, s:s?}", "stages",
-                     (int)layout.n_stages, "replicas", (int)layout.dp, "tensor_parallel",
+    return json_pack("{s:i, s:i, s:i, s:i, s:o, s:i, s:o, s:s?}", "stages",
+                     (int)layout.n_stages, "context_parallel", (int)layout.cp, "replicas", (int)layout.dp, "tensor_parallel",
                      (int)layout.tp, "layers", layers_json(&layout, graph),
                      "microbatches", (int)layout.n_microbatches, "samples",
                      json_number(samples / layout.dp / layout.n_microbatches), "schedule",
                      layout.n_stages > 1 ? schedule_name(layout.schedule) : NULL);
+}
+
+json_t *plan_words_schedule_json(const Plan *plan)
+{
+    const Strategy *s = &plan->strategy;
+    return plan->program->n_groups < 2 || strategy_is_default(s)
+               ? json_null()
+               : json_pack("{s:s, s:i, s:i}", "name", schedule_name((Schedule)s->schedule),
+                           "chunks", (int)MAX(s->virtual_stages, 1), "context_parallel",
+                           (int)MAX(s->cp, 1));
 }
 
 json_t *plan_words_experts_json(const Evaluation *evaluation)

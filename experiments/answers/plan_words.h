@@ -20,6 +20,8 @@ json_t *plan_words_strategy_json(const Plan *plan);
 json_t *plan_words_layout_json(const Evaluation *evaluation);
 /* {of_a_layer, devices: sharing them, 0 if all layers are whole, layers, whole_layers: with all
  * experts on every device}; null without experts. */
+/* {name, chunks: stages per device, context_parallel} of a pipeline's strategy; null if there is none. */
+json_t *plan_words_schedule_json(const Plan *plan);
 json_t *plan_words_experts_json(const Evaluation *evaluation);
 /* One row per device type (SimMemoryRow). */
 json_t *plan_words_memory_json(const Evaluation *evaluation);
@@ -53,12 +55,13 @@ json_t *plan_words_peaks_json(const Evaluation *evaluation);
 #define PLAN_TEXT_STRATEGY                                                                         \
     "[  strategy     {layout.stages} pipeline stage{layout.stages:s}, "                            \
     "{layout.replicas} replica{layout.replicas:s}, "                                               \
-    "{layout.tensor_parallel}-way tensor parallelism\n"                                            \
+    "{layout.tensor_parallel}-way tensor parallelism"                                              \
+    "[{?layout.context_parallel>1}, {layout.context_parallel}-way context parallelism]\n"           \
     "[  layers       {layout.layers.of_stages} per stage ({layout.layers.count} from "            \
     "{layout.layers.first} to {layout.layers.last})\n]"                                            \
     "  microbatches {layout.microbatches} of {layout.samples:.6g} sample{layout.samples:s} "       \
     "per replica[, {layout.schedule}]\n"                                                             \
-    "|  microbatches {strategy.microbatches}\n]"                                                   \
+    "|  microbatches {strategy.microbatches}[, {schedule.name}]\n]"                                                   \
     "[  recompute    {strategy.recompute}\n]"                                                      \
     "[{?experts}  experts      [{?experts.devices}{experts.of_a_layer} per layer over "          \
     "{experts.devices} devices[{?experts.whole_layers} in some layers, on every device in the "    \

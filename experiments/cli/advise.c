@@ -21,6 +21,8 @@
       "Power per GPU (default: by its data sheet); may be repeated", "DEVICE=WATTS")     \
     X(FILE, plot, "plot", 0,                                                             \
       "Draw time against cost as DIR/advise.png and DIR/advise.svg", "DIR")              \
+    X(TEXT, target_framework, "for", 0,                                                  \
+      "Only plans that this framework runs (kilter export --help lists them)", "TARGET") \
     X(FLAG, all, "all", 'a', "Show every planner's time", NULL)
 /* clang-format on */
 COMMAND_OPTIONS(AdviseOwn, advise_options, ADVISE_OPTIONS)
@@ -39,6 +41,7 @@ static const char TEXT[] =
     "[{?all}[*tries:      {planner:-16} {granularity:-8} {iteration_time_s:11time}  [{reason}]\n]]]"
     "\n* no other choice is faster with no more [{?priced}dollars per iteration|GPUs]\n{advice}\n"
     "  {choices.0.command}\n"
+    "[For {for.target}: {for.costs:.2%} slower than the fastest plan for any framework ({for.any_time_s:time}).\n]"
     "[Within the target: {within_target}, {within_gpus} GPUs, {within_time_s:time} per iteration.\n  {within_command}\n]"
     "[No price of {unpriced}: dollars are left out, and choices are compared by their GPUs.\n]"
     "[{figure}\n]";
@@ -99,7 +102,8 @@ bool cmd_advise(int argc, char **argv, GError **error)
         .entries = entries,
     };
     g_auto(CommandSetting) setting = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(&syntax, &argc, argv, &options, error) ||
+        !command_for(&options, own.target_framework, error))
         return false;
     const bool shows = !options.quiet && isatty(STDERR_FILENO);
     const AdvisePrices prices = {own.price, own.power};

@@ -315,6 +315,24 @@ bool command_change(Cluster *cluster, const CommandPlanning *how, GError **error
     return true;
 }
 
+bool command_for(CommandOptions *options, const char *target, GError **error)
+{
+    if (!target)
+        return true;
+    if (!planner_options_set(&options->planner, "for", target, error)) {
+        g_prefix_error(error, "--for: ");
+        return false;
+    }
+    g_autoptr(GStrvBuilder) set = g_strv_builder_new();
+    for (uint32_t i = 0; options->set && options->set[i]; i++)
+        g_strv_builder_add(set, options->set[i]);
+    g_autofree char *text = g_strdup_printf("for=%s", target);
+    g_strv_builder_add(set, text);
+    g_strfreev(options->set);
+    options->set = g_strv_builder_end(set);
+    return true;
+}
+
 bool command_setting(const CommandPlanning *how, const char *cluster,
                      CommandSetting *setting, GError **error)
 {

@@ -239,6 +239,9 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandPlanning, command_planning_clear)
      "DEVICE.memory: network=2; may be repeated", "WHAT=FACTOR"}
 /* clang-format on */
 
+/* Sets the option `for` from --for TARGET (NULL: nothing to do), as --set for=TARGET does. */
+bool command_for(CommandOptions *options, const char *target, GError **error);
+
 /* Applies --only, --without, --add and --scale to a cluster: machines are added and chosen before
  * anything is scaled. */
 bool command_change(Cluster *cluster, const CommandPlanning *how, GError **error);

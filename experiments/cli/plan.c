@@ -1,10 +1,12 @@
 /* kilter plan. */
 #include <stdio.h>
+#include <string.h>
 
 #include "data/base/output.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/answers/plan_words.h"
 #include "experiments/cli/command.h"
+#include "experiments/cli/plan_like.h"
 #include "experiments/explain/explain.h"
 
 /* clang-format off */
@@ -21,6 +23,11 @@
     X(TEXT, budget, "budget", 0,                                                                                 \
       "Stop searching and proving after this time, with the best plan and bound so far; a first bound may take " \
       "1 s, or a tenth of it, more", "SECONDS")                                                                  \
+    X(TEXT, target, "for", 0,                                                                                    \
+      "Only plans that this framework runs: megatron, torchtitan, ...; also says what that costs", "TARGET")      \
+    X(FILE, like, "like", 0,                                                                                     \
+      "The strategy of a launch: a script of Megatron-LM, ds_config.json, TOML or a recipe of torchtitan, YAML " \
+      "of accelerate or FlagScale, TrainingArguments", "FILE")                                                   \
     X(FLAG, explain, "explain", 'e',                                                                             \
       "Also print how each layer is sharded, and what limits the time", NULL)
 /* clang-format on */
@@ -32,16 +39,38 @@ static bool write_plan(const char *file, const Evaluation *evaluation, GError **
     return output_write(file, text, -1, error);
 }
 
-static bool plan_report(const Evaluation *evaluation, const Own *own,
-                        const CommandOptions *options, GError **error)
+/* The question that the plan answers, and the frameworks that take the answer. */
+static void note_question(const Evaluation *evaluation, const CommandOptions *options)
 {
-    if (!evaluation_check_fits(evaluation, error) ||
-        (own->output && !write_plan(own->output, evaluation, error)))
+    Plan *plan = evaluation->plan;
+    g_autoptr(GString) exports = g_string_new(NULL);
+    for (uint32_t i = 0; i < export_target_count(); i++) {
+        const char *target = export_target(i)->name;
+        g_autoptr(GArray) files =
+            plan_export(plan, evaluation->graph, evaluation->view, target, "plan", NULL);
+        if (files && strcmp(target, "json") != 0)
+            g_string_append_printf(exports, "%s%s", exports->len ? " " : "", target);
+    }
+    plan->exports = exports->len ? g_strdup(exports->str) : NULL;
+    plan->options = options->set && *options->set ? g_strjoinv(" ", options->set) : NULL;
+    plan->revision = *command_revision() ? g_strdup(command_revision()) : NULL;
+}
+
+static bool plan_report(const Evaluation *evaluation, const Own *own, bool made,
+                        json_t *like, const CommandOptions *options, GError **error)
+{
+    if (!evaluation_check_fits(evaluation, error))
+        return false;
+    if (made)
+        note_question(evaluation, options);
+    if (own->output && !write_plan(own->output, evaluation, error))
         return false;
     if (command_is_silent(options))
         return true;
     json_t *object = evaluation_json(evaluation, options->verbose);
     g_autofree char *text = g_strdup("");
+    if (like)
+        json_object_set(object, "like", like);
     if (own->explain) {
         json_t *explanation = explain_plan(evaluation->plan, evaluation->graph,
                                            evaluation->view, evaluation->report);
@@ -51,7 +80,7 @@ static bool plan_report(const Evaluation *evaluation, const Own *own,
         text = explain_text(explanation, waits);
         json_object_set_new(object, "explanation", explanation);
     }
-    command_report(options, object, EVALUATION_TEXT, NULL);
+    command_report(options, object, EVALUATION_TEXT, PLAN_TEXT_LIKE, NULL);
     if (!options->json)
         printf("%s", text);
     return true;
@@ -81,11 +110,12 @@ static bool check_shown(const char *file, const Own *own, const CommandOptions *
                         GError **error)
 {
     if (own->how.planner || own->how.granularity || own->output || own->certify ||
-        own->budget || own->segments || options->set || options->pin || options->pins ||
-        options->strategy)
+        own->budget || own->segments || own->like || own->target || options->set ||
+        options->pin || options->pins || options->strategy)
         return kilter_fail(
             error, KILTER_ERROR_INPUT,
-            "--planner, --granularity, --output, --certify, --budget, --segments, --set, "
+            "--planner, --granularity, --output, --certify, --budget, --segments, --for, "
+            "--like, --set, "
             "--pin, --pins and --strategy are for MODEL CLUSTER; %s is a plan already",
             file);
     return g_file_test(file, G_FILE_TEST_EXISTS) ||
@@ -115,10 +145,17 @@ bool cmd_plan(int argc, char **argv, GError **error)
         .entries = entries,
     };
     g_auto(Evaluation) evaluation = {0};
-    return command_parse(&syntax, &argc, argv, &options, error) &&
-           take_options(&own, &options.planner, error) &&
-           (argc > 2 || check_shown(argv[1], &own, &options, error)) &&
-           (!own.output || output_check(own.output, error)) &&
-           command_evaluate(&own.how, argc, argv, NULL, &options, &evaluation, error) &&
-           plan_report(&evaluation, &own, &options, error);
+    json_t *like = NULL;
+    const bool done =
+        command_parse(&syntax, &argc, argv, &options, error) &&
+        take_options(&own, &options.planner, error) &&
+        (argc > 2 || check_shown(argv[1], &own, &options, error)) &&
+        command_for(&options, own.target, error) &&
+        (!own.like ||
+         plan_like(own.like, &argv[1], argv[2], &own.how, &options, &like, error)) &&
+        (!own.output || output_check(own.output, error)) &&
+        command_evaluate(&own.how, argc, argv, NULL, &options, &evaluation, error) &&
+        plan_report(&evaluation, &own, argc > 2, like, &options, error);
+    json_decref(like);
+    return done;
 }

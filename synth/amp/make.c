@@ -133,6 +133,20 @@ static Program *program_of(const Trials *t, const AmpCandidate *candidate,
                : NULL;
 }
 
+/* Whether the framework that is asked for runs the candidate; *error gets the first refusal. */
+static bool is_for(const Trials *t, const AmpCandidate *candidate, GError **error)
+{
+    const char *target = planner_options_target(t->question->options);
+    const Graph *graph = t->question->graph;
+    const ClusterView *view = t->question->view;
+    g_auto(StrategyLayout) layout = {0};
+    if (!target)
+        return true;
+    const Strategy strategy = strategy_of(t, &candidate->strategy);
+    return strategy_lay_out(&strategy, graph, view->n_devices, &layout, error) &&
+           export_check(target, &layout, graph, view, error);
+}
+
 /* Simulates a candidate, which becomes the best one if it fits and is faster, or if it is the
  * first. */
 static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **error)
@@ -186,12 +200,21 @@ static bool run_trials(Trials *t, const GArray *candidates, GError **error)
         return try_candidate(t, &g_array_index(candidates, AmpCandidate, amp->rank - 1),
                              error);
     bool lost = false;
-    for (guint i = 0;
-         i < candidates->len && (i < MAX(amp->trials, 1) || !(t->fits || lost)); i++) {
+    g_autoptr(GError) refusal = NULL;
+    for (guint i = 0, tried = 0;
+         i < candidates->len && (tried < MAX(amp->trials, 1) || !(t->fits || lost));
+         i++) {
         const AmpCandidate *candidate = &g_array_index(candidates, AmpCandidate, i);
+        if (!is_for(t, candidate, refusal ? NULL : &refusal))
+            continue;
+        tried++;
         lost |= is_lost(t, candidate);
         if (!is_lost(t, candidate) && !try_candidate(t, candidate, error))
             return false;
+    }
+    if (!t->best && refusal) {
+        g_propagate_error(error, g_steal_pointer(&refusal));
+        return false;
     }
     return t->best ||
            kilter_fail(error, KILTER_ERROR_INFEASIBLE,

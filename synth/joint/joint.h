@@ -90,7 +90,16 @@ typedef struct {
     uint32_t polished; /* the first entry by joint_hap_polish; 0: it was not asked */
 } JointGroup;
 
+/* Stages that are all alike: pp of them, each of dp replicas of tp devices. */
 typedef struct {
+    uint32_t pp, dp, tp;
+    bool divides;
+    bool even; /* replicas have equal parts of the batch */
+    Recompute recompute;
+} JointKeep;
+
+typedef struct {
+    const JointKeep *keep; /* pipelines have such stages; NULL: any */
     uint32_t n_layers, n_microbatches;
     uint32_t samples; /* of a microbatch */
     uint32_t n_kinds;

@@ -241,7 +241,7 @@ static void bound(JointSearch *j)
                                           "replicas, by the computation per device";
     Plan *plan = j->plan;
     double dense_s = INFINITY, any_s = 0;
-    if (j->coarse || j->question->options->strategy.microbatches > 1)
+    if (j->coarse || j->target || j->question->options->strategy.microbatches > 1)
         joint_all_problems(j, 1);
     for (uint32_t i = 0; i < j->problems->len; i++)
         dense_s = fmin(dense_s, synth_joint_density_s(j->problems->pdata[i]));
@@ -299,10 +299,15 @@ bool joint_make(const Question *question, Answer *answer, GError **error)
                          coarse = NULL;
     if (!menu)
         return false;
+    const char *target = planner_options_target(question->options);
+    g_autoptr(GArray) keeps = target ? joint_keeps(menu, target, error) : NULL;
+    if (target && !keeps)
+        return false;
     g_autoptr(JointHap) hap = joint_hap_new(question, answer);
     if (joint_is_large(menu, graph_batch(question->graph)))
         coarse = synth_joint_menu_new(question->graph, question->view, true, error);
-    else if (!cluster_mixed(
+    else if (!target &&
+             !cluster_mixed(
                  question->view->cluster)) /* HAP's groups have whole machines */
         synth_joint_menu_promise(menu);
     g_autoptr(GPtrArray) problems =
@@ -310,8 +315,8 @@ bool joint_make(const Question *question, Answer *answer, GError **error)
     g_autoptr(GPtrArray) menus = g_ptr_array_new();
     g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(JointFound));
     g_array_set_clear_func(found, clear_found);
-    JointSearch j = {question, answer, plan,     hap, menu, coarse, problems,
-                     menus,    found,  INFINITY, 0,   {0},  false};
+    JointSearch j = {question, answer,   plan, hap, menu,  coarse, problems, menus,
+                     found,    INFINITY, 0,    {0}, false, target, keeps};
     if (!search_and_try(&j, error) || !joint_try_pairs(&j, error))
         return false;
     const gint64 searched = g_get_monotonic_time();

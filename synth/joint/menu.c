@@ -98,8 +98,8 @@ static double pass_s(const JointMenu *menu, const JointKind *kind, uint32_t tp,
     return fmax(seconds, launches);
 }
 
-/* Seconds of `samples` on tp GPUs of a kind, as prefix sums over the layers: [row * (n_layers + 1) +
- * layer]. */
+/* Seconds of `samples` on tp GPUs of a kind, as prefix sums over the layers: [row * (n_layers +
+ * 1) + layer]. */
 static const double *passes_of(JointMenu *menu, uint32_t kind, uint32_t tp,
                                uint32_t samples)
 {
@@ -175,9 +175,9 @@ static void share_out(JointMenu *menu, const uint32_t *kind, uint32_t dp, uint32
     }
 }
 
-/* Gradients that are all-reduced one after the other pay the latency once. Where replicas divide the
- * states, a gradient is scattered before its update and the parameter is gathered after it: as many
- * bytes together. */
+/* Gradients that are all-reduced one after the other pay the latency once. Where replicas divide
+ * the states, a gradient is scattered before its update and the parameter is gathered after it:
+ * as many bytes together. */
 static void fill_sync(JointMenu *menu, const JointGroup *group, JointEntry *e,
                       const double *update)
 {
@@ -325,18 +325,25 @@ static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
                         MIN(group->use[k] * kind->unit, kind->gpus) % tp == 0;
         }
         uint32_t dp = group->n_devices / tp;
-        if (!possible || dp > batch)
+        const JointKeep *keep = p->keep;
+        if (!possible || dp > batch ||
+            (keep &&
+             (tp != keep->tp || dp != keep->dp || (keep->even && batch % dp != 0))))
             continue;
         g_autofree uint32_t *kind = replica_kinds(menu, group, tp, &dp);
         g_autofree uint32_t *samples = g_new(uint32_t, dp);
         share_out(menu, kind, dp, tp, batch, samples);
+        for (uint32_t r = 0; keep && keep->even && r < dp; r++)
+            samples[r] = batch / dp;
         for (uint32_t r = 0; r < dp; r++)
             if (r == 0 || kind[r] != kind[r - 1] || samples[r] != samples[r - 1])
                 note_least(menu, p, kind[r], tp, samples[r], batch);
         for (uint32_t w = 0; w < MOST_WAYS; w++) {
             const Way way = {(Recompute)(w / 2), w % 2 == 1};
             if (joint_may_recompute(menu, way.recompute, recompute) &&
-                (dp > 1 || !way.divides))
+                (dp > 1 || !way.divides) &&
+                (!keep ||
+                 (way.divides == keep->divides && way.recompute == keep->recompute)))
                 group->entry[group->n_entries++] =
                     fill_entry(menu, p, group, tp, kind, samples, dp, &way, headroom);
         }
@@ -345,7 +352,8 @@ static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
 
 /* --- problems --- */
 
-/* The network between machines of two kinds of a wired cluster; NULL: all have the same. Caller frees. */
+/* The network between machines of two kinds of a wired cluster; NULL: all have the same. Caller
+ * frees. */
 static LinkCost *border_lines(const JointMenu *menu)
 {
     const uint32_t n = menu->kind->len;
@@ -395,6 +403,7 @@ JointProblem *synth_joint_problem(JointMenu *menu, uint32_t n_microbatches,
     const uint32_t n = menu->model->n_layers, n_kinds = menu->kind->len;
     g_autoptr(GArray) groups = g_array_new(FALSE, FALSE, sizeof(JointGroup));
     JointProblem *p = g_new0(JointProblem, 1);
+    p->keep = menu->keep;
     p->n_layers = n;
     p->n_microbatches = n_microbatches;
     p->samples = menu->model->global_batch / n_microbatches;
@@ -411,6 +420,12 @@ JointProblem *synth_joint_problem(JointMenu *menu, uint32_t n_microbatches,
         p->least_s[i] = INFINITY;
     fill_network(menu, p);
     joint_add_groups(menu, groups);
+    for (guint g = groups->len; menu->keep && g-- > 0;)
+        if (g_array_index(groups, JointGroup, g).n_devices !=
+            menu->keep->dp * menu->keep->tp) {
+            g_free(g_array_index(groups, JointGroup, g).use);
+            g_array_remove_index(groups, g);
+        }
     p->n_groups = groups->len;
     p->group = (JointGroup *)(void *)g_array_free(g_steal_pointer(&groups), FALSE);
     uint32_t n_entries = 0;

@@ -21,12 +21,14 @@ struct JointMenu {
     AmpCluster *cluster;
     AmpModel *model;
     GArray *kind; /* JointKind */
-    /* first GPU of each machine, or of each run of equal GPUs in it, and the view's devices after the last */
+    /* first GPU of each machine, or of each run of equal GPUs in it, and the view's devices
+     * after the last */
     GArray *place; /* uint32_t */
     bool
         in_order; /* the units of all kinds together have too many combinations for one search */
     GHashTable *passes; /* "kind tp samples" -> seconds, prefix sums over the layers */
     GPtrArray *inside;  /* JointInside found so far */
+    const JointKeep *keep; /* of the next problem; NULL: any */
     bool promises;      /* problems promise SPMD programs */
 };
 
@@ -41,8 +43,8 @@ bool joint_may_recompute(const JointMenu *menu, Recompute mode, bool recompute);
 
 /* --- SPMD programs (synth/joint/inside.c, synth/joint/promise.c) --- */
 
-/* Adds promises to groups, which have room for entries, and lowers the least unit-seconds to those of
- * any SPMD program. */
+/* Adds promises to groups, which have room for entries, and lowers the least unit-seconds to
+ * those of any SPMD program. */
 void joint_promise(const JointMenu *menu, JointProblem *problem);
 /* The most entries that a group gets by a promise and its program. */
 enum { JOINT_MOST_INSIDE = 1 + 3 * JOINT_PROGRAMS };
@@ -53,7 +55,8 @@ static inline double joint_copies(const JointEntry *entry, uint32_t layer)
     return entry->copies ? entry->copies[layer] : entry->tp;
 }
 
-/* The GPUs of a pipeline's stages, [stage * n_devices + place]: replica by replica. Caller frees. */
+/* The GPUs of a pipeline's stages, [stage * n_devices + place]: replica by replica. Caller
+ * frees. */
 uint32_t *joint_place(const JointMenu *menu, const JointProblem *problem,
                       const JointPipeline *pipeline);
 
@@ -69,6 +72,15 @@ SynthDepth *joint_depths(const JointProblem *problem, const JointPipeline *pipel
  * all defaults. */
 bool joint_strategy(const JointMenu *menu, const JointProblem *problem,
                     const JointPipeline *pipeline, Strategy *strategy);
+
+/* The stages (JointKeep) of strategies that the target runs; without any, KILTER_ERROR_INPUT
+ * gives a reason why it runs none. Free with g_array_unref. */
+GArray *joint_keeps(const JointMenu *menu, const char *target, GError **error);
+/* Whether the target runs stages that are kept under a schedule, and the pipeline. */
+bool joint_way_is_for(const JointMenu *menu, const JointProblem *problem,
+                      const JointWay *way, const char *target);
+bool joint_is_for(const JointMenu *menu, const JointProblem *problem,
+                  const JointPipeline *pipeline, const char *target);
 
 /* Appends the groups (JointGroup), without entries. */
 void joint_add_groups(JointMenu *menu, GArray *groups);

@@ -149,7 +149,8 @@ bool joint_try_pairs(JointSearch *j, GError **error)
 {
     g_autoptr(GArray) pairs = g_array_new(FALSE, FALSE, sizeof(Found));
     g_array_set_clear_func(pairs, found_clear);
-    if (j->coarse || j->question->view->cluster->n_machines < 2 || !j->plan->feasible)
+    if (j->coarse || j->target || j->question->view->cluster->n_machines < 2 ||
+        !j->plan->feasible)
         return true;
     search_all(j, pairs);
     for (uint32_t i = 0; i < pairs->len && i < TRIALS; i++) {

@@ -1,5 +1,6 @@
 /* The search of the planner joint (synth/joint/search.h). */
 #include "synth/joint/search.h"
+#include "synth/joint/menu.h"
 
 #include <math.h>
 
@@ -80,6 +81,9 @@ static void find(JointSearch *j, Run *run, const JointPipeline *pipeline)
         found.pipeline.chunks = WAY[w].chunks;
         if (!own && (pipeline->n_stages == 1 || !can_run(problem, &found.pipeline)))
             continue;
+        if (j->target && !joint_is_for(j->menus->pdata[run->problem], problem,
+                                       &found.pipeline, j->target))
+            continue;
         found.pipeline.stage = joint_copy(pipeline).stage;
         found.walk_s =
             synth_joint_walk_s(j->menus->pdata[run->problem], problem, &found.pipeline);
@@ -92,8 +96,8 @@ static void find(JointSearch *j, Run *run, const JointPipeline *pipeline)
     }
 }
 
-/* Finds the best pipelines of a problem; programs of HAP's are looked for where a promise of them may
- * win. */
+/* Finds the best pipelines of a problem; programs of HAP's are looked for where a promise of
+ * them may win. */
 static void search_settled(JointSearch *j, uint32_t problem, const JointOptions *options,
                            JointResult *result)
 {
@@ -136,35 +140,48 @@ static void search(JointSearch *j, Run *run, bool plain, uint32_t beam, uint32_t
     search_up_to(j, 1, run, plain, beam, n_best);
 }
 
-/* Adds a problem for every number of microbatches that divides the batch and is among those of the
- * `best` runs (NULL: all), or for the requested one. */
+/* Whether the problem is one of those of the runs. */
+static bool is_of(const JointSearch *j, const GArray *runs, uint32_t m,
+                  const JointKeep *keep)
+{
+    bool is = false;
+    for (uint32_t k = 0; k < runs->len; k++) {
+        const JointProblem *p = j->problems->pdata[g_array_index(runs, Run, k).problem];
+        is |= p->n_microbatches == m && p->keep == keep;
+    }
+    return is;
+}
+
+/* Adds a problem for every number of microbatches that divides the batch, or for the requested
+ * one, and for all stages that a framework runs; those of the `best` runs (NULL: all). */
 static void add_problems(JointSearch *j, JointMenu *menu, double headroom,
                          const GArray *best)
 {
     const Strategy *asked = &j->question->options->strategy;
-    const uint32_t batch = graph_batch(j->question->graph);
-    for (uint32_t m = batch; m > 0; m--) {
-        bool wanted = !best;
-        for (uint32_t k = 0; best && k < best->len; k++) {
-            const Run *run = &g_array_index(best, Run, k);
-            const JointProblem *p = j->problems->pdata[run->problem];
-            wanted |= p->n_microbatches == m;
+    const uint32_t batch = graph_batch(j->question->graph),
+                   n_keeps = j->keeps ? j->keeps->len : 1;
+    for (uint32_t m = batch; m > 0; m--)
+        for (uint32_t k = 0; batch % m == 0 && k < n_keeps; k++) {
+            const JointKeep *keep =
+                j->keeps ? &g_array_index(j->keeps, JointKeep, k) : NULL;
+            if ((best && !is_of(j, best, m, keep)) || m >= PROGRAM_WHOLE ||
+                (asked->microbatches > 1 && m != asked->microbatches) ||
+                (keep && keep->even && batch / m % keep->dp != 0))
+                continue;
+            menu->keep = keep;
+            JointProblem *problem = synth_joint_problem(menu, m, headroom, true);
+            if (!problem)
+                continue;
+            g_ptr_array_add(j->problems, problem);
+            g_ptr_array_add(j->menus, menu);
         }
-        if (!wanted || batch % m != 0 || m >= PROGRAM_WHOLE ||
-            (asked->microbatches > 1 && m != asked->microbatches))
-            continue;
-        JointProblem *problem = synth_joint_problem(menu, m, headroom, true);
-        if (!problem)
-            continue;
-        g_ptr_array_add(j->problems, problem);
-        g_ptr_array_add(j->menus, menu);
-    }
 }
 
 void joint_all_problems(JointSearch *j, double headroom)
 {
     g_ptr_array_set_size(j->problems, 0);
     g_ptr_array_set_size(j->menus, 0);
+    j->keeps = NULL;
     add_problems(j, j->menu, headroom, NULL);
 }
 
@@ -211,8 +228,13 @@ static GArray *list_plain(const JointSearch *j, uint32_t first)
         const JointProblem *p = j->problems->pdata[i];
         const double least_s = synth_joint_density_s(p);
         for (uint32_t w = 0; w < G_N_ELEMENTS(WAY); w++)
-            if (!is_counted(&WAY[w]) && (!j->coarse || WAY[w].schedule != SCHEDULE_GPIPE))
-                add_run(runs, i, least_s, &WAY[w], NULL);
+            if (!is_counted(&WAY[w]) &&
+                (!j->coarse || WAY[w].schedule != SCHEDULE_GPIPE)) {
+                JointWay way = WAY[w];
+                way.n_stages = p->keep ? p->keep->pp : 0;
+                if (!p->keep || joint_way_is_for(j->menus->pdata[i], p, &way, j->target))
+                    add_run(runs, i, least_s, &way, NULL);
+            }
     }
     g_array_sort(runs, by_least);
     return runs;
@@ -239,9 +261,13 @@ static void add_counted(const JointSearch *j, const Run *plain, GArray *runs)
         JointWay way = WAY[w];
         const bool splits = schedule_splits(way.schedule);
         const uint32_t last = MIN(units, p->n_layers / way.chunks);
+        if (p->keep &&
+            !joint_way_is_for(j->menus->pdata[plain->problem], p, &way, j->target))
+            continue;
         for (way.n_stages = 2; is_counted(&way) && way.n_stages <= last; way.n_stages++)
             if ((splits || p->n_microbatches % way.n_stages == 0) &&
-                (!large || is_near(way.n_stages, best, splits)))
+                (p->keep ? way.n_stages == p->keep->pp
+                         : !large || is_near(way.n_stages, best, splits)))
                 add_run(runs, plain->problem, plain->least_s, &way, plain->order);
     }
 }
@@ -271,7 +297,8 @@ static GArray *list_counted(const JointSearch *j, const GArray *plain, double fa
     return runs;
 }
 
-/* Where no pipeline is fast enough, counted runs may still find some: finds what they are made of. */
+/* Where no pipeline is fast enough, counted runs may still find some: finds what they are made
+ * of. */
 static void search_missed(JointSearch *j, GArray *runs, uint32_t n_best)
 {
     for (uint32_t k = 0; k < runs->len && isfinite(j->upper_s); k++) {
@@ -313,7 +340,8 @@ static gint by_run(gconstpointer a, gconstpointer b)
     return (x->problem > y->problem) - (x->problem < y->problem);
 }
 
-/* The best run of each number of microbatches whose pipelines are not much slower than the best one. */
+/* The best run of each number of microbatches whose pipelines are not much slower than the best
+ * one. */
 static GArray *best_runs(const JointSearch *j, const GArray *runs)
 {
     GArray *best = g_array_new(FALSE, FALSE, sizeof(Run));
@@ -349,8 +377,8 @@ static gint by_filled(gconstpointer a, gconstpointer b, gpointer search)
     return x != y ? (x < y ? -1 : 1) : by_least(a, b);
 }
 
-/* Searches with coarse groups in the orders from `begin` to `end`, for the numbers of microbatches of
- * the `best` runs (NULL: all). */
+/* Searches with coarse groups in the orders from `begin` to `end`, for the numbers of
+ * microbatches of the `best` runs (NULL: all). */
 static void search_orders(JointSearch *j, const uint32_t *order, uint32_t begin,
                           uint32_t end, const GArray *best, GArray *runs)
 {
@@ -376,9 +404,10 @@ static void search_best_orders(JointSearch *j, const GArray *best, uint32_t firs
     const uint32_t n_best = j->question->options->pipelines;
     for (uint32_t b = 0; b < best->len; b++) {
         Run run = g_array_index(best, Run, b);
-        const uint32_t m = problem_of(j, &run)->n_microbatches;
+        const JointProblem *p = problem_of(j, &run);
         run.problem = first;
-        while (problem_of(j, &run)->n_microbatches != m)
+        while (problem_of(j, &run)->n_microbatches != p->n_microbatches ||
+               problem_of(j, &run)->keep != p->keep)
             run.problem++;
         search(j, &run, true, BEAM, n_best);
         g_autoptr(GArray) counted = g_array_new(FALSE, FALSE, sizeof(Run));
@@ -443,7 +472,8 @@ void joint_search(JointSearch *j, double headroom)
         const uint32_t n_best = j->question->options->pipelines;
         g_autoptr(GArray) runs = search_once(j, 0, 1);
         search_wide(j, runs, n_best);
-        search_inside(j, n_best);
+        if (!j->target)
+            search_inside(j, n_best);
     }
     g_array_sort(j->found, by_walk);
 }

@@ -27,6 +27,8 @@ typedef struct {
     /* places in `found` of programs that were evaluated and do not fit */
     uint32_t misfits, misfit[16];
     bool is_pair; /* the plan has two pipelines with unlike stages */
+    const char *target; /* the framework that is to run the plan; NULL: any */
+    GArray *keeps;      /* JointKeep: the stages that it runs; NULL: any */
 } JointSearch;
 
 /* Fills `found` with pipelines whose stages need at most this part of the memory. */
@@ -43,8 +45,9 @@ JointPipeline joint_copy(const JointPipeline *pipeline);
  * microbatches; the pipelines found are in order. */
 void joint_polish(JointSearch *j);
 
-/* Searches for pairs of pipelines that are replicas of each other, for the numbers of microbatches of
- * the best pipelines found, and leaves the best one in the plan if it is faster than what is there. */
+/* Searches for pairs of pipelines that are replicas of each other, for the numbers of
+ * microbatches of the best pipelines found, and leaves the best one in the plan if it is faster
+ * than what is there. */
 bool joint_try_pairs(JointSearch *j, GError **error);
 
 /* Makes a problem for every number of microbatches, in the place of those that were there. */

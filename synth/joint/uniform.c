@@ -11,7 +11,8 @@ static const JointEntry *uniform_entry(const JointProblem *p,
     return &p->group[pipeline->stage[s].group].entry[pipeline->stage[s].entry];
 }
 
-/* Whether a stage's devices do as those of the first one, each with its part of every microbatch. */
+/* Whether a stage's devices do as those of the first one, each with its part of every
+ * microbatch. */
 static bool uniform_alike(const JointEntry *a, const JointEntry *b)
 {
     return !a->inside && !b->inside && a->dp == b->dp && a->tp == b->tp &&
@@ -56,14 +57,14 @@ static const char *uniform_shares(const JointEntry *e)
 
 static const char *uniform_recompute(const JointProblem *p, const JointPipeline *pipeline)
 {
-    static const char *const MODE[] = {"none", "selective", "full"};
     const uint32_t n = pipeline->n_stages;
     g_autoptr(GString) text = g_string_new(NULL);
     bool any = false;
     for (uint32_t i = 0; i < n * MAX(pipeline->chunks, 1); i++) {
         const Recompute mode = uniform_entry(p, pipeline, i % n)->recompute;
         any |= mode != RECOMPUTE_NONE;
-        g_string_append_printf(text, "%s%s", i ? " " : "", MODE[mode]);
+        g_autofree char *words = recompute_words(mode);
+        g_string_append_printf(text, "%s%s", i ? " " : "", words);
     }
     return any ? g_intern_string(text->str) : NULL;
 }
@@ -107,4 +108,86 @@ bool joint_strategy(const JointMenu *menu, const JointProblem *p,
     strategy->recompute = uniform_recompute(p, pipeline);
     strategy->zero = e->divides && e->dp > 1;
     return true;
+}
+
+/* --- for a framework --- */
+
+static bool uniform_is_run(const JointMenu *menu, const Strategy *strategy,
+                           const char *target, GError **error)
+{
+    g_auto(StrategyLayout) layout = {0};
+    return strategy_lay_out(strategy, menu->graph, menu->view->n_devices, &layout,
+                            error) &&
+           export_check(target, &layout, menu->graph, menu->view, error);
+}
+
+bool joint_is_for(const JointMenu *menu, const JointProblem *p,
+                  const JointPipeline *pipeline, const char *target)
+{
+    Strategy strategy;
+    return joint_strategy(menu, p, pipeline, &strategy) &&
+           uniform_is_run(menu, &strategy, target, NULL);
+}
+
+/* The strategy of stages that are kept, with layers as they come. */
+static Strategy uniform_probe(const JointKeep *keep)
+{
+    g_autofree char *words = recompute_words(keep->recompute);
+    Strategy probe;
+    strategy_init(&probe);
+    probe.pp = keep->pp;
+    probe.dp = keep->dp;
+    probe.tp = keep->tp;
+    probe.zero = keep->divides;
+    probe.recompute = keep->recompute ? g_intern_string(words) : NULL;
+    return probe;
+}
+
+bool joint_way_is_for(const JointMenu *menu, const JointProblem *p, const JointWay *way,
+                      const char *target)
+{
+    Strategy probe = uniform_probe(p->keep);
+    probe.microbatches = p->n_microbatches;
+    probe.schedule = way->schedule;
+    probe.virtual_stages =
+        way->schedule == SCHEDULE_INTERLEAVED ? MAX(way->chunks, 1) : 0;
+    return uniform_is_run(menu, &probe, target, NULL);
+}
+
+/* Adds the stages unless the target refuses a strategy of them; the first refusal is kept. */
+static void uniform_add(const JointMenu *menu, JointKeep keep, const char *target,
+                        GArray *keeps, GError **first)
+{
+    g_autofree char *uneven = g_strnfill(2 * keep.dp - 1, ' ');
+    for (uint32_t r = 0; r < keep.dp; r++)
+        uneven[2 * r] = r ? '1' : '2';
+    Strategy probe = uniform_probe(&keep);
+    if (!uniform_is_run(menu, &probe, target, *first ? NULL : first))
+        return;
+    probe.shares = uneven;
+    keep.even = keep.dp > 1 && !uniform_is_run(menu, &probe, target, NULL);
+    g_array_append_val(keeps, keep);
+}
+
+GArray *joint_keeps(const JointMenu *menu, const char *target, GError **error)
+{
+    const uint32_t n = menu->view->n_devices;
+    g_autoptr(GArray) keeps = g_array_new(FALSE, FALSE, sizeof(JointKeep));
+    g_autoptr(GError) first = NULL;
+    for (uint32_t d = 0; d < menu->model->n_degrees; d++)
+        for (uint32_t tp = menu->model->degree[d], dp = 1; dp * tp <= n; dp++)
+            for (uint32_t way = 0; n % (dp * tp) == 0 && way < 6; way++) {
+                const Recompute mode = (Recompute)(way / 2);
+                const JointKeep keep = {.pp = n / dp / tp,
+                                        .dp = dp,
+                                        .tp = tp,
+                                        .divides = way % 2,
+                                        .recompute = mode};
+                if ((dp > 1 || !keep.divides) && joint_may_recompute(menu, mode, true))
+                    uniform_add(menu, keep, target, keeps, &first);
+            }
+    if (keeps->len > 0)
+        return g_steal_pointer(&keeps);
+    g_propagate_error(error, g_steal_pointer(&first));
+    return NULL;
 }

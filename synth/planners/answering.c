@@ -66,6 +66,35 @@ static bool make_plan(const Question *question, Answer *answer, GError **error)
     return done;
 }
 
+/* Refuses a plan that the framework asked for does not run, as exporters do. */
+static bool check_target(const Question *question, const Answer *answer, GError **error)
+{
+    const char *target = planner_options_target(question->options);
+    if (!target || planner_can(question->planner, PLANNER_CHOOSES))
+        return true; /* it chooses among plans that were checked */
+    g_autoptr(GArray) files = plan_export(answer->plan, question->graph,
+                                          question->cluster, target, "plan", error);
+    if (!files)
+        g_prefix_error(error, "for=%s: ", target);
+    return files != NULL;
+}
+
+/* The time of the plan that any framework may run, beside which the plan is printed. */
+static void compare_with_any(const Question *question, Answer *answer)
+{
+    PlannerOptions any = *question->options;
+    const AnswerLimits unbounded = {.unbounded = true};
+    any.target = 0;
+    g_autoptr(Question) other =
+        question_open_on(question->planner, question->model, question->graph,
+                         question->cluster, &any, NULL);
+    g_autoptr(Answer) free =
+        other ? question_answer(other, answer->plan->cluster, &unbounded, NULL) : NULL;
+    if (free && free->plan->feasible)
+        answer->plan->any_time_s =
+            fmin(free->plan->iteration_time_s, answer->plan->iteration_time_s);
+}
+
 /* A plan that only names its question. */
 static Plan *blank_plan(const Question *question, const char *cluster)
 {
@@ -79,6 +108,7 @@ static Plan *blank_plan(const Question *question, const char *cluster)
     plan->seed = question->options->seed;
     plan->version = g_strdup(KILTER_VERSION);
     plan->bucket_bytes = question->options->bucket_bytes;
+    plan->target = g_strdup(planner_options_target(question->options));
     return plan;
 }
 
@@ -98,8 +128,10 @@ Answer *question_answer(const Question *question, const char *cluster,
     answer->upper_s = limits && limits->upper_s > 0 ? limits->upper_s : INFINITY;
     answer->unbounded = limits && limits->unbounded;
     answer->plan = blank_plan(question, cluster);
-    if (!make_plan(question, answer, error))
+    if (!make_plan(question, answer, error) || !check_target(question, answer, error))
         return NULL;
+    if (answer->plan->target && !answer->unbounded)
+        compare_with_any(question, answer);
     g_assert((answer->plan->lower_bound_s > 0) == (answer->plan->bound_over != NULL));
     return g_steal_pointer(&answer);
 }

@@ -229,3 +229,8 @@ char *planner_options_help(void)
     g_string_append(text, "\n\nOptions of the simulation: see kilter simulate --help");
     return g_string_free(text, FALSE);
 }
+
+const char *planner_options_target(const PlannerOptions *options)
+{
+    return options->target ? export_target(options->target - 1)->name : NULL;
+}

@@ -47,9 +47,20 @@ OPTION_WORDS(SEARCH_WORDS)
     X(NUMBER(0, 1000000), budget_s, "budget_s", "0",                                      \
       "seconds for search and certificate together; 0: no limit")
 
+/* any, and the targets of EXPORT_TABLE in their order. */
+#define TARGET_WORDS(X)                                                                    \
+    X(TARGET_ANY, "any") X(TARGET_MEGATRON, "megatron") X(TARGET_FLAGSCALE, "flagscale")   \
+    X(TARGET_TORCHTITAN, "torchtitan") X(TARGET_DEEPSPEED, "deepspeed")                    \
+    X(TARGET_FSDP, "fsdp") X(TARGET_DDP, "ddp")
+OPTION_WORDS(TARGET_WORDS)
+#define TARGET_OPTION_TABLE(X)                                                             \
+    X(CHOICE(TARGET_WORDS), target, "for", "any",                                          \
+      "only plans that this framework runs, which kilter export writes for it")
+
 /* Options of some planners, a table in the room of each; part of a configuration where they are not
  * at their defaults. */
 #define SPECIAL_OPTION_TABLE(X) \
+    TARGET_OPTION_TABLE(X)      \
     HIDUP_OPTION_TABLE(X)       \
     HAP_SEARCH_OPTION_TABLE(X)  \
     JOINT_OPTION_TABLE(X)       \
@@ -103,6 +114,9 @@ extern const char *const planner_techniques[];
 /* Whether an option of the simulation is not at its default, so that the plan's own report is not
  * the answer. */
 bool planner_options_of_simulation(const PlannerOptions *options);
+
+/* The name of the framework that is to run the plan; NULL: any or none. */
+const char *planner_options_target(const PlannerOptions *options);
 
 /* The text of all options with their meaning, without those of the simulation. Caller frees. */
 char *planner_options_help(void);

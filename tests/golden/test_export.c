@@ -256,7 +256,7 @@ static void test_refusals(void **state)
         &gpipe, "megatron",
         "schedule: expected the whole backward of stage 0 and microbatch 0, as in 1f1b");
     refuses(&gpipe, "deepspeed", "pipelines");
-    refuses(&gpipe, "ddp", "a pipeline");
+    refuses(&gpipe, "ddp", "pipelines");
     refuses(&gpipe, "jax", "unknown target 'jax', expected one of megatron, flagscale");
     g_auto(Made) shares =
         made_plan("manual", GPT("4", "global_batch=12"), FOUR, "dp=4 shares=1,1,2,2");
@@ -266,8 +266,8 @@ static void test_refusals(void **state)
                                   "pp=2 recompute=full@2-3 micro_batch=1");
     refuses(&some, "megatron", "recomputation that is not of a stage's first layers");
     g_auto(Made) zero =
-        made_plan("manual", GPT("4", "global_batch=8"), FOUR, "dp=4 zero=3");
-    refuses(&zero, "megatron", "zero=3");
+        made_plan("manual", GPT("4", "global_batch=8"), FOUR, "pp=2 dp=2 zero=3");
+    refuses(&zero, "megatron", "zero=3 with pipelines");
     g_auto(Made) hap =
         made_plan("hap", "vgg19:width=8,fc=64,global_batch=64", "hap-8", "");
     refuses(&hap, "torchtitan", "torchtitan cannot hold this plan: instruction ");

@@ -1,4 +1,5 @@
-/* The common parts of exporters: steps, ranks, files. Their checks are in data/formats/export/check.c. */
+/* The common parts of exporters: steps, ranks, files. Their checks are in
+ * data/formats/export/check.c. */
 #include "data/formats/export/case.h"
 
 #include <stdlib.h>
@@ -34,12 +35,21 @@ static bool is_laid_out(const ExportCase *c)
     return true;
 }
 
+void export_case_of(ExportCase *c)
+{
+    c->batch = graph_batch(c->graph);
+    c->seq = 0;
+    for (TensorId t = 0; t < graph_n_tensors(c->graph) && c->seq == 0; t++) {
+        const Tensor *input = graph_tensor(c->graph, t);
+        if (input->role == ROLE_INPUT && input->dtype == DTYPE_I64 && input->rank == 2)
+            c->seq = input->dim[1];
+    }
+}
+
 bool export_case_init(ExportCase *c, GError **error)
 {
-    const Tensor *input = graph_tensor(c->graph, graph_get_op(c->graph, 0)->in[0]);
+    export_case_of(c);
     c->strategy = &c->plan->strategy;
-    c->batch = graph_batch(c->graph);
-    c->seq = input->dtype == DTYPE_I64 && input->rank == 2 ? input->dim[1] : 0;
     c->has_strategy =
         !strategy_is_default(c->strategy) &&
         strategy_lay_out(c->strategy, c->graph, c->plan->n_devices, &c->layout, NULL) &&

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "data/formats/export/export.h"
+#include "data/formats/launch/names.h"
 #include "data/plan/layout.h"
 
 /* A step of a device group: the forward or backward of a pipeline stage on a microbatch. */
@@ -17,7 +18,7 @@ typedef struct {
 } ExportStep;
 
 typedef struct {
-    const Plan *plan;
+    const Plan *plan; /* NULL: there is a layout alone */
     const Graph *graph;
     const ClusterView *view;
     const char *target, *base;
@@ -30,6 +31,8 @@ typedef struct {
     uint32_t seq;    /* tokens per sample; 0: samples have no tokens */
 } ExportCase;
 
+/* Sets the model's sizes; the second function also the rest, of a plan. */
+void export_case_of(ExportCase *c);
 bool export_case_init(ExportCase *c, GError **error);
 void export_case_clear(ExportCase *c);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExportCase, export_case_clear)
@@ -38,13 +41,18 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExportCase, export_case_clear)
 bool export_refuse(const ExportCase *c, uint32_t instr, GError **error,
                    const char *format, ...) G_GNUC_PRINTF(4, 5);
 
+/* The same for the first computation of a layer; without a plan the message names none. */
+bool export_refuse_layer(const ExportCase *c, uint32_t layer, GError **error,
+                         const char *format, ...) G_GNUC_PRINTF(4, 5);
+
+/* Refuses a layout that the target does not run (data/formats/export/target.c). */
+bool export_need_target(const ExportCase *c, GError **error);
+
 /* Refuses the first instruction unless a strategy made the plan. */
 bool export_need_strategy(const ExportCase *c, GError **error);
 /* Refuses unless all shards over the devices that share a tensor are equal, and, with `parts`, also
  * the replicas' parts of the batch. */
 bool export_need_even(const ExportCase *c, bool parts, GError **error);
-/* Refuses unless the layers between embedding and head are layers 0, 1, ... of a transformer. */
-bool export_need_layers(const ExportCase *c, GError **error);
 /* Refuses unless stages and microbatches run as in Megatron-LM's 1F1B, interleaved where devices
  * have several stages; other schedules are refused where they differ. */
 bool export_need_1f1b(const ExportCase *c, GError **error);
@@ -77,11 +85,21 @@ uint32_t *export_ranks(const ExportCase *c, bool *in_order);
 uint32_t export_local(const ExportCase *c, uint32_t device);
 /* Appends "# rank,machine,gpu,type" and one line per rank, each after `prefix`. */
 void export_add_ranks(const ExportCase *c, const char *prefix, GString *out);
-/* Appends lines that start `script` by torchrun, one per run of neighbouring ranks on a machine: node
- * ranks follow the order of the ranks, and a run that is not a whole machine in order names its
- * GPUs. */
+/* Appends lines that start `script` by torchrun, one per run of neighbouring ranks on a machine:
+ * node ranks follow the order of the ranks, and a run that is not a whole machine in order names
+ * its GPUs. */
 void export_add_torchrun(const ExportCase *c, const char *prefix, const char *script,
                          GString *out);
+
+/* The number of neighbouring layers, from a stage's first one on, that are computed again in
+ * full, and whether all others are not. */
+bool export_block(const ExportCase *c, uint32_t stage, uint32_t *n);
+
+/* The words of a strategy [WORDS]; the second function adds the facts of the model, the third
+ * one frees the words. */
+char **export_words(const ExportCase *c);
+void export_model_words(const ExportCase *c, char **value);
+void export_words_free(char **value);
 
 /* Exporters append files. */
 typedef bool Exporter(const ExportCase *c, GArray *files, GError **error);

@@ -19,6 +19,24 @@ bool export_refuse(const ExportCase *c, uint32_t instr, GError **error,
                        instr, text, reason);
 }
 
+bool export_refuse_layer(const ExportCase *c, uint32_t layer, GError **error,
+                         const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *reason = g_strdup_vprintf(format, args);
+    va_end(args);
+    for (uint32_t i = 0; c->plan && i < c->plan->program->n; i++) {
+        const Instr *instr = &c->plan->program->instr[i];
+        if (instr->kind == INSTR_COMPUTE &&
+            graph_get_op(c->graph, instr->op)->layer >= layer)
+            return export_refuse(c, i, error, "%s", reason);
+    }
+    return c->plan ? export_refuse(c, 0, error, "%s", reason)
+                   : kilter_fail(error, KILTER_ERROR_INPUT, "%s cannot run %s", c->target,
+                                 reason);
+}
+
 bool export_need_strategy(const ExportCase *c, GError **error)
 {
     if (c->has_strategy)
@@ -140,25 +158,6 @@ bool export_need_even(const ExportCase *c, bool parts, GError **error)
 
 /* --- layers and schedules --- */
 
-bool export_need_layers(const ExportCase *c, GError **error)
-{
-    const uint32_t n = graph_n_layers(c->graph);
-    for (uint32_t i = 0; i < c->plan->program->n; i++) {
-        const Instr *instr = &c->plan->program->instr[i];
-        if (instr->kind != INSTR_COMPUTE)
-            continue;
-        const uint32_t layer = graph_get_op(c->graph, instr->op)->layer;
-        g_autofree char *expected = g_strdup_printf("layers.%u", layer - 1);
-        const bool outer = layer == 0 || layer == n - 1;
-        if (n < 3 || (!outer && strcmp(graph_layer_name(c->graph, layer), expected) != 0))
-            return export_refuse(c, i, error,
-                                 "layer %s; expected layers.0, layers.1, ... between an "
-                                 "embedding and a head",
-                                 graph_layer_name(c->graph, layer));
-    }
-    return true;
-}
-
 /* The k-th forward or backward of a device group under Megatron-LM's schedule: as many microbatches
  * as there are groups go through a stage before the device's next stage. */
 static ExportStep step_of(const StrategyLayout *l, uint32_t group, uint32_t k,
@@ -183,11 +182,6 @@ bool export_need_1f1b(const ExportCase *c, GError **error)
         const uint32_t after = l->pp - 1 - p;
         const uint32_t ahead = stages > 1 ? 2 * after + (stages - 1) * l->pp : after;
         uint32_t done[2] = {0, 0};
-        if (l->pp > 1 && schedule_splits(l->schedule))
-            return export_refuse(
-                c, g_array_index(steps, ExportStep, 0).instr, error,
-                "schedule=%s computes gradients of weights apart; expected 1f1b",
-                schedule_name(l->schedule));
         for (uint32_t k = 0; k < steps->len; k++) {
             const ExportStep *step = &g_array_index(steps, ExportStep, k);
             const bool backward = done[0] == n || done[0] > ahead + done[1];

@@ -41,8 +41,18 @@ GArray *plan_export(const Plan *plan, const Graph *graph, const ClusterView *vie
         c = {.plan = plan, .graph = graph, .view = view, .target = target, .base = base};
     GArray *files = g_array_new(FALSE, FALSE, sizeof(ExportFile));
     g_array_set_clear_func(files, (GDestroyNotify)export_file_clear);
-    if (export_case_init(&c, error) && exporter[i](&c, files, error))
+    if (export_case_init(&c, error) &&
+        (!c.has_strategy || export_need_target(&c, error)) &&
+        exporter[i](&c, files, error))
         return files;
     g_array_unref(files);
     return NULL;
+}
+
+bool export_check(const char *target, const StrategyLayout *layout, const Graph *graph,
+                  const ClusterView *view, GError **error)
+{
+    ExportCase c = {.graph = graph, .view = view, .target = target, .layout = *layout};
+    export_case_of(&c);
+    return export_need_target(&c, error);
 }

@@ -10,9 +10,9 @@
 #define EXPORT_TABLE(X)                                                                  \
     X(megatron, "a script of Megatron-LM's flags with torchrun lines")                   \
     X(flagscale, "the system and model sections of a FlagScale configuration (YAML)")    \
-    X(torchtitan,                                                                        \
-      "overrides of a torchtitan configuration (JSON), and its schedule (CSV)")          \
+    X(torchtitan, "a recipe of torchtitan (Python), and its schedule (CSV)")             \
     X(deepspeed, "ds_config.json, for plans without pipelines and tensor parallelism")   \
+    X(fsdp, "accelerate's configuration of FSDP (YAML), for plans of replicas alone")    \
     X(ddp, "a rank table with batch shares and loss weights, and code that reads it")    \
     X(json, "everything: ranks, stages, layers, steps, shards of parameters")
 
@@ -34,5 +34,11 @@ typedef struct {
  * if `target` is unknown, or names the first instruction without counterpart. */
 GArray *plan_export(const Plan *plan, const Graph *graph, const ClusterView *view,
                     const char *target, const char *base, GError **error);
+
+/* Whether the target runs a strategy laid out over the devices of the view: the common part of
+ * exporters and of searches for its plans. KILTER_ERROR_INPUT gives the first reason why not.
+ * plan_export also refuses what only a plan shows, such as shards that cannot be cut evenly. */
+bool export_check(const char *target, const StrategyLayout *layout, const Graph *graph,
+                  const ClusterView *view, GError **error);
 
 #endif

@@ -4,128 +4,10 @@
 
 #include "data/formats/export/case.h"
 
-/* The first computation of a layer, recomputed or not. */
-static uint32_t first_of_layer(const ExportCase *c, uint32_t layer)
-{
-    for (uint32_t i = 0; i < c->plan->program->n; i++) {
-        const Instr *instr = &c->plan->program->instr[i];
-        if (instr->kind == INSTR_COMPUTE &&
-            graph_get_op(c->graph, instr->op)->layer == layer)
-            return i;
-    }
-    return 0;
-}
-
-/* How keys are written: as flags of a command line, or as a section of YAML. */
-typedef enum { STYLE_FLAGS, STYLE_YAML } Style;
-
-/* Adds a key with its value, or a switch that is on if there is none. */
-static void add_text(GString *out, Style style, const char *key, const char *value)
-{
-    if (style == STYLE_YAML) {
-        g_string_append_printf(out, "  %s: %s\n", key, value ? value : "true");
-        return;
-    }
-    g_autofree char *flag = g_strdelimit(g_strdup(key), "_", '-');
-    g_string_append_printf(out, "    --%s%s%s \\\n", flag, value ? " " : "",
-                           value ? value : "");
-}
-
-static void add_number(GString *out, Style style, const char *key, uint32_t value)
-{
-    g_autofree char *text = g_strdup_printf("%u", value);
-    add_text(out, style, key, text);
-}
-
 static bool need_megatron(const ExportCase *c, GError **error)
 {
     return export_need_even(c, true, error) && export_need_strategy(c, error) &&
-           export_need_layers(c, error) && export_need_1f1b(c, error);
-}
-
-/* --- recomputation --- */
-
-/* The number of layers, from the stage's first layer on, that are computed again, if the others are
- * not. */
-static bool block_of(const ExportCase *c, uint32_t stage, uint32_t *n, GError **error)
-{
-    const uint32_t last = graph_n_layers(c->graph) - 1;
-    const uint32_t first = MAX(c->layout.first[stage], 1u);
-    const uint32_t end = MIN(c->layout.first[stage + 1], last);
-    *n = 0;
-    for (uint32_t l = first; l < end; l++) {
-        const Recompute mode = c->layout.recompute[l];
-        if (mode != RECOMPUTE_NONE && mode != RECOMPUTE_FULL)
-            return export_refuse(c, first_of_layer(c, l), error,
-                                 "selective recomputation of some layers");
-        if (mode == RECOMPUTE_FULL && l != first + *n)
-            return export_refuse(c, first_of_layer(c, l), error,
-                                 "recomputation that is not of a stage's first layers");
-        *n += mode == RECOMPUTE_FULL;
-    }
-    return true;
-}
-
-/* Adds the modules that Megatron-LM knows, if all layers compute the same ones again. */
-static bool add_modules(const ExportCase *c, Style style, GString *out, GError **error)
-{
-    const Recompute mode = c->layout.recompute[1];
-    g_autofree char *words = recompute_words(mode);
-    add_text(out, style, "recompute_granularity", "selective");
-    if (mode & RECOMPUTE_ALTERNATE)
-        return export_refuse(c, first_of_layer(c, 1), error,
-                             "recomputation of every second product");
-    if (mode == RECOMPUTE_SELECTIVE)
-        return true;
-    g_auto(GStrv) word = g_strsplit(words, "+", -1);
-    g_autofree char *list = g_strjoinv(style == STYLE_YAML ? ", " : " ", word);
-    g_autofree char *modules =
-        style == STYLE_YAML ? g_strdup_printf("[%s]", list) : g_strdup(list);
-    add_text(out, style, "recompute_modules", modules);
-    return true;
-}
-
-/* Adds the keys of recomputation: for all layers, or for the first N of every stage. */
-static bool add_recompute(const ExportCase *c, Style style, GString *out, GError **error)
-{
-    const uint32_t last = graph_n_layers(c->graph) - 1;
-    uint32_t full = 0, selective = 0, most = 0;
-    for (uint32_t l = 1; l < last; l++) {
-        full += c->layout.recompute[l] == RECOMPUTE_FULL;
-        selective += c->layout.recompute[l] != RECOMPUTE_NONE &&
-                     c->layout.recompute[l] != RECOMPUTE_FULL &&
-                     c->layout.recompute[l] == c->layout.recompute[1];
-    }
-    if (full == 0 && selective == 0)
-        return true;
-    if (selective == last - 1)
-        return add_modules(c, style, out, error);
-    add_text(out, style, "recompute_granularity", "full");
-    for (uint32_t s = 0, n; s < c->layout.n_stages; s++) {
-        if (!block_of(c, s, &n, error))
-            return false;
-        most = MAX(most, n);
-    }
-    /* A stage with fewer layers than that computes all of them again. */
-    for (uint32_t s = 0, n; full < last - 1 && s < c->layout.n_stages; s++)
-        if (block_of(c, s, &n, error) && n != MIN(most, export_inner_layers(c, s)))
-            return export_refuse(c, first_of_layer(c, c->layout.first[s]), error,
-                                 "stage %u computes %u layers again, another one %u", s,
-                                 n, most);
-    add_text(out, style, "recompute_method", full == last - 1 ? "uniform" : "block");
-    add_number(out, style, "recompute_num_layers", full == last - 1 ? 1 : most);
-    return true;
-}
-
-/* Whether sequence parallelism is on in all layers; refuses if it is on in some only. */
-static bool all_sequence(const ExportCase *c, bool *on, GError **error)
-{
-    *on = c->layout.sequence[0];
-    for (uint32_t l = 1; l < graph_n_layers(c->graph); l++)
-        if (c->layout.sequence[l] != *on)
-            return export_refuse(c, first_of_layer(c, l), error,
-                                 "sequence parallelism in some stages only");
-    return true;
+           export_need_1f1b(c, error);
 }
 
 /* --- Megatron-LM --- */
@@ -146,77 +28,33 @@ char *export_layers_text(const ExportCase *c)
     return g_string_free(text, FALSE);
 }
 
-static void add_precision(const ExportCase *c, Style style, GString *out)
+/* Adds a flag of a command line with its value, or a switch. */
+static void add_flag(void *data, const char *name, const char *text)
 {
-    const Precision precision = graph_precision(c->graph);
-    const Numbers numbers = precision_numbers(precision);
-    if (numbers == NUMBERS_BF16)
-        add_text(out, style, "bf16", NULL);
-    if (numbers == NUMBERS_F16)
-        add_text(out, style, "fp16", NULL);
-    if (precision_least_numbers(precision) == NUMBERS_F8)
-        add_text(out, style, "fp8_format", "hybrid");
+    const bool quoted = text && strpbrk(text, "|*()");
+    const char *quote = quoted ? "'" : "";
+    g_string_append_printf(data, "    --%s%s%s%s%s \\\n", name, text ? " " : "", quote,
+                           text ? text : "", quote);
 }
 
-static bool add_states(const ExportCase *c, Style style, GString *out, GError **error)
+/* Adds a key of a section of YAML; several words are a list. */
+static void add_key(void *data, const char *name, const char *text)
 {
-    const StrategyLayout *l = &c->layout;
-    const uint32_t instances = l->dp * l->cp / l->zero_ranks;
-    if (l->zero == 0)
-        return true;
-    if (l->zero > 1)
-        return export_refuse(c, first_of_layer(c, 1), error,
-                             "zero=%u; its distributed optimizer is zero=1", l->zero);
-    add_text(out, style, "use_distributed_optimizer", NULL);
-    if (instances > 1 && style == STYLE_YAML)
-        return export_refuse(c, first_of_layer(c, 1), error,
-                             "zero=1 among %u of %u ranks; its meshes know all only",
-                             l->zero_ranks, l->dp * l->cp);
-    if (instances > 1)
-        add_number(out, style, "num_distributed_optimizer_instances", instances);
-    return true;
+    g_autofree char *key = g_strdelimit(g_strdup(name), "-", '_');
+    g_auto(GStrv) word = g_strsplit(text ? text : "true", " ", -1);
+    g_autofree char *list = g_strjoinv(", ", word);
+    g_string_append_printf(data, word[1] ? "  %s: [%s]\n" : "  %s: %s\n", key, list);
 }
 
-/* Adds what both frameworks call alike: degrees, numbers, recomputation, divided states. */
-static bool add_common(const ExportCase *c, Style style, GString *out, GError **error)
+/* The words of the strategy and the model, without numbers that are the framework's own by
+ * default. */
+static char **megatron_words(const ExportCase *c)
 {
-    const StrategyLayout *l = &c->layout;
-    bool sequence;
-    add_number(out, style, "tensor_model_parallel_size", l->tp);
-    add_number(out, style, "pipeline_model_parallel_size", l->pp);
-    if (l->cp > 1) {
-        add_number(out, style, "context_parallel_size", l->cp);
-        add_text(out, style, "cp_comm_type", l->all_to_all ? "a2a" : "all_gather");
-    }
-    if (l->ep > 1)
-        add_number(out, style, "expert_model_parallel_size", l->ep);
-    add_precision(c, style, out);
-    if (!all_sequence(c, &sequence, error))
-        return false;
-    if (sequence)
-        add_text(out, style, "sequence_parallel", NULL);
-    return add_recompute(c, style, out, error) && add_states(c, style, out, error);
-}
-
-static void add_sizes(const ExportCase *c, Style style, GString *out)
-{
-    add_number(out, style, "num_layers", graph_n_layers(c->graph) - 2);
-    if (c->seq > 0)
-        add_number(out, style, "seq_length", c->seq);
-    add_number(out, style, "micro_batch_size", c->micro_batch);
-    add_number(out, style, "global_batch_size", c->batch);
-}
-
-static bool add_flags(const ExportCase *c, GString *out, GError **error)
-{
-    g_autofree char *stages = export_layers_text(c);
-    g_autofree char *quoted = g_strdup_printf("'%s'", stages);
-    if (!add_common(c, STYLE_FLAGS, out, error))
-        return false;
+    char **value = export_words(c);
+    export_model_words(c, value);
     if (c->layout.pp > 1)
-        add_text(out, STYLE_FLAGS, "pipeline_model_parallel_layout", quoted);
-    add_sizes(c, STYLE_FLAGS, out);
-    return true;
+        value[WORD_LAYOUT] = export_layers_text(c);
+    return value;
 }
 
 bool export_megatron(const ExportCase *c, GArray *files, GError **error)
@@ -224,15 +62,21 @@ bool export_megatron(const ExportCase *c, GArray *files, GError **error)
     g_autoptr(GString) out = g_string_new("#!/bin/sh\n");
     if (!need_megatron(c, error))
         return false;
+    char **value = megatron_words(c);
     g_string_append_printf(
         out, "# %s on %s: %.6g s per iteration, predicted by kilter %s\n", c->plan->model,
         c->plan->cluster, c->plan->iteration_time_s, c->plan->version);
     g_string_append(out, "# Ranks:\n");
     export_add_ranks(c, "# ", out);
     g_string_append(out, "set -- \\\n");
-    if (!add_flags(c, out, error))
-        return false;
-    g_string_append(out, "    \"$@\"  # sizes of the model, data, optimizer\n");
+    if (c->layout.zero > 1)
+        g_string_append(out, "    --use-megatron-fsdp \\\n"
+                             "    --use-distributed-optimizer \\\n"
+                             "    --no-gradient-accumulation-fusion \\\n");
+    launch_write(MEGATRON_NAMES, value, add_flag, out);
+    g_string_append_printf(out, "    \"$@\"  # %sdata, optimizer\n",
+                           value[WORD_HIDDEN] ? "" : "sizes of the model, ");
+    export_words_free(value);
     export_add_torchrun(c, "", "pretrain_gpt.py \"$@\"", out);
     export_add_file(files, "", g_steal_pointer(&out));
     return true;
@@ -240,32 +84,18 @@ bool export_megatron(const ExportCase *c, GArray *files, GError **error)
 
 /* --- FlagScale --- */
 
-/* The device type of a stage's group; refuses a mixed one. */
-static bool type_of_stage(const ExportCase *c, uint32_t p, const char **type,
-                          GError **error)
-{
-    const uint32_t n = export_stage_ranks(c);
-    const uint32_t *device = c->layout.device + (size_t)p * n;
-    *type = c->view->device[device[0]].type_name;
-    for (uint32_t k = 1; k < n; k++)
-        if (strcmp(c->view->device[device[k]].type_name, *type) != 0)
-            return export_refuse(c, first_of_layer(c, c->layout.first[p]), error,
-                                 "stage %u is on %s and %s; a mesh has one type", p,
-                                 *type, c->view->device[device[k]].type_name);
-    return true;
-}
-
 /* Adds the meshes, which are runs of stages on one device type: [tp, cp, ep, dp, pp] each. */
-static bool add_meshes(const ExportCase *c, GString *out, GError **error)
+static void add_meshes(const ExportCase *c, GString *out)
 {
     const StrategyLayout *l = &c->layout;
     g_autoptr(GString) meshes = g_string_new(NULL);
     g_autoptr(GString) types = g_string_new(NULL);
     const char *before = NULL, *type;
     for (uint32_t p = 0, n = 0; p <= l->pp; p++, n++) {
-        type = NULL;
-        if (p < l->pp && !type_of_stage(c, p, &type, error))
-            return false;
+        type =
+            p < l->pp
+                ? c->view->device[l->device[(size_t)p * export_stage_ranks(c)]].type_name
+                : NULL;
         if (before && g_strcmp0(before, type) != 0) {
             g_string_append_printf(meshes, "%s%u, %u, %u, %u, %u",
                                    meshes->len ? ", " : "", l->tp, l->cp, l->ep, l->dp,
@@ -282,7 +112,6 @@ static bool add_meshes(const ExportCase *c, GString *out, GError **error)
         "    hetero_current_device_type: \"%s\"  # on each machine its "
         "own\n",
         c->view->device[l->device[0]].type_name);
-    return true;
 }
 
 bool export_flagscale(const ExportCase *c, GArray *files, GError **error)
@@ -290,80 +119,68 @@ bool export_flagscale(const ExportCase *c, GArray *files, GError **error)
     g_autoptr(GString) out = g_string_new(NULL);
     if (!need_megatron(c, error))
         return false;
-    if (c->layout.schedule == SCHEDULE_INTERLEAVED)
-        return export_refuse(c, first_of_layer(c, c->layout.first[c->layout.pp]), error,
-                             "virtual stages; its meshes have one stage per rank");
+    char **value = megatron_words(c), **model = g_new0(char *, WORDS + 1);
+    g_clear_pointer(&value[WORD_LAYOUT], g_free); /* its own key has the layers */
+    for (uint32_t word = WORD_LAYERS; word < WORDS; word++)
+        model[word] = g_steal_pointer(&value[word]);
+    model[WORD_SEQ] = g_steal_pointer(&value[WORD_SEQ]);
+    model[WORD_MICRO_BATCH] = g_steal_pointer(&value[WORD_MICRO_BATCH]);
+    model[WORD_GLOBAL_BATCH] = g_steal_pointer(&value[WORD_GLOBAL_BATCH]);
     g_string_append_printf(out, "# %s on %s, by kilter %s\nsystem:\n", c->plan->model,
                            c->plan->cluster, c->plan->version);
-    if (!add_common(c, STYLE_YAML, out, error))
-        return false;
+    launch_write(MEGATRON_NAMES, value, add_key, out);
     g_string_append(out, "  hetero:\n    enable_hetero: true\n");
-    if (!add_meshes(c, out, error))
-        return false;
+    add_meshes(c, out);
     g_string_append(out, "    hetero_pipeline_layer_split: [");
     for (uint32_t s = 0; s < c->layout.n_stages; s++)
         g_string_append_printf(out, "%s%u", s ? ", " : "", export_inner_layers(c, s));
     g_string_append(out, "]\nmodel:\n");
-    add_sizes(c, STYLE_YAML, out);
+    launch_write(MEGATRON_NAMES, model, add_key, out);
     g_string_append(out, "# Ranks:\n");
     export_add_ranks(c, "# ", out);
+    export_words_free(value);
+    export_words_free(model);
     export_add_file(files, "", g_steal_pointer(&out));
     return true;
 }
 
 /* --- DeepSpeed --- */
 
-/* Refuses the first instruction by which devices share more than gradients. */
-static bool need_replicas(const ExportCase *c, GError **error)
+/* Sets "a.b" of an object: a number, or a switch that is true. */
+static void set_path(void *data, const char *name, const char *text)
 {
-    if (c->layout.cp > 1 || c->layout.ep > 1)
-        return export_refuse(c, first_of_layer(c, 1), error, "%s",
-                             c->layout.cp > 1 ? "context parallelism"
-                                              : "expert parallelism");
-    for (uint32_t i = 0; i < c->plan->program->n; i++) {
-        const Instr *instr = &c->plan->program->instr[i];
-        if (instr->kind == INSTR_TRANSFER && !instr_regroups(c->plan->program, instr))
-            return export_refuse(c, i, error, "pipelines");
-        if (instr->kind == INSTR_COLLECTIVE && !instr->across && c->layout.tp > 1)
-            return export_refuse(c, i, error, "tensor parallelism");
+    g_auto(GStrv) part = g_strsplit(name, ".", 2);
+    json_t *at = data;
+    char *end = NULL;
+    if (part[1]) {
+        at = json_object_get(data, part[0]);
+        if (!at)
+            json_object_set_new(data, part[0], at = json_object());
     }
-    return true;
+    const json_int_t number = text ? (json_int_t)g_ascii_strtoll(text, &end, 10) : 0;
+    json_object_set_new(at, part[1] ? part[1] : part[0],
+                        end && end != text && !*end     ? json_integer(number)
+                        : g_strcmp0(text, "false") == 0 ? json_false()
+                                                        : json_true());
 }
 
 bool export_deepspeed(const ExportCase *c, GArray *files, GError **error)
 {
-    if (!export_need_strategy(c, error) || !need_replicas(c, error) ||
-        !export_need_even(c, true, error))
+    if (!export_need_strategy(c, error) || !export_need_even(c, true, error))
         return false;
-    const Numbers numbers = precision_numbers(graph_precision(c->graph));
-    uint32_t full = 0, none = 0, n = 0;
-    for (uint32_t l = 1; l + 1 < graph_n_layers(c->graph); l++, n++) {
-        full += c->layout.recompute[l] == RECOMPUTE_FULL;
-        none += c->layout.recompute[l] == RECOMPUTE_NONE;
-    }
-    if (none > 0 ? none < n : full < n)
-        return export_refuse(
-            c, first_of_layer(c, 1), error,
-            "recomputation of some ops or layers; the model's code decides that");
-    if (precision_least_numbers(graph_precision(c->graph)) == NUMBERS_F8)
-        return export_refuse(c, first_of_layer(c, 1), error, "products in fp8");
-    json_t *root =
-        json_pack("{s:i, s:i, s:i, s:{s:i}}", "train_batch_size", (int)c->batch,
-                  "train_micro_batch_size_per_gpu", (int)c->micro_batch,
-                  "gradient_accumulation_steps", (int)c->layout.n_microbatches,
-                  "zero_optimization", "stage", (int)c->layout.zero);
-    if (c->layout.zero == 3 && c->layout.zero_ranks < c->layout.dp)
-        json_object_set_new(json_object_get(root, "zero_optimization"), "mics_shard_size",
-                            json_integer(c->layout.zero_ranks));
-    if (numbers != NUMBERS_F32)
-        json_object_set_new(root, numbers == NUMBERS_BF16 ? "bf16" : "fp16",
-                            json_pack("{s:b}", "enabled", 1));
-    if (full > 0)
-        json_object_set_new(root, "activation_checkpointing", json_object());
+    char **value = export_words(c);
+    g_clear_pointer(&value[WORD_TP], g_free);
+    if (!value[WORD_ZERO])
+        value[WORD_ZERO] = g_strdup("0");
+    json_t *root = json_object();
+    if (value[WORD_RECOMPUTE])
+        json_object_set_new(
+            root, "_comment",
+            json_string("DeepSpeed recomputes only layers that the model calls by "
+                        "deepspeed.checkpointing.checkpoint, or, with transformers, by "
+                        "gradient_checkpointing_enable"));
+    launch_write(DEEPSPEED_NAMES, value, set_path, root);
+    export_words_free(value);
     export_add_json(files, root);
-    return (c->layout.zero_ranks == c->layout.dp || c->layout.zero == 3 ||
-            c->layout.zero == 0) ||
-           export_refuse(c, first_of_layer(c, 1), error,
-                         "zero=%u among %u of %u replicas", c->layout.zero,
-                         c->layout.zero_ranks, c->layout.dp);
+    return true;
 }

@@ -1,0 +1,230 @@
+/* The words of exports (data/formats/launch/names.h): those of the strategy, and the facts of
+ * the model as far as its layers are alike. */
+#include <string.h>
+
+#include "data/formats/export/case.h"
+#include "data/formats/huggingface/config.h"
+#include "data/models/model.h"
+
+static void put_number(char **value, LaunchWord word, uint32_t number)
+{
+    g_free(value[word]);
+    value[word] = g_strdup_printf("%u", number);
+}
+
+static void put_text(char **value, LaunchWord word, const char *text)
+{
+    g_free(value[word]);
+    value[word] = g_strdup(text);
+}
+
+/* --- the strategy --- */
+
+static void put_recompute(const ExportCase *c, char **value)
+{
+    const uint32_t last = graph_n_layers(c->graph) - 1;
+    const Recompute mode = c->layout.recompute[1];
+    uint32_t full = 0, alike = 0, most = 0;
+    for (uint32_t l = 1; l < last; l++) {
+        full += c->layout.recompute[l] == RECOMPUTE_FULL;
+        alike += c->layout.recompute[l] == mode;
+    }
+    if (alike + 1 == last && mode == RECOMPUTE_NONE)
+        return;
+    if (alike + 1 == last && mode == RECOMPUTE_ALTERNATE)
+        put_text(value, WORD_RECOMPUTE, "alternate");
+    else
+        put_text(value, WORD_RECOMPUTE, full ? "full" : "selective");
+    if (!full && mode != RECOMPUTE_SELECTIVE && mode != RECOMPUTE_ALTERNATE) {
+        g_autofree char *words = recompute_words(mode);
+        put_text(value, WORD_AGAIN, g_strdelimit(words, "+", ' '));
+    }
+    if (!full)
+        return;
+    for (uint32_t s = 0, n; s < c->layout.n_stages; s++)
+        most = export_block(c, s, &n) ? MAX(most, n) : most;
+    put_text(value, WORD_METHOD, full + 1 == last ? "uniform" : "block");
+    put_number(value, WORD_RECOMPUTE_LAYERS, full + 1 == last ? 1 : most);
+}
+
+static void put_numbers(const ExportCase *c, char **value)
+{
+    const Precision precision = graph_precision(c->graph);
+    const Numbers numbers = precision_numbers(precision);
+    const DType sums = precision_states(precision).of[STATE_GRADIENTS];
+    put_text(value, WORD_NUMBERS,
+             numbers == NUMBERS_BF16  ? "bf16"
+             : numbers == NUMBERS_F16 ? "fp16"
+                                      : "fp32");
+    if (precision_least_numbers(precision) == NUMBERS_F8)
+        put_text(value, WORD_FP8, "on");
+    if (numbers == NUMBERS_BF16 && sums == DTYPE_F16)
+        put_text(value, WORD_GRADIENTS, "bf16");
+}
+
+char **export_words(const ExportCase *c)
+{
+    const StrategyLayout *l = &c->layout;
+    char **value = g_new0(char *, WORDS + 1);
+    put_number(value, WORD_TP, l->tp);
+    put_number(value, WORD_PP, l->pp);
+    if (l->cp > 1) {
+        put_number(value, WORD_CP, l->cp);
+        put_text(value, WORD_CP_COMM, l->all_to_all ? "a2a" : "allgather");
+    }
+    if (l->ep > 1)
+        put_number(value, WORD_EP, l->ep);
+    if (l->tp > 1)
+        put_text(value, WORD_SEQUENCE, l->sequence[0] ? "on" : "off");
+    put_numbers(c, value);
+    put_recompute(c, value);
+    if (l->zero)
+        put_number(value, WORD_ZERO, l->zero);
+    if (l->zero && l->zero_ranks < l->dp * l->cp) {
+        put_number(value, WORD_INSTANCES, l->dp * l->cp / l->zero_ranks);
+        put_number(value, WORD_ZERO_RANKS, l->zero_ranks);
+    }
+    put_number(value, WORD_MICRO_BATCH, c->micro_batch);
+    put_number(value, WORD_GLOBAL_BATCH, c->batch);
+    put_number(value, WORD_MICROBATCHES, l->n_microbatches);
+    put_number(value, WORD_LAYERS, graph_n_layers(c->graph) - 2);
+    if (c->seq > 0) {
+        put_number(value, WORD_SEQ, c->seq);
+        put_number(value, WORD_POSITIONS, c->seq);
+    }
+    return value;
+}
+
+void export_words_free(char **value)
+{
+    for (uint32_t i = 0; i < WORDS; i++)
+        g_free(value[i]);
+    g_free(value);
+}
+
+/* --- the model --- */
+
+/* Copies keys of the spec, which has all parameters: "gpt2:layers=24,hidden=1024". */
+static void put_spec(const char *spec, char **value)
+{
+    static const struct {
+        const char *key;
+        LaunchWord word;
+    } KEY[] = {{"hidden", WORD_HIDDEN},   {"ffn", WORD_FFN},
+               {"heads", WORD_HEADS},     {"kv_heads", WORD_KV_HEADS},
+               {"vocab", WORD_VOCAB},     {"experts", WORD_EXPERTS},
+               {"top", WORD_TOP},         {"capacity_factor", WORD_CAPACITY},
+               {"dropout", WORD_DROPOUT}, {"dropout", WORD_ATTENTION_DROPOUT}};
+    g_auto(GStrv) pair = g_strsplit(model_spec_list(spec), ",", -1);
+    for (uint32_t i = 0; pair[i]; i++)
+        for (uint32_t k = 0; k < G_N_ELEMENTS(KEY); k++) {
+            const size_t n = strlen(KEY[k].key);
+            if (strncmp(pair[i], KEY[k].key, n) == 0 && pair[i][n] == '=')
+                put_text(value, KEY[k].word, pair[i] + n + 1);
+        }
+}
+
+/* Facts that the named models have by their kind. */
+static void put_named(const ExportCase *c, char **value)
+{
+    const bool llama = g_str_has_prefix(c->plan->model, "llama:") ||
+                       g_str_has_prefix(c->plan->model, "mixtral:");
+    if (!llama && !g_str_has_prefix(c->plan->model, "gpt2:"))
+        return;
+    put_spec(c->plan->model, value);
+    put_text(value, WORD_UNTIED, "on");
+    put_text(value, WORD_NORM, llama ? "rms" : "layer");
+    put_text(value, WORD_POSITION, llama ? "rope" : "learned");
+    if (!llama)
+        return;
+    put_text(value, WORD_ACTIVATION, "swiglu");
+    put_text(value, WORD_NO_BIAS, "on");
+    put_text(value, WORD_DROPOUT, "0");
+    put_text(value, WORD_ATTENTION_DROPOUT, "0");
+    put_text(value, WORD_EXPERT_FFN, value[WORD_EXPERTS] ? value[WORD_FFN] : NULL);
+}
+
+static void put_rope(const json_t *config, char **value)
+{
+    const json_t *base = json_object_get(config, "rope_theta"),
+                 *scaling = json_object_get(config, "rope_scaling");
+    const char *kind = json_string_value(json_object_get(scaling, "rope_type"));
+    if (json_is_number(base)) {
+        g_free(value[WORD_ROPE_BASE]);
+        value[WORD_ROPE_BASE] = g_strdup_printf("%.0f", json_number_value(base));
+    }
+    if (g_strcmp0(kind, "llama3") == 0) {
+        put_text(value, WORD_ROPE_SCALING, kind);
+        g_free(value[WORD_ROPE_FACTOR]);
+        value[WORD_ROPE_FACTOR] =
+            g_strdup_printf("%g", json_number_value(json_object_get(scaling, "factor")));
+    }
+}
+
+static void put_experts(const Architecture *a, char **value)
+{
+    put_number(value, WORD_EXPERTS, a->experts);
+    put_number(value, WORD_TOP, a->top);
+    put_number(value, WORD_EXPERT_FFN, a->expert_ffn);
+    if (a->shared_ffn)
+        put_number(value, WORD_SHARED_FFN, a->shared_ffn);
+    if (a->sigmoid)
+        put_text(value, WORD_SCORE, "sigmoid");
+}
+
+static void put_architecture(const Architecture *a, char **value)
+{
+    const LayerFacts *layer = a->layer;
+    put_number(value, WORD_HIDDEN, a->hidden);
+    put_number(value, WORD_FFN, layer->ffn);
+    put_number(value, WORD_HEADS, layer->heads);
+    put_number(value, WORD_KV_HEADS, layer->kv_heads);
+    put_number(value, WORD_HEAD_SIZE, layer->head_size);
+    put_number(value, WORD_VOCAB, a->vocab);
+    put_text(value, WORD_NORM, a->norm == NORM_RMS ? "rms" : "layer");
+    put_text(value, WORD_POSITION,
+             layer->rotary  ? "rope"
+             : a->positions ? "learned"
+                            : "none");
+    put_text(value, WORD_ACTIVATION,
+             a->gated && a->activation == ACTIVATION_SILU ? "swiglu"
+             : a->activation == ACTIVATION_RELU2          ? "relu2"
+                                                          : NULL);
+    put_text(value, WORD_UNTIED, a->tied ? NULL : "on");
+    put_text(value, WORD_NO_BIAS, a->out_bias || a->ffn_bias ? NULL : "on");
+    put_text(value, WORD_QKV_BIAS, a->qkv_bias && !a->out_bias ? "on" : NULL);
+    put_text(value, WORD_QK_NORM, a->qk_norm == QK_NORM_HEAD ? "on" : NULL);
+    put_text(value, WORD_DROPOUT, a->dropout > 0 ? NULL : "0");
+    put_text(value, WORD_ATTENTION_DROPOUT, a->attention_dropout > 0 ? NULL : "0");
+    if (a->experts)
+        put_experts(a, value);
+}
+
+void export_model_words(const ExportCase *c, char **value)
+{
+    json_t *config = c->plan->content ? json_loads(c->plan->content, 0, NULL) : NULL;
+    Architecture *a = config && json_object_get(config, "model_type")
+                          ? config_read(c->plan->model, config, "", NULL)
+                          : NULL;
+    if (a) {
+        put_architecture(a, value);
+        put_rope(config, value);
+        architecture_clear(a);
+        g_free(a);
+    } else if (!config)
+        put_named(c, value);
+    json_decref(config);
+    const uint32_t heads = launch_number(value, WORD_HEADS),
+                   groups = launch_number(value, WORD_KV_HEADS);
+    if (groups && groups < heads)
+        put_text(value, WORD_GROUPED, "on");
+    else
+        put_text(value, WORD_KV_HEADS, NULL);
+    if (value[WORD_VOCAB]) /* the plan's table, not a padded one */
+        put_number(value, WORD_VOCAB_MULTIPLE, 1);
+    if (launch_number(value, WORD_EXPERTS)) {
+        put_text(value, WORD_DISPATCHER, "alltoall");
+        put_text(value, WORD_CAPACITY, value[WORD_CAPACITY] ? value[WORD_CAPACITY] : "1");
+        put_text(value, WORD_PADDED, "on");
+    }
+}

@@ -1,0 +1,356 @@
+/* From the words of a launch to a strategy and the keys of a model. */
+#include "data/formats/launch/launch.h"
+
+#include <string.h>
+
+#include "data/base/error.h"
+#include "data/formats/launch/names.h"
+
+static uint32_t said_number(const Launch *launch, LaunchWord word)
+{
+    return launch_number(launch->value, word);
+}
+
+static bool says(const Launch *launch, LaunchWord word, const char *text)
+{
+    return g_strcmp0(launch->value[word], text) == 0;
+}
+
+static bool is_titan(const Launch *launch)
+{
+    return strcmp(launch->framework, "torchtitan") == 0;
+}
+
+/* --- the model's keys --- */
+
+/* The GPUs that the launch asks for; 0: it does not say. */
+static uint32_t world_of(const Launch *launch)
+{
+    const uint32_t world = said_number(launch, WORD_WORLD);
+    return world ? world
+                 : said_number(launch, WORD_NODES) * said_number(launch, WORD_PER_NODE);
+}
+
+static uint32_t shared_by(const Launch *launch)
+{
+    return MAX(said_number(launch, WORD_PP), 1) * MAX(said_number(launch, WORD_TP), 1) *
+           MAX(said_number(launch, WORD_CP), 1);
+}
+
+/* Samples of a microbatch on a replica; 0: not said. Without pipelines torchtitan's local batch
+ * is one. */
+static uint32_t micro_batch_of(const Launch *launch)
+{
+    const uint32_t seq = said_number(launch, WORD_SEQ),
+                   tokens = said_number(launch, WORD_TOKENS_MICRO),
+                   local = said_number(launch, WORD_LOCAL_BATCH);
+    if (local)
+        return said_number(launch, WORD_PP) > 1
+                   ? MAX(said_number(launch, WORD_MICRO_BATCH), 1)
+                   : local;
+    return tokens && seq ? tokens / seq : said_number(launch, WORD_MICRO_BATCH);
+}
+
+/* Samples of an iteration; 0: not said. */
+static uint32_t batch_of(const Launch *launch)
+{
+    const uint32_t batch = said_number(launch, WORD_GLOBAL_BATCH),
+                   tokens = said_number(launch, WORD_TOKENS_STEP),
+                   seq = said_number(launch, WORD_SEQ),
+                   world = world_of(launch) / shared_by(launch),
+                   steps = MAX(said_number(launch, WORD_MICROBATCHES), 1);
+    return batch              ? batch
+           : tokens && seq    ? tokens / seq
+           : is_titan(launch) ? world * said_number(launch, WORD_LOCAL_BATCH)
+                              : world * steps * micro_batch_of(launch);
+}
+
+/* Kilter's word for the numbers that a framework computes and adds up in; NULL: not said. */
+static const char *launch_precision(const Launch *launch)
+{
+    const bool megatron = strcmp(launch->framework, "Megatron-LM") == 0,
+               short_sums = !megatron || says(launch, WORD_GRADIENTS, "bf16");
+    if (says(launch, WORD_FP8, "on"))
+        return short_sums ? "fp8" : "fp8-fp32-grads";
+    if (says(launch, WORD_NUMBERS, "fp16"))
+        return "mixed";
+    if (says(launch, WORD_NUMBERS, "fp32"))
+        return "single";
+    return !launch->value[WORD_NUMBERS] ? NULL
+           : megatron && !short_sums    ? "bf16-fp32-grads"
+           : is_titan(launch) || strcmp(launch->framework, "accelerate") == 0
+               ? "bf16-fsdp"
+               : "bf16";
+}
+
+char *launch_model_keys(const Launch *launch)
+{
+    GString *text = g_string_new(NULL);
+    const uint32_t batch = batch_of(launch), seq = said_number(launch, WORD_SEQ);
+    const char *precision = launch_precision(launch);
+    if (batch)
+        g_string_append_printf(text, "global_batch=%u", batch);
+    if (seq)
+        g_string_append_printf(text, "%sseq=%u", text->len ? "," : "", seq);
+    if (precision)
+        g_string_append_printf(text, "%sprecision=%s", text->len ? "," : "", precision);
+    return g_string_free(text, FALSE);
+}
+
+/* --- layers of stages --- */
+
+/* Writes a layout without repetitions: "t*3" as "ttt", "(tt|)*2" as "tt|tt|". */
+static bool unfold(const char **at, GString *out, uint32_t depth)
+{
+    enum { MOST = 1 << 16, MOST_DEPTH = 8 };
+    while (**at && **at != ')') {
+        g_autoptr(GString) part = g_string_new(NULL);
+        if (**at == '(') {
+            (*at)++;
+            if (depth == MOST_DEPTH || !unfold(at, part, depth + 1) || **at != ')')
+                return false;
+        } else
+            g_string_append_c(part, **at);
+        (*at)++;
+        uint64_t times = 1;
+        if (**at == '*') {
+            char *end;
+            times = g_ascii_strtoull(*at + 1, &end, 10);
+            if (end == *at + 1)
+                return false;
+            *at = end;
+        }
+        if (times > MOST || times * part->len + out->len > MOST)
+            return false;
+        while (times-- > 0)
+            g_string_append(out, part->str);
+    }
+    return true;
+}
+
+/* "Et*3|tt|ttL" as "3 2 2". NULL if it is none. */
+static char *layers_of_layout(const char *layout)
+{
+    g_autoptr(GString) flat = g_string_new(NULL), text = g_string_new(NULL);
+    const char *at = layout;
+    uint32_t n = 0;
+    if (!unfold(&at, flat, 0) || *at)
+        return NULL;
+    for (const char *p = flat->str;; p++) {
+        if (*p == '|' || *p == '\0') {
+            g_string_append_printf(text, "%s%u", text->len ? " " : "", n);
+            n = 0;
+        } else if (*p == 't')
+            n++;
+        else if (!strchr("EL, ", *p))
+            return NULL;
+        if (*p == '\0')
+            return g_strdup(text->str);
+    }
+}
+
+/* "[['tok_embeddings', 'layers.0'], ['layers.1']]" as "1 1". */
+static char *layers_of_modules(const char *modules)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (const char *part = strchr(modules, '[');
+         part && (part = strchr(part + 1, '['));) {
+        const char *end = strchr(part, ']');
+        uint32_t n = 0;
+        for (const char *p = part; end && (p = strstr(p, "layers.")) && p < end; p++)
+            n++;
+        g_string_append_printf(text, "%s%u", text->len ? " " : "", n);
+    }
+    return g_strdup(text->str);
+}
+
+/* Megatron-LM's division: equal stages but the first and the last one, where these are given. */
+static char *layers_by_ends(const Launch *launch, uint32_t layers, uint32_t stages)
+{
+    const uint32_t first = said_number(launch, WORD_FIRST_LAYERS),
+                   last = said_number(launch, WORD_LAST_LAYERS),
+                   inner = stages - (first > 0) - (last > 0);
+    if (inner == 0 || first + last > layers || (layers - first - last) % inner != 0)
+        return NULL;
+    const uint32_t each = (layers - first - last) / inner;
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (uint32_t s = 0; s < stages; s++)
+        g_string_append_printf(text, "%s%u", s ? " " : "",
+                               s == 0 && first           ? first
+                               : s + 1 == stages && last ? last
+                                                         : each);
+    return g_strdup(text->str);
+}
+
+static bool set_layers(const Launch *launch, uint32_t layers, Strategy *s, GError **error)
+{
+    const uint32_t per = said_number(launch, WORD_PER_VIRTUAL), pp = MAX(s->pp, 1);
+    uint32_t chunks = MAX(said_number(launch, WORD_VIRTUAL), 1);
+    if (per > 0)
+        chunks = MAX(layers / pp / per, 1);
+    const char *layout = launch->value[WORD_LAYOUT], *split = launch->value[WORD_SPLIT],
+               *modules = launch->value[WORD_MODULES];
+    g_autofree char *text = layout    ? layers_of_layout(layout)
+                            : modules ? layers_of_modules(modules)
+                            : split   ? g_strdup(split)
+                            : pp * chunks > 1 && !is_titan(launch)
+                                ? layers_by_ends(launch, layers, pp * chunks)
+                                : g_strdup("");
+    if (!text)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%u layers on %u stages%s: expected a division into whole "
+                           "layers",
+                           layers, pp * chunks, layout ? " by the layout" : "");
+    if (layout || modules) {
+        g_auto(GStrv) stage = g_strsplit(text, " ", -1);
+        const uint32_t n = g_strv_length(stage);
+        if (n % pp != 0)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "a layout of %u stages on %u ranks: expected a multiple",
+                               n, pp);
+        chunks = n / pp;
+    }
+    if (chunks > 1) {
+        s->schedule = SCHEDULE_INTERLEAVED;
+        s->virtual_stages = chunks;
+    }
+    return !*text || pp * chunks == 1 || strategy_list(text, &s->layers, error);
+}
+
+/* --- states, recomputation, schedule --- */
+
+static void set_states(const Launch *launch, Strategy *s, uint32_t replicas)
+{
+    const uint32_t instances = said_number(launch, WORD_INSTANCES),
+                   copies = MAX(said_number(launch, WORD_REPLICATE), 1);
+    s->zero = said_number(launch, WORD_ZERO);
+    s->zero_ranks = said_number(launch, WORD_ZERO_RANKS);
+    if (is_titan(launch)) {
+        const uint32_t shard = said_number(launch, WORD_SHARD); /* -1 and none: all */
+        s->zero_ranks = shard ? shard * MAX(s->cp, 1) : replicas / copies;
+        s->zero = s->zero_ranks == 1 ? 0 : s->zero ? s->zero : s->pp > 1 ? 2 : 3;
+    }
+    if (instances > 1)
+        s->zero_ranks = replicas / instances;
+    if (s->zero_ranks >= replicas || s->zero == 0)
+        s->zero_ranks = 0;
+}
+
+/* Recomputation of the first N layers of each stage, as ranges of layers. */
+static bool set_blocks(const Launch *launch, const Graph *graph, uint32_t n_devices,
+                       Strategy *s, GError **error)
+{
+    const uint32_t n = said_number(launch, WORD_RECOMPUTE_LAYERS),
+                   last = graph_n_layers(graph) - 1;
+    g_auto(StrategyLayout) l = {0};
+    if (says(launch, WORD_RECOMPUTE, "selective") && launch->value[WORD_AGAIN]) {
+        g_autofree char *words =
+            g_strdelimit(g_strdup(launch->value[WORD_AGAIN]), " ,", '+');
+        return strategy_recompute(words, &s->recompute, error);
+    }
+    if (!says(launch, WORD_RECOMPUTE, "full") || !says(launch, WORD_METHOD, "block"))
+        return !launch->value[WORD_RECOMPUTE] ||
+               strategy_recompute(launch->value[WORD_RECOMPUTE], &s->recompute, error);
+    if (!strategy_lay_out(s, graph, n_devices, &l, error))
+        return false;
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (uint32_t k = 0; n > 0 && k < l.n_stages; k++) {
+        const uint32_t first = MAX(l.first[k], 1u),
+                       end = MIN(first + n, MIN(l.first[k + 1], last));
+        if (end > first)
+            g_string_append_printf(text, "%sfull@%u-%u", text->len ? " " : "", first,
+                                   end - 1);
+    }
+    return !text->len || strategy_recompute(text->str, &s->recompute, error);
+}
+
+static void set_schedule(const Launch *launch, Strategy *s)
+{
+    for (Schedule k = 0; k < SCHEDULES; k++)
+        if (says(launch, WORD_SCHEDULE, schedule_name(k)) && k != SCHEDULE_INTERLEAVED)
+            s->schedule = k;
+    if (s->pp <= 1 && s->schedule != SCHEDULE_INTERLEAVED)
+        s->schedule = SCHEDULE_1F1B;
+}
+
+/* --- batches --- */
+
+static bool set_batches(const Launch *launch, uint32_t batch, uint32_t dp, Strategy *s,
+                        GError **error)
+{
+    const uint32_t micro = micro_batch_of(launch),
+                   n = said_number(launch, WORD_MICROBATCHES), asked = batch_of(launch);
+    if (asked && asked != batch)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "a global batch of %u, and the model's is %u: expected "
+                           "global_batch=%u",
+                           asked, batch, asked);
+    if (micro && (uint64_t)batch % ((uint64_t)micro * dp) != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "a global batch of %u on %u replicas in microbatches of %u: "
+                           "expected a multiple of %" G_GUINT64_FORMAT,
+                           batch, dp, micro, (uint64_t)micro * dp);
+    if (micro && n && (uint64_t)micro * dp * n != batch)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%u microbatches of %u on %u replicas: expected a global "
+                           "batch of %" G_GUINT64_FORMAT ", got %u",
+                           n, micro, dp, (uint64_t)micro * dp * n, batch);
+    s->micro_batch = micro;
+    s->microbatches = micro ? 1 : MAX(n, 1);
+    return true;
+}
+
+/* --- all --- */
+
+static bool check_model(const Launch *launch, const Graph *graph, uint32_t *layers,
+                        GError **error)
+{
+    const uint32_t asked = said_number(launch, WORD_LAYERS), n = graph_n_layers(graph);
+    *layers = n > 2 ? n - 2 : n;
+    return !asked || asked == *layers ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "%u layers, and the model has %u: expected the launch of this "
+                       "model",
+                       asked, *layers);
+}
+
+bool launch_strategy(const Launch *launch, const Graph *graph, uint32_t n_devices,
+                     Strategy *strategy, GError **error)
+{
+    const uint32_t world = world_of(launch), shared = shared_by(launch);
+    uint32_t layers;
+    Strategy s;
+    strategy_init(&s);
+    if (world && world != n_devices)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "a world of %u GPUs, and the cluster has %u", world,
+                           n_devices);
+    if (n_devices % shared != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "degrees of pipelines, tensors and contexts with a product "
+                           "of %u: expected a divisor of %u GPUs",
+                           shared, n_devices);
+    const uint32_t pp = said_number(launch, WORD_PP), tp = said_number(launch, WORD_TP);
+    s.pp = pp > 1 ? pp : 0;
+    s.tp = tp > 1 ? tp : 0;
+    s.cp = MAX(said_number(launch, WORD_CP), 1);
+    s.ep = MAX(said_number(launch, WORD_EP), 1);
+    s.dp = n_devices / shared;
+    s.cp_comm = says(launch, WORD_CP_COMM, "a2a") && s.cp > 1;
+    if (s.tp > 1 && (says(launch, WORD_SEQUENCE, "on") ||
+                     (is_titan(launch) && !says(launch, WORD_SEQUENCE, "off"))))
+        s.sequence_parallel = g_intern_static_string("on");
+    if (!check_model(launch, graph, &layers, error) ||
+        !set_batches(launch, graph_batch(graph), s.dp, &s, error) ||
+        !set_layers(launch, layers, &s, error))
+        return false;
+    set_schedule(launch, &s);
+    set_states(launch, &s, s.dp * s.cp);
+    if (!set_blocks(launch, graph, n_devices, &s, error))
+        return false;
+    g_auto(StrategyLayout) layout = {0};
+    if (!strategy_lay_out(&s, graph, n_devices, &layout, error))
+        return false;
+    *strategy = s;
+    return true;
+}

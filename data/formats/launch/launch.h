@@ -1,0 +1,41 @@
+/* Launches of training frameworks, which people have in the place of a strategy. A reader for each
+ * format turns flags or keys into words, by the table of names with which exporters write them
+ * (data/formats/launch/names.h):
+ *
+ *     a shell script or arguments of Megatron-LM
+ *     ds_config.json of DeepSpeed
+ *     a configuration of torchtitan (TOML)
+ *     accelerate's configuration (YAML), and TrainingArguments of Hugging Face (JSON, YAML)
+ *
+ * Unknown names are listed, never dropped in silence; names that change neither plan nor costs are
+ * known. */
+#ifndef KILTER_DATA_FORMATS_LAUNCH_LAUNCH_H
+#define KILTER_DATA_FORMATS_LAUNCH_LAUNCH_H
+
+#include "data/strategy/strategy.h"
+
+typedef struct {
+    const char *framework; /* "Megatron-LM" */
+    char **value; /* [WORDS]: texts by data/formats/launch/names.h; NULL: not said */
+    /* names without meaning here, with their values: "--moe-x 7" */
+    GPtrArray *unknown;
+} Launch;
+
+/* Reads a file of any of these formats, told by its content. KILTER_ERROR_INPUT names file, line
+ * and what was expected. */
+Launch *launch_read(const char *file, GError **error);
+/* The same from text; messages call it `file`. */
+Launch *launch_parse(const char *file, const char *text, size_t length, GError **error);
+void launch_free(Launch *launch);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Launch, launch_free)
+
+/* The keys that it gives a model: global_batch, seq, precision, "" if there are none. The caller
+ * frees the text. */
+char *launch_model_keys(const Launch *launch);
+
+/* The strategy of the launch for a model on n_devices GPUs. KILTER_ERROR_INPUT names what
+ * contradicts: number of GPUs, batches that do not divide, layers of another model. */
+bool launch_strategy(const Launch *launch, const Graph *graph, uint32_t n_devices,
+                     Strategy *strategy, GError **error);
+
+#endif

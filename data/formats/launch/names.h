@@ -1,0 +1,69 @@
+/* Names of frameworks for what Kilter has words for (private to data/formats): one table per
+ * framework, by which exporters write and importers read. A row has a name of the framework, a
+ * word, and what is said:
+ *
+ *     NULL          the name has the word's value: --seq-length 4096
+ *     "on"          the name is a switch, which says that the word is "on": --sequence-parallel
+ *     "all_gather=allgather"   with the value all_gather it says that the word is "allgather"
+ *     "fp8=*"       written once, whatever the value
+ *
+ * docs/formats.md lists the versions whose sources the names were read in. */
+#ifndef KILTER_DATA_FORMATS_LAUNCH_NAMES_H
+#define KILTER_DATA_FORMATS_LAUNCH_NAMES_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Words: degrees, batches, stages, techniques, numbers; then facts of the model. Their texts are
+ * Kilter's own where a strategy has the key. */
+/* clang-format off */
+#define LAUNCH_WORDS(X)                                                                     \
+    X(WORLD) X(NODES) X(PER_NODE) X(PP) X(TP) X(CP) X(CP_COMM) X(EP) X(ETP)                 \
+    X(REPLICATE) X(SHARD) X(MICRO_BATCH) X(LOCAL_BATCH) X(GLOBAL_BATCH) X(MICROBATCHES)     \
+    X(TOKENS_MICRO) X(TOKENS_STEP) X(SEQ) X(LAYOUT) X(SPLIT) X(MODULES) X(VIRTUAL)          \
+    X(PER_VIRTUAL) X(FIRST_LAYERS) X(LAST_LAYERS) X(SCHEDULE) X(STEPS_FILE) X(SEQUENCE)     \
+    X(ZERO) X(INSTANCES) X(ZERO_RANKS) X(RECOMPUTE) X(AGAIN) X(METHOD) X(RECOMPUTE_LAYERS)           \
+    X(NUMBERS) X(FP8) X(GRADIENTS) X(OPTIMIZER)                                             \
+    X(LAYERS) X(HIDDEN) X(FFN) X(HEADS) X(GROUPED) X(KV_HEADS) X(HEAD_SIZE) X(POSITIONS)    \
+    X(VOCAB) X(VOCAB_MULTIPLE) X(NORM) X(NORM_EPSILON) X(POSITION) X(ROPE_BASE)             \
+    X(ROPE_SCALING) X(ROPE_FACTOR) X(ACTIVATION) X(UNTIED) X(NO_BIAS) X(QKV_BIAS)           \
+    X(QK_NORM) X(DROPOUT) X(ATTENTION_DROPOUT) X(EXPERTS) X(TOP) X(EXPERT_FFN)              \
+    X(SHARED_FFN) X(DISPATCHER) X(CAPACITY) X(PADDED) X(SCORE) X(BACKEND)
+/* clang-format on */
+
+typedef enum {
+#define X(id) WORD_##id,
+    LAUNCH_WORDS(X)
+#undef X
+        WORDS,
+    WORD_NOTHING = WORDS /* known, and without effect on plan and costs */
+} LaunchWord;
+
+typedef struct {
+    const char *name;
+    LaunchWord word;
+    const char *says;
+} LaunchName;
+
+/* Flags of Megatron-LM, without "--"; FlagScale and Bridge have the same with '_'. */
+extern const LaunchName MEGATRON_NAMES[];
+/* Paths of ds_config.json, of torchtitan, accelerate and Hugging Face:
+ * "zero_optimization.stage". */
+extern const LaunchName DEEPSPEED_NAMES[], TITAN_NAMES[], ACCELERATE_NAMES[];
+
+/* Sets a word of value [WORDS] from a name's value (NULL: a switch); false if there is no such
+ * name, or it has no row for the value. */
+bool launch_take(const LaunchName *names, const char *name, const char *text,
+                 char **value);
+
+/* Calls `write` for each name that says one of the words, in the order of the table; text NULL: a
+ * switch. */
+void launch_write(const LaunchName *names, char *const *value,
+                  void (*write)(void *data, const char *name, const char *text),
+                  void *data);
+
+/* A word's number: 0 if it is not said. */
+uint32_t launch_number(char *const *value, LaunchWord word);
+
+#endif

@@ -1,0 +1,277 @@
+/* Launches: what exporters write is read back as the same strategy; what a target admits is what
+ * its exporter takes; scripts in the shape of public ones are read as by hand; contradictions are
+ * named.
+ *
+ *     KILTER_ROUNDS=N    random strategies in place of 60 */
+#include <stdlib.h>
+
+#include "tests/support/exported.h"
+#include "tests/support/random_strategy.h"
+
+static const char MODEL[] =
+    "llama:layers=6,hidden=64,heads=8,kv_heads=8,ffn=128,seq=16,vocab=64,global_batch=24,"
+    "precision=bf16";
+static const char CLUSTER[] = "dgx-a100";
+
+/* --- read(export(p)) = p --- */
+
+/* Everything that a layout says, as text. */
+static char *layout_text(const StrategyLayout *l, const Graph *graph)
+{
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "pp=%u dp=%u cp=%u tp=%u m=%u ep=%u a2a=%d", l->pp,
+                           l->dp, l->cp, l->tp, l->n_microbatches, l->ep,
+                           l->cp > 1 && l->all_to_all);
+    const bool one = l->pp == 1 && l->n_stages == 1, divided = l->zero_ranks > 1;
+    g_string_append_printf(text, " schedule=%s zero=%u/%u layers=",
+                           one || l->n_microbatches == 1 ? ""
+                                                         : schedule_name(l->schedule),
+                           divided ? l->zero : 0, divided && l->zero ? l->zero_ranks : 0);
+    for (uint32_t s = 1; s <= l->n_stages; s++)
+        g_string_append_printf(text, "%u ", l->first[s]);
+    for (uint32_t k = 0; k < graph_n_layers(graph); k++)
+        g_string_append_printf(text, "%d%d", (int)l->recompute[k],
+                               l->tp > 1 && l->sequence[k]);
+    return g_string_free(text, FALSE);
+}
+
+static char *strategy_text(const Strategy *strategy, const Graph *graph, uint32_t n)
+{
+    g_autoptr(GError) error = NULL;
+    g_auto(StrategyLayout) layout = {0};
+    strategy_lay_out(strategy, graph, n, &layout, &error);
+    assert_no_error(error);
+    return layout_text(&layout, graph);
+}
+
+/* Embedding and head are recomputed with the first and last stage by whole words, not by ranges. */
+static void ignore_ends(char *text)
+{
+    char *modes = strrchr(text, ' ') + 1;
+    modes[0] = modes[strlen(modes) - 2] = '-';
+}
+
+/* Reads an exported file as its framework's users would; false where its target refuses the
+ * plan. */
+static bool comes_back(const Made *made, const char *target)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GArray) files =
+        plan_export(made->plan, made->graph, made->view, target, "plan", &error);
+    g_auto(StrategyLayout) layout = {0};
+    assert_true(strategy_lay_out(&made->plan->strategy, made->graph, 8, &layout, NULL));
+    g_autoptr(GError) refusal = NULL;
+    const bool admitted =
+        export_check(target, &layout, made->graph, made->view, &refusal);
+    if (admitted != (files != NULL))
+        fail_msg("%s: admitted %d, exported %d: %s", target, admitted, files != NULL,
+                 error ? error->message : refusal->message);
+    if (!files)
+        return false;
+    const char *text = file_text(files, 0);
+    g_autoptr(GString) all = g_string_new(text);
+    if (strcmp(target, "fsdp") == 0) { /* its batches are in a second file */
+        for (const char *p = file_text(files, 1); *p; p++)
+            if (!strchr("{}\", ", *p))
+                g_string_append_printf(all, *p == ':' ? "%c " : "%c", *p);
+    }
+    g_autoptr(Launch) launch = launch_parse("launch", all->str, all->len, &error);
+    assert_no_error(error);
+    if (launch->unknown->len)
+        fail_msg("%s: unknown %s", target, (char *)launch->unknown->pdata[0]);
+    Strategy strategy;
+    launch_strategy(launch, made->graph, 8, &strategy, &error);
+    if (error)
+        fail_msg("%s: %s\n%s", target, error->message, all->str);
+    g_autofree char *a = strategy_text(&made->plan->strategy, made->graph, 8),
+                    *b = strategy_text(&strategy, made->graph, 8);
+    ignore_ends(a);
+    ignore_ends(b);
+    if (strcmp(a, b) != 0)
+        fail_msg("%s: %s\n became %s\n by %s", target, a, b, all->str);
+    return true;
+}
+
+static void test_random_strategies_come_back(void **state)
+{
+    (void)state;
+    static const char *const TARGET[] = {"megatron", "flagscale", "torchtitan",
+                                         "deepspeed", "fsdp"};
+    const char *asked = g_getenv("KILTER_ROUNDS");
+    const uint32_t rounds = asked ? (uint32_t)atoi(asked) : 60;
+    uint32_t back[G_N_ELEMENTS(TARGET)] = {0};
+    g_autoptr(GRand) rand = g_rand_new_with_seed(36);
+    for (uint32_t i = 0; i < rounds; i++) {
+        g_autoptr(GError) error = NULL;
+        /* every fifth one has replicas alone */
+        g_autofree char *set =
+            i % 5 ? random_strategy(rand, true, false)
+                  : g_strdup_printf("dp=8 zero=%u microbatches=%u recompute=%s",
+                                    pick(rand, 4), pick(rand, 2) ? 3 : 1,
+                                    pick(rand, 2) ? "full" : "none");
+        g_auto(Made) made = make("manual", MODEL, CLUSTER, set, &error);
+        for (uint32_t t = 0; made.plan && t < G_N_ELEMENTS(TARGET); t++) {
+            /* steps that compute gradients of weights apart are in a table of steps alone */
+            const bool table =
+                t == 2 && schedule_splits((Schedule)made.plan->strategy.schedule);
+            back[t] += !table && comes_back(&made, TARGET[t]);
+        }
+    }
+    for (uint32_t t = 0; t < G_N_ELEMENTS(TARGET); t++)
+        if (back[t] < rounds / 40 + 1)
+            fail_msg("%s took %u of %u", TARGET[t], back[t], rounds);
+}
+
+/* --- scripts --- */
+
+static const char SCRIPT[] =
+    "#!/bin/bash\n"
+    "export CUDA_DEVICE_MAX_CONNECTIONS=1\n"
+    "GPUS_PER_NODE=8\nNNODES=${SLURM_NNODES:-1}\n"
+    "TP=2; PP=2\nNUM_LAYERS=6\n"
+    "DISTRIBUTED_ARGS=(\n    --nproc_per_node $GPUS_PER_NODE \n    --nnodes $NNODES\n)\n"
+    "# the model\n"
+    "GPT_MODEL_ARGS=(\n  --num-layers ${NUM_LAYERS} # all of them\n  --hidden-size 64\n"
+    "  --seq-length 16\n  --swiglu\n)\n"
+    "MODEL_PARALLEL_ARGS=\"--tensor-model-parallel-size ${TP} \\\n"
+    "    --pipeline-model-parallel-size $PP --sequence-parallel\"\n"
+    "TRAINING_ARGS=(--micro-batch-size 1 --global-batch-size $((NNODES * 24)) --bf16)\n"
+    "TRAINING_ARGS+=(--use-distributed-optimizer --recompute-granularity selective)\n"
+    "torchrun ${DISTRIBUTED_ARGS[@]} pretrain_gpt.py \\\n"
+    "    ${GPT_MODEL_ARGS[@]} \\\n    $MODEL_PARALLEL_ARGS \\\n"
+    "    \"${TRAINING_ARGS[@]}\" --moe-unheard-of 7 --lr=3e-4\n";
+
+static void test_script(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Launch) launch = launch_parse("run.sh", SCRIPT, strlen(SCRIPT), &error);
+    assert_no_error(error);
+    assert_int_equal(launch->unknown->len, 1);
+    assert_string_equal(launch->unknown->pdata[0], "--moe-unheard-of 7");
+    g_autofree char *keys = launch_model_keys(launch);
+    assert_string_equal(keys, "global_batch=24,seq=16,precision=bf16-fp32-grads");
+    g_autoptr(Graph) graph = model_build(MODEL, 8, NULL, &error);
+    Strategy strategy;
+    assert_true(launch_strategy(launch, graph, 8, &strategy, &error));
+    g_autofree char *text = strategy_write(&strategy);
+    assert_string_equal(text, "pp: 2\ndp: 2\ntp: 2\nmicro_batch: 1\nlayers: 3 3\n"
+                              "recompute: selective\nsequence_parallel: on\nzero: 1\n");
+}
+
+/* Files of the other frameworks, with the strategy that they mean for 8 GPUs, or the message
+ * about what contradicts. */
+static void test_files(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *want;
+    } CASE[] = {
+        {"{\"train_batch_size\": 24, \"train_micro_batch_size_per_gpu\": \"auto\",\n"
+         " \"gradient_accumulation_steps\": 3, \"zero_optimization\": {\"stage\": 2},\n"
+         " \"bf16\": {\"enabled\": true}}",
+         "dp: 8\nmicrobatches: 3\nzero: 2\n"},
+        {"{\"train_micro_batch_size_per_gpu\": 2, \"gradient_accumulation_steps\": 3,\n"
+         " \"zero_optimization\": {\"stage\": 3}}",
+         "!a global batch of 24 on 8 replicas in microbatches of 2: expected a multiple "
+         "of 16"},
+        {"[training]\nlocal_batch_size = 3\nseq_len = 16\n[parallelism]\n"
+         "tensor_parallel_degree = 2\ndata_parallel_shard_degree = -1\n"
+         "[activation_checkpoint]\nmode = 'full'  # all\n",
+         "dp: 4\ntp: 2\nmicro_batch: 3\nrecompute: full\nsequence_parallel: on\nzero: "
+         "3\n"},
+        {"distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n"
+         "  fsdp_activation_checkpointing: true\nmixed_precision: bf16\nnum_processes: "
+         "8\n",
+         "dp: 8\nrecompute: full\nzero: 3\n"},
+        {"per_device_train_batch_size: 1\ngradient_accumulation_steps: 3\nbf16: true\n"
+         "gradient_checkpointing: true\n",
+         "dp: 8\nmicro_batch: 1\nrecompute: full\n"},
+        {"distributed_type: MULTI_GPU\nnum_processes: 16\nmixed_precision: bf16\n",
+         "!a world of 16 GPUs, and the cluster has 8"},
+        {"torchrun x.py --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 "
+         "--pipeline-model-parallel-layout 'Et|(tt)*2|tL' --num-layers 6 "
+         "--micro-batch-size 1",
+         "!a layout of 3 stages on 2 ranks: expected a multiple"},
+        {"torchrun x.py --tensor-model-parallel-size 3 --num-layers 6",
+         "!expected a divisor of 8 GPUs"},
+        {"torchrun x.py --tensor-model-parallel-size 2 --num-layers 12",
+         "!12 layers, and the model has 6"},
+    };
+    g_autoptr(GError) none = NULL;
+    g_autoptr(Graph) graph = model_build(MODEL, 8, NULL, &none);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        g_autoptr(GError) error = NULL;
+        const char *text = CASE[i].text, *want = CASE[i].want;
+        Strategy strategy;
+        g_autoptr(Launch) launch = launch_parse("f", text, strlen(text), &error);
+        assert_no_error(error);
+        assert_int_equal(launch->unknown->len, 0);
+        if (!launch_strategy(launch, graph, 8, &strategy, &error)) {
+            if (*want != '!' || !strstr(error->message, want + 1))
+                fail_msg("%u: %s", i, error->message);
+            continue;
+        }
+        g_autofree char *got = strategy_write(&strategy);
+        assert_string_equal(got, want);
+    }
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {"",
+                                      "hello: world\n",
+                                      "{\"a\": ",
+                                      "A=( 1 2\n--tp 1",
+                                      "run --lr ${X",
+                                      "run --lr \"3",
+                                      "run --lr $((1 + "};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(BAD); i++) {
+        g_autoptr(GError) error = NULL;
+        assert_null(launch_parse("f", BAD[i], strlen(BAD[i]), &error));
+        assert_non_null(error);
+        assert_int_equal(error->code, KILTER_ERROR_INPUT);
+    }
+}
+
+/* The option has every target, and joint's and amp's plans for one are exported to it. */
+static void test_for(void **state)
+{
+    (void)state;
+    static const char *const PLANNER[] = {"joint", "amp"};
+    PlannerOptions options;
+    planner_options_init(&options);
+    assert_null(planner_options_target(&options));
+    for (uint32_t i = 0; i < export_target_count(); i++) {
+        const char *name = export_target(i)->name;
+        g_autoptr(GError) error = NULL;
+        const bool known = planner_options_set(&options, "for", name, &error);
+        assert_int_equal(known, strcmp(name, "json") != 0);
+        if (known)
+            assert_string_equal(planner_options_target(&options), name);
+    }
+    for (uint32_t p = 0; p < G_N_ELEMENTS(PLANNER); p++) {
+        static const char MIXED[] = "gpt2:layers=8,global_batch=32,precision=mixed";
+        g_auto(Made) any = made_plan(PLANNER[p], MIXED, "amp-het-cluster", "");
+        g_auto(Made) made =
+            made_plan(PLANNER[p], MIXED, "amp-het-cluster", "for=megatron");
+        g_autoptr(GArray) files = export(&made, "megatron");
+        assert_string_equal(made.plan->target, "megatron");
+        assert_true(made.plan->any_time_s > 0 &&
+                    made.plan->any_time_s <= made.plan->iteration_time_s);
+        assert_true(any.plan->iteration_time_s <= made.plan->iteration_time_s * 1.000001);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_script),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_for),
+        cmocka_unit_test(test_random_strategies_come_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
