@@ -56,6 +56,9 @@ static void report_group_memory(const SimCase *sim, SimReport *report)
             : plan_buffers(sim->plan->program, sim->graph, sim->parts->layout.instances,
                            sim->parts->layout.segment);
     if (buffers)
+        sim_buffers_offload(buffers, &sim->plan->strategy, sim->plan->program,
+                            sim->graph);
+    if (buffers)
         sim_buffers_add_runtime(buffers, sim->runtime, sim->plan->program, sim->graph,
                                 true);
     g_autofree double *peak = g_new(double, timeline->n_lanes);
@@ -93,6 +96,30 @@ static void report_spmd_memory(const SimCase *sim, SimReport *report)
     sim_kinds_clear(&kinds);
 }
 
+/* The memory of hosts that the devices take, and whether it is there. */
+static void report_hosts(const SimCase *sim, SimReport *report)
+{
+    const Cluster *cluster = sim->view->cluster;
+    g_autoptr(PlanBuffers) buffers =
+        plan_buffers(sim->plan->program, sim->graph, sim->parts->layout.instances,
+                     sim->parts->layout.segment);
+    g_autofree double *bytes = g_new0(double, cluster->n_machines);
+    sim_buffers_offload(buffers, &sim->plan->strategy, sim->plan->program, sim->graph);
+    for (uint32_t j = 0; j < sim->view->n_devices; j++)
+        bytes[sim->view->device[j].machine] += sim_host_bytes(sim, buffers, j);
+    double worst = -INFINITY;
+    for (uint32_t m = 0; m < cluster->n_machines; m++) {
+        const double over = bytes[m] - (double)cluster->machine[m].host_memory_bytes;
+        if (over <= worst)
+            continue;
+        worst = over;
+        report->host = m;
+        report->host_bytes = (uint64_t)ceil(bytes[m]);
+    }
+    report->host_missing_bytes = worst > 0 ? (uint64_t)ceil(worst) : 0;
+    report->feasible &= worst <= 0;
+}
+
 /* Peaks of all devices, whether they fit, and the worst device. */
 static void report_memory(const SimCase *sim, SimReport *report)
 {
@@ -116,6 +143,8 @@ static void report_memory(const SimCase *sim, SimReport *report)
     }
     report->feasible = worst <= 0;
     report->missing_bytes = report->feasible ? 0 : (uint64_t)worst;
+    if (sim->plan->strategy.offload)
+        report_hosts(sim, report);
     if (program->n > 0)
         report->worst_instr = instr_text(
             &program->instr[report->memory_instr[report->worst_device]], sim->graph);

@@ -338,6 +338,10 @@ typedef struct {
     uint32_t worst_device;  /* the device with the largest peak - capacity */
     uint64_t missing_bytes; /* the bytes by which it does not fit; 0 when feasible */
     char *worst_instr;      /* text of the instruction at its peak */
+    /* the machine whose host's memory is the shortest: what its devices take of it, and what it
+     * lacks; 0: nothing is offloaded */
+    uint32_t host;
+    uint64_t host_bytes, host_missing_bytes;
     const char *runtime;    /* the option; "": none */
     bool kernels;           /* ops took the times of their kernels (costs=kernels) */
     SimTimeline *timeline;  /* NULL: the fidelity has none */

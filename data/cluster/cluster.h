@@ -159,6 +159,10 @@ typedef struct {
         unit; /* 1 + the first machine of its domain; 0: it is in none (cluster_finish) */
     char *source;
     double stretch; /* factor on all its computation; up to 1: none */
+    /* the host's memory; what a GPU's link to it carries in each direction, and what that memory
+     * gives all GPUs of the machine together; 0: not known */
+    uint64_t host_memory_bytes;
+    double host_link, host_bandwidth;
     /* US dollars an hour, and where it may be taken away at any time; 0: not known */
     double price, preemptible;
 } Machine;

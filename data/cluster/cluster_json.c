@@ -110,6 +110,8 @@ static bool alike(const Machine *a, const Machine *b)
            a->sums == b->sums && a->tree_sums == b->tree_sums &&
            a->stretch == b->stretch && a->price == b->price &&
            a->preemptible == b->preemptible &&
+           a->host_memory_bytes == b->host_memory_bytes && a->host_link == b->host_link &&
+           a->host_bandwidth == b->host_bandwidth &&
            g_strcmp0(a->domain, b->domain) == 0 && g_strcmp0(a->region, b->region) == 0 &&
            g_strcmp0(a->peers, b->peers) == 0 && g_strcmp0(a->source, b->source) == 0;
 }

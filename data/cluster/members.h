@@ -137,6 +137,11 @@ typedef struct {
     X(GroupText, Machine, sums, sums, FACTOR, false, ALONE, BYTES, 1, LARGEST_SLOWDOWN, 0)  \
     X(GroupText, Machine, tree_sums, tree_sums, FACTOR, false, ALONE, BYTES, 1,             \
       LARGEST_SLOWDOWN, 0)                                                                  \
+    X(GroupText, Machine, host_memory, host_memory_bytes, BYTES, false, ALONE, BYTES, 1, LARGEST, 0) \
+    X(GroupText, Machine, host_link, host_link, QUANTITY, false, ALONE, BANDWIDTH, SMALLEST,         \
+      LARGEST, 0)                                                                                    \
+    X(GroupText, Machine, host_bandwidth, host_bandwidth, QUANTITY, false, ALONE, BANDWIDTH,         \
+      SMALLEST, LARGEST, 0)                                                                          \
     X(GroupText, Machine, price, price, QUANTITY, false, ALONE, PRICE, 0, HIGHEST_PRICE, 0) \
     X(GroupText, Machine, preemptible, preemptible, QUANTITY, false, NOT_ABOVE, PRICE, 0,   \
       HIGHEST_PRICE, 0)

@@ -32,6 +32,9 @@
  *         gpus: 4
  *         inner: {latency: 45 us, bandwidth: 85.8 GB/s} # optional if gpus is 1
  *         stretch: 1.5                         # optional: factor on all its computation
+ *         host_memory: 2 TB                    # optional, as are the next two, to offload states
+ *         host_link: 31.5 GB/s                 # of each GPU, per direction
+ *         host_bandwidth: 409.6 GB/s           # of the host's memory
  *         price: 12.2 USD/h                    # optional: of one machine, for the cost of tokens
  *         preemptible: 4.9 USD/h               # optional: the same where it may be taken away
  *         peers: 0-1 0-2 0-3x2 1-2x2 1-3 2-3x2  # optional: direct links, see data/cluster/peers.h

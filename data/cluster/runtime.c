@@ -17,11 +17,14 @@ enum { SOURCE_MAX = 1000, MOST_COPIES = 16, MOST_LAYERS = 65535 };
     X(RuntimeText, Runtime, bucket_copies, bucket_copies, COUNT, false, ALONE, BYTES, 0, MOST_COPIES, 0)        \
     X(RuntimeText, Runtime, float_gradients, float_gradients, COUNT, false, ALONE, BYTES, 0, 1, 0)              \
     X(RuntimeText, Runtime, half_gradients, half_gradients, COUNT, false, ALONE, BYTES, 0, 1, 0)                \
+    X(RuntimeText, Runtime, norms, norms, COUNT, false, ALONE, BYTES, 0, MOST_COPIES, 0)                        \
+    X(RuntimeText, Runtime, gates, gates, COUNT, false, ALONE, BYTES, 0, MOST_COPIES, 0)                        \
     X(RuntimeText, Runtime, loss_copies, loss_copies, COUNT, false, ALONE, BYTES, 0, MOST_COPIES, 0)            \
     X(RuntimeText, Runtime, prefetch, prefetch, COUNT, false, ALONE, BYTES, 0, MOST_LAYERS, 0)                  \
     X(RuntimeText, Runtime, context, context_bytes, BYTES, false, ALONE, BYTES, 0, LARGEST, 0)                  \
     X(RuntimeText, Runtime, workspace, workspace_bytes, BYTES, false, ALONE, BYTES, 0, LARGEST, 0)              \
     X(RuntimeText, Runtime, communicator, communicator_bytes, BYTES, false, ALONE, BYTES, 0, LARGEST, 0)        \
+    X(RuntimeText, Runtime, host, host, FACTOR, false, ALONE, BYTES, 1, LARGEST_SLOWDOWN, 0)                    \
     X(RuntimeText, Runtime, reserve, reserve, FACTOR, false, ALONE, BYTES, 1, LARGEST_SLOWDOWN, 0)
 /* clang-format on */
 

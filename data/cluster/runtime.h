@@ -6,8 +6,11 @@
  *     bucket_copies: "1"       # optional: of each gradient that replicas exchange, all the time
  *     float_gradients: "1"     # optional: float32 copies of the halves that the update reads
  *     half_gradients: "1"      # optional: copies in half precision of gradients in float32
+ *     norms: "6"               # optional: bytes per element that an RMS norm keeps beside
+ *     gates: "2"               # optional: the same of a gated activation
  *     loss_copies: "2"         # optional: of the logits in float32, from the loss to its backward
  *     prefetch: "1"            # optional: further layers whose gathered parameters lie there, where parameters are divided
+ *     host: 1.5                # optional: of the host's memory, over the states that lie there
  *     context: 450 MiB         # optional: of driver and libraries
  *     workspace: 8 MiB         # optional: of matrix products
  *     communicator: 200 MiB    # optional: of each kind of group (tensor, pipeline, data parallel) that a device is in
@@ -28,10 +31,11 @@
 
 typedef struct Runtime {
     char *name, *description, *source;
-    uint32_t gradients, bucket_copies, float_gradients, half_gradients, loss_copies, prefetch;
+    uint32_t gradients, bucket_copies, float_gradients, half_gradients, norms, gates,
+        loss_copies, prefetch;
     uint64_t context_bytes, workspace_bytes, communicator_bytes;
-    double reserve; /* up to 1: none */
-    Stack stack;    /* what it does to times */
+    double reserve, host; /* up to 1: none */
+    Stack stack;          /* what it does to times */
 } Runtime;
 
 /* The one of that name. "NAME/reserved": of that what the framework's allocator has, which is what

@@ -55,6 +55,8 @@ typedef struct {
     TensorId tensor; /* the tensor whose part in `form` has as many elements */
     Form form;
     double element_bytes;
+    double
+        host_bytes; /* of an element that the host keeps in the device's place; 0: none */
     uint32_t first, n; /* range in PlanBuffers.use */
 } PlanBuffer;
 

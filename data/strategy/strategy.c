@@ -144,6 +144,14 @@ bool strategy_switches(const char *text, const char **kept, GError **error)
     return true;
 }
 
+bool strategy_offload(const char *text, const char **kept, GError **error)
+{
+    *kept = strcmp(text, "none") == 0 ? NULL : g_intern_string(text);
+    return !*kept || strcmp(text, "optimizer") == 0 ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "expected none or optimizer, got '%s'",
+                       text);
+}
+
 /* --- the whole --- */
 
 const char *schedule_name(Schedule schedule)

@@ -134,12 +134,15 @@ OPTION_WORDS(CP_COMM_WORDS)
       "parameters (FSDP)")                                                                \
     X(COUNT(0, 65535), zero_ranks, "zero_ranks", "0",                                     \
       "number of neighbouring replicas that divide; 0: all (hybrid sharding where it "    \
-      "is less)")
+      "is less)")                                                                          \
+    X(PARSED(strategy_offload), offload, "offload", "none",                               \
+      "none, or optimizer: its states, and from zero=2 on gradients, lie in the host's "  \
+      "memory, and the host updates")
 /* clang-format on */
 
 /* Readers of the table's texts; each keeps its text in canonical form, interned. */
 OptionReader strategy_list, strategy_lists, strategy_shares, strategy_recompute,
-    strategy_switches;
+    strategy_switches, strategy_offload;
 
 typedef struct {
     STRATEGY_TABLE(OPTION_MEMBER)
@@ -172,7 +175,7 @@ typedef struct {
     /* [n_stages + 1]: first layer of each stage; the last element is the number of layers */
     uint32_t *first;
     uint32_t *device; /* [((stage group * dp + replica) * cp + shard) * tp + position] */
-    double *share;        /* [dp]: shares of the batch, sum to 1 */
+    double *share;    /* [dp]: shares of the batch, sum to 1 */
     Recompute *recompute; /* [layer] */
     bool *sequence;       /* [layer] */
     uint32_t ep, zero, zero_ranks;

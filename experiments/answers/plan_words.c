@@ -271,3 +271,14 @@ json_t *plan_words_peaks_json(const Evaluation *evaluation)
     }
     return array;
 }
+
+json_t *plan_words_host_json(const Evaluation *evaluation)
+{
+    const SimReport *report = evaluation->report;
+    const Machine *machine = &evaluation->view->cluster->machine[report->host];
+    return report->host_bytes == 0
+               ? NULL
+               : json_pack("{s:s, s:I, s:I}", "machine", machine->name, "bytes",
+                           (json_int_t)report->host_bytes, "capacity",
+                           (json_int_t)machine->host_memory_bytes);
+}

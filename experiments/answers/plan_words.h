@@ -25,6 +25,9 @@ json_t *plan_words_schedule_json(const Plan *plan);
 json_t *plan_words_experts_json(const Evaluation *evaluation);
 /* One row per device type (SimMemoryRow). */
 json_t *plan_words_memory_json(const Evaluation *evaluation);
+/* The host's memory of the machine that has the least left: {machine, bytes, capacity}; NULL:
+ * nothing is offloaded. */
+json_t *plan_words_host_json(const Evaluation *evaluation);
 /* The peak of the fullest rank of each pipeline stage and device type: {stage, rank, device, type,
  * devices: how many alike, total, capacity, most: the largest category, pass, microbatch, time_s:
  * by flow, peak_at}. */
@@ -72,6 +75,8 @@ json_t *plan_words_peaks_json(const Evaluation *evaluation);
     "[*memory:  [=-22:{type} ({device})] {weights:11bytes} {gradients:11bytes} "                   \
     "{optimizer:11bytes} {activations:11bytes} {buffers:11bytes} {runtime:11bytes} "               \
     "{total:11bytes} of {capacity:bytes}[, {left:bytes} left]\n]"
+#define PLAN_TEXT_HOST                                                                             \
+    "[{?host}  host memory  {host.bytes:bytes} of {host.capacity:bytes} on machine {host.machine}\n]"
 #define PLAN_TEXT_PEAKS                                                                            \
     "[*peaks:  peak [=-20:of stage {stage}] rank {rank:4}: {total:11bytes} in the {pass}"          \
     "[ of microbatch {microbatch}][, at {time_s:time}], most of it {most}\n]"

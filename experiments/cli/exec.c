@@ -386,6 +386,11 @@ static bool exec_run(Own *own, int argc, char **argv, const CommandOptions *opti
         !exec_take_precision(own, error) ||
         (own->shrink && !starts && !shrink_source(&own->source, error)))
         return false;
+    if (own->source.plan->strategy.offload)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "the plan offloads states to the host, which exec does not; kilter "
+            "verify proves it");
     for (char **text = own->source.how.slowdown; text && *text; text++)
         if (!stretch_parse(*text, own->source.plan->n_devices, &rank, &factor, error))
             return false;

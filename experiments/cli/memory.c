@@ -3,8 +3,8 @@
 #include "data/base/output.h"
 #include "data/formats/measured/memory_snapshot.h"
 #include "experiments/answers/evaluation_report.h"
-#include "experiments/cli/memory_most.h"
 #include "experiments/answers/plan_words.h"
+#include "experiments/cli/memory_most.h"
 
 #define MEMORY_OPTIONS(X)                                                                \
     X(TEXT, most, "most", 0,                                                             \
@@ -12,6 +12,10 @@
       "the "                                                                             \
       "fewest gpus",                                                                     \
       "WHAT")                                                                            \
+    X(TEXT, fidelity, "fidelity", 0,                                                     \
+      "The simulation that says what is alive when: stage, in the program's order, or "  \
+      "flow",                                                                            \
+      "NAME")                                                                            \
     X(FILE, snapshot, "snapshot", 0,                                                     \
       "Write what the fullest rank of each stage allocates, as PyTorch's memory "        \
       "snapshot (JSON, for its page memory_viz)",                                        \
@@ -23,7 +27,7 @@ COMMAND_OPTIONS(MemoryOwn, memory_own, MEMORY_OPTIONS)
 static const char TEXT[] =
     "{model} on {cluster} with {planner}\n"
     "[{?most}  most         {most.key} {most.value}[; {most.beyond} do not "
-    "fit]\n]" PLAN_TEXT_STRATEGY PLAN_TEXT_MEMORY PLAN_TEXT_PEAKS
+    "fit]\n]" PLAN_TEXT_STRATEGY PLAN_TEXT_MEMORY PLAN_TEXT_HOST PLAN_TEXT_PEAKS
     "[{?measured}  measured     {measured.allocated:bytes} allocated on device "
     "{measured.device} at its peak, "
     "{measured.reserved:bytes} reserved; predicted {measured.predicted:bytes}[, "
@@ -124,8 +128,9 @@ bool cmd_memory(int argc, char **argv, GError **error)
             "which pass and\n"
             "microbatch, when (with --fidelity flow), and what most of it is.\n"
             "\n"
-            "Offloading to the host is not modelled. The exit status is 3 if the plan "
-            "does not fit.",
+            "With --set offload=optimizer the host's memory is shown, too. The exit "
+            "status is 3 "
+            "if the plan does not fit.",
         .example =
             "kilter memory gpt2:batch=8 hap-a100-4 --planner dp-ev --set recompute=full",
         .entries = entries,
@@ -137,9 +142,14 @@ bool cmd_memory(int argc, char **argv, GError **error)
     if (own.most && argc == 2)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "--most is for MODEL CLUSTER; %s is a plan already", argv[1]);
+    if (own.most && own.fidelity)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "--most goes by the planner's own fidelity, without --fidelity");
     if (!(own.most
               ? memory_most(&how, argv, own.most, &options, &evaluation, &most, error)
-              : command_evaluate(&how, argc, argv, NULL, &options, &evaluation, error)))
+              : command_evaluate(&how, argc, argv, own.fidelity, &options, &evaluation,
+                                 error)))
         return false;
     json_t *answer = evaluation_json(&evaluation, options.verbose);
     if (most)
@@ -148,7 +158,10 @@ bool cmd_memory(int argc, char **argv, GError **error)
            *measured = own.measured
                            ? memory_measured_json(&evaluation, own.measured, error)
                            : NULL;
+    json_t *host = plan_words_host_json(&evaluation);
     json_object_set_new(answer, "peaks", peaks);
+    if (host)
+        json_object_set_new(answer, "host", host);
     if (measured)
         json_object_set_new(answer, "measured", measured);
     if ((own.measured && !measured) ||

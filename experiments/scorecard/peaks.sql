@@ -1,4 +1,4 @@
--- Peaks of memory: 150 published ones of pipelines, tensor and data parallelism, ZeRO and FSDP, V100 to B200
+-- Peaks of memory: 149 published ones of pipelines, tensor and data parallelism, ZeRO and FSDP, V100 to B200
 --
 -- For `--plain`: nothing is fitted. Each source has the runtime that its framework is (data/runtimes), counted as the source measures: nvidia-smi sees
 -- all of it, "reserved" and "allocated" what PyTorch's allocator has of the device and has given out. Where a page leaves something out, the default
@@ -26,12 +26,12 @@ gpus(name, device, of_machine, nic) AS (
     ('H200', 'h200', 8, 'ib-ndr'), ('B200', 'b200', 8, 'ib-ndr'), ('Blackwell-184GiB', 'b200', 8, 'ib-ndr'), ('V100-16GB', 'v100-16g', 8, 'ib-edr'),
     ('GH200', 'gh200', 4, 'eth-200'), ('2xRTX-A6000-48GB+1xH100-NVL-96GB', 'rtx-a6000', 3, 'eth-100')
 ),
--- framework's runtime, precision, further keys of the strategy, and what the peak is divided by to be GiB
-sources(id, runtime, precision, further, unit) AS (
+-- The framework's runtime, the precision, and further keys of the strategy
+sources(id, runtime, precision, further) AS (
     VALUES
-    ('bigscience_tr11', 'megatron-deepspeed', 'mixed', '', 1), ('flagperf', 'megatron', 'mixed-fp32-grads', '', 1), ('baichuan', 'deepspeed', 'bf16', '', 1),
-    ('paddle', 'paddle', 'mixed', '', 1), ('colossalai', 'pytorch', 'bf16', '', 1), ('neuron_sp', 'ddp/allocated', 'bf16-fsdp', '', 1), ('torchtitan', 'fsdp/reserved', 'bf16-fsdp', '', 1),
-    ('torchao', 'fsdp/reserved', 'bf16-fsdp', '', 1), ('dlperf', 'oneflow', 'mixed', '', 1), ('sailor', 'megatron-deepspeed', 'mixed', '', 1)
+    ('bigscience_tr11', 'megatron-deepspeed', 'mixed', ''), ('flagperf', 'flagscale', 'mixed-fp32-grads', ''), ('baichuan', 'deepspeed-2', 'bf16', ''),
+    ('paddle', 'paddle', 'mixed', ''), ('colossalai', 'pytorch', 'bf16', ''), ('neuron_sp', 'ddp/allocated', 'bf16-fsdp', ''), ('torchtitan', 'fsdp/reserved', 'bf16-fsdp', ',recompute=alternate'),
+    ('torchao', 'fsdp/reserved', 'bf16-fsdp', ''), ('dlperf', 'oneflow', 'mixed', ''), ('sailor', 'megatron-deepspeed', 'mixed', '')
 ),
 page AS (
     SELECT * FROM modern_bigscience_tr11 UNION ALL SELECT * FROM modern_flagperf UNION ALL SELECT * FROM modern_colossalai
@@ -40,7 +40,7 @@ page AS (
 run AS (
     SELECT CASE WHEN other LIKE '%PaddleNLP%' THEN 'paddle' WHEN model LIKE 'Baichuan%' THEN 'baichuan' ELSE source_id END AS source, model, gpu, CAST(n_gpus AS INTEGER) AS n, CAST(seq AS INTEGER) AS seq,
         CAST(gbs AS INTEGER) AS gbs, CAST(mbs AS INTEGER) AS mbs, CAST(tp AS INTEGER) AS tp, CAST(pp AS INTEGER) AS pp, max(1, CAST(ep AS INTEGER)) AS ep,
-        CASE WHEN fsdp LIKE 'zero1%' OR model = 'Aquila2-7B' THEN 1 WHEN fsdp LIKE 'zero2%' THEN 2 WHEN CAST(fsdp AS INTEGER) > 1 THEN 3 ELSE 0 END AS zero,
+        CASE WHEN fsdp LIKE 'zero1%' OR source_id = 'flagperf' AND model = 'Aquila2-7B' THEN 1 WHEN fsdp LIKE 'zero2%' THEN 2 WHEN CAST(fsdp AS INTEGER) > 1 THEN 3 ELSE 0 END AS zero,
         recompute, '' AS cuts, layers, hidden, params, other, precision, CAST(step_s AS REAL) AS step_s, CAST(peak_gib AS REAL) AS peak
     FROM page WHERE peak_gib <> ''
     UNION ALL
@@ -61,6 +61,7 @@ said AS (
         CASE
             WHEN run.precision LIKE 'NVFP4%' THEN 'products of 4-bit numbers have no rate'
             WHEN other LIKE '%DESLOC%' THEN 'replicas exchange gradients every so many steps'
+            WHEN run.model LIKE 'Qwen1.5-MoE%' THEN 'neither expert parallelism nor recomputation is published'
             WHEN source = 'colossalai' THEN 'neither micro-batch nor recomputation is published'
             WHEN source = 'dlperf' AND pp > 1 THEN 'how many micro-batches OneFlow keeps is not published'
             WHEN cuts <> '' AND CASE model WHEN 'OPT-350' THEN 26 ELSE 34 END <> (SELECT sum(value) FROM json_each('[' || replace(cuts, '|', ',') || ']')) THEN 'the stages have other layers than the model'
@@ -70,7 +71,7 @@ said AS (
 )
 SELECT 'test' AS split, source || ', ' || model || ', ' || n || ' x ' || gpu || ', mbs ' || mbs || ', tp ' || tp || ', pp ' || pp || ', zero ' || zero || ' ' || gbs || recompute AS contest,
     source || model AS "group",
-    text || ',seq=' || seq || ',global_batch=' || gbs || ',precision=' || CASE numbers WHEN 'autocast' THEN 'single' ELSE numbers END AS model, 'manual' AS planner,
+    text || ',seq=' || seq || ',global_batch=' || gbs || ',precision=' || numbers AS model, 'manual' AS planner,
     'pp=' || pp || ',tp=' || tp || ',micro_batch=' || mbs || CASE WHEN ep > 1 THEN ',ep=' || ep ELSE '' END
         || CASE WHEN cuts <> '' AND pp > 1 THEN ',layers=' || replace(replace(cuts, ' ', ''), '|', ' ') ELSE '' END
         || CASE WHEN recompute LIKE 'full%' THEN ',recompute=full' ELSE '' END || CASE WHEN zero > 0 AND dp > 1 THEN ',zero=' || zero ELSE '' END

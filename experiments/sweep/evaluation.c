@@ -95,6 +95,14 @@ void evaluation_clear(Evaluation *evaluation)
 char *evaluation_misfit(const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;
+    if (report->missing_bytes == 0 && report->host_missing_bytes > 0) {
+        g_autofree char *lacks =
+            units_format((double)report->host_missing_bytes, QUANTITY_BYTES);
+        return g_strdup_printf("the host's memory of machine %s lacks %" G_GUINT64_FORMAT
+                               " bytes (%s)",
+                               evaluation->view->cluster->machine[report->host].name,
+                               report->host_missing_bytes, lacks);
+    }
     const Device *device = &evaluation->view->device[report->worst_device];
     g_autofree char *missing =
         units_format((double)report->missing_bytes, QUANTITY_BYTES);

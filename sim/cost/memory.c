@@ -177,6 +177,7 @@ SimMemory *sim_memory_of(const SimCase *sim)
     const PlanLayout *layout = &sim->parts->layout;
     g_autoptr(PlanBuffers) buffers =
         plan_buffers(program, sim->graph, layout->instances, layout->segment);
+    sim_buffers_offload(buffers, &sim->plan->strategy, program, sim->graph);
     sim_buffers_add_runtime(buffers, sim->runtime, program, sim->graph, true);
     const Points points = {program,         sim->graph,        sim->linear,
                            layout->segment, layout->instances, buffers};

@@ -257,6 +257,7 @@ void sim_memory_record(const SimCase *sim, SimTimeline *timeline)
     g_autoptr(PlanBuffers) buffers =
         plan_buffers(program, sim->graph, layout->instances, layout->segment);
     g_autofree uint32_t *device = g_new(uint32_t, timeline->n_lanes);
+    sim_buffers_offload(buffers, &sim->plan->strategy, program, sim->graph);
     sim_buffers_add_runtime(buffers, sim->runtime, program, sim->graph, false);
     Record r = {.sim = sim, .timeline = timeline, .buffers = buffers};
 

@@ -10,6 +10,17 @@
 void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
                              const Program *program, const Graph *graph, bool ahead);
 
+/* Moves to the host what the strategy offloads: its buffers take no bytes of the device. To be
+ * called before the runtime is added. */
+void sim_buffers_offload(PlanBuffers *buffers, const Strategy *strategy,
+                         const Program *program, const Graph *graph);
+/* Seconds that an update of offloaded states takes at place i of its group: its gradient goes to the
+ * host, whose memory passes by the states, and the new parameter comes back. */
+double sim_offload_s(const SimParts *parts, const ClusterView *view, const Instr *instr,
+                     uint32_t i);
+/* Bytes of the host's memory that device `device` takes, with the runtime's factor. */
+double sim_host_bytes(const SimCase *sim, const PlanBuffers *buffers, uint32_t device);
+
 /* Bytes on one device beside all buffers, whose peak is given; what the cluster's file says of the runtime counts
  * instead of context, workspace and communicators. */
 double sim_runtime_bytes(const Runtime *runtime, const Plan *plan, const Device *device,

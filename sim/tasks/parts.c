@@ -74,6 +74,7 @@ SimParts *sim_parts_new(const Plan *plan, const Graph *graph, GError **error)
         fill_split(parts, split);
     }
     parts->memo = sim_memo_new();
+    parts->offloads = plan->strategy.offload != NULL;
     return g_steal_pointer(&parts);
 }
 

@@ -24,6 +24,7 @@ typedef struct {
     uint32_t n_splits;
     /* sorted; from the plan's rounded splits, or its ratios where it has no such split */
     SimPartSplit *split;
+    bool offloads; /* the host updates */
     SimMemo *memo; /* of ops' times; so parts are for one thread at a time */
 } SimParts;
 

@@ -64,7 +64,7 @@ static void keep_gradients(Adding *a, uint32_t n)
             half.element_bytes = HALF_BYTES;
             add_standing(a, half, a->runtime->half_gradients);
         }
-        if (!is_final_gradient(a, at(a, b)))
+        if (!is_final_gradient(a, at(a, b)) || half.host_bytes > 0)
             continue;
         /* Where it is a part of a gradient that lies there, it takes no memory of its own. */
         if (a->runtime->gradients &&
@@ -164,6 +164,56 @@ static void copy_logits(Adding *a)
     }
 }
 
+/* --- ops that are not fused --- */
+
+/* The last instruction on the same microbatch whose op differentiates this one; `i` itself where it
+ * runs again before that. */
+static uint32_t end_of_op(const Adding *a, uint32_t i)
+{
+    const Instr *from = &a->program->instr[i];
+    uint32_t end = i;
+    for (uint32_t k = i + 1; k < a->program->n; k++) {
+        const Instr *instr = &a->program->instr[k];
+        if (instr->kind != INSTR_COMPUTE || instr->group != from->group ||
+            instr->microbatch != from->microbatch)
+            continue;
+        if (instr->op == from->op)
+            return i;
+        const Op *op = graph_get_op(a->graph, instr->op);
+        end = op->pass == PASS_BACKWARD && op->of == from->op ? k : end;
+    }
+    return end;
+}
+
+static void keep_beside(Adding *a)
+{
+    for (uint32_t i = 0; i < a->program->n; i++) {
+        const Instr *instr = &a->program->instr[i];
+        if (instr->kind != INSTR_COMPUTE)
+            continue;
+        const Op *op = graph_get_op(a->graph, instr->op);
+        const uint32_t bytes = op->kind == OP_RMS_NORM ? a->runtime->norms
+                               : op->kind == OP_SWIGLU || op->kind == OP_GEGLU
+                                   ? a->runtime->gates
+                                   : 0;
+        if (bytes == 0)
+            continue;
+        const uint32_t use[2] = {i, end_of_op(a, i)};
+        const PlanBuffer kept = {.birth = i,
+                                 .busy_until = use[1],
+                                 .beside = true,
+                                 .kept = true,
+                                 .group = instr->group,
+                                 .tensor = op->out[0],
+                                 .form = instr->form[op->n_in],
+                                 .element_bytes = bytes,
+                                 .first = a->uses->len,
+                                 .n = G_N_ELEMENTS(use)};
+        g_array_append_val(a->buffers, kept);
+        g_array_append_vals(a->uses, use, G_N_ELEMENTS(use));
+    }
+}
+
 void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
                              const Program *program, const Graph *graph, bool ahead)
 {
@@ -184,6 +234,8 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
         gather_ahead(&a, buffers->n);
     if (runtime->loss_copies > 0)
         copy_logits(&a);
+    if (runtime->norms + runtime->gates > 0)
+        keep_beside(&a);
     g_free(buffers->buffer);
     g_free(buffers->use);
     buffers->n = a.buffers->len;

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "sim/cost/split.h"
+#include "sim/tasks/buffers.h"
 #include "sim/tasks/layer_times.h"
 
 /* --- ops --- */
@@ -38,8 +39,11 @@ void task_lower_compute(Lower *lower, const Instr *instr, SimTask task)
                 task_made_for_compute(
                     lower, task_maker(lower, instr, op->in[i], instr->form[i]), k));
         task.lane = lanes->lane[k];
-        task.duration_s = sim_layer_factor(sim->layers, instr, place) *
-                          sim_part_s(sim->parts, sim->view, instr, &rule, place, more);
+        task.duration_s =
+            sim_layer_factor(sim->layers, instr, place) *
+            (op->pass == PASS_UPDATE && sim->parts->offloads
+                 ? sim_offload_s(sim->parts, sim->view, instr, place)
+                 : sim_part_s(sim->parts, sim->view, instr, &rule, place, more));
         least_s = fmin(least_s, task.duration_s);
         task_add(lower, task, first_dep);
     }

@@ -207,6 +207,24 @@ static uint32_t question_communicators(const Question *question)
     return sim_communicators(&s, n);
 }
 
+/* Whether machines say what their hosts have, where these keep states. */
+static bool check_hosts(const Question *question, GError **error)
+{
+    const Cluster *cluster = question->cluster->cluster;
+    for (uint32_t m = 0; question->options->strategy.offload && m < cluster->n_machines;
+         m++) {
+        const Machine *machine = &cluster->machine[m];
+        if (machine->host_memory_bytes == 0 || machine->host_link == 0 ||
+            machine->host_bandwidth == 0)
+            return kilter_fail(
+                error, KILTER_ERROR_INPUT,
+                "option 'offload': cluster %s: machine %s: expected host_memory, "
+                "host_link and host_bandwidth in the cluster's file",
+                cluster->name, machine->name);
+    }
+    return true;
+}
+
 /* The devices' memory is what the runtime leaves of it. */
 static bool see_memory(Question *question, GError **error)
 {
@@ -245,7 +263,8 @@ static bool check_graph(Question *question, GError **error)
 {
     if (!planner_takes_size(question->planner, question->cluster, error) ||
         (!planner_can(question->planner, PLANNER_CHOOSES) &&
-         (!see_memory(question, error) || !see_times(question, error))))
+         (!check_hosts(question, error) || !see_memory(question, error) ||
+          !see_times(question, error))))
         return false;
     return (planner_can(question->planner, PLANNER_CHOOSES) ||
             cluster_check_precision(question->cluster->cluster,

@@ -120,11 +120,60 @@ static void test_korthikanti(void **state)
     }
 }
 
+/* The eight sums of activations of Korthikanti et al. (../shared/measured): without
+ * recomputation, and with sequence parallelism and selective recomputation. */
+static void test_korthikanti_activations(void **state)
+{
+    (void)state;
+    static const Published model[] = {
+        {"megatron-22B", 6144, 64, 48, 8, 1, 1, 4},
+        {"gpt3-175B", 12288, 96, 96, 8, 8, 3, 1},
+        {"turing-530B", 20480, 128, 105, 8, 35, 3, 1},
+        {"megatron-1T", 25600, 160, 128, 8, 64, 1, 1},
+    };
+    const char *path = test_shared("measured/calculon/memory_gib.csv");
+    g_autofree char *text = NULL;
+    if (!path)
+        skip();
+    assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_auto(GStrv) line = g_strsplit(text, "\n", -1);
+    double off = 0;
+    uint32_t n = 0;
+    for (uint32_t i = 1; line[i] && *line[i]; i++) {
+        g_auto(GStrv) cell = g_strsplit(line[i], ",", 4);
+        const Published *m = model;
+        while (strcmp(m->name, cell[0]) != 0)
+            m++;
+        const bool none = strcmp(cell[1], "none") == 0;
+        g_autofree char *of =
+            g_strdup_printf("gpt2:precision=mixed-fp32-grads,dropout=0.1,vocab=%d,layers="
+                            "%g,hidden=%g,ffn=%g,"
+                            "heads=%g,seq=%d,global_batch=%g",
+                            VOCAB, m->layers, m->hidden, 4 * m->hidden, m->heads, SEQ,
+                            m->micro_batch * m->pp * (m->chunks > 1 ? 2 : 1));
+        g_autofree char *cluster =
+            g_strdup_printf("star:hosts=%g,bandwidth=100Gb/s,latency=5us", m->tp * m->pp);
+        g_autofree char *set = g_strdup_printf(
+            "pp=%g tp=%g micro_batch=%g%s%s", m->pp, m->tp, m->micro_batch,
+            m->chunks > 1 ? " schedule=interleaved virtual_stages=3" : "",
+            none ? "" : " recompute=selective sequence_parallel=on");
+        const SimMemoryRow row = memory_of("manual", of, cluster, set);
+        off += fabs((double)row.bytes[MEMORY_ACTIVATIONS] / (1 << 30) /
+                        g_ascii_strtod(cell[3], NULL) -
+                    1);
+        n++;
+    }
+    print_message("%u sums of activations, MAPE %.1f %%\n", n, 100 * off / n);
+    assert_int_equal(n, 8);
+    assert_at_most(off / n, 0.03);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_llama),
         cmocka_unit_test(test_korthikanti),
+        cmocka_unit_test(test_korthikanti_activations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

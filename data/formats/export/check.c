@@ -39,6 +39,8 @@ bool export_refuse_layer(const ExportCase *c, uint32_t layer, GError **error,
 
 bool export_need_strategy(const ExportCase *c, GError **error)
 {
+    if (c->plan->strategy.offload)
+        return export_refuse(c, 0, error, "states on the host (offload)");
     if (c->has_strategy)
         return true;
     for (uint32_t i = 0; i < c->plan->program->n; i++)

@@ -1,0 +1,98 @@
+/* Optimizer states on the host: bytes on both sides and the time of updates, by hand. */
+#include "sim/sim.h"
+#include "tests/support/made_plan.h"
+
+#define MODEL                                                                            \
+    "llama:layers=2,hidden=64,heads=4,kv_heads=2,ffn=96,seq=16,vocab=64,global_batch=8," \
+    "precision=mixed"
+#define HOST(memory)                                                            \
+    "name: c\ndevice_types: [{name: D, rate: 1e12 FLOP/s, memory: 1 GiB}]\n"    \
+    "machines: [{type: D, gpus: 4, inner: {latency: 0 s, bandwidth: 1e9 B/s}, " \
+    "host_memory: " memory ", host_link: 1e9 B/s, host_bandwidth: 2e9 B/s}]\n"
+
+/* The plan on a cluster of this text, or the error. */
+static Made planned(const char *text, const char *set, GError **error)
+{
+    Made made = {.cluster = cluster_parse("c.yaml", text, strlen(text), error)};
+    assert_no_error(*error);
+    made.view = cluster_view(made.cluster, GRANULARITY_GPU);
+    PlannerOptions options;
+    if (set_options(&options, set, error))
+        made.plan = planner_plan(planner_find("manual", NULL), MODEL, "c.yaml", made.view,
+                                 &options, &made.graph, error);
+    return made;
+}
+
+static double parameters_of(const Graph *graph)
+{
+    double n = 0;
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        if (graph_tensor(graph, t)->role == ROLE_PARAMETER)
+            n += (double)tensor_elements(graph_tensor(graph, t));
+    return n;
+}
+
+static void test_bytes(void **state)
+{
+    (void)state;
+    for (uint32_t zero = 0; zero <= 3; zero++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *set = g_strdup_printf("zero=%u", zero),
+                        *there = g_strdup_printf("%s offload=optimizer", set);
+        g_auto(Made) plain = planned(HOST("1 GB"), set, &error),
+                     off = planned(HOST("1 GB"), there, &error);
+        assert_no_error(error);
+        g_autoptr(SimReport)
+            here = sim_evaluate(plain.plan, plain.graph, plain.view, "stage", &error),
+            host = sim_evaluate(off.plan, off.graph, off.view, "stage", &error),
+            flow = sim_evaluate(off.plan, off.graph, off.view, "flow", &error);
+        assert_no_error(error);
+        /* each of 4 GPUs has all 12 bytes of states, or its part; and 4 of divided gradients */
+        const double n = parameters_of(off.graph);
+        const double bytes = n * (zero == 0 ? 4 * 12 : zero == 1 ? 12 : 12 + 4);
+        assert_close((double)host->host_bytes, bytes, 0.02); /* shards are rounded */
+        assert_int_equal(here->host_bytes, 0);
+        assert_true(host->memory_bytes[0] + (uint64_t)(n * (zero ? 3 : 12) * 0.9) <=
+                    here->memory_bytes[0]);
+        /* gradients there and parameters back, 2 bytes each, over half a GB/s that a GPU has of the
+         * host's memory, which passes by gradients and, twice, by states */
+        const double part = n / (zero ? 4 : 1), s = part * (2 + 2 + 2 + 2 * 12) / 0.5e9;
+        assert_close(host->iteration_time_s - here->iteration_time_s, s, 0.05);
+        assert_true(flow->iteration_time_s >= s);
+    }
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_auto(Made) small = planned(HOST("1 kB"), "zero=1 offload=optimizer", &error);
+    assert_no_error(error);
+    g_autoptr(SimReport) report =
+        sim_evaluate(small.plan, small.graph, small.view, "stage", &error);
+    assert_false(report->feasible);
+    assert_true(report->host_missing_bytes > 0 && report->missing_bytes == 0);
+    g_auto(Made) none = make("manual", MODEL, "star:hosts=4,bandwidth=1Gb/s,latency=5us",
+                             "offload=optimizer", &error);
+    assert_null(none.plan);
+    assert_error(error, KILTER_ERROR_INPUT,
+                 "expected host_memory, host_link and host_bandwidth");
+    g_clear_error(&error);
+    g_auto(Made) hap = make("hap", MODEL, "star:hosts=4,bandwidth=1Gb/s,latency=5us",
+                            "offload=optimizer", &error);
+    assert_null(hap.plan);
+    assert_error(error, KILTER_ERROR_INPUT, "the others have no pipelines");
+    g_clear_error(&error);
+    g_auto(Made) word = make("manual", MODEL, "star:hosts=4,bandwidth=1Gb/s,latency=5us",
+                             "offload=parameters", &error);
+    assert_error(error, KILTER_ERROR_INPUT, "expected none or optimizer");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
