@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/number_gap.h"
 #include "data/base/text.h"
 #include "data/base/units.h"
 
@@ -206,8 +207,8 @@ bool csv_number(const Csv *csv, const char *column, double low, double high,
     g_assert(low <= high);
     const char *text = csv_text(csv, column);
     return number_read(text, low, high, value) ||
-           csv_fail(csv, column, error, "expected a number from %g to %g, got '%.40s'",
-                    low, high, text);
+           csv_fail(csv, column, error, "expected a number from %g to %g%s, got '%.40s'",
+                    low, high, number_gap(text), text);
 }
 
 bool csv_count(const Csv *csv, const char *column, uint32_t low, uint32_t high,

@@ -5,6 +5,7 @@
 
 #include "data/base/error.h"
 #include "data/base/names.h"
+#include "data/base/number_gap.h"
 #include "data/base/path.h"
 #include "data/base/units.h"
 
@@ -66,8 +67,8 @@ static bool read_number(const Option *option, const char *text, double *number,
 {
     return number_read(text, option->least, option->most, number) ||
            kilter_fail(error, KILTER_ERROR_INPUT,
-                       "expected a number from %.10g to %.10g, got '%s'", option->least,
-                       option->most, text);
+                       "expected a number from %.10g to %.10g%s, got '%s'", option->least,
+                       option->most, number_gap(text), text);
 }
 
 static bool read_quantity(const char *text, Quantity quantity, double *value,

@@ -2,6 +2,7 @@
 #include "data/base/units.h"
 
 #include "data/base/error.h"
+#include "data/base/number_gap.h"
 
 #include <math.h>
 #include <string.h>
@@ -85,6 +86,14 @@ bool number_read(const char *text, double least, double most, double *value)
         return false;
     *value = number;
     return true;
+}
+
+const char *number_gap(const char *text)
+{
+    const double size = fabs(g_ascii_strtod(text, NULL));
+    return size > 0 && size < NUMBER_LEAST
+               ? ", 0 or at least " G_STRINGIFY(NUMBER_LEAST) " in size"
+               : "";
 }
 
 /* Plain decimals with an optional exponent: without the signs, hex digits and names that strtod

@@ -4,6 +4,7 @@
 #include "data/base/error.h"
 #include "data/base/libyaml.h"
 #include "data/base/names.h"
+#include "data/base/number_gap.h"
 #include "data/base/text.h"
 #include "data/base/yaml_lines.h"
 #include "data/base/yaml_short.h"
@@ -332,6 +333,6 @@ bool yaml_number(const Yaml *yaml, const char *key, const char *text, double low
                  double high, double *value, GError **error)
 {
     return number_read(text, low, high, value) ||
-           yaml_fail(yaml, error, key, "expected a number from %g to %g, got '%.60s'",
-                     low, high, text);
+           yaml_fail(yaml, error, key, "expected a number from %g to %g%s, got '%.60s'",
+                     low, high, number_gap(text), text);
 }

@@ -86,6 +86,25 @@ static bool check_header(const char *file, const uint8_t *header, uint64_t n,
     return true;
 }
 
+/* Whether power was lost while the store was created: its first page is not there yet, and SQLite's
+ * journal beside it takes the others back. */
+static bool is_unborn(const char *file, const uint8_t *header, uint64_t n)
+{
+    static const uint8_t JOURNAL[] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+    g_assert(n <= HEADER_BYTES);
+    for (uint64_t i = 0; i < n; i++)
+        if (header[i] != 0)
+            return false;
+    g_autofree char *name = g_strconcat(file, "-journal", NULL);
+    uint8_t begin[sizeof JOURNAL] = {0};
+    const int journal = open(name, O_RDONLY | O_CLOEXEC);
+    const bool read =
+        journal >= 0 && pread(journal, begin, sizeof begin, 0) == (ssize_t)sizeof begin;
+    if (journal >= 0)
+        close(journal);
+    return read && memcmp(begin, JOURNAL, sizeof begin) == 0;
+}
+
 bool store_check_file(const char *file, bool create, GError **error)
 {
     struct stat status;
@@ -108,5 +127,7 @@ bool store_check_file(const char *file, bool create, GError **error)
     if (n < 0)
         return kilter_fail(error, KILTER_ERROR_INPUT, "%s: cannot read the store: %s",
                            file, g_strerror(cause));
+    if (create && is_unborn(file, header, (uint64_t)n))
+        return true;
     return check_header(file, header, (uint64_t)n, (uint64_t)status.st_size, error);
 }

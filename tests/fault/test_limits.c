@@ -102,7 +102,7 @@ static void test_tiny_numbers(void **state)
          "time_s: expected a number"},
         {"", PLAN " --set bucket=1e-310B", "expected an amount of bytes"},
         {"", "simulate " SMALL " hap-8 -p dp-ev -f flow --set jitter=1e-310",
-         "expected a number"},
+         "expected a number from 0 to 10, 0 or at least 1e-30 in size, got '1e-310'"},
         {"", "simulate " SMALL " hap-8 -p dp-ev --days 3 --mtbf 1e-310s",
          "--mtbf: expected"},
         {"", PLAN " --scale network=1e-310", "a factor from"},

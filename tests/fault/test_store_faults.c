@@ -225,6 +225,8 @@ static int sweep_apart(const char *experiment, const char *file, Fault fault,
         g_autoptr(GError) error = NULL;
         disk_init(fault, when);
         const bool good = sweep_once(experiment, file, &error);
+        if (error && when == UINT64_MAX)
+            print_error("%s\n", error->message);
         _exit(write(end[1], &disk.n, sizeof disk.n) != sizeof disk.n ? 2
               : good                                                 ? 0
               : error                                                ? 1
@@ -278,7 +280,7 @@ static void drop_store(const char *file)
 static void test_bad_disks(void **state)
 {
     (void)state;
-    enum { POINTS = 3, LEAST_CALLS = 4 };
+    enum { POINTS = 8, LEAST_CALLS = 4 };
     const char *given = g_getenv("KILTER_POINTS");
     const uint64_t points = given ? strtoull(given, NULL, 10) : POINTS;
     g_autoptr(Sandbox) box = sandbox_new();
@@ -288,7 +290,6 @@ static void test_bad_disks(void **state)
     uint64_t calls, unused, failed[DISK_FAULTS] = {0};
     assert_int_equal(sweep_apart(experiment, file, DISK_READ, UINT64_MAX, &calls), 0);
     g_autofree char *want = rows_of(file);
-    assert_int_equal(g_strrstr(want, "ok ") != NULL, true);
     for (Fault fault = 0; fault < DISK_FAULTS; fault++) {
         drop_store(file);
         sweep_apart(experiment, file, fault, UINT64_MAX, &calls);
