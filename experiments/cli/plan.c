@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "data/base/output.h"
+#include "data/formats/export/export.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/answers/plan_words.h"
 #include "experiments/cli/command.h"

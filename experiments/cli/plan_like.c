@@ -1,4 +1,6 @@
 /* Plans like a launch (experiments/cli/plan_like.h). */
+#include "data/formats/launch/launch.h"
+#include "data/models/model.h"
 #include "experiments/cli/plan_like.h"
 
 #include <string.h>

@@ -6,6 +6,7 @@
  * step. */
 #include <math.h>
 
+#include "data/formats/export/export.h"
 #include "synth/amp/amp.h"
 #include "synth/amp/make.h"
 #include "synth/answer/complete.h"

@@ -2,6 +2,7 @@
  * be written for frameworks. */
 #include <string.h>
 
+#include "data/formats/export/export.h"
 #include "synth/joint/menu.h"
 
 static const JointEntry *uniform_entry(const JointProblem *p,

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "data/base/version.h"
+#include "data/formats/export/export.h"
 #include "data/models/model.h"
 #include "synth/answer/complete.h"
 #include "synth/hap/make.h"

@@ -6,6 +6,7 @@
 #include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/base/text.h"
+#include "data/formats/export/export.h"
 #include "synth/question/segments.h"
 #include "synth/pipeline/strategy.h"
 #include "synth/spmd/spmd.h"

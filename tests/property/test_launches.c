@@ -5,6 +5,8 @@
  *     KILTER_ROUNDS=N    random strategies in place of 60 */
 #include <stdlib.h>
 
+#include "data/formats/launch/launch.h"
+#include "data/models/model.h"
 #include "tests/support/exported.h"
 #include "tests/support/random_strategy.h"
 
