@@ -188,7 +188,7 @@ bool sim_check_plan(const Plan *plan, const Graph *graph, const ClusterView *vie
 }
 
 /* Times of the iteration and of the devices, from the timeline. */
-static void report_times(SimReport *report)
+static void report_times(const Program *program, SimReport *report)
 {
     g_assert(report->iteration_time_s >= 0);
     const SimTimeline *timeline = report->timeline;
@@ -197,7 +197,12 @@ static void report_times(SimReport *report)
     g_autofree uint32_t *path = sim_timeline_critical_path(timeline, &n_path);
 
     sim_timeline_breakdown(timeline, of);
-    report->iteration_time_s = timeline->lost_s + sim_timeline_end_s(timeline);
+    uint32_t slowest = 0;
+    const double end_s = sim_timeline_end_s(timeline),
+                 time_s = program->successive
+                              ? sim_timeline_period_s(timeline, program, &slowest)
+                              : end_s;
+    report->iteration_time_s = timeline->lost_s + time_s;
     for (uint32_t j = 0; j < report->n_devices; j++) {
         const SimBreakdown *b = &of[timeline->lane[j]];
         report->busy_s[j] = b->compute_s;
@@ -210,6 +215,11 @@ static void report_times(SimReport *report)
         *(span->lane == SIM_TEAM ? &report->comm_s : &report->comp_s) +=
             span->end_s - span->start_s;
         report->launch_s += span->launch ? span->end_s - span->start_s : 0;
+    }
+    if (time_s < end_s) { /* on the device that sets the pace */
+        report->comm_s = fmin(of[slowest].exposed_s, time_s);
+        report->comp_s = time_s - report->comm_s;
+        report->launch_s = 0;
     }
 }
 
@@ -296,10 +306,11 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
     if (!EVALUATORS[fidelity_of(fidelity)](sim, report, error))
         return NULL;
     if (report->timeline)
-        report_times(report);
+        report_times(plan->program, report);
     for (uint32_t j = 0; j < report->n_devices; j++)
         report->idle_s[j] =
-            report->iteration_time_s - report->busy_s[j] - report->comm_busy_s[j];
+            fmax(report->iteration_time_s - report->busy_s[j] - report->comm_busy_s[j],
+                 plan->program->successive ? 0 : -INFINITY);
     report->feasible = true;
     if (options->time_only)
         return g_steal_pointer(&report);

@@ -3,6 +3,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/program/nesting.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,9 @@ PlanCut plan_cut(const Program *program, const Graph *graph, const BatchForms *b
     cut.batch = cut.shards = cut.replicas = cut.inner = key;
     cut.batch.kind = SPLIT_BATCH;
     cut.shards.kind =
-        cut.nested && shards != form_gather(1) ? SPLIT_NESTED : SPLIT_SHARDS;
+        cut.nested && nesting_starts_inside(program, graph, group, tensor, form)
+            ? SPLIT_NESTED
+            : SPLIT_SHARDS;
     cut.replicas.kind = SPLIT_REPLICAS;
     if (cut.has_parts)
         cut.batch.units = batch->units / program->n_microbatches;

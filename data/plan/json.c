@@ -260,6 +260,11 @@ static json_t *microbatches_json(const Plan *plan, const Graph *graph G_GNUC_UNU
                : json_integer(plan->program->n_microbatches);
 }
 
+static json_t *successive_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
+{
+    return plan->program->successive ? json_true() : NULL;
+}
+
 /* --- the table of members --- */
 
 /* clang-format off */
@@ -305,6 +310,7 @@ static const PlanMember MEMBERS[] = {
     PART("segments", segments_json),
     PART("splits", splits_json),
     PART("microbatches", microbatches_json),
+    PART("successive", successive_json),
     PART("groups", groups_json),
     PART("program", program_json),
     PART(PLAN_SEAL, NULL),

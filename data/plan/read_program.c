@@ -312,6 +312,9 @@ bool reader_groups(const Reader *r)
         !reader_integer(r, "microbatches", PROGRAM_WHOLE - 1, &n))
         return false;
     program->n_microbatches = (uint32_t)n;
+    if (json_object_get(r->root, "successive") &&
+        !reader_bool(r, "successive", &program->successive))
+        return false;
     json_t *groups = json_object_get(r->root, "groups");
     if (!groups)
         return true;

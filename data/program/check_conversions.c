@@ -1,6 +1,8 @@
 /* The program checker: collectives and transfers. */
 #include "data/program/check.h"
 
+#include "data/program/nesting.h"
+
 /* Checks a move of the sum accumulated so far to another instance. */
 static bool check_moves(Check *check)
 {
@@ -68,12 +70,16 @@ static bool check_moved(const Check *check)
 
 /* Whether a form cuts one dim over shards and positions, and the conversion is over the axis that
  * cuts it first (data/plan/plan.h): the parts that it joins would not be neighbours. */
-static bool crosses_nesting(FormAxis axis, Form form)
+static bool crosses_nesting(const Check *check, FormAxis axis, Form form)
 {
     const Form both = form_inside(form);
     const bool nested = form_is_gather(both) && form_shards(form) == both;
-    return nested && axis != AXIS_REPLICAS &&
-           (both == form_gather(1)) == (axis == AXIS_SHARDS);
+    if (!nested || axis == AXIS_REPLICAS)
+        return false;
+    const Instr *instr = check_current(check);
+    const bool shards_first = !nesting_starts_inside(check->program, check->graph,
+                                                     instr->group, instr->tensor, form);
+    return shards_first == (axis == AXIS_SHARDS);
 }
 
 bool check_collective(Check *check)
@@ -90,7 +96,8 @@ bool check_collective(Check *check)
         (on_shards && form_inside(instr->from) != form_inside(instr->to)) ||
         form_replicas(instr->from) != form_replicas(instr->to))
         return check_wrong(check, "no such conversion");
-    if (crosses_nesting(axis, instr->from) || crosses_nesting(axis, instr->to))
+    if (crosses_nesting(check, axis, instr->from) ||
+        crosses_nesting(check, axis, instr->to))
         return check_wrong(check,
                            "that dim is divided over shards and positions, and not "
                            "over these last");

@@ -21,6 +21,7 @@ Program *program_copy(const Program *program)
     copy->instr = g_memdup2(program->instr, program->n * sizeof *program->instr);
     copy->n = copy->capacity = program->n;
     copy->n_microbatches = program->n_microbatches;
+    copy->successive = program->successive;
     for (uint32_t g = 0; g < program->n_groups; g++) {
         program_add_group(copy, program->group[g].n_replicas, program->group[g].n_devices,
                           program->group[g].device);

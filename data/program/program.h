@@ -143,6 +143,9 @@ typedef struct {
     uint32_t n_microbatches; /* 1: the batch is not cut in time */
     uint32_t n_groups;       /* 0: one group, all devices as one replica */
     DeviceGroup *group;
+    /* each device begins the next iteration when it has ended this one, so that the time of an
+     * iteration is that between two of them */
+    bool successive;
 } Program;
 
 Program *program_new(void);

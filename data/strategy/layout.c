@@ -29,22 +29,115 @@ static bool check_divisors(const Strategy *s, const StrategyLayout *l, GError **
                            "zero_ranks=%u: expected a divisor of dp=%u%s", l->zero_ranks,
                            l->dp, l->cp > 1 ? " times cp, and a multiple of cp" : "");
     if (l->cp > 1 && l->ep > 1 && l->ep != l->cp)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "ep=%u: expected 1 or cp=%u, as devices that share a sequence "
-                           "share its experts",
-                           l->ep, l->cp);
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "ep=%u: expected 1 or cp=%u%s, as devices that share a sequence "
+            "share its experts",
+            s->ep, l->cp, l->experts ? " times tp" : "");
     if (l->cp == 1 && l->dp % l->ep != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "ep=%u: expected a divisor of dp=%u", l->ep, l->dp);
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT, "ep=%u: expected a divisor of dp%s=%u", s->ep,
+            l->experts ? " times tp" : "", l->dp * (l->experts ? l->tp : 1));
     return l->ep == 1 || !s->shares ||
            kilter_fail(error, KILTER_ERROR_INPUT,
                        "ep=%u: expected equal shares of the batch", l->ep);
 }
 
+/* Without tensor parallelism in experts the devices of a replica divide them, too. */
+static bool find_experts(const Strategy *s, StrategyLayout *l, GError **error)
+{
+    const uint32_t etp = s->etp ? s->etp : l->tp;
+    l->experts = l->tp > 1 && etp == 1;
+    if (etp != l->tp && etp != 1)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "etp=%u: expected 1 or tp=%u", etp,
+                           l->tp);
+    if (l->experts && l->ep % l->tp != 0)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "ep=%u: expected a multiple of tp=%u with etp=1, as the devices "
+            "that tp joins share the experts",
+            l->ep, l->tp);
+    l->ep /= l->experts ? l->tp : 1;
+    return true;
+}
+
+/* Checks that nothing is said beside unlike degrees that only equal ones have. */
+static bool check_unlike(const Strategy *s, GError **error)
+{
+    static const char *const taken[] = {
+        "pp",    "stage_tp", "stage_dp", "microbatches", "schedule", "virtual_stages",
+        "ranks", "layers",   "cuts",     "recompute",    "zero",     NULL};
+    for (uint32_t i = 0; i < strategy_table.n; i++) {
+        const Option *option = &strategy_table.row[i];
+        if (!option_is_default(option, s) && !g_strv_contains(taken, option->key))
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "stage_tp, stage_dp with %s: expected pp, microbatches, "
+                               "schedule, virtual_stages, ranks, layers, cuts, recompute "
+                               "or zero beside them",
+                               option->key);
+    }
+    return s->zero <= 1 || kilter_fail(error, KILTER_ERROR_INPUT,
+                                       "stage_tp, stage_dp: expected zero=0 or zero=1");
+}
+
+/* Degrees by stage, from either list or both. */
+static bool find_unlike(const Strategy *s, uint32_t n_devices, StrategyLayout *l,
+                        GError **error)
+{
+    uint32_t n_tp, n_dp;
+    uint64_t sum = 0;
+    l->stage_tp = numbers_of(s->stage_tp, &n_tp);
+    l->stage_dp = numbers_of(s->stage_dp, &n_dp);
+    if (!check_unlike(s, error))
+        return false;
+    l->pp = s->pp ? s->pp : MAX(n_tp, n_dp);
+    if ((s->stage_tp && n_tp != l->pp) || (s->stage_dp && n_dp != l->pp) ||
+        l->pp > n_devices)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "stage_tp, stage_dp: expected pp=%u numbers each", l->pp);
+    l->stage_tp = g_renew(uint32_t, l->stage_tp, l->pp + 1);
+    l->stage_dp = g_renew(uint32_t, l->stage_dp, l->pp + 1);
+    for (uint32_t p = 0; p < l->pp; p++) {
+        uint32_t *tp = &l->stage_tp[p], *dp = &l->stage_dp[p];
+        *tp = s->stage_tp ? *tp : MAX(n_devices / l->pp / MAX(*dp, 1), 1);
+        *dp = s->stage_dp ? *dp : MAX(n_devices / l->pp / MAX(*tp, 1), 1);
+        sum += (uint64_t)*tp * *dp;
+        if (*tp == 0 || *dp == 0)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "stage_tp, stage_dp: expected numbers above 0");
+    }
+    l->tp = l->stage_tp[0];
+    l->dp = l->stage_dp[0];
+    l->cp = l->zero_ranks = l->ep = 1;
+    l->zero = s->zero;
+    return sum == n_devices ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "stage_tp, stage_dp: expected products that add up to %u, the "
+                       "cluster's GPUs, got %" G_GUINT64_FORMAT,
+                       n_devices, sum);
+}
+
+static bool find_stages(const Strategy *s, StrategyLayout *l, GError **error)
+{
+    const ScheduleRow *row = schedule_row((Schedule)s->schedule);
+    const uint32_t chunks = s->virtual_stages ? s->virtual_stages : row->chunks;
+    if (chunks < row->least_chunks || chunks > row->most_chunks)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "virtual_stages=%u: expected %u with schedule=%s%s", chunks,
+                           row->least_chunks, row->name,
+                           row->most_chunks == 1 ? "; interleaved takes more" : "");
+    if ((uint64_t)l->pp * chunks > UINT16_MAX)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "pp=%u, virtual_stages=%u: expected at most %d stages", l->pp,
+                           chunks, UINT16_MAX);
+    l->n_stages = l->pp * chunks;
+    l->schedule = (Schedule)s->schedule;
+    return true;
+}
+
 static bool find_degrees(const Strategy *s, uint32_t n_devices, StrategyLayout *l,
                          GError **error)
 {
-    const bool interleaved = s->schedule == SCHEDULE_INTERLEAVED;
     l->pp = MAX(s->pp, 1);
     l->tp = MAX(s->tp, 1);
     l->cp = MAX(s->cp, 1);
@@ -57,22 +150,9 @@ static bool find_degrees(const Strategy *s, uint32_t n_devices, StrategyLayout *
             "pp=%u, dp=%u, %stp=%u: expected a product of %u, the cluster's "
             "GPUs, got %" G_GUINT64_FORMAT,
             l->pp, l->dp, cp, l->tp, n_devices, shared * l->dp);
-    const uint32_t chunks = s->virtual_stages ? s->virtual_stages : interleaved ? 2 : 1;
-    if (chunks > 1 && !interleaved)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "virtual_stages=%u: expected schedule=interleaved", chunks);
-    if ((uint64_t)l->pp * chunks > UINT16_MAX)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "pp=%u, virtual_stages=%u: expected at most %d stages", l->pp,
-                           chunks, UINT16_MAX);
-    if (schedule_splits((Schedule)s->schedule) && (s->zero > 1 || l->cp > 1 || s->ep > 1))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "schedule=%s: expected zero=0 or zero=1, and neither cp nor "
-                           "ep, since these move tensors layer by layer in the backward",
-                           schedule_name((Schedule)s->schedule));
-    l->n_stages = l->pp * chunks;
-    l->schedule = (Schedule)s->schedule;
     l->ep = MAX(s->ep, 1);
+    if (!find_experts(s, l, error))
+        return false;
     l->all_to_all = s->cp_comm == CP_COMM_A2A;
     l->zero = s->zero;
     l->zero_ranks = s->zero_ranks ? s->zero_ranks : l->dp * l->cp;
@@ -167,8 +247,7 @@ static bool find_layers(const Strategy *s, const Graph *graph, StrategyLayout *l
 static bool take_ranks(const Strategy *s, StrategyLayout *l, uint32_t n_devices,
                        GError **error)
 {
-    KILTER_ASSERT((uint64_t)l->pp * l->dp * l->cp * l->tp <= n_devices);
-    const uint32_t of_stage = l->dp * l->cp * l->tp;
+    uint32_t first = 0;
     g_auto(GStrv) stage = g_strsplit(s->ranks, "; ", -1);
     g_autofree bool *seen = g_new0(bool, n_devices);
     if (g_strv_length(stage) != l->pp)
@@ -176,7 +255,9 @@ static bool take_ranks(const Strategy *s, StrategyLayout *l, uint32_t n_devices,
                            "ranks: expected %u lists, one per stage, got %u", l->pp,
                            g_strv_length(stage));
     for (uint32_t p = 0; p < l->pp; p++) {
+        const uint32_t of_stage = layout_dp(l, p) * l->cp * layout_tp(l, p);
         uint32_t n;
+        KILTER_ASSERT(first + of_stage <= n_devices);
         g_autofree uint32_t *rank = numbers_of(stage[p], &n);
         if (n != of_stage)
             return kilter_fail(
@@ -190,8 +271,9 @@ static bool take_ranks(const Strategy *s, StrategyLayout *l, uint32_t n_devices,
                                    n_devices - 1, rank[i],
                                    rank[i] < n_devices ? " again" : "");
             seen[rank[i]] = true;
-            l->device[(size_t)p * of_stage + i] = rank[i];
+            l->device[first + i] = rank[i];
         }
+        first += of_stage;
     }
     return true;
 }
@@ -311,8 +393,10 @@ static bool find_sequence(const Strategy *s, const Graph *graph, StrategyLayout 
 static void walk_layout(const StrategyLayout *l, uint32_t n_layers, uint32_t n_devices)
 {
     g_autofree bool *seen = g_new0(bool, n_devices);
-    const uint32_t n = l->pp * l->dp * l->cp * l->tp;
+    uint32_t n = 0;
     double share = 0;
+    for (uint32_t p = 0; p < l->pp; p++)
+        n += layout_dp(l, p) * l->cp * layout_tp(l, p);
     g_assert(l->first[0] == 0 && l->first[l->n_stages] == n_layers);
     for (uint32_t p = 0; p < l->n_stages; p++)
         g_assert(l->first[p] <= l->first[p + 1]);
@@ -330,12 +414,24 @@ bool strategy_lay_out(const Strategy *s, const Graph *graph, uint32_t n_devices,
                       StrategyLayout *layout, GError **error)
 {
     *layout = (StrategyLayout){0};
+    return (!s->stage_tp && !s->stage_dp)
+               ? strategy_lay_out_stages(s, graph, n_devices, layout, error)
+               : kilter_fail(
+                     error, KILTER_ERROR_INPUT,
+                     "stage_tp, stage_dp: expected stages with the same degrees here");
+}
+
+bool strategy_lay_out_stages(const Strategy *s, const Graph *graph, uint32_t n_devices,
+                             StrategyLayout *layout, GError **error)
+{
+    const bool unlike = s->stage_tp || s->stage_dp;
+    *layout = (StrategyLayout){0};
     if (s->pipeline_layers)
         return kilter_fail(
             error, KILTER_ERROR_INPUT,
             "pipeline_layers: expected replicas with the same stages here");
-    if (!find_degrees(s, n_devices, layout, error) ||
-        !find_microbatches(s, graph, layout, error) ||
+    if (!(unlike ? find_unlike : find_degrees)(s, n_devices, layout, error) ||
+        !find_stages(s, layout, error) || !find_microbatches(s, graph, layout, error) ||
         !find_layers(s, graph, layout, error) ||
         !find_devices(s, n_devices, layout, error) ||
         !strategy_layer_modes(s, graph, layout->n_stages, layout->first,
@@ -353,5 +449,7 @@ void strategy_layout_clear(StrategyLayout *layout)
     g_free(layout->share);
     g_free(layout->recompute);
     g_free(layout->sequence);
+    g_free(layout->stage_tp);
+    g_free(layout->stage_dp);
     *layout = (StrategyLayout){0};
 }

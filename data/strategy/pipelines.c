@@ -55,7 +55,7 @@ static bool check_keys(const Strategy *s, GError **error)
                 "ranks, recompute, sequence_parallel or zero beside it",
                 option->key);
     }
-    return (s->zero <= 1 && s->schedule != SCHEDULE_INTERLEAVED) ||
+    return (s->zero <= 1 && schedule_row((Schedule)s->schedule)->chunks == 1) ||
            kilter_fail(
                error, KILTER_ERROR_INPUT,
                "pipeline_layers: expected zero=0 or zero=1, and a schedule with one "
@@ -215,7 +215,8 @@ bool strategy_lay_out_pipelines(const Strategy *s, const Graph *graph, uint32_t 
     *pipelines = (StrategyPipelines){.n = 1, .pipeline = g_new0(StrategyLayout, 1)};
     if (!s->pipeline_layers)
         return !s->pipeline_shares
-                   ? strategy_lay_out(s, graph, n_devices, pipelines->pipeline, error)
+                   ? strategy_lay_out_stages(s, graph, n_devices, pipelines->pipeline,
+                                             error)
                    : kilter_fail(error, KILTER_ERROR_INPUT,
                                  "pipeline_shares: expected pipeline_layers beside it");
     if (!check_keys(s, error) || !count_stages(&p, error) ||
@@ -231,6 +232,40 @@ bool strategy_lay_out_pipelines(const Strategy *s, const Graph *graph, uint32_t 
     for (uint32_t k = 0; k < p.n; k++)
         if (!lay_out_one(&p, k, &pipelines->pipeline[k], error))
             return false;
+    return true;
+}
+
+bool strategy_check_effects(const Strategy *s, const StrategyPipelines *pipelines,
+                            GError **error)
+{
+    bool stages = false, replicas = false, microbatches = false;
+    for (uint32_t k = 0; k < pipelines->n; k++) {
+        const StrategyLayout *l = &pipelines->pipeline[k];
+        stages |= l->pp > 1;
+        for (uint32_t g = 0; g < l->pp; g++)
+            replicas |= layout_dp(l, g) * l->cp > 1;
+        microbatches |= l->n_microbatches > 1;
+    }
+    const StrategyLayout *first = &pipelines->pipeline[0];
+    const bool split = schedule_splits(first->schedule) || first->n_stages > first->pp;
+    const struct {
+        bool wrong;
+        const char *key, *expected;
+    } rule[] = {
+        {s->sequence_parallel && first->tp == 1, "sequence_parallel", "tp above 1"},
+        {s->etp > 0 && first->tp == 1, "etp", "tp above 1"},
+        {s->cp_comm && first->cp == 1, "cp_comm", "cp above 1"},
+        {s->zero > 0 && !replicas, "zero", "dp or cp above 1"},
+        {s->zero_ranks > 0 && s->zero == 0, "zero_ranks", "zero above 0"},
+        {split && !stages, "schedule", "pp above 1"},
+        {first->schedule == SCHEDULE_GPIPE && !microbatches, "schedule",
+         "gpipe with several microbatches"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(rule); i++)
+        if (rule[i].wrong)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "%s has no effect here: expected %s", rule[i].key,
+                               rule[i].expected);
     return true;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/base/libyaml.h"
 #include "data/base/text.h"
@@ -154,18 +155,39 @@ bool strategy_offload(const char *text, const char **kept, GError **error)
 
 /* --- the whole --- */
 
+#define X(Y, id, name, chunks, least, most, v, splits, successive) \
+    {name, chunks, least, most, v, splits, successive},
+static const ScheduleRow SCHEDULE[SCHEDULES] = {SCHEDULE_TABLE(X, )};
+#undef X
+
+const ScheduleRow *schedule_row(Schedule schedule)
+{
+    g_assert(schedule < SCHEDULES);
+    return &SCHEDULE[schedule];
+}
+
 const char *schedule_name(Schedule schedule)
 {
-#define X(id, word) word,
-    static const char *const name[SCHEDULES] = {SCHEDULE_WORDS(X)};
-#undef X
-    g_assert(schedule < SCHEDULES);
-    return name[schedule];
+    return schedule_row(schedule)->name;
 }
 
 bool schedule_splits(Schedule schedule)
 {
-    return schedule == SCHEDULE_ZB_H1 || schedule == SCHEDULE_ZB_H2;
+    return schedule_row(schedule)->splits;
+}
+
+uint32_t schedule_group(Schedule schedule, uint32_t stage, uint32_t n_groups)
+{
+    const uint32_t at = stage % n_groups;
+    return schedule_row(schedule)->v && stage >= n_groups ? n_groups - 1 - at : at;
+}
+
+uint32_t schedule_stage(Schedule schedule, uint32_t chunk, uint32_t group,
+                        uint32_t n_groups)
+{
+    KILTER_ASSERT(group < n_groups);
+    return chunk * n_groups +
+           (schedule_row(schedule)->v && chunk > 0 ? n_groups - 1 - group : group);
 }
 
 uint32_t schedule_lag(Schedule schedule, uint32_t before)

@@ -37,20 +37,44 @@
 #include "data/base/options.h"
 #include "data/graph/graph.h"
 
-/* clang-format off */
-#define SCHEDULE_WORDS(X) \
-    X(SCHEDULE_GPIPE, "gpipe") X(SCHEDULE_1F1B, "1f1b") \
-    X(SCHEDULE_INTERLEAVED, "interleaved") X(SCHEDULE_ZB_H1, "zb-h1") \
-    X(SCHEDULE_ZB_H2, "zb-h2")
-/* clang-format on */
+/* The schedules; synth/pipeline/pipeline.h has their steps. V: stages go to the last device and
+ * back to the first one, so that each device has the k-th stage from the front and from the end;
+ * else around. SPLITS: gradients of weights are computed apart from the rest of the backward.
+ * SUCCESSIVE: no device waits for the others between two iterations, so that the next one begins
+ * while this one ends.
+ *
+ *    schedule, word, stages per device: default, least, most, V, SPLITS, SUCCESSIVE */
+#define SCHEDULE_TABLE(X, Y)                                                    \
+    X(Y, GPIPE, "gpipe", 1, 1, 1, false, false, false)                          \
+    X(Y, 1F1B, "1f1b", 1, 1, 1, false, false, false)                            \
+    X(Y, INTERLEAVED, "interleaved", 2, 1, UINT16_MAX, false, false, false)     \
+    X(Y, ZB_H1, "zb-h1", 1, 1, 1, false, true, false)                           \
+    X(Y, ZB_H2, "zb-h2", 1, 1, 1, false, true, true)                            \
+    X(Y, BREADTH_FIRST, "breadth-first", 2, 2, UINT16_MAX, false, false, false) \
+    X(Y, ZB_V, "zb-v", 2, 2, 2, true, true, true)                               \
+    X(Y, V_HALF, "v-half", 2, 2, 2, true, true, true)                           \
+    X(Y, V_MIN, "v-min", 2, 2, 2, true, true, true)                             \
+    X(Y, DUALPIPEV, "dualpipev", 2, 2, 2, true, true, false)
+
+#define SCHEDULE_WORD(Y, id, word, ...) Y(SCHEDULE_##id, word)
+#define SCHEDULE_WORDS(Y)               SCHEDULE_TABLE(SCHEDULE_WORD, Y)
 typedef enum { SCHEDULE_WORDS(OPTION_ID) SCHEDULES } Schedule;
 
-/* The word of a schedule in strategies and plans. */
+typedef struct {
+    const char *name; /* in strategies and plans */
+    uint32_t chunks, least_chunks, most_chunks;
+    bool v, splits, successive;
+} ScheduleRow;
+
+const ScheduleRow *schedule_row(Schedule schedule);
 const char *schedule_name(Schedule schedule);
-/* Whether gradients of weights are computed apart from the rest of the backward, */
 bool schedule_splits(Schedule schedule);
-/* and after how many further microbatches on the stage with so many before it. */
+/* zb-h1 and zb-h2: after how many further microbatches gradients of weights are computed on the
+ * stage with so many before it. */
 uint32_t schedule_lag(Schedule schedule, uint32_t before);
+/* The device group of a stage, and the stage of a group's k-th chunk. */
+uint32_t schedule_group(Schedule schedule, uint32_t stage, uint32_t n_groups);
+uint32_t schedule_stage(Schedule schedule, uint32_t chunk, uint32_t group, uint32_t n_groups);
 
 /* The ops of the forward that the backward computes again: none; whole layers, of which only the
  * inputs are kept; or classes of ops, as bits (data/strategy/recompute.c): attention's inner part,
@@ -101,19 +125,28 @@ OPTION_WORDS(CP_COMM_WORDS)
     X(CHOICE(CP_COMM_WORDS), cp_comm, "cp_comm", "allgather",                              \
       "gather keys and values, or exchange sequences for heads and back")                  \
     X(COUNT(0, 65535), ep, "ep", "1",                                                     \
-      "replicas that share the experts of a layer; with cp above 1: 1 or cp")             \
+      "devices that share the experts of a layer; with cp above 1: 1, cp, or cp x tp")     \
+    X(COUNT(0, 65535), etp, "etp", "0",                                                    \
+      "devices that share each expert's tensors: tp, or 1, so that the devices that tp "  \
+      "joins share the experts, too, and ep is a multiple of tp; 0: tp")                  \
     X(COUNT(0, 65535), micro_batch, "micro_batch", "0",                                   \
       "samples of a microbatch on a replica; 0: by the option microbatches")              \
     X(COUNT(0, 65534), microbatches, "microbatches", "1",                                 \
       "equal parts of the batch that run one after the other, with gradients added up")   \
     X(CHOICE(SCHEDULE_WORDS), schedule, "schedule", "1f1b",                                \
-      "schedule of the microbatches; zb-h1 and zb-h2 compute gradients of weights "        \
-      "later, when devices would wait, zb-h2 with twice as many microbatches in flight")   \
+      "schedule of the microbatches; zb-*, v-* and dualpipev compute gradients of "        \
+      "weights later, when devices would wait, zb-h2 with twice as many microbatches in "  \
+      "flight; two stages per device go there and back under zb-v, v-* and dualpipev, "    \
+      "with about a half or a third of the microbatches in flight under v-half and v-min") \
     X(COUNT(0, 65535), virtual_stages, "virtual_stages", "0",                             \
-      "stages per device; 0: 2 when interleaved, else 1")                                 \
+      "stages per device; 0: 1 under gpipe, 1f1b and zb-h*, else 2")                      \
     X(PARSED(strategy_list), layers, "layers", "", "number of layers of each stage")      \
     X(PARSED(strategy_list), cuts, "cuts", "",                                            \
       "first layer of each stage but the first")                                          \
+    X(PARSED(strategy_list), stage_tp, "stage_tp", "",                                    \
+      "tp of each device group of stages, where they differ")                             \
+    X(PARSED(strategy_list), stage_dp, "stage_dp", "",                                    \
+      "dp of each of them; default: equally many devices in each")                        \
     X(PARSED(strategy_lists), ranks, "ranks", "", "devices of each stage")                \
     X(PARSED(strategy_lists), pipeline_layers, "pipeline_layers", "",                     \
       "replicas with unlike stages: of each the numbers of layers of its stages, as in "  \
@@ -178,13 +211,32 @@ typedef struct {
     double *share;    /* [dp]: shares of the batch, sum to 1 */
     Recompute *recompute; /* [layer] */
     bool *sequence;       /* [layer] */
-    uint32_t ep, zero, zero_ranks;
+    uint32_t ep; /* replicas, or shards, that divide experts: ep over tp where `experts` */
+    bool experts; /* the devices that tp joins have different experts, whole ones */
+    uint32_t zero, zero_ranks;
     bool all_to_all; /* attention takes whole sequences of some heads */
+    /* [pp]: tp and dp of each device group, whose devices follow one another in `device`; NULL: all
+     * are alike. tp and dp are then those of the first one */
+    uint32_t *stage_tp, *stage_dp;
 } StrategyLayout;
 
-/* Lays a strategy out. KILTER_ERROR_INPUT gives the first reason why that is impossible. */
+/* The degrees of device group `p`. */
+static inline uint32_t layout_tp(const StrategyLayout *l, uint32_t p)
+{
+    return l->stage_tp ? l->stage_tp[p] : l->tp;
+}
+static inline uint32_t layout_dp(const StrategyLayout *l, uint32_t p)
+{
+    return l->stage_dp ? l->stage_dp[p] : l->dp;
+}
+
+/* Lays a strategy with equal degrees in all stages out. KILTER_ERROR_INPUT gives the first reason
+ * why that is impossible. */
 bool strategy_lay_out(const Strategy *strategy, const Graph *graph, uint32_t n_devices,
                       StrategyLayout *layout, GError **error);
+/* The same where stages may differ in their degrees. */
+bool strategy_lay_out_stages(const Strategy *strategy, const Graph *graph,
+                             uint32_t n_devices, StrategyLayout *layout, GError **error);
 void strategy_layout_clear(StrategyLayout *layout);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(StrategyLayout, strategy_layout_clear)
 
@@ -195,10 +247,14 @@ typedef struct {
     StrategyLayout *pipeline;
 } StrategyPipelines;
 
-/* The same for any strategy; strategy_lay_out refuses the key `pipeline_layers`. */
+/* The same for any strategy; strategy_lay_out refuses the keys `pipeline_layers`, `stage_tp` and
+ * `stage_dp`. */
 bool strategy_lay_out_pipelines(const Strategy *strategy, const Graph *graph,
                                 uint32_t n_devices, StrategyPipelines *pipelines,
                                 GError **error);
+/* Fails with KILTER_ERROR_INPUT for a key that changes nothing beside the others. */
+bool strategy_check_effects(const Strategy *strategy, const StrategyPipelines *pipelines,
+                            GError **error);
 void strategy_pipelines_clear(StrategyPipelines *pipelines);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(StrategyPipelines, strategy_pipelines_clear)
 

@@ -7,7 +7,7 @@
 -- ones of 2/3 of the width, which have the same parameters and FLOPs; a shared expert is one expert and one choice more. Of
 -- BLOOM's runs layers follow from the parameters where they are not given. Heads that are not given are those of Narayanan et al.
 -- 2021 (Table 1): 128 wide, in their two smallest models 96. Where experts are shared among more GPUs than there are
--- replicas, the GPUs that share layers are replicas, too: experts' work is the same. Where a page has only TFLOP/s, the time is
+-- replicas, the GPUs that share layers have whole experts of their own (etp=1). Where a page has only TFLOP/s, the time is
 -- that of the FLOPs that it counts: 6 per parameter and token, and attention's without the causal half.
 -- Where a page computes some layers or every second product again, as many whole layers are.
 -- The launcher's first page has no plans; those with the same figures on its next page are taken. Calibrated on some models of each type of GPU, tested on the others.
@@ -129,7 +129,8 @@ trial AS (
 ),
 -- Experts that are shared among more GPUs than there are replicas
 shared AS (
-    SELECT *, CASE WHEN eps > n / (tps * pps * cps) AND eps <= n / (pps * cps) THEN 1 ELSE tps END AS tp_used FROM trial
+    SELECT *, CASE WHEN eps > n / (tps * pps * cps) AND eps <= n / (pps * cps) AND cps > 1 THEN 1 ELSE tps END AS tp_used,
+        CASE WHEN tps > 1 AND cps = 1 AND eps > n / (tps * pps) AND eps % tps = 0 THEN ',etp=1' ELSE '' END AS whole FROM trial
 ),
 -- A micro-batch that is not given has 8,192 tokens, as most of the given ones have, if the batch of a replica can be divided so
 cut AS (
@@ -181,7 +182,7 @@ SELECT
     'manual' AS planner,
     'pp=' || pps || ',tp=' || tp_used || ',micro_batch=' || micro
         || CASE WHEN vps > 1 THEN ',schedule=interleaved,virtual_stages=' || vps ELSE '' END
-        || CASE WHEN cps > 1 THEN ',cp=' || cps ELSE '' END || CASE WHEN eps > 1 THEN ',ep=' || eps ELSE '' END
+        || CASE WHEN cps > 1 THEN ',cp=' || cps ELSE '' END || CASE WHEN eps > 1 THEN ',ep=' || eps || whole ELSE '' END
         || CASE WHEN sequence_parallel AND tp_used > 1 THEN ',sequence_parallel=on' ELSE '' END
         || CASE WHEN again < 0.95 THEN ',recompute=full@1-' || CAST(round(again * CAST(substr(dims, 8) AS INTEGER)) AS INTEGER)
                 WHEN recompute LIKE 'selective%' AND again IS NULL THEN ',recompute=selective'

@@ -32,7 +32,12 @@ static bool run_one(void *context, void *own, uint32_t i, GError **error)
     const SimTimeline *timeline = own;
     if (!sim_flow_run(work->flow, i, false, own, error))
         return false;
-    work->time_s[i] = timeline->lost_s + sim_timeline_end_s(timeline);
+    uint32_t slowest;
+    const Program *program = work->flow->sim->plan->program;
+    work->time_s[i] =
+        timeline->lost_s + (program->successive
+                                ? sim_timeline_period_s(timeline, program, &slowest)
+                                : sim_timeline_end_s(timeline));
     return true;
 }
 

@@ -71,6 +71,36 @@ double sim_timeline_end_s(const SimTimeline *timeline)
     return last == SIM_NO_SPAN ? 0 : timeline->span[last].end_s;
 }
 
+double sim_timeline_period_s(const SimTimeline *timeline, const Program *program,
+                             uint32_t *lane)
+{
+    const uint32_t n = 2 * timeline->n_lanes;
+    g_autofree double *first_s = g_new(double, n);
+    g_autofree double *last_s = g_new0(double, n);
+    double period_s = 0;
+    *lane = 0;
+    for (uint32_t l = 0; l < n; l++)
+        first_s[l] = INFINITY;
+    for (uint32_t i = 0; i < timeline->n_spans; i++) {
+        const SimSpan *span = &timeline->span[i];
+        uint32_t n_own;
+        const uint32_t *own = sim_span_lanes(timeline, span, &n_own);
+        const bool received =
+            !span->launch && program->instr[span->instr].kind == INSTR_TRANSFER;
+        for (uint32_t k = 0; !received && k < n_own; k++) {
+            const uint32_t l = 2 * own[k] + span->launch;
+            first_s[l] = fmin(first_s[l], span->start_s);
+            last_s[l] = fmax(last_s[l], span->end_s);
+        }
+    }
+    for (uint32_t l = 0; l < n; l++)
+        if (last_s[l] - first_s[l] > period_s) {
+            period_s = last_s[l] - first_s[l];
+            *lane = l / 2;
+        }
+    return period_s;
+}
+
 /* --- breakdown --- */
 
 typedef struct {

@@ -216,9 +216,12 @@ static SplitKind shards_kind(const SimParts *parts, const Instr *instr, const Ru
                              const Rule *shards)
 {
     const Op *op = graph_get_op(parts->layout.graph, instr->op);
-    for (uint32_t i = 0; rule->loop == shards->loop && i < op->n_in + op->n_out; i++)
-        if (form_is_gather(shards->form[i]) && shards->form[i] != form_gather(1))
-            return SPLIT_NESTED;
+    for (uint32_t i = 0; rule->loop == shards->loop && i < op->n_in + op->n_out; i++) {
+        const TensorId t = i < op->n_in ? op->in[i] : op->out[i - op->n_in];
+        if (form_is_gather(shards->form[i]))
+            return plan_layout_cut(&parts->layout, instr->group, t, instr->form[i])
+                .shards.kind;
+    }
     return SPLIT_SHARDS;
 }
 
@@ -288,10 +291,9 @@ double sim_part_s(const SimParts *parts, const ClusterView *view, const Instr *i
     const bool cut = has_parts(parts, instr->op);
     const OpPart part = part_of_op(parts, instr, rule, i);
     const Graph *graph = parts->layout.graph;
-    const Device *device =
-        &view->device[parts->layout.group[instr->group].device[i]];
-    const bool kernels = device->kernels && !graph_is_timed(graph) &&
-                         !graph_op_times(graph, instr->op);
+    const Device *device = &view->device[parts->layout.group[instr->group].device[i]];
+    const bool kernels =
+        device->kernels && !graph_is_timed(graph) && !graph_op_times(graph, instr->op);
     SimWork work = {0};
 
     if (kernels) {

@@ -235,7 +235,7 @@ static bool make(AmpMethod method, const Question *question, Answer *answer,
             "of a strategy",
             question->planner->name, beside);
     const Schedule schedule = (Schedule)question->options->strategy.schedule;
-    if (schedule_splits(schedule))
+    if (schedule_splits(schedule) || schedule == SCHEDULE_BREADTH_FIRST)
         return kilter_fail(
             error, KILTER_ERROR_INPUT,
             "%s with schedule=%s: expected planner manual, or joint, which "

@@ -16,7 +16,8 @@ bool baselines_make_manual(const Question *question, Answer *answer, GError **er
             "strategy, tp for tmp, micro_batch for mbs, virtual_stages for "
             "chunks");
     if (!strategy_lay_out_pipelines(&question->options->strategy, graph, view->n_devices,
-                                    &pipelines, error))
+                                    &pipelines, error) ||
+        !strategy_check_effects(&question->options->strategy, &pipelines, error))
         return false;
     const gint64 start = g_get_monotonic_time();
     Program *program = synth_strategy_pipelines(graph, view, &pipelines, error);

@@ -26,6 +26,8 @@ typedef struct {
     uint32_t first, end;
     bool single;
     uint32_t done; /* the last pass in which it was recomputed */
+    bool
+        kept; /* it is recomputed in backward passes: what waits for its turn finds it there */
 } Again;
 
 /* An operand that a group needs from another group. */
@@ -45,16 +47,17 @@ typedef struct {
     uint32_t *maker; /* [instr * OP_MAX_IN + operand] */
     /* [instr]: the forward instruction that keeps data beside tensors for it; UINT32_MAX: none */
     uint32_t *keeper;
-    GArray *needs;   /* Need, by maker */
-    uint32_t *first; /* [instr + 1]: range of its needs */
-    bool *sent;      /* [need]: a late need was sent */
-    uint32_t *unit;  /* instructions by (phase, stage), in order */
-    uint32_t *begin; /* [phase * n_stages + stage]: first in `unit` */
-    GArray *again;   /* Again; element 0 is not used */
-    bool *read;      /* [tensor]: a forward op reads it */
+    GArray *needs;     /* Need, by maker */
+    uint32_t *first;   /* [instr + 1]: range of its needs */
+    bool *sent;        /* [need]: a late need was sent */
+    uint32_t *unit;    /* instructions by (phase, stage), in order */
+    uint32_t *begin;   /* [phase * n_stages + stage]: first in `unit` */
+    GArray *again;     /* Again; element 0 is not used */
+    bool *read;        /* [tensor]: a forward op reads it */
     RecomputeWay *way; /* [op]: how it runs again; NULL: none does */
-    bool *kept;      /* [tensor]: its readers in the backward do not make its op run again */
-    uint32_t pass;   /* the number of backward passes begun, of a stage on a microbatch */
+    bool *kept; /* [tensor]: its readers in the backward do not make its op run again */
+    Phase running; /* the phase of the present pass */
+    uint32_t pass; /* the number of backward passes begun, of a stage on a microbatch */
     /* [group * n_tensors + tensor]: bit f: form f is partial over the replicas */
     uint8_t *partial;
     Program *program;
@@ -84,7 +87,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Builder, pipeline_builder_clear)
 static inline uint16_t group_at(const Builder *b, uint32_t i)
 {
     KILTER_ASSERT(b->place[i].stage < b->pipeline->n_stages);
-    return (uint16_t)(b->place[i].stage % b->pipeline->n_groups);
+    return (uint16_t)schedule_group(b->pipeline->schedule, b->place[i].stage,
+                                    b->pipeline->n_groups);
 }
 
 static inline uint8_t *partial_of(const Builder *b, uint32_t group, TensorId tensor)
@@ -157,8 +161,8 @@ void pipeline_load(Builder *b, uint32_t i);
  * that begins at `at` in a stage's phase and of the layer after it. */
 void pipeline_gather_for(Builder *b, uint32_t i);
 void pipeline_gather_ahead(Builder *b, Phase phase, uint32_t stage, uint32_t at);
-/* Sends the gradients of the layer that ends at `at` in a stage's backward to their shards. */
-void pipeline_scatter_behind(Builder *b, uint32_t stage, uint32_t at);
+/* Sends the gradients of the layer that ends at `at` in a stage's phase to their shards. */
+void pipeline_scatter_behind(Builder *b, Phase phase, uint32_t stage, uint32_t at);
 /* Sums the gradient of update `i` whole, in the form of the parameter. */
 void pipeline_sum_whole(Builder *b, uint32_t i);
 /* The first function sums the gradient of update `i` in shards, the second writes an update whose

@@ -55,11 +55,15 @@ static void emit_early(Builder *b)
 
 static void demand(Builder *b, uint32_t i, uint32_t microbatch);
 
-/* Computes a unit again. */
+/* Computes a unit again. What a backward computes again is kept for gradients of weights, unless it
+ * is a gathered sequence. */
 static void emit_again(Builder *b, uint32_t unit, uint32_t microbatch)
 {
     const Again again = g_array_index(b->again, Again, unit);
     g_array_index(b->again, Again, unit).done = b->pass;
+    g_array_index(b->again, Again, unit).kept |=
+        b->running == BACKWARD &&
+        !(again.single && b->inner->instr[b->unit[again.first]].kind == INSTR_COLLECTIVE);
     for (uint32_t k = again.first; k < again.end; k++) {
         const uint32_t i = b->unit[k];
         if (b->place[i].unit != unit)
@@ -78,7 +82,8 @@ static void demand_made(Builder *b, uint32_t i, uint32_t maker, uint32_t microba
     if (made->unit == 0 || made->stage != b->place[i].stage)
         return;
     const Again *again = &g_array_index(b->again, Again, made->unit);
-    if (again->done != b->pass && (again->single || made->layer == b->place[i].layer))
+    if (again->done != b->pass && (again->single || made->layer == b->place[i].layer) &&
+        !(b->running == WEIGHTS && again->kept))
         emit_again(b, made->unit, microbatch);
 }
 
@@ -100,15 +105,16 @@ static void emit_unit(Builder *b, Phase phase, uint32_t stage, uint32_t microbat
 {
     const uint32_t *begin = &b->begin[phase * b->pipeline->n_stages + stage];
     b->pass++;
+    b->running = phase;
     for (uint32_t k = begin[0]; k < begin[1]; k++) {
         pipeline_gather_ahead(b, phase, stage, k);
-        if (phase == BACKWARD)
+        if (phase != FORWARD)
             demand(b, b->unit[k], microbatch);
         pipeline_gather_for(b, b->unit[k]);
         pipeline_run(b, b->unit[k], microbatch);
         send_all(b, b->unit[k], microbatch);
-        if (phase == BACKWARD)
-            pipeline_scatter_behind(b, stage, k);
+        if (phase != FORWARD)
+            pipeline_scatter_behind(b, phase, stage, k);
     }
 }
 
@@ -292,13 +298,12 @@ bool pipeline_build(Builder *b, uint32_t n_microbatches, bool exchanges, GError 
         !(b->batch = batch_forms_of_microbatches(b->graph, error)) ||
         !check_microbatches(n_microbatches, b->batch, error))
         return false;
-    g_assert(!schedule_splits(pipeline->schedule) ||
-             (pipeline->zero <= 1 && pipeline->ep <= 1));
     b->place = g_new0(Place, b->inner->n);
     b->whole = g_new0(bool, graph_n_tensors(b->graph));
     b->partial = g_new0(uint8_t, n_partial);
     b->program = program_new();
     b->program->n_microbatches = pipeline->n_microbatches;
+    b->program->successive = pipeline->successive;
     for (uint32_t g = 0; g < pipeline->n_groups; g++)
         program_add_group(b->program, pipeline->group[g].n_replicas,
                           pipeline->group[g].n_devices, pipeline->group[g].device);

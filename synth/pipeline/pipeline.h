@@ -24,15 +24,32 @@
  *
  *     gpipe          all M V of them (Huang et al. 2019)
  *     1f1b           P - 1 - p, and V = 1
- *     interleaved    2 (P - 1 - p) + (V - 1) P, all of them if M = P; M is a multiple of P
+ *     interleaved    2 (P - 1 - p) + (V - 1) R, all of them if M = P
+ *     breadth-first  all of them (Lamy-Poirier, MLSys 2023)
  *     zb-h1          P - 1 - p, and V = 1
  *     zb-h2          2 (P - 1 - p), and V = 1
  *
- * zb-h1 and zb-h2 (Qi et al., ICLR 2024, arXiv:2401.10241, Sec. 2) split the backward of all groups
+ * Stages of a group take turns, each for a round of R microbatches: all of them under breadth-
+ * first; else M is dealt to the largest number of rounds with at least P each, the first ones one
+ * more than the last ones if need be.
+ *
+ * zb-h1 and zb-h2 (Qi et al., ICLR 2024, arXiv:2401.10241, Sec. 2) split the backward of all stages
  * but the first: a backward step computes what the stage before waits for, and a step of its own, p
  * (zb-h2: 2 p) microbatches later, the rest, which is gradients of weights. So gradients travel
  * faster, and devices have work while they would wait; a group keeps the activations of at most P
- * (2 P - 1) microbatches. Layers that are computed again in full are not split. */
+ * (2 P - 1) microbatches. The rest uses what a layer computed again for its backward; tensors that
+ * sequence parallelism gathers are gathered once more for it.
+ *
+ * zb-v, v-half and v-min (Qi et al., NeurIPS 2024, arXiv:2405.15362) have V = 2 stages per group, p
+ * and 2 P - 1 - p, which take turns and split their backwards. Under zb-v at most 2 P of the
+ * groups' forwards are in flight, as many bytes as 1f1b's, and with M >= 2 P - 1 equal steps no
+ * device waits between its first step and its last. v-half and v-min repeat one pattern of six
+ * steps per microbatch, with slopes over the groups (Sec. 3.2) that keep P + 3 and 2 P / 3 + 3
+ * forwards at most in flight. dualpipev is DeepSeek's (DualPipe, 2025): M is at least 2 P, 2 P + 1
+ * forwards are in flight, and most backwards are whole.
+ *
+ * Where a schedule is SUCCESSIVE (data/strategy/strategy.h) strategies are priced by the time
+ * between two iterations; searches of planners price one iteration by itself. */
 #ifndef KILTER_SYNTH_PIPELINE_PIPELINE_H
 #define KILTER_SYNTH_PIPELINE_PIPELINE_H
 
@@ -53,6 +70,7 @@ typedef struct {
     uint32_t lag;   /* microbatches by which the rest of a split backward comes later */
 } SynthDepth;
 
+/* Of the schedules without V whose steps follow from a depth. */
 SynthDepth synth_schedule_depth(SynthSchedule schedule, uint32_t n_stages,
                                 uint32_t n_groups, uint32_t n_microbatches,
                                 uint32_t group);
@@ -95,7 +113,10 @@ typedef struct {
     /* a device that would cut a received tensor at once is sent only its part of it; not with
      * shards */
     bool scatters;
-} SynthPipeline; /* schedules that split backwards take neither zero above 1, nor shards, nor ep */
+    bool successive; /* the program's (data/program/program.h) */
+    /* gradients of weights wait in layers that run again or gather sequences, too */
+    bool all_wait;
+} SynthPipeline;
 
 /* `inner` has passed program_check as an SPMD program. KILTER_ERROR_INPUT if the batch or the
  * stages do not fit; the result has passed program_check. */

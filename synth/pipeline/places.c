@@ -179,7 +179,9 @@ static bool can_wait(const Builder *b, uint32_t i)
         instr->kind == INSTR_COMPUTE ? instr : &b->inner->instr[b->maker[i * OP_MAX_IN]];
     const uint32_t layer = graph_get_op(b->graph, by->op)->layer;
     const Recompute again = p->recompute ? p->recompute[layer] : RECOMPUTE_NONE;
-    return by->kind == INSTR_COMPUTE && again <= RECOMPUTE_SELECTIVE &&
+    if (by->kind != INSTR_COMPUTE || p->all_wait)
+        return by->kind == INSTR_COMPUTE;
+    return again <= RECOMPUTE_SELECTIVE &&
            !(again == RECOMPUTE_SELECTIVE && uses_inner(b, i)) &&
            !(p->sequence && p->sequence[layer]);
 }

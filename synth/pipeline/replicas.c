@@ -182,6 +182,7 @@ static bool build_all(Joining *j, GError **error)
         if (!pipeline_build(b, j->program->n_microbatches, true, error))
             return false;
         n_groups += b->program->n_groups;
+        j->program->successive |= b->program->successive;
         if (n_groups > UINT16_MAX / 2)
             return kilter_fail(error, KILTER_ERROR_INPUT,
                                "expected at most %d stages in all pipelines",

@@ -1,13 +1,31 @@
 /* Schedules of pipelines. */
-#include "synth/pipeline/pipeline.h"
+#include "synth/pipeline/schedule_v.h"
+
+/* How stages of a group take turns: rounds of `size` microbatches, the first `n_longer` of them one
+ * longer. */
+typedef struct {
+    uint32_t size, n_longer;
+} Rounds;
+
+static Rounds rounds_of(SynthSchedule schedule, uint32_t n_chunks, uint32_t n_groups,
+                        uint32_t n_microbatches)
+{
+    if (n_chunks == 1)
+        return (Rounds){1, 0};
+    const uint32_t n =
+        schedule == SCHEDULE_BREADTH_FIRST ? 1 : MAX(n_microbatches / n_groups, 1);
+    return (Rounds){n_microbatches / n, n_microbatches % n};
+}
 
 /* The number of forward steps of a group before its first backward step. */
 static uint32_t warm_up(SynthSchedule schedule, uint32_t n_chunks, uint32_t n_groups,
                         uint32_t n_microbatches, uint32_t group)
 {
     const uint32_t all = n_chunks * n_microbatches, after = n_groups - 1 - group;
+    const Rounds rounds = rounds_of(schedule, n_chunks, n_groups, n_microbatches);
     switch (schedule) {
     case SCHEDULE_GPIPE:
+    case SCHEDULE_BREADTH_FIRST:
         return all;
     case SCHEDULE_1F1B:
     case SCHEDULE_ZB_H1:
@@ -17,42 +35,47 @@ static uint32_t warm_up(SynthSchedule schedule, uint32_t n_chunks, uint32_t n_gr
     case SCHEDULE_INTERLEAVED:
         return n_microbatches == n_groups
                    ? all
-                   : MIN(all, 2 * after + (n_chunks - 1) * n_groups);
-    case SCHEDULES:
-        break;
+                   : MIN(all, 2 * after +
+                                  (n_chunks - 1) * (rounds.size + (rounds.n_longer > 0)));
+    default:
+        g_assert_not_reached();
     }
-    g_assert_not_reached();
 }
 
-/* The k-th step in a direction: chunks take turns, each for n_groups microbatches. */
+/* The k-th step in a direction. */
 static SynthStep step_at(uint32_t k, bool backward, uint32_t n_chunks, uint32_t n_groups,
-                         uint32_t group)
+                         Rounds rounds, uint32_t group)
 {
+    const uint32_t longer = rounds.n_longer * (rounds.size + 1),
+                   before = k < longer * n_chunks ? 0 : longer,
+                   size = rounds.size + (k < longer * n_chunks);
     g_assert(n_chunks > 0 && group < n_groups);
-    const uint32_t round = n_chunks == 1 ? 1 : n_groups;
-    const uint32_t chunk = k / round % n_chunks;
+    k -= before * n_chunks;
+    const uint32_t chunk = k / size % n_chunks;
     return (SynthStep){.stage =
                            (backward ? n_chunks - 1 - chunk : chunk) * n_groups + group,
-                       .microbatch = k / (round * n_chunks) * round + k % round,
+                       .microbatch = before + k / (size * n_chunks) * size + k % size,
                        .backward = backward};
 }
 
 static bool check(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
                   uint32_t n_microbatches, GError **error)
 {
+    const ScheduleRow *row = schedule_row(schedule);
     if (n_groups == 0 || n_stages == 0 || n_stages % n_groups != 0)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "%u stages cannot be dealt to %u groups", n_stages, n_groups);
-    if ((schedule == SCHEDULE_1F1B || schedule_splits(schedule)) && n_stages != n_groups)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: expected a stage per group, got %u stages for %u groups",
-                           schedule_name(schedule), n_stages, n_groups);
-    if (n_stages != n_groups && n_microbatches % n_groups != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "several stages a group: expected a multiple of %u "
-                           "microbatches, got %u",
-                           n_groups, n_microbatches);
-    return true;
+    const uint32_t n_chunks = n_stages / n_groups;
+    if (schedule != SCHEDULE_GPIPE &&
+        (n_chunks < row->least_chunks || n_chunks > row->most_chunks))
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "%s: expected %u stage%s per group, got %u stages for %u groups", row->name,
+            row->least_chunks, row->least_chunks > 1 ? "s" : "", n_stages, n_groups);
+    return schedule != SCHEDULE_DUALPIPEV || n_microbatches >= 2 * n_groups ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "dualpipev: expected at least 2 pp = %u microbatches, got %u",
+                       2 * n_groups, n_microbatches);
 }
 
 /* Adds the step of the rest of a split backward that is due after `done` backward steps. */
@@ -80,18 +103,20 @@ static GArray *schedule_steps(SynthSchedule schedule, uint32_t n_stages,
 {
     const uint32_t n_chunks = n_stages / n_groups, n = n_chunks * n_microbatches;
     const bool splits = schedule_splits(schedule) && group > 0;
-    g_assert(depth.ahead <= n &&
+    const Rounds rounds = rounds_of(schedule, n_chunks, n_groups, n_microbatches);
+    g_assert(depth.ahead <= n && !schedule_row(schedule)->v &&
              check(schedule, n_stages, n_groups, n_microbatches, NULL));
     GArray *steps = g_array_new(false, false, sizeof(SynthStep));
     for (uint32_t k = 0; k < n + depth.ahead; k++) {
         if (k < n) {
-            const SynthStep forward = step_at(k, false, n_chunks, n_groups, group);
+            const SynthStep forward =
+                step_at(k, false, n_chunks, n_groups, rounds, group);
             g_array_append_val(steps, forward);
         }
         if (k < depth.ahead)
             continue;
         const uint32_t done = k - depth.ahead;
-        const SynthStep backward = step_at(done, true, n_chunks, n_groups, group);
+        const SynthStep backward = step_at(done, true, n_chunks, n_groups, rounds, group);
         g_array_append_val(steps, backward);
         if (splits)
             add_rest(steps, group, depth.lag, done + 1, n);
@@ -127,10 +152,13 @@ GArray *synth_schedule_order(SynthSchedule schedule, uint32_t n_stages, uint32_t
     g_autofree uint8_t *done = g_new0(uint8_t, ((size_t)n_stages + 1) * n_microbatches);
     uint32_t n_steps = 0;
     for (uint32_t g = 0; g < n_groups; g++) {
-        const SynthDepth own =
-            depth ? depth[g]
-                  : synth_schedule_depth(schedule, n_stages, n_groups, n_microbatches, g);
-        GArray *of = schedule_steps(schedule, n_stages, n_groups, n_microbatches, g, own);
+        GArray *of = schedule_row(schedule)->v
+                         ? schedule_v_steps(schedule, n_groups, n_microbatches, g)
+                         : schedule_steps(
+                               schedule, n_stages, n_groups, n_microbatches, g,
+                               depth ? depth[g]
+                                     : synth_schedule_depth(schedule, n_stages, n_groups,
+                                                            n_microbatches, g));
         g_ptr_array_add(steps, of);
         n_steps += of->len;
     }

@@ -8,8 +8,8 @@
  * shards, and the new parameter is gathered. From level 2 on a gradient goes there when its layer's
  * backward on a microbatch has ended. From level 3 on a parameter rests there, too, and a layer's
  * parameters are gathered while the layer before runs, in the forward and again in the backward. */
-#include "synth/spmd/assignment.h"
 #include "synth/pipeline/build.h"
+#include "synth/spmd/assignment.h"
 
 #include <math.h>
 
@@ -289,9 +289,9 @@ static void scatter_made(Builder *b, uint32_t i)
     }
 }
 
-void pipeline_scatter_behind(Builder *b, uint32_t stage, uint32_t at)
+void pipeline_scatter_behind(Builder *b, Phase phase, uint32_t stage, uint32_t at)
 {
-    const uint32_t *begin = &b->begin[BACKWARD * b->pipeline->n_stages + stage];
+    const uint32_t *begin = &b->begin[phase * b->pipeline->n_stages + stage];
     const uint32_t layer = b->place[b->unit[at]].layer;
     if (!b->state || b->pipeline->zero < 2 ||
         (at + 1 < begin[1] && b->place[b->unit[at + 1]].layer == layer))

@@ -27,12 +27,56 @@ static Program *whole_program(const Graph *graph, const ClusterView *view, GErro
     return program;
 }
 
+/* The fewest experts of a layer that has any; 0: none has. */
+static uint32_t fewest_experts(const Graph *graph)
+{
+    uint32_t fewest = 0;
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        OpSpace space;
+        graph_op_space(graph, id, &space);
+        for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in; i++) {
+            const Tensor *weight = graph_tensor(graph, op->in[i]);
+            if (weight->role == ROLE_PARAMETER && space.dim_loop[i][0] >= 0 &&
+                space.loop[space.dim_loop[i][0]].letter == 'e')
+                fewest = fewest ? MIN(fewest, weight->dim[0]) : weight->dim[0];
+        }
+    }
+    return fewest;
+}
+
+/* Layers are divided as their stages are. */
+static Program *unlike_program(const Graph *graph, const ClusterView *view,
+                               const StrategyLayout *layout, GError **error)
+{
+    const uint32_t n_layers = graph_n_layers(graph);
+    g_autofree uint32_t *ways = g_new(uint32_t, n_layers + 1);
+    for (uint32_t l = 0, stage = 0; l < n_layers; l++) {
+        while (l >= layout->first[stage + 1])
+            stage++;
+        ways[l] = layout_tp(layout, schedule_group(layout->schedule, stage, layout->pp));
+    }
+    return synth_megatron_ways(graph, view, ways, error);
+}
+
 static Program *inner_program(const Graph *graph, const ClusterView *view,
                               const StrategyLayout *layout, GError **error)
 {
+    if (layout->stage_tp)
+        return unlike_program(graph, view, layout, error);
     if (layout->tp == 1)
         return whole_program(graph, view, error);
-    return synth_megatron(graph, view, layout->tp, layout->sequence, error);
+    const uint32_t ep = layout->tp * layout->ep, experts = fewest_experts(graph);
+    if (layout->experts && ep > experts) {
+        kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "ep=%u with etp=1: expected a model with so many experts, a layer has "
+            "%u",
+            ep, experts);
+        return NULL;
+    }
+    return synth_megatron(graph, view, layout->tp, layout->sequence, layout->experts,
+                          error);
 }
 
 /* A pipeline of a strategy, with the arrays that it needs. */
@@ -40,6 +84,7 @@ typedef struct {
     Program *inner;
     uint16_t *stage;
     DeviceGroup *group;
+    bool *divides;
     SynthPipeline pipeline;
 } Made;
 
@@ -48,12 +93,13 @@ static void made_clear(Made *made)
     program_free(made->inner);
     g_free(made->stage);
     g_free(made->group);
+    g_free(made->divides);
 }
 
 static bool make(const Graph *graph, const ClusterView *view,
                  const StrategyLayout *layout, Made *made, GError **error)
 {
-    const uint32_t of_stage = layout->dp * layout->cp * layout->tp;
+    uint32_t *device = layout->device;
     made->inner = inner_program(graph, view, layout, error);
     if (!made->inner)
         return false;
@@ -62,22 +108,33 @@ static bool make(const Graph *graph, const ClusterView *view,
         while (graph_get_op(graph, id)->layer >= layout->first[made->stage[id] + 1])
             made->stage[id]++;
     made->group = g_new(DeviceGroup, layout->pp);
-    for (uint32_t p = 0; p < layout->pp; p++)
-        made->group[p] = (DeviceGroup){layout->dp * layout->cp, layout->tp,
-                                       layout->device + (size_t)p * of_stage, layout->cp};
-    made->pipeline = (SynthPipeline){.n_stages = layout->n_stages,
-                                     .n_microbatches = layout->n_microbatches,
-                                     .stage = made->stage,
-                                     .n_groups = layout->pp,
-                                     .group = made->group,
-                                     .cluster = view,
-                                     .schedule = layout->schedule,
-                                     .recompute = layout->recompute,
-                                     .sequence = layout->sequence,
-                                     .zero = layout->zero,
-                                     .zero_ranks = layout->zero_ranks,
-                                     .ep = layout->ep,
-                                     .all_to_all = layout->all_to_all};
+    for (uint32_t p = 0; p < layout->pp; p++) {
+        const uint32_t dp = layout_dp(layout, p), tp = layout_tp(layout, p);
+        made->group[p] = (DeviceGroup){dp * layout->cp, tp, device, layout->cp};
+        device += dp * layout->cp * tp;
+    }
+    if (layout->stage_tp && layout->zero) {
+        made->divides = g_new(bool, layout->pp);
+        for (uint32_t p = 0; p < layout->pp; p++)
+            made->divides[p] = true;
+    }
+    made->pipeline = (SynthPipeline){
+        .n_stages = layout->n_stages,
+        .n_microbatches = layout->n_microbatches,
+        .stage = made->stage,
+        .n_groups = layout->pp,
+        .group = made->group,
+        .cluster = view,
+        .schedule = layout->schedule,
+        .successive = layout->pp > 1 && schedule_row(layout->schedule)->successive,
+        .all_wait = true,
+        .recompute = layout->recompute,
+        .sequence = layout->sequence,
+        .zero = layout->zero,
+        .zero_ranks = layout->zero_ranks,
+        .divides = made->divides,
+        .ep = layout->ep,
+        .all_to_all = layout->all_to_all};
     return true;
 }
 
@@ -123,10 +180,13 @@ double *synth_strategy_pipeline_ratios(const StrategyPipelines *pipelines,
     double *ratio = g_new0(double, n_devices);
     for (uint32_t k = 0; k < pipelines->n; k++) {
         const StrategyLayout *l = &pipelines->pipeline[k];
-        const uint32_t of_replica = l->cp * l->tp;
-        for (uint32_t i = 0; i < l->pp * l->dp * of_replica; i++)
-            ratio[l->device[i]] = l->share[i / of_replica % l->dp] / of_replica / l->pp *
-                                  l->n_microbatches / n_all;
+        const uint32_t *device = l->device;
+        for (uint32_t p = 0; p < l->pp; p++) {
+            const uint32_t dp = layout_dp(l, p), of_replica = l->cp * layout_tp(l, p);
+            for (uint32_t i = 0; i < dp * of_replica; i++, device++)
+                ratio[*device] = (l->stage_dp ? 1.0 / dp : l->share[i / of_replica]) /
+                                 of_replica / l->pp * l->n_microbatches / n_all;
+        }
     }
     return ratio;
 }

@@ -138,31 +138,89 @@ static bool rule_along_sequence(const Graph *graph, OpId id, Rule *rule)
     return false;
 }
 
+/* [tensor]: whether an op with weights of experts reads it. The caller frees it. */
+static bool *feeds_experts(const Graph *graph, OpId loss, uint32_t ways)
+{
+    bool *feeds = g_new0(bool, graph_n_tensors(graph));
+    for (OpId id = 0; id <= loss; id++) {
+        const Op *op = graph_get_op(graph, id);
+        Rule rule;
+        for (uint32_t i = 0; columns_rule(graph, id, true, ways, &rule) && i < op->n_in;
+             i++)
+            feeds[op->in[i]] |= is_activation(graph, op->in[i]);
+    }
+    return feeds;
+}
+
+/* Whether a rule reads tensors that are cut by experts as they are, or makes what experts read. */
+static bool suits_experts(const Op *op, const Rule *rule, const Form *held,
+                          const bool *feeds, const bool *of_experts)
+{
+    bool any = feeds[op->out[0]] && form_is_gather(rule->form[op->n_in]);
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        if (of_experts[op->in[i]] && rule->form[i] != held[op->in[i]])
+            return false;
+        any |= of_experts[op->in[i]];
+    }
+    return any;
+}
+
+/* The rule by experts of an op with their weights, of one that hands tokens out to them or collects
+ * what they make. */
+static bool rule_by_expert(const Graph *graph, OpId id, uint32_t ways, const Form *held,
+                           const bool *feeds, const bool *of_experts, Rule *rule)
+{
+    const Op *op = graph_get_op(graph, id);
+    OpSpace space;
+    Rule all[OP_MAX_RULES];
+    if (columns_rule(graph, id, true, ways, rule))
+        return true;
+    graph_op_space(graph, id, &space);
+    for (uint32_t r = op_rules(graph, id, all); r-- > 0;)
+        if (all[r].loop >= 0 && space.loop[all[r].loop].letter == 'e' &&
+            suits_experts(op, &all[r], held, feeds, of_experts)) {
+            *rule = all[r];
+            return true;
+        }
+    return false;
+}
+
 /* Cuts each op by rows or along with its cut inputs, else by columns, else not at all. `held`: the
  * forms for later ops. With sequence[layer] all other ops are cut along the sequence, and partial
- * sums are reduce-scattered to it. */
+ * sums are reduce-scattered to it. With `experts` these are whole, and divided among the devices;
+ * what they make is added up where tokens come together again. */
 static void assign_tensor_parallel(const Graph *graph, OpId loss, uint32_t ways,
-                                   const bool *sequence, Form *held, Assignment *a)
+                                   const bool *sequence, bool experts, Form *held,
+                                   Assignment *a)
 {
     g_autofree FormSet *absorbed = columns_absorbed(graph, loss, ways);
+    g_autofree bool *feeds = experts ? feeds_experts(graph, loss, ways) : NULL;
+    g_autofree bool *of_experts = g_new0(bool, graph_n_tensors(graph));
     for (OpId id = 0; id <= loss; id++) {
         const Op *op = graph_get_op(graph, id);
         const bool divides = sequence && sequence[op->layer];
         Rule all[OP_MAX_RULES], *rule = &a->rule[id];
-        bool along = false;
-        if (!baseline_rule_following(graph, id, held, rule) &&
+        bool along = false,
+             of_expert = experts &&
+                         rule_by_expert(graph, id, ways, held, feeds, of_experts, rule);
+        if (!of_expert && !baseline_rule_following(graph, id, held, rule) &&
             !baseline_rule_columns(graph, id, loss, ways, absorbed, rule) &&
             !(along = divides && rule_along_sequence(graph, id, rule))) {
             op_rules(graph, id, all);
             *rule = all[0];
         }
+        for (uint32_t i = 0; i < op->n_in; i++)
+            of_expert |= of_experts[op->in[i]] && form_is_gather(rule->form[i]);
         for (uint32_t o = 0; o < op->n_out; o++) {
             Form form = baseline_dual(rule->form[op->n_in + o]);
+            of_experts[op->out[o]] = of_expert && form_is_gather(form);
             const bool sums = divides && rule->form[op->n_in + o] == FORM_REDUCE &&
                               has_sequence(graph, op->out[o]);
             a->gradient[op->out[o]] = sums ? SEQUENCE : form;
             held[op->out[o]] =
-                !along && (absorbed[op->out[o]] >> form & 1u) ? form : FORM_IDENTITY;
+                of_experts[op->out[o]] || (!along && (absorbed[op->out[o]] >> form & 1u))
+                    ? form
+                    : FORM_IDENTITY;
         }
     }
 }
@@ -317,12 +375,12 @@ static bool assign_data_parallel(const Graph *graph, OpId loss, bool experts, Fo
 }
 
 static bool assign(const Graph *graph, Baseline baseline, uint32_t ways,
-                   const bool *sequence, Assignment *a)
+                   const bool *sequence, bool whole_experts, Assignment *a)
 {
     OpId loss = graph_tensor(graph, graph_loss(graph))->producer;
     g_autofree Form *held = g_new0(Form, graph_n_tensors(graph));
     if (baseline == BASELINE_MEGATRON)
-        assign_tensor_parallel(graph, loss, ways, sequence, held, a);
+        assign_tensor_parallel(graph, loss, ways, sequence, whole_experts, held, a);
     else if (!assign_data_parallel(graph, loss, baseline != BASELINE_DATA_PARALLEL, held,
                                    a))
         return false;
@@ -348,11 +406,11 @@ static Program *emit(Pricer *pricer, Baseline baseline, GError **error)
     pricer->direct = baseline == BASELINE_DATA_PARALLEL;
     Assignment assignment;
     assignment_init(&assignment, graph);
-    bool done = assign(graph, baseline, n, NULL, &assignment);
+    bool done = assign(graph, baseline, n, NULL, false, &assignment);
     if (!done && n == 1) { /* nothing is cut, so all strategies are equal */
         assignment_clear(&assignment);
         assignment_init(&assignment, graph);
-        done = assign(graph, BASELINE_MEGATRON, 1, NULL, &assignment);
+        done = assign(graph, BASELINE_MEGATRON, 1, NULL, false, &assignment);
     }
     if (!done)
         kilter_fail(error, KILTER_ERROR_INPUT,
@@ -420,17 +478,19 @@ Program *baseline_program(const Graph *graph, const ClusterView *view,
 typedef struct {
     uint32_t ways;
     const bool *sequence;
+    bool experts;
 } Megatron;
 
 static bool assign_megatron(const Graph *graph, const void *how, Assignment *a)
 {
     const Megatron *megatron = how;
-    return assign(graph, BASELINE_MEGATRON, megatron->ways, megatron->sequence, a);
+    return assign(graph, BASELINE_MEGATRON, megatron->ways, megatron->sequence,
+                  megatron->experts, a);
 }
 
 Program *synth_megatron(const Graph *graph, const ClusterView *view, uint32_t ways,
-                        const bool *sequence, GError **error)
+                        const bool *sequence, bool experts, GError **error)
 {
-    const Megatron how = {ways, sequence};
+    const Megatron how = {ways, sequence, experts};
     return baseline_program(graph, view, assign_megatron, &how, error);
 }

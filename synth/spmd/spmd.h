@@ -53,9 +53,10 @@ bool synth_baseline(const Graph *graph, const ClusterView *view, const double *r
 
 /* BASELINE_MEGATRON over `ways` devices, and in layers with sequence[layer] (NULL: none) the
  * activations that it leaves whole are cut along the sequence: partial sums are reduce-scattered to
- * it, and gathered before the next columns (Korthikanti et al. 2022, Sec. 4.2.2). */
+ * it, and gathered before the next columns (Korthikanti et al. 2022, Sec. 4.2.2). With `experts`
+ * each device has some experts whole, in the place of a part of every expert. */
 Program *synth_megatron(const Graph *graph, const ClusterView *view, uint32_t ways,
-                        const bool *sequence, GError **error);
+                        const bool *sequence, bool experts, GError **error);
 
 /* The same with each layer over ways[layer] devices, 1 or more; tensors that pass between layers of
  * different ways are whole. */

@@ -299,9 +299,10 @@ static JointPipeline draw_pipeline(GRand *rand, const JointProblem *p)
 {
     enum { STAGES = 4, TRIES = 20 };
     g_autofree uint32_t *left = g_memdup2(p->units, p->n_kinds * sizeof *left);
-    JointPipeline made = {.stage = g_new0(JointStage, STAGES),
-                          .schedule = (SynthSchedule)g_rand_int_range(rand, 0, SCHEDULES),
-                          .chunks = 1};
+    JointPipeline made = {
+        .stage = g_new0(JointStage, STAGES),
+        .schedule = (SynthSchedule)g_rand_int_range(rand, 0, SCHEDULE_ZB_H2 + 1),
+        .chunks = 1};
     uint32_t from = 0;
     for (uint32_t t = 0; t < TRIES && made.n_stages < STAGES && from < p->n_layers; t++) {
         const uint32_t g = (uint32_t)g_rand_int_range(rand, 0, (gint32)p->n_groups);

@@ -112,8 +112,8 @@ static void test_random_strategies(void **state)
     static const char *const model[] = {GPT, MOE, LLAMA, MIXTRAL};
     static const char *const precision[] = {"single", "mixed", "mixed-fp32-grads",
                                             "bf16-fsdp,train=lora:2,target=all"};
-    static const char *const optimizer[] = {"adam", "adamw", "sgd",
-                                            "adafactor", "lion", "muon"};
+    static const char *const optimizer[] = {"adam",      "adamw", "sgd",
+                                            "adafactor", "lion",  "muon"};
     g_autoptr(GRand) rand = g_rand_new_with_seed(5);
     uint32_t proved = 0;
     for (uint32_t i = 0; i < COMBINATIONS; i++) {
@@ -128,20 +128,32 @@ static void test_random_strategies(void **state)
     assert_in_range(proved, COMBINATIONS * 3 / 5, COMBINATIONS);
 }
 
-static void test_random_pipelines(void **state)
+/* Proves most of the strategies that a generator gives. */
+static void prove_random(char *(*generate)(GRand *), uint32_t seed)
 {
-    (void)state;
     static const char *const model[] = {GPT, MOE, LLAMA, MIXTRAL};
-    g_autoptr(GRand) rand = g_rand_new_with_seed(17);
+    g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
     uint32_t proved = 0;
     for (uint32_t i = 0; i < COMBINATIONS / 2; i++) {
-        g_autofree char *set = random_pipelines(rand);
+        g_autofree char *set = generate(rand);
         g_autofree char *spec =
             g_strdup_printf("%s,precision=%s", model[pick(rand, G_N_ELEMENTS(model))],
                             pick(rand, 2) ? "single" : "mixed-fp32-grads");
         proved += prove("manual", spec, set);
     }
     assert_in_range(proved, COMBINATIONS / 2 * 3 / 5, COMBINATIONS / 2);
+}
+
+static void test_random_pipelines(void **state)
+{
+    (void)state;
+    prove_random(random_pipelines, 17);
+}
+
+static void test_random_stages(void **state)
+{
+    (void)state;
+    prove_random(random_stages, 23);
 }
 
 typedef struct {
@@ -383,6 +395,7 @@ int main(void)
         cmocka_unit_test(test_techniques),
         cmocka_unit_test(test_layers_are_gathered_ahead),
         cmocka_unit_test(test_random_pipelines),
+        cmocka_unit_test(test_random_stages),
         cmocka_unit_test(test_equal_pipelines_are_replicas),
         cmocka_unit_test(test_the_exchange_is_checked),
         cmocka_unit_test(test_memory_of_layers),

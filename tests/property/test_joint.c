@@ -502,7 +502,7 @@ static void test_brute_force(void **state)
                    .ordered_s = {INFINITY, INFINITY}};
         const JointWay one = {.chunks = 1, .relaxed = true}, any = {.relaxed = true};
         JointStage stage[8];
-        const SynthSchedule schedule = (SynthSchedule)(i % SCHEDULES);
+        const SynthSchedule schedule = (SynthSchedule)(i % (SCHEDULE_ZB_H2 + 1));
         b.made.stage = stage;
         b.made.chunks = 1;
         b.made.schedule = schedule;

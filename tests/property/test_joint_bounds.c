@@ -26,9 +26,10 @@ static JointPipeline random_pipeline(GRand *rand, const JointProblem *p)
 {
     g_autofree uint32_t *left = g_memdup2(p->units, p->n_kinds * sizeof *left);
     const uint32_t most = (uint32_t)g_rand_int_range(rand, 1, 7);
-    JointPipeline made = {.stage = g_new0(JointStage, most),
-                          .schedule = (SynthSchedule)g_rand_int_range(rand, 0, SCHEDULES),
-                          .chunks = 1};
+    JointPipeline made = {
+        .stage = g_new0(JointStage, most),
+        .schedule = (SynthSchedule)g_rand_int_range(rand, 0, SCHEDULE_ZB_H2 + 1),
+        .chunks = 1};
     uint32_t from = 0;
     for (uint32_t tries = 0; tries < 20 && made.n_stages < most && from < p->n_layers;
          tries++) {

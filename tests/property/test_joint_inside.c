@@ -41,9 +41,10 @@ static const char *const MODEL[] = {
 /* A random pipeline with an SPMD program in its first stage at least; NULL stages if the draw fails. */
 static JointPipeline draw(GRand *rand, const JointProblem *p)
 {
-    JointPipeline made = {.stage = g_new0(JointStage, 4),
-                          .schedule = (SynthSchedule)g_rand_int_range(rand, 0, SCHEDULES),
-                          .chunks = 1};
+    JointPipeline made = {
+        .stage = g_new0(JointStage, 4),
+        .schedule = (SynthSchedule)g_rand_int_range(rand, 0, SCHEDULE_ZB_H2 + 1),
+        .chunks = 1};
     g_autofree uint32_t *left = g_memdup2(p->units, p->n_kinds * sizeof *left);
     uint32_t from = 0;
     for (uint32_t tries = 0; tries < 60 && made.n_stages < 4 && from < p->n_layers;

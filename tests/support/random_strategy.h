@@ -16,34 +16,38 @@ static inline char *random_strategy(GRand *rand, bool all, bool experts)
     static const char *const again[] = {
         "none",          "selective",           "full",    "full@1-2",
         "selective@1-4", "core_attn+layernorm", "mlp@1-3", "alternate"};
-    static const char *const one_run[] = {"1f1b", "gpipe", "zb-h1", "zb-h2"};
+    static const char *const schedule[] = {"1f1b",          "gpipe",    "zb-h1",  "zb-h2",
+                                           "interleaved",   "zb-v",     "v-half", "v-min",
+                                           "breadth-first", "dualpipev"};
     static const uint32_t degree[] = {1, 2, 4};
     const uint32_t pp = degree[pick(rand, 3)], tp = degree[pick(rand, pp == 4 ? 2 : 3)];
     const uint32_t left = 8 / pp / tp, many = all ? degree[pick(rand, 3)] : 1;
     const uint32_t cp = all && pick(rand, 2) ? MIN(many, left) : 1, dp = left / cp;
-    const bool interleaved = pp == 2 && pick(rand, 2);
-    const uint32_t m = interleaved ? 2 + 2 * pick(rand, 1) : degree[pick(rand, 3)];
+    const uint32_t asked = degree[pick(rand, 3)], m = 24 % (asked * dp) ? 1 : asked;
+    uint32_t at = pp == 1 ? 0 : pick(rand, pp == 2 ? 10 : 4);
+    if ((at == 9 && m < 4) || (at == 1 && m == 1))
+        at = 0;
     GString *set = g_string_new("");
-    g_string_append_printf(set, "pp=%u tp=%u microbatches=%u recompute=%s", pp, tp,
-                           24 % (m * dp) == 0 ? m : 1,
+    g_string_append_printf(set, "pp=%u tp=%u microbatches=%u recompute=%s", pp, tp, m,
                            again[pick(rand, G_N_ELEMENTS(again))]);
-    g_string_append_printf(set, " sequence_parallel=%s", pick(rand, 2) ? "on" : "off");
-    if (interleaved && 24 % (2 * dp) == 0)
-        g_string_append(set, " schedule=interleaved virtual_stages=2");
+    if (tp > 1)
+        g_string_append_printf(set, " sequence_parallel=%s",
+                               pick(rand, 2) ? "on" : "off");
+    g_string_append_printf(set, " schedule=%s", schedule[at]);
     if (cp > 1)
         g_string_append_printf(set, " cp=%u cp_comm=%s", cp,
                                pick(rand, 2) ? "a2a" : "allgather");
     const bool has_ep = experts && pick(rand, 3);
-    if (has_ep)
-        g_string_append_printf(set, " ep=%u", cp > 1 ? cp : MIN(many, dp));
-    else if (dp == 2 && pick(rand, 2))
+    if (has_ep) {
+        const uint32_t ep = cp > 1 ? cp : MIN(many, dp);
+        const bool whole = tp > 1 && pick(rand, 2);
+        g_string_append_printf(set, " ep=%u%s", whole ? ep * tp : ep,
+                               whole ? " etp=1" : "");
+    } else if (dp == 2 && pick(rand, 2))
         g_string_append(set, " shares=1,2");
-    const uint32_t zero = pick(rand, 4);
+    const uint32_t zero = dp * cp > 1 ? pick(rand, 4) : 0;
     g_string_append_printf(set, " zero=%u", zero);
-    if (!interleaved || 24 % (2 * dp) != 0)
-        g_string_append_printf(set, " schedule=%s",
-                               one_run[pick(rand, zero > 1 || cp > 1 || has_ep ? 2 : 4)]);
-    if (dp == 4 && pick(rand, 2))
+    if (dp == 4 && zero && pick(rand, 2))
         g_string_append(set, " zero_ranks=2");
     return g_string_free(set, FALSE);
 }
@@ -95,8 +99,28 @@ static inline char *random_pipelines(GRand *rand)
         set,
         " microbatches=%u tp=%u schedule=%s recompute=%s zero=%u sequence_parallel=%s",
         microbatches[pick(rand, 4)], tp, schedule[pick(rand, 4)], again[pick(rand, 4)],
-        pick(rand, 2), pick(rand, 2) ? "on" : "off");
+        pick(rand, 2), tp > 1 && pick(rand, 2) ? "on" : "off");
     return g_string_free(set, FALSE);
+}
+
+/* A strategy of stages with unlike degrees, for 8 devices, 24 samples and 4 layers. All are
+ * possible, but for models whose first and last stage share weights. */
+static inline char *random_stages(GRand *rand)
+{
+    static const char *const degrees[] = {
+        "stage_tp=2,1 stage_dp=2,4",         "stage_tp=4,2 stage_dp=1,2",
+        "stage_tp=1,2,4 stage_dp=2,1,1",     "stage_tp=2,2,1 stage_dp=1,2,2",
+        "stage_tp=1,1,2,1 stage_dp=1,3,1,2", "stage_tp=4,1 stage_dp=1,4",
+        "stage_tp=1,2 stage_dp=4,2",         "stage_tp=1,1 stage_dp=6,2"};
+    static const char *const schedule[] = {"1f1b",  "gpipe",       "zb-h1",
+                                           "zb-h2", "interleaved", "v-min"};
+    static const char *const again[] = {"none", "selective", "full", "full@1-2"};
+    static const uint32_t microbatches[] = {2, 3, 4, 6};
+    const uint32_t at = pick(rand, G_N_ELEMENTS(degrees));
+    return g_strdup_printf("%s microbatches=%u schedule=%s recompute=%s zero=%u",
+                           degrees[at], microbatches[pick(rand, 4)],
+                           schedule[pick(rand, at == 0 || at > 4 ? 6 : 4)],
+                           again[pick(rand, 4)], pick(rand, 2));
 }
 
 #endif

@@ -49,7 +49,8 @@ static void test_refusals(void **state)
     refuse("pp: two\n", "s.yaml:1: pp: option 'pp': expected an integer from 0 to 65535");
     refuse("pp: 2\npp: 3\n", "s.yaml:2: pp: given twice");
     refuse("schedule: zigzag\n",
-           "expected one of gpipe, 1f1b, interleaved, zb-h1, zb-h2, got 'zigzag'");
+           "expected one of gpipe, 1f1b, interleaved, zb-h1, zb-h2, "
+           "breadth-first, zb-v, v-half, v-min, dualpipev, got 'zigzag'");
     refuse("recompute: some\n", "or one of none, full, selective, core_attn");
     refuse("recompute: full+mlp\n", "and classes together as in core_attn+mlp");
     refuse("layers: {a: 1}\n", "expected a value, a list or a list of lists");
@@ -107,7 +108,7 @@ static void test_what_cannot_be(void **state)
         const char *text, *part;
     } wrong[] = {
         {"pp: 3\n", "expected a product of 8"},
-        {"pp: 2\nvirtual_stages: 2\n", "expected schedule=interleaved"},
+        {"pp: 2\nvirtual_stages: 2\n", "interleaved takes more"},
         {"pp: 2\nlayers: 1 1\n", "add up to 8, or to 6 without the first and the last"},
         {"pp: 2\nlayers: 4 4\ncuts: 4\n", "expected layers or cuts, got both"},
         {"pp: 2\ncuts: 8\n", "stage 1 has no layer"},

@@ -41,6 +41,15 @@ bool export_need_strategy(const ExportCase *c, GError **error)
 {
     if (c->plan->strategy.offload)
         return export_refuse(c, 0, error, "states on the host (offload)");
+    if (c->has_strategy && schedule_row(c->layout.schedule)->v)
+        return export_refuse(
+            c, 0, error,
+            "schedule=%s brings stages back to the first device; expected "
+            "stages that are dealt around",
+            schedule_name(c->layout.schedule));
+    if (c->has_strategy && c->layout.experts)
+        return export_refuse(c, 0, error,
+                             "etp=1; expected experts divided as other layers");
     if (c->has_strategy)
         return true;
     for (uint32_t i = 0; i < c->plan->program->n; i++)
