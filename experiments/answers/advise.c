@@ -106,6 +106,8 @@ static char *advise_command_of(const Portfolio *portfolio, const PortfolioChoice
     g_strv_builder_add_many(words, "--planner", choice->best->planner->name,
                             "--granularity", granularity_name(choice->best->granularity),
                             NULL);
+    g_auto(GStrv) set = g_strsplit(choice->best->set, " ", -1);
+    advise_add_words(words, "--set", set);
     advise_add_words(words, "--set", asked->set);
     if (asked->seed)
         g_strv_builder_add_many(words, "--seed", asked->seed, NULL);
@@ -145,10 +147,10 @@ static json_t *tries_json(const PortfolioChoice *choice)
         if (!t->reason && !isfinite(t->iteration_s))
             continue;
         json_array_append_new(
-            tries,
-            json_pack("{s:s, s:s, s:o, s:s?}", "planner", t->planner->name, "granularity",
-                      granularity_name(t->granularity), "iteration_time_s",
-                      number_or_null(t->iteration_s), "reason", t->reason));
+            tries, json_pack("{s:s, s:s, s:s, s:o, s:s?}", "planner", t->planner->name,
+                             "set", t->set, "granularity",
+                             granularity_name(t->granularity), "iteration_time_s",
+                             number_or_null(t->iteration_s), "reason", t->reason));
     }
     return tries;
 }
@@ -326,7 +328,7 @@ json_t *advise(const char *model, const Cluster *cluster, const PlannerOptions *
 {
     static const double spare = 0.02; /* not worth a long search */
     const PortfolioOptions how = {
-        .all = asked->all, .spare = spare, .progress = asked->progress};
+        .all = asked->all, .flow = true, .spare = spare, .progress = asked->progress};
     g_autoptr(Portfolio) portfolio = portfolio_new(model, cluster, options, &how, error);
     json_t *answer = portfolio ? advise_json(portfolio, asked, error) : NULL;
     if (answer && options->target)

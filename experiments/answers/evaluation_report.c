@@ -181,6 +181,14 @@ json_t *evaluation_json(const Evaluation *evaluation, bool verbose)
     if (*certificate_text(plan->certificate))
         json_object_set_new(object, "certified",
                             json_string(certificate_text(plan->certificate)));
+    if (evaluation->stopped)
+        json_object_set_new(object, "stopped", json_true());
+    if (evaluation->notes) {
+        json_t *notes = json_array();
+        for (uint32_t i = 0; i < evaluation->notes->len; i++)
+            json_array_append_new(notes, json_string(evaluation->notes->pdata[i]));
+        json_object_set_new(object, "notes", notes);
+    }
     if (verbose)
         json_object_set_new(object, "stage_list",
                             evaluation_report_stages_json(evaluation));
@@ -269,6 +277,8 @@ const char EVALUATION_TEXT[] =
     "[  export to    {exports}\n]"
     "  planning     search {search_time_s:time}, balance {balance_time_s:time}"
     "[{?certificate_time_s}, bound {certificate_time_s:time}]\n"
+    "[{?stopped}               stopped by the budget of seconds: another run may end with another plan\n]"
+    "[*notes:  note         {.}\n]"
     PLAN_TEXT_PACE
     PLAN_TEXT_STRATEGY
     PLAN_TEXT_STAGES

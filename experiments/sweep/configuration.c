@@ -206,6 +206,8 @@ static bool plan_with(const Question *question, const Configuration *c,
     evaluation->plan = answer_take_plan(answer);
     evaluation->graph = question_graph(question);
     *planned = answer_take_report(answer);
+    evaluation->notes = answer_take_notes(answer);
+    evaluation->stopped = answer_is_stopped(answer);
     ClusterView *chosen = answer_take_view(answer);
     if (chosen) {
         cluster_view_free(evaluation->view);

@@ -90,6 +90,7 @@ void evaluation_clear(Evaluation *evaluation)
     g_clear_pointer(&evaluation->view, cluster_view_free);
     g_clear_pointer(&evaluation->cluster, cluster_free);
     g_clear_pointer(&evaluation->graph, graph_free);
+    g_clear_pointer(&evaluation->notes, g_ptr_array_unref);
 }
 
 char *evaluation_misfit(const Evaluation *evaluation)

@@ -14,6 +14,8 @@ typedef struct {
     SimReport *report;
     /* the plan is the best that a search found; false for a fixed strategy or a plan from a file */
     bool searched;
+    bool stopped;     /* a budget of seconds ended the search */
+    GPtrArray *notes; /* char *: sentences on the search; NULL: none */
 } Evaluation;
 
 /* The text of the plan's file, with its cluster. Caller frees. */

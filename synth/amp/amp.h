@@ -115,6 +115,9 @@ DeviceKinds amp_kinds(const ClusterView *view);
  * a device type of the cluster. */
 AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
                           const LayerProfile *profile, GError **error);
+/* The same, where tensors that tensor parallelism leaves whole are cut along the sequence. */
+AmpModel *synth_amp_model_along_sequence(const Graph *graph, const ClusterView *view,
+                                         GError **error);
 
 /* --- strategies --- */
 
@@ -141,11 +144,11 @@ typedef struct {
     SynthSchedule schedule;
     /* stages per device in an interleaved schedule; 0: 1 */
     uint32_t chunks;
-    /* what programs compute again, as in a strategy; counted as the cost of all layers or of
-     * none */
-    bool
-        any_memory; /* the program will divide states, which the search does not count: all strategies fit */
+    /* what programs compute again, as in a strategy: full and selective are counted as they are,
+     * other values as all layers' time and none of their memory */
     const char *recompute;
+    /* states that replicas divide, as in a strategy, and among how many of them; 0: all */
+    uint32_t zero, zero_ranks;
     uint64_t seed;  /* seed of annealing and of random strategies */
     uint32_t draws; /* number of random strategies that fit; 0: one */
     uint32_t steps; /* simulated annealing: at each temperature; 0: 20 */

@@ -16,18 +16,56 @@ static uint32_t kept_microbatches(const AmpCosting *c, uint32_t p)
     return MIN(c->gas, (ahead + chunks - 1) / chunks);
 }
 
+/* Bytes of a layer at rest: replicas divide the states first, then gradients, then parameters. */
+static double amp_held_bytes(const AmpCosting *c, uint32_t l)
+{
+    const AmpModel *model = c->model;
+    const uint32_t zero = c->options->zero,
+                   ranks = c->options->zero_ranks ? c->options->zero_ranks : c->s->dp;
+    const double held = amp_of_layer(c, model->held, l),
+                 states = amp_of_layer(c, model->states, l),
+                 gradient = amp_of_layer(c, model->gradient, l),
+                 divided = zero > 2   ? held
+                           : zero > 1 ? states + gradient
+                           : zero > 0 ? states
+                                      : 0;
+    return held - divided + divided / MIN(ranks, c->s->dp);
+}
+
+/* Bytes of a layer that a microbatch's sample keeps until its backward. */
+static double amp_kept_bytes(const AmpCosting *c, uint32_t l)
+{
+    const AmpModel *model = c->model;
+    const double all = amp_of_layer(c, model->activation, l);
+    switch (amp_recompute(c->options)) {
+    case RECOMPUTE_FULL:
+        return l > 0 && model->steps ? fmin(all, model->steps->sent[l - 1])
+               : model->steps        ? 0
+                                     : all;
+    case RECOMPUTE_SELECTIVE:
+        return all - amp_of_layer(c, model->inner, l);
+    default:
+        return all;
+    }
+}
+
+/* A layer that is computed again has all of its activations for one microbatch. */
 static void fill_memory(const AmpCosting *c, AmpRows *rows, uint32_t stage)
 {
     const AmpModel *model = c->model;
     const uint32_t kept = kept_microbatches(c, stage % c->s->pp);
+    double again = 0;
     rows->capacity[stage] = INFINITY;
-    for (uint32_t i = 0; !c->options->any_memory && i < c->s->dp * c->s->tmp; i++)
+    for (uint32_t i = 0; i < c->s->dp * c->s->tmp; i++)
         rows->capacity[stage] =
             fmin(rows->capacity[stage], c->cluster->memory[amp_group_at(c, stage, 0)[i]]);
-    for (uint32_t l = 0; l < model->n_layers; l++)
+    for (uint32_t l = 0; l < model->n_layers; l++) {
+        const double bytes = amp_kept_bytes(c, l);
+        again = fmax(again, amp_of_layer(c, model->activation, l) - bytes);
         rows->memory[(size_t)stage * model->n_layers + l] =
-            amp_of_layer(c, model->held, l) +
-            (double)kept * c->s->mbs * amp_of_layer(c, model->activation, l);
+            amp_held_bytes(c, l) + (double)kept * c->s->mbs * bytes;
+    }
+    rows->capacity[stage] = fmax(0, rows->capacity[stage] - c->s->mbs * again);
 }
 
 /* The part of a link's forward and backward traffic that keeps one direction busy. */

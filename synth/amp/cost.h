@@ -37,6 +37,21 @@ double amp_rows_walk(const AmpRows *rows, const uint32_t *first);
 /* The cost of a strategy with the cuts first [n_stages + 1]. */
 AmpCost amp_rows_cost(const AmpRows *rows, const uint32_t *first);
 
+/* The mode of all layers, where the options give one; else none. */
+static inline Recompute amp_recompute(const AmpOptions *options)
+{
+    return g_strcmp0(options->recompute, "full") == 0        ? RECOMPUTE_FULL
+           : g_strcmp0(options->recompute, "selective") == 0 ? RECOMPUTE_SELECTIVE
+                                                             : RECOMPUTE_NONE;
+}
+
+/* Whether backwards take the time of a forward, too: selectively only a few of its FLOPs are
+ * repeated. */
+static inline bool amp_runs_forward_again(const AmpOptions *options)
+{
+    return options->recompute && amp_recompute(options) != RECOMPUTE_SELECTIVE;
+}
+
 /* The number of stages per device. */
 uint32_t amp_chunks(const AmpOptions *options);
 

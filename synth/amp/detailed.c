@@ -62,7 +62,7 @@ static void fill_group(const AmpCosting *c, AmpRows *rows, uint32_t group)
 static void fill_times(const AmpCosting *c, AmpRows *rows, uint32_t stage)
 {
     const uint32_t n_layers = c->model->n_layers;
-    const double forward = c->options->recompute ? 2 : 1;
+    const double forward = amp_runs_forward_again(c->options) ? 2 : 1;
     for (uint32_t r = 0; r < c->s->dp; r++) {
         const AmpDelay *delay = rows->delay[stage % c->s->pp * c->s->dp + r];
         for (uint32_t l = 0; l < n_layers; l++) {

@@ -126,7 +126,7 @@ static double replica_s(const Least *l, uint32_t r)
     const AmpStrategy *s = l->s;
     const uint32_t m = l->search->model->global_batch / s->dp / s->mbs;
     const bool lines_up = l->search->options->schedule == SCHEDULE_1F1B;
-    const bool updates = !l->search->options->any_memory; /* else replicas divide them */
+    const bool updates = l->search->options->zero == 0; /* else replicas divide them */
     /* from the stage's begin on: until its last message back, and until all updates */
     double behind = 0, ended = 0, least = 0;
     for (uint32_t p = s->pp; p-- > 0;) {

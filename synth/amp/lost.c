@@ -29,7 +29,7 @@ typedef struct {
     uint32_t *step; /* [level]: and the weight of one in a state's number */
     /* [level * (n_layers + 1) + layer]: seconds of all microbatches on the layers before */
     double *all_s;
-    double *late_s; /* likewise, of a layer: what no stage waits for */
+    double *late_s;             /* likewise, of a layer: what no stage waits for */
     double *once_s, *forward_s; /* [layer]: the first terms */
     double *sync_s;             /* [layer]: all-reduce of the layers before */
     bool *cut;                  /* [layer]: a stage may begin with it */
@@ -49,8 +49,7 @@ static void fill_sync(Reach *r)
     const AmpSteps *steps = model->steps;
     const double dp = r->choice->dp,
                  byte_s = 2 * (dp - 1) / dp / line_of(r, r->choice->dp).bandwidth;
-    for (uint32_t i = 0; i < steps->gradient->len && !r->search->options->any_memory;
-         i++) {
+    for (uint32_t i = 0; i < steps->gradient->len && r->search->options->zero == 0; i++) {
         const AmpGradient *g = &g_array_index(steps->gradient, AmpGradient, i);
         const AmpGradientKind *bytes =
             &g_array_index(steps->gradient_kind, AmpGradientKind, g->kind);

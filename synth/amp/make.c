@@ -5,6 +5,7 @@
  * simulated, and the fastest that fits is the plan. The paper runs the candidates in this last
  * step. */
 #include <math.h>
+#include <string.h>
 
 #include "data/formats/export/export.h"
 #include "synth/amp/amp.h"
@@ -41,7 +42,8 @@ static AmpOptions search_options(const PlannerOptions *options)
                         .chunks =
                             asked->virtual_stages ? asked->virtual_stages : amp->chunks,
                         .recompute = asked->recompute,
-                        .any_memory = asked->zero > 0,
+                        .zero = asked->zero,
+                        .zero_ranks = asked->zero_ranks,
                         .seed = options->seed,
                         .draws = amp->rank,
                         .steps = amp->steps,
@@ -60,9 +62,14 @@ static GArray *find_candidates(Trials *t, AmpMethod method, GError **error)
     if (*file && !profile)
         return NULL;
     g_autoptr(AmpCluster) cluster = synth_amp_cluster(t->question->view, error);
+    const bool along =
+        !profile &&
+        g_strcmp0(t->question->options->strategy.sequence_parallel, "on") == 0;
     g_autoptr(AmpModel) model =
-        cluster ? synth_amp_model(t->question->graph, t->question->view, profile, error)
-                : NULL;
+        !cluster ? NULL
+        : along
+            ? synth_amp_model_along_sequence(t->question->graph, t->question->view, error)
+            : synth_amp_model(t->question->graph, t->question->view, profile, error);
     return model ? synth_amp_search(model, cluster, &t->search, method, &t->n_most, error)
                  : NULL;
 }
@@ -170,11 +177,14 @@ static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **err
     return true;
 }
 
-/* The time from which on a plan is of no use; INFINITY where bounds do not hold: they know all-reduces
- * that a sequence-parallel program has not. */
+/* The time from which on a plan is of no use; INFINITY where bounds do not hold: where only some
+ * stages cut tensors along the sequence, they know all-reduces that the program has not. */
 static double upper_of(const Question *question, const Answer *answer)
 {
-    return question->options->strategy.sequence_parallel ? INFINITY : answer->upper_s;
+    const char *sequence = question->options->strategy.sequence_parallel;
+    const bool open =
+        sequence && (strcmp(sequence, "on") != 0 || *question->options->amp.profile);
+    return open ? INFINITY : answer->upper_s;
 }
 
 /* Whether a bound shows that the candidate is not faster than a known plan. */

@@ -319,23 +319,19 @@ static AmpModel *empty_model(const Graph *graph, const ClusterView *view,
     return model;
 }
 
-AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
-                          const LayerProfile *profile, GError **error)
+/* The model of a program over all devices. */
+static AmpModel *amp_model_of(const Graph *graph, const ClusterView *view,
+                              const Program *program, const LayerProfile *profile,
+                              GError **error)
 {
-    g_autofree double *even = g_new(double, view->n_devices);
-    for (uint32_t j = 0; j < view->n_devices; j++)
-        even[j] = 1.0 / view->n_devices;
-    g_auto(SynthResult) shared = {0};
-    if (!synth_baseline(graph, view, even, BASELINE_MEGATRON, &shared, error))
-        return NULL;
     g_autoptr(AmpModel) model = empty_model(graph, view, profile, error);
     if (!model)
         return NULL;
     model->global_batch = graph_batch(graph);
     g_autofree uint32_t *layer = graph_tensor_layers(graph);
-    Reading reading = {graph, shared.program, model, model->global_batch, layer};
+    Reading reading = {graph, program, model, model->global_batch, layer};
     read_program(&reading, view->runtime);
-    model->steps = amp_steps_read(model, graph, view, shared.program, error);
+    model->steps = amp_steps_read(model, graph, view, program, error);
     if (!model->steps)
         return NULL;
     amp_steps_sum(model->steps, model);
@@ -346,4 +342,28 @@ AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
     model->measured = true;
     amp_steps_measured(model, model->steps);
     return g_steal_pointer(&model);
+}
+
+AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
+                          const LayerProfile *profile, GError **error)
+{
+    g_autofree double *even = g_new(double, view->n_devices);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        even[j] = 1.0 / view->n_devices;
+    g_auto(SynthResult) shared = {0};
+    return synth_baseline(graph, view, even, BASELINE_MEGATRON, &shared, error)
+               ? amp_model_of(graph, view, shared.program, profile, error)
+               : NULL;
+}
+
+AmpModel *synth_amp_model_along_sequence(const Graph *graph, const ClusterView *view,
+                                         GError **error)
+{
+    const uint32_t n = graph_n_layers(graph);
+    g_autofree bool *sequence = g_new(bool, n);
+    for (uint32_t l = 0; l < n; l++)
+        sequence[l] = true;
+    g_autoptr(Program) program =
+        synth_megatron(graph, view, view->n_devices, sequence, error);
+    return program ? amp_model_of(graph, view, program, NULL, error) : NULL;
 }

@@ -43,7 +43,7 @@ static void join_layers(Walk *w, uint32_t stage, uint32_t r)
     w->forward[at] = w->backward[at] = amp_delay_none();
     for (uint32_t l = begin; l < end; l++)
         join(&w->forward[at], delay_of(w, AMP_FORWARD, group, r, l));
-    if (w->rows->options->recompute)
+    if (amp_runs_forward_again(w->rows->options))
         w->backward[at] = w->forward[at];
     for (uint32_t l = end; l-- > begin;)
         join(&w->backward[at], delay_of(w, AMP_BACKWARD, group, r, l));
@@ -109,7 +109,7 @@ static void last_backward(Walk *w, uint32_t stage)
     const AmpRows *rows = w->rows;
     const uint32_t group = stage % w->n_groups, dp = rows->dp;
     AmpClocks *clocks = &w->clocks[group * dp];
-    for (uint32_t r = 0; rows->options->recompute && r < dp; r++)
+    for (uint32_t r = 0; amp_runs_forward_again(rows->options) && r < dp; r++)
         clocks[r] = amp_clocks_pass(&clocks[r], &w->forward[stage * dp + r]);
     for (uint32_t l = w->first[stage + 1]; l-- > w->first[stage];) {
         double end = 0;

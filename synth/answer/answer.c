@@ -8,6 +8,7 @@ void answer_clear(Answer *answer)
     sim_report_free(answer->report);
     g_free(answer->memory_s);
     g_free(answer->misfit);
+    g_clear_pointer(&answer->notes, g_ptr_array_unref);
 }
 
 void answer_free(Answer *answer)
@@ -32,4 +33,14 @@ SimReport *answer_take_report(Answer *answer)
 ClusterView *answer_take_view(Answer *answer)
 {
     return g_steal_pointer(&answer->view);
+}
+
+GPtrArray *answer_take_notes(Answer *answer)
+{
+    return g_steal_pointer(&answer->notes);
+}
+
+bool answer_is_stopped(const Answer *answer)
+{
+    return answer->stopped;
 }

@@ -12,6 +12,8 @@ struct Answer {
     SimReport *report; /* of the plan completed last, */
     const Plan *reported;
     const ClusterView *reported_on; /* and on which view */
+    GPtrArray *notes;               /* answer_take_notes() */
+    bool stopped;
 
     /* --- how far to search --- */
     SynthSpace *space;  /* the programs that keep the question's pins */

@@ -29,7 +29,7 @@ static void sign(Plan *plan, const Portfolio *portfolio, const char *cluster)
 bool auto_make(const Question *question, Answer *answer, GError **error)
 {
     Plan *plan = answer->plan;
-    const PortfolioOptions how = {.prune = true, .some = true};
+    const PortfolioOptions how = {.prune = true, .some = true, .flow = true};
     g_autoptr(Portfolio) portfolio = portfolio_new(
         question->model, question->cluster->cluster, question->options, &how, error);
     if (!portfolio)
@@ -40,5 +40,6 @@ bool auto_make(const Question *question, Answer *answer, GError **error)
     *plan = *best;
     *best = blank;
     sign(plan, portfolio, cluster);
+    answer->notes = g_ptr_array_ref(portfolio->notes);
     return true;
 }

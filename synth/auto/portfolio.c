@@ -1,6 +1,7 @@
 /* Every planner on every choice of machines. */
 #include "data/models/model.h"
 #include "synth/auto/portfolio_try.h"
+#include "synth/auto/technique.h"
 
 #include <math.h>
 #include <string.h>
@@ -37,6 +38,7 @@ void portfolio_free(Portfolio *portfolio)
         return;
     g_free(portfolio->model);
     g_ptr_array_unref(portfolio->choices);
+    g_ptr_array_unref(portfolio->notes);
     g_free(portfolio);
 }
 
@@ -189,16 +191,23 @@ static bool is_tried(const Planner *planner, Granularity granularity,
     return !gpus || (!same && cluster_gpus(cluster) <= MOST_DEVICES);
 }
 
-static void list_tries(PortfolioChoice *choice)
+/* Each planner as it is, then with each set of techniques. */
+static void list_tries(const PortfolioRun *run, PortfolioChoice *choice)
 {
     uint32_t n;
     const Planner *maker = planner_makers(&n);
     for (uint32_t p = 0; p < n; p++)
         for (Granularity g = GRANULARITY_MACHINE; g <= GRANULARITY_GPU; g++) {
-            const PortfolioTry attempt = {
-                .planner = &maker[p], .granularity = g, .iteration_s = INFINITY};
-            if (is_tried(attempt.planner, g, choice->cluster))
+            PortfolioTry attempt = {.planner = &maker[p],
+                                    .granularity = g,
+                                    .set = "",
+                                    .iteration_s = INFINITY};
+            if (!is_tried(attempt.planner, g, choice->cluster))
+                continue;
+            for (uint32_t k = 0; attempt.set; k++) {
                 g_array_append_val(choice->tries, attempt);
+                attempt.set = technique_set(attempt.planner, run->graph, run->options, k);
+            }
         }
 }
 
@@ -249,10 +258,93 @@ static bool prepare(PortfolioRun *run, const char *model, const Cluster *cluster
         choice->bound_s = sim_compute_bound_s(run->graph, view);
         if (!choice->only)
             portfolio->bound_s = choice->bound_s;
-        list_tries(choice);
+        list_tries(run, choice);
     }
     g_ptr_array_sort(portfolio->choices, by_bound);
     return true;
+}
+
+/* --- the order by flow --- */
+
+/* Choices whose plans are compared again: the first ones, whose times by the planners' fidelity
+ * are near the best. In flow messages share links, and steps overlap. */
+enum { MOST_FLOWS = 6, MOST_INSTRUCTIONS = 400000 };
+
+/* Seconds of the choice's plan by flow; INFINITY: not to be had. */
+static double portfolio_flow_s(const PortfolioChoice *choice)
+{
+    g_autoptr(SimReport) report =
+        choice->plan->program->n > MOST_INSTRUCTIONS
+            ? NULL
+            : sim_evaluate(choice->plan, choice->graph, choice->view, "flow", NULL);
+    return report ? report->iteration_time_s : INFINITY;
+}
+
+static gint portfolio_by_flow(gconstpointer a, gconstpointer b)
+{
+    const PortfolioChoice *x = *(PortfolioChoice *const *)a;
+    const PortfolioChoice *y = *(PortfolioChoice *const *)b;
+    return (x->flow_s > y->flow_s) - (x->flow_s < y->flow_s);
+}
+
+/* Says that another choice came first by the planners' fidelity. */
+static char *portfolio_flow_words(const PortfolioChoice *first,
+                                  const PortfolioChoice *before)
+{
+    g_autofree char *now = units_format(first->flow_s, QUANTITY_TIME),
+                    *then = units_format(before->flow_s, QUANTITY_TIME),
+                    *own = units_format(first->report->iteration_time_s, QUANTITY_TIME),
+                    *other =
+                        units_format(before->report->iteration_time_s, QUANTITY_TIME);
+    return g_strdup_printf(
+        "ranks change by flow, in which messages share links: %s takes %s and %s %s, "
+        "against %s and %s by %s",
+        first->machines, now, before->machines, then, own, other,
+        before->report->fidelity);
+}
+
+/* Puts the fastest choices in order by flow, if the first one is then clearly faster. */
+static void portfolio_rank_by_flow(Portfolio *portfolio)
+{
+    static const double near = 1.5, clearly = 0.99;
+    PortfolioChoice **choice = (PortfolioChoice **)(void *)portfolio->choices->pdata;
+    PortfolioChoice *const before = choice[0];
+    uint32_t n = 0;
+    while (n < MIN(portfolio->choices->len, MOST_FLOWS) && choice[n]->report &&
+           choice[n]->report->iteration_time_s <= near * before->report->iteration_time_s)
+        n++;
+    bool changes = false;
+    for (uint32_t i = 0; n > 1 && i < n; i++) {
+        choice[i]->flow_s = portfolio_flow_s(choice[i]);
+        changes |= choice[i]->flow_s < clearly * before->flow_s;
+    }
+    if (!changes)
+        return;
+    qsort(choice, n, sizeof *choice, portfolio_by_flow);
+    g_ptr_array_add(portfolio->notes, portfolio_flow_words(choice[0], before));
+}
+
+/* Says what was searched, and what techniques bring. */
+static void portfolio_add_notes(Portfolio *portfolio)
+{
+    uint32_t plans = 0, tries = 0;
+    for (uint32_t c = 0; c < portfolio->choices->len; c++) {
+        const PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, c);
+        for (uint32_t i = 0; i < choice->tries->len; i++) {
+            const PortfolioTry *t = &g_array_index(choice->tries, PortfolioTry, i);
+            plans += isfinite(t->iteration_s);
+            tries += !t->reason || !g_str_has_prefix(t->reason, "not tried");
+        }
+    }
+    g_ptr_array_insert(
+        portfolio->notes, 0,
+        g_strdup_printf(
+            "%u searches by planners and techniques on %u choices of machines "
+            "gave %u plans",
+            tries, portfolio->choices->len, plans));
+    char *words = technique_words(g_ptr_array_index(portfolio->choices, 0));
+    if (words)
+        g_ptr_array_add(portfolio->notes, words);
 }
 
 Portfolio *portfolio_new(const char *model, const Cluster *cluster,
@@ -262,6 +354,7 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
     const gint64 start = g_get_monotonic_time();
     g_autoptr(Portfolio) portfolio = g_new0(Portfolio, 1);
     portfolio->choices = g_ptr_array_new_with_free_func(choice_free);
+    portfolio->notes = g_ptr_array_new_with_free_func(g_free);
     PortfolioRun run = {
         .portfolio = portfolio, .how = how, .options = options, .best_s = INFINITY};
     if (options->budget_s > 0)
@@ -270,6 +363,7 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
     if (prepared)
         portfolio_run(&run);
     graph_free(run.graph);
+    run.graph = NULL;
     if (!prepared)
         return NULL;
     if (!isfinite(run.best_s)) {
@@ -278,6 +372,9 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
     }
     g_clear_error(&run.failure);
     g_ptr_array_sort(portfolio->choices, by_time);
+    if (how->flow)
+        portfolio_rank_by_flow(portfolio);
+    portfolio_add_notes(portfolio);
     portfolio->elapsed_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     return g_steal_pointer(&portfolio);
 }

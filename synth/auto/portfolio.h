@@ -13,8 +13,12 @@
 typedef struct {
     const Planner *planner;
     Granularity granularity;
+    /* techniques that the planner does not choose by itself, as for --set, with spaces between
+     * them: "zero=1 sequence_parallel=on"; "": none */
+    const char *set;
     double iteration_s; /* INFINITY: no plan */
     char *reason;       /* why there is no plan, or why the try was left out; else NULL */
+    bool misfit;        /* no plan was found that fits */
 } PortfolioTry;
 
 typedef struct {
@@ -31,6 +35,7 @@ typedef struct {
     Graph *graph;
     Plan *plan;
     SimReport *report;
+    double flow_s; /* of the plan, by the fidelity flow; 0: not asked */
 } PortfolioChoice;
 
 typedef struct {
@@ -38,6 +43,8 @@ typedef struct {
     double bound_s; /* no plan on any of its machines is faster; 0: not known */
     GPtrArray
         *choices; /* PortfolioChoice, the fastest first, those without a plan last */
+    GPtrArray
+        *notes; /* char *: sentences on what was searched, and on what techniques bring */
     double elapsed_s;
 } Portfolio;
 
@@ -47,6 +54,7 @@ typedef struct {
         prune; /* leave out tries that a bound proves no faster than the best plan so far */
     bool all;  /* leave out no try: every planner gets a time */
     bool some; /* also choose some machines of a kind, where there are few kinds */
+    bool flow; /* the fastest choices are compared again by the fidelity flow */
     /* planners that search long are left out where they can gain at most this part on the machines */
     double spare;
     uint32_t threads; /* tries at once; 0: one per processor. They change no answer */

@@ -4,6 +4,7 @@
  * fixed before the round begins, and the plans of the round are taken in the order of the tries
  * after it. So the result does not depend on which try ends first. */
 #include "synth/auto/portfolio_try.h"
+#include "synth/auto/technique.h"
 
 #include <math.h>
 
@@ -21,6 +22,7 @@ typedef struct {
     uint32_t phase, number; /* when it has its turn */
     double bound_s;         /* its plan is not faster */
     double upper_s;         /* plans that are not faster are of no use */
+    PlannerOptions options; /* with the try's techniques */
     ClusterView *view;
     Graph *graph;
     Plan *plan;
@@ -56,18 +58,18 @@ static void task_free(gpointer data)
 
 /* Whether every program of the planner needs more memory than the devices have. Two microbatches
  * that take turns may need only half of the memory kept for the backward pass. */
-static bool cannot_fit(const PortfolioRun *run, const Planner *planner,
-                       const ClusterView *view)
+static bool cannot_fit(const PortfolioRun *run, const Task *task)
 {
     enum { TURNS = 2 };
-    const Strategy *strategy = &run->options->strategy;
+    const Planner *planner = task->attempt->planner;
+    const Strategy *strategy = &task->options.strategy;
     SimMemoryFloor floor = run->floor;
     if (planner_can(planner, PLANNER_GROUPS) || strategy->microbatches > 1 ||
         strategy->recompute)
         return false;
-    if (planner_can(planner, PLANNER_TURNS) || run->options->duplex == DUPLEX_ON)
+    if (planner_can(planner, PLANNER_TURNS) || task->options.duplex == DUPLEX_ON)
         floor.divided_bytes /= TURNS;
-    return !sim_memory_floor_fits(&floor, view);
+    return !sim_memory_floor_fits(&floor, task->view);
 }
 
 /* Whether every device gets an equal share of every cut dimension. */
@@ -90,15 +92,18 @@ static double bound_of(const PortfolioRun *run, const PortfolioChoice *choice,
 
 /* Planners whose plans are seldom beaten come first, then the quick ones, then those that search long where memory is
  * short. */
-enum { FIRST, QUICK, LONG, LAST };
+enum { FIRST, QUICK, TECHNIQUES, LONG, LONG_TECHNIQUES, LAST };
 
-static uint32_t phase_of(const Planner *planner)
+static uint32_t phase_of(const PortfolioTry *attempt)
 {
-    return planner_can(planner, PLANNER_FIRST)  ? FIRST
+    const Planner *planner = attempt->planner;
+    const bool plain = !*attempt->set;
+    return planner_can(planner, PLANNER_FIRST)  ? plain ? FIRST : TECHNIQUES
            : planner_can(planner, PLANNER_LAST) ? LAST
            : planner_can(planner, PLANNER_SEARCHES) || planner_can(planner, PLANNER_TURNS)
-               ? LONG
-               : QUICK;
+               ? plain ? LONG : LONG_TECHNIQUES
+           : plain ? QUICK
+                   : TECHNIQUES;
 }
 
 static gint by_turn(gconstpointer a, gconstpointer b)
@@ -121,7 +126,9 @@ static GPtrArray *list_tasks(const PortfolioRun *run)
             Task *task = g_new0(Task, 1);
             task->choice = choice;
             task->attempt = &g_array_index(choice->tries, PortfolioTry, t);
-            task->phase = phase_of(task->attempt->planner);
+            task->phase = phase_of(task->attempt);
+            task->options = *run->options;
+            technique_apply(task->attempt->set, &task->options);
             task->number = tasks->len;
             task->bound_s = bound_of(run, choice, task->attempt);
             g_ptr_array_add(tasks, task);
@@ -146,15 +153,14 @@ static double time_left(const PortfolioRun *run)
 
 static void plan_once(const PortfolioRun *run, Task *task)
 {
-    PlannerOptions options = *run->options;
-    options.budget_s = time_left(run);
+    task->options.budget_s = time_left(run);
     task->view = cluster_view(task->choice->cluster, task->attempt->granularity);
     g_autoptr(Question) question =
         question_open_on(task->attempt->planner, run->portfolio->model, run->graph,
-                         task->view, &options, &task->error);
+                         task->view, &task->options, &task->error);
     if (!question)
         return;
-    if (cannot_fit(run, task->attempt->planner, task->view)) {
+    if (cannot_fit(run, task)) {
         kilter_fail(
             &task->error, KILTER_ERROR_INFEASIBLE,
             "does not fit: its backward pass needs more memory than all devices have");
@@ -177,8 +183,9 @@ static bool run_one(void *context, uint32_t i, GError **error)
     Task *task = g_ptr_array_index(tasks->task, tasks->first + i);
     const PortfolioOptions *how = tasks->run->how;
     if (how->progress) {
-        g_autofree char *what = g_strdup_printf("%s on %s", task->attempt->planner->name,
-                                                task->choice->machines);
+        g_autofree char *what = g_strdup_printf(
+            "%s%s%s on %s", task->attempt->planner->name, *task->attempt->set ? " " : "",
+            task->attempt->set, task->choice->machines);
         g_mutex_lock(&tasks->lock);
         how->progress(how->context, tasks->done++, tasks->task->len, what);
         g_mutex_unlock(&tasks->lock);
@@ -190,6 +197,61 @@ static bool run_one(void *context, uint32_t i, GError **error)
 
 /* --- rounds --- */
 
+/* How far to search, by the option `work`: with less than all, machines and planners that are not
+ * promising are left out. */
+typedef enum { EFFORT_QUICK, EFFORT_NORMAL, EFFORT_LONG } Effort;
+
+static Effort try_effort(const PortfolioRun *run)
+{
+    enum { QUICK_WORK = 1, NORMAL_WORK = 40 };
+    const uint32_t work = run->options->work;
+    return work == 0 || work > NORMAL_WORK ? EFFORT_LONG
+           : work > QUICK_WORK             ? EFFORT_NORMAL
+                                           : EFFORT_QUICK;
+}
+
+/* The planner's try on the same devices without techniques. */
+static const PortfolioTry *try_plain(const Task *task)
+{
+    const PortfolioTry *plain = task->attempt;
+    while (*plain->set)
+        plain--; /* a planner's sets stand behind it */
+    return plain;
+}
+
+/* Whether a set of techniques may make the planner's plan the best one of the choice. */
+static bool try_is_promising(const PortfolioRun *run, const Task *task)
+{
+    const double far = try_effort(run) == EFFORT_LONG ? 1.5 : 1.15;
+    const PortfolioTry *plain = try_plain(task);
+    const bool misfit = plain->misfit;
+    if (plain == task->attempt || misfit)
+        return true;
+    return technique_when(task->attempt->set) == TECHNIQUE_NEAR &&
+           plain->iteration_s < far * fmin(run->best_s, task->upper_s);
+}
+
+/* Whether the choice is the whole cluster or one of the fastest so far: of many choices only these
+ * get every planner. */
+static bool is_among_best(const PortfolioRun *run, const PortfolioChoice *choice)
+{
+    enum { FEW = 8, FEW_GPUS = 16 };
+    static const uint32_t BEST[] = {1, 2, 3};
+    const Effort effort = try_effort(run);
+    const GPtrArray *choices = run->portfolio->choices;
+    uint32_t faster = 0, most = 0;
+    for (uint32_t c = 0; c < choices->len; c++) {
+        const PortfolioChoice *other = g_ptr_array_index(choices, c);
+        most = MAX(most, other->gpus);
+        faster += other->report && choice->report &&
+                  other->report->iteration_time_s < choice->report->iteration_time_s;
+        faster += other->report && !choice->report;
+    }
+    return faster < BEST[effort] ||
+           (effort == EFFORT_LONG &&
+            (choices->len <= FEW || most <= FEW_GPUS || !choice->only));
+}
+
 /* Sets the time that the task must beat, and leaves the task out if its bound shows that it
  * cannot. */
 static void prepare(const PortfolioRun *run, Task *task)
@@ -198,8 +260,17 @@ static void prepare(const PortfolioRun *run, Task *task)
     task->upper_s = run->how->prune ? run->best_s
                     : report        ? report->iteration_time_s
                                     : INFINITY;
-    const double spare = task->phase >= LONG ? run->how->spare : 0;
-    if (!run->how->all && task->bound_s >= task->upper_s)
+    static const double least_gain[] = {0.1, 0.03, 0}; /* of other machines, by effort */
+    const double spare = task->phase >= LONG    ? run->how->spare
+                         : task->phase == FIRST ? least_gain[try_effort(run)]
+                                                : 0;
+    if (!try_is_promising(run, task))
+        task->attempt->reason =
+            g_strdup("not tried: the planner's plan without these techniques is far from "
+                     "the best one, or fits");
+    else if (!run->how->all && task->phase > FIRST && !is_among_best(run, task->choice))
+        task->attempt->reason = g_strdup("not tried: other machines are faster");
+    else if (!run->how->all && task->bound_s >= task->upper_s)
         task->attempt->reason = g_strdup_printf(
             "not tried: it takes at least %.3g s, longer than a plan that is known",
             task->bound_s);
@@ -254,6 +325,7 @@ static void take(PortfolioRun *run, Task *task)
     }
     if (task->error) {
         attempt->reason = g_strdup(task->error->message);
+        attempt->misfit = task->error->code == KILTER_ERROR_INFEASIBLE;
         note_failure(run, task);
     } else if (task->plan) {
         attempt->iteration_s = report->iteration_time_s;

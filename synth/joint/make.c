@@ -34,6 +34,22 @@ static void clear_found(void *data)
     synth_joint_pipeline_clear(&((JointFound *)data)->pipeline);
 }
 
+/* Leaves gradients one by one where that is faster, and nothing was asked for. */
+static bool joint_choose_buckets(const JointSearch *j, GError **error)
+{
+    Plan *plan = j->plan;
+    const double bucketed_s = plan->iteration_time_s;
+    if (j->question->options->bucket_bytes > 0 || !plan->program)
+        return true;
+    plan->bucket_bytes = 0;
+    if (!answer_complete(j->answer, plan, j->question, error))
+        return false;
+    if (plan->iteration_time_s <= bucketed_s)
+        return true;
+    plan->bucket_bytes = JOINT_BUCKET;
+    return answer_complete(j->answer, plan, j->question, error);
+}
+
 /* Puts a pipeline's program in the plan. */
 static bool put(const JointSearch *j, uint32_t i, GError **error)
 {
@@ -203,11 +219,19 @@ static bool search_and_try(JointSearch *j, GError **error)
                 "no pipeline of stages on groups of these devices fits the memory"));
 }
 
+/* The option `work`, in stages that are prepended. */
+static uint64_t joint_steps_of(const Question *question)
+{
+    static const uint64_t unit = 1000000;
+    return question->options->work > 0 ? question->options->work * unit : UINT64_MAX;
+}
+
 /* The least time of the formula over every number of microbatches, at most upper_s; 0 if the search
  * does not end. */
 static double least_s(const JointSearch *j, const JointWay *way, bool plain,
                       double upper_s)
 {
+    uint64_t most = joint_steps_of(j->question), *left = most < UINT64_MAX ? &most : NULL;
     for (uint32_t i = 0; i < j->problems->len; i++) {
         g_auto(JointResult) result = {0};
         const JointOptions options = {.way = *way,
@@ -216,6 +240,7 @@ static double least_s(const JointSearch *j, const JointWay *way, bool plain,
                                       .upper_s = upper_s,
                                       .most_labels =
                                           j->coarse ? LABELS_LARGE : JOINT_LABELS,
+                                      .left = left,
                                       .deadline_us = j->answer->deadline_us};
         synth_joint_solve(j->problems->pdata[i], &options, &result);
         if (!result.exact)
@@ -315,9 +340,26 @@ bool joint_make(const Question *question, Answer *answer, GError **error)
     g_autoptr(GPtrArray) menus = g_ptr_array_new();
     g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(JointFound));
     g_array_set_clear_func(found, clear_found);
-    JointSearch j = {question, answer,   plan, hap, menu,  coarse, problems, menus,
-                     found,    INFINITY, 0,    {0}, false, target, keeps};
-    if (!search_and_try(&j, error) || !joint_try_pairs(&j, error))
+    JointSearch j = {question,
+                     answer,
+                     plan,
+                     hap,
+                     menu,
+                     coarse,
+                     problems,
+                     menus,
+                     found,
+                     INFINITY,
+                     0,
+                     {0},
+                     joint_steps_of(question),
+                     false,
+                     target,
+                     keeps};
+    if (plan->bucket_bytes == 0)
+        plan->bucket_bytes = JOINT_BUCKET;
+    if (!search_and_try(&j, error) || !joint_try_pairs(&j, error) ||
+        !joint_choose_buckets(&j, error))
         return false;
     const gint64 searched = g_get_monotonic_time();
     plan->search_time_s = (double)(searched - start) / G_USEC_PER_SEC;

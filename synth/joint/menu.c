@@ -175,9 +175,9 @@ static void share_out(JointMenu *menu, const uint32_t *kind, uint32_t dp, uint32
     }
 }
 
-/* Gradients that are all-reduced one after the other pay the latency once. Where replicas divide
- * the states, a gradient is scattered before its update and the parameter is gathered after it:
- * as many bytes together. */
+/* Gradients that share an all-reduce pay its latency together, once per bucket between machines;
+ * inside a machine, where it is microseconds, once. Where replicas divide the states, a gradient
+ * is scattered before its update and the parameter is gathered after it: as many bytes together. */
 static void fill_sync(JointMenu *menu, const JointGroup *group, JointEntry *e,
                       const double *update)
 {
@@ -190,9 +190,10 @@ static void fill_sync(JointMenu *menu, const JointGroup *group, JointEntry *e,
             &g_array_index(steps->gradient_kind, AmpGradientKind, g->kind);
         const double all = bytes->whole + bytes->cut / e->tp;
         const LinkCost line = synth_joint_line(menu, group, e->dp, e->tp, all);
+        const double pieces = group->n_machines > 1 ? fmin(1, all / JOINT_BUCKET) : 0;
         layer[g_array_index(steps->step, AmpStep, g->step).layer] +=
             2.0 * (e->dp - 1) / e->dp * all / line.bandwidth +
-            (e->divides ? 2 * line.latency_s : 0);
+            (e->divides ? 2 * line.latency_s : pieces * line.latency_s);
         e->start_s = e->divides ? 0 : fmax(e->start_s, line.latency_s);
     }
     const double part = e->divides ? 1.0 / e->dp : 1;

@@ -36,6 +36,10 @@ struct JointMenu {
  * forward that selective recomputation runs again. */
 enum { JOINT_WEIGHTS = AMP_PASSES, JOINT_AGAIN, JOINT_ROWS };
 
+/* The size up to which gradients share an all-reduce in searches, unless another one is asked for:
+ * that of PyTorch's DistributedDataParallel. */
+enum { JOINT_BUCKET = 25 << 20 };
+
 /* An entry with rows of 0. */
 JointEntry joint_entry_new(uint32_t n_layers, uint32_t dp, uint32_t tp);
 /* Whether a stage may recompute in this way; selectively only if that saves memory. */

@@ -69,6 +69,7 @@ static void search(JointSearch *j, uint32_t problem, uint32_t tp, const uint32_t
                                   .plain = true,
                                   .upper_s = *upper_s,
                                   .most_labels = JOINT_LABELS,
+                                  .left = joint_left(j),
                                   .deadline_us = j->answer->deadline_us};
     Found found = {.problem = problem};
     found.shared = synth_joint_shared(menu, j->problems->pdata[problem], tp);
@@ -103,7 +104,7 @@ static void search_all(JointSearch *j, GArray *pairs)
         const uint32_t at = g_array_index(j->found, JointFound, i).problem;
         const JointProblem *p = j->problems->pdata[at];
         g_autofree uint32_t *step = synth_joint_machine_units(j->menus->pdata[at]);
-        if (seen[at] || p->n_microbatches < 2 || !step ||
+        if (seen[at] || p->n_microbatches < 2 || !step || joint_is_spent(j) ||
             synth_joint_density_s(p) >= upper_s)
             continue;
         seen[at] = true;

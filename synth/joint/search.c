@@ -124,8 +124,9 @@ static void search_up_to(JointSearch *j, double part, Run *run, bool plain, uint
                                   .plain = plain,
                                   .upper_s = part * j->upper_s,
                                   .most_labels = JOINT_LABELS,
+                                  .left = joint_left(j),
                                   .deadline_us = j->answer->deadline_us};
-    if (run->least_s >= j->upper_s)
+    if (run->least_s >= j->upper_s || joint_is_spent(j))
         return;
     search_settled(j, run->problem, &options, &result);
     for (uint32_t i = 0; i < result.best->len; i++) {

@@ -26,6 +26,8 @@ typedef struct {
     double upper_s;           /* the cheapest so far */
     /* places in `found` of programs that were evaluated and do not fit */
     uint32_t misfits, misfit[16];
+    /* stages that may still be prepended in all searches together; UINT64_MAX: any number */
+    uint64_t left;
     bool is_pair; /* the plan has two pipelines with unlike stages */
     const char *target; /* the framework that is to run the plan; NULL: any */
     GArray *keeps;      /* JointKeep: the stages that it runs; NULL: any */
@@ -33,6 +35,17 @@ typedef struct {
 
 /* Fills `found` with pipelines whose stages need at most this part of the memory. */
 void joint_search(JointSearch *j, double headroom);
+
+/* The work that searches may still do; NULL: any, as long as nothing is found. */
+static inline uint64_t *joint_left(JointSearch *j)
+{
+    return j->left < UINT64_MAX && j->found->len > 0 ? &j->left : NULL;
+}
+
+static inline bool joint_is_spent(const JointSearch *j)
+{
+    return j->left == 0 && j->found->len > 0;
+}
 
 /* Whether a stage runs an SPMD program. */
 bool joint_is_inside(const JointProblem *problem, const JointPipeline *pipeline);

@@ -143,7 +143,8 @@ static uint32_t extend_by(Search *s, uint32_t from, const JointFront *made_of,
     const bool front = l.n + 1u == way->n_stages;
     const uint32_t j = made_of->last, chunks = MAX(way->chunks, 1);
     uint32_t ample = j;
-    for (uint32_t i = last + 1; i-- > 0;) {
+    uint64_t tries = 0;
+    for (uint32_t i = last + 1; i-- > 0; tries++) {
         if (!way->relaxed && !joint_front_fits(s->p, way, made_of, i))
             break; /* then more layers do not fit either */
         if (joint_front_is_ample(s->p, way, made_of, i))
@@ -158,6 +159,8 @@ static uint32_t extend_by(Search *s, uint32_t from, const JointFront *made_of,
         if (i == 0)
             s->upper_s = fmin(s->upper_s, made.is.end_s * s->slack);
     }
+    if (s->o->left)
+        *s->o->left -= MIN(*s->o->left, tries + 1);
     return ample;
 }
 
@@ -218,6 +221,7 @@ static void extend_by_all(Search *s, uint32_t from, uint32_t j, uint32_t state)
 static bool is_over(const Search *s)
 {
     return (s->o->most_labels > 0 && s->label->len >= s->o->most_labels) ||
+           (s->o->left && *s->o->left == 0) ||
            (s->o->deadline_us > 0 && g_get_monotonic_time() >= s->o->deadline_us);
 }
 
@@ -421,7 +425,8 @@ GArray *synth_joint_solve_lazily(const JointProblem *p, const JointOptions *o,
     synth_joint_result_clear(result);
     synth_joint_solve(p, o, result);
     result->labels += labels;
-    if (o->deadline_us == 0 || g_get_monotonic_time() < o->deadline_us)
+    if ((o->deadline_us == 0 || g_get_monotonic_time() < o->deadline_us) &&
+        !(o->left && *o->left == 0))
         return promising_groups(p, result);
     for (uint32_t i = result->best->len; i-- > 0;)
         if (has_promise(p, &g_array_index(result->best, JointPipeline, i)))

@@ -131,6 +131,7 @@ Answer *question_answer(const Question *question, const char *cluster,
     answer->plan = blank_plan(question, cluster);
     if (!make_plan(question, answer, error) || !check_target(question, answer, error))
         return NULL;
+    answer->stopped = answer_is_late(answer);
     if (answer->plan->target && !answer->unbounded)
         compare_with_any(question, answer);
     g_assert((answer->plan->lower_bound_s > 0) == (answer->plan->bound_over != NULL));

@@ -149,6 +149,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Answer, answer_free)
 Plan *answer_take_plan(Answer *answer);
 /* The plan's report by the fidelity plan_fidelity() with the default options of the simulation. */
 SimReport *answer_take_report(Answer *answer);
+/* Sentences (char *) on the search and its choices; NULL: none. */
+GPtrArray *answer_take_notes(Answer *answer);
+/* Whether a budget of seconds ended the search, so that another run may end elsewhere. */
+bool answer_is_stopped(const Answer *answer);
 /* The plan's view if the planner chose the machines, with its cluster; NULL if the plan is on the
  * question's view. */
 ClusterView *answer_take_view(Answer *answer);

@@ -1,0 +1,145 @@
+/* Techniques that planners leave to the user (synth/auto/technique.h). */
+#include "synth/auto/technique.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Sets for the planners with an ability and without another one. Planners of strategies search
+ * degrees, placements and cuts for each of them. */
+static const struct {
+    uint32_t with, without;
+    TechniqueWhen when;
+    const char *set;
+} SET[] = {
+    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_NEAR, "zero=1"},
+    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_NEAR, "sequence_parallel=on"},
+    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_NEAR, "zero=1 sequence_parallel=on"},
+    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_NEAR, "zero=1 schedule=interleaved"},
+    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_NEAR, "zero=1 recompute=selective"},
+    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_NEAR,
+     "zero=1 sequence_parallel=on recompute=selective"},
+    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_NEAR,
+     "zero=1 sequence_parallel=on schedule=interleaved"},
+    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_NEAR, "zero=1 recompute=full"},
+    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_MISFIT,
+     "zero=1 sequence_parallel=on recompute=full"},
+    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_MISFIT, "zero=3"},
+    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_MISFIT, "zero=3 recompute=full"},
+    {PLANNER_CERTIFIES, 0, TECHNIQUE_NEAR, "bucket=25MiB"},
+    {PLANNER_CERTIFIES, PLANNER_TURNS, TECHNIQUE_MISFIT, "recompute=auto"},
+    {PLANNER_CERTIFIES | PLANNER_ZERO, 0, TECHNIQUE_MISFIT, "zero=3"},
+    {PLANNER_CERTIFIES | PLANNER_ZERO, 0, TECHNIQUE_MISFIT, "zero=3 recompute=auto"},
+};
+
+/* Whether the user has set a key of the table. */
+static bool technique_is_asked(const PlannerOptions *options, const char *key)
+{
+    const Strategy *strategy = &options->strategy;
+    return strcmp(key, "bucket") == 0      ? options->bucket_bytes > 0
+           : strcmp(key, "zero") == 0      ? strategy->zero > 0
+           : strcmp(key, "recompute") == 0 ? strategy->recompute != NULL
+           : strcmp(key, "schedule") == 0
+               ? strategy->schedule != SCHEDULE_1F1B || strategy->virtual_stages > 0
+               : strategy->sequence_parallel != NULL;
+}
+
+/* The words of a set, each split into key and value; free with g_strfreev. */
+static char **technique_pairs(const char *set)
+{
+    char **pair = g_strsplit(set, " ", -1);
+    for (uint32_t i = 0; pair[i]; i++)
+        *strchr(pair[i], '=') = '\0';
+    return pair;
+}
+
+static const char *technique_value(const char *pair)
+{
+    return pair + strlen(pair) + 1;
+}
+
+static bool technique_has_attention(const Graph *graph)
+{
+    bool has = false;
+    for (OpId id = 0; id < graph_n_ops(graph) && !has; id++)
+        has = strstr(op_kind_name(graph_get_op(graph, id)->kind), "attention") != NULL;
+    return has;
+}
+
+static bool technique_is_open(const char *set, const Graph *graph,
+                              const PlannerOptions *options)
+{
+    g_auto(GStrv) pair = technique_pairs(set);
+    bool open = !strstr(set, "sequence_parallel") || technique_has_attention(graph);
+    for (uint32_t i = 0; pair[i]; i++)
+        open &= !technique_is_asked(options, pair[i]);
+    return open;
+}
+
+const char *technique_set(const Planner *planner, const Graph *graph,
+                          const PlannerOptions *options, uint32_t k)
+{
+    for (uint32_t i = 0; i < G_N_ELEMENTS(SET); i++) {
+        if (planner_can(planner, SET[i].with) &&
+            !(SET[i].without && planner_can(planner, SET[i].without)) &&
+            technique_is_open(SET[i].set, graph, options) && k-- == 0)
+            return SET[i].set;
+    }
+    return NULL;
+}
+
+TechniqueWhen technique_when(const char *set)
+{
+    for (uint32_t i = 0; i < G_N_ELEMENTS(SET); i++)
+        if (strcmp(SET[i].set, set) == 0)
+            return SET[i].when;
+    g_assert_not_reached();
+}
+
+void technique_apply(const char *set, PlannerOptions *options)
+{
+    if (!*set)
+        return;
+    g_auto(GStrv) pair = technique_pairs(set);
+    for (uint32_t i = 0; pair[i]; i++) {
+        const bool known =
+            planner_options_set(options, pair[i], technique_value(pair[i]), NULL);
+        g_assert(known);
+    }
+}
+
+/* The best of the planner's plans on the choice without a technique; else one that failed; NULL:
+ * none was tried. */
+static const PortfolioTry *technique_without(const PortfolioChoice *choice,
+                                             const char *key)
+{
+    const PortfolioTry *best = NULL;
+    for (uint32_t i = 0; i < choice->tries->len; i++) {
+        const PortfolioTry *t = &g_array_index(choice->tries, PortfolioTry, i);
+        if (t->planner == choice->best->planner &&
+            t->granularity == choice->best->granularity && !strstr(t->set, key) &&
+            (isfinite(t->iteration_s) ? !best || t->iteration_s < best->iteration_s
+                                      : !best && t->reason))
+            best = t;
+    }
+    return best;
+}
+
+char *technique_words(const PortfolioChoice *choice)
+{
+    if (!*choice->best->set)
+        return NULL;
+    g_auto(GStrv) pair = technique_pairs(choice->best->set);
+    g_autoptr(GString) text = g_string_new("");
+    for (uint32_t i = 0; pair[i]; i++) {
+        const PortfolioTry *other = technique_without(choice, pair[i]);
+        g_string_append_printf(text, "%s%s=%s", text->len ? "; " : "", pair[i],
+                               technique_value(pair[i]));
+        if (other && isfinite(other->iteration_s))
+            g_string_append_printf(
+                text, ": %.1f %%",
+                100 * (choice->best->iteration_s / other->iteration_s - 1));
+        else if (other)
+            g_string_append_printf(text, ": without it, %s", other->reason);
+    }
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}

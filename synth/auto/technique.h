@@ -1,0 +1,23 @@
+/* Techniques that planners leave to the user, searched by auto and advise (private to synth). */
+#ifndef KILTER_SYNTH_AUTO_TECHNIQUE_H
+#define KILTER_SYNTH_AUTO_TECHNIQUE_H
+
+#include "synth/auto/portfolio.h"
+
+/* When a set of techniques is tried: where the planner's own plan on these machines is not far
+ * from the best plan or does not fit, or only where it does not fit. */
+typedef enum { TECHNIQUE_NEAR, TECHNIQUE_MISFIT } TechniqueWhen;
+
+/* The k-th set of techniques for a planner beside what the options ask for, as words for --set;
+ * NULL: there is none. */
+const char *technique_set(const Planner *planner, const Graph *graph,
+                          const PlannerOptions *options, uint32_t k);
+TechniqueWhen technique_when(const char *set);
+
+/* Changes options by a set. */
+void technique_apply(const char *set, PlannerOptions *options);
+
+/* A sentence on what each technique of the best plan brings; NULL if it has none. Caller frees. */
+char *technique_words(const PortfolioChoice *choice);
+
+#endif
