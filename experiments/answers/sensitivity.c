@@ -121,7 +121,14 @@ static bool turn(const Survey *s, Knob *knob, GError **error)
             return false;
         knob->slope = (near_s / s->time_s - 1) / STEP;
     }
-    return !s->configuration || replan(s, knob, &knob->again_s, error);
+    if (!s->configuration)
+        return true;
+    if (!replan(s, knob, &knob->again_s, error))
+        return false;
+    /* the old plan stays possible on a better machine */
+    if (knob->kept_s < knob->again_s)
+        knob->again_s = knob->kept_s;
+    return true;
 }
 
 /* The time of the better plan: the same one or the new one. */

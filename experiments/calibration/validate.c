@@ -24,6 +24,7 @@ static Validation *validation_new(void)
     Validation *v = g_new0(Validation, 1);
     v->row = g_array_new(FALSE, FALSE, sizeof(ValidationRow));
     v->group = g_array_new(FALSE, FALSE, sizeof(ValidationGroup));
+    v->left = g_ptr_array_new_with_free_func(g_free);
     g_array_set_clear_func(v->row, clear_row);
     return v;
 }
@@ -34,6 +35,7 @@ void validation_free(Validation *validation)
         return;
     g_array_unref(validation->row);
     g_array_unref(validation->group);
+    g_ptr_array_unref(validation->left);
     g_free(validation);
 }
 
@@ -116,6 +118,23 @@ static bool read_seconds(const Csv *csv, const char *column, double *value,
     return csv_number(csv, column, shortest_s, longest_s, value, error);
 }
 
+/* The plan's own cluster, or of the given one the machines that the plan's own has. */
+static Cluster *validate_cluster(const Plan *plan, const char *name, const char *file,
+                                 GError **error)
+{
+    g_autoptr(Cluster) own = evaluation_cluster(plan, file, name ? NULL : error);
+    if (!name)
+        return g_steal_pointer(&own);
+    g_autoptr(Cluster) cluster = cluster_load(name, error);
+    g_autoptr(GString) only = g_string_new("");
+    for (uint32_t i = 0; own && i < own->n_machines; i++)
+        g_string_append_printf(only, "%s%s", i ? "," : "", own->machine[i].name);
+    if (!cluster || (own && own->n_machines < cluster->n_machines &&
+                     !cluster_change(cluster, CHANGE_ONLY, only->str, error)))
+        return NULL;
+    return g_steal_pointer(&cluster);
+}
+
 /* Evaluates the row's plan. */
 static bool predict(const char *cluster_name, const char *slowdowns, ValidationRow *row,
                     GError **error)
@@ -124,27 +143,32 @@ static bool predict(const char *cluster_name, const char *slowdowns, ValidationR
     g_autoptr(Plan) plan = plan_read(row->plan, &built, error);
     g_autoptr(Graph) graph = built;
     g_autoptr(Cluster) cluster =
-        plan ? cluster_load(cluster_name ? cluster_name : plan->cluster, error) : NULL;
+        plan ? validate_cluster(plan, cluster_name, row->plan, error) : NULL;
     g_auto(GStrv) each = g_strsplit_set(slowdowns, " ;", -1);
     for (char **text = each; cluster && *text; text++)
         if (**text && !cluster_stretch(cluster, plan->granularity, *text, error))
             return false;
     if (!cluster)
         return false;
-    g_autoptr(ClusterView) view = cluster_view(cluster, plan->granularity);
     const Fitted *fitted = cluster->fitted;
+    const char *own = plan_fidelity(plan);
+    const bool fits = fitted && (strcmp(fitted->fidelity, "analytic") != 0 ||
+                                 strcmp(own, "analytic") == 0);
+    g_auto(Evaluation) evaluation = {0};
+    SimOptions options;
     double factor;
-    g_autoptr(SimReport) report =
-        sim_evaluate(plan, graph, view,
-                     fitted ? fitted->fidelity : fidelity_name(FIDELITY_ANALYTIC), error);
-    if (!report)
+    sim_options_init(&options);
+    if (!evaluation_of_plan(g_steal_pointer(&plan), g_steal_pointer(&graph), cluster,
+                            fits ? fitted->fidelity : own, &options, &evaluation, error))
         return false;
-    row->predicted_s = report->iteration_time_s;
-    if (fitted && fitted_interval(fitted, prediction_types(view), 0.9, &factor)) {
+    row->predicted_s = evaluation.report->iteration_time_s;
+    if (fits &&
+        fitted_interval(fitted, prediction_types(evaluation.view), 0.9, &factor)) {
         row->low_s = row->predicted_s / factor;
         row->high_s = row->predicted_s * factor;
     }
-    row->unmeasured = calibrated_outside(plan, graph, view);
+    row->unmeasured =
+        calibrated_outside(evaluation.plan, evaluation.graph, evaluation.view);
     return true;
 }
 
@@ -157,9 +181,15 @@ static bool read_row(const Csv *csv, void *data, GError **error)
     bool good = read_seconds(csv, "measured_s", &row.measured_s, error);
     if (good && given)
         good = read_seconds(csv, "predicted_s", &row.predicted_s, error);
-    else if (good && !predict(reader->cluster, csv_text(csv, "slowdown"), &row, error)) {
-        kilter_prefix(error, "%s:%u: ", csv->file, csv->line);
-        good = false;
+    else if (good) {
+        g_autoptr(GError) why = NULL;
+        if (!predict(reader->cluster, csv_text(csv, "slowdown"), &row, &why)) {
+            g_ptr_array_add(
+                reader->result->left,
+                g_strdup_printf("%s:%u: %s", csv->file, csv->line, why->message));
+            clear_row(&row);
+            return true;
+        }
     }
     g_array_append_val(reader->result->row, row);
     return good;
@@ -173,6 +203,11 @@ Validation *validate_csv(const char *file, const char *cluster, GError **error)
     if (!csv || !csv_expect(csv, REQUIRED, OPTIONAL, error) ||
         !csv_each(csv, read_row, &reader, error))
         return NULL;
+    if (v->row->len == 0 && v->left->len > 0) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s",
+                    (const char *)g_ptr_array_index(v->left, 0));
+        return NULL;
+    }
     if (v->row->len == 0) {
         csv_fail(csv, NULL, error, "expected rows with a plan and its measured time");
         return NULL;

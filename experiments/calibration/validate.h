@@ -4,10 +4,11 @@
  *
  *     plan          a plan's file, or any name if predicted_s is given
  *     measured_s    measured seconds of an iteration
- *     predicted_s   optional: seconds; without it the plan's file is evaluated by the analytic model, or, on a cluster of
- *                   kilter fit, by the fidelity of its fit
- *     group         optional: plans that compete with one another (a model under one slowdown); the best of each group counts
- *     slowdown      optional: "1=2 0=1.5", as given to kilter exec
+ *     predicted_s   optional: seconds; without it the plan's file is evaluated on its own cluster
+ * by its own fidelity, or,                   on a cluster of kilter fit, by the fidelity of its
+ * fit where that takes the program     group         optional: plans that compete with one
+ * another (a model under one slowdown); the best of each group counts     slowdown      optional:
+ * "1=2 0=1.5", as given to kilter exec
  *
  * or it is a store with rows added by kilter exec, where a group is a model under one slowdown. */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_VALIDATE_H
@@ -38,8 +39,9 @@ typedef struct {
 } ValidationGroup;
 
 typedef struct {
-    GArray *row;   /* ValidationRow */
-    GArray *group; /* ValidationGroup, for groups of at least two plans */
+    GArray *row;     /* ValidationRow */
+    GArray *group;   /* ValidationGroup, for groups of at least two plans */
+    GPtrArray *left; /* char *: rows without a prediction, each with the reason */
     Agreement agreement;
     double mean_regret, worst_regret; /* over groups */
     double within;                    /* share of groups with a regret of at most 5 % */

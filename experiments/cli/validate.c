@@ -23,7 +23,8 @@ static const char TEXT[] =
     "\n{plans} plans: MAPE {mape:%}, p95 {p95:%}, worst {worst:%}, bias {bias:+%}, Pearson "
     "{pearson:.3f}, Spearman {spearman:.3f}\n"
     "[{?groups}{groups:count} groups: the plan predicted fastest is at most 5 % slower than the "
-    "fastest in {within_5_percent:.0%}; regret {regret_mean:%} on average, {regret_worst:%} at worst\n]";
+    "fastest in {within_5_percent:.0%}; regret {regret_mean:%} on average, {regret_worst:%} at worst\n]"
+    "[*left_out:left out: {.}\n]";
 /* clang-format on */
 
 bool cmd_validate(int argc, char **argv, GError **error)
@@ -56,5 +57,7 @@ bool cmd_validate(int argc, char **argv, GError **error)
     if (!v || (own.plot && !validate_draw(v, own.plot, error)))
         return false;
     command_report(&options, validate_json(v), TEXT, NULL);
-    return true;
+    return v->left->len == 0 ||
+           kilter_fail(error, KILTER_ERROR_FAILED, "%u of %u plans were left out",
+                       v->left->len, v->left->len + v->row->len);
 }

@@ -137,8 +137,9 @@ static void test_validate_half_rate(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) sandbox = sandbox_new();
-    program_run_good(sandbox, "plan gpt2:layers=1 amp-het-cluster --granularity gpu "
-                              "-p dp-ev -o p.json -q");
+    program_run_good(sandbox,
+                     "plan --planner hap gpt2:layers=1 amp-het-cluster --granularity gpu "
+                     "-p dp-ev -o p.json -q");
     sandbox_write(sandbox, "p.csv", "plan,measured_s\np.json,1\n");
     json_t *root = program_json(sandbox, "validate p.csv --json");
     assert_int_equal(number(root, "plans"), 1);
@@ -180,6 +181,43 @@ static void test_validate_fitted(void **state)
     assert_close(high_s, predicted_s * exp(0.095), 0.006);
     json_decref(root);
     json_decref(stage);
+}
+
+/* Plans with stages, and plans on some of the machines, are predicted by their own fidelity on
+ * their own cluster, or on the same machines of another one; a row without a prediction is named,
+ * and the exit status is 1. */
+static void test_validate_takes_every_plan(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    static const char *const line[] = {
+        "plan gpt2:layers=2,hidden=64,heads=4,ffn=128,seq=16,vocab=64,global_batch=8 "
+        "hap-8 --planner manual --granularity gpu --set pp=2 -o a.json -q",
+        "plan vgg19:width=8 hap-8 --planner dp-cp --only v100 -o b.json -q"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(line); i++)
+        program_runs(sandbox, line[i]);
+    sandbox_write(sandbox, "p.csv", "plan,measured_s\na.json,1\nb.json,1\n");
+    static const char *const how[] = {"", " --cluster hap-8"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(how); i++) {
+        g_autofree char *command = g_strdup_printf("validate p.csv --json%s", how[i]);
+        json_t *root = program_json(sandbox, command),
+               *rows = json_object_get(root, "rows"),
+               *a = program_json(sandbox, "simulate a.json --json"),
+               *b = program_json(sandbox, "simulate b.json --json");
+        assert_int_equal(number(root, "plans"), 2);
+        assert_close(number(json_array_get(rows, 0), "predicted_s"),
+                     number(a, "iteration_time_s"), 1e-12);
+        assert_close(number(json_array_get(rows, 1), "predicted_s"),
+                     number(b, "iteration_time_s"), 1e-12);
+        json_decref(root);
+        json_decref(a);
+        json_decref(b);
+    }
+    sandbox_write(sandbox, "q.csv", "plan,measured_s\na.json,1\nnone.json,1\n");
+    g_auto(Ran) ran = program_run(sandbox, "validate q.csv");
+    assert_int_equal(ran.status, 1);
+    assert_non_null(strstr(ran.out, "left out: q.csv:3: "));
+    assert_non_null(strstr(ran.err, "1 of 2 plans were left out"));
 }
 
 static void test_validate_csv(void **state)
@@ -231,6 +269,7 @@ int main(void)
         cmocka_unit_test(test_calibrate_refusals),
         cmocka_unit_test(test_no_usable_row),
         cmocka_unit_test(test_validate_half_rate),
+        cmocka_unit_test(test_validate_takes_every_plan),
         cmocka_unit_test(test_validate_csv),
         cmocka_unit_test(test_validate_fitted),
     };
