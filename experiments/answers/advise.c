@@ -73,10 +73,10 @@ static char *advice(const AdviseRow *row, uint32_t n)
     }
     if (all->choice->bound_s > 0) {
         g_autofree char *bound = seconds(all->choice->bound_s);
-        g_string_append_printf(
-            text,
-            "On all machines together, computation alone takes %s, whatever the plan.",
-            bound);
+        g_string_append_printf(text,
+                               "On all machines together, computation alone takes %s at "
+                               "the rates of this cluster.",
+                               bound);
     }
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
@@ -296,6 +296,10 @@ static json_t *advise_json(const Portfolio *portfolio, const AdviseAsked *asked,
                   !isnan(row[0].dollars_an_hour), "all", (int)asked->all);
     if (enough)
         add_target(answer, portfolio, enough, asked);
+    json_t *notes = json_array();
+    for (uint32_t i = 0; i < portfolio->notes->len; i++)
+        json_array_append_new(notes, json_string(portfolio->notes->pdata[i]));
+    json_object_set_new(answer, "notes", notes);
     if (unpriced)
         json_object_set_new(answer, "unpriced", json_string(unpriced));
     if (asked->plot)
@@ -327,8 +331,12 @@ json_t *advise(const char *model, const Cluster *cluster, const PlannerOptions *
                const AdviseAsked *asked, GError **error)
 {
     static const double spare = 0.02; /* not worth a long search */
-    const PortfolioOptions how = {
-        .all = asked->all, .flow = true, .spare = spare, .progress = asked->progress};
+    const bool limited = isfinite(asked->target_s) || asked->tokens_per_s > 0;
+    const PortfolioOptions how = {.numbers = limited,
+                                  .all = asked->all,
+                                  .flow = true,
+                                  .spare = spare,
+                                  .progress = asked->progress};
     g_autoptr(Portfolio) portfolio = portfolio_new(model, cluster, options, &how, error);
     json_t *answer = portfolio ? advise_json(portfolio, asked, error) : NULL;
     if (answer && options->target)

@@ -113,21 +113,27 @@ static void add_kept(Portfolio *portfolio, const Cluster *cluster, const bool *k
     add_choice(portfolio, cluster, gpus, only);
 }
 
-/* The first machine of each type that has several. */
-static void add_machines(Portfolio *portfolio, const Cluster *cluster)
+/* Of each type that has several machines the first one; numbers: also half of them, a quarter, and
+ * so on. */
+static void add_machines(Portfolio *portfolio, const Cluster *cluster, bool numbers)
 {
     g_autofree bool *keep = g_new(bool, cluster->n_machines);
     for (uint32_t t = 0; t < cluster->n_types; t++) {
-        uint32_t n = 0, first = 0;
-        for (uint32_t i = cluster->n_machines; i-- > 0;)
-            if (cluster->machine[i].type == t) {
-                first = i;
-                n++;
-            }
+        uint32_t n = 0;
         for (uint32_t i = 0; i < cluster->n_machines; i++)
-            keep[i] = i == first;
-        if (n > 1)
-            add_kept(portfolio, cluster, keep, g_strdup(cluster->machine[first].name));
+            n += cluster->machine[i].type == t;
+        for (uint32_t most = numbers ? n / 2 : MIN(n / 2, 1); most > 0; most /= 2) {
+            g_autoptr(GString) only = g_string_new("");
+            uint32_t kept = 0;
+            for (uint32_t i = 0; i < cluster->n_machines; i++) {
+                keep[i] = cluster->machine[i].type == t && kept < most;
+                kept += keep[i];
+                if (keep[i])
+                    g_string_append_printf(only, "%s%s", only->len ? "," : "",
+                                           cluster->machine[i].name);
+            }
+            add_kept(portfolio, cluster, keep, g_strdup(only->str));
+        }
     }
 }
 
@@ -233,13 +239,14 @@ static gint by_time(gconstpointer a, gconstpointer b)
                                              : by_bound(a, b);
 }
 
-static void list_choices(Portfolio *portfolio, const Cluster *cluster, bool some)
+static void list_choices(Portfolio *portfolio, const Cluster *cluster,
+                         const PortfolioOptions *how)
 {
     add_choice(portfolio, cluster, NULL, NULL);
-    if (some && add_some(portfolio, cluster))
+    if (how->some && add_some(portfolio, cluster))
         return;
     add_types(portfolio, cluster);
-    add_machines(portfolio, cluster);
+    add_machines(portfolio, cluster, how->numbers);
 }
 
 static bool prepare(PortfolioRun *run, const char *model, const Cluster *cluster,
@@ -250,7 +257,7 @@ static bool prepare(PortfolioRun *run, const char *model, const Cluster *cluster
     if (!run->graph)
         return false;
     run->floor = sim_memory_floor(run->graph);
-    list_choices(portfolio, cluster, run->how->some);
+    list_choices(portfolio, cluster, run->how);
     for (uint32_t i = 0; i < portfolio->choices->len; i++) {
         PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, i);
         g_autoptr(ClusterView) view =

@@ -43,8 +43,8 @@ typedef struct {
     double bound_s; /* no plan on any of its machines is faster; 0: not known */
     GPtrArray
         *choices; /* PortfolioChoice, the fastest first, those without a plan last */
-    GPtrArray
-        *notes; /* char *: sentences on what was searched, and on what techniques bring */
+    /* char *: sentences on what was searched, and on what techniques bring */
+    GPtrArray *notes;
     double elapsed_s;
 } Portfolio;
 
@@ -54,6 +54,8 @@ typedef struct {
         prune; /* leave out tries that a bound proves no faster than the best plan so far */
     bool all;  /* leave out no try: every planner gets a time */
     bool some; /* also choose some machines of a kind, where there are few kinds */
+    /* also choose some machines of a single kind, by halving their number */
+    bool numbers;
     bool flow; /* the fastest choices are compared again by the fidelity flow */
     /* planners that search long are left out where they can gain at most this part on the machines */
     double spare;

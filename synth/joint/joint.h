@@ -179,8 +179,8 @@ typedef struct {
     bool plain;           /* no SPMD programs, promised or not */
     double upper_s;       /* only faster pipelines are wanted; INFINITY: all */
     uint64_t most_labels; /* the search stops at this number; 0: no limit */
-    uint64_t
-        *left; /* stages that may still be prepended, counted down; NULL: any number */
+    /* stages that may still be prepended, counted down; NULL: any number */
+    uint64_t *left;
     gint64 deadline_us; /* 0: none */
 } JointOptions;
 
