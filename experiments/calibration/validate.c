@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/base/csv.h"
+#include "data/cluster/change.h"
 #include "data/plan/fidelity.h"
 #include "data/store/store.h"
 #include "experiments/calibration/calibrated.h"

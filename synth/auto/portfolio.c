@@ -1,4 +1,5 @@
 /* Every planner on every choice of machines. */
+#include "data/base/units.h"
 #include "data/models/model.h"
 #include "synth/auto/portfolio_try.h"
 #include "synth/auto/technique.h"
