@@ -49,8 +49,8 @@ static char *replaced(const char *text, const char *from, const char *to)
 
 /* Every key is in one of the two. */
 /* A type has measured ops or factors on kernels, not both. */
-#define MEASURED_OPS                                                                   \
-    "    ops:\n"                                                                       \
+#define MEASURED_OPS                                                                  \
+    "    ops:\n"                                                                      \
     "      - {kind: linear, overhead: 3 us, rate: 11 TFLOP/s, bandwidth: 700 GB/s,\n" \
     "         smallest: 4 kB, largest: 1 GB, launch: 8 us, wave: 1327104, fill: 72.5}\n"
 
@@ -75,9 +75,7 @@ static const char BUILT[] =
     "    interference: 1.4\n"
     "    crowding: 0.03\n"
     "    launch: 6 us\n"
-    "    handover: 31 us\n"
-    MEASURED_OPS
-    "    source: a data sheet\n"
+    "    handover: 31 us\n" MEASURED_OPS "    source: a data sheet\n"
     "machines:\n"
     "  - name: fast\n"
     "    count: 2\n"
@@ -86,6 +84,9 @@ static const char BUILT[] =
     "    peers: 0-1 0-2x3 1-3\n"
     "    stretch: 1.5\n"
     "    price: 9 USD/h\n"
+    "    host_memory: 512 GiB\n"
+    "    host_link: 31 GB/s\n"
+    "    host_bandwidth: 410 GB/s\n"
     "    inner: {latency: 45 us, bandwidth: 85.8 GB/s}\n"
     "    source: a manual\n"
     "collectives:\n"
@@ -169,7 +170,8 @@ static const char PORTS[] =
     "region: east}\n"
     "  - {name: b, type: x, gpus: 4, count: 2, inner: {latency: 3 us, bandwidth: 90 "
     "GB/s}, sums: 1.2,\n"
-    "     tree_sums: 1.4, port: {bandwidth: 50 GB/s}, preemptible: 3 USD/h, domain: rack, region: west}\n"
+    "     tree_sums: 1.4, port: {bandwidth: 50 GB/s}, preemptible: 3 USD/h, domain: "
+    "rack, region: west}\n"
     "regions: [{from: east, to: west, latency: 19 ms, bandwidth: 10 Gb/s, price: 0.02 "
     "USD/GB, source: a map}]\n";
 
@@ -204,12 +206,17 @@ static const struct {
     {"device_types[].peaks.fp16", "peaks: {", "peaks: {fp16: 99 TFLOP/s, ", OTHER},
     {"device_types[].peaks.bf16", "peaks: {", "peaks: {bf16: 99 TFLOP/s, ", OTHER},
     {"device_types[].peaks.fp8", "peaks: {", "peaks: {fp8: 99 TFLOP/s, ", OTHER},
-    {"device_types[].kernels.products", MEASURED_OPS, "    kernels: {products: 1.25}\n", OTHER},
-    {"device_types[].kernels.experts", MEASURED_OPS, "    kernels: {experts: 1.25}\n", OTHER},
-    {"device_types[].kernels.attention", MEASURED_OPS, "    kernels: {attention: 1.25}\n", OTHER},
-    {"device_types[].kernels.memory", MEASURED_OPS, "    kernels: {memory: 1.25}\n", OTHER},
+    {"device_types[].kernels.products", MEASURED_OPS, "    kernels: {products: 1.25}\n",
+     OTHER},
+    {"device_types[].kernels.experts", MEASURED_OPS, "    kernels: {experts: 1.25}\n",
+     OTHER},
+    {"device_types[].kernels.attention", MEASURED_OPS, "    kernels: {attention: 1.25}\n",
+     OTHER},
+    {"device_types[].kernels.memory", MEASURED_OPS, "    kernels: {memory: 1.25}\n",
+     OTHER},
     {"device_types[].kernels.loss", MEASURED_OPS, "    kernels: {loss: 1.25}\n", OTHER},
-    {"device_types[].kernels.update", MEASURED_OPS, "    kernels: {update: 1.25}\n", OTHER},
+    {"device_types[].kernels.update", MEASURED_OPS, "    kernels: {update: 1.25}\n",
+     OTHER},
     {"device_types[].chip.sm", "sm: 70", "sm: 72", OTHER},
     {"device_types[].chip.gcn", "{sm: 70", "{gcn: 908, sm: 70", OTHER},
     {"device_types[].chip.processors", "processors: 80", "processors: 84", OTHER},
@@ -260,6 +267,9 @@ static const struct {
     {"machines[].across", "bandwidth: 8 GB/s", "bandwidth: 9 GB/s", WIRED},
     {"machines[].sums", " sums: 1.2", " sums: 1.3", WIRED},
     {"machines[].tree_sums", "tree_sums: 1.4", "tree_sums: 1.5", WIRED},
+    {"machines[].host_memory", "512 GiB", "256 GiB", OTHER},
+    {"machines[].host_link", "31 GB/s", "32 GB/s", OTHER},
+    {"machines[].host_bandwidth", "410 GB/s", "411 GB/s", OTHER},
     {"machines[].domain", "domain: rack", "domain: row", WIRED},
     {"machines[].region", "region: east}", "region: west}", WIRED},
     {"machines[].port.bandwidth", "20 GB/s", "21 GB/s", WIRED},
@@ -275,7 +285,8 @@ static const struct {
     {"regions[].bandwidth", "10 Gb/s", "11 Gb/s", WIRED},
     {"regions[].source", "a map", "another", WIRED_SAME},
     {"regions[].price", "price: 0.02 USD/GB", "price: 0.03 USD/GB", WIRED_SAME},
-    {"machines[].preemptible", "preemptible: 3 USD/h", "preemptible: 4 USD/h", WIRED_SAME},
+    {"machines[].preemptible", "preemptible: 3 USD/h", "preemptible: 4 USD/h",
+     WIRED_SAME},
     {"machines[].price", "price: 9 USD/h", "price: 8 USD/h", SAME},
     {"machines[].gpus", "gpus: 4", "gpus: 5", OTHER},
     {"machines[].stretch", "stretch: 1.5", "stretch: 1.6", OTHER},
@@ -556,6 +567,12 @@ static const struct {
     {"task_memory", "make-first", "hap"},
     {"layer_times", "FILE", "hap"},
     {"pins", "FILE", "hap"},
+    {"for", "ddp", "hap"},
+    {"work", "10", "hap"},
+    {"etp", "2", "manual"},
+    {"stage_tp", "2 1", "manual"},
+    {"stage_dp", "1 2", "manual"},
+    {"offload", "optimizer", "manual"},
 };
 
 /* The names in "..., expected one of A, B, C". */
