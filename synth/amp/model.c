@@ -364,6 +364,6 @@ AmpModel *synth_amp_model_along_sequence(const Graph *graph, const ClusterView *
     for (uint32_t l = 0; l < n; l++)
         sequence[l] = true;
     g_autoptr(Program) program =
-        synth_megatron(graph, view, view->n_devices, sequence, error);
+        synth_megatron(graph, view, view->n_devices, sequence, false, error);
     return program ? amp_model_of(graph, view, program, NULL, error) : NULL;
 }
