@@ -280,7 +280,7 @@ static double replicas_s(const Case *c, bool divides_states)
     AmpOptions options = c->options;
     options.pp = options.tmp = options.mbs = 1;
     options.dp = 8;
-    options.any_memory = divides_states;
+    options.zero = divides_states;
     GError *error = NULL;
     g_autoptr(GArray) found = synth_amp_search(c->setup.model, c->setup.devices, &options,
                                                AMP_SEARCH, NULL, &error);
