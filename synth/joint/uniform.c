@@ -118,7 +118,7 @@ static bool uniform_is_run(const JointMenu *menu, const Strategy *strategy,
 {
     g_auto(StrategyLayout) layout = {0};
     return strategy_lay_out(strategy, menu->graph, menu->view->n_devices, &layout,
-                            error) &&
+                            NULL) &&
            export_check(target, &layout, menu->graph, menu->view, error);
 }
 
@@ -189,6 +189,12 @@ GArray *joint_keeps(const JointMenu *menu, const char *target, GError **error)
             }
     if (keeps->len > 0)
         return g_steal_pointer(&keeps);
-    g_propagate_error(error, g_steal_pointer(&first));
+    if (!first)
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "no strategy of equal stages for %s can be laid "
+                    "out",
+                    target);
+    else
+        g_propagate_error(error, g_steal_pointer(&first));
     return NULL;
 }

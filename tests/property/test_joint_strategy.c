@@ -14,8 +14,8 @@ static json_t *plan_json(const Made *made)
 /* Compares a plan with that of `manual` by its strategy; false if it has none. */
 static bool check_same(const char *model, const char *cluster, const char *set)
 {
-    static const char *const SAME[] = {"program", "splits", "ratios", "iteration_time_s",
-                                       "strategy"};
+    static const char *const SAME[] = {"program", "splits", "ratios", "strategy",
+                                       "iteration_time_s"};
     g_autoptr(GError) error = NULL;
     g_auto(Made) joint = made_plan("joint", model, cluster, set), manual = {0};
     if (strategy_is_default(&joint.plan->strategy))
@@ -25,11 +25,15 @@ static bool check_same(const char *model, const char *cluster, const char *set)
     PlannerOptions options;
     planner_options_init(&options);
     options.strategy = joint.plan->strategy;
+    options.bucket_bytes = joint.plan->bucket_bytes;
     manual.plan = planner_plan(planner_find("manual", NULL), model, cluster, manual.view,
                                &options, &manual.graph, &error);
     assert_no_error(error);
     json_t *a = plan_json(&joint), *b = plan_json(&manual);
-    for (uint32_t i = 0; i < G_N_ELEMENTS(SAME); i++)
+    /* joint counts one iteration, also where the next one could begin before its end */
+    const uint32_t last =
+        schedule_row((Schedule)joint.plan->strategy.schedule)->successive;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(SAME) - last; i++)
         if (!json_equal(json_object_get(a, SAME[i]), json_object_get(b, SAME[i])))
             fail_msg("%s on %s: %s differs", model, cluster, SAME[i]);
     json_decref(a);

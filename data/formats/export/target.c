@@ -16,6 +16,10 @@
     X(VIRTUAL, l->n_stages > l->pp, "virtual stages")                            \
     X(SPLIT, l->pp > 1 && schedule_splits(l->schedule),                          \
       "a schedule that computes gradients of weights apart; expected 1f1b")      \
+    X(BACK, schedule_row(l->schedule)->v,                                        \
+      "a schedule that brings stages back to the first device")                  \
+    X(UNLIKE, l->stage_tp || l->stage_dp, "stages with a tp or dp of their own") \
+    X(WHOLE, l->experts, "etp=1; expected experts divided as other layers")      \
     X(SHARES, !has_equal_shares(l), "replicas have unequal parts of the batch")  \
     X(ZERO_1, l->zero == 1, "zero=1")                                            \
     X(ZERO_2, l->zero == 2, "zero=2")                                            \
@@ -196,6 +200,11 @@ static bool need_steps(const ExportCase *c, GError **error)
         return export_refuse_layer(c, 0, error,
                                    "schedule: expected the whole backward of stage 0 and "
                                    "microbatch 0, as in 1f1b");
+    if (l->schedule == SCHEDULE_BREADTH_FIRST)
+        return export_refuse_layer(c, 0, error,
+                                   "schedule=%s; expected 1f1b or "
+                                   "interleaved",
+                                   schedule_name(l->schedule));
     if (l->schedule == SCHEDULE_INTERLEAVED &&
         (chunks ? l->n_microbatches <= l->pp : l->pp > 1 && l->n_microbatches > 1))
         return export_refuse_layer(

@@ -64,9 +64,11 @@ static void put_titan(const ExportCase *c, char **value)
     }
     /* With a file for its steps, the schedule only says where stages are: stage s on rank s %
      * pp. */
-    value[WORD_SCHEDULE] = g_strdup(l->n_stages > l->pp             ? "interleaved"
-                                    : l->schedule == SCHEDULE_GPIPE ? "gpipe"
-                                                                    : "1f1b");
+    value[WORD_SCHEDULE] =
+        g_strdup(l->schedule == SCHEDULE_GPIPE || l->schedule == SCHEDULE_BREADTH_FIRST
+                     ? schedule_name(l->schedule)
+                 : l->n_stages > l->pp ? "interleaved"
+                                       : "1f1b");
     value[WORD_STEPS_FILE] = g_strconcat(c->base, ".csv", NULL);
     value[WORD_MODULES] = modules_text(c);
 }

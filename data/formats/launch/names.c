@@ -164,6 +164,7 @@ const LaunchName TITAN_NAMES[] = {
     {"parallelism.pipeline_parallel_schedule", WORD_SCHEDULE, "1F1B=1f1b"},
     {"parallelism.pipeline_parallel_schedule", WORD_SCHEDULE, "GPipe=gpipe"},
     {"parallelism.pipeline_parallel_schedule", WORD_SCHEDULE, "Interleaved1F1B=interleaved"},
+    {"parallelism.pipeline_parallel_schedule", WORD_SCHEDULE, "LoopedBFS=breadth-first"},
     {"parallelism.pipeline_parallel_schedule_csv", WORD_STEPS_FILE, NULL},
     {"parallelism.num_pp_microbatches", WORD_MICROBATCHES, NULL},
     {"parallelism.pipeline_parallel_microbatch_size", WORD_MICRO_BATCH, NULL},
