@@ -157,8 +157,9 @@ static bool most_try_value(Most *m, uint64_t value, bool *fits, GError **error)
 /* --- searches --- */
 
 /* The next multiple of the step to try above one that fits; `before` is the one that fitted before
- * it, with its peak. Twice as much, or more where the line through both says so. */
-static uint64_t most_beyond(const Most *m, uint64_t before, uint64_t peak_before)
+ * it, with its peak. Twice as much, or more where memory `grew` and the line through both says so. */
+static uint64_t most_beyond(const Most *m, uint64_t before, uint64_t peak_before,
+                            bool grew)
 {
     static const double MOST_TIMES = 64, SHORT_OF = 0.9;
     const double grows =
@@ -167,7 +168,7 @@ static uint64_t most_beyond(const Most *m, uint64_t before, uint64_t peak_before
             : 0;
     const double more = grows > 0 ? SHORT_OF * (double)m->left_bytes / grows : 0;
     const double times =
-        CLAMP(1 + more / (double)m->fits, 2, before > 0 ? MOST_TIMES : 2);
+        CLAMP(1 + more / (double)m->fits, 2, before > 0 && grew ? MOST_TIMES : 2);
     return (uint64_t)(times * (double)(m->fits / m->step)) * m->step;
 }
 
@@ -198,7 +199,7 @@ static bool most_find_largest(Most *m, GError **error)
         before = last;
         peak_before = peak;
         same = fits && (double)m->peak_bytes <= GROWS * (double)peak ? same + 1 : 0;
-        at = fits ? most_beyond(m, before, peak_before) : at;
+        at = fits ? most_beyond(m, before, peak_before, same == 0) : at;
     }
     if (m->fits == 0)
         return kilter_fail(error, KILTER_ERROR_INFEASIBLE,

@@ -63,8 +63,9 @@ static const Case CASE[] = {
     /* keys */
     {"    gpus: 4", "    gpsu: 4",
      ":11: machines[0].gpsu: unknown key; expected one of name, count, type, device, "
-     "devices, gpus, stretch, sums, tree_sums, price, inner, peer, across, port, nic, "
-     "nics, peers, domain, region, source; did you mean 'gpus'?"},
+     "devices, gpus, stretch, sums, tree_sums, host_memory, host_link, host_bandwidth, "
+     "price, preemptible, inner, peer, across, port, nic, nics, peers, domain, region, "
+     "source; did you mean 'gpus'?"},
     {"gpus: 4\n", "gpus: 4\n    peers: 0-1 2-4\n",
      ":12: machines[0].peers: expected links such as 0-1 or 0-3x2 between GPUs 0 to 3, "
      "each pair once, got '2-4'"},

@@ -376,7 +376,8 @@ static void test_nested_splits(void **state)
     assert_true(planner_options_set(&options, "cp", "2", NULL));
     g_autoptr(Plan) plan =
         planner_plan(planner_find("manual", NULL),
-                     "gpt2:layers=1,hidden=24,heads=4,ffn=128,seq=20,vocab=60,"
+                     /* one position: shards cut what the devices cut already */
+                     "gpt2:layers=1,hidden=24,heads=4,ffn=128,seq=1,vocab=60,"
                      "global_batch=16",
                      "unlike", view, &options, NULL, NULL);
     assert_non_null(plan);

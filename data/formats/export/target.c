@@ -206,11 +206,13 @@ static bool need_steps(const ExportCase *c, GError **error)
                                    "interleaved",
                                    schedule_name(l->schedule));
     if (l->schedule == SCHEDULE_INTERLEAVED &&
-        (chunks ? l->n_microbatches <= l->pp : l->pp > 1 && l->n_microbatches > 1))
+        (chunks ? l->n_microbatches <= l->pp || l->n_microbatches % l->pp != 0
+                : l->pp > 1 && l->n_microbatches > 1))
         return export_refuse_layer(
             c, 0, error, "schedule=interleaved with %u microbatches on %u ranks%s",
             l->n_microbatches, l->pp,
-            chunks ? "; expected more, as in interleaved 1f1b" : " of one stage each");
+            chunks ? "; expected a larger multiple, as in interleaved 1f1b"
+                   : " of one stage each");
     return true;
 }
 
