@@ -1,6 +1,5 @@
 /* Evaluation of a plan by a fidelity, and its report. */
 #include "sim/evaluate.h"
-#include "data/base/names.h"
 #include "sim/tasks/buffers.h"
 #include "sim/tasks/layer_times.h"
 
@@ -51,16 +50,7 @@ static void report_group_memory(const SimCase *sim, SimReport *report)
 {
     const SimTimeline *timeline = report->timeline;
     g_autoptr(PlanBuffers) buffers =
-        timeline->memory
-            ? NULL
-            : plan_buffers(sim->plan->program, sim->graph, sim->parts->layout.instances,
-                           sim->parts->layout.segment);
-    if (buffers)
-        sim_buffers_offload(buffers, &sim->plan->strategy, sim->plan->program,
-                            sim->graph);
-    if (buffers)
-        sim_buffers_add_runtime(buffers, sim->runtime, sim->plan->program, sim->graph,
-                                true);
+        timeline->memory ? NULL : sim_held_buffers(sim, true);
     g_autofree double *peak = g_new(double, timeline->n_lanes);
     g_autofree uint32_t *instr = g_new0(uint32_t, timeline->n_lanes);
     g_autofree bool *known = g_new0(bool, timeline->n_lanes);
@@ -100,11 +90,8 @@ static void report_spmd_memory(const SimCase *sim, SimReport *report)
 static void report_hosts(const SimCase *sim, SimReport *report)
 {
     const Cluster *cluster = sim->view->cluster;
-    g_autoptr(PlanBuffers) buffers =
-        plan_buffers(sim->plan->program, sim->graph, sim->parts->layout.instances,
-                     sim->parts->layout.segment);
+    g_autoptr(PlanBuffers) buffers = sim_case_buffers(sim);
     g_autofree double *bytes = g_new0(double, cluster->n_machines);
-    sim_buffers_offload(buffers, &sim->plan->strategy, sim->plan->program, sim->graph);
     for (uint32_t j = 0; j < sim->view->n_devices; j++)
         bytes[sim->view->device[j].machine] += sim_host_bytes(sim, buffers, j);
     double worst = -INFINITY;
@@ -199,9 +186,7 @@ static void report_times(const Program *program, SimReport *report)
     sim_timeline_breakdown(timeline, of);
     uint32_t slowest = 0;
     const double end_s = sim_timeline_end_s(timeline),
-                 time_s = program->successive
-                              ? sim_timeline_period_s(timeline, program, &slowest)
-                              : end_s;
+                 time_s = sim_timeline_time_s(timeline, program, &slowest);
     report->iteration_time_s = timeline->lost_s + time_s;
     for (uint32_t j = 0; j < report->n_devices; j++) {
         const SimBreakdown *b = &of[timeline->lane[j]];

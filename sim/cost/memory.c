@@ -175,10 +175,7 @@ SimMemory *sim_memory_of(const SimCase *sim)
 {
     const Program *program = sim->plan->program;
     const PlanLayout *layout = &sim->parts->layout;
-    g_autoptr(PlanBuffers) buffers =
-        plan_buffers(program, sim->graph, layout->instances, layout->segment);
-    sim_buffers_offload(buffers, &sim->plan->strategy, program, sim->graph);
-    sim_buffers_add_runtime(buffers, sim->runtime, program, sim->graph, true);
+    g_autoptr(PlanBuffers) buffers = sim_held_buffers(sim, true);
     const Points points = {program,         sim->graph,        sim->linear,
                            layout->segment, layout->instances, buffers};
 

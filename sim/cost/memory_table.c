@@ -116,11 +116,7 @@ static bool held_open(const Plan *plan, const Graph *graph, const ClusterView *v
                           .view = view,
                           .parts = held->parts,
                           .runtime = held->runtime};
-    const PlanLayout *layout = &held->parts->layout;
-    held->buffers =
-        plan_buffers(plan->program, graph, layout->instances, layout->segment);
-    sim_buffers_offload(held->buffers, &plan->strategy, plan->program, graph);
-    sim_buffers_add_runtime(held->buffers, held->runtime, plan->program, graph, true);
+    held->buffers = sim_held_buffers(&held->sim, true);
     return true;
 }
 

@@ -253,12 +253,8 @@ static void sort_spans(Record *r)
 void sim_memory_record(const SimCase *sim, SimTimeline *timeline)
 {
     const Program *program = sim->plan->program;
-    const PlanLayout *layout = &sim->parts->layout;
-    g_autoptr(PlanBuffers) buffers =
-        plan_buffers(program, sim->graph, layout->instances, layout->segment);
+    g_autoptr(PlanBuffers) buffers = sim_held_buffers(sim, false);
     g_autofree uint32_t *device = g_new(uint32_t, timeline->n_lanes);
-    sim_buffers_offload(buffers, &sim->plan->strategy, program, sim->graph);
-    sim_buffers_add_runtime(buffers, sim->runtime, program, sim->graph, false);
     Record r = {.sim = sim, .timeline = timeline, .buffers = buffers};
 
     for (uint32_t j = timeline->n_devices; j-- > 0;)

@@ -34,10 +34,7 @@ static bool run_one(void *context, void *own, uint32_t i, GError **error)
         return false;
     uint32_t slowest;
     const Program *program = work->flow->sim->plan->program;
-    work->time_s[i] =
-        timeline->lost_s + (program->successive
-                                ? sim_timeline_period_s(timeline, program, &slowest)
-                                : sim_timeline_end_s(timeline));
+    work->time_s[i] = timeline->lost_s + sim_timeline_time_s(timeline, program, &slowest);
     return true;
 }
 

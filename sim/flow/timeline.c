@@ -71,13 +71,13 @@ double sim_timeline_end_s(const SimTimeline *timeline)
     return last == SIM_NO_SPAN ? 0 : timeline->span[last].end_s;
 }
 
-double sim_timeline_period_s(const SimTimeline *timeline, const Program *program,
-                             uint32_t *lane)
+static double timeline_period_s(const SimTimeline *timeline, const Program *program,
+                                uint32_t *lane)
 {
     const uint32_t n = 2 * timeline->n_lanes;
     g_autofree double *first_s = g_new(double, n);
     g_autofree double *last_s = g_new0(double, n);
-    double period_s = 0;
+    double longest_s = 0;
     *lane = 0;
     for (uint32_t l = 0; l < n; l++)
         first_s[l] = INFINITY;
@@ -94,11 +94,18 @@ double sim_timeline_period_s(const SimTimeline *timeline, const Program *program
         }
     }
     for (uint32_t l = 0; l < n; l++)
-        if (last_s[l] - first_s[l] > period_s) {
-            period_s = last_s[l] - first_s[l];
+        if (last_s[l] - first_s[l] > longest_s) {
+            longest_s = last_s[l] - first_s[l];
             *lane = l / 2;
         }
-    return period_s;
+    return longest_s;
+}
+
+double sim_timeline_time_s(const SimTimeline *timeline, const Program *program,
+                           uint32_t *lane)
+{
+    return program->successive ? timeline_period_s(timeline, program, lane)
+                               : sim_timeline_end_s(timeline);
 }
 
 /* --- breakdown --- */

@@ -74,11 +74,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTimeline, sim_timeline_free)
 /* End of the last span. */
 double sim_timeline_end_s(const SimTimeline *timeline);
 
-/* The time from one iteration to the next if each device begins it when it has ended this one, and
- * repeats what it did: from the first task of a device, or of its host, to its last one, received
- * data apart. *lane gets the device that takes longest. */
-double sim_timeline_period_s(const SimTimeline *timeline, const Program *program,
-                             uint32_t *lane);
+/* The time of an iteration of the program: its end or, where iterations follow one another at once
+ * (Program.successive), the time from one to the next if each device begins it when it has ended
+ * this one, and repeats what it did: from the first task of a device, or of its host, to its last
+ * one, received data apart. *lane then gets the device that takes longest. */
+double sim_timeline_time_s(const SimTimeline *timeline, const Program *program,
+                           uint32_t *lane);
 
 /* Where a device's time goes: compute + exposed + idle = the timeline's end. */
 typedef struct {

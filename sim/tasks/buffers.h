@@ -5,15 +5,16 @@
 
 #include "sim/evaluate.h"
 
+/* The buffers of the case's program, of which those that the strategy offloads take no bytes of the
+ * device; and these with what its runtime holds beside the plan. The caller frees them. */
+PlanBuffers *sim_case_buffers(const SimCase *sim);
+PlanBuffers *sim_held_buffers(const SimCase *sim, bool ahead);
+
 /* Adds what the runtime holds beside the plan: gradients lie there all the time, copies of them and of the logits,
  * and, where asked for, parameters gathered ahead, which `flow` simulates. NULL: nothing. */
 void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
                              const Program *program, const Graph *graph, bool ahead);
 
-/* Moves to the host what the strategy offloads: its buffers take no bytes of the device. To be
- * called before the runtime is added. */
-void sim_buffers_offload(PlanBuffers *buffers, const Strategy *strategy,
-                         const Program *program, const Graph *graph);
 /* Seconds that an update of offloaded states takes at place i of its group: its gradient goes to the
  * host, whose memory passes by the states, and the new parameter comes back. */
 double sim_offload_s(const SimParts *parts, const ClusterView *view, const Instr *instr,

@@ -22,8 +22,9 @@ static bool is_updated_by(const PlanBuffers *buffers, const PlanBuffer *buffer,
            graph_get_op(graph, last->op)->pass == PASS_UPDATE;
 }
 
-void sim_buffers_offload(PlanBuffers *buffers, const Strategy *strategy,
-                         const Program *program, const Graph *graph)
+/* Moves to the host what the strategy offloads. */
+static void buffers_offload(PlanBuffers *buffers, const Strategy *strategy,
+                            const Program *program, const Graph *graph)
 {
     enum { GRADIENTS = 2, F32_BYTES = 4 };
     for (uint32_t b = 0; strategy->offload && b < buffers->n; b++) {
@@ -36,6 +37,15 @@ void sim_buffers_offload(PlanBuffers *buffers, const Strategy *strategy,
         buffer->host_bytes = gradient ? F32_BYTES : buffer->element_bytes;
         buffer->element_bytes = 0;
     }
+}
+
+PlanBuffers *sim_case_buffers(const SimCase *sim)
+{
+    const PlanLayout *layout = &sim->parts->layout;
+    PlanBuffers *buffers =
+        plan_buffers(sim->plan->program, sim->graph, layout->instances, layout->segment);
+    buffers_offload(buffers, &sim->plan->strategy, sim->plan->program, sim->graph);
+    return buffers;
 }
 
 double sim_host_bytes(const SimCase *sim, const PlanBuffers *buffers, uint32_t device)

@@ -111,6 +111,30 @@ static void gather_ahead(Adding *a, uint32_t n)
     }
 }
 
+/* --- last instructions --- */
+
+/* By group, microbatch and an id below n: the last instruction that was set. */
+static void *last_key(const Program *program, const Instr *instr, uint32_t id, uint32_t n)
+{
+    const size_t place =
+        (size_t)instr->group * MAX(program->n_microbatches, 1) + instr->microbatch;
+    return GSIZE_TO_POINTER(place * n + id);
+}
+
+static void last_set(GHashTable *last, const Program *program, const Instr *instr,
+                     uint32_t id, uint32_t n, uint32_t k)
+{
+    g_hash_table_insert(last, last_key(program, instr, id, n), GUINT_TO_POINTER(k));
+}
+
+/* The last one like instruction i, but for its id; i itself if none comes later. */
+static uint32_t last_after(GHashTable *last, const Program *program, uint32_t i,
+                           uint32_t id, uint32_t n)
+{
+    return MAX(i, GPOINTER_TO_UINT(g_hash_table_lookup(
+                      last, last_key(program, &program->instr[i], id, n))));
+}
+
 /* --- the loss --- */
 
 /* Whether the op reads logits, as its first input. */
@@ -119,29 +143,37 @@ static bool reads_logits(OpKind kind)
     return kind == OP_LOG_SOFTMAX || kind == OP_SUM_EXP;
 }
 
-/* The last instruction on the same microbatch whose op differentiates one that reads the logits. */
-static uint32_t end_of_loss(const Adding *a, uint32_t i, TensorId logits)
+/* The last instructions that differentiate an op that reads logits, by the logits. */
+static GHashTable *ends_of_losses(const Adding *a)
 {
-    const Instr *from = &a->program->instr[i];
-    for (uint32_t k = a->program->n; k-- > i + 1;) {
+    GHashTable *last = g_hash_table_new(g_direct_hash, g_direct_equal);
+    const uint32_t n = graph_n_tensors(a->graph);
+    g_autofree bool *logits = g_new0(bool, n + 1);
+    for (OpId id = 0; id < graph_n_ops(a->graph); id++) {
+        const Op *op = graph_get_op(a->graph, id);
+        if (op->pass == PASS_FORWARD && reads_logits(op->kind))
+            logits[op->in[0]] = true;
+    }
+    for (uint32_t k = 0; k < a->program->n; k++) {
         const Instr *instr = &a->program->instr[k];
-        if (instr->kind != INSTR_COMPUTE || instr->group != from->group ||
-            instr->microbatch != from->microbatch)
+        if (instr->kind != INSTR_COMPUTE)
             continue;
         const Op *op = graph_get_op(a->graph, instr->op);
         if (op->pass != PASS_BACKWARD || op->of == GRAPH_NONE)
             continue;
         const Op *forward = graph_get_op(a->graph, op->of);
         for (uint32_t in = 0; in < forward->n_in; in++)
-            if (forward->in[in] == logits)
-                return k;
+            if (logits[forward->in[in]])
+                last_set(last, a->program, instr, forward->in[in], n, k);
     }
-    return i;
+    return last;
 }
 
 static void copy_logits(Adding *a)
 {
     enum { F32_BYTES = 4 };
+    const uint32_t n = graph_n_tensors(a->graph);
+    g_autoptr(GHashTable) ends = ends_of_losses(a);
     for (uint32_t i = 0; i < a->program->n; i++) {
         const Instr *instr = &a->program->instr[i];
         if (instr->kind != INSTR_COMPUTE)
@@ -149,7 +181,7 @@ static void copy_logits(Adding *a)
         const Op *op = graph_get_op(a->graph, instr->op);
         if (op->pass != PASS_FORWARD || !reads_logits(op->kind))
             continue;
-        const uint32_t use[2] = {i, end_of_loss(a, i, op->in[0])};
+        const uint32_t use[2] = {i, last_after(ends, a->program, i, op->in[0], n)};
         const PlanBuffer copies = {.birth = i,
                                    .busy_until = use[1],
                                    .beside = true,
@@ -166,39 +198,43 @@ static void copy_logits(Adding *a)
 
 /* --- ops that are not fused --- */
 
-/* The last instruction on the same microbatch whose op differentiates this one; `i` itself where it
- * runs again before that. */
-static uint32_t end_of_op(const Adding *a, uint32_t i)
+/* Bytes that are kept beside each element of an op's output. */
+static uint32_t kept_beside(const Runtime *runtime, OpKind kind)
 {
-    const Instr *from = &a->program->instr[i];
-    uint32_t end = i;
-    for (uint32_t k = i + 1; k < a->program->n; k++) {
-        const Instr *instr = &a->program->instr[k];
-        if (instr->kind != INSTR_COMPUTE || instr->group != from->group ||
-            instr->microbatch != from->microbatch)
-            continue;
-        if (instr->op == from->op)
-            return i;
-        const Op *op = graph_get_op(a->graph, instr->op);
-        end = op->pass == PASS_BACKWARD && op->of == from->op ? k : end;
-    }
-    return end;
+    return kind == OP_RMS_NORM                     ? runtime->norms
+           : kind == OP_SWIGLU || kind == OP_GEGLU ? runtime->gates
+                                                   : 0;
 }
 
+/* Up to the last instruction on the same microbatch that differentiates the op; not where the op
+ * runs again. */
 static void keep_beside(Adding *a)
 {
+    const uint32_t n = graph_n_ops(a->graph);
+    g_autoptr(GHashTable) runs = g_hash_table_new(g_direct_hash, g_direct_equal);
+    g_autoptr(GHashTable) ends = g_hash_table_new(g_direct_hash, g_direct_equal);
     for (uint32_t i = 0; i < a->program->n; i++) {
         const Instr *instr = &a->program->instr[i];
         if (instr->kind != INSTR_COMPUTE)
             continue;
         const Op *op = graph_get_op(a->graph, instr->op);
-        const uint32_t bytes = op->kind == OP_RMS_NORM ? a->runtime->norms
-                               : op->kind == OP_SWIGLU || op->kind == OP_GEGLU
-                                   ? a->runtime->gates
-                                   : 0;
+        if (kept_beside(a->runtime, op->kind) > 0)
+            last_set(runs, a->program, instr, instr->op, n, i);
+        if (op->pass == PASS_BACKWARD && op->of != GRAPH_NONE &&
+            kept_beside(a->runtime, graph_get_op(a->graph, op->of)->kind) > 0)
+            last_set(ends, a->program, instr, op->of, n, i);
+    }
+    for (uint32_t i = 0; i < a->program->n; i++) {
+        const Instr *instr = &a->program->instr[i];
+        if (instr->kind != INSTR_COMPUTE)
+            continue;
+        const Op *op = graph_get_op(a->graph, instr->op);
+        const uint32_t bytes = kept_beside(a->runtime, op->kind);
         if (bytes == 0)
             continue;
-        const uint32_t use[2] = {i, end_of_op(a, i)};
+        const bool again = last_after(runs, a->program, i, instr->op, n) > i;
+        const uint32_t use[2] = {
+            i, again ? i : last_after(ends, a->program, i, instr->op, n)};
         const PlanBuffer kept = {.birth = i,
                                  .busy_until = use[1],
                                  .beside = true,
@@ -241,6 +277,13 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
     buffers->n = a.buffers->len;
     buffers->buffer = (PlanBuffer *)(void *)g_array_free(a.buffers, false);
     buffers->use = (uint32_t *)(void *)g_array_free(a.uses, false);
+}
+
+PlanBuffers *sim_held_buffers(const SimCase *sim, bool ahead)
+{
+    PlanBuffers *buffers = sim_case_buffers(sim);
+    sim_buffers_add_runtime(buffers, sim->runtime, sim->plan->program, sim->graph, ahead);
+    return buffers;
 }
 
 PlanBuffers *sim_runtime_buffers(const Program *program, const Graph *graph,
