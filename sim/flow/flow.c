@@ -277,6 +277,8 @@ void sim_flow_begin(SimFlowRun *run, uint64_t sample, SimHandler ended, void *co
     const SimFlowCase *flow = run->flow;
     const uint32_t n = flow->tasks->n_tasks;
     run->n_done = 0;
+    if (run->transport)
+        sim_transport_forget(run->transport);
     run->ended = ended;
     run->context = context;
     memcpy(run->waiting, flow->streams->waiting, n * sizeof *run->waiting);

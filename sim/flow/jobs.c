@@ -14,7 +14,6 @@ typedef struct {
     SimFlowRun *run;
     uint32_t ended; /* iterations */
     double ended_s; /* when the last one of them ended */
-    bool counts;    /* it is one of those that run */
 } Job;
 
 struct Jobs {
@@ -94,32 +93,28 @@ static void job_begin(Job *job)
     sim_flow_begin(job->run, job->ended, job_ended, job);
 }
 
-/* Runs the jobs that count on one network; false with an error if one does not end. */
-static bool jobs_run(Jobs *jobs, GError **error)
+/* Runs n jobs from `first` on on one network; false with an error if one does not end. */
+static bool jobs_run(Jobs *jobs, uint32_t first, uint32_t n, GError **error)
 {
     g_autoptr(SimEngine) engine = sim_engine_new();
     g_autoptr(SimNetwork) network = sim_network_new(engine, jobs->topology);
     bool good = true;
-    jobs->behind = 0;
-    for (uint32_t j = 0; good && j < jobs->n; j++) {
+    jobs->behind = n;
+    for (uint32_t j = first; good && j < first + n; j++) {
         Job *job = &jobs->job[j];
         job->ended = 0;
         job->ended_s = 0;
         job->fabric.network = network;
-        if (!job->counts)
-            continue;
         job->run = sim_flow_open(&job->flow, job->timeline, engine, &job->fabric, error);
         good = job->run != NULL;
-        jobs->behind++;
     }
-    for (uint32_t j = 0; good && j < jobs->n; j++)
-        if (jobs->job[j].run)
-            job_begin(&jobs->job[j]);
+    for (uint32_t j = first; good && j < first + n; j++)
+        job_begin(&jobs->job[j]);
     if (good)
         sim_engine_run(engine);
-    for (uint32_t j = 0; j < jobs->n; j++) {
+    for (uint32_t j = first; j < first + n; j++) {
         Job *job = &jobs->job[j];
-        if (good && job->run && !(job->ended_s > 0))
+        if (good && !(job->ended_s > 0))
             good = kilter_fail(error, KILTER_ERROR_INPUT,
                                "job %u: its iterations take no time, or do not end", j);
         g_clear_pointer(&job->run, sim_flow_close);
@@ -149,15 +144,11 @@ bool sim_jobs(const SimJob *job, uint32_t n, const ClusterView *view,
         if (!job_prepare(&jobs.job[j], &job[j], &jobs, error))
             return false;
     for (uint32_t j = 0; j < n; j++) {
-        jobs.job[j].counts = true;
-        if (!jobs_run(&jobs, error))
+        if (!jobs_run(&jobs, j, 1, error))
             return false;
         time[j].alone_s = jobs.job[j].ended_s / jobs.job[j].ended;
-        jobs.job[j].counts = false;
     }
-    for (uint32_t j = 0; j < n; j++)
-        jobs.job[j].counts = true;
-    if (!jobs_run(&jobs, error))
+    if (!jobs_run(&jobs, 0, n, error))
         return false;
     for (uint32_t j = 0; j < n; j++) {
         time[j].iterations = jobs.job[j].ended;

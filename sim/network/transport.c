@@ -294,3 +294,8 @@ void sim_transport_start(SimTransport *transport, uint32_t task, SimHandler done
     g_ptr_array_add(transport->runs, run);
     sim_run_arrive_all(run);
 }
+
+void sim_transport_forget(SimTransport *transport)
+{
+    g_ptr_array_set_size(transport->runs, 0);
+}

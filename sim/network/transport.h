@@ -34,6 +34,9 @@ uint32_t sim_transport_stands(const SimTransport *transport, uint32_t link);
 void sim_transport_start(SimTransport *transport, uint32_t task, SimHandler done,
                          void *context, uint64_t argument);
 
+/* Lets go of what was started; all of it must have ended. */
+void sim_transport_forget(SimTransport *transport);
+
 /* Appends the messages (SimMessage) of a collective or a transfer. KILTER_ERROR_INPUT if it cannot
  * be lowered. */
 bool sim_transport_messages(SimTransport *transport, uint32_t task, GArray *messages,

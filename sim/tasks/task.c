@@ -89,7 +89,7 @@ static void init_lower(Lower *lower)
     for (size_t i = 0; i < (size_t)n_groups * n_groups; i++)
         lower->sent[i] = SIM_NO_TASK;
     lower->step = g_new0(SimStep, n_groups);
-    lower->beside = g_new0(TaskOverlap, n_groups);
+    lower->beside = task_overlap_new(sim->view, n_groups);
     for (uint32_t g = 0; g < n_groups; g++) {
         lower->step[g].bucket_bytes = sim->plan->bucket_bytes;
         lower->inner[g] = g_array_new(false, false, sizeof(Inner));

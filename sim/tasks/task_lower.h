@@ -52,7 +52,7 @@ typedef struct {
     bool *last;     /* [instr]: no later instruction computes its op in its group */
     uint32_t *sent; /* [group * n_groups + to_group]: first task of the last transfer */
     SimStep *step;  /* [group] */
-    TaskOverlap *beside; /* [group] */
+    TaskOverlap *beside; /* [group]; NULL: no software on the devices overlaps */
     bool any_bucket;
 } Lower;
 
@@ -135,6 +135,8 @@ void task_flush(Lower *lower);
 
 /* --- task_overlap.c --- */
 
+/* [group]; NULL where no device's software overlaps: then the others do nothing. */
+TaskOverlap *task_overlap_new(const ClusterView *view, uint32_t n_groups);
 /* A computation on all lanes of the group that takes so long, and an exchange among positions by
  * the tasks from `first` on. */
 void task_overlap_product(Lower *lower, const Instr *instr, double seconds);

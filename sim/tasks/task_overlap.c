@@ -21,6 +21,14 @@ double sim_overlap_part(const Device *device, Collective kind, uint32_t n)
                : 0;
 }
 
+TaskOverlap *task_overlap_new(const ClusterView *view, uint32_t n_groups)
+{
+    bool any = false;
+    for (uint32_t d = 0; d < view->n_devices && !any; d++)
+        any = view->device[d].kernels && view->device[d].kernels->stack.overlap > 0;
+    return any ? g_new0(TaskOverlap, n_groups) : NULL;
+}
+
 /* Makes the exchange's tasks shorter by up to so many seconds in all; returns what was left
  * over. */
 static double overlap_hide(Lower *lower, TaskOverlap *of, double seconds)
@@ -49,6 +57,8 @@ static TaskOverlap *overlap_of(const Lower *lower, const Instr *instr)
 
 void task_overlap_product(Lower *lower, const Instr *instr, double seconds)
 {
+    if (!lower->beside)
+        return;
     if (strcmp(op_kind_linear(graph_get_op(lower->sim->graph, instr->op)->kind), "0|1") !=
         0)
         return;
@@ -61,6 +71,8 @@ void task_overlap_exchange(Lower *lower, const Instr *instr, uint32_t first, uin
     const SimTeams *teams = lower->tasks->teams;
     const SimTask *task = &g_array_index(lower->task, SimTask, first);
     double part = 1, seconds = INFINITY;
+    if (!lower->beside)
+        return;
     for (uint32_t t = 0; t < n; t++) {
         const SimTeam *team = &teams->team[task[t].team];
         for (uint32_t d = 0; d < team->n_sets * team->n; d++)
