@@ -33,11 +33,11 @@ static double amp_held_bytes(const AmpCosting *c, uint32_t l)
 }
 
 /* Bytes of a layer that a microbatch's sample keeps until its backward. */
-static double amp_kept_bytes(const AmpCosting *c, uint32_t l)
+static double amp_kept_bytes(const AmpCosting *c, uint32_t l, Recompute mode)
 {
     const AmpModel *model = c->model;
     const double all = amp_of_layer(c, model->activation, l);
-    switch (amp_recompute(c->options)) {
+    switch (mode) {
     case RECOMPUTE_FULL:
         return l > 0 && model->steps ? fmin(all, model->steps->sent[l - 1])
                : model->steps        ? 0
@@ -54,13 +54,14 @@ static void fill_memory(const AmpCosting *c, AmpRows *rows, uint32_t stage)
 {
     const AmpModel *model = c->model;
     const uint32_t kept = kept_microbatches(c, stage % c->s->pp);
+    const Recompute mode = amp_recompute(c->options);
     double again = 0;
     rows->capacity[stage] = INFINITY;
     for (uint32_t i = 0; i < c->s->dp * c->s->tmp; i++)
         rows->capacity[stage] =
             fmin(rows->capacity[stage], c->cluster->memory[amp_group_at(c, stage, 0)[i]]);
     for (uint32_t l = 0; l < model->n_layers; l++) {
-        const double bytes = amp_kept_bytes(c, l);
+        const double bytes = amp_kept_bytes(c, l, mode);
         again = fmax(again, amp_of_layer(c, model->activation, l) - bytes);
         rows->memory[(size_t)stage * model->n_layers + l] =
             amp_held_bytes(c, l) + (double)kept * c->s->mbs * bytes;

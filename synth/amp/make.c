@@ -84,22 +84,11 @@ static bool put_program(const Trials *t, const Program *program, const Strategy 
     return answer_complete(t->answer, t->plan, t->question, error);
 }
 
-/* `n` numbers with spaces between them, interned. */
-static const char *list_of(const uint32_t *number, uint32_t n)
-{
-    g_autoptr(GString) text = g_string_new("");
-    for (uint32_t i = 0; i < n; i++)
-        g_string_append_printf(text, "%s%u", i ? " " : "", number[i]);
-    return n ? g_intern_string(text->str) : NULL;
-}
-
 /* A candidate as the strategy by which planner manual makes it. */
 static Strategy strategy_of(const Trials *t, const AmpStrategy *s)
 {
     const uint32_t of_stage = s->dp * s->tmp;
     Strategy strategy;
-    g_autoptr(GString) ranks = g_string_new("");
-    bool in_order = true;
     strategy_init(&strategy);
     strategy.pp = s->pp;
     strategy.dp = s->dp;
@@ -112,17 +101,8 @@ static Strategy strategy_of(const Trials *t, const AmpStrategy *s)
     strategy.zero_ranks = t->question->options->strategy.zero_ranks;
     if (s->tmp > 1)
         strategy.sequence_parallel = t->question->options->strategy.sequence_parallel;
-    strategy.cuts = list_of(s->first + 1, s->pp * s->chunks - 1);
-    for (uint32_t i = 0; i < s->pp * of_stage; i++) {
-        in_order &= s->device[i] == i;
-        g_string_append_printf(ranks, "%s%u",
-                               i == 0              ? ""
-                               : i % of_stage == 0 ? "; "
-                                                   : " ",
-                               s->device[i]);
-    }
-    if (!in_order)
-        strategy.ranks = g_intern_string(ranks->str);
+    strategy.cuts = synth_strategy_list(s->first + 1, s->pp * s->chunks - 1);
+    strategy.ranks = synth_strategy_ranks(s->device, of_stage, s->pp, of_stage);
     return strategy;
 }
 

@@ -4,7 +4,6 @@
 #define KILTER_SYNTH_AMP_OPTIONS_H
 
 #include "data/base/options.h"
-#include "data/strategy/strategy.h"
 
 /* clang-format off */
 #define AMP_COST_WORDS(X) \

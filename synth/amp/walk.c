@@ -109,7 +109,8 @@ static void last_backward(Walk *w, uint32_t stage)
     const AmpRows *rows = w->rows;
     const uint32_t group = stage % w->n_groups, dp = rows->dp;
     AmpClocks *clocks = &w->clocks[group * dp];
-    for (uint32_t r = 0; amp_runs_forward_again(rows->options) && r < dp; r++)
+    const bool again = amp_runs_forward_again(rows->options);
+    for (uint32_t r = 0; again && r < dp; r++)
         clocks[r] = amp_clocks_pass(&clocks[r], &w->forward[stage * dp + r]);
     for (uint32_t l = w->first[stage + 1]; l-- > w->first[stage];) {
         double end = 0;

@@ -43,6 +43,14 @@ static inline bool answer_is_late(const Answer *answer)
     return answer->deadline_us > 0 && g_get_monotonic_time() >= answer->deadline_us;
 }
 
+/* Seconds until a deadline, at least those for the first plan found; 0: there is none. */
+static inline double answer_seconds_left(gint64 deadline_us)
+{
+    static const double least_s = 1e-3;
+    const gint64 left_us = deadline_us > 0 ? deadline_us - g_get_monotonic_time() : 0;
+    return deadline_us > 0 ? MAX((double)left_us / G_USEC_PER_SEC, least_s) : 0;
+}
+
 /* Whether a plan that takes so long, without a limit of memory, is of no use. */
 static inline bool answer_is_lost(const Answer *answer, double seconds)
 {

@@ -1,6 +1,7 @@
 /* Every planner on every choice of machines. */
 #include "data/base/units.h"
 #include "data/models/model.h"
+#include "data/plan/fidelity.h"
 #include "synth/auto/portfolio_try.h"
 #include "synth/auto/technique.h"
 
@@ -104,14 +105,18 @@ static void add_types(Portfolio *portfolio, const Cluster *cluster)
 }
 
 /* Adds the choice of some machines, as keep[machine] says. */
-static void add_kept(Portfolio *portfolio, const Cluster *cluster, const bool *keep,
-                     char *only)
+static void add_kept(Portfolio *portfolio, const Cluster *cluster, const bool *keep)
 {
     g_autofree bool *gpus = g_new(bool, cluster_gpus(cluster));
-    for (uint32_t i = 0, gpu = 0; i < cluster->n_machines; i++)
+    GString *only = g_string_new("");
+    for (uint32_t i = 0, gpu = 0; i < cluster->n_machines; i++) {
         for (uint32_t g = 0; g < cluster->machine[i].gpus; g++)
             gpus[gpu++] = keep[i];
-    add_choice(portfolio, cluster, gpus, only);
+        if (keep[i])
+            g_string_append_printf(only, "%s%s", only->len ? "," : "",
+                                   cluster->machine[i].name);
+    }
+    add_choice(portfolio, cluster, gpus, g_string_free(only, FALSE));
 }
 
 /* Of each type that has several machines the first one; numbers: also half of them, a quarter, and
@@ -124,16 +129,12 @@ static void add_machines(Portfolio *portfolio, const Cluster *cluster, bool numb
         for (uint32_t i = 0; i < cluster->n_machines; i++)
             n += cluster->machine[i].type == t;
         for (uint32_t most = numbers ? n / 2 : MIN(n / 2, 1); most > 0; most /= 2) {
-            g_autoptr(GString) only = g_string_new("");
             uint32_t kept = 0;
             for (uint32_t i = 0; i < cluster->n_machines; i++) {
                 keep[i] = cluster->machine[i].type == t && kept < most;
                 kept += keep[i];
-                if (keep[i])
-                    g_string_append_printf(only, "%s%s", only->len ? "," : "",
-                                           cluster->machine[i].name);
             }
-            add_kept(portfolio, cluster, keep, g_strdup(only->str));
+            add_kept(portfolio, cluster, keep);
         }
     }
 }
@@ -144,15 +145,11 @@ static void add_counts(Portfolio *portfolio, const Cluster *cluster,
 {
     g_autofree bool *keep = g_new0(bool, cluster->n_machines);
     g_autofree uint32_t *left = g_memdup2(count, kinds->n * sizeof *count);
-    g_autoptr(GString) names = g_string_new("");
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         keep[i] = left[kinds->of[i]] > 0;
         left[kinds->of[i]] -= keep[i];
-        if (keep[i])
-            g_string_append_printf(names, "%s%s", names->len ? "," : "",
-                                   cluster->machine[i].name);
     }
-    add_kept(portfolio, cluster, keep, g_strdup(names->str));
+    add_kept(portfolio, cluster, keep);
 }
 
 /* Adds every combination of numbers of machines of each kind, except none and all, if there are not
@@ -211,9 +208,10 @@ static void list_tries(const PortfolioRun *run, PortfolioChoice *choice)
                                     .iteration_s = INFINITY};
             if (!is_tried(attempt.planner, g, choice->cluster))
                 continue;
-            for (uint32_t k = 0; attempt.set; k++) {
+            for (uint32_t row = 0; attempt.set;) {
                 g_array_append_val(choice->tries, attempt);
-                attempt.set = technique_set(attempt.planner, run->graph, run->options, k);
+                attempt.set =
+                    technique_next(attempt.planner, run->attends, run->options, &row);
             }
         }
 }
@@ -258,6 +256,7 @@ static bool prepare(PortfolioRun *run, const char *model, const Cluster *cluster
     if (!run->graph)
         return false;
     run->floor = sim_memory_floor(run->graph);
+    run->attends = technique_has_attention(run->graph);
     list_choices(portfolio, cluster, run->how);
     for (uint32_t i = 0; i < portfolio->choices->len; i++) {
         PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, i);
@@ -278,13 +277,19 @@ static bool prepare(PortfolioRun *run, const char *model, const Cluster *cluster
  * are near the best. In flow messages share links, and steps overlap. */
 enum { MOST_FLOWS = 6, MOST_INSTRUCTIONS = 400000 };
 
-/* Seconds of the choice's plan by flow; INFINITY: not to be had. */
-static double portfolio_flow_s(const PortfolioChoice *choice)
+/* Seconds of the choice's plan by flow, with the prices of ops that were asked for; INFINITY: not
+ * to be had. */
+static double portfolio_flow_s(const PortfolioChoice *choice, const SimOptions *asked)
 {
+    SimOptions options;
+    sim_options_init(&options);
+    options.costs = asked->costs;
+    options.time_only = true;
     g_autoptr(SimReport) report =
         choice->plan->program->n > MOST_INSTRUCTIONS
             ? NULL
-            : sim_evaluate(choice->plan, choice->graph, choice->view, "flow", NULL);
+            : sim_evaluate_with(choice->plan, choice->graph, choice->view,
+                                fidelity_name(FIDELITY_FLOW), &options, NULL);
     return report ? report->iteration_time_s : INFINITY;
 }
 
@@ -311,8 +316,9 @@ static char *portfolio_flow_words(const PortfolioChoice *first,
         before->report->fidelity);
 }
 
-/* Puts the fastest choices in order by flow, if the first one is then clearly faster. */
-static void portfolio_rank_by_flow(Portfolio *portfolio)
+/* Puts the fastest choices in order by flow, if the first one is then clearly faster than the one
+ * that was first, of which the time must be known. */
+static void portfolio_rank_by_flow(Portfolio *portfolio, const SimOptions *asked)
 {
     static const double near = 1.5, clearly = 0.99;
     PortfolioChoice **choice = (PortfolioChoice **)(void *)portfolio->choices->pdata;
@@ -321,9 +327,10 @@ static void portfolio_rank_by_flow(Portfolio *portfolio)
     while (n < MIN(portfolio->choices->len, MOST_FLOWS) && choice[n]->report &&
            choice[n]->report->iteration_time_s <= near * before->report->iteration_time_s)
         n++;
+    before->flow_s = n > 1 ? portfolio_flow_s(before, asked) : INFINITY;
     bool changes = false;
-    for (uint32_t i = 0; n > 1 && i < n; i++) {
-        choice[i]->flow_s = portfolio_flow_s(choice[i]);
+    for (uint32_t i = 1; isfinite(before->flow_s) && i < n; i++) {
+        choice[i]->flow_s = portfolio_flow_s(choice[i], asked);
         changes |= choice[i]->flow_s < clearly * before->flow_s;
     }
     if (!changes)
@@ -341,7 +348,7 @@ static void portfolio_add_notes(Portfolio *portfolio)
         for (uint32_t i = 0; i < choice->tries->len; i++) {
             const PortfolioTry *t = &g_array_index(choice->tries, PortfolioTry, i);
             plans += isfinite(t->iteration_s);
-            tries += !t->reason || !g_str_has_prefix(t->reason, "not tried");
+            tries += !t->left_out;
         }
     }
     g_ptr_array_insert(
@@ -371,7 +378,6 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
     if (prepared)
         portfolio_run(&run);
     graph_free(run.graph);
-    run.graph = NULL;
     if (!prepared)
         return NULL;
     if (!isfinite(run.best_s)) {
@@ -381,7 +387,7 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
     g_clear_error(&run.failure);
     g_ptr_array_sort(portfolio->choices, by_time);
     if (how->flow)
-        portfolio_rank_by_flow(portfolio);
+        portfolio_rank_by_flow(portfolio, &options->sim);
     portfolio_add_notes(portfolio);
     portfolio->elapsed_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     return g_steal_pointer(&portfolio);

@@ -18,6 +18,7 @@ typedef struct {
     const char *set;
     double iteration_s; /* INFINITY: no plan */
     char *reason;       /* why there is no plan, or why the try was left out; else NULL */
+    bool left_out;      /* it was not tried */
     bool misfit;        /* no plan was found that fits */
 } PortfolioTry;
 

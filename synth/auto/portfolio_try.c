@@ -4,6 +4,7 @@
  * fixed before the round begins, and the plans of the round are taken in the order of the tries
  * after it. So the result does not depend on which try ends first. */
 #include "synth/auto/portfolio_try.h"
+#include "synth/answer/answer.h"
 #include "synth/auto/technique.h"
 
 #include <math.h>
@@ -140,20 +141,9 @@ static GPtrArray *list_tasks(const PortfolioRun *run)
 
 /* --- one try --- */
 
-/* Seconds left of the options' budget, which is for all tries together; 0: no limit. */
-static double time_left(const PortfolioRun *run)
-{
-    static const double least_s =
-        1e-3; /* the budget is spent: only the first plan found */
-    if (run->deadline_us == 0)
-        return 0;
-    return fmax((double)(run->deadline_us - g_get_monotonic_time()) / G_USEC_PER_SEC,
-                least_s);
-}
-
 static void plan_once(const PortfolioRun *run, Task *task)
 {
-    task->options.budget_s = time_left(run);
+    task->options.budget_s = answer_seconds_left(run->deadline_us); /* of all tries */
     task->view = cluster_view(task->choice->cluster, task->attempt->granularity);
     g_autoptr(Question) question =
         question_open_on(task->attempt->planner, run->portfolio->model, run->graph,
@@ -279,6 +269,7 @@ static void prepare(const PortfolioRun *run, Task *task)
             g_strdup_printf("not tried: it takes at least %.3g s, at most %g %% less "
                             "than a plan that is known",
                             task->bound_s, 100 * spare);
+    task->attempt->left_out = task->attempt->reason != NULL;
 }
 
 /* Makes the task's plan the choice's plan, with everything that belongs to it. */

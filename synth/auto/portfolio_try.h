@@ -9,6 +9,7 @@ typedef struct {
     const PortfolioOptions *how;
     const PlannerOptions *options;
     Graph *graph;
+    bool attends; /* the graph has attention */
     SimMemoryFloor floor;
     gint64 deadline_us; /* 0: none */
     double best_s;      /* least time of all choices; INFINITY at first */

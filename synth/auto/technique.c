@@ -34,13 +34,8 @@ static const struct {
 /* Whether the user has set a key of the table. */
 static bool technique_is_asked(const PlannerOptions *options, const char *key)
 {
-    const Strategy *strategy = &options->strategy;
-    return strcmp(key, "bucket") == 0      ? options->bucket_bytes > 0
-           : strcmp(key, "zero") == 0      ? strategy->zero > 0
-           : strcmp(key, "recompute") == 0 ? strategy->recompute != NULL
-           : strcmp(key, "schedule") == 0
-               ? strategy->schedule != SCHEDULE_1F1B || strategy->virtual_stages > 0
-               : strategy->sequence_parallel != NULL;
+    return !planner_options_is_default(options, key) ||
+           (strcmp(key, "schedule") == 0 && options->strategy.virtual_stages > 0);
 }
 
 /* The words of a set, each split into key and value; free with g_strfreev. */
@@ -57,7 +52,7 @@ static const char *technique_value(const char *pair)
     return pair + strlen(pair) + 1;
 }
 
-static bool technique_has_attention(const Graph *graph)
+bool technique_has_attention(const Graph *graph)
 {
     bool has = false;
     for (OpId id = 0; id < graph_n_ops(graph) && !has; id++)
@@ -65,23 +60,24 @@ static bool technique_has_attention(const Graph *graph)
     return has;
 }
 
-static bool technique_is_open(const char *set, const Graph *graph,
+static bool technique_is_open(const char *set, bool attends,
                               const PlannerOptions *options)
 {
     g_auto(GStrv) pair = technique_pairs(set);
-    bool open = !strstr(set, "sequence_parallel") || technique_has_attention(graph);
+    bool open = !strstr(set, "sequence_parallel") || attends;
     for (uint32_t i = 0; pair[i]; i++)
         open &= !technique_is_asked(options, pair[i]);
     return open;
 }
 
-const char *technique_set(const Planner *planner, const Graph *graph,
-                          const PlannerOptions *options, uint32_t k)
+const char *technique_next(const Planner *planner, bool attends,
+                           const PlannerOptions *options, uint32_t *row)
 {
-    for (uint32_t i = 0; i < G_N_ELEMENTS(SET); i++) {
+    while (*row < G_N_ELEMENTS(SET)) {
+        const uint32_t i = (*row)++;
         if (planner_can(planner, SET[i].with) &&
             !(SET[i].without && planner_can(planner, SET[i].without)) &&
-            technique_is_open(SET[i].set, graph, options) && k-- == 0)
+            technique_is_open(SET[i].set, attends, options))
             return SET[i].set;
     }
     return NULL;

@@ -8,10 +8,11 @@
  * from the best plan or does not fit, or only where it does not fit. */
 typedef enum { TECHNIQUE_NEAR, TECHNIQUE_MISFIT } TechniqueWhen;
 
-/* The k-th set of techniques for a planner beside what the options ask for, as words for --set;
- * NULL: there is none. */
-const char *technique_set(const Planner *planner, const Graph *graph,
-                          const PlannerOptions *options, uint32_t k);
+/* The next set of techniques for a planner beside what the options ask for, as words for --set;
+ * *row, 0 at first, is where to go on; NULL: there is none. attends: the graph has attention. */
+const char *technique_next(const Planner *planner, bool attends,
+                           const PlannerOptions *options, uint32_t *row);
+bool technique_has_attention(const Graph *graph);
 TechniqueWhen technique_when(const char *set);
 
 /* Changes options by a set. */

@@ -4,7 +4,6 @@
 #define KILTER_SYNTH_HIDUP_OPTIONS_H
 
 #include "data/base/options.h"
-#include "data/strategy/strategy.h"
 
 /* clang-format off */
 #define DUPLEX_WORDS(X) X(DUPLEX_OWN, "own") X(DUPLEX_OFF, "off") X(DUPLEX_ON, "on")

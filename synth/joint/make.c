@@ -39,7 +39,7 @@ static bool joint_choose_buckets(const JointSearch *j, GError **error)
 {
     Plan *plan = j->plan;
     const double bucketed_s = plan->iteration_time_s;
-    if (j->question->options->bucket_bytes > 0 || !plan->program)
+    if (j->question->options->bucket_bytes > 0)
         return true;
     plan->bucket_bytes = 0;
     if (!answer_complete(j->answer, plan, j->question, error))
@@ -340,22 +340,19 @@ bool joint_make(const Question *question, Answer *answer, GError **error)
     g_autoptr(GPtrArray) menus = g_ptr_array_new();
     g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(JointFound));
     g_array_set_clear_func(found, clear_found);
-    JointSearch j = {question,
-                     answer,
-                     plan,
-                     hap,
-                     menu,
-                     coarse,
-                     problems,
-                     menus,
-                     found,
-                     INFINITY,
-                     0,
-                     {0},
-                     joint_steps_of(question),
-                     false,
-                     target,
-                     keeps};
+    JointSearch j = {.question = question,
+                     .answer = answer,
+                     .plan = plan,
+                     .hap = hap,
+                     .menu = menu,
+                     .coarse = coarse,
+                     .problems = problems,
+                     .menus = menus,
+                     .found = found,
+                     .upper_s = INFINITY,
+                     .left = joint_steps_of(question),
+                     .target = target,
+                     .keeps = keeps};
     if (plan->bucket_bytes == 0)
         plan->bucket_bytes = JOINT_BUCKET;
     if (!search_and_try(&j, error) || !joint_try_pairs(&j, error) ||

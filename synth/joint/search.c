@@ -262,10 +262,11 @@ static void add_counted(const JointSearch *j, const Run *plain, GArray *runs)
         JointWay way = WAY[w];
         const bool splits = schedule_splits(way.schedule);
         const uint32_t last = MIN(units, p->n_layers / way.chunks);
-        if (p->keep &&
-            !joint_way_is_for(j->menus->pdata[plain->problem], p, &way, j->target))
+        if (!is_counted(&way) ||
+            (p->keep &&
+             !joint_way_is_for(j->menus->pdata[plain->problem], p, &way, j->target)))
             continue;
-        for (way.n_stages = 2; is_counted(&way) && way.n_stages <= last; way.n_stages++)
+        for (way.n_stages = 2; way.n_stages <= last; way.n_stages++)
             if ((splits || p->n_microbatches % way.n_stages == 0) &&
                 (p->keep ? way.n_stages == p->keep->pp
                          : !large || is_near(way.n_stages, best, splits)))

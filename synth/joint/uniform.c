@@ -4,6 +4,7 @@
 
 #include "data/formats/export/export.h"
 #include "synth/joint/menu.h"
+#include "synth/pipeline/strategy.h"
 
 static const JointEntry *uniform_entry(const JointProblem *p,
                                        const JointPipeline *pipeline, uint32_t s)
@@ -38,22 +39,20 @@ static bool uniform_deep(const JointProblem *p, const JointPipeline *pipeline)
 /* The numbers of layers of each run, with embedding and head. */
 static const char *uniform_layers(const JointProblem *p, const JointPipeline *pipeline)
 {
+    const uint32_t n = pipeline->n_stages * MAX(pipeline->chunks, 1);
     g_autofree uint32_t *first = joint_runs(p, pipeline);
-    g_autoptr(GString) text = g_string_new(NULL);
-    for (uint32_t i = 0; i < pipeline->n_stages * MAX(pipeline->chunks, 1); i++)
-        g_string_append_printf(text, "%s%u", i ? " " : "", first[i + 1] - first[i]);
-    return g_intern_string(text->str);
+    g_autofree uint32_t *layers = g_new(uint32_t, n);
+    for (uint32_t i = 0; i < n; i++)
+        layers[i] = first[i + 1] - first[i];
+    return synth_strategy_list(layers, n);
 }
 
 static const char *uniform_shares(const JointEntry *e)
 {
-    g_autoptr(GString) text = g_string_new(NULL);
     bool even = true;
-    for (uint32_t r = 0; r < e->dp; r++) {
+    for (uint32_t r = 0; r < e->dp; r++)
         even &= e->samples[r] == e->samples[0];
-        g_string_append_printf(text, "%s%u", r ? " " : "", e->samples[r]);
-    }
-    return even ? NULL : g_intern_string(text->str);
+    return even ? NULL : synth_strategy_list(e->samples, e->dp);
 }
 
 static const char *uniform_recompute(const JointProblem *p, const JointPipeline *pipeline)
@@ -70,22 +69,6 @@ static const char *uniform_recompute(const JointProblem *p, const JointPipeline 
     return any ? g_intern_string(text->str) : NULL;
 }
 
-/* NULL where ranks are the devices in order. */
-static const char *uniform_ranks(const JointMenu *menu, const JointProblem *p,
-                                 const JointPipeline *pipeline, uint32_t of_stage)
-{
-    g_autofree uint32_t *device = joint_place(menu, p, pipeline);
-    g_autoptr(GString) text = g_string_new(NULL);
-    bool in_order = true;
-    for (uint32_t s = 0; s < pipeline->n_stages; s++)
-        for (uint32_t i = 0; i < of_stage; i++) {
-            const uint32_t at = device[(size_t)s * menu->view->n_devices + i];
-            in_order &= at == s * of_stage + i;
-            g_string_append_printf(text, "%s%u", i ? " " : s ? "; " : "", at);
-        }
-    return in_order ? NULL : g_intern_string(text->str);
-}
-
 bool joint_strategy(const JointMenu *menu, const JointProblem *p,
                     const JointPipeline *pipeline, Strategy *strategy)
 {
@@ -97,6 +80,7 @@ bool joint_strategy(const JointMenu *menu, const JointProblem *p,
     strategy_init(strategy);
     if (!alike || n * e->dp * e->tp != menu->view->n_devices)
         return false;
+    g_autofree uint32_t *device = joint_place(menu, p, pipeline);
     strategy->pp = n;
     strategy->dp = e->dp;
     strategy->tp = e->tp;
@@ -104,7 +88,8 @@ bool joint_strategy(const JointMenu *menu, const JointProblem *p,
     strategy->schedule = pipeline->schedule;
     strategy->virtual_stages = pipeline->schedule == SCHEDULE_INTERLEAVED ? chunks : 0;
     strategy->layers = n * chunks > 1 ? uniform_layers(p, pipeline) : NULL;
-    strategy->ranks = uniform_ranks(menu, p, pipeline, e->dp * e->tp);
+    strategy->ranks =
+        synth_strategy_ranks(device, menu->view->n_devices, n, e->dp * e->tp);
     strategy->shares = uniform_shares(e);
     strategy->recompute = uniform_recompute(p, pipeline);
     strategy->zero = e->divides && e->dp > 1;

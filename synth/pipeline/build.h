@@ -139,6 +139,20 @@ uint32_t pipeline_view(const Builder *b, uint32_t group, uint8_t view);
 /* The complete form of a tensor whose form over the positions is `inside`. */
 Form pipeline_made(const Builder *b, TensorId tensor, Form inside);
 
+/* The conversion that turns a form over the shards into another one. */
+Collective pipeline_conversion(Form from, Form to);
+
+/* Whether input i of an op is weights of experts, of which each device may have some whole. */
+bool pipeline_reads_experts(const Graph *graph, const Op *op, const OpSpace *space,
+                            uint32_t i);
+
+/* Whether a layer is computed again in whole. */
+static inline bool pipeline_layer_again(const Builder *b, uint32_t layer)
+{
+    const Recompute *modes = b->pipeline->recompute;
+    return modes && modes[layer] == RECOMPUTE_FULL;
+}
+
 /* The first function writes a conversion over the shards of a group, the second hands a tensor over
  * to another group of the same devices. */
 void pipeline_convert(Builder *b, uint32_t group, TensorId tensor, Form inside, Form from,

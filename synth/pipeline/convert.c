@@ -16,7 +16,7 @@ Form pipeline_made(const Builder *b, TensorId tensor, Form inside)
     return form_over(inside, b->made ? b->made[tensor] : FORM_IDENTITY, FORM_IDENTITY);
 }
 
-static Collective kind_of(Form from, Form to)
+Collective pipeline_conversion(Form from, Form to)
 {
     return from == FORM_IDENTITY                        ? COLLECTIVE_SLICE
            : from == FORM_REDUCE && to == FORM_IDENTITY ? COLLECTIVE_ALL_REDUCE
@@ -28,7 +28,7 @@ static Collective kind_of(Form from, Form to)
 void pipeline_convert(Builder *b, uint32_t group, TensorId tensor, Form inside, Form from,
                       Form to, uint32_t microbatch)
 {
-    const Collective kind = kind_of(from, to);
+    const Collective kind = pipeline_conversion(from, to);
     if (from != to)
         pipeline_append(b,
                         (Instr){.kind = INSTR_COLLECTIVE,
@@ -74,9 +74,8 @@ static void cross(Builder *b, uint32_t group, TensorId tensor, Form inside, bool
  * all-to-all, unless its layer is computed again. */
 static bool is_kept(const Builder *b, uint32_t maker, bool crosses, Form from, Form to)
 {
-    const Recompute *modes = b->pipeline->recompute;
     return (crosses || (form_is_gather(from) && form_is_gather(to))) &&
-           !(modes && modes[b->place[maker].layer] == RECOMPUTE_FULL);
+           !pipeline_layer_again(b, b->place[maker].layer);
 }
 
 /* Converts operand k of a computation to the form that it needs over the shards. */

@@ -90,6 +90,8 @@ static void demand_made(Builder *b, uint32_t i, uint32_t maker, uint32_t microba
 static void demand(Builder *b, uint32_t i, uint32_t microbatch)
 {
     Operand use[OP_MAX_IN];
+    if (b->again->len == 1) /* nothing is computed again */
+        return;
     const uint32_t n = instr_uses(&b->inner->instr[i], b->graph, use);
     for (uint32_t k = 0; k < n; k++) {
         const uint32_t maker = b->maker[i * OP_MAX_IN + k];

@@ -21,6 +21,13 @@ static bool is_weight(const Graph *graph, TensorId tensor)
     return graph_tensor(graph, tensor)->role == ROLE_PARAMETER;
 }
 
+bool pipeline_reads_experts(const Graph *graph, const Op *op, const OpSpace *space,
+                            uint32_t i)
+{
+    const int8_t loop = space->dim_loop[i][0];
+    return is_weight(graph, op->in[i]) && loop >= 0 && space->loop[loop].letter == 'e';
+}
+
 static bool is_weight_gradient(const Graph *graph, TensorId tensor)
 {
     const Tensor *t = graph_tensor(graph, tensor);
@@ -100,12 +107,9 @@ static double conversion_s(const Builder *b, const ShardPrices *p, TensorId tens
         return 0;
     if (!held || want == FORM_REDUCE)
         return INFINITY;
-    if (have == FORM_IDENTITY) /* a slice */
+    const Collective kind = pipeline_conversion(have, want);
+    if (kind >= (Collective)COLLECTIVES_PRICED) /* a slice */
         return 0;
-    const Collective kind =
-        have == FORM_REDUCE
-            ? (want == FORM_IDENTITY ? COLLECTIVE_ALL_REDUCE : COLLECTIVE_REDUCE_SCATTER)
-            : (want == FORM_IDENTITY ? COLLECTIVE_ALL_GATHER : COLLECTIVE_ALL_TO_ALL);
     const double bytes = (double)tensor_bytes(graph_tensor(b->graph, tensor)) *
                          (form_is_gather(b->batch->form[tensor]) ? p->part : 1),
                  share = 1.0 / p->place.ranks;
@@ -125,10 +129,9 @@ static bool finds_converted(const Builder *b, const ShardPrices *p, const Op *op
                             TensorId tensor, Form form)
 {
     const uint8_t pass = *converted_in(p, tensor, form);
-    const Recompute *modes = b->pipeline->recompute;
     return pass == 1 + op->pass ||
            (pass > 0 && form_is_gather(b->made[tensor]) && form_is_gather(form) &&
-            !(modes && modes[op->layer] == RECOMPUTE_FULL));
+            !pipeline_layer_again(b, op->layer));
 }
 
 /* Seconds of an op under a rule, with the conversions before and after it. */
@@ -207,8 +210,7 @@ static void place_experts(Builder *b)
         OpSpace space;
         graph_op_space(b->graph, id, &space);
         for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in; i++)
-            if (is_weight(b->graph, op->in[i]) && space.dim_loop[i][0] >= 0 &&
-                space.loop[space.dim_loop[i][0]].letter == 'e' &&
+            if (pipeline_reads_experts(b->graph, op, &space, i) &&
                 form_can_hold(b->graph, op->in[i], form_gather(0)))
                 b->made[op->in[i]] = form_gather(0);
     }

@@ -226,11 +226,10 @@ void pipeline_gather_for(Builder *b, uint32_t i)
 static void gather_layer(Builder *b, Phase phase, uint32_t stage, uint32_t layer)
 {
     const uint32_t *begin = &b->begin[phase * b->pipeline->n_stages + stage];
-    const Recompute *modes = b->pipeline->recompute;
     for (uint32_t k = begin[0]; k < begin[1]; k++)
         if (b->place[b->unit[k]].layer == layer)
             pipeline_gather_for(b, b->unit[k]);
-    if (phase == BACKWARD && modes && modes[layer] == RECOMPUTE_FULL)
+    if (phase == BACKWARD && pipeline_layer_again(b, layer))
         gather_layer(b, FORWARD, stage, layer);
 }
 

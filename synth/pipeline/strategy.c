@@ -1,6 +1,7 @@
 /* From a strategy to its program: the program of one replica, divided over the devices that share
  * it, which synth_pipeline() cuts into pipeline stages, replicas and microbatches. */
 #include "synth/pipeline/strategy.h"
+#include "synth/pipeline/build.h"
 
 #include "synth/spmd/assignment.h"
 
@@ -34,13 +35,14 @@ static uint32_t fewest_experts(const Graph *graph)
     for (OpId id = 0; id < graph_n_ops(graph); id++) {
         const Op *op = graph_get_op(graph, id);
         OpSpace space;
+        if (op->pass != PASS_FORWARD)
+            continue;
         graph_op_space(graph, id, &space);
-        for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in; i++) {
-            const Tensor *weight = graph_tensor(graph, op->in[i]);
-            if (weight->role == ROLE_PARAMETER && space.dim_loop[i][0] >= 0 &&
-                space.loop[space.dim_loop[i][0]].letter == 'e')
-                fewest = fewest ? MIN(fewest, weight->dim[0]) : weight->dim[0];
-        }
+        for (uint32_t i = 0; i < op->n_in; i++)
+            if (pipeline_reads_experts(graph, op, &space, i)) {
+                const uint32_t n = graph_tensor(graph, op->in[i])->dim[0];
+                fewest = fewest ? MIN(fewest, n) : n;
+            }
     }
     return fewest;
 }
@@ -66,8 +68,9 @@ static Program *inner_program(const Graph *graph, const ClusterView *view,
         return unlike_program(graph, view, layout, error);
     if (layout->tp == 1)
         return whole_program(graph, view, error);
-    const uint32_t ep = layout->tp * layout->ep, experts = fewest_experts(graph);
-    if (layout->experts && ep > experts) {
+    const uint32_t ep = layout->tp * layout->ep,
+                   experts = layout->experts ? fewest_experts(graph) : UINT32_MAX;
+    if (ep > experts) {
         kilter_fail(
             error, KILTER_ERROR_INPUT,
             "ep=%u with etp=1: expected a model with so many experts, a layer has "
@@ -197,4 +200,28 @@ double *synth_strategy_ratios(const StrategyLayout *layout)
     const StrategyPipelines pipelines = {1, &one};
     return synth_strategy_pipeline_ratios(&pipelines, layout->pp * layout->dp *
                                                           layout->cp * layout->tp);
+}
+
+/* --- words --- */
+
+const char *synth_strategy_list(const uint32_t *number, uint32_t n)
+{
+    g_autoptr(GString) text = g_string_new("");
+    for (uint32_t i = 0; i < n; i++)
+        g_string_append_printf(text, "%s%u", i ? " " : "", number[i]);
+    return n ? g_intern_string(text->str) : NULL;
+}
+
+const char *synth_strategy_ranks(const uint32_t *device, size_t stride, uint32_t n_stages,
+                                 uint32_t of_stage)
+{
+    g_autoptr(GString) text = g_string_new("");
+    bool in_order = true;
+    for (uint32_t s = 0; s < n_stages; s++)
+        for (uint32_t i = 0; i < of_stage; i++) {
+            const uint32_t at = device[s * stride + i];
+            in_order &= at == s * of_stage + i;
+            g_string_append_printf(text, "%s%u", i ? " " : s ? "; " : "", at);
+        }
+    return in_order ? NULL : g_intern_string(text->str);
 }

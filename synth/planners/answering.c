@@ -85,7 +85,16 @@ static void compare_with_any(const Question *question, Answer *answer)
 {
     PlannerOptions any = *question->options;
     const AnswerLimits unbounded = {.unbounded = true};
-    any.target = 0;
+    if (!planner_can(question->planner, PLANNER_GPUS) &&
+        !planner_can(question->planner,
+                     PLANNER_CHOOSES)) { /* it did not look at the target */
+        if (answer->plan->feasible)
+            answer->plan->any_time_s = answer->plan->iteration_time_s;
+        return;
+    }
+    any.target = TARGET_ANY;
+    any.certify = 0;
+    any.budget_s = answer_seconds_left(answer->deadline_us);
     g_autoptr(Question) other =
         question_open_on(question->planner, question->model, question->graph,
                          question->cluster, &any, NULL);

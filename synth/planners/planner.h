@@ -147,7 +147,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Answer, answer_free)
 
 /* Parts of the answer, which the caller then owns. */
 Plan *answer_take_plan(Answer *answer);
-/* The plan's report by the fidelity plan_fidelity() with the default options of the simulation. */
+/* The plan's report by the fidelity plan_fidelity() with the question's prices of ops and otherwise
+ * the default options of the simulation. */
 SimReport *answer_take_report(Answer *answer);
 /* Sentences (char *) on the search and its choices; NULL: none. */
 GPtrArray *answer_take_notes(Answer *answer);

@@ -6,9 +6,8 @@
 #include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/base/text.h"
-#include "data/formats/export/export.h"
-#include "synth/question/segments.h"
 #include "synth/pipeline/strategy.h"
+#include "synth/question/segments.h"
 #include "synth/spmd/spmd.h"
 
 /* Adds pins to the earlier ones. */
@@ -201,6 +200,16 @@ const char *planner_options_strategy_beside(const PlannerOptions *options,
     return NULL;
 }
 
+bool planner_options_is_default(const PlannerOptions *options, const char *key)
+{
+    for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++) {
+        const Option *option = options_find(part[i].table, key);
+        if (option)
+            return option_is_default(option, (const char *)options + part[i].offset);
+    }
+    g_assert_not_reached();
+}
+
 bool planner_options_of_simulation(const PlannerOptions *options)
 {
     return any_set(&sim_option_table, &options->sim);
@@ -233,5 +242,8 @@ char *planner_options_help(void)
 
 const char *planner_options_target(const PlannerOptions *options)
 {
-    return options->target ? export_target(options->target - 1)->name : NULL;
+#define X(id, word) word,
+    static const char *const words[] = {TARGET_WORDS(X)};
+#undef X
+    return options->target ? words[options->target] : NULL;
 }

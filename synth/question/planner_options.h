@@ -47,7 +47,7 @@ OPTION_WORDS(SEARCH_WORDS)
     X(NUMBER(0, 1000000), budget_s, "budget_s", "0",                                      \
       "seconds for search and certificate together; 0: no limit")
 
-/* any, and the targets of EXPORT_TABLE in their order. */
+/* Any, and the targets of EXPORT_TABLE. */
 #define TARGET_WORDS(X)                                                                    \
     X(TARGET_ANY, "any") X(TARGET_MEGATRON, "megatron") X(TARGET_FLAGSCALE, "flagscale")   \
     X(TARGET_TORCHTITAN, "torchtitan") X(TARGET_DEEPSPEED, "deepspeed")                    \
@@ -90,6 +90,9 @@ char **planner_options_list(const PlannerOptions *options, GError **error);
 /* The bundled files for which options' values stand, relative to the search path; free with
  * g_strfreev. */
 char **planner_options_files(const PlannerOptions *options);
+/* Whether option `key`, which there must be, has its default. */
+bool planner_options_is_default(const PlannerOptions *options, const char *key);
+
 /* The path of the file for which the value of option `key` stands, and the only way by which
  * planners come to a bundled file. KILTER_ERROR_INPUT if it is not on the search path. Caller
  * frees. */

@@ -4,7 +4,6 @@
 #define KILTER_SYNTH_TAG_OPTIONS_H
 
 #include "data/base/options.h"
-#include "data/strategy/strategy.h"
 
 /* clang-format off */
 #define TAG_GROUPS_WORDS(X) \

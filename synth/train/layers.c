@@ -161,12 +161,12 @@ static bool choose_mode(const Training *t, Again *chosen, uint32_t *n_full,
 {
     uint32_t beside;
     bool fits, fits_beside = false;
-    const bool idle = is_idle(t->question->graph);
     const Again none = *chosen, selective = {none.order, none.n, "selective"};
     if (!find_layers(t, &none, &fits, n_full, error))
         return false;
     if (*n_full == 0)
         return true;
+    const bool idle = is_idle(t->question->graph);
     const double plain_s = fits ? t->plan->iteration_time_s : INFINITY;
     if (!idle && !find_layers(t, &selective, &fits_beside, &beside, error))
         return false;
