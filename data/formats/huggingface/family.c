@@ -391,7 +391,6 @@ bool families_check(const Families *families, GError **error)
     json_object_foreach (families_rows(families), name, row) {
         json_t *empty = json_object();
         Config config = {.file = name, .root = empty, .outer = empty, .error = error};
-        g_autofree Architecture *a = g_new0(Architecture, 1);
         if (families_has(families, name)) {
             Reader r = {.config = &config, .rows = rows_of(families, NULL, name)};
             if (check_rows(&r) && strcmp(name, "decoder") != 0 &&
