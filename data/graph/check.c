@@ -85,6 +85,9 @@ static char *bind_operand(const char *operand, const Shape *shape, uint32_t posi
             uint32_t *known = *operand == '*' ? &e->star[i] : &e->in[(int)*operand];
             if (*operand != '*' && !isalpha((unsigned char)*operand))
                 break; /* + or ? */
+            if (shape->dim[d] == 0)
+                return wrong("in[%u]: expected elements along dim %u, got none", position,
+                             d);
             if (*known && *known != shape->dim[d])
                 return wrong("in[%u]: expected %u in dim %u, got %u", position, *known, d,
                              shape->dim[d]);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "data/data.h"
+#include "data/graph/check.h"
 #include "data/graph/file.h"
 #include "tests/test.h"
 
@@ -153,10 +154,30 @@ static void test_content_stands_for_the_file(void **state)
     assert_int_equal(graph_n_ops(graph), graph_n_ops(built));
 }
 
+/* Found by damaged ONNX files: a lookup of no rows ended in an assertion. */
+static void test_ops_of_no_elements_are_refused(void **state)
+{
+    (void)state;
+    const OpAttr attr = {0};
+    const Shape rows = {.rank = 2, .dim = {8, 4}};
+    for (uint32_t d = 0; d < 2; d++) {
+        Shape index = {.rank = 2, .dim = {3, 5}};
+        g_autofree char *right =
+            op_check(OP_EMBEDDING, &attr, 2, (Shape[]){index, rows}, NULL);
+        assert_null(right);
+        index.dim[d] = 0;
+        g_autofree char *wrong =
+            op_check(OP_EMBEDDING, &attr, 2, (Shape[]){index, rows}, NULL);
+        assert_non_null(wrong);
+        assert_non_null(strstr(wrong, "expected elements"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read_is_what_was_written),
+        cmocka_unit_test(test_ops_of_no_elements_are_refused),
         cmocka_unit_test(test_mistakes_are_named),
         cmocka_unit_test(test_content_stands_for_the_file),
     };

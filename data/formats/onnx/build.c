@@ -1,6 +1,6 @@
 /* From an ONNX model to a graph: which nodes the output needs, one after the other, and the
  * loss. */
-#include "data/formats/onnx/build.h"
+#include "data/formats/onnx/ops.h"
 
 #include "data/models/models.h"
 
@@ -161,8 +161,15 @@ static void note_unmapped(const Builder *b, const bool *needed)
 {
     for (uint32_t n = 0; b->taken && n < b->model->node->len; n++)
         if (needed[n] && b->group[n].kind == ONNX_PLAIN &&
-            !builder_knows(onnx_node(b->model, n)->op))
+            !onnx_build_of(onnx_node(b->model, n)->op))
             builder_count(b->taken->unmapped, onnx_node(b->model, n)->op);
+}
+
+static bool build_node(Builder *b)
+{
+    const OnnxBuild build = onnx_build_of(b->node->op);
+    return build ? build(b, b->node)
+                 : builder_refuse(b, "none of the op table does the same");
 }
 
 /* One pass over the nodes that the output needs. */
@@ -185,7 +192,7 @@ static bool build(Builder *b, TensorId *loss)
             continue;
         b->node = onnx_node(b->model, n);
         if (b->group[n].kind == ONNX_PLAIN)
-            builder_node(b, b->node);
+            build_node(b);
         else
             builder_group(b, b->node, &b->group[n]);
     }

@@ -87,8 +87,11 @@ void builder_give(Builder *b, uint32_t value, TensorId base);
 /* Counts the factor that nothing stands for, if the value is the base's times one. */
 void builder_drop_scale(Builder *b, View *view);
 
-/* One node. */
-bool builder_node(Builder *b, const OnnxNode *node);
+/* One node, or a chain. */
+bool builder_add(Builder *b, const OnnxNode *node);
+bool builder_multiply(Builder *b, const OnnxNode *node);
+bool builder_matmul(Builder *b, const OnnxNode *node);
+bool builder_gemm(Builder *b, const OnnxNode *node);
 bool builder_group(Builder *b, const OnnxNode *node, const OnnxGroup *group);
 bool builder_norm(Builder *b, const OnnxNode *node);
 bool builder_rotary(Builder *b, const OnnxNode *node, const OnnxGroup *group);
@@ -109,7 +112,5 @@ bool builder_pool(Builder *b, const OnnxNode *node);
 bool builder_mean(Builder *b, const OnnxNode *node);
 bool builder_batch_norm(Builder *b, const OnnxNode *node);
 bool builder_concat(Builder *b, const OnnxNode *node);
-/* Whether there is a builder for ops of that name. */
-bool builder_knows(const char *op);
 
 #endif

@@ -5,89 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/formats/onnx/elements.h"
+
 const double ONNX_POINT[ONNX_POINTS] = {-3, -1.3, -0.5, 0, 0.3, 1, 2, 5};
-
-static double unary(const OnnxNode *node, double x)
-{
-    static const double GELU_CUBIC = 0.044715;
-    const char *op = node->op;
-    const double alpha = onnx_number(node, "alpha",
-                                     strcmp(op, "HardSigmoid") == 0 ? 0.2
-                                     : strcmp(op, "LeakyRelu") == 0 ? 0.01
-                                                                    : 1);
-    if (strcmp(op, "Identity") == 0 || g_str_has_prefix(op, "Cast") ||
-        strcmp(op, "Dropout") == 0)
-        return x;
-    if (strcmp(op, "Relu") == 0)
-        return fmax(x, 0);
-    if (strcmp(op, "Erf") == 0)
-        return erf(x);
-    if (strcmp(op, "Tanh") == 0)
-        return tanh(x);
-    if (strcmp(op, "Sigmoid") == 0)
-        return 1 / (1 + exp(-x));
-    if (strcmp(op, "Neg") == 0)
-        return -x;
-    if (strcmp(op, "Abs") == 0)
-        return fabs(x);
-    if (strcmp(op, "Sqrt") == 0)
-        return sqrt(x);
-    if (strcmp(op, "Reciprocal") == 0)
-        return 1 / x;
-    if (strcmp(op, "Exp") == 0)
-        return exp(x);
-    if (strcmp(op, "LeakyRelu") == 0)
-        return x < 0 ? alpha * x : x;
-    if (strcmp(op, "Elu") == 0 || strcmp(op, "Celu") == 0)
-        return x < 0 ? alpha * (exp(x) - 1) : x;
-    if (strcmp(op, "Softplus") == 0)
-        return log1p(exp(x));
-    if (strcmp(op, "HardSigmoid") == 0)
-        return fmax(0, fmin(1, alpha * x + onnx_number(node, "beta", 0.5)));
-    if (strcmp(op, "QuickGelu") == 0 || strcmp(op, "Swish") == 0)
-        return x / (1 + exp(-onnx_number(node, "alpha", *op == 'Q' ? 1.702 : 1) * x));
-    if (strcmp(op, "Gelu") == 0)
-        return 0.5 * x * (1 + erf(x * M_SQRT1_2));
-    if (strcmp(op, "FastGelu") == 0)
-        return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + GELU_CUBIC * x * x * x)));
-    return NAN;
-}
-
-static double binary(const char *op, double a, double b)
-{
-    return strcmp(op, "Add") == 0   ? a + b
-           : strcmp(op, "Sub") == 0 ? a - b
-           : strcmp(op, "Mul") == 0 ? a * b
-           : strcmp(op, "Div") == 0 ? a / b
-           : strcmp(op, "Pow") == 0 ? pow(a, b)
-           : strcmp(op, "Max") == 0 ? fmax(a, b)
-           : strcmp(op, "Min") == 0 ? fmin(a, b)
-                                    : NAN;
-}
-
-/* Ops of one tensor that keep its size; for those without a curve in unary() any other op of that
- * size stands. */
-static bool is_unary(const OnnxNode *node)
-{
-    static const char *const names[] = {
-        "Identity",    "Cast",      "Dropout",    "Relu",
-        "Erf",         "Tanh",      "Sigmoid",    "Neg",
-        "Abs",         "Sqrt",      "Reciprocal", "Exp",
-        "LeakyRelu",   "Elu",       "Celu",       "Softplus",
-        "HardSigmoid", "Gelu",      "FastGelu",   "Clip",
-        "HardSwish",   "Mish",      "Selu",       "Round",
-        "LRN",         "Log",       "Sin",        "Cos",
-        "Floor",       "Ceil",      "PRelu",      "ThresholdedRelu",
-        "CastLike",    "QuickGelu", "Swish",      NULL};
-    return g_strv_contains(names, node->op);
-}
-
-bool onnx_is_binary(const OnnxNode *node)
-{
-    static const char *const names[] = {"Add", "Sub", "Mul", "Div",
-                                        "Pow", "Max", "Min", NULL};
-    return node->n_in == 2 && g_strv_contains(names, node->op);
-}
 
 /* Bounds are attributes until opset 10, and inputs since. */
 static void clip_curve(const OnnxModel *model, const OnnxNode *node, const OnnxCurve *x,
@@ -113,8 +33,9 @@ static void unary_curve(const OnnxModel *model, const OnnxCurve *curve,
         clip_curve(model, node, x, y);
         return;
     }
+    const OnnxElement formula = onnx_element_of(node);
     for (uint32_t p = 0; p < ONNX_POINTS; p++)
-        y->y[p] = unary(node, x->y[p]);
+        y->y[p] = formula(node, false, x->y[p], 0);
 }
 
 /* Of a number and a curve, or of two curves of one root. */
@@ -133,8 +54,10 @@ static void binary_curve(const OnnxModel *model, const OnnxCurve *curve,
         return;
     y->root = first ? z->root : x->root;
     y->nodes = 1 + (first ? 0 : x->nodes) + (second ? 0 : z->nodes);
+    const OnnxElement formula = onnx_element_of(node);
     for (uint32_t p = 0; p < ONNX_POINTS; p++)
-        y->y[p] = binary(node->op, first ? number : x->y[p], second ? number : z->y[p]);
+        y->y[p] =
+            formula(node, false, first ? number : x->y[p], second ? number : z->y[p]);
 }
 
 /* The same elements in place, of the same size. */
@@ -159,9 +82,10 @@ OnnxCurve *onnx_curves(const OnnxModel *model)
         if (made == ONNX_NONE || in == ONNX_NONE)
             continue;
         OnnxCurve drawn = curve[made];
-        if (is_unary(node))
+        const uint32_t operands = onnx_arithmetic(node);
+        if (operands == 1)
             unary_curve(model, curve, node, &drawn);
-        else if (onnx_is_binary(node))
+        else if (operands == 2)
             binary_curve(model, curve, node, &drawn);
         if (drawn.root != made && keeps_size(model, made, drawn.root))
             curve[made] = drawn;

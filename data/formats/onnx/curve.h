@@ -18,9 +18,6 @@ typedef struct {
 /* One for each value. Caller frees. */
 OnnxCurve *onnx_curves(const OnnxModel *model);
 
-/* A sum, product, ... of two. */
-bool onnx_is_binary(const OnnxNode *node);
-
 /* The function that a curve is, times *scale. */
 OnnxFunction onnx_function_of(const OnnxCurve *curve, double *scale);
 

@@ -1,10 +1,12 @@
 /* Folding: what an ONNX model computes of constants and of shapes. Numbers are doubles, in which
  * integers up to 2^53 are exact; constants of more than MOST elements stay constants without
  * numbers, as do all that come when the model has folded as much as it may. */
-#include "data/formats/onnx/onnx.h"
+#include "data/formats/onnx/fold.h"
 
 #include <math.h>
 #include <string.h>
+
+#include "data/formats/onnx/elements.h"
 
 enum { MOST = 1 << 20 };
 
@@ -33,78 +35,32 @@ static uint64_t place(const OnnxValue *out, const uint64_t *step, uint64_t i)
     return at;
 }
 
-/* --- elementwise --- */
+/* --- rules --- */
 
-/* Names of ops, and what they make of one element x or of two, a and b; `whole` where the result is
- * an integer. */
-#define UNARY_TABLE(X)                \
-    X(Cast, whole ? trunc(x) : x)     \
-    X(CastLike, whole ? trunc(x) : x) \
-    X(Neg, -x)                        \
-    X(Not, x == 0)                    \
-    X(Sqrt, sqrt(x))                  \
-    X(Reciprocal, 1 / x)              \
-    X(Floor, floor(x))                \
-    X(Ceil, ceil(x))                  \
-    X(Abs, fabs(x))                   \
-    X(Exp, exp(x))                    \
-    X(Log, log(x))
-#define BINARY_TABLE(X)                                 \
-    X(Add, a + b)                                       \
-    X(Sum, a + b)                                       \
-    X(Sub, a - b)                                       \
-    X(Mul, a *b)                                        \
-    X(Div, whole ? (b != 0 ? trunc(a / b) : 0) : a / b) \
-    X(Mod, b != 0 ? a - b * floor(a / b) : 0)           \
-    X(Pow, pow(a, b))                                   \
-    X(Min, fmin(a, b))                                  \
-    X(Max, fmax(a, b))                                  \
-    X(Equal, a == b)                                    \
-    X(Less, a < b)                                      \
-    X(LessOrEqual, a <= b)                              \
-    X(Greater, a > b)                                   \
-    X(GreaterOrEqual, a >= b)                           \
-    X(And, a != 0 && b != 0)                            \
-    X(Or, a != 0 || b != 0)
-#define NAME(op, value) #op,
-static const char *const UNARY[] = {UNARY_TABLE(NAME) NULL};
-static const char *const BINARY[] = {BINARY_TABLE(NAME) NULL};
-
-#define VALUE(op, value)        \
-    if (strcmp(name, #op) == 0) \
-        return value;
-static double unary(const char *name, bool whole, double x)
+bool onnx_fold_same(const Fold *f)
 {
-    UNARY_TABLE(VALUE)
-    return NAN;
+    const bool fits = onnx_elements(f->in[0]) == f->n;
+    if (fits)
+        memcpy(f->to, f->in[0]->value, f->n * sizeof *f->to);
+    return fits;
 }
 
-static double binary(const char *name, bool whole, double a, double b)
+bool onnx_fold_elements(const Fold *f)
 {
-    BINARY_TABLE(VALUE)
-    return NAN;
+    const OnnxElement formula = onnx_element_of(f->node);
+    const bool fits = onnx_elements(f->in[0]) == f->n,
+               whole = !onnx_dtype_is_float(f->out->dtype);
+    for (uint64_t i = 0; fits && i < f->n; i++)
+        f->to[i] = formula(f->node, whole, f->in[0]->value[i], 0);
+    return fits;
 }
 
-/* The same elements in the same order. */
-static const char *const SAME[] = {"Identity", "Reshape", "Unsqueeze", "Squeeze",
-                                   "Flatten",  "Dropout", NULL};
-
-/* --- one node --- */
-
-typedef struct {
-    OnnxModel *model;
-    const OnnxNode *node;
-    const OnnxValue *in[4]; /* NULL: left out */
-    OnnxValue *out;
-    double *to;
-    uint64_t n;
-} Fold;
-
-static bool spread(const Fold *f)
+bool onnx_fold_spread(const Fold *f)
 {
     const uint32_t n_in = MIN(f->node->n_in, 3);
     const bool choice = onnx_op_is(f->node, "Where");
     const bool whole = f->in[0] && !onnx_dtype_is_float(f->in[0]->dtype);
+    const OnnxElement formula = onnx_element_of(f->node);
     uint64_t step[3][ONNX_MAX_RANK] = {{0}};
     for (uint32_t i = 0; i < n_in; i++) {
         if (!f->in[i] || !f->in[i]->value || (i == 2 && !choice))
@@ -116,14 +72,14 @@ static bool spread(const Fold *f)
     for (uint64_t i = 0; i < f->n; i++) {
         const double a = f->in[0]->value[place(f->out, step[0], i)],
                      b = f->in[1]->value[place(f->out, step[1], i)];
-        f->to[i] = !choice  ? binary(f->node->op, whole, a, b)
+        f->to[i] = !choice  ? formula(f->node, whole, a, b)
                    : a != 0 ? b
                             : f->in[2]->value[place(f->out, step[2], i)];
     }
     return true;
 }
 
-static bool expand(const Fold *f)
+bool onnx_fold_expand(const Fold *f)
 {
     uint64_t step[ONNX_MAX_RANK];
     strides_of(f->in[0], f->out->rank, step);
@@ -132,7 +88,7 @@ static bool expand(const Fold *f)
     return true;
 }
 
-static bool transpose(const Fold *f)
+bool onnx_fold_transpose(const Fold *f)
 {
     int64_t perm[ONNX_MAX_RANK];
     uint64_t step[ONNX_MAX_RANK], moved[ONNX_MAX_RANK];
@@ -146,9 +102,11 @@ static bool transpose(const Fold *f)
     return true;
 }
 
-static bool gather(const Fold *f)
+bool onnx_fold_gather(const Fold *f)
 {
     const OnnxValue *x = f->in[0], *at = f->in[1];
+    if (!at || !at->value || f->n == 0)
+        return false;
     const uint32_t axis = onnx_axis(onnx_int(f->node, "axis", 0), x->rank);
     uint64_t inner = 1;
     for (uint32_t d = axis + 1; d < x->rank; d++)
@@ -165,7 +123,7 @@ static bool gather(const Fold *f)
     return true;
 }
 
-static bool concat(const Fold *f)
+bool onnx_fold_concat(const Fold *f)
 {
     const uint32_t axis = onnx_axis(onnx_int(f->node, "axis", 1), f->out->rank);
     uint64_t inner = 1, before = 0;
@@ -185,7 +143,7 @@ static bool concat(const Fold *f)
 }
 
 /* Of one dim only, as the parts of shapes are. */
-static bool slice(const Fold *f)
+bool onnx_fold_slice(const Fold *f)
 {
     int64_t from[ONNX_MAX_RANK] = {0}, step[ONNX_MAX_RANK] = {1};
     const int64_t size = (int64_t)f->in[0]->dim[0];
@@ -204,7 +162,7 @@ static bool slice(const Fold *f)
 }
 
 /* All elements to one. */
-static bool reduce(const Fold *f)
+bool onnx_fold_reduce(const Fold *f)
 {
     const char *how = f->node->op + strlen("Reduce");
     double sum = f->in[0]->value[0];
@@ -222,7 +180,7 @@ static bool reduce(const Fold *f)
     return !isnan(sum);
 }
 
-static bool triangle(const Fold *f)
+bool onnx_fold_triangle(const Fold *f)
 {
     const OnnxValue *x = f->in[0];
     double shift = 0;
@@ -240,7 +198,7 @@ static bool triangle(const Fold *f)
 }
 
 /* The places of elements that are not zero, a row for each dim. */
-static bool nonzero(const Fold *f)
+bool onnx_fold_nonzero(const Fold *f)
 {
     const OnnxValue *x = f->in[0];
     const uint64_t columns = f->out->dim[1];
@@ -255,7 +213,7 @@ static bool nonzero(const Fold *f)
     return true;
 }
 
-static bool tile(const Fold *f)
+bool onnx_fold_tile(const Fold *f)
 {
     uint64_t step[ONNX_MAX_RANK];
     const OnnxValue *x = f->in[0];
@@ -269,8 +227,7 @@ static bool tile(const Fold *f)
     return true;
 }
 
-/* Folds a node that needs only those numbers of its inputs which shapes were made of. */
-static bool made_of_shapes(const Fold *f)
+bool onnx_fold_sizes(const Fold *f)
 {
     double first, last, step;
     const json_t *value = json_object_get(f->node->attr, "value");
@@ -291,44 +248,6 @@ static bool made_of_shapes(const Fold *f)
              onnx_scalar(f->model, onnx_in(f->model, f->node, 2), &step))
         for (uint64_t i = 0; i < f->n; i++)
             f->to[i] = first + (double)i * step;
-    else
-        return false;
-    return true;
-}
-
-static bool compute(const Fold *f)
-{
-    const char *op = f->node->op;
-    if (made_of_shapes(f))
-        return true;
-    if (!f->in[0] || !f->in[0]->value || onnx_elements(f->in[0]) == 0)
-        return false;
-    const uint64_t n_in = onnx_elements(f->in[0]);
-    if (g_strv_contains(SAME, op) && n_in == f->n)
-        memcpy(f->to, f->in[0]->value, f->n * sizeof *f->to);
-    else if (g_strv_contains(UNARY, op) && n_in == f->n)
-        for (uint64_t i = 0; i < f->n; i++)
-            f->to[i] = unary(op, !onnx_dtype_is_float(f->out->dtype), f->in[0]->value[i]);
-    else if (g_strv_contains(BINARY, op) || strcmp(op, "Where") == 0)
-        return spread(f);
-    else if (strcmp(op, "Expand") == 0)
-        return expand(f);
-    else if (strcmp(op, "Transpose") == 0)
-        return transpose(f);
-    else if (strcmp(op, "Gather") == 0)
-        return f->in[1] && f->in[1]->value && f->n > 0 && gather(f);
-    else if (strcmp(op, "Concat") == 0)
-        return concat(f);
-    else if (strcmp(op, "Slice") == 0)
-        return slice(f);
-    else if (g_str_has_prefix(op, "Reduce"))
-        return reduce(f);
-    else if (strcmp(op, "Trilu") == 0)
-        return triangle(f);
-    else if (strcmp(op, "NonZero") == 0)
-        return nonzero(f);
-    else if (strcmp(op, "Tile") == 0)
-        return tile(f);
     else
         return false;
     return true;
@@ -375,7 +294,7 @@ static bool looks_up(const OnnxModel *model, const OnnxNode *node)
            onnx_int(node, "axis", 0) == 0;
 }
 
-void onnx_fold(OnnxModel *model, const OnnxNode *node)
+void onnx_fold(OnnxModel *model, const OnnxNode *node, OnnxFold rule)
 {
     g_assert(node->first + node->n_in + node->n_out <= model->operand->len);
     bool triangular;
@@ -401,12 +320,14 @@ void onnx_fold(OnnxModel *model, const OnnxNode *node)
     for (uint32_t i = 0; i < G_N_ELEMENTS(f.in); i++)
         if (f.in[i] && !f.in[i]->known)
             return;
-    if (!out->known || onnx_elements(out) > MOST || onnx_elements(out) > model->budget)
+    const bool numbers = f.in[0] && f.in[0]->value && onnx_elements(f.in[0]) > 0;
+    if (!rule || (!numbers && rule != onnx_fold_sizes) || !out->known ||
+        onnx_elements(out) > MOST || onnx_elements(out) > model->budget)
         return;
     f.n = onnx_elements(out);
     f.to = g_new0(double, f.n + 1);
     model->budget -= f.n;
-    if (compute(&f))
+    if (rule(&f))
         out->value = f.to;
     else
         g_free(f.to);

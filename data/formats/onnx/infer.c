@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "data/formats/onnx/ops.h"
+
 /* Marks the inputs that are read where weights are, perhaps transposed: the export left their
  * numbers out and feeds them. `of`: the input that each value is. */
 static void mark_fed_weights(const OnnxModel *model, uint32_t *of, bool *weight)
@@ -122,9 +124,6 @@ void onnx_infer(OnnxModel *model, uint64_t seq)
 {
     find_weights(model);
     close_inputs(model, seq);
-    for (uint32_t n = 0; n < model->node->len; n++) {
+    for (uint32_t n = 0; n < model->node->len; n++)
         onnx_infer_node(model, onnx_node(model, n));
-        if (onnx_out(model, onnx_node(model, n), 0) != ONNX_NONE)
-            onnx_fold(model, onnx_node(model, n));
-    }
 }

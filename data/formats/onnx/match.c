@@ -1,6 +1,7 @@
 /* Chains of an ONNX model that are one op: activations are known by their curves, norms by the
  * moments that they divide by, attention by its softmax. */
 #include "data/formats/onnx/curve.h"
+#include "data/formats/onnx/elements.h"
 
 #include <math.h>
 #include <string.h>
@@ -237,7 +238,7 @@ static const OnnxNode *find_scores(const Match *m, uint32_t value, OnnxGroup *gr
     if (onnx_op_is(node, "Cast") || onnx_op_is(node, "Identity") ||
         onnx_op_is(node, "Reshape"))
         return find_scores(m, onnx_in(m->model, node, 0), group, depth - 1);
-    for (uint32_t i = 0; i < 2 && onnx_is_binary(node); i++)
+    for (uint32_t i = 0; i < 2 && onnx_arithmetic(node) == 2; i++)
         if (onnx_scalar(m->model, onnx_in(m->model, node, i), &number)) {
             if (onnx_op_is(node, "Div"))
                 group->factor /= number;
@@ -246,8 +247,8 @@ static const OnnxNode *find_scores(const Match *m, uint32_t value, OnnxGroup *gr
             return find_scores(m, onnx_in(m->model, node, 1 - i), group, depth - 1);
         }
     const bool where = onnx_op_is(node, "Where");
-    for (uint32_t i = where ? 1 : 0; i < node->n_in && (where || onnx_is_binary(node));
-         i++) {
+    for (uint32_t i = where ? 1 : 0;
+         i < node->n_in && (where || onnx_arithmetic(node) == 2); i++) {
         const OnnxNode *scores =
             find_scores(m, onnx_in(m->model, node, i), group, depth - 1);
         if (!scores)

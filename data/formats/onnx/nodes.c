@@ -85,7 +85,7 @@ static bool add_constant(Builder *b, uint32_t out, uint32_t value, uint32_t cons
     return !b->failed;
 }
 
-static bool add(Builder *b, const OnnxNode *node)
+bool builder_add(Builder *b, const OnnxNode *node)
 {
     g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t out = onnx_out(b->model, node, 0);
@@ -167,7 +167,7 @@ static bool find_gate(Builder *b, const View **x, const View **y, bool *halves)
 }
 
 /* A gate and what it multiplies; of other values their sum stands for the product. */
-static bool multiply(Builder *b, const OnnxNode *node)
+bool builder_multiply(Builder *b, const OnnxNode *node)
 {
     g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t out = onnx_out(b->model, node, 0), left = onnx_in(b->model, node, 0),
@@ -267,7 +267,7 @@ static bool product(Builder *b, uint32_t out, uint32_t in, uint32_t weight, uint
     return true;
 }
 
-static bool matmul(Builder *b, const OnnxNode *node)
+bool builder_matmul(Builder *b, const OnnxNode *node)
 {
     g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t w = onnx_in(b->model, node, 1);
@@ -277,7 +277,7 @@ static bool matmul(Builder *b, const OnnxNode *node)
                    ONNX_NONE, false);
 }
 
-static bool gemm(Builder *b, const OnnxNode *node)
+bool builder_gemm(Builder *b, const OnnxNode *node)
 {
     g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t w = onnx_in(b->model, node, 1), bias = onnx_in(b->model, node, 2);
@@ -292,56 +292,4 @@ static bool gemm(Builder *b, const OnnxNode *node)
         return builder_refuse(b, "expected a bias for each column");
     return product(b, onnx_out(b->model, node, 0), onnx_in(b->model, node, 0), w, bias,
                    transposed);
-}
-
-static const struct {
-    const char *op;
-    bool (*build)(Builder *b, const OnnxNode *node);
-} BUILDERS[] = {
-    {"Add", add},
-    {"AveragePool", builder_pool},
-    {"BatchNormalization", builder_batch_norm},
-    {"Concat", builder_concat},
-    {"Conv", builder_conv},
-    {"Expand", builder_expand},
-    {"Flatten", builder_reshape},
-    {"Gather", builder_gather},
-    {"Gemm", gemm},
-    {"GlobalAveragePool", builder_mean},
-    {"GlobalMaxPool", builder_pool},
-    {"LayerNormalization", builder_norm},
-    {"MatMul", matmul},
-    {"MaxPool", builder_pool},
-    {"Mul", multiply},
-    {"Pad", builder_pad},
-    {"RMSNormalization", builder_norm},
-    {"ReduceMean", builder_mean},
-    {"Reshape", builder_reshape},
-    {"SimplifiedLayerNormalization", builder_norm},
-    {"Slice", builder_slice},
-    {"Split", builder_split},
-    {"Squeeze", builder_reshape},
-    {"Sum", add},
-    {"Transpose", builder_transpose},
-    {"Unsqueeze", builder_reshape},
-};
-
-static int by_op(const void *op, const void *builder)
-{
-    return strcmp(op, *(const char *const *)builder);
-}
-
-bool builder_knows(const char *op)
-{
-    return bsearch(op, BUILDERS, G_N_ELEMENTS(BUILDERS), sizeof BUILDERS[0], by_op);
-}
-
-bool builder_node(Builder *b, const OnnxNode *node)
-{
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
-    const typeof(BUILDERS[0]) *builder =
-        bsearch(node->op, BUILDERS, G_N_ELEMENTS(BUILDERS), sizeof BUILDERS[0], by_op);
-    if (!builder)
-        return builder_refuse(b, "none of the op table does the same");
-    return builder->build(b, node);
 }

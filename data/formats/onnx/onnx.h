@@ -158,23 +158,16 @@ bool onnx_scalar(const OnnxModel *model, uint32_t value, double *number);
 int onnx_constant_ints(const OnnxModel *model, uint32_t value,
                        int64_t list[ONNX_MAX_RANK]);
 
-/* --- shapes (onnx_infer.c, onnx_shapes.c) and folding (onnx_fold.c) --- */
+/* --- shapes and folding --- */
 
 /* Where the file leaves the length of sequences open it becomes `seq`. */
 void onnx_infer(OnnxModel *model, uint64_t seq);
-
-/* The outputs of one node, of whose inputs all that can be known is. */
-void onnx_infer_node(OnnxModel *model, const OnnxNode *node);
 
 /* The sizes as those of a value. False: some are too large. */
 bool onnx_set_shape(OnnxValue *out, uint32_t rank, const uint64_t *dim);
 
 /* The axis, counted from the front; `rank` if there is no such axis. */
 uint32_t onnx_axis(int64_t axis, uint32_t rank);
-
-/* Computes the outputs of a node whose inputs are constants, and whose outputs have shapes already
- * where they could be inferred. */
-void onnx_fold(OnnxModel *model, const OnnxNode *node);
 
 /* --- chains that are one op (onnx_match.c) --- */
 

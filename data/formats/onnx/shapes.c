@@ -50,7 +50,7 @@ bool onnx_broadcast(OnnxValue *out, const OnnxValue *a, const OnnxValue *b)
     return onnx_set_shape(out, rank, dim);
 }
 
-static bool joint(const Inference *s)
+bool onnx_joint_shape(const Inference *s)
 {
     if (!s->in[0] || !onnx_set_shape(s->out, s->in[0]->rank, s->in[0]->dim))
         return false;
@@ -64,17 +64,17 @@ static bool joint(const Inference *s)
     return true;
 }
 
-static bool where(const Inference *s)
+bool onnx_where_shape(const Inference *s)
 {
-    return joint(s) && (s->out->dtype = s->in[1]->dtype, true);
+    return onnx_joint_shape(s) && (s->out->dtype = s->in[1]->dtype, true);
 }
 
-static bool compare(const Inference *s)
+bool onnx_compare_shape(const Inference *s)
 {
-    return joint(s) && (s->out->dtype = ONNX_BOOL, true);
+    return onnx_joint_shape(s) && (s->out->dtype = ONNX_BOOL, true);
 }
 
-static bool matmul(const Inference *s)
+bool onnx_matmul_shape(const Inference *s)
 {
     const OnnxValue *a = s->in[0], *b = s->in[1];
     if (!a || !b || a->rank < 1 || b->rank < 2 ||
@@ -94,7 +94,7 @@ static bool matmul(const Inference *s)
     return onnx_set_shape(s->out, s->out->rank + 2, dim);
 }
 
-static bool gemm(const Inference *s)
+bool onnx_gemm_shape(const Inference *s)
 {
     const OnnxValue *a = s->in[0], *b = s->in[1];
     if (!a || !b || a->rank != 2 || b->rank != 2)
@@ -142,14 +142,14 @@ static bool slide(const Inference *s, uint64_t channels, const uint64_t *window)
     return onnx_set_shape(s->out, x->rank, dim);
 }
 
-static bool conv(const Inference *s)
+bool onnx_conv_shape(const Inference *s)
 {
     const OnnxValue *x = s->in[0], *w = s->in[1];
     return x && w && x->rank >= 3 && x->rank <= 5 && w->rank == x->rank &&
            slide(s, w->dim[0], w->dim + 2);
 }
 
-static bool pool(const Inference *s)
+bool onnx_pool_shape(const Inference *s)
 {
     int64_t kernel[3] = {1, 1, 1};
     uint64_t window[3];
@@ -162,7 +162,7 @@ static bool pool(const Inference *s)
     return slide(s, x->dim[1], window);
 }
 
-static bool global_pool(const Inference *s)
+bool onnx_global_pool_shape(const Inference *s)
 {
     const OnnxValue *x = s->in[0];
     uint64_t dim[ONNX_MAX_RANK] = {0};
@@ -171,117 +171,12 @@ static bool global_pool(const Inference *s)
     return x && onnx_set_shape(s->out, x->rank, dim);
 }
 
-static bool known_already(const Inference *s)
+bool onnx_stated_shape(const Inference *s)
 {
     return s->out->known;
 }
 
-static const struct {
-    const char *op;
-    bool (*infer)(const Inference *s);
-} RULES[] = {
-    {"Abs", onnx_same_shape},
-    {"Add", joint},
-    {"And", compare},
-    {"AveragePool", pool},
-    {"BatchNormalization", onnx_same_shape},
-    {"Cast", onnx_cast_shape},
-    {"CastLike", onnx_cast_like_shape},
-    {"Ceil", onnx_same_shape},
-    {"Celu", onnx_same_shape},
-    {"Clip", onnx_same_shape},
-    {"Concat", onnx_concat_shape},
-    {"Constant", known_already},
-    {"ConstantOfShape", onnx_filled_shape},
-    {"Conv", conv},
-    {"Cos", onnx_same_shape},
-    {"CumSum", onnx_same_shape},
-    {"Div", joint},
-    {"Dropout", onnx_same_shape},
-    {"Elu", onnx_same_shape},
-    {"Equal", compare},
-    {"Erf", onnx_same_shape},
-    {"Exp", onnx_same_shape},
-    {"Expand", onnx_expand_shape},
-    {"FastGelu", onnx_same_shape},
-    {"Flatten", onnx_flatten_shape},
-    {"Floor", onnx_same_shape},
-    {"Gather", onnx_gather_shape},
-    {"Gelu", onnx_same_shape},
-    {"Gemm", gemm},
-    {"GlobalAveragePool", global_pool},
-    {"GlobalMaxPool", global_pool},
-    {"Greater", compare},
-    {"GreaterOrEqual", compare},
-    {"GroupNormalization", onnx_same_shape},
-    {"HardSigmoid", onnx_same_shape},
-    {"HardSwish", onnx_same_shape},
-    {"Identity", onnx_same_shape},
-    {"InstanceNormalization", onnx_same_shape},
-    {"IsNaN", onnx_same_shape},
-    {"LRN", onnx_same_shape},
-    {"LayerNormalization", onnx_same_shape},
-    {"LeakyRelu", onnx_same_shape},
-    {"Less", compare},
-    {"LessOrEqual", compare},
-    {"Log", onnx_same_shape},
-    {"LogSoftmax", onnx_same_shape},
-    {"MatMul", matmul},
-    {"Max", joint},
-    {"MaxPool", pool},
-    {"Min", joint},
-    {"Mish", onnx_same_shape},
-    {"Mod", joint},
-    {"Mul", joint},
-    {"Neg", onnx_same_shape},
-    {"NonZero", onnx_nonzero_shape},
-    {"Not", onnx_same_shape},
-    {"Or", compare},
-    {"PRelu", onnx_same_shape},
-    {"Pad", onnx_pad_shape},
-    {"Pow", joint},
-    {"QuickGelu", onnx_same_shape},
-    {"RMSNormalization", onnx_same_shape},
-    {"Range", onnx_range_shape},
-    {"Reciprocal", onnx_same_shape},
-    {"ReduceMax", onnx_reduce_shape},
-    {"ReduceMean", onnx_reduce_shape},
-    {"ReduceMin", onnx_reduce_shape},
-    {"ReduceProd", onnx_reduce_shape},
-    {"ReduceSum", onnx_reduce_shape},
-    {"Relu", onnx_same_shape},
-    {"Reshape", onnx_reshape_shape},
-    {"Round", onnx_same_shape},
-    {"Selu", onnx_same_shape},
-    {"Shape", onnx_shape_shape},
-    {"Sigmoid", onnx_same_shape},
-    {"SimplifiedLayerNormalization", onnx_same_shape},
-    {"Sin", onnx_same_shape},
-    {"Size", onnx_size_shape},
-    {"Slice", onnx_slice_shape},
-    {"Softmax", onnx_same_shape},
-    {"Softplus", onnx_same_shape},
-    {"Split", onnx_split_shape},
-    {"Sqrt", onnx_same_shape},
-    {"Squeeze", onnx_squeeze_shape},
-    {"Sub", joint},
-    {"Sum", joint},
-    {"Swish", onnx_same_shape},
-    {"Tanh", onnx_same_shape},
-    {"ThresholdedRelu", onnx_same_shape},
-    {"Tile", onnx_tile_shape},
-    {"Transpose", onnx_transpose_shape},
-    {"Trilu", onnx_same_shape},
-    {"Unsqueeze", onnx_unsqueeze_shape},
-    {"Where", where},
-};
-
-static int compare_rules(const void *op, const void *rule)
-{
-    return strcmp(op, *(const char *const *)rule);
-}
-
-void onnx_infer_node(OnnxModel *model, const OnnxNode *node)
+void onnx_infer_shape(OnnxModel *model, const OnnxNode *node, OnnxShape rule)
 {
     g_assert(node->first + node->n_in + node->n_out <= model->operand->len);
     Inference s = {.model = model, .node = node};
@@ -291,15 +186,11 @@ void onnx_infer_node(OnnxModel *model, const OnnxNode *node)
         s.in[i] = in != ONNX_NONE && onnx_value(model, in)->known ? onnx_value(model, in)
                                                                   : NULL;
     }
-    if (made == ONNX_NONE)
-        return;
     s.out = onnx_value(model, made);
     if (s.in[0] && s.out->dtype == 0)
         s.out->dtype = s.in[0]->dtype;
-    const typeof(RULES[0]) *rule =
-        bsearch(node->op, RULES, G_N_ELEMENTS(RULES), sizeof RULES[0], compare_rules);
     const OnnxValue before = *s.out;
-    if (rule && rule->infer(&s))
+    if (rule && rule(&s))
         return;
     s.out->known = before.stated;
     s.out->rank = before.rank;

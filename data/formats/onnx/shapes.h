@@ -17,7 +17,17 @@ bool onnx_broadcast(OnnxValue *out, const OnnxValue *a, const OnnxValue *b);
 
 /* A rule for each op, which sets the shape and, where it is not the first input's, the type of the
  * output. */
+typedef bool (*OnnxShape)(const Inference *s);
+bool onnx_stated_shape(const Inference *s);
 bool onnx_same_shape(const Inference *s);
+bool onnx_joint_shape(const Inference *s);
+bool onnx_where_shape(const Inference *s);
+bool onnx_compare_shape(const Inference *s);
+bool onnx_matmul_shape(const Inference *s);
+bool onnx_gemm_shape(const Inference *s);
+bool onnx_conv_shape(const Inference *s);
+bool onnx_pool_shape(const Inference *s);
+bool onnx_global_pool_shape(const Inference *s);
 bool onnx_transpose_shape(const Inference *s);
 bool onnx_reshape_shape(const Inference *s);
 bool onnx_flatten_shape(const Inference *s);
@@ -38,5 +48,9 @@ bool onnx_size_shape(const Inference *s);
 bool onnx_pad_shape(const Inference *s);
 bool onnx_tile_shape(const Inference *s);
 bool onnx_nonzero_shape(const Inference *s);
+
+/* Sets the shape of a node's first output (there is one), and of others that the rule gives. NULL:
+ * no rule. */
+void onnx_infer_shape(OnnxModel *model, const OnnxNode *node, OnnxShape rule);
 
 #endif
