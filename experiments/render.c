@@ -13,6 +13,7 @@ typedef struct Scope {
     const json_t *value;
     const json_t *facts;  /* {"#", "alike"}; NULL outside of rows */
     const json_t *before; /* the previous row; NULL at the first */
+    bool html;
 } Scope;
 
 /* A piece of a template, from `at` to before `end`. */
@@ -80,7 +81,13 @@ static bool put_field(GString *out, Piece piece, const Scope *scope)
     char *spec = strchr(text, ':');
     if (spec)
         *spec++ = '\0';
-    return render_value(out, find(scope, text), spec ? spec : "");
+    const json_t *value = find(scope, text);
+    if (!scope->html || g_strcmp0(spec, "raw") == 0)
+        return render_value(out, value, spec && scope->html ? "" : spec ? spec : "");
+    g_autoptr(GString) words = g_string_new("");
+    const bool there = render_value(words, value, spec ? spec : "");
+    render_html_escape(out, words->str, json_is_number(value), spec && *spec == '+');
+    return there;
 }
 
 /* --- groups --- */
@@ -152,7 +159,7 @@ static char *text_of(const Rows *rows, size_t i, Piece piece, const Scope *outer
 {
     GString *text = g_string_new("");
     json_t *facts = facts_of(i, 1);
-    const Scope scope = {outer, json_array_get(rows->list, i), facts, NULL};
+    const Scope scope = {outer, json_array_get(rows->list, i), facts, NULL, outer->html};
     put(text, piece, &scope);
     json_decref(facts);
     return g_string_free(text, FALSE);
@@ -194,7 +201,8 @@ static void put_rows(GString *out, const Rows *rows, const Scope *outer)
             continue;
         json_t *facts = facts_of(shown, alike[i]);
         const Scope scope = {outer, json_array_get(rows->list, i), facts,
-                             i > 0 ? json_array_get(rows->list, i - 1) : NULL};
+                             i > 0 ? json_array_get(rows->list, i - 1) : NULL,
+                             outer->html};
         const gsize before = out->len;
         g_string_append(out, shown ? rows->separator : "");
         const gsize start = out->len;
@@ -276,10 +284,20 @@ static bool put(GString *out, Piece piece, const Scope *scope)
     return complete;
 }
 
-char *render(const char *text, const json_t *value)
+static char *render_as(const char *text, const json_t *value, bool html)
 {
     GString *out = g_string_new("");
-    const Scope scope = {NULL, value, NULL, NULL};
+    const Scope scope = {NULL, value, NULL, NULL, html};
     put(out, (Piece){text, text + strlen(text)}, &scope);
     return g_string_free(out, FALSE);
+}
+
+char *render(const char *text, const json_t *value)
+{
+    return render_as(text, value, false);
+}
+
+char *render_html(const char *text, const json_t *value)
+{
+    return render_as(text, value, true);
 }

@@ -3,7 +3,7 @@
  *     {KEY}               the member: a string as it is, an integer, a real as %.4g, a list joined by commas; "-" without it
  *     {KEY:SPEC}          SPEC is [-][+][WIDTH][.PRECISION][KIND]; - aligns left. Kinds:
  *                           time bytes bandwidth rate    with a unit and three digits (data/base/units.h)
- *                           f g % ms mi si               %f, %g, in percent, in milliseconds, in 2^20, "8.03 B"
+ *                           f g % ms mi si n n%          %f, %g, in percent, in milliseconds, in 2^20, "8.03 B", "114,000", "46.5 %"
  *                           s                            "s" unless the number is 1
  *                           count over                   the length of a list; by how much it, or a number, exceeds PRECISION
  *                           names rest                   "a, b, c and 4 more"; from the second entry on, "layers.1-7, layers.9"
@@ -29,5 +29,8 @@
 
 /* Caller frees. A template that is not well formed is a mistake in the program. */
 char *render(const char *text, const json_t *value);
+/* The same for pages: what stands for members is escaped, except of kind `raw`; a number keeps its
+ * unit in the same line, which a + makes small. */
+char *render_html(const char *text, const json_t *value);
 
 #endif

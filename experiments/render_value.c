@@ -51,10 +51,10 @@ void render_pad(GString *out, const char *text, int width, bool left)
 static bool quantity_of(const char *kind, Quantity *quantity)
 {
     static const char *const KINDS[] = {
-        [QUANTITY_BYTES] = "bytes",         [QUANTITY_BANDWIDTH] = "bandwidth",
-        [QUANTITY_RATE] = "rate",           [QUANTITY_TIME] = "time",
-        [QUANTITY_POWER] = "power",         [QUANTITY_PRICE] = "price",
-        [QUANTITY_TOLL] = "toll",           [QUANTITY_FREQUENCY] = "frequency",
+        [QUANTITY_BYTES] = "bytes", [QUANTITY_BANDWIDTH] = "bandwidth",
+        [QUANTITY_RATE] = "rate",   [QUANTITY_TIME] = "time",
+        [QUANTITY_POWER] = "power", [QUANTITY_PRICE] = "price",
+        [QUANTITY_TOLL] = "toll",   [QUANTITY_FREQUENCY] = "frequency",
     };
     for (uint32_t q = 0; q < G_N_ELEMENTS(KINDS); q++)
         if (strcmp(KINDS[q], kind) == 0) {
@@ -89,6 +89,24 @@ static char *short_text(double number)
                            number, unit[u]);
 }
 
+/* "114,000", "4,750", "13.9", "0.117": three digits of a real, all of an integer. */
+static char *digits_text(const json_t *value, double factor)
+{
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    const double number = factor * json_number_value(value);
+    g_ascii_formatd(text, sizeof text, "%.2e", number);
+    const double three = json_is_integer(value) ? number : g_ascii_strtod(text, NULL);
+    const int whole = three == 0 ? 3 : 1 + (int)floor(log10(fabs(three)));
+    GString *out = g_string_new(NULL);
+    g_string_printf(out, "%.*f", json_is_integer(value) ? 0 : CLAMP(3 - whole, 0, 12),
+                    three);
+    const char *point = strchr(out->str, '.');
+    for (gssize at = (point ? point - out->str : (gssize)out->len) - 3; at > (three < 0);
+         at -= 3)
+        g_string_insert_c(out, at, ',');
+    return g_string_free(out, FALSE);
+}
+
 static char *number_text(const json_t *value, const Format *spec)
 {
     const double number = json_number_value(value);
@@ -103,6 +121,12 @@ static char *number_text(const json_t *value, const Format *spec)
         return fixed(spec, number / (1 << 20), 1, "");
     if (strcmp(spec->kind, "si") == 0)
         return short_text(number);
+    if (strcmp(spec->kind, "n") == 0)
+        return digits_text(value, 1);
+    if (strcmp(spec->kind, "n%") == 0) {
+        g_autofree char *digits = digits_text(value, 100);
+        return g_strconcat(digits, " %", NULL);
+    }
     if (strcmp(spec->kind, "f") == 0)
         return fixed(spec, number, 6, "");
     if (strcmp(spec->kind, "s") == 0)
@@ -198,6 +222,16 @@ static bool put_over(GString *out, const json_t *value, const Format *spec)
     if (n > spec->precision)
         g_string_append_printf(out, "%" JSON_INTEGER_FORMAT, n - spec->precision);
     return n > spec->precision;
+}
+
+void render_html_escape(GString *out, const char *text, bool number, bool small)
+{
+    g_autofree char *plain = g_utf8_make_valid(text, -1);
+    g_autofree char *escaped = g_markup_escape_text(plain, -1);
+    g_auto(GStrv) words = g_strsplit(escaped, " ", number ? -1 : 1);
+    const bool unit = number && small && words[0] && words[1];
+    g_autofree char *joined = g_strjoinv(unit ? " <small>" : "\u00a0", words);
+    g_string_append_printf(out, "%s%s", joined, unit ? "</small>" : "");
 }
 
 bool render_value(GString *out, const json_t *value, const char *text)

@@ -1,79 +1,72 @@
 'use strict';
-// Tables: a button in each head sorts, a field above filters. Without scripts they stay as written.
-for (const table of document.querySelectorAll('table.sortable')) {
-  const body = table.tBodies[0];
-  table.querySelectorAll('thead th').forEach((head, column) => {
-    const button = document.createElement('button');
-    button.type = 'button';
-    button.textContent = head.textContent;
-    head.replaceChildren(button);
-    button.addEventListener('click', () => {
-      const down = head.getAttribute('aria-sort') === 'ascending';
-      for (const other of table.querySelectorAll('thead th')) other.removeAttribute('aria-sort');
-      head.setAttribute('aria-sort', down ? 'descending' : 'ascending');
-      const key = row => row.cells[column].dataset.value ?? row.cells[column].textContent;
-      const order = (a, b) => {
-        const x = key(a), y = key(b), n = parseFloat(x) - parseFloat(y);
-        return Number.isNaN(n) ? x.localeCompare(y) : n;
-      };
-      body.append(...[...body.rows].sort((a, b) => (down ? -1 : 1) * order(a, b)));
-    });
+// Nothing here is needed to read the page.
+const all = (what, where = document) => [...where.querySelectorAll(what)];
+// Sort by a column's button: numbers by data-v, other text by name.
+for (const head of all('table.sort thead th')) {
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.textContent = head.textContent;
+  head.replaceChildren(button);
+  button.addEventListener('click', () => {
+    const body = head.closest('table').tBodies[0], down = head.getAttribute('aria-sort') === 'ascending';
+    all('th', head.parentNode).forEach(other => other.removeAttribute('aria-sort'));
+    head.setAttribute('aria-sort', down ? 'descending' : 'ascending');
+    const key = row => row.cells[head.cellIndex].dataset.v ?? row.cells[head.cellIndex].textContent;
+    body.append(...[...body.rows].sort((a, b) => {
+      const x = key(a), y = key(b), d = Number(x) - Number(y);
+      if (x === '' || y === '') return (x === '') - (y === ''); // no number: last in both orders
+      return (down ? -1 : 1) * (Number.isNaN(d) ? x.localeCompare(y) : d);
+    }));
   });
-  if (body.rows.length < 8) continue;
-  const label = document.createElement('label');
-  label.className = 'filter';
-  label.append('Filter: ');
-  const field = document.createElement('input');
-  field.type = 'search';
-  label.append(field);
-  (table.closest('.scroll') ?? table).before(label);
-  field.addEventListener('input', () => {
-    const words = field.value.toLowerCase().split(/\s+/);
-    for (const row of body.rows) {
+}
+// Filter by words and by lists of values; the number of rows left is announced.
+for (const bar of all('.filters')) {
+  const table = document.getElementById(bar.dataset.for), rows = [...table.tBodies[0].rows], count = bar.querySelector('output');
+  bar.hidden = false;
+  const apply = () => {
+    const words = bar.querySelector('input').value.toLowerCase().split(/\s+/);
+    const picks = all('select', bar).filter(s => s.value).map(s => [s.dataset.column, s.value]);
+    for (const row of rows) {
       const text = row.textContent.toLowerCase();
-      row.hidden = !words.every(word => text.includes(word));
+      row.hidden = !words.every(w => text.includes(w)) || !picks.every(([c, v]) => row.cells[c].textContent === v);
     }
-  });
-}
-// A link to a row opens the list that the row is in.
-const reveal = () => {
-  const target = document.getElementById(location.hash.slice(1)), list = target?.closest('details');
-  if (list && !list.open) {
-    list.open = true;
-    target.scrollIntoView();
-  }
-};
-addEventListener('hashchange', reveal);
-reveal();
-// Timelines: the wheel or the buttons zoom, dragging moves.
-for (const box of document.querySelectorAll('.timeline')) {
-  const svg = box.querySelector('svg'), whole = svg.viewBox.baseVal.width, view = svg.viewBox.baseVal;
-  const zoom = (factor, at) => {
-    const width = Math.min(whole, Math.max(whole / 500, view.width * factor));
-    view.x = Math.min(whole - width, Math.max(0, at - (at - view.x) * width / view.width));
-    view.width = width;
-    svg.setAttribute('preserveAspectRatio', 'none');
+    count.textContent = `${rows.filter(r => !r.hidden).length} of ${rows.length} rows`;
   };
-  const bar = document.createElement('p');
-  bar.className = 'zoom';
-  for (const [text, action] of [['+', () => zoom(.5, view.x + view.width / 2)], ['\u2212', () => zoom(2, view.x + view.width / 2)],
-    ['\u2190', () => zoom(1, view.x, view.x = Math.max(0, view.x - view.width / 4))],
-    ['\u2192', () => { view.x = Math.min(whole - view.width, view.x + view.width / 4); }], ['all', () => zoom(1e9, 0)]]) {
-    const button = document.createElement('button');
-    button.type = 'button';
-    button.textContent = text;
-    button.addEventListener('click', action);
-    bar.append(button, ' ');
-  }
-  box.prepend(bar);
-  svg.addEventListener('wheel', event => {
-    event.preventDefault();
-    const place = svg.getBoundingClientRect();
-    zoom(event.deltaY < 0 ? .8 : 1.25, view.x + (event.clientX - place.left) / place.width * view.width);
-  }, {passive: false});
-  svg.addEventListener('pointermove', event => {
-    if (event.buttons !== 1) return;
-    const width = svg.getBoundingClientRect().width;
-    view.x = Math.min(whole - view.width, Math.max(0, view.x - event.movementX / width * view.width));
+  bar.addEventListener('input', apply);
+  apply();
+}
+// Exact numbers: the mark under the pointer, or the next one by the arrow keys, speaks its <title> in the figure's output.
+for (const figure of all('figure[data-read]')) {
+  const out = document.createElement('output'), marks = all('svg [data-t]', figure);
+  let at = -1;
+  out.textContent = 'Point at a mark, or press ← →, for its exact numbers.';
+  figure.append(out);
+  figure.tabIndex = 0;
+  const show = i => {
+    marks[at]?.removeAttribute('stroke');
+    at = i;
+    out.textContent = marks[i].dataset.t;
+    marks[i].setAttribute('stroke', 'currentColor');
+    marks[i].setAttribute('vector-effect', 'non-scaling-stroke');
+  };
+  figure.addEventListener('pointerover', e => { const i = marks.indexOf(e.target); if (i >= 0) show(i); });
+  figure.addEventListener('keydown', e => {
+    const step = {ArrowRight: 1, ArrowLeft: -1}[e.key];
+    if (!step || !marks.length) return;
+    e.preventDefault();
+    show((at + step + marks.length) % marks.length);
   });
 }
+for (const pre of all('pre[data-copy]')) {
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.className = 'copy';
+  button.textContent = 'Copy';
+  button.addEventListener('click', () => navigator.clipboard?.writeText(pre.textContent).then(() => { button.textContent = 'Copied'; }));
+  pre.before(button);
+}
+// A link to something folded opens it; so does printing.
+const reveal = () => { for (let d = document.getElementById(location.hash.slice(1)); d; d = d.parentElement) if (d.tagName === 'DETAILS') d.open = true; };
+addEventListener('hashchange', reveal);
+addEventListener('beforeprint', () => all('details').forEach(d => { d.open = true; }));
+reveal();

@@ -1,5 +1,6 @@
 /* Evaluation of a plan by a fidelity, and its report. */
 #include "sim/evaluate.h"
+#include "sim/flow/memory_timeline.h"
 #include "sim/tasks/buffers.h"
 #include "sim/tasks/layer_times.h"
 
@@ -312,6 +313,21 @@ SimReport *sim_evaluate(const Plan *plan, const Graph *graph, const ClusterView 
 
     sim_options_init(&options);
     return sim_evaluate_with(plan, graph, view, fidelity, &options, error);
+}
+
+bool sim_record_memory(const Plan *plan, const Graph *graph, const ClusterView *view,
+                       SimReport *report, GError **error)
+{
+    g_auto(SimPrepared) prepared = {0};
+    SimOptions options;
+    sim_options_init(&options);
+    options.runtime = report->runtime;
+    if (!report->timeline->memory) {
+        if (!sim_prepare(&prepared, plan, graph, view, &options, error))
+            return false;
+        sim_memory_record(&prepared.sim, report->timeline);
+    }
+    return true;
 }
 
 void sim_report_free(SimReport *report)

@@ -401,6 +401,10 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
 /* The same with the default options. */
 SimReport *sim_evaluate(const Plan *plan, const Graph *graph, const ClusterView *view,
                         const char *fidelity, GError **error);
+/* Adds memory over time to the report's timeline where its fidelity has recorded none. Errors as
+ * sim_evaluate_with. */
+bool sim_record_memory(const Plan *plan, const Graph *graph, const ClusterView *view,
+                       SimReport *report, GError **error);
 void sim_report_free(SimReport *report);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimReport, sim_report_free)
 

@@ -1,6 +1,8 @@
 /* The stages of a pipeline, read from its program. */
 #include "experiments/answers/plan_stages.h"
 
+#include <string.h>
+
 #include "data/base/json.h"
 
 char *plan_stages_runs(const uint32_t *number, uint32_t n)
@@ -175,6 +177,36 @@ static bool is_one_program(const Evaluation *evaluation, uint32_t g)
     return cuts && program->group[g].n_devices > 1;
 }
 
+/* The layers with a number, such as "layers.5": the model's blocks. */
+static int stage_blocks(const Graph *graph, const Stage *stage)
+{
+    int n = 0;
+    for (uint32_t l = stage->first; l <= stage->last; l++) {
+        const char *number = strrchr(graph_layer_name(graph, l), '.');
+        n += number && g_ascii_isdigit(number[1]);
+    }
+    return n;
+}
+
+/* Adds the group's devices, in the order of its ranks, and the machines that they are of. */
+static void add_members(const Evaluation *evaluation, const DeviceGroup *group,
+                        json_t *row)
+{
+    json_t *ids = json_array(), *machines = json_array();
+    uint32_t last = UINT32_MAX;
+    for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++) {
+        const Device *device = &evaluation->view->device[group->device[i]];
+        json_array_append_new(ids, json_integer(group->device[i]));
+        if (device->machine != last)
+            json_array_append_new(
+                machines,
+                json_string(evaluation->view->cluster->machine[device->machine].name));
+        last = device->machine;
+    }
+    json_object_update_new(
+        row, json_pack("{s:o, s:o}", "device_ids", ids, "machines", machines));
+}
+
 static json_t *stage_json(const Evaluation *evaluation, uint32_t g, const Stage *stage)
 {
     const Graph *graph = evaluation->graph;
@@ -185,15 +217,17 @@ static json_t *stage_json(const Evaluation *evaluation, uint32_t g, const Stage 
     double busy_s = 0;
     for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
         busy_s = MAX(busy_s, evaluation->report->busy_s[group->device[i]]);
-    return json_pack("{s:s, s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:s?, s:i, s:o}", "first",
-                     graph_layer_name(graph, stage->first), "last",
-                     graph_layer_name(graph, stage->last), "layers", (int)stage->n_layers,
-                     "devices", devices, "gpus", places, "replicas",
-                     (int)(group->n_replicas / group_shards(group)), "context_parallel",
-                     (int)group_shards(group),
-                     "tensor_parallel", (int)group->n_devices, "one_program",
-                     is_one_program(evaluation, g), "samples", samples, "recompute",
-                     (int)stage->n_again, "busy_s", json_number(busy_s));
+    json_t *row = json_pack(
+        "{s:s, s:s, s:i, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:s?, s:i, s:o}", "first",
+        graph_layer_name(graph, stage->first), "last",
+        graph_layer_name(graph, stage->last), "layers", (int)stage->n_layers, "blocks",
+        stage_blocks(graph, stage), "devices", devices, "gpus", places, "replicas",
+        (int)(group->n_replicas / group_shards(group)), "context_parallel",
+        (int)group_shards(group), "tensor_parallel", (int)group->n_devices, "one_program",
+        is_one_program(evaluation, g), "samples", samples, "recompute",
+        (int)stage->n_again, "busy_s", json_number(busy_s));
+    add_members(evaluation, group, row);
+    return row;
 }
 
 /* Whether stage a comes before b: pipelines that are replicas of each other follow one another. */

@@ -6,7 +6,8 @@
 
 #include "experiments/sweep/evaluation.h"
 
-/* A list of {first, last: names of layers, layers, devices: "8 h100", gpus: "dgx-0, dgx-1:0-3",
+/* A list of {first, last: names of layers, layers, blocks: those with a number, device_ids: in the
+ * order of ranks, machines, devices: "8 h100", gpus: "dgx-0, dgx-1:0-3",
  * replicas, context_parallel, tensor_parallel, one_program: whether the devices of a replica run
  * an SPMD program that cuts batches, too, samples: of a microbatch by replica, "4 x 2, 1",
  * recompute: number of its layers that are recomputed, busy_s: computation of its busiest
@@ -21,12 +22,12 @@ char *plan_stages_runs(const uint32_t *number, uint32_t n);
 #define PLAN_TEXT_STAGES                                                               \
     "[{!layout}[*pipeline:  stage [=-3:{#}]    {layers} layer{layers:s} from {first} " \
     "to {last} on "                                                                    \
-    "{devices} ({gpus}): {replicas} replica{replicas:s}[{?tensor_parallel>1}, "                 \
+    "{devices} ({gpus}): {replicas} replica{replicas:s}[{?tensor_parallel>1}, "        \
     "[{?one_program}one SPMD program|{tensor_parallel}-way tensor "                    \
-    "parallelism]][{?context_parallel>1}, {context_parallel} share each sequence]"        \
-    "[, samples {samples}][{?recompute}, {recompute} computed again]"     \
-    "[, pipeline {pipeline} runs {microbatches} of the microbatches]\n]"                \
-    "|[*pipeline<16:  stage [=-3:{#}]    {layers} layer{layers:s} on {devices} "          \
+    "parallelism]][{?context_parallel>1}, {context_parallel} share each sequence]"     \
+    "[, samples {samples}][{?recompute}, {recompute} computed again]"                  \
+    "[, pipeline {pipeline} runs {microbatches} of the microbatches]\n]"               \
+    "|[*pipeline<16:  stage [=-3:{#}]    {layers} layer{layers:s} on {devices} "       \
     "({gpus})\n]]"
 
 #endif

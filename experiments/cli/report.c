@@ -1,6 +1,7 @@
 /* kilter report: results or a plan as a page. */
 #include <string.h>
 
+#include "data/base/json.h"
 #include "data/base/output.h"
 #include "data/base/stream.h"
 #include "data/base/version.h"
@@ -12,6 +13,7 @@
 #include "experiments/cli/limits.h"
 #include "experiments/figures/reproduce.h"
 #include "experiments/render.h"
+#include "experiments/report/page.h"
 #include "experiments/report/report.h"
 
 /* clang-format off */
@@ -22,6 +24,8 @@
       "For NAME: database of the results (default out/NAME.db)", "FILE")  \
     X(COUNT, threads, "jobs", 'j',                                        \
       "Threads (default: one per core)", "N", 0, G_MAXINT)                \
+    X(TEXT, fidelity, "fidelity", 'f',                                    \
+      "Of a plan: " FIDELITY_HELP, "NAME")                                \
     X(FLAG, markdown, "markdown", 0,                                      \
       "Write only the claims, as Markdown tables", NULL)                  \
     X(DAYS, campaign)                                                     \
@@ -112,16 +116,21 @@ static char *report_file(const char *file, const Own *own, const CommandOptions 
     char *argv[] = {"report", (char *)file, NULL};
     g_autofree char *svg = NULL;
     char *text = NULL;
-    if (!command_evaluate(&how, 2, argv, fidelity_name(FIDELITY_DRAWN), options,
-                          &evaluation, error))
+    if (!command_evaluate(&how, 2, argv, own->fidelity, options, &evaluation, error))
         return NULL;
     json_t *answer = evaluation_simulation_json(&evaluation, options->verbose, false);
-    if (!own->campaign.days ||
-        add_days(own, argv, options, &evaluation, answer, &svg, error)) {
+    if ((!own->campaign.days ||
+         add_days(own, argv, options, &evaluation, answer, &svg, error)) &&
+        report_plan_add(answer, &evaluation, file, error)) {
         g_autofree char *plan = render(EVALUATION_TEXT, answer);
         g_autofree char *days = render(COMMAND_CAMPAIGN_TEXT, answer);
         g_autofree char *words = g_strconcat(plan, days, NULL);
-        text = report_plan(&evaluation, answer, words, svg, error);
+        json_object_set_new(answer, "words", json_text(words));
+        g_autofree char *picture = svg ? page_svg(svg, true) : NULL;
+        if (svg)
+            json_object_set_new(answer, "days_picture", json_text(picture));
+        text = g_str_has_suffix(own->output, ".json") ? json_dumps(answer, JSON_INDENT(1))
+                                                      : report_plan(answer, error);
     }
     json_decref(answer);
     return text;

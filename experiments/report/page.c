@@ -8,6 +8,7 @@
 #include "data/base/error.h"
 #include "data/base/path.h"
 #include "data/base/units.h"
+#include "experiments/render.h"
 
 static char *asset(const char *name, GError **error)
 {
@@ -20,6 +21,13 @@ static char *asset(const char *name, GError **error)
     else
         g_file_get_contents(path, &text, NULL, error);
     return text;
+}
+
+/* Text that neither ends an element nor an attribute. Caller frees. */
+static char *escape(const char *text)
+{
+    g_autofree char *plain = g_utf8_make_valid(text, -1);
+    return g_markup_escape_text(plain, -1);
 }
 
 GString *page_new(const char *title, GError **error)
@@ -41,17 +49,28 @@ GString *page_new(const char *title, GError **error)
     return page;
 }
 
+char *page_of(const char *template, const char *title, const json_t *facts,
+              GError **error)
+{
+    g_autofree char *text = asset(template, error);
+    g_autofree char *css = text ? asset("report.css", error) : NULL;
+    g_autofree char *js = css ? asset("report.js", error) : NULL;
+    if (!js)
+        return NULL;
+    g_autofree char *body = render_html(text, facts);
+    g_autofree char *escaped = escape(title);
+    return g_strdup_printf(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+        "<meta name=\"color-scheme\" content=\"light dark\">\n<title>%s</title>\n"
+        "<style>%s</style>\n</head>\n<body>\n%s<script>%s</script>\n</body>\n</html>\n",
+        escaped, css, body, js);
+}
+
 char *page_end(GString *page)
 {
     g_string_append(page, "</main>\n</body>\n</html>\n");
     return g_string_free(page, FALSE);
-}
-
-/* Text that neither ends an element nor an attribute. Caller frees. */
-static char *escape(const char *text)
-{
-    g_autofree char *plain = g_utf8_make_valid(text, -1);
-    return g_markup_escape_text(plain, -1);
 }
 
 void page_text(GString *page, const char *text)
@@ -95,7 +114,7 @@ void page_heading(GString *page, const char *element, const char *id, const char
 
 void page_table(GString *page, const char *caption, const char *const *columns)
 {
-    g_string_append(page, "<div class=\"scroll\">\n<table class=\"sortable\">\n");
+    g_string_append(page, "<div class=\"scroll\">\n<table class=\"sort\">\n");
     if (caption)
         page_add(page, "caption", "%s", caption);
     g_string_append(page, "<thead>\n<tr>\n");
@@ -156,7 +175,7 @@ void page_number_marked(GString *page, double value, const char *format,
     g_autofree char *shown = number_rounded(value, format);
     g_string_append_printf(page, "<td class=\"%s\"", class ? class : "n");
     if (strcmp(exact, shown) != 0)
-        g_string_append_printf(page, " data-value=\"%s\"", exact);
+        g_string_append_printf(page, " data-v=\"%s\"", exact);
     g_string_append_printf(page, ">%s</td>\n", shown);
 }
 

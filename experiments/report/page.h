@@ -4,6 +4,7 @@
 #define KILTER_EXPERIMENTS_REPORT_PAGE_H
 
 #include <glib.h>
+#include <jansson.h>
 #include <stdbool.h>
 
 /* The head, with the styles and the script of plots/report.css and .js, and the title.
@@ -12,6 +13,11 @@
 GString *page_new(const char *title, GError **error);
 /* Frees the page and returns its whole text, which the caller frees. */
 char *page_end(GString *page);
+
+/* A whole page: the template of that name in plots/, filled in with the facts (render_html).
+ * KILTER_ERROR_INPUT if a file is missing. Caller frees. */
+char *page_of(const char *template, const char *title, const json_t *facts,
+              GError **error);
 
 /* <ELEMENT>text</ELEMENT>; ELEMENT may have attributes, as in "p class='x'". */
 void page_add(GString *page, const char *element, const char *format, ...)
@@ -42,7 +48,8 @@ void page_link(GString *page, const char *id, const char *text);
 void page_row_end(GString *page);
 void page_table_end(GString *page);
 
-/* An SVG file as a picture with a text that stands for it. */
-void page_picture(GString *page, const char *svg, gsize length, const char *words);
+/* An SVG file of gnuplot as an element of a page, in fewer bytes. Later ones of a page use the
+ * shapes of points that the first one has. Caller frees. */
+char *page_svg(const char *svg, bool first);
 
 #endif

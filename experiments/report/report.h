@@ -2,7 +2,7 @@
  *
  *     papers   for each paper all claims, with verdict, place and cause; each figure, with the rows that it is drawn from below it
  *     sweeps   for other experiments the planners, by how often they are fastest and by their regret, and all rows
- *     a plan   the cluster and what each device does, memory by category, what bounds the iteration, days of training
+ *     a plan   the verdict, what it costs, what each device does when, memory over time, what limits it
  *
  * The same results give the same bytes. */
 #ifndef KILTER_EXPERIMENTS_REPORT_REPORT_H
@@ -19,10 +19,11 @@ char *report_store(const char *file, const char *const *names, GError **error);
 /* The claims alone, as tables of Markdown. */
 char *report_store_markdown(const char *file, const char *const *names, GError **error);
 
-/* A page on a plan. `answer`: its JSON by `kilter simulate --json`; `words`: the text that `kilter
- * simulate` prints; `days`: the picture of its days of training as SVG, where the answer has them,
- * or NULL. Caller frees. */
-char *report_plan(const Evaluation *evaluation, const json_t *answer, const char *words,
-                  const char *days, GError **error);
+/* Adds what a plan's page shows to its answer (evaluation_simulation_json): plots/plan.html has the
+ * names. `file`: of the plan. Errors as sim_evaluate_with. */
+bool report_plan_add(json_t *answer, const Evaluation *evaluation, const char *file,
+                     GError **error);
+/* The page of that answer. KILTER_ERROR_INPUT: its template is missing. Caller frees. */
+char *report_plan(const json_t *answer, GError **error);
 
 #endif

@@ -204,9 +204,12 @@ static bool add_figure(const ReportParts *report, const ReportPart *part, GError
     const bool good =
         figure_draw(part->name, report->store, part->claims, scratch, error) &&
         g_file_get_contents(svg, &text, &length, error);
-    if (good)
-        page_picture(report->page, text, length,
-                     experiment_description(part->experiment));
+    if (good) {
+        g_autofree char *drawn =
+            page_svg(text, report->page->len > 0 && !strstr(report->page->str, "<defs>"));
+        g_string_append_printf(report->page, "<figure class=\"drawn\">%s</figure>\n",
+                               drawn);
+    }
     remove(svg);
     remove(png);
     remove(scratch);

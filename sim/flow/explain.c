@@ -339,6 +339,28 @@ static void say_memory(const Explain *e)
                            bytes, where, time, what);
 }
 
+GArray *sim_timeline_limits(const SimTimeline *timeline, const Program *program,
+                            const Graph *graph, bool by_layers)
+{
+    Explain e = {.timeline = timeline, .program = program, .graph = graph};
+    GArray *limits = g_array_new(false, false, sizeof(SimLimit));
+    e.path = sim_timeline_critical_path(timeline, &e.n_path);
+    e.layer = graph_tensor_layers(graph);
+    g_autoptr(GArray) parts = collect_parts(&e, by_layers ? layer_of : kind_of);
+    for (uint32_t i = 0; i < parts->len; i++) {
+        const Part *part = &g_array_index(parts, Part, i);
+        const bool alone = by_layers || part->key < LANES;
+        const SimLimit limit = {
+            by_layers ? graph_layer_name(graph, part->key) : kind_text(&e, part),
+            alone ? SIM_TEAM : (part->key - LANES) % timeline->n_lanes, part->n,
+            part->seconds, part->comm_s};
+        g_array_append_val(limits, limit);
+    }
+    g_free(e.layer);
+    g_free(e.path);
+    return limits;
+}
+
 char *sim_timeline_explain(const SimTimeline *timeline, const Program *program,
                            const Graph *graph, const ClusterView *view)
 {

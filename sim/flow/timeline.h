@@ -114,6 +114,19 @@ const char *sim_span_category(const SimSpan *span, const Program *program,
 char *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
                          const Graph *graph, const ClusterView *view);
 
+/* A part of the critical path: computation or launches of one lane, a kind of collectives, all
+ * transfers; or what it does for one layer of the model. */
+typedef struct {
+    const char *kind; /* "computation", "launch", "transfer", the collective's or layer's name */
+    uint32_t lane;    /* SIM_TEAM: communication, or a layer */
+    uint32_t n;       /* spans */
+    double time_s, communication_s;
+} SimLimit;
+
+/* The parts (SimLimit), longest first, by kinds or by layers. Free with g_array_unref. */
+GArray *sim_timeline_limits(const SimTimeline *timeline, const Program *program,
+                            const Graph *graph, bool by_layers);
+
 /* Says in words what bounds the iteration. The caller frees the text. */
 char *sim_timeline_explain(const SimTimeline *timeline, const Program *program,
                            const Graph *graph, const ClusterView *view);

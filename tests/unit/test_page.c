@@ -38,7 +38,7 @@ static void test_numbers(void **state)
     page_number(page, INFINITY, "%.2f");
     assert_string_equal(page->str,
                         "<td class=\"n\">2</td>\n"
-                        "<td class=\"n\" data-value=\"0.333333333\">0.33</td>\n"
+                        "<td class=\"n\" data-v=\"0.333333333\">0.33</td>\n"
                         "<td class=\"n holds\">0.5</td>\n"
                         "<td class=\"n\"></td>\n<td class=\"n\">\u221e</td>\n");
     g_string_free(page, TRUE);

@@ -54,6 +54,30 @@ static void test_cases(void **state)
     json_decref(value);
 }
 
+/* Pages: members are escaped, and numbers keep their units. */
+static void test_pages(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *expected;
+    } cases[] = {
+        {"<p>{a}</p>", "<p>x&lt;y &amp; z</p>"},
+        {"{a:raw}", "x<y & z"},
+        {"{b:n}, {c:n}, {d:n}, {e:n}, {f:n}", "114,000, 0.117, 8,192, 1.00, 0"},
+        {"{b:time} {c:+time} {c:n%}",
+         "1.14e+05\u00a0s 117 <small>ms</small> 11.7\u00a0%"},
+        {"[*l:<i>{.}</i>]", "<i>&lt;</i><i>2</i>"},
+    };
+    json_t *value =
+        json_pack("{s:s, s:f, s:f, s:i, s:f, s:i, s:[s, i]}", "a", "x<y & z", "b",
+                  114031.8, "c", 0.11692, "d", 8192, "e", 0.99999, "f", 0, "l", "<", 2);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *got = render_html(cases[i].text, value);
+        assert_string_equal(got, cases[i].expected);
+    }
+    json_decref(value);
+}
+
 /* A value is printed as it is, even if it looks like a template. */
 static void test_values_are_no_templates(void **state)
 {
@@ -68,6 +92,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_pages),
         cmocka_unit_test(test_values_are_no_templates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

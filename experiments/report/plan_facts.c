@@ -1,0 +1,356 @@
+/* Facts of a plan for its page: names, the verdict, exports, memory, machines, sensitivity. */
+#include "experiments/report/plan_facts.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "data/base/json.h"
+#include "data/base/units.h"
+#include "data/formats/export/export.h"
+#include "data/graph/facts.h"
+#include "experiments/answers/sensitivity.h"
+#include "experiments/render.h"
+#include "synth/synth.h"
+
+/* Larger programs are neither exported nor simulated again for a page. */
+enum { FEW_INSTRS = 200000, MOST_MACHINES = 12, MOST_KNOBS = 6, SCRIPT_BYTES = 20000 };
+
+uint32_t *plan_facts_stages(const json_t *answer, uint32_t n_devices)
+{
+    uint32_t *stage = g_new(uint32_t, n_devices);
+    const json_t *pipeline = json_object_get(answer, "pipeline");
+    memset(stage, 0xff, n_devices * sizeof *stage);
+    for (size_t s = 0; s < json_array_size(pipeline); s++) {
+        const json_t *ids = json_object_get(json_array_get(pipeline, s), "device_ids");
+        for (size_t i = 0; i < json_array_size(ids); i++)
+            stage[json_integer_value(json_array_get(ids, i))] = (uint32_t)s;
+    }
+    return stage;
+}
+
+static void set(json_t *answer, const char *key, json_t *value)
+{
+    json_object_set_new(answer, key, value);
+}
+
+/* --- names and the workload --- */
+
+/* "mix" of "clusters/mix.yaml". Caller frees. */
+static char *stem_of(const char *file)
+{
+    char *name = g_path_get_basename(file);
+    char *dot = strrchr(name, '.');
+    if (dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".json") == 0))
+        *dot = '\0';
+    return name;
+}
+
+static void add_names(json_t *answer, const Evaluation *evaluation)
+{
+    const GraphFacts facts = graph_facts(evaluation->graph);
+    const char *named = evaluation->view->cluster->name;
+    g_autofree char *cluster =
+        stem_of(named && *named ? named : evaluation->plan->cluster);
+    set(answer, "model_name", json_text(graph_name(evaluation->graph)));
+    set(answer, "parameters", json_integer((json_int_t)facts.parameters));
+    set(answer, "cluster_name", json_text(cluster));
+    g_autofree char *heading =
+        render("{model_name} {parameters:si} on {cluster_name}", answer);
+    set(answer, "heading", json_text(heading));
+}
+
+/* A run of 10^12 tokens, and what an iteration takes in. */
+static void add_work(json_t *answer, const Evaluation *evaluation)
+{
+    const double RUN = 1e12, DAY_S = 86400, PER_HOUR = 3600;
+    const SimWorkload work =
+        sim_workload(evaluation->plan, evaluation->graph, evaluation->view);
+    const double per_s = work.tokens / evaluation->report->iteration_time_s;
+    set(answer, "samples_per_iteration", json_integer((json_int_t)llround(work.samples)));
+    set(answer, "tokens_per_sample",
+        json_integer((json_int_t)llround(work.tokens / work.samples)));
+    if (work.tokens > 0) {
+        set(answer, "tokens_per_s_per_gpu", json_number(per_s / work.gpus));
+        set(answer, "run_days", json_number(RUN / per_s / DAY_S));
+        if (work.price > 0)
+            set(answer, "run_dollars", json_number(RUN / per_s / PER_HOUR * work.price));
+    }
+}
+
+/* --- the verdict --- */
+
+/* "85–89 %", or one number where both are the same. */
+static json_t *range_json(double low, double high)
+{
+    const int least = (int)lround(100 * low), most = (int)lround(100 * high);
+    return least == most ? json_sprintf("%d\u00a0%%", most)
+                         : json_sprintf("%d\u2013%d\u00a0%%", least, most);
+}
+
+/* The least and the largest part of the iteration over all devices. */
+static json_t *part_json(const SimReport *report, const double *seconds)
+{
+    double low = INFINITY, high = 0;
+    for (uint32_t j = 0; j < report->n_devices; j++) {
+        low = fmin(low, fmax(seconds[j], 0));
+        high = fmax(high, seconds[j]);
+    }
+    const double whole = report->iteration_time_s > 0 ? report->iteration_time_s : 1;
+    return range_json(fmin(low, high) / whole, high / whole);
+}
+
+static void add_verdict(json_t *answer, const Evaluation *evaluation)
+{
+    const SimReport *report = evaluation->report;
+    g_autofree char *misfit = report->feasible ? NULL : evaluation_misfit(evaluation);
+    set(answer, "computes", part_json(report, report->busy_s));
+    set(answer, "communicates", part_json(report, report->comm_busy_s));
+    set(answer, "idles", part_json(report, report->idle_s));
+    if (misfit)
+        set(answer, "misfit", json_text(misfit));
+    set(answer, "uneven", json_boolean(!plan_splits_evenly(evaluation->plan)));
+    set(answer, "recomputes",
+        json_boolean(json_number_value(json_object_get(answer, "hfu")) >
+                     1.001 * json_number_value(json_object_get(answer, "mfu"))));
+    if (!(evaluation->plan->lower_bound_s > 0)) {
+        const Planner *planner = planner_find(evaluation->plan->planner, NULL);
+        const uint32_t can = PLANNER_CERTIFIES | PLANNER_BOUNDS;
+        set(answer, "no_bound",
+            json_sprintf(planner && (planner->ability & can)
+                             ? "no bound was asked of %s, or none holds for this plan"
+                             : "%s searches its own space of plans and proves nothing "
+                               "about faster ones",
+                         evaluation->plan->planner));
+    }
+}
+
+/* Bytes of the fullest GPU: the one with the largest part of its memory in use. */
+static void add_fullest(json_t *answer)
+{
+    static const struct {
+        const char *key, *name, *color;
+    } PART[] = {{"runtime", "framework", "c5"},   {"weights", "weights", "m1"},
+                {"gradients", "gradients", "m2"}, {"optimizer", "optimizer", "m3"},
+                {"buffers", "buffers", "c4"},     {"activations", "activations", "c2"}};
+    const json_t *rows = json_object_get(answer, "memory"), *fullest = NULL;
+    double most = -1;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const double part = json_number_value(json_object_get(row, "total")) /
+                            json_number_value(json_object_get(row, "capacity"));
+        fullest = part > most ? row : fullest;
+        most = fmax(most, part);
+    }
+    if (!fullest)
+        return;
+    json_t *parts = json_array();
+    for (uint32_t i = 0; i < G_N_ELEMENTS(PART); i++) {
+        json_t *bytes = json_object_get(fullest, PART[i].key);
+        if (json_integer_value(bytes) > 0)
+            json_array_append_new(parts,
+                                  json_pack("{s:s, s:s, s:O}", "name", PART[i].name,
+                                            "color", PART[i].color, "bytes", bytes));
+    }
+    json_t *row = json_deep_copy(fullest);
+    set(row, "parts", parts);
+    set(answer, "fullest", row);
+}
+
+/* --- exports --- */
+
+static json_t *target_json(const Evaluation *evaluation, const char *target,
+                           json_t *answer)
+{
+    g_autoptr(GError) why = NULL;
+    g_autoptr(GArray) files = plan_export(evaluation->plan, evaluation->graph,
+                                          evaluation->view, target, "train.sh", &why);
+    if (files && !json_object_get(answer, "export_to") && strcmp(target, "json") != 0) {
+        const char *text = g_array_index(files, ExportFile, 0).text;
+        set(answer, "export_to", json_string(target));
+        if (strlen(text) < SCRIPT_BYTES)
+            set(answer, "script", json_text(text));
+    }
+    const char *last = why ? g_strrstr(why->message, ": ") : NULL;
+    return json_pack("{s:s, s:b, s:s?}", "to", target, "ok", files != NULL, "why",
+                     last  ? last + 2
+                     : why ? why->message
+                           : NULL);
+}
+
+/* Whether each framework runs the plan, and the reason if not. */
+static void add_exports(json_t *answer, const Evaluation *evaluation)
+{
+    const Plan *plan = evaluation->plan;
+    json_t *list = json_array();
+    g_auto(GStrv) known = g_strsplit(plan->exports ? plan->exports : "", " ", -1);
+    const bool few = plan->program->n <= FEW_INSTRS;
+    for (uint32_t i = 0; i < export_target_count(); i++) {
+        const char *target = export_target(i)->name;
+        if (few)
+            json_array_append_new(list, target_json(evaluation, target, answer));
+        else if (g_strv_contains((const char *const *)known, target))
+            json_array_append_new(list, json_pack("{s:s, s:b}", "to", target, "ok", 1));
+    }
+    if (!few && known[0] && *known[0])
+        set(answer, "export_to", json_string(known[0]));
+    set(answer, "exports", list);
+}
+
+/* --- machines --- */
+
+static uint32_t machine_end(const ClusterView *view, uint32_t first)
+{
+    uint32_t end = first;
+    while (end < view->n_devices &&
+           view->device[end].machine == view->device[first].machine)
+        end++;
+    return end;
+}
+
+/* The replica of each device in its stage; a stage of one device each has none. */
+static uint32_t replica_of(const json_t *stage, uint32_t device)
+{
+    const json_t *ids = json_object_get(stage, "device_ids");
+    const json_int_t each = json_integer_value(json_object_get(stage, "tensor_parallel"));
+    for (size_t i = 0; i < json_array_size(ids); i++)
+        if (json_integer_value(json_array_get(ids, i)) == device)
+            return (uint32_t)((json_int_t)i / MAX(each, 1));
+    return 0;
+}
+
+/* A machine: its frames of neighbours that are one replica of a stage, with their GPUs. */
+static json_t *machine_json(const Evaluation *evaluation, const json_t *pipeline,
+                            const uint32_t *stage, uint32_t first, uint32_t end)
+{
+    const ClusterView *view = evaluation->view;
+    const Machine *machine = &view->cluster->machine[view->device[first].machine];
+    g_autofree char *types = machine_types(view->cluster, machine);
+    json_t *frames = json_array(), *stages = json_array(), *gpus = NULL;
+    uint32_t last_stage = UINT32_MAX - 1, last_replica = 0, number = 0;
+    for (uint32_t j = first; j < end; j++) {
+        const json_t *of =
+            stage[j] == UINT32_MAX ? NULL : json_array_get(pipeline, stage[j]);
+        const uint32_t replica = of ? replica_of(of, j) : 0;
+        if (stage[j] != last_stage || replica != last_replica) {
+            gpus = json_array();
+            json_t *frame = json_pack("{s:o, s:i}", "gpus", gpus, "shade",
+                                      of ? (int)(stage[j] % 3) : 0);
+            if (of)
+                set(frame, "replica", json_integer(replica));
+            json_array_append_new(frames, frame);
+        }
+        if (of && stage[j] != last_stage)
+            json_array_append_new(stages, json_integer(stage[j]));
+        for (uint32_t i = 0; i < view->device[j].gpus; i++)
+            json_array_append_new(gpus, json_integer(number++));
+        last_stage = stage[j];
+        last_replica = replica;
+    }
+    json_t *object = json_pack("{s:s, s:o, s:o, s:i}", "types", types, "frames", frames,
+                               "stages", stages, "gpus", (int)number);
+    if (machine->inner.bandwidth > 0 && number > 1)
+        set(object, "inner", json_number(machine->inner.bandwidth));
+    if (machine->port.bandwidth > 0 && view->cluster->n_machines > 1)
+        set(object, "port", json_number(machine->port.bandwidth));
+    return object;
+}
+
+/* Machines that hold the same are one. */
+static void add_machines(json_t *answer, const Evaluation *evaluation)
+{
+    const ClusterView *view = evaluation->view;
+    g_autofree uint32_t *stage = plan_facts_stages(answer, view->n_devices);
+    const json_t *pipeline = json_object_get(answer, "pipeline");
+    json_t *list = json_array(), *last = NULL, *before = NULL;
+    uint32_t n = 0, kinds = 0;
+    for (uint32_t first = 0, end; first < view->n_devices; first = end, n++) {
+        end = machine_end(view, first);
+        const char *name = view->cluster->machine[view->device[first].machine].name;
+        json_t *one = machine_json(evaluation, pipeline, stage, first, end);
+        const bool same = before && json_equal(one, before);
+        if (same) {
+            json_object_set_new(last, "to", json_text(name));
+            json_object_set_new(
+                last, "alike",
+                json_integer(json_integer_value(json_object_get(last, "alike")) + 1));
+        } else if (kinds++ < MOST_MACHINES) {
+            last = json_deep_copy(one);
+            json_object_update_new(last,
+                                   json_pack("{s:s, s:i}", "name", name, "alike", 1));
+            json_array_append_new(list, last);
+        }
+        json_decref(before);
+        before = one;
+    }
+    json_decref(before);
+    set(answer, "machines", list);
+    set(answer, "n_machines", json_integer(n));
+}
+
+/* --- sensitivity --- */
+
+/* Numbers that shorten the iteration if it were twice as good, with the same plan. */
+static void add_knobs(json_t *answer, const Evaluation *evaluation)
+{
+    if (evaluation->plan->program->n > FEW_INSTRS || !evaluation->report->feasible)
+        return;
+    json_t *survey = sensitivity_json(evaluation, NULL, NULL);
+    const json_t *knobs = json_object_get(survey, "knobs");
+    const double time_s = evaluation->report->iteration_time_s;
+    json_t *list = json_array();
+    double most = 0;
+    for (size_t i = 0; i < json_array_size(knobs); i++) {
+        const json_t *knob = json_array_get(knobs, i);
+        const double saved =
+            1 - json_number_value(json_object_get(knob, "kept_s")) / time_s;
+        if (!json_is_number(json_object_get(knob, "kept_s")) || saved < 5e-5 ||
+            json_array_size(list) >= MOST_KNOBS)
+            continue;
+        most = fmax(most, saved);
+        json_array_append_new(list, json_pack("{s:O, s:O, s:O, s:o, s:o}", "what",
+                                              json_object_get(knob, "what"), "factor",
+                                              json_object_get(knob, "factor"), "kept_s",
+                                              json_object_get(knob, "kept_s"), "saved",
+                                              json_number(saved), "width",
+                                              json_number(100 * saved / most)));
+    }
+    json_decref(survey);
+    set(answer, "knobs", list);
+}
+
+/* --- provenance --- */
+
+/* The command that made the plan, as far as its file says. */
+static void add_origin(json_t *answer, const Evaluation *evaluation, const char *file)
+{
+    const Plan *plan = evaluation->plan;
+    g_autoptr(GString) line = g_string_new("kilter plan ");
+    g_autofree char *text = plan_write(plan, evaluation->graph);
+    g_autofree char *hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
+    g_auto(GStrv) pairs = g_strsplit(plan->options ? plan->options : "", " ", -1);
+    g_string_append_printf(line, "%s %s --planner %s --granularity %s", plan->model,
+                           plan->cluster, plan->planner,
+                           granularity_name(plan->granularity));
+    for (char **pair = pairs; *pair; pair++)
+        if (**pair)
+            g_string_append_printf(line, " --set %s", *pair);
+    if (plan->target)
+        g_string_append_printf(line, " --for %s", plan->target);
+    set(answer, "command", json_text(line->str));
+    set(answer, "file", json_text(file));
+    set(answer, "hash", json_sprintf("%.16s", hash));
+    set(answer, "made_version", json_text(plan->version ? plan->version : ""));
+    set(answer, "revision", json_text(plan->revision ? plan->revision : ""));
+}
+
+void plan_facts_add(json_t *answer, const Evaluation *evaluation, const char *file)
+{
+    add_names(answer, evaluation);
+    add_work(answer, evaluation);
+    add_verdict(answer, evaluation);
+    add_fullest(answer);
+    add_exports(answer, evaluation);
+    add_machines(answer, evaluation);
+    add_knobs(answer, evaluation);
+    add_origin(answer, evaluation, file);
+}
