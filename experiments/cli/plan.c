@@ -29,6 +29,8 @@
     X(FILE, like, "like", 0,                                                                                     \
       "The strategy of a launch: a script of Megatron-LM, ds_config.json, TOML or a recipe of torchtitan, YAML " \
       "of accelerate or FlagScale, TrainingArguments", "FILE")                                                   \
+    X(TEXT, effort, "effort", 0,                                                                                 \
+      "How far auto and joint search: quick (a first answer), normal (default of auto), or long", "WORD")         \
     X(FLAG, explain, "explain", 'e',                                                                             \
       "Also print how each layer is sharded, and what limits the time", NULL)
 /* clang-format on */
@@ -106,17 +108,47 @@ static bool take_options(const Own *own, PlannerOptions *options, GError **error
     return true;
 }
 
+/* The planner where none is asked for: the one of the options that only hap takes, else auto. */
+static const char *plan_default(const Own *own, const CommandOptions *options)
+{
+    return own->certify || own->segments || options->pin || options->pins ||
+                   own->how.granularity || own->how.slowdown
+               ? "hap"
+               : "auto";
+}
+
+/* --effort, in the unit of the option `work`, unless this was set. */
+static bool plan_take_effort(const Own *own, CommandOptions *options, GError **error)
+{
+    static const struct {
+        const char *word, *work;
+    } effort[] = {{"quick", "1"}, {"normal", "10"}, {"long", "400"}};
+    const char *word = own->effort                                ? own->effort
+                       : g_strcmp0(own->how.planner, "auto") == 0 ? "normal"
+                                                                  : "long";
+    for (uint32_t i = 0; options->set && options->set[i]; i++)
+        if (g_str_has_prefix(options->set[i], "work="))
+            return !own->effort ||
+                   kilter_fail(error, KILTER_ERROR_INPUT,
+                               "expected --effort or --set work, not both");
+    for (uint32_t i = 0; i < G_N_ELEMENTS(effort); i++)
+        if (strcmp(word, effort[i].word) == 0)
+            return planner_options_set(&options->planner, "work", effort[i].work, error);
+    return kilter_fail(error, KILTER_ERROR_INPUT,
+                       "--effort: expected quick, normal or long, got '%s'", word);
+}
+
 /* Refuses options of planning for a plan from a file, which is shown, not made again. */
 static bool check_shown(const char *file, const Own *own, const CommandOptions *options,
                         GError **error)
 {
     if (own->how.planner || own->how.granularity || own->output || own->certify ||
-        own->budget || own->segments || own->like || own->target || options->set ||
-        options->pin || options->pins || options->strategy)
+        own->budget || own->effort || own->segments || own->like || own->target ||
+        options->set || options->pin || options->pins || options->strategy)
         return kilter_fail(
             error, KILTER_ERROR_INPUT,
-            "--planner, --granularity, --output, --certify, --budget, --segments, --for, "
-            "--like, --set, "
+            "--planner, --granularity, --output, --certify, --budget, --effort, "
+            "--segments, --for, --like, --set, "
             "--pin, --pins and --strategy are for MODEL CLUSTER; %s is a plan already",
             file);
     return g_file_test(file, G_FILE_TEST_EXISTS) ||
@@ -124,6 +156,14 @@ static bool check_shown(const char *file, const Own *own, const CommandOptions *
                        "expected MODEL CLUSTER or a plan's file, and there is no file "
                        "'%s'; see kilter plan --help",
                        file);
+}
+
+/* Fills in the planner and the effort. */
+static bool plan_ask(Own *own, int argc, CommandOptions *options, GError **error)
+{
+    if (argc > 2 && !own->how.planner)
+        own->how.planner = g_strdup(plan_default(own, options));
+    return plan_take_effort(own, options, error);
 }
 
 bool cmd_plan(int argc, char **argv, GError **error)
@@ -137,11 +177,15 @@ bool cmd_plan(int argc, char **argv, GError **error)
         .arguments = "MODEL CLUSTER | PLAN.json",
         .min_arguments = 1,
         .max_arguments = 2,
-        .summary = "Plans a model on a cluster, or reads a plan, and prints the cost of "
-                   "an iteration by the\n"
-                   "fidelity that the planner optimizes. If no plan fits the memory, "
-                   "nothing is written and\n"
-                   "the exit status is 3.\n\n" PLAN_HELP_PACE,
+        .summary =
+            "Plans a model on a cluster, or reads a plan, and prints the cost of "
+            "an iteration by the\n"
+            "fidelity that the planner optimizes. If no plan fits the memory, "
+            "nothing is written and\n"
+            "the exit status is 3. The planner is auto, which tries all of them on "
+            "any of the machines;\n"
+            "hap with --granularity, --slowdown, --certify, --segments, --pin or "
+            "--pins, which are for it.\n\n" PLAN_HELP_PACE,
         .example = "kilter plan vit:layers=24,batch=64 hap-32 --planner hap -o plan.json",
         .entries = entries,
     };
@@ -154,6 +198,7 @@ bool cmd_plan(int argc, char **argv, GError **error)
         command_for(&options, own.target, error) &&
         (!own.like ||
          plan_like(own.like, &argv[1], argv[2], &own.how, &options, &like, error)) &&
+        plan_ask(&own, argc, &options, error) &&
         (!own.output || output_check(own.output, error)) &&
         command_evaluate(&own.how, argc, argv, NULL, &options, &evaluation, error) &&
         plan_report(&evaluation, &own, argc > 2, like, &options, error);

@@ -77,7 +77,7 @@ static void test_each_step_is_taken_once(void **state)
 {
     (void)state;
     static const char *const line[] = {
-        "plan -q vgg19:width=8,fc=512 hap-32",
+        "plan --planner hap -q vgg19:width=8,fc=512 hap-32",
         "plan -q vgg19:width=8,fc=512 hap-8 --planner dp-ev",
         "plan -q bert-moe:layers=2 hap-8 --planner gshard"};
     for (uint32_t i = 0; i < G_N_ELEMENTS(line); i++) {
@@ -92,11 +92,11 @@ static void test_each_step_is_taken_once(void **state)
 static void test_pins_and_segments_are_read_once(void **state)
 {
     (void)state;
-    run("plan -q vit:layers=1 hap-8 --pin head.weight=gather(0)");
+    run("plan --planner hap -q vit:layers=1 hap-8 --pin head.weight=gather(0)");
     assert_int_equal(count[COUNT_synth_pins_new], 1);
     assert_int_equal(count[COUNT_program_check], 1);
     assert_int_equal(evaluations(), 1);
-    run("plan -q vit:layers=1 hap-8 --segments metis:2");
+    run("plan --planner hap -q vit:layers=1 hap-8 --segments metis:2");
     assert_int_equal(count[COUNT_segments_make], 1);
 }
 
@@ -108,7 +108,7 @@ static void test_a_trial_is_the_evaluation(void **state)
     run("plan -q bert-base:layers=2,batch=2 hap-8 --planner amp --granularity gpu --set "
         "trials=1");
     assert_int_equal(evaluations(), 1);
-    run("plan -q bert-base:layers=2,global_batch=24 star:hosts=2,gpus=4,bandwidth=10Gb/s,"
+    run("plan --planner hap -q bert-base:layers=2,global_batch=24 star:hosts=2,gpus=4,bandwidth=10Gb/s,"
         "inner_bandwidth=10GB/s --planner manual --set tp=4 --set shares=1,2");
     assert_int_equal(evaluations(), 2);
 }

@@ -61,7 +61,7 @@ static void test_every_planner(void **state)
         write_work(box, "");
         const bool whole = strstr(PLANNED[i], "machine") != NULL;
         g_autofree char *plan =
-            g_strdup_printf("plan profile:net.json hap-16 %s %s -o p.json", PLANNED[i],
+            g_strdup_printf("plan --planner hap profile:net.json hap-16 %s %s -o p.json", PLANNED[i],
                             whole ? "" : "--granularity gpu");
         program_runs(box, plan);
         g_autofree char *file = g_build_filename(box->folder, "net.json", NULL);
@@ -79,7 +79,7 @@ static void test_whole_ops(void **state)
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
     write_work(box, ", \"splittable\": false");
-    program_runs(box, "plan profile:net.json hap-16 -o p.json");
+    program_runs(box, "plan --planner hap profile:net.json hap-16 -o p.json");
     program_runs(box, "verify p.json");
     g_auto(Ran) refused =
         program_run(box, "plan profile:net.json hap-16 --planner hidup");
@@ -92,7 +92,7 @@ static void test_types_that_were_not_measured(void **state)
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
     write_work(box, "");
-    g_auto(Ran) refused = program_run(box, "plan profile:net.json hap-a100-4 -o p.json");
+    g_auto(Ran) refused = program_run(box, "plan --planner hap profile:net.json hap-a100-4 -o p.json");
     assert_int_equal(refused.status, 2);
     assert_non_null(strstr(refused.err,
                            "op stem has no times on device type a100 of cluster "

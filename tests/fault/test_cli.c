@@ -18,12 +18,12 @@ static void test_usage(void **state)
     program_refuses(box, "plna vgg19 hap-8", 2, "did you mean 'plan'?");
     program_refuses(box, "sweep hap-fgi4", 2, "did you mean 'hap-fig4'?");
     program_refuses(box, "help plna", 2, "did you mean 'plan'?");
-    program_refuses(box, "plan vgg19", 2, "expected MODEL CLUSTER");
-    program_refuses(box, "plan vgg19 hap-8 extra", 2, "expected MODEL CLUSTER");
+    program_refuses(box, "plan --planner hap vgg19", 2, "expected MODEL CLUSTER");
+    program_refuses(box, "plan --planner hap vgg19 hap-8 extra", 2, "expected MODEL CLUSTER");
     program_refuses(box, "models --no-such-option", 2, "no-such-option");
-    program_refuses(box, "plan " SMALL " hap-8 --seed one", 2, "--seed");
-    program_refuses(box, "plan " SMALL " hap-8 --set bucket", 2, "key=value");
-    program_refuses(box, "plan " SMALL " hap-8 --set no_such_key=1", 2, "no_such_key");
+    program_refuses(box, "plan --planner hap " SMALL " hap-8 --seed one", 2, "--seed");
+    program_refuses(box, "plan --planner hap " SMALL " hap-8 --set bucket", 2, "key=value");
+    program_refuses(box, "plan --planner hap " SMALL " hap-8 --set no_such_key=1", 2, "no_such_key");
     program_refuses(box, "sweep x.yaml -j -1", 2, "-j");
     program_refuses(box, "sweep x.yaml -j1x", 2, "1x");
 }
@@ -34,7 +34,7 @@ static void test_joined_options(void **state)
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
     static const char *const PAIR[][2] = {
-        {"plan " SMALL " hap-8 -oa.json -q", "plan " SMALL " hap-8 -o b.json -q"},
+        {"plan --planner hap " SMALL " hap-8 -oa.json -q", "plan --planner hap " SMALL " hap-8 -o b.json -q"},
         {"simulate a.json -fflow", "simulate a.json -f flow"},
         {"simulate -vf flow a.json", "simulate -v -f flow a.json"},
         {"simulate -vfflow a.json", "simulate -v --fidelity flow a.json"},
@@ -50,7 +50,7 @@ static void test_joined_options(void **state)
             assert_string_equal(joined.out, apart.out);
         assert_string_equal(joined.err, apart.err);
     }
-    program_refuses(box, "plan -- " SMALL " -oc.json", 2, "expected MODEL");
+    program_refuses(box, "plan --planner hap -- " SMALL " -oc.json", 2, "expected MODEL");
 }
 
 /* Without arguments, the program prints its help. */
@@ -75,14 +75,14 @@ static void test_unknown_names(void **state)
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
     program_refuses(box, "plan vgg20 hap-8 -o p.json", 2, "did you mean 'vgg19'?");
-    program_refuses(box, "plan vgg19 hap-8 --set bukket=1MB", 2,
+    program_refuses(box, "plan --planner hap vgg19 hap-8 --set bukket=1MB", 2,
                     "did you mean 'bucket'?");
-    program_refuses(box, "plan vgg19:layres=3 hap-8 -o p.json", 2, "layres");
-    program_refuses(box, "plan vit:hidden=770 hap-8 -o p.json", 2, "heads");
-    program_refuses(box, "plan vgg19 hap-9 -o p.json", 2, "hap-9");
+    program_refuses(box, "plan --planner hap vgg19:layres=3 hap-8 -o p.json", 2, "layres");
+    program_refuses(box, "plan --planner hap vit:hidden=770 hap-8 -o p.json", 2, "heads");
+    program_refuses(box, "plan --planner hap vgg19 hap-9 -o p.json", 2, "hap-9");
     program_refuses(box, "plan vgg19 hap-8 --planner hpa -o p.json", 2,
                     "did you mean 'hap'?");
-    program_refuses(box, "plan vgg19 hap-8 --granularity rack -o p.json", 2, "rack");
+    program_refuses(box, "plan --planner hap vgg19 hap-8 --granularity rack -o p.json", 2, "rack");
     program_refuses(box, "simulate vgg19 hap-8 --fidelity exact", 2, "exact");
     program_refuses(box, "figure fig13", 2, "hap-fig13");
     program_refuses(box, "figure ../plots/hap-fig13", 2, "expected one of amp-fig2");
@@ -169,8 +169,8 @@ static void test_wrong_unit(void **state)
     g_autofree char *place = g_strdup_printf("wrong.yaml:%u:", g_strv_length(lines));
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "wrong.yaml", wrong);
-    program_refuses(box, "plan " SMALL " ./wrong.yaml -o p.json", 2, place);
-    program_refuses(box, "plan " SMALL " ./wrong.yaml -o p.json", 2, "10.8 GiB");
+    program_refuses(box, "plan --planner hap " SMALL " ./wrong.yaml -o p.json", 2, place);
+    program_refuses(box, "plan --planner hap " SMALL " ./wrong.yaml -o p.json", 2, "10.8 GiB");
     sandbox_write(box, "x.yaml", GRID("vgg19", "./wrong.yaml", "hap"));
     program_refuses(box, "sweep x.yaml --db r.db", 2, "10.8 GiB");
 }
@@ -181,8 +181,8 @@ static void test_unwritable_output(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "file", "not a folder");
     sandbox_write(box, "x.yaml", GRID("'" SMALL "'", "hap-8", "dp-ev"));
-    program_refuses(box, "plan " SMALL " hap-8 -o none/p.json", 2, "none");
-    program_refuses(box, "plan " SMALL " hap-8 -o .", 2, "folder");
+    program_refuses(box, "plan --planner hap " SMALL " hap-8 -o none/p.json", 2, "none");
+    program_refuses(box, "plan --planner hap " SMALL " hap-8 -o .", 2, "folder");
     program_refuses(box, "sweep x.yaml --db none/r.db", 2, "none/r.db");
     program_refuses(box, "reproduce hap-fig13 -o file/below", 2, "file/below");
 }
@@ -258,11 +258,11 @@ static void test_plan_that_cannot_fit(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     static const char big[] =
         "'bert-base:layers=4,hidden=8192,heads=64,ffn=32768' hap-8 --planner dp-ev";
-    g_autofree char *plan = g_strdup_printf("plan %s -o p.json", big);
+    g_autofree char *plan = g_strdup_printf("plan --planner hap %s -o p.json", big);
     g_autofree char *simulate = g_strdup_printf("simulate %s --json", big);
     program_refuses(box, plan, 3, "bytes");
     program_refuses(box, plan, 3, "device ");
-    program_refuses(box, "plan " SMALL " star:hosts=2,bandwidth=1Gb/s,memory=1KiB", 3,
+    program_refuses(box, "plan --planner hap " SMALL " star:hosts=2,bandwidth=1Gb/s,memory=1KiB", 3,
                     "it is proved that no plan of 'hap' fits with these settings");
     program_refuses(box, plan, 3, "others that may fit: --planner auto");
     program_refuses(box,
@@ -315,14 +315,14 @@ static void test_contradictions(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *line =
-            g_strdup_printf("plan " SMALL " hap-8 -o p.json %s", cases[i].line);
+            g_strdup_printf("plan --planner hap " SMALL " hap-8 -o p.json %s", cases[i].line);
         program_refuses(box, line, 2, cases[i].part);
     }
 }
 
 static json_t *plan_of(const Sandbox *box, const char *arguments)
 {
-    g_autofree char *line = g_strdup_printf("plan %s --json", arguments);
+    g_autofree char *line = g_strdup_printf("plan --planner hap %s --json", arguments);
     json_t *plan = program_json(box, line);
     assert_true(number(plan, "iteration_time_s") > 0);
     return plan;
@@ -351,7 +351,7 @@ static void test_one_device(void **state)
         json_decref(plan);
     }
     assert_close(least_s, most_s, 1e-9);
-    program_refuses(box, "plan " SMALL " star:hosts=0,bandwidth=1Gb/s", 2, "hosts");
+    program_refuses(box, "plan --planner hap " SMALL " star:hosts=0,bandwidth=1Gb/s", 2, "hosts");
 }
 
 /* Devices without speed and links without bandwidth are refused. */
@@ -374,9 +374,9 @@ static void test_zero_rates(void **state)
         assert_int_equal(g_strv_length(parts), 2);
         g_autofree char *wrong = g_strjoinv(cases[i].zero, parts);
         sandbox_write(box, "zero.yaml", wrong);
-        program_refuses(box, "plan " SMALL " ./zero.yaml -o p.json", 2, cases[i].part);
+        program_refuses(box, "plan --planner hap " SMALL " ./zero.yaml -o p.json", 2, cases[i].part);
     }
-    program_refuses(box, "plan " SMALL " star:hosts=2,bandwidth=1Gb/s,rate=0TFLOP/s", 2,
+    program_refuses(box, "plan --planner hap " SMALL " star:hosts=2,bandwidth=1Gb/s,rate=0TFLOP/s", 2,
                     "rate: expected 1");
 }
 
@@ -402,10 +402,10 @@ static void test_small_dims(void **state)
                     "its batch cannot be sharded over 8 devices");
     program_refuses(box, "plan " TINY "global_batch=3 hap-8 --planner hidup", 2,
                     "a batch of 3 cannot be cut in two microbatches");
-    program_refuses(box, "plan " TINY "global_batch=7 hap-8 --set microbatches=2", 2,
+    program_refuses(box, "plan --planner hap " TINY "global_batch=7 hap-8 --set microbatches=2", 2,
                     "it has 7 pieces, not a multiple of 2 microbatches");
     program_refuses(box,
-                    "plan gpt2:layers=2,global_batch=7 hap-8 --granularity gpu "
+                    "plan --planner hap gpt2:layers=2,global_batch=7 hap-8 --granularity gpu "
                     "--planner amp --set dp=8",
                     2, "expected a divisor of the global batch, 7");
 #undef TINY
@@ -416,10 +416,10 @@ static void test_empty_words(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    program_refuses(box, "plan profile: hap-8", 2, "unknown model ''");
+    program_refuses(box, "plan --planner hap profile: hap-8", 2, "unknown model ''");
     program_refuses(box, "theory profile:", 2, "unknown model ''");
     program_refuses(box, "verify ''", 2, "no such file");
-    program_refuses(box, "plan vgg19 hap-8 --without ''", 2,
+    program_refuses(box, "plan --planner hap vgg19 hap-8 --without ''", 2,
                     "expected names of machines");
     program_refuses(box, "simulate vgg19 hap-8 --chakra ''", 2, "expected a PREFIX");
     program_refuses(box, "simulate vgg19 hap-8 --mtbf 1h", 2, "--mtbf: expected --days");

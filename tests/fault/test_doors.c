@@ -228,10 +228,10 @@ static void test_bytes_that_are_no_text(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     for (guint i = 0; i < G_N_ELEMENTS(files); i++)
         sandbox_write(box, files[i].name, files[i].text);
-    static const char *const lines[] = {"plan " SMALL " hap-8 --pins pins",
-                                        "plan " SMALL " hap-8 --set pins=pins",
-                                        "plan " SMALL " hap-8 --segments segments",
-                                        "plan " SMALL " hap-8 --set segments=segments"};
+    static const char *const lines[] = {"plan --planner hap " SMALL " hap-8 --pins pins",
+                                        "plan --planner hap " SMALL " hap-8 --set pins=pins",
+                                        "plan --planner hap " SMALL " hap-8 --segments segments",
+                                        "plan --planner hap " SMALL " hap-8 --set segments=segments"};
     for (guint i = 0; i < G_N_ELEMENTS(lines); i++)
         program_refuses(box, lines[i], 2,
                         ":2: expected text in UTF-8, got the byte 0xff");
@@ -239,12 +239,12 @@ static void test_bytes_that_are_no_text(void **state)
                   "name: x\ngrid:\n  model: [vgg19]\n  cluster: [hap-8]\n"
                   "  planner: ['hap:pins=pins']\n");
     program_refuses(box, "sweep x.yaml --db r.db", 2, "pins:2: expected text in UTF-8");
-    program_refuses(box, "plan " SMALL " hap-8 --segments .", 2, "regular file");
-    program_refuses(box, "plan " SMALL " hap-8 --pins /dev/zero", 2, "regular file");
+    program_refuses(box, "plan --planner hap " SMALL " hap-8 --segments .", 2, "regular file");
+    program_refuses(box, "plan --planner hap " SMALL " hap-8 --pins /dev/zero", 2, "regular file");
     /* Text after a zero byte used to be hidden. */
     g_autofree char *zero = inside(box, "zero");
     assert_true(g_file_set_contents(zero, "\n\0x", 3, NULL));
-    program_refuses(box, "plan " SMALL " hap-8 --pins zero", 2,
+    program_refuses(box, "plan --planner hap " SMALL " hap-8 --pins zero", 2,
                     "zero:2: expected text in UTF-8, got the byte 0x00");
 }
 

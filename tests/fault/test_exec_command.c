@@ -69,7 +69,7 @@ static void test_pipeline(void **state)
         skip();
     g_autoptr(Sandbox) sandbox = sandbox_with_cluster();
     program_runs(sandbox,
-                 "plan gpt2:layers=4,global_batch=16 four.yaml --granularity gpu -q "
+                 "plan --planner hap gpt2:layers=4,global_batch=16 four.yaml --granularity gpu -q "
                  "--planner amp --set pp=2 --set dp=2 --set mbs=4 -o p.json");
     json_t *root = program_json(sandbox, "exec p.json --ranks 4 --shrink --check --dtype "
                                          "float64 --repeats 3 --db r.db --json");

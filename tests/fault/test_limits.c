@@ -18,8 +18,8 @@ static void test_sizes(void **state)
     static const struct {
         const char *line, *says;
     } cases[] = {
-        {"plan vit:layers=1000000 hap-8", "an integer from 1 to 4096"},
-        {"plan vit:image=10000,patch=1 hap-8", "at most 2^53"},
+        {"plan --planner hap vit:layers=1000000 hap-8", "an integer from 1 to 4096"},
+        {"plan --planner hap vit:image=10000,patch=1 hap-8", "at most 2^53"},
         {"collective all_to_all star:hosts=65536 --bytes 64MB", "4.29e+09 messages"},
         {"collective all_gather star:hosts=65536 --bytes 64MB -a direct",
          "4.29e+09 messages"},
@@ -31,8 +31,8 @@ static void test_sizes(void **state)
         {"simulate " SMALL " hap-8 -p dp-ev -f flow --samples 2147483647", "--samples"},
         {"simulate " SMALL " hap-8 -p dp-ev --days 365 --mtbf 1ms", "at most 10000000"},
         {"verify " SMALL " hap-8 --shapes 0", "--shapes: expected 1 to 1000, got 0"},
-        {"plan vit: hap-8", "expected key=value after each colon and comma"},
-        {"plan vit:, hap-8", "expected key=value after each colon and comma"},
+        {"plan --planner hap vit: hap-8", "expected key=value after each colon and comma"},
+        {"plan --planner hap vit:, hap-8", "expected key=value after each colon and comma"},
         {"plan " SMALL " star: -p dp-ev",
          "expected key=value after each colon and comma"},
         {"exec " SMALL " hap-8 -p dp-ev --ranks 0", "--ranks 0: the plan is for"},
@@ -47,7 +47,7 @@ static void test_keys_once(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    program_refuses(box, "plan vit:layers=1,layers=2 hap-8", 2, "layers: given twice");
+    program_refuses(box, "plan --planner hap vit:layers=1,layers=2 hap-8", 2, "layers: given twice");
     program_refuses(box, "collective send star:hosts=2,hosts=3 --bytes 1B", 2,
                     "hosts: given twice");
     sandbox_write(box, "x.yaml",
@@ -68,7 +68,7 @@ static void test_files_that_never_end(void **state)
     (void)state;
     static const char *const lines[] = {
         "plan /dev/zero hap-8",
-        "plan " SMALL " /dev/zero",
+        "plan --planner hap " SMALL " /dev/zero",
         "simulate /dev/zero",
         PLAN " --pins /dev/zero",
         PLAN " --segments /dev/zero",
@@ -144,7 +144,7 @@ static void test_deep(void **state)
     g_autofree char *open = g_strnfill(DEPTH, '[');
     g_autofree char *text = g_strdup_printf("name: %s\n", open);
     static const char *const lines[] = {"sweep f.yaml --dry-run", "league f.yaml",
-                                        "plan " SMALL " f.yaml", "models f.yaml"};
+                                        "plan --planner hap " SMALL " f.yaml", "models f.yaml"};
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "f.yaml", text);
     for (guint i = 0; i < G_N_ELEMENTS(lines); i++)

@@ -53,7 +53,7 @@ static void test_joint_has_four_bounds(void **state)
 {
     (void)state;
     static const char *const line =
-        "plan gpt2:layers=4,hidden=64,heads=4,ffn=128,seq=16,vocab=64,global_batch=16 "
+        "plan --planner hap gpt2:layers=4,hidden=64,heads=4,ffn=128,seq=16,vocab=64,global_batch=16 "
         "hap-a100-p100-4 --granularity gpu -p joint";
     static const char *const over[] = {"by the computation per device",
                                        "tensor parallelism alone", "under 1f1b"};

@@ -11,7 +11,7 @@ typedef struct {
 
 static const Case CASES[] = {
     {"add_network",
-     "plan gpt2:global_batch=8,precision=mixed @/clusters/one_machine.yaml --add "
+     "plan --planner hap gpt2:global_batch=8,precision=mixed @/clusters/one_machine.yaml --add "
      "'a100-80g x 1' --planner dp-ev "
      "--granularity gpu",
      2, NULL, "no network between its 2 machines"},

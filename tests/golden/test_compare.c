@@ -102,7 +102,7 @@ static void test_sensitivity(void **state)
     assert_close(1 - kept / now, -slope / 2, 0.02);
     assert_true(json_is_null(json_object_get(knob(root, "v100.memory"), "kept_s")));
     json_decref(root);
-    program_runs(box, "plan vgg19 hap-8 -q -o a.json");
+    program_runs(box, "plan --planner hap vgg19 hap-8 -q -o a.json");
     g_auto(Ran) kept_only = program_run_good(box, "sensitivity a.json");
     assert_non_null(strstr(kept_only.out, "Largest gain: "));
     assert_non_null(strstr(kept_only.out, "The plan is kept"));

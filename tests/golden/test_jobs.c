@@ -9,7 +9,7 @@
 static void make_plan(const Sandbox *box, const char *model, const char *file)
 {
     g_autofree char *line =
-        g_strdup_printf("plan %s 'star:hosts=2,gpus=2," LINKS
+        g_strdup_printf("plan --planner hap %s 'star:hosts=2,gpus=2," LINKS
                         "' --planner dp-ev --granularity gpu -q -o %s",
                         model, file);
     program_runs(box, line);

@@ -261,9 +261,9 @@ static void test_unlike(void **state)
                         "1 a100-80g + 1 h100-sxm");
     json_decref(json);
     program_runs(sandbox,
-                 "plan bert-base:layers=2,hidden=96,ffn=192,vocab=640,seq=16 u.yaml");
+                 "plan --planner hap bert-base:layers=2,hidden=96,ffn=192,vocab=640,seq=16 u.yaml");
     program_refuses(sandbox,
-                    "plan bert-base:layers=2,hidden=96,ffn=192,vocab=640,seq=16 u.yaml "
+                    "plan --planner hap bert-base:layers=2,hidden=96,ffn=192,vocab=640,seq=16 u.yaml "
                     "--granularity machine",
                     2, "has unlike GPUs (1 a100-80g + 1 h100-sxm)");
 }

@@ -203,7 +203,7 @@ static void test_plan(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    run(box, "plan vgg19:width=8 hap-8 -q -o p.json");
+    run(box, "plan --planner hap vgg19:width=8 hap-8 -q -o p.json");
     run(box, "report p.json -o p.html");
     run(box, "report p.json -f flow -o f.html");
     run(box, "report p.json -o facts.json");
@@ -244,7 +244,7 @@ static void test_days(void **state)
     (void)state;
     static const char DAYS[] = "--days 30 --mtbf 200h --weibull 0.7 --spares 1 --runs 20";
     g_autoptr(Sandbox) box = sandbox_new();
-    run(box, "plan vgg19:width=8 hap-8 -q -o p.json");
+    run(box, "plan --planner hap vgg19:width=8 hap-8 -q -o p.json");
     for (char threads = '1'; threads <= '3'; threads++) {
         g_autofree char *line =
             g_strdup_printf("report p.json %s -j %c -o %c.html", DAYS, threads, threads);

@@ -6,7 +6,7 @@ static const char *const THREADS[] = {"1", "2", "3", "8"};
 static Sandbox *planned(void)
 {
     Sandbox *box = sandbox_new();
-    program_runs(box, "plan vgg19:width=8 hap-8 -q -o p.json");
+    program_runs(box, "plan --planner hap vgg19:width=8 hap-8 -q -o p.json");
     return box;
 }
 

@@ -110,7 +110,7 @@ static void test_refused(void **state)
                     "expected rows of gpu t4, model gpt2, tmp 1, mbs 1");
     program_refuses(box, "simulate plan.json -f stage --set layer_times=none.csv", 2,
                     "none.csv: no such file");
-    program_runs(box, "plan " MODEL
+    program_runs(box, "plan --planner hap " MODEL
                       " a.yaml --planner dp-ev --granularity gpu -q -o spmd.json");
     program_refuses(box, "simulate spmd.json -f analytic --set layer_times=once.csv", 2,
                     "expected fidelity stage or flow");
