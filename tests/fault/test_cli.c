@@ -18,7 +18,7 @@ static void test_usage(void **state)
     program_refuses(box, "plna vgg19 hap-8", 2, "did you mean 'plan'?");
     program_refuses(box, "sweep hap-fgi4", 2, "did you mean 'hap-fig4'?");
     program_refuses(box, "help plna", 2, "did you mean 'plan'?");
-    program_refuses(box, "plan --planner hap vgg19", 2, "expected MODEL CLUSTER");
+    program_refuses(box, "plan vgg19", 2, "expected MODEL CLUSTER");
     program_refuses(box, "plan --planner hap vgg19 hap-8 extra", 2, "expected MODEL CLUSTER");
     program_refuses(box, "models --no-such-option", 2, "no-such-option");
     program_refuses(box, "plan --planner hap " SMALL " hap-8 --seed one", 2, "--seed");
