@@ -64,7 +64,7 @@ static char *report_of(const char *database, const char *const *names, const Own
                        GError **error)
 {
     return own->markdown ? report_store_markdown(database, names, error)
-                         : report_store(database, names, error);
+                         : report_store(database, names, NULL, error);
 }
 
 static char *report_names(const char *what, const char *line, const Own *own,

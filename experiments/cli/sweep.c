@@ -4,11 +4,13 @@
 #include <stdio.h>
 
 #include "data/base/json.h"
+#include "data/base/output.h"
 #include "data/store/store.h"
 #include "experiments/answers/command_line.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/limits.h"
 #include "experiments/cli/sweep_script.h"
+#include "experiments/report/report.h"
 
 enum { MOST_SHARDS = 1000000 };
 
@@ -30,6 +32,8 @@ enum { MOST_SHARDS = 1000000 };
     X(FLAG, status, "status", 0,                                                                           \
       "Print how many configurations the database has, with --plan-shards for each part (also: --status "  \
       "RESULTS.db FILE.yaml)", NULL)                                                                       \
+    X(FILE, page, "page", 0,                                                                               \
+      "Write the page of kilter report to this file, and again every few seconds", "FILE")                 \
     X(TEXT, emit, "emit", 0,                                                                               \
       "Print a script that runs the sweep in parts: slurm or parallel", "KIND")                            \
     X(COUNT, parts, "plan-shards", 0,                                                                      \
@@ -118,12 +122,43 @@ static bool find_shard(const Own *own, SweepOptions *sweep, GError **error)
                        own->shard);
 }
 
+/* A page that shows how far the sweep is. */
+typedef struct {
+    Terminal *terminal;
+    const char *database, *file;
+    const char *names[2];
+    double written_s; /* elapsed when it was written last */
+} LivePage;
+
+static bool page_write(const LivePage *page, const char *running, GError **error)
+{
+    g_autofree char *text = report_store(page->database, page->names, running, error);
+    return text && output_write(page->file, text, -1, error);
+}
+
+static bool page_watch(const SweepProgress *progress, void *data)
+{
+    const double EVERY_S = 3;
+    LivePage *page = data;
+    if (page->file && progress->done > 0 &&
+        progress->elapsed_s - page->written_s >= EVERY_S) {
+        g_autofree char *running =
+            g_strdup_printf("Running: %u of %u are done; load the page again for more.",
+                            progress->present + progress->done, progress->total);
+        page_write(page, running, NULL);
+        page->written_s = progress->elapsed_s;
+    }
+    return terminal_watch(progress, page->terminal);
+}
+
 static bool sweep(const Experiment *experiment, const char *database, const char *line,
                   const Own *own, const CommandOptions *options, GError **error)
 {
+    if (own->page && !output_check(own->page, error))
+        return false;
     SweepOptions sweep_options = {.threads = (uint32_t)own->threads,
                                   .again = own->retry,
-                                  .watch = terminal_watch,
+                                  .watch = page_watch,
                                   .faults = limits_mark_faults};
     if (!find_shard(own, &sweep_options, error))
         return false;
@@ -135,11 +170,15 @@ static bool sweep(const Experiment *experiment, const char *database, const char
         return false;
     if (store_note(store))
         limits_note("%s", store_note(store));
-    Terminal *terminal = terminal_begin(options->quiet || options->json);
-    sweep_options.data = terminal;
+    LivePage page = {.terminal = terminal_begin(options->quiet || options->json),
+                     .database = database,
+                     .file = own->page,
+                     .names = {experiment_name(experiment)}};
+    sweep_options.data = &page;
     SweepProgress progress;
     bool good = sweep_run(experiment, store, &sweep_options, &progress, error);
-    terminal_end(terminal);
+    terminal_end(page.terminal);
+    good = good && (!own->page || page_write(&page, NULL, error));
     if (good)
         sweep_report(experiment_name(experiment), database, &progress, options);
     return good;
@@ -157,6 +196,8 @@ static Store *existing(const char *database, GError **error)
 static bool dry_run(const Experiment *experiment, const char *database, const Own *own,
                     const CommandOptions *options, GError **error)
 {
+    if (own->page && !output_check(own->page, error))
+        return false;
     SweepOptions sweep_options = {.threads = (uint32_t)own->threads};
     SweepEstimate estimate;
     GError *cause = NULL;

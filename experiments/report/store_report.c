@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/json.h"
 #include "data/base/version.h"
 #include "data/store/store.h"
 #include "experiments/figures/figure.h"
@@ -11,7 +12,7 @@
 #include "experiments/report/parts.h"
 #include "experiments/report/report.h"
 #include "experiments/report/summary.h"
-#include "experiments/sweep/frame.h"
+#include "experiments/report/sweep_facts.h"
 
 /* The number of a paper's claims; *held: of those that hold. */
 static uint32_t count(const ReportParts *report, const char *paper, uint32_t *held)
@@ -105,12 +106,6 @@ static void add_cells(GString *page, uint32_t n_columns, char **value, char **co
             page_cell(page, value[i]);
     }
     page_row_end(page);
-}
-
-static void add_table_row(uint32_t n_columns, char **value, char **column, void *to)
-{
-    page_row(to);
-    add_cells(to, n_columns, value, column);
 }
 
 typedef struct {
@@ -236,87 +231,45 @@ static bool add_experiment(const ReportParts *report, const ReportPart *part,
 
 /* --- sweeps --- */
 
-/* Says how many rows are older than a file or an option that they name. */
-static bool add_repeated(const ReportParts *report, const ReportPart *part,
-                         GError **error)
+static void add_run_json(uint32_t n_columns, char **value, char **column, void *list)
 {
-    g_autoptr(Frame) frame = frame_read(report->store, part->name, error);
-    const uint32_t repeated = frame ? frame_n_repeated(frame) : 0;
-    if (repeated > 0)
-        page_add(report->page, "p",
-                 "%u of these %u rows have the words of another one: a file or an option "
-                 "has changed since they were made.",
-                 repeated, frame->row->len);
-    return frame != NULL;
+    json_t *run = json_object();
+    for (uint32_t i = 0; i < n_columns; i++)
+        if (value[i] && *value[i])
+            json_object_set_new(run, column[i], json_text(value[i]));
+    json_array_append_new(list, run);
 }
 
-/* The planners, by how they compare with the fastest plan for each model and cluster. */
-static const char LEAGUE[] =
-    "WITH r AS (SELECT entry, status, iteration_time_s AS s, "
-    "min(CASE status WHEN 'ok' THEN "
-    "iteration_time_s END) OVER (PARTITION BY model, cluster, "
-    "granularity, fidelity, seed, axes) AS best "
-    "FROM result WHERE experiment = '%s') "
-    "SELECT entry, count(*), sum(status = 'ok'), sum(status = "
-    "'ok' AND s <= best * (1 + 1e-9)), "
-    "round(100 * (avg(CASE status WHEN 'ok' THEN s / best END) - 1), 2), "
-    "round(100 * (max(CASE status WHEN 'ok' THEN s / best END) - 1), 2) "
-    "FROM r GROUP BY entry ORDER BY 5, 1";
-
-/* The values of each axis that has several, each with the planner that is most often the fastest
- * there. */
-static const char AXES[] =
-    "WITH r AS (SELECT *, iteration_time_s <= (1 + 1e-9) * min(CASE status WHEN 'ok' "
-    "THEN "
-    "iteration_time_s END) OVER (PARTITION BY model, cluster, granularity, fidelity, "
-    "seed, axes) AS first FROM result WHERE experiment = '%s'), "
-    "v AS (SELECT 1 AS place, 'model' AS axis, model AS value, entry, first, status, "
-    "ordinal FROM r "
-    "UNION ALL SELECT 2, 'cluster', cluster, entry, first, status, ordinal FROM r "
-    "UNION ALL SELECT 3, 'granularity', granularity, entry, first, status, ordinal FROM "
-    "r "
-    "UNION ALL SELECT 4, 'fidelity', fidelity, entry, first, status, ordinal FROM r "
-    "UNION ALL SELECT 5, 'seed', seed, entry, first, status, ordinal FROM r "
-    "UNION ALL SELECT 6, key, value, entry, first, status, ordinal FROM r, "
-    "json_each(CASE WHEN json_valid(r.axes) THEN r.axes ELSE '{}' END)), "
-    "w AS (SELECT axis, value, entry, sum(coalesce(first, 0) AND status = 'ok') AS "
-    "firsts "
-    "FROM v GROUP BY axis, value, entry), "
-    "several AS (SELECT axis FROM v GROUP BY axis HAVING count(DISTINCT value) > 1) "
-    "SELECT axis, value, count(*), sum(status = 'ok'), "
-    "(SELECT entry || ' (' || firsts || ')' FROM w WHERE w.axis = v.axis AND w.value IS "
-    "v.value AND firsts > 0 ORDER BY firsts DESC, entry LIMIT 1) "
-    "FROM v WHERE axis IN several GROUP BY place, axis, value ORDER BY place, axis, "
-    "min(ordinal) LIMIT 300";
-
-static bool add_axes(const ReportParts *report, const char *name, GError **error)
+/* The page of a store without papers' experiments. `running`: how far a sweep is; NULL: it is over. */
+static char *report_sweeps(ReportParts *report, const char *running, GError **error)
 {
-    static const char *const COLUMNS[] = {
-        "axis", "value", "#rows", "#done", "most often fastest (times)", NULL};
-    g_autofree char *sql = g_strdup_printf(AXES, name);
-    page_table(report->page, "Axes with several values", COLUMNS);
-    const bool good = store_query(report->store, sql, add_table_row, report->page, error);
-    page_table_end(report->page);
-    return good;
-}
-
-static bool add_sweep(ReportParts *report, const ReportPart *part, GError **error)
-{
-    static const char *const COLUMNS[] = {"planner",  "#rows",          "#done",
-                                          "#fastest", "#mean regret %", "#worst regret %",
-                                          NULL};
-    g_autofree char *name = report_quoted(part->name);
-    g_autofree char *sql = g_strdup_printf(LEAGUE, name);
-    if (!report_parts_reopen(report, error))
-        return false;
-    page_heading(report->page, "h3", part->name, part->name);
-    page_table(report->page,
-               "Planners against the fastest one of each model and cluster in these rows",
-               COLUMNS);
-    const bool good = store_query(report->store, sql, add_table_row, report->page, error);
-    page_table_end(report->page);
-    return good && add_axes(report, name, error) && add_repeated(report, part, error) &&
-           add_rows(report, part, error);
+    const ReportPart *first = report->part->pdata[0];
+    g_autofree char *several =
+        g_strdup_printf("%u sweeps of %s", report->part->len, report->file);
+    g_autofree char *one =
+        g_strdup_printf("Sweep %s: which is the fastest?", first->name);
+    const char *heading = report->part->len > 1 ? several : one;
+    json_t *sweeps = json_array(), *runs = json_array();
+    json_t *facts =
+        json_pack("{s:o, s:o, s:o, s:o, s:s, s:b}", "sweeps", sweeps, "runs", runs,
+                  "file", json_text(report->file), "heading", json_text(heading),
+                  "version", KILTER_VERSION, "several", report->part->len > 1);
+    bool good =
+        store_query(report->store,
+                    "SELECT id, command, version, revision, started FROM run ORDER BY id",
+                    add_run_json, runs, error);
+    if (running)
+        json_object_set_new(facts, "running", json_text(running));
+    for (guint i = 0; good && i < report->part->len; i++) {
+        const ReportPart *part = report->part->pdata[i];
+        json_t *sweep = sweep_facts(report->store, part->name, error);
+        good = sweep != NULL;
+        if (good)
+            json_array_append_new(sweeps, sweep);
+    }
+    char *page = good ? page_of("sweep.html", heading, facts, error) : NULL;
+    json_decref(facts);
+    return page;
 }
 
 /* --- pages --- */
@@ -359,15 +312,20 @@ static bool add_part(ReportParts *report, guint index, GError **error)
                 return false;
         }
     }
-    return part->experiment ? add_experiment(report, part, error)
-                            : add_sweep(report, part, error);
+    return !part->experiment || add_experiment(report, part, error);
 }
 
-char *report_store(const char *file, const char *const *names, GError **error)
+char *report_store(const char *file, const char *const *names, const char *running,
+                   GError **error)
 {
     g_auto(ReportParts) report = {0};
     if (!report_parts_open(&report, file, names, error))
         return NULL;
+    bool papers = false;
+    for (guint i = 0; i < report.part->len; i++)
+        papers |= ((ReportPart *)report.part->pdata[i])->experiment != NULL;
+    if (!papers)
+        return report_sweeps(&report, running, error);
     report.page = page_new(report.n_claims ? "Kilter: claims of papers, and our results"
                                            : "Kilter: results",
                            error);

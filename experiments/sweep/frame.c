@@ -86,7 +86,8 @@ static void add_axes(Frame *frame, GPtrArray *row, const char *axes)
 /* SQLite writes 15 digits of a real; the query asks for 17. */
 static char *text_of(const char *column, const char *value)
 {
-    const bool is_real = value && strcmp(column, "gap") == 0;
+    static const char *const REALS[] = {"gap", "mfu", "dollars_per_million", NULL};
+    const bool is_real = value && g_strv_contains(REALS, column);
     return value && (is_real || g_str_has_suffix(column, "_s"))
                ? number_exact(g_ascii_strtod(value, NULL))
                : g_strdup(value);
@@ -107,12 +108,21 @@ static void add_row(uint32_t n_columns, char **value, char **column, void *data)
     g_ptr_array_add(frame->row, row);
 }
 
+/* Members of an answer's pace (experiments/sweep/result.c), with all digits. */
+#define PACE_OF(name)                                                        \
+    ", CASE WHEN json_valid(detail) AND json_extract(detail, '$.pace." #name \
+    "') NOTNULL THEN printf('%!.17g', json_extract(detail, '$.pace." #name   \
+    "')) END AS " #name
+#define FRAME_PACE \
+    PACE_OF(samples_per_s) PACE_OF(tokens_per_s) PACE_OF(mfu) PACE_OF(dollars_per_million)
+
 Frame *frame_read(Store *store, const char *experiment, GError **error)
 {
     static const char columns[] =
         "SELECT experiment, ordinal, hash, model, cluster, entry" ANSWER_METHOD(
-            STORE_EXACT) ", seed" ANSWER_NUMBERS(STORE_EXACT) ", ratios, spec, run, axes "
-                                                              "FROM result";
+            STORE_EXACT) ", seed" ANSWER_NUMBERS(STORE_EXACT) FRAME_PACE
+        ", ratios, spec, run, axes "
+        "FROM result";
     g_autoptr(Frame) frame = frame_new();
     g_autoptr(GString) sql = g_string_new(columns);
     if (experiment) {

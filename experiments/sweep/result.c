@@ -242,7 +242,29 @@ static json_t *devices_json(const SimReport *report)
     return list;
 }
 
-/* Devices; parameters; gates; the strategy, if the plan has one; the work of the search; if it does
+/* The pace and the price of the plan, as far as the model and the cluster tell. */
+static json_t *pace_json(const Evaluation *evaluation)
+{
+    const SimReport *report = evaluation->report;
+    const SimWorkload work =
+        sim_workload(evaluation->plan, evaluation->graph, evaluation->view);
+    const double time_s = report->iteration_time_s, PER_HOUR = 3600, MILLION = 1e6;
+    const double units = work.tokens > 0 ? work.tokens : work.samples;
+    json_t *pace =
+        json_pack("{s:o}", "samples_per_s", json_number(work.samples / time_s));
+    if (work.tokens > 0)
+        json_object_set_new(pace, "tokens_per_s", json_number(work.tokens / time_s));
+    if (work.peak > 0)
+        json_object_set_new(pace, "mfu",
+                            json_number(work.model_flops / (time_s * work.peak)));
+    if (work.price > 0)
+        json_object_set_new(
+            pace, "dollars_per_million",
+            json_number(work.price * time_s / PER_HOUR / units * MILLION));
+    return pace;
+}
+
+/* Devices; parameters; gates; pace; the strategy, if the plan has one; the work of the search; if it does
  * not fit, what the iteration would take. */
 static json_t *report_json(const Evaluation *evaluation)
 {
@@ -251,6 +273,7 @@ static json_t *report_json(const Evaluation *evaluation)
         json_pack("{s:o, s:o, s:o, s:o}", "devices", devices_json(report), "parameters",
                   parameters_json(evaluation), "gates", gates_json(evaluation),
                   "placement", placement_json(evaluation));
+    json_object_set_new(detail, "pace", pace_json(evaluation));
     if (evaluation->plan->tries > 0)
         json_object_set_new(detail, "search",
                             json_pack("{s:I, s:I}", "tries",

@@ -130,9 +130,10 @@ static char *rows_of(const Sandbox *box, const char *database)
 {
     g_autofree char *line = g_strdup_printf("export %s", database);
     g_auto(Ran) ran = program_run_good(box, line);
-    g_autoptr(GRegex) clock =
-        g_regex_new(",[0-9.e-]*,[0-9.e-]*,(\"[^\"]*\",\"[^\"]*\"),[0-9]+\n", 0, 0, NULL);
-    char *text = g_regex_replace(clock, ran.out, -1, 0, ",\\1\n", 0, NULL);
+    g_autoptr(GRegex) clock = g_regex_new(
+        ",[0-9.e-]*,[0-9.e-]*((,[0-9.e-]*){4},\"[^\"]*\",\"[^\"]*\"),[0-9]+\n", 0, 0,
+        NULL);
+    char *text = g_regex_replace(clock, ran.out, -1, 0, "\\1\n", 0, NULL);
     assert_true(strlen(text) < strlen(ran.out));
     return text;
 }

@@ -1,0 +1,670 @@
+/* The results of a sweep, compared: settings are the points of all axes but the planner's. */
+#include "experiments/report/sweep_facts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/base/json.h"
+#include "data/base/units.h"
+#include "experiments/sweep/frame.h"
+
+/* Of a chart and a pivot table; the list of all rows has the others. */
+enum {
+    MOST_FACETS = 6,
+    MOST_SERIES = 6,
+    MOST_PLANNERS = 24,
+    MOST_SETTINGS = 24,
+    MOST_ROWS = 300
+};
+enum { ROW_PIXELS = 28, FOOT_PIXELS = 14, LONGEST_NAME = 40 };
+
+/* A column with several values. */
+typedef struct {
+    const char *name;
+    uint32_t column;
+    GPtrArray *value; /* in the order of the rows; borrowed */
+} Axis;
+
+typedef struct {
+    Frame *frame;
+    Axis by;      /* the planners or, where there is one, the last axis */
+    GArray *axis; /* Axis: of the settings */
+    uint32_t n, n_settings;
+    uint32_t *entry, *setting; /* [row] */
+    double *time_s;            /* [row]; NaN: no plan */
+    double *best_s;            /* [setting]; NaN: none */
+    double *regret;            /* [row]: time over the fastest; NaN */
+    uint32_t status, message;
+} Sweep;
+
+static uint32_t column_of(const Frame *frame, const char *name)
+{
+    uint32_t i = 0;
+    while (i < frame->column->len && strcmp(frame->column->pdata[i], name) != 0)
+        i++;
+    return i;
+}
+
+static const char *cell(const Sweep *s, uint32_t row, uint32_t column)
+{
+    const char *text = frame_at(s->frame, row, column);
+    return text ? text : "";
+}
+
+static double number_in_cell(const Sweep *s, uint32_t row, const char *name)
+{
+    const char *text = frame_at(s->frame, row, column_of(s->frame, name));
+    return text ? g_ascii_strtod(text, NULL) : NAN;
+}
+
+/* --- axes --- */
+
+static guint place_of(GPtrArray *values, const char *text)
+{
+    guint at;
+    if (g_ptr_array_find_with_equal_func(values, text, g_str_equal, &at))
+        return at;
+    g_ptr_array_add(values, (char *)text);
+    return values->len - 1;
+}
+
+static Axis read_axis(const Sweep *s, uint32_t column)
+{
+    Axis axis = {s->frame->column->pdata[column], column, g_ptr_array_new()};
+    for (uint32_t i = 0; i < s->n; i++)
+        place_of(axis.value, cell(s, i, column));
+    return axis;
+}
+
+/* The values of a row on all axes but one, as a text. Caller frees. */
+static char *point_of(const Sweep *s, uint32_t row, uint32_t except)
+{
+    GString *text = g_string_new(NULL);
+    for (guint a = 0; a < s->axis->len; a++)
+        if (a != except)
+            g_string_append_printf(text, "%s\n",
+                                   cell(s, row, g_array_index(s->axis, Axis, a).column));
+    return g_string_free(text, FALSE);
+}
+
+/* Whether the other axes tell the value of this one, as where an axis changes the cluster, whose
+ * name then says so. */
+static bool is_told(const Sweep *s, guint which)
+{
+    g_autoptr(GHashTable) known =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    bool told = true;
+    for (uint32_t i = 0; i < s->n && told; i++) {
+        char *point = point_of(s, i, which);
+        const char *value = cell(s, i, g_array_index(s->axis, Axis, which).column);
+        const char *before = g_hash_table_lookup(known, point);
+        told = !before || strcmp(before, value) == 0;
+        g_hash_table_insert(known, point, (char *)value);
+    }
+    return told;
+}
+
+/* Finds the axes: first the columns by which experiments ask, then those of the grid. */
+static void find_axes(Sweep *s)
+{
+    static const char *const ASKED[] = {"model", "cluster", "granularity", "fidelity",
+                                        "seed"};
+    s->axis = g_array_new(FALSE, FALSE, sizeof(Axis));
+    s->by = read_axis(s, column_of(s->frame, "entry"));
+    for (uint32_t c = 0; c < s->frame->column->len + G_N_ELEMENTS(ASKED); c++) {
+        const bool asked = c < G_N_ELEMENTS(ASKED);
+        const uint32_t column =
+            asked ? column_of(s->frame, ASKED[c]) : c - (uint32_t)G_N_ELEMENTS(ASKED);
+        if (column >= s->frame->column->len ||
+            (!asked && column <= column_of(s->frame, "run")))
+            continue;
+        const Axis axis = read_axis(s, column);
+        if (axis.value->len > 1)
+            g_array_append_val(s->axis, axis);
+        else
+            g_ptr_array_unref(axis.value);
+    }
+    for (guint a = 0; a < MIN(s->axis->len, 2); a++)
+        if (s->axis->len > 1 && is_told(s, a)) {
+            g_ptr_array_unref(g_array_index(s->axis, Axis, a).value);
+            g_array_remove_index(s->axis, a--);
+        }
+    if (s->by.value->len == 1 && s->axis->len > 0) { /* nothing else to compare */
+        g_ptr_array_unref(s->by.value);
+        s->by = g_array_index(s->axis, Axis, s->axis->len - 1);
+        g_array_set_size(s->axis, s->axis->len - 1);
+    }
+}
+
+/* A name that fits: a file without its folder and ending. Caller frees. */
+static char *short_of(const char *text)
+{
+    g_autofree char *base =
+        strchr(text, ':') ? g_strdup(text) : g_path_get_basename(text);
+    g_auto(GStrv) part = g_strsplit(base, ".yaml", 2);
+    g_autofree char *name = g_strjoinv("", part);
+    g_autofree char *valid = g_utf8_make_valid(name, -1);
+    return g_utf8_strlen(valid, -1) <= LONGEST_NAME
+               ? g_steal_pointer(&valid)
+               : g_strdup_printf(
+                     "%.*s\u2026",
+                     (int)(g_utf8_offset_to_pointer(valid, LONGEST_NAME) - valid), valid);
+}
+
+/* Names of an axis' values: where all begin alike up to a colon, and that is all that most say, only
+ * what differs. Caller frees. */
+static char *value_name(const Axis *axis, guint value)
+{
+    const char *text = axis->value->pdata[value];
+    const size_t stem = strcspn(text, ":");
+    bool alone = true;
+    for (guint i = 0; i < axis->value->len; i++) {
+        const char *other = axis->value->pdata[i];
+        alone &=
+            i == value || strcspn(other, ":") != stem || strncmp(other, text, stem) != 0;
+    }
+    g_autofree char *head = g_strndup(text, stem);
+    g_autofree char *name = short_of(alone ? head : text);
+    return strchr(axis->name, '.') || strcmp(axis->name, "seed") == 0
+               ? g_strdup_printf("%s %s",
+                                 strrchr(axis->name, '.') ? strrchr(axis->name, '.') + 1
+                                                          : axis->name,
+                                 name)
+               : g_steal_pointer(&name);
+}
+
+/* The values of a setting on the axes from `first` on. Caller frees. */
+static char *setting_name(const Sweep *s, uint32_t row, guint first)
+{
+    GString *text = g_string_new(NULL);
+    for (guint a = first; a < s->axis->len; a++) {
+        const Axis *axis = &g_array_index(s->axis, Axis, a);
+        g_autofree char *name =
+            value_name(axis, place_of(axis->value, cell(s, row, axis->column)));
+        g_string_append_printf(text, "%s%s", text->len ? ", " : "", name);
+    }
+    return g_string_free(text, FALSE);
+}
+
+/* --- comparison --- */
+
+static void compare_rows(Sweep *s)
+{
+    g_autoptr(GHashTable) settings =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    s->entry = g_new(uint32_t, s->n);
+    s->setting = g_new(uint32_t, s->n);
+    s->time_s = g_new(double, s->n);
+    s->regret = g_new(double, s->n);
+    s->best_s = g_new(double, s->n);
+    for (uint32_t i = 0; i < s->n; i++) {
+        char *point = point_of(s, i, UINT32_MAX);
+        gpointer known = g_hash_table_lookup(settings, point);
+        const bool ok = strcmp(cell(s, i, s->status), "ok") == 0;
+        if (!known)
+            s->best_s[s->n_settings] = NAN;
+        s->setting[i] = known ? GPOINTER_TO_UINT(known) - 1 : s->n_settings++;
+        g_hash_table_replace(settings, point, GUINT_TO_POINTER(s->setting[i] + 1));
+        s->entry[i] = place_of(s->by.value, cell(s, i, s->by.column));
+        s->time_s[i] = ok ? number_in_cell(s, i, "iteration_time_s") : NAN;
+        s->best_s[s->setting[i]] = fmin(s->best_s[s->setting[i]], s->time_s[i]);
+    }
+    for (uint32_t i = 0; i < s->n; i++)
+        s->regret[i] = s->time_s[i] / s->best_s[s->setting[i]];
+}
+
+/* A row of the league. */
+typedef struct {
+    uint32_t entry, n, plans, wins;
+    double regret, worst, search_s; /* geometric mean, times; NaN: no plan */
+    char *name;
+} Rank;
+
+static gint by_rank(gconstpointer a, gconstpointer b)
+{
+    const Rank *x = a, *y = b;
+    if (x->plans != y->plans)
+        return x->plans > y->plans ? -1 : 1;
+    if (x->plans > 0 && x->regret != y->regret)
+        return x->regret < y->regret ? -1 : 1;
+    return (x->entry > y->entry) - (x->entry < y->entry);
+}
+
+static Rank *ranks_of(const Sweep *s)
+{
+    const guint n = s->by.value->len;
+    Rank *rank = g_new0(Rank, n);
+    for (guint e = 0; e < n; e++)
+        rank[e] = (Rank){.entry = e, .name = value_name(&s->by, e)};
+    for (uint32_t i = 0; i < s->n; i++) {
+        Rank *r = &rank[s->entry[i]];
+        r->n++;
+        if (isnan(s->time_s[i]))
+            continue;
+        r->plans++;
+        r->wins += s->regret[i] <= 1 + 1e-9;
+        r->regret += log(s->regret[i]);
+        r->worst = fmax(r->worst, s->regret[i]);
+        r->search_s += number_in_cell(s, i, "search_time_s");
+    }
+    for (guint e = 0; e < n; e++) {
+        rank[e].regret = rank[e].plans ? exp(rank[e].regret / rank[e].plans) : NAN;
+        rank[e].search_s /= MAX(rank[e].plans, 1);
+    }
+    qsort(rank, n, sizeof *rank, by_rank);
+    return rank;
+}
+
+/* "none", "+51 %" of a factor. */
+static json_t *more_json(double factor)
+{
+    if (!(factor > 1 + 5e-4))
+        return json_string("none");
+    return factor < 1.1 ? json_sprintf("+%.1f %%", 100 * (factor - 1))
+                        : json_sprintf("+%.0f %%", 100 * (factor - 1));
+}
+
+static json_t *league_json(const Rank *rank, guint n)
+{
+    json_t *list = json_array();
+    double most = 1;
+    for (guint i = 0; i < n; i++)
+        most = fmax(most, rank[i].plans ? rank[i].regret : 1);
+    for (guint i = 0; i < n; i++) {
+        json_t *row = json_pack("{s:s, s:i, s:i, s:i}", "planner", rank[i].name,
+                                "results", (int)rank[i].n, "plans", (int)rank[i].plans,
+                                "wins", (int)rank[i].wins);
+        if (rank[i].plans > 0)
+            json_object_update_new(
+                row,
+                json_pack("{s:f, s:f, s:o, s:o, s:f, s:f}", "regret", rank[i].regret - 1,
+                          "worst_regret", rank[i].worst - 1, "more",
+                          more_json(rank[i].regret), "worst_more",
+                          more_json(rank[i].worst), "search_s", rank[i].search_s, "width",
+                          most > 1 ? 100 * log(rank[i].regret) / log(most) : 0));
+        json_array_append_new(list, row);
+    }
+    return list;
+}
+
+/* --- chart --- */
+
+/* The shared scale of a facet: logarithmic, from low to high. */
+typedef struct {
+    double low, high;
+} Scale;
+
+static double place_on(const Scale *scale, double value)
+{
+    return 100 * log(value / scale->low) / log(scale->high / scale->low);
+}
+
+static json_t *scale_ticks(const Scale *scale)
+{
+    json_t *ticks = json_array();
+    const bool wide = scale->high / scale->low > 300;
+    for (int power = (int)floor(log10(scale->low)); power <= log10(scale->high); power++)
+        for (uint32_t k = 0; k < (wide ? 1 : 3); k++) {
+            const double at = pow(10, power) * (k == 0 ? 1 : k == 1 ? 2 : 5);
+            const double unit = at >= 1 ? 1 : at >= 1e-3 ? 1e-3 : 1e-6;
+            const double left = place_on(scale, at);
+            g_autofree char *label = g_strdup_printf("%g\u00a0%s", at / unit,
+                                                     at >= 1      ? "s"
+                                                     : at >= 1e-3 ? "ms"
+                                                                  : "\u00b5s");
+            if (left >= 4 && left <= 94)
+                json_array_append_new(ticks, json_pack("{s:f, s:f, s:s}", "at", left, "x",
+                                                       10 * left, "label", label));
+        }
+    /* labels closer than 15 % of the width would touch on a phone */
+    for (size_t i = 1; i < json_array_size(ticks);) {
+        const double from = json_number_value(
+                         json_object_get(json_array_get(ticks, i - 1), "at")),
+                     to = json_number_value(
+                         json_object_get(json_array_get(ticks, i), "at"));
+        if (to - from < 15)
+            json_array_remove(ticks, i);
+        else
+            i++;
+    }
+    return ticks;
+}
+
+static guint facet_of(const Sweep *s, uint32_t row)
+{
+    if (s->axis->len < 2)
+        return 0;
+    const Axis *axis = &g_array_index(s->axis, Axis, 0);
+    return place_of(axis->value, cell(s, row, axis->column));
+}
+
+/* The part of the settings that stands beside one another in a facet. */
+static guint series_of(const Sweep *s, uint32_t row, GPtrArray *names)
+{
+    char *name = setting_name(s, row, s->axis->len < 2 ? 0 : 1);
+    guint at;
+    if (g_ptr_array_find_with_equal_func(names, name, g_str_equal, &at)) {
+        g_free(name);
+        return at;
+    }
+    g_ptr_array_add(names, name);
+    return names->len - 1;
+}
+
+static void add_dot(const Sweep *s, uint32_t row, guint series, const Scale *scale,
+                    json_t *line)
+{
+    json_t *dots = json_object_get(line, "dots");
+    g_autofree char *time = units_format(s->time_s[row], QUANTITY_TIME);
+    const double left = place_on(scale, s->time_s[row]);
+    json_t *low = json_object_get(line, "from"), *high = json_object_get(line, "to");
+    json_object_set_new(
+        line, "from",
+        json_real(low ? fmin(json_number_value(low), 10 * left) : 10 * left));
+    json_object_set_new(
+        line, "to",
+        json_real(high ? fmax(json_number_value(high), 10 * left) : 10 * left));
+    json_array_append_new(dots,
+                          json_pack("{s:f, s:i, s:s}", "left", left, "series",
+                                    (int)MIN(series, MOST_SERIES - 1) + 1, "time", time));
+}
+
+static json_t *facet_json(const Sweep *s, const Rank *rank, guint n, guint facet,
+                          GPtrArray *names)
+{
+    Scale scale = {INFINITY, 0};
+    json_t *lines = json_array();
+    for (uint32_t i = 0; i < s->n; i++)
+        if (facet_of(s, i) == facet && s->time_s[i] > 0) {
+            scale.low = fmin(scale.low, s->time_s[i] / 1.2);
+            scale.high = fmax(scale.high, s->time_s[i] * 1.2);
+        }
+    for (guint p = 0; p < n; p++) {
+        json_t *line = json_pack("{s:s, s:i, s:[]}", "planner", rank[p].name, "top",
+                                 (int)(p * ROW_PIXELS + FOOT_PIXELS), "dots");
+        const char *without = NULL;
+        for (uint32_t i = 0; i < s->n; i++) {
+            if (facet_of(s, i) != facet || s->entry[i] != rank[p].entry)
+                continue;
+            const guint series = series_of(s, i, names);
+            if (s->time_s[i] > 0)
+                add_dot(s, i, series, &scale, line);
+            else
+                without = strcmp(cell(s, i, s->status), "oom") == 0
+                              ? "out of memory"
+                              : cell(s, i, s->status);
+        }
+        if (without && json_array_size(json_object_get(line, "dots")) == 0)
+            json_object_set_new(line, "without", json_string(without));
+        json_array_append_new(lines, line);
+    }
+    g_autofree char *name = s->axis->len < 2
+                                ? g_strdup("")
+                                : value_name(&g_array_index(s->axis, Axis, 0), facet);
+    return json_pack("{s:s, s:o, s:o, s:i}", "name", name, "lines", lines, "ticks",
+                     scale.high > 0 ? scale_ticks(&scale) : json_array(), "height",
+                     (int)(n * ROW_PIXELS));
+}
+
+static void add_chart(const Sweep *s, const Rank *rank, guint n, json_t *facts)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    const guint n_facets =
+        s->axis->len < 2 ? 1 : g_array_index(s->axis, Axis, 0).value->len;
+    json_t *facets = json_array(), *series = json_array();
+    for (guint f = 0; f < MIN(n_facets, MOST_FACETS); f++)
+        json_array_append_new(facets, facet_json(s, rank, n, f, names));
+    for (guint i = 0; i < MIN(names->len, MOST_SERIES); i++)
+        if (*(char *)names->pdata[i])
+            json_array_append_new(series, json_pack("{s:s, s:i}", "name", names->pdata[i],
+                                                    "series", (int)i + 1));
+    json_object_set_new(facts, "facets", facets);
+    json_object_set_new(
+        facts, "facets_left",
+        json_integer(n_facets > MOST_FACETS ? n_facets - MOST_FACETS : 0));
+    json_object_set_new(facts, "series", series);
+    json_object_set_new(
+        facts, "series_left",
+        json_integer(names->len > MOST_SERIES ? names->len - MOST_SERIES : 0));
+}
+
+/* --- pivot table --- */
+
+static int heat_of(double regret)
+{
+    return regret < 2 ? 0 : regret < 6 ? 1 : regret < 12 ? 2 : regret < 30 ? 3 : 4;
+}
+
+static json_t *place_json(const Sweep *s, uint32_t row)
+{
+    if (row == s->n)
+        return json_pack("{s:s}", "without", "\u2014");
+    if (isnan(s->time_s[row])) {
+        const char *status = cell(s, row, s->status);
+        return json_pack("{s:s}", "without",
+                         strcmp(status, "oom") == 0          ? "OOM"
+                         : strcmp(status, "impossible") == 0 ? "imposs."
+                                                             : status);
+    }
+    g_autofree char *time = units_format(s->time_s[row], QUANTITY_TIME);
+    json_t *place =
+        json_pack("{s:s, s:i}", "time", time, "heat", heat_of(s->regret[row]));
+    if (s->regret[row] <= 1 + 1e-9)
+        json_object_set_new(place, "best", json_true());
+    else
+        json_object_set_new(
+            place, "times",
+            json_sprintf(s->regret[row] < 9.995 ? "%.2f" : "%.0f", s->regret[row]));
+    return place;
+}
+
+static void add_pivot(const Sweep *s, const Rank *rank, guint n, json_t *facts)
+{
+    json_t *heads = json_array(), *lines = json_array(), *best = json_array();
+    const uint32_t n_settings = MIN(s->n_settings, MOST_SETTINGS);
+    for (uint32_t k = 0; k < n_settings; k++) {
+        uint32_t first = 0;
+        while (s->setting[first] != k)
+            first++;
+        g_autofree char *name = setting_name(s, first, 0);
+        g_autofree char *time = isnan(s->best_s[k])
+                                    ? g_strdup("\u2014")
+                                    : units_format(s->best_s[k], QUANTITY_TIME);
+        json_array_append_new(heads, json_text(name));
+        json_array_append_new(best, json_string(time));
+    }
+    for (guint p = 0; p < n; p++) {
+        json_t *places = json_array();
+        for (uint32_t k = 0; k < n_settings; k++) {
+            uint32_t at = s->n;
+            for (uint32_t i = 0; i < s->n; i++)
+                if (s->setting[i] == k && s->entry[i] == rank[p].entry &&
+                    (at == s->n || isnan(s->time_s[at]) || s->time_s[i] < s->time_s[at]))
+                    at = i;
+            json_array_append_new(places, place_json(s, at));
+        }
+        json_array_append_new(
+            lines, json_pack("{s:s, s:o}", "planner", rank[p].name, "places", places));
+    }
+    json_object_set_new(facts, "pivot",
+                        json_pack("{s:o, s:o, s:o, s:i}", "heads", heads, "lines", lines,
+                                  "best", best, "left",
+                                  (int)(s->n_settings - n_settings)));
+}
+
+/* --- rows --- */
+
+/* Rows without a plan, by status and message, in which numbers are left out. */
+static json_t *refusals_json(const Sweep *s)
+{
+    json_t *list = json_array();
+    g_autoptr(GRegex) numbers = g_regex_new("[0-9][0-9.]*", 0, 0, NULL);
+    g_autoptr(GRegex) bytes = g_regex_new("lacks \\d+ bytes \\(([^)]*)\\).*", 0, 0, NULL);
+    g_autoptr(GHashTable) known =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (uint32_t i = 0; i < s->n; i++) {
+        const char *status = cell(s, i, s->status), *message = cell(s, i, s->message);
+        if (strcmp(status, "ok") == 0)
+            continue;
+        g_autofree char *planner = value_name(&s->by, s->entry[i]);
+        g_autofree char *plain =
+            g_regex_replace_literal(numbers, message, -1, 0, "", 0, NULL);
+        char *key = g_strconcat(planner, "\n", plain, NULL);
+        json_t *row = g_hash_table_lookup(known, key);
+        if (row) {
+            json_object_set_new(
+                row, "rows",
+                json_integer(json_integer_value(json_object_get(row, "rows")) + 1));
+            g_free(key);
+            continue;
+        }
+        g_autofree char *why =
+            g_regex_replace(bytes, message, -1, 0, "lacks \\1", 0, NULL);
+        g_autofree char *where = setting_name(s, i, 0);
+        row =
+            json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "status",
+                      strcmp(status, "oom") == 0 ? "out of memory" : status, "planner",
+                      planner, "where", where, "why", why, "message", message, "rows", 1);
+        json_array_append_new(list, row);
+        g_hash_table_insert(known, key, row);
+    }
+    return list;
+}
+
+static void set_number(json_t *row, const char *key, double value)
+{
+    if (isfinite(value))
+        json_object_set_new(row, key, json_real(value));
+}
+
+static json_t *row_json(const Sweep *s, uint32_t i)
+{
+    g_autofree char *planner = value_name(&s->by, s->entry[i]);
+    g_autofree char *setting = setting_name(s, i, 0);
+    json_t *row = json_pack("{s:s, s:s, s:s, s:s}", "planner", planner, "setting",
+                            setting, "status", cell(s, i, s->status), "hash",
+                            cell(s, i, column_of(s->frame, "hash")));
+    g_autofree char *hash = g_strndup(cell(s, i, column_of(s->frame, "hash")), 16);
+    json_object_set_new(row, "hash", json_string(hash));
+    set_number(row, "time_s", s->time_s[i]);
+    set_number(row, "times", s->regret[i]);
+    set_number(row, "share", number_in_cell(s, i, "communication_s") / s->time_s[i]);
+    if (!isnan(s->time_s[i]))
+        set_number(row, "bytes", number_in_cell(s, i, "peak_memory_bytes"));
+    set_number(row, "tokens_per_s", number_in_cell(s, i, "tokens_per_s"));
+    set_number(row, "mfu", number_in_cell(s, i, "mfu"));
+    return row;
+}
+
+/* Values to pick in the table of all rows: of the settings and the planners. */
+static void add_rows(const Sweep *s, json_t *facts)
+{
+    json_t *rows = json_array(), *planners = json_array();
+    for (uint32_t i = 0; i < MIN(s->n, MOST_ROWS); i++)
+        json_array_append_new(rows, row_json(s, i));
+    for (guint e = 0; e < s->by.value->len; e++) {
+        g_autofree char *name = value_name(&s->by, e);
+        json_array_append_new(planners, json_text(name));
+    }
+    json_object_set_new(facts, "rows", rows);
+    json_object_set_new(facts, "rows_left",
+                        json_integer(s->n > MOST_ROWS ? s->n - MOST_ROWS : 0));
+    json_object_set_new(facts, "picks", planners);
+}
+
+/* --- the whole --- */
+
+/* "3 model, 5 planners": the axes and their numbers of values. */
+static json_t *axes_json(const Sweep *s)
+{
+    json_t *list = json_array();
+    const bool planners = strcmp(s->by.name, "entry") == 0;
+    json_array_append_new(list, json_pack("{s:s, s:i}", "name",
+                                          planners ? "planner" : s->by.name, "n",
+                                          (int)s->by.value->len));
+    for (guint a = 0; a < s->axis->len; a++) {
+        const Axis *axis = &g_array_index(s->axis, Axis, a);
+        const char *dot = strrchr(axis->name, '.');
+        json_array_append_new(list,
+                              json_pack("{s:s, s:i}", "name", dot ? dot + 1 : axis->name,
+                                        "n", (int)axis->value->len));
+    }
+    return list;
+}
+
+static void add_headline(const Sweep *s, const Rank *rank, guint n, json_t *facts)
+{
+    uint32_t with = 0, compared = 0, worst = s->n;
+    for (uint32_t i = 0; i < s->n; i++) {
+        with += !isnan(s->time_s[i]);
+        if (!isnan(s->regret[i]) && (worst == s->n || s->regret[i] > s->regret[worst]))
+            worst = i;
+    }
+    for (uint32_t k = 0; k < s->n_settings; k++)
+        compared += !isnan(s->best_s[k]);
+    guint first = 0, next;
+    for (guint i = 1; i < n; i++)
+        first = rank[i].wins > rank[first].wins ? i : first;
+    for (next = 0; next < n && (next == first || rank[next].plans == 0);)
+        next++;
+    json_object_update_new(
+        facts, json_pack("{s:i, s:i, s:i, s:i}", "n", (int)s->n, "with", (int)with,
+                         "without", (int)(s->n - with), "settings", (int)compared));
+    if (n > 0 && rank[first].wins > 0)
+        json_object_set_new(facts, "winner",
+                            json_pack("{s:s, s:i, s:b}", "name", rank[first].name, "wins",
+                                      (int)rank[first].wins, "all",
+                                      rank[first].wins == compared));
+    if (next < n)
+        json_object_set_new(facts, "next",
+                            json_pack("{s:s, s:o}", "name", rank[next].name, "more",
+                                      more_json(rank[next].regret)));
+    if (worst < s->n && s->regret[worst] > 1 + 1e-9) {
+        g_autofree char *planner = value_name(&s->by, s->entry[worst]);
+        g_autofree char *where = setting_name(s, worst, 0);
+        json_object_set_new(facts, "worst",
+                            json_pack("{s:s, s:s, s:f}", "planner", planner, "where",
+                                      where, "times", s->regret[worst]));
+    }
+}
+
+static void sweep_clear(Sweep *s)
+{
+    for (guint a = 0; s->axis && a < s->axis->len; a++)
+        g_ptr_array_unref(g_array_index(s->axis, Axis, a).value);
+    g_array_unref(s->axis);
+    g_ptr_array_unref(s->by.value);
+    frame_free(s->frame);
+    g_free(s->entry);
+    g_free(s->setting);
+    g_free(s->time_s);
+    g_free(s->regret);
+    g_free(s->best_s);
+}
+
+json_t *sweep_facts(Store *store, const char *experiment, GError **error)
+{
+    Sweep s = {.frame = frame_read(store, experiment, error)};
+    if (!s.frame)
+        return NULL;
+    s.n = s.frame->row->len;
+    s.status = column_of(s.frame, "status");
+    s.message = column_of(s.frame, "message");
+    find_axes(&s);
+    compare_rows(&s);
+    const guint n = s.by.value->len;
+    g_autofree Rank *rank = ranks_of(&s);
+    json_t *facts = json_pack("{s:o, s:o, s:o, s:i}", "name", json_text(experiment),
+                              "axes", axes_json(&s), "league", league_json(rank, n),
+                              "repeated", (int)frame_n_repeated(s.frame));
+    add_headline(&s, rank, n, facts);
+    add_chart(&s, rank, MIN(n, MOST_PLANNERS), facts);
+    add_pivot(&s, rank, MIN(n, MOST_PLANNERS), facts);
+    json_object_set_new(facts, "refusals", refusals_json(&s));
+    add_rows(&s, facts);
+    for (guint i = 0; i < n; i++)
+        g_free(rank[i].name);
+    sweep_clear(&s);
+    return facts;
+}
