@@ -24,16 +24,6 @@ static Shape shape_of(const CudaCall *call, uint32_t qkv)
              x->offset[3], all_heads, x->dim[1]}};
 }
 
-// All samples' matrices: those of a sample's heads are `step` apart, samples `sample`.
-template <typename P>
-static CudaMatrix samples(P data, bool transposed, uint64_t ld, uint64_t step,
-                          uint64_t sample)
-{
-    CudaMatrix all = matrix(data, transposed, ld, step);
-    all.sample = sample;
-    return all;
-}
-
 // Query (0), key (1) or value (2) matrices [seq, size] of all heads in qkv[b, s, t, h, D].
 template <typename P>
 static CudaMatrix part(const Shape &n, P qkv, uint64_t t, bool transposed)

@@ -1,15 +1,24 @@
 /* Attention of queries that share keys, on GPUs. */
 // Attention in which g queries share a key and a value; see exec/kernels/grouped_attention.c for
-// shapes and equations. Samples are computed one at a time: the queries of a sample are packed as
-// [h, g, Q, D], so that all its heads are one batch of matrix products. The scores of a sample take
-// scratch memory of the GPU; the fused kind keeps only their statistics.
+// shapes and equations. Queries are packed as [b, h, g, Q, D], so that all heads of several samples
+// are one batch of matrix products: of as many samples as have SLAB scores together, since scores
+// take scratch memory of the GPU. The fused kind keeps only their statistics.
 #include <cmath>
 
 #include "exec/cuda/launch.cuh"
 #include "exec/kernels/position.h"
 
+// A test may bring its own, so that small batches are several slabs.
+#ifndef CUDA_SLAB
+#define CUDA_SLAB (1 << 24)
+#endif
+enum { SLAB = CUDA_SLAB };
+
+// `batch`: the samples of a slab, from `first_sample` of the shard's.
 struct Shape {
-    uint64_t batch, queries, keys, heads, group, size, width, values;
+    uint64_t batch, first_sample;
+    Divisor queries, keys, heads, group, members; // members: heads x group
+    uint64_t size, width, values;
     uint64_t first_head, first_member, all_members, first_query, span;
     bool causal, alibi;
     double scale;
@@ -25,10 +34,12 @@ static Shape shape_of(const CudaCall *call, uint32_t q)
     const uint64_t all = (uint64_t)whole[2] * whole[3];
     const uint64_t longest = x->dim[1] > kv->dim[1] ? x->dim[1] : kv->dim[1];
     return {x->dim[0],
-            x->dim[1],
-            kv->dim[1],
-            x->dim[2],
-            x->dim[3],
+            0,
+            Divisor(x->dim[1]),
+            Divisor(kv->dim[1]),
+            Divisor(x->dim[2]),
+            Divisor(x->dim[3]),
+            Divisor((uint64_t)x->dim[2] * x->dim[3]),
             x->dim[4],
             kv->dim[3],
             kv->dim[3] - x->dim[4],
@@ -43,74 +54,100 @@ static Shape shape_of(const CudaCall *call, uint32_t q)
             {attr->rate, attr->seed, all, x->offset[0], 0, all, longest}};
 }
 
-__host__ __device__ static uint64_t rows_of_sample(const Shape &n)
+static uint64_t rows_of_sample(const Shape &n)
 {
-    return n.heads * n.group * n.queries;
+    return n.members * n.queries;
 }
 
-// The head that row `r` of [h, g, Q] belongs to, counted in the whole tensor.
+static uint64_t rows_of(const Shape &n)
+{
+    return n.batch * rows_of_sample(n);
+}
+
+// The samples from `first` on of the shard that are computed at once; none after the last.
+static Shape slab(const Shape &all, uint64_t first)
+{
+    Shape n = all;
+    const uint64_t scores = rows_of_sample(n) * n.keys, rest = all.batch - first,
+                   fit = scores == 0     ? rest
+                         : scores < SLAB ? SLAB / scores
+                                         : 1;
+    n.first_sample = first;
+    n.batch = fit < rest ? fit : rest;
+    return n;
+}
+
+// The head that row `r` of [b, h, g, Q] belongs to, counted in the whole tensor.
 __host__ __device__ static uint64_t head_of(const Shape &n, uint64_t r)
 {
-    const uint64_t g = r / n.queries % n.group, h = r / (n.queries * n.group);
-    return (h + n.first_head) * n.all_members + g + n.first_member;
+    const uint64_t member = r / n.queries % n.members;
+    return (member / n.group + n.first_head) * n.all_members + member % n.group +
+           n.first_member;
 }
 
-__host__ __device__ static double factor_of(const Shape &n, uint64_t b, uint64_t r,
-                                            uint64_t k)
+__host__ __device__ static double factor_of(const Shape &n, uint64_t r, uint64_t k)
 {
+    const uint64_t b = n.first_sample + r / n.queries / n.members;
     return mask_factor(&n.mask,
                        (b * n.mask.heads + head_of(n, r)) * n.mask.size + n.first_query +
                            r % n.queries,
                        k);
 }
 
-// Index in [Q, h, g, D] of element `i` of [h, g, Q, D].
-__host__ __device__ static uint64_t unpacked(const Shape &n, uint64_t i, uint64_t size)
+// Index in [b, Q, h, g, D] of element `i` of [b, h, g, Q, D].
+__host__ __device__ static uint64_t unpacked(const Shape &n, uint64_t i,
+                                             const Divisor &size)
 {
-    const uint64_t d = i % size, q = i / size % n.queries, head = i / (size * n.queries);
-    return (q * n.heads * n.group + head) * size + d;
+    const uint64_t row = i / size, q = row % n.queries, all = row / n.queries;
+    return ((all / n.members * n.queries + q) * n.members + all % n.members) * size +
+           i % size;
 }
 
 template <typename T>
 static void pack(CudaQueue *queue, const Shape &n, In<T> from, Out<T> to, uint64_t size)
 {
     const Shape shape = n;
+    const Divisor by(size);
     each(
-        queue, rows_of_sample(n) * size,
-        BODY(uint64_t i) { to[i] = from[unpacked(shape, i, size)]; });
+        queue, rows_of(n) * size,
+        BODY(uint64_t i) { to[i] = from[unpacked(shape, i, by)]; });
 }
 
 template <typename T>
 static void unpack(CudaQueue *queue, const Shape &n, In<T> from, Out<T> to, uint64_t size)
 {
     const Shape shape = n;
+    const Divisor by(size);
     each(
-        queue, rows_of_sample(n) * size,
-        BODY(uint64_t i) { to[unpacked(shape, i, size)] = from[i]; });
+        queue, rows_of(n) * size,
+        BODY(uint64_t i) { to[unpacked(shape, i, by)] = from[i]; });
 }
 
-// Matrices of the heads: [g Q, size], [g Q, K], and [K, D or V] of a sample's keys or values.
+// Matrices of the heads: [g Q, size], [g Q, K], and [K, D or V] of the keys or values.
 template <typename P>
 static CudaMatrix packed(const Shape &n, P data, uint64_t size, bool transposed)
 {
-    return matrix(data, transposed, size, n.group * n.queries * size);
+    const uint64_t step = n.group * n.queries * size;
+    return samples(data, transposed, size, step, n.heads * step);
 }
 
 template <typename P>
 static CudaMatrix keys(const Shape &n, P kv, uint64_t first, bool transposed)
 {
-    return matrix(kv + first, transposed, n.heads * n.width, n.width);
+    const uint64_t row = n.heads * n.width;
+    return samples(kv + first, transposed, row, n.width, n.keys * row);
 }
 
 static void multiply(CudaQueue *queue, const Shape &n, uint64_t m, uint64_t columns,
                      uint64_t sum, double alpha, const CudaMatrix &x, const CudaMatrix &y,
                      const CudaMatrix &z)
 {
-    queue_multiply(queue, {m, columns, sum, n.heads, alpha, &x, &y,
-                           const_cast<void *>(z.data), z.ld, z.step, z.numbers});
+    queue_multiply(queue,
+                   {m, columns, sum, n.heads, alpha, &x, &y, const_cast<void *>(z.data),
+                    z.ld, z.step, z.numbers, n.batch, z.sample});
 }
 
-// Computes S of a sample's rows; -infinity where a query does not see the key.
+// Computes S of the rows; -infinity where a query does not see the key.
 template <typename T>
 static void scores(CudaQueue *queue, const Shape &n, In<T> q, In<T> kv, Out<T> s)
 {
@@ -119,7 +156,7 @@ static void scores(CudaQueue *queue, const Shape &n, In<T> q, In<T> kv, Out<T> s
              packed(n, q, n.size, false), keys(n, kv, 0, true),
              packed(n, s, n.keys, false));
     each(
-        queue, rows_of_sample(n) * n.keys, BODY(uint64_t i) {
+        queue, rows_of(n) * n.keys, BODY(uint64_t i) {
             const uint64_t k = i % shape.keys, r = i / shape.keys,
                            at = shape.first_query + r % shape.queries;
             const double slope =
@@ -137,9 +174,9 @@ static void softmax(CudaQueue *queue, const Shape &n, Out<T> s, In<T> sink,
 {
     const Shape shape = n;
     rows(
-        queue, rows_of_sample(n), BODY(uint64_t r, Lane lane) {
+        queue, rows_of(n), BODY(uint64_t r, Lane lane) {
             Out<T> row = s + r * shape.keys;
-            const T extra = sink ? sink[r / shape.queries] : T(-INFINITY);
+            const T extra = sink ? sink[r / shape.queries % shape.members] : T(-INFINITY);
             T top = extra, sum = 0;
             for (uint64_t i = lane.id; i < shape.keys; i += lane.n)
                 top = row[i] > top ? row[i] : top;
@@ -158,40 +195,44 @@ static void softmax(CudaQueue *queue, const Shape &n, Out<T> s, In<T> sink,
 
 // to = from times dropout's factors; returns `from` itself without dropout.
 template <typename T>
-static In<T> drop(CudaQueue *queue, const Shape &n, uint64_t b, In<T> from, Out<T> to)
+static In<T> drop(CudaQueue *queue, const Shape &n, In<T> from, Out<T> to)
 {
     const Shape shape = n;
     if (n.mask.rate == 0)
         return from;
     each(
-        queue, rows_of_sample(n) * n.keys, BODY(uint64_t i) {
-            to[i] = from[i] * T(factor_of(shape, b, i / shape.keys, i % shape.keys));
+        queue, rows_of(n) * n.keys, BODY(uint64_t i) {
+            to[i] = from[i] * T(factor_of(shape, i / shape.keys, i % shape.keys));
         });
     return to;
 }
 
 template <typename T> static void attend(const CudaCall *call, bool fused)
 {
-    const Shape n = shape_of(call, 0);
+    const Shape all = shape_of(call, 0);
     CudaQueue *queue = call->queue;
-    const uint64_t r = rows_of_sample(n), m = n.group * n.queries;
+    const uint64_t each_sample = rows_of_sample(all), m = all.group * all.queries,
+                   most = slab(all, 0).batch * each_sample;
     const In<T> sink = call->op->n_in > 2 ? in<T>(call, 2) : In<T>();
     const In<T> like = in<T>(call, 0);
-    const Out<T> q = scratch_like<T>(queue, r * n.size, like),
-                 y = scratch_like<T>(queue, r * n.values, like);
-    const Out<T> spare = fused ? scratch_like<T>(queue, r * n.keys, like) : Out<T>();
+    const Out<T> q = scratch_like<T>(queue, most * all.size, like),
+                 y = scratch_like<T>(queue, most * all.values, like);
+    const Out<T> spare = fused ? scratch_like<T>(queue, most * all.keys, like) : Out<T>();
     const Out<T> dropped =
-        n.mask.rate > 0 ? scratch_like<T>(queue, r * n.keys, like) : Out<T>();
-    for (uint64_t b = 0; r > 0 && b < n.batch; b++) {
+        all.mask.rate > 0 ? scratch_like<T>(queue, most * all.keys, like) : Out<T>();
+    for (Shape n = slab(all, 0); n.batch > 0; n = slab(all, n.first_sample + n.batch)) {
+        if (each_sample == 0)
+            continue;
+        const uint64_t b = n.first_sample, r = b * each_sample;
         const In<T> kv = in<T>(call, 1) + b * n.keys * n.heads * n.width;
-        Out<T> p = fused ? spare : out<T>(call, 1) + b * r * n.keys;
-        pack<T>(queue, n, in<T>(call, 0) + b * r * n.size, q, n.size);
+        Out<T> p = fused ? spare : out<T>(call, 1) + r * n.keys;
+        pack<T>(queue, n, in<T>(call, 0) + r * n.size, q, n.size);
         scores<T>(queue, n, q, kv, p);
-        softmax<T>(queue, n, p, sink, fused ? out<T>(call, 1) + b * r : Out<T>());
+        softmax<T>(queue, n, p, sink, fused ? out<T>(call, 1) + r : Out<T>());
         multiply(queue, n, m, n.values, n.keys, 1,
-                 packed(n, drop<T>(queue, n, b, p, dropped), n.keys, false),
+                 packed(n, drop<T>(queue, n, p, dropped), n.keys, false),
                  keys(n, kv, n.size, false), packed(n, y, n.values, false));
-        unpack<T>(queue, n, y, out<T>(call, 0) + b * r * n.values, n.values);
+        unpack<T>(queue, n, y, out<T>(call, 0) + r * n.values, n.values);
     }
     for (const Out<T> &used : {q, y, spare, dropped})
         if (used)
@@ -216,7 +257,7 @@ static void softmax_dx(CudaQueue *queue, const Shape &n, In<T> p, Out<T> ds)
 {
     const uint64_t n_keys = n.keys;
     rows(
-        queue, rows_of_sample(n), BODY(uint64_t r, Lane lane) {
+        queue, rows_of(n), BODY(uint64_t r, Lane lane) {
             T mean = 0;
             for (uint64_t i = lane.id; i < n_keys; i += lane.n)
                 mean += p[r * n_keys + i] * ds[r * n_keys + i];
@@ -228,45 +269,49 @@ static void softmax_dx(CudaQueue *queue, const Shape &n, In<T> p, Out<T> ds)
 
 template <typename T> static void attend_dx(const CudaCall *call, bool fused)
 {
-    const Shape n = shape_of(call, 1);
+    const Shape all = shape_of(call, 1);
     CudaQueue *queue = call->queue;
-    const uint64_t r = rows_of_sample(n), m = n.group * n.queries, n_keys = n.keys;
+    const uint64_t each_sample = rows_of_sample(all), m = all.group * all.queries,
+                   most = slab(all, 0).batch * each_sample;
     const In<T> like = in<T>(call, 1);
-    const Out<T> q = scratch_like<T>(queue, r * n.size, like),
-                 dq = scratch_like<T>(queue, r * n.size, like),
-                 dy = scratch_like<T>(queue, r * n.values, like),
-                 ds = scratch_like<T>(queue, r * n.keys, like);
-    const Out<T> spare = fused ? scratch_like<T>(queue, r * n.keys, like) : Out<T>();
+    const Out<T> q = scratch_like<T>(queue, most * all.size, like),
+                 dq = scratch_like<T>(queue, most * all.size, like),
+                 dy = scratch_like<T>(queue, most * all.values, like),
+                 ds = scratch_like<T>(queue, most * all.keys, like);
+    const Out<T> spare = fused ? scratch_like<T>(queue, most * all.keys, like) : Out<T>();
     const Out<T> dropped =
-        n.mask.rate > 0 ? scratch_like<T>(queue, r * n.keys, like) : Out<T>();
-    for (uint64_t b = 0; n.heads > 0 && b < n.batch; b++) {
-        const In<T> kv = in<T>(call, 2) + b * n.keys * n.heads * n.width;
-        const In<T> kept = in<T>(call, 3) + b * r * (fused ? 1 : n.keys);
-        Out<T> dkv = out<T>(call, 1) + b * n.keys * n.heads * n.width;
-        if (r == 0) {
-            zero(queue, dkv, n.keys * n.heads * n.width);
+        all.mask.rate > 0 ? scratch_like<T>(queue, most * all.keys, like) : Out<T>();
+    for (Shape n = slab(all, 0); n.batch > 0; n = slab(all, n.first_sample + n.batch)) {
+        const uint64_t b = n.first_sample, r = b * each_sample;
+        const uint64_t row = n.heads * n.width;
+        const In<T> kv = in<T>(call, 2) + b * n.keys * row;
+        const In<T> kept = in<T>(call, 3) + r * (fused ? 1 : n.keys.by);
+        Out<T> dkv = out<T>(call, 1) + b * n.keys * row;
+        if (each_sample == 0) {
+            zero(queue, dkv, n.batch * n.keys * row);
             continue;
         }
-        pack<T>(queue, n, in<T>(call, 1) + b * r * n.size, q, n.size);
-        pack<T>(queue, n, in<T>(call, 0) + b * r * n.values, dy, n.values);
+        pack<T>(queue, n, in<T>(call, 1) + r * n.size, q, n.size);
+        pack<T>(queue, n, in<T>(call, 0) + r * n.values, dy, n.values);
         if (fused) {
+            const Divisor n_keys = n.keys;
             scores<T>(queue, n, q, kv, spare);
             each(
-                queue, r * n.keys,
+                queue, rows_of(n) * n.keys,
                 BODY(uint64_t i) { spare[i] = exp(spare[i] - kept[i / n_keys]); });
         }
         const In<T> p = fused ? In<T>(spare) : kept;
         multiply(queue, n, m, n.keys, n.values, 1, packed(n, dy, n.values, false),
                  keys(n, kv, n.size, true), packed(n, ds, n.keys, false));
-        drop<T>(queue, n, b, ds, ds);
+        drop<T>(queue, n, ds, ds);
         softmax_dx<T>(queue, n, p, ds);
         multiply(queue, n, m, n.size, n.keys, n.scale, packed(n, ds, n.keys, false),
                  keys(n, kv, 0, false), packed(n, dq, n.size, false));
-        unpack<T>(queue, n, dq, out<T>(call, 0) + b * r * n.size, n.size);
+        unpack<T>(queue, n, dq, out<T>(call, 0) + r * n.size, n.size);
         multiply(queue, n, n.keys, n.size, m, n.scale, packed(n, ds, n.keys, true),
                  packed(n, q, n.size, false), keys(n, dkv, 0, false));
         multiply(queue, n, n.keys, n.values, m, 1,
-                 packed(n, drop<T>(queue, n, b, p, dropped), n.keys, true),
+                 packed(n, drop<T>(queue, n, p, dropped), n.keys, true),
                  packed(n, dy, n.values, false), keys(n, dkv, n.size, false));
     }
     for (const Out<T> &used : {q, dq, dy, ds, spare, dropped})

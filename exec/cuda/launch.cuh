@@ -313,6 +313,16 @@ static inline CudaMatrix matrix(const P &data, bool transposed, uint64_t ld,
     return {raw(data), transposed, ld, step, numbers_of(data), 0};
 }
 
+// Matrices of several samples: those of a sample are `step` apart, samples `sample`.
+template <typename P>
+static inline CudaMatrix samples(const P &data, bool transposed, uint64_t ld,
+                                 uint64_t step, uint64_t sample)
+{
+    CudaMatrix all = matrix(data, transposed, ld, step);
+    all.sample = sample;
+    return all;
+}
+
 /* A copy of a product's factor in numbers of two bytes; the caller releases its data. */
 static inline CudaMatrix narrowed(CudaQueue *queue, const CudaProduct &p,
                                   const CudaMatrix &x, uint64_t rows, uint64_t columns,
