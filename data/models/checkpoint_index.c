@@ -12,11 +12,6 @@
 enum { MOST_LAYERS = 100000 };
 static const double MOST_TOTAL = 0x1p62;
 
-bool checkpoint_index_is(const char *file)
-{
-    return g_str_has_suffix(file, ".json") && json_file_has(file, "weight_map");
-}
-
 /* The number of the layer in "model.layers.31.mlp.up_proj.weight": the first part of the name that
  * is a number; -1: none is. */
 static int32_t layer_of(const char *name)

@@ -16,8 +16,6 @@ typedef struct {
     uint64_t in_layers; /* tensors of layers */
 } CheckpointIndex;
 
-/* Whether the file is an object with a weight_map. */
-bool checkpoint_index_is(const char *file);
 /* KILTER_ERROR_INPUT names file, key, and what was expected. */
 bool checkpoint_index_read(const char *file, CheckpointIndex *index, GError **error);
 

@@ -1,5 +1,6 @@
 /* kilter models. */
 #include "data/base/output.h"
+#include "data/formats/format.h"
 #include "data/graph/facts.h"
 #include "data/models/checkpoint_index.h"
 #include "data/models/model.h"
@@ -175,7 +176,7 @@ bool cmd_models(int argc, char **argv, GError **error)
         return kilter_fail(error, KILTER_ERROR_INPUT, "--output: expected a MODEL");
     if (output && !write_model(argv[1], output, error))
         return false;
-    if (argc > 1 && checkpoint_index_is(argv[1]))
+    if (argc > 1 && format_of_file(argv[1], FORMAT_MODEL) == FORMAT_CHECKPOINT)
         return show_index(argv[1], &options, error);
     if (argc > 1)
         return show_model(argv[1], &options, error);
