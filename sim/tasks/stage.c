@@ -4,7 +4,7 @@
  * one after the other between two groups of a pipeline, and only users of the data wait for it. In
  * an SPMD program a collective is a barrier of all devices, and the time equals that of `analytic`.
  *
- * In a duplex program (one group, microbatches that take turns) communication overlaps the other
+ * In a duplex program (no groups, microbatches that take turns) communication overlaps the other
  * microbatch's computation. Turns replace the clocks: a turn is a step of collectives and the
  * computations after it of one microbatch, which overlap unless one depends on the other
  * (sim/cost/turns.h). A turn begins when the turn before has ended on all devices, so that the time
@@ -181,7 +181,7 @@ bool sim_stage(const SimCase *sim, SimReport *report, GError **error)
         last[l] = SIM_NO_TASK;
     for (uint32_t l = 0; l < tasks->teams->n_lanes; l++)
         launched[l] = SIM_NO_TASK;
-    if (program->n_microbatches > 1 && program->n_groups <= 1)
+    if (program->n_microbatches > 1 && program->n_groups == 0)
         run_turns(&clocks, program);
     else
         for (uint32_t i = 0; i < tasks->n_tasks; i++)
