@@ -196,7 +196,8 @@ static bool check_runtime(const Reader *r)
     g_autoptr(GError) wrong = NULL;
     g_autoptr(Runtime) runtime =
         r->plan->runtime ? runtime_load(r->plan->runtime, &wrong) : NULL;
-    return !wrong || reader_fail(r, "runtime", READER_WHOLE, "%s", wrong->message);
+    return runtime || !wrong ||
+           reader_fail(r, "runtime", READER_WHOLE, "%s", wrong->message);
 }
 
 /* Checks the gap, which is derived: the file only repeats it for human readers. */

@@ -239,6 +239,20 @@ Store *store_open_read(const char *file, GError **error)
     return g_steal_pointer(&store);
 }
 
+/* Reading a store in WAL mode makes two files beside it, which only a connection that may write takes away, if it is the last one.
+ * Nothing is written to the store, as there is nothing in them. */
+static void remove_empty_journal(const Store *store)
+{
+    sqlite3 *db = NULL;
+    g_autofree char *path = g_canonicalize_filename(store->file, NULL);
+    g_autofree char *shared = g_strconcat(path, "-shm", NULL);
+    if (store_has_journal(path) || !g_file_test(shared, G_FILE_TEST_EXISTS))
+        return;
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK)
+        sqlite3_exec(db, "SELECT 1 FROM sqlite_schema LIMIT 1", NULL, NULL, NULL);
+    sqlite3_close(db);
+}
+
 void store_close(Store *store)
 {
     if (!store)
@@ -251,6 +265,8 @@ void store_close(Store *store)
     if (store->writable && store->process)
         store_faults_clean(store);
     sqlite3_close(store->db);
+    if (!store->writable)
+        remove_empty_journal(store);
     store_lock_release(store);
     g_ptr_array_unref(store->made);
     g_hash_table_unref(store->part);

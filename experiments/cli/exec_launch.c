@@ -3,6 +3,7 @@
 
 #include <gio/gio.h>
 #include <glib-unix.h>
+#include <glib/gstdio.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -32,11 +33,14 @@ static bool exec_is_first_rank(void)
     return true;
 }
 
-/* "mpirun -n 4 --oversubscribe ... /path/of/kilter exec ..." */
+/* "mpirun -n 4 --oversubscribe ... /path/of/kilter exec ..."; shared: for the memory that ranks share, NULL: Open MPI's own place. */
 static GPtrArray *exec_launch_command_of(const char *mpirun, const char *self,
                                          uint32_t n_ranks, uint32_t timeout_s,
-                                         const char *const *arguments)
+                                         const char *shared, const char *const *arguments)
 {
+    /* By the names of Open MPI 4 and 5. */
+    static const char *const PLACE[] = {"btl_vader_backing_directory",
+                                        "btl_sm_backing_directory"};
     GPtrArray *command = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(command, g_strdup(mpirun));
     g_ptr_array_add(command, g_strdup("-n"));
@@ -49,6 +53,11 @@ static GPtrArray *exec_launch_command_of(const char *mpirun, const char *self,
         g_ptr_array_add(command, g_strdup("--mca"));
         g_ptr_array_add(command, g_strdup("mpi_yield_when_idle"));
         g_ptr_array_add(command, g_strdup("1"));
+    }
+    for (uint32_t i = 0; shared && i < G_N_ELEMENTS(PLACE); i++) {
+        g_ptr_array_add(command, g_strdup("--mca"));
+        g_ptr_array_add(command, g_strdup(PLACE[i]));
+        g_ptr_array_add(command, g_strdup(shared));
     }
     if (geteuid() == 0)
         g_ptr_array_add(command, g_strdup("--allow-run-as-root"));
@@ -164,6 +173,28 @@ static void wait_for(Wait *wait, const char *const *command)
         g_main_context_iteration(NULL, TRUE);
 }
 
+/* A folder for the memory that ranks share, which ranks that are killed leave behind; NULL: there is no place for it. */
+static char *shared_folder_new(void)
+{
+    char *folder = g_strdup("/dev/shm/kilter-XXXXXX");
+    if (!g_mkdtemp(folder))
+        g_clear_pointer(&folder, g_free);
+    return folder;
+}
+
+/* Removes the folder with its files, and frees its name. */
+static void shared_folder_remove(char *folder)
+{
+    g_autoptr(GDir) dir = folder ? g_dir_open(folder, 0, NULL) : NULL;
+    for (const char *name; dir && (name = g_dir_read_name(dir));) {
+        g_autofree char *file = g_build_filename(folder, name, NULL);
+        g_remove(file);
+    }
+    if (folder)
+        g_rmdir(folder);
+    g_free(folder);
+}
+
 bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *arguments,
                  GError **error)
 {
@@ -173,10 +204,12 @@ bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *argume
         return kilter_fail(error, KILTER_ERROR_FAILED,
                            "no mpirun on the PATH: the mpi backend needs Open MPI "
                            "(openmpi-bin)");
+    char *shared = shared_folder_new();
     g_autoptr(GPtrArray) command =
-        exec_launch_command_of(mpirun, self, n_ranks, timeout_s, arguments);
+        exec_launch_command_of(mpirun, self, n_ranks, timeout_s, shared, arguments);
     g_auto(Wait) wait = {0};
     wait_for(&wait, (const char *const *)command->pdata);
+    shared_folder_remove(shared);
     if (wait.stopped)
         return kilter_fail(error, KILTER_ERROR_FAILED,
                            "stopped by a signal; the %u ranks were ended", n_ranks);

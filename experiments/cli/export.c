@@ -117,5 +117,8 @@ bool cmd_export(int argc, char **argv, GError **error)
     if (!own.target)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected --to TARGET; see kilter export --help");
+    if (own.csv || own.experiment)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--csv and --experiment are for results, --to for a plan");
     return export_plan(argv[1], &own, &options, error);
 }

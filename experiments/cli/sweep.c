@@ -165,6 +165,9 @@ static bool sweep(const Experiment *experiment, const char *database, const char
     if (sweep_options.shards > 0 && !own->shard && !options->quiet)
         limits_note("shard %u of %u, by %s", sweep_options.shard, sweep_options.shards,
                     shard_variable());
+    if (!own->database && g_mkdir_with_parents("out", 0777) != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder out: %s",
+                           g_strerror(errno));
     g_autoptr(Store) store = store_open(database, error);
     if (!store || !store_begin_run(store, line, command_revision(), error))
         return false;
@@ -347,9 +350,6 @@ static bool sweep_work(const Experiment *experiment, const char *file, const cha
         return dry_run(experiment, database, own, options, error);
     if (own->status)
         return status(experiment, database, own, options, error);
-    if (!own->database && g_mkdir_with_parents("out", 0777) != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder out: %s",
-                           g_strerror(errno));
     return sweep(experiment, database, line, own, options, error);
 }
 

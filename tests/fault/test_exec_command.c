@@ -153,6 +153,10 @@ static void test_waiting(void **state)
 {
     (void)state;
     enum { SOURCES = 100 };
+/* Ranks of Open MPI put files for their shared memory there, and those that are killed leave them. */
+#define SHARES                                                      \
+    "while [ $1 != btl_vader_backing_directory ]; do shift; done; " \
+    "echo memory >$2/vader_segment.1; echo -n $2 >$(dirname $0)/place; "
     static const struct {
         const char *script;
         int code; /* 0: it ends well */
@@ -160,6 +164,7 @@ static void test_waiting(void **state)
     } CASE[] = {{"exit 0", 0, NULL},
                 {"echo warning >&2; echo kilter: bad plan >&2; exit 2", 2, "bad plan"},
                 {"echo no slots >&2; exit 77", 1, "mpirun: no slots"},
+                {SHARES "kill -9 $$", 1, "the ranks ended with status -1"},
                 {"kill -9 $$", 1, "the ranks ended with status -1"}};
     g_autoptr(Sandbox) sandbox = sandbox_new();
     g_autofree char *before = g_strdup(g_getenv("PATH")),
@@ -181,6 +186,9 @@ static void test_waiting(void **state)
             assert_null(g_main_context_find_source_by_id(NULL, id));
     }
     g_setenv("PATH", before, TRUE);
+    g_autofree char *place = sandbox_read(sandbox, "place");
+    assert_true(g_str_has_prefix(place, "/dev/shm/"));
+    assert_false(g_file_test(place, G_FILE_TEST_EXISTS));
 }
 
 static void test_refusals(void **state)

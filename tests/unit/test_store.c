@@ -453,6 +453,33 @@ static void test_reading_beside_a_writer(void **state)
     assert_error(error, KILTER_ERROR_FAILED, "opened for reading only");
 }
 
+/* Reading leaves nothing beside the store, also beside one that is refused; while another process has it open, that one's files stay. */
+static void test_reading_leaves_nothing(void **state)
+{
+    const Place *place = *state;
+    for (uint32_t open = 0; open < 2; open++) {
+        g_autoptr(Store) store = open_store(place->file);
+        put(store, open);
+        if (!open)
+            store_close(g_steal_pointer(&store));
+        g_autofree char *before = list(place);
+        store_close(open_read(place->file));
+        g_autofree char *after = list(place);
+        assert_string_equal(after, before);
+        assert_string_equal(
+            before, open ? "results.db results.db-lock results.db-shm results.db-wal"
+                         : "results.db");
+    }
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(place->file, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "UPDATE answer SET seal = x'00'", NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+    assert_null(store_open_read(place->file, NULL));
+    g_autofree char *names = list(place);
+    assert_string_equal(names, "results.db");
+}
+
 enum { OUT_OF_REACH = 77 };
 
 /* In a child that is not root: 0 if the store can be read where nothing can be written;
@@ -966,6 +993,7 @@ int main(void)
         STORE_TEST(test_queries_only_read),
         STORE_TEST(test_4_nothing_but_the_file_and_journals),
         STORE_TEST(test_reading_beside_a_writer),
+        STORE_TEST(test_reading_leaves_nothing),
         STORE_TEST(test_reading_from_a_folder_of_others),
         STORE_TEST(test_3_foreign_files),
         STORE_TEST(test_3_foreign_databases),
