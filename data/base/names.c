@@ -42,28 +42,76 @@ static uint32_t distance(const char *a, const char *b)
     return row[n][m];
 }
 
-/* The nearest known name: two letters of five may be wrong, or one letter of a shorter name; else
- * NULL. */
-static const char *nearest(const char *name, const char *const *known)
+/* The most names that are suggested, and the letters of a list of names. */
+enum { SUGGESTED = 3, LIST_LETTERS = 160 };
+
+/* How far a known name is from the given one, both in lower case: 0 the same; 1 it contains the other
+ * at an end of a word; then the letters that differ, two of five at most or one of a shorter name;
+ * UINT32_MAX: not near. */
+static uint32_t names_far(const char *name, const char *known)
 {
-    const char *best = NULL;
-    uint32_t least = MAX(1, (uint32_t)MIN(strlen(name), LONGEST) * 2 / 5) + 1;
+    const size_t n = strlen(name);
+    const uint32_t most = MAX(1, (uint32_t)n * 2 / 5);
+    const char *at = n >= 3 ? strstr(known, name) : NULL;
+    if (at && (at == known || !g_ascii_isalnum(at[-1]) || !g_ascii_isalnum(at[n])))
+        return at == known && !at[n] ? 0 : 1;
+    const uint32_t far = strlen(known) > LONGEST ? UINT32_MAX : distance(name, known);
+    return far == 0 ? 0 : far <= most ? 1 + far : UINT32_MAX;
+}
+
+/* The nearest of the known names: at most SUGGESTED that contain the given one, or else one. */
+static uint32_t names_near(const char *name, const char *const *known,
+                           const char *near[SUGGESTED])
+{
+    uint32_t n = 0, least = UINT32_MAX - 1;
+    g_autofree char *low = g_ascii_strdown(name, -1);
     if (!*name || strlen(name) > LONGEST)
-        return NULL;
+        return 0;
     for (; *known; known++) {
-        const uint32_t d = strlen(*known) > LONGEST ? least : distance(name, *known);
-        if (d < least) {
-            least = d;
-            best = *known;
-        }
+        g_autofree char *other = g_ascii_strdown(*known, -1);
+        const uint32_t far = names_far(low, other);
+        if (far > least)
+            continue;
+        if (far < least)
+            n = 0;
+        else if (far > 1)
+            continue;
+        least = far;
+        if (n < SUGGESTED)
+            near[n++] = *known;
     }
-    return best;
+    return n;
 }
 
 char *names_hint(const char *name, const char *const *known)
 {
-    const char *best = nearest(name, known);
-    return best ? g_strdup_printf("; did you mean '%s'?", best) : g_strdup("");
+    const char *near[SUGGESTED];
+    const uint32_t n = names_near(name, known, near);
+    g_autoptr(GString) text = g_string_new(n ? "; did you mean " : "");
+    for (uint32_t i = 0; i < n; i++)
+        g_string_append_printf(text, "%s'%s'",
+                               i == 0       ? ""
+                               : i + 1 == n ? " or "
+                                            : ", ",
+                               near[i]);
+    return g_strconcat(text->str, n ? "?" : "", NULL);
+}
+
+char *names_expected(const char *name, const char *const *known)
+{
+    g_autofree char *hint = names_hint(name, known);
+    if (*hint)
+        return g_strdup(hint + strlen("; "));
+    GString *text = g_string_new("expected one of ");
+    const uint32_t n = g_strv_length((char **)known);
+    for (uint32_t i = 0; i < n; i++) {
+        if (text->len > LIST_LETTERS && i + 1 < n) {
+            g_string_append_printf(text, " and %u more", n - i);
+            break;
+        }
+        g_string_append_printf(text, "%s%s", i ? ", " : "", known[i]);
+    }
+    return g_string_free(text, FALSE);
 }
 
 bool names_find(const char *what, const char *name, const char *const *known,
@@ -73,11 +121,9 @@ bool names_find(const char *what, const char *name, const char *const *known,
     for (*index = 0; known[*index]; ++*index)
         if (strcmp(known[*index], name) == 0)
             return true;
-    g_autofree char *list = g_strjoinv(", ", (char **)known);
-    g_autofree char *hint = names_hint(name, known);
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "unknown %s '%.60s', expected one of %s%s", what, name, list,
-                       hint);
+    g_autofree char *expected = names_expected(name, known);
+    return kilter_fail(error, KILTER_ERROR_INPUT, "unknown %s '%.60s'; %s", what, name,
+                       expected);
 }
 
 /* --- specs --- */

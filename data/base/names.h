@@ -3,8 +3,7 @@
  *
  *     uint32_t index;
  *     if (!names_find("planner", text, known, &index, error))
- *         return NULL;      "unknown planner 'hpa', expected one of hap, dp-ev, ...; did you
- *                           mean 'hap'?" */
+ *         return NULL;      "unknown planner 'hpa'; did you mean 'hap'?" */
 #ifndef KILTER_DATA_BASE_NAMES_H
 #define KILTER_DATA_BASE_NAMES_H
 
@@ -19,13 +18,18 @@ const char **names_of(const void *first, size_t stride, uint32_t n);
 #define NAMES_OF(array, member) \
     names_of(&(array)[0].member, sizeof(array)[0], G_N_ELEMENTS(array))
 
-/* Finds the index of `name` in `known`, which ends with NULL. KILTER_ERROR_INPUT lists the known
- * names and suggests the nearest. */
+/* Finds the index of `name` in `known`, which ends with NULL. KILTER_ERROR_INPUT ends with
+ * names_expected. */
 bool names_find(const char *what, const char *name, const char *const *known,
                 uint32_t *index, GError **error);
 
-/* "; did you mean 'hap'?", or "" if none of `known` is near. Caller frees. */
+/* "; did you mean 'hap'?", or "" if none of `known` is near. Near are names with few other letters
+ * and names that contain the given one, in upper or lower case: at most three. Caller frees. */
 char *names_hint(const char *name, const char *const *known);
+
+/* "did you mean 'hap'?" where a known name is near; else "expected one of hap, dp-ev and 20 more",
+ * with as many names as a line holds. Caller frees. */
+char *names_expected(const char *name, const char *const *known);
 
 /* "WORD:key=value,key=value" or "WORD", the text form of models, networks and planners. Blanks
  * around pairs are ignored. */

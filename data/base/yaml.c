@@ -145,10 +145,8 @@ static bool fail_loading(const Yaml *yaml, cyaml_err_t code, const Log *log,
         if (code == CYAML_ERR_MAPPING_FIELD_MISSING)
             return yaml_fail(yaml, error, key, "missing; expected this key");
         g_auto(GStrv) known = keys_of(trail_schema(log, skip, yaml->schema));
-        g_autofree char *list = g_strjoinv(", ", known);
-        g_autofree char *hint = names_hint(name, (const char *const *)known);
-        return yaml_fail(yaml, error, key, "unknown key; expected one of %s%s", list,
-                         hint);
+        g_autofree char *expected = names_expected(name, (const char *const *)known);
+        return yaml_fail(yaml, error, key, "unknown key; %s", expected);
     }
     if (code == CYAML_ERR_INVALID_VALUE && g_str_has_prefix(message, "Expecting ")) {
         const char *wanted = message + strlen("Expecting ");
@@ -189,8 +187,8 @@ static void add_fault(const char *key, bool missing, const char *known, void *da
         faults->meant = quote ? g_strdup_printf("%.*s%.*s", (int)(name - key), key,
                                                 (int)strcspn(quote + 1, "'"), quote + 1)
                               : NULL;
-        yaml_fail(faults->yaml, &error, key, "unknown key; expected one of %s%s", known,
-                  hint);
+        g_autofree char *expected = names_expected(name, (const char *const *)names);
+        yaml_fail(faults->yaml, &error, key, "unknown key; %s", expected);
     }
     g_string_append_printf(faults->messages, "%s%s", faults->n++ ? "; " : "",
                            error->message);

@@ -37,12 +37,10 @@ Cluster *cluster_load(const char *name, GError **error)
             searched);
         return NULL;
     }
-    g_autofree char *list = g_strjoinv(", ", known);
     g_autofree char *hint = names_hint(name, (const char *const *)known);
-    kilter_fail(
-        error, KILTER_ERROR_INPUT,
-        "unknown cluster '%s'; expected the path of a YAML file, a network such as "
-        "star:hosts=8, or one of %s%s",
-        name, list, hint);
+    kilter_fail(error, KILTER_ERROR_INPUT, "unknown cluster '%s'; %s", name,
+                *hint ? hint + strlen("; ")
+                      : "expected the path of a YAML file, a network such as "
+                        "star:hosts=8, or a name that kilter clusters lists");
     return NULL;
 }

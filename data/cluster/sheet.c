@@ -72,10 +72,9 @@ const DeviceSheet *sheets_device(const Sheets *sheets, const char *name, GError 
         known[i] = sheets->device[i].name;
     }
     g_autofree char *hint = names_hint(name, known);
-    kilter_fail(error, KILTER_ERROR_INPUT,
-                "unknown device '%.60s'; expected a name that kilter devices lists "
-                "(data/devices)%s",
-                name, hint);
+    kilter_fail(error, KILTER_ERROR_INPUT, "unknown device '%.60s'; %s", name,
+                *hint ? hint + strlen("; ")
+                      : "expected a name that kilter devices lists (data/devices)");
     return NULL;
 }
 
@@ -89,15 +88,15 @@ const DeviceSheet *sheets_find_pci(const Sheets *sheets, const char *id)
 
 const LinkSheet *sheets_link(const Sheets *sheets, const char *name, GError **error)
 {
-    g_autoptr(GString) known = g_string_new(NULL);
+    g_autofree const char **known = g_new0(const char *, sheets->n_links + 1);
     for (uint32_t i = 0; i < sheets->n_links; i++) {
         if (g_ascii_strcasecmp(sheets->link[i].name, name) == 0)
             return &sheets->link[i];
-        g_string_append_printf(known, "%s%s", i ? ", " : "", sheets->link[i].name);
+        known[i] = sheets->link[i].name;
     }
-    kilter_fail(error, KILTER_ERROR_INPUT,
-                "unknown link '%.60s'; expected one of %s (data/links.yaml)", name,
-                known->str);
+    g_autofree char *expected = names_expected(name, known);
+    kilter_fail(error, KILTER_ERROR_INPUT, "unknown link '%.60s'; %s (data/links.yaml)",
+                name, expected);
     return NULL;
 }
 

@@ -8,6 +8,7 @@
 #include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/base/libyaml.h"
+#include "data/base/names.h"
 #include "data/base/text.h"
 #include "data/base/units.h"
 #include "data/base/yaml_lines.h"
@@ -258,10 +259,12 @@ static bool read_pair(Reading *r, const yaml_node_pair_t *pair)
     g_autoptr(GString) text = g_string_new("");
     g_autoptr(GError) wrong = NULL;
     if (!option) {
-        g_autoptr(GString) known = g_string_new("");
-        options_keys(&strategy_table, known);
-        g_string_prepend(known, "unknown key; expected one of ");
-        return fail_key(r, key, known->str);
+        g_autoptr(GString) keys = g_string_new("");
+        options_keys(&strategy_table, keys);
+        g_auto(GStrv) known = g_strsplit(keys->str, ", ", -1);
+        g_autofree char *expected = names_expected(key, (const char *const *)known);
+        g_autofree char *message = g_strconcat("unknown key; ", expected, NULL);
+        return fail_key(r, key, message);
     }
     if (!node_text(r, key, pair->value, 0, text))
         return false;

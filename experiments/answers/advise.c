@@ -336,7 +336,8 @@ json_t *advise(const char *model, const Cluster *cluster, const PlannerOptions *
                                   .all = asked->all,
                                   .flow = true,
                                   .spare = spare,
-                                  .progress = asked->progress};
+                                  .progress = asked->progress,
+                                  .context = asked->context};
     g_autoptr(Portfolio) portfolio = portfolio_new(model, cluster, options, &how, error);
     json_t *answer = portfolio ? advise_json(portfolio, asked, error) : NULL;
     if (answer && options->target)

@@ -20,6 +20,7 @@ typedef struct {
     const char *seed;           /* NULL: not given */
     /* Called before each try, from any thread but never by two at once; may be NULL. */
     void (*progress)(void *context, uint32_t done, uint32_t total, const char *what);
+    void *context;
 } AdviseAsked;
 
 /* The answer, with the members of data/schemas/advise.json, and the figure. The cluster is changed

@@ -1,7 +1,5 @@
 /* kilter advise: which machines to train on, with which planner, and how much mixing them gains. */
 #include <math.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "data/base/units.h"
 #include "experiments/answers/advise.h"
@@ -30,14 +28,14 @@ COMMAND_OPTIONS(AdviseOwn, advise_options, ADVISE_OPTIONS)
 /* clang-format off */
 static const char TEXT[] =
     "{model} on {cluster}\n\n"
-    "  machines                      GPUs   iteration   not below  samples/s   tokens/s    MFU      memory        left   kWh/M"
-    "[{?priced}      $/M]  planner, limit\n"
-    "[*choices:[{?planner}[{?pareto}*| ] {machines:-28} {gpus:5} {iteration_time_s:11time} "
-    "{lower_bound_s:11time} {samples_per_s:10.1f} [=10:[{tokens_per_s:.0f}|-]] [=6:[{mfu:.1%}|-]] {memory_bytes:11bytes} {memory_left:11bytes} "
-    "[=7:[{kwh_per_million:.3g}|-]][ {dollars_per_million:8}]  {planner} ({granularity}), {binds.what}"
+    "  machines                  GPUs   iteration[{?verbose}  compute only  samples/s]   [{?choices.0.tokens_per_s} tokens/s|samples/s]    MFU"
+    "     memory[{?verbose}       left   kWh/M][{?priced}      $/M]  planner, limit\n"
+    "[*choices:[{?planner}[{?pareto}*| ] {machines:-24} {gpus:5} {iteration_time_s:11time}"
+    "[{?verbose} {lower_bound_s:13time} {samples_per_s:10.1f}] [=11:[{tokens_per_s:.0f}|{samples_per_s:.1f}]] [=6:[{mfu:.1%}|-]] {memory_bytes:10bytes}"
+    "[{?verbose} {memory_left:10bytes} [=7:[{kwh_per_million:.3g}|-]]][ {dollars_per_million:8}]  {planner} ({granularity}), {binds.what}"
     "[; 90 %: {interval_90_s.0:time} to {interval_90_s.1:time}]"
     "[; faster than the first: {faster_than_first:.0%}]"
-    "|  {machines:-28} {gpus:5}  [{?skipped}left out: its bound is above the best time|no plan fits]]\n"
+    "|  {machines:-24} {gpus:5}  [{?skipped}left out: its bound is above the best time|no plan fits]]\n"
     "[{?all}[*tries:      {planner:-16} {granularity:-8} {iteration_time_s:11time}  {set}[ {reason}]\n]]]"
     "\n* no other choice is faster with no more [{?priced}dollars per iteration|GPUs]\n{advice}\n[*notes:Note: {.}\n]"
     "  {choices.0.command}\n"
@@ -46,13 +44,6 @@ static const char TEXT[] =
     "[No price of {unpriced}: dollars are left out, and choices are compared by their GPUs.\n]"
     "[{figure}\n]";
 /* clang-format on */
-
-static void show_progress(void *context, uint32_t done, uint32_t total, const char *what)
-{
-    (void)context;
-    fprintf(stderr, "\r\033[K%u/%u %s", done, total, what);
-    fflush(stderr);
-}
 
 /* Reads --target and --tokens-per-day. */
 static bool advise_read_targets(const AdviseOwn *own, AdviseAsked *asked, GError **error)
@@ -91,13 +82,15 @@ bool cmd_advise(int argc, char **argv, GError **error)
             "types and on single\n"
             "machines, with the global batch of the whole cluster, and says which "
             "machines to use and what\n"
-            "mixing them gains. \"not below\" is the time of the computation "
-            "alone on these machines, a bound\n"
-            "on every plan; planners that search long are left out where they can "
+            "mixing them gains. Planners that search long are left out where they can "
             "gain at most 2 %.\n"
-            "Energy and dollars are per million tokens (samples, of models without "
-            "a sequence), energy\n"
-            "with all GPUs at full power.",
+            "Dollars ($/M) are per million tokens (samples, of models without a "
+            "sequence).\n\n"
+            "With -v, the table also has the time of computation alone on these "
+            "machines, "
+            "which no plan\n"
+            "beats; the memory left; and energy per million tokens with all GPUs at full "
+            "power.",
         .example = "kilter advise vgg19 hap-16 --price v100=2 --price p100=0.8",
         .entries = entries,
     };
@@ -105,7 +98,6 @@ bool cmd_advise(int argc, char **argv, GError **error)
     if (!command_parse(&syntax, &argc, argv, &options, error) ||
         !command_for(&options, own.target_framework, error))
         return false;
-    const bool shows = !options.quiet && isatty(STDERR_FILENO);
     const AdvisePrices prices = {own.price, own.power};
     AdviseAsked asked = {.prices = &prices,
                          .all = own.all,
@@ -114,13 +106,13 @@ bool cmd_advise(int argc, char **argv, GError **error)
                          .change = (char *const *const *)how.change,
                          .set = options.set,
                          .seed = options.seed_text,
-                         .progress = shows ? show_progress : NULL};
+                         .progress = pace_step};
     if (!advise_read_targets(&own, &asked, error) ||
         !command_setting(&how, argv[2], &setting, error))
         return false;
+    asked.context = pace_begin("planning", options.quiet);
     json_t *answer = advise(argv[1], setting.cluster, &options.planner, &asked, error);
-    if (shows)
-        fputs("\r\033[K", stderr);
+    pace_end(asked.context);
     if (answer)
         command_report(&options, answer, TEXT, NULL);
     return answer;

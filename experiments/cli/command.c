@@ -1,7 +1,8 @@
 /* Options and errors that commands share. */
 #include "experiments/cli/command.h"
-#include "experiments/cli/describe.h"
+#include "experiments/cli/help.h"
 #include "experiments/cli/limits.h"
+#include "experiments/cli/screen.h"
 #include "experiments/render.h"
 #include "experiments/revision.h" /* KILTER_REVISION, made when the program is built */
 
@@ -13,6 +14,7 @@ void command_options_clear(CommandOptions *options)
 {
     g_clear_pointer(&options->seed_text, g_free);
     g_clear_pointer(&options->memory_limit, g_free);
+    g_clear_pointer(&options->color, g_free);
     g_clear_pointer(&options->set, g_strfreev);
     g_clear_pointer(&options->strategy, g_free);
     g_clear_pointer(&options->pin, g_strfreev);
@@ -41,6 +43,8 @@ static bool finish_options(CommandOptions *options, GError **error)
         g_prefix_error(error, "--memory-limit: ");
         return false;
     }
+    if (options->color && !screen_set_color(options->color, error))
+        return false;
     planner_options_init(&options->planner);
     options->seed_given = options->seed_text != NULL;
     if (options->seed_given &&
@@ -65,13 +69,11 @@ static bool finish_options(CommandOptions *options, GError **error)
 static GOptionContext *make_context(const CommandSyntax *syntax,
                                     const GOptionEntry *common)
 {
-    GOptionContext *context = g_option_context_new(syntax->arguments);
+    GOptionContext *context = g_option_context_new(NULL);
     if (syntax->entries)
         g_option_context_add_main_entries(context, syntax->entries, NULL);
     g_option_context_add_main_entries(context, common, NULL);
-    g_autofree char *example = g_strdup_printf("Example:\n  %s", syntax->example);
-    g_option_context_set_summary(context, syntax->summary);
-    g_option_context_set_description(context, example);
+    g_option_context_set_help_enabled(context, FALSE);
     return context;
 }
 
@@ -153,6 +155,21 @@ static bool parse_options(GOptionContext *context, const GOptionEntry *const *li
     return true;
 }
 
+/* Whether --help or -h stands where an option may. */
+static bool asks_help(int argc, char **argv, const GOptionEntry *const *list)
+{
+    g_auto(GStrv) all = split_options(argc, argv, list);
+    for (uint32_t i = 1; all[i] && strcmp(all[i], "--") != 0; i++) {
+        if (strcmp(all[i], "--help") == 0 || strcmp(all[i], "-h") == 0)
+            return true;
+        const char *name = all[i];
+        if (name[0] == '-' && all[i + 1] &&
+            takes_value(list, name[1], name[1] == '-' ? name + 2 : NULL))
+            i++;
+    }
+    return false;
+}
+
 bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
                    CommandOptions *options, GError **error)
 {
@@ -170,6 +187,10 @@ bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
         {"quiet", 'q', 0, G_OPTION_ARG_NONE, &options->quiet, "Print nothing but errors",
          NULL},
         {"verbose", 'v', 0, G_OPTION_ARG_NONE, &options->verbose, "Print more", NULL},
+        {"color", 0, 0, G_OPTION_ARG_STRING, &options->color,
+         "Verdicts in colour: auto (default; on a terminal, unless NO_COLOR is set), "
+         "always or never",
+         "WHEN"},
         G_OPTION_ENTRY_NULL};
     g_autofree char *program = g_strdup_printf("kilter %s", syntax->name);
     if (*argc == 2 && strcmp(argv[1], COMMAND_DESCRIBE) == 0)
@@ -179,6 +200,10 @@ bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
     g_autoptr(GError) bad = NULL;
     const GOptionEntry *const list[] = {syntax->entries ? syntax->entries : common,
                                         common, NULL};
+    if (asks_help(*argc, argv, list)) {
+        help_print(syntax, common);
+        exit(EXIT_SUCCESS);
+    }
     if (!parse_options(context, list, argc, argv, &bad)) {
         g_autofree char *hint =
             g_error_matches(bad, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION)
@@ -264,7 +289,7 @@ void command_report(const CommandOptions *options, json_t *answer, ...)
     va_start(templates, answer);
     for (const char *next; !options->quiet && (next = va_arg(templates, const char *));) {
         g_autofree char *text = render(next, members);
-        fputs(text, stdout);
+        screen_put(text, stdout);
     }
     va_end(templates);
     json_decref(members);

@@ -13,53 +13,76 @@
  * status. */
 typedef bool (*CommandRun)(int argc, char **argv, GError **error);
 
-/* A command of two words, a_b, is given as a-b. */
-#define COMMAND_TABLE(X)                                                          \
-    X(models, "list the built-in models, or describe one")                        \
-    X(clusters, "list the clusters, or show one")                                 \
-    X(cluster, "make a cluster from a description of a machine")                  \
-    X(devices, "list the device types with data sheets, or show one")             \
-    X(links, "list the links inside and between machines")                        \
-    X(formats, "list the formats of files, or tell a file's")                     \
-    X(planners, "list the planners and options")                                  \
-    X(plan, "plan a model on a cluster")                                          \
-    X(advise, "say which machines to use, and what mixing gains")                 \
-    X(compare, "show plans side by side, and what differs")                       \
-    X(sensitivity, "show how much each number of a cluster matters")              \
-    X(simulate, "simulate an iteration of a plan")                                \
-    X(run_trace, "simulate execution traces and task graphs")                     \
-    X(days, "simulate days of training: failures, checkpoints, spares")           \
-    X(memory, "show what fills the memory of each device type")                   \
-    X(export, "write a plan for a framework, or results as CSV")                  \
-    X(kernel, "time one kernel on a device")                                      \
-    X(collective, "simulate one collective on a network")                         \
-    X(sfb, "find the ops that sufficient factors duplicate (TAG)")                \
-    X(theory, "print the sharding theory of a model")                             \
-    X(verify, "prove a plan, or the sharding rules, by running")                  \
-    X(exec, "run a plan for real, and time it")                                   \
-    X(profile, "measure ops and collectives on this machine")                     \
-    X(import, "read measurements in other formats")                               \
-    X(calibrate, "fit a cluster's costs to measured ops and collectives")         \
-    X(fit, "fit a cluster's costs to measured iterations")                        \
-    X(validate, "compare predicted with measured times of plans")                 \
-    X(sweep, "evaluate the grid of an experiment file")                           \
-    X(merge, "join the results of the parts of a sweep")                          \
-    X(league, "rank the planners of an experiment")                               \
-    X(table, "print stored results as a table")                                   \
-    X(show, "print a stored result")                                              \
-    X(rerun, "evaluate a stored result again, and compare")                       \
-    X(figure, "draw a figure from stored results")                                \
-    X(reproduce, "run a published experiment, draw its figure, check its claims") \
-    X(report, "write results or a plan as a page")
+/* The groups of commands, in the order of the help. */
+#define COMMAND_GROUPS(X)                   \
+    X(ASK, "Ask")                           \
+    X(LIST, "Describe models and clusters") \
+    X(SIMULATE, "Simulate")                 \
+    X(RUN, "Launch and run")                \
+    X(MEASURE, "Measure and calibrate")     \
+    X(STUDY, "Study and publish")
+typedef enum {
+#define X(group, title) COMMAND_##group,
+    COMMAND_GROUPS(X)
+#undef X
+} CommandGroup;
 
-#define X(name, help) bool cmd_##name(int argc, char **argv, GError **error);
+/* A command of two words, a_b, is given as a-b. */
+/* clang-format off */
+#define COMMAND_TABLE(X) \
+    X(advise, ASK, "say which machines to use, and what mixing gains") \
+    X(plan, ASK, "plan a model on a cluster") \
+    X(compare, ASK, "show plans side by side, and what differs") \
+    X(sensitivity, ASK, "show how much each number of a cluster matters") \
+    X(memory, ASK, "show what fills the memory of each device type") \
+    X(days, ASK, "simulate days of training: failures, checkpoints, spares") \
+    X(models, LIST, "list the built-in models, or describe one") \
+    X(clusters, LIST, "list the clusters, or show one") \
+    X(cluster, LIST, "make a cluster from a description of a machine") \
+    X(devices, LIST, "list the device types with data sheets, or show one") \
+    X(links, LIST, "list the links inside and between machines") \
+    X(planners, LIST, "list the planners and options") \
+    X(formats, LIST, "list the formats of files, or tell a file's") \
+    X(simulate, SIMULATE, "simulate an iteration of a plan") \
+    X(run_trace, SIMULATE, "simulate execution traces and task graphs") \
+    X(collective, SIMULATE, "simulate one collective on a network") \
+    X(kernel, SIMULATE, "time one kernel on a device") \
+    X(sfb, SIMULATE, "find the ops that sufficient factors duplicate (TAG)") \
+    X(theory, SIMULATE, "print the sharding theory of a model") \
+    X(export, RUN, "write a plan for a framework, or results as CSV") \
+    X(verify, RUN, "prove a plan, or the sharding rules, by running") \
+    X(exec, RUN, "run a plan for real, and time it") \
+    X(profile, MEASURE, "measure ops and collectives on this machine") \
+    X(import, MEASURE, "read measurements in other formats") \
+    X(calibrate, MEASURE, "fit a cluster's costs to measured ops and collectives") \
+    X(fit, MEASURE, "fit a cluster's costs to measured iterations") \
+    X(validate, MEASURE, "compare predicted with measured times of plans") \
+    X(sweep, STUDY, "evaluate the grid of an experiment file") \
+    X(merge, STUDY, "join the results of the parts of a sweep") \
+    X(league, STUDY, "rank the planners of an experiment") \
+    X(table, STUDY, "print stored results as a table") \
+    X(show, STUDY, "print a stored result") \
+    X(rerun, STUDY, "evaluate a stored result again, and compare") \
+    X(figure, STUDY, "draw a figure from stored results") \
+    X(reproduce, STUDY, "run a published experiment, draw its figure, check its claims") \
+    X(report, STUDY, "write results or a plan as a page")
+/* clang-format on */
+
+#define X(name, group, help) bool cmd_##name(int argc, char **argv, GError **error);
 COMMAND_TABLE(X)
 #undef X
+
+/* A row of the table. */
+typedef struct {
+    const char *name, *help;
+    CommandRun run;
+    CommandGroup group;
+} Command;
 
 /* Options that every command takes. */
 typedef struct {
     gboolean json, quiet, verbose;
-    char *seed_text, *memory_limit;
+    char *seed_text, *memory_limit, *color;
     char **set;
     /* set by COMMAND_PIN_ENTRIES */
     char **pin, **pins, *strategy;
@@ -285,6 +308,15 @@ typedef struct Terminal Terminal;
 Terminal *terminal_begin(bool quiet);
 bool terminal_watch(const SweepProgress *progress, void *terminal);
 void terminal_end(Terminal *terminal);
+
+/* A line on a terminal about a command that searches: "planning 3 of 7 (joint on 24 GPUs), 12 s, about
+ * 20 s left", from the first second on. `doing` is borrowed. quiet: nothing is shown. */
+typedef struct Pace Pace;
+Pace *pace_begin(const char *doing, bool quiet);
+/* Step `done` of `total` begins; from any thread. */
+void pace_step(void *pace, uint32_t done, uint32_t total, const char *what);
+void pace_end(Pace *pace);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Pace, pace_end)
 
 /* The commit that the program was built from, "" if it was not built in a checkout. */
 const char *command_revision(void);

@@ -64,6 +64,9 @@ static char *option_words(const json_t *command)
     return g_string_free(words, FALSE);
 }
 
+/* The names in a list that a command prints as JSON, where prose cannot pass for one. */
+#define NAME_LINES "sed -n 's/^      \"name\": \"\\([^\"]*\\)\".*/\\1/p'"
+
 /* --- bash --- */
 
 static void add_bash_values(GString *text)
@@ -83,14 +86,13 @@ static void add_bash_values(GString *text)
 
 char *completion_bash(const json_t *commands)
 {
-    GString *text =
-        g_string_new("# Completion of kilter for bash; made by kilter help --write.\n"
-                     "_kilter_names() { kilter \"$1\" 2>/dev/null | sed -n 's/^\\([^ ][^ "
-                     "]*\\) .*/\\1/p'; }\n"
-                     "_kilter() {\n"
-                     "    local current=${COMP_WORDS[COMP_CWORD]} "
-                     "previous=${COMP_WORDS[COMP_CWORD-1]}\n"
-                     "    local command=${COMP_WORDS[1]} words=\n");
+    GString *text = g_string_new(
+        "# Completion of kilter for bash; made by kilter help --write.\n"
+        "_kilter_names() { kilter \"$1\" --json 2>/dev/null | " NAME_LINES "; }\n"
+        "_kilter() {\n"
+        "    local current=${COMP_WORDS[COMP_CWORD]} "
+        "previous=${COMP_WORDS[COMP_CWORD-1]}\n"
+        "    local command=${COMP_WORDS[1]} words=\n");
     g_autoptr(GString) names = g_string_new("help");
     size_t i;
     json_t *command;
@@ -152,8 +154,7 @@ char *completion_zsh(const json_t *commands)
 {
     GString *text = g_string_new(
         "#compdef kilter\n# Completion of kilter for zsh; made by kilter help --write.\n"
-        "_kilter_names() { kilter $1 2>/dev/null | sed -n 's/^\\([^ ][^ ]*\\) .*/\\1/p' "
-        "}\n"
+        "_kilter_names() { kilter $1 --json 2>/dev/null | " NAME_LINES " }\n"
         "_kilter() {\n    local -a commands\n    commands=(\n");
     size_t i, j;
     json_t *command, *option;
@@ -213,7 +214,7 @@ char *completion_fish(const json_t *commands)
     GString *text =
         g_string_new("# Completion of kilter for fish; made by kilter help --write.\n"
                      "function __kilter_names\n"
-                     "    kilter $argv[1] 2>/dev/null | string match -r '^[^ ]+'\nend\n");
+                     "    kilter $argv[1] --json 2>/dev/null | " NAME_LINES "\nend\n");
     size_t i, j;
     json_t *command, *option;
     json_array_foreach ((json_t *)commands, i, command) {

@@ -76,6 +76,8 @@ bool command_evaluate(const CommandPlanning *how, int argc, char **argv,
                       const char *fidelity, const CommandOptions *options,
                       Evaluation *evaluation, GError **error)
 {
+    g_autoptr(Pace) pace =
+        pace_begin(argc == 2 ? "simulating" : "planning", options->quiet);
     return argc == 2 ? evaluate_file(how, argv[1], fidelity, &options->planner,
                                      evaluation, error)
                      : evaluate_model(how, argv, fidelity, &options->planner, evaluation,

@@ -7,11 +7,13 @@
 #include "data/base/version.h"
 #include "experiments/cli/describe.h"
 #include "experiments/cli/exec_launch.h"
+#include "experiments/cli/help.h"
 #include "experiments/cli/limits.h"
 #include "experiments/cli/manual.h"
+#include "experiments/cli/screen.h"
 
 static const Command commands[] = {
-#define X(name, help) {#name, help, cmd_##name},
+#define X(name, group, help) {#name, help, cmd_##name, COMMAND_##group},
     COMMAND_TABLE(X)
 #undef X
 };
@@ -25,22 +27,6 @@ static Command *commands_as_given(void)
         given[i].name = g_intern_string(name);
     }
     return given;
-}
-
-static void print_help(const Command *list)
-{
-    puts("Usage:\n  kilter COMMAND [OPTION…] [ARGUMENT…]\n\n"
-         "Plans how to shard the training of a deep network over unequal GPUs, predicts "
-         "what an\n"
-         "iteration costs, and reproduces published comparisons.\n\nCommands:");
-    for (guint i = 0; i < G_N_ELEMENTS(commands); i++)
-        printf("  %-12s%s\n", list[i].name, list[i].help);
-    puts("\nOptions:\n"
-         "  --help      this text; kilter help COMMAND explains a command, with an "
-         "example;\n"
-         "              kilter help --write DIR writes manual pages and completions\n"
-         "  --version   the version\n\n"
-         "Example:\n  kilter plan vgg19 hap-32 --planner hap");
 }
 
 /* Whether `name` is one of the words, which end with NULL. */
@@ -66,15 +52,34 @@ static bool main_run(int argc, char **argv, GError **error)
     g_autofree Command *list = commands_as_given();
     if (argc == 4 && is_any(argv[1], help) && strcmp(argv[2], "--write") == 0)
         return manual_write(list, G_N_ELEMENTS(commands), argv[3], error);
+    if (argc == 3 && is_any(argv[1], help) && strcmp(argv[2], "--all") == 0) {
+        help_all(list, G_N_ELEMENTS(commands));
+        return true;
+    }
     if (argc > 2 && is_any(argv[1], help))
         return run_command(list, 2, (char *[]){argv[2], (char *)"--help", NULL}, error);
     if (argc < 2 || is_any(argv[1], help))
-        print_help(list);
+        help_greet(list, G_N_ELEMENTS(commands));
     else if (is_any(argv[1], version))
         puts("kilter " KILTER_VERSION);
     else
         return run_command(list, argc - 1, argv + 1, error);
     return true;
+}
+
+/* At most three lines of a terminal, unless -v asks for the whole. */
+static void print_error(const char *message, char **argv)
+{
+    enum { LINES = 3, INDENT = 4 };
+    const char *const *words = (const char *const *)argv;
+    const uint32_t width = screen_width(stderr);
+    const bool whole =
+        g_strv_contains(words, "-v") || g_strv_contains(words, "--verbose");
+    g_autofree char *line = g_strconcat("kilter: ", message, NULL);
+    g_autofree char *text =
+        width ? screen_paragraph(line, width, INDENT, whole ? G_MAXUINT32 : LINES)
+              : g_strdup(line);
+    fprintf(stderr, "%s\n", text);
 }
 
 int main(int argc, char **argv)
@@ -102,6 +107,6 @@ int main(int argc, char **argv)
     if (json)
         command_print_error(error, status);
     else
-        fprintf(stderr, "kilter: %s\n", error->message);
+        print_error(error->message, argv);
     return status;
 }

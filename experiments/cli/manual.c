@@ -9,6 +9,7 @@
 #include "data/base/version.h"
 #include "experiments/cli/completion.h"
 #include "experiments/cli/describe.h"
+#include "experiments/cli/screen.h"
 
 static const char *manual_text_of(const json_t *object, const char *key)
 {
@@ -50,6 +51,24 @@ static void add_term(GString *page, const char *term, const char *text)
     g_string_append_c(page, '\n');
     add_text(page, text);
     g_string_append_c(page, '\n');
+}
+
+/* Adds paragraphs; terms with their explanations stay a list. */
+static void add_paragraphs(GString *page, const char *title, const char *text)
+{
+    g_auto(GStrv) paragraph = screen_paragraphs(text);
+    g_string_append_printf(page, ".SH %s\n", title);
+    for (char **at = paragraph; *at; at++) {
+        g_autofree char *term = NULL;
+        const char *rest;
+        if (screen_split_term(*at, &term, &rest)) {
+            add_term(page, term, rest);
+            continue;
+        }
+        g_string_append(page, at > paragraph ? **at == ' ' ? ".br\n" : ".PP\n" : "");
+        add_text(page, *at);
+        g_string_append(page, **at ? "\n" : "");
+    }
 }
 
 /* Adds lines unchanged. */
@@ -97,7 +116,7 @@ static char *command_page(const Command *command)
     size_t i;
     json_t *option;
     add_section(page, "SYNOPSIS", synopsis);
-    add_section(page, "DESCRIPTION", manual_text_of(about, "summary"));
+    add_paragraphs(page, "DESCRIPTION", manual_text_of(about, "summary"));
     g_string_append(page, ".SH OPTIONS\n");
     json_array_foreach (json_object_get(about, "options"), i, option)
         add_option(page, option);

@@ -4,11 +4,6 @@
 
 #include "experiments/cli/command.h"
 
-typedef struct {
-    const char *name, *help;
-    CommandRun run;
-} Command;
-
 /* Writes below `folder`: man/man1/kilter.1 and a page for each command; completions for bash, zsh
  * and fish, where each shell looks for them below share/ of a prefix. KILTER_ERROR_INPUT if a file
  * cannot be written. */

@@ -7,6 +7,7 @@
 #include "experiments/answers/command_line.h"
 #include "experiments/cli/limits.h"
 #include "experiments/cli/scorecard.h"
+#include "experiments/cli/screen.h"
 #include "experiments/figures/reproduce.h"
 
 /* clang-format off */
@@ -40,48 +41,59 @@ static const char *reproduce_verdict(const Claim *claim)
     return isnan(claim->ours) ? "no results" : claim->holds ? "holds" : "does not hold";
 }
 
-/* Prints text in lines of bounded width, all indented. */
-static void print_wrapped(const char *label, const char *text)
+/* Adds text in lines of bounded width, all indented. */
+static void add_wrapped(GString *out, const char *label, const char *text)
 {
     enum { INDENT = 4, WIDTH = 100 };
-    g_autofree char *whole = g_strconcat(label, text, NULL);
-    g_auto(GStrv) words = g_strsplit(whole, " ", -1);
-    size_t column = 0;
-    for (char **word = words; *word; word++) {
-        size_t length = (size_t)g_utf8_strlen(*word, -1);
-        bool fits = column > 0 && column + 1 + length <= WIDTH;
-        printf("%s%s", fits ? " " : column ? "\n    " : "    ", *word);
-        column = fits ? column + 1 + length : INDENT + length;
-    }
-    puts("");
+    const uint32_t width = screen_width(stdout);
+    g_autofree char *whole = g_strdup_printf("%*s%s%s", INDENT, "", label, text);
+    g_autofree char *folded =
+        screen_paragraph(whole, width ? MIN(width, WIDTH) : WIDTH, INDENT, G_MAXUINT32);
+    g_string_append_printf(out, "%s\n", folded);
 }
 
+/* The claim's text goes over several lines where the table would be wider than the terminal. */
 static void print_claims(const Claims *claims)
 {
-    size_t width = strlen("claim");
-    for (uint32_t i = 0; i < claims->n; i++)
-        width = MAX(width, (size_t)g_utf8_strlen(claims->claim[i].text, -1));
-    printf("\n%-*s  %16s  %6s  %-13s  %s\n", (int)width, "claim", "paper", "ours",
-           "verdict", "where");
+    enum { OTHERS = 43, LEAST = 16 }; /* the columns of paper, ours and verdict */
+    uint32_t width = (uint32_t)strlen("claim"), where = (uint32_t)strlen("where");
+    const uint32_t room = screen_width(stdout);
+    g_autoptr(GString) out = g_string_new("\n");
+    for (uint32_t i = 0; i < claims->n; i++) {
+        width = MAX(width, (uint32_t)g_utf8_strlen(claims->claim[i].text, -1));
+        where = MAX(where, (uint32_t)g_utf8_strlen(claims->claim[i].where, -1));
+    }
+    if (room)
+        width = MIN(width, MAX(LEAST, room - MIN(room, OTHERS + where)));
+    g_string_append_printf(out, "%-*s  %16s  %6s  %-13s  %s\n", (int)width, "claim",
+                           "paper", "ours", "verdict", "where");
     for (uint32_t i = 0; i < claims->n; i++) {
         const Claim *claim = &claims->claim[i];
-        int padding = (int)(width - (size_t)g_utf8_strlen(claim->text, -1));
         g_autofree char *ours = claims_value_text(claim, claim->ours);
         g_autofree char *value = claims_value_text(claim, claim->value);
         g_autofree char *tolerance = claims_value_text(claim, claim->tolerance);
         g_autofree char *paper = claims_is_yes(claim)
                                      ? g_strdup(value)
                                      : g_strdup_printf("%s +- %s", value, tolerance);
-        printf("%s%*s  %16s  %6s  %-13s  %s\n", claim->text, padding, "", paper, ours,
-               reproduce_verdict(claim), claim->where);
+        g_autofree char *text = screen_paragraph(claim->text, width, 2, G_MAXUINT32);
+        g_auto(GStrv) line = g_strsplit(text, "\n", -1);
+        const char *verdict = reproduce_verdict(claim);
+        const char *mark = claim->holds ? SCREEN_GOOD : SCREEN_BAD;
+        g_string_append_printf(out, "%s%*s  %16s  %6s  %s%s%s%*s  %s\n", line[0],
+                               (int)(width - (uint32_t)g_utf8_strlen(line[0], -1)), "",
+                               paper, ours, mark, verdict, SCREEN_END,
+                               13 - (int)strlen(verdict), "", claim->where);
+        for (char **more = line + 1; *more; more++)
+            g_string_append_printf(out, "%s\n", *more);
         g_autofree char *columns = claims_columns_text(claims, claim, NULL);
         if (*columns)
-            print_wrapped("", columns);
+            add_wrapped(out, "", columns);
         if (*claim->note)
-            print_wrapped("", claim->note);
+            add_wrapped(out, "", claim->note);
         if (*claim->reason)
-            print_wrapped("why: ", claim->reason);
+            add_wrapped(out, "why: ", claim->reason);
     }
+    screen_put(out->str, stdout);
 }
 
 /* The results of the experiment's columns. */

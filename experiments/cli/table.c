@@ -5,6 +5,7 @@
 #include "data/base/output.h"
 #include "data/store/store.h"
 #include "experiments/cli/limits.h"
+#include "experiments/cli/screen.h"
 #include "experiments/cli/table.h"
 #include "experiments/sweep/experiment.h"
 #include "experiments/sweep/frame.h"
@@ -69,7 +70,7 @@ static bool table_give(const Frame *frame, const Own *own, const CommandOptions 
                                            (int)frame->row->len)
                                : json_pack("{s:o}", "rows", table_rows_json(frame)));
     else if (!own->output && !options->quiet)
-        fputs(text, stdout);
+        screen_put(text, stdout);
     return true;
 }
 

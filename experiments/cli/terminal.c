@@ -1,4 +1,4 @@
-/* Progress of sweeps on a terminal, and their interruption. */
+/* Progress of sweeps and searches on a terminal, and the interruption of sweeps. */
 #include <glib-unix.h>
 #include <math.h>
 #include <signal.h>
@@ -88,4 +88,82 @@ void terminal_end(Terminal *terminal)
         fputs("\r\033[K", stderr);
     let_go(terminal);
     g_free(terminal);
+}
+
+/* --- one search --- */
+
+struct Pace {
+    const char *doing;
+    GThread *thread; /* NULL: nothing is shown */
+    gint64 start;
+    GMutex lock; /* of all below */
+    GCond ends;
+    bool ended;
+    char *what; /* NULL: the search has no steps */
+    uint32_t done, total;
+};
+
+static void pace_show(const Pace *pace)
+{
+    enum { SURE = 3 }; /* seconds after which the rest is estimated */
+    const double s = (double)(g_get_monotonic_time() - pace->start) / G_USEC_PER_SEC;
+    fprintf(stderr, "\r\033[K%s", pace->doing);
+    if (pace->what)
+        fprintf(stderr, " %u of %u (%s)", pace->done + 1, pace->total, pace->what);
+    fprintf(stderr, ", %.0f s", s);
+    if (pace->done > 0 && s >= SURE)
+        fprintf(stderr, ", about %.0f s left",
+                ceil(s / pace->done * (pace->total - pace->done)));
+    fflush(stderr);
+}
+
+static gpointer pace_watch(gpointer data)
+{
+    Pace *pace = data;
+    g_mutex_lock(&pace->lock);
+    for (gint64 next = pace->start + G_USEC_PER_SEC; !pace->ended;)
+        if (!g_cond_wait_until(&pace->ends, &pace->lock, next)) {
+            pace_show(pace);
+            next += G_USEC_PER_SEC;
+        }
+    g_mutex_unlock(&pace->lock);
+    return NULL;
+}
+
+Pace *pace_begin(const char *doing, bool quiet)
+{
+    Pace *pace = g_new0(Pace, 1);
+    *pace = (Pace){.doing = doing, .start = g_get_monotonic_time()};
+    g_mutex_init(&pace->lock);
+    g_cond_init(&pace->ends);
+    if (!quiet && isatty(STDERR_FILENO)) {
+        limits_hush();
+        pace->thread = g_thread_new("pace", pace_watch, pace);
+    }
+    return pace;
+}
+
+void pace_step(void *data, uint32_t done, uint32_t total, const char *what)
+{
+    Pace *pace = data;
+    g_mutex_lock(&pace->lock);
+    g_free(pace->what);
+    pace->what = g_strdup(what);
+    pace->done = done;
+    pace->total = total;
+    g_mutex_unlock(&pace->lock);
+}
+
+void pace_end(Pace *pace)
+{
+    g_mutex_lock(&pace->lock);
+    pace->ended = true;
+    g_cond_signal(&pace->ends);
+    g_mutex_unlock(&pace->lock);
+    if (pace->thread) {
+        g_thread_join(pace->thread);
+        fputs("\r\033[K", stderr);
+    }
+    g_free(pace->what);
+    g_free(pace);
 }

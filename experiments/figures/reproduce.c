@@ -19,12 +19,18 @@ char **reproduce_names(const char *what, GError **error)
             g_str_has_prefix(*name, paper))
             g_ptr_array_add(names, g_strdup(*name));
     if (names->len == 0) {
-        g_autofree char *list = g_strjoinv(", ", known);
-        g_autofree char *hint = names_hint(what, (const char *const *)known);
-        kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "nothing to reproduce is named '%s', expected a paper, all, or one of %s%s",
-            what, list, hint);
+        g_autoptr(GStrvBuilder) all = g_strv_builder_new();
+        for (char **name = known; *name; name++) {
+            g_autofree char *of = g_strndup(*name, strcspn(*name, "-"));
+            if (name == known || !g_str_has_prefix(name[-1], of))
+                g_strv_builder_add(all, of);
+            g_strv_builder_add(all, *name);
+        }
+        g_auto(GStrv) names_known = g_strv_builder_end(all);
+        g_autofree char *expected =
+            names_expected(what, (const char *const *)names_known);
+        kilter_fail(error, KILTER_ERROR_INPUT, "nothing to reproduce is named '%s'; %s",
+                    what, expected);
         g_ptr_array_free(names, TRUE);
         return NULL;
     }

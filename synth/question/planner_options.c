@@ -75,6 +75,14 @@ void planner_options_init(PlannerOptions *options)
     sim_options_init(&options->sim);
 }
 
+char **planner_options_keys(void)
+{
+    g_autoptr(GString) keys = g_string_new("pins");
+    for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++)
+        options_keys(part[i].table, keys);
+    return g_strsplit(keys->str, ", ", -1);
+}
+
 bool planner_options_set(PlannerOptions *options, const char *key, const char *value,
                          GError **error)
 {
@@ -82,14 +90,12 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
         return read_pins_file(value, &options->pins, error);
     if (strcmp(key, "strategy") == 0)
         return strategy_read(value, &options->strategy, error);
-    g_autoptr(GString) keys = g_string_new("pins");
     for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++) {
         const Option *option = options_find(part[i].table, key);
         if (option)
             return option_set(option, (char *)options + part[i].offset, value, error);
-        options_keys(part[i].table, keys);
     }
-    g_auto(GStrv) known = g_strsplit(keys->str, ", ", -1);
+    g_auto(GStrv) known = planner_options_keys();
     uint32_t index;
     return names_find("option", key, (const char *const *)known, &index, error);
 }

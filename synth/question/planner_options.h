@@ -79,6 +79,8 @@ typedef struct {
 } PlannerOptions;
 
 void planner_options_init(PlannerOptions *options);
+/* The keys of all options. Free with g_strfreev. */
+char **planner_options_keys(void);
 /* One `key=value`; KILTER_ERROR_INPUT names the key and what was expected. */
 bool planner_options_set(PlannerOptions *options, const char *key, const char *value,
                          GError **error);

@@ -64,8 +64,11 @@ static void test_help(void **state)
     assert_string_equal(help.out, plan.out);
     for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
         g_auto(Ran) ran = program_run_good(box, lines[i]);
-        assert_non_null(strstr(ran.out, "Commands:\n"));
+        assert_non_null(strstr(ran.out, "kilter help --all"));
+        assert_non_null(strstr(ran.out, "kilter reproduce hap-fig13\n"));
     }
+    g_auto(Ran) all = program_run_good(box, "help --all");
+    assert_non_null(strstr(all.out, "Commands:\n"));
     g_auto(Ran) version = program_run_good(box, "-V");
     assert_true(g_str_has_prefix(version.out, "kilter "));
 }
@@ -86,7 +89,7 @@ static void test_unknown_names(void **state)
     program_refuses(box, "simulate vgg19 hap-8 --fidelity exact", 2, "exact");
     program_refuses(box, "figure fig13", 2, "hap-fig13");
     program_refuses(box, "figure ../plots/hap-fig13", 2, "expected one of amp-fig2");
-    program_refuses(box, "reproduce hpa", 2, "hap-fig13");
+    program_refuses(box, "reproduce fig13", 2, "did you mean 'hap-fig13'?");
     program_refuses(box, "reproduce scorecard:nothing --measured .", 2,
                     "unknown data set");
 }
@@ -454,7 +457,8 @@ static void test_kernel(void **state)
         {"kernel matmul h100 --m 1:8 --n 1:8 --k 1 --plot x", "expected one range"},
         {"kernel matmul h100 --m 8:1 --n 1 --k 1 --plot x", "got '8:1'"},
         {"kernel matmul h100 --m 1:2:3 --n 1 --k 1 --plot x", "got '1:2:3'"},
-        {"kernel matmul h100 --m 1 --n 1 --k 1 --width 3", "--width: kilter kernel matmul"},
+        {"kernel matmul h100 --m 1 --n 1 --k 1 --width 3",
+         "--width: kilter kernel matmul"},
         {"kernel matmul h100 --m 1 --n 1 --k 1 --causal", "--causal: expected"},
         {"kernel matmul h100 --m 1 --n 1 --k 1 --backward", "--backward: kilter kernel"},
         {"kernel matmul v100 --m 1 --n 1 --k 1 --format bf16", "fp32, tf32, fp16"},

@@ -62,25 +62,16 @@ static const Case CASE[] = {
 
     /* keys */
     {"    gpus: 4", "    gpsu: 4",
-     ":11: machines[0].gpsu: unknown key; expected one of name, count, type, device, "
-     "devices, gpus, stretch, sums, tree_sums, host_memory, host_link, host_bandwidth, "
-     "price, preemptible, inner, peer, across, port, nic, nics, peers, domain, region, "
-     "source; did you mean 'gpus'?"},
+     ":11: machines[0].gpsu: unknown key; did you mean 'gpus'?"},
     {"gpus: 4\n", "gpus: 4\n    peers: 0-1 2-4\n",
      ":12: machines[0].peers: expected links such as 0-1 or 0-3x2 between GPUs 0 to 3, "
      "each pair once, got '2-4'"},
     {"collectives:", "colectives:",
-     ":18: colectives: unknown key; expected one of name, description, device_types, "
-     "machines, collectives, curves, regions, topology, tuning, fit; did you mean 'collectives'?"},
+     ":18: colectives: unknown key; did you mean 'collectives'?"},
     {"bandwidth: 50 GB/s", "bandwith: 50 GB/s",
-     ":12: machines[0].inner.bandwith: unknown key; expected one of link, count, "
-     "latency, bandwidth; "
-     "did you mean 'bandwidth'?"},
+     ":12: machines[0].inner.bandwith: unknown key; did you mean 'bandwidth'?"},
     {"  all_to_all:", "  alltoall:",
-     ":24: collectives.alltoall: unknown key; expected one of all_reduce, all_gather, "
-     "grouped_all_gather, reduce_scatter, grouped_reduce_scatter, all_to_all, send, "
-     "source; "
-     "did you mean 'all_to_all'?"},
+     ":24: collectives.alltoall: unknown key; did you mean 'all_to_all'?"},
     {"    memory: 16 GiB\n", "",
      ":3: device_types[0].memory: missing; expected this key"},
     {"latency: 5 us, ", "", ":12: machines[0].inner.latency: missing; expected this key"},

@@ -4,7 +4,7 @@
  * measurements or models of others (DIR, ...) are left out. In a build without ranks, commands that
  * run ranks must say why they cannot, and commands that need their results are left out. */
 #include "exec/exec.h"
-#include "tests/support/program.h"
+#include "tests/support/program_commands.h"
 
 static const char *const LEFT_OUT[] = {"--measured", "all_reduce.json", "all_reduce.log",
                                        "Llama-3.1-8B/config.json", "topo.xml"};
@@ -93,21 +93,16 @@ static void add_text(const Sandbox *box, GPtrArray *commands, const char *file)
 /* The examples of every command that `kilter --help` lists. */
 static void add_help(const Sandbox *box, GPtrArray *commands)
 {
-    g_auto(Ran) help = program_run_good(box, "--help");
-    const char *list = strstr(help.out, "Commands:\n");
-    assert_non_null(list);
-    g_auto(GStrv) lines = g_strsplit(list, "\n", -1);
-    guint n = 0;
-    for (guint i = 1; lines[i] && *lines[i]; i++, n++) {
-        g_auto(GStrv) words = g_strsplit(g_strstrip(lines[i]), " ", 2);
-        g_autofree char *line = g_strconcat(words[0], " --help", NULL);
+    g_auto(GStrv) names = program_commands(box);
+    for (char **name = names; *name; name++) {
+        g_autofree char *line = g_strconcat(*name, " --help", NULL);
         g_auto(Ran) ran = program_run_good(box, line);
         const char *examples = strstr(ran.out, "Example:\n");
         if (!examples)
             TEST_FAIL_AT(__FILE__, __LINE__, "kilter %s shows no example", line);
         add_commands(commands, examples, "  kilter ");
     }
-    assert_true(n > 10);
+    assert_true(g_strv_length(names) > 10);
 }
 
 /* Runs a line of the shell in which `kilter` is the program. Its output; *good: it succeeded. */

@@ -257,7 +257,7 @@ static void test_refusals(void **state)
         "schedule: expected the whole backward of stage 0 and microbatch 0, as in 1f1b");
     refuses(&gpipe, "deepspeed", "pipelines");
     refuses(&gpipe, "ddp", "pipelines");
-    refuses(&gpipe, "jax", "unknown target 'jax', expected one of megatron, flagscale");
+    refuses(&gpipe, "jax", "unknown target 'jax'; expected one of megatron, flagscale");
     g_auto(Made) shares =
         made_plan("manual", GPT("4", "global_batch=12"), FOUR, "dp=4 shares=1,1,2,2");
     refuses(&shares, "megatron", "replicas have unequal parts of the batch");

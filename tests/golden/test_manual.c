@@ -1,21 +1,16 @@
 /* Manual pages, completions and descriptions have the content of --help, since they are made from
  * the same tables. */
+#include "tests/support/program_commands.h"
 #include "tests/support/program_json.h"
 
 /* Calls `check` with each command that `kilter help` lists. */
 static uint32_t each_command(const Sandbox *box,
                              void (*check)(const Sandbox *box, const char *command))
 {
-    g_auto(Ran) help = program_run_good(box, "help");
-    const char *list = strstr(help.out, "Commands:\n");
-    assert_non_null(list);
-    g_auto(GStrv) line = g_strsplit(list, "\n", -1);
-    uint32_t n = 0;
-    for (; line[n + 1] && *line[n + 1]; n++) {
-        g_auto(GStrv) word = g_strsplit(g_strstrip(line[n + 1]), " ", 2);
-        check(box, word[0]);
-    }
-    return n;
+    g_auto(GStrv) commands = program_commands(box);
+    for (char **command = commands; *command; command++)
+        check(box, *command);
+    return g_strv_length(commands);
 }
 
 static void check_words(const char *text, const char *where, const char *word)

@@ -575,27 +575,14 @@ static const struct {
     {"offload", "optimizer", "manual"},
 };
 
-/* The names in "..., expected one of A, B, C". */
-static char **names_in(const GError *error)
-{
-    const char *list = strstr(error->message, "expected one of ");
-    assert_non_null(list);
-    list += strlen("expected one of ");
-    g_autofree char *names = g_strndup(list, strcspn(list, ";"));
-    return g_strsplit(names, ", ", -1);
-}
-
 static void test_every_option_counts(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
     g_autofree char *file = g_build_filename(box->folder, "file", NULL);
     g_autoptr(Cluster) cluster = parse(BUILT);
-    PlannerOptions options;
-    planner_options_init(&options);
-    g_autoptr(GError) error = NULL;
-    assert_false(planner_options_set(&options, "none such", "", &error));
-    g_auto(GStrv) known = names_in(error);
+    g_auto(GStrv) known = planner_options_keys();
+    assert_true(g_strv_length(known) > 50);
     for (char **key = known; *key; key++) {
         uint32_t i = 0;
         while (i < G_N_ELEMENTS(OPTION) && strcmp(OPTION[i].key, *key) != 0)
@@ -831,6 +818,17 @@ static char *hash_of_axis(const Sandbox *box, const char *section, const char *a
     assert_no_error(error);
     assert_int_equal(experiment_count(experiment), 1);
     return g_strdup(experiment_at(experiment, 0)->hash);
+}
+
+/* The names in "..., expected one of A, B, C". */
+static char **names_in(const GError *error)
+{
+    const char *list = strstr(error->message, "expected one of ");
+    assert_non_null(list);
+    assert_null(strstr(list, " more"));
+    list += strlen("expected one of ");
+    g_autofree char *names = g_strndup(list, strcspn(list, ";"));
+    return g_strsplit(names, ", ", -1);
 }
 
 static void check_axes(const Sandbox *box, const char *section)

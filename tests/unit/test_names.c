@@ -20,7 +20,12 @@ static void test_hints(void **state)
     static const struct {
         const char *name, *hint;
     } cases[] = {{"vgg18", "; did you mean 'vgg19'?"},
-                 {"vgg", ""}, /* two letters of three are wrong */
+                 {"vgg", "; did you mean 'vgg19'?"},
+                 {"VGG19", "; did you mean 'vgg19'?"},
+                 {"Bert", "; did you mean 'bert-base' or 'bert-moe'?"},
+                 {"moe", "; did you mean 'bert-moe'?"},
+                 {"oe", ""},
+                 {"ert-ba", ""}, /* inside of a word */
                  {"itv", ""},
                  {"bert-mo", "; did you mean 'bert-moe'?"},
                  {"bretbase", "; did you mean 'bert-base'?"},
@@ -44,9 +49,23 @@ static void test_unknown(void **state)
     uint32_t index;
     g_autoptr(GError) error = NULL;
     assert_false(names_find("model", "vti", KNOWN, &index, &error));
-    assert_error(error, KILTER_ERROR_INPUT,
-                 "unknown model 'vti', expected one of vgg19, vit, bert-base, bert-moe, "
-                 "gpt2; did you mean 'vit'?");
+    assert_error(error, KILTER_ERROR_INPUT, "unknown model 'vti'; did you mean 'vit'?");
+    g_clear_error(&error);
+    assert_false(names_find("model", "resnet", KNOWN, &index, &error));
+    assert_error(
+        error, KILTER_ERROR_INPUT,
+        "unknown model 'resnet'; expected one of vgg19, vit, bert-base, bert-moe, "
+        "gpt2");
+    /* A long list ends where a line does. */
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    for (uint32_t i = 0; i < 100; i++) {
+        g_autofree char *name = g_strdup_printf("name-%02u", i);
+        g_strv_builder_add(builder, name);
+    }
+    g_auto(GStrv) many = g_strv_builder_end(builder);
+    g_autofree char *list = names_expected("xyz", (const char *const *)many);
+    assert_true(strlen(list) < 200);
+    assert_true(g_str_has_suffix(list, " more") && strstr(list, ", name-09"));
 }
 
 static void test_specs(void **state)

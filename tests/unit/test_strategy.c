@@ -45,7 +45,7 @@ static void test_file(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    refuse("pp: 2\nppp: 3\n", "s.yaml:2: ppp: unknown key; expected one of pp, dp");
+    refuse("pp: 2\nppp: 3\n", "s.yaml:2: ppp: unknown key; did you mean 'pp'?");
     refuse("pp: two\n", "s.yaml:1: pp: option 'pp': expected an integer from 0 to 65535");
     refuse("pp: 2\npp: 3\n", "s.yaml:2: pp: given twice");
     refuse("schedule: zigzag\n",

@@ -352,7 +352,7 @@ static const Bad BAD_NAMES[] = {
     {"star:", "'star:': expected key=value after each colon and comma, got nothing"},
     {"star:latency=1us", "'star:latency=1us': hosts: missing"},
     {"star:hosts=0", "hosts: expected a whole number from 1 to 65536, got '0'"},
-    {"star:hosts=4,leaf=2", "unknown key 'leaf', expected one of hosts, gpus, bandwidth"},
+    {"star:hosts=4,leaf=2", "unknown key 'leaf'; expected one of hosts, gpus, bandwidth"},
     {"star:hosts", "got 'hosts'"},
     {"star:hosts=4,gpus=2", "inner_bandwidth: missing"},
     {"star:hosts=60000,gpus=8,inner_bandwidth=1GB/s", "at most 131072 GPUs"},

@@ -104,12 +104,10 @@ static void test_bad_rules(void **state)
         const char *find, *replace, *message;
     } CASE[] = {
         {"most_ranks", "ranks",
-         "two.yaml:12: tuning.rules[0].ranks: unknown key; expected one of collective, "
-         "most_ranks, most_bytes, power_of_two, algorithm"},
+         "two.yaml:12: tuning.rules[0].ranks: unknown key; did you mean "
+         "'most_ranks'?"},
         {"all_reduce", "allreduce",
-         "two.yaml:12: tuning.rules[0].collective: unknown collective 'allreduce', "
-         "expected one of all_reduce, all_gather, grouped_all_gather, reduce_scatter, "
-         "grouped_reduce_scatter, all_to_all, broadcast, reduce, send, push, pull; did "
+         "two.yaml:12: tuning.rules[0].collective: unknown collective 'allreduce'; did "
          "you mean 'all_reduce'?"},
         {"tree", "auto",
          "two.yaml:12: tuning.rules[0].algorithm: expected the name of an algorithm"},

@@ -1,0 +1,90 @@
+/* Texts on a narrow terminal: nothing is wider, no word is broken, and tables stay tables. */
+#include "experiments/cli/screen.h"
+#include "tests/test.h"
+
+static const char TABLE[] =
+    "Machines of the lab\n\n"
+    "  machines                GPUs   iteration   tokens/s    MFU  planner, limit\n"
+    "* 16 h100, 16 a100          32     46.8 ms     218898 58.9 %  joint (gpu), links\n"
+    "  16 h100                   16     70.1 ms     146106 62.8 %  amp (gpu), h100\n"
+    "\n  kilter plan llama70:seq=8192 lab.yaml --planner joint --granularity gpu\n";
+
+/* Every line fits, and the words are the same ones in the same order. */
+static void check_fits(const char *text, uint32_t width)
+{
+    g_autofree char *shown = screen_text(text, width, false);
+    g_auto(GStrv) line = g_strsplit(shown, "\n", -1);
+    for (char **at = line; *at; at++)
+        if (g_utf8_strlen(*at, -1) > width)
+            TEST_FAIL_AT(__FILE__, __LINE__, "wider than %u: %s", width, *at);
+    g_autoptr(GRegex) blanks = g_regex_new("[ \\n]+|\\\\\\n", 0, 0, NULL);
+    g_autofree char *before = g_regex_replace(blanks, text, -1, 0, "", 0, NULL);
+    g_autofree char *after = g_regex_replace(blanks, shown, -1, 0, "", 0, NULL);
+    assert_string_equal(after, before);
+}
+
+static void test_widths(void **state)
+{
+    (void)state;
+    for (uint32_t width = 40; width < 120; width++)
+        check_fits(TABLE, width);
+    g_autofree char *whole = screen_text(TABLE, 0, false);
+    assert_string_equal(whole, TABLE);
+}
+
+/* Narrower gutters come first, then columns below. */
+static void test_tables(void **state)
+{
+    (void)state;
+    g_autofree char *narrow = screen_text(TABLE, 72, false);
+    if (!strstr(narrow,
+                "\n* 16 h100, 16 a100    32    46.8 ms    218898 58.9 %  joint (gpu), "
+                "links\n"))
+        TEST_FAIL_AT(__FILE__, __LINE__, "%s", narrow);
+    g_autofree char *folded = screen_text(TABLE, 48, false);
+    if (!strstr(folded, "\n* 16 h100, 16 a100    32    46.8 ms\n"))
+        TEST_FAIL_AT(__FILE__, __LINE__, "%s", folded);
+}
+
+/* A command goes on behind a backslash, so that it can be copied. */
+static void test_commands(void **state)
+{
+    (void)state;
+    g_autofree char *narrow = screen_text(TABLE, 50, false);
+    assert_non_null(strstr(narrow, "lab.yaml \\\n"));
+}
+
+static void test_colors(void **state)
+{
+    (void)state;
+    g_autofree char *plain = screen_text("it " SCREEN_BAD "fails" SCREEN_END, 0, false),
+                    *red = screen_text("it " SCREEN_BAD "fails" SCREEN_END, 80, true);
+    assert_string_equal(plain, "it fails");
+    assert_string_equal(red, "it \033[31mfails\033[0m");
+    g_autoptr(GError) error = NULL;
+    assert_true(screen_set_color("never", &error));
+    assert_false(screen_set_color("alway", &error));
+    assert_non_null(strstr(error->message, "did you mean 'always'?"));
+}
+
+static void test_terms(void **state)
+{
+    (void)state;
+    g_autofree char *text =
+        screen_refill("Plans a\nmodel.\n\n  MFU   what is\n        used\n"
+                      "  HFU   the same",
+                      60);
+    assert_string_equal(text,
+                        "Plans a model.\n\n  MFU   what is used\n  HFU   the same\n");
+    g_autofree char *three = screen_paragraph("one two three four five six", 9, 2, 2);
+    assert_string_equal(three, "one two\n  three ...");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_widths), cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_commands), cmocka_unit_test(test_colors),
+        cmocka_unit_test(test_terms)};
+    return cmocka_run_group_tests_name("screen", tests, NULL, NULL);
+}
