@@ -1,6 +1,6 @@
 # Fitted over measured costs, by bytes: ops and collectives.
 # Data: collective (0 or 1), kind, bytes, measured_s, predicted_s.
-set terminal @ARG3 size 1200,560 font "DejaVu Sans,12" background rgb "white"
+set terminal @ARG3 size 1200 * px, 560 * px font "DejaVu Sans,12" background rgb "white"
 set output ARG2
 set datafile separator tab
 set datafile commentschars "#"

@@ -1,6 +1,6 @@
 # Days of training over the interval between checkpoints: goodput, and where the rest of the time goes.
 # Data: interval_s, goodput, low, high, lost, save, down, slow, expected; parts of the time, the middle row at the interval that was used.
-set terminal @ARG3 size 1200,520 font "DejaVu Sans,12" background rgb "white"
+set terminal @ARG3 size 1200 * px, 520 * px font "DejaVu Sans,12" background rgb "white"
 set output ARG2
 set datafile separator tab
 set datafile commentschars "#"

@@ -1,6 +1,6 @@
 # Estimated against actual iteration times (HAP, Fig. 18): points on the diagonal are exact predictions; the band is 15 %.
 # Data: measured_s, predicted_s; optional: low_s and high_s of the prediction's 90 % interval, 0 where it is not known.
-set terminal @ARG3 size 720,680 font "DejaVu Sans,12" background rgb "white"
+set terminal @ARG3 size 720 * px, 680 * px font "DejaVu Sans,12" background rgb "white"
 set output ARG2
 set datafile separator tab
 set datafile commentschars "#"

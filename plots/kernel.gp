@@ -1,6 +1,6 @@
 # One kernel over a range of one extent: on the roofline of its device, and its part of it.
 # Data: extent, FLOP per byte, FLOP/s, B/s, seconds, part of the roof, peak, bandwidth, what limits it.
-set terminal @ARG3 size 1200,520 font "DejaVu Sans,12" background rgb "white"
+set terminal @ARG3 size 1200 * px, 520 * px font "DejaVu Sans,12" background rgb "white"
 set output ARG2
 set datafile separator tab
 set datafile commentschars "#"

@@ -22,7 +22,7 @@ strip = strip_height / whole_height
 # Places and heights of the picture, as parts of the page.
 up(y) = strip + (1 - strip) * y
 high(h) = (1 - strip) * h
-set terminal @ARG2 noenhanced size page_width, whole_height font "DejaVu Sans,13" background rgb "white"
+set terminal @ARG2 noenhanced size page_width * px, whole_height * px font "DejaVu Sans,13" background rgb "white"
 set output ARG1
 set multiplot
 set origin 0, up(0)

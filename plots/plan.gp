@@ -1,7 +1,7 @@
 # A plan: the layers of each device, their forms, its part of the work, its timeline, and the busiest links.
 # Data: index 0 title, number of layers, links in words; 1 rows and names; 2 boxes (row, first layer, end, form, part);
 # 3 spans (row, stream, start, end, category).
-set terminal @ARG3 size 1400,900 font "DejaVu Sans,12" background rgb "white"
+set terminal @ARG3 size 1400 * px, 900 * px font "DejaVu Sans,12" background rgb "white"
 set output ARG2
 set datafile separator tab
 set datafile commentschars "#"

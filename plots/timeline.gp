@@ -1,6 +1,6 @@
-# What each device computes and communicates when, and the memory of the fullest one.
-# Data: index 0 devices and names, 1 spans (device, stream, start, end, category), 2 memory over time.
-set terminal @ARG3 size 1400,860 font "DejaVu Sans,12" background rgb "white"
+# What devices compute and communicate when, those that do the same in one row, and the memory of the fullest one.
+# Data: index 0 rows (number, name, remark), 1 spans (row, stream, start, end, category), 2 memory over time, 3 the device that it is of.
+set terminal @ARG3 noenhanced size 1400 * px, 860 * px font "DejaVu Sans,12" background rgb "white"
 set output ARG2
 set datafile separator tab
 set datafile commentschars "#"
@@ -20,12 +20,15 @@ set multiplot
 set style fill solid 1.0 noborder
 set border 3 linecolor rgb "#444444"
 set tics nomirror out textcolor rgb "#222222"
-set lmargin at screen 0.17
+set lmargin at screen 0.20
 set rmargin at screen 0.98
 set xrange [0:end]
 
+short(s) = strlen(s) > 29 ? s[1:28]."…" : s
+owner = ""
+stats ARG1 index 3 using (owner = strcol(1), 0) nooutput
 # The legend.
-set label 1 "What devices do when" at screen 0.17, 0.965 left font "DejaVu Sans,16"
+set label 1 "What devices do when" at screen 0.04, 0.965 left font "DejaVu Sans,16"
 set key at screen 0.98, 0.93 right horizontal reverse Left samplen 1.5 width 1
 
 # Device j has a band of height 1, its computation above its communication; later streams stand lower.
@@ -43,7 +46,8 @@ plot for [k = 1:words(colours)] ARG1 index 1 \
          with boxxyerror linecolor rgb word(colours, k) notitle, \
      for [k = 1:words(colours)] NaN with boxes linecolor rgb word(colours, k) \
          title name(k), \
-     ARG1 index 0 using (0):1:2 with labels right offset -0.8, 0 notitle
+     ARG1 index 0 using (0):1:(short(strcol(2))) with labels right offset -0.8, 0.35 font "DejaVu Sans,11" notitle, \
+     ARG1 index 0 using (0):1:3 with labels right offset -0.8, -0.55 font "DejaVu Sans,9" textcolor rgb "#555555" notitle
 
 if (memory > 0) {
     unset label 1
@@ -51,9 +55,11 @@ if (memory > 0) {
     set size 1.0, bottom
     set origin 0.0, 0.0
     set yrange [0:memory * 1.1]
+    set tmargin 2
     set ytics auto scale 1
     set ytics nomirror
-    set ylabel "memory (GiB)" offset 1, 0
+    set ylabel "GiB" offset 1, 0
+    set label 2 "Memory of ".short(owner).", the fullest device" at graph 0, 1.08 left font "DejaVu Sans,11"
     set arrow 1 from graph 0, first memory to graph 1, first memory nohead dashtype 3 linecolor rgb "#888888"
     plot ARG1 index 2 using 1:2 with fillsteps linecolor rgb "#b9dcf0", \
          ARG1 index 2 using 1:2 with steps linecolor rgb "#14375e" linewidth 1.5

@@ -208,32 +208,70 @@ static json_t *row_json(const Portfolio *portfolio, const AdviseRow *row,
     return object;
 }
 
-/* The data file: cost and time of each choice, with the ends of its 90 % interval on a fitted cluster; the same of the choices that no other one beats, by
- * cost; the name of the cost. */
+/* Where each choice lies between the least and the most of both logarithmic axes; the next number of
+ * the front is left out at a place that a number is near to. */
+typedef struct {
+    double low[2], high[2];
+    GArray *taken; /* double[2] */
+} AdvisePlaces;
+
+static bool places_take(AdvisePlaces *places, const double *at)
+{
+    const double NEAR[2] = {0.035, 0.05};
+    double place[2];
+    for (uint32_t k = 0; k < 2; k++)
+        place[k] = log(at[k] / places->low[k]) / log(places->high[k] / places->low[k]);
+    for (guint i = 0; i < places->taken->len; i += 2)
+        if (fabs(g_array_index(places->taken, double, i) - place[0]) < NEAR[0] &&
+            fabs(g_array_index(places->taken, double, i + 1) - place[1]) < NEAR[1])
+            return false;
+    g_array_append_vals(places->taken, place, 2);
+    return true;
+}
+
+/* The data file: cost and time of each choice, with the ends of its 90 % interval on a fitted
+ * cluster; those that no other one beats, by cost, numbered, with their words; the ranges and the
+ * name of the cost. */
 static bool advise_draw(const AdviseRow *row, uint32_t n, const char *folder,
                         GError **error)
 {
-    g_autoptr(GString) text =
-        g_string_new("# cost\tseconds\tfront\tmachines\tlow\thigh\n");
+    enum { LONGEST = 40 };
+    g_autoptr(GString) text = g_string_new("# cost\tseconds\tfront\tlow\thigh\n");
+    AdvisePlaces places = {
+        {INFINITY, INFINITY}, {0, 0}, g_array_new(FALSE, FALSE, sizeof(double))};
     const bool priced = !isnan(row[0].dollars_an_hour);
+    uint32_t number = 0;
     for (uint32_t i = 0; i < n; i++) {
-        double ends[2];
-        if (!isfinite(row[i].iteration_s))
+        double ends[2] = {NAN, NAN};
+        const double at[2] = {advise_cost(&row[i]), row[i].iteration_s};
+        if (!isfinite(at[1]))
             continue;
-        g_string_append_printf(text, "%.9g\t%.9g\t%d\t%s", advise_cost(&row[i]),
-                               row[i].iteration_s, row[i].front, row[i].choice->machines);
+        for (uint32_t k = 0; k < 2; k++) {
+            places.low[k] = fmin(places.low[k], at[k] / 1.25);
+            places.high[k] = fmax(places.high[k], at[k] * 1.25);
+        }
+        g_string_append_printf(text, "%.9g\t%.9g\t%d", at[0], at[1], row[i].front);
         if (prediction_interval(row[i].choice->view, 0.9, row[i].iteration_s, ends))
             g_string_append_printf(text, "\t%.9g\t%.9g\n", ends[0], ends[1]);
         else
             g_string_append(text, "\tNaN\tNaN\n");
     }
-    g_string_append(text, "\n\n# cost\tseconds\n");
-    for (uint32_t i = 0; i < n; i++) /* from the fastest, which costs most */
-        if (row[i].front)
-            g_string_append_printf(text, "%.9g\t%.9g\n", advise_cost(&row[i]),
-                                   row[i].iteration_s);
-    g_string_append_printf(text, "\n\n# the name of the cost\n%s\n",
+    g_string_append(text, "\n\n# cost\tseconds\tnumber\twhat\ttime\n");
+    for (uint32_t i = 0; i < n; i++) { /* from the fastest, which costs most */
+        const double at[2] = {advise_cost(&row[i]), row[i].iteration_s};
+        if (!row[i].front || !isfinite(at[1]))
+            continue;
+        g_autofree char *time = units_format(at[1], QUANTITY_TIME);
+        const char *machines = row[i].choice->machines;
+        const bool cut = strlen(machines) > LONGEST;
+        g_string_append_printf(text, "%.9g\t%.9g\t%u%s\t%.*s%s\t%s\n", at[0], at[1],
+                               ++number, places_take(&places, at) ? "" : "!", LONGEST,
+                               machines, cut ? "\u2026" : "", time);
+    }
+    g_string_append_printf(text, "\n\n%.9g\t%.9g\t%.9g\t%.9g\t%s\n", places.low[0],
+                           places.high[0], places.low[1], places.high[1],
                            priced ? "dollars per iteration" : "GPUs");
+    g_array_unref(places.taken);
     return figure_draw_text("advise", text->str, folder, error);
 }
 

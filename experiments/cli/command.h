@@ -61,6 +61,7 @@ typedef enum {
     X(merge, STUDY, "join the results of the parts of a sweep") \
     X(league, STUDY, "rank the planners of an experiment") \
     X(table, STUDY, "print stored results as a table") \
+    X(plot, STUDY, "draw stored results as a chart") \
     X(show, STUDY, "print a stored result") \
     X(rerun, STUDY, "evaluate a stored result again, and compare") \
     X(figure, STUDY, "draw a figure from stored results") \

@@ -16,7 +16,7 @@
     X(FILE, database, "db", 0,                                  \
       "Database of the results (default out/NAME.db)", "FILE")  \
     X(FILE, folder, "output", 'o',                              \
-      "Folder for the pictures (default out)", "DIR")           \
+      "Folder for the pictures (default out), or one file", "DIR|FILE.pdf")           \
     X(FILE, trace, "trace", 't',                                \
       "Trace for the figure timeline", "FILE")
 /* clang-format on */
@@ -122,16 +122,25 @@ bool cmd_figure(int argc, char **argv, GError **error)
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
     const char *folder = own.folder ? own.folder : "out";
+    g_autofree char *more = figure_path("", folder, 1);
+    if (!more && strcmp(argv[1], "all") == 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--output: expected a folder for all figures, got %s", folder);
     char *one[] = {argv[1], NULL};
     g_auto(GStrv) names = strcmp(argv[1], "all") == 0 ? figure_list() : g_strdupv(one);
     json_t *files = json_array();
     bool good = true;
     for (char **name = names; good && *name; name++) {
         good = draw(*name, argc > 2 ? argv[2] : NULL, &own, &options, error);
-        json_array_append_new(files, json_sprintf("%s/%s.png", folder, *name));
-        json_array_append_new(files, json_sprintf("%s/%s.svg", folder, *name));
+        char *path;
+        for (int i = 0; (path = figure_path(*name, folder, i)); i++) {
+            json_array_append_new(files, json_string(path));
+            if (good && !options.json && !options.quiet)
+                printf("%s%s", i ? " " : "", path);
+            g_free(path);
+        }
         if (good && !options.json && !options.quiet)
-            printf("%s/%s.png %s/%s.svg\n", folder, *name, folder, *name);
+            printf("\n");
     }
     json_t *object = json_pack("{s:o}", "files", files);
     if (good && options.json)

@@ -95,9 +95,10 @@ static bool run_gnuplot(const char *script, const char *scratch, const char *ter
         G_SUBPROCESS_FLAGS_STDOUT_SILENCE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
     g_subprocess_launcher_set_cwd(launcher, scratch);
     g_subprocess_launcher_setenv(launcher, "GNUPLOT_LIB", folder, TRUE);
-    g_autoptr(GSubprocess) gnuplot =
-        g_subprocess_launcher_spawn(launcher, &trouble, "gnuplot", "-d", "-c", whole,
-                                    DATA, PICTURE, terminal, folder, NULL);
+    g_autoptr(GSubprocess) gnuplot = g_subprocess_launcher_spawn(
+        launcher, &trouble, "gnuplot", "-d", "-e",
+        strcmp(terminal, "pdfcairo") == 0 ? "px = 1.0 / 96" : "px = 1", "-c", whole, DATA,
+        PICTURE, terminal, folder, NULL);
     if (!gnuplot)
         return kilter_fail(
             error, KILTER_ERROR_FAILED,
@@ -131,14 +132,38 @@ static bool draw_as(const char *name, const char *scratch, const char *terminal,
     return good;
 }
 
-/* Stores the picture; `stamp` is NULL for a picture that is not of stored results. */
-static bool keep(const char *name, const char *suffix, const Picture *picture,
-                 const Stamp *stamp, const char *folder, GError **error)
+/* The formats of pictures, the first two of which a folder gets, and gnuplot's terminals. */
+static const struct {
+    const char *suffix, *terminal;
+} FORMAT[] = {{".png", "pngcairo"}, {".svg", "svg"}, {".pdf", "pdfcairo"}};
+enum { USUAL_FORMATS = 2 };
+
+/* The format that the name of a file ends with, or -1 for a folder. */
+static int format_of(const char *target)
 {
-    g_autofree char *output = g_strdup_printf("%s/%s.%s", folder, name, suffix);
+    for (int i = 0; i < (int)G_N_ELEMENTS(FORMAT); i++)
+        if (g_str_has_suffix(target, FORMAT[i].suffix))
+            return i;
+    return -1;
+}
+
+char *figure_path(const char *name, const char *target, int which)
+{
+    if (format_of(target) >= 0)
+        return which == 0 ? g_strdup(target) : NULL;
+    return which < USUAL_FORMATS
+               ? g_strconcat(target, "/", name, FORMAT[which].suffix, NULL)
+               : NULL;
+}
+
+/* Stores the picture; `stamp` is NULL for a picture that is not of stored results. */
+static bool keep(const char *output, const Picture *picture, const Stamp *stamp,
+                 GError **error)
+{
     gsize length = picture->length;
-    g_autofree char *stamped =
-        stamp ? stamp_picture(stamp, picture->bytes, &length) : NULL;
+    g_autofree char *stamped = stamp && !g_str_has_suffix(output, ".pdf")
+                                   ? stamp_picture(stamp, picture->bytes, &length)
+                                   : NULL;
     return output_write(output, stamped ? stamped : picture->bytes, (gssize)length,
                         error);
 }
@@ -151,23 +176,25 @@ typedef struct {
 
 /* Draws in the scratch folder; the target folder and its files are made only after success. */
 static bool draw_in(const char *name, const Drawing *drawing, const char *scratch,
-                    const char *folder, GError **error)
+                    const char *target, GError **error)
 {
-    Picture png = {0}, svg = {0};
+    Picture picture[USUAL_FORMATS] = {0};
+    const int only = format_of(target), n = only >= 0 ? 1 : USUAL_FORMATS;
     g_autofree char *data = g_build_filename(scratch, DATA, NULL);
     g_autofree char *claims = g_build_filename(scratch, CLAIMS, NULL);
-    const Stamp *stamp = drawing->stamp;
     bool good = g_file_set_contents(data, drawing->data, -1, error) &&
-                g_file_set_contents(claims, drawing->claims, -1, error) &&
-                draw_as(name, scratch, "pngcairo", &png, error) &&
-                draw_as(name, scratch, "svg", &svg, error);
-    if (good && g_mkdir_with_parents(folder, 0777) != 0)
+                g_file_set_contents(claims, drawing->claims, -1, error);
+    for (int i = 0; good && i < n; i++)
+        good = draw_as(name, scratch, FORMAT[only >= 0 ? only : i].terminal, &picture[i],
+                       error);
+    if (good && only < 0 && g_mkdir_with_parents(target, 0777) != 0)
         good = kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s: %s",
-                           folder, g_strerror(errno));
-    good = good && keep(name, "png", &png, stamp, folder, error) &&
-           keep(name, "svg", &svg, stamp, folder, error);
-    g_free(png.bytes);
-    g_free(svg.bytes);
+                           target, g_strerror(errno));
+    for (int i = 0; i < n; i++) {
+        g_autofree char *output = figure_path(name, target, i);
+        good = good && keep(output, &picture[i], drawing->stamp, error);
+        g_free(picture[i].bytes);
+    }
     g_unlink(data);
     g_unlink(claims);
     return good;
