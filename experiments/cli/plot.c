@@ -171,7 +171,7 @@ bool cmd_plot(int argc, char **argv, GError **error)
                    "value of a "
                    "third; or boxes of all results at a place.",
         .example = "kilter sweep hap-fig4 --db fig4.db\n"
-                   "  kilter plot fig4.db --x share --by cluster -o pictures",
+                   "  kilter plot fig4.db --x model --by cluster -o pictures",
         .entries = entries,
     };
     return command_parse(&syntax, &argc, argv, &options, error) &&

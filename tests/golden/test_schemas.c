@@ -92,7 +92,7 @@ static const char *const LINES[] = {
     "report lab.db -o lab.html",
     "reproduce hap-fig4 --db fig4.db -o pictures",
     "figure hap-fig4 --db fig4.db -o pictures",
-    "plot fig4.db --x share --by cluster -o pictures",
+    "plot fig4.db --x model --by cluster -o pictures",
 };
 
 static const char *const LAB =
