@@ -51,8 +51,7 @@ static char *home(void)
     return g_strdup(KILTER_HOME);
 }
 
-/* Directories in the order they are searched, NULL-terminated. */
-static char **search_path(void)
+char **path_folders(void)
 {
     GPtrArray *folder = g_ptr_array_new();
     const char *set = g_getenv("KILTER_PATH");
@@ -60,6 +59,7 @@ static char **search_path(void)
     for (char **name = own; *name; name++)
         if (**name)
             g_ptr_array_add(folder, g_strdup(*name));
+    g_ptr_array_add(folder, g_build_filename(g_get_user_config_dir(), "kilter", NULL));
     char *ours = home();
     g_ptr_array_add(folder, g_build_filename(ours, "data", NULL));
     g_ptr_array_add(folder, ours);
@@ -69,14 +69,14 @@ static char **search_path(void)
 
 char *path_searched(void)
 {
-    g_auto(GStrv) folder = search_path();
+    g_auto(GStrv) folder = path_folders();
     return g_strjoinv(", ", folder);
 }
 
 char *path_find(const char *relative)
 {
     g_assert(relative && *relative);
-    g_auto(GStrv) folder = search_path();
+    g_auto(GStrv) folder = path_folders();
     for (char **dir = folder; *dir; dir++) {
         g_autofree char *path = g_build_filename(*dir, relative, NULL);
         if (g_file_test(path, G_FILE_TEST_EXISTS))
@@ -102,7 +102,7 @@ static int by_name(const void *a, const void *b)
 char **path_list(const char *folder, const char *suffix)
 {
     g_assert(folder && suffix && *suffix);
-    g_auto(GStrv) root = search_path();
+    g_auto(GStrv) root = path_folders();
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     GPtrArray *list = g_ptr_array_new();
     for (char **dir = root; *dir; dir++) {

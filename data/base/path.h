@@ -1,5 +1,6 @@
 /* Finding bundled files: they are searched in the directories of KILTER_PATH (colon-separated),
- * then in the project's own: its data/ folder and its root. So "clusters/hap-8.yaml" is
+ * then in the user's (~/.config/kilter, or kilter/ in XDG_CONFIG_HOME), then in
+ * the project's own: its data/ folder and its root. So "clusters/hap-8.yaml" is
  * data/clusters/hap-8.yaml unless a directory of KILTER_PATH has the file. The project's own folder
  * is found relative to the running program or the loaded library: PREFIX/share/kilter for an
  * installed program, the checkout for a program in its build folder. */
@@ -13,7 +14,9 @@ char *path_find(const char *relative);
 /* The same; without the file KILTER_ERROR_INPUT. */
 char *path_bundled(const char *relative, GError **error);
 
-/* The folders that are searched, as a text for messages. Caller frees. */
+/* The folders that are searched, in this order; they need not exist. Free with g_strfreev. */
+char **path_folders(void);
+/* The same, as a text for messages. Caller frees. */
 char *path_searched(void);
 
 /* Sorted base names (without suffix) of files DIR/folder/(name)suffix over the search

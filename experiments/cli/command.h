@@ -42,6 +42,7 @@ typedef enum {
     X(devices, LIST, "list the device types with data sheets, or show one") \
     X(links, LIST, "list the links inside and between machines") \
     X(planners, LIST, "list the planners and options") \
+    X(doctor, LIST, "say what is installed, where data come from, and how fast it is") \
     X(formats, LIST, "list the formats of files, or tell a file's") \
     X(simulate, SIMULATE, "simulate an iteration of a plan") \
     X(run_trace, SIMULATE, "simulate execution traces and task graphs") \
@@ -72,6 +73,21 @@ typedef enum {
 #define X(name, group, help) bool cmd_##name(int argc, char **argv, GError **error);
 COMMAND_TABLE(X)
 #undef X
+
+/* The environment variables that count, and what for. */
+#define COMMAND_ENVIRONMENT(X)                                                           \
+    X("KILTER_PATH", "folders, separated by colons, in whose clusters/, experiments/ "    \
+      "and plots/ names are looked up first; scripts in plots/ are programs: trust the "  \
+      "folders")                                                                          \
+    X("XDG_CONFIG_HOME", "the folder kilter/ in it comes next; default ~/.config")        \
+    X("KILTER_MEASURED", "the measured data that kilter reproduce scorecard reads")       \
+    X("KILTER_SHARED_FILES", "1: databases lie on a network's file system")               \
+    X("KILTER_LEASE_S", "seconds after which a process that does not answer is given up") \
+    X("KILTER_LIBRARY", "libkilter.so for the Python module")                             \
+    X("HF_HUB_CACHE", "the cache of Hugging Face's hub, for hf:OWNER/NAME")               \
+    X("HF_HOME", "its parent")                                                            \
+    X("NO_COLOR", "no colours on a terminal")                                             \
+    X("COLUMNS", "the width of a terminal that does not say")
 
 /* A row of the table. */
 typedef struct {

@@ -141,13 +141,9 @@ static char *program_page(const Command *command, uint32_t n)
     for (uint32_t i = 0; i < n; i++)
         add_term(page, command[i].name, command[i].help);
     g_string_append(page, ".SH ENVIRONMENT\n");
-    add_term(
-        page, "KILTER_PATH",
-        "Folders, separated by colons, in whose clusters/, experiments/ and plots/ names "
-        "are looked up before the bundled ones. Scripts in plots/ are programs: trust "
-        "the folders.");
-    add_term(page, "KILTER_MEASURED",
-             "The folder of measured data that kilter reproduce scorecard reads.");
+#define X(name, meaning) add_term(page, name, meaning);
+    COMMAND_ENVIRONMENT(X)
+#undef X
     add_section(page, "EXIT STATUS", EXIT_STATUS);
     g_string_append(page, ".SH SEE ALSO\n");
     for (uint32_t i = 0; i < n; i++)

@@ -3,12 +3,31 @@
     import kilter
     times = {p: kilter.simulate(model="vgg19", cluster="hap-8", planner=p)["iteration_time_s"] for p in ("hap", "dp-ev")}
 
-KILTER_LIBRARY is the path of libkilter.so, if the loader does not find it."""
+The library is $KILTER_LIBRARY, or lies beside this file, in its prefix or in the build folder of its checkout, or is
+found by the loader."""
 import ctypes
 import json
+import glob
 import os
 
-_library = ctypes.CDLL(os.environ.get("KILTER_LIBRARY", "libkilter.so.0"))
+
+def _find_library():
+    name = "libkilter.so.0"
+    here = os.path.dirname(os.path.realpath(__file__))
+    up = os.path.dirname
+    for pattern in (
+        os.path.join(here, "kilter_home", "lib*", name),  # a wheel
+        os.path.join(here, "kilter_home", "lib*", "*", name),
+        os.path.join(up(up(up(here))), "lib*", name),  # PREFIX/share/kilter/python
+        os.path.join(up(up(up(here))), "lib*", "*", name),
+        os.path.join(up(up(here)), "build", name),  # a checkout
+    ):
+        for path in sorted(glob.glob(pattern)):
+            return path
+    return name
+
+
+_library = ctypes.CDLL(os.environ.get("KILTER_LIBRARY") or _find_library())
 _library.kilter_version.restype = ctypes.c_char_p
 
 

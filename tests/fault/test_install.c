@@ -83,14 +83,13 @@ static void test_client(void **state)
     test_needs("cc");
     test_needs("pkg-config");
     g_autoptr(Sandbox) box = install();
-    g_free(shell_good(
-        box,
-        "export PKG_CONFIG_PATH=$(dirname $(find two -name kilter.pc)); cc -Wall -Werror "
-        "-o client " KILTER_HOME "/tests/support/library_client.c "
-        "$(pkg-config --cflags --libs kilter)"));
+    g_free(shell_good(box, "export PKG_CONFIG_PATH=$(dirname $(find $PWD/two -name "
+                           "kilter.pc)); cc -Wall -Werror "
+                           "-o client " KILTER_HOME "/tests/support/library_client.c "
+                           "$(pkg-config --cflags --libs kilter)"));
     g_autofree char *out = shell_good(
-        box, "LD_LIBRARY_PATH=$(dirname $(find two -name libkilter.so)) ./client "
-             "vit:layers=1 hap dp-ev");
+        box,
+        "./client vit:layers=1 hap dp-ev"); /* the loader knows where the library is */
     assert_non_null(strstr(out, "hap: status 0"));
     assert_non_null(strstr(out, "\"iteration_time_s\""));
     assert_non_null(strstr(out, "bad: status 2"));
@@ -139,8 +138,14 @@ static void test_python(void **state)
         "    assert False\n"
         "except kilter.Error as error:\n"
         "    assert error.status == 2 and 'hap-9' in str(error)\n");
-    g_free(shell_good(box, "export KILTER_LIBRARY=$(find $PWD/two -name libkilter.so.0) "
-                           "PYTHONPATH=two/share/kilter/python; python3 try.py"));
+    g_free(shell_good(box, "PYTHONPATH=two/share/kilter/python python3 try.py"));
+    g_free(shell_good(
+        box,
+        "mkdir -p checkout/experiments && cp -r " KILTER_HOME
+        "/experiments/library checkout/experiments/ && cp -r \"$BUILD\"/libkilter.so* "
+        "two/share/kilter/plots checkout/ && mkdir checkout/build && mv "
+        "checkout/libkilter* checkout/build/ && cp -r " KILTER_HOME "/data checkout/ && "
+        "PYTHONPATH=checkout/experiments/library python3 try.py"));
 }
 
 /* Writes the block of docs/library.md that becomes this file. */
@@ -169,15 +174,59 @@ static void test_examples(void **state)
     write_example(box, "client.c");
     write_example(box, "cells.py");
     g_autofree char *client = shell_good(
-        box, "export PKG_CONFIG_PATH=$(dirname $(find two -name kilter.pc)) "
-             "LD_LIBRARY_PATH=$(dirname $(find two -name libkilter.so)); "
+        box, "export PKG_CONFIG_PATH=$(dirname $(find $PWD/two -name kilter.pc)); "
              "cc -o client client.c $(pkg-config --cflags --libs kilter) && ./client");
     assert_non_null(strstr(client, "\"iteration_time_s\""));
     g_autofree char *cells =
-        shell_good(box, "export KILTER_LIBRARY=$(find $PWD/two -name libkilter.so.0) "
-                        "PYTHONPATH=two/share/kilter/python; python3 cells.py");
+        shell_good(box, "PYTHONPATH=two/share/kilter/python python3 cells.py");
     assert_non_null(strstr(cells, " ms\n"));
     assert_non_null(strstr(cells, "True\n2 "));
+}
+
+/* find_package(Kilter) in a project of CMake. */
+static void test_cmake(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = install();
+    write_example(box, "client.c");
+    write_example(box, "CMakeLists.txt");
+    g_autofree char *out = shell_good(
+        box,
+        "cmake -B build -DCMAKE_PREFIX_PATH=$PWD/two > log 2>&1 && cmake --build build "
+        ">> log 2>&1 && build/client || { cat log; exit 1; }");
+    assert_non_null(strstr(out, "\"iteration_time_s\""));
+}
+
+/* The files of an installation are removed again, and nothing else. */
+static void test_uninstall(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_free(shell_good(
+        box,
+        "mkdir mine && cp \"$BUILD\"/cmake_install.cmake . && cmake --install \"$BUILD\" "
+        "--prefix "
+        "\"$PWD/one\" && touch one/bin/other && find $PWD/one -type f ! -name other > "
+        "install_manifest.txt && cmake -P " KILTER_HOME
+        "/experiments/library/uninstall.cmake && "
+        "test -e one/bin/other && test \"$(find one -type f | wc -l)\" = 1"));
+}
+
+/* The folder of a user's own clusters. */
+static void test_own_folder(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = install();
+    g_free(shell_good(
+        box,
+        "mkdir -p conf/kilter/clusters && sed 's/^name: .*/name: mine/' "
+        "two/share/kilter/data/clusters/hap-8.yaml > conf/kilter/clusters/mine.yaml"));
+    g_autofree char *list =
+        shell_good(box, "XDG_CONFIG_HOME=$PWD/conf two/bin/kilter clusters");
+    assert_non_null(strstr(list, "\nmine "));
+    g_autofree char *health =
+        shell_good(box, "XDG_CONFIG_HOME=$PWD/conf two/bin/kilter doctor");
+    assert_non_null(strstr(health, "/conf/kilter\n"));
 }
 
 /* The Debian package, unpacked where the sources are not to be seen: an empty disk is mounted over them. */
@@ -219,10 +268,11 @@ static void test_package(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_program), cmocka_unit_test(test_moved_checkout),
-        cmocka_unit_test(test_client),  cmocka_unit_test(test_symbols),
-        cmocka_unit_test(test_python),  cmocka_unit_test(test_examples),
-        cmocka_unit_test(test_package),
+        cmocka_unit_test(test_program),    cmocka_unit_test(test_moved_checkout),
+        cmocka_unit_test(test_client),     cmocka_unit_test(test_symbols),
+        cmocka_unit_test(test_python),     cmocka_unit_test(test_examples),
+        cmocka_unit_test(test_cmake),      cmocka_unit_test(test_uninstall),
+        cmocka_unit_test(test_own_folder), cmocka_unit_test(test_package),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,6 +48,7 @@ static const char *const LINES[] = {
     "simulate run.0.et hap-a100-4",
     "run-trace run.0.et hap-a100-4",
     "formats",
+    "doctor",
     "formats graph.json a.json run.0.et",
     "simulate a.json --days 3 --mtbf 4000h --checkpoint auto --spares 2%",
     "days 3 a.json --mtbf 4000h --checkpoint auto --spares 2%",

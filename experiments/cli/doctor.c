@@ -1,0 +1,121 @@
+/* kilter doctor: what is installed, where data come from, and how fast this machine plans. */
+#include <unistd.h>
+
+#include "data/base/path.h"
+#include "data/base/version.h"
+#include "data/formats/format.h"
+#include "exec/exec.h"
+#include "experiments/cli/command.h"
+
+/* clang-format off */
+static const char TEXT[] =
+    "kilter {version}[ ({revision})]\n\n"
+    "[*parts:  {name:-14} [{?found}yes|no ]  {purpose}\n]"
+    "\nNames are looked up in\n[*folders:  {path}[{!exists} (not there)]\n]"
+    "\nEnvironment\n[*environment:  {name:-20} {meaning}[; now {value}]\n]"
+    "\nThis machine\n  {processors} processors, {memory_bytes:bytes} of memory; "
+    "vgg19 on hap-16 is planned in {plan_s:time}\n"
+    "\n[To install: {missing}; then ./run build again|Everything is there.]\n";
+/* clang-format on */
+
+/* A part that works without others, and the package of Debian that brings it. */
+static void doctor_add(json_t *parts, json_t *missing, const char *name, bool found,
+                       const char *purpose, const char *package)
+{
+    json_array_append_new(parts,
+                          json_pack("{s:s, s:b, s:s, s:s?}", "name", name, "found",
+                                    (int)found, "purpose", purpose, "install", package));
+    if (!found && package)
+        json_array_append_new(missing, json_string(package));
+}
+
+static bool doctor_has(const char *program)
+{
+    g_autofree char *path = g_find_program_in_path(program);
+    return path != NULL;
+}
+
+static json_t *doctor_parts(json_t *missing)
+{
+    json_t *parts = json_array();
+    doctor_add(parts, missing, "gnuplot", doctor_has("gnuplot"), "draws figures",
+               "gnuplot-nox");
+    doctor_add(parts, missing, "sqlite3", doctor_has("sqlite3"),
+               "queries results by hand", "sqlite3");
+    doctor_add(parts, missing, "mpi", exec_mpi_built() && doctor_has("mpirun"),
+               "runs plans on ranks: kilter exec, profile",
+               "libopenmpi-dev openmpi-bin libopenblas-dev");
+    doctor_add(parts, missing, "cuda", exec_cuda_built(),
+               "runs plans on GPUs; a build with nvcc and NCCL has it", NULL);
+    for (FileFormat f = 0; f < FORMATS; f++) {
+        const FormatRow *row = format_row(f);
+        if (row->library && *row->library)
+            doctor_add(parts, missing, row->name, row->built, row->what, row->library);
+    }
+    return parts;
+}
+
+/* The folders in which names are looked up, in this order. */
+static json_t *doctor_folders(void)
+{
+    json_t *list = json_array();
+    g_auto(GStrv) folder = path_folders();
+    for (char **path = folder; *path; path++)
+        json_array_append_new(list,
+                              json_pack("{s:s, s:b}", "path", *path, "exists",
+                                        (int)g_file_test(*path, G_FILE_TEST_IS_DIR)));
+    return list;
+}
+
+static json_t *doctor_environment(void)
+{
+    json_t *list = json_array();
+#define X(name, meaning)                                                               \
+    json_array_append_new(list, json_pack("{s:s, s:s, s:s?}", "name", name, "meaning", \
+                                          meaning, "value", g_getenv(name)));
+    COMMAND_ENVIRONMENT(X)
+#undef X
+    return list;
+}
+
+/* Seconds that a search of moderate length takes. */
+static bool doctor_speed(const CommandOptions *options, double *plan_s, GError **error)
+{
+    char *question[] = {(char *)"plan", (char *)"vgg19", (char *)"hap-16", NULL};
+    const CommandPlanning how = {.planner = (char *)"hap"};
+    g_auto(Evaluation) evaluation = {0};
+    const gint64 start = g_get_monotonic_time();
+    if (!command_evaluate(&how, 3, question, NULL, options, &evaluation, error))
+        return false;
+    *plan_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    return true;
+}
+
+bool cmd_doctor(int argc, char **argv, GError **error)
+{
+    const CommandSyntax syntax = {
+        .name = "doctor",
+        .arguments = "",
+        .summary = "Says which optional parts are installed and what to install for the "
+                   "others, in which folders\n"
+                   "names are looked up, which environment variables count, and how fast "
+                   "this machine plans.",
+        .example = "kilter doctor",
+    };
+    g_auto(CommandOptions) options = {0};
+    double plan_s = 0;
+    if (!command_parse(&syntax, &argc, argv, &options, error) ||
+        !doctor_speed(&options, &plan_s, error))
+        return false;
+    json_t *missing = json_array(), *parts = doctor_parts(missing);
+    const double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    command_report(&options,
+                   json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:f, s:f}", "version",
+                             KILTER_VERSION, "revision", command_revision(), "parts",
+                             parts, "missing", missing, "folders", doctor_folders(),
+                             "environment", doctor_environment(), "processors",
+                             (int)g_get_num_processors(), "memory_bytes", bytes, "plan_s",
+                             plan_s),
+                   TEXT, NULL);
+    return true;
+}

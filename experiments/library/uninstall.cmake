@@ -1,0 +1,11 @@
+# Removes the files that the last `cmake --install` of this build folder wrote.
+set(manifest ${CMAKE_CURRENT_BINARY_DIR}/install_manifest.txt)
+if(NOT EXISTS ${manifest})
+  message(FATAL_ERROR "nothing to uninstall: no ${manifest}")
+endif()
+file(STRINGS ${manifest} files)
+foreach(file IN LISTS files)
+  file(REMOVE "$ENV{DESTDIR}${file}")
+endforeach()
+list(LENGTH files n)
+message(STATUS "removed ${n} files")
