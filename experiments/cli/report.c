@@ -146,25 +146,34 @@ static bool is_store(const char *file)
            memcmp(head, MAGIC, sizeof MAGIC) == 0;
 }
 
+/* Whether all options that are given have an effect on this kind of page. */
+static bool report_check(const char *what, bool stored, bool named, const Own *own,
+                         GError **error)
+{
+    const bool plan = !stored && !named;
+    const char *const is = named    ? "is no file"
+                           : stored ? "is a database of results"
+                                    : "is taken for a plan";
+    const char *const wrong = own->campaign.days && !plan ? "--days is for plans"
+                              : own->fidelity && !plan    ? "--fidelity is for plans"
+                              : own->database && !named
+                                  ? "--db is for names of experiments and papers"
+                              : own->markdown && plan ? "--markdown is for results"
+                                                      : NULL;
+    return !wrong || kilter_fail(error, KILTER_ERROR_INPUT, "%s; %s %s", wrong, what, is);
+}
+
 static char *report_make(const char *what, const char *line, const Own *own,
                          const CommandOptions *options, GError **error)
 {
     const bool stored = is_store(what);
     const bool named = !stored && !g_file_test(what, G_FILE_TEST_IS_REGULAR);
-    if ((stored || named) && own->campaign.days) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "--days is for plans; %s is %s", what,
-                    named ? "no file" : "a database of results");
+    if (!report_check(what, stored, named, own, error))
         return NULL;
-    }
     if (stored)
         return report_of(what, NULL, own, error);
     if (named)
         return report_names(what, line, own, options, error);
-    if (own->markdown) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "--markdown is for results; %s is taken for a plan", what);
-        return NULL;
-    }
     return report_file(what, own, options, error);
 }
 

@@ -100,9 +100,9 @@ static const char *const BASES[][2] = {
     {"exec", NULL},
     {"profile", NULL},
     {"import", "import rows.csv"},
-    {"calibrate", "calibrate rows.csv -o c.yaml"},
-    {"fit", "fit trials.csv --cluster hap-8 -o c.yaml"},
-    {"validate", "validate trials.csv --cluster hap-8"},
+    {"calibrate", "calibrate nccl.json --base hap-8 -o c.yaml"},
+    {"fit", "fit t.csv --cluster hap-8 -o c.yaml"},
+    {"validate", "validate v.csv"},
     {"sweep", "sweep s.yaml --db s.db"},
     {"merge", NULL},
     {"league", NULL},
@@ -120,11 +120,14 @@ static const char *const ANY[] = {"cluster --name", "sweep --db", NULL};
 /* A folder with the files that the lines read. */
 static Sandbox *sandbox_filled(void)
 {
+#define GPT2 "\"gpt2:layers=4,hidden=64,heads=4,ffn=64,seq=16,vocab=64,global_batch=64\""
+    static const char TRIALS[] = "model,machines,tp,pp,micro_batch,seconds\n" GPT2
+                                 ",2,1,1,4,1.84\n" GPT2 ",2,1,2,4,2.31\n";
     static const char *const SEED[][2] = {
         {"machine_file/topo.txt", "topo.txt"},  {"measurement/rows.csv", "rows.csv"},
         {"plan/manual.json", "manual.json"},    {"plan/pipeline.json", "pipeline.json"},
         {"task_file/tasks.json", "tasks.json"}, {"sfb/tiny.json", "tiny.json"},
-        {"trials/rows.csv", "trials.csv"},      {"store/rows-5", "r.db"}};
+        {"measurement/nccl.json", "nccl.json"}, {"store/rows-5", "r.db"}};
     Sandbox *box = sandbox_new();
     for (guint i = 0; i < G_N_ELEMENTS(SEED); i++) {
         g_autofree char *from =
@@ -135,6 +138,8 @@ static Sandbox *sandbox_filled(void)
         assert_true(g_file_get_contents(from, &text, &n, NULL));
         assert_true(g_file_set_contents(to, text, (gssize)n, NULL));
     }
+    sandbox_write(box, "t.csv", TRIALS);
+    sandbox_write(box, "v.csv", "plan,predicted_s,measured_s\na,1,1.1\nb,2,1.9\n");
     sandbox_write(box, "s.yaml",
                   "name: s\ngrid:\n  model: [\"" SMALL
                   "\"]\n  cluster: [hap-8]\n  planner: [dp-ev]\n");
