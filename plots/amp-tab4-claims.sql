@@ -7,6 +7,7 @@ strategy AS (
     FROM result WHERE experiment = 'amp-tab4' AND status = 'ok' GROUP BY hash),
 method AS (SELECT planner, min(s) AS best, avg(s) AS mean, count(*) AS n FROM strategy
            WHERE rank <= CASE planner WHEN 'amp' THEN 10 ELSE 1000 END GROUP BY planner),
+paper (planner, best, mean) AS (VALUES ('megatron', 1.97, 2.62), ('amp-random', 1.71, 3.04), ('amp', 1.28, 1.73), ('amp-sa', 1.46, 2.29)),
 amp AS (SELECT * FROM method WHERE planner = 'amp'),
 best AS (SELECT pp, dp, mbs, min(s) AS s FROM strategy WHERE planner = 'amp' AND rank <= 10 AND mbs > 0),
 replicas AS (SELECT min(s) AS s FROM strategy WHERE planner = 'megatron' AND dp = 16 AND mbs = 1),
@@ -20,9 +21,22 @@ SELECT 'random', m.mean / amp.mean, printf('averages of %d and %d strategies: %.
        'the paper''s averages are 3.04 s and 1.73 s. AMP''s ten are slower here, random ones, placed as AMP does, faster: in the simulation tensor parallelism divides times, in AMP''s profile it hardly does, so that AMP''s ten are not the best here. Ordered by the times that are simulated (column rates), they are, and the claim is exceeded'
 FROM method AS m, amp WHERE m.planner = 'amp-random'
 UNION ALL
-SELECT 'sa', m.best >= 0.999 * amp.best, printf('best strategies: %.3f s annealed, %.3f s', m.best, amp.best),
-       'annealing found a placement that is better than the heuristics'
+SELECT 'random-best', m.best / amp.best, printf('best strategies: %.3f s and %.3f s', m.best, amp.best),
+       'a random strategy beats AMP''s ten: these are ordered by AMP''s profile, in which tensor parallelism hardly makes a layer faster, and simulated by rates. Ordered by what is simulated (columns rates and profile) they are nearer'
+FROM method AS m, amp WHERE m.planner = 'amp-random'
+UNION ALL
+SELECT 'sa-best', m.best / amp.best, printf('best strategies: %.3f s annealed, %.3f s', m.best, amp.best),
+       'annealing starts from the heuristics'' placement here and returns to it; the paper''s ends at worse ones, whose steps it does not give'
 FROM method AS m, amp WHERE m.planner = 'amp-sa'
+UNION ALL
+SELECT 'sa-mean', m.mean / amp.mean, printf('averages: %.3f s annealed, %.3f s', m.mean, amp.mean),
+       'annealing starts from the heuristics'' placement here and returns to it; the paper''s ends at worse ones, whose steps it does not give'
+FROM method AS m, amp WHERE m.planner = 'amp-sa'
+UNION ALL
+SELECT 'times', sum(abs(m.best / paper.best - 1) + abs(m.mean / paper.mean - 1)) / 8,
+       'ours and theirs (s), best and average: ' || group_concat(printf('%s %.2f, %.2f and %.2f, %.2f', planner, m.best, paper.best, m.mean, paper.mean), '; '),
+       'Megatron''s and random strategies are faster here: with gradients in single precision (column gradients) they are nearer'
+FROM method AS m JOIN paper USING (planner) HAVING count(*) = 4
 UNION ALL
 SELECT 'random-megatron', r.mean / m.mean, printf('averages: %.3f s and %.3f s', r.mean, m.mean),
        'the paper''s averages are 3.04 s and 2.62 s. Random strategies have more tensor parallelism, which hardly makes a layer faster in AMP''s profile: with the profile in the simulation, too (column profile), it is 1.11'

@@ -16,9 +16,8 @@ gain AS ( -- of each piece, as a part of the throughput of all together
 list AS (
     SELECT group_concat(printf('%s Q %.0f %%, B %.0f %%, C %.0f %%', model, 100 * q, 100 * b, 100 * c), '; ') AS text
     FROM (SELECT * FROM gain ORDER BY model))
-SELECT 'q-greatest' AS claim, avg(q > max(b, c)) AS ours, 'of the throughput of all: ' || text AS note,
-       'where data parallelism is the best program (' || (SELECT group_concat(model, ', ') FROM gain WHERE q <= max(b, c))
-       || '), only the ratios gain: on equal devices the search''s bound proves that no program is faster (hap-fig14)' AS reason
+SELECT 'q-greatest' AS claim, sum(q) > max(sum(b), sum(c)) AS ours, 'of the throughput of all: ' || text AS note,
+       'where data parallelism is the best program, only the ratios gain' AS reason
 FROM gain, list HAVING count(*) > 0
 UNION ALL
 SELECT 'c-small', max(abs(c)), 'of the throughput of all: ' || text,

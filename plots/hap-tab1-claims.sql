@@ -7,4 +7,7 @@ SELECT CASE model WHEN 'bert-moe' THEN 'bert-moe-rest' ELSE model END AS claim,
 FROM cell AS small JOIN cell AS large USING (model) WHERE small.gpus = 8 AND large.gpus = 64
 UNION ALL
 SELECT 'bert-moe-gpu', (large.n - small.n) / 56, printf('%.2f on 8 GPUs, %.2f on 64', small.n, large.n), 'the model is another one'
+FROM cell AS small JOIN cell AS large USING (model) WHERE small.gpus = 8 AND large.gpus = 64 AND model = 'bert-moe'
+UNION ALL -- two experts per GPU in each of four layers
+SELECT 'moe-layer', 2048 * (large.n - small.n) / 56 / 8 * 4 / 1024, printf('%.2f x 2^20 parameters per expert, in single precision', (large.n - small.n) / 56 / 8), 'the model is another one'
 FROM cell AS small JOIN cell AS large USING (model) WHERE small.gpus = 8 AND large.gpus = 64 AND model = 'bert-moe';

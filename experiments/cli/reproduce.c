@@ -36,11 +36,6 @@ COMMAND_RANGES(Own, reproduce_options, REPRODUCE_OPTIONS)
 
 /* --- the table of claims --- */
 
-static const char *reproduce_verdict(const Claim *claim)
-{
-    return isnan(claim->ours) ? "no results" : claim->holds ? "holds" : "does not hold";
-}
-
 /* Adds text in lines of bounded width, all indented. */
 static void add_wrapped(GString *out, const char *label, const char *text)
 {
@@ -71,13 +66,13 @@ static void print_claims(const Claims *claims)
         const Claim *claim = &claims->claim[i];
         g_autofree char *ours = claims_value_text(claim, claim->ours);
         g_autofree char *value = claims_value_text(claim, claim->value);
-        g_autofree char *tolerance = claims_value_text(claim, claim->tolerance);
+        g_autofree char *tolerance = claims_value_text(claim, claim->allowed);
         g_autofree char *paper = claims_is_yes(claim)
                                      ? g_strdup(value)
                                      : g_strdup_printf("%s +- %s", value, tolerance);
         g_autofree char *text = screen_paragraph(claim->text, width, 2, G_MAXUINT32);
         g_auto(GStrv) line = g_strsplit(text, "\n", -1);
-        const char *verdict = reproduce_verdict(claim);
+        const char *verdict = claims_verdict(claim);
         const char *mark = claim->holds ? SCREEN_GOOD : SCREEN_BAD;
         g_string_append_printf(out, "%s%*s  %16s  %6s  %s%s%s%*s  %s\n", line[0],
                                (int)(width - (uint32_t)g_utf8_strlen(line[0], -1)), "",
@@ -102,9 +97,10 @@ static json_t *columns_json(const Claims *claims, const Claim *claim)
     json_t *columns = json_object();
     for (uint32_t k = 0; k < claims->n_columns; k++)
         json_object_set_new(columns, claims->column[k],
-                            json_pack("{s:o, s:b}", "ours",
+                            json_pack("{s:o, s:b, s:b}", "ours",
                                       json_number(claim->column[k].ours), "holds",
-                                      claim->column[k].holds));
+                                      claim->column[k].holds, "by_ratio",
+                                      claim->column[k].by_ratio));
     return columns;
 }
 
@@ -114,12 +110,15 @@ static json_t *claims_json(const Claims *claims)
     for (uint32_t i = 0; i < claims->n; i++) {
         const Claim *claim = &claims->claim[i];
         json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:f, s:f, s:o, s:s, s:s, s:s, s:o}", "claim",
-                            claim->claim, "text", claim->text, "where", claim->where,
-                            "paper", claim->value, "tolerance", claim->tolerance, "ours",
-                            json_number(claim->ours), "verdict", reproduce_verdict(claim),
-                            "note", claim->note, "reason", claim->reason, "columns",
-                            columns_json(claims, claim)));
+            list,
+            json_pack(
+                "{s:s, s:s, s:s, s:f, s:f, s:o, s:f, s:o, s:s, s:b, s:b, s:s, s:s, s:o}",
+                "claim", claim->claim, "text", claim->text, "where", claim->where,
+                "paper", claim->value, "tolerance", claim->tolerance, "none",
+                json_number(claim->none), "allowed", claim->allowed, "ours",
+                json_number(claim->ours), "verdict", claims_verdict(claim), "holds",
+                claim->holds, "by_ratio", claim->by_ratio, "note", claim->note, "reason",
+                claim->reason, "columns", columns_json(claims, claim)));
     }
     return list;
 }
@@ -131,17 +130,23 @@ static void reproduce_report(const Experiment *experiment,
                              const CommandOptions *options, json_t *list)
 {
     const SweepProgress *p = &reproduction->progress;
+    ClaimsCount count = {0};
+    claims_count(reproduction->claims, &count);
     json_array_append_new(
-        list, json_pack("{s:s, s:s, s:[s, s], s:i, s:o}", "experiment",
-                        experiment_name(experiment), "database", reproduction->database,
-                        "figure", reproduction->png, reproduction->svg, "configurations",
-                        (int)p->total, "claims", claims_json(reproduction->claims)));
+        list,
+        json_pack("{s:s, s:s, s:[s, s], s:i, s:i, s:i, s:o}", "experiment",
+                  experiment_name(experiment), "database", reproduction->database,
+                  "figure", reproduction->png, reproduction->svg, "configurations",
+                  (int)p->total, "held", (int)count.held, "held_by_ratio",
+                  (int)count.by_ratio, "claims", claims_json(reproduction->claims)));
     if (options->json || options->quiet)
         return;
     printf("%s: %s\n", experiment_name(experiment), experiment_description(experiment));
     print_claims(reproduction->claims);
-    printf("\n%u configurations (%u evaluated now) in %s\nfigure: %s and %s\n", p->total,
-           p->done, reproduction->database, reproduction->png, reproduction->svg);
+    g_autofree char *held = claims_count_text(&count);
+    printf("\n%s\n%u configurations (%u evaluated now) in %s\nfigure: %s and %s\n", held,
+           p->total, p->done, reproduction->database, reproduction->png,
+           reproduction->svg);
 }
 
 static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *own,
@@ -174,10 +179,10 @@ static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *o
         reproduce_report(experiments->pdata[i], &reproduction, options, list);
         claims_count(reproduction.claims, &count);
     }
+    g_autofree char *held = claims_count_text(&count);
     if (experiments->len > 1 && !options->json && !options->quiet)
-        printf(
-            "\n%u of %u claims hold; %u where columns called calibrated have a value\n",
-            count.held, count.n, count.calibrated);
+        printf("\n%s; %u where columns called calibrated have a value\n", held,
+               count.calibrated);
     return true;
 }
 

@@ -14,8 +14,8 @@
 
 /* --- the paper's side --- */
 
-static const char *const COLUMN[] = {"figure",    "claim", "text", "value",
-                                     "tolerance", "where", NULL};
+static const char *const COLUMN[] = {"figure", "claim",  "text",  "value", "tolerance",
+                                     "none",   "fitted", "where", NULL};
 
 typedef struct {
     const char *figure;
@@ -28,12 +28,19 @@ static const double MOST = 1e15;
 static bool add_claim(const Csv *csv, void *data, GError **error)
 {
     const Reader *reader = data;
-    Claim claim = {.ours = NAN};
+    Claim claim = {.ours = NAN, .none = NAN};
     if (strcmp(csv_text(csv, "figure"), reader->figure) != 0)
         return true;
     if (!csv_number(csv, "value", -MOST, MOST, &claim.value, error) ||
-        !csv_number(csv, "tolerance", 0, MOST, &claim.tolerance, error))
+        !csv_number(csv, "tolerance", 0, MOST, &claim.tolerance, error) ||
+        (*csv_text(csv, "none") &&
+         !csv_number(csv, "none", -MOST, MOST, &claim.none, error)))
         return false;
+    claim.fitted = strcmp(csv_text(csv, "fitted"), "yes") == 0;
+    if (*csv_text(csv, "fitted") && !claim.fitted)
+        return csv_fail(csv, "fitted", error, "expected yes, or nothing");
+    /* fmin leaves out what is NaN. */
+    claim.allowed = fmin(claim.tolerance, fabs(claim.value - claim.none) / 2);
     claim.claim = g_strdup(csv_text(csv, "claim"));
     claim.text = g_strdup(csv_text(csv, "text"));
     claim.where = g_strdup(csv_text(csv, "where"));
@@ -66,6 +73,16 @@ static bool number(const char *text, double *value)
     return end != text && *end == '\0' && isfinite(*value);
 }
 
+/* Numbers that are written with few digits in the paper are equal to ours up to rounding. */
+static void claim_decide(Claim *claim)
+{
+    const double far = fabs(claim->ours - claim->value), rounding = 1e-9;
+    claim->by_ratio = far <= claim->tolerance + rounding;
+    claim->holds = far <= claim->allowed + rounding &&
+                   (isnan(claim->none) ||
+                    (claim->ours - claim->none) * (claim->value - claim->none) > 0);
+}
+
 typedef struct {
     Claims *claims;
     char *unknown; /* a claim of the query that the paper's file lacks */
@@ -83,7 +100,7 @@ static void judge_row(uint32_t n_columns, char **value, char **column, void *dat
             continue;
         if (value[1] && !number(value[1], &claim->ours))
             claim->ours = NAN;
-        claim->holds = fabs(claim->ours - claim->value) <= claim->tolerance;
+        claim_decide(claim);
         claim->note = g_strdup(value[2] ? value[2] : "");
         claim->reason = g_strdup(claim->holds || !value[3] ? "" : value[3]);
         return;
@@ -133,7 +150,8 @@ void claims_add_column(Claims *claims, const char *column, const Claims *judged)
     for (uint32_t i = 0; i < claims->n; i++) {
         Claim *claim = &claims->claim[i];
         claim->column = g_renew(ClaimColumn, claim->column, claims->n_columns);
-        claim->column[at] = (ClaimColumn){judged->claim[i].ours, judged->claim[i].holds};
+        claim->column[at] = (ClaimColumn){judged->claim[i].ours, judged->claim[i].holds,
+                                          judged->claim[i].by_ratio};
     }
 }
 
@@ -150,8 +168,17 @@ char *claims_format(const Claim *claim)
 {
     enum { USUAL_PLACES = 2, MOST_PLACES = 6 };
     const double places =
-        claim->tolerance > 0 ? 1 - floor(log10(claim->tolerance)) : USUAL_PLACES;
+        claim->allowed > 0 ? 1 - floor(log10(claim->allowed)) : USUAL_PLACES;
     return g_strdup_printf("%%.%df", (int)CLAMP(places, 0, MOST_PLACES));
+}
+
+const char *claims_verdict(const Claim *claim)
+{
+    return isnan(claim->ours)                 ? "no results"
+           : claim->fitted && claim->by_ratio ? "fitted"
+           : claim->holds                     ? "holds"
+           : claim->by_ratio                  ? "by ratio only"
+                                              : "does not hold";
 }
 
 char *claims_value_text(const Claim *claim, double value)
@@ -190,10 +217,17 @@ void claims_count(const Claims *claims, ClaimsCount *count)
         const Claim *claim = &claims->claim[i];
         const ClaimColumn *fitted = claims_column(claims, claim, CLAIMS_CALIBRATED);
         count->n++;
-        count->held += claim->holds;
+        count->held += claim->holds && !claim->fitted;
+        count->by_ratio += claim->by_ratio && !claim->fitted;
         count->calibrated +=
             fitted && !isnan(fitted->ours) ? fitted->holds : claim->holds;
     }
+}
+
+char *claims_count_text(const ClaimsCount *count)
+{
+    return g_strdup_printf("%u of %u claims hold (%u by ratio)", count->held, count->n,
+                           count->by_ratio);
 }
 
 void claims_free(Claims *claims)

@@ -1,8 +1,14 @@
 /* Claims: a paper's statements about a figure, beside the numbers of our results.
  *
  * data/paper/PAPER.csv holds the paper's side, one claim per line: figure, claim, text, value,
- * tolerance, where. PAPER is the figure's name up to its first dash. plots/NAME-claims.sql computes
- * our numbers: columns claim, ours, note, reason. A claim holds if |ours - value| <= tolerance. */
+ * tolerance, none, fitted, where. PAPER is the figure's name up to its first dash. plots/NAME-claims.sql
+ * computes our numbers: columns claim, ours, note, reason.
+ *
+ * `none` is the value without the effect that the paper reports: 1 for a speed-up, 0 for a gain in
+ * per cent; empty if the paper reports no effect. A claim holds if ours lies on the paper's side of
+ * `none` and |ours - value| is at most the tolerance and at most half of the effect, |value - none|;
+ * it holds by ratio, whatever the effect is, if |ours - value| <= tolerance. `fitted` is yes if a
+ * number of ours was fitted to this one: then it counts as calibrated only. */
 #ifndef KILTER_EXPERIMENTS_FIGURES_CLAIMS_H
 #define KILTER_EXPERIMENTS_FIGURES_CLAIMS_H
 
@@ -15,7 +21,7 @@ typedef struct Store Store; /* data/store/store.h */
 /* The claim's result in another column of the experiment. */
 typedef struct {
     double ours; /* NaN: the column's results do not say */
-    bool holds;
+    bool holds, by_ratio;
 } ClaimColumn;
 
 /* The column whose numbers were fitted to the paper, and the one of Kilter's own plans. */
@@ -28,11 +34,14 @@ typedef struct {
     char *claim; /* id */
     char *text;
     double value, tolerance; /* of the paper */
+    double none;             /* NaN: no effect is claimed */
+    double allowed; /* of the distance from `value`: tolerance, half the effect */
+    bool fitted;    /* a number of ours was fitted to it */
     char *where;
     double ours;  /* NaN: the results do not say */
     char *note;   /* a remark on our number */
     char *reason; /* why it does not hold, as far as the results tell; "" if it holds */
-    bool holds;
+    bool holds, by_ratio;
     ClaimColumn *column; /* [Claims.n_columns] */
 } Claim;
 
@@ -54,8 +63,12 @@ char *claims_columns_text(const Claims *claims, const Claim *claim,
                           const char *const *except);
 /* Whether the claim holds or does not, without a number of its own. */
 bool claims_is_yes(const Claim *claim);
-/* The paper's number, ours or the tolerance as "2.41", with the decimals that two digits of the
- * tolerance have (2 if it is 0), or as yes or no; "-" if it is not known. Caller frees. */
+/* "holds", "by ratio only", "does not hold", "no results" or, of one that holds since it was fitted,
+ * "fitted". */
+const char *claims_verdict(const Claim *claim);
+/* The paper's number, ours or the distance that is allowed as "2.41", with the decimals that two
+ * digits of that distance have (2 if it is 0), or as yes or no; "-" if it is not known. Caller
+ * frees. */
 char *claims_value_text(const Claim *claim, double value);
 /* The same as a format, "%.2f". Caller frees. */
 char *claims_format(const Claim *claim);
@@ -63,13 +76,16 @@ char *claims_format(const Claim *claim);
 const ClaimColumn *claims_column(const Claims *claims, const Claim *claim,
                                  const char *name);
 typedef struct {
-    uint32_t n, held; /* claims, and those that hold by the experiment itself */
+    uint32_t n, held;  /* claims, and those that hold by the experiment itself */
+    uint32_t by_ratio; /* those that hold by ratio */
     /* those that hold with the column `calibrated` where it says something */
     uint32_t calibrated;
 } ClaimsCount;
 
 /* Adds the claims to the count. */
 void claims_count(const Claims *claims, ClaimsCount *count);
+/* "6 of 9 claims hold (7 by ratio)". Caller frees. */
+char *claims_count_text(const ClaimsCount *count);
 
 void claims_free(Claims *claims);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Claims, claims_free)

@@ -226,7 +226,7 @@ static char *claim_number(const Claim *claim, double value)
     return g_strdup_printf("%.4g", value);
 }
 
-/* One row: id, the paper's value, tolerance, our value, our distance in tolerances, whether it
+/* One row: id, the paper's value, what is allowed, our value, our distance in that, whether it
  * holds, text, numbers in words. */
 static void add_claim(GString *text, const Claim *claim)
 {
@@ -234,16 +234,15 @@ static void add_claim(GString *text, const Claim *claim)
                     *ours = claim_number(claim, claim->ours);
     g_auto(GStrv) words = g_strsplit(claim->text, CLAIMS_YES, 2);
     const double distance =
-        claim->tolerance > 0 ? (claim->ours - claim->value) / claim->tolerance : NAN;
+        claim->allowed > 0 ? (claim->ours - claim->value) / claim->allowed : NAN;
     g_string_append_printf(text, "%s\t%.9g\t%.9g\t", claim->claim, claim->value,
-                           claim->tolerance);
+                           claim->allowed);
     g_string_append_printf(text, isnan(claim->ours) ? "NaN\t" : "%.9g\t", claim->ours);
     g_string_append_printf(text, isnan(distance) ? "NaN\t" : "%.9g\t", distance);
-    g_string_append_printf(text, "%s\t%s\t%s: paper %s",
-                           claim->holds ? "holds" : "does not hold", g_strchomp(words[0]),
-                           claim->where, theirs);
-    if (claim->tolerance > 0)
-        g_string_append_printf(text, " \u00b1 %.4g", claim->tolerance);
+    g_string_append_printf(text, "%s\t%s\t%s: paper %s", claims_verdict(claim),
+                           g_strchomp(words[0]), claim->where, theirs);
+    if (claim->allowed > 0)
+        g_string_append_printf(text, " \u00b1 %.4g", claim->allowed);
     g_string_append_printf(text, ", here %s\n", ours);
 }
 

@@ -33,8 +33,8 @@ char *report_store_markdown(const char *file, const char *const *names, GError *
     if (!report_parts_open(&report, file, names, error))
         return NULL;
     GString *text = g_string_new(NULL);
-    g_string_append_printf(text, "%u of %u claims hold.\n", report.n_held,
-                           report.n_claims);
+    g_autofree char *held = claims_count_text(&report.count);
+    g_string_append_printf(text, "%s.\n", held);
     for (guint i = 0; i < report.part->len; i++) {
         const ReportPart *part = report.part->pdata[i];
         const ReportPart *before = i ? report.part->pdata[i - 1] : NULL;
@@ -49,7 +49,7 @@ char *report_store_markdown(const char *file, const char *const *names, GError *
             const Claim *claim = &part->claims->claim[k];
             g_autofree char *words = report_claim_text(claim);
             g_autofree char *value = claims_value_text(claim, claim->value);
-            g_autofree char *tolerance = claims_value_text(claim, claim->tolerance);
+            g_autofree char *tolerance = claims_value_text(claim, claim->allowed);
             g_autofree char *paper =
                 claims_is_yes(claim) ? g_strdup(value)
                                      : g_strdup_printf("%s \u00b1 %s", value, tolerance);
@@ -59,7 +59,7 @@ char *report_store_markdown(const char *file, const char *const *names, GError *
             add_plain(text, words);
             add_plain(text, paper);
             add_plain(text, ours);
-            add_plain(text, report_verdict(claim));
+            add_plain(text, claims_verdict(claim));
             for (const char *const *name = report_columns; *name; name++)
                 add_column(text, claim, claims_column(part->claims, claim, *name));
             add_plain(text, claim->where);

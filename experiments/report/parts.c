@@ -127,13 +127,11 @@ static bool judge(ReportParts *report, ReportPart *part, GError **error)
     if (!experiment_select(part->experiment, report->store, error))
         return false;
     part->claims = claims_judge(part->name, report->store, error);
-    for (uint32_t i = 0; part->claims && i < part->claims->n; i++)
-        part->n_held += part->claims->claim[i].holds;
-    if (part->claims) {
-        report->n_claims += part->claims->n;
-        report->n_held += part->n_held;
-    }
-    return part->claims && judge_columns(report, part, error);
+    if (!part->claims || !judge_columns(report, part, error))
+        return false;
+    claims_count(part->claims, &part->count);
+    claims_count(part->claims, &report->count);
+    return true;
 }
 
 static bool judge_all(ReportParts *report, GError **error)
@@ -166,11 +164,6 @@ char *report_quoted(const char *name)
 {
     g_auto(GStrv) quotes = g_strsplit(name, "'", -1);
     return g_strjoinv("''", quotes);
-}
-
-const char *report_verdict(const Claim *claim)
-{
-    return isnan(claim->ours) ? "no results" : claim->holds ? "holds" : "does not hold";
 }
 
 char *report_claim_text(const Claim *claim)

@@ -15,7 +15,7 @@ typedef struct {
                              * bundled one */
     Experiment *experiment; /* NULL: not a bundled experiment */
     Claims *claims;
-    uint32_t n_held;
+    ClaimsCount count;
 } ReportPart;
 
 typedef struct {
@@ -23,7 +23,7 @@ typedef struct {
     Store *store;
     GPtrArray *part; /* ReportPart, with the experiments of a paper together */
     GString *page;
-    uint32_t n_claims, n_held;
+    ClaimsCount count; /* of all parts */
 } ReportParts;
 
 void report_parts_clear(ReportParts *report);
@@ -42,7 +42,6 @@ extern const char *const report_columns[];
 /* A name escaped for quotes in SQL. Caller frees. */
 char *report_quoted(const char *name);
 const char *report_title(const char *paper);
-const char *report_verdict(const Claim *claim);
 /* The claim's text without the remark that it is a matter of yes or no. Caller frees. */
 char *report_claim_text(const Claim *claim);
 

@@ -14,21 +14,6 @@
 #include "experiments/report/summary.h"
 #include "experiments/report/sweep_facts.h"
 
-/* The number of a paper's claims; *held: of those that hold. */
-static uint32_t count(const ReportParts *report, const char *paper, uint32_t *held)
-{
-    uint32_t n = 0;
-    *held = 0;
-    for (guint i = 0; i < report->part->len; i++) {
-        const ReportPart *part = report->part->pdata[i];
-        if (strcmp(part->paper, paper) == 0 && part->claims) {
-            n += part->claims->n;
-            *held += part->n_held;
-        }
-    }
-    return n;
-}
-
 /* --- tables --- */
 
 /* The paper's number or ours; yes or no, where the claim says so. */
@@ -74,9 +59,9 @@ static void add_claims(const ReportParts *report, const char *paper)
             if (claims_is_yes(claim))
                 page_mark(page, "n", "");
             else
-                add_value(page, claim, claim->tolerance, "n");
+                add_value(page, claim, claim->allowed, "n");
             add_value(page, claim, claim->ours, "n");
-            page_mark(page, claim->holds ? "holds" : "fails", report_verdict(claim));
+            page_mark(page, claim->holds ? "holds" : "fails", claims_verdict(claim));
             page_cell(page, claim->reason);
             for (const char *const *name = report_columns; *name; name++)
                 add_column(page, claim, claims_column(part->claims, claim, *name));
@@ -217,10 +202,9 @@ static bool add_experiment(const ReportParts *report, const ReportPart *part,
     page_heading(report->page, "h3", part->name, part->name);
     if (!experiment_select(part->experiment, report->store, error))
         return false;
-    page_add(report->page, "p",
-             "%s. %u of %u claims hold. To judge them again: kilter reproduce %s",
-             experiment_description(part->experiment), part->n_held, part->claims->n,
-             part->name);
+    g_autofree char *held = claims_count_text(&part->count);
+    page_add(report->page, "p", "%s. %s. To judge them again: kilter reproduce %s",
+             experiment_description(part->experiment), held, part->name);
     for (uint32_t i = 0; i < experiment_n_columns(part->experiment); i++)
         page_add(report->page, "p", "Column %s: %s.",
                  experiment_column(part->experiment, i),
@@ -277,14 +261,16 @@ static char *report_sweeps(ReportParts *report, const char *running, GError **er
 static void add_head(const ReportParts *report)
 {
     GString *page = report->page;
-    if (report->n_claims > 0)
+    g_autofree char *held = claims_count_text(&report->count);
+    if (report->count.n > 0) {
         page_add(page, "p",
-                 "%u of %u claims of papers hold here. A claim holds if ours is within "
-                 "the tolerance of the paper's number; "
-                 "each of the others has its cause beside it.",
-                 report->n_held, report->n_claims);
-    if (report->n_claims > 0)
+                 "%s here. A claim holds if ours has the sign of the paper's effect and "
+                 "is no farther from the paper's number than its tolerance and half "
+                 "of the effect; by ratio, if it is within the tolerance alone, which is "
+                 "mostly 10 %% of a ratio. Each of the others has its cause beside it.",
+                 held);
         report_add_summary(report);
+    }
     page_add(page, "p", "Made by kilter " KILTER_VERSION " of %s.", report->file);
     g_string_append(page, "<nav aria-label=\"Contents\">\n<ul>\n");
     for (guint i = 0; i < report->part->len; i++) {
@@ -301,12 +287,12 @@ static bool add_part(ReportParts *report, guint index, GError **error)
     const ReportPart *part = report->part->pdata[index];
     const ReportPart *before = index ? report->part->pdata[index - 1] : NULL;
     if (!before || strcmp(before->paper, part->paper) != 0) {
-        uint32_t held;
-        const uint32_t n = count(report, part->paper, &held);
+        const ClaimsCount count = report_count(report, part->paper);
         g_autofree char *id = g_strdup_printf("paper-%s", part->paper);
         page_heading(report->page, "h2", id, report_title(part->paper));
-        if (n > 0) {
-            page_add(report->page, "p", "%u of %u claims hold.", held, n);
+        if (count.n > 0) {
+            g_autofree char *held = claims_count_text(&count);
+            page_add(report->page, "p", "%s.", held);
             add_claims(report, part->paper);
             if (!report_add_remarks(report, part->paper, error))
                 return false;
@@ -326,8 +312,8 @@ char *report_store(const char *file, const char *const *names, const char *runni
         papers |= ((ReportPart *)report.part->pdata[i])->experiment != NULL;
     if (!papers)
         return report_sweeps(&report, running, error);
-    report.page = page_new(report.n_claims ? "Kilter: claims of papers, and our results"
-                                           : "Kilter: results",
+    report.page = page_new(report.count.n ? "Kilter: claims of papers, and our results"
+                                          : "Kilter: results",
                            error);
     if (!report.page)
         return NULL;

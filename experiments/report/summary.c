@@ -7,7 +7,7 @@
 #include "data/base/path.h"
 #include "experiments/report/page.h"
 
-static ClaimsCount count_of(const ReportParts *report, const char *paper)
+ClaimsCount report_count(const ReportParts *report, const char *paper)
 {
     ClaimsCount count = {0};
     for (guint i = 0; i < report->part->len; i++) {
@@ -27,14 +27,16 @@ static void add_count(GString *page, const char *id, const char *title, ClaimsCo
         page_cell(page, title);
     page_number(page, count.n, "%.0f");
     page_number(page, count.held, "%.0f");
+    page_number(page, count.by_ratio, "%.0f");
     page_number(page, count.calibrated, "%.0f");
     page_row_end(page);
 }
 
 void report_add_summary(const ReportParts *report)
 {
-    static const char *const COLUMNS[] = {"paper", "#claims", "#hold",
-                                          "#hold with the column calibrated", NULL};
+    static const char *const COLUMNS[] = {
+        "paper", "#claims", "#hold", "#hold by ratio", "#hold with the column calibrated",
+        NULL};
     const char *last = NULL;
     page_table(report->page,
                "Claims by paper. Nothing is fitted to a paper but in the column "
@@ -46,9 +48,9 @@ void report_add_summary(const ReportParts *report)
             continue;
         last = part->paper;
         g_autofree char *id = g_strdup_printf("paper-%s", last);
-        add_count(report->page, id, report_title(last), count_of(report, last));
+        add_count(report->page, id, report_title(last), report_count(report, last));
     }
-    add_count(report->page, NULL, "all", count_of(report, NULL));
+    add_count(report->page, NULL, "all", report_count(report, NULL));
     page_table_end(report->page);
 }
 

@@ -4,6 +4,8 @@
 
 #include "experiments/report/parts.h"
 
+/* The paper's claims; of all papers if NULL. */
+ClaimsCount report_count(const ReportParts *report, const char *paper);
 /* A table of claims by paper: how many there are, and how many hold. */
 void report_add_summary(const ReportParts *report);
 /* Tables of where the paper contradicts itself (data/paper/contradictions.csv), and of what of it

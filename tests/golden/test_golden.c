@@ -4,7 +4,8 @@
  * a claim beside the paper's value (claim). Text must be equal, and numbers must agree within the
  * file's tolerance. Wall-clock times are replaced before figures and claims are computed.
  * KILTER_PAPER names the paper; with KILTER_RECORD set the file is written instead (`./run
- * golden`). */
+ * golden`). KILTER_GOLDEN_STORE names a folder whose databases are used and kept, for work on
+ * queries, which does not change results. */
 #include <sqlite3.h>
 
 #include "data/data.h"
@@ -156,8 +157,8 @@ static void add_claims(GString *lines, const char *name, const char *figure, boo
                          "%s: claim %s: ours %g, note '%s', reason '%s'", figure,
                          claim->claim, claim->ours, claim->note, claim->reason);
         g_autofree char *values = g_strdup_printf(
-            "paper=%.9g tolerance=%.9g ours=%.9g %s", claim->value, claim->tolerance,
-            claim->ours, claim->holds ? "holds" : "does not hold");
+            "paper=%.9g tolerance=%.9g allowed=%.9g ours=%.9g %s", claim->value,
+            claim->tolerance, claim->allowed, claim->ours, claims_verdict(claim));
         add_line(lines, name, "claim", claim->claim, values);
     }
 }
@@ -201,8 +202,9 @@ static void add_results(GString *lines, const char *name, const char *column,
     const ExperimentChange change = {.column = column};
     g_autoptr(Experiment) experiment = experiment_load(name, &change, &error);
     assert_no_error(error);
+    const char *kept = g_getenv("KILTER_GOLDEN_STORE");
     g_autofree char *database =
-        g_build_filename(box->folder, experiment_name(experiment), NULL);
+        g_build_filename(kept ? kept : box->folder, experiment_name(experiment), NULL);
     evaluate(experiment, database);
     replace_wall_clock(database);
     g_autoptr(Store) store = store_open_read(database, &error);

@@ -1,0 +1,270 @@
+/* The counts of claims that hold, counted again without the program's own judge: the paper's side
+ * from data/paper, ours from the queries of plots/ or the recorded lines, and the rule in SQL. */
+#include <sqlite3.h>
+
+#include "data/data.h"
+#include "data/store/store.h"
+#include "experiments/figures/query.h"
+#include "experiments/sweep/experiment.h"
+#include "tests/support/program_json.h"
+
+/* The rule: on the paper's side of `none`, and as near as the tolerance and half of the effect. */
+static const char COUNT[] =
+    "SELECT count(*),"
+    " sum(abs(ours - value) <= tolerance + 1e-9 AND fitted = ''"
+    "     AND (none = '' OR abs(ours - value) <= abs(value - none) / 2 + 1e-9"
+    "                       AND (ours - none) * (value - none) > 0)),"
+    " sum(abs(ours - value) <= tolerance + 1e-9 AND fitted = '')"
+    " FROM paper LEFT JOIN ours USING (figure, claim) WHERE figure LIKE ?1";
+
+static void execute(sqlite3 *db, const char *sql)
+{
+    char *message = NULL;
+    if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK)
+        TEST_FAIL_AT(__FILE__, __LINE__, "%s: %s", sql, message);
+}
+
+/* The cells of a line of CSV; NULL after the last. */
+static char **cells(const char *line)
+{
+    GStrvBuilder *list = g_strv_builder_new();
+    g_autoptr(GString) cell = g_string_new("");
+    bool quoted = false;
+    for (const char *at = line;; at++) {
+        if (*at == '"' && quoted && at[1] == '"')
+            g_string_append_c(cell, *at++);
+        else if (*at == '"')
+            quoted = !quoted;
+        else if ((*at == ',' && !quoted) || *at == '\0') {
+            g_strv_builder_add(list, cell->str);
+            g_string_truncate(cell, 0);
+        } else
+            g_string_append_c(cell, *at);
+        if (*at == '\0')
+            break;
+    }
+    char **all = g_strv_builder_end(list);
+    g_strv_builder_unref(list);
+    return all;
+}
+
+static void insert(sqlite3 *db, const char *sql, const char *const *value)
+{
+    sqlite3_stmt *statement = NULL;
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
+    for (int i = 0; value[i]; i++)
+        sqlite3_bind_text(statement, i + 1, value[i], -1, SQLITE_TRANSIENT);
+    assert_int_equal(sqlite3_step(statement), SQLITE_DONE);
+    sqlite3_finalize(statement);
+}
+
+/* A database in memory with the papers' side. */
+static sqlite3 *published(void)
+{
+    static const char *const PAPER[] = {"amp", "hap", "hidup", "tag"};
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    execute(
+        db,
+        "CREATE TABLE paper (figure, claim, value REAL, tolerance REAL, none, fitted);"
+        "CREATE TABLE ours (figure, claim, ours REAL)");
+    for (uint32_t p = 0; p < G_N_ELEMENTS(PAPER); p++) {
+        g_autofree char *file =
+            g_strdup_printf("%s/data/paper/%s.csv", KILTER_HOME, PAPER[p]);
+        g_autofree char *text = NULL;
+        assert_true(g_file_get_contents(file, &text, NULL, NULL));
+        g_auto(GStrv) line = g_strsplit(text, "\n", -1);
+        assert_string_equal(line[0],
+                            "figure,claim,text,value,tolerance,none,fitted,where");
+        for (uint32_t i = 1; line[i] && *line[i]; i++) {
+            g_auto(GStrv) cell = cells(line[i]);
+            assert_int_equal(g_strv_length(cell), 8);
+            insert(db, "INSERT INTO paper VALUES (?, ?, ?, ?, ?, ?)",
+                   (const char *const[]){cell[0], cell[1], cell[3], cell[4], cell[5],
+                                         cell[6], NULL});
+        }
+    }
+    return db;
+}
+
+typedef struct {
+    int n, held, by_ratio;
+} Counts;
+
+static Counts recount(sqlite3 *db, const char *figures)
+{
+    sqlite3_stmt *statement = NULL;
+    assert_int_equal(sqlite3_prepare_v2(db, COUNT, -1, &statement, NULL), SQLITE_OK);
+    sqlite3_bind_text(statement, 1, figures, -1, SQLITE_TRANSIENT);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    const Counts counts = {sqlite3_column_int(statement, 0),
+                           sqlite3_column_int(statement, 1),
+                           sqlite3_column_int(statement, 2)};
+    sqlite3_finalize(statement);
+    return counts;
+}
+
+typedef struct {
+    sqlite3 *db;
+    const char *figure;
+} Ours;
+
+static void add_ours(uint32_t n_columns, char **value, char **column, void *data)
+{
+    const Ours *ours = data;
+    (void)column;
+    assert_int_equal(n_columns, 4);
+    if (value[0] && value[1])
+        insert(ours->db, "INSERT INTO ours VALUES (?, ?, ?)",
+               (const char *const[]){ours->figure, value[0], value[1], NULL});
+}
+
+/* Our side from the store. */
+static void add_figure(sqlite3 *db, Store *store, const char *figure)
+{
+    GError *error = NULL;
+    g_autoptr(Experiment) experiment = experiment_load(figure, NULL, &error);
+    assert_no_error(error);
+    assert_true(experiment_select(experiment, store, &error));
+    g_autofree char *sql = figure_query(figure, "-claims.sql", &error);
+    assert_no_error(error);
+    assert_true(store_query(store, sql, add_ours, &(Ours){db, figure}, &error));
+}
+
+static void assert_says(const char *text, Counts counts)
+{
+    g_autofree char *line = g_strdup_printf("%d of %d claims hold (%d by ratio)",
+                                            counts.held, counts.n, counts.by_ratio);
+    if (!strstr(text, line))
+        TEST_FAIL_AT(__FILE__, __LINE__, "no line '%s' in: %.2000s", line, text);
+}
+
+/* Terminal, JSON, page and Markdown say what the store gives. */
+static void test_store(void **state)
+{
+    (void)state;
+    static const char *const FIGURE[] = {"amp-tab5", "hap-fig4", "hap-tab1",
+                                         "hidup-fig14b"};
+    g_autoptr(Sandbox) box = sandbox_new();
+    sqlite3 *db = published();
+    Counts all = {0};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(FIGURE); i++) {
+        GError *error = NULL;
+        g_autofree char *line = g_strdup_printf("reproduce %s --db r.db -o .", FIGURE[i]);
+        g_auto(Ran) ran = program_run_good(box, line);
+        g_autofree char *database = g_build_filename(box->folder, "r.db", NULL);
+        g_autoptr(Store) store = store_open_read(database, &error);
+        assert_no_error(error);
+        add_figure(db, store, FIGURE[i]);
+        const Counts counts = recount(db, FIGURE[i]);
+        all = (Counts){all.n + counts.n, all.held + counts.held,
+                       all.by_ratio + counts.by_ratio};
+        assert_says(ran.out, counts);
+        g_autofree char *same = g_strconcat(line, " --json", NULL);
+        json_t *json = program_json(box, same);
+        const json_t *figure = json_array_get(json_object_get(json, "reproduced"), 0);
+        assert_int_equal(json_integer_value(json_object_get(figure, "held")),
+                         counts.held);
+        assert_int_equal(json_integer_value(json_object_get(figure, "held_by_ratio")),
+                         counts.by_ratio);
+        json_decref(json);
+    }
+    /* The counts must be able to differ. */
+    assert_true(0 < all.held && all.held < all.by_ratio && all.by_ratio < all.n);
+    program_runs(box, "report r.db -o r.html");
+    program_runs(box, "report r.db --markdown -o r.md");
+    g_autofree char *page = sandbox_read(box, "r.html"), *md = sandbox_read(box, "r.md");
+    assert_says(page, all);
+    assert_says(md, all);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* Our side of a paper from the recorded lines: NAME,claim,"CLAIM","paper=... ours=X VERDICT". */
+static void add_recorded(sqlite3 *db, const char *paper, const char *column)
+{
+    g_autofree char *file = g_strdup_printf("%s/tests/golden/%s.csv", KILTER_HOME, paper);
+    g_autofree char *text = NULL;
+    assert_true(g_file_get_contents(file, &text, NULL, NULL));
+    g_auto(GStrv) line = g_strsplit(text, "\n", -1);
+    for (uint32_t i = 0; line[i]; i++) {
+        g_auto(GStrv) cell = cells(line[i]);
+        if (g_strv_length(cell) != 4 || strcmp(cell[1], "claim") != 0)
+            continue;
+        char *at = strchr(cell[0], '@');
+        if (g_strcmp0(at ? at + 1 : NULL, column) != 0)
+            continue;
+        if (at)
+            *at = '\0';
+        const char *ours = strstr(cell[3], " ours=");
+        assert_non_null(ours);
+        g_autofree char *number = g_strndup(ours + 6, strcspn(ours + 6, " "));
+        insert(db, "INSERT OR REPLACE INTO ours VALUES (?, ?, ?)",
+               (const char *const[]){cell[0], cell[2], number, NULL});
+    }
+}
+
+/* The table of docs/reproduce.md says what the recorded lines give. */
+static void test_table(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *paper, *title, *figures;
+    } ROW[] = {{"amp", "AMP (NeurIPS'22)", "amp-%"},
+               {"hap", "HAP (EuroSys'24)", "hap-%"},
+               {"hidup", "HiDup (SoCC'22)", "hidup-%"},
+               {"tag", "TAG (TPDS'23)", "tag-%"},
+               {NULL, "all", "%"}};
+    sqlite3 *db = published();
+    execute(db, "CREATE UNIQUE INDEX place ON ours (figure, claim)");
+    for (uint32_t i = 0; ROW[i].paper; i++)
+        add_recorded(db, ROW[i].paper, NULL);
+    Counts plain[G_N_ELEMENTS(ROW)];
+    for (uint32_t i = 0; i < G_N_ELEMENTS(ROW); i++)
+        plain[i] = recount(db, ROW[i].figures);
+    for (uint32_t i = 0; ROW[i].paper; i++)
+        add_recorded(db, ROW[i].paper, "calibrated");
+    execute(db, "UPDATE paper SET fitted = ''"); /* calibrated, fitted ones count */
+    g_autofree char *text = NULL;
+    assert_true(g_file_get_contents(KILTER_HOME "/docs/reproduce.md", &text, NULL, NULL));
+    for (uint32_t i = 0; i < G_N_ELEMENTS(ROW); i++) {
+        g_autofree char *line = g_strdup_printf(
+            "| %s | %d | %d | %d | %d |", ROW[i].title, plain[i].n, plain[i].held,
+            plain[i].by_ratio, recount(db, ROW[i].figures).held);
+        if (!strstr(text, line))
+            TEST_FAIL_AT(__FILE__, __LINE__, "docs/reproduce.md lacks the line %s", line);
+    }
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* Each paper's numbers are a claim, or a line that says why not. */
+static void test_every_claim_is_recorded(void **state)
+{
+    (void)state;
+    sqlite3 *db = published();
+    static const char *const PAPER[] = {"amp", "hap", "hidup", "tag"};
+    execute(db, "CREATE UNIQUE INDEX place ON ours (figure, claim)");
+    for (uint32_t p = 0; p < G_N_ELEMENTS(PAPER); p++)
+        add_recorded(db, PAPER[p], NULL);
+    sqlite3_stmt *statement = NULL;
+    assert_int_equal(
+        sqlite3_prepare_v2(db,
+                           "SELECT figure || ' ' || claim FROM paper LEFT JOIN ours "
+                           "USING (figure, claim) WHERE ours IS NULL",
+                           -1, &statement, NULL),
+        SQLITE_OK);
+    if (sqlite3_step(statement) == SQLITE_ROW)
+        TEST_FAIL_AT(__FILE__, __LINE__, "tests/golden lacks %s",
+                     sqlite3_column_text(statement, 0));
+    sqlite3_finalize(statement);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_store),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_every_claim_is_recorded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
