@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "balance/balance.h"
-#include "synth/question/planner_options.h"
 
 static double *normalised(const ClusterView *view, double (*weight)(const Device *device))
 {
@@ -46,11 +45,31 @@ double *ratios_proportional(const ClusterView *view)
     return normalised(view, rate_of);
 }
 
-double *ratios_pinned(const ClusterView *view, uint32_t choice)
+static double *ratios_mix(const ClusterView *view, double part)
 {
-    return choice == RATIOS_EVEN           ? ratios_even(view)
-           : choice == RATIOS_PROPORTIONAL ? ratios_proportional(view)
-                                           : NULL;
+    double *ratio = ratios_even(view);
+    g_autofree double *speed = ratios_proportional(view);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        ratio[j] = (1 - part) * ratio[j] + part * speed[j];
+    return ratio;
+}
+
+double *ratios_pinned(const ClusterView *view, const PlannerOptions *options)
+{
+    switch (planner_ratios(options)) {
+    case RATIOS_EVEN:
+        return ratios_even(view);
+    case RATIOS_PROPORTIONAL:
+        return ratios_proportional(view);
+    case RATIOS_MIX:
+        return ratios_mix(view, g_ascii_strtod(options->mix, NULL));
+    case RATIOS_GIVEN:
+        return given_ratios(options->ratios, view, NULL); /* the question was checked */
+    case RATIOS_OWN:
+    case RATIOS_BEST:
+        return NULL;
+    }
+    g_assert_not_reached();
 }
 
 /* Sums of the same shares in another order differ by less. */

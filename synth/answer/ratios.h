@@ -3,6 +3,7 @@
 #define KILTER_SYNTH_ANSWER_RATIOS_H
 
 #include "sim/sim.h"
+#include "synth/question/planner_options.h"
 
 /* Ratios in proportion to the devices' numbers of GPUs, to the memory of one GPU of each, and to
  * their speed. Caller frees. */
@@ -10,8 +11,8 @@ double *ratios_even(const ClusterView *view);
 double *ratios_by_memory(const ClusterView *view);
 double *ratios_proportional(const ClusterView *view);
 
-/* The ratios that the option `ratios` pins, NULL if it pins none. Caller frees. */
-double *ratios_pinned(const ClusterView *view, uint32_t choice);
+/* The ratios that the options `ratios` and `mix` fix, NULL if they fix none. Caller frees. */
+double *ratios_pinned(const ClusterView *view, const PlannerOptions *options);
 
 /* The number of limits, parts of the memory, that balancing tries in turn until the rounded shards
  * fit the whole memory: rounding adds up to a unit to each cut, a few percent where units are

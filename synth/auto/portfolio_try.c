@@ -76,7 +76,7 @@ static bool cannot_fit(const PortfolioRun *run, const Task *task)
 /* Whether every device gets an equal share of every cut dimension. */
 static bool is_even(const PortfolioRun *run, const Planner *planner)
 {
-    const uint32_t ratios = run->options->ratios;
+    const RatiosChoice ratios = planner_ratios(run->options);
     return run->options->strategy.microbatches <= 1 &&
            (ratios == RATIOS_EVEN ||
             (ratios == RATIOS_OWN && planner_can(planner, PLANNER_EVEN)));

@@ -47,8 +47,9 @@ static bool rebalance(Rebalance *r, double *ratio, GError **error)
  * ratios; repeats once, so that the collectives are those of the final ratios. */
 static bool make_best(Rebalance *r, GError **error)
 {
-    for (uint32_t choice = RATIOS_EVEN; choice <= RATIOS_PROPORTIONAL; choice++) {
-        g_autofree double *ratio = ratios_pinned(r->question->view, choice);
+    for (uint32_t start = 0; start < 2; start++) {
+        g_autofree double *ratio =
+            (start ? ratios_proportional : ratios_even)(r->question->view);
         if (!rebalance(r, ratio, error) || !rebalance(r, ratio, error))
             return false;
     }
@@ -98,7 +99,7 @@ static bool make_divided(const Question *question, const double *ratio, Plan *pl
 static bool make(const Question *question, Baseline baseline, double *own, Plan *plan,
                  GError **error)
 {
-    const uint32_t choice = question->options->ratios;
+    const RatiosChoice choice = planner_ratios(question->options);
     g_autofree double *ratio = own;
     if (choice == RATIOS_BEST) {
         Rebalance r = {
@@ -107,7 +108,7 @@ static bool make(const Question *question, Baseline baseline, double *own, Plan 
     }
     if (choice != RATIOS_OWN) {
         g_free(ratio);
-        ratio = ratios_pinned(question->view, choice);
+        ratio = ratios_pinned(question->view, question->options);
     }
     if (question->options->strategy.zero > 0)
         return make_divided(question, ratio, plan, error);

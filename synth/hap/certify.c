@@ -350,7 +350,8 @@ static bool see_best(const Question *question, Answer *answer, GError **error)
     if (planner_can(question->planner, PLANNER_SEARCHES))
         return true;
     PlannerOptions options = *question->options;
-    options.ratios = RATIOS_OWN;
+    options.ratios = g_intern_static_string("own");
+    options.mix = NULL;
     options.search = SEARCH_EXACT;
     Question other = *question;
     other.options = &options;

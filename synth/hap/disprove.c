@@ -40,7 +40,7 @@ static bool find_lack(const Question *question, const Answer *answer,
                       Lack *lack, GError **error)
 {
     uint32_t n = view->n_devices;
-    g_autofree double *pinned = ratios_pinned(question->view, question->options->ratios);
+    g_autofree double *pinned = ratios_pinned(question->view, question->options);
     g_autofree double *lo = g_new0(double, n), *hi = g_new(double, n),
                       *weight = g_new0(double, SYNTH_POINTS *n);
     double memory = 0;

@@ -121,7 +121,7 @@ static bool search(Alternation *a, GError **error)
     const ClusterView *view = question->view;
     g_autofree double *proportional = ratios_proportional(view),
                       *even = ratios_even(view),
-                      *pinned = ratios_pinned(view, question->options->ratios);
+                      *pinned = ratios_pinned(view, question->options);
     if (pinned) {
         a->pinned = true;
         memcpy(proportional, pinned, view->n_devices * sizeof *pinned);
@@ -168,7 +168,7 @@ bool hap_improve(const Question *question, Answer *answer, const double *start,
 {
     Plan *plan = answer->plan;
     const PlannerOptions *options = question->options;
-    bool own = options->ratios == RATIOS_OWN || options->ratios == RATIOS_BEST;
+    const bool own = !planner_ratios_are_fixed(options);
     if (!planner_can(question->planner, PLANNER_SEARCHES | PLANNER_BALANCES) || !own ||
         options->search == SEARCH_REFERENCE)
         return true;

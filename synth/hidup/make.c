@@ -111,8 +111,9 @@ static bool alternate(const Make *m, double *ratio, GError **error)
 
 static bool make_balanced(Make *m, GError **error)
 {
-    for (uint32_t choice = RATIOS_PROPORTIONAL; choice >= RATIOS_EVEN; choice--) {
-        g_autofree double *ratio = ratios_pinned(m->question->view, choice);
+    for (uint32_t start = 0; start < 2; start++) {
+        g_autofree double *ratio =
+            (start ? ratios_even : ratios_proportional)(m->question->view);
         if (!alternate(m, ratio, error))
             return false;
     }
@@ -128,11 +129,10 @@ static bool make_balanced(Make *m, GError **error)
 bool hidup_make(const Question *question, Answer *answer, GError **error)
 {
     Plan *plan = answer->plan;
-    const uint32_t choice = question->options->ratios;
     Make m = {question, answer, NULL, false, plan};
-    if (choice == RATIOS_BEST)
+    if (planner_ratios(question->options) == RATIOS_BEST)
         return make_balanced(&m, error);
-    g_autofree double *ratio = ratios_pinned(question->view, choice);
+    g_autofree double *ratio = ratios_pinned(question->view, question->options);
     if (!ratio)
         ratio = ratios_even(question->view);
     m.ratio = ratio;

@@ -83,6 +83,23 @@ char **planner_options_keys(void)
     return g_strsplit(keys->str, ", ", -1);
 }
 
+RatiosChoice planner_ratios(const PlannerOptions *options)
+{
+#define X(id, word) word,
+    static const char *const words[] = {RATIOS_WORDS(X)};
+#undef X
+    for (uint32_t i = 0; i < G_N_ELEMENTS(words) && !options->mix; i++)
+        if (strcmp(options->ratios, words[i]) == 0)
+            return (RatiosChoice)i;
+    return options->mix ? RATIOS_MIX : RATIOS_GIVEN;
+}
+
+bool planner_ratios_are_fixed(const PlannerOptions *options)
+{
+    const RatiosChoice choice = planner_ratios(options);
+    return choice != RATIOS_OWN && choice != RATIOS_BEST;
+}
+
 bool planner_options_set(PlannerOptions *options, const char *key, const char *value,
                          GError **error)
 {

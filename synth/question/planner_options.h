@@ -7,13 +7,15 @@
 #include "synth/hap/options.h"
 #include "synth/hidup/options.h"
 #include "synth/joint/options.h"
+#include "synth/question/given.h"
 #include "synth/tag/options.h"
 
 /* clang-format off */
+/* Words of the option `ratios`; RATIOS_MIX and RATIOS_GIVEN: synth/question/given.h */
 #define RATIOS_WORDS(X) \
     X(RATIOS_OWN, "own") X(RATIOS_EVEN, "even") X(RATIOS_PROPORTIONAL, "proportional") \
     X(RATIOS_BEST, "best")
-OPTION_WORDS(RATIOS_WORDS)
+typedef enum { RATIOS_WORDS(OPTION_ID) RATIOS_MIX, RATIOS_GIVEN } RatiosChoice;
 #define EXCHANGES_WORDS(X) \
     X(EXCHANGES_BOTH, "both") X(EXCHANGES_PADDED, "padded") \
     X(EXCHANGES_GROUPED, "grouped")
@@ -26,9 +28,10 @@ OPTION_WORDS(SEARCH_WORDS)
 /* Options of planning; all of them are part of every configuration.
  *    type    member            key            default     help */
 #define PLANNER_OPTION_TABLE(X)                                                            \
-    X(CHOICE(RATIOS_WORDS), ratios, "ratios", "own",                                       \
-      "the planner's own, equal per GPU, by speed, or the best ones for its program "      \
-      "(hap, hidup: found together with it)")                                              \
+    X(PARSED(given_read), ratios, "ratios", "own",                                         \
+      "own: the planner's; even: equal per GPU; proportional: by speed; best: those "      \
+      "for its program (hap, hidup: found together with it); or parts, one number per "    \
+      "device or machine, or NAME=NUMBER for types, machines and devices (v100=3,p100=1)") \
     X(CHOICE(EXCHANGES_WORDS), collectives, "collectives", "both",                         \
       "which collectives gather and reduce-scatter uneven shards")                         \
     X(CHOICE(SEARCH_WORDS), search, "search", "own",                                       \
@@ -59,15 +62,19 @@ OPTION_WORDS(TARGET_WORDS)
 
 /* Options of some planners, a table in the room of each; part of a configuration where they are not
  * at their defaults. */
+#define MIX_OPTION_TABLE(X)                   \
+    X(PARSED(given_read_mix), mix, "mix", "none", \
+      "ratios between even, 0, and proportional, 1, in place of the planner's own")
 #define SPECIAL_OPTION_TABLE(X) \
     TARGET_OPTION_TABLE(X)      \
+    MIX_OPTION_TABLE(X)         \
     HIDUP_OPTION_TABLE(X)       \
     HAP_SEARCH_OPTION_TABLE(X)  \
     JOINT_OPTION_TABLE(X)       \
     HAP_PLAN_OPTION_TABLE(X)
 /* clang-format on */
 
-typedef struct {
+typedef struct PlannerOptions {
     PLANNER_OPTION_TABLE(OPTION_MEMBER)
     SPECIAL_OPTION_TABLE(
         OPTION_MEMBER) /* pins: as synth_pins_text() makes them; NULL: none */
@@ -81,6 +88,9 @@ typedef struct {
 void planner_options_init(PlannerOptions *options);
 /* The keys of all options. Free with g_strfreev. */
 char **planner_options_keys(void);
+/* The ratios for which the options `ratios` and `mix` ask, and whether they are fixed. */
+RatiosChoice planner_ratios(const PlannerOptions *options);
+bool planner_ratios_are_fixed(const PlannerOptions *options);
 /* One `key=value`; KILTER_ERROR_INPUT names the key and what was expected. */
 bool planner_options_set(PlannerOptions *options, const char *key, const char *value,
                          GError **error);

@@ -49,8 +49,7 @@ bool question_takes_turns(const Planner *method, const PlannerOptions *options)
 static bool check_options(const Planner *method, const PlannerOptions *options,
                           GError **error)
 {
-    const bool is_pinned =
-        options->ratios == RATIOS_EVEN || options->ratios == RATIOS_PROPORTIONAL;
+    const RatiosChoice ratios = planner_ratios(options);
     const bool is_technique =
         options->strategy.microbatches > 1 || options->strategy.recompute;
     const struct {
@@ -59,7 +58,7 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
     } rule[] = {
         {options->pins && options->search == SEARCH_REFERENCE, "pin",
          "search=exact, since HAP's own search knows no pins"},
-        {options->segments && is_pinned, "segments",
+        {options->segments && planner_ratios_are_fixed(options), "segments",
          "ratios=own or ratios=best, since others are the same for all segments"},
         {planner_can(method, PLANNER_PLACES) && options->search == SEARCH_REFERENCE,
          "search", "own, best, mcts or exact"},
@@ -73,15 +72,19 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
          "neither microbatches nor recompute, which the bound does not include"},
         {options->strategy.zero > 0 &&
              (options->certify > 0 || question_takes_turns(method, options) ||
-              options->ratios == RATIOS_BEST),
+              ratios == RATIOS_BEST),
          "zero",
          "neither certify, duplex=on nor ratios=best, which do not include replicas"},
         {options->certify > 0 && question_takes_turns(method, options), "certify",
          "duplex=off, since the bound is on programs of one microbatch"},
-        {!planner_can(method, PLANNER_RATIOS) &&
-             (options->ratios == RATIOS_PROPORTIONAL || options->ratios == RATIOS_BEST),
-         "ratios",
-         "own or even, which is the same for planners with shares of their own"},
+        {options->mix && strcmp(options->ratios, "own") != 0, "mix",
+         "ratios=own, since both say the ratios"},
+        {!planner_can(method, PLANNER_RATIOS) && ratios != RATIOS_OWN &&
+             ratios != RATIOS_EVEN,
+         options->mix ? "mix" : "ratios",
+         options->mix
+             ? "none, since the planner has shares of its own"
+             : "own or even, which is the same for planners with shares of their own"},
         {planner_can(method, PLANNER_GROUPS) && options->duplex == DUPLEX_ON, "duplex",
          "another planner, since pipelines have microbatches of their own"},
     };
@@ -265,6 +268,12 @@ static bool check_graph(Question *question, GError **error)
         (!planner_can(question->planner, PLANNER_CHOOSES) &&
          (!check_hosts(question, error) || !see_memory(question, error) ||
           !see_times(question, error))))
+        return false;
+    g_autofree double *given =
+        planner_ratios(question->options) == RATIOS_GIVEN
+            ? given_ratios(question->options->ratios, question->view, error)
+            : NULL;
+    if (planner_ratios(question->options) == RATIOS_GIVEN && !given)
         return false;
     return (planner_can(question->planner, PLANNER_CHOOSES) ||
             cluster_check_precision(question->cluster->cluster,

@@ -32,7 +32,7 @@ bool question_takes_turns(const Planner *planner, const PlannerOptions *options)
 /* Whether a program gets its best ratios. */
 static inline bool question_wants_best_ratios(const Question *question)
 {
-    const uint32_t ratios = question->options->ratios;
+    const RatiosChoice ratios = planner_ratios(question->options);
     return ratios == RATIOS_BEST ||
            (ratios == RATIOS_OWN && planner_can(question->planner, PLANNER_BALANCES));
 }

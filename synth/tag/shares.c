@@ -55,12 +55,12 @@ static bool add_solved(const Question *question, GPtrArray *shares, GError **err
 GPtrArray *tag_shares(const Question *question, bool by_speed, GError **error)
 {
     const ClusterView *view = question->view;
-    const uint32_t choice = question->options->ratios, n = view->n_devices;
+    const RatiosChoice choice = planner_ratios(question->options);
+    const uint32_t n = view->n_devices;
     g_autoptr(GPtrArray) shares = g_ptr_array_new_with_free_func(g_free);
-    if (choice != RATIOS_PROPORTIONAL)
-        add(shares, ratios_even(view), n);
-    if (choice == RATIOS_PROPORTIONAL || choice == RATIOS_BEST ||
-        (choice == RATIOS_OWN && by_speed))
+    double *fixed = ratios_pinned(view, question->options);
+    add(shares, fixed ? fixed : ratios_even(view), n);
+    if (choice == RATIOS_BEST || (choice == RATIOS_OWN && by_speed))
         add(shares, ratios_proportional(view), n);
     if (choice == RATIOS_BEST && !add_solved(question, shares, error))
         return NULL;

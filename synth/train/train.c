@@ -156,8 +156,7 @@ bool training_make(const Question *question, Answer *answer, GError **error)
     g_autoptr(Plan) first = NULL;
     if (!make_with(question, answer, INFINITY, plan, &first, error))
         return false;
-    const bool own = question->options->ratios == RATIOS_OWN ||
-                     question->options->ratios == RATIOS_BEST;
+    const bool own = !planner_ratios_are_fixed(question->options);
     if (!planner_can(question->planner, PLANNER_SEARCHES) ||
         (plan->feasible && !plan->strategy.recompute))
         return true;

@@ -80,9 +80,9 @@ static void test_options_of_a_planner(void **state)
     assert_ptr_equal(experiment_at(experiment, 0)->twin, experiment_at(experiment, 2));
     const PlannerOptions *plain = &experiment_at(experiment, 0)->options;
     const PlannerOptions *own = &experiment_at(experiment, 1)->options;
-    assert_int_equal(plain->ratios, RATIOS_OWN);
+    assert_int_equal(planner_ratios(plain), RATIOS_OWN);
     assert_int_equal(plain->collectives, EXCHANGES_GROUPED);
-    assert_int_equal(own->ratios, RATIOS_EVEN);
+    assert_int_equal(planner_ratios(own), RATIOS_EVEN);
     assert_int_equal(own->collectives, EXCHANGES_PADDED);
     assert_string_equal(experiment_at(experiment, 1)->planner->name, "hap");
 }
@@ -225,11 +225,7 @@ static void test_choices(void **state)
         const char *option;
         const uint32_t *member;
         uint32_t value;
-    } CASE[] = {{"ratios=own", &options.ratios, RATIOS_OWN},
-                {"ratios=even", &options.ratios, RATIOS_EVEN},
-                {"ratios=proportional", &options.ratios, RATIOS_PROPORTIONAL},
-                {"ratios=best", &options.ratios, RATIOS_BEST},
-                {"collectives=both", &options.collectives, EXCHANGES_BOTH},
+    } CASE[] = {{"collectives=both", &options.collectives, EXCHANGES_BOTH},
                 {"collectives=padded", &options.collectives, EXCHANGES_PADDED},
                 {"collectives=grouped", &options.collectives, EXCHANGES_GROUPED},
                 {"search=reference", &options.search, SEARCH_REFERENCE},
@@ -240,6 +236,12 @@ static void test_choices(void **state)
     for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
         assert_true(option_assign(&options, CASE[i].option, NULL));
         assert_int_equal(*CASE[i].member, CASE[i].value);
+    }
+    const char *const RATIOS[] = {"ratios=own", "ratios=even", "ratios=proportional",
+                                  "ratios=best"};
+    for (uint32_t i = RATIOS_OWN; i <= RATIOS_BEST; i++) {
+        assert_true(option_assign(&options, RATIOS[i], NULL));
+        assert_int_equal(planner_ratios(&options), i);
     }
 }
 

@@ -484,6 +484,7 @@ static const struct {
     const char *key, *value, *planner;
 } OPTION[] = {
     {"ratios", "even", "hap"},
+    {"mix", "0.5", "hap"},
     {"collectives", "padded", "hap"},
     {"search", "reference", "hap"},
     {"bucket", "1MiB", "hap"},

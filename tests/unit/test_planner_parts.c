@@ -70,9 +70,10 @@ static bool has(const GPtrArray *shares, const double *ratio, uint32_t n)
 static void check_shares(const ClusterView *view, uint32_t choice, bool by_speed,
                          bool wants_even, bool wants_speed)
 {
+    static const char *const WORD[] = {"own", "even", "proportional", "best"};
     PlannerOptions options;
     planner_options_init(&options);
-    options.ratios = choice;
+    options.ratios = g_intern_static_string(WORD[choice]);
     g_autoptr(Question) question = open("tag", view, &options);
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) shares = tag_shares(question, by_speed, &error);

@@ -1,0 +1,113 @@
+/* Ratios that are given: by each planner that has ratios, as its plan's ratios, and equal to the
+ * rules that they follow. */
+#include "data/data.h"
+#include "synth/answer/ratios.h"
+#include "synth/planners/planner.h"
+#include "synth/synth.h"
+#include "tests/test.h"
+
+static const char MODEL[] =
+    "bert-base:layers=1,seq=32,hidden=64,ffn=128,heads=2,vocab=256,"
+    "global_batch=40";
+
+typedef struct {
+    double time_s;
+    double *ratio; /* [n_devices] */
+} Made;
+
+static Made made(const Planner *planner, const ClusterView *view, const char *const *set)
+{
+    PlannerOptions options;
+    GError *error = NULL;
+    planner_options_init(&options);
+    for (; *set; set += 2) {
+        planner_options_set(&options, set[0], set[1], &error);
+        assert_no_error(error);
+    }
+    g_autoptr(Plan) plan =
+        planner_plan(planner, MODEL, view->cluster->name, view, &options, NULL, &error);
+    assert_no_error(error);
+    return (Made){plan->iteration_time_s,
+                  g_memdup2(plan->ratio, view->n_devices * sizeof *plan->ratio)};
+}
+
+static void assert_alike(const Planner *planner, const char *what, Made a, Made b,
+                         uint32_t n)
+{
+    if (fabs(a.time_s - b.time_s) > 1e-9 * b.time_s ||
+        (b.ratio && !ratios_same(a.ratio, b.ratio, n)))
+        TEST_FAIL_AT(__FILE__, __LINE__, "%s: %s: %.9g s and %.9g s", planner->name, what,
+                     a.time_s, b.time_s);
+    g_free(a.ratio);
+    g_free(b.ratio);
+}
+
+/* "1.5 1.5 ..." for the devices. */
+static char *numbers(const double *ratio, uint32_t n)
+{
+    GString *text = g_string_new("");
+    for (uint32_t j = 0; j < n; j++)
+        g_string_append_printf(text, "%s%.17g", j ? "," : "", 7 * ratio[j]);
+    return g_string_free(text, FALSE);
+}
+
+static void check_planner(const Planner *planner, const ClusterView *view)
+{
+    const uint32_t n = view->n_devices;
+    g_autofree double *even = ratios_even(view), *speed = ratios_proportional(view);
+    g_autofree char *even_text = numbers(even, n), *speed_text = numbers(speed, n);
+    g_autofree char *kinds = g_strdup_printf(
+        "%s=%.17g,%s=%.17g", view->device[0].type_name,
+        view->device[0].rate / view->device[0].gpus, view->device[n - 1].type_name,
+        view->device[n - 1].rate / view->device[n - 1].gpus);
+    const char *const EVEN[] = {"ratios", "even", NULL},
+                      *const SPEED[] = {"ratios", "proportional", NULL},
+                      *const GIVEN_EVEN[] = {"ratios", even_text, NULL},
+                      *const GIVEN_SPEED[] = {"ratios", speed_text, NULL},
+                      *const KINDS[] = {"ratios", kinds, NULL},
+                      *const MIX_0[] = {"mix", "0", NULL},
+                      *const MIX_1[] = {"mix", "1", NULL};
+    assert_alike(planner, "even", made(planner, view, GIVEN_EVEN),
+                 made(planner, view, EVEN), n);
+    assert_alike(planner, "proportional", made(planner, view, GIVEN_SPEED),
+                 made(planner, view, SPEED), n);
+    assert_alike(planner, "kinds", made(planner, view, KINDS), made(planner, view, SPEED),
+                 n);
+    assert_alike(planner, "mix=0", made(planner, view, MIX_0), made(planner, view, EVEN),
+                 n);
+    assert_alike(planner, "mix=1", made(planner, view, MIX_1), made(planner, view, SPEED),
+                 n);
+    if (planner_can(planner, PLANNER_GROUPS))
+        return; /* groups on subsets have parts of the ratios */
+    const char *const MIX[] = {"mix", "0.25", NULL};
+    Made mixed = made(planner, view, MIX);
+    for (uint32_t j = 0; j < n; j++)
+        assert_close(mixed.ratio[j], 0.75 * even[j] + 0.25 * speed[j], 1e-9);
+    g_free(mixed.ratio);
+}
+
+static void test_planners(void **state)
+{
+    (void)state;
+    GError *error = NULL;
+    uint32_t n = 0;
+    g_autoptr(Cluster) cluster = cluster_load("hap-a100-p100-4", &error);
+    assert_no_error(error);
+    for (Granularity g = GRANULARITY_MACHINE; g <= GRANULARITY_GPU; g++) {
+        g_autoptr(ClusterView) view = cluster_view(cluster, g);
+        for (uint32_t i = 0; i < planner_count(); i++)
+            if (planner_can(planner_at(i), PLANNER_RATIOS)) {
+                check_planner(planner_at(i), view);
+                n++;
+            }
+    }
+    assert_true(n >= 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_planners),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
