@@ -23,6 +23,9 @@ void architecture_repeat(Architecture *a)
 void architecture_clear(Architecture *a)
 {
     g_free(a->layer);
+    if (a->encoder)
+        architecture_clear(a->encoder);
+    g_free(a->encoder);
     g_free(a->unread);
 }
 
@@ -165,13 +168,14 @@ static TensorId residual(const Layer *l, const char *part, TensorId x, TensorId 
 
 static TensorId build_layer(Layer *l, TensorId x)
 {
-    TensorId (*const part[])(Layer *, TensorId) = {mixer_build, network};
-    static const char *const name[] = {"attention", "ffn"};
-    static const char *const before[] = {"norm1", "norm2"};
-    static const char *const after[] = {"norm1.after", "norm2.after"};
-    const bool has[] = {l->facts->mixer != MIXER_NONE, l->facts->network != NETWORK_NONE};
+    TensorId (*const part[])(Layer *, TensorId) = {mixer_build, mixer_cross, network};
+    static const char *const name[] = {"attention", "cross", "ffn"};
+    static const char *const before[] = {"norm1", "norm_cross", "norm2"};
+    static const char *const after[] = {"norm1.after", "norm_cross.after", "norm2.after"};
+    const bool has[] = {l->facts->mixer != MIXER_NONE, l->facts->cross,
+                        l->facts->network != NETWORK_NONE};
     const Arrangement arrangement = l->a->arrangement;
-    if (arrangement >= ARRANGEMENT_PARALLEL && has[0] && has[1])
+    if (arrangement >= ARRANGEMENT_PARALLEL && has[0] && !has[1] && has[2])
         return parallel_layer(l, x);
     const bool sandwich = arrangement == ARRANGEMENT_SANDWICH,
                late = arrangement == ARRANGEMENT_AFTER;
@@ -192,17 +196,29 @@ static TensorId build_layer(Layer *l, TensorId x)
 
 /* --- before and after the layers --- */
 
-/* Looks up one row per token in a table of `rows` x `size`. */
+/* The input of that name, one index per token. */
+static TensorId indices(const Layer *l, const char *name)
+{
+    const uint32_t tokens[] = {l->sizes->batch, l->sizes->seq};
+    const TensorId there = graph_find(l->graph, name);
+    return there == GRAPH_NONE ? graph_input(l->graph, name, DTYPE_I64, 2, tokens)
+                               : there;
+}
+
+/* Looks up one row per token in a table of `rows` x `size`, or in one that there is already. */
 static TensorId look_up(const Layer *l, const char *part, const char *ids, uint32_t rows,
                         uint32_t size, TensorId *table)
 {
-    g_autofree char *weight = g_strdup_printf("%s.weight", part);
-    const uint32_t tokens[] = {l->sizes->batch, l->sizes->seq};
-    const TensorId index = graph_input(l->graph, ids, DTYPE_I64, 2, tokens);
-    *table = graph_parameter(l->graph, weight, 2, (uint32_t[]){rows, size});
-    if ((l->a->tied || l->sizes->mtp) && strcmp(part, "embedding") == 0)
-        *table = model_unary(l->graph, OP_TIED, "embedding.tied", *table);
-    return graph_op(l->graph, OP_EMBEDDING, part, (OpAttr){0}, 2,
+    g_autofree char *name = g_strconcat(l->side, part, NULL);
+    g_autofree char *input = g_strconcat(l->side, ids, NULL);
+    g_autofree char *weight = g_strdup_printf("%s.weight", name);
+    const TensorId index = indices(l, input);
+    if (*table == GRAPH_NONE) {
+        *table = graph_parameter(l->graph, weight, 2, (uint32_t[]){rows, size});
+        if ((l->a->tied || l->sizes->mtp) && strcmp(part, "embedding") == 0)
+            *table = model_unary(l->graph, OP_TIED, "embedding.tied", *table);
+    }
+    return graph_op(l->graph, OP_EMBEDDING, name, (OpAttr){0}, 2,
                     (TensorId[]){index, *table}, NULL);
 }
 
@@ -216,7 +232,7 @@ static TensorId embed_text(const Layer *l, TensorId *table)
     if (a->embedding_size != a->hidden)
         x = layer_linear(l, "project_in", x, a->hidden, false);
     if (a->positions) {
-        TensorId rows;
+        TensorId rows = GRAPH_NONE;
         const TensorId y =
             look_up(l, "position", "positions", a->positions, a->hidden, &rows);
         /* Vectors come after indices: the first input says how the batch is cut. */
@@ -226,7 +242,7 @@ static TensorId embed_text(const Layer *l, TensorId *table)
         x = layer_add(l, "with_position", x, y);
     }
     if (a->token_types) {
-        TensorId rows;
+        TensorId rows = GRAPH_NONE;
         const TensorId y = look_up(l, "type", "types", a->token_types, a->hidden, &rows);
         x = layer_add(l, "with_type", x, y);
     }
@@ -250,6 +266,36 @@ static TensorId embed_image(const Layer *l)
         graph_parameter(l->graph, "position", 2, (uint32_t[]){tokens, a->hidden});
     return graph_op(l->graph, OP_ADD_ROWS, "embedding", (OpAttr){0}, 2,
                     (TensorId[]){x, position}, NULL);
+}
+
+/* Sound: its spectrum [b, channels, 1, frames], two convolutions over three moments, the second of
+ * which takes each other one (Whisper: Radford et al. 2022, Sec. 2.2), and learned positions. */
+static TensorId embed_sound(const Layer *l)
+{
+    enum { MOMENTS = 3 };
+    const Architecture *a = l->a;
+    TensorId x = graph_input(l->graph, "sound", DTYPE_F32, 4,
+                             (uint32_t[]){l->sizes->batch, a->channels, 1, a->frames});
+    for (uint32_t stride = 1; stride <= 2; stride++) {
+        g_autofree char *part = g_strdup_printf("conv%u", stride);
+        g_autofree char *weight = g_strdup_printf("%s.weight", part);
+        g_autofree char *bias = g_strdup_printf("%s.bias", part);
+        g_autofree char *active = g_strdup_printf("%s.active", part);
+        g_autofree char *extents = g_strdup_printf("P=1,Q=%u", a->frames / stride);
+        const uint32_t dim[] = {a->hidden, graph_tensor(l->graph, x)->dim[1], 1, MOMENTS};
+        const TensorId in[] = {x, layer_parameter(l, weight, 4, dim),
+                               layer_parameter(l, bias, 1, &a->hidden)};
+        x = layer_op(l, OP_CONV2D, part, (OpAttr){.stride = stride, .padding_columns = 1},
+                     3, in, extents);
+        x = layer_unary(l, OP_GELU, active, x);
+    }
+    const uint32_t tokens = a->frames / 2;
+    g_autofree char *merged = g_strdup_printf("n=%u", tokens);
+    x = layer_op(l, OP_MERGE, "flatten", (OpAttr){0}, 1, &x, merged);
+    x = layer_unary(l, OP_TRANSPOSE, "tokens", x);
+    const TensorId in[] = {
+        x, layer_parameter(l, "position", 2, (uint32_t[]){tokens, a->hidden})};
+    return layer_op(l, OP_ADD_ROWS, "with_position", (OpAttr){0}, 2, in, NULL);
 }
 
 /* The loss for the positions where an answer begins and ends, each a choice among all tokens
@@ -298,8 +344,7 @@ static TensorId loss_of(const Layer *l, TensorId x, TensorId table)
 static TensorId further_token(Layer *l, TensorId x, TensorId table)
 {
     g_autofree char *ids = g_strdup_printf("%s.ids", l->name);
-    const uint32_t tokens[] = {l->sizes->batch, l->sizes->seq};
-    const TensorId index = graph_input(l->graph, ids, DTYPE_I64, 2, tokens);
+    const TensorId index = indices(l, ids);
     TensorId y = layer_op(l, OP_EMBEDDING, "embedding", (OpAttr){0}, 2,
                           (TensorId[]){index, table}, NULL);
     y = layer_join(l, "joined", layer_norm(l, "norm_embedding", y),
@@ -323,27 +368,70 @@ static TensorId further_tokens(Layer *l, TensorId x, TensorId table)
     return all;
 }
 
+/* The embedding, and the layers. */
+static TensorId stack(Layer *l, TensorId *table)
+{
+    const Architecture *a = l->a;
+    TensorId x = a->patch    ? embed_image(l)
+                 : a->frames ? embed_sound(l)
+                             : embed_text(l, table);
+    if (a->embedding_norm)
+        x = layer_norm(l, "norm", x);
+    x = layer_dropout(l, "dropout", x, a->embedding_dropout);
+    for (uint32_t i = 0; i < a->layers; i++) {
+        g_autofree char *name = g_strdup_printf("%slayers.%u", l->side, i);
+        l->name = name;
+        l->facts = &a->layer[i];
+        graph_layer(l->graph, name);
+        x = build_layer(l, x);
+    }
+    return x;
+}
+
+/* The encoder's tokens, made by one of its own or given. */
+static TensorId encode(const Layer *decoder, TensorId *table)
+{
+    const Architecture *a = decoder->a;
+    const ArchitectureSizes *sizes = decoder->sizes;
+    if (!a->encoder)
+        return a->memory == 0
+                   ? GRAPH_NONE
+                   : graph_input(decoder->graph, "memory", DTYPE_F32, 3,
+                                 (uint32_t[]){sizes->batch, a->memory, a->hidden});
+    Layer l = {.graph = decoder->graph,
+               .a = a->encoder,
+               .sizes = sizes,
+               .side = "encoder.",
+               .name = "encoder.embedding",
+               .chosen = GRAPH_NONE,
+               .memory = GRAPH_NONE};
+    if (!a->encoder->frames) { /* both look up words in one table */
+        *table = graph_parameter(l.graph, "embedding.weight", 2,
+                                 (uint32_t[]){a->vocab, a->embedding_size});
+        *table = model_unary(l.graph, OP_TIED, "embedding.tied", *table);
+    }
+    const TensorId x = stack(&l, table);
+    l.name = "encoder";
+    return a->encoder->final_norm ? layer_norm(&l, "norm", x) : x;
+}
+
 TensorId architecture_build(Graph *graph, const Architecture *a,
                             const ArchitectureSizes *sizes)
 {
     Layer l = {.graph = graph,
                .a = a,
                .sizes = sizes,
+               .side = "",
                .name = "embedding",
                .chosen = GRAPH_NONE};
     TensorId table = GRAPH_NONE;
     graph_layer(graph, "embedding");
-    TensorId x = a->patch ? embed_image(&l) : embed_text(&l, &table);
-    if (a->embedding_norm)
-        x = layer_norm(&l, "norm", x);
-    x = layer_dropout(&l, "dropout", x, a->embedding_dropout);
-    for (uint32_t i = 0; i < a->layers; i++) {
-        g_autofree char *name = g_strdup_printf("layers.%u", i);
-        l.name = name;
-        l.facts = &a->layer[i];
-        graph_layer(graph, name);
-        x = build_layer(&l, x);
-    }
+    if (a->encoder || a->memory)
+        indices(&l, "ids"); /* the first input says how the batch is cut */
+    l.memory = encode(&l, &table);
+    if (a->encoder)
+        graph_layer(graph, "decoder.embedding");
+    TensorId x = stack(&l, &table);
     l.name = "head";
     if (sizes->mtp)
         x = further_tokens(&l, x, table);

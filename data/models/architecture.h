@@ -27,11 +27,12 @@
 /* Mixers of tokens: latent is low-rank attention (MLA: DeepSeek-AI 2024), mamba Mamba-2 (Dao and Gu
  * 2024), delta the gated delta net (Yang et al. 2024), kimi-delta the same with a decay of each
  * element (Kimi Team 2025), lightning linear attention with fixed decays (Qin et al. 2024), conv a
- * gated convolution of a few tokens (LFM2: Liquid AI 2025). */
+ * gated convolution of a few tokens (LFM2: Liquid AI 2025); attention-and-mamba adds up both. */
 #define MIXER_NAMES(X)                                                       \
     X(MIXER_NONE, "none") X(MIXER_ATTENTION, "attention")                    \
     X(MIXER_LATENT, "latent") X(MIXER_MAMBA, "mamba") X(MIXER_DELTA, "delta") \
-    X(MIXER_KIMI_DELTA, "kimi-delta") X(MIXER_LIGHTNING, "lightning") X(MIXER_CONV, "conv")
+    X(MIXER_KIMI_DELTA, "kimi-delta") X(MIXER_LIGHTNING, "lightning") X(MIXER_CONV, "conv") \
+    X(MIXER_ATTENTION_AND_MAMBA, "attention-and-mamba")
 /* `both`: a feed-forward network and, beside it, experts. */
 #define NETWORK_NAMES(X)                                                     \
     X(NETWORK_NONE, "none") X(NETWORK_DENSE, "dense") X(NETWORK_EXPERTS, "experts") X(NETWORK_BOTH, "both")
@@ -107,6 +108,10 @@ enum { FACT_MOST = 1 << 24, FACT_MOST_LAYERS = 4096 };
     X(SIZE, gate_rank, 0, FACT_MOST)                                                                            \
     X(FLAG, conv_bias, 0, 1)                                                                                    \
     X(FLAG, scan_bias, 0, 1)              /* of the projections */                                              \
+    X(FLAG, scan_norm, 0, 1)              /* mamba's norm behind its gate */                                    \
+    /* sound in place of text: the spectrum of so many moments, of which two become a token */                  \
+    X(SIZE, frames, 0, FACT_MOST)                                                                               \
+    X(SIZE, memory, 0, FACT_MOST)         /* tokens of an encoder outside, which `cross` layers attend to */    \
     X(SIZE, mtp, 0, 64)                   /* modules for further tokens, which `mtp=` adds */                   \
     /* images in place of text */                                                                               \
     X(SIZE, image, 0, UINT16_MAX)                                                                               \
@@ -121,13 +126,14 @@ enum { FACT_MOST = 1 << 24, FACT_MOST_LAYERS = 4096 };
 /* The facts of each layer, which its number $layer may change. */
 #define LAYER_FACTS(X)                                                                                          \
     X(MIXER, mixer, 0, 0)                                                                                       \
+    X(FLAG, cross, 0, 1)                  /* after the mixer, attention to the encoder's tokens */              \
     X(NETWORK, network, 0, 0)                                                                                   \
     X(SIZE, heads, 1, FACT_MOST)                                                                                \
     X(SIZE, kv_heads, 1, FACT_MOST)                                                                             \
     X(SIZE, head_size, 1, FACT_MOST)                                                                            \
     X(SIZE, value_size, 1, FACT_MOST)                                                                           \
-    X(SIZE, rotary, 0, FACT_MOST)         /* elements of a head that turn with the position; the last of latent */ \
     X(SIZE, window, 0, FACT_MOST)         /* keys that a query sees; 0: all */                                  \
+    X(SIZE, rotary, 0, FACT_MOST)         /* elements of a head that turn with the position; the last of latent */ \
     X(SIZE, ffn, 1, FACT_MOST)                                                                                  \
     X(SIZE, chosen_keys, 0, FACT_MOST)    /* keys that the indexer leaves; 0: all */                            \
     X(FLAG, indexer, 0, 1)                /* of its own; else the layer before chooses */                       \
@@ -151,14 +157,16 @@ typedef struct {
     LAYER_FACTS(X)
 } LayerFacts;
 
-typedef struct {
+typedef struct Architecture Architecture;
+struct Architecture {
     MODEL_FACTS(X)
     LayerFacts *layer; /* [layers] */
+    Architecture *encoder; /* NULL: none; as wide as this one, and with its table of words */
     bool spans; /* the head finds begin and end of an answer (SQuAD) instead of a token */
     bool host_words; /* the host looks up the words: their vectors are an input, in place of ids */
     Precision precision; /* that the file names */
     char *unread; /* keys of the file that no fact was read from, "a, b"; NULL: none */
-} Architecture;
+};
 #undef X
 
 /* The first function allocates the layers, all 0; the second makes all of them like the first one;
@@ -194,8 +202,11 @@ typedef struct {
     const Architecture *a;
     const LayerFacts *facts; /* of the layer */
     const ArchitectureSizes *sizes;
+    const char *side; /* "encoder.", or "": begins `name` and the names of inputs */
     const char *name; /* prefix of names of ops and parameters */
     TensorId chosen;  /* the keys that the last indexer chose */
+    TensorId memory;  /* the encoder's tokens, GRAPH_NONE: none */
+    bool crosses;     /* keys are made from them */
 } Layer;
 
 /* A parameter, an op, and ops of one kind, named PREFIX.part. */
@@ -224,7 +235,8 @@ TensorId layer_join(const Layer *l, const char *part, TensorId x, TensorId y);
 /* y [b,s,h,g,V] to [b,s,hidden]. */
 TensorId layer_out(const Layer *l, const char *part, TensorId y, bool bias);
 
-/* x [b,s,hidden] in and out, by the layer's mixer. */
+/* x [b,s,hidden] in and out, by the layer's mixer, and by attention to the encoder's tokens. */
 TensorId mixer_build(Layer *l, TensorId x);
+TensorId mixer_cross(Layer *l, TensorId x);
 
 #endif

@@ -3,13 +3,15 @@
 
 static bool is_attention(const LayerFacts *l)
 {
-    return l->mixer == MIXER_ATTENTION || l->mixer == MIXER_LATENT;
+    return l->mixer == MIXER_ATTENTION || l->mixer == MIXER_LATENT ||
+           l->mixer == MIXER_ATTENTION_AND_MAMBA || l->cross;
 }
 
 static bool is_scan(const LayerFacts *l)
 {
     return l->mixer == MIXER_MAMBA || l->mixer == MIXER_DELTA ||
-           l->mixer == MIXER_KIMI_DELTA || l->mixer == MIXER_LIGHTNING;
+           l->mixer == MIXER_KIMI_DELTA || l->mixer == MIXER_LIGHTNING ||
+           l->mixer == MIXER_ATTENTION_AND_MAMBA;
 }
 
 static const char *check_layer(const Architecture *a, uint32_t i, const char **fact)
@@ -60,6 +62,9 @@ const char *architecture_check(const Architecture *a, uint32_t seq, const char *
         const char *wrong = check_layer(a, i, fact);
         if (wrong)
             return wrong;
+        *fact = "cross";
+        if (a->layer[i].cross && !a->encoder && !a->memory)
+            return "layers that attend to an encoder need one, or memory";
         if (!a->layer[i].indexer && a->layer[i].chosen_keys &&
             !(i > 0 && a->layer[i - 1].chosen_keys)) {
             *fact = "indexer";
@@ -79,8 +84,14 @@ const char *architecture_check(const Architecture *a, uint32_t seq, const char *
     *fact = "top";
     if (a->experts && a->top > a->experts)
         return "a token goes to more experts than the layer has";
+    *fact = "frames";
+    if (a->frames && (a->frames % 2 || !a->channels))
+        return "a model of sound needs channels and an even number of frames";
+    *fact = "hidden";
+    if (a->encoder && a->encoder->hidden != a->hidden)
+        return "an encoder is as wide as its decoder";
     *fact = "activation";
     if (a->gated && a->activation == ACTIVATION_RELU)
         return "a gated network has silu, gelu or relu2";
-    return NULL;
+    return a->encoder ? architecture_check(a->encoder, seq, fact) : NULL;
 }

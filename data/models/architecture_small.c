@@ -72,6 +72,12 @@ void architecture_shrink(Architecture *a, uint32_t small)
     a->expert_ffn = MIN(a->expert_ffn, 3);
     a->shared_ffn = MIN(a->shared_ffn, 4);
     a->latent = MIN(a->latent, RANK);
+    a->frames = MIN(a->frames, 2 * EDGE);
+    a->memory = MIN(a->memory, EDGE);
+    if (a->frames)
+        a->channels = MIN(a->channels, 2);
+    if (a->encoder)
+        architecture_shrink(a->encoder, small);
     if (a->patch) {
         a->patch = MIN(a->patch, PATCH);
         a->image = a->patch * MIN(a->image / a->patch, EDGE);

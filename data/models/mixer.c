@@ -10,7 +10,7 @@
 static TensorId turn(const Layer *l, const char *part, TensorId x, uint32_t first)
 {
     const OpAttr attr = {.first = first, .span = l->facts->rotary};
-    return attr.span ? layer_op(l, OP_ROTARY, part, attr, 1, &x, NULL) : x;
+    return attr.span && !l->crosses ? layer_op(l, OP_ROTARY, part, attr, 1, &x, NULL) : x;
 }
 
 /* The vector that queries are made from. */
@@ -121,8 +121,8 @@ static TensorId attention(Layer *l, TensorId x)
     const LayerFacts *f = l->facts;
     const uint32_t group = f->heads / f->kv_heads;
     const TensorId low = query_source(l, x);
-    TensorId in[] = {queries(l, low), keys(l, x), 0};
-    OpAttr attr = {.causal = a->causal,
+    TensorId in[] = {queries(l, low), keys(l, l->crosses ? l->memory : x), 0};
+    OpAttr attr = {.causal = a->causal && !l->crosses,
                    .alibi = a->alibi,
                    .span = f->window < graph_tensor(l->graph, x)->dim[1] ? f->window : 0,
                    .rate = a->attention_dropout,
@@ -216,8 +216,8 @@ static TensorId scan(const Layer *l, TensorId x)
 {
     const Architecture *a = l->a;
     const Mixer mixer = l->facts->mixer;
-    const bool mamba = mixer == MIXER_MAMBA, kimi = mixer == MIXER_KIMI_DELTA,
-               lightning = mixer == MIXER_LIGHTNING;
+    const bool mamba = mixer == MIXER_MAMBA || mixer == MIXER_ATTENTION_AND_MAMBA,
+               kimi = mixer == MIXER_KIMI_DELTA, lightning = mixer == MIXER_LIGHTNING;
     const uint32_t group = a->scan_heads / a->scan_groups,
                    key[] = {a->scan_groups, 2 * a->scan_keys},
                    value[] = {a->scan_groups, group, a->scan_values},
@@ -255,6 +255,8 @@ static TensorId scan(const Layer *l, TensorId x)
         return layer_out(l, "scan.out", y, a->scan_bias);
     }
     y = layer_gate(l, "scan.gated", y, z, false);
+    if (!a->scan_norm)
+        return layer_out(l, "scan.out", y, a->scan_bias);
     const uint32_t width = group * a->scan_values, dim[] = {a->scan_groups, width},
                    out[] = {a->hidden, a->scan_groups, width};
     g_autofree char *extents = g_strdup_printf("n=%u", width);
@@ -292,7 +294,23 @@ TensorId mixer_build(Layer *l, TensorId x)
         return attention(l, x);
     case MIXER_CONV:
         return gated_conv(l, x);
+    case MIXER_ATTENTION_AND_MAMBA:
+        return layer_add(l, "mixers", attention(l, x), scan(l, x));
     default:
         return scan(l, x);
     }
+}
+
+TensorId mixer_cross(Layer *l, TensorId x)
+{
+    KILTER_ASSERT(l->memory != GRAPH_NONE);
+    g_autofree char *name = g_strdup_printf("%s.cross", l->name);
+    LayerFacts facts = *l->facts;
+    facts.mixer = MIXER_ATTENTION;
+    facts.window = facts.chosen_keys = 0;
+    Layer cross = *l;
+    cross.name = name;
+    cross.facts = &facts;
+    cross.crosses = true;
+    return attention(&cross, x);
 }

@@ -139,7 +139,7 @@ static void test_refusals(void **state)
         const char *json, *list, *named;
     } wrong[] = {
         {"{'hidden_size':4}", "", "model_type"},
-        {"{'model_type':'t5'}", "", "\"t5\""},
+        {"{'model_type':'tapas'}", "", "\"tapas\""},
         {"{'model_type':'llama','num_hidden_layers':1000000}", "", "num_hidden_layers"},
         {"{'model_type':'llama','hidden_size':'wide'}", "", "hidden_size"},
         {"{'model_type':'llama','hidden_size':100,'num_attention_heads':3}", "",

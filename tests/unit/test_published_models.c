@@ -1,6 +1,7 @@
 /* Published models by their own config.json, including keys that Kilter does not need: their
  * numbers of parameters are the published ones. */
 #include <glib/gstdio.h>
+#include <math.h>
 #include <unistd.h>
 
 #include "data/data.h"
@@ -84,10 +85,12 @@
 /* Encoders are counted without their poolers of H^2 + H, and multimodal models by their text. */
 enum { POOLER_BASE = 590592, POOLER_LARGE = 1049600, POOLER_TINY = 16512 };
 
-static const struct {
+typedef struct {
     uint64_t parameters;
     const char *json;
-} PUBLISHED[] = {
+} Published;
+
+static const Published PUBLISHED[] = {
     {6738415616, SIZES(4096, 11008, 32, 32, null, 32000) LLAMA UNTIED},
     {32528943616, SIZES(6656, 17920, 60, 52, null, 32000) LLAMA UNTIED},
     {65285660672,
@@ -210,6 +213,263 @@ static const struct {
     {20914757184, SIZES(2880, 2880, 24, 64, 8, 201088) GPT_OSS ",'num_local_experts':32"},
     {116829156672,
      SIZES(2880, 2880, 36, 64, 8, 201088) GPT_OSS ",'num_local_experts':128"},
+    {34980831232,
+     "'hidden_size':8192,'intermediate_size':22528,'num_hidden_layers':40,"
+     "'num_attention_heads':64,'num_key_value_heads':64,'vocab_size':256000,"
+     "'model_type':'cohere','layer_norm_eps':1e-05,'logit_scale':0.0625,"
+     "'use_qk_norm':false,'attention_bias':false,'max_position_embeddings':131072,"
+     "'hidden_act':'silu'"},
+    {131596523520,
+     "'model_type':'dbrx','d_model':6144,'n_heads':48,'n_layers':40,"
+     "'max_seq_len':32768,'vocab_size':100352,'resid_pdrop':0.0,'emb_pdrop':0.0,"
+     "'tie_word_embeddings':false,'attn_config':{'clip_qkv':8,'kv_n_heads':8,"
+     "'model_type':'','rope_theta':500000},'ffn_config':{'ffn_hidden_size':10752,"
+     "'moe_jitter_eps':0.01,'moe_loss_weight':0.05,'moe_num_experts':16,"
+     "'moe_top_k':4,'model_type':''}"},
+    {6243584000,
+     "'model_type':'chatglm','add_bias_linear':false,'add_qkv_bias':true,"
+     "'apply_query_key_layer_scaling':true,"
+     "'apply_residual_connection_post_layernorm':false,'attention_dropout':0.0,"
+     "'attention_softmax_in_fp32':true,'bias_dropout_fusion':true,"
+     "'ffn_hidden_size':13696,'fp32_residual_connection':false,'hidden_dropout':0.0,"
+     "'hidden_size':4096,'kv_channels':128,'layernorm_epsilon':1e-05,"
+     "'multi_query_attention':true,'multi_query_group_num':2,"
+     "'num_attention_heads':32,'num_layers':28,'original_rope':true,"
+     "'padded_vocab_size':65024,'post_layer_norm':true,'rmsnorm':true,"
+     "'seq_length':8192,'use_cache':true,'tie_word_embeddings':false"},
+    {9399951360,
+     "'model_type':'chatglm','add_bias_linear':false,'add_qkv_bias':true,"
+     "'ffn_hidden_size':13696,'hidden_size':4096,'kv_channels':128,"
+     "'multi_query_attention':true,'multi_query_group_num':2,"
+     "'num_attention_heads':32,'num_layers':40,'padded_vocab_size':151552,"
+     "'post_layer_norm':true,'rmsnorm':true,'seq_length':131072,'rope_ratio':500,"
+     "'tie_word_embeddings':false"},
+    {2651307520,
+     "'model_type':'gpt_neo','hidden_size':2560,'num_layers':32,'num_heads':20,"
+     "'vocab_size':50257,'max_position_embeddings':2048,'intermediate_size':null,"
+     "'window_size':256,'attention_types':[[['global','local'],16]],"
+     "'attention_layers':['global','local','global','local','global','local',"
+     "'global','local','global','local','global','local','global','local','global',"
+     "'local','global','local','global','local','global','local','global','local',"
+     "'global','local','global','local','global','local','global','local'],"
+     "'activation_function':'gelu_new','embed_dropout':0,'resid_dropout':0,"
+     "'attention_dropout':0"},
+    {356712448,
+     "'model_type':'codegen','n_embd':1024,'n_layer':20,'n_head':16,"
+     "'n_positions':2048,'n_ctx':2048,'rotary_dim':32,'vocab_size':51200,"
+     "'n_inner':null,'activation_function':'gelu_new','embd_pdrop':0,'resid_pdrop':0,"
+     "'attn_pdrop':0,'tie_word_embeddings':false"},
+    {277453056,
+     "'hidden_size':768,'intermediate_size':3072,'num_hidden_layers':12,"
+     "'num_attention_heads':12,'num_key_value_heads':null,'vocab_size':250002,"
+     "'model_type':'xlm-roberta','max_position_embeddings':514,'type_vocab_size':1,"
+     "'pad_token_id':1,'hidden_act':'gelu'"},
+    {66362880, "'model_type':'distilbert','dim':768,'hidden_dim':3072,'n_layers':6,"
+               "'n_heads':12,'vocab_size':30522,'max_position_embeddings':512,"
+               "'activation':'gelu','sinusoidal_pos_embds':false,'tie_weights_':true,"
+               "'dropout':0.1,'attention_dropout':0.1,'qa_dropout':0.1,"
+               "'seq_classif_dropout':0.2"},
+    {2724880896,
+     "'hidden_size':2304,'intermediate_size':5760,'num_hidden_layers':40,"
+     "'num_attention_heads':36,'num_key_value_heads':36,'vocab_size':122753,"
+     "'model_type':'minicpm','scale_emb':12,'dim_model_base':256,'scale_depth':1.4,"
+     "'hidden_act':'silu','max_position_embeddings':4096,'tie_word_embeddings':true"},
+    {21825437888,
+     "'hidden_size':2560,'intermediate_size':12288,'num_hidden_layers':28,"
+     "'num_attention_heads':20,'num_key_value_heads':4,'vocab_size':103424,"
+     "'model_type':'ernie4_5_moe','moe_num_experts':64,'moe_k':6,"
+     "'moe_intermediate_size':1536,'moe_layer_interval':1,'moe_layer_start_index':1,"
+     "'moe_layer_end_index':-1,'moe_num_shared_experts':2,'moe_use_aux_free':true,"
+     "'use_bias':false,'moe_gate':'topk','tie_word_embeddings':true"},
+    {1038741120, "'hidden_size':1152,'intermediate_size':6912,'num_hidden_layers':26,"
+                 "'num_attention_heads':4,'num_key_value_heads':4,'vocab_size':256000,"
+                 "'model_type':'vaultgemma','head_dim':256,'sliding_window':512,"
+                 "'layer_types':['full_attention','full_attention','full_attention',"
+                 "'full_attention','full_attention','full_attention','full_attention',"
+                 "'full_attention','full_attention','full_attention','full_attention',"
+                 "'full_attention','full_attention','full_attention','full_attention',"
+                 "'full_attention','full_attention','full_attention','full_attention',"
+                 "'full_attention','full_attention','full_attention','full_attention',"
+                 "'full_attention','full_attention','full_attention'],"
+                 "'query_pre_attn_scalar':256"},
+    {564463616,
+     "'model_type':'xglm','d_model':1024,'ffn_dim':4096,'num_layers':24,"
+     "'attention_heads':16,'vocab_size':256008,'max_position_embeddings':2048,"
+     "'activation_function':'gelu','scale_embedding':true,'attention_dropout':0.1,"
+     "'dropout':0.1"},
+    {406291456,
+     "'model_type':'bart','is_encoder_decoder':true,'d_model':1024,"
+     "'encoder_layers':12,'decoder_layers':12,'encoder_ffn_dim':4096,"
+     "'decoder_ffn_dim':4096,'encoder_attention_heads':16,"
+     "'decoder_attention_heads':16,'vocab_size':50265,'max_position_embeddings':1024,"
+     "'normalize_before':false,'normalize_embedding':true,"
+     "'activation_function':'gelu','dropout':0.1,'attention_dropout':0.1,"
+     "'activation_dropout':0.1,'scale_embedding':false,'num_hidden_layers':12"},
+    {36151104512, "'hidden_size':5120,'intermediate_size':27648,'num_hidden_layers':64,"
+                  "'num_attention_heads':80,'num_key_value_heads':8,'vocab_size':155136,"
+                  "'model_type':'seed_oss','head_dim':128,'attention_bias':true,"
+                  "'attention_out_bias':false,'mlp_bias':false,'residual_dropout':0.1,"
+                  "'tie_word_embeddings':false"},
+    {80393183232,
+     "'hidden_size':4096,'intermediate_size':3072,'num_hidden_layers':32,"
+     "'num_attention_heads':32,'num_key_value_heads':8,'vocab_size':128167,"
+     "'model_type':'hunyuan_v1_moe','num_experts':64,'moe_topk':[8,8,8,8,8,8,8,8,8,8,"
+     "8,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8],'moe_intermediate_size':[3072,"
+     "3072,3072,3072,3072,3072,3072,3072,3072,3072,3072,3072,3072,3072,3072,3072,"
+     "3072,3072,3072,3072,3072,3072,3072,3072,3072,3072,3072,3072,3072,3072,3072,"
+     "3072],'num_shared_expert':[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+     "1,1,1,1,1,1],'use_qk_norm':true,'use_mixed_mlp_moe':true,"
+     "'tie_word_embeddings':true,'attention_head_dim':128,'head_dim':128,"
+     "'use_cla':false,'cla_share_factor':2,'use_rotary_pos_emb':true,"
+     "'mlp_bias':false,'attention_bias':false"},
+    {41873153344,
+     "'hidden_size':4096,'intermediate_size':6400,'num_hidden_layers':32,"
+     "'num_attention_heads':32,'num_key_value_heads':8,'vocab_size':32064,"
+     "'model_type':'phimoe','num_local_experts':16,'num_experts_per_tok':2,"
+     "'attention_bias':true,'lm_head_bias':true,'input_jitter_noise':0.01,"
+     "'router_jitter_noise':0.01,'sliding_window':131072,'tie_word_embeddings':false"},
+    {3836021760,
+     "'hidden_size':3072,'intermediate_size':8192,'num_hidden_layers':32,"
+     "'num_attention_heads':24,'num_key_value_heads':8,'vocab_size':200064,"
+     "'model_type':'phi3','partial_rotary_factor':0.75,'tie_word_embeddings':true,"
+     "'full_attn_mod':1,'interpolate_factor':1,'lm_head_bias':false,'mlp_bias':false"},
+    {1170340608,
+     "'model_type':'lfm2','hidden_size':2048,'block_dim':2048,'block_ff_dim':12288,"
+     "'block_auto_adjust_ff_dim':true,'block_ffn_dim_multiplier':1.0,"
+     "'block_multiple_of':256,'conv_L_cache':3,'conv_bias':false,'conv_dim':2048,"
+     "'conv_dim_out':2048,'conv_use_xavier_init':true,'block_mlp_init_scale':1,"
+     "'block_norm_eps':1e-05,'block_out_init_scale':1,'block_use_swiglu':true,"
+     "'block_use_xavier_init':true,'full_attn_idxs':[2,5,8,10,12,14],"
+     "'num_attention_heads':32,'num_heads':32,'num_hidden_layers':16,"
+     "'num_key_value_heads':8,'vocab_size':65536,'use_pos_enc':true,"
+     "'max_position_embeddings':128000"},
+    {6939037248,
+     "'hidden_size':1536,'intermediate_size':512,'num_hidden_layers':40,"
+     "'num_attention_heads':12,'num_key_value_heads':4,'vocab_size':100352,"
+     "'model_type':'granitemoehybrid','shared_intermediate_size':1024,"
+     "'num_local_experts':64,'num_experts_per_tok':6,'mamba_n_heads':48,"
+     "'mamba_d_head':64,'mamba_d_state':128,'mamba_n_groups':1,'mamba_d_conv':4,"
+     "'mamba_expand':2,'mamba_conv_bias':true,'mamba_proj_bias':false,"
+     "'position_embedding_type':'nope','tie_word_embeddings':true,"
+     "'attention_bias':false,'layer_types':['mamba','mamba','mamba','mamba','mamba',"
+     "'attention','mamba','mamba','mamba','mamba','mamba','mamba','mamba','mamba',"
+     "'mamba','attention','mamba','mamba','mamba','mamba','mamba','mamba','mamba',"
+     "'mamba','mamba','attention','mamba','mamba','mamba','mamba','mamba','mamba',"
+     "'mamba','mamba','mamba','attention','mamba','mamba','mamba','mamba']"},
+    {8804241408, "'hidden_size':4096,'intermediate_size':10240,'num_hidden_layers':48,"
+                 "'num_attention_heads':32,'num_key_value_heads':2,'vocab_size':128512,"
+                 "'model_type':'internlm3','head_dim':128,'bias':false,'qkv_bias':false,"
+                 "'tie_word_embeddings':false"},
+    {7818448896,
+     "'model_type':'exaone','hidden_size':4096,'intermediate_size':14336,"
+     "'num_layers':32,'num_attention_heads':32,'num_key_value_heads':8,"
+     "'vocab_size':102400,'activation_function':'silu','embed_dropout':0.0,"
+     "'layer_norm_epsilon':1e-05,'head_dim':128,'max_position_embeddings':32768,"
+     "'tie_word_embeddings':false"},
+    {13896668160,
+     "'hidden_size':5120,'intermediate_size':13696,'num_hidden_layers':40,"
+     "'num_attention_heads':40,'num_key_value_heads':null,'vocab_size':125696,"
+     "'model_type':'baichuan','model_max_length':4096,'tie_word_embeddings':false,"
+     "'z_loss_weight':0"},
+};
+
+/* Models some of whose numbers count otherwise here (data/families.yaml says which): at most one
+ * in a thousand. */
+static const Published NEAR[] = {
+    {222903552,
+     "'model_type':'t5','is_encoder_decoder':true,'d_model':768,'d_kv':64,"
+     "'d_ff':3072,'num_layers':12,'num_heads':12,'vocab_size':32128,"
+     "'relative_attention_num_buckets':32,'dropout_rate':0.1,'n_positions':512,"
+     "'tie_word_embeddings':true"},
+    {2849757184, "'model_type':'t5','is_encoder_decoder':true,'d_model':2048,'d_kv':64,"
+                 "'d_ff':5120,'num_layers':24,'num_decoder_layers':24,'num_heads':32,"
+                 "'vocab_size':32128,'relative_attention_num_buckets':32,"
+                 "'relative_attention_max_distance':128,'feed_forward_proj':'gated-gelu',"
+                 "'is_gated_act':true,'dense_act_fn':'gelu_new','dropout_rate':0.1,"
+                 "'tie_word_embeddings':false"},
+    {11307321344, "'model_type':'t5','is_encoder_decoder':true,'d_model':1024,'d_kv':128,"
+                  "'d_ff':65536,'num_layers':24,'num_heads':128,'vocab_size':32128,"
+                  "'relative_attention_num_buckets':32,'dropout_rate':0.1"},
+    {1543490560,
+     "'model_type':'whisper','is_encoder_decoder':true,'d_model':1280,"
+     "'encoder_layers':32,'decoder_layers':32,'encoder_ffn_dim':5120,"
+     "'decoder_ffn_dim':5120,'encoder_attention_heads':20,"
+     "'decoder_attention_heads':20,'vocab_size':51866,'max_source_positions':1500,"
+     "'max_target_positions':448,'num_mel_bins':128,'activation_function':'gelu',"
+     "'num_hidden_layers':32"},
+    {37760640,
+     "'model_type':'whisper','is_encoder_decoder':true,'d_model':384,"
+     "'encoder_layers':4,'decoder_layers':4,'encoder_ffn_dim':1536,"
+     "'decoder_ffn_dim':1536,'encoder_attention_heads':6,'decoder_attention_heads':6,"
+     "'vocab_size':51865,'max_source_positions':1500,'max_target_positions':448,"
+     "'num_mel_bins':80,'activation_function':'gelu','num_hidden_layers':4"},
+    {9775192064,
+     "'model_type':'mllama','image_token_index':128256,"
+     "'text_config':{'hidden_size':4096,'intermediate_size':14336,"
+     "'num_hidden_layers':40,'num_attention_heads':32,'num_key_value_heads':8,"
+     "'vocab_size':128256,'model_type':'mllama_text_model',"
+     "'cross_attention_layers':[3,8,13,18,23,28,33,38],'hidden_act':'silu',"
+     "'rope_theta':500000.0,'tie_word_embeddings':false},"
+     "'vision_config':{'model_type':'mllama_vision_model','hidden_size':1280,"
+     "'attention_heads':16,'num_hidden_layers':32,'num_global_layers':8,"
+     "'image_size':560,'patch_size':14,'intermediate_size':5120,"
+     "'intermediate_layers_indices':[3,7,15,23,30],'vision_output_dim':7680,"
+     "'max_num_tiles':4,'supported_aspect_ratios':[[1,1]]}"},
+    {6888095744,
+     "'hidden_size':4096,'intermediate_size':11008,'num_hidden_layers':32,"
+     "'num_attention_heads':32,'num_key_value_heads':32,'vocab_size':50304,"
+     "'model_type':'olmo','clip_qkv':null,'attention_bias':false,'hidden_act':'silu',"
+     "'max_position_embeddings':2048,'tie_word_embeddings':false"},
+    {149014272, "'model_type':'modernbert','hidden_size':768,'intermediate_size':1152,"
+                "'num_hidden_layers':22,'num_attention_heads':12,'vocab_size':50368,"
+                "'max_position_embeddings':8192,'global_attn_every_n_layers':3,"
+                "'local_attention':128,'norm_bias':false,'attention_bias':false,"
+                "'mlp_bias':false,'decoder_bias':true,'classifier_bias':false,"
+                "'hidden_activation':'gelu','norm_eps':1e-05,'global_rope_theta':160000,"
+                "'local_rope_theta':10000,'tie_word_embeddings':true"},
+    {456089655296,
+     "'hidden_size':6144,'intermediate_size':9216,'num_hidden_layers':80,"
+     "'num_attention_heads':64,'num_key_value_heads':8,'vocab_size':200064,"
+     "'model_type':'minimax_m1','head_dim':128,'attn_type_list':[0,0,0,0,0,0,0,1,0,0,"
+     "0,0,0,0,0,1,0,0,0,0,0,0,0,1,0,0,0,0,0,0,0,1,0,0,0,0,0,0,0,1,0,0,0,0,0,0,0,1,0,"
+     "0,0,0,0,0,0,1,0,0,0,0,0,0,0,1,0,0,0,0,0,0,0,1,0,0,0,0,0,0,0,1],"
+     "'num_local_experts':32,'num_experts_per_tok':2,'rotary_dim':64,'postnorm':true,"
+     "'shared_intermediate_size':0,'shared_moe_mode':'sigmoid',"
+     "'tie_word_embeddings':false"},
+    {8053338176,
+     "'hidden_size':4096,'intermediate_size':21504,'num_hidden_layers':32,"
+     "'num_attention_heads':32,'num_key_value_heads':8,'vocab_size':131072,"
+     "'model_type':'apertus','hidden_act':'xielu','qk_norm':true,'post_norm':false,"
+     "'attention_bias':false,'mlp_bias':false,'tie_word_embeddings':false,"
+     "'max_position_embeddings':65536"},
+    {103810674688,
+     "'hidden_size':12288,'intermediate_size':33792,'num_hidden_layers':64,"
+     "'num_attention_heads':96,'num_key_value_heads':8,'vocab_size':256000,"
+     "'model_type':'cohere','layer_norm_eps':1e-05,'logit_scale':0.833,"
+     "'use_qk_norm':true,'attention_bias':false,'max_position_embeddings':131072"},
+    {9780236288,
+     "'hidden_size':4096,'intermediate_size':14336,'num_hidden_layers':32,"
+     "'num_attention_heads':32,'num_key_value_heads':8,'vocab_size':128256,"
+     "'model_type':'bamba','attn_layer_indices':[9,18,27],'attn_rotary_emb':64,"
+     "'mamba_n_heads':128,'mamba_d_head':64,'mamba_n_groups':1,'mamba_d_state':128,"
+     "'mamba_d_conv':4,'mamba_expand':2,'mamba_conv_bias':true,"
+     "'mamba_proj_bias':false,'tie_word_embeddings':false,"
+     "'partial_rotary_factor':0.5"},
+    {4073935360,
+     "'hidden_size':2560,'intermediate_size':6400,'num_hidden_layers':62,"
+     "'num_attention_heads':40,'num_key_value_heads':40,'vocab_size':73448,"
+     "'model_type':'minicpm3','q_lora_rank':768,'kv_lora_rank':256,"
+     "'qk_nope_head_dim':64,'qk_rope_head_dim':32,'v_head_dim':64,'scale_emb':12,"
+     "'dim_model_base':256,'scale_depth':1.4,'tie_word_embeddings':true"},
+    {8027914240,
+     "'hidden_size':4096,'intermediate_size':14336,'num_hidden_layers':32,"
+     "'num_attention_heads':32,'num_key_value_heads':8,'vocab_size':256000,"
+     "'model_type':'cohere2','layer_norm_eps':1e-05,'logit_scale':0.25,"
+     "'sliding_window':4096,'sliding_window_pattern':4,'attention_bias':false,"
+     "'hidden_act':'silu','rope_theta':50000,'layer_switch':4,"
+     "'use_embedding_sharing':true,'use_gated_activation':true,"
+     "'use_parallel_block':true,'use_parallel_embedding':false,"
+     "'position_embedding_type':'rope_gptj','rotary_pct':1.0"},
 };
 
 /* The graph of `{body}` with ' for ", or NULL. */
@@ -237,6 +497,70 @@ static void test_parameters(void **state)
             fail_msg("%s: %" G_GUINT64_FORMAT " parameters, expected %" G_GUINT64_FORMAT,
                      PUBLISHED[i].json, got, PUBLISHED[i].parameters);
     }
+}
+
+static void test_near(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(NEAR); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Graph) graph = graph_of(NEAR[i].json, &error);
+        assert_no_error(error);
+        const double got = (double)graph_parameter_count(graph),
+                     want = (double)NEAR[i].parameters;
+        if (fabs(got / want - 1) > 1e-3)
+            fail_msg("%s: %.0f parameters, expected %.0f", NEAR[i].json, got, want);
+    }
+}
+
+/* A family without an op is refused by the op's name. */
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type, *op;
+    } refused[] = {
+        {"rwkv", "time mixing"},   {"deberta-v2", "relative positions"},
+        {"mamba", "first Mamba"},  {"zamba2", "layers share"},
+        {"albert", "share their"}, {"clip", "compares images"},
+        {"gemma3n", "residual"},   {"recurrent_gemma", "gated recurrence"},
+        {"jetmoe", "experts of"},  {"switch_transformers", "with experts"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(refused); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *body =
+            g_strdup_printf("'model_type':'%s','hidden_size':64,'num_hidden_layers':1,"
+                            "'num_attention_heads':4",
+                            refused[i].type);
+        g_autoptr(Graph) graph = graph_of(body, &error);
+        assert_null(graph);
+        assert_non_null(strstr(error->message, "no op for it"));
+        assert_non_null(strstr(error->message, refused[i].op));
+    }
+}
+
+/* An encoder's tokens are what the decoder's second attention reads; without its own encoder a model
+ * with such layers needs tokens from outside. */
+static void test_encoders(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = graph_of(
+        "'model_type':'whisper','d_model':8,'encoder_layers':1,'decoder_layers':1,"
+        "'encoder_attention_heads':2,'decoder_attention_heads':2,'encoder_ffn_dim':8,"
+        "'decoder_ffn_dim':8,'vocab_size':9,'num_mel_bins':3,'max_source_positions':5",
+        &error);
+    assert_no_error(error);
+    const TensorId y = graph_find(graph, "layers.0.cross.attention");
+    const Op *op = graph_get_op(graph, graph_tensor(graph, y)->producer);
+    assert_int_equal(graph_tensor(graph, op->in[1])->dim[1], 5);
+    assert_false(op->attr.causal);
+    assert_int_equal(graph_tensor(graph, graph_find(graph, "sound"))->dim[3], 10);
+    g_autoptr(Graph) none = graph_of(SIZES(8, 8, 1, 2, 2, 9) "'model_type':'llama',"
+                                                             "'is_encoder_decoder':true",
+                                     &error);
+    assert_null(none);
+    assert_non_null(strstr(error->message, "is_encoder_decoder"));
 }
 
 /* The window of each layer's attention: newer and older files mean the same. */
@@ -296,9 +620,9 @@ static void test_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_parameters), cmocka_unit_test(test_near),
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_encoders),
+        cmocka_unit_test(test_windows),    cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

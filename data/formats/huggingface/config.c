@@ -36,7 +36,8 @@ static const char *type_of(const Families *families, Config *config)
  * embeddings are tied may be said of the whole model only. */
 static void enter_text(Config *config)
 {
-    static const char *const parts[] = {"text_config", "language_config", "llm_config"};
+    static const char *const parts[] = {"thinker_config", "text_config",
+                                        "language_config", "llm_config"};
     static const char TIED[] = "tie_word_embeddings";
     for (uint32_t i = 0; i < G_N_ELEMENTS(parts); i++) {
         json_t *text = json_object_get(config->root, parts[i]);
@@ -51,7 +52,9 @@ static void enter_text(Config *config)
         config->nested = parts[i];
         if (tied && !json_object_get(text, TIED))
             json_object_set(text, TIED, tied);
-        return;
+        if (i >
+            0) /* the thinker of a model that also speaks has a text part of its own */
+            return;
     }
 }
 
@@ -124,14 +127,15 @@ Architecture *config_read(const char *path, json_t *root, const char *like,
                      "expected a family of data/families.yaml, got \"%.60s\"; like=llama "
                      "reads it as that one",
                      type);
-    else if (plain && json_is_true(json_object_get(config.root, "is_encoder_decoder")))
-        config_wrong(&config, "is_encoder_decoder", "expected false");
     else if (plain) {
         a->precision = precision_of(&config);
         if (own)
             read_own(families, &config, type, a);
         else
             family_read(families, &config, type, NULL, a);
+        if (!config.failed && !a->encoder &&
+            json_is_true(json_object_get(config.root, "is_encoder_decoder")))
+            config_wrong(&config, "is_encoder_decoder", "expected false");
     }
     json_decref(copy);
     if (type && !config.failed)
@@ -153,7 +157,7 @@ static uint64_t kv_bytes(const Architecture *a)
     uint64_t numbers = 0;
     for (uint32_t i = 0; i < a->layers; i++) {
         const LayerFacts *l = &a->layer[i];
-        if (l->mixer == MIXER_ATTENTION)
+        if (l->mixer == MIXER_ATTENTION || l->mixer == MIXER_ATTENTION_AND_MAMBA)
             numbers += (uint64_t)l->kv_heads * (l->head_size + l->value_size);
         if (l->mixer == MIXER_LATENT)
             numbers += a->kv_rank + a->shared_key;

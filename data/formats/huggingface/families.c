@@ -102,7 +102,7 @@ void families_unread(const Families *families, const json_t *object, GHashTable 
                            (json_is_array(value) && json_array_size(value) == 0) ||
                            (json_is_object(value) && json_object_size(value) == 0);
         if (!empty && !g_hash_table_contains(read, key) &&
-            !families_ignore(families, key) && strcmp(key, "text_config") != 0)
+            !families_ignore(families, key))
             g_string_append_printf(text, "%s%s", text->len ? ", " : "", key);
     }
 }

@@ -343,23 +343,21 @@ static bool check_rows(Reader *r)
         json_t *value;
         json_object_foreach ((json_t *)r->rows.row[i], key, value) {
             if (strcmp(key, "like") != 0 && strcmp(key, "refuse") != 0 &&
-                !family_is_fact(key))
+                strcmp(key, "encoder") != 0 && !family_is_fact(key))
                 return config_wrong(r->config, key, "no fact of a model");
         }
     }
     return true;
 }
 
-bool family_read(const Families *families, Config *config, const char *name,
-                 const json_t *facts, Architecture *a)
+/* Adds the keys that it reads to `read`. */
+static bool read_rows(const Families *families, Config *config, const char *name,
+                      const json_t *facts, Architecture *a, GHashTable *read)
 {
-    Reader r = {
-        .config = config,
-        .rows = rows_of(families, facts, name),
-        .a = a,
-        .scope = {.root = config->root,
-                  .read = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
-                  .fact = find_fact}};
+    Reader r = {.config = config,
+                .rows = rows_of(families, facts, name),
+                .a = a,
+                .scope = {.root = config->root, .read = read, .fact = find_fact}};
     const char *fact = NULL;
     r.scope.data = &r;
     bool good = check_rows(&r);
@@ -369,18 +367,31 @@ bool family_read(const Families *families, Config *config, const char *name,
             architecture_layers(a, a->layers);
     }
     good = good && read_layers(&r);
+    const char *encoder = json_string_value(row_value(&r.rows, "encoder"));
+    if (good && encoder && families_has(families, encoder)) {
+        a->encoder = g_new0(Architecture, 1);
+        good = read_rows(families, config, encoder, NULL, a->encoder, read);
+    }
     const char *wrong = good ? architecture_check(a, 0, &fact) : NULL;
     for (uint32_t i = 0; wrong && i < G_N_ELEMENTS(FACTS); i++)
         if (strcmp(FACTS[i].name, fact) == 0)
             good = config_wrong(config, r.key[i] ? r.key[i] : fact, "%s", wrong);
+    return good;
+}
+
+bool family_read(const Families *families, Config *config, const char *name,
+                 const json_t *facts, Architecture *a)
+{
+    g_autoptr(GHashTable) read =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    const bool good = read_rows(families, config, name, facts, a, read);
     if (good) {
         GString *text = g_string_new("");
-        families_unread(families, config->root, r.scope.read, text);
+        families_unread(families, config->root, read, text);
         if (config->outer != config->root)
-            families_unread(families, config->outer, r.scope.read, text);
+            families_unread(families, config->outer, read, text);
         a->unread = g_string_free(text, text->len == 0);
     }
-    g_hash_table_unref(r.scope.read);
     return good;
 }
 
