@@ -211,6 +211,30 @@ static GPtrArray *reproduce_load_all(const char *what, const Own *own,
     return names ? g_steal_pointer(&list) : NULL;
 }
 
+/* All experiments, one line each. */
+static bool reproduce_list(const CommandOptions *options, GError **error)
+{
+    g_auto(GStrv) names = reproduce_names("all", error);
+    json_t *list = json_array();
+    bool good = names != NULL;
+    for (char **name = names; good && *name; name++) {
+        g_autoptr(Experiment) experiment = experiment_load(*name, NULL, error);
+        good = experiment != NULL;
+        if (good)
+            json_array_append_new(list, json_pack("{s:s, s:s}", "experiment", *name,
+                                                  "description",
+                                                  experiment_description(experiment)));
+        if (good && !options->json && !options->quiet)
+            printf("%-13s %s\n", *name, experiment_description(experiment));
+    }
+    json_t *object = json_pack("{s:o}", "experiments", list);
+    if (good && options->json)
+        command_print_json(object);
+    else
+        json_decref(object);
+    return good;
+}
+
 /* "scorecard", or some of its data sets. */
 static bool is_scorecard(const char *what)
 {
@@ -245,12 +269,14 @@ bool cmd_reproduce(int argc, char **argv, GError **error)
     const GOptionEntry entries[] = {REPRODUCE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "reproduce",
-        .arguments = "NAME|PAPER|all|scorecard[:SET,...]",
-        .min_arguments = 1,
+        .arguments = "[NAME|PAPER|all|scorecard[:SET,...]]",
+        .min_arguments = 0,
         .max_arguments = 1,
         .summary = "Runs a published experiment, draws its figure, and prints the "
                    "paper's claims beside our\n"
-                   "results. It resumes, and reuses the results in the database. "
+                   "results; without a name, lists the experiments. fig13 is enough for "
+                   "hap-fig13.\n"
+                   "It resumes, and reuses the results in the database. "
                    "`scorecard` compares the\n"
                    "simulator with iterations that others measured, and prints one row "
                    "per data set.",
@@ -264,6 +290,8 @@ bool cmd_reproduce(int argc, char **argv, GError **error)
         return false;
     if (!reproduce_options_in_range(&own, error))
         return false;
+    if (argc < 2)
+        return reproduce_list(&options, error);
     if (is_scorecard(argv[1]))
         return run_scorecard(argv[1], line, &own, &options, error);
     g_autoptr(GPtrArray) experiments = reproduce_load_all(argv[1], &own, &options, error);

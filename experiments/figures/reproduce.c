@@ -9,15 +9,34 @@
 #include "data/store/store.h"
 #include "experiments/figures/figure.h"
 
-char **reproduce_names(const char *what, GError **error)
+/* Refuses a name without a paper, "fig2", that several papers have. */
+static bool is_one_paper(const char *asked, const GPtrArray *names, GError **error)
+{
+    g_autofree char *end = g_strdup_printf("-%s", asked);
+    g_autoptr(GString) list = g_string_new("");
+    for (guint i = 0; i < names->len && g_str_has_suffix(names->pdata[i], end); i++)
+        g_string_append_printf(list, "%s%s", i ? ", " : "", (char *)names->pdata[i]);
+    return names->len < 2 || !*list->str ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "'%s' may be any of %s", asked,
+                       list->str);
+}
+
+char **reproduce_names(const char *asked, GError **error)
 {
     g_auto(GStrv) known = path_list("experiments", ".yaml");
-    g_autofree char *paper = g_strdup_printf("%s-", what);
-    GPtrArray *names = g_ptr_array_new();
+    g_autofree char *what = g_ascii_strdown(asked, -1);
+    g_autofree char *paper = g_strdup_printf("%s-", what),
+                    *figure = g_strdup_printf("-%s", what);
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
     for (char **name = known; *name; name++)
         if (strcmp(what, "all") == 0 || strcmp(what, *name) == 0 ||
-            g_str_has_prefix(*name, paper))
+            g_str_has_prefix(*name, paper) || g_str_has_suffix(*name, figure))
             g_ptr_array_add(names, g_strdup(*name));
+    if (!is_one_paper(what, names, error)) {
+        g_ptr_array_free(names, TRUE);
+        return NULL;
+    }
+    g_ptr_array_set_free_func(names, NULL);
     if (names->len == 0) {
         g_autoptr(GStrvBuilder) all = g_strv_builder_new();
         for (char **name = known; *name; name++) {

@@ -6,10 +6,11 @@
 #include "experiments/figures/claims.h"
 #include "experiments/sweep/sweep.h"
 
-/* Names of the experiments that `what` stands for: one of experiments/NAME.yaml, all of a paper's
- * ("hap": every name that starts with hap-), or "all". KILTER_ERROR_INPUT lists the known ones.
- * Free with g_strfreev. */
-char **reproduce_names(const char *what, GError **error);
+/* Names of the experiments that `asked` stands for, in letters of either case: one of
+ * experiments/NAME.yaml, the same without its paper ("fig13"), all of a paper's ("hap": every name
+ * that starts with hap-), or "all". KILTER_ERROR_INPUT lists the known ones, or those of several
+ * papers that it may be. Free with g_strfreev. */
+char **reproduce_names(const char *asked, GError **error);
 
 typedef struct {
     const char *database; /* NULL: folder/NAME.db */

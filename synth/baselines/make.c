@@ -1,23 +1,49 @@
 /* The strategies that HAP is compared with (Sec. 7.1) and other known ones, at the level of virtual
  * devices. */
-#include <math.h>
-
+#include "synth/baselines/make.h"
 #include "balance/balance.h"
 #include "synth/answer/complete.h"
 #include "synth/answer/ratios.h"
-#include "synth/baselines/make.h"
+#include "synth/answer/rounding.h"
 #include "synth/pipeline/strategy.h"
 
 /* The inputs for finding a strategy's best ratios. */
 typedef struct {
     const Question *question;
     Baseline baseline;
-    Plan *plan;
-    double best_s; /* time of the plan's program and ratios; infinite without a plan */
+    Plan *plan; /* counts what the search takes */
+    Plan *best; /* of those considered, rounded; NULL: none yet */
 } Rebalance;
 
-/* The strategy's program at these ratios, then the best ratios of that program, in place: those
- * that fit the memory if any do. The plan gets the pair if it is the fastest so far. */
+/* A program of the strategy and its costs. */
+typedef struct {
+    const Program *program;
+    const SimLinear *linear;
+    const SimMemory *memory;
+} BaselineProgram;
+
+/* Rounds the ratios to the nearest units, moves units as long as that is faster, and keeps the plan
+ * if it is the best so far. */
+static bool rebalance_consider(Rebalance *r, const BaselineProgram *of,
+                               const double *ratio, GError **error)
+{
+    const Question *question = r->question;
+    const ClusterView *view = question->view;
+    g_autoptr(Plan) plan = plan_new();
+    plan->bucket_bytes = r->plan->bucket_bytes;
+    plan_set(plan, question->graph, view, program_copy(of->program), ratio);
+    if (!plan_round(plan, question->graph, error))
+        return false;
+    g_autofree double *share = sim_plan_shares(plan, of->linear);
+    plan->iteration_time_s = rounding_climb(plan, of->linear, of->memory, view, share,
+                                            question->options->moves);
+    plan->feasible = sim_memory_fits(of->memory, view, share);
+    plan_keep_better(&r->best, g_steal_pointer(&plan));
+    return true;
+}
+
+/* Considers the strategy's program at these ratios, and at its best ratios, in place: those that
+ * fit the memory if any do. */
 static bool rebalance(Rebalance *r, double *ratio, GError **error)
 {
     const Graph *graph = r->question->graph;
@@ -27,33 +53,40 @@ static bool rebalance(Rebalance *r, double *ratio, GError **error)
         return false;
     g_autoptr(Program) program = result.program;
     g_autoptr(SimLinear) linear =
-        sim_linear(program, graph, view, NULL, r->question->options->bucket_bytes);
+        sim_linear(program, graph, view, NULL, r->plan->bucket_bytes);
     g_autoptr(SimMemory) memory = sim_memory(program, graph, linear, NULL, view->runtime);
+    const BaselineProgram of = {program, linear, memory};
+    r->plan->search_time_s += result.search_s;
+    if (!rebalance_consider(r, &of, ratio, error))
+        return false;
     BalanceReport report;
     gint64 start = g_get_monotonic_time();
     if (!balance_ratios(linear, memory, view, 1, ratio, &report, NULL) &&
         !balance_ratios(linear, NULL, view, 1, ratio, &report, error))
         return false;
     r->plan->balance_time_s += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
-    r->plan->search_time_s += result.search_s;
-    if (report.time_s < r->best_s) {
-        r->best_s = report.time_s;
-        plan_set(r->plan, graph, view, g_steal_pointer(&program), ratio);
-    }
-    return true;
+    return rebalance_consider(r, &of, ratio, error);
 }
 
 /* Starts from both even and proportional ratios, since the strategy's collectives depend on the
  * ratios; repeats once, so that the collectives are those of the final ratios. */
 static bool make_best(Rebalance *r, GError **error)
 {
-    for (uint32_t start = 0; start < 2; start++) {
+    bool good = true;
+    for (uint32_t start = 0; start < 2 && good; start++) {
         g_autofree double *ratio =
             (start ? ratios_proportional : ratios_even)(r->question->view);
-        if (!rebalance(r, ratio, error) || !rebalance(r, ratio, error))
-            return false;
+        good = rebalance(r, ratio, error) && rebalance(r, ratio, error);
     }
-    return true;
+    if (good) {
+        plan_set(r->plan, r->question->graph, r->question->view,
+                 g_steal_pointer(&r->best->program), r->best->ratio);
+        r->plan->split = g_steal_pointer(&r->best->split);
+        r->plan->n_splits = r->best->n_splits;
+        r->best->n_splits = 0;
+    }
+    plan_free(r->best);
+    return good;
 }
 
 /* Shares as text of the strategy; NULL: all shares are equal. */
@@ -102,8 +135,7 @@ static bool make(const Question *question, Baseline baseline, double *own, Plan 
     const RatiosChoice choice = planner_ratios(question->options);
     g_autofree double *ratio = own;
     if (choice == RATIOS_BEST) {
-        Rebalance r = {
-            .question = question, .baseline = baseline, .plan = plan, .best_s = INFINITY};
+        Rebalance r = {.question = question, .baseline = baseline, .plan = plan};
         return make_best(&r, error);
     }
     if (choice != RATIOS_OWN) {

@@ -4,8 +4,8 @@
  * a claim beside the paper's value (claim). Text must be equal, and numbers must agree within the
  * file's tolerance. Wall-clock times are replaced before figures and claims are computed.
  * KILTER_PAPER names the paper; with KILTER_RECORD set the file is written instead (`./run
- * golden`). KILTER_GOLDEN_STORE names a folder whose databases are used and kept, for work on
- * queries, which does not change results. */
+ * golden`), with KILTER_FIGURE only the lines of that experiment. KILTER_GOLDEN_STORE names a
+ * folder whose databases are used and kept, for work on queries, which does not change results. */
 #include <sqlite3.h>
 
 #include "data/data.h"
@@ -232,8 +232,9 @@ static char *compute(const char *prefix)
     g_autoptr(Sandbox) box = sandbox_new();
     g_auto(GStrv) names = path_list("experiments", ".yaml");
     GString *lines = g_string_new(NULL);
+    const bool one = g_strcmp0(g_getenv("KILTER_FIGURE"), prefix) == 0;
     for (char **name = names; *name; name++)
-        if (g_str_has_prefix(*name, prefix))
+        if (one ? strcmp(*name, prefix) == 0 : g_str_has_prefix(*name, prefix))
             add_experiment(lines, *name, box);
     return g_string_free(lines, FALSE);
 }
@@ -293,14 +294,42 @@ static char *golden(void)
     return text;
 }
 
+/* The file with these lines: all of them, or in place of those of $KILTER_FIGURE. */
+static char *whole_with(const char *now)
+{
+    const char *one = g_getenv("KILTER_FIGURE");
+    if (!one)
+        return g_strconcat(RULE, "figure,kind,key,values\n", now, NULL);
+    g_autofree char *was = golden();
+    g_auto(GStrv) line = g_strsplit(was, "\n", -1);
+    const size_t length = strlen(one);
+    bool done = false;
+    GString *text = g_string_new("");
+    for (char **each = line; *each && (**each || each[1]); each++) {
+        const bool own = g_str_has_prefix(*each, one) &&
+                         ((*each)[length] == ',' || (*each)[length] == '@');
+        const bool header = **each == '#' || g_str_has_prefix(*each, "figure,");
+        if (!done && !header && (own || strcmp(*each, one) > 0)) {
+            g_string_append(text, now);
+            done = true;
+        }
+        if (!own)
+            g_string_append_printf(text, "%s\n", *each);
+    }
+    if (!done)
+        g_string_append(text, now);
+    return g_string_free(text, FALSE);
+}
+
 static void test_experiments(void **state)
 {
     (void)state;
     g_autofree char *prefix = g_strconcat(paper(), "-", NULL);
-    g_autofree char *now = compute(prefix);
+    const char *one = g_getenv("KILTER_FIGURE");
+    g_autofree char *now = compute(one ? one : prefix);
     if (g_getenv("KILTER_RECORD")) {
         g_autofree char *file = golden_file();
-        g_autofree char *text = g_strconcat(RULE, "figure,kind,key,values\n", now, NULL);
+        g_autofree char *text = whole_with(now);
         assert_true(g_file_set_contents(file, text, -1, NULL));
         return;
     }

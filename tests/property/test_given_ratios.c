@@ -15,7 +15,8 @@ typedef struct {
     double *ratio; /* [n_devices] */
 } Made;
 
-static Made made(const Planner *planner, const ClusterView *view, const char *const *set)
+static Made made(const Planner *planner, const char *model, const ClusterView *view,
+                 const char *const *set)
 {
     PlannerOptions options;
     GError *error = NULL;
@@ -25,7 +26,7 @@ static Made made(const Planner *planner, const ClusterView *view, const char *co
         assert_no_error(error);
     }
     g_autoptr(Plan) plan =
-        planner_plan(planner, MODEL, view->cluster->name, view, &options, NULL, &error);
+        planner_plan(planner, model, view->cluster->name, view, &options, NULL, &error);
     assert_no_error(error);
     return (Made){plan->iteration_time_s,
                   g_memdup2(plan->ratio, view->n_devices * sizeof *plan->ratio)};
@@ -67,20 +68,20 @@ static void check_planner(const Planner *planner, const ClusterView *view)
                       *const KINDS[] = {"ratios", kinds, NULL},
                       *const MIX_0[] = {"mix", "0", NULL},
                       *const MIX_1[] = {"mix", "1", NULL};
-    assert_alike(planner, "even", made(planner, view, GIVEN_EVEN),
-                 made(planner, view, EVEN), n);
-    assert_alike(planner, "proportional", made(planner, view, GIVEN_SPEED),
-                 made(planner, view, SPEED), n);
-    assert_alike(planner, "kinds", made(planner, view, KINDS), made(planner, view, SPEED),
-                 n);
-    assert_alike(planner, "mix=0", made(planner, view, MIX_0), made(planner, view, EVEN),
-                 n);
-    assert_alike(planner, "mix=1", made(planner, view, MIX_1), made(planner, view, SPEED),
-                 n);
+    assert_alike(planner, "even", made(planner, MODEL, view, GIVEN_EVEN),
+                 made(planner, MODEL, view, EVEN), n);
+    assert_alike(planner, "proportional", made(planner, MODEL, view, GIVEN_SPEED),
+                 made(planner, MODEL, view, SPEED), n);
+    assert_alike(planner, "kinds", made(planner, MODEL, view, KINDS),
+                 made(planner, MODEL, view, SPEED), n);
+    assert_alike(planner, "mix=0", made(planner, MODEL, view, MIX_0),
+                 made(planner, MODEL, view, EVEN), n);
+    assert_alike(planner, "mix=1", made(planner, MODEL, view, MIX_1),
+                 made(planner, MODEL, view, SPEED), n);
     if (planner_can(planner, PLANNER_GROUPS))
         return; /* groups on subsets have parts of the ratios */
     const char *const MIX[] = {"mix", "0.25", NULL};
-    Made mixed = made(planner, view, MIX);
+    Made mixed = made(planner, MODEL, view, MIX);
     for (uint32_t j = 0; j < n; j++)
         assert_close(mixed.ratio[j], 0.75 * even[j] + 0.25 * speed[j], 1e-9);
     g_free(mixed.ratio);
@@ -104,10 +105,54 @@ static void test_planners(void **state)
     assert_true(n >= 10);
 }
 
+/* The best ratios, rounded, are never worse than even or proportional ones: random tiny models, whose
+ * few units make rounding cost most, on two kinds of machines, by every planner with ratios. */
+static void test_best_is_never_worse(void **state)
+{
+    (void)state;
+    enum { CASES = 24, HIDDEN = 16 };
+    GError *error = NULL;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(7);
+    const char *const EVEN[] = {"ratios", "even", NULL},
+                      *const SPEED[] = {"ratios", "proportional", NULL},
+                      *const BEST[] = {"ratios", "best", NULL};
+    for (uint32_t c = 0; c < CASES; c++) {
+        g_autofree char *model = g_strdup_printf(
+            "bert-base:layers=1,seq=%d,hidden=%d,ffn=%d,heads=%d,vocab=64,global_batch=%"
+            "d",
+            g_rand_int_range(rand, 4, 64), HIDDEN * g_rand_int_range(rand, 1, 24),
+            g_rand_int_range(rand, 8, 512), 1 << g_rand_int_range(rand, 0, 4),
+            2 * g_rand_int_range(rand, 2, 12));
+        g_autoptr(Cluster) cluster =
+            cluster_load(c % 2 ? "hap-a100-p100-4" : "hap-8", &error);
+        assert_no_error(error);
+        g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+        for (uint32_t i = 0; i < planner_count(); i++) {
+            const Planner *planner = planner_at(i);
+            if (!planner_can(planner, PLANNER_RATIOS) ||
+                planner_can(planner, PLANNER_GROUPS))
+                continue;
+            const Made best = made(planner, model, view, BEST),
+                       even = made(planner, model, view, EVEN),
+                       speed = made(planner, model, view, SPEED);
+            if (best.time_s > fmin(even.time_s, speed.time_s) * (1 + 1e-9))
+                TEST_FAIL_AT(__FILE__, __LINE__,
+                             "%s on %s: best %.9g s, even %.9g s, "
+                             "proportional %.9g s",
+                             planner->name, model, best.time_s, even.time_s,
+                             speed.time_s);
+            g_free(best.ratio);
+            g_free(even.ratio);
+            g_free(speed.ratio);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_planners),
+        cmocka_unit_test(test_best_is_never_worse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
