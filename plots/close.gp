@@ -6,9 +6,9 @@ set lmargin 0; set rmargin 0; set tmargin 0; set bmargin 0
 unset border; unset tics; unset key
 set label 3 page_title at screen 0.5, screen 1 - 24.0 / whole_height center font "DejaVu Sans,16"
 set origin 0, 0
-set size 1, (claims > 0 ? strip : 0.1)
-if (claims == 0) { plot [0:1] [0:1] NaN }
-if (claims > 0) {
+set size 1, (claims > 0 && !bare ? strip : 0.1)
+if (claims == 0 || bare) { plot [0:1] [0:1] NaN }
+if (claims > 0 && !bare) {
     set xrange [0:page_width]
     set yrange [strip_height:0]
     # The band is the paper's value and its tolerance; a mark beyond three tolerances is drawn at the edge.

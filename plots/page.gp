@@ -16,7 +16,7 @@ paper_low(id) = paper_at(id."-low")
 paper_high(id) = paper_at(id."-high")
 
 claim_height = 34.0
-strip_height = claims > 0 ? 30 + claim_height * claims : 0
+strip_height = claims > 0 && !bare ? 30 + claim_height * claims : 0
 whole_height = page_height + strip_height
 strip = strip_height / whole_height
 # Places and heights of the picture, as parts of the page.

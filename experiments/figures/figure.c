@@ -84,8 +84,10 @@ static const char DATA[] = "data.tsv", PICTURE[] = "picture", CLAIMS[] = "claims
 /* Draws the data of the scratch folder into the same folder. The user's start files are not read
  * (-d), since they could change any figure. */
 static bool run_gnuplot(const char *script, const char *scratch, const char *terminal,
-                        GError **error)
+                        bool bare, GError **error)
 {
+    g_autofree char *setting = g_strdup_printf(
+        "px = %s; bare = %d", strcmp(terminal, "pdfcairo") == 0 ? "1.0 / 96" : "1", bare);
     g_autofree char *whole = g_canonicalize_filename(script, NULL);
     g_autofree char *folder = g_path_get_dirname(whole);
     g_autofree char *output = g_build_filename(scratch, PICTURE, NULL);
@@ -95,10 +97,9 @@ static bool run_gnuplot(const char *script, const char *scratch, const char *ter
         G_SUBPROCESS_FLAGS_STDOUT_SILENCE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
     g_subprocess_launcher_set_cwd(launcher, scratch);
     g_subprocess_launcher_setenv(launcher, "GNUPLOT_LIB", folder, TRUE);
-    g_autoptr(GSubprocess) gnuplot = g_subprocess_launcher_spawn(
-        launcher, &trouble, "gnuplot", "-d", "-e",
-        strcmp(terminal, "pdfcairo") == 0 ? "px = 1.0 / 96" : "px = 1", "-c", whole, DATA,
-        PICTURE, terminal, folder, NULL);
+    g_autoptr(GSubprocess) gnuplot =
+        g_subprocess_launcher_spawn(launcher, &trouble, "gnuplot", "-d", "-e", setting,
+                                    "-c", whole, DATA, PICTURE, terminal, folder, NULL);
     if (!gnuplot)
         return kilter_fail(
             error, KILTER_ERROR_FAILED,
@@ -121,12 +122,12 @@ typedef struct {
 } Picture;
 
 static bool draw_as(const char *name, const char *scratch, const char *terminal,
-                    Picture *picture, GError **error)
+                    bool bare, Picture *picture, GError **error)
 {
     g_autofree char *script = figure_file(name, ".gp", error);
     g_autofree char *output = g_build_filename(scratch, PICTURE, NULL);
     const bool good =
-        script && run_gnuplot(script, scratch, terminal, error) &&
+        script && run_gnuplot(script, scratch, terminal, bare, error) &&
         g_file_get_contents(output, &picture->bytes, &picture->length, error);
     g_unlink(output);
     return good;
@@ -179,14 +180,16 @@ static bool draw_in(const char *name, const Drawing *drawing, const char *scratc
                     const char *target, GError **error)
 {
     Picture picture[USUAL_FORMATS] = {0};
+    g_autofree char *named = g_path_get_basename(target);
+    const bool bare = g_str_has_prefix(named, "bare.");
     const int only = format_of(target), n = only >= 0 ? 1 : USUAL_FORMATS;
     g_autofree char *data = g_build_filename(scratch, DATA, NULL);
     g_autofree char *claims = g_build_filename(scratch, CLAIMS, NULL);
     bool good = g_file_set_contents(data, drawing->data, -1, error) &&
                 g_file_set_contents(claims, drawing->claims, -1, error);
     for (int i = 0; good && i < n; i++)
-        good = draw_as(name, scratch, FORMAT[only >= 0 ? only : i].terminal, &picture[i],
-                       error);
+        good = draw_as(name, scratch, FORMAT[only >= 0 ? only : i].terminal, bare,
+                       &picture[i], error);
     if (good && only < 0 && g_mkdir_with_parents(target, 0777) != 0)
         good = kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s: %s",
                            target, g_strerror(errno));

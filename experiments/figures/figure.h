@@ -3,7 +3,7 @@
  * The query's rows go to a file of tab-separated columns (its header is a comment, NULL is written
  * NaN), which gnuplot draws twice, as PNG and as SVG (px is 1), or once, as PDF (px is an inch / 96). The script gets, as ARG1 to ARG4: that file,
  * the output file, the terminal (pngcairo or svg), the folder that the script lies in. Scripts that
- * load page.gp have below them a strip with what claims.tsv beside the data holds: each claim of
+ * load page.gp have below them, except in a file named bare.svg (.png, .pdf), a strip with what claims.tsv beside the data holds: each claim of
  * the paper with its tolerance, and our value (plots/page.gp says the columns).
  *
  * A last column FIGURE_ROWS is not drawn: the ordinals, separated by spaces, of the experiment's

@@ -30,33 +30,19 @@ static char *escape(const char *text)
     return g_markup_escape_text(plain, -1);
 }
 
-GString *page_new(const char *title, GError **error)
-{
-    g_autofree char *css = asset("report.css", error);
-    g_autofree char *js = css ? asset("report.js", error) : NULL;
-    if (!js)
-        return NULL;
-    GString *page = g_string_new("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
-                                 "<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-                                 "content=\"width=device-width, initial-scale=1\">\n");
-    page_add(page, "title", "%s", title);
-    g_string_append_printf(page,
-                           "<style>\n%s</style>\n<script>\ndocument.addEventListener("
-                           "'DOMContentLoaded', () => {\n%s});\n</script>\n</head>\n"
-                           "<body>\n<main>\n",
-                           css, js);
-    page_add(page, "h1", "%s", title);
-    return page;
-}
-
 char *page_of(const char *template, const char *title, const json_t *facts,
               GError **error)
 {
-    g_autofree char *text = asset(template, error);
-    g_autofree char *css = text ? asset("report.css", error) : NULL;
+    static const char PART[] =
+        "<!--sweeps-->\n"; /* stands for a template that two pages have */
+    g_autofree char *whole = asset(template, error);
+    g_autofree char *part = whole ? asset("sweeps.html", error) : NULL;
+    g_autofree char *css = part ? asset("report.css", error) : NULL;
     g_autofree char *js = css ? asset("report.js", error) : NULL;
     if (!js)
         return NULL;
+    g_auto(GStrv) around = g_strsplit(whole, PART, -1);
+    g_autofree char *text = g_strjoinv(part, around);
     g_autofree char *body = render_html(text, facts);
     g_autofree char *escaped = escape(title);
     return g_strdup_printf(
@@ -65,12 +51,6 @@ char *page_of(const char *template, const char *title, const json_t *facts,
         "<meta name=\"color-scheme\" content=\"light dark\">\n<title>%s</title>\n"
         "<style>%s</style>\n</head>\n<body>\n%s<script>%s</script>\n</body>\n</html>\n",
         escaped, css, body, js);
-}
-
-char *page_end(GString *page)
-{
-    g_string_append(page, "</main>\n</body>\n</html>\n");
-    return g_string_free(page, FALSE);
 }
 
 void page_text(GString *page, const char *text)
@@ -101,13 +81,6 @@ void page_add(GString *page, const char *element, const char *format, ...)
     g_string_append_printf(page, "<%s>", element);
     page_text(page, text);
     close_element(page, element);
-}
-
-void page_heading(GString *page, const char *element, const char *id, const char *text)
-{
-    g_autofree char *escaped = escape(id);
-    g_autofree char *open = g_strdup_printf("%s id=\"%s\"", element, escaped);
-    page_add(page, open, "%s", text);
 }
 
 /* --- tables --- */

@@ -7,13 +7,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* The head, with the styles and the script of plots/report.css and .js, and the title.
- * KILTER_ERROR_INPUT if these files are missing. Free with g_string_free, or end the page with
- * page_end. */
-GString *page_new(const char *title, GError **error);
-/* Frees the page and returns its whole text, which the caller frees. */
-char *page_end(GString *page);
-
 /* A whole page: the template of that name in plots/, filled in with the facts (render_html).
  * KILTER_ERROR_INPUT if a file is missing. Caller frees. */
 char *page_of(const char *template, const char *title, const json_t *facts,
@@ -22,8 +15,6 @@ char *page_of(const char *template, const char *title, const json_t *facts,
 /* <ELEMENT>text</ELEMENT>; ELEMENT may have attributes, as in "p class='x'". */
 void page_add(GString *page, const char *element, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
-/* A heading that links lead to. */
-void page_heading(GString *page, const char *element, const char *id, const char *text);
 /* Text alone, escaped. */
 void page_text(GString *page, const char *text);
 /* A link to a place of the page. */

@@ -1,6 +1,6 @@
 /* The contents of a store as a page: papers' claims and figures, and sweeps. */
+#include <glib/gstdio.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "data/base/json.h"
@@ -14,67 +14,7 @@
 #include "experiments/report/summary.h"
 #include "experiments/report/sweep_facts.h"
 
-/* --- tables --- */
-
-/* The paper's number or ours; yes or no, where the claim says so. */
-static void add_value(GString *page, const Claim *claim, double value, const char *class)
-{
-    if (claims_is_yes(claim) && !isnan(value)) {
-        g_autofree char *text = claims_value_text(claim, value);
-        page_mark(page, class, text);
-    } else {
-        g_autofree char *format = claims_format(claim);
-        page_number_marked(page, value, format, class);
-    }
-}
-
-/* A claim's number in a column of the experiment, coloured by whether the claim holds with it. */
-static void add_column(GString *page, const Claim *claim, const ClaimColumn *column)
-{
-    if (column && !isnan(column->ours))
-        add_value(page, claim, column->ours, column->holds ? "n holds" : "n fails");
-    else
-        page_mark(page, "n", "");
-}
-
-static void add_claims(const ReportParts *report, const char *paper)
-{
-    static const char *const COLUMNS[] = {
-        "figure",        "claim",       "#paper",      "#\u00b1", "#as published",
-        "verdict",       "cause",       "#calibrated", "#best",   "place",
-        "other columns", "our results", NULL};
-    GString *page = report->page;
-    page_table(page, NULL, COLUMNS);
-    for (guint i = 0; i < report->part->len; i++) {
-        const ReportPart *part = report->part->pdata[i];
-        for (uint32_t k = 0;
-             strcmp(part->paper, paper) == 0 && part->claims && k < part->claims->n;
-             k++) {
-            const Claim *claim = &part->claims->claim[k];
-            page_row(page);
-            page_link(page, part->name, part->name);
-            g_autofree char *text = report_claim_text(claim);
-            page_cell(page, text);
-            add_value(page, claim, claim->value, "n");
-            if (claims_is_yes(claim))
-                page_mark(page, "n", "");
-            else
-                add_value(page, claim, claim->allowed, "n");
-            add_value(page, claim, claim->ours, "n");
-            page_mark(page, claim->holds ? "holds" : "fails", claims_verdict(claim));
-            page_cell(page, claim->reason);
-            for (const char *const *name = report_columns; *name; name++)
-                add_column(page, claim, claims_column(part->claims, claim, *name));
-            page_cell(page, claim->where);
-            g_autofree char *columns =
-                claims_columns_text(part->claims, claim, report_columns);
-            page_cell(page, columns);
-            page_cell(page, claim->note);
-            page_row_end(page);
-        }
-    }
-    page_table_end(page);
-}
+/* --- rows of an experiment, folded below its figure --- */
 
 static void add_cells(GString *page, uint32_t n_columns, char **value, char **column)
 {
@@ -95,18 +35,14 @@ static void add_cells(GString *page, uint32_t n_columns, char **value, char **co
 
 typedef struct {
     GString *page;
-    const char *experiment; /* NULL: nothing links to the rows */
-} RowList;
+    const char *experiment;
+} ReportRows;
 
 static void add_result(uint32_t n_columns, char **value, char **column, void *to)
 {
-    const RowList *list = to;
-    g_autofree char *id =
-        list->experiment ? report_row_id(list->experiment, value[0]) : NULL;
-    if (id)
-        page_row_of(list->page, id);
-    else
-        page_row(list->page);
+    const ReportRows *list = to;
+    g_autofree char *id = report_row_id(list->experiment, value[0]);
+    page_row_of(list->page, id);
     add_cells(list->page, n_columns, value, column);
 }
 
@@ -130,90 +66,190 @@ static bool add_rows(const ReportParts *report, const ReportPart *part, GError *
     g_string_append(report->page, "<details>\n");
     page_add(report->page, "summary", "Rows of %s", part->name);
     page_table(report->page, NULL, COLUMNS);
-    RowList list = {report->page, part->experiment ? part->name : NULL};
+    ReportRows list = {report->page, part->name};
     const bool good = store_query(report->store, sql, add_result, &list, error);
     page_table_end(report->page);
     g_string_append(report->page, "</details>\n");
     return good;
 }
 
-static void add_run_row(uint32_t n_columns, char **value, char **column, void *to)
+/* --- claims --- */
+
+/* The first sentence of a cause, at most 160 characters of it. Caller frees. */
+static char *because_of(const Claim *claim)
 {
-    GString *page = to;
-    g_autofree char *id = g_strdup_printf("run-%s", value[0]);
-    (void)column;
-    page_row_of(page, id);
-    page_mark(page, "n", value[0]);
-    for (uint32_t i = 1; i < n_columns; i++)
-        page_cell(page, value[i]);
-    page_row_end(page);
+    enum { LONGEST = 160 };
+    const char *end = strstr(claim->reason, "; ");
+    g_autofree char *first = g_strndup(claim->reason, end ? (gsize)(end - claim->reason)
+                                                          : strlen(claim->reason));
+    if (g_utf8_strlen(first, -1) > LONGEST) {
+        *g_utf8_offset_to_pointer(first, LONGEST - 1) = '\0';
+        char *word = strrchr(first, ' ');
+        if (word)
+            *word = '\0';
+        return g_strconcat(first, "\u2026", NULL);
+    }
+    return g_steal_pointer(&first);
 }
 
-static bool add_runs(const ReportParts *report, GError **error)
+/* The glyph and the class of a verdict. */
+static void set_verdict(json_t *row, bool known, bool holds)
 {
-    static const char *const COLUMNS[] = {"#run", "command", "version", "commit",
-                                          "host", "started", NULL};
-    page_heading(report->page, "h2", "runs", "Runs");
-    page_add(
-        report->page, "p",
-        "Who answered: the command, the version and the commit that it was built "
-        "from. A row's identity begins the SHA-256 of all that its answer depends on: "
-        "kilter show IDENTITY --db %s prints its configuration, kilter rerun IDENTITY "
-        "--db %s runs it again and says whether the answer is the same.",
-        report->file, report->file);
-    page_table(report->page, NULL, COLUMNS);
-    const bool good = store_query(
-        report->store,
-        "SELECT id, command, version, revision, host, started FROM run ORDER BY id",
-        add_run_row, report->page, error);
-    page_table_end(report->page);
-    return good;
+    json_object_update_new(row, json_pack("{s:s, s:s}", "glyph",
+                                          !known  ? "\u25cb"
+                                          : holds ? "\u2714"
+                                                  : "\u2718",
+                                          "class",
+                                          !known  ? "none"
+                                          : holds ? "good"
+                                                  : "bad"));
+}
+
+static json_t *columns_json(const Claims *claims, const Claim *claim)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < claims->n_columns; i++) {
+        const ClaimColumn *column = &claim->column[i];
+        if (isnan(column->ours)) /* not asked is no verdict */
+            continue;
+        g_autofree char *ours = claims_value_text(claim, column->ours);
+        json_t *row = json_pack("{s:s, s:s, s:b}", "name", claims->column[i], "ours",
+                                ours, "holds", column->holds);
+        set_verdict(row, true, column->holds);
+        json_array_append_new(list, row);
+    }
+    return list;
+}
+
+static json_t *claim_json(const Claims *claims, const Claim *claim)
+{
+    const bool known = !isnan(claim->ours);
+    const double allowed = claim->allowed,
+                 off =
+                     known && allowed > 0 ? (claim->ours - claim->value) / allowed : NAN;
+    g_autofree char *text = report_claim_text(claim);
+    g_autofree char *value = claims_value_text(claim, claim->value);
+    g_autofree char *ours = claims_value_text(claim, claim->ours);
+    g_autofree char *tolerance = claims_value_text(claim, allowed);
+    g_autofree char *because = because_of(claim);
+    json_t *row =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o}", "text", text, "where",
+                  claim->where, "paper", value, "ours", known ? ours : "no result",
+                  "verdict", claims_verdict(claim), "because", because, "note",
+                  claim->note ? claim->note : "", "columns", columns_json(claims, claim));
+    set_verdict(row, known, claim->holds && !claim->fitted);
+    if (known && claim->by_ratio && (claim->fitted || !claim->holds))
+        json_object_update_new(
+            row, json_pack("{s:s, s:s}", "glyph", "\u25d0", "class", "some"));
+    if (!claims_is_yes(claim) && allowed > 0)
+        json_object_set_new(row, "tolerance", json_string(tolerance));
+    if (strcmp(because, claim->reason) != 0)
+        json_object_set_new(row, "reason", json_text(claim->reason));
+    if (isfinite(off) && !claims_is_yes(claim)) /* a band of 17 pixels around 75 of 150 */
+        json_object_set_new(row, "mark", json_real(75 + 17 * CLAMP(off, -4, 4)));
+    return row;
+}
+
+/* Those that do not hold first, then those without a result. */
+static json_t *claims_json(const Claims *claims)
+{
+    json_t *list = json_array();
+    for (int turn = 0; turn < 3; turn++)
+        for (uint32_t i = 0; i < claims->n; i++) {
+            const Claim *claim = &claims->claim[i];
+            const bool holds = claim->holds && !claim->fitted;
+            const int place = isnan(claim->ours) ? 1 : holds ? 2 : 0;
+            if (place == turn)
+                json_array_append_new(list, claim_json(claims, claim));
+        }
+    return list;
+}
+
+/* held, failed, open, n, text: of claims, with a verdict on all of them. */
+static void set_counts(json_t *row, const ReportParts *report, const char *paper,
+                       const ReportPart *part)
+{
+    ClaimsCount count = {0};
+    int open = 0;
+    for (guint i = 0; i < report->part->len; i++) {
+        const ReportPart *of = report->part->pdata[i];
+        if (!of->claims || (part && of != part) ||
+            (paper && strcmp(of->paper, paper) != 0))
+            continue;
+        claims_count(of->claims, &count);
+        for (uint32_t k = 0; k < of->claims->n; k++)
+            open += isnan(of->claims->claim[k].ours);
+    }
+    const int n = (int)count.n, held = (int)count.held;
+    g_autofree char *text = claims_count_text(&count);
+    json_object_update_new(
+        row, json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:s}", "n", n, "held", held,
+                       "open", open, "failed", n - held - open, "by_ratio",
+                       (int)count.by_ratio, "calibrated", (int)count.calibrated, "share",
+                       n > 0 ? (double)held / n : 0, "text", text));
+    set_verdict(row, n > open, held == n);
+    if (held > 0 && held < n)
+        json_object_update_new(
+            row, json_pack("{s:s, s:s}", "glyph", "\u25d0", "class", "some"));
 }
 
 /* --- figures --- */
 
-static bool add_figure(const ReportParts *report, const ReportPart *part, GError **error)
+/* "Fig. 13" of "hap-fig13". Caller frees. */
+static char *label_of(const char *name)
+{
+    const char *place = strchr(name, '-') ? strchr(name, '-') + 1 : name;
+    const char *number = place + strcspn(place, "0123456789");
+    return g_str_has_prefix(place, "fig")   ? g_strdup_printf("Fig. %s", number)
+           : g_str_has_prefix(place, "tab") ? g_strdup_printf("Table %s", number)
+                                            : g_strdup(place);
+}
+
+/* The picture, without the strip of claims, which the page has as text. */
+static bool add_picture(const ReportParts *report, const ReportPart *part, bool first,
+                        json_t *row, GError **error)
 {
     g_autofree char *scratch = g_dir_make_tmp("kilter-XXXXXX", error);
-    if (!scratch)
-        return false;
-    g_autofree char *svg = g_strdup_printf("%s/%s.svg", scratch, part->name);
-    g_autofree char *png = g_strdup_printf("%s/%s.png", scratch, part->name);
+    g_autofree char *file = scratch ? g_build_filename(scratch, "bare.svg", NULL) : NULL;
     g_autofree char *text = NULL;
-    gsize length;
-    const bool good =
-        figure_draw(part->name, report->store, part->claims, scratch, error) &&
-        g_file_get_contents(svg, &text, &length, error);
+    if (!file)
+        return false;
+    const bool good = figure_draw(part->name, report->store, part->claims, file, error) &&
+                      g_file_get_contents(file, &text, NULL, error);
     if (good) {
-        g_autofree char *drawn =
-            page_svg(text, report->page->len > 0 && !strstr(report->page->str, "<defs>"));
-        g_string_append_printf(report->page, "<figure class=\"drawn\">%s</figure>\n",
-                               drawn);
+        g_autofree char *svg = page_svg(text, first);
+        json_object_set_new(row, "picture", json_text(svg));
     }
-    remove(svg);
-    remove(png);
-    remove(scratch);
+    g_unlink(file);
+    g_rmdir(scratch);
     return good;
 }
 
-static bool add_experiment(const ReportParts *report, const ReportPart *part,
+static json_t *figure_json(ReportParts *report, const ReportPart *part, bool first,
                            GError **error)
 {
-    page_heading(report->page, "h3", part->name, part->name);
-    if (!experiment_select(part->experiment, report->store, error))
-        return false;
-    g_autofree char *held = claims_count_text(&part->count);
-    page_add(report->page, "p", "%s. %s. To judge them again: kilter reproduce %s",
-             experiment_description(part->experiment), held, part->name);
+    g_autofree char *label = label_of(part->name);
+    json_t *columns = json_array();
+    json_t *row = json_pack("{s:s, s:s, s:s, s:o, s:o}", "name", part->name, "label",
+                            label, "about", experiment_description(part->experiment),
+                            "claims", claims_json(part->claims), "assumptions", columns);
+    set_counts(row, report, NULL, part);
     for (uint32_t i = 0; i < experiment_n_columns(part->experiment); i++)
-        page_add(report->page, "p", "Column %s: %s.",
-                 experiment_column(part->experiment, i),
-                 experiment_column_about(part->experiment, i));
-    return add_figure(report, part, error) && report_add_drawn(report, part, error) &&
-           add_rows(report, part, error);
+        json_array_append_new(columns,
+                              json_pack("{s:s, s:s}", "name",
+                                        experiment_column(part->experiment, i), "about",
+                                        experiment_column_about(part->experiment, i)));
+    bool good = experiment_select(part->experiment, report->store, error) &&
+                add_picture(report, part, first, row, error);
+    if (good && report->part->len == 1) { /* pages of one figure have its rows */
+        report->page = g_string_new(NULL);
+        good = report_add_drawn(report, part, error) && add_rows(report, part, error);
+        json_object_set_new(row, "rows", json_text(report->page->str));
+    }
+    if (!good)
+        g_clear_pointer(&row, json_decref);
+    return row;
 }
-
-/* --- sweeps --- */
 
 static void add_run_json(uint32_t n_columns, char **value, char **column, void *list)
 {
@@ -224,81 +260,43 @@ static void add_run_json(uint32_t n_columns, char **value, char **column, void *
     json_array_append_new(list, run);
 }
 
-/* The page of a store without papers' experiments. `running`: how far a sweep is; NULL: it is over. */
-static char *report_sweeps(ReportParts *report, const char *running, GError **error)
-{
-    const ReportPart *first = report->part->pdata[0];
-    g_autofree char *several =
-        g_strdup_printf("%u sweeps of %s", report->part->len, report->file);
-    g_autofree char *one =
-        g_strdup_printf("Sweep %s: which is the fastest?", first->name);
-    const char *heading = report->part->len > 1 ? several : one;
-    json_t *sweeps = json_array(), *runs = json_array();
-    json_t *facts =
-        json_pack("{s:o, s:o, s:o, s:o, s:s, s:b}", "sweeps", sweeps, "runs", runs,
-                  "file", json_text(report->file), "heading", json_text(heading),
-                  "version", KILTER_VERSION, "several", report->part->len > 1);
-    bool good =
-        store_query(report->store,
-                    "SELECT id, command, version, revision, started FROM run ORDER BY id",
-                    add_run_json, runs, error);
-    if (running)
-        json_object_set_new(facts, "running", json_text(running));
-    for (guint i = 0; good && i < report->part->len; i++) {
-        const ReportPart *part = report->part->pdata[i];
-        json_t *sweep = sweep_facts(report->store, part->name, error);
-        good = sweep != NULL;
-        if (good)
-            json_array_append_new(sweeps, sweep);
-    }
-    char *page = good ? page_of("sweep.html", heading, facts, error) : NULL;
-    json_decref(facts);
-    return page;
-}
-
 /* --- pages --- */
 
-static void add_head(const ReportParts *report)
+/* The paper of the part, whose first part it is. */
+static json_t *paper_json(const ReportParts *report, const char *paper, GError **error)
 {
-    GString *page = report->page;
-    g_autofree char *held = claims_count_text(&report->count);
-    if (report->count.n > 0) {
-        page_add(page, "p",
-                 "%s here. A claim holds if ours has the sign of the paper's effect and "
-                 "is no farther from the paper's number than its tolerance and half "
-                 "of the effect; by ratio, if it is within the tolerance alone, which is "
-                 "mostly 10 %% of a ratio. Each of the others has its cause beside it.",
-                 held);
-        report_add_summary(report);
-    }
-    page_add(page, "p", "Made by kilter " KILTER_VERSION " of %s.", report->file);
-    g_string_append(page, "<nav aria-label=\"Contents\">\n<ul>\n");
-    for (guint i = 0; i < report->part->len; i++) {
-        const ReportPart *part = report->part->pdata[i];
-        g_string_append(page, "<li>");
-        page_anchor(page, part->name, part->name);
-        g_string_append(page, "</li>\n");
-    }
-    g_string_append(page, "<li><a href=\"#runs\">runs</a></li>\n</ul>\n</nav>\n");
+    json_t *row = json_pack("{s:s, s:s, s:[]}", "paper", paper, "title",
+                            report_title(paper), "figures");
+    set_counts(row, report, paper, NULL);
+    if (!report_remarks(row, paper, error))
+        g_clear_pointer(&row, json_decref);
+    return row;
 }
 
-static bool add_part(ReportParts *report, guint index, GError **error)
+static bool add_parts(ReportParts *report, json_t *papers, json_t *sweeps, GError **error)
 {
-    const ReportPart *part = report->part->pdata[index];
-    const ReportPart *before = index ? report->part->pdata[index - 1] : NULL;
-    if (!before || strcmp(before->paper, part->paper) != 0) {
-        const ClaimsCount count = report_count(report, part->paper);
-        g_autofree char *id = g_strdup_printf("paper-%s", part->paper);
-        page_heading(report->page, "h2", id, report_title(part->paper));
-        if (count.n > 0) {
-            g_autofree char *held = claims_count_text(&count);
-            page_add(report->page, "p", "%s.", held);
-            add_claims(report, part->paper);
-            if (!report_add_remarks(report, part->paper, error))
-                return false;
+    json_t *paper = NULL;
+    for (guint i = 0; i < report->part->len; i++) {
+        const ReportPart *part = report->part->pdata[i];
+        const ReportPart *before = i ? report->part->pdata[i - 1] : NULL;
+        json_t *row = NULL;
+        if (!part->experiment) {
+            row = report_parts_reopen(report, error)
+                      ? sweep_facts(report->store, part->name, error)
+                      : NULL;
+            json_array_append_new(sweeps, row);
+        } else {
+            if (!before || strcmp(before->paper, part->paper) != 0) {
+                paper = paper_json(report, part->paper, error);
+                json_array_append_new(papers, paper);
+            }
+            row = paper ? figure_json(report, part, i == 0, error) : NULL;
+            json_array_append_new(json_object_get(paper, "figures"), row);
         }
+        if (!row)
+            return false;
     }
-    return !part->experiment || add_experiment(report, part, error);
+    return true;
 }
 
 char *report_store(const char *file, const char *const *names, const char *running,
@@ -307,19 +305,27 @@ char *report_store(const char *file, const char *const *names, const char *runni
     g_auto(ReportParts) report = {0};
     if (!report_parts_open(&report, file, names, error))
         return NULL;
-    bool papers = false;
-    for (guint i = 0; i < report.part->len; i++)
-        papers |= ((ReportPart *)report.part->pdata[i])->experiment != NULL;
-    if (!papers)
-        return report_sweeps(&report, running, error);
-    report.page = page_new(report.count.n ? "Kilter: claims of papers, and our results"
-                                          : "Kilter: results",
-                           error);
-    if (!report.page)
-        return NULL;
-    add_head(&report);
-    for (guint i = 0; i < report.part->len; i++)
-        if (!add_part(&report, i, error))
-            return NULL;
-    return add_runs(&report, error) ? page_end(g_steal_pointer(&report.page)) : NULL;
+    const ReportPart *one = report.part->len == 1 ? report.part->pdata[0] : NULL;
+    const bool claims = report.count.n > 0;
+    g_autofree char *heading =
+        claims ? g_strdup("Do the papers\u2019 claims hold?")
+        : one  ? g_strdup_printf("Sweep %s: which is the fastest?", one->name)
+               : g_strdup_printf("%u sweeps of %s", report.part->len, file);
+    json_t *papers = json_array(), *sweeps = json_array(), *runs = json_array();
+    json_t *facts =
+        json_pack("{s:o, s:o, s:o, s:o, s:s, s:s, s:b}", "papers", papers, "sweeps",
+                  sweeps, "runs", runs, "file", json_text(file), "heading", heading,
+                  "version", KILTER_VERSION, "several", one == NULL);
+    if (running)
+        json_object_set_new(facts, "running", json_text(running));
+    set_counts(facts, &report, NULL, NULL);
+    char *page = NULL;
+    if (store_query(report.store,
+                    "SELECT id, command, version, revision, started FROM run ORDER BY id",
+                    add_run_json, runs, error) &&
+        add_parts(&report, papers, sweeps, error))
+        page = page_of(json_array_size(papers) > 0 ? "papers.html" : "sweep.html",
+                       heading, facts, error);
+    json_decref(facts);
+    return page;
 }

@@ -7,23 +7,35 @@ static void test_escaped(void **state)
     (void)state;
     static const char NAME[] = "a\"><script>b</script>&'\xff";
     static const char *const COLUMNS[] = {"#x", "y", NULL};
-    g_autoptr(GError) error = NULL;
-    GString *page = page_new(NAME, &error);
-    assert_no_error(error);
-    const gsize head = page->len;
-    page_heading(page, "h2", NAME, NAME);
+    GString *page = g_string_new(NULL);
+    page_add(page, "p", "%s", NAME);
     page_table(page, NAME, COLUMNS);
     page_row_of(page, NAME);
     page_link(page, NAME, NAME);
     page_mark(page, "n", NAME);
     page_row_end(page);
     page_table_end(page);
-    g_autofree char *text = page_end(page);
-    assert_null(strstr(text + head, "<script>b"));
-    assert_null(strstr(text + head, "a\""));
+    g_autofree char *text = g_string_free(page, FALSE);
+    assert_null(strstr(text, "<script>b"));
+    assert_null(strstr(text, "a\""));
     assert_non_null(strstr(text, "id=\"a&quot;&gt;&lt;script&gt;b"));
     assert_non_null(strstr(text, "href=\"#a&quot;&gt;"));
     assert_true(g_utf8_validate(text, -1, NULL));
+}
+
+/* A whole page: the template is filled in, and its title is escaped. */
+static void test_whole(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    json_t *facts = json_pack("{s:s, s:[]}", "heading", "<b>", "sweeps");
+    g_autofree char *text = page_of("sweep.html", "a<b", facts, &error);
+    assert_no_error(error);
+    assert_non_null(strstr(text, "<title>a&lt;b</title>"));
+    assert_non_null(strstr(text, "<h1>&lt;b&gt;</h1>"));
+    assert_null(page_of("no-such.html", "a", facts, &error));
+    assert_non_null(strstr(error->message, "no-such.html is missing"));
+    json_decref(facts);
 }
 
 /* Scripts sort by more digits than are shown, which are left out where they are the same. */
@@ -64,6 +76,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_escaped),
+        cmocka_unit_test(test_whole),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_long),
     };
