@@ -276,6 +276,64 @@ static bool check_takes(const char *fidelity, const Plan *plan, const SimOptions
                        fidelity, groups);
 }
 
+bool sim_check_steps(const Plan *plan, GError **error)
+{
+    return plan->strategy.sync_every < 2 ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "expected a plan with sync_every=1 here, got one whose replicas "
+                       "exchange every %u steps",
+                       plan->strategy.sync_every);
+}
+
+/* Runs one step. */
+static bool run_step(const SimCase *sim, SimReport *report, GError **error)
+{
+    if (!EVALUATORS[fidelity_of(report->fidelity)](sim, report, error))
+        return false;
+    if (report->timeline)
+        report_times(sim->plan->program, report);
+    return true;
+}
+
+/* Makes the times of a step with an exchange the mean ones of its round: the other steps of local
+ * SGD (Stich 2019; Douillard et al. 2023, DiLoCo, Algorithm 1) leave out the all-reduces over
+ * replicas. What is exchanged has the bytes of the gradients. */
+static bool average_round(const SimCase *sim, SimReport *report, GError **error)
+{
+    const double every = sim->plan->strategy.sync_every;
+    SimCase alone = *sim;
+    alone.alone = true;
+    g_autoptr(SimReport) step = new_report(sim, report->fidelity);
+    if (!run_step(&alone, step, error))
+        return false;
+    double *mean[] = {&report->iteration_time_s, &report->comm_s, &report->comp_s,
+                      &report->launch_s},
+           *also[] = {&step->iteration_time_s, &step->comm_s, &step->comp_s,
+                      &step->launch_s},
+           *of[] = {report->busy_s, report->comm_busy_s, report->hidden_s},
+           *and[] = {step->busy_s, step->comm_busy_s, step->hidden_s};
+    for (uint32_t k = 0; k < G_N_ELEMENTS(mean); k++)
+        *mean[k] = *also[k] + (*mean[k] - *also[k]) / every;
+    for (uint32_t k = 0; k < G_N_ELEMENTS(of); k++)
+        for (uint32_t j = 0; j < report->n_devices; j++)
+            of[k][j] = and[k][j] + (of[k][j] - and[k][j]) / every;
+    return true;
+}
+
+/* US dollars of a step for what is sent between regions, in the mean of its round. */
+static bool find_toll(const SimCase *sim, double *toll, GError **error)
+{
+    double alone_toll = 0;
+    SimCase alone = *sim;
+    alone.alone = true;
+    if (!sim_flow_toll(sim, toll, error) || (sim->plan->strategy.sync_every > 1 &&
+                                             !sim_flow_toll(&alone, &alone_toll, error)))
+        return false;
+    if (sim->plan->strategy.sync_every > 1)
+        *toll = alone_toll + (*toll - alone_toll) / sim->plan->strategy.sync_every;
+    return true;
+}
+
 SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
                              const ClusterView *view, const char *fidelity,
                              const SimOptions *options, GError **error)
@@ -289,10 +347,9 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
     const SimCase *sim = &prepared.sim;
     g_autoptr(SimReport) report = new_report(sim, fidelity);
     report->kernels = prepared.priced != NULL;
-    if (!EVALUATORS[fidelity_of(fidelity)](sim, report, error))
+    if (!run_step(sim, report, error) ||
+        (plan->strategy.sync_every > 1 && !average_round(sim, report, error)))
         return NULL;
-    if (report->timeline)
-        report_times(plan->program, report);
     for (uint32_t j = 0; j < report->n_devices; j++)
         report->idle_s[j] =
             fmax(report->iteration_time_s - report->busy_s[j] - report->comm_busy_s[j],
@@ -301,7 +358,7 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
     if (options->time_only)
         return g_steal_pointer(&report);
     report_memory(sim, report);
-    if (!sim_flow_toll(sim, &report->toll, error))
+    if (!find_toll(sim, &report->toll, error))
         return NULL;
     return g_steal_pointer(&report);
 }

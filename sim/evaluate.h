@@ -18,6 +18,8 @@ typedef struct {
     const SimOptions *options;
     const Runtime *runtime;      /* NULL: nothing is held beside the plan */
     const SimLayerTimes *layers; /* NULL: no measured times of layers */
+    bool
+        alone; /* a step of a round (Strategy.sync_every) after which nothing is exchanged */
 } SimCase;
 
 /* An evaluator for each row of FIDELITY_TABLE. Fills the stages, and either the times and busy times
@@ -50,6 +52,10 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SimPrepared, sim_prepared_clear)
 /* The US dollars for what an iteration sends between regions (ClusterView.toll), by the algorithms
  * that flow takes; 0 where no link has a price (sim/flow/flow.c). KILTER_ERROR_INPUT: sim_lower. */
 bool sim_flow_toll(const SimCase *sim, double *dollars, GError **error);
+
+/* Fails for a plan whose steps are unlike each other (Strategy.sync_every), where only one kind of
+ * step can be run. */
+bool sim_check_steps(const Plan *plan, GError **error);
 
 /* Checks the plan's number of devices and its program. */
 bool sim_check_plan(const Plan *plan, const Graph *graph, const ClusterView *view,

@@ -248,6 +248,7 @@ bool strategy_check_effects(const Strategy *s, const StrategyPipelines *pipeline
     }
     const StrategyLayout *first = &pipelines->pipeline[0];
     const bool split = schedule_splits(first->schedule) || first->n_stages > first->pp;
+    const bool alone = first->dp > (s->zero ? first->zero_ranks : 1);
     const struct {
         bool wrong;
         const char *key, *expected;
@@ -257,6 +258,8 @@ bool strategy_check_effects(const Strategy *s, const StrategyPipelines *pipeline
         {s->cp_comm && first->cp == 1, "cp_comm", "cp above 1"},
         {s->zero > 0 && !replicas, "zero", "dp or cp above 1"},
         {s->zero_ranks > 0 && s->zero == 0, "zero_ranks", "zero above 0"},
+        {s->sync_every > 1 && (first->cp > 1 || first->ep > 1 || !alone), "sync_every",
+         "cp=1, ep=1 and more replicas than divide states"},
         {split && !stages, "schedule", "pp above 1"},
         {first->schedule == SCHEDULE_GPIPE && !microbatches, "schedule",
          "gpipe with several microbatches"},

@@ -168,6 +168,9 @@ OPTION_WORDS(CP_COMM_WORDS)
     X(COUNT(0, 65535), zero_ranks, "zero_ranks", "0",                                     \
       "number of neighbouring replicas that divide; 0: all (hybrid sharding where it "    \
       "is less)")                                                                          \
+    X(COUNT(1, 65535), sync_every, "sync_every", "1",                                     \
+      "steps of a round: replicas, or sets of zero_ranks of them, update by themselves "  \
+      "and exchange once a round (local SGD, DiLoCo)")                                    \
     X(PARSED(strategy_offload), offload, "offload", "none",                               \
       "none, or optimizer: its states, and from zero=2 on gradients, lie in the host's "  \
       "memory, and the host updates")

@@ -386,6 +386,11 @@ static bool exec_run(Own *own, int argc, char **argv, const CommandOptions *opti
         !exec_take_precision(own, error) ||
         (own->shrink && !starts && !shrink_source(&own->source, error)))
         return false;
+    if (own->source.plan->strategy.sync_every > 1)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "the plan's replicas exchange every %u steps, exec's after "
+                           "each one; expected sync_every=1",
+                           own->source.plan->strategy.sync_every);
     if (own->source.plan->strategy.offload)
         return kilter_fail(
             error, KILTER_ERROR_INPUT,

@@ -157,7 +157,6 @@ said AS (
             WHEN precision LIKE 'NVFP4%' THEN 'products of 4-bit numbers have no rate'
             WHEN source_id = 'hexiscale' THEN 'no batch and no plan are published'
             WHEN model = 'Llama4-Scout' THEN 'no plan is published'
-            WHEN other LIKE '%DESLOC%' OR other LIKE '%LocalAdam%' THEN 'replicas exchange gradients every so many steps'
             WHEN other LIKE '%Full Offload%' THEN 'states are offloaded to the host'
             WHEN tokens_per_s_per_gpu = '' AND step_s = '' AND source_id <> 'megatron_lm' AND (tflops = 0 OR active IS NULL) THEN 'no time is published'
             WHEN mfu = '' AND hw_tflops = 0 AND tflops = 0 AND tokens_per_s_per_gpu = '' AND step_s = '' THEN 'no time is published'
@@ -188,6 +187,7 @@ SELECT
                 WHEN recompute LIKE 'selective%' AND again IS NULL THEN ',recompute=selective'
                 WHEN recompute = 'full' OR again >= 0.95 THEN ',recompute=full' ELSE '' END
         || CASE WHEN stage > 0 AND dps > 1 THEN ',zero=' || stage ELSE '' END
+        || CASE WHEN other LIKE '%sync periods %=%' THEN ',sync_every=' || CAST(substr(other, instr(other, 'Kx/Ku/Kv=') + 9) AS INTEGER) ELSE '' END
         || CASE WHEN fidelity = 'flow' THEN ',network=crossbar,streams=2' ELSE '' END AS options, fidelity, software,
     CASE WHEN mixed THEN '{name: pcie, machines: [{device: rtx-a6000, gpus: 2, nic: pcie4}, {device: h100-nvl, gpus: 1, nic: pcie5}]}'
          ELSE '{name: ' || port || ' x ' || ports || ', machines: [{device: ' || device || ', gpus: ' || min(n, of_machine) || ', count: '

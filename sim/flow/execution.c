@@ -392,8 +392,9 @@ SimExecution *sim_execution_new(const Plan *plan, const Graph *graph,
     execution->options = *options;
     execution->options.separate = true;
     execution->options.network = SIM_TOPOLOGY;
-    return sim_prepare(&execution->prepared, plan, graph, view, &execution->options,
-                       error) &&
+    return sim_check_steps(plan, error) &&
+                   sim_prepare(&execution->prepared, plan, graph, view,
+                               &execution->options, error) &&
                    sim_flow_prepare(&execution->prepared.sim, &execution->flow, error)
                ? g_steal_pointer(&execution)
                : NULL;

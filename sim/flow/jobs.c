@@ -62,7 +62,8 @@ static bool job_prepare(Job *job, const SimJob *of, Jobs *jobs, GError **error)
     job->jobs = jobs;
     job->fabric.view = jobs->view;
     job->fabric.device = of->place;
-    if (!sim_prepare(&job->prepared, of->plan, of->graph, of->view, &jobs->options,
+    if (!sim_check_steps(of->plan, error) ||
+        !sim_prepare(&job->prepared, of->plan, of->graph, of->view, &jobs->options,
                      error) ||
         !sim_flow_prepare(&job->prepared.sim, &job->flow, error))
         return false;

@@ -91,7 +91,8 @@ SimSamples *sim_samples(const Plan *plan, const Graph *graph, const ClusterView 
 {
     g_assert(n > 0);
     g_auto(SimPrepared) prepared = {0};
-    return sim_prepare(&prepared, plan, graph, view, options, error)
+    return sim_check_steps(plan, error) &&
+                   sim_prepare(&prepared, plan, graph, view, options, error)
                ? run_samples(&prepared.sim, n, jobs, error)
                : NULL;
 }

@@ -6,6 +6,10 @@
 static void lower_instr(Lower *lower, const Instr *instr, const SimTask *task,
                         bool pays_latency)
 {
+    if (lower->sim->alone && instr->across &&
+        instr->collective == COLLECTIVE_ALL_REDUCE &&
+        task_reduces_gradient(lower->sim->graph, instr))
+        return;
     if (task_uses_held(lower, instr))
         task_flush(lower);
     if (instr->kind == INSTR_COMPUTE)

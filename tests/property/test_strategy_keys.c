@@ -41,6 +41,7 @@ static const struct {
     {"zero", "1|2|3"},
     {"zero_ranks", "1|2"},
     {"offload", "optimizer"},
+    {"sync_every", "4"},
 };
 
 static const char *const BASE[] = {

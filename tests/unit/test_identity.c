@@ -574,6 +574,7 @@ static const struct {
     {"stage_tp", "2 1", "manual"},
     {"stage_dp", "1 2", "manual"},
     {"offload", "optimizer", "manual"},
+    {"sync_every", "4", "manual"},
 };
 
 static void test_every_option_counts(void **state)
