@@ -208,6 +208,22 @@ static bool count_layers(const Strategy *s, uint32_t n_layers, StrategyLayout *l
     return true;
 }
 
+/* Divides n layers after the first `before` ones over the stages: equally, and what is left over by
+ * one to a stage here and there; where groups have several stages, from group to group, so that none
+ * gets a second one before all have one. */
+static void divide_layers(StrategyLayout *l, uint32_t n, uint32_t before)
+{
+    const uint32_t each = n / l->n_stages, left = n % l->n_stages;
+    g_autofree bool *more = g_new0(bool, l->n_stages);
+    for (uint32_t i = 0; l->pp == l->n_stages && i < l->n_stages; i++)
+        more[i] =
+            (uint64_t)(i + 1) * left / l->n_stages != (uint64_t)i * left / l->n_stages;
+    for (uint32_t k = 0; l->pp < l->n_stages && k < left; k++)
+        more[schedule_stage(l->schedule, k / l->pp, (k + 1) % l->pp, l->pp)] = true;
+    for (uint32_t i = 1; i < l->n_stages; i++)
+        l->first[i] = (i > 1 ? l->first[i - 1] : before) + each + more[i - 1];
+}
+
 static bool find_layers(const Strategy *s, const Graph *graph, StrategyLayout *l,
                         GError **error)
 {
@@ -225,13 +241,13 @@ static bool find_layers(const Strategy *s, const Graph *graph, StrategyLayout *l
             "cuts: expected %u layers, the first one of each stage but the "
             "first, got '%s'",
             l->n_stages - 1, s->cuts);
-    /* Layers between the first and the last are divided equally, unless there are too few. */
-    const uint32_t ends = n_layers > l->n_stages + 1 ? 2 : 0;
-    for (uint32_t i = 1; i < l->n_stages; i++)
-        l->first[i] =
-            s->cuts
-                ? cut[i - 1]
-                : ends / 2 + (uint32_t)((uint64_t)i * (n_layers - ends) / l->n_stages);
+    /* Layers between the first and the last are divided equally, unless there are too few, or all
+     * layers can be and these cannot. */
+    const bool whole = n_layers % l->n_stages == 0 && (n_layers - 2) % l->n_stages != 0;
+    const uint32_t ends = n_layers > l->n_stages + 1 && !whole ? 2 : 0;
+    divide_layers(l, n_layers - ends, ends / 2);
+    for (uint32_t i = 1; s->cuts && i < l->n_stages; i++)
+        l->first[i] = cut[i - 1];
     if (s->layers && !count_layers(s, n_layers, l, error))
         return false;
     for (uint32_t i = 0; i < l->n_stages; i++)

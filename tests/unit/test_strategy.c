@@ -101,6 +101,40 @@ static void test_layout(void **state)
     assert_true(own.sequence[3]);
 }
 
+static void check_counts(const char *text, uint32_t n_layers, const uint32_t *count,
+                         uint32_t n_stages)
+{
+    const Strategy s = parse(text);
+    g_auto(StrategyLayout) layout = {0};
+    g_autoptr(GError) error = NULL;
+    g_autofree char *model = g_strdup_printf(
+        "gpt2:layers=%u,hidden=4,heads=2,ffn=4,seq=2,vocab=4,global_batch=8", n_layers);
+    g_autoptr(Graph) graph = model_build(model, 1, NULL, &error);
+    assert_no_error(error);
+    assert_true(strategy_lay_out(&s, graph, 8, &layout, &error));
+    assert_int_equal(layout.n_stages, n_stages);
+    for (uint32_t i = 0; i < n_stages; i++)
+        assert_int_equal(layout.first[i + 1] - layout.first[i], count[i]);
+}
+
+/* Stages get equally many of all layers where they cannot of those between the first and the last;
+ * of groups with several stages none gets two more layers than another. */
+static void test_equal_layers(void **state)
+{
+    (void)state;
+    check_counts("pp: 4\n", 6, (const uint32_t[]){2, 2, 2, 2}, 4);
+    check_counts("pp: 4\n", 8, (const uint32_t[]){3, 2, 2, 3}, 4);
+    check_counts("pp: 2\nschedule: interleaved\nvirtual_stages: 3\n", 6,
+                 (const uint32_t[]){2, 1, 1, 1, 1, 2}, 6);
+    check_counts("pp: 2\nschedule: zb-v\n", 6, (const uint32_t[]){2, 2, 2, 2}, 4);
+    check_counts("pp: 4\nschedule: interleaved\n", 12,
+                 (const uint32_t[]){3, 2, 2, 2, 1, 1, 1, 2}, 8);
+    check_counts("pp: 4\nschedule: interleaved\n", 11,
+                 (const uint32_t[]){2, 2, 2, 2, 1, 1, 1, 2}, 8);
+    check_counts("pp: 4\nschedule: zb-v\n", 11,
+                 (const uint32_t[]){2, 2, 2, 2, 1, 1, 1, 2}, 8);
+}
+
 static void test_what_cannot_be(void **state)
 {
     (void)state;
@@ -214,9 +248,13 @@ static void test_pipelines_that_cannot_be(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file),      cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_layout),    cmocka_unit_test(test_what_cannot_be),
-        cmocka_unit_test(test_pipelines), cmocka_unit_test(test_pipelines_that_cannot_be),
+        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_equal_layers),
+        cmocka_unit_test(test_what_cannot_be),
+        cmocka_unit_test(test_pipelines),
+        cmocka_unit_test(test_pipelines_that_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
