@@ -30,12 +30,21 @@ enum { MOST_SHARDS = 1000000 };
       "Print the numbers of all and of missing configurations and an estimate of their time; write "       \
       "nothing", NULL)                                                                                     \
     X(FLAG, status, "status", 0,                                                                           \
-      "Print how many configurations the database has, with --plan-shards for each part (also: --status "  \
-      "RESULTS.db FILE.yaml)", NULL)                                                                       \
+      "Print how many configurations the database, or else NAME.parts/ has, with --plan-shards for each "  \
+      "part (also: --status "                                                                              \
+      "RESULTS.db FILE.yaml); exit status 1 while some are missing", NULL)                                                                       \
     X(FILE, page, "page", 0,                                                                               \
       "Write the page of kilter report to this file, and again every few seconds", "FILE")                 \
     X(TEXT, emit, "emit", 0,                                                                               \
-      "Print a script that runs the sweep in parts: slurm or parallel", "KIND")                            \
+      "Print a script that runs the sweep in parts: slurm, pbs, k8s or parallel", "KIND")                  \
+    X(TEXT, processors, "cpus-per-task", 0,                                                                \
+      "For --emit: processors of each part (default: --jobs)", "N")                                        \
+    X(TEXT, memory, "mem", 0,                                                                              \
+      "For --emit: memory of each part, as the scheduler writes it", "SIZE")                               \
+    X(TEXT, time, "time", 0,                                                                               \
+      "For --emit: time limit of each part, as the scheduler writes it", "TIME")                           \
+    X(TEXT, queue, "partition", 0,                                                                         \
+      "For --emit: partition, queue or pool of nodes", "NAME")                                             \
     X(COUNT, parts, "plan-shards", 0,                                                                      \
       "Number of parts for --emit (default 16), --status or JOB_COMPLETION_INDEX", "N", 0, MOST_SHARDS)
 /* clang-format on */
@@ -235,29 +244,106 @@ static json_t *status_json(const SweepStatus *s)
                      "running", (int)s->running, "failed", (int)s->failed);
 }
 
-static void add_failed(const Configuration *c, const StoreAttempt *attempt, void *list)
+/* Configurations without a result: tried, and the first of those that were not. */
+typedef struct {
+    json_t *tried, *untried;
+} StatusLeft;
+
+static void add_failed(const Configuration *c, const StoreAttempt *attempt, void *data)
 {
-    json_array_append_new(
-        list,
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:i, s:s?}", "hash", attempt->hash,
-                  "model", c->model, "cluster", c->cluster_name, "planner",
-                  c->entry ? c->entry : "none", "host", attempt->host, "pid",
-                  (json_int_t)attempt->pid, "started", attempt->started,
-                  "processes_ended", (int)attempt->deaths, "message", attempt->message));
+    enum { NAMED = 10 };
+    const StatusLeft *left = data;
+    const char *planner = c->entry ? c->entry : "none";
+    if (attempt)
+        json_array_append_new(
+            left->tried, json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:i, s:s?}",
+                                   "hash", attempt->hash, "model", c->model, "cluster",
+                                   c->cluster_name, "planner", planner, "host",
+                                   attempt->host, "pid", (json_int_t)attempt->pid,
+                                   "started", attempt->started, "processes_ended",
+                                   (int)attempt->deaths, "message", attempt->message));
+    else if (json_array_size(left->untried) < NAMED)
+        json_array_append_new(left->untried,
+                              json_pack("{s:s, s:s, s:s}", "model", c->model, "cluster",
+                                        c->cluster_name, "planner", planner));
 }
 
-/* Reports how far the sweep is, in total and for each part. */
+/* The databases of the parts of an emitted script. Free with g_strfreev. */
+static char **status_parts(const Experiment *experiment)
+{
+    g_autoptr(GStrvBuilder) list = g_strv_builder_new();
+    g_autofree char *folder = g_strconcat(experiment_name(experiment), ".parts", NULL);
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    for (const char *name; dir && (name = g_dir_read_name(dir));)
+        if (g_str_has_prefix(name, "part-") && g_str_has_suffix(name, ".db")) {
+            g_autofree char *path = g_build_filename(folder, name, NULL);
+            g_strv_builder_add(list, path);
+        }
+    return g_strv_builder_end(list);
+}
+
+/* Whether one of the files was written after the database, or there is no database. */
+static bool status_is_newer(char **part, const char *database)
+{
+    GStatBuf merged, own;
+    bool newer = g_stat(database, &merged) != 0;
+    for (; *part && !newer; part++)
+        newer = g_stat(*part, &own) == 0 && own.st_mtime > merged.st_mtime;
+    return newer;
+}
+
+/* The results so far: of the database or, where parts are newer, of these too, copied into `folder` (NULL:
+ * nothing was copied), a new one that is removed again. */
+static Store *status_store(const Experiment *experiment, const char *database,
+                           char **folder, GError **error)
+{
+    g_auto(GStrv) part = status_parts(experiment);
+    if (!*part || !status_is_newer(part, database))
+        return store_open_read(database, error);
+    *folder = g_dir_make_tmp("kilter-status-XXXXXX", error);
+    g_autofree char *file = *folder ? g_build_filename(*folder, "all.db", NULL) : NULL;
+    g_autoptr(Store) store = file ? store_open(file, error) : NULL;
+    uint32_t added;
+    if (store && g_file_test(database, G_FILE_TEST_EXISTS) &&
+        !store_merge(store, database, &added, error))
+        return NULL;
+    for (char **next = part; store && *next; next++)
+        if (!store_merge(store, *next, &added, error)) {
+            kilter_prefix(error, "%s: ", *next);
+            return NULL;
+        }
+    return g_steal_pointer(&store);
+}
+
+static void status_forget(const char *folder)
+{
+    g_autoptr(GDir) dir = folder ? g_dir_open(folder, 0, NULL) : NULL;
+    for (const char *name; dir && (name = g_dir_read_name(dir));) {
+        g_autofree char *file = g_build_filename(folder, name, NULL);
+        g_remove(file);
+    }
+    if (folder)
+        g_rmdir(folder);
+}
+
+/* Reports how far the sweep is, in total and for each part. KILTER_ERROR_FAILED while results are
+ * missing. */
 static bool status(const Experiment *experiment, const char *database, const Own *own,
                    const CommandOptions *options, GError **error)
 {
     const uint32_t shards = (uint32_t)own->parts;
-    g_autoptr(Store) store = store_open_read(database, error);
-    json_t *list = json_array(), *tried = json_array();
+    g_autofree char *copied = NULL;
+    Store *store = status_store(experiment, database, &copied, error);
+    json_t *list = json_array();
+    StatusLeft left = {json_array(), json_array()};
     g_autofree SweepStatus *of =
-        store ? sweep_status(experiment, store, shards, add_failed, tried, error) : NULL;
+        store ? sweep_status(experiment, store, shards, add_failed, &left, error) : NULL;
+    g_clear_pointer(&store, store_close);
+    status_forget(copied);
     if (!of) {
         json_decref(list);
-        json_decref(tried);
+        json_decref(left.tried);
+        json_decref(left.untried);
         return false;
     }
     SweepStatus all = {0};
@@ -279,19 +365,27 @@ static bool status(const Experiment *experiment, const char *database, const Own
     if (shards > 0)
         json_object_set(answer, "shards", list);
     json_decref(list);
-    json_object_set_new(answer, "tried", tried);
+    json_object_set_new(answer, "tried", left.tried);
+    json_object_set_new(answer, "untried", left.untried);
+    json_object_set_new(answer, "parts", json_boolean(copied));
     command_report(
         options, answer,
-        "{experiment} in {database}: {configurations} configurations, {ok} ok, "
+        "{experiment} in [{?parts}{experiment}.parts|{database}]: {configurations} "
+        "configurations, {ok} ok, "
         "{out_of_memory} out of memory, {impossible} impossible, {missing} "
         "missing[{?running}, {running} of them worked on][{?failed}, {failed} of them "
         "failed]\n[*shards:[{?missing}shard {shard}: {missing} of "
         "{configurations} missing[{?failed}, {failed} failed]\n]]"
         "[*tried:{model} on {cluster} with {planner}: [{message}|{?processes_ended}ended "
         "{processes_ended} process[{?processes_ended>1}es], the last one {pid} of "
-        "{host}|not finished by process {pid} of {host}]\n]",
+        "{host}|not finished by process {pid} of {host}]\n]"
+        "[*untried:{model} on {cluster} with {planner}: not tried\n]",
         NULL);
-    return true;
+    return all.missing == 0 ||
+           kilter_fail(error, KILTER_ERROR_FAILED,
+                       "%u of %u configurations have no result; the same sweep evaluates "
+                       "them",
+                       all.missing, all.total);
 }
 
 /* The experiment's file with the options that change it, quoted for the shell. Caller frees. */
@@ -299,7 +393,9 @@ static char *quoted_experiment(const char *file, const Own *own,
                                const CommandOptions *options)
 {
     g_autoptr(GString) text = g_string_new(NULL);
-    g_autofree char *path = g_file_test(file, G_FILE_TEST_IS_REGULAR)
+    /* a pod has other folders */
+    const bool pods = g_strcmp0(own->emit, "k8s") == 0;
+    g_autofree char *path = !pods && g_file_test(file, G_FILE_TEST_IS_REGULAR)
                                 ? g_canonicalize_filename(file, NULL)
                                 : g_strdup(file);
     g_autofree char *quoted = g_shell_quote(path);
@@ -324,7 +420,14 @@ static bool emit(const Experiment *experiment, const char *file, const char *dat
     g_autofree char *quoted = quoted_experiment(file, own, options);
     g_autofree char *threads =
         own->threads ? g_strdup_printf("-j %d ", own->threads) : g_strdup("");
-    const SweepScript script = {.name = experiment_name(experiment),
+    g_autofree char *processors = own->processors    ? g_strdup(own->processors)
+                                  : own->threads > 0 ? g_strdup_printf("%d", own->threads)
+                                                     : NULL;
+    const SweepScript script = {.processors = processors,
+                                .memory = own->memory,
+                                .time = own->time,
+                                .queue = own->queue,
+                                .name = experiment_name(experiment),
                                 .database = database,
                                 .experiment = quoted,
                                 .threads = threads,
@@ -344,6 +447,10 @@ static bool sweep_work(const Experiment *experiment, const char *file, const cha
     g_autofree char *database =
         own->database ? g_strdup(own->database)
                       : g_strdup_printf("out/%s.db", experiment_name(experiment));
+    if (!own->emit && (own->processors || own->memory || own->time || own->queue))
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "--cpus-per-task, --mem, --time and --partition are for --emit");
     if (own->emit)
         return emit(experiment, file, database, own, options, error);
     if (own->dry_run)
@@ -367,6 +474,13 @@ static bool load_and_sweep(const char *file, const char *line, const Own *own,
                                .set = options->set};
     g_autoptr(Experiment) experiment = experiment_load(file, &change, error);
     return experiment && sweep_work(experiment, file, line, own, options, error);
+}
+
+/* Whether a file, which need not exist, is a database rather than an experiment. */
+static bool is_database(const char *file)
+{
+    return !g_str_has_suffix(file, ".yaml") &&
+           (g_str_has_suffix(file, ".db") || g_file_test(file, G_FILE_TEST_IS_REGULAR));
 }
 
 bool cmd_sweep(int argc, char **argv, GError **error)
@@ -397,7 +511,15 @@ bool cmd_sweep(int argc, char **argv, GError **error)
     if (argc == 3 && (!own.status || own.database))
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected one experiment, got '%s' too", argv[2]);
+    /* RESULTS.db and the experiment in either order */
+    const bool first = argc == 3 && is_database(argv[1]);
+    if (argc == 3 && !first && !is_database(argv[2]))
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "--status: expected a database and an experiment, got '%s' and "
+            "'%s'",
+            argv[1], argv[2]);
     if (argc == 3)
-        own.database = g_strdup(argv[1]);
-    return load_and_sweep(argv[argc - 1], line, &own, &options, error);
+        own.database = g_strdup(argv[first ? 1 : 2]);
+    return load_and_sweep(argv[first ? 2 : 1], line, &own, &options, error);
 }

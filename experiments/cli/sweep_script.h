@@ -12,10 +12,13 @@ typedef struct {
     const char *experiment; /* quoted for the shell, with its options */
     const char *threads;    /* "-j 4 ", or "" */
     uint32_t shards;
+    /* what a part asks for, as the scheduler writes it; NULL: its default */
+    const char *processors, *memory, *time, *queue;
 } SweepScript;
 
-/* kind "slurm": a job array and a last job that merges; "parallel": the same for GNU parallel.
- * Caller frees. KILTER_ERROR_INPUT for any other kind. */
+/* kind "slurm" or "pbs": a job array and a last job that merges; "parallel": the same for GNU parallel;
+ * "k8s": an indexed job of Kubernetes. Caller frees. KILTER_ERROR_INPUT for any other kind, or where
+ * what a part asks for has blanks. */
 char *sweep_script(const char *kind, const SweepScript *script, GError **error);
 
 #endif

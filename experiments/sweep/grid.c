@@ -46,6 +46,22 @@ static bool belongs(const ExperimentFile *file, uint32_t named, GridAxis plain)
            (plain == GRID_PLANNER && experiment_file_key(file, named, "simulation"));
 }
 
+/* A model or cluster of an experiment, where it is a file with a path relative to the experiment's own
+ * folder: "lab.yaml", "profile:net.json", "model/config.json:seq=4096". Where there is no such file, the
+ * text stays as it is. Caller frees. */
+static char *place_path(const ExperimentFile *file, const char *text)
+{
+    const gsize prefix = g_str_has_prefix(text, "profile:") ? strlen("profile:") : 0;
+    const gsize n = strcspn(text + prefix, ":");
+    g_autofree char *name = g_strndup(text + prefix, n);
+    g_autofree char *folder = g_path_get_dirname(yaml_file(file->yaml));
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    if (strcmp(folder, ".") == 0 || g_path_is_absolute(name) || !strpbrk(name, "/.") ||
+        !g_file_test(path, G_FILE_TEST_EXISTS))
+        return g_strdup(text);
+    return g_strdup_printf("%.*s%s%s", (int)prefix, text, path, text + prefix + n);
+}
+
 /* Every entry of the plain axis with every value of the axes that belong to it, the last one fastest. */
 static GArray *expand(const ExperimentFile *file, GridAxis plain)
 {
@@ -64,7 +80,7 @@ static GArray *expand(const ExperimentFile *file, GridAxis plain)
             rest /= own ? experiment_file_list(file, i)->n : 1;
         }
         variant.entry = (uint32_t)rest;
-        variant.text = g_strdup(experiment_file_list(file, plain)->value[rest]);
+        variant.text = place_path(file, experiment_file_list(file, plain)->value[rest]);
         variant.role = g_strdup(file->plain[plain].role[rest]);
         g_array_append_val(variants, variant);
     }
@@ -96,7 +112,7 @@ static bool check_model_value(const ExperimentFile *file, uint32_t axis, uint32_
     const char *key = experiment_file_key(file, axis, "model");
     GError *first = NULL;
     for (uint32_t i = 0; i < models->n; i++) {
-        g_autofree char *spec = g_strdup(models->value[i]);
+        g_autofree char *spec = place_path(file, models->value[i]);
         extend(&spec, key, experiment_file_list(file, axis)->value[index]);
         if (model_check(spec, first ? NULL : &first)) {
             g_clear_error(&first);
@@ -112,7 +128,8 @@ static bool open_models(Grid *grid, GError **error)
     const TextList *models = experiment_file_list(file, GRID_MODEL);
     for (uint32_t i = 0; i < models->n; i++) {
         GError *cause = NULL;
-        if (!model_check(models->value[i], &cause))
+        g_autofree char *spec = place_path(file, models->value[i]);
+        if (!model_check(spec, &cause))
             return fail_at(file, GRID_MODEL, i, cause, error);
     }
     for (uint32_t axis = GRID_PLAIN; axis < file->n_axes; axis++)

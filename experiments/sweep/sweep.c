@@ -321,6 +321,7 @@ typedef struct {
     uint32_t shards;
     SweepFailed failed;
     void *data;
+    bool *known; /* [configuration]: it has a result, or was tried */
 } Count;
 
 static SweepStatus *status_of(const Count *count, uint32_t index)
@@ -334,8 +335,9 @@ static void count_row(uint32_t n_columns, char **value, char **column, void *dat
     (void)column;
     g_assert(n_columns == 2);
     const Count *count = data;
-    SweepStatus *status =
-        status_of(count, (uint32_t)g_ascii_strtoull(value[0], NULL, 10) - 1);
+    const uint32_t index = (uint32_t)g_ascii_strtoull(value[0], NULL, 10) - 1;
+    SweepStatus *status = status_of(count, index);
+    count->known[index] = true;
     status->missing--;
     status->ok += strcmp(value[1], "ok") == 0;
     status->oom += strcmp(value[1], "oom") == 0;
@@ -354,6 +356,7 @@ static void count_attempt(const StoreAttempt *attempt, void *data)
             continue;
         const uint32_t n = configuration_points(c);
         SweepStatus *status = status_of(count, i);
+        count->known[i] = true;
         status->running += attempt->runs ? n : 0;
         if (!attempt->runs && (attempt->message || attempt->deaths >= STORE_DEATHS))
             status->failed += n;
@@ -367,16 +370,21 @@ SweepStatus *sweep_status(const Experiment *experiment, Store *store, uint32_t s
                           SweepFailed failed, void *data, GError **error)
 {
     g_autofree SweepStatus *status = g_new0(SweepStatus, MAX(shards, 1));
-    Count count = {experiment, status, shards, failed, data};
-    for (uint32_t i = 0; i < experiment_count(experiment); i++) {
+    const uint32_t n = experiment_count(experiment);
+    g_autofree bool *known = g_new0(bool, n + 1);
+    Count count = {experiment, status, shards, failed, data, known};
+    for (uint32_t i = 0; i < n; i++) {
         SweepStatus *of = status_of(&count, i);
         of->total++;
         of->missing++;
     }
-    return experiment_select(experiment, store, error) &&
-                   store_query(store, "SELECT ordinal, status FROM result", count_row,
-                               &count, error) &&
-                   store_attempts(store, count_attempt, &count, error)
-               ? g_steal_pointer(&status)
-               : NULL;
+    if (!experiment_select(experiment, store, error) ||
+        !store_query(store, "SELECT ordinal, status FROM result", count_row, &count,
+                     error) ||
+        !store_attempts(store, count_attempt, &count, error))
+        return NULL;
+    for (uint32_t i = 0; failed && i < n; i++)
+        if (!known[i])
+            failed(experiment_at(experiment, i), NULL, data);
+    return g_steal_pointer(&status);
 }

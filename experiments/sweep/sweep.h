@@ -67,11 +67,11 @@ typedef struct {
     uint32_t running, failed;
 } SweepStatus;
 
-/* A configuration that has no result and was tried; everything is borrowed. */
+/* A configuration that has no result; attempt NULL: it was never tried. Everything is borrowed. */
 typedef void (*SweepFailed)(const Configuration *configuration,
                             const StoreAttempt *attempt, void *data);
 
-/* `failed`, which may be NULL, gets each that was tried without a result and is not worked on.
+/* `failed`, which may be NULL, gets each without a result that is not worked on.
  * Caller frees. */
 SweepStatus *sweep_status(const Experiment *experiment, Store *store, uint32_t shards,
                           SweepFailed failed, void *data, GError **error);

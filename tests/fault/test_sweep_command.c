@@ -112,8 +112,12 @@ static void test_said_without_running(void **state)
     program_refuses(box, "sweep x.yaml --db r.db --status", 2, "r.db");
     program_refuses(box, "sweep x.yaml y.yaml", 2, "y.yaml");
     program_runs(box, "sweep x.yaml --db r.db --shard 0/3 -q");
-    g_auto(Ran) some =
-        program_run_good(box, "sweep --status r.db x.yaml --plan-shards 3");
+    g_auto(Ran) some = program_run(box, "sweep --status r.db x.yaml --plan-shards 3");
+    g_auto(Ran) same = program_run(box, "sweep --status x.yaml r.db --plan-shards 3");
+    assert_int_equal(some.status, 1); /* until nothing is missing */
+    assert_string_equal(same.out, some.out);
+    assert_non_null(strstr(some.err, " of 18 configurations have no result"));
+    assert_non_null(strstr(some.out, " with dp-ev: not tried\n"));
     assert_non_null(strstr(some.out, "small in r.db: 18 configurations"));
     assert_null(strstr(some.out, "shard 0:"));
     assert_non_null(strstr(some.out, "shard 1:"));
@@ -149,9 +153,15 @@ static const char FAKE_SBATCH[] =
     "*) exit 1 ;;\n"
     "esac\n"
     "n=$(sed -n 's/^#SBATCH --array=0-\\([0-9]*\\)%.*/\\1/p' \"$last\")\n"
-    "for i in $(seq 0 \"$n\"); do SLURM_ARRAY_TASK_ID=$i sh \"$last\" >> tasks.log || "
+    "sed 's#^kilter=.*#kilter=./flaky#' \"$last\" > flaky.sh\n"
+    "for i in $(seq 0 \"$n\"); do SLURM_ARRAY_TASK_ID=$i sh flaky.sh >> tasks.log || "
     "exit 1; done\n"
     "echo 77\n";
+/* A program whose first process of part 1 is killed. */
+static const char FLAKY[] = "#!/bin/sh\n"
+                            "case \"$*\" in *'--shard 1/4'*) [ -e killed ] || { touch "
+                            "killed; kill -9 $$; } ;; esac\n"
+                            "exec \"$KILTER_BIN\" \"$@\"\n";
 static const char FAKE_PARALLEL[] =
     "#!/bin/sh\n"
     "while [ \"${1#/}\" = \"$1\" ] && [ \"${1#\\'}\" = \"$1\" ]; do shift; done\n"
@@ -195,11 +205,16 @@ static void test_scripts(void **state)
     sandbox_write(box, "x.yaml", SMALL);
     sandbox_write(box, "bin/sbatch", FAKE_SBATCH);
     sandbox_write(box, "bin/parallel", FAKE_PARALLEL);
-    assert_int_equal(g_chmod(sbatch, 0700) | g_chmod(parallel, 0700), 0);
+    g_autofree char *flaky = g_build_filename(box->folder, "flaky", NULL);
+    sandbox_write(box, "flaky", FLAKY);
+    assert_int_equal(
+        g_chmod(sbatch, 0700) | g_chmod(parallel, 0700) | g_chmod(flaky, 0700), 0);
     program_refuses(box, "sweep x.yaml --emit slrm", 2, "slurm");
     program_runs(box, "sweep x.yaml --db one.db -j 1 -q");
     g_autofree char *want = rows_of(box, "one.db");
     run_script(box, "slurm", "slurm.db");
+    g_autofree char *killed = g_build_filename(box->folder, "killed", NULL);
+    assert_true(g_file_test(killed, G_FILE_TEST_EXISTS));
     g_autofree char *merged = sandbox_read(box, "merged.log");
     assert_non_null(strstr(merged, "18 results added from 4 stores"));
     assert_non_null(strstr(merged, "0 missing"));
@@ -208,6 +223,82 @@ static void test_scripts(void **state)
     run_script(box, "parallel", "parallel.db");
     g_autofree char *by_parallel = rows_of(box, "parallel.db");
     assert_string_equal(by_parallel, want);
+}
+
+/* The parts of a script count before they are merged. */
+static void test_live_parts(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *parts = g_build_filename(box->folder, "small.parts", NULL);
+    sandbox_write(box, "x.yaml", SMALL);
+    assert_int_equal(g_mkdir(parts, 0700), 0);
+    program_runs(box, "sweep x.yaml --shard 0/3 --db small.parts/part-0.db -q");
+    g_auto(Ran) first = program_run(box, "sweep x.yaml --status --plan-shards 3");
+    assert_int_equal(first.status, 1);
+    assert_non_null(strstr(first.out, "small in small.parts: 18 configurations"));
+    assert_null(strstr(first.out, "shard 0:"));
+    program_runs(box, "sweep x.yaml --shard 1/3 --db small.parts/part-1.db -q");
+    program_runs(box, "sweep x.yaml --shard 2/3 --db small.parts/part-2.db -q");
+    g_auto(Ran) all = program_run_good(box, "sweep x.yaml --status");
+    assert_non_null(strstr(all.out, "18 ok"));
+}
+
+/* The requests of a part are in the script, and words that would break it are refused. */
+static void test_requests(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind, *lines[4];
+    } CASE[] = {
+        {"slurm",
+         {"#SBATCH --cpus-per-task=3\n", "#SBATCH --mem=4G\n", "#SBATCH --time=1:00\n",
+          "#SBATCH --partition=gpu\n"}},
+        {"pbs",
+         {"#PBS -l ncpus=3\n", "#PBS -l mem=4G\n", "#PBS -l walltime=1:00\n",
+          "#PBS -q gpu\n"}},
+        {"k8s",
+         {"cpu: 3", "memory: 4G", "activeDeadlineSeconds: 1:00\n", "completions: 4\n"}},
+    };
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "x.yaml", SMALL);
+    for (guint i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        g_autofree char *line =
+            g_strdup_printf("sweep x.yaml --emit %s --plan-shards 4 --cpus-per-task 3 "
+                            "--mem 4G --time 1:00 --partition gpu",
+                            CASE[i].kind);
+        g_auto(Ran) ran = program_run_good(box, line);
+        for (guint k = 0; k < 4; k++)
+            if (!strstr(ran.out, CASE[i].lines[k]))
+                TEST_FAIL_AT(__FILE__, __LINE__, "no %s in %s", CASE[i].lines[k],
+                             ran.out);
+    }
+    program_refuses(box, "sweep x.yaml --emit slurm --mem '4G;reboot'", 2,
+                    "expected a word of the scheduler");
+    program_refuses(box, "sweep x.yaml --emit slurm --time ''", 2, "expected a word");
+    program_refuses(box, "sweep x.yaml --mem 4G", 2, "are for --emit");
+}
+
+/* Files that an experiment names lie beside it, wherever the command runs. */
+static void test_beside_the_file(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *folder = g_build_filename(box->folder, "study", NULL);
+    assert_int_equal(g_mkdir(folder, 0700), 0);
+    sandbox_write(box, "study/mine.yaml",
+                  "machines: [{device: t4, gpus: 2, inner: pcie3, nic: eth-100}]\n");
+    sandbox_write(
+        box, "study/x.yaml",
+        "name: beside\ngrid:\n  model: ['vit:layers=1,batch=4,hidden=48,ffn=64']\n"
+        "  cluster: [mine.yaml, hap-8]\n  planner: [dp-ev]\n");
+    program_runs(box, "sweep study/x.yaml --db r.db -q");
+    g_auto(Ran) table = program_run_good(box, "table r.db --csv");
+    assert_non_null(strstr(table.out, "study/mine.yaml,"));
+    sandbox_write(box, "study/y.yaml",
+                  "name: beside\ngrid:\n  model: ['vit:layers=1']\n"
+                  "  cluster: [none.yaml]\n  planner: [dp-ev]\n");
+    program_refuses(box, "sweep study/y.yaml --db r.db", 2, "study/y.yaml:4:");
 }
 
 static void test_tables(void **state)
@@ -342,10 +433,17 @@ static void test_single_results(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_axes),          cmocka_unit_test(test_wrong_axes),
-        cmocka_unit_test(test_scripts),       cmocka_unit_test(test_said_without_running),
-        cmocka_unit_test(test_tables),        cmocka_unit_test(test_formulas),
-        cmocka_unit_test(test_changed_files), cmocka_unit_test(test_single_results),
+        cmocka_unit_test(test_axes),
+        cmocka_unit_test(test_wrong_axes),
+        cmocka_unit_test(test_scripts),
+        cmocka_unit_test(test_said_without_running),
+        cmocka_unit_test(test_live_parts),
+        cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_beside_the_file),
+        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_formulas),
+        cmocka_unit_test(test_changed_files),
+        cmocka_unit_test(test_single_results),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
