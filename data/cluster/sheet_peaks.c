@@ -74,13 +74,25 @@ static bool is_any_near(const Cluster *cluster)
 
 /* --- warnings --- */
 
-/* The device and format whose peak equals the rate; NULL: none. */
-static const DeviceSheet *peak_of(const Sheets *sheets, double rate, SheetFormat *format)
+static bool is_named(const Sheets *sheets, const char *name)
 {
+    bool named = false;
+    for (uint32_t i = 0; i < sheets->n_devices; i++)
+        named |= strcmp(sheets->device[i].name, name) == 0;
+    return named;
+}
+
+/* The device and format whose peak equals the rate: for a type that has a sheet's name only that sheet's, as among all sheets many a
+ * rate equals some peak by chance. NULL: none. */
+static const DeviceSheet *peak_of(const Sheets *sheets, const char *type, double rate,
+                                  SheetFormat *format)
+{
+    const bool named = is_named(sheets, type);
     for (uint32_t i = 0; i < sheets->n_devices; i++)
         for (uint32_t f = 0; f < SHEET_FORMATS; f++) {
             *format = (SheetFormat)f;
-            if (equals(rate, sheets->device[i].peak[f]))
+            if (equals(rate, sheets->device[i].peak[f]) &&
+                (!named || strcmp(sheets->device[i].name, type) == 0))
                 return &sheets->device[i];
         }
     return NULL;
@@ -90,7 +102,7 @@ static void warn_of(GPtrArray *list, const Sheets *sheets, const DeviceType *typ
                     const char *what, double rate)
 {
     SheetFormat format;
-    const DeviceSheet *sheet = peak_of(sheets, rate, &format);
+    const DeviceSheet *sheet = peak_of(sheets, type->name, rate, &format);
     if (sheet)
         g_ptr_array_add(
             list,
