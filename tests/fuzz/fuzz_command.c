@@ -66,7 +66,7 @@ typedef struct {
 } Grammar;
 
 static Grammar GRAMMAR[] = {
-#define X(name, help) {#name, cmd_##name, NULL},
+#define X(name, ...) {#name, cmd_##name, NULL},
     COMMAND_TABLE(X)
 #undef X
 };
