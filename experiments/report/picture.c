@@ -11,6 +11,7 @@ static const struct {
     {"^.*?(?=<svg)", ""},
     {" ?xmlns(:xlink)?=\"[^\"]*\"| id=\"[^\"]*\"| font-family=\"[^\"]*\"", ""},
     {"<title>[^<]*</title>|<desc>[^<]*</desc>|<g[^>]*>\\s*</g>", ""},
+    {"<svg ", "<svg aria-hidden=\"true\" "}, /* the box around it has the words */
     {"xlink:href", "href"},
     {"<g fill=\"none\" color=\"black\" stroke=\"currentColor\" stroke-width=\"1.00\" "
      "stroke-linecap=\"butt\" stroke-linejoin=\"miter\">",

@@ -2,9 +2,10 @@
  * targets, and the same every time. */
 #include <math.h>
 
+#include "tests/support/page_rules.h"
 #include "tests/support/program_json.h"
 
-enum { MOST_BYTES = 2000000 };
+enum { MOST_BYTES = 400000 };
 
 /* Every href="#..." has exactly one id as its target, and nothing is fetched from elsewhere. */
 static void check_page(const char *text)
@@ -19,6 +20,8 @@ static void check_page(const char *text)
         if (!g_hash_table_add(ids, g_strndup(at, strcspn(at, "\""))))
             TEST_FAIL_AT(__FILE__, __LINE__, "id %.40s is there twice", at);
     }
+    assert_int_equal(count_of(text, "<h1"), 1);
+    check_names(text);
     uint32_t n_links = 0;
     for (const char *at = text; (at = strstr(at, "href=\"")); n_links++) {
         at += strlen("href=\"");
@@ -101,6 +104,7 @@ static void test_papers(void **state)
                     *d = sandbox_read(box, "d.html"), *md = sandbox_read(box, "c.md");
     check_page(a);
     check_drawn(a);
+    check_widths(box, a);
     check_page(c);
     check_tidy(box, "c.html");
     check_claims(box, "hap-fig4");
@@ -198,6 +202,7 @@ static void test_sweep(void **state)
     assert_non_null(strstr(text, "is the fastest in all 2 settings"));
     assert_non_null(strstr(text, "<option>dp-ev</option>"));
     check_regret(box);
+    check_widths(box, text);
     run(box, "sweep mine.yaml -q --db s.db --page live.html");
     g_autofree char *live = sandbox_read(box, "live.html");
     check_page(live);
@@ -263,6 +268,7 @@ static void test_plan(void **state)
     g_autofree char *stages = sandbox_read(box, "q.html");
     check_page(stages);
     check_tidy(box, "q.html");
+    check_widths(box, stages);
     check_cards(box, "q.json", stages);
     assert_non_null(strstr(stages, "A pipeline of 2 stages: "));
     assert_non_null(strstr(stages, "<td>layers.1 to decoder</td>"));
@@ -296,12 +302,25 @@ static void test_days(void **state)
     program_refuses(box, "report none --days 3", 2, "--days is for plans");
 }
 
+/* The style sheet and the script stay small, and colours can be read in light and dark. */
+static void test_style_sheet(void **state)
+{
+    (void)state;
+    g_autofree char *css = NULL, *js = NULL;
+    assert_true(g_file_get_contents(KILTER_HOME "/plots/report.css", &css, NULL, NULL));
+    assert_true(g_file_get_contents(KILTER_HOME "/plots/report.js", &js, NULL, NULL));
+    check_contrasts(css);
+    assert_true(count_of(js, "\n") < 120);
+    assert_null(strstr(css, "url("));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_papers),  cmocka_unit_test(test_bars),
-        cmocka_unit_test(test_columns), cmocka_unit_test(test_sweep),
-        cmocka_unit_test(test_plan),    cmocka_unit_test(test_days),
+        cmocka_unit_test(test_papers),      cmocka_unit_test(test_bars),
+        cmocka_unit_test(test_columns),     cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_plan),        cmocka_unit_test(test_days),
+        cmocka_unit_test(test_style_sheet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,13 +15,13 @@ static void test_markup(void **state)
     } file[] = {
         {"<?xml version=\"1.0\"?>\n<svg \n w=\"1\"\n xmlns=\"http://a/b\">a &amp; 5 % "
          "\u00b1</svg>",
-         "<svg w=\"1\" >a &amp; 5 % \u00b1</svg>"},
+         "<svg aria-hidden=\"true\" w=\"1\" >a &amp; 5 % \u00b1</svg>"},
         {"<svg>\n  <p/>\n\t<p/>two\n words</svg>", "<svg><p/><p/>two words</svg>"},
         {"<svg>" GROUP "<p/></g>" GROUP "\n</g>" GROUP "<p/></g></svg>",
          "<svg><g class=\"gp\"><p/></g><g class=\"gp\"><p/></g></svg>"},
         {"<svg><defs>\n<a/></defs><use xlink:href='#a'/></svg>",
          "<svg><defs><a/></defs><use href='#a'/></svg>"},
-        {"<svg b=\"", "<svg b=\""},
+        {"<svg b=\"", "<svg aria-hidden=\"true\" b=\""},
         {"", ""},
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(file); i++) {
