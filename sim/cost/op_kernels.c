@@ -124,9 +124,19 @@ static uint32_t operands_with(const Listing *l, uint32_t loop)
     return set;
 }
 
-static bool is_product(OpKind kind)
+/* Whether an op that is linear in both operands sums over loops that both have, for rows or columns
+ * of its output. Others, such as the gradient of a choice's weight, pass over their operands. */
+static bool is_product(const Listing *l)
 {
-    return strcmp(op_kind_linear(kind), "0|1") == 0;
+    bool product = strcmp(op_kind_linear(l->op->kind), "0|1") == 0, sums = false,
+         divides = false;
+    for (uint32_t i = 0; product && i < l->space.n_loops; i++) {
+        const uint32_t set = operands_with(l, i);
+        sums |= set == (IN_FIRST | IN_SECOND);
+        divides |= set == (IN_FIRST | IN_OUTPUT) || set == (IN_SECOND | IN_OUTPUT);
+        product = set == 0 || (set & (set - 1)) != 0;
+    }
+    return product && sums && divides;
 }
 
 static KernelLayout layout_of(const Op *op)
@@ -379,7 +389,7 @@ static void list_kernels(Listing *l)
         add_operands(l, KERNEL_CLASS_MEMORY, l->stack->gelu);
         return;
     default:
-        if (is_product(kind))
+        if (is_product(l))
             list_product(l);
         else if (op_kind_updates(kind))
             add_operands(l, KERNEL_CLASS_UPDATE, 1);

@@ -85,6 +85,32 @@ static void test_products(void **state)
     clear(&s);
 }
 
+/* Gradients of the weights of chosen experts, and gates, pass over memory; experts are products. */
+static void test_pairs(void **state)
+{
+    (void)state;
+    Setting s = setting("");
+    const KernelPricing *pricing = s.priced->device[0].kernels;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = model_build("mixtral:layers=1,hidden=1024,heads=8,kv_heads="
+                                         "8,ffn=2048,seq=1024,precision=bf16",
+                                         8, NULL, &error);
+    assert_no_error(error);
+    OpKernel kernel[OP_KERNELS_MAX];
+    double part[OP_MAX_LOOPS];
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
+        part[l] = 1;
+    const OpId pairs = first_of(graph, OP_UNROUTE_DW),
+               expert = first_of(graph, OP_EXPERT);
+    assert_int_equal(op_kernels(graph, pairs, part, &pricing->stack, kernel), 1);
+    assert_int_equal(kernel[0].kernel.kind, KERNEL_ELEMENTWISE);
+    assert_true(op_kernels_s(pricing, graph, pairs, part) <
+                op_kernels_s(pricing, graph, expert, part));
+    assert_int_equal(op_kernels(graph, expert, part, &pricing->stack, kernel), 1);
+    assert_int_equal(kernel[0].kernel.kind, KERNEL_GROUPED);
+    clear(&s);
+}
+
 static void check_rule(const Setting *s, SimMemo *memo, OpId op, const Rule *rule)
 {
     static const double SHARE[] = {1.0 / 64, 1.0 / 32, 1.0 / 16, 1.0 / 8, 0.25, 0.5, 1};
@@ -194,8 +220,8 @@ static void test_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products), cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_stack), cmocka_unit_test(test_launches),
-        cmocka_unit_test(test_bound)};
+        cmocka_unit_test(test_products), cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_shares),   cmocka_unit_test(test_stack),
+        cmocka_unit_test(test_launches), cmocka_unit_test(test_bound)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
