@@ -17,6 +17,8 @@
       "Database of the results (default out/NAME.db)", "FILE")  \
     X(FILE, folder, "output", 'o',                              \
       "Folder for the pictures (default out), or one file", "DIR|FILE.pdf")           \
+    X(FLAG, bare, "bare", 0,                                    \
+      "Without the strip of the paper's claims below the picture", NULL)               \
     X(FILE, trace, "trace", 't',                                \
       "Trace for the figure timeline", "FILE")
 /* clang-format on */
@@ -99,8 +101,8 @@ static bool draw(const char *name, const char *plan, const Own *own,
     if (!store || !select_asked(name, &store, database, options, error))
         return false;
     g_autoptr(Claims) claims = claims_judge(name, store, error);
-    return claims &&
-           figure_draw(name, store, claims, own->folder ? own->folder : "out", error);
+    return claims && figure_draw(name, store, claims, own->bare,
+                                 own->folder ? own->folder : "out", error);
 }
 
 bool cmd_figure(int argc, char **argv, GError **error)

@@ -173,6 +173,7 @@ static bool keep(const char *output, const Picture *picture, const Stamp *stamp,
 typedef struct {
     const char *data, *claims;
     const Stamp *stamp; /* NULL for a picture of other things than stored results */
+    bool bare;          /* without what is drawn below */
 } Drawing;
 
 /* Draws in the scratch folder; the target folder and its files are made only after success. */
@@ -180,16 +181,14 @@ static bool draw_in(const char *name, const Drawing *drawing, const char *scratc
                     const char *target, GError **error)
 {
     Picture picture[USUAL_FORMATS] = {0};
-    g_autofree char *named = g_path_get_basename(target);
-    const bool bare = g_str_has_prefix(named, "bare.");
     const int only = format_of(target), n = only >= 0 ? 1 : USUAL_FORMATS;
     g_autofree char *data = g_build_filename(scratch, DATA, NULL);
     g_autofree char *claims = g_build_filename(scratch, CLAIMS, NULL);
     bool good = g_file_set_contents(data, drawing->data, -1, error) &&
                 g_file_set_contents(claims, drawing->claims, -1, error);
     for (int i = 0; good && i < n; i++)
-        good = draw_as(name, scratch, FORMAT[only >= 0 ? only : i].terminal, bare,
-                       &picture[i], error);
+        good = draw_as(name, scratch, FORMAT[only >= 0 ? only : i].terminal,
+                       drawing->bare, &picture[i], error);
     if (good && only < 0 && g_mkdir_with_parents(target, 0777) != 0)
         good = kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s: %s",
                            target, g_strerror(errno));
@@ -295,13 +294,13 @@ static bool stamp_of(const char *name, Store *store, Stamp *stamp, GError **erro
     return true;
 }
 
-bool figure_draw(const char *name, Store *store, const Claims *claims, const char *folder,
-                 GError **error)
+bool figure_draw(const char *name, Store *store, const Claims *claims, bool bare,
+                 const char *folder, GError **error)
 {
     g_auto(Stamp) stamp = {0};
     g_autofree char *text = query_data(name, store, error);
     g_autofree char *below = claims_text(claims);
-    const Drawing drawing = {text, below, &stamp};
+    const Drawing drawing = {text, below, &stamp, bare};
     return text && stamp_of(name, store, &stamp, error) &&
            draw(name, &drawing, folder, error);
 }

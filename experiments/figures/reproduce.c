@@ -102,7 +102,7 @@ static bool sweep_and_judge(const Experiment *experiment, const ReproduceOptions
         return false;
     reproduction->claims = claims_judge(name, store, error);
     if (!reproduction->claims ||
-        !figure_draw(name, store, reproduction->claims, options->folder, error))
+        !figure_draw(name, store, reproduction->claims, false, options->folder, error))
         return false;
     for (uint32_t i = 0; i < experiment_n_columns(experiment); i++)
         if (!add_column(experiment, i, options, store, reproduction, error))

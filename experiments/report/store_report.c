@@ -210,12 +210,14 @@ static bool add_picture(const ReportParts *report, const ReportPart *part, bool 
                         json_t *row, GError **error)
 {
     g_autofree char *scratch = g_dir_make_tmp("kilter-XXXXXX", error);
-    g_autofree char *file = scratch ? g_build_filename(scratch, "bare.svg", NULL) : NULL;
+    g_autofree char *file =
+        scratch ? g_build_filename(scratch, "figure.svg", NULL) : NULL;
     g_autofree char *text = NULL;
     if (!file)
         return false;
-    const bool good = figure_draw(part->name, report->store, part->claims, file, error) &&
-                      g_file_get_contents(file, &text, NULL, error);
+    const bool good =
+        figure_draw(part->name, report->store, part->claims, true, file, error) &&
+        g_file_get_contents(file, &text, NULL, error);
     if (good) {
         g_autofree char *svg = page_svg(text, first);
         json_object_set_new(row, "picture", json_text(svg));
