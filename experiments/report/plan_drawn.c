@@ -85,7 +85,7 @@ static char *area_path(const double *top, const double *bottom, uint32_t n)
 
 /* --- spans --- */
 
-static int by_start(gconstpointer a, gconstpointer b, gpointer spans)
+static int drawn_by_start(gconstpointer a, gconstpointer b, gpointer spans)
 {
     const SimSpan *x = &((SimSpan *)spans)[*(const uint32_t *)a],
                   *y = &((SimSpan *)spans)[*(const uint32_t *)b];
@@ -93,7 +93,7 @@ static int by_start(gconstpointer a, gconstpointer b, gpointer spans)
 }
 
 /* Sorts the spans of each lane; launches and what takes no time are left out. */
-static void sort_spans(Drawn *d)
+static void drawn_sort(Drawn *d)
 {
     const SimTimeline *t = d->timeline;
     g_autofree GArray **of = g_new(GArray *, t->n_lanes);
@@ -109,7 +109,7 @@ static void sort_spans(Drawn *d)
     d->span = g_new(uint32_t *, t->n_lanes);
     d->n_spans = g_new(uint32_t, t->n_lanes);
     for (uint32_t l = 0; l < t->n_lanes; l++) {
-        g_array_sort_with_data(of[l], by_start, t->span);
+        g_array_sort_with_data(of[l], drawn_by_start, t->span);
         d->n_spans[l] = of[l]->len;
         d->span[l] = (uint32_t *)(void *)g_array_free(of[l], FALSE);
     }
@@ -163,7 +163,7 @@ static GArray *fold_rows(const Drawn *d, bool coarse)
 
 /* The rows in the order of stages; *slow gets the one that computes longest, which is always among
  * those that are drawn. */
-static GArray *rows_of(const Drawn *d, uint32_t *slow, uint32_t *left_out)
+static GArray *drawn_rows(const Drawn *d, uint32_t *slow, uint32_t *left_out)
 {
     GArray *rows = fold_rows(d, false);
     if (rows->len > MOST_ROWS) {
@@ -360,7 +360,7 @@ static json_t *figure_json(const Drawn *d, const GArray *rows, const GPtrArray *
 static void add_timeline(const Drawn *d, json_t *answer)
 {
     uint32_t slow, left_out;
-    g_autoptr(GArray) rows = rows_of(d, &slow, &left_out);
+    g_autoptr(GArray) rows = drawn_rows(d, &slow, &left_out);
     g_autoptr(GPtrArray) blocks = all_blocks(d, rows);
     const double begin_s = beginning_s(d, blocks->pdata[slow]);
     json_t *timeline = figure_json(d, rows, blocks, slow, d->end_s, answer);
@@ -455,7 +455,7 @@ static json_t *panel_json(const Drawn *d, const SimMemoryRow *row)
 }
 
 /* The fullest device first, then one of each other type and stage. */
-static void add_memory(const Drawn *d, json_t *answer)
+static void drawn_memory(const Drawn *d, json_t *answer)
 {
     const Evaluation *e = d->evaluation;
     g_autoptr(GArray) rows =
@@ -561,7 +561,7 @@ static int by_use(gconstpointer a, gconstpointer b)
 }
 
 /* The busiest links of a simulated network; those with equal use are one row. */
-static json_t *links_json(const Drawn *d)
+static json_t *drawn_links(const Drawn *d)
 {
     const uint32_t n = d->timeline->n_links;
     g_autofree SimLinkUse *link = g_memdup2(d->timeline->link, n * sizeof *link);
@@ -598,15 +598,15 @@ void plan_drawn_add(json_t *answer, const Evaluation *evaluation, const SimRepor
     if (!(d.end_s > 0))
         return;
     d.stage = plan_facts_stages(answer, timeline->n_devices);
-    sort_spans(&d);
+    drawn_sort(&d);
     json_object_set_new(answer, "drawn_fidelity", json_string(report->fidelity));
     json_object_set_new(answer, "drawn_s", json_number(d.end_s));
     add_timeline(&d, answer);
-    add_memory(&d, answer);
+    drawn_memory(&d, answer);
     json_object_set_new(answer, "limits", limits_json(&d, false));
     json_object_set_new(answer, "limits_by_layer", limits_json(&d, true));
     json_object_set_new(answer, "hops", hops_json(&d));
-    json_object_set_new(answer, "links", links_json(&d));
+    json_object_set_new(answer, "links", drawn_links(&d));
     for (uint32_t l = 0; l < timeline->n_lanes; l++)
         g_free(d.span[l]);
     g_free(d.span);

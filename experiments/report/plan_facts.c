@@ -28,7 +28,7 @@ uint32_t *plan_facts_stages(const json_t *answer, uint32_t n_devices)
     return stage;
 }
 
-static void set(json_t *answer, const char *key, json_t *value)
+static void plan_set(json_t *answer, const char *key, json_t *value)
 {
     json_object_set_new(answer, key, value);
 }
@@ -51,12 +51,12 @@ static void add_names(json_t *answer, const Evaluation *evaluation)
     const char *named = evaluation->view->cluster->name;
     g_autofree char *cluster =
         stem_of(named && *named ? named : evaluation->plan->cluster);
-    set(answer, "model_name", json_text(graph_name(evaluation->graph)));
-    set(answer, "parameters", json_integer((json_int_t)facts.parameters));
-    set(answer, "cluster_name", json_text(cluster));
+    plan_set(answer, "model_name", json_text(graph_name(evaluation->graph)));
+    plan_set(answer, "parameters", json_integer((json_int_t)facts.parameters));
+    plan_set(answer, "cluster_name", json_text(cluster));
     g_autofree char *heading =
         render("{model_name} {parameters:si} on {cluster_name}", answer);
-    set(answer, "heading", json_text(heading));
+    plan_set(answer, "heading", json_text(heading));
 }
 
 /* A run of 10^12 tokens, and what an iteration takes in. */
@@ -66,14 +66,16 @@ static void add_work(json_t *answer, const Evaluation *evaluation)
     const SimWorkload work =
         sim_workload(evaluation->plan, evaluation->graph, evaluation->view);
     const double per_s = work.tokens / evaluation->report->iteration_time_s;
-    set(answer, "samples_per_iteration", json_integer((json_int_t)llround(work.samples)));
-    set(answer, "tokens_per_sample",
-        json_integer((json_int_t)llround(work.tokens / work.samples)));
+    plan_set(answer, "samples_per_iteration",
+             json_integer((json_int_t)llround(work.samples)));
+    plan_set(answer, "tokens_per_sample",
+             json_integer((json_int_t)llround(work.tokens / work.samples)));
     if (work.tokens > 0) {
-        set(answer, "tokens_per_s_per_gpu", json_number(per_s / work.gpus));
-        set(answer, "run_days", json_number(RUN / per_s / DAY_S));
+        plan_set(answer, "tokens_per_s_per_gpu", json_number(per_s / work.gpus));
+        plan_set(answer, "run_days", json_number(RUN / per_s / DAY_S));
         if (work.price > 0)
-            set(answer, "run_dollars", json_number(RUN / per_s / PER_HOUR * work.price));
+            plan_set(answer, "run_dollars",
+                     json_number(RUN / per_s / PER_HOUR * work.price));
     }
 }
 
@@ -103,19 +105,20 @@ static void add_verdict(json_t *answer, const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;
     g_autofree char *misfit = report->feasible ? NULL : evaluation_misfit(evaluation);
-    set(answer, "computes", part_json(report, report->busy_s));
-    set(answer, "communicates", part_json(report, report->comm_busy_s));
-    set(answer, "idles", part_json(report, report->idle_s));
+    plan_set(answer, "computes", part_json(report, report->busy_s));
+    plan_set(answer, "communicates", part_json(report, report->comm_busy_s));
+    plan_set(answer, "idles", part_json(report, report->idle_s));
     if (misfit)
-        set(answer, "misfit", json_text(misfit));
-    set(answer, "uneven", json_boolean(!plan_splits_evenly(evaluation->plan)));
-    set(answer, "recomputes",
-        json_boolean(json_number_value(json_object_get(answer, "hfu")) >
-                     1.001 * json_number_value(json_object_get(answer, "mfu"))));
+        plan_set(answer, "misfit", json_text(misfit));
+    plan_set(answer, "uneven", json_boolean(!plan_splits_evenly(evaluation->plan)));
+    plan_set(answer, "recomputes",
+             json_boolean(json_number_value(json_object_get(answer, "hfu")) >
+                          1.001 * json_number_value(json_object_get(answer, "mfu"))));
     if (!(evaluation->plan->lower_bound_s > 0)) {
         const Planner *planner = planner_find(evaluation->plan->planner, NULL);
         const uint32_t can = PLANNER_CERTIFIES | PLANNER_BOUNDS;
-        set(answer, "no_bound",
+        plan_set(
+            answer, "no_bound",
             json_sprintf(planner && (planner->ability & can)
                              ? "no bound was asked of %s, or none holds for this plan"
                              : "%s searches its own space of plans and proves nothing "
@@ -152,8 +155,8 @@ static void add_fullest(json_t *answer)
                                             "color", PART[i].color, "bytes", bytes));
     }
     json_t *row = json_deep_copy(fullest);
-    set(row, "parts", parts);
-    set(answer, "fullest", row);
+    plan_set(row, "parts", parts);
+    plan_set(answer, "fullest", row);
 }
 
 /* --- exports --- */
@@ -166,9 +169,9 @@ static json_t *target_json(const Evaluation *evaluation, const char *target,
                                           evaluation->view, target, "train.sh", &why);
     if (files && !json_object_get(answer, "export_to") && strcmp(target, "json") != 0) {
         const char *text = g_array_index(files, ExportFile, 0).text;
-        set(answer, "export_to", json_string(target));
+        plan_set(answer, "export_to", json_string(target));
         if (strlen(text) < SCRIPT_BYTES)
-            set(answer, "script", json_text(text));
+            plan_set(answer, "script", json_text(text));
     }
     const char *last = why ? g_strrstr(why->message, ": ") : NULL;
     return json_pack("{s:s, s:b, s:s?}", "to", target, "ok", files != NULL, "why",
@@ -192,8 +195,8 @@ static void add_exports(json_t *answer, const Evaluation *evaluation)
             json_array_append_new(list, json_pack("{s:s, s:b}", "to", target, "ok", 1));
     }
     if (!few && known[0] && *known[0])
-        set(answer, "export_to", json_string(known[0]));
-    set(answer, "exports", list);
+        plan_set(answer, "export_to", json_string(known[0]));
+    plan_set(answer, "exports", list);
 }
 
 /* --- machines --- */
@@ -236,7 +239,7 @@ static json_t *machine_json(const Evaluation *evaluation, const json_t *pipeline
             json_t *frame = json_pack("{s:o, s:i}", "gpus", gpus, "shade",
                                       of ? (int)(stage[j] % 3) : 0);
             if (of)
-                set(frame, "replica", json_integer(replica));
+                plan_set(frame, "replica", json_integer(replica));
             json_array_append_new(frames, frame);
         }
         if (of && stage[j] != last_stage)
@@ -249,9 +252,9 @@ static json_t *machine_json(const Evaluation *evaluation, const json_t *pipeline
     json_t *object = json_pack("{s:s, s:o, s:o, s:i}", "types", types, "frames", frames,
                                "stages", stages, "gpus", (int)number);
     if (machine->inner.bandwidth > 0 && number > 1)
-        set(object, "inner", json_number(machine->inner.bandwidth));
+        plan_set(object, "inner", json_number(machine->inner.bandwidth));
     if (machine->port.bandwidth > 0 && view->cluster->n_machines > 1)
-        set(object, "port", json_number(machine->port.bandwidth));
+        plan_set(object, "port", json_number(machine->port.bandwidth));
     return object;
 }
 
@@ -283,8 +286,8 @@ static void add_machines(json_t *answer, const Evaluation *evaluation)
         before = one;
     }
     json_decref(before);
-    set(answer, "machines", list);
-    set(answer, "n_machines", json_integer(n));
+    plan_set(answer, "machines", list);
+    plan_set(answer, "n_machines", json_integer(n));
 }
 
 /* --- sensitivity --- */
@@ -315,7 +318,7 @@ static void add_knobs(json_t *answer, const Evaluation *evaluation)
                                               json_number(100 * saved / most)));
     }
     json_decref(survey);
-    set(answer, "knobs", list);
+    plan_set(answer, "knobs", list);
 }
 
 /* --- provenance --- */
@@ -336,11 +339,11 @@ static void add_origin(json_t *answer, const Evaluation *evaluation, const char 
             g_string_append_printf(line, " --set %s", *pair);
     if (plan->target)
         g_string_append_printf(line, " --for %s", plan->target);
-    set(answer, "command", json_text(line->str));
-    set(answer, "file", json_text(file));
-    set(answer, "hash", json_sprintf("%.16s", hash));
-    set(answer, "made_version", json_text(plan->version ? plan->version : ""));
-    set(answer, "revision", json_text(plan->revision ? plan->revision : ""));
+    plan_set(answer, "command", json_text(line->str));
+    plan_set(answer, "file", json_text(file));
+    plan_set(answer, "hash", json_sprintf("%.16s", hash));
+    plan_set(answer, "made_version", json_text(plan->version ? plan->version : ""));
+    plan_set(answer, "revision", json_text(plan->revision ? plan->revision : ""));
 }
 
 void plan_facts_add(json_t *answer, const Evaluation *evaluation, const char *file)

@@ -60,7 +60,7 @@ static double number_in_cell(const Sweep *s, uint32_t row, const char *name)
 
 /* --- axes --- */
 
-static guint place_of(GPtrArray *values, const char *text)
+static guint value_place(GPtrArray *values, const char *text)
 {
     guint at;
     if (g_ptr_array_find_with_equal_func(values, text, g_str_equal, &at))
@@ -73,7 +73,7 @@ static Axis read_axis(const Sweep *s, uint32_t column)
 {
     Axis axis = {s->frame->column->pdata[column], column, g_ptr_array_new()};
     for (uint32_t i = 0; i < s->n; i++)
-        place_of(axis.value, cell(s, i, column));
+        value_place(axis.value, cell(s, i, column));
     return axis;
 }
 
@@ -181,7 +181,7 @@ static char *setting_name(const Sweep *s, uint32_t row, guint first)
     for (guint a = first; a < s->axis->len; a++) {
         const Axis *axis = &g_array_index(s->axis, Axis, a);
         g_autofree char *name =
-            value_name(axis, place_of(axis->value, cell(s, row, axis->column)));
+            value_name(axis, value_place(axis->value, cell(s, row, axis->column)));
         g_string_append_printf(text, "%s%s", text->len ? ", " : "", name);
     }
     return g_string_free(text, FALSE);
@@ -206,7 +206,7 @@ static void compare_rows(Sweep *s)
             s->best_s[s->n_settings] = NAN;
         s->setting[i] = known ? GPOINTER_TO_UINT(known) - 1 : s->n_settings++;
         g_hash_table_replace(settings, point, GUINT_TO_POINTER(s->setting[i] + 1));
-        s->entry[i] = place_of(s->by.value, cell(s, i, s->by.column));
+        s->entry[i] = value_place(s->by.value, cell(s, i, s->by.column));
         s->time_s[i] = ok ? number_in_cell(s, i, "iteration_time_s") : NAN;
         s->best_s[s->setting[i]] = fmin(s->best_s[s->setting[i]], s->time_s[i]);
     }
@@ -221,7 +221,7 @@ typedef struct {
     char *name;
 } Rank;
 
-static gint by_rank(gconstpointer a, gconstpointer b)
+static gint sweep_by_rank(gconstpointer a, gconstpointer b)
 {
     const Rank *x = a, *y = b;
     if (x->plans != y->plans)
@@ -252,7 +252,7 @@ static Rank *ranks_of(const Sweep *s)
         rank[e].regret = rank[e].plans ? exp(rank[e].regret / rank[e].plans) : NAN;
         rank[e].search_s /= MAX(rank[e].plans, 1);
     }
-    qsort(rank, n, sizeof *rank, by_rank);
+    qsort(rank, n, sizeof *rank, sweep_by_rank);
     return rank;
 }
 
@@ -336,7 +336,7 @@ static guint facet_of(const Sweep *s, uint32_t row)
     if (s->axis->len < 2)
         return 0;
     const Axis *axis = &g_array_index(s->axis, Axis, 0);
-    return place_of(axis->value, cell(s, row, axis->column));
+    return value_place(axis->value, cell(s, row, axis->column));
 }
 
 /* The part of the settings that stands beside one another in a facet. */
@@ -496,7 +496,7 @@ static void add_pivot(const Sweep *s, const Rank *rank, guint n, json_t *facts)
 /* --- rows --- */
 
 /* Rows without a plan, by status and message, in which numbers are left out. */
-static json_t *refusals_json(const Sweep *s)
+static json_t *sweep_refusals(const Sweep *s)
 {
     json_t *list = json_array();
     g_autoptr(GRegex) numbers = g_regex_new("[0-9][0-9.]*", 0, 0, NULL);
@@ -538,7 +538,7 @@ static void set_number(json_t *row, const char *key, double value)
         json_object_set_new(row, key, json_real(value));
 }
 
-static json_t *row_json(const Sweep *s, uint32_t i)
+static json_t *sweep_row(const Sweep *s, uint32_t i)
 {
     g_autofree char *planner = value_name(&s->by, s->entry[i]);
     g_autofree char *setting = setting_name(s, i, 0);
@@ -558,11 +558,11 @@ static json_t *row_json(const Sweep *s, uint32_t i)
 }
 
 /* Values to pick in the table of all rows: of the settings and the planners. */
-static void add_rows(const Sweep *s, json_t *facts)
+static void sweep_rows(const Sweep *s, json_t *facts)
 {
     json_t *rows = json_array(), *planners = json_array();
     for (uint32_t i = 0; i < MIN(s->n, MOST_ROWS); i++)
-        json_array_append_new(rows, row_json(s, i));
+        json_array_append_new(rows, sweep_row(s, i));
     for (guint e = 0; e < s->by.value->len; e++) {
         g_autofree char *name = value_name(&s->by, e);
         json_array_append_new(planners, json_text(name));
@@ -661,8 +661,8 @@ json_t *sweep_facts(Store *store, const char *experiment, GError **error)
     add_headline(&s, rank, n, facts);
     add_chart(&s, rank, MIN(n, MOST_PLANNERS), facts);
     add_pivot(&s, rank, MIN(n, MOST_PLANNERS), facts);
-    json_object_set_new(facts, "refusals", refusals_json(&s));
-    add_rows(&s, facts);
+    json_object_set_new(facts, "refusals", sweep_refusals(&s));
+    sweep_rows(&s, facts);
     for (guint i = 0; i < n; i++)
         g_free(rank[i].name);
     sweep_clear(&s);
