@@ -269,7 +269,7 @@ const char EVALUATION_TEXT[] =
     "[  nearest      {nearest}\n]"
     "[{?out_of_domain}  outside      of the fitted range: {outside}\n]"
     "[{?spmd}  unrounded    {fractional_time_s:time}[{?optimal}, no program is faster at these ratios]; "
-    "whole units change the time by {rounding_loss:.2%}\n]"
+    "rounding shards to whole units costs {rounding_loss:.2%}\n]"
     "[  lower bound  {lower_bound_s:time}, gap {gap:.2%}\n[               over {bound_over}\n]]"
     "[*bounds:  bound        {bound_s:time}[, gap {gap:.2%}|; this plan is faster, and not one of them]\n               over {over}\n]"
     "[  certificate  {certified}\n]"

@@ -37,7 +37,7 @@ static const char TEXT[] =
     "[; faster than the first: {faster_than_first:.0%}]"
     "|  {machines:-24} {gpus:5}  [{?skipped}left out: its bound is above the best time|no plan fits]]\n"
     "[{?all}[*tries:      {planner:-16} {granularity:-8} {iteration_time_s:11time}  {set}[ {reason}]\n]]]"
-    "\n* no other choice is faster with no more [{?priced}dollars per iteration|GPUs]\n{advice}\n[*notes:Note: {.}\n]"
+    "\n* on the Pareto front: nothing is both faster and [{?priced}as cheap|as small]\n{advice}\n[*notes:Note: {.}\n]"
     "  {choices.0.command}\n"
     "[For {for.target}: {for.costs:.2%} slower than the fastest plan for any framework ({for.any_time_s:time}).\n]"
     "[Within the target: {within_target}, {within_gpus} GPUs, {within_time_s:time} per iteration.\n  {within_command}\n]"

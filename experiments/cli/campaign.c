@@ -277,7 +277,7 @@ const char COMMAND_CAMPAIGN_TEXT[] =
     "[{?campaign}  {campaign.days:.3g} days      goodput {campaign.goodput:.2%} (5 to 95 % of {campaign.runs} runs: "
     "{campaign.goodput_5:.2%} to {campaign.goodput_95:.2%}), {campaign.iterations:.4g} iterations"
     "[, {campaign.tokens:.4g} tokens]\n"
-    "                failures {campaign.failures:.1f} (the whole every {campaign.system_mtbf_s:time}), a checkpoint after "
+    "                failures {campaign.failures:.1f} (one every {campaign.system_mtbf_s:time}), a checkpoint after "
     "{campaign.checkpoint_s:time}[{?campaign.best_interval} (loses least)], saved in {campaign.save_s:time}\n"
     "[                the best interval lies between {campaign.checkpoint_95_s.0:time} and {campaign.checkpoint_95_s.1:time} "
     "(95 %, by simulation)\n]"

@@ -211,8 +211,8 @@ bool cmd_fit(int argc, char **argv, GError **error)
                    "machines, the keys of a strategy (kilter planners), seconds or "
                    "tokens_per_s, and peak or oom\n"
                    "(experiments/calibration/trial_file.h describes the columns). Costs "
-                   "about which the trials say\n"
-                   "little stay near the data sheets.",
+                   "that the trials barely\n"
+                   "constrain stay near the data sheet.",
         .example = "kilter fit trials.csv --cluster dgx-a100 --suggest 5 -o mine.yaml",
         .entries = entries,
     };

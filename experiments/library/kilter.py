@@ -9,6 +9,7 @@ import ctypes
 import json
 import glob
 import os
+import sys
 
 
 def _find_library():
@@ -79,3 +80,9 @@ def simulate(**request):
 
 def verify(**request):
     return _ask("kilter_verify", request)
+
+
+def main():
+    """The program `kilter` of a wheel."""
+    program = os.path.join(os.path.dirname(os.path.realpath(__file__)), "kilter_home", "bin", "kilter")
+    os.execv(program, [program, *sys.argv[1:]])

@@ -14,9 +14,13 @@ static const char *const CHAKRA[] = {"--chakra", ".et "};
 static const char *const RUNS_RANKS[] = {"kilter exec", "kilter profile"};
 /* Commands that take seconds, and those that read their results. */
 static const char *const TAKES_LONG[] = {
-    "kilter exec",  "kilter profile", "kilter calibrate", "kilter validate",
-    "mine.yaml",    "kilter advise",  "hap-fig13",        "hap-fig14",
-    "--theory vit", "--budget",       "--segments ops"};
+    "kilter exec",      "kilter profile",
+    "kilter calibrate", "kilter validate",
+    "mine.yaml",        "kilter advise",
+    "hap-fig13",        "hap-fig14",
+    "--for megatron",   "export plan.json --to megatron",
+    "--theory vit",     "--budget",
+    "--segments ops"};
 static const char *const NEEDS_RANKS[] = {"kilter calibrate", "kilter validate",
                                           "mine.yaml"};
 
@@ -170,6 +174,62 @@ static void run_all(const Sandbox *box, const GPtrArray *commands)
     }
 }
 
+/* The text with one blank in place of all blanks and ends of lines. Caller frees. */
+static char *without_blanks(const char *text)
+{
+    g_autoptr(GRegex) blanks = g_regex_new("\\s+", 0, 0, NULL);
+    g_autofree char *one = g_regex_replace_literal(blanks, text, -1, 0, " ", 0, NULL);
+    return g_strdup(g_strstrip(one));
+}
+
+/* The pieces of a block, between lines "...", are in the output, in this order. */
+static void check_output(const char *command, const char *out, const char *block)
+{
+    g_autofree char *all = without_blanks(out);
+    g_auto(GStrv) piece = g_strsplit(block, "...\n", -1);
+    const char *at = all;
+    for (char **next = piece; *next; next++) {
+        g_autofree char *want = without_blanks(*next);
+        const char *found = strstr(at, want);
+        if (!found)
+            TEST_FAIL_AT(__FILE__, __LINE__, "%s\nprints\n%s\nexpected\n%s", command, out,
+                         *next);
+        at = found + strlen(want);
+    }
+}
+
+/* README's blocks of output are what the commands before them print. */
+static void test_outputs(void **state)
+{
+    (void)state;
+    if (!g_getenv("KILTER_ALL"))
+        skip(); /* they plan for seconds */
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *text = text_of("README.md"), *command = NULL;
+    write_blocks(box, text);
+    g_auto(GStrv) line = g_strsplit(text, "\n", -1);
+    uint32_t checked = 0;
+    g_autofree char *out = NULL;
+    for (uint32_t i = 0; line[i] && checked < 2; i++) {
+        char *next = command_of(line[i], "    build/kilter ");
+        if (next) {
+            bool good;
+            g_free(command);
+            command = next;
+            g_free(out);
+            out = run_shell(box, command, &good);
+            assert_true(good);
+        } else if (strcmp(line[i], "```output") == 0) {
+            g_autoptr(GString) block = g_string_new(NULL);
+            while (line[i + 1] && strcmp(line[++i], "```") != 0)
+                g_string_append_printf(block, "%s\n", line[i]);
+            check_output(command, out, block->str);
+            checked++;
+        }
+    }
+    assert_int_equal(checked, 2);
+}
+
 /* Copies a file of the project, as README's commands are given in the project's folder. */
 static void bring(const Sandbox *box, const char *file)
 {
@@ -303,6 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_readme), cmocka_unit_test(test_docs),
-        cmocka_unit_test(test_front_door), cmocka_unit_test(test_links)};
+        cmocka_unit_test(test_front_door), cmocka_unit_test(test_links),
+        cmocka_unit_test(test_outputs)};
     return cmocka_run_group_tests_name("documentation", tests, NULL, NULL);
 }

@@ -73,7 +73,8 @@ bool export_need_strategy(const ExportCase *c, GError **error)
                                      "a strategy (planners manual, amp, megatron)",
                                      c->plan->planner);
     }
-    return export_refuse(c, 0, error, "expected a plan of a strategy");
+    return export_refuse(c, 0, error, "this plan has no pp/tp/dp strategy; export takes plans of "
+                                  "manual, amp, megatron and, of equal stages, joint");
 }
 
 /* --- equal shards --- */
