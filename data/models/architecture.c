@@ -159,7 +159,7 @@ static TensorId parallel_layer(Layer *l, TensorId x)
 }
 
 /* x + dropout(y) of one of a layer's parts. */
-static TensorId residual(const Layer *l, const char *part, TensorId x, TensorId y)
+static TensorId add_residual(const Layer *l, const char *part, TensorId x, TensorId y)
 {
     g_autofree char *dropped = g_strdup_printf("%s.dropout", part);
     g_autofree char *sum = g_strdup_printf("%s.residual", part);
@@ -187,7 +187,7 @@ static TensorId build_layer(Layer *l, TensorId x)
         y = part[i](l, y);
         if (sandwich || late)
             y = layer_norm(l, late ? before[i] : after[i], y);
-        x = residual(l, name[i], x, y);
+        x = add_residual(l, name[i], x, y);
         if (arrangement == ARRANGEMENT_POST)
             x = layer_norm(l, before[i], x);
     }
@@ -298,6 +298,57 @@ static TensorId embed_sound(const Layer *l)
     return layer_op(l, OP_ADD_ROWS, "with_position", (OpAttr){0}, 2, in, NULL);
 }
 
+/* Patches of images [b, patches, numbers], and learned positions if the model has a table. */
+static TensorId embed_patches(const Layer *l)
+{
+    const Architecture *a = l->a;
+    const TensorId patches =
+        graph_input(l->graph, "images", DTYPE_F32, 3,
+                    (uint32_t[]){l->sizes->batch, l->sizes->seq, a->patch_numbers});
+    const TensorId x = layer_linear(l, "patch", patches, a->hidden, a->head_bias);
+    TensorId rows = GRAPH_NONE;
+    return a->positions ? layer_add(l, "with_position", x,
+                                    look_up(l, "position", "positions", a->positions,
+                                            a->hidden, &rows))
+                        : x;
+}
+
+/* The means of squares of `merge` patches. */
+static TensorId mean_of_patches(const Layer *l, TensorId x)
+{
+    const uint32_t edge = (uint32_t)sqrt(graph_tensor(l->graph, x)->dim[1]),
+                   out = edge / (uint32_t)sqrt(l->a->merge);
+    g_autofree char *image = g_strdup_printf("n=%u,D=%u", edge, edge);
+    g_autofree char *places = g_strdup_printf("P=%u,Q=%u", out, out);
+    g_autofree char *tokens = g_strdup_printf("n=%u", out * out);
+    x = layer_unary(l, OP_TRANSPOSE, "projector.channels", x);
+    x = layer_op(l, OP_SPLIT, "projector.image", (OpAttr){0}, 1, &x, image);
+    x = layer_op(l, OP_AVG_POOL2D, "projector.mean", (OpAttr){0}, 1, &x, places);
+    x = layer_op(l, OP_MERGE, "projector.flat", (OpAttr){0}, 1, &x, tokens);
+    return layer_unary(l, OP_TRANSPOSE, "projector.tokens", x);
+}
+
+/* Tokens [b, patches / merge, hidden] of the text's width from those of patches. */
+static TensorId project_patches(const Layer *l, TensorId x, uint32_t hidden)
+{
+    const Architecture *a = l->a;
+    const Tensor in = *graph_tensor(l->graph, x);
+    g_autofree char *extents = g_strdup_printf(
+        "b=%u,T=%u,D=%u", in.dim[0], in.dim[1] / a->merge, a->hidden * a->merge);
+    if (a->merge_mean)
+        x = mean_of_patches(l, x);
+    if (a->merge_norm)
+        x = layer_norm(l, "projector.norm", x);
+    if (a->merge > 1 && !a->merge_mean)
+        x = layer_op(l, OP_RESHAPE, "projector.merged", (OpAttr){0}, 1, &x, extents);
+    if (!a->projected_once) {
+        x = layer_linear(l, "projector.up", x, a->projector ? a->projector : hidden,
+                         true);
+        x = layer_unary(l, OP_GELU, "projector.active", x);
+    }
+    return layer_linear(l, "projector", x, hidden, !a->projected_once);
+}
+
 /* The loss for the positions where an answer begins and ends, each a choice among all tokens
  * (Devlin et al. 2018, Sec. 4.2). */
 static TensorId loss_of_spans(const Layer *l, TensorId x)
@@ -368,20 +419,31 @@ static TensorId further_tokens(Layer *l, TensorId x, TensorId table)
     return all;
 }
 
-/* The embedding, and the layers. */
-static TensorId stack(Layer *l, TensorId *table)
+/* The layers' input: of images, sound or words, the last behind tokens of images. */
+static TensorId embedded(const Layer *l, TensorId *table)
 {
     const Architecture *a = l->a;
-    TensorId x = a->patch    ? embed_image(l)
-                 : a->frames ? embed_sound(l)
-                             : embed_text(l, table);
+    TensorId x = a->patch           ? embed_image(l)
+                 : a->frames        ? embed_sound(l)
+                 : a->patch_numbers ? embed_patches(l)
+                                    : embed_text(l, table);
+    if (l->memory != GRAPH_NONE && a->encoder && a->encoder->patch_numbers) {
+        g_autofree char *extents = g_strdup_printf(
+            "C=%u", graph_tensor(l->graph, l->memory)->dim[1] + l->sizes->seq);
+        x = layer_op(l, OP_CONCAT, "with_images", (OpAttr){0}, 2,
+                     (TensorId[]){l->memory, x}, extents);
+    }
     if (a->embedding_norm)
         x = layer_norm(l, "norm", x);
-    x = layer_dropout(l, "dropout", x, a->embedding_dropout);
-    for (uint32_t i = 0; i < a->layers; i++) {
+    return layer_dropout(l, "dropout", x, a->embedding_dropout);
+}
+
+static TensorId build_layers(Layer *l, TensorId x)
+{
+    for (uint32_t i = 0; i < l->a->layers; i++) {
         g_autofree char *name = g_strdup_printf("%slayers.%u", l->side, i);
         l->name = name;
-        l->facts = &a->layer[i];
+        l->facts = &l->a->layer[i];
         graph_layer(l->graph, name);
         x = build_layer(l, x);
     }
@@ -405,14 +467,21 @@ static TensorId encode(const Layer *decoder, TensorId *table)
                .name = "encoder.embedding",
                .chosen = GRAPH_NONE,
                .memory = GRAPH_NONE};
-    if (!a->encoder->frames) { /* both look up words in one table */
+    const bool images = a->encoder->patch_numbers > 0;
+    if (images && sizes->patches == 0)
+        return GRAPH_NONE;
+    const ArchitectureSizes patches = {.batch = sizes->batch, .seq = sizes->patches};
+    l.sizes = images ? &patches : sizes;
+    if (!a->encoder->frames && !images) { /* both look up words in one table */
         *table = graph_parameter(l.graph, "embedding.weight", 2,
                                  (uint32_t[]){a->vocab, a->embedding_size});
         *table = model_unary(l.graph, OP_TIED, "embedding.tied", *table);
     }
-    const TensorId x = stack(&l, table);
+    TensorId x = build_layers(&l, embedded(&l, table));
     l.name = "encoder";
-    return a->encoder->final_norm ? layer_norm(&l, "norm", x) : x;
+    if (a->encoder->final_norm)
+        x = layer_norm(&l, "norm", x);
+    return images ? project_patches(&l, x, a->hidden) : x;
 }
 
 TensorId architecture_build(Graph *graph, const Architecture *a,
@@ -426,12 +495,18 @@ TensorId architecture_build(Graph *graph, const Architecture *a,
                .chosen = GRAPH_NONE};
     TensorId table = GRAPH_NONE;
     graph_layer(graph, "embedding");
-    if (a->encoder || a->memory)
+    ArchitectureSizes text = *sizes;
+    if (sizes->patches)
+        text.seq -= sizes->patches / a->encoder->merge;
+    l.sizes = &text;
+    if ((a->encoder && (sizes->patches || !a->encoder->patch_numbers)) || a->memory)
         indices(&l, "ids"); /* the first input says how the batch is cut */
     l.memory = encode(&l, &table);
-    if (a->encoder)
+    if (l.memory != GRAPH_NONE && a->encoder)
         graph_layer(graph, "decoder.embedding");
-    TensorId x = stack(&l, &table);
+    TensorId x = embedded(&l, &table);
+    l.sizes = sizes;
+    x = build_layers(&l, x);
     l.name = "head";
     if (sizes->mtp)
         x = further_tokens(&l, x, table);

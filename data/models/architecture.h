@@ -111,6 +111,14 @@ enum { FACT_MOST = 1 << 24, FACT_MOST_LAYERS = 4096 };
     X(FLAG, scan_norm, 0, 1)              /* mamba's norm behind its gate */                                    \
     /* sound in place of text: the spectrum of so many moments, of which two become a token */                  \
     X(SIZE, frames, 0, FACT_MOST)                                                                               \
+    /* patches of images before the text: numbers of a patch, patches that the projector makes one token of, and  \
+     * its inner width, 0: that of the text */                                                                  \
+    X(SIZE, patch_numbers, 0, FACT_MOST)                                                                        \
+    X(SIZE, merge, 0, FACT_MOST)                                                                                \
+    X(FLAG, merge_norm, 0, 1)                                                                                   \
+    X(FLAG, merge_mean, 0, 1)             /* a token is the mean of the patches of a square */                  \
+    X(FLAG, projected_once, 0, 1)         /* by one product instead of two */                                   \
+    X(SIZE, projector, 0, FACT_MOST)                                                                            \
     X(SIZE, memory, 0, FACT_MOST)         /* tokens of an encoder outside, which `cross` layers attend to */    \
     X(SIZE, mtp, 0, 64)                   /* modules for further tokens, which `mtp=` adds */                   \
     /* images in place of text */                                                                               \
@@ -161,7 +169,9 @@ typedef struct Architecture Architecture;
 struct Architecture {
     MODEL_FACTS(X)
     LayerFacts *layer; /* [layers] */
-    Architecture *encoder; /* NULL: none; as wide as this one, and with its table of words */
+    /* NULL: none. As wide as this one, with its table of words; or, if it has `patch_numbers`, of
+     * images, whose tokens come before the text's where there are patches */
+    Architecture *encoder;
     bool spans; /* the head finds begin and end of an answer (SQuAD) instead of a token */
     bool host_words; /* the host looks up the words: their vectors are an input, in place of ids */
     Precision precision; /* that the file names */
@@ -187,9 +197,10 @@ const char *architecture_check(const Architecture *architecture, uint32_t seq,
 
 /* The forward graph and its loss: sequences of `seq` tokens (images have a length of their own). An
  * expert has capacity_factor x top x tokens / experts slots per sequence: with 1 no token is
- * dropped as long as the load is even. `mtp`: modules for further tokens that are trained, too. */
+ * dropped as long as the load is even. `mtp`: modules for further tokens that are trained, too.
+ * `patches`: of a sample's image, whose tokens are the first of `seq`; 0: text only. */
 typedef struct {
-    uint32_t batch, seq, mtp;
+    uint32_t batch, seq, mtp, patches;
     double capacity_factor;
 } ArchitectureSizes;
 TensorId architecture_build(Graph *graph, const Architecture *architecture,

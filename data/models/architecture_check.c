@@ -88,10 +88,15 @@ const char *architecture_check(const Architecture *a, uint32_t seq, const char *
     if (a->frames && (a->frames % 2 || !a->channels))
         return "a model of sound needs channels and an even number of frames";
     *fact = "hidden";
-    if (a->encoder && a->encoder->hidden != a->hidden)
+    if (a->encoder && a->encoder->hidden != a->hidden && !a->encoder->patch_numbers)
         return "an encoder is as wide as its decoder";
+    *fact = "merge";
+    if (a->patch_numbers && !a->merge)
+        return "a projector makes a token of at least one patch";
     *fact = "activation";
     if (a->gated && a->activation == ACTIVATION_RELU)
         return "a gated network has silu, gelu or relu2";
-    return a->encoder ? architecture_check(a->encoder, seq, fact) : NULL;
+    return !a->encoder ? NULL
+                       : architecture_check(a->encoder,
+                                            a->encoder->patch_numbers ? 0 : seq, fact);
 }

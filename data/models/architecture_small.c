@@ -74,6 +74,8 @@ void architecture_shrink(Architecture *a, uint32_t small)
     a->latent = MIN(a->latent, RANK);
     a->frames = MIN(a->frames, 2 * EDGE);
     a->memory = MIN(a->memory, EDGE);
+    a->patch_numbers = MIN(a->patch_numbers, RANK);
+    a->projector = MIN(a->projector, WIDTH + 1);
     if (a->frames)
         a->channels = MIN(a->channels, 2);
     if (a->encoder)

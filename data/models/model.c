@@ -109,11 +109,30 @@ enum { DEFAULT_SEQ = 4096 };
 static const char *resolve_seq(const Architecture *a, ModelParams *params)
 {
     ModelParam *seq = model_params_find(params, "seq"),
-               *mtp = model_params_find(params, "mtp");
+               *mtp = model_params_find(params, "mtp"),
+               *patches = model_params_find(params, "patches");
     if (seq && seq->value == 0)
         seq->value = a->limit ? MIN(a->limit, DEFAULT_SEQ) : DEFAULT_SEQ;
     if (mtp && mtp->value > a->mtp)
         return "mtp: more modules for further tokens than the file has";
+    if (patches && patches->value > 0) {
+        enum { SMALL_TOKENS = 4 };
+        const Architecture *tower = a->encoder;
+        if (!tower || !tower->patch_numbers)
+            return "patches: expected a model of images and text, whose encoder is known";
+        if (model_param(params, "small") > 0)
+            patches->value = MIN(patches->value, SMALL_TOKENS * tower->merge);
+        if (fmod(patches->value, tower->merge) != 0 ||
+            patches->value / tower->merge >= seq->value)
+            return "patches: expected a multiple of those that are one token, and tokens "
+                   "of "
+                   "text behind them in seq";
+        const double edge = sqrt(patches->value), mean = sqrt(tower->merge);
+        if (tower->merge_mean &&
+            (edge != floor(edge) || mean != floor(mean) || fmod(edge, mean) != 0))
+            return "patches: expected those of a square image, which squares of them "
+                   "divide";
+    }
     return architecture_check(a, seq ? (uint32_t)seq->value : 0, NULL);
 }
 
@@ -153,6 +172,7 @@ static Graph *build_architecture(const char *spec, const char *path, Architectur
         .batch = model_size(&params, "global_batch"),
         .seq = a->patch ? 0 : model_size(&params, "seq"),
         .mtp = a->patch ? 0 : model_size(&params, "mtp"),
+        .patches = a->patch ? 0 : model_size(&params, "patches"),
         .capacity_factor = a->patch ? 1 : model_param(&params, "capacity_factor")};
     g_autofree char *name = model_file_name(path);
     Graph *graph = graph_new(name);

@@ -77,13 +77,14 @@ static bool run_op(BatchForms *batch, const Graph *graph, OpId id, GError **erro
 }
 
 /* Whether both tensors have one number or index per token, or pixel, of the same batch, or `a` has
- * vectors of its samples: the sound or the images beside the words. */
+ * indices or vectors of its samples: the sound or the images beside the words. */
 static bool alike(const Tensor *a, const Tensor *b)
 {
-    enum { VECTORS = 3 };
+    enum { INDICES = 2, VECTORS = 3 };
     return (a->dtype == b->dtype && a->rank == b->rank &&
             memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0) ||
-           (a->rank >= VECTORS && a->dim[0] == b->dim[0] && a->units[0] == b->units[0]);
+           (a->rank >= (a->dtype == DTYPE_I64 ? INDICES : VECTORS) &&
+            a->dim[0] == b->dim[0] && a->units[0] == b->units[0]);
 }
 
 /* Sets the forms of tensors without producer: the first input is cut, and so are inputs like it

@@ -142,6 +142,7 @@ bool cmd_models(int argc, char **argv, GError **error)
             "hf:OWNER/NAME in the local cache of the hub, a model in YAML, an ONNX "
             "file, or a graph file;\n"
             "keys follow a colon (seq=, batch=, attention=fused|materialized, mtp=, "
+            "patches=, "
             "like=FAMILY for a type\n"
             "without a row in data/families.yaml, ...). For an ONNX file it also lists "
             "the nodes, those that were\n"

@@ -472,17 +472,23 @@ static const Published NEAR[] = {
      "'position_embedding_type':'rope_gptj','rotary_pct':1.0"},
 };
 
-/* The graph of `{body}` with ' for ", or NULL. */
-static Graph *graph_of(const char *body, GError **error)
+/* The graph of `{body}` with ' for ", and a list of keys, or NULL. */
+static Graph *graph_with(const char *body, const char *list, GError **error)
 {
     g_autofree char *path =
         g_strdup_printf("%s/kilter-published-%d.json", g_get_tmp_dir(), (int)getpid());
     g_autofree char *text = g_strdup_printf("{%s}", body);
     g_strdelimit(text, "'", '"');
     assert_true(g_file_set_contents(path, text, -1, NULL));
-    Graph *graph = model_build(path, 1, NULL, error);
+    g_autofree char *spec = g_strconcat(path, list, NULL);
+    Graph *graph = model_build(spec, 1, NULL, error);
     g_unlink(path);
     return graph;
+}
+
+static Graph *graph_of(const char *body, GError **error)
+{
+    return graph_with(body, "", error);
 }
 
 static void test_parameters(void **state)
@@ -511,6 +517,64 @@ static void test_near(void **state)
         if (fabs(got / want - 1) > 1e-3)
             fail_msg("%s: %.0f parameters, expected %.0f", NEAR[i].json, got, want);
     }
+}
+
+/* Towers of images beside the text, which `patches` of an image add. */
+static void test_towers(void **state)
+{
+    (void)state;
+#define QWEN_VL                                                                \
+    SIZES(3584, 18944, 28, 28, 4, 152064)                                      \
+    "'tie_word_embeddings':false,'use_sliding_window':false,'vision_config':{" \
+    "'depth':32,'num_heads':16,'patch_size':14,'spatial_merge_size':2,"        \
+    "'temporal_patch_size':2,'in_chans':3,"
+    static const struct {
+        uint64_t text, all, tolerance;
+        uint32_t patches;
+        const char *json;
+    } towers[] = {
+        {7615616512, 8292166656, 0, 1024,
+         QWEN_VL "'hidden_size':1280,'intermediate_size':3420,'out_hidden_size':3584,"
+                 "'hidden_act':'silu'},'model_type':'qwen2_5_vl'"},
+        {7615616512, 8291375616, 0, 64,
+         QWEN_VL "'embed_dim':1280,'hidden_size':3584,'mlp_ratio':4},"
+                 "'model_type':'qwen2_vl'"},
+        /* but for the token of the class */
+        {6738939904, 7063427072, 1024, 576,
+         "'model_type':'llava','text_config':{'model_type':'llama','vocab_size':32064},"
+         "'vision_config':{'model_type':'clip_vision_model','hidden_size':1024,"
+         "'image_size':336,'intermediate_size':4096,'num_attention_heads':16,"
+         "'num_hidden_layers':24,'patch_size':14}"},
+        /* but for a bias of the projector's norm */
+        {3880263168, 4300079472, 1152, 4096,
+         "'model_type':'gemma3','mm_tokens_per_image':256,'text_config':{"
+         "'model_type':'gemma3_text','hidden_size':2560,'intermediate_size':10240,"
+         "'num_hidden_layers':34,'sliding_window':1024},'vision_config':{"
+         "'model_type':'siglip_vision_model','hidden_size':1152,'image_size':896,"
+         "'intermediate_size':4304,'num_attention_heads':16,'num_hidden_layers':27,"
+         "'patch_size':14}"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(towers); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *list =
+            g_strdup_printf(":seq=4096,patches=%u", towers[i].patches);
+        g_autoptr(Graph) text = graph_with(towers[i].json, "", &error);
+        assert_no_error(error);
+        g_autoptr(Graph) all = graph_with(towers[i].json, list, &error);
+        assert_no_error(error);
+        assert_int_equal(graph_parameter_count(text), towers[i].text);
+        const uint64_t got = graph_parameter_count(all), want = towers[i].all;
+        if (got + towers[i].tolerance < want || got > want + towers[i].tolerance)
+            fail_msg("%s: %" G_GUINT64_FORMAT " parameters", towers[i].json, got);
+        g_autoptr(Graph) none = graph_with(towers[i].json, ":seq=16,patches=256", &error);
+        assert_null(none);
+        assert_non_null(strstr(error->message, "patches"));
+    }
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) none =
+        graph_with(SIZES(64, 64, 1, 4, 4, 99) LLAMA, ":patches=4", &error);
+    assert_null(none);
+    assert_non_null(strstr(error->message, "patches"));
 }
 
 /* A family without an op is refused by the op's name. */
@@ -621,8 +685,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parameters), cmocka_unit_test(test_near),
-        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_encoders),
-        cmocka_unit_test(test_windows),    cmocka_unit_test(test_words),
+        cmocka_unit_test(test_towers),     cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_encoders),   cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -350,6 +350,26 @@ static bool check_rows(Reader *r)
     return true;
 }
 
+/* The row of the encoder, an expression over the whole file, or NULL. That of a model whose text has
+ * a row of its own is said by the whole's. Caller frees. */
+static char *encoder_of(Reader *r, const Families *families)
+{
+    const char *whole =
+        json_string_value(json_object_get(r->config->outer, "model_type"));
+    const Rows outer = rows_of(families, NULL, whole);
+    const json_t *text = row_value(&r->rows, "encoder");
+    Value value = {.kind = VALUE_NONE};
+    if (!text)
+        text = r->config->nested ? row_value(&outer, "encoder") : NULL;
+    if (!text || families_has(families, json_string_value(text)))
+        return g_strdup(json_string_value(text));
+    const json_t *root = r->scope.root;
+    r->scope.root = r->config->outer;
+    const bool good = evaluate(r, "encoder", text, FACT_SIZE, &value);
+    r->scope.root = root;
+    return good && value.kind == VALUE_TEXT ? g_strndup(value.text, value.length) : NULL;
+}
+
 /* Adds the keys that it reads to `read`. */
 static bool read_rows(const Families *families, Config *config, const char *name,
                       const json_t *facts, Architecture *a, GHashTable *read)
@@ -367,10 +387,14 @@ static bool read_rows(const Families *families, Config *config, const char *name
             architecture_layers(a, a->layers);
     }
     good = good && read_layers(&r);
-    const char *encoder = json_string_value(row_value(&r.rows, "encoder"));
-    if (good && encoder && families_has(families, encoder)) {
+    g_autofree char *encoder = good ? encoder_of(&r, families) : NULL;
+    if (encoder && families_has(families, encoder)) {
         a->encoder = g_new0(Architecture, 1);
-        good = read_rows(families, config, encoder, NULL, a->encoder, read);
+        Config whole = *config; /* a text part says nothing of what is beside it */
+        whole.root = config->outer;
+        whole.nested = NULL;
+        good = read_rows(families, &whole, encoder, NULL, a->encoder, read);
+        config->failed |= whole.failed;
     }
     const char *wrong = good ? architecture_check(a, 0, &fact) : NULL;
     for (uint32_t i = 0; wrong && i < G_N_ELEMENTS(FACTS); i++)
