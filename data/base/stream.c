@@ -10,7 +10,10 @@ GInputStream *stream_open(const char *path, GError **error)
     g_autoptr(GInputStream) stream = G_INPUT_STREAM(g_file_read(file, NULL, &failure));
     unsigned char magic[2] = {0};
     if (!stream) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s", failure->message);
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s: %s", path,
+                    g_error_matches(failure, G_IO_ERROR, G_IO_ERROR_NOT_FOUND)
+                        ? "no such file"
+                        : failure->message);
         return NULL;
     }
     const gssize n = g_input_stream_read(stream, magic, sizeof magic, NULL, NULL);

@@ -74,7 +74,7 @@ static bool is_any_near(const Cluster *cluster)
 
 /* --- warnings --- */
 
-static bool is_named(const Sheets *sheets, const char *name)
+static bool sheet_has_name(const Sheets *sheets, const char *name)
 {
     bool named = false;
     for (uint32_t i = 0; i < sheets->n_devices; i++)
@@ -87,7 +87,7 @@ static bool is_named(const Sheets *sheets, const char *name)
 static const DeviceSheet *peak_of(const Sheets *sheets, const char *type, double rate,
                                   SheetFormat *format)
 {
-    const bool named = is_named(sheets, type);
+    const bool named = sheet_has_name(sheets, type);
     for (uint32_t i = 0; i < sheets->n_devices; i++)
         for (uint32_t f = 0; f < SHEET_FORMATS; f++) {
             *format = (SheetFormat)f;

@@ -144,7 +144,7 @@ static GPtrArray *read_ranks(const char *file, GHashTable **groups,
     for (uint32_t r = 0; r <= last; r++) {
         g_autofree char *name =
             ranks ? g_strdup_printf("%s%u%s", before, r, after) : g_strdup(file);
-        if (r > 0 && !g_file_test(name, G_FILE_TEST_EXISTS)) {
+        if (last > 0 && !g_file_test(name, G_FILE_TEST_EXISTS)) {
             kilter_fail(error, KILTER_ERROR_INPUT,
                         "%s: no such file: the trace of rank %u of 0 to %d is missing",
                         name, r, (int)last);

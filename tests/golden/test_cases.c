@@ -11,7 +11,8 @@ typedef struct {
 
 static const Case CASES[] = {
     {"add_network",
-     "plan --planner hap gpt2:global_batch=8,precision=mixed @/clusters/one_machine.yaml --add "
+     "plan --planner hap gpt2:global_batch=8,precision=mixed @/clusters/one_machine.yaml "
+     "--add "
      "'a100-80g x 1' --planner dp-ev "
      "--granularity gpu",
      2, NULL, "no network between its 2 machines"},
@@ -113,6 +114,10 @@ static void test_missing_files(void **state)
     g_remove(path);
     program_refuses(sandbox, "simulate run.0.et hap-8", 2,
                     "run.3.et: no such file: the trace of rank 3 of 0 to 7 is missing");
+    g_autofree char *first = g_build_filename(sandbox->folder, "run.0.et", NULL);
+    g_remove(first);
+    program_refuses(sandbox, "run-trace run.1.et hap-8", 2,
+                    "run.0.et: no such file: the trace of rank 0 of 0 to 7 is missing");
 }
 
 int main(void)
