@@ -227,27 +227,32 @@ static uint64_t joint_steps_of(const Question *question)
 }
 
 /* The least time of the formula over every number of microbatches, at most upper_s; 0 if the search
- * does not end. */
+ * does not end. A few labels per state first give a time to beat. */
 static double least_s(const JointSearch *j, const JointWay *way, bool plain,
                       double upper_s)
 {
+    enum { FEW = 2 };
     uint64_t most = joint_steps_of(j->question), *left = most < UINT64_MAX ? &most : NULL;
-    for (uint32_t i = 0; i < j->problems->len; i++) {
-        g_auto(JointResult) result = {0};
-        const JointOptions options = {.way = *way,
-                                      .n_best = 1,
-                                      .plain = plain,
-                                      .upper_s = upper_s,
-                                      .most_labels =
-                                          j->coarse ? LABELS_LARGE : JOINT_LABELS,
-                                      .left = left,
-                                      .deadline_us = j->answer->deadline_us};
-        synth_joint_solve(j->problems->pdata[i], &options, &result);
-        if (!result.exact)
-            return 0;
-        if (result.best->len > 0)
-            upper_s = g_array_index(result.best, JointPipeline, 0).cost_s;
-    }
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < j->problems->len; i++) {
+            g_auto(JointResult) result = {0};
+            const JointOptions options = {.way = *way,
+                                          .n_best = 1,
+                                          .plain = plain,
+                                          .beam = pass == 0 ? FEW : 0,
+                                          .upper_s = upper_s,
+                                          .most_labels =
+                                              j->coarse ? LABELS_LARGE : JOINT_LABELS,
+                                          .left = left,
+                                          .deadline_us = j->answer->deadline_us};
+            if (synth_joint_density_s(j->problems->pdata[i]) >= upper_s)
+                continue;
+            synth_joint_solve(j->problems->pdata[i], &options, &result);
+            if (pass > 0 && !result.exact)
+                return 0;
+            if (result.best->len > 0)
+                upper_s = g_array_index(result.best, JointPipeline, 0).cost_s;
+        }
     return upper_s;
 }
 

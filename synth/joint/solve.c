@@ -211,7 +211,8 @@ static void extend_by_all(Search *s, uint32_t from, uint32_t j, uint32_t state)
 {
     const uint32_t n = s->p->n_groups, *next = &s->states.next[(size_t)state * n];
     const uint32_t most = s->o->way.n_stages > 0 ? s->o->way.n_stages : MOST_STAGES;
-    if (g_array_index(s->label, Label, from).is.n >= most)
+    const Label *l = &g_array_index(s->label, Label, from);
+    if (l->is.n >= most || least_s(s, l, j, state) >= s->upper_s)
         return;
     for (uint32_t g = 0; g < n; g++)
         if (next[g] != JOINT_NO_STATE)
