@@ -161,6 +161,7 @@ typedef struct {
      * times */
     double upper_s;
     uint64_t *work; /* NULL, or the count of all assignments' work (AmpAssignment) */
+    bool *beaten;   /* NULL, or set if no strategy is faster than upper_s */
 } AmpOptions;
 
 /* The degrees of a strategy, and its micro-batch size. */

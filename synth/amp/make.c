@@ -207,6 +207,8 @@ static bool run_trials(Trials *t, const GArray *candidates, GError **error)
         g_propagate_error(error, g_steal_pointer(&refusal));
         return false;
     }
+    if (!t->best && t->answer->beaten)
+        *t->answer->beaten = true;
     return t->best ||
            kilter_fail(error, KILTER_ERROR_INFEASIBLE,
                        "no strategy is faster than %g s, which a known plan takes",
@@ -240,6 +242,7 @@ static bool make(AmpMethod method, const Question *question, Answer *answer,
     /* a rank counts all strategies */
     if (question->options->amp.rank == 0 && isfinite(upper_of(question, answer)))
         t.search.upper_s = answer->upper_s;
+    t.search.beaten = answer->beaten;
     const gint64 start = g_get_monotonic_time();
     g_autoptr(GArray) candidates = find_candidates(&t, method, error);
     plan->search_time_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;

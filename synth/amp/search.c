@@ -296,6 +296,8 @@ GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
     }
     leave_out_lost(&search, method);
     if (choices->len == 0) {
+        if (options->beaten)
+            *options->beaten = true;
         kilter_fail(error, KILTER_ERROR_INFEASIBLE,
                     "no strategy is faster than %g s, which a known plan takes",
                     options->upper_s);

@@ -23,6 +23,7 @@ struct Answer {
     /* the caller will make room for the plan: neither memory nor rounding is searched for */
     bool roomy;
     bool unbounded; /* the plan needs no bound */
+    bool *beaten;   /* of the limits; NULL: nobody asks */
 
     /* --- what the search has seen --- */
     /* least time before rounding of all plans that fit; 0: none does */

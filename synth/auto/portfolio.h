@@ -19,7 +19,8 @@ typedef struct {
     double iteration_s; /* INFINITY: no plan */
     char *reason;       /* why there is no plan, or why the try was left out; else NULL */
     bool left_out;      /* it was not tried */
-    bool misfit;        /* no plan was found that fits */
+    bool misfit;        /* no plan was found that fits, */
+    bool beaten;        /* since a bound shows that none is fast enough */
 } PortfolioTry;
 
 typedef struct {

@@ -156,7 +156,8 @@ static void plan_once(const PortfolioRun *run, Task *task)
             "does not fit: its backward pass needs more memory than all devices have");
         return;
     }
-    const AnswerLimits limits = {.upper_s = task->upper_s, .unbounded = true};
+    const AnswerLimits limits = {
+        .upper_s = task->upper_s, .unbounded = true, .beaten = &task->attempt->beaten};
     g_autoptr(Answer) answer =
         question_answer(question, task->choice->cluster->name, &limits, &task->error);
     if (!answer)
@@ -200,6 +201,17 @@ static Effort try_effort(const PortfolioRun *run)
                                            : EFFORT_QUICK;
 }
 
+/* Whether a planner of one program for all devices made a plan in this time. */
+static bool try_has_rival(const PortfolioChoice *choice, double most_s)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < choice->tries->len; i++) {
+        const PortfolioTry *t = &g_array_index(choice->tries, PortfolioTry, i);
+        has |= t->iteration_s < most_s && !planner_can(t->planner, PLANNER_GROUPS);
+    }
+    return has;
+}
+
 /* The planner's try on the same devices without techniques. */
 static const PortfolioTry *try_plain(const Task *task)
 {
@@ -209,13 +221,24 @@ static const PortfolioTry *try_plain(const Task *task)
     return plain;
 }
 
-/* Whether a set of techniques may make the planner's plan the best one of the choice. */
+/* How far a planner's own plan may be from the best one if techniques are to be tried with it. */
+static double try_far(const PortfolioRun *run)
+{
+    return try_effort(run) == EFFORT_LONG ? 1.5 : 1.15;
+}
+
+/* Whether the planner's own plan or a set of techniques may make the best plan of the choice. Short
+ * of all effort, searches of one program for all devices that take long are for machines on which
+ * nothing else has a plan or a quick one is near the best. */
 static bool try_is_promising(const PortfolioRun *run, const Task *task)
 {
-    const double far = try_effort(run) == EFFORT_LONG ? 1.5 : 1.15;
+    const double far = try_far(run);
     const PortfolioTry *plain = try_plain(task);
-    const bool misfit = plain->misfit;
-    if (plain == task->attempt || misfit)
+    const bool all = try_effort(run) == EFFORT_LONG;
+    if (!all && task->phase >= LONG && task->choice->report &&
+        (task->phase > LONG || !try_has_rival(task->choice, far * run->best_s)))
+        return false;
+    if (plain == task->attempt || (plain->misfit && (all || !plain->beaten)))
         return true;
     return technique_when(task->attempt->set) == TECHNIQUE_NEAR &&
            plain->iteration_s < far * fmin(run->best_s, task->upper_s);
@@ -251,8 +274,9 @@ static void prepare(const PortfolioRun *run, Task *task)
                     : report        ? report->iteration_time_s
                                     : INFINITY;
     static const double least_gain[] = {0.1, 0.03, 0}; /* of other machines, by effort */
-    const double spare = task->phase >= LONG    ? run->how->spare
-                         : task->phase == FIRST ? least_gain[try_effort(run)]
+    const double least = least_gain[try_effort(run)],
+                 spare = task->phase >= LONG    ? fmax(run->how->spare, least)
+                         : task->phase == FIRST ? least
                                                 : 0;
     if (!try_is_promising(run, task))
         task->attempt->reason =
@@ -269,6 +293,10 @@ static void prepare(const PortfolioRun *run, Task *task)
             g_strdup_printf("not tried: it takes at least %.3g s, at most %g %% less "
                             "than a plan that is known",
                             task->bound_s, 100 * spare);
+    /* whether a planner's own plan is near enough for techniques has to be seen */
+    if (try_effort(run) < EFFORT_LONG && task->phase == QUICK &&
+        planner_can(task->attempt->planner, PLANNER_STRATEGY))
+        task->upper_s *= try_far(run);
     task->attempt->left_out = task->attempt->reason != NULL;
 }
 

@@ -184,12 +184,15 @@ static void fill_sync(JointMenu *menu, const JointGroup *group, JointEntry *e,
     const AmpSteps *steps = menu->model->steps;
     const uint32_t n = menu->model->n_layers;
     g_autofree double *layer = g_new0(double, n);
+    g_autofree LinkCost *priced = g_new0(LinkCost, steps->gradient_kind->len);
     for (uint32_t i = 0; e->dp > 1 && i < steps->gradient->len; i++) {
         const AmpGradient *g = &g_array_index(steps->gradient, AmpGradient, i);
         const AmpGradientKind *bytes =
             &g_array_index(steps->gradient_kind, AmpGradientKind, g->kind);
         const double all = bytes->whole + bytes->cut / e->tp;
-        const LinkCost line = synth_joint_line(menu, group, e->dp, e->tp, all);
+        if (priced[g->kind].bandwidth == 0)
+            priced[g->kind] = synth_joint_line(menu, group, e->dp, e->tp, all);
+        const LinkCost line = priced[g->kind];
         const double pieces = group->n_machines > 1 ? fmin(1, all / JOINT_BUCKET) : 0;
         layer[g_array_index(steps->step, AmpStep, g->step).layer] +=
             2.0 * (e->dp - 1) / e->dp * all / line.bandwidth +

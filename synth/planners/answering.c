@@ -137,6 +137,7 @@ Answer *question_answer(const Question *question, const char *cluster,
     answer->deadline_us = deadline_of(question->options);
     answer->upper_s = limits && limits->upper_s > 0 ? limits->upper_s : INFINITY;
     answer->unbounded = limits && limits->unbounded;
+    answer->beaten = limits ? limits->beaten : NULL;
     answer->plan = blank_plan(question, cluster);
     if (!make_plan(question, answer, error) || !check_target(question, answer, error))
         return NULL;

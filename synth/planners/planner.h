@@ -136,6 +136,7 @@ Graph *question_graph(const Question *question);
 typedef struct {
     double upper_s; /* a plan that takes this long is of no use; 0: any is of use */
     bool unbounded; /* the plan needs no bound, which can take longer than the plan */
+    bool *beaten;   /* NULL, or set if a bound shows that no plan is faster than upper_s */
 } AnswerLimits;
 
 /* Runs the planner. A plan that does not fit has feasible == false; it is not an error here.
