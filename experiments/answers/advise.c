@@ -7,6 +7,7 @@
 #include "data/base/units.h"
 #include "data/cluster/change.h"
 #include "experiments/answers/command_line.h"
+#include "experiments/answers/days.h"
 #include "experiments/calibration/prediction.h"
 #include "experiments/figures/figure.h"
 
@@ -164,6 +165,18 @@ static json_t *advise_faster_json(const AdviseRow *row, const AdviseRow *first)
                                         first->choice->view, first->iteration_s);
 }
 
+/* The training on the tokens that were asked for, with the choice's plan. */
+static json_t *advise_training(const AdviseRow *row, const AdviseAsked *asked)
+{
+    const PortfolioChoice *choice = row->choice;
+    const Evaluation of = {.graph = choice->graph,
+                           .view = choice->view,
+                           .plan = choice->plan,
+                           .report = choice->report};
+    return days_training_json(&of, asked->tokens, row->dollars_an_hour, row->power_w,
+                              NULL);
+}
+
 /* first: the row of the fastest choice. */
 static json_t *row_json(const Portfolio *portfolio, const AdviseRow *row,
                         const AdviseRow *first, const AdviseAsked *asked)
@@ -204,6 +217,8 @@ static json_t *row_json(const Portfolio *portfolio, const AdviseRow *row,
                             json_integer((json_int_t)advise_left(choice)));
         json_object_set_new(object, "command", json_string(command));
     }
+    if (asked->tokens > 0 && choice->best)
+        json_object_set_new(object, "training", advise_training(row, asked));
     json_object_set_new(object, "tries", tries_json(choice));
     return object;
 }
@@ -315,6 +330,11 @@ static json_t *advise_json(const Portfolio *portfolio, const AdviseAsked *asked,
     const bool limited = isfinite(asked->target_s) || asked->tokens_per_s > 0;
     const AdviseRow *enough =
         limited ? advise_within(row, n, asked->target_s, asked->tokens_per_s) : NULL;
+    if (asked->tokens > 0 && !(row->tokens_per_s > 0)) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "--tokens: the model's samples are no sequences of tokens");
+        return NULL;
+    }
     if (!check_target(asked, row, enough, error) ||
         (asked->plot && !advise_draw(row, n, asked->plot, error)))
         return NULL;

@@ -12,6 +12,7 @@ typedef struct {
     const AdvisePrices *prices;
     double target_s;            /* of an iteration; INFINITY: none */
     double tokens_per_s;        /* at least; 0: none */
+    double tokens;              /* of a whole training; 0: not asked */
     bool all;                   /* every planner's time */
     const char *plot;           /* the folder of the figure; NULL: none */
     const char *cluster;        /* as it was named */

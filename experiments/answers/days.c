@@ -2,12 +2,16 @@
 #include "experiments/answers/days.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "data/base/csv.h"
+#include "data/base/path.h"
+#include "data/base/units.h"
 #include "experiments/figures/figure.h"
 
 enum { POINTS = 33 };
 
-static const double DAY_S = 86400;
+static const double DAY_S = 86400, HOUR_S = 3600;
 
 /* Shortest and longest interval, relative to the one that was used. */
 static const double SPAN = 16;
@@ -54,6 +58,57 @@ double days_save_s(const Evaluation *evaluation, uint32_t machines)
     return port > 0 ? bytes / (port * machines) : 0;
 }
 
+/* --- what is read --- */
+
+typedef struct {
+    const char *name;
+    double hours;
+    GString *known;
+} DaysRate;
+
+static bool days_take_rate(const Csv *csv, void *data, GError **error)
+{
+    DaysRate *rate = data;
+    double hours;
+    if (!csv_number(csv, "mtbf_h", 1e-3, 1e9, &hours, error))
+        return false;
+    if (strcmp(csv_text(csv, "name"), rate->name) == 0)
+        rate->hours = hours;
+    g_string_append_printf(rate->known, ", %s", csv_text(csv, "name"));
+    return true;
+}
+
+bool days_read_mtbf(const char *text, double *seconds, GError **error)
+{
+    const char *name = text ? text : "llama3-405b";
+    if (units_parse(name, QUANTITY_TIME, seconds, NULL))
+        return *seconds > 0 ||
+               kilter_fail(error, KILTER_ERROR_INPUT, "--mtbf: expected more than 0");
+    static const char *const COLUMNS[] = {"name", "mtbf_h", "source", NULL};
+    g_autofree char *path = path_find("failures.csv");
+    g_autoptr(Csv) csv = path ? csv_read(path, error) : NULL;
+    g_autoptr(GString) known = g_string_new(NULL);
+    DaysRate rate = {.name = name, .known = known};
+    if (!path)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "data/failures.csv is missing");
+    if (!csv || !csv_expect(csv, COLUMNS, NULL, error) ||
+        !csv_each(csv, days_take_rate, &rate, error))
+        return false;
+    *seconds = rate.hours * HOUR_S;
+    return rate.hours > 0 ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "--mtbf: expected a time such as 40000h%s, got '%.60s'",
+                       known->str, name);
+}
+
+uint32_t days_machines(const ClusterView *view)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        g_hash_table_add(seen, GUINT_TO_POINTER(view->device[j].machine));
+    return g_hash_table_size(seen);
+}
+
 json_t *days_json(const SimCampaign *of, const SimCampaignReport *report,
                   const Evaluation *evaluation)
 {
@@ -81,4 +136,79 @@ json_t *days_json(const SimCampaign *of, const SimCampaignReport *report,
         "save_s", of->save_s, "iterations", iterations, "tokens",
         work.tokens > 0 ? json_real(work.tokens * iterations) : json_null(), "parts",
         parts);
+}
+
+/* --- a training on some number of tokens --- */
+
+bool days_read_tokens(const char *text, double *tokens, GError **error)
+{
+    static const char units[] = "KMBT";
+    static const double most = 1e18;
+    char *end;
+    *tokens = g_ascii_strtod(text, &end);
+    const char *unit = *end ? strchr(units, g_ascii_toupper(*end)) : NULL;
+    const bool whole = !*end || (unit && !end[1]);
+    for (const char *at = unit; whole && at && at >= units; at--)
+        *tokens *= 1000;
+    return (end != text && whole && *tokens >= 1 && *tokens <= most) ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "--tokens: expected a number from 1 to 1e18 such as 1T, 300B or "
+                       "2e10, got '%.60s'",
+                       text);
+}
+
+/* The goodput of a training that takes so long by itself: by random runs of its length, of a year
+ * at most. */
+static SimCampaignReport *days_training(const Evaluation *of, double length_s,
+                                        GError **error)
+{
+    enum { RUNS = 100 };
+    static const double restart_s = 5 * 60, least_s = 3600, most_days = 365;
+    SimCampaign campaign = {.iteration_s = of->report->iteration_time_s,
+                            .days_s = CLAMP(length_s, least_s, most_days * DAY_S),
+                            .save_s = days_save_s(of, days_machines(of->view)),
+                            .restart_s = restart_s,
+                            .repair_s = DAY_S,
+                            .shape = 1,
+                            .runs = RUNS,
+                            .seed = 1};
+    campaign.days_s = fmax(campaign.days_s, campaign.iteration_s);
+    for (uint32_t j = 0; j < of->view->n_devices; j++)
+        campaign.gpus += of->view->device[j].gpus;
+    return days_read_mtbf(NULL, &campaign.mtbf_s, error) ? sim_campaign(&campaign, error)
+                                                         : NULL;
+}
+
+json_t *days_training_json(const Evaluation *of, double tokens, double dollars_an_hour,
+                           double power_w, GError **error)
+{
+    const SimWorkload work = sim_workload(of->plan, of->graph, of->view);
+    const double iteration_s = of->report->iteration_time_s;
+    if (!(work.tokens > 0) || !(iteration_s > 0)) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "--tokens: the model's samples are no sequences of tokens");
+        return NULL;
+    }
+    const double iterations = ceil(tokens / work.tokens);
+    g_autoptr(SimCampaignReport) report =
+        days_training(of, iterations * iteration_s, error);
+    if (!report)
+        return NULL;
+    const double length_s = iterations * iteration_s / report->goodput,
+                 hours = length_s / HOUR_S;
+    json_t *object = json_pack(
+        "{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "tokens", tokens, "iterations", iterations,
+        "days", length_s / DAY_S, "goodput", report->goodput, "failures",
+        isfinite(report->system_mtbf_s) ? length_s / report->system_mtbf_s : 0,
+        "checkpoint_s", report->interval_s, "save_s",
+        days_save_s(of, days_machines(of->view)));
+    const double dollars = dollars_an_hour * hours + of->report->toll * iterations,
+                 kwh = power_w / 1000 * hours;
+    json_object_set_new(object, "dollars",
+                        dollars > 0 && isfinite(dollars) && dollars_an_hour > 0
+                            ? json_real(dollars)
+                            : json_null());
+    json_object_set_new(object, "kwh",
+                        kwh > 0 && isfinite(kwh) ? json_real(kwh) : json_null());
+    return object;
 }

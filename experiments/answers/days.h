@@ -11,6 +11,27 @@
  * machine's port. */
 double days_save_s(const Evaluation *evaluation, uint32_t machines);
 
+/* The template of a member "training". */
+#define DAYS_TEXT_TRAINING                                                                  \
+    "[{?training}  training     {training.tokens:.4g} tokens: {training.days:.4g} days (goodput " \
+    "{training.goodput:.2%}, {training.failures:.1f} failures, a checkpoint every {training.checkpoint_s:time})" \
+    "[, ${training.dollars:.4g}][, at most {training.kwh:.4g} kWh]\n]"
+
+/* The mean time between failures of a GPU: a time, or a published rate by its name in
+ * data/failures.csv; NULL: that of Llama-3 405B. */
+bool days_read_mtbf(const char *text, double *seconds, GError **error);
+/* The number of machines that have devices of the view. */
+uint32_t days_machines(const ClusterView *view);
+
+/* A number of tokens such as 1T, 300B, 15e12. */
+bool days_read_tokens(const char *text, double *tokens, GError **error);
+/* {tokens, iterations, days, goodput, failures, checkpoint_s, save_s, dollars, kwh}: a training on so
+ * many tokens with the plan, with failures at the published rate, a day until a machine is repaired and
+ * the checkpoints that lose least. dollars_an_hour and power_w of all machines; NaN or 0: not known.
+ * KILTER_ERROR_INPUT for a model without tokens. */
+json_t *days_training_json(const Evaluation *of, double tokens, double dollars_an_hour,
+                           double power_w, GError **error);
+
 /* The answer's member "campaign". */
 json_t *days_json(const SimCampaign *of, const SimCampaignReport *report,
                   const Evaluation *evaluation);

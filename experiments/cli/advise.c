@@ -3,6 +3,7 @@
 
 #include "data/base/units.h"
 #include "experiments/answers/advise.h"
+#include "experiments/answers/days.h"
 #include "experiments/cli/command.h"
 
 /* clang-format off */
@@ -15,6 +16,9 @@
       "TIME", "TIME")                                                                    \
     X(TEXT, tokens, "tokens-per-day", 0,                                                 \
       "The same for at least N tokens per day, such as 2e10", "N")                       \
+    X(TEXT, training, "tokens", 0,                                                       \
+      "Also days and dollars of a training on N tokens, such as 1T, with failures and "  \
+      "checkpoints", "N")                                                                \
     X(LIST, power, "power", 0,                                                           \
       "Power per GPU (default: by its data sheet); may be repeated", "DEVICE=WATTS")     \
     X(FILE, plot, "plot", 0,                                                             \
@@ -35,6 +39,8 @@ static const char TEXT[] =
     "[{?verbose} {memory_left:10bytes} [=7:[{kwh_per_million:.3g}|-]]][ {dollars_per_million:8}]  {planner} ({granularity}), {binds.what}"
     "[; 90 %: {interval_90_s.0:time} to {interval_90_s.1:time}]"
     "[; faster than the first: {faster_than_first:.0%}]"
+    "[{?training}; {training.tokens:.4g} tokens: {training.days:.4g} days[, ${training.dollars:.4g}]"
+    "[, at most {training.kwh:.4g} kWh] (goodput {training.goodput:.1%})]"
     "|  {machines:-24} {gpus:5}  [{?skipped}left out: its bound is above the best time|no plan fits]]\n"
     "[{?all}[*tries:      {planner:-16} {granularity:-8} {iteration_time_s:11time}  {set}[ {reason}]\n]]]"
     "\n* on the Pareto front: nothing is both faster and [{?priced}as cheap|as small]\n{advice}\n[*notes:Note: {.}\n]"
@@ -108,6 +114,7 @@ bool cmd_advise(int argc, char **argv, GError **error)
                          .seed = options.seed_text,
                          .progress = pace_step};
     if (!advise_read_targets(&own, &asked, error) ||
+        (own.training && !days_read_tokens(own.training, &asked.tokens, error)) ||
         !command_setting(&how, argv[2], &setting, error))
         return false;
     asked.context = pace_begin("planning", options.quiet);

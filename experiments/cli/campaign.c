@@ -5,11 +5,10 @@
 #include <string.h>
 
 #include "data/base/csv.h"
-#include "data/base/path.h"
 #include "data/base/units.h"
 #include "experiments/answers/days.h"
 
-static const double DAY_S = 86400, HOUR_S = 3600;
+static const double DAY_S = 86400;
 
 enum {
     DEFAULT_RUNS = 100,
@@ -65,48 +64,6 @@ static bool read_number(const char *option, const char *text, double least, doub
            kilter_fail(error, KILTER_ERROR_INPUT,
                        "%s: expected a number from %g to %g, got '%.60s'", option, least,
                        most, text);
-}
-
-typedef struct {
-    const char *name;
-    double hours;
-    GString *known;
-} Rate;
-
-static bool take_rate(const Csv *csv, void *data, GError **error)
-{
-    Rate *rate = data;
-    double hours;
-    if (!csv_number(csv, "mtbf_h", 1e-3, 1e9, &hours, error))
-        return false;
-    if (strcmp(csv_text(csv, "name"), rate->name) == 0)
-        rate->hours = hours;
-    g_string_append_printf(rate->known, ", %s", csv_text(csv, "name"));
-    return true;
-}
-
-/* A time, or a published rate by its name. */
-static bool read_mtbf(const char *text, double *seconds, GError **error)
-{
-    const char *name = text ? text : "llama3-405b";
-    if (units_parse(name, QUANTITY_TIME, seconds, NULL))
-        return *seconds > 0 ||
-               kilter_fail(error, KILTER_ERROR_INPUT, "--mtbf: expected more than 0");
-    static const char *const COLUMNS[] = {"name", "mtbf_h", "source", NULL};
-    g_autofree char *path = path_find("failures.csv");
-    g_autoptr(Csv) csv = path ? csv_read(path, error) : NULL;
-    g_autoptr(GString) known = g_string_new(NULL);
-    Rate rate = {.name = name, .known = known};
-    if (!path)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "data/failures.csv is missing");
-    if (!csv || !csv_expect(csv, COLUMNS, NULL, error) ||
-        !csv_each(csv, take_rate, &rate, error))
-        return false;
-    *seconds = rate.hours * HOUR_S;
-    return rate.hours > 0 ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "--mtbf: expected a time such as 40000h%s, got '%.60s'",
-                       known->str, name);
 }
 
 /* "3" machines, or "2%" of those that train, rounded up. */
@@ -219,14 +176,6 @@ static bool read_failures(const char *file, GArray *times, GArray *machines,
     return true;
 }
 
-static uint32_t campaign_machines_of(const ClusterView *view)
-{
-    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
-    for (uint32_t j = 0; j < view->n_devices; j++)
-        g_hash_table_add(seen, GUINT_TO_POINTER(view->device[j].machine));
-    return g_hash_table_size(seen);
-}
-
 /* --- plans for fewer machines --- */
 
 /* Iteration times without 1, 2, ... of the machines of the most frequent type. */
@@ -293,7 +242,7 @@ static bool campaign_read_all(const CommandCampaign *campaign,
     g_autofree char *save = g_strdup_printf("%.17g s", days_save_s(evaluation, machines));
     const char *checkpoint = campaign->checkpoint ? campaign->checkpoint : "auto";
     if (!read_number("--days", campaign->days, 1e-6, 36500, &days, error) ||
-        !read_mtbf(campaign->mtbf, &of->mtbf_s, error) ||
+        !days_read_mtbf(campaign->mtbf, &of->mtbf_s, error) ||
         !read_number("--weibull", campaign->weibull ? campaign->weibull : "1", 0.1, 20,
                      &of->shape, error) ||
         !read_time("--save", campaign->save, save, &of->save_s, error) ||
@@ -316,7 +265,7 @@ bool command_campaign_add(const CommandCampaign *campaign, const CommandPlanning
 {
     if (!campaign->days)
         return true;
-    const uint32_t machines = campaign_machines_of(evaluation->view);
+    const uint32_t machines = days_machines(evaluation->view);
     SimCampaign of = {.iteration_s = evaluation->report->iteration_time_s,
                       .runs = campaign->runs ? (uint32_t)campaign->runs : DEFAULT_RUNS,
                       .seed = options->planner.seed,

@@ -4,6 +4,7 @@
 
 #include "data/base/output.h"
 #include "data/formats/export/export.h"
+#include "experiments/answers/days.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/answers/plan_words.h"
 #include "experiments/cli/command.h"
@@ -31,6 +32,8 @@
       "of accelerate or FlagScale, TrainingArguments", "FILE")                                                   \
     X(TEXT, effort, "effort", 0,                                                                                 \
       "How far auto and joint search: quick (a first answer), normal (default of auto), or long", "WORD")         \
+    X(TEXT, tokens, "tokens", 0,                                                                                 \
+      "Also days, dollars and energy of a training on N tokens, such as 1T, with failures and checkpoints", "N") \
     X(FLAG, explain, "explain", 'e',                                                                             \
       "Also print how each layer is sharded, and what limits the time", NULL)
 /* clang-format on */
@@ -59,10 +62,26 @@ static void note_question(const Evaluation *evaluation, const CommandOptions *op
     plan->revision = *command_revision() ? g_strdup(command_revision()) : NULL;
 }
 
+/* The training on so many tokens. */
+static json_t *plan_training(const Evaluation *evaluation, const char *text,
+                             GError **error)
+{
+    const SimWorkload work =
+        sim_workload(evaluation->plan, evaluation->graph, evaluation->view);
+    double tokens;
+    return days_read_tokens(text, &tokens, error)
+               ? days_training_json(evaluation, tokens, work.price, work.power_w, error)
+               : NULL;
+}
+
 static bool plan_report(const Evaluation *evaluation, const Own *own, bool made,
                         json_t *like, const CommandOptions *options, GError **error)
 {
     if (!evaluation_check_fits(evaluation, error))
+        return false;
+    json_auto_t *training =
+        own->tokens ? plan_training(evaluation, own->tokens, error) : NULL;
+    if (own->tokens && !training)
         return false;
     if (made)
         note_question(evaluation, options);
@@ -74,6 +93,8 @@ static bool plan_report(const Evaluation *evaluation, const Own *own, bool made,
     g_autofree char *text = g_strdup("");
     if (like)
         json_object_set(object, "like", like);
+    if (training)
+        json_object_set(object, "training", training);
     if (own->explain) {
         json_t *explanation = explain_plan(evaluation->plan, evaluation->graph,
                                            evaluation->view, evaluation->report);
@@ -83,7 +104,8 @@ static bool plan_report(const Evaluation *evaluation, const Own *own, bool made,
         text = explain_text(explanation, waits);
         json_object_set_new(object, "explanation", explanation);
     }
-    command_report(options, object, EVALUATION_TEXT, PLAN_TEXT_LIKE, NULL);
+    command_report(options, object, EVALUATION_TEXT, PLAN_TEXT_LIKE, DAYS_TEXT_TRAINING,
+                   NULL);
     if (!options->json)
         printf("%s", text);
     return true;
@@ -191,10 +213,12 @@ bool cmd_plan(int argc, char **argv, GError **error)
     };
     g_auto(Evaluation) evaluation = {0};
     json_t *like = NULL;
+    double tokens;
     const bool done =
         command_parse(&syntax, &argc, argv, &options, error) &&
         take_options(&own, &options.planner, error) &&
         (argc > 2 || check_shown(argv[1], &own, &options, error)) &&
+        (!own.tokens || days_read_tokens(own.tokens, &tokens, error)) &&
         command_for(&options, own.target, error) &&
         (!own.like ||
          plan_like(own.like, &argv[1], argv[2], &own.how, &options, &like, error)) &&

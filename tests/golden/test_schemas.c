@@ -32,13 +32,18 @@ static const char *const LINES[] = {
     "plan " TINY " hap-8 --planner dp-ev -v --explain -o b.json",
     "plan --planner hap " TINY " hap-8 --certify 0.5",
     "plan " TINY " dgx-h100 --planner auto",
+    "plan gpt2:layers=2,hidden=48,heads=4,vocab=128,seq=16,global_batch=16 dgx-h100 "
+    "--tokens 1B",
     "plan --planner hap gpt2:layers=2,hidden=48,heads=4,vocab=128,seq=16,global_batch=16 "
     "amp-homogeneous --planner manual --set pp=2 --set micro_batch=1 -o c.json",
     "plan " SMALL " tag-testbed --planner tag --set evaluations=20",
-    "plan --planner hap bert-moe:layers=2,hidden=48,ffn=64,vocab=128 hap-8 --segments layers",
+    "plan --planner hap bert-moe:layers=2,hidden=48,ffn=64,vocab=128 hap-8 --segments "
+    "layers",
     "plan --planner hap profile:net.json hap-16 -o d.json",
     "advise " TINY " hap-a100-4 --price a100=2 --target 1h --plot pictures",
     "advise " TINY " hap-a100-4 --price h100=2",
+    "advise gpt2:layers=2,hidden=48,heads=4,vocab=128,seq=16,global_batch=16 hap-a100-4 "
+    "--price a100=2 --tokens 1B",
     "compare a.json b.json c.json",
     "sensitivity " TINY " hap-a100-4 --planner dp-cp",
     "simulate a.json -v",
