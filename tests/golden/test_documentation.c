@@ -20,7 +20,7 @@ static const char *const TAKES_LONG[] = {
     "hap-fig13",        "hap-fig14",
     "--for megatron",   "export plan.json --to megatron",
     "--theory vit",     "--budget",
-    "--segments ops"};
+    "--segments ops",   "plot results.db"};
 static const char *const NEEDS_RANKS[] = {"kilter calibrate", "kilter validate",
                                           "mine.yaml"};
 
