@@ -209,8 +209,6 @@ bool planner_options_of_amp(const PlannerOptions *options)
     return any_set(&amp_table, &options->amp);
 }
 
-const char *const planner_techniques[] = {"microbatches", "recompute", NULL};
-
 const char *planner_options_strategy_beside(const PlannerOptions *options,
                                             const char *const *known)
 {

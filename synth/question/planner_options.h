@@ -123,9 +123,6 @@ bool planner_options_of_amp(const PlannerOptions *options);
 const char *planner_options_strategy_beside(const PlannerOptions *options,
                                             const char *const *known);
 
-/* The keys of the strategy that apply to every planner's program; ends with NULL. */
-extern const char *const planner_techniques[];
-
 /* Whether an option of the simulation is not at its default, so that the plan's own report is not
  * the answer. */
 bool planner_options_of_simulation(const PlannerOptions *options);

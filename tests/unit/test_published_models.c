@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "data/data.h"
+#include "data/formats/huggingface/config.h"
 #include "tests/test.h"
 
 /* width, feed-forward width, layers, heads, key/value heads, vocabulary */
@@ -681,13 +682,22 @@ static void test_words(void **state)
                      4);
 }
 
+/* Each row can be read on its own, and leads to the common one. */
+static void test_rows_are_whole(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    assert_true(config_check_families(&error));
+    assert_no_error(error);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parameters), cmocka_unit_test(test_near),
-        cmocka_unit_test(test_towers),     cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_encoders),   cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_rows_are_whole), cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_near),           cmocka_unit_test(test_towers),
+        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_encoders),
+        cmocka_unit_test(test_windows),        cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,12 +165,6 @@ SimLowered *sim_lower(SimNetwork *network, const SimCollective *collective,
     return sim_lower_like(network, collective, NULL, NULL, error);
 }
 
-SimLowered *sim_lower_messages(SimNetwork *network, const SimCollective *collective,
-                               GArray *messages, GError **error)
-{
-    return sim_lower_like(network, collective, NULL, messages, error);
-}
-
 /* Whether the rounds of `like` are those of a collective by this algorithm. Without bytes a round
  * has no messages, and messages that are kept one by one are made anew. */
 static bool knows_rounds(const SimLowered *like, const SimCollective *collective,

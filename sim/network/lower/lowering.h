@@ -76,12 +76,9 @@ typedef struct {
     double bytes;      /* of all steps together */
 } SimMessage;
 
-/* The same; also appends the messages to `messages` (SimMessage) in the order of their phases. */
-SimLowered *sim_lower_messages(SimNetwork *network, const SimCollective *collective,
-                               GArray *messages, GError **error);
-
-/* The same where `like` (may be NULL) is a lowering of the same traffic in the same groups with the
- * same shares, weights and root: if the algorithm is the same too, it has the same messages but for
+/* The same; appends the messages to `messages` (SimMessage; may be NULL) in the order of their
+ * phases. `like` (may be NULL) is a lowering of the same traffic in the same groups with the same
+ * shares, weights and root: if the algorithm is the same too, it has the same messages but for
  * their sizes, and they are not made again. */
 SimLowered *sim_lower_like(SimNetwork *network, const SimCollective *collective,
                            const SimLowered *like, GArray *messages, GError **error);
