@@ -89,7 +89,7 @@ static void test_unknown_names(void **state)
     program_refuses(box, "simulate vgg19 hap-8 --fidelity exact", 2, "exact");
     program_refuses(box, "figure fig13", 2, "hap-fig13");
     program_refuses(box, "figure ../plots/hap-fig13", 2, "expected one of amp-fig2");
-    program_refuses(box, "reproduce fig13", 2, "did you mean 'hap-fig13'?");
+    program_refuses(box, "reproduce hapfig13", 2, "did you mean 'hap-fig13'?");
     program_refuses(box, "reproduce scorecard:nothing --measured .", 2,
                     "unknown data set");
 }
