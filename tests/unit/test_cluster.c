@@ -622,7 +622,7 @@ static void test_search_path(void **state)
     g_autoptr(GError) error = NULL;
     assert_null(cluster_load("mine", &error));
     assert_error(error, KILTER_ERROR_INPUT, "unknown cluster 'mine'");
-    assert_non_null(strstr(error->message, "hap-p100-32"));
+    assert_non_null(strstr(error->message, "kilter clusters lists"));
 
     g_setenv("KILTER_PATH", path, TRUE);
     g_autoptr(Cluster) by_name = load("mine");
