@@ -24,16 +24,24 @@ cmake $ninja -B build -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE=-O1 -DK
 tab=$(printf '\t')
 failed=
 
+# replayed COMMAND...: runs it, and sets found if it fails. Who ends it from outside ends the search, as that is no find.
+replayed() {
+    status=0
+    "$@" >found.log 2>&1 </dev/null || status=$?
+    case $status in
+    0 | 124) ;; # 124: the minute is over
+    129 | 130 | 143) exit "$status" ;;
+    *) found=1 ;;
+    esac
+}
+
 # on_seeds READER: runs its damaged seeds; sets found and tried.
 on_seeds() {
     started=$(date +%s)
     seed=1
     while [ -z "$found" ] && [ $(($(date +%s) - started)) -lt 60 ]; do
-        status=0
-        timeout 60 "build/tests/replay_$1" --mutants 3000 --seed "$seed" --dict "tests/fuzz/seeds/$1.dict" \
-            "tests/fuzz/seeds/$1" >found.log 2>&1 </dev/null || status=$?
-        # 124: the minute is over
-        [ "$status" = 0 ] || [ "$status" = 124 ] || found=1
+        replayed timeout 60 "build/tests/replay_$1" --mutants 3000 --seed "$seed" --dict "tests/fuzz/seeds/$1.dict" \
+            "tests/fuzz/seeds/$1"
         tried="$((3000 * seed)) damaged seeds"
         seed=$((seed + 1))
     done
@@ -43,7 +51,7 @@ on_seeds() {
 on_devices() {
     for tried in "3 orders" "20 orders" "100 orders"; do
         for test in backend_emulated plans_emulated; do
-            KILTER_SEEDS=${tried% *} "build/tests/test_$test" >found.log 2>&1 </dev/null || found=1
+            replayed env "KILTER_SEEDS=${tried% *}" "build/tests/test_$test"
             [ -z "$found" ] || break 2
         done
     done
