@@ -55,15 +55,11 @@ static gint by_place(gconstpointer a, gconstpointer b, gpointer pivot)
 static void plot_add_boxes(GString *data, const Frame *frame, const Frame *pivot,
                            const char *x, const char *y)
 {
-    uint32_t at[2] = {0};
-    for (uint32_t c = 0; c < frame->column->len; c++) {
-        at[0] = strcmp(frame->column->pdata[c], x) == 0 ? c : at[0];
-        at[1] = strcmp(frame->column->pdata[c], y) == 0 ? c : at[1];
-    }
+    const uint32_t along = frame_column(frame, x), drawn = frame_column(frame, y);
     for (uint32_t place = 0; place < pivot->row->len; place++)
         for (uint32_t i = 0; i < frame->row->len; i++) {
-            const double number = plot_number(frame_at(frame, i, at[1]));
-            if (g_strcmp0(frame_at(frame, i, at[0]), frame_at(pivot, place, 0)) == 0 &&
+            const double number = plot_number(frame_at(frame, i, drawn));
+            if (g_strcmp0(frame_at(frame, i, along), frame_at(pivot, place, 0)) == 0 &&
                 isfinite(number))
                 g_string_append_printf(data, "%u\t%.9g\n", place, number);
         }

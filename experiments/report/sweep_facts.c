@@ -24,6 +24,8 @@ typedef struct {
     const char *name;
     uint32_t column;
     GPtrArray *value; /* in the order of the rows; borrowed */
+    GPtrArray *label; /* [value]: its name on the page */
+    uint32_t *at;     /* [row]: its value */
 } Axis;
 
 typedef struct {
@@ -31,20 +33,12 @@ typedef struct {
     Axis by;      /* the planners or, where there is one, the last axis */
     GArray *axis; /* Axis: of the settings */
     uint32_t n, n_settings;
-    uint32_t *entry, *setting; /* [row] */
-    double *time_s;            /* [row]; NaN: no plan */
-    double *best_s;            /* [setting]; NaN: none */
-    double *regret;            /* [row]: time over the fastest; NaN */
+    uint32_t *setting; /* [row] */
+    double *time_s;    /* [row]; NaN: no plan */
+    double *best_s;    /* [setting]; NaN: none */
+    double *regret;    /* [row]: time over the fastest; NaN */
     uint32_t status, message;
 } Sweep;
-
-static uint32_t column_of(const Frame *frame, const char *name)
-{
-    uint32_t i = 0;
-    while (i < frame->column->len && strcmp(frame->column->pdata[i], name) != 0)
-        i++;
-    return i;
-}
 
 static const char *cell(const Sweep *s, uint32_t row, uint32_t column)
 {
@@ -52,89 +46,30 @@ static const char *cell(const Sweep *s, uint32_t row, uint32_t column)
     return text ? text : "";
 }
 
-static double number_in_cell(const Sweep *s, uint32_t row, const char *name)
+static double number_at(const Sweep *s, uint32_t row, uint32_t column)
 {
-    const char *text = frame_at(s->frame, row, column_of(s->frame, name));
+    const char *text = frame_at(s->frame, row, column);
     return text ? g_ascii_strtod(text, NULL) : NAN;
+}
+
+static double number_of(const Sweep *s, uint32_t row, const char *name)
+{
+    return number_at(s, row, frame_column(s->frame, name));
 }
 
 /* --- axes --- */
 
-static guint value_place(GPtrArray *values, const char *text)
+static void axis_clear(void *axis)
 {
-    guint at;
-    if (g_ptr_array_find_with_equal_func(values, text, g_str_equal, &at))
-        return at;
-    g_ptr_array_add(values, (char *)text);
-    return values->len - 1;
+    Axis *own = axis;
+    g_ptr_array_unref(own->value);
+    g_ptr_array_unref(own->label);
+    g_free(own->at);
 }
 
-static Axis read_axis(const Sweep *s, uint32_t column)
+static Axis *axis_at(const Sweep *s, guint a)
 {
-    Axis axis = {s->frame->column->pdata[column], column, g_ptr_array_new()};
-    for (uint32_t i = 0; i < s->n; i++)
-        value_place(axis.value, cell(s, i, column));
-    return axis;
-}
-
-/* The values of a row on all axes but one, as a text. Caller frees. */
-static char *point_of(const Sweep *s, uint32_t row, uint32_t except)
-{
-    GString *text = g_string_new(NULL);
-    for (guint a = 0; a < s->axis->len; a++)
-        if (a != except)
-            g_string_append_printf(text, "%s\n",
-                                   cell(s, row, g_array_index(s->axis, Axis, a).column));
-    return g_string_free(text, FALSE);
-}
-
-/* Whether the other axes tell the value of this one, as where an axis changes the cluster, whose
- * name then says so. */
-static bool is_told(const Sweep *s, guint which)
-{
-    g_autoptr(GHashTable) known =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    bool told = true;
-    for (uint32_t i = 0; i < s->n && told; i++) {
-        char *point = point_of(s, i, which);
-        const char *value = cell(s, i, g_array_index(s->axis, Axis, which).column);
-        const char *before = g_hash_table_lookup(known, point);
-        told = !before || strcmp(before, value) == 0;
-        g_hash_table_insert(known, point, (char *)value);
-    }
-    return told;
-}
-
-/* Finds the axes: first the columns by which experiments ask, then those of the grid. */
-static void find_axes(Sweep *s)
-{
-    static const char *const ASKED[] = {"model", "cluster", "granularity", "fidelity",
-                                        "seed"};
-    s->axis = g_array_new(FALSE, FALSE, sizeof(Axis));
-    s->by = read_axis(s, column_of(s->frame, "entry"));
-    for (uint32_t c = 0; c < s->frame->column->len + G_N_ELEMENTS(ASKED); c++) {
-        const bool asked = c < G_N_ELEMENTS(ASKED);
-        const uint32_t column =
-            asked ? column_of(s->frame, ASKED[c]) : c - (uint32_t)G_N_ELEMENTS(ASKED);
-        if (column >= s->frame->column->len ||
-            (!asked && column <= column_of(s->frame, "run")))
-            continue;
-        const Axis axis = read_axis(s, column);
-        if (axis.value->len > 1)
-            g_array_append_val(s->axis, axis);
-        else
-            g_ptr_array_unref(axis.value);
-    }
-    for (guint a = 0; a < MIN(s->axis->len, 2); a++)
-        if (s->axis->len > 1 && is_told(s, a)) {
-            g_ptr_array_unref(g_array_index(s->axis, Axis, a).value);
-            g_array_remove_index(s->axis, a--);
-        }
-    if (s->by.value->len == 1 && s->axis->len > 0) { /* nothing else to compare */
-        g_ptr_array_unref(s->by.value);
-        s->by = g_array_index(s->axis, Axis, s->axis->len - 1);
-        g_array_set_size(s->axis, s->axis->len - 1);
-    }
+    return &g_array_index(s->axis, Axis, a);
 }
 
 /* A name that fits: a file without its folder and ending. Caller frees. */
@@ -152,26 +87,108 @@ static char *short_of(const char *text)
                      (int)(g_utf8_offset_to_pointer(valid, LONGEST_NAME) - valid), valid);
 }
 
-/* Names of an axis' values: where all begin alike up to a colon, and that is all that most say, only
- * what differs. Caller frees. */
-static char *value_name(const Axis *axis, guint value)
+/* Labels of the values: of one that no other shares its text up to a colon with, that text alone. */
+static void axis_name(Axis *axis)
 {
-    const char *text = axis->value->pdata[value];
-    const size_t stem = strcspn(text, ":");
-    bool alone = true;
+    const char *dot = strrchr(axis->name, '.');
+    const bool said = dot || strcmp(axis->name, "seed") == 0;
+    g_autoptr(GHashTable) alike =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (guint i = 0; i < axis->value->len; i++) {
-        const char *other = axis->value->pdata[i];
-        alone &=
-            i == value || strcspn(other, ":") != stem || strncmp(other, text, stem) != 0;
+        const char *text = axis->value->pdata[i];
+        char *stem = g_strndup(text, strcspn(text, ":"));
+        const guint n = GPOINTER_TO_UINT(g_hash_table_lookup(alike, stem));
+        g_hash_table_replace(alike, stem, GUINT_TO_POINTER(n + 1));
     }
-    g_autofree char *head = g_strndup(text, stem);
-    g_autofree char *name = short_of(alone ? head : text);
-    return strchr(axis->name, '.') || strcmp(axis->name, "seed") == 0
-               ? g_strdup_printf("%s %s",
-                                 strrchr(axis->name, '.') ? strrchr(axis->name, '.') + 1
-                                                          : axis->name,
-                                 name)
-               : g_steal_pointer(&name);
+    for (guint i = 0; i < axis->value->len; i++) {
+        const char *text = axis->value->pdata[i];
+        g_autofree char *stem = g_strndup(text, strcspn(text, ":"));
+        const bool alone = GPOINTER_TO_UINT(g_hash_table_lookup(alike, stem)) == 1;
+        g_autofree char *name = short_of(alone ? stem : text);
+        g_ptr_array_add(axis->label, g_strconcat(!said ? ""
+                                                 : dot ? dot + 1
+                                                       : axis->name,
+                                                 said ? " " : "", name, NULL));
+    }
+}
+
+static Axis read_axis(const Sweep *s, uint32_t column)
+{
+    Axis axis = {s->frame->column->pdata[column], column, g_ptr_array_new(),
+                 g_ptr_array_new_with_free_func(g_free), g_new(uint32_t, s->n)};
+    g_autoptr(GHashTable) place = g_hash_table_new(g_str_hash, g_str_equal);
+    for (uint32_t i = 0; i < s->n; i++) {
+        const char *text = cell(s, i, column);
+        gpointer known = g_hash_table_lookup(place, text);
+        axis.at[i] = known ? GPOINTER_TO_UINT(known) - 1 : axis.value->len;
+        if (known)
+            continue;
+        g_ptr_array_add(axis.value, (char *)text);
+        g_hash_table_insert(place, (char *)text, GUINT_TO_POINTER(axis.value->len));
+    }
+    axis_name(&axis);
+    return axis;
+}
+
+/* The values of a row on all axes but one, as a text. Caller frees. */
+static char *point_of(const Sweep *s, uint32_t row, uint32_t except)
+{
+    GString *text = g_string_new(NULL);
+    for (guint a = 0; a < s->axis->len; a++)
+        if (a != except)
+            g_string_append_printf(text, "%s\n", cell(s, row, axis_at(s, a)->column));
+    return g_string_free(text, FALSE);
+}
+
+/* Whether the other axes tell the value of this one, as where an axis changes the cluster, whose
+ * name then says so. */
+static bool is_told(const Sweep *s, guint which)
+{
+    g_autoptr(GHashTable) known =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    bool told = true;
+    for (uint32_t i = 0; i < s->n && told; i++) {
+        char *point = point_of(s, i, which);
+        const char *value = cell(s, i, axis_at(s, which)->column);
+        const char *before = g_hash_table_lookup(known, point);
+        told = !before || strcmp(before, value) == 0;
+        g_hash_table_insert(known, point, (char *)value);
+    }
+    return told;
+}
+
+/* Finds the axes: first the columns by which experiments ask, then those of the grid. */
+static void find_axes(Sweep *s)
+{
+    static const char *const ASKED[] = {"model", "cluster", "granularity", "fidelity",
+                                        "seed"};
+    const uint32_t n = s->frame->column->len, run = frame_column(s->frame, "run");
+    s->axis = g_array_new(FALSE, FALSE, sizeof(Axis));
+    g_array_set_clear_func(s->axis, axis_clear);
+    s->by = read_axis(s, frame_column(s->frame, "entry"));
+    for (uint32_t i = 0; i < G_N_ELEMENTS(ASKED) + (n - run - 1); i++) {
+        const bool asked = i < G_N_ELEMENTS(ASKED);
+        Axis axis = read_axis(s, asked ? frame_column(s->frame, ASKED[i])
+                                       : run + 1 + i - (uint32_t)G_N_ELEMENTS(ASKED));
+        if (axis.value->len > 1)
+            g_array_append_val(s->axis, axis);
+        else
+            axis_clear(&axis);
+    }
+    for (guint a = 0; a < MIN(s->axis->len, 2); a++)
+        if (s->axis->len > 1 && is_told(s, a))
+            g_array_remove_index(s->axis, a--);
+    if (s->by.value->len == 1 && s->axis->len > 0) { /* nothing else to compare */
+        Axis *last = axis_at(s, s->axis->len - 1), planners = s->by;
+        s->by = *last;
+        *last = planners;
+        g_array_set_size(s->axis, s->axis->len - 1);
+    }
+}
+
+static const char *planner_of(const Sweep *s, uint32_t row)
+{
+    return s->by.label->pdata[s->by.at[row]];
 }
 
 /* The values of a setting on the axes from `first` on. Caller frees. */
@@ -179,10 +196,9 @@ static char *setting_name(const Sweep *s, uint32_t row, guint first)
 {
     GString *text = g_string_new(NULL);
     for (guint a = first; a < s->axis->len; a++) {
-        const Axis *axis = &g_array_index(s->axis, Axis, a);
-        g_autofree char *name =
-            value_name(axis, value_place(axis->value, cell(s, row, axis->column)));
-        g_string_append_printf(text, "%s%s", text->len ? ", " : "", name);
+        const Axis *axis = axis_at(s, a);
+        const char *label = axis->label->pdata[axis->at[row]];
+        g_string_append_printf(text, "%s%s", text->len ? ", " : "", label);
     }
     return g_string_free(text, FALSE);
 }
@@ -193,7 +209,7 @@ static void compare_rows(Sweep *s)
 {
     g_autoptr(GHashTable) settings =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    s->entry = g_new(uint32_t, s->n);
+    const uint32_t time = frame_column(s->frame, "iteration_time_s");
     s->setting = g_new(uint32_t, s->n);
     s->time_s = g_new(double, s->n);
     s->regret = g_new(double, s->n);
@@ -206,8 +222,7 @@ static void compare_rows(Sweep *s)
             s->best_s[s->n_settings] = NAN;
         s->setting[i] = known ? GPOINTER_TO_UINT(known) - 1 : s->n_settings++;
         g_hash_table_replace(settings, point, GUINT_TO_POINTER(s->setting[i] + 1));
-        s->entry[i] = value_place(s->by.value, cell(s, i, s->by.column));
-        s->time_s[i] = ok ? number_in_cell(s, i, "iteration_time_s") : NAN;
+        s->time_s[i] = ok ? number_at(s, i, time) : NAN;
         s->best_s[s->setting[i]] = fmin(s->best_s[s->setting[i]], s->time_s[i]);
     }
     for (uint32_t i = 0; i < s->n; i++)
@@ -218,7 +233,7 @@ static void compare_rows(Sweep *s)
 typedef struct {
     uint32_t entry, n, plans, wins;
     double regret, worst, search_s; /* geometric mean, times; NaN: no plan */
-    char *name;
+    const char *name;
 } Rank;
 
 static gint sweep_by_rank(gconstpointer a, gconstpointer b)
@@ -234,11 +249,12 @@ static gint sweep_by_rank(gconstpointer a, gconstpointer b)
 static Rank *ranks_of(const Sweep *s)
 {
     const guint n = s->by.value->len;
+    const uint32_t search = frame_column(s->frame, "search_time_s");
     Rank *rank = g_new0(Rank, n);
     for (guint e = 0; e < n; e++)
-        rank[e] = (Rank){.entry = e, .name = value_name(&s->by, e)};
+        rank[e] = (Rank){.entry = e, .name = s->by.label->pdata[e]};
     for (uint32_t i = 0; i < s->n; i++) {
-        Rank *r = &rank[s->entry[i]];
+        Rank *r = &rank[s->by.at[i]];
         r->n++;
         if (isnan(s->time_s[i]))
             continue;
@@ -246,7 +262,7 @@ static Rank *ranks_of(const Sweep *s)
         r->wins += s->regret[i] <= 1 + 1e-9;
         r->regret += log(s->regret[i]);
         r->worst = fmax(r->worst, s->regret[i]);
-        r->search_s += number_in_cell(s, i, "search_time_s");
+        r->search_s += number_at(s, i, search);
     }
     for (guint e = 0; e < n; e++) {
         rank[e].regret = rank[e].plans ? exp(rank[e].regret / rank[e].plans) : NAN;
@@ -333,23 +349,25 @@ static json_t *scale_ticks(const Scale *scale)
 
 static guint facet_of(const Sweep *s, uint32_t row)
 {
-    if (s->axis->len < 2)
-        return 0;
-    const Axis *axis = &g_array_index(s->axis, Axis, 0);
-    return value_place(axis->value, cell(s, row, axis->column));
+    return s->axis->len < 2 ? 0 : axis_at(s, 0)->at[row];
 }
 
-/* The part of the settings that stands beside one another in a facet. */
-static guint series_of(const Sweep *s, uint32_t row, GPtrArray *names)
+/* The parts of the settings that stand beside one another in a facet. */
+typedef struct {
+    GPtrArray *name;
+    GHashTable *place; /* name -> 1 + place */
+} Series;
+
+static guint series_of(const Sweep *s, uint32_t row, Series *series)
 {
-    char *name = setting_name(s, row, s->axis->len < 2 ? 0 : 1);
-    guint at;
-    if (g_ptr_array_find_with_equal_func(names, name, g_str_equal, &at)) {
-        g_free(name);
-        return at;
-    }
-    g_ptr_array_add(names, name);
-    return names->len - 1;
+    g_autofree char *name = setting_name(s, row, s->axis->len < 2 ? 0 : 1);
+    gpointer known = g_hash_table_lookup(series->place, name);
+    if (known)
+        return GPOINTER_TO_UINT(known) - 1;
+    g_ptr_array_add(series->name, name);
+    g_hash_table_insert(series->place, g_steal_pointer(&name),
+                        GUINT_TO_POINTER(series->name->len));
+    return series->name->len - 1;
 }
 
 static void add_dot(const Sweep *s, uint32_t row, guint series, const Scale *scale,
@@ -371,7 +389,7 @@ static void add_dot(const Sweep *s, uint32_t row, guint series, const Scale *sca
 }
 
 static json_t *facet_json(const Sweep *s, const Rank *rank, guint n, guint facet,
-                          GPtrArray *names)
+                          Series *series)
 {
     Scale scale = {INFINITY, 0};
     json_t *lines = json_array();
@@ -385,11 +403,11 @@ static json_t *facet_json(const Sweep *s, const Rank *rank, guint n, guint facet
                                  (int)(p * ROW_PIXELS + FOOT_PIXELS), "dots");
         const char *without = NULL;
         for (uint32_t i = 0; i < s->n; i++) {
-            if (facet_of(s, i) != facet || s->entry[i] != rank[p].entry)
+            if (facet_of(s, i) != facet || s->by.at[i] != rank[p].entry)
                 continue;
-            const guint series = series_of(s, i, names);
+            const guint place = series_of(s, i, series);
             if (s->time_s[i] > 0)
-                add_dot(s, i, series, &scale, line);
+                add_dot(s, i, place, &scale, line);
             else
                 without = strcmp(cell(s, i, s->status), "oom") == 0
                               ? "out of memory"
@@ -399,9 +417,7 @@ static json_t *facet_json(const Sweep *s, const Rank *rank, guint n, guint facet
             json_object_set_new(line, "without", json_string(without));
         json_array_append_new(lines, line);
     }
-    g_autofree char *name = s->axis->len < 2
-                                ? g_strdup("")
-                                : value_name(&g_array_index(s->axis, Axis, 0), facet);
+    const char *name = s->axis->len < 2 ? "" : axis_at(s, 0)->label->pdata[facet];
     return json_pack("{s:s, s:o, s:o, s:i}", "name", name, "lines", lines, "ticks",
                      scale.high > 0 ? scale_ticks(&scale) : json_array(), "height",
                      (int)(n * ROW_PIXELS));
@@ -409,12 +425,14 @@ static json_t *facet_json(const Sweep *s, const Rank *rank, guint n, guint facet
 
 static void add_chart(const Sweep *s, const Rank *rank, guint n, json_t *facts)
 {
-    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    const guint n_facets =
-        s->axis->len < 2 ? 1 : g_array_index(s->axis, Axis, 0).value->len;
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    g_autoptr(GHashTable) place =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    Series of = {names, place};
+    const guint n_facets = s->axis->len < 2 ? 1 : axis_at(s, 0)->value->len;
     json_t *facets = json_array(), *series = json_array();
     for (guint f = 0; f < MIN(n_facets, MOST_FACETS); f++)
-        json_array_append_new(facets, facet_json(s, rank, n, f, names));
+        json_array_append_new(facets, facet_json(s, rank, n, f, &of));
     for (guint i = 0; i < MIN(names->len, MOST_SERIES); i++)
         if (*(char *)names->pdata[i])
             json_array_append_new(series, json_pack("{s:s, s:i}", "name", names->pdata[i],
@@ -479,7 +497,7 @@ static void add_pivot(const Sweep *s, const Rank *rank, guint n, json_t *facts)
         for (uint32_t k = 0; k < n_settings; k++) {
             uint32_t at = s->n;
             for (uint32_t i = 0; i < s->n; i++)
-                if (s->setting[i] == k && s->entry[i] == rank[p].entry &&
+                if (s->setting[i] == k && s->by.at[i] == rank[p].entry &&
                     (at == s->n || isnan(s->time_s[at]) || s->time_s[i] < s->time_s[at]))
                     at = i;
             json_array_append_new(places, place_json(s, at));
@@ -507,7 +525,7 @@ static json_t *sweep_refusals(const Sweep *s)
         const char *status = cell(s, i, s->status), *message = cell(s, i, s->message);
         if (strcmp(status, "ok") == 0)
             continue;
-        g_autofree char *planner = value_name(&s->by, s->entry[i]);
+        const char *planner = planner_of(s, i);
         g_autofree char *plain =
             g_regex_replace_literal(numbers, message, -1, 0, "", 0, NULL);
         char *key = g_strconcat(planner, "\n", plain, NULL);
@@ -522,10 +540,9 @@ static json_t *sweep_refusals(const Sweep *s)
         g_autofree char *why =
             g_regex_replace(bytes, message, -1, 0, "lacks \\1", 0, NULL);
         g_autofree char *where = setting_name(s, i, 0);
-        row =
-            json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "status",
-                      strcmp(status, "oom") == 0 ? "out of memory" : status, "planner",
-                      planner, "where", where, "why", why, "message", message, "rows", 1);
+        row = json_pack("{s:s, s:s, s:s, s:s, s:i}", "status",
+                        strcmp(status, "oom") == 0 ? "out of memory" : status, "planner",
+                        planner, "where", where, "why", why, "rows", 1);
         json_array_append_new(list, row);
         g_hash_table_insert(known, key, row);
     }
@@ -540,20 +557,18 @@ static void set_number(json_t *row, const char *key, double value)
 
 static json_t *sweep_row(const Sweep *s, uint32_t i)
 {
-    g_autofree char *planner = value_name(&s->by, s->entry[i]);
     g_autofree char *setting = setting_name(s, i, 0);
-    json_t *row = json_pack("{s:s, s:s, s:s, s:s}", "planner", planner, "setting",
-                            setting, "status", cell(s, i, s->status), "hash",
-                            cell(s, i, column_of(s->frame, "hash")));
-    g_autofree char *hash = g_strndup(cell(s, i, column_of(s->frame, "hash")), 16);
-    json_object_set_new(row, "hash", json_string(hash));
+    const char *hash = cell(s, i, frame_column(s->frame, "hash"));
+    json_t *row =
+        json_pack("{s:s, s:s, s:s, s:o}", "planner", planner_of(s, i), "setting", setting,
+                  "status", cell(s, i, s->status), "hash", json_sprintf("%.16s", hash));
     set_number(row, "time_s", s->time_s[i]);
     set_number(row, "times", s->regret[i]);
-    set_number(row, "share", number_in_cell(s, i, "communication_s") / s->time_s[i]);
+    set_number(row, "share", number_of(s, i, "communication_s") / s->time_s[i]);
     if (!isnan(s->time_s[i]))
-        set_number(row, "bytes", number_in_cell(s, i, "peak_memory_bytes"));
-    set_number(row, "tokens_per_s", number_in_cell(s, i, "tokens_per_s"));
-    set_number(row, "mfu", number_in_cell(s, i, "mfu"));
+        set_number(row, "bytes", number_of(s, i, "peak_memory_bytes"));
+    set_number(row, "tokens_per_s", number_of(s, i, "tokens_per_s"));
+    set_number(row, "mfu", number_of(s, i, "mfu"));
     return row;
 }
 
@@ -563,10 +578,8 @@ static void sweep_rows(const Sweep *s, json_t *facts)
     json_t *rows = json_array(), *planners = json_array();
     for (uint32_t i = 0; i < MIN(s->n, MOST_ROWS); i++)
         json_array_append_new(rows, sweep_row(s, i));
-    for (guint e = 0; e < s->by.value->len; e++) {
-        g_autofree char *name = value_name(&s->by, e);
-        json_array_append_new(planners, json_text(name));
-    }
+    for (guint e = 0; e < s->by.label->len; e++)
+        json_array_append_new(planners, json_string(s->by.label->pdata[e]));
     json_object_set_new(facts, "rows", rows);
     json_object_set_new(facts, "rows_left",
                         json_integer(s->n > MOST_ROWS ? s->n - MOST_ROWS : 0));
@@ -584,7 +597,7 @@ static json_t *axes_json(const Sweep *s)
                                           planners ? "planner" : s->by.name, "n",
                                           (int)s->by.value->len));
     for (guint a = 0; a < s->axis->len; a++) {
-        const Axis *axis = &g_array_index(s->axis, Axis, a);
+        const Axis *axis = axis_at(s, a);
         const char *dot = strrchr(axis->name, '.');
         json_array_append_new(list,
                               json_pack("{s:s, s:i}", "name", dot ? dot + 1 : axis->name,
@@ -621,22 +634,18 @@ static void add_headline(const Sweep *s, const Rank *rank, guint n, json_t *fact
                             json_pack("{s:s, s:o}", "name", rank[next].name, "more",
                                       more_json(rank[next].regret)));
     if (worst < s->n && s->regret[worst] > 1 + 1e-9) {
-        g_autofree char *planner = value_name(&s->by, s->entry[worst]);
         g_autofree char *where = setting_name(s, worst, 0);
         json_object_set_new(facts, "worst",
-                            json_pack("{s:s, s:s, s:f}", "planner", planner, "where",
-                                      where, "times", s->regret[worst]));
+                            json_pack("{s:s, s:s, s:f}", "planner", planner_of(s, worst),
+                                      "where", where, "times", s->regret[worst]));
     }
 }
 
 static void sweep_clear(Sweep *s)
 {
-    for (guint a = 0; s->axis && a < s->axis->len; a++)
-        g_ptr_array_unref(g_array_index(s->axis, Axis, a).value);
     g_array_unref(s->axis);
-    g_ptr_array_unref(s->by.value);
+    axis_clear(&s->by);
     frame_free(s->frame);
-    g_free(s->entry);
     g_free(s->setting);
     g_free(s->time_s);
     g_free(s->regret);
@@ -649,8 +658,8 @@ json_t *sweep_facts(Store *store, const char *experiment, GError **error)
     if (!s.frame)
         return NULL;
     s.n = s.frame->row->len;
-    s.status = column_of(s.frame, "status");
-    s.message = column_of(s.frame, "message");
+    s.status = frame_column(s.frame, "status");
+    s.message = frame_column(s.frame, "message");
     find_axes(&s);
     compare_rows(&s);
     const guint n = s.by.value->len;
@@ -663,8 +672,6 @@ json_t *sweep_facts(Store *store, const char *experiment, GError **error)
     add_pivot(&s, rank, MIN(n, MOST_PLANNERS), facts);
     json_object_set_new(facts, "refusals", sweep_refusals(&s));
     sweep_rows(&s, facts);
-    for (guint i = 0; i < n; i++)
-        g_free(rank[i].name);
     sweep_clear(&s);
     return facts;
 }

@@ -32,19 +32,20 @@ void frame_free(Frame *frame)
     g_free(frame);
 }
 
-static bool has_column(const Frame *frame, const char *name, uint32_t *index)
+uint32_t frame_column(const Frame *frame, const char *name)
 {
-    for (*index = 0; *index < frame->column->len; ++*index)
-        if (strcmp(frame->column->pdata[*index], name) == 0)
-            return true;
-    return false;
+    uint32_t i = 0;
+    while (i < frame->column->len && strcmp(frame->column->pdata[i], name) != 0)
+        i++;
+    return i;
 }
 
 /* The place of a column, or false with KILTER_ERROR_INPUT that lists the columns. */
 static bool frame_find(const Frame *frame, const char *name, uint32_t *index,
                        GError **error)
 {
-    if (has_column(frame, name, index))
+    *index = frame_column(frame, name);
+    if (*index < frame->column->len)
         return true;
     g_autofree const char **known = g_new0(const char *, frame->column->len + 1);
     for (uint32_t i = 0; i < frame->column->len; i++)
@@ -75,8 +76,8 @@ static void add_axes(Frame *frame, GPtrArray *row, const char *axes)
     json_t *object = json_loads(axes, 0, NULL), *value;
     const char *key;
     json_object_foreach (object, key, value) {
-        uint32_t index;
-        if (!has_column(frame, key, &index))
+        const uint32_t index = frame_column(frame, key);
+        if (index == frame->column->len)
             g_ptr_array_add(frame->column, g_strdup(key));
         set(row, index, g_strdup(json_string_value(value)));
     }
@@ -152,9 +153,8 @@ uint32_t frame_n_repeated(const Frame *frame)
 {
     g_autoptr(GHashTable) seen =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    uint32_t run, repeated = 0;
-    if (!has_column(frame, "run", &run))
-        return 0;
+    const uint32_t run = frame_column(frame, "run");
+    uint32_t repeated = 0;
     for (uint32_t i = 0; i < frame->row->len; i++) {
         g_autoptr(GString) words = g_string_new(NULL);
         for (uint32_t k = 0; k < frame->column->len; k++) {
@@ -268,12 +268,12 @@ static Placed *cell_of(GHashTable *cells, uint32_t row, uint32_t column)
 
 Frame *frame_pivot(const Frame *frame, const PivotSpec *spec, GError **error)
 {
-    uint32_t column, value, status = 0;
+    uint32_t column, value;
+    const uint32_t status = frame_column(frame, "status");
     g_autoptr(GArray) by = find_all(frame, spec->rows, error);
     if (!by || !frame_find(frame, spec->columns, &column, error) ||
         !frame_find(frame, spec->value, &value, error))
         return NULL;
-    has_column(frame, "status", &status);
     Frame *pivot = frame_new();
     g_autoptr(GHashTable) rows =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);

@@ -23,6 +23,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Frame, frame_free)
  * axes, ...) and another hash: a file that they name, or an option, was different when they were asked. */
 uint32_t frame_n_repeated(const Frame *frame);
 
+/* The place of a column; the number of columns: there is none of that name. */
+uint32_t frame_column(const Frame *frame, const char *name);
+
 /* The text at a place, or NULL. */
 const char *frame_at(const Frame *frame, uint32_t row, uint32_t column);
 
