@@ -153,14 +153,19 @@ static uint32_t table_at(char **line, uint32_t width)
     return n > 1 && wide ? n : 0;
 }
 
+/* The end of the first gap behind a line's indentation; 0: it has none. */
+static uint32_t screen_gap(const char *line)
+{
+    const char *gap = strstr(line + screen_indent(line), "  ");
+    return gap ? (uint32_t)(gap - line) + screen_indent(gap) : 0;
+}
+
 /* Where a line that is too long goes on: below what stands behind its first gap, or indented. */
 static uint32_t screen_hang(const char *line)
 {
     enum { FARTHEST = 24 };
-    const uint32_t indent = screen_indent(line);
-    const char *gap = strstr(line + indent, "  ");
-    const uint32_t at = gap ? (uint32_t)(gap - line) + screen_indent(gap) : FARTHEST + 1;
-    return at <= FARTHEST ? at : indent + GO_ON;
+    const uint32_t at = screen_gap(line);
+    return at > 0 && at <= FARTHEST ? at : screen_indent(line) + GO_ON;
 }
 
 static void screen_add_line(GString *out, const char *line, uint32_t width)
@@ -237,8 +242,11 @@ char *screen_text(const char *text, uint32_t width, bool color)
         return with_colors(text, color);
     g_auto(GStrv) line = g_strsplit(text, "\n", -1);
     g_autoptr(GString) out = g_string_new(NULL);
+    char **wide = line; /* the next line that is too wide, or the end of this paragraph */
     for (char **at = line; *at;) {
-        const uint32_t n = table_at(at, width);
+        while (*wide && (wide < at || (**wide && screen_length(*wide) <= width)))
+            wide++;
+        const uint32_t n = *wide && **wide ? table_at(at, width) : 0;
         if (n > 0) {
             add_table(out, at, n, width);
             at += n;
@@ -273,9 +281,7 @@ char *screen_paragraph(const char *text, uint32_t width, uint32_t indent, uint32
 /* Where a line's explanation begins behind its term: "  MFU     the model's FLOPs"; 0: it has none. */
 static uint32_t screen_term(const char *line)
 {
-    const uint32_t indent = screen_indent(line);
-    const char *gap = indent ? strstr(line + indent, "  ") : NULL;
-    return gap ? (uint32_t)(gap - line) + screen_indent(gap) : 0;
+    return *line == ' ' ? screen_gap(line) : 0;
 }
 
 char **screen_paragraphs(const char *text)
