@@ -334,18 +334,14 @@ static bool status(const Experiment *experiment, const char *database, const Own
     const uint32_t shards = (uint32_t)own->parts;
     g_autofree char *copied = NULL;
     Store *store = status_store(experiment, database, &copied, error);
-    json_t *list = json_array();
-    StatusLeft left = {json_array(), json_array()};
+    json_auto_t *list = json_array(), *tried = json_array(), *untried = json_array();
+    StatusLeft left = {tried, untried};
     g_autofree SweepStatus *of =
         store ? sweep_status(experiment, store, shards, add_failed, &left, error) : NULL;
     g_clear_pointer(&store, store_close);
     status_forget(copied);
-    if (!of) {
-        json_decref(list);
-        json_decref(left.tried);
-        json_decref(left.untried);
+    if (!of)
         return false;
-    }
     SweepStatus all = {0};
     for (uint32_t i = 0; i < MAX(shards, 1); i++) {
         all.total += of[i].total;
@@ -364,9 +360,8 @@ static bool status(const Experiment *experiment, const char *database, const Own
     json_object_set_new(answer, "database", json_string(database));
     if (shards > 0)
         json_object_set(answer, "shards", list);
-    json_decref(list);
-    json_object_set_new(answer, "tried", left.tried);
-    json_object_set_new(answer, "untried", left.untried);
+    json_object_set(answer, "tried", tried);
+    json_object_set(answer, "untried", untried);
     json_object_set_new(answer, "parts", json_boolean(copied));
     command_report(
         options, answer,

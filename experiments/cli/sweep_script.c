@@ -6,6 +6,8 @@
 #include "data/base/error.h"
 #include "data/base/names.h"
 
+enum { AT_ONCE = 32 }; /* parts that are evaluated at once */
+
 /* The program that writes the script, so that the script finds it. Caller frees. */
 static char *program(void)
 {
@@ -47,6 +49,7 @@ typedef struct {
         *fixed; /* directives: name and parts, and lines without a value */
     const char *processors, *memory, *time, *queue; /* directives with a value */
     const char *index;          /* the variable with the number of the part */
+    const char *enter;          /* shell: goes to the folder of the submission */
     const char *submit, *merge; /* shell: prints the array's id; the job after it */
 } Scheduler;
 
@@ -61,6 +64,7 @@ static const Scheduler SLURM = {
     .time = "--time=%s",
     .queue = "--partition=%s",
     .index = "SLURM_ARRAY_TASK_ID",
+    .enter = "",
     .submit = "sbatch --parsable --output=\"$parts/%a.log\" \"$0\"",
     .merge = "sbatch --dependency=afterany:\"${job%%;*}\" "
              "--output=\"$parts/merge.log\" \"$parts/merge.sh\"",
@@ -76,6 +80,7 @@ static const Scheduler PBS = {
     .time = "-l walltime=%s",
     .queue = "-q %s",
     .index = "PBS_ARRAY_INDEX",
+    .enter = "cd \"$PBS_O_WORKDIR\" && ",
     .submit = "qsub -o \"$parts/\" \"$0\"",
     .merge = "qsub -W depend=afterany:\"$job\" -j oe -o \"$parts/merge.log\" "
              "\"$parts/merge.sh\"",
@@ -94,7 +99,7 @@ static void add_directive(GString *text, const Scheduler *scheduler, const char 
 /* A part whose process is killed is evaluated again, three times in all. */
 static void add_array(GString *text, const SweepScript *s, const Scheduler *scheduler)
 {
-    enum { AT_ONCE = 32, BAD_INPUT = 2 };
+    enum { BAD_INPUT = 2 };
     g_autofree char *range =
         g_strdup_printf("0-%u%%%u", s->shards - 1, MIN((uint32_t)AT_ONCE, s->shards));
     g_string_append(text, "#!/bin/sh\n");
@@ -126,8 +131,8 @@ static void add_array(GString *text, const SweepScript *s, const Scheduler *sche
         "fi\n"
         "if [ -n \"${KILTER_MERGE:-}\" ]; then\n"
         "    mkdir -p \"$folder\"\n",
-        scheduler->index, scheduler == &PBS ? "cd \"$PBS_O_WORKDIR\" && " : "",
-        scheduler->index, s->experiment, s->threads, s->shards, BAD_INPUT);
+        scheduler->index, scheduler->enter, scheduler->index, s->experiment, s->threads,
+        s->shards, BAD_INPUT);
     add_tail(text, s, "    ");
     g_string_append_printf(text,
                            "fi\n"
@@ -155,7 +160,7 @@ static void add_pbs(GString *text, const SweepScript *s)
 /* An indexed job, whose pods are tried again. */
 static void add_k8s(GString *text, const SweepScript *s)
 {
-    enum { AT_ONCE = 32, TRIES = 3 };
+    enum { TRIES = 3 };
     g_autoptr(GString) name = g_string_new(NULL);
     for (const char *c = s->name; *c; c++) /* a label of DNS */
         g_string_append_c(name, g_ascii_isalnum(*c) ? g_ascii_tolower(*c) : '-');
