@@ -215,24 +215,20 @@ static GPtrArray *reproduce_load_all(const char *what, const Own *own,
 static bool reproduce_list(const CommandOptions *options, GError **error)
 {
     g_auto(GStrv) names = reproduce_names("all", error);
-    json_t *list = json_array();
-    bool good = names != NULL;
-    for (char **name = names; good && *name; name++) {
+    json_auto_t *list = json_array();
+    if (!names)
+        return false;
+    for (char **name = names; *name; name++) {
         g_autoptr(Experiment) experiment = experiment_load(*name, NULL, error);
-        good = experiment != NULL;
-        if (good)
-            json_array_append_new(list, json_pack("{s:s, s:s}", "experiment", *name,
-                                                  "description",
-                                                  experiment_description(experiment)));
-        if (good && !options->json && !options->quiet)
-            printf("%-13s %s\n", *name, experiment_description(experiment));
+        if (!experiment)
+            return false;
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s}", "experiment", *name, "description",
+                                        experiment_description(experiment)));
     }
-    json_t *object = json_pack("{s:o}", "experiments", list);
-    if (good && options->json)
-        command_print_json(object);
-    else
-        json_decref(object);
-    return good;
+    command_report(options, json_pack("{s:O}", "experiments", list),
+                   "[*experiments:{experiment:-13} {description}\n]", NULL);
+    return true;
 }
 
 /* "scorecard", or some of its data sets. */
