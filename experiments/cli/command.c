@@ -105,9 +105,10 @@ static bool takes_value(const GOptionEntry *const *list, char letter, const char
 }
 
 /* The arguments with values apart from their letters: -j1 is -j 1 and -qj1 is -q -j 1, as for make
- * and gcc; GOption knows only the second form. What follows "--" are no options. Ends with NULL;
- * the caller frees it. */
-static char **split_options(int argc, char **argv, const GOptionEntry *const *list)
+ * and gcc; GOption knows only the second form. What follows "--" are no options. *help: whether
+ * --help or -h stands where an option may. Ends with NULL; the caller frees it. */
+static char **split_options(int argc, char **argv, const GOptionEntry *const *list,
+                            bool *help)
 {
     g_autoptr(GStrvBuilder) split = g_strv_builder_new();
     bool is_value = true,
@@ -117,6 +118,7 @@ static char **split_options(int argc, char **argv, const GOptionEntry *const *li
         const bool plain = is_value || !more || at[0] != '-';
         is_value = false;
         more &= plain || strcmp(at, "--") != 0;
+        *help |= !plain && (strcmp(at, "--help") == 0 || strcmp(at, "-h") == 0);
         if (!plain && at[1] == '-')
             is_value = takes_value(list, 0, at + 2);
         if (plain || at[1] == '-' || !at[1]) {
@@ -134,11 +136,10 @@ static char **split_options(int argc, char **argv, const GOptionEntry *const *li
     return g_strv_builder_end(split);
 }
 
-/* Parses the options and leaves the arguments in argv. */
-static bool parse_options(GOptionContext *context, const GOptionEntry *const *list,
-                          int *argc, char **argv, GError **error)
+/* Parses all that were split, and leaves the arguments in argv. */
+static bool parse_options(GOptionContext *context, char **all, int *argc, char **argv,
+                          GError **error)
 {
-    g_auto(GStrv) all = split_options(*argc, argv, list);
     g_autofree char **left = g_memdup2(all, (g_strv_length(all) + 1) * sizeof *all);
     char **parsed = left;
     int n = (int)g_strv_length(all), at = 0;
@@ -153,21 +154,6 @@ static bool parse_options(GOptionContext *context, const GOptionEntry *const *li
     argv[n] = NULL;
     *argc = n;
     return true;
-}
-
-/* Whether --help or -h stands where an option may. */
-static bool asks_help(int argc, char **argv, const GOptionEntry *const *list)
-{
-    g_auto(GStrv) all = split_options(argc, argv, list);
-    for (uint32_t i = 1; all[i] && strcmp(all[i], "--") != 0; i++) {
-        if (strcmp(all[i], "--help") == 0 || strcmp(all[i], "-h") == 0)
-            return true;
-        const char *name = all[i];
-        if (name[0] == '-' && all[i + 1] &&
-            takes_value(list, name[1], name[1] == '-' ? name + 2 : NULL))
-            i++;
-    }
-    return false;
 }
 
 bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
@@ -200,11 +186,13 @@ bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
     g_autoptr(GError) bad = NULL;
     const GOptionEntry *const list[] = {syntax->entries ? syntax->entries : common,
                                         common, NULL};
-    if (asks_help(*argc, argv, list)) {
+    bool help = false;
+    g_auto(GStrv) all = split_options(*argc, argv, list, &help);
+    if (help) {
         help_print(syntax, common);
         exit(EXIT_SUCCESS);
     }
-    if (!parse_options(context, list, argc, argv, &bad)) {
+    if (!parse_options(context, all, argc, argv, &bad)) {
         g_autofree char *hint =
             g_error_matches(bad, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION)
                 ? option_hint(bad->message, syntax, common)
