@@ -549,27 +549,21 @@ static json_t *sweep_refusals(const Sweep *s)
     return list;
 }
 
-static void set_number(json_t *row, const char *key, double value)
-{
-    if (isfinite(value))
-        json_object_set_new(row, key, json_real(value));
-}
-
+/* A row of the table; null where it has no number, since a member that is missing is looked for in
+ * what is around the row. */
 static json_t *sweep_row(const Sweep *s, uint32_t i)
 {
+    const double time_s = s->time_s[i];
     g_autofree char *setting = setting_name(s, i, 0);
-    const char *hash = cell(s, i, frame_column(s->frame, "hash"));
-    json_t *row =
-        json_pack("{s:s, s:s, s:s, s:o}", "planner", planner_of(s, i), "setting", setting,
-                  "status", cell(s, i, s->status), "hash", json_sprintf("%.16s", hash));
-    set_number(row, "time_s", s->time_s[i]);
-    set_number(row, "times", s->regret[i]);
-    set_number(row, "share", number_of(s, i, "communication_s") / s->time_s[i]);
-    if (!isnan(s->time_s[i]))
-        set_number(row, "bytes", number_of(s, i, "peak_memory_bytes"));
-    set_number(row, "tokens_per_s", number_of(s, i, "tokens_per_s"));
-    set_number(row, "mfu", number_of(s, i, "mfu"));
-    return row;
+    return json_pack(
+        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "planner", planner_of(s, i),
+        "setting", setting, "status", cell(s, i, s->status), "hash",
+        json_sprintf("%.16s", cell(s, i, frame_column(s->frame, "hash"))), "time_s",
+        json_number(time_s), "times", json_number(s->regret[i]), "share",
+        json_number(number_of(s, i, "communication_s") / time_s), "bytes",
+        json_number(isnan(time_s) ? NAN : number_of(s, i, "peak_memory_bytes")),
+        "tokens_per_s", json_number(number_of(s, i, "tokens_per_s")), "mfu",
+        json_number(number_of(s, i, "mfu")));
 }
 
 /* Values to pick in the table of all rows: of the settings and the planners. */

@@ -212,6 +212,24 @@ static void test_sweep(void **state)
                     "missing");
 }
 
+/* A row without a plan has no numbers, nor those of what is around it. */
+static void test_without(void **state)
+{
+    (void)state;
+    static const char NUMBER[] = "<td class=\"n\" data-v=\"\">\u2014</td>";
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "some.yaml",
+                  "name: some\ngrid:\n  model: [\"vgg19:width=8\"]\n  cluster: [hap-8]\n"
+                  "  planner: [dp-ev, manual]\n  granularity: [machine]\n");
+    run(box, "sweep some.yaml -q --db s.db");
+    run(box, "report s.db -o s.html");
+    g_autofree char *text = sandbox_read(box, "s.html");
+    g_auto(GStrv) row = g_strsplit(text, "<td>manual</td><td>impossible</td>", 2);
+    assert_non_null(row[1]);
+    *strstr(row[1], "</tr>") = '\0';
+    assert_int_equal(count_of(row[1], NUMBER), 6);
+}
+
 /* The cards have the numbers that `kilter simulate` answers, and the slowest row is the device that
  * computes longest. */
 static void check_cards(const Sandbox *box, const char *plan, const char *text)
@@ -317,10 +335,10 @@ static void test_style_sheet(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_papers),      cmocka_unit_test(test_bars),
-        cmocka_unit_test(test_columns),     cmocka_unit_test(test_sweep),
-        cmocka_unit_test(test_plan),        cmocka_unit_test(test_days),
-        cmocka_unit_test(test_style_sheet),
+        cmocka_unit_test(test_papers),  cmocka_unit_test(test_bars),
+        cmocka_unit_test(test_columns), cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_without), cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_days),    cmocka_unit_test(test_style_sheet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
