@@ -164,14 +164,6 @@ const ClaimColumn *claims_column(const Claims *claims, const Claim *claim,
     return NULL;
 }
 
-char *claims_format(const Claim *claim)
-{
-    enum { USUAL_PLACES = 2, MOST_PLACES = 6 };
-    const double places =
-        claim->allowed > 0 ? 1 - floor(log10(claim->allowed)) : USUAL_PLACES;
-    return g_strdup_printf("%%.%df", (int)CLAMP(places, 0, MOST_PLACES));
-}
-
 const char *claims_verdict(const Claim *claim)
 {
     return isnan(claim->ours)                 ? "no results"
@@ -183,11 +175,15 @@ const char *claims_verdict(const Claim *claim)
 
 char *claims_value_text(const Claim *claim, double value)
 {
+    enum { USUAL_PLACES = 2, MOST_PLACES = 6 };
     if (isnan(value))
         return g_strdup("-");
     if (claims_is_yes(claim))
         return g_strdup(value >= 0.5 ? "yes" : "no");
-    g_autofree char *format = claims_format(claim);
+    const double places =
+        claim->allowed > 0 ? 1 - floor(log10(claim->allowed)) : USUAL_PLACES;
+    g_autofree char *format =
+        g_strdup_printf("%%.%df", (int)CLAMP(places, 0, MOST_PLACES));
     return number_rounded(value, format);
 }
 
@@ -217,6 +213,7 @@ void claims_count(const Claims *claims, ClaimsCount *count)
         const Claim *claim = &claims->claim[i];
         const ClaimColumn *fitted = claims_column(claims, claim, CLAIMS_CALIBRATED);
         count->n++;
+        count->open += isnan(claim->ours);
         count->held += claim->holds && !claim->fitted;
         count->by_ratio += claim->by_ratio && !claim->fitted;
         count->calibrated +=

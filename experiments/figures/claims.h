@@ -70,14 +70,13 @@ const char *claims_verdict(const Claim *claim);
  * digits of that distance have (2 if it is 0), or as yes or no; "-" if it is not known. Caller
  * frees. */
 char *claims_value_text(const Claim *claim, double value);
-/* The same as a format, "%.2f". Caller frees. */
-char *claims_format(const Claim *claim);
 /* The claim's result in the column of that name, or NULL. */
 const ClaimColumn *claims_column(const Claims *claims, const Claim *claim,
                                  const char *name);
 typedef struct {
     uint32_t n, held;  /* claims, and those that hold by the experiment itself */
     uint32_t by_ratio; /* those that hold by ratio */
+    uint32_t open;     /* those without a result */
     /* those that hold with the column `calibrated` where it says something */
     uint32_t calibrated;
 } ClaimsCount;

@@ -151,8 +151,7 @@ const char *report_title(const char *paper)
     } PAPER[] = {{"hap", "HAP (EuroSys'24)"},
                  {"hidup", "HiDup (SoCC'22)"},
                  {"amp", "AMP (NeurIPS'22)"},
-                 {"tag", "TAG (TPDS'23)"},
-                 {"", "Sweeps"}};
+                 {"tag", "TAG (TPDS'23)"}};
     for (uint32_t i = 0; i < G_N_ELEMENTS(PAPER); i++)
         if (strcmp(PAPER[i].name, paper) == 0)
             return PAPER[i].title;

@@ -10,9 +10,8 @@ typedef struct Store Store; /* data/store/store.h */
 
 /* An experiment of the store. */
 typedef struct {
-    char *name,
-        *paper; /* paper: the name up to the first dash; "" if the experiment is not a
-                             * bundled one */
+    char *name;
+    char *paper; /* the name up to the first dash; "": not a bundled experiment */
     Experiment *experiment; /* NULL: not a bundled experiment */
     Claims *claims;
     ClaimsCount count;

@@ -92,17 +92,18 @@ static char *because_of(const Claim *claim)
     return g_steal_pointer(&first);
 }
 
-/* The glyph and the class of a verdict. */
-static void set_verdict(json_t *row, bool known, bool holds)
+typedef enum { VERDICT_NONE, VERDICT_BAD, VERDICT_SOME, VERDICT_GOOD } Verdict;
+
+static void set_verdict(json_t *row, Verdict verdict)
 {
-    json_object_update_new(row, json_pack("{s:s, s:s}", "glyph",
-                                          !known  ? "\u25cb"
-                                          : holds ? "\u2714"
-                                                  : "\u2718",
-                                          "class",
-                                          !known  ? "none"
-                                          : holds ? "good"
-                                                  : "bad"));
+    static const struct {
+        const char *glyph, *class;
+    } SHOWN[] = {[VERDICT_NONE] = {"\u25cb", "none"},
+                 [VERDICT_BAD] = {"\u2718", "bad"},
+                 [VERDICT_SOME] = {"\u25d0", "some"},
+                 [VERDICT_GOOD] = {"\u2714", "good"}};
+    json_object_update_new(row, json_pack("{s:s, s:s}", "glyph", SHOWN[verdict].glyph,
+                                          "class", SHOWN[verdict].class));
 }
 
 static json_t *columns_json(const Claims *claims, const Claim *claim)
@@ -113,10 +114,9 @@ static json_t *columns_json(const Claims *claims, const Claim *claim)
         if (isnan(column->ours)) /* not asked is no verdict */
             continue;
         g_autofree char *ours = claims_value_text(claim, column->ours);
-        json_t *row = json_pack("{s:s, s:s, s:b}", "name", claims->column[i], "ours",
-                                ours, "holds", column->holds);
-        set_verdict(row, true, column->holds);
-        json_array_append_new(list, row);
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:b}", "name", claims->column[i],
+                                        "ours", ours, "holds", column->holds));
     }
     return list;
 }
@@ -137,10 +137,10 @@ static json_t *claim_json(const Claims *claims, const Claim *claim)
                   claim->where, "paper", value, "ours", known ? ours : "no result",
                   "verdict", claims_verdict(claim), "because", because, "note",
                   claim->note ? claim->note : "", "columns", columns_json(claims, claim));
-    set_verdict(row, known, claim->holds && !claim->fitted);
-    if (known && claim->by_ratio && (claim->fitted || !claim->holds))
-        json_object_update_new(
-            row, json_pack("{s:s, s:s}", "glyph", "\u25d0", "class", "some"));
+    set_verdict(row, !known                           ? VERDICT_NONE
+                     : claim->holds && !claim->fitted ? VERDICT_GOOD
+                     : claim->by_ratio                ? VERDICT_SOME
+                                                      : VERDICT_BAD);
     if (!claims_is_yes(claim) && allowed > 0)
         json_object_set_new(row, "tolerance", json_string(tolerance));
     if (strcmp(because, claim->reason) != 0)
@@ -166,31 +166,19 @@ static json_t *claims_json(const Claims *claims)
 }
 
 /* held, failed, open, n, text: of claims, with a verdict on all of them. */
-static void set_counts(json_t *row, const ReportParts *report, const char *paper,
-                       const ReportPart *part)
+static void set_counts(json_t *row, const ClaimsCount *count)
 {
-    ClaimsCount count = {0};
-    int open = 0;
-    for (guint i = 0; i < report->part->len; i++) {
-        const ReportPart *of = report->part->pdata[i];
-        if (!of->claims || (part && of != part) ||
-            (paper && strcmp(of->paper, paper) != 0))
-            continue;
-        claims_count(of->claims, &count);
-        for (uint32_t k = 0; k < of->claims->n; k++)
-            open += isnan(of->claims->claim[k].ours);
-    }
-    const int n = (int)count.n, held = (int)count.held;
-    g_autofree char *text = claims_count_text(&count);
-    json_object_update_new(
-        row, json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:s}", "n", n, "held", held,
-                       "open", open, "failed", n - held - open, "by_ratio",
-                       (int)count.by_ratio, "calibrated", (int)count.calibrated, "share",
-                       n > 0 ? (double)held / n : 0, "text", text));
-    set_verdict(row, n > open, held == n);
-    if (held > 0 && held < n)
-        json_object_update_new(
-            row, json_pack("{s:s, s:s}", "glyph", "\u25d0", "class", "some"));
+    const int n = (int)count->n, held = (int)count->held, open = (int)count->open;
+    g_autofree char *text = claims_count_text(count);
+    json_object_update_new(row, json_pack("{s:i, s:i, s:i, s:i, s:i, s:f, s:s}", "n", n,
+                                          "held", held, "open", open, "failed",
+                                          n - held - open, "by_ratio",
+                                          (int)count->by_ratio, "share",
+                                          n > 0 ? (double)held / n : 0, "text", text));
+    set_verdict(row, n == open   ? VERDICT_NONE
+                     : held == n ? VERDICT_GOOD
+                     : held > 0  ? VERDICT_SOME
+                                 : VERDICT_BAD);
 }
 
 /* --- figures --- */
@@ -235,7 +223,7 @@ static json_t *figure_json(ReportParts *report, const ReportPart *part, bool fir
     json_t *row = json_pack("{s:s, s:s, s:s, s:o, s:o}", "name", part->name, "label",
                             label, "about", experiment_description(part->experiment),
                             "claims", claims_json(part->claims), "assumptions", columns);
-    set_counts(row, report, NULL, part);
+    set_counts(row, &part->count);
     for (uint32_t i = 0; i < experiment_n_columns(part->experiment); i++)
         json_array_append_new(columns,
                               json_pack("{s:s, s:s}", "name",
@@ -267,9 +255,15 @@ static void add_run_json(uint32_t n_columns, char **value, char **column, void *
 /* The paper of the part, whose first part it is. */
 static json_t *paper_json(const ReportParts *report, const char *paper, GError **error)
 {
+    ClaimsCount count = {0};
     json_t *row = json_pack("{s:s, s:s, s:[]}", "paper", paper, "title",
                             report_title(paper), "figures");
-    set_counts(row, report, paper, NULL);
+    for (guint i = 0; i < report->part->len; i++) {
+        const ReportPart *part = report->part->pdata[i];
+        if (part->claims && strcmp(part->paper, paper) == 0)
+            claims_count(part->claims, &count);
+    }
+    set_counts(row, &count);
     if (!report_remarks(row, paper, error))
         g_clear_pointer(&row, json_decref);
     return row;
@@ -283,7 +277,8 @@ static bool add_parts(ReportParts *report, json_t *papers, json_t *sweeps, GErro
         const ReportPart *before = i ? report->part->pdata[i - 1] : NULL;
         json_t *row = NULL;
         if (!part->experiment) {
-            row = report_parts_reopen(report, error)
+            const bool selected = before && before->experiment;
+            row = !selected || report_parts_reopen(report, error)
                       ? sweep_facts(report->store, part->name, error)
                       : NULL;
             json_array_append_new(sweeps, row);
@@ -320,7 +315,7 @@ char *report_store(const char *file, const char *const *names, const char *runni
                   "version", KILTER_VERSION, "several", one == NULL);
     if (running)
         json_object_set_new(facts, "running", json_text(running));
-    set_counts(facts, &report, NULL, NULL);
+    set_counts(facts, &report.count);
     char *page = NULL;
     if (store_query(report.store,
                     "SELECT id, command, version, revision, started FROM run ORDER BY id",
