@@ -39,7 +39,9 @@ static void add_tick(json_t *ticks, double at, const char *label, const char *cl
                                            "label", label, "class", class));
 }
 
-json_t *plan_drawn_ticks(double end, double unit, const char *last)
+/* Round numbers from 0 to `end`, at most 8, as {at: percent, label}, the last one `last` at the end
+ * where it is given. */
+static json_t *round_ticks(double end, double unit, const char *last)
 {
     json_t *ticks = json_array();
     const double rough = end / unit / 7, size = pow(10, floor(log10(rough)));
@@ -63,7 +65,7 @@ static json_t *time_ticks(double end_s)
 {
     g_autofree char *last = units_format(end_s, QUANTITY_TIME);
     const double unit = end_s >= 1 ? 1 : end_s >= 1e-3 ? 1e-3 : 1e-6;
-    return plan_drawn_ticks(end_s, unit, last);
+    return round_ticks(end_s, unit, last);
 }
 
 /* The area between two lines of equally wide steps. Caller frees. */
@@ -121,6 +123,13 @@ static bool is_communication(const Drawn *d, const SimSpan *span)
            d->evaluation->plan->program->instr[span->instr].kind != INSTR_COMPUTE;
 }
 
+/* Says which stage of the pipeline the device is in. */
+static void set_stage(const Drawn *d, uint32_t device, json_t *json)
+{
+    if (d->stage[device] != UINT32_MAX)
+        json_object_set_new(json, "stage", json_sprintf("%u", d->stage[device]));
+}
+
 /* --- rows --- */
 
 typedef struct {
@@ -141,10 +150,12 @@ static bool is_alike(const Drawn *d, uint32_t a, uint32_t b, bool coarse)
            (coarse || fabs(busy_of(d, a) - busy_of(d, b)) <= 1e-3 * busy_of(d, a));
 }
 
+/* All rows, or, unless `coarse`, the first ones if they are more than are drawn. */
 static GArray *fold_rows(const Drawn *d, bool coarse)
 {
     GArray *rows = g_array_new(FALSE, FALSE, sizeof(Row));
-    for (uint32_t j = 0; j < d->timeline->n_devices; j++) {
+    for (uint32_t j = 0; j < d->timeline->n_devices && (coarse || rows->len <= MOST_ROWS);
+         j++) {
         Row *row = (Row *)(void *)rows->data;
         uint32_t k = 0;
         while (k < rows->len && !is_alike(d, row[k].device, j, coarse))
@@ -323,12 +334,11 @@ static json_t *row_json(const Drawn *d, const Row *row, const GArray *blocks,
         device->type_name, "gpus", (json_int_t)row->n * device->gpus, "busy_s",
         json_number(busy_of(d, row->device)), "communication", path, "blocks", list,
         "busy", json_number(whole_s > 0 ? busy_of(d, row->device) / whole_s : 0));
+    set_stage(d, row->device, json);
     if (stage != UINT32_MAX) {
-        json_object_set_new(json, "stage", json_sprintf("%u", stage));
-        json_object_set(json, "first",
-                        json_object_get(json_array_get(pipeline, stage), "first"));
-        json_object_set(json, "last",
-                        json_object_get(json_array_get(pipeline, stage), "last"));
+        const json_t *of = json_array_get(pipeline, stage);
+        json_object_set(json, "first", json_object_get(of, "first"));
+        json_object_set(json, "last", json_object_get(of, "last"));
     }
     return json;
 }
@@ -375,16 +385,6 @@ static void add_timeline(const Drawn *d, json_t *answer)
 
 /* --- memory over time --- */
 
-static const struct {
-    MemoryCategory category;
-    const char *name, *color;
-} LAYER[] = {
-    /* from the foot */
-    {MEMORY_RUNTIME, "framework", "c5"},   {MEMORY_WEIGHTS, "weights", "m1"},
-    {MEMORY_GRADIENTS, "gradients", "m2"}, {MEMORY_OPTIMIZER, "optimizer", "m3"},
-    {MEMORY_BUFFERS, "buffers", "c4"},     {MEMORY_ACTIVATIONS, "activations", "c2"},
-};
-
 /* [bin]: the step with the most bytes of those in it, or in force when it begins. Caller frees. */
 static const SimMemoryStep **bins_of(const Drawn *d, uint32_t lane)
 {
@@ -416,10 +416,10 @@ static json_t *panel_json(const Drawn *d, const SimMemoryRow *row)
     const Device *device = &d->evaluation->view->device[row->device];
     double foot[BINS], head[BINS], sum[BINS] = {0};
     json_t *areas = json_array();
-    for (uint32_t k = 0; k < G_N_ELEMENTS(LAYER); k++) {
+    for (uint32_t k = 0; k < MEMORY_CATEGORIES; k++) {
+        const MemoryCategory c = plan_layers[k].category;
         double peak = 0;
         for (uint32_t b = 0; b < BINS; b++) {
-            const MemoryCategory c = LAYER[k].category;
             const double bytes = c == MEMORY_RUNTIME ? (double)row->bytes[c]
                                  : bin[b]            ? bin[b]->category[c]
                                                      : 0;
@@ -430,10 +430,10 @@ static json_t *panel_json(const Drawn *d, const SimMemoryRow *row)
         }
         g_autofree char *path = area_path(head, foot, BINS);
         if (peak > 0)
-            json_array_append_new(areas,
-                                  json_pack("{s:s, s:s, s:s, s:o}", "name", LAYER[k].name,
-                                            "color", LAYER[k].color, "path", path, "most",
-                                            json_number(peak)));
+            json_array_append_new(areas, json_pack("{s:s, s:s, s:s, s:o}", "name",
+                                                   plan_layers[k].name, "color",
+                                                   plan_layers[k].color, "path", path,
+                                                   "most", json_number(peak)));
     }
     uint32_t at = 0;
     for (uint32_t b = 0; b < BINS; b++)
@@ -443,14 +443,13 @@ static json_t *panel_json(const Drawn *d, const SimMemoryRow *row)
         "type", device->type_name, "alike", (int)row->n_alike * (int)device->gpus,
         "total", (json_int_t)row->total_bytes, "capacity",
         (json_int_t)row->capacity_bytes, "areas", areas, "ys",
-        plan_drawn_ticks(most, 1 << 30, NULL), "xs", time_ticks(d->end_s), "limit",
+        round_ticks(most, 1 << 30, NULL), "xs", time_ticks(d->end_s), "limit",
         json_number(100 * capacity / most), "limit_y",
         json_number(100 - 100 * capacity / most), "peak",
         json_pack(
             "{s:o, s:o}", "left", json_number(CLAMP(100.0 * at / BINS, 1, 70)), "bottom",
             json_number(fmin(100 * sum[at] / most + 1, 100 * capacity / most - 9))));
-    if (d->stage[row->device] != UINT32_MAX)
-        json_object_set_new(json, "stage", json_sprintf("%u", d->stage[row->device]));
+    set_stage(d, row->device, json);
     return json;
 }
 
@@ -502,8 +501,7 @@ static json_t *limit_json(const Drawn *d, const SimLimit *limit, double most_s)
     json_object_update_new(json,
                            json_pack("{s:s, s:s, s:i}", "device", device->name, "type",
                                      device->type_name, "alike", (int)alike));
-    if (d->stage[first] != UINT32_MAX)
-        json_object_set_new(json, "stage", json_sprintf("%u", d->stage[first]));
+    set_stage(d, first, json);
     return json;
 }
 
@@ -573,9 +571,8 @@ static json_t *drawn_links(const Drawn *d)
                           link[i].bandwidth == link[i - 1].bandwidth &&
                           fabs(link[i].bytes - link[i - 1].bytes) < 1;
         if (same) {
-            json_object_set_new(
-                last, "alike",
-                json_integer(json_integer_value(json_object_get(last, "alike")) + 1));
+            json_t *alike = json_object_get(last, "alike");
+            json_integer_set(alike, json_integer_value(alike) + 1);
             continue;
         }
         if (json_array_size(list) >= MOST_LINKS)
@@ -597,7 +594,7 @@ void plan_drawn_add(json_t *answer, const Evaluation *evaluation, const SimRepor
                .end_s = timeline ? sim_timeline_end_s(timeline) : 0};
     if (!(d.end_s > 0))
         return;
-    d.stage = plan_facts_stages(answer, timeline->n_devices);
+    d.stage = plan_facts_stages(answer, timeline->n_devices, NULL);
     drawn_sort(&d);
     json_object_set_new(answer, "drawn_fidelity", json_string(report->fidelity));
     json_object_set_new(answer, "drawn_s", json_number(d.end_s));

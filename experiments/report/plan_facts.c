@@ -15,15 +15,27 @@
 /* Larger programs are neither exported nor simulated again for a page. */
 enum { FEW_INSTRS = 200000, MOST_MACHINES = 12, MOST_KNOBS = 6, SCRIPT_BYTES = 20000 };
 
-uint32_t *plan_facts_stages(const json_t *answer, uint32_t n_devices)
+const struct PlanLayer plan_layers[MEMORY_CATEGORIES] = {
+    {MEMORY_RUNTIME, "framework", "c5"},   {MEMORY_WEIGHTS, "weights", "m1"},
+    {MEMORY_GRADIENTS, "gradients", "m2"}, {MEMORY_OPTIMIZER, "optimizer", "m3"},
+    {MEMORY_BUFFERS, "buffers", "c4"},     {MEMORY_ACTIVATIONS, "activations", "c2"}};
+
+uint32_t *plan_facts_stages(const json_t *answer, uint32_t n_devices, uint32_t *replica)
 {
     uint32_t *stage = g_new(uint32_t, n_devices);
     const json_t *pipeline = json_object_get(answer, "pipeline");
     memset(stage, 0xff, n_devices * sizeof *stage);
     for (size_t s = 0; s < json_array_size(pipeline); s++) {
-        const json_t *ids = json_object_get(json_array_get(pipeline, s), "device_ids");
-        for (size_t i = 0; i < json_array_size(ids); i++)
-            stage[json_integer_value(json_array_get(ids, i))] = (uint32_t)s;
+        const json_t *of = json_array_get(pipeline, s),
+                     *ids = json_object_get(of, "device_ids");
+        const json_int_t each =
+            json_integer_value(json_object_get(of, "tensor_parallel"));
+        for (size_t i = 0; i < json_array_size(ids); i++) {
+            const json_int_t j = json_integer_value(json_array_get(ids, i));
+            stage[j] = (uint32_t)s;
+            if (replica)
+                replica[j] = (uint32_t)((json_int_t)i / MAX(each, 1));
+        }
     }
     return stage;
 }
@@ -130,11 +142,6 @@ static void add_verdict(json_t *answer, const Evaluation *evaluation)
 /* Bytes of the fullest GPU: the one with the largest part of its memory in use. */
 static void add_fullest(json_t *answer)
 {
-    static const struct {
-        const char *key, *name, *color;
-    } PART[] = {{"runtime", "framework", "c5"},   {"weights", "weights", "m1"},
-                {"gradients", "gradients", "m2"}, {"optimizer", "optimizer", "m3"},
-                {"buffers", "buffers", "c4"},     {"activations", "activations", "c2"}};
     const json_t *rows = json_object_get(answer, "memory"), *fullest = NULL;
     double most = -1;
     for (size_t i = 0; i < json_array_size(rows); i++) {
@@ -147,12 +154,13 @@ static void add_fullest(json_t *answer)
     if (!fullest)
         return;
     json_t *parts = json_array();
-    for (uint32_t i = 0; i < G_N_ELEMENTS(PART); i++) {
-        json_t *bytes = json_object_get(fullest, PART[i].key);
+    for (uint32_t i = 0; i < MEMORY_CATEGORIES; i++) {
+        const struct PlanLayer *layer = &plan_layers[i];
+        json_t *bytes = json_object_get(fullest, memory_category(layer->category));
         if (json_integer_value(bytes) > 0)
             json_array_append_new(parts,
-                                  json_pack("{s:s, s:s, s:O}", "name", PART[i].name,
-                                            "color", PART[i].color, "bytes", bytes));
+                                  json_pack("{s:s, s:s, s:O}", "name", layer->name,
+                                            "color", layer->color, "bytes", bytes));
     }
     json_t *row = json_deep_copy(fullest);
     plan_set(row, "parts", parts);
@@ -210,44 +218,30 @@ static uint32_t machine_end(const ClusterView *view, uint32_t first)
     return end;
 }
 
-/* The replica of each device in its stage; a stage of one device each has none. */
-static uint32_t replica_of(const json_t *stage, uint32_t device)
-{
-    const json_t *ids = json_object_get(stage, "device_ids");
-    const json_int_t each = json_integer_value(json_object_get(stage, "tensor_parallel"));
-    for (size_t i = 0; i < json_array_size(ids); i++)
-        if (json_integer_value(json_array_get(ids, i)) == device)
-            return (uint32_t)((json_int_t)i / MAX(each, 1));
-    return 0;
-}
-
 /* A machine: its frames of neighbours that are one replica of a stage, with their GPUs. */
-static json_t *machine_json(const Evaluation *evaluation, const json_t *pipeline,
-                            const uint32_t *stage, uint32_t first, uint32_t end)
+static json_t *machine_json(const Evaluation *evaluation, const uint32_t *stage,
+                            const uint32_t *replica, uint32_t first, uint32_t end)
 {
     const ClusterView *view = evaluation->view;
     const Machine *machine = &view->cluster->machine[view->device[first].machine];
     g_autofree char *types = machine_types(view->cluster, machine);
     json_t *frames = json_array(), *stages = json_array(), *gpus = NULL;
-    uint32_t last_stage = UINT32_MAX - 1, last_replica = 0, number = 0;
+    uint32_t number = 0;
     for (uint32_t j = first; j < end; j++) {
-        const json_t *of =
-            stage[j] == UINT32_MAX ? NULL : json_array_get(pipeline, stage[j]);
-        const uint32_t replica = of ? replica_of(of, j) : 0;
-        if (stage[j] != last_stage || replica != last_replica) {
+        const bool staged = stage[j] != UINT32_MAX,
+                   moves = j == first || stage[j] != stage[j - 1];
+        if (moves || replica[j] != replica[j - 1]) {
             gpus = json_array();
             json_t *frame = json_pack("{s:o, s:i}", "gpus", gpus, "shade",
-                                      of ? (int)(stage[j] % 3) : 0);
-            if (of)
-                plan_set(frame, "replica", json_integer(replica));
+                                      staged ? (int)(stage[j] % 3) : 0);
+            if (staged)
+                plan_set(frame, "replica", json_integer(replica[j]));
             json_array_append_new(frames, frame);
         }
-        if (of && stage[j] != last_stage)
+        if (staged && moves)
             json_array_append_new(stages, json_integer(stage[j]));
         for (uint32_t i = 0; i < view->device[j].gpus; i++)
             json_array_append_new(gpus, json_integer(number++));
-        last_stage = stage[j];
-        last_replica = replica;
     }
     json_t *object = json_pack("{s:s, s:o, s:o, s:i}", "types", types, "frames", frames,
                                "stages", stages, "gpus", (int)number);
@@ -262,20 +256,19 @@ static json_t *machine_json(const Evaluation *evaluation, const json_t *pipeline
 static void add_machines(json_t *answer, const Evaluation *evaluation)
 {
     const ClusterView *view = evaluation->view;
-    g_autofree uint32_t *stage = plan_facts_stages(answer, view->n_devices);
-    const json_t *pipeline = json_object_get(answer, "pipeline");
+    g_autofree uint32_t *replica = g_new0(uint32_t, view->n_devices);
+    g_autofree uint32_t *stage = plan_facts_stages(answer, view->n_devices, replica);
     json_t *list = json_array(), *last = NULL, *before = NULL;
     uint32_t n = 0, kinds = 0;
     for (uint32_t first = 0, end; first < view->n_devices; first = end, n++) {
         end = machine_end(view, first);
         const char *name = view->cluster->machine[view->device[first].machine].name;
-        json_t *one = machine_json(evaluation, pipeline, stage, first, end);
+        json_t *one = machine_json(evaluation, stage, replica, first, end);
         const bool same = before && json_equal(one, before);
         if (same) {
-            json_object_set_new(last, "to", json_text(name));
-            json_object_set_new(
-                last, "alike",
-                json_integer(json_integer_value(json_object_get(last, "alike")) + 1));
+            json_t *alike = json_object_get(last, "alike");
+            plan_set(last, "to", json_text(name));
+            json_integer_set(alike, json_integer_value(alike) + 1);
         } else if (kinds++ < MOST_MACHINES) {
             last = json_deep_copy(one);
             json_object_update_new(last,

@@ -14,10 +14,14 @@ void plan_facts_add(json_t *answer, const Evaluation *evaluation, const char *fi
  * hops. */
 void plan_drawn_add(json_t *answer, const Evaluation *evaluation, const SimReport *drawn);
 
-/* [device]: its stage in the answer's pipeline, or UINT32_MAX. Caller frees. */
-uint32_t *plan_facts_stages(const json_t *answer, uint32_t n_devices);
-/* Round numbers from 0 to `end`, at most 8, as {at: percent, label}, the last one `last` at the end
- * where it is given. */
-json_t *plan_drawn_ticks(double end, double unit, const char *last);
+/* [device]: its stage in the answer's pipeline, or UINT32_MAX; replica[device], unless NULL, gets its
+ * replica of that stage. Caller frees. */
+uint32_t *plan_facts_stages(const json_t *answer, uint32_t n_devices, uint32_t *replica);
+
+/* Memory of a device from the foot: what is drawn how. */
+extern const struct PlanLayer {
+    MemoryCategory category;
+    const char *name, *color;
+} plan_layers[MEMORY_CATEGORIES];
 
 #endif

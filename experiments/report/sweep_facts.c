@@ -531,9 +531,8 @@ static json_t *sweep_refusals(const Sweep *s)
         char *key = g_strconcat(planner, "\n", plain, NULL);
         json_t *row = g_hash_table_lookup(known, key);
         if (row) {
-            json_object_set_new(
-                row, "rows",
-                json_integer(json_integer_value(json_object_get(row, "rows")) + 1));
+            json_t *rows = json_object_get(row, "rows");
+            json_integer_set(rows, json_integer_value(rows) + 1);
             g_free(key);
             continue;
         }
