@@ -136,8 +136,7 @@ void page_link(GString *page, const char *id, const char *text)
 }
 
 /* Scripts sort by the number behind what is shown. */
-void page_number_marked(GString *page, double value, const char *format,
-                        const char *class)
+void page_number(GString *page, double value, const char *format)
 {
     char exact[G_ASCII_DTOSTR_BUF_SIZE];
     if (!isfinite(value)) {
@@ -146,15 +145,10 @@ void page_number_marked(GString *page, double value, const char *format,
     }
     g_ascii_formatd(exact, sizeof exact, "%.9g", value);
     g_autofree char *shown = number_rounded(value, format);
-    g_string_append_printf(page, "<td class=\"%s\"", class ? class : "n");
+    g_string_append(page, "<td class=\"n\"");
     if (strcmp(exact, shown) != 0)
         g_string_append_printf(page, " data-v=\"%s\"", exact);
     g_string_append_printf(page, ">%s</td>\n", shown);
-}
-
-void page_number(GString *page, double value, const char *format)
-{
-    page_number_marked(page, value, format, NULL);
 }
 
 void page_table_end(GString *page)

@@ -30,9 +30,6 @@ void page_row(GString *page);
 void page_row_of(GString *page, const char *id);
 void page_cell(GString *page, const char *text);
 void page_number(GString *page, double value, const char *format);
-/* The same with classes in place of "n"; NULL: "n". */
-void page_number_marked(GString *page, double value, const char *format,
-                        const char *class);
 void page_mark(GString *page, const char *class, const char *text);
 /* A cell with such a link. */
 void page_link(GString *page, const char *id, const char *text);

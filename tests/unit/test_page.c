@@ -45,13 +45,13 @@ static void test_numbers(void **state)
     GString *page = g_string_new(NULL);
     page_number(page, 2, "%.0f");
     page_number(page, 1.0 / 3, "%.2f");
-    page_number_marked(page, 0.5, "%.1f", "n holds");
+    page_number(page, 0.5, "%.1f");
     page_number(page, NAN, "%.2f");
     page_number(page, INFINITY, "%.2f");
     assert_string_equal(page->str,
                         "<td class=\"n\">2</td>\n"
                         "<td class=\"n\" data-v=\"0.333333333\">0.33</td>\n"
-                        "<td class=\"n holds\">0.5</td>\n"
+                        "<td class=\"n\">0.5</td>\n"
                         "<td class=\"n\"></td>\n<td class=\"n\">\u221e</td>\n");
     g_string_free(page, TRUE);
 }
