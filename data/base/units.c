@@ -154,9 +154,9 @@ static const char *const SHOWN[][7] = {
     [QUANTITY_FREQUENCY] = {"Hz", "kHz", "MHz", "GHz"},
 };
 static const char *const PLAIN[] = {
-    [QUANTITY_BYTES] = "B",      [QUANTITY_BANDWIDTH] = "B/s", [QUANTITY_RATE] = "FLOP/s",
-    [QUANTITY_TIME] = "s",       [QUANTITY_POWER] = "W",       [QUANTITY_PRICE] = "USD/h",
-    [QUANTITY_TOLL] = "USD/GB",  [QUANTITY_FREQUENCY] = "Hz",
+    [QUANTITY_BYTES] = "B",     [QUANTITY_BANDWIDTH] = "B/s", [QUANTITY_RATE] = "FLOP/s",
+    [QUANTITY_TIME] = "s",      [QUANTITY_POWER] = "W",       [QUANTITY_PRICE] = "USD/h",
+    [QUANTITY_TOLL] = "USD/GB", [QUANTITY_FREQUENCY] = "Hz",
 };
 
 char *units_format(double value, Quantity quantity)
@@ -187,15 +187,22 @@ char *units_format(double value, Quantity quantity)
     return g_strdup_printf("%.*f %s", digits, shown, *name);
 }
 
+/* Writes the number with so many digits; whether they say it exactly. */
+static bool write_digits(double value, int digits, char text[G_ASCII_DTOSTR_BUF_SIZE])
+{
+    char format[8];
+    g_snprintf(format, sizeof format, "%%.%dg", digits);
+    g_ascii_formatd(text, G_ASCII_DTOSTR_BUF_SIZE, format, value);
+    return g_ascii_strtod(text, NULL) == value;
+}
+
 char *number_exact(double value)
 {
-    char text[G_ASCII_DTOSTR_BUF_SIZE], format[8];
-    for (int digits = 6; digits <= 17; digits++) {
-        g_snprintf(format, sizeof format, "%%.%dg", digits);
-        g_ascii_formatd(text, sizeof text, format, value);
-        if (g_ascii_strtod(text, NULL) == value)
-            break;
-    }
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    /* Where 15 digits are not enough, fewer are not, either: most measured or simulated numbers. */
+    int digits = write_digits(value, 15, text) ? 6 : 16;
+    while (!write_digits(value, digits, text) && digits < 17)
+        digits++;
     return g_strdup(text);
 }
 
