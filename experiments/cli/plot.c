@@ -132,6 +132,10 @@ static bool plot_draw(const char *database, Own *own, const CommandOptions *opti
             pivot->column->len - 1);
     if (!own->kind)
         kind = numbers == pivot->row->len && numbers > 1 ? 0 : 1;
+    if (kind == 0 && numbers == 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--kind line: expected numbers in %s, got '%s'", own->x,
+                           frame_at(pivot, 0, 0) ? frame_at(pivot, 0, 0) : "");
     const char *target = own->output ? own->output : "out";
     g_autofree char *data = plot_data(frame, pivot, own, KINDS[kind]);
     if (!figure_draw_text("plot", data, target, error))

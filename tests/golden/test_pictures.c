@@ -80,6 +80,7 @@ static void test_plots(void **state)
     program_refuses(box, "plot r.db --x modle", 2, "did you mean 'model'");
     program_refuses(box, "plot r.db --kind pie", 2, "--kind");
     program_refuses(box, "plot r.db --y message", 2, "expected numbers");
+    program_refuses(box, "plot r.db --kind line", 2, "expected numbers in model");
     program_refuses(box, "figure all -o x.pdf", 2, "expected a folder");
 }
 
