@@ -117,6 +117,43 @@ static void test_ranges(void **state)
     }
 }
 
+/* Whether a model is good whose 4 rows are reshaped to as many as a reduction of the sizes gives. */
+static bool gives_four(const char *reduction, const char *sizes)
+{
+    GByteArray *graph = g_byte_array_new();
+    g_autofree char *list = g_strconcat("sizes:", sizes, NULL);
+    g_autoptr(GError) error = NULL;
+    onnx_end(graph, 11, 1, "x:4x6");
+    onnx_weight(graph, "w:6x5");
+    onnx_list(graph, "five:5");
+    onnx_list(graph, list);
+    onnx_node(graph, reduction, "sizes", "rows", NULL);
+    onnx_node(graph, "Concat", "rows five", "shape", "axis=0");
+    onnx_node(graph, "MatMul", "x w", "p", NULL);
+    onnx_node(graph, "Reshape", "p shape", "y", NULL);
+    onnx_end(graph, 12, 1, "y:4x5");
+    Graph *made = graph_of(onnx_model(graph), &error);
+    const bool good = made != NULL;
+    g_clear_pointer(&made, graph_free);
+    return good;
+}
+
+static void test_reductions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op, *four, *other;
+    } CASE[] = {{"ReduceSum", "1,1,2", "1,4,1"},
+                {"ReduceProd", "1,4,1", "1,1,2"},
+                {"ReduceMax", "2,4,1", "4,5,4"},
+                {"ReduceMin", "9,4,7", "4,3,4"},
+                {"ReduceMean", "4", "3"}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        assert_true(gives_four(CASE[i].op, CASE[i].four));
+        assert_false(gives_four(CASE[i].op, CASE[i].other));
+    }
+}
+
 /* --- bytes --- */
 
 /* A file with, in each of its messages, a text that nobody asks for, a field that ONNX does not have, and weights; or
@@ -181,9 +218,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #ifdef KILTER_PROTOBUF_C
-        cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_ranges),
-        cmocka_unit_test(test_stripped),
+        cmocka_unit_test(test_masks),      cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_reductions), cmocka_unit_test(test_stripped),
 #endif
         cmocka_unit_test(test_nothing),
     };

@@ -157,17 +157,23 @@ static TensorId build_loss(Builder *b, uint32_t value)
 
 /* --- all of it --- */
 
+static OnnxBuild build_of(const OnnxNode *node)
+{
+    const OnnxOp *op = onnx_op_of(node);
+    return op ? op->build : NULL;
+}
+
 static void note_unmapped(const Builder *b, const bool *needed)
 {
     for (uint32_t n = 0; b->taken && n < b->model->node->len; n++)
         if (needed[n] && b->group[n].kind == ONNX_PLAIN &&
-            !onnx_build_of(onnx_node(b->model, n)->op))
+            !build_of(onnx_node(b->model, n)))
             builder_count(b->taken->unmapped, onnx_node(b->model, n)->op);
 }
 
 static bool build_node(Builder *b)
 {
-    const OnnxBuild build = onnx_build_of(b->node->op);
+    const OnnxBuild build = build_of(b->node);
     return build ? build(b, b->node)
                  : builder_refuse(b, "none of the op table does the same");
 }

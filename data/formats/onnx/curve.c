@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/formats/onnx/elements.h"
+#include "data/formats/onnx/ops.h"
 
 const double ONNX_POINT[ONNX_POINTS] = {-3, -1.3, -0.5, 0, 0.3, 1, 2, 5};
 
@@ -33,7 +33,7 @@ static void unary_curve(const OnnxModel *model, const OnnxCurve *curve,
         clip_curve(model, node, x, y);
         return;
     }
-    const OnnxElement formula = onnx_element_of(node);
+    const OnnxElement formula = onnx_op_of(node)->formula;
     for (uint32_t p = 0; p < ONNX_POINTS; p++)
         y->y[p] = formula(node, false, x->y[p], 0);
 }
@@ -54,7 +54,7 @@ static void binary_curve(const OnnxModel *model, const OnnxCurve *curve,
         return;
     y->root = first ? z->root : x->root;
     y->nodes = 1 + (first ? 0 : x->nodes) + (second ? 0 : z->nodes);
-    const OnnxElement formula = onnx_element_of(node);
+    const OnnxElement formula = onnx_op_of(node)->formula;
     for (uint32_t p = 0; p < ONNX_POINTS; p++)
         y->y[p] =
             formula(node, false, first ? number : x->y[p], second ? number : z->y[p]);

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/formats/onnx/elements.h"
+#include "data/formats/onnx/ops.h"
 
 enum { MOST = 1 << 20 };
 
@@ -47,7 +47,7 @@ bool onnx_fold_same(const Fold *f)
 
 bool onnx_fold_elements(const Fold *f)
 {
-    const OnnxElement formula = onnx_element_of(f->node);
+    const OnnxElement formula = onnx_op_of(f->node)->formula;
     const bool fits = onnx_elements(f->in[0]) == f->n,
                whole = !onnx_dtype_is_float(f->out->dtype);
     for (uint64_t i = 0; fits && i < f->n; i++)
@@ -60,7 +60,7 @@ bool onnx_fold_spread(const Fold *f)
     const uint32_t n_in = MIN(f->node->n_in, 3);
     const bool choice = onnx_op_is(f->node, "Where");
     const bool whole = f->in[0] && !onnx_dtype_is_float(f->in[0]->dtype);
-    const OnnxElement formula = onnx_element_of(f->node);
+    const OnnxElement formula = onnx_op_of(f->node)->formula;
     uint64_t step[3][ONNX_MAX_RANK] = {{0}};
     for (uint32_t i = 0; i < n_in; i++) {
         if (!f->in[i] || !f->in[i]->value || (i == 2 && !choice))
@@ -164,18 +164,12 @@ bool onnx_fold_slice(const Fold *f)
 /* All elements to one. */
 bool onnx_fold_reduce(const Fold *f)
 {
-    const char *how = f->node->op + strlen("Reduce");
+    const OnnxElement formula = onnx_op_of(f->node)->formula;
     double sum = f->in[0]->value[0];
     if (f->n != 1)
         return false;
-    for (uint64_t i = 1; i < onnx_elements(f->in[0]); i++) {
-        const double x = f->in[0]->value[i];
-        sum = strcmp(how, "Prod") == 0  ? sum * x
-              : strcmp(how, "Sum") == 0 ? sum + x
-              : strcmp(how, "Max") == 0 ? fmax(sum, x)
-              : strcmp(how, "Min") == 0 ? fmin(sum, x)
-                                        : NAN;
-    }
+    for (uint64_t i = 1; i < onnx_elements(f->in[0]); i++)
+        sum = formula(f->node, false, sum, f->in[0]->value[i]);
     f->to[0] = sum;
     return !isnan(sum);
 }

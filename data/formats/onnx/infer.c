@@ -120,10 +120,22 @@ static void close_inputs(OnnxModel *model, uint64_t seq)
     }
 }
 
+/* Sets the shape of a node's outputs, of whose inputs all that can be known is, and their elements
+ * where the inputs are constants. A node whose inputs do not fit leaves the shape that the file
+ * states, or none. */
+static void infer_node(OnnxModel *model, const OnnxNode *node)
+{
+    if (onnx_out(model, node, 0) == ONNX_NONE)
+        return;
+    const OnnxOp *op = onnx_op_of(node);
+    onnx_infer_shape(model, node, op ? op->shape : NULL);
+    onnx_fold(model, node, op ? op->fold : NULL);
+}
+
 void onnx_infer(OnnxModel *model, uint64_t seq)
 {
     find_weights(model);
     close_inputs(model, seq);
     for (uint32_t n = 0; n < model->node->len; n++)
-        onnx_infer_node(model, onnx_node(model, n));
+        infer_node(model, onnx_node(model, n));
 }

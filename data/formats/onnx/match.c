@@ -1,10 +1,11 @@
 /* Chains of an ONNX model that are one op: activations are known by their curves, norms by the
  * moments that they divide by, attention by its softmax. */
 #include "data/formats/onnx/curve.h"
-#include "data/formats/onnx/elements.h"
 
 #include <math.h>
 #include <string.h>
+
+#include "data/formats/onnx/ops.h"
 
 typedef struct {
     const OnnxModel *model;

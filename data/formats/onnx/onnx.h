@@ -5,11 +5,11 @@
  *
  * The JSON is what the file says without its weights: a plan carries it, so that the plan can be
  * read where the file or protobuf-c is not. Files give no shapes but of their ends, so they are
- * inferred, and what is computed of shapes alone is folded (onnx_infer.c). Layer norms, activations
+ * inferred, and what is computed of shapes alone is folded (infer.c). Layer norms, activations
  * and attention come as chains of small ops; they are found by their form, activations by their
- * values (onnx_match.c). Then every node that the output needs becomes ops of the table
- * (onnx_build.c); transposes and reshapes are views as long as no op needs the elements in that
- * order (onnx_view.h). The output becomes the logits of a cross entropy.
+ * values (match.c). Then every node that the output needs becomes ops of the table
+ * (build.c); transposes and reshapes are views as long as no op needs the elements in that
+ * order (view.h). The output becomes the logits of a cross entropy.
  *
  * Numbers of elements are those at the file's own batch; the batch of the model replaces it in the
  * inputs. */
@@ -46,7 +46,7 @@ enum {
     ONNX_BFLOAT = 16
 };
 
-/* --- the file as JSON (onnx_file.c, onnx_strip.c) --- */
+/* --- the file as JSON (file.c, strip.c) --- */
 
 /* The bytes of a file without weights; NULL: they are no protocol buffers, or more than a graph can
  * be. */
@@ -132,7 +132,7 @@ bool onnx_op_is(const OnnxNode *node, const char *op);
 bool onnx_dtype_is_float(uint32_t dtype);
 
 /* The nodes of a file in which each call of one of its functions is replaced by the function's
- * nodes (onnx_inline.c). A new reference; NULL: KILTER_ERROR_INPUT. */
+ * nodes (inline.c). A new reference; NULL: KILTER_ERROR_INPUT. */
 json_t *onnx_inline(const char *file, const json_t *root, GError **error);
 
 /* `root` has to outlive it. NULL: KILTER_ERROR_INPUT names what does not fit. */
@@ -169,7 +169,7 @@ bool onnx_set_shape(OnnxValue *out, uint32_t rank, const uint64_t *dim);
 /* The axis, counted from the front; `rank` if there is no such axis. */
 uint32_t onnx_axis(int64_t axis, uint32_t rank);
 
-/* --- chains that are one op (onnx_match.c) --- */
+/* --- chains that are one op (match.c) --- */
 
 typedef enum {
     ONNX_PLAIN, /* a node as it is */
@@ -206,7 +206,7 @@ typedef struct {
 /* One for each node: what its first output is. Caller frees. */
 OnnxGroup *onnx_match(const OnnxModel *model);
 
-/* --- building (onnx_build.c, onnx_builder.c) --- */
+/* --- building (build.c, builder.c) --- */
 
 typedef struct {
     uint64_t batch; /* samples of an iteration */
