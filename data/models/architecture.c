@@ -450,16 +450,21 @@ static TensorId build_layers(Layer *l, TensorId x)
     return x;
 }
 
+/* Whether there are tokens of an encoder. */
+static bool has_memory(const Architecture *a, const ArchitectureSizes *sizes)
+{
+    return a->encoder ? sizes->patches > 0 || a->encoder->patch_numbers == 0
+                      : a->memory > 0;
+}
+
 /* The encoder's tokens, made by one of its own or given. */
 static TensorId encode(const Layer *decoder, TensorId *table)
 {
     const Architecture *a = decoder->a;
     const ArchitectureSizes *sizes = decoder->sizes;
     if (!a->encoder)
-        return a->memory == 0
-                   ? GRAPH_NONE
-                   : graph_input(decoder->graph, "memory", DTYPE_F32, 3,
-                                 (uint32_t[]){sizes->batch, a->memory, a->hidden});
+        return graph_input(decoder->graph, "memory", DTYPE_F32, 3,
+                           (uint32_t[]){sizes->batch, a->memory, a->hidden});
     Layer l = {.graph = decoder->graph,
                .a = a->encoder,
                .sizes = sizes,
@@ -468,8 +473,6 @@ static TensorId encode(const Layer *decoder, TensorId *table)
                .chosen = GRAPH_NONE,
                .memory = GRAPH_NONE};
     const bool images = a->encoder->patch_numbers > 0;
-    if (images && sizes->patches == 0)
-        return GRAPH_NONE;
     const ArchitectureSizes patches = {.batch = sizes->batch, .seq = sizes->patches};
     l.sizes = images ? &patches : sizes;
     if (!a->encoder->frames && !images) { /* both look up words in one table */
@@ -492,18 +495,20 @@ TensorId architecture_build(Graph *graph, const Architecture *a,
                .sizes = sizes,
                .side = "",
                .name = "embedding",
-               .chosen = GRAPH_NONE};
+               .chosen = GRAPH_NONE,
+               .memory = GRAPH_NONE};
     TensorId table = GRAPH_NONE;
     graph_layer(graph, "embedding");
     ArchitectureSizes text = *sizes;
     if (sizes->patches)
         text.seq -= sizes->patches / a->encoder->merge;
     l.sizes = &text;
-    if ((a->encoder && (sizes->patches || !a->encoder->patch_numbers)) || a->memory)
+    if (has_memory(a, sizes)) {
         indices(&l, "ids"); /* the first input says how the batch is cut */
-    l.memory = encode(&l, &table);
-    if (l.memory != GRAPH_NONE && a->encoder)
-        graph_layer(graph, "decoder.embedding");
+        l.memory = encode(&l, &table);
+        if (a->encoder)
+            graph_layer(graph, "decoder.embedding");
+    }
     TensorId x = embedded(&l, &table);
     l.sizes = sizes;
     x = build_layers(&l, x);
