@@ -97,12 +97,15 @@ char *names_hint(const char *name, const char *const *known)
     return g_strconcat(text->str, n ? "?" : "", NULL);
 }
 
-char *names_expected(const char *name, const char *const *known)
+char *names_meant(const char *name, const char *const *known, const char *otherwise)
 {
     g_autofree char *hint = names_hint(name, known);
-    if (*hint)
-        return g_strdup(hint + strlen("; "));
-    GString *text = g_string_new("expected one of ");
+    return g_strdup(*hint ? hint + strlen("; ") : otherwise);
+}
+
+char *names_expected(const char *name, const char *const *known)
+{
+    g_autoptr(GString) text = g_string_new("expected one of ");
     const uint32_t n = g_strv_length((char **)known);
     for (uint32_t i = 0; i < n; i++) {
         if (text->len > LIST_LETTERS && i + 1 < n) {
@@ -111,7 +114,7 @@ char *names_expected(const char *name, const char *const *known)
         }
         g_string_append_printf(text, "%s%s", i ? ", " : "", known[i]);
     }
-    return g_string_free(text, FALSE);
+    return names_meant(name, known, text->str);
 }
 
 bool names_find(const char *what, const char *name, const char *const *known,

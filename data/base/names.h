@@ -27,8 +27,9 @@ bool names_find(const char *what, const char *name, const char *const *known,
  * and names that contain the given one, in upper or lower case: at most three. Caller frees. */
 char *names_hint(const char *name, const char *const *known);
 
-/* "did you mean 'hap'?" where a known name is near; else "expected one of hap, dp-ev and 20 more",
- * with as many names as a line holds. Caller frees. */
+/* "did you mean 'hap'?" where a known name is near; else a copy of `otherwise`. Caller frees. */
+char *names_meant(const char *name, const char *const *known, const char *otherwise);
+/* The same, or else "expected one of hap, dp-ev and 20 more", with as many names as a line holds. */
 char *names_expected(const char *name, const char *const *known);
 
 /* "WORD:key=value,key=value" or "WORD", the text form of models, networks and planners. Blanks

@@ -118,3 +118,14 @@ bool output_write(const char *file, const char *text, gssize length, GError **er
            kilter_fail(error, KILTER_ERROR_FAILED, "cannot write %s: %s", file,
                        trouble->message);
 }
+
+void output_forget(const char *folder)
+{
+    g_autoptr(GDir) dir = folder ? g_dir_open(folder, 0, NULL) : NULL;
+    for (const char *name; dir && (name = g_dir_read_name(dir));) {
+        g_autofree char *file = g_build_filename(folder, name, NULL);
+        unlink(file);
+    }
+    if (folder)
+        rmdir(folder);
+}

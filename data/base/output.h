@@ -1,4 +1,4 @@
-/* Files that a user names for the output of a command, as with -o FILE. */
+/* Files that a user names for the output of a command, as with -o FILE; the end of scratch folders. */
 #ifndef KILTER_DATA_BASE_OUTPUT_H
 #define KILTER_DATA_BASE_OUTPUT_H
 
@@ -14,5 +14,8 @@ bool output_check(const char *file, GError **error);
  * Anything else (a device, a pipe) is opened and written, never replaced. KILTER_ERROR_FAILED
  * says what is wrong, such as a full disk; what output_check finds is KILTER_ERROR_INPUT. */
 bool output_write(const char *file, const char *text, gssize length, GError **error);
+
+/* Removes a scratch folder with the files in it; NULL: there is none. */
+void output_forget(const char *folder);
 
 #endif

@@ -37,10 +37,10 @@ Cluster *cluster_load(const char *name, GError **error)
             searched);
         return NULL;
     }
-    g_autofree char *hint = names_hint(name, (const char *const *)known);
-    kilter_fail(error, KILTER_ERROR_INPUT, "unknown cluster '%s'; %s", name,
-                *hint ? hint + strlen("; ")
-                      : "expected the path of a YAML file, a network such as "
-                        "star:hosts=8, or a name that kilter clusters lists");
+    g_autofree char *expected =
+        names_meant(name, (const char *const *)known,
+                    "expected the path of a YAML file, a network such as star:hosts=8, "
+                    "or a name that kilter clusters lists");
+    kilter_fail(error, KILTER_ERROR_INPUT, "unknown cluster '%s'; %s", name, expected);
     return NULL;
 }

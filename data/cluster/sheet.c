@@ -71,10 +71,9 @@ const DeviceSheet *sheets_device(const Sheets *sheets, const char *name, GError 
             return &sheets->device[i];
         known[i] = sheets->device[i].name;
     }
-    g_autofree char *hint = names_hint(name, known);
-    kilter_fail(error, KILTER_ERROR_INPUT, "unknown device '%.60s'; %s", name,
-                *hint ? hint + strlen("; ")
-                      : "expected a name that kilter devices lists (data/devices)");
+    g_autofree char *expected = names_meant(
+        name, known, "expected a name that kilter devices lists (data/devices)");
+    kilter_fail(error, KILTER_ERROR_INPUT, "unknown device '%.60s'; %s", name, expected);
     return NULL;
 }
 

@@ -3,12 +3,12 @@
 
 #include <gio/gio.h>
 #include <glib-unix.h>
-#include <glib/gstdio.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "data/base/output.h"
 #include "exec/exec.h"
 
 /* In seconds: ranks end themselves RANK_GRACE_S after mpirun's limit, in case mpirun does not end
@@ -182,19 +182,6 @@ static char *shared_folder_new(void)
     return folder;
 }
 
-/* Removes the folder with its files, and frees its name. */
-static void shared_folder_remove(char *folder)
-{
-    g_autoptr(GDir) dir = folder ? g_dir_open(folder, 0, NULL) : NULL;
-    for (const char *name; dir && (name = g_dir_read_name(dir));) {
-        g_autofree char *file = g_build_filename(folder, name, NULL);
-        g_remove(file);
-    }
-    if (folder)
-        g_rmdir(folder);
-    g_free(folder);
-}
-
 bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *arguments,
                  GError **error)
 {
@@ -204,12 +191,12 @@ bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *argume
         return kilter_fail(error, KILTER_ERROR_FAILED,
                            "no mpirun on the PATH: the mpi backend needs Open MPI "
                            "(openmpi-bin)");
-    char *shared = shared_folder_new();
+    g_autofree char *shared = shared_folder_new();
     g_autoptr(GPtrArray) command =
         exec_launch_command_of(mpirun, self, n_ranks, timeout_s, shared, arguments);
     g_auto(Wait) wait = {0};
     wait_for(&wait, (const char *const *)command->pdata);
-    shared_folder_remove(shared);
+    output_forget(shared);
     if (wait.stopped)
         return kilter_fail(error, KILTER_ERROR_FAILED,
                            "stopped by a signal; the %u ranks were ended", n_ranks);

@@ -96,15 +96,12 @@ static bool add_days(const Own *own, char **argv, const CommandOptions *options,
     if (!scratch)
         return false;
     g_autofree char *drawn = g_build_filename(scratch, "days.svg", NULL);
-    g_autofree char *twin = g_build_filename(scratch, "days.png", NULL);
     days.plot = scratch;
     days.jobs = own->threads;
     const bool good =
         command_campaign_add(&days, &how, argv, options, evaluation, answer, error) &&
         g_file_get_contents(drawn, svg, NULL, error);
-    remove(drawn);
-    remove(twin);
-    remove(scratch);
+    output_forget(scratch);
     return good;
 }
 

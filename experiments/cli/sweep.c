@@ -315,17 +315,6 @@ static Store *status_store(const Experiment *experiment, const char *database,
     return g_steal_pointer(&store);
 }
 
-static void status_forget(const char *folder)
-{
-    g_autoptr(GDir) dir = folder ? g_dir_open(folder, 0, NULL) : NULL;
-    for (const char *name; dir && (name = g_dir_read_name(dir));) {
-        g_autofree char *file = g_build_filename(folder, name, NULL);
-        g_remove(file);
-    }
-    if (folder)
-        g_rmdir(folder);
-}
-
 /* Reports how far the sweep is, in total and for each part. KILTER_ERROR_FAILED while results are
  * missing. */
 static bool status(const Experiment *experiment, const char *database, const Own *own,
@@ -339,7 +328,7 @@ static bool status(const Experiment *experiment, const char *database, const Own
     g_autofree SweepStatus *of =
         store ? sweep_status(experiment, store, shards, add_failed, &left, error) : NULL;
     g_clear_pointer(&store, store_close);
-    status_forget(copied);
+    output_forget(copied);
     if (!of)
         return false;
     SweepStatus all = {0};

@@ -33,7 +33,8 @@ static const char *type_of(const Families *families, Config *config)
 }
 
 /* Takes the text part of a multimodal model, which is what is counted and trained. Whether its
- * embeddings are tied may be said of the whole model only. */
+ * embeddings are tied may be said of the whole model only. The thinker of a model that also speaks
+ * has a text part of its own. */
 static void enter_text(Config *config)
 {
     static const char *const parts[] = {"thinker_config", "text_config",
@@ -52,8 +53,7 @@ static void enter_text(Config *config)
         config->nested = parts[i];
         if (tied && !json_object_get(text, TIED))
             json_object_set(text, TIED, tied);
-        if (i >
-            0) /* the thinker of a model that also speaks has a text part of its own */
+        if (i > 0)
             return;
     }
 }
