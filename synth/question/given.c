@@ -18,7 +18,17 @@ static const char *given_number(const char *item)
     return equals ? equals + 1 : item;
 }
 
-static const char *const GIVEN_WORDS[] = {"own", "even", "proportional", "best", NULL};
+#define X(id, word) word,
+static const char *const GIVEN_WORDS[] = {RATIOS_WORDS(X) NULL};
+#undef X
+
+RatiosChoice given_choice(const char *text)
+{
+    uint32_t choice = 0;
+    while (GIVEN_WORDS[choice] && strcmp(GIVEN_WORDS[choice], text) != 0)
+        choice++;
+    return (RatiosChoice)choice;
+}
 
 static bool given_expects(const char *text, GError **error)
 {
@@ -48,7 +58,7 @@ bool given_read(const char *text, const char **kept, GError **error)
 {
     double sum = 0;
     uint32_t n = 0;
-    if (g_strv_contains(GIVEN_WORDS, text)) {
+    if (given_choice(text) != RATIOS_GIVEN) {
         *kept = g_intern_string(text);
         return true;
     }
@@ -90,43 +100,30 @@ bool given_read_mix(const char *text, const char **kept, GError **error)
     return true;
 }
 
-/* The GPUs of the view's devices in the same machine. */
-static uint32_t given_gpus(const ClusterView *view, const Device *device)
+static char *given_name(const char *item)
 {
-    uint32_t gpus = 0;
-    for (uint32_t j = 0; j < view->n_devices; j++)
-        if (view->device[j].machine == device->machine)
-            gpus += view->device[j].gpus;
-    return gpus;
+    return g_strndup(item, (gsize)(given_number(item) - item) - 1);
 }
 
-static const char *given_machine(const ClusterView *view, const Device *device)
+/* The device's weight by the nearest of its names that has a number (texts by name), the names with
+ * a number being added to those in use; -1: none has. */
+static double given_weight(const ClusterView *view, const Device *device,
+                           GHashTable *number, GHashTable *used)
 {
-    return view->cluster->machine[device->machine].name;
-}
-
-/* The weight that NAME=NUMBER gives a device, the nearest name counting; -1: none. */
-static double given_by_name(const ClusterView *view, const Device *device, char **item,
-                            bool *used)
-{
-    enum { TYPE, MACHINE, DEVICE };
+    const Machine *machine = &view->cluster->machine[device->machine];
+    const struct {
+        const char *name;
+        uint32_t gpus, of; /* the number's part that is the device's */
+    } level[] = {{device->name, 1, 1},
+                 {machine->name, device->gpus, machine->gpus},
+                 {device->type_name, device->gpus, 1}};
     double weight = -1;
-    int rank = -1;
-    for (uint32_t i = 0; item[i]; i++) {
-        const double number = g_ascii_strtod(given_number(item[i]), NULL);
-        const size_t length = (size_t)(given_number(item[i]) - item[i]) - 1;
-        g_autofree char *name = g_strndup(item[i], length);
-        const int is = strcmp(name, device->name) == 0                  ? DEVICE
-                       : strcmp(name, given_machine(view, device)) == 0 ? MACHINE
-                       : strcmp(name, device->type_name) == 0           ? TYPE
-                                                                        : -1;
-        used[i] |= is >= 0;
-        if (is < rank || is < 0)
-            continue;
-        rank = is;
-        weight = is == DEVICE    ? number
-                 : is == MACHINE ? number * device->gpus / given_gpus(view, device)
-                                 : number * device->gpus;
+    for (uint32_t k = 0; k < G_N_ELEMENTS(level); k++) {
+        const char *text = g_hash_table_lookup(number, level[k].name);
+        if (text)
+            g_hash_table_add(used, (gpointer)level[k].name);
+        if (text && weight < 0)
+            weight = g_ascii_strtod(text, NULL) * level[k].gpus / level[k].of;
     }
     return weight;
 }
@@ -134,22 +131,29 @@ static double given_by_name(const ClusterView *view, const Device *device, char 
 static bool given_by_names(const ClusterView *view, char **item, double *ratio,
                            GError **error)
 {
-    g_autofree bool *used = g_new0(bool, g_strv_length(item) + 1);
+    g_autoptr(GHashTable)
+        used = g_hash_table_new(g_str_hash, g_str_equal),
+        number = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    const Device *first = &view->device[0];
+    for (uint32_t i = 0; item[i]; i++) /* the last one of a name counts */
+        g_hash_table_insert(number, given_name(item[i]), (gpointer)given_number(item[i]));
     for (uint32_t j = 0; j < view->n_devices; j++) {
-        ratio[j] = given_by_name(view, &view->device[j], item, used);
+        ratio[j] = given_weight(view, &view->device[j], number, used);
         if (ratio[j] < 0)
             return kilter_fail(error, KILTER_ERROR_INPUT,
                                "option 'ratios': expected a number for %s, or for all %s",
                                view->device[j].name, view->device[j].type_name);
     }
-    for (uint32_t i = 0; item[i]; i++)
-        if (!used[i])
+    for (uint32_t i = 0; item[i]; i++) {
+        g_autofree char *name = given_name(item[i]);
+        if (!g_hash_table_contains(used, name))
             return kilter_fail(
                 error, KILTER_ERROR_INPUT,
                 "option 'ratios': expected a device (such as %s), a machine "
                 "(%s) or a type (%s), got '%s'",
-                view->device[0].name, given_machine(view, &view->device[0]),
-                view->device[0].type_name, item[i]);
+                first->name, view->cluster->machine[first->machine].name,
+                first->type_name, item[i]);
+    }
     return true;
 }
 
@@ -172,7 +176,8 @@ static bool given_in_order(const ClusterView *view, char **item, double *ratio,
         const uint32_t at = n == view->n_devices ? j : device->machine;
         ratio[j] = g_ascii_strtod(item[at], NULL);
         if (n != view->n_devices)
-            ratio[j] *= (double)device->gpus / given_gpus(view, device);
+            ratio[j] *=
+                (double)device->gpus / view->cluster->machine[device->machine].gpus;
     }
     return true;
 }

@@ -11,9 +11,18 @@
 #ifndef KILTER_SYNTH_QUESTION_GIVEN_H
 #define KILTER_SYNTH_QUESTION_GIVEN_H
 
+#include "data/base/options.h"
 #include "sim/sim.h"
 
-typedef struct PlannerOptions PlannerOptions; /* synth/question/planner_options.h */
+/* clang-format off */
+#define RATIOS_WORDS(X) \
+    X(RATIOS_OWN, "own") X(RATIOS_EVEN, "even") X(RATIOS_PROPORTIONAL, "proportional") \
+    X(RATIOS_BEST, "best")
+/* clang-format on */
+typedef enum { RATIOS_WORDS(OPTION_ID) RATIOS_GIVEN, RATIOS_MIX } RatiosChoice;
+
+/* The word, or RATIOS_GIVEN for numbers. */
+RatiosChoice given_choice(const char *text);
 
 /* Readers of the options (data/base/options.h). KILTER_ERROR_INPUT says what was expected. */
 bool given_read(const char *text, const char **kept, GError **error);

@@ -85,13 +85,7 @@ char **planner_options_keys(void)
 
 RatiosChoice planner_ratios(const PlannerOptions *options)
 {
-#define X(id, word) word,
-    static const char *const words[] = {RATIOS_WORDS(X)};
-#undef X
-    for (uint32_t i = 0; i < G_N_ELEMENTS(words) && !options->mix; i++)
-        if (strcmp(options->ratios, words[i]) == 0)
-            return (RatiosChoice)i;
-    return options->mix ? RATIOS_MIX : RATIOS_GIVEN;
+    return options->mix ? RATIOS_MIX : given_choice(options->ratios);
 }
 
 bool planner_ratios_are_fixed(const PlannerOptions *options)

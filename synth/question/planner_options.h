@@ -11,11 +11,6 @@
 #include "synth/tag/options.h"
 
 /* clang-format off */
-/* Words of the option `ratios`; RATIOS_MIX and RATIOS_GIVEN: synth/question/given.h */
-#define RATIOS_WORDS(X) \
-    X(RATIOS_OWN, "own") X(RATIOS_EVEN, "even") X(RATIOS_PROPORTIONAL, "proportional") \
-    X(RATIOS_BEST, "best")
-typedef enum { RATIOS_WORDS(OPTION_ID) RATIOS_MIX, RATIOS_GIVEN } RatiosChoice;
 #define EXCHANGES_WORDS(X) \
     X(EXCHANGES_BOTH, "both") X(EXCHANGES_PADDED, "padded") \
     X(EXCHANGES_GROUPED, "grouped")
@@ -74,7 +69,7 @@ OPTION_WORDS(TARGET_WORDS)
     HAP_PLAN_OPTION_TABLE(X)
 /* clang-format on */
 
-typedef struct PlannerOptions {
+typedef struct {
     PLANNER_OPTION_TABLE(OPTION_MEMBER)
     SPECIAL_OPTION_TABLE(
         OPTION_MEMBER) /* pins: as synth_pins_text() makes them; NULL: none */

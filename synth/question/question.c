@@ -269,12 +269,12 @@ static bool check_graph(Question *question, GError **error)
          (!check_hosts(question, error) || !see_memory(question, error) ||
           !see_times(question, error))))
         return false;
-    g_autofree double *given =
-        planner_ratios(question->options) == RATIOS_GIVEN
-            ? given_ratios(question->options->ratios, question->view, error)
-            : NULL;
-    if (planner_ratios(question->options) == RATIOS_GIVEN && !given)
-        return false;
+    if (planner_ratios(question->options) == RATIOS_GIVEN) {
+        g_autofree double *given =
+            given_ratios(question->options->ratios, question->view, error);
+        if (!given)
+            return false;
+    }
     return (planner_can(question->planner, PLANNER_CHOOSES) ||
             cluster_check_precision(question->cluster->cluster,
                                     graph_precision(question->graph), error)) &&
