@@ -46,7 +46,7 @@ bool days_draw(const SimCampaign *campaign, const SimCampaignReport *used,
     return figure_draw_text("days", text->str, folder, error);
 }
 
-double days_save_s(const Evaluation *evaluation, uint32_t machines)
+double days_save_s(const Evaluation *evaluation)
 {
     double bytes = 0;
     for (TensorId t = 0; t < graph_n_tensors(evaluation->graph); t++) {
@@ -55,7 +55,7 @@ double days_save_s(const Evaluation *evaluation, uint32_t machines)
             bytes += (double)tensor_bytes(tensor);
     }
     const double port = evaluation->view->collective[COLLECTIVE_ALL_GATHER].bandwidth;
-    return port > 0 ? bytes / (port * machines) : 0;
+    return port > 0 ? bytes / (port * evaluation->view->cluster->n_machines) : 0;
 }
 
 /* --- what is read --- */
@@ -99,14 +99,6 @@ bool days_read_mtbf(const char *text, double *seconds, GError **error)
            kilter_fail(error, KILTER_ERROR_INPUT,
                        "--mtbf: expected a time such as 40000h%s, got '%.60s'",
                        known->str, name);
-}
-
-uint32_t days_machines(const ClusterView *view)
-{
-    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
-    for (uint32_t j = 0; j < view->n_devices; j++)
-        g_hash_table_add(seen, GUINT_TO_POINTER(view->device[j].machine));
-    return g_hash_table_size(seen);
 }
 
 json_t *days_json(const SimCampaign *of, const SimCampaignReport *report,
@@ -157,26 +149,24 @@ bool days_read_tokens(const char *text, double *tokens, GError **error)
                        text);
 }
 
-/* The goodput of a training that takes so long by itself: by random runs of its length, of a year
- * at most. */
-static SimCampaignReport *days_training(const Evaluation *of, double length_s,
-                                        GError **error)
+/* Random runs of a training that takes so long by itself, of a year at most. */
+static bool days_campaign(const Evaluation *of, double length_s, SimCampaign *campaign,
+                          GError **error)
 {
     enum { RUNS = 100 };
     static const double restart_s = 5 * 60, least_s = 3600, most_days = 365;
-    SimCampaign campaign = {.iteration_s = of->report->iteration_time_s,
-                            .days_s = CLAMP(length_s, least_s, most_days * DAY_S),
-                            .save_s = days_save_s(of, days_machines(of->view)),
-                            .restart_s = restart_s,
-                            .repair_s = DAY_S,
-                            .shape = 1,
-                            .runs = RUNS,
-                            .seed = 1};
-    campaign.days_s = fmax(campaign.days_s, campaign.iteration_s);
-    for (uint32_t j = 0; j < of->view->n_devices; j++)
-        campaign.gpus += of->view->device[j].gpus;
-    return days_read_mtbf(NULL, &campaign.mtbf_s, error) ? sim_campaign(&campaign, error)
-                                                         : NULL;
+    const double iteration_s = of->report->iteration_time_s;
+    *campaign = (SimCampaign){
+        .iteration_s = iteration_s,
+        .days_s = fmax(CLAMP(length_s, least_s, most_days * DAY_S), iteration_s),
+        .gpus = cluster_gpus(of->view->cluster),
+        .save_s = days_save_s(of),
+        .restart_s = restart_s,
+        .repair_s = DAY_S,
+        .shape = 1,
+        .runs = RUNS,
+        .seed = 1};
+    return days_read_mtbf(NULL, &campaign->mtbf_s, error);
 }
 
 json_t *days_training_json(const Evaluation *of, double tokens, double dollars_an_hour,
@@ -190,8 +180,11 @@ json_t *days_training_json(const Evaluation *of, double tokens, double dollars_a
         return NULL;
     }
     const double iterations = ceil(tokens / work.tokens);
+    SimCampaign campaign;
     g_autoptr(SimCampaignReport) report =
-        days_training(of, iterations * iteration_s, error);
+        days_campaign(of, iterations * iteration_s, &campaign, error)
+            ? sim_campaign(&campaign, error)
+            : NULL;
     if (!report)
         return NULL;
     const double length_s = iterations * iteration_s / report->goodput,
@@ -200,8 +193,7 @@ json_t *days_training_json(const Evaluation *of, double tokens, double dollars_a
         "{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "tokens", tokens, "iterations", iterations,
         "days", length_s / DAY_S, "goodput", report->goodput, "failures",
         isfinite(report->system_mtbf_s) ? length_s / report->system_mtbf_s : 0,
-        "checkpoint_s", report->interval_s, "save_s",
-        days_save_s(of, days_machines(of->view)));
+        "checkpoint_s", report->interval_s, "save_s", campaign.save_s);
     const double dollars = dollars_an_hour * hours + of->report->toll * iterations,
                  kwh = power_w / 1000 * hours;
     json_object_set_new(object, "dollars",

@@ -9,19 +9,19 @@
 
 /* The time to send one copy of parameters and optimizer states, an equal part through each
  * machine's port. */
-double days_save_s(const Evaluation *evaluation, uint32_t machines);
+double days_save_s(const Evaluation *evaluation);
 
 /* The template of a member "training". */
-#define DAYS_TEXT_TRAINING                                                                  \
-    "[{?training}  training     {training.tokens:.4g} tokens: {training.days:.4g} days (goodput " \
-    "{training.goodput:.2%}, {training.failures:.1f} failures, a checkpoint every {training.checkpoint_s:time})" \
+#define DAYS_TEXT_TRAINING                                                               \
+    "[{?training}  training     {training.tokens:.4g} tokens: {training.days:.4g} days " \
+    "(goodput "                                                                          \
+    "{training.goodput:.2%}, {training.failures:.1f} failures, a checkpoint every "      \
+    "{training.checkpoint_s:time})"                                                      \
     "[, ${training.dollars:.4g}][, at most {training.kwh:.4g} kWh]\n]"
 
 /* The mean time between failures of a GPU: a time, or a published rate by its name in
  * data/failures.csv; NULL: that of Llama-3 405B. */
 bool days_read_mtbf(const char *text, double *seconds, GError **error);
-/* The number of machines that have devices of the view. */
-uint32_t days_machines(const ClusterView *view);
 
 /* A number of tokens such as 1T, 300B, 15e12. */
 bool days_read_tokens(const char *text, double *tokens, GError **error);

@@ -239,7 +239,7 @@ static bool campaign_read_all(const CommandCampaign *campaign,
                               SimCampaign *of, GError **error)
 {
     double days = 0;
-    g_autofree char *save = g_strdup_printf("%.17g s", days_save_s(evaluation, machines));
+    g_autofree char *save = g_strdup_printf("%.17g s", days_save_s(evaluation));
     const char *checkpoint = campaign->checkpoint ? campaign->checkpoint : "auto";
     if (!read_number("--days", campaign->days, 1e-6, 36500, &days, error) ||
         !days_read_mtbf(campaign->mtbf, &of->mtbf_s, error) ||
@@ -265,7 +265,7 @@ bool command_campaign_add(const CommandCampaign *campaign, const CommandPlanning
 {
     if (!campaign->days)
         return true;
-    const uint32_t machines = days_machines(evaluation->view);
+    const uint32_t machines = evaluation->view->cluster->n_machines;
     SimCampaign of = {.iteration_s = evaluation->report->iteration_time_s,
                       .runs = campaign->runs ? (uint32_t)campaign->runs : DEFAULT_RUNS,
                       .seed = options->planner.seed,

@@ -41,6 +41,16 @@ void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *
     plan->segment = g_new0(uint16_t, plan->n_ops);
 }
 
+void plan_take(Plan *plan, Plan *from, const Question *question)
+{
+    plan_set(plan, question->graph, question->view, g_steal_pointer(&from->program),
+             from->ratio);
+    plan_set_segments(plan, from->ratio, from->segment, from->n_segments);
+    plan->split = g_steal_pointer(&from->split);
+    plan->n_splits = from->n_splits;
+    from->n_splits = 0;
+}
+
 void plan_take_report(Plan *plan, const SimReport *report)
 {
     plan->iteration_time_s = report->iteration_time_s;

@@ -14,6 +14,10 @@ void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *
 void plan_set_segments(Plan *plan, const double *ratio, const uint16_t *segment,
                        uint32_t n_segments);
 
+/* Gives a plan the program, segments, ratios and splits of another one, which loses its program and
+ * splits. */
+void plan_take(Plan *plan, Plan *from, const Question *question);
+
 /* Cuts the batch of the plan's program into two microbatches that take turns. KILTER_ERROR_INPUT if
  * it cannot be cut. */
 bool plan_duplex(Plan *plan, const Question *question, GError **error);

@@ -78,13 +78,8 @@ static bool make_best(Rebalance *r, GError **error)
             (start ? ratios_proportional : ratios_even)(r->question->view);
         good = rebalance(r, ratio, error) && rebalance(r, ratio, error);
     }
-    if (good) {
-        plan_set(r->plan, r->question->graph, r->question->view,
-                 g_steal_pointer(&r->best->program), r->best->ratio);
-        r->plan->split = g_steal_pointer(&r->best->split);
-        r->plan->n_splits = r->best->n_splits;
-        r->best->n_splits = 0;
-    }
+    if (good)
+        plan_take(r->plan, r->best, r->question);
     plan_free(r->best);
     return good;
 }

@@ -92,11 +92,7 @@ static bool consider_single(Alternation *a, GError **error)
 /* Hands over the best plan's program, ratios and rounded shards. */
 static void give(Alternation *a, Plan *plan)
 {
-    plan_set(plan, a->graph, a->view, g_steal_pointer(&a->best->program), a->best->ratio);
-    plan_set_segments(plan, a->best->ratio, a->best->segment, a->best->n_segments);
-    plan->n_splits = a->best->n_splits;
-    plan->split = g_steal_pointer(&a->best->split);
-    a->best->n_splits = 0;
+    plan_take(plan, a->best, a->question);
     plan->optimal = a->best->optimal;
 }
 

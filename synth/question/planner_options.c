@@ -94,18 +94,28 @@ bool planner_ratios_are_fixed(const PlannerOptions *options)
     return choice != RATIOS_OWN && choice != RATIOS_BEST;
 }
 
+/* The option with this key, and the place of its struct in PlannerOptions; NULL: there is none. */
+static const Option *find_option(const char *key, size_t *offset)
+{
+    const Option *option = NULL;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(part) && !option; i++) {
+        option = options_find(part[i].table, key);
+        *offset = part[i].offset;
+    }
+    return option;
+}
+
 bool planner_options_set(PlannerOptions *options, const char *key, const char *value,
                          GError **error)
 {
+    size_t offset;
     if (strcmp(key, "pins") == 0)
         return read_pins_file(value, &options->pins, error);
     if (strcmp(key, "strategy") == 0)
         return strategy_read(value, &options->strategy, error);
-    for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++) {
-        const Option *option = options_find(part[i].table, key);
-        if (option)
-            return option_set(option, (char *)options + part[i].offset, value, error);
-    }
+    const Option *option = find_option(key, &offset);
+    if (option)
+        return option_set(option, (char *)options + offset, value, error);
     g_auto(GStrv) known = planner_options_keys();
     uint32_t index;
     return names_find("option", key, (const char *const *)known, &index, error);
@@ -165,12 +175,10 @@ char **planner_options_files(const PlannerOptions *options)
 
 char *planner_options_path(const PlannerOptions *options, const char *key, GError **error)
 {
-    g_autofree char *file = NULL;
-    for (uint32_t i = 0; i < G_N_ELEMENTS(part) && !file; i++) {
-        const Option *option = options_find(part[i].table, key);
-        if (option)
-            file = option_file(option, (const char *)options + part[i].offset);
-    }
+    size_t offset;
+    const Option *option = find_option(key, &offset);
+    g_autofree char *file =
+        option ? option_file(option, (const char *)options + offset) : NULL;
     g_assert(file);
     char *path = path_find(file);
     if (!path)
@@ -217,12 +225,10 @@ const char *planner_options_strategy_beside(const PlannerOptions *options,
 
 bool planner_options_is_default(const PlannerOptions *options, const char *key)
 {
-    for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++) {
-        const Option *option = options_find(part[i].table, key);
-        if (option)
-            return option_is_default(option, (const char *)options + part[i].offset);
-    }
-    g_assert_not_reached();
+    size_t offset;
+    const Option *option = find_option(key, &offset);
+    g_assert(option);
+    return option_is_default(option, (const char *)options + offset);
 }
 
 bool planner_options_of_simulation(const PlannerOptions *options)

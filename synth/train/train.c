@@ -80,16 +80,7 @@ static void take_better(const Question *question, Plan *plan, Plan *from)
     plan->balance_time_s += from->balance_time_s;
     if (!plan_is_better(from, plan))
         return;
-    g_autofree double *ratio = g_memdup2(
-        from->ratio, (size_t)from->n_segments * from->n_devices * sizeof *ratio);
-    g_autofree uint16_t *segment =
-        g_memdup2(from->segment, from->n_ops * sizeof *segment);
-    plan_set(plan, question->graph, question->view, g_steal_pointer(&from->program),
-             ratio);
-    plan_set_segments(plan, ratio, segment, from->n_segments);
-    plan->split = g_steal_pointer(&from->split);
-    plan->n_splits = from->n_splits;
-    from->n_splits = 0;
+    plan_take(plan, from, question);
     plan->strategy = from->strategy;
     plan->iteration_time_s = from->iteration_time_s;
     plan->feasible = from->feasible;
