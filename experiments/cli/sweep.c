@@ -1,6 +1,7 @@
 /* kilter sweep. */
 #include <errno.h>
 #include <glib/gstdio.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "data/base/json.h"
@@ -131,12 +132,15 @@ static bool find_shard(const Own *own, SweepOptions *sweep, GError **error)
                        own->shard);
 }
 
-/* A page that shows how far the sweep is. */
+/* The page of a running sweep is written this often, in seconds, and rests for so many times what
+ * writing it takes. */
+enum { PAGE_EVERY_S = 3, PAGE_REST = 10 };
+
 typedef struct {
     Terminal *terminal;
     const char *database, *file;
     const char *names[2];
-    double written_s; /* elapsed when it was written last */
+    double next_s; /* elapsed when it may be written again */
 } LivePage;
 
 static bool page_write(const LivePage *page, const char *running, GError **error)
@@ -147,15 +151,16 @@ static bool page_write(const LivePage *page, const char *running, GError **error
 
 static bool page_watch(const SweepProgress *progress, void *data)
 {
-    const double EVERY_S = 3;
     LivePage *page = data;
-    if (page->file && progress->done > 0 &&
-        progress->elapsed_s - page->written_s >= EVERY_S) {
+    if (page->file && progress->done > 0 && progress->elapsed_s >= page->next_s) {
+        const gint64 start_us = g_get_monotonic_time();
         g_autofree char *running =
             g_strdup_printf("Running: %u of %u are done; load the page again for more.",
                             progress->present + progress->done, progress->total);
         page_write(page, running, NULL);
-        page->written_s = progress->elapsed_s;
+        const double took_s =
+            (double)(g_get_monotonic_time() - start_us) / G_USEC_PER_SEC;
+        page->next_s = progress->elapsed_s + fmax(PAGE_EVERY_S, PAGE_REST * took_s);
     }
     return terminal_watch(progress, page->terminal);
 }
@@ -182,7 +187,8 @@ static bool sweep(const Experiment *experiment, const char *database, const char
         return false;
     if (store_note(store))
         limits_note("%s", store_note(store));
-    LivePage page = {.terminal = terminal_begin(options->quiet || options->json),
+    LivePage page = {.next_s = PAGE_EVERY_S,
+                     .terminal = terminal_begin(options->quiet || options->json),
                      .database = database,
                      .file = own->page,
                      .names = {experiment_name(experiment)}};
