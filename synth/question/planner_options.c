@@ -251,7 +251,7 @@ char *planner_options_help(void)
         "\n\nOptions of the strategy, which are also the keys of --strategy FILE. Most "
         "planners take microbatches\nand recompute, data parallel planners also zero, "
         "planners of pipelines and auto also the degrees,\nmicro_batch, schedule, zero "
-        "and sequence_parallel, manual all of them (docs/strategies.md has a table):");
+        "and sequence_parallel, manual all of them (docs/techniques.md has a table):");
     options_help(&strategy_table, text);
     g_string_append(text, "\n\nOptions of the planners that search for pipelines:");
     options_help(&amp_table, text);

@@ -359,11 +359,29 @@ static void test_links(void **state)
     }
 }
 
+/* A page is read in one sitting, and README leads to each. */
+static void test_pages(void **state)
+{
+    (void)state;
+    g_autofree char *readme = text_of("README.md");
+    g_auto(GStrv) texts = other_texts();
+    for (char **file = texts + 1; *file; file++) {
+        g_autofree char *text = text_of(*file);
+        g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+        if (g_strv_length(lines) > 150)
+            TEST_FAIL_AT(__FILE__, __LINE__, "%s has %u lines", *file,
+                         g_strv_length(lines));
+        g_autofree char *link = g_strdup_printf("](%s)", *file);
+        if (!strstr(readme, link))
+            TEST_FAIL_AT(__FILE__, __LINE__, "README.md has no link to %s", *file);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_readme), cmocka_unit_test(test_docs),
         cmocka_unit_test(test_front_door), cmocka_unit_test(test_links),
-        cmocka_unit_test(test_outputs)};
+        cmocka_unit_test(test_pages), cmocka_unit_test(test_outputs)};
     return cmocka_run_group_tests_name("documentation", tests, NULL, NULL);
 }

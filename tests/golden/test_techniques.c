@@ -1,4 +1,4 @@
-/* docs/strategies.md says which planner takes which technique: every technique that it says is
+/* docs/techniques.md says which planner takes which technique: every technique that it says is
  * taken is planned and proved, every other one is refused; and the table has all planners. */
 #include "synth/planners/planner.h"
 #include "tests/support/program.h"
@@ -25,7 +25,7 @@ static void check_cell(const char *planner, const char *technique, const char *s
     g_auto(Ran) ran = program_run(box, line);
     const bool taken = strcmp(says, "yes") == 0;
     if (ran.status != (taken ? 0 : 2))
-        fail_msg("%s %s: docs/strategies.md says %s, the status is %d: %s", planner,
+        fail_msg("%s %s: docs/techniques.md says %s, the status is %d: %s", planner,
                  technique, says, ran.status, ran.err);
     if (!taken)
         return;
@@ -35,7 +35,7 @@ static void check_cell(const char *planner, const char *technique, const char *s
 static void test_the_table_is_true(void **state)
 {
     (void)state;
-    g_autofree char *path = g_build_filename(KILTER_HOME, "docs", "strategies.md", NULL);
+    g_autofree char *path = g_build_filename(KILTER_HOME, "docs", "techniques.md", NULL);
     g_autofree char *text = NULL;
     assert_true(g_file_get_contents(path, &text, NULL, NULL));
     const char *table = strstr(text, "## Which planner takes which technique");
@@ -44,7 +44,7 @@ static void test_the_table_is_true(void **state)
         g_autofree char *begin = g_strdup_printf("\n| `%s` |", planner_at(i)->name);
         const char *row = strstr(table, begin);
         if (!row)
-            fail_msg("docs/strategies.md has no row of %s", planner_at(i)->name);
+            fail_msg("docs/techniques.md has no row of %s", planner_at(i)->name);
         g_autofree char *cells =
             g_strndup(row + strlen(begin), strcspn(row + 1, "\n") + 1 - strlen(begin));
         g_auto(GStrv) cell = g_strsplit(cells, "|", -1);

@@ -2,7 +2,7 @@
  * data).
  *
  * A configuration is one flat object, whose `model_type` names the family; a multimodal one has the
- * text's model in an object of its own. A model in YAML (docs/formats.md) is an object that has
+ * text's model in an object of its own. A model in YAML (docs/models.md) is an object that has
  * `like`, the family whose facts it takes over, with facts and keys of its own. */
 #ifndef KILTER_DATA_FORMATS_HUGGINGFACE_CONFIG_H
 #define KILTER_DATA_FORMATS_HUGGINGFACE_CONFIG_H

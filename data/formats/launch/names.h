@@ -7,7 +7,7 @@
  *     "all_gather=allgather"   with the value all_gather it says that the word is "allgather"
  *     "fp8=*"       written once, whatever the value
  *
- * docs/formats.md lists the versions whose sources the names were read in. */
+ * docs/launches.md lists the versions whose sources the names were read in. */
 #ifndef KILTER_DATA_FORMATS_LAUNCH_NAMES_H
 #define KILTER_DATA_FORMATS_LAUNCH_NAMES_H
 
