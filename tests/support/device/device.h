@@ -1,8 +1,8 @@
 /* Emulated GPUs: the entry points of CUDA's runtime, cuBLAS and NCCL that the cuda backend calls
  * (include/), on this thread, and stricter than a GPU.
  *
- *   memory     Each device has its own. It can be touched only while work of that device runs, or
- *              of one with access; anything else ends the program with a message that names the
+ *   memory     Each device has its own, which work of a device without access cannot touch, nor, in
+ *              every seventh seed, the host: that ends the program with a message that names the
  *              work, the allocation and both devices. Freed memory is reused at once where the API
  *              allows it, and is filled with NaN when it is freed and when it is allocated.
  *   streams    Work runs in any order that the API allows, by the seed: as late as possible, as
