@@ -117,7 +117,18 @@ static bool check_member(Check *check, const json_t *schema, const char *key,
     return good;
 }
 
-/* properties and additionalProperties. */
+/* The schema of the first pattern that the key matches; NULL: none. */
+static const json_t *pattern_of(const json_t *patterns, const char *key)
+{
+    const char *pattern;
+    json_t *schema;
+    json_object_foreach ((json_t *)patterns, pattern, schema)
+        if (g_regex_match_simple(pattern, key, 0, 0))
+            return schema;
+    return NULL;
+}
+
+/* properties, patternProperties and additionalProperties. */
 static bool check_members(Check *check, const json_t *schema, const json_t *value)
 {
     const json_t *known = json_object_get(schema, "properties");
@@ -128,6 +139,8 @@ static bool check_members(Check *check, const json_t *schema, const json_t *valu
         return true;
     json_object_foreach ((json_t *)value, key, member) {
         const json_t *of = json_object_get(known, key);
+        if (!of)
+            of = pattern_of(json_object_get(schema, "patternProperties"), key);
         if (!of && json_is_false(other))
             return fail(check, "'%s' is not in the schema", key);
         if (!of)
@@ -233,6 +246,7 @@ static bool matches(Check *check, const json_t *schema, const json_t *value)
                    {"minimum", check_minimum},
                    {"$ref", check_ref},
                    {"properties", check_nothing}, /* check_members */
+                   {"patternProperties", check_nothing},
                    {"additionalProperties", check_nothing},
                    {"$defs", check_nothing},
                    {"$schema", check_nothing},
