@@ -19,8 +19,7 @@
  * Equal devices share a column: an LP over classes has the same optimum, since averaging equal
  * devices never hurts a convex objective. Every solution is checked (primal feasibility, duality
  * gap) before it is returned. */
-#ifndef KILTER_BALANCE_BALANCE_H
-#define KILTER_BALANCE_BALANCE_H
+#pragma once
 
 #include "sim/sim.h"
 
@@ -92,5 +91,3 @@ void balance_segments_follow(const Graph *graph, uint16_t *segment);
  * out, [op]; returns the number of unions. Ops without a sharded operand are in segment 0. */
 uint32_t balance_segments_join(const Program *program, const Graph *graph,
                                const uint16_t *segment, uint16_t *joined);
-
-#endif

@@ -15,8 +15,7 @@
  * with terms as parts of comm. The bound holds because a maximum is at least any average, a limit's
  * row is not positive, and sum_j B_kj = 1, B >= 0. The min is over devices of positive rate: the
  * others have B = 0. */
-#ifndef KILTER_BALANCE_CHECK_H
-#define KILTER_BALANCE_CHECK_H
+#pragma once
 
 #include "sim/sim.h"
 
@@ -44,5 +43,3 @@ typedef struct {
  * KILTER_ERROR_FAILED says what is wrong. */
 bool balance_check(const SimLinear *linear, const SimMemory *memory,
                    const ClusterView *view, BalanceSolution *solution, GError **error);
-
-#endif

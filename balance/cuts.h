@@ -15,8 +15,7 @@
  * Its optimum never exceeds that of the whole LP. Each round visits its solution z; when
  * the pieces at z cost no more than the LP said, z is optimal, and the prices of the
  * cuts, spread over the rows they sum, are the prices of the whole LP. */
-#ifndef KILTER_BALANCE_CUTS_H
-#define KILTER_BALANCE_CUTS_H
+#pragma once
 
 #include "balance/lp.h"
 #include "balance/rows.h"
@@ -32,5 +31,3 @@ typedef struct {
 /* Pieces and limits should be scaled to about 1 where they matter. LP_INFEASIBLE: limits
  * cannot hold together. */
 LpStatus balance_cuts(const BalanceRows *rows, BalanceCuts *cuts, GError **error);
-
-#endif

@@ -23,8 +23,7 @@
  * Turns are left to the cutting planes, as their rows hold a largest share beside the ratio.
  * Cutting planes take 16 ms for the 455 stages of BERT-SGMoE's 24 layers on GPUs of 64 speeds, 0.5
  * ms on 4 (tests/bench). */
-#ifndef KILTER_BALANCE_INTERIOR_H
-#define KILTER_BALANCE_INTERIOR_H
+#pragma once
 
 #include "balance/cuts.h"
 
@@ -32,5 +31,3 @@
  * there are several segments or turns, or if the gap did not close (limits that cannot hold,
  * rounding). */
 bool balance_interior(const BalanceRows *rows, BalanceCuts *cuts);
-
-#endif

@@ -15,8 +15,7 @@
  *
  * An Lp belongs to the thread that made it, which can have one at a time. GLPK's quirks
  * live in lp.c alone. */
-#ifndef KILTER_BALANCE_LP_H
-#define KILTER_BALANCE_LP_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -54,5 +53,3 @@ LpStatus lp_solve(Lp *lp, GError **error);
 double lp_objective(const Lp *lp);
 double lp_value(const Lp *lp, uint32_t column);
 double lp_price(const Lp *lp, uint32_t row);
-
-#endif

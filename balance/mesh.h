@@ -1,6 +1,5 @@
 /* Partitions of a mesh by METIS, whose quirks live in mesh.c alone. Private to balance. */
-#ifndef KILTER_BALANCE_MESH_H
-#define KILTER_BALANCE_MESH_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -27,5 +26,3 @@ bool mesh_partition(const Mesh *mesh, const double *weight, uint32_t n_parts,
  * prints that it does. */
 bool mesh_bisect(const Mesh *mesh, const double *weight, uint32_t n_parts,
                  double imbalance, uint32_t *part, GError **error);
-
-#endif

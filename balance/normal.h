@@ -1,7 +1,6 @@
 /* The state of an interior point, and the equations of its step; see balance/interior.h (private to
  * balance). */
-#ifndef KILTER_BALANCE_NORMAL_H
-#define KILTER_BALANCE_NORMAL_H
+#pragma once
 
 #include "balance/cuts.h"
 
@@ -37,5 +36,3 @@ void normal_factor(Interior *ip);
 void normal_solve(Interior *ip, double mu, double second);
 /* Adds to e the part of dy that depends on dx: D (v dx - sum D v dx / S). */
 void normal_add_ratio_step(const Interior *ip, uint32_t p, double *e);
-
-#endif

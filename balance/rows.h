@@ -14,8 +14,7 @@
  * pieces. The rows of longer turns contain their communication, and the largest share of a segment
  * (or of two) is a column of its own, behind the ratios, which limits keep at least as large as
  * each share. */
-#ifndef KILTER_BALANCE_ROWS_H
-#define KILTER_BALANCE_ROWS_H
+#pragma once
 
 #include "sim/sim.h"
 
@@ -101,5 +100,3 @@ double balance_piece_at(const BalanceRows *rows, uint32_t piece, const double *x
 
 void balance_rows_free(BalanceRows *rows);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BalanceRows, balance_rows_free)
-
-#endif

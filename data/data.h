@@ -14,8 +14,7 @@
  * base/ is the toolbox for readers and writers of files. For programs: the modules
  * include the headers that they need.
  * Failures are reported through GError (data/base/error.h); the code is the exit status. */
-#ifndef KILTER_DATA_DATA_H
-#define KILTER_DATA_DATA_H
+#pragma once
 
 #include "data/base/assert.h"
 #include "data/base/csv.h"
@@ -62,5 +61,3 @@
 #include "data/strategy/strategy.h"
 #include "data/formats/trace/trace.h"
 #include "data/formats/launch/launch.h"
-
-#endif

@@ -15,8 +15,7 @@
  * training in mixed precision does: kernels read and write them and compute in float32, products of
  * such matrices take two bytes each and add up in float32, and the optimizer works on float32
  * copies. */
-#ifndef KILTER_EXEC_BACKEND_H
-#define KILTER_EXEC_BACKEND_H
+#pragma once
 
 #include "data/cluster/collective.h"
 #include "exec/tensor.h"
@@ -224,5 +223,3 @@ uint32_t exec_cuda_gpus(void);
  * GPUs, or where NCCL cannot join them. */
 ExecBackend *exec_cuda_new(const ExecCudaWorld *world, size_t element_bytes,
                            GError **error);
-
-#endif

@@ -1,7 +1,6 @@
 /* Contractions of two tensors by matrix products of OpenBLAS (private to exec; only where the build
  * has it). */
-#ifndef KILTER_EXEC_BLAS_H
-#define KILTER_EXEC_BLAS_H
+#pragma once
 
 #include <cblas.h>
 
@@ -27,5 +26,3 @@ bool blas_open(Blas *blas, GError **error);
  * two inputs, with or without a bias. Otherwise returns false and does nothing. */
 bool blas_contract(const Blas *blas, const Graph *graph, OpId id, const ExecShard *in,
                    const ExecShard *out, size_t element_bytes);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * An operand whose dims are in this order, or with its last two groups swapped (a transpose, which
  * a matrix product does), can be used where it lies; others must be permuted into a copy. */
-#ifndef KILTER_EXEC_CONTRACTION_H
-#define KILTER_EXEC_CONTRACTION_H
+#pragma once
 
 #include "exec/backend.h"
 
@@ -49,5 +48,3 @@ LoopOrder contraction_order(const Contraction *c, uint32_t operand,
 
 /* Whether a row-major tensor would lie as the order does. */
 bool loop_order_is_dense(const LoopOrder *order);
-
-#endif

@@ -1,6 +1,5 @@
 /* Cuts: which part of a tensor each rank holds. Private to exec. */
-#ifndef KILTER_EXEC_CUTS_H
-#define KILTER_EXEC_CUTS_H
+#pragma once
 
 #include "data/plan/layout.h"
 #include "exec/backend.h"
@@ -20,5 +19,3 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecCuts, exec_cuts_free)
  * `segment` are. Ranks outside the group get empty shards. */
 void exec_cut(const ExecCuts *cuts, uint32_t group, uint32_t microbatch, TensorId tensor,
               Form form, uint32_t segment, ExecShard *shard);
-
-#endif

@@ -10,8 +10,7 @@
  *     exec/limits.h     exec_limits        the best rates that a device reaches
  *     exec/shrink.h     exec_is_small      what of shrunk models can be run, and is still the same
  * model */
-#ifndef KILTER_EXEC_EXEC_H
-#define KILTER_EXEC_EXEC_H
+#pragma once
 
 #include "exec/backend.h"
 #include "exec/half.h"
@@ -23,5 +22,3 @@
 #include "exec/tensor.h"
 #include "exec/theory.h"
 #include "exec/verify.h"
-
-#endif

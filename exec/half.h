@@ -1,6 +1,5 @@
 /* Numbers of two bytes: fp16 (IEEE 754 binary16) and bf16 (the upper half of a float32). */
-#ifndef KILTER_EXEC_HALF_H
-#define KILTER_EXEC_HALF_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ const char *exec_half_name(ExecNumbers numbers);
  * the power of two next below 1024 / the terms that the loss sums, so that gradients stay within
  * its range; 1 for the others. */
 double exec_half_loss_scale(const Graph *graph, ExecNumbers numbers);
-
-#endif

@@ -1,7 +1,6 @@
 /* The best rates that a rank's device reaches while all ranks work, to compare a profile's kernels
  * with. */
-#ifndef KILTER_EXEC_LIMITS_H
-#define KILTER_EXEC_LIMITS_H
+#pragma once
 
 #include "exec/profile.h"
 
@@ -18,5 +17,3 @@ typedef struct {
  * KILTER_ERROR_FAILED if memory runs out. */
 bool exec_limits(ExecBackend *backend, const ExecProfile *profile, ExecLimits *limits,
                  GError **error);
-
-#endif

@@ -1,8 +1,7 @@
 /* How long a plan takes on a backend: warm-up runs, then repeats, each from a common start.
  * Iterations run freely; instructions are timed one by one, on a GPU in runs of their own, as
  * timing them takes longer there. */
-#ifndef KILTER_EXEC_MEASURE_H
-#define KILTER_EXEC_MEASURE_H
+#pragma once
 
 #include "exec/replay.h"
 #include "exec/spread.h"
@@ -43,5 +42,3 @@ bool exec_measure(ExecBackend *backend, ExecReplay *replay, const Plan *plan,
                   GError **error);
 void exec_measurement_clear(ExecMeasurement *measurement);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExecMeasurement, exec_measurement_clear)
-
-#endif

@@ -1,6 +1,5 @@
 /* The inside of the mpi backend (private to exec). */
-#ifndef KILTER_EXEC_MPI_BACKEND_H
-#define KILTER_EXEC_MPI_BACKEND_H
+#pragma once
 
 #include <mpi.h>
 
@@ -34,5 +33,3 @@ bool mpi_check(int code, const char *call, GError **error);
 void mpi_team_free(gpointer team);
 /* As ExecBackendOps.exchange. */
 bool mpi_exchange(ExecBackend *backend, const ExecExchange *exchange, GError **error);
-
-#endif

@@ -1,7 +1,6 @@
 /* Measurements for calibration: ops and collectives on a backend's ranks. All ranks work at the
  * same time, as they do when a plan runs, since they share memory bandwidth and caches. */
-#ifndef KILTER_EXEC_PROFILE_H
-#define KILTER_EXEC_PROFILE_H
+#pragma once
 
 #include "exec/replay.h"
 
@@ -29,5 +28,3 @@ bool exec_profile_collectives(ExecBackend *backend, const ExecProfile *profile,
 /* Joins rows of the same device, kind, shape, ranks and share into one, with the median of their
  * medians and the widest quartiles. */
 void exec_profile_join(GArray *list);
-
-#endif

@@ -19,8 +19,7 @@
  *   - slices of values at rest: copies, not views;
  *   - temporary memory: contributions to sums, inputs that are cut anew, and the workspace of ops,
  *     which only ExecMemory knows. */
-#ifndef KILTER_EXEC_REPLAY_H
-#define KILTER_EXEC_REPLAY_H
+#pragma once
 
 #include "data/plan/buffers.h"
 #include "exec/cuts.h"
@@ -86,5 +85,3 @@ const ExecHeld *exec_replay_peak(const ExecReplay *replay);
 /* The most bytes that all local ranks of a replay that trains will hold at once, without temporary
  * memory. */
 uint64_t exec_replay_bytes_needed(ExecReplay *replay);
-
-#endif

@@ -1,7 +1,6 @@
 /* The state of a replay, the instances that it holds, and the functions that run each kind of
  * instruction. Private to exec. */
-#ifndef KILTER_EXEC_REPLAY_STATE_H
-#define KILTER_EXEC_REPLAY_STATE_H
+#pragma once
 
 #include "exec/replay.h"
 
@@ -112,5 +111,3 @@ bool replay_same_cut(const ExecShard *a, const ExecShard *b, uint32_t n);
 bool replay_compute(ExecReplay *replay, const Instr *instr, GError **error);
 bool replay_collective(ExecReplay *replay, const Instr *instr, GError **error);
 bool replay_transfer(ExecReplay *replay, const Instr *instr, GError **error);
-
-#endif

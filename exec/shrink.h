@@ -1,7 +1,6 @@
 /* Shrunk models (model_shrink): whether one has kept its structure, and is small enough to run in
  * plain C. */
-#ifndef KILTER_EXEC_SHRINK_H
-#define KILTER_EXEC_SHRINK_H
+#pragma once
 
 #include "data/graph/graph.h"
 
@@ -12,5 +11,3 @@ bool exec_same_structure(const Graph *a, const Graph *b, GError **error);
 /* Whether a graph can be run in float64. Models shrink by their parameters; a graph read from a
  * file has none and must be small itself, else KILTER_ERROR_INPUT. */
 bool exec_is_small(const Graph *graph, GError **error);
-
-#endif

@@ -1,18 +1,14 @@
 /* Median and quartiles. */
 #include "exec/spread.h"
 
-#include <stdlib.h>
+#include "data/base/units.h"
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+#include <stdlib.h>
 
 ExecSpread exec_spread_of(double *value, uint32_t n)
 {
     g_assert(n > 0);
-    qsort(value, n, sizeof *value, compare_doubles);
+    qsort(value, n, sizeof *value, number_compare);
     return (ExecSpread){.median_s =
                             n % 2 ? value[n / 2] : (value[n / 2 - 1] + value[n / 2]) / 2,
                         .low_s = value[n / 4],

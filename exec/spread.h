@@ -1,6 +1,5 @@
 /* Median and quartiles of repeated measurements (the function is private to exec). */
-#ifndef KILTER_EXEC_SPREAD_H
-#define KILTER_EXEC_SPREAD_H
+#pragma once
 
 #include <glib.h>
 #include <stdint.h>
@@ -12,5 +11,3 @@ typedef struct {
 
 /* The spread of value [n], n > 0; sorts `value`. */
 ExecSpread exec_spread_of(double *value, uint32_t n);
-
-#endif

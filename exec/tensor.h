@@ -1,6 +1,5 @@
 /* Tensors of the reference: whole, or a device's shard. */
-#ifndef KILTER_EXEC_TENSOR_H
-#define KILTER_EXEC_TENSOR_H
+#pragma once
 
 #include "data/graph/graph.h"
 
@@ -46,5 +45,3 @@ double exec_difference(const double *got, const double *want, uint64_t n, double
 
 /* Largest absolute value of a tensor. */
 double exec_magnitude(const ExecTensor *tensor);
-
-#endif

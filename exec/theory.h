@@ -1,7 +1,6 @@
 /* The theory, proved by running it: an op on shards, cut as a rule says, gives the whole op's
  * outputs once they are put together as the rule says. */
-#ifndef KILTER_EXEC_THEORY_H
-#define KILTER_EXEC_THEORY_H
+#pragma once
 
 #include "data/graph/rule.h"
 #include "exec/tensor.h"
@@ -28,5 +27,3 @@ typedef struct {
  * *theory. */
 void exec_theory_check(const Graph *graph, uint64_t seed, double tolerance,
                        ExecTheory *theory);
-
-#endif

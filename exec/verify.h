@@ -1,7 +1,6 @@
 /* The numeric proof of a plan: its program on all ranks computes the same values as the
  * single-device graph. */
-#ifndef KILTER_EXEC_VERIFY_H
-#define KILTER_EXEC_VERIFY_H
+#pragma once
 
 #include "exec/replay.h"
 #include "exec/theory.h"
@@ -44,5 +43,3 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExecVerdict, exec_verdict_clear)
  * anew, and neither time nor memory. `random` as in model_shrink. *small gets the graph. */
 Plan *exec_shrink_plan(const Plan *plan, const Graph *graph, GRand *random, Graph **small,
                        GError **error);
-
-#endif

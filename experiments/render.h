@@ -21,8 +21,7 @@
  * KEY is a path such as a.b or names.0. In a row, members of the element hide those of the object
  * around it; "." is the element, ".a" a member of the element only, and "#" its index among the
  * rows that are not empty. An empty list or group inside a text does not make the text absent. */
-#ifndef KILTER_EXPERIMENTS_RENDER_H
-#define KILTER_EXPERIMENTS_RENDER_H
+#pragma once
 
 #include <glib.h>
 #include <jansson.h>
@@ -32,5 +31,3 @@ char *render(const char *text, const json_t *value);
 /* The same for pages: what stands for members is escaped, except of kind `raw`; a number keeps its
  * unit in the same line, which a + makes small. */
 char *render_html(const char *text, const json_t *value);
-
-#endif

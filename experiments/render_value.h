@@ -1,6 +1,5 @@
 /* One member of a JSON value as text (experiments/render.h says which kinds there are). */
-#ifndef KILTER_EXPERIMENTS_RENDER_VALUE_H
-#define KILTER_EXPERIMENTS_RENDER_VALUE_H
+#pragma once
 
 #include <glib.h>
 #include <jansson.h>
@@ -18,5 +17,3 @@ void render_html_escape(GString *out, const char *text, bool number, bool small)
 
 /* Appends the text in at least `width` columns. */
 void render_pad(GString *out, const char *text, int width, bool left);
-
-#endif

@@ -1,7 +1,6 @@
 /* Fidelities: ways to evaluate a plan, behind one interface. Private to sim; sim_evaluate()
  * prepares their common input and completes the report. */
-#ifndef KILTER_SIM_EVALUATE_H
-#define KILTER_SIM_EVALUATE_H
+#pragma once
 
 #include "data/plan/fidelity.h"
 #include "sim/tasks/parts.h"
@@ -84,5 +83,3 @@ double sim_linear_comp_s(const SimLinear *linear, const ClusterView *view,
 /* sim_memory of an SPMD plan, with what its runtime holds beside the plan, but
  * sim_runtime_bytes. */
 SimMemory *sim_memory_of(const SimCase *sim);
-
-#endif

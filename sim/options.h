@@ -1,6 +1,5 @@
 /* Options of the event-driven fidelities: part of sim's public interface, included by sim/sim.h. */
-#ifndef KILTER_SIM_OPTIONS_H
-#define KILTER_SIM_OPTIONS_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -114,5 +113,3 @@ ClusterView *sim_options_view(const SimOptions *options, const Runtime *runtime,
  * not named get ALGORITHM_AUTO. KILTER_ERROR_INPUT names an unknown kind or algorithm. */
 bool sim_algorithms_parse(const char *text, Algorithm algorithm[TRAFFICS],
                           GError **error);
-
-#endif

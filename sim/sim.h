@@ -103,8 +103,7 @@
  * all instructions that use it have ended, whenever the streams run them. An instruction that takes
  * no time runs with the next one that takes time, or with the first user of its result if that is
  * earlier. */
-#ifndef KILTER_SIM_SIM_H
-#define KILTER_SIM_SIM_H
+#pragma once
 
 #include "sim/flow/timeline.h"
 #include "sim/options.h"
@@ -447,5 +446,3 @@ double sim_alone_collective_s(SimAlone *alone, Collective kind, double bytes, ui
  * time. */
 double sim_alone_send_s(SimAlone *alone, double bytes, uint32_t n_pairs,
                         const uint32_t *device);
-
-#endif

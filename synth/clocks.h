@@ -1,8 +1,7 @@
 /* The clocks: every function that says how long an iteration takes, the programs that it takes, and
  * how far its time is from that of a fidelity. tests/conformance/test_clocks.c runs each of them on
  * random programs of its domain, under all costs, and checks the row. */
-#ifndef KILTER_SYNTH_CLOCKS_H
-#define KILTER_SYNTH_CLOCKS_H
+#pragma once
 
 /* The costs that a cluster's file may give beside rates and links: id, words. */
 #define CLOCK_COSTS(X)                                           \
@@ -59,5 +58,3 @@ enum { CLOCK_WORST = 15 };
 #define CLOCK_MEMBER(id, domain, relation, fidelity, part, without, where) CLOCK_##id,
 typedef enum { CLOCK_TABLE(CLOCK_MEMBER) N_CLOCKS } Clock;
 #undef CLOCK_MEMBER
-
-#endif

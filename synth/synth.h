@@ -16,8 +16,7 @@
  *
  * A planner's make.c begins the reading of its room. This header is for other modules; files of
  * synth include the headers of the rooms. */
-#ifndef KILTER_SYNTH_SYNTH_H
-#define KILTER_SYNTH_SYNTH_H
+#pragma once
 
 #include "synth/amp/amp.h"
 #include "synth/hap/search.h"
@@ -31,5 +30,3 @@
 #include "synth/tag/sfb.h"
 #include "synth/tag/sfb_graph.h"
 #include "synth/tag/tag.h"
-
-#endif

@@ -1,8 +1,7 @@
 /* Asserts of two prices. g_assert is for occasional checks, in every build. KILTER_ASSERT and
  * KILTER_WALK are for inner loops and for walks over a whole structure that check its invariant
  * again: they are on in Debug builds (dev, asan, coverage) and cost nothing in others. */
-#ifndef KILTER_DATA_BASE_ASSERT_H
-#define KILTER_DATA_BASE_ASSERT_H
+#pragma once
 
 #include <glib.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ static inline int kilter_walk_due(uint64_t n)
         if (KILTER_DEBUG) \
             call;         \
     } while (0)
-
-#endif

@@ -15,8 +15,7 @@
  * count. Each line has as many cells as there are columns.
  *
  * Errors are KILTER_ERROR_INPUT and read FILE:LINE: COLUMN: what was expected. */
-#ifndef KILTER_DATA_BASE_CSV_H
-#define KILTER_DATA_BASE_CSV_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -63,5 +62,3 @@ bool csv_fail(const Csv *csv, const char *column, GError **error, const char *fo
 
 /* Appends a cell without line breaks, in quotes if it needs them. */
 void csv_append(GString *out, const char *cell);
-
-#endif

@@ -1,6 +1,5 @@
 /* Errors: one GError domain; the code is the process's exit status. */
-#ifndef KILTER_DATA_BASE_ERROR_H
-#define KILTER_DATA_BASE_ERROR_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -24,5 +23,3 @@ bool kilter_fail(GError **error, KilterError code, const char *format, ...)
 /* Puts a text before the message of *error (NULL, or unset: nothing). As the message, it becomes
  * one line of valid UTF-8. */
 void kilter_prefix(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
-
-#endif

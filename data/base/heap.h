@@ -8,8 +8,7 @@
  * first comes before all others. `before` is a strict order; `moved` is told every place that an
  * item takes (heap_unplaced: it is not needed). A node has as many children as the number says:
  * with four, an item that rises passes half as many levels as with two. */
-#ifndef KILTER_DATA_BASE_HEAP_H
-#define KILTER_DATA_BASE_HEAP_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -63,5 +62,3 @@
         for (uint32_t i = 1; i < n; i++)                                                 \
             g_assert(!before(context, &heap[i], &heap[(i - 1) / (CHILDREN)]));           \
     }
-
-#endif

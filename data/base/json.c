@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/names.h"
 #include "data/base/text.h"
 
 /* Ten times the largest plan of thousands of GPUs. */
@@ -96,11 +97,6 @@ bool json_file_has(const char *file, const char *key)
 
 /* --- texts of large values --- */
 
-static int by_key(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void append_scalar(GString *text, const json_t *value)
 {
     char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(JSON_DIGITS));
@@ -149,7 +145,7 @@ static void append_object(GString *text, const json_t *value, bool canonical)
     json_object_foreach ((json_t *)value, key, member)
         name[i++] = key;
     if (canonical)
-        qsort(name, n, sizeof *name, by_key);
+        qsort(name, n, sizeof *name, names_compare);
     g_string_append_c(text, '{');
     for (i = 0; i < n; i++) {
         g_string_append(text, i == 0 ? "" : canonical ? "," : ", ");

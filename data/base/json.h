@@ -1,6 +1,5 @@
 /* JSON: values that it cannot represent directly, and reading files. The types are jansson's. */
-#ifndef KILTER_DATA_BASE_JSON_H
-#define KILTER_DATA_BASE_JSON_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -49,5 +48,3 @@ bool json_fail(const JsonPlace *at, const char *key, const char *format, ...)
 /* Checks that an object has no other keys than these. known: NULL ends it. */
 bool json_known(const JsonPlace *at, const struct json_t *object,
                 const char *const *known);
-
-#endif

@@ -5,8 +5,7 @@
  * commas. An item of the file's list that is damaged is passed over: reading goes on at the next
  * `{` that follows a comma or an item's end. A file that ends early gives all that is whole before
  * its end. */
-#ifndef KILTER_DATA_BASE_JSON_STREAM_H
-#define KILTER_DATA_BASE_JSON_STREAM_H
+#pragma once
 
 #include <gio/gio.h>
 #include <stdbool.h>
@@ -47,5 +46,3 @@ bool json_stream(GInputStream *stream, const JsonEvents *events, void *context,
 /* Lines for the user about what was odd, lost and cut (`item`: "event"), appended to a list that
  * owns its texts. */
 void json_faults_say(const JsonFaults *faults, const char *item, GPtrArray *lines);
-
-#endif

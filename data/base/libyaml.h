@@ -2,8 +2,7 @@
  *
  * They report it as any other failure of reading. Their callers may then do without what could not
  * be read, and the answer would be another one; so the program ends, as GLib ends it. */
-#ifndef KILTER_DATA_BASE_LIBYAML_H
-#define KILTER_DATA_BASE_LIBYAML_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ void libyaml_no_memory(void) __attribute__((noreturn));
 
 /* A cyaml_mem_fn_t. */
 void *libyaml_allocate(void *unused, void *block, size_t size);
-
-#endif

@@ -117,6 +117,11 @@ char *names_expected(const char *name, const char *const *known)
     return names_meant(name, known, text->str);
 }
 
+int names_compare(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 bool names_find(const char *what, const char *name, const char *const *known,
                 uint32_t *index, GError **error)
 {

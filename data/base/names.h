@@ -4,8 +4,7 @@
  *     uint32_t index;
  *     if (!names_find("planner", text, known, &index, error))
  *         return NULL;      "unknown planner 'hpa'; did you mean 'hap'?" */
-#ifndef KILTER_DATA_BASE_NAMES_H
-#define KILTER_DATA_BASE_NAMES_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -17,6 +16,9 @@ const char **names_of(const void *first, size_t stride, uint32_t n);
 /* The same for an array of structs with a member `const char *`. */
 #define NAMES_OF(array, member) \
     names_of(&(array)[0].member, sizeof(array)[0], G_N_ELEMENTS(array))
+
+/* Texts (char *) in the order of strcmp, for qsort and g_ptr_array_sort. */
+int names_compare(const void *a, const void *b);
 
 /* Finds the index of `name` in `known`, which ends with NULL. KILTER_ERROR_INPUT ends with
  * names_expected. */
@@ -50,5 +52,3 @@ Spec *spec_read_pairs(const char *text);
 bool spec_check_once(const Spec *spec, const char *many, GError **error);
 void spec_free(Spec *spec);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Spec, spec_free)
-
-#endif

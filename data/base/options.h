@@ -32,8 +32,7 @@
  *
  * Whatever a planner or the simulation reads by the value of an option has one of the last types or
  * DATA: so that it is known, before anything is planned, on which files an answer depends. */
-#ifndef KILTER_DATA_BASE_OPTIONS_H
-#define KILTER_DATA_BASE_OPTIONS_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -121,5 +120,3 @@ void options_keys(const OptionTable *table, GString *text);
 
 /* Appends a line per option: key, default, help. */
 void options_help(const OptionTable *table, GString *text);
-
-#endif

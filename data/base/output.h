@@ -1,6 +1,5 @@
 /* Files that a user names for the output of a command, as with -o FILE; the end of scratch folders. */
-#ifndef KILTER_DATA_BASE_OUTPUT_H
-#define KILTER_DATA_BASE_OUTPUT_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -17,5 +16,3 @@ bool output_write(const char *file, const char *text, gssize length, GError **er
 
 /* Removes a scratch folder with the files in it; NULL: there is none. */
 void output_forget(const char *folder);
-
-#endif

@@ -1,6 +1,5 @@
 /* A loop with independent rounds, run on several threads. */
-#ifndef KILTER_DATA_BASE_PARALLEL_H
-#define KILTER_DATA_BASE_PARALLEL_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -29,5 +28,3 @@ bool parallel_run(const Parallel *work, uint32_t *failed, GError **error);
 bool parallel_each(uint32_t n, uint32_t threads,
                    bool (*each)(void *context, uint32_t i, GError **error), void *context,
                    GError **error);
-
-#endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/names.h"
 
 /* --- the project's own folder --- */
 
@@ -94,11 +95,6 @@ char *path_bundled(const char *relative, GError **error)
     return path;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 char **path_list(const char *folder, const char *suffix)
 {
     g_assert(folder && suffix && *suffix);
@@ -122,7 +118,7 @@ char **path_list(const char *folder, const char *suffix)
             g_ptr_array_add(list, name);
         }
     }
-    g_ptr_array_sort(list, by_name);
+    g_ptr_array_sort(list, names_compare);
     g_ptr_array_add(list, NULL);
     return (char **)g_ptr_array_free(list, FALSE);
 }

@@ -4,8 +4,7 @@
  * data/clusters/hap-8.yaml unless a directory of KILTER_PATH has the file. The project's own folder
  * is found relative to the running program or the loaded library: PREFIX/share/kilter for an
  * installed program, the checkout for a program in its build folder. */
-#ifndef KILTER_DATA_BASE_PATH_H
-#define KILTER_DATA_BASE_PATH_H
+#pragma once
 
 #include <glib.h>
 
@@ -22,5 +21,3 @@ char *path_searched(void);
 /* Sorted base names (without suffix) of files DIR/folder/(name)suffix over the search
  * path; free with g_strfreev. */
 char **path_list(const char *folder, const char *suffix);
-
-#endif

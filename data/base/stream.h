@@ -1,6 +1,5 @@
 /* Files that are read as a stream of bytes, plain or gzipped. */
-#ifndef KILTER_DATA_BASE_STREAM_H
-#define KILTER_DATA_BASE_STREAM_H
+#pragma once
 
 #include <gio/gio.h>
 #include <stdbool.h>
@@ -12,5 +11,3 @@ GInputStream *stream_open(const char *path, GError **error);
 /* Reads the first bytes of a regular file, unpacked as above, up to `size` of them; false if it
  * cannot be read. */
 bool stream_head(const char *path, void *bytes, gsize size, gsize *length);
-
-#endif

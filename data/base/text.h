@@ -1,6 +1,5 @@
 /* Files read whole: their size is bounded, and what never ends is refused. */
-#ifndef KILTER_DATA_BASE_TEXT_H
-#define KILTER_DATA_BASE_TEXT_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -17,5 +16,3 @@ char *text_read(const char *file, GError **error);
 /* A text in UTF-16 with a byte-order mark, as PowerShell writes what programs print, in UTF-8 with
  * its length; NULL for any other. The caller frees it. */
 char *text_from_utf16(const char *text, size_t length, size_t *out_length);
-
-#endif

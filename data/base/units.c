@@ -78,11 +78,27 @@ static const char *const EXPECTED[] = {
     [QUANTITY_FREQUENCY] = "a frequency such as 1.41 GHz",
 };
 
+bool number_is(const char *text, double *value)
+{
+    char *end = NULL;
+    const double number = text ? g_ascii_strtod(text, &end) : 0;
+    if (!text || end == text || *end)
+        return false;
+    if (value)
+        *value = number;
+    return true;
+}
+
+int number_compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 bool number_read(const char *text, double least, double most, double *value)
 {
-    char *end;
-    const double number = g_ascii_strtod(text, &end);
-    if (end == text || *end || !number_in(number, least, most))
+    double number;
+    if (!number_is(text, &number) || !number_in(number, least, most))
         return false;
     *value = number;
     return true;

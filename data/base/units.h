@@ -1,6 +1,5 @@
 /* Quantities with units, as people write them: "10.4 Gb/s", "16 GiB", "15.7 TFLOP/s", "100 us". */
-#ifndef KILTER_DATA_BASE_UNITS_H
-#define KILTER_DATA_BASE_UNITS_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -28,6 +27,12 @@ static inline bool number_in(double value, double least, double most)
            (value == 0 || value >= NUMBER_LEAST || value <= -NUMBER_LEAST);
 }
 
+/* Whether all of `text` (may be NULL) is a number; *value (may be NULL) gets it. */
+bool number_is(const char *text, double *value);
+
+/* Doubles in ascending order, for qsort and g_array_sort. */
+int number_compare(const void *a, const void *b);
+
 /* Reads all of `text` as a number for which number_in holds; else *value is not set. */
 bool number_read(const char *text, double least, double most, double *value);
 
@@ -51,5 +56,3 @@ char *number_exact(double value);
 /* The number by a printf format of one double, in the C locale, without a minus where it rounds to
  * zero. The caller frees it. */
 char *number_rounded(double value, const char *format);
-
-#endif

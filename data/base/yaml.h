@@ -6,8 +6,7 @@
  * A key is the path from the top, entries of lists counted from 0. Schemas hold mappings, lists and
  * texts only: numbers are parsed here, from texts, because libcyaml reads "08" as 0 and "3.5" as 3.
  * Aliases, several documents and repeated keys are refused. */
-#ifndef KILTER_DATA_BASE_YAML_H
-#define KILTER_DATA_BASE_YAML_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -58,5 +57,3 @@ bool yaml_uint(const Yaml *yaml, const char *key, const char *text, uint32_t low
 /* Parses a plain number without a unit in [low, high]. */
 bool yaml_number(const Yaml *yaml, const char *key, const char *text, double low,
                  double high, double *value, GError **error);
-
-#endif

@@ -1,7 +1,6 @@
 /* YAML of any shape as JSON: numbers, true, false and null where they are written without quotes,
  * texts otherwise. Private to data. */
-#ifndef KILTER_DATA_BASE_YAML_JSON_H
-#define KILTER_DATA_BASE_YAML_JSON_H
+#pragma once
 
 #include <glib.h>
 
@@ -12,5 +11,3 @@ struct json_t;
 enum { YAML_MOST_DEPTH = 32 };
 struct json_t *yaml_to_json(const char *file, const char *text, gsize length,
                             GError **error);
-
-#endif

@@ -1,8 +1,7 @@
 /* The line of each key in a YAML text. libcyaml forgets lines once it has loaded a file, so one
  * pass over libyaml's events (which libcyaml itself reads) keeps them. The pass also refuses
  * constructs that Kilter's files never contain. */
-#ifndef KILTER_DATA_BASE_YAML_LINES_H
-#define KILTER_DATA_BASE_YAML_LINES_H
+#pragma once
 
 #include <glib.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(YamlLines, yaml_lines_free)
 
 /* The line (from 1) of a key such as "machines[1].gpus", or of the nearest key around it. */
 uint32_t yaml_lines_at(const YamlLines *lines, const char *key);
-
-#endif

@@ -1,6 +1,5 @@
 /* Short forms in YAML (private to data). */
-#ifndef KILTER_DATA_BASE_YAML_SHORT_H
-#define KILTER_DATA_BASE_YAML_SHORT_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -20,5 +19,3 @@ typedef void (*YamlFault)(const char *key, bool missing, const char *known, void
 void yaml_key_faults(const char *text, gsize length,
                      const struct cyaml_schema_value *schema, YamlFault fault,
                      void *data);
-
-#endif

@@ -15,8 +15,7 @@
  *
  * Names of device types and machines may have `*` and `?`; a name that is neither may be an alias
  * of a data sheet. Of a machine with unlike GPUs a device type means those GPUs. */
-#ifndef KILTER_DATA_CLUSTER_CHANGE_H
-#define KILTER_DATA_CLUSTER_CHANGE_H
+#pragma once
 
 #include "data/cluster/cluster.h"
 
@@ -38,5 +37,3 @@ bool cluster_change(Cluster *cluster, ChangeKind kind, const char *text, GError 
 
 /* Keeps the machines for which keep[machine] is set, at least one. */
 bool cluster_keep(Cluster *cluster, const bool *keep, GError **error);
-
-#endif

@@ -1,7 +1,6 @@
 /* The promises of every cluster, whether its file was read, it was changed, or it was made of a
  * foreign file. */
-#ifndef KILTER_DATA_CLUSTER_CHECK_H
-#define KILTER_DATA_CLUSTER_CHECK_H
+#pragma once
 
 #include "data/cluster/cluster.h"
 
@@ -11,5 +10,3 @@
 bool cluster_check(const Cluster *cluster, GError **error);
 /* The same but for the network as a whole, of which the reader of files knows the line. */
 bool cluster_check_parts(const Cluster *cluster, GError **error);
-
-#endif

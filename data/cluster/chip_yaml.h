@@ -1,6 +1,5 @@
 /* A chip in the YAML of data sheets and of clusters' device types. Private to data. */
-#ifndef KILTER_DATA_CLUSTER_CHIP_YAML_H
-#define KILTER_DATA_CLUSTER_CHIP_YAML_H
+#pragma once
 
 #include "data/cluster/members.h"
 
@@ -19,5 +18,3 @@ typedef struct {
 } KernelsText;
 
 extern const Member KERNEL_FACTOR[KERNEL_CLASSES];
-
-#endif

@@ -4,8 +4,7 @@
  * A cluster file (YAML, data/clusters/) gives every number with unit and source. Planning looks at
  * a cluster through a *view*: either a device is a machine (HAP's virtual device: its GPUs run data
  * parallelism among themselves, Sec. 3 and 6) or a single GPU. */
-#ifndef KILTER_DATA_CLUSTER_CLUSTER_H
-#define KILTER_DATA_CLUSTER_CLUSTER_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -397,5 +396,3 @@ LinkCost cluster_view_set_line(const ClusterView *view, const Device *device,
                                CurvePlace place, uint32_t sets, Collective kind,
                                double bytes);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ClusterView, cluster_view_free)
-
-#endif

@@ -1,6 +1,5 @@
 /* The one serialiser of clusters. Private to data. */
-#ifndef KILTER_DATA_CLUSTER_CLUSTER_JSON_H
-#define KILTER_DATA_CLUSTER_CLUSTER_JSON_H
+#pragma once
 
 #include <jansson.h>
 
@@ -13,5 +12,3 @@ json_t *cluster_json(const Cluster *cluster);
 
 /* The same for a table of rules, without a source. */
 json_t *tuning_json(const Tuning *tuning);
-
-#endif

@@ -1,7 +1,6 @@
 /* The state of the reader of cluster files, shared by read.c, read_types.c and read_machines.c in
  * this folder (private to data). */
-#ifndef KILTER_DATA_CLUSTER_CLUSTER_READER_H
-#define KILTER_DATA_CLUSTER_CLUSTER_READER_H
+#pragma once
 
 #include "data/cluster/cluster.h"
 #include "data/cluster/cluster_yaml.h"
@@ -33,5 +32,3 @@ bool reader_types(ClusterReader *reader);
 /* Reads the machines, and adds the device types that they name but the file does not list; collects
  * failures. */
 bool reader_machines(ClusterReader *reader);
-
-#endif

@@ -1,7 +1,6 @@
 /* A cluster file as texts, before its numbers are checked (data/cluster/read.c). Private to
  * data. */
-#ifndef KILTER_DATA_CLUSTER_CLUSTER_YAML_H
-#define KILTER_DATA_CLUSTER_CLUSTER_YAML_H
+#pragma once
 
 #include <cyaml/cyaml.h>
 
@@ -113,5 +112,3 @@ extern const Member LINK_MEMBER[LINK_NUMBERS], TYPE_MEMBER[TYPE_NUMBERS],
     PIECES_MEMBER[PIECES_NUMBERS], MACHINE_MEMBER[MACHINE_NUMBERS],
     REGION_MEMBER[REGION_NUMBERS],
     PORT_MEMBER[PORT_NUMBERS];
-
-#endif

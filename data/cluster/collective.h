@@ -1,6 +1,5 @@
 /* Kinds of collectives, and the lines that price them. */
-#ifndef KILTER_DATA_CLUSTER_COLLECTIVE_H
-#define KILTER_DATA_CLUSTER_COLLECTIVE_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -61,5 +60,3 @@ typedef struct {
     CollectivePiece *piece;
     double smallest, largest; /* range of bytes that were measured; 0: not fitted */
 } CollectivePieces;
-
-#endif

@@ -18,8 +18,7 @@
  * all-to-all are divided among the rings that the ranks find (data/cluster/peers.h). Between two
  * numbers of ranks that were measured, the logarithms of times are interpolated by the logarithm
  * of n. */
-#ifndef KILTER_DATA_CLUSTER_CURVE_H
-#define KILTER_DATA_CLUSTER_CURVE_H
+#pragma once
 
 #include "data/cluster/collective.h"
 #include "data/cluster/peers.h"
@@ -93,5 +92,3 @@ const CollectivePiece *pieces_find(const CollectivePieces *pieces, double bytes)
 void curve_scale(const CollectiveCurve *from, double bandwidth, double latency,
                  CollectiveCurve *to);
 void curves_clear(CollectiveCurves *curves);
-
-#endif

@@ -1,6 +1,5 @@
 /* The section `curves` of a cluster's file. Private to data. */
-#ifndef KILTER_DATA_CLUSTER_CURVE_YAML_H
-#define KILTER_DATA_CLUSTER_CURVE_YAML_H
+#pragma once
 
 #include "data/cluster/members.h"
 
@@ -23,5 +22,3 @@ bool curves_read(const Yaml *yaml, const char *key, uint32_t n, const CurveText 
 /* Whether all numbers are such as a file may say. KILTER_ERROR_INPUT names `what`. */
 bool curve_check(const CollectiveCurve *curve, const char *what, GError **error);
 json_t *curves_json(const CollectiveCurves *curves);
-
-#endif

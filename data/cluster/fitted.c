@@ -1,6 +1,7 @@
 /* Intervals of predictions. */
 #include "data/cluster/fitted.h"
 #include "data/base/assert.h"
+#include "data/base/units.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -70,12 +71,6 @@ GPtrArray *fitted_outside(const Fitted *fitted, const FittedPoint *point)
 
 /* --- intervals --- */
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The smallest of n errors that the next error does not exceed with probability `coverage`: the
  * ceil((n + 1) coverage)-th. */
 static bool quantile(double *size, uint32_t n, double coverage, double *factor)
@@ -84,7 +79,7 @@ static bool quantile(double *size, uint32_t n, double coverage, double *factor)
     const double rank = ceil((n + 1) * coverage);
     if (rank > n)
         return false;
-    qsort(size, n, sizeof *size, compare);
+    qsort(size, n, sizeof *size, number_compare);
     *factor = exp(size[(uint32_t)rank - 1]);
     return true;
 }

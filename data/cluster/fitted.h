@@ -1,7 +1,6 @@
 /* The trials that a cluster's costs were fitted to, and the resulting errors of its predictions
  * (kilter fit). */
-#ifndef KILTER_DATA_CLUSTER_FITTED_H
-#define KILTER_DATA_CLUSTER_FITTED_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -55,5 +54,3 @@ GPtrArray *fitted_outside(const Fitted *fitted, const FittedPoint *point);
  * are enough, else all errors. False if there are too few errors for that coverage. */
 bool fitted_interval(const Fitted *fitted, const char *types, double coverage,
                      double *factor);
-
-#endif

@@ -57,9 +57,7 @@ static bool read_error(const Yaml *yaml, const char *parent, uint32_t i, const c
 {
     g_autofree char *key = g_strdup_printf("%s.errors[%u]", parent, i);
     const char *space = strrchr(text, ' ');
-    char *end = NULL;
-    out->error = space ? g_ascii_strtod(space + 1, &end) : 0;
-    if (!space || space == text || end == space + 1 || *end ||
+    if (!space || space == text || !number_is(space + 1, &out->error) ||
         !(fabs(out->error) <= WORST))
         return yaml_fail(
             yaml, error, key,

@@ -1,6 +1,5 @@
 /* The section `fit` of a cluster's file. Private to data. */
-#ifndef KILTER_DATA_CLUSTER_FITTED_YAML_H
-#define KILTER_DATA_CLUSTER_FITTED_YAML_H
+#pragma once
 
 #include <jansson.h>
 
@@ -24,5 +23,3 @@ extern const cyaml_schema_field_t FITTED_SCHEMA[]; /* of a FittedText */
 Fitted *fitted_read(const Yaml *yaml, const char *key, const FittedText *text,
                     GError **error);
 json_t *fitted_json(const Fitted *fitted);
-
-#endif

@@ -2,8 +2,7 @@
  * range. Their values and sources are in data/kernels.yaml, which must give all rows; a folder of
  * KILTER_PATH may hold another. The laws themselves are above the code that computes them, in
  * sim/cost/kernel_*.c. */
-#ifndef KILTER_DATA_CLUSTER_KERNEL_CONSTANTS_H
-#define KILTER_DATA_CLUSTER_KERNEL_CONSTANTS_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -190,5 +189,3 @@ bool kernel_constants_load(KernelConstants *constants, GError **error);
 /* The same from text; messages call it `file`. */
 bool kernel_constants_parse(const char *file, const char *text, size_t length,
                             KernelConstants *constants, GError **error);
-
-#endif

@@ -1,7 +1,6 @@
 /* The numbers that times of kernels depend on (sim/cost/kernel.h): the constants that all devices
  * share, and one device's numbers, prepared once per device type. */
-#ifndef KILTER_DATA_CLUSTER_KERNEL_DEVICE_H
-#define KILTER_DATA_CLUSTER_KERNEL_DEVICE_H
+#pragma once
 
 #include "data/cluster/cluster.h"
 #include "data/cluster/kernel_constants.h"
@@ -50,5 +49,3 @@ KernelDevice *kernel_device_new(const DeviceType *type, GError **error);
 KernelDevice *kernel_device_with(const DeviceType *type, const KernelConstants *constants);
 void kernel_device_free(KernelDevice *device);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KernelDevice, kernel_device_free)
-
-#endif

@@ -2,8 +2,7 @@
  * text and its value are, what the number may be, and what it means that the key is missing; the
  * schema, the reader and the writer all go by the rows. A further member is a further row. Private
  * to data. */
-#ifndef KILTER_DATA_CLUSTER_MEMBERS_H
-#define KILTER_DATA_CLUSTER_MEMBERS_H
+#pragma once
 
 #include <cyaml/cyaml.h>
 #include <jansson.h>
@@ -204,5 +203,3 @@ bool members_check(const Member *member, uint32_t n, const void *value, const ch
                    GError **error);
 /* Sets the keys of all n rows whose values are to be said. */
 void members_json(const Member *member, uint32_t n, const void *value, json_t *object);
-
-#endif

@@ -1,7 +1,6 @@
 /* The text form of networks: "tree:hosts=256,leaf=16,oversubscription=4". Private to
  * data. */
-#ifndef KILTER_DATA_CLUSTER_NETWORK_SPEC_H
-#define KILTER_DATA_CLUSTER_NETWORK_SPEC_H
+#pragma once
 
 #include "data/cluster/topology.h"
 
@@ -36,5 +35,3 @@ bool network_spec_check(const NetworkSpec *spec, uint32_t n_machines, GError **e
 
 /* The number of groups of a dragonfly with n_machines. */
 uint32_t network_groups(const NetworkSpec *spec, uint32_t n_machines);
-
-#endif

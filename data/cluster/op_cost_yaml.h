@@ -1,6 +1,5 @@
 /* Fitted times of op kinds in a cluster's YAML (data/cluster/read.c). Private to data. */
-#ifndef KILTER_DATA_CLUSTER_OP_COST_YAML_H
-#define KILTER_DATA_CLUSTER_OP_COST_YAML_H
+#pragma once
 
 #include "data/cluster/members.h"
 
@@ -20,5 +19,3 @@ bool op_cost_check(const OpCost *cost, const char *what, GError **error);
 /* The file's sequence of the kinds that have costs; a launch equal to the type's `launch_s` is left
  * out. */
 json_t *op_costs_json(const OpCost *cost, double launch_s);
-
-#endif

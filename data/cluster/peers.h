@@ -6,8 +6,7 @@
  * rings as links, and more ranks have two rings, one each way, for each of the cycles that share no
  * link. NCCL and RCCL move a collective over all rings at once: bandwidth grows with their number,
  * which changes from one number of ranks to the next by what links the ranks have among them. */
-#ifndef KILTER_DATA_CLUSTER_PEERS_H
-#define KILTER_DATA_CLUSTER_PEERS_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -32,5 +31,3 @@ char *peers_text(const Peers *peers);
 uint32_t peers_rings(const Peers *peers, uint32_t n);
 /* The same among the GPUs whose bits are set, of which there are at least two. */
 uint32_t peers_rings_among(const Peers *peers, uint32_t set);
-
-#endif

@@ -26,8 +26,7 @@
  * a ring's bytes. Inside a single unit the tensor goes around a ring, or through the switch that
  * sums up: min(2 (n-1)/n, sums (n+1)/n). In clusters that state their collectives, and for kinds
  * with a measured curve (data/cluster/curve.h), these lines count instead. */
-#ifndef KILTER_DATA_CLUSTER_PRICE_H
-#define KILTER_DATA_CLUSTER_PRICE_H
+#pragma once
 
 #include "data/cluster/cluster.h"
 #include "data/cluster/tuning.h"
@@ -77,5 +76,3 @@ void price_pieces(const PricePlace *place, Collective kind, CollectivePieces *pi
 
 /* The line of a message between a GPU of each of two machines of a wired cluster, by ports. */
 LinkCost price_between(const ClusterView *view, uint32_t machine, uint32_t other);
-
-#endif

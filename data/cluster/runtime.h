@@ -17,8 +17,7 @@
  *     reserve: 1.05            # optional: what the allocator has over what is allocated
  *     launch: 10 us            # optional, and so are the rows of STACK_TABLE (data/cluster/stack.h), numbers all
  *     source: where these are from */
-#ifndef KILTER_DATA_CLUSTER_RUNTIME_H
-#define KILTER_DATA_CLUSTER_RUNTIME_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -59,5 +58,3 @@ uint64_t runtime_left_bytes(const Runtime *runtime, uint64_t capacity_bytes, boo
 
 /* Their names, sorted; free with g_strfreev. */
 char **runtime_names(void);
-
-#endif

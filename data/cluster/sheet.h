@@ -3,8 +3,7 @@
  * Devices are data/devices/NAME.yaml on the search path, links data/links.yaml, shares
  * data/sustained.yaml. Each number there has its unit and its source. Peaks are for dense numbers,
  * per device; bandwidths of links are for one direction. */
-#ifndef KILTER_DATA_CLUSTER_SHEET_H
-#define KILTER_DATA_CLUSTER_SHEET_H
+#pragma once
 
 #include "data/cluster/cluster.h"
 
@@ -138,5 +137,3 @@ Port link_sheet_port(const LinkSheet *nic, double nics, const Sheets *sheets,
  * reaches. Texts; free with g_ptr_array_unref. Reads the sheets only if one of them has such a
  * rate; NULL with KILTER_ERROR_INPUT if it then cannot. */
 GPtrArray *sheets_warnings(const Cluster *cluster, GError **error);
-
-#endif

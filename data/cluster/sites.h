@@ -1,7 +1,6 @@
 /* Sites: parts of a wired cluster between which the network may be narrower than the machines'
  * ports (private to data). */
-#ifndef KILTER_DATA_CLUSTER_SITES_H
-#define KILTER_DATA_CLUSTER_SITES_H
+#pragma once
 
 #include "data/cluster/cluster.h"
 
@@ -17,5 +16,3 @@ void sites_find(ClusterView *view);
 
 /* Gives a copy of a view sites of its own. */
 void sites_copy(ClusterView *copy);
-
-#endif

@@ -2,8 +2,7 @@
  * memory it fuses, and how long its host takes. A runtime's file (data/cluster/runtime.h) may give
  * each row; without a runtime the stack is one that fuses, as Megatron-LM, TorchInductor and
  * Transformer Engine do. */
-#ifndef KILTER_DATA_CLUSTER_STACK_H
-#define KILTER_DATA_CLUSTER_STACK_H
+#pragma once
 
 /* X(key, default, low, high): an access is reading or writing a tensor once.
  *   elementwise   of the bytes that elementwise ops would move if each were a kernel, the part that is moved
@@ -36,5 +35,3 @@ typedef struct {
 } Stack;
 
 extern const Stack STACK_DEFAULT;
-
-#endif

@@ -31,8 +31,7 @@
  *
  * Routes have the fewest links, and devices pass messages on like switches; of several shortest
  * routes one is chosen by a hash of the ends (ECMP), always the same one. */
-#ifndef KILTER_DATA_CLUSTER_TOPOLOGY_H
-#define KILTER_DATA_CLUSTER_TOPOLOGY_H
+#pragma once
 
 #include "data/cluster/tuning.h"
 
@@ -122,5 +121,3 @@ enum { ROUTE_MAX_LINKS = 64 };
 /* The links from device to device, in order; returns their number (0 from a device to itself). */
 uint32_t routes_find(Routes *routes, uint32_t from, uint32_t to,
                      uint32_t link[ROUTE_MAX_LINKS]);
-
-#endif

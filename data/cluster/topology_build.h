@@ -1,6 +1,5 @@
 /* Making a topology node by node. Private to data. */
-#ifndef KILTER_DATA_CLUSTER_TOPOLOGY_BUILD_H
-#define KILTER_DATA_CLUSTER_TOPOLOGY_BUILD_H
+#pragma once
 
 #include "data/cluster/topology.h"
 
@@ -17,5 +16,3 @@ void build_cable(Build *build, uint32_t a, uint32_t b, LinkCost cost, bool inner
 
 /* Adds the network of a builder between the ports. */
 void build_network(Build *build);
-
-#endif

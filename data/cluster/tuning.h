@@ -12,8 +12,7 @@
  *
  * The first rule that fits decides; keys that a rule leaves out always fit. Bytes count the whole
  * tensor. sim/network/lower/lowering.h describes the algorithms. */
-#ifndef KILTER_DATA_CLUSTER_TUNING_H
-#define KILTER_DATA_CLUSTER_TUNING_H
+#pragma once
 
 #include "data/cluster/cluster.h"
 
@@ -127,5 +126,3 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Tuning, tuning_free)
 /* The algorithm of the first rule that fits; ALGORITHM_AUTO if none does. */
 Algorithm tuning_choose(const Tuning *tuning, Traffic traffic, uint32_t ranks,
                         double bytes);
-
-#endif

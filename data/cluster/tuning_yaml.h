@@ -1,6 +1,5 @@
 /* Tuning tables in YAML: a file of their own, or a section of a cluster's file. Private to data. */
-#ifndef KILTER_DATA_CLUSTER_TUNING_YAML_H
-#define KILTER_DATA_CLUSTER_TUNING_YAML_H
+#pragma once
 
 #include "data/cluster/members.h"
 #include "data/cluster/tuning.h"
@@ -21,5 +20,3 @@ extern const cyaml_schema_field_t TUNING_SCHEMA[]; /* schema of a TuningText */
 /* Reads a table. `key`: the section's key, or NULL if the file is the table. KILTER_ERROR_INPUT. */
 Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text,
                     GError **error);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * A format is a row. Readers lie in the folders beside this file (and, for Kilter's own formats,
  * with their nouns); no command knows how a format begins: it asks format_of_file. */
-#ifndef KILTER_DATA_FORMATS_FORMAT_H
-#define KILTER_DATA_FORMATS_FORMAT_H
+#pragma once
 
 #include <glib.h>
 #include <jansson.h>
@@ -79,5 +78,3 @@ FileFormat format_of_model(const json_t *root);
  * about a file (or, with file NULL, a text) that is not what was expected; "" if it is of no
  * format, or of one that is only written. Caller frees. */
 char *format_hint(const char *file, const char *text, gsize length);
-
-#endif

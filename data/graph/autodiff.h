@@ -1,6 +1,5 @@
 /* Differentiation of one op (private to data). */
-#ifndef KILTER_DATA_GRAPH_AUTODIFF_H
-#define KILTER_DATA_GRAPH_AUTODIFF_H
+#pragma once
 
 #include "data/graph/build.h"
 
@@ -12,5 +11,3 @@ typedef struct {
 
 /* Appends the backward ops of `b->op`, whose outputs' gradients are complete. */
 void differentiate_op(Backward *b);
-
-#endif

@@ -1,6 +1,5 @@
 /* The graph's inside, for construction (private to data). */
-#ifndef KILTER_DATA_GRAPH_BUILD_H
-#define KILTER_DATA_GRAPH_BUILD_H
+#pragma once
 
 #include "data/graph/op_class.h"
 
@@ -59,5 +58,3 @@ TensorId graph_trained_parameter(Graph *graph, const char *name, uint32_t rank,
                                  const uint32_t *dim);
 
 const OpClass *graph_op_class(const Graph *graph, OpId id);
-
-#endif

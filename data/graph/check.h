@@ -1,6 +1,5 @@
 /* Whether an op fits its inputs: builders assert it, readers have to check it (private to data). */
-#ifndef KILTER_DATA_GRAPH_CHECK_H
-#define KILTER_DATA_GRAPH_CHECK_H
+#pragma once
 
 #include "data/graph/space.h"
 
@@ -14,5 +13,3 @@ bool op_kind_is_forward(OpKind kind);
 
 /* Whether the backward and the updates may give a tensor or an op such a name. */
 bool graph_name_is_reserved(const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* Facts: a few numbers that characterise a graph. */
-#ifndef KILTER_DATA_GRAPH_FACTS_H
-#define KILTER_DATA_GRAPH_FACTS_H
+#pragma once
 
 #include "data/graph/graph.h"
 
@@ -17,5 +16,3 @@ typedef struct {
 } GraphFacts;
 
 GraphFacts graph_facts(const Graph *graph);
-
-#endif

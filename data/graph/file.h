@@ -18,8 +18,7 @@
  * no time. Opaque ops and those of their backward, NAME.d0, ..., NAME.dw, must have `times`, {"op":
  * {"device type": [[samples, seconds], ...]}} (data/graph/times.h).
  * graph_from_json(graph_to_json(g)) is g. */
-#ifndef KILTER_DATA_GRAPH_FILE_H
-#define KILTER_DATA_GRAPH_FILE_H
+#pragma once
 
 #include "data/graph/graph.h"
 
@@ -32,5 +31,3 @@ json_t *graph_to_json(const Graph *graph);
  * a key that is unknown or missing, an op that does not fit its inputs, more elements than 2^53, a
  * parameter that the loss does not depend on, ... */
 Graph *graph_from_json(const char *file, const json_t *root, GError **error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Declarations shared by the writer and the reader of graph files (private to data). */
-#ifndef KILTER_DATA_GRAPH_FILE_PARTS_H
-#define KILTER_DATA_GRAPH_FILE_PARTS_H
+#pragma once
 
 #include "data/graph/graph.h"
 
@@ -20,5 +19,3 @@ typedef struct {
 } GraphAttr;
 enum { GRAPH_ATTRS = 14 };
 extern const GraphAttr GRAPH_ATTR[GRAPH_ATTRS];
-
-#endif

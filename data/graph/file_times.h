@@ -1,7 +1,6 @@
 /* Measured times as JSON, of graph files and of profiles (private to data). Readers return what is
  * wrong, or NULL. */
-#ifndef KILTER_DATA_GRAPH_FILE_TIMES_H
-#define KILTER_DATA_GRAPH_FILE_TIMES_H
+#pragma once
 
 #include "data/graph/graph.h"
 
@@ -17,5 +16,3 @@ char *graph_times_read(Graph *graph, const json_t *times);
  * message. */
 char *op_times_read(Graph *graph, OpId id, const json_t *value, double samples,
                     double part);
-
-#endif

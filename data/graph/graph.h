@@ -14,8 +14,7 @@
  * Invariants: ids are dense and in execution order (an op's inputs exist before its outputs); a
  * tensor has at most one producer; after sealing nothing changes, so a graph can be shared by
  * threads. */
-#ifndef KILTER_DATA_GRAPH_GRAPH_H
-#define KILTER_DATA_GRAPH_GRAPH_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -374,5 +373,3 @@ double graph_op_flops(const Graph *graph, OpId id);
 /* Bytes that the whole op reads or writes of an operand (inputs, then outputs): its tensor's bytes,
  * or for a tensor that is looked up (op_kind_looked_up) one entry per index. */
 uint64_t graph_op_bytes(const Graph *graph, OpId id, uint32_t operand);
-
-#endif

@@ -45,8 +45,7 @@
  * To add an op: add its row here, its gradient in data/graph/autodiff.c, and its kernels, if it is
  * no sum of products, in a file of exec/kernels and one of exec/cuda; the conformance test then
  * runs every rule that follows from the row. */
-#ifndef KILTER_DATA_GRAPH_OP_H
-#define KILTER_DATA_GRAPH_OP_H
+#pragma once
 
 #include "data/base/assert.h"
 
@@ -363,5 +362,3 @@ uint32_t op_kind_looked_up(OpKind kind);
 
 /* The kind of that name, or OP_KINDS. */
 OpKind op_kind_from_name(const char *name);
-
-#endif

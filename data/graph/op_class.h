@@ -1,7 +1,6 @@
 /* Classes of ops: ops of equal kind and shapes, and of equal units once the graph is sealed, share
  * their iteration space and their rules (private to data). */
-#ifndef KILTER_DATA_GRAPH_OP_CLASS_H
-#define KILTER_DATA_GRAPH_OP_CLASS_H
+#pragma once
 
 #include "data/graph/rule.h"
 #include "data/graph/space.h"
@@ -39,5 +38,3 @@ bool space_queries_rule(OpKind kind, uint32_t n_in, uint32_t n_out, const OpSpac
 /* All rules of a space, for loops of at least `least_units` units; returns their number. */
 uint32_t space_rules(OpKind kind, uint32_t n_in, uint32_t n_out, const OpSpace *space,
                      uint32_t least_units, Rule rule[OP_MAX_RULES]);
-
-#endif

@@ -5,8 +5,7 @@
  * Where devices lie in several axes (data/program/program.h: positions, shards, replicas) a tensor
  * has a form over each of them. All three fit in one Form: a plain Form is the form over the
  * positions, and is Identity over the other axes. */
-#ifndef KILTER_DATA_GRAPH_RULE_H
-#define KILTER_DATA_GRAPH_RULE_H
+#pragma once
 
 #include "data/graph/graph.h"
 
@@ -97,5 +96,3 @@ uint32_t op_cut_with(const Op *op, const Form *form, uint32_t operand);
 bool op_rule_find(const Graph *graph, OpId id, const Form *form, Rule *rule);
 bool op_rule_of_shards(const Graph *graph, OpId id, const Form *form, Rule *rule);
 bool op_rule_of_replicas(const Graph *graph, OpId id, const Form *form, Rule *rule);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reading an op's iteration space off its signature (private to data). */
-#ifndef KILTER_DATA_GRAPH_SPACE_H
-#define KILTER_DATA_GRAPH_SPACE_H
+#pragma once
 
 #include "data/graph/graph.h"
 
@@ -22,5 +21,3 @@ double space_visible(OpKind kind, const OpAttr *attr, const OpSpace *space);
 
 /* The sum of the flops terms of `kind`; with loop >= 0 only of the terms that name that loop. */
 double space_flops(OpKind kind, const OpSpace *space, int loop);
-
-#endif

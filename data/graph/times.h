@@ -4,8 +4,7 @@
  * it goes on along the last line, but never falls. Below the smallest it goes down to what no
  * sample takes: what the line through the first two points says, but not below 0 nor above the
  * first point's time. One point alone is proportional to the samples. */
-#ifndef KILTER_DATA_GRAPH_TIMES_H
-#define KILTER_DATA_GRAPH_TIMES_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -42,5 +41,3 @@ typedef struct {
     double fixed, slope;
 } TimeLine;
 TimeLine time_curve_line(const TimeCurve *curve, double most, double at);
-
-#endif

@@ -21,8 +21,7 @@
  * messages of a grouped all-gather or reduce-scatter; sendrecv_perf is the kind `send`, a message
  * of each rank to the next one. Tests that price nothing (gather, scatter, hypercube) are skipped
  * and counted. Reports of Nsight Systems (data/formats/measured/nsys.h) are read, too. */
-#ifndef KILTER_DATA_MEASURED_MEASUREMENT_H
-#define KILTER_DATA_MEASURED_MEASUREMENT_H
+#pragma once
 
 #include "data/cluster/cluster.h"
 
@@ -67,5 +66,3 @@ char *measurements_write(const GArray *list, const char *comment);
 
 /* The kind as text: "linear", "all_reduce", "send". */
 const char *measurement_kind(const Measurement *measurement);
-
-#endif

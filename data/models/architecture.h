@@ -3,8 +3,7 @@
  *
  * Tensors: x [batch, seq, hidden]; queries [batch, seq, kv heads, queries to a key, head], keys
  * with values [batch, seq, kv heads, head + value]; see data/graph/op.h. */
-#ifndef KILTER_DATA_MODELS_ARCHITECTURE_H
-#define KILTER_DATA_MODELS_ARCHITECTURE_H
+#pragma once
 
 #include "data/graph/graph.h"
 
@@ -249,5 +248,3 @@ TensorId layer_out(const Layer *l, const char *part, TensorId y, bool bias);
 /* x [b,s,hidden] in and out, by the layer's mixer, and by attention to the encoder's tokens. */
 TensorId mixer_build(Layer *l, TensorId x);
 TensorId mixer_cross(Layer *l, TensorId x);
-
-#endif

@@ -2,8 +2,7 @@
  * (model.safetensors.index.json, pytorch_model.bin.index.json): the names of all tensors, and their
  * bytes together. They have no shapes, so no graph follows; they check a config.json. Part of
  * data's public interface. */
-#ifndef KILTER_DATA_MODELS_CHECKPOINT_INDEX_H
-#define KILTER_DATA_MODELS_CHECKPOINT_INDEX_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -18,5 +17,3 @@ typedef struct {
 
 /* KILTER_ERROR_INPUT names file, key, and what was expected. */
 bool checkpoint_index_read(const char *file, CheckpointIndex *index, GError **error);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * `batch` is per GPU; the global batch is batch x gpus (weak scaling, as in the papers) unless
  * `global_batch` is given; `experts` is 2 x gpus unless given. `precision`: see Precision. */
-#ifndef KILTER_DATA_MODELS_MODEL_H
-#define KILTER_DATA_MODELS_MODEL_H
+#pragma once
 
 #include "data/graph/graph.h"
 
@@ -72,5 +71,3 @@ char *model_architecture(const char *spec, GError **error);
 
 /* The graph of a spec as the text of a graph file (data/graph/file.h). The caller frees it. */
 char *model_write(const char *spec, uint32_t gpus, GError **error);
-
-#endif

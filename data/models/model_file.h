@@ -1,6 +1,5 @@
 /* Files of models: where they lie, and their content as JSON (private to data). */
-#ifndef KILTER_DATA_MODELS_MODEL_FILE_H
-#define KILTER_DATA_MODELS_MODEL_FILE_H
+#pragma once
 
 #include <glib.h>
 #include <jansson.h>
@@ -19,5 +18,3 @@ bool model_file_is_yaml(const char *path);
 /* The object of a file in JSON (with Python's Infinity and NaN as null), YAML or ONNX, or of a
  * profile's tables. NULL with KILTER_ERROR_INPUT. */
 json_t *model_file_load(const char *path, GError **error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Bundled models: the table of specs and the builders (private to data). */
-#ifndef KILTER_DATA_MODELS_MODELS_H
-#define KILTER_DATA_MODELS_MODELS_H
+#pragma once
 
 #include "data/models/model.h"
 #include "data/base/units.h"
@@ -210,5 +209,3 @@ bool model_sizes_fit(const char *spec, const Graph *graph, GError **error);
 /* An op with one input, named PREFIX.suffix. */
 TensorId model_unary(Graph *graph, OpKind kind, const char *name, TensorId x);
 TensorId model_dropout(Graph *graph, const char *name, TensorId x, double rate);
-
-#endif

@@ -19,8 +19,7 @@
  * which takes no time. Its backward is an op for each gradient that is needed, and each takes an
  * even part of backward_s; an op without parameters that none with parameters precedes has no
  * backward. Without `batch` in the file the spec has to say it. */
-#ifndef KILTER_DATA_MODELS_PROFILE_H
-#define KILTER_DATA_MODELS_PROFILE_H
+#pragma once
 
 #include "data/models/models.h"
 
@@ -43,5 +42,3 @@ bool profile_is_table(const char *path);
  * between them. memory_bytes is what the forward op makes and its parameters. NULL:
  * KILTER_ERROR_INPUT. */
 json_t *profile_from_table(const char *path, GError **error);
-
-#endif

@@ -12,8 +12,7 @@
  *     AmpModel, JointEntry        at rest and per microbatch in flight: near the peak, either side
  *
  * The folds then decide whether the plan fits. */
-#ifndef KILTER_DATA_PLAN_BUFFERS_H
-#define KILTER_DATA_PLAN_BUFFERS_H
+#pragma once
 
 #include "data/plan/plan.h"
 
@@ -84,5 +83,3 @@ PlanBuffers *plan_buffers(const Program *program, const Graph *graph,
                           const Instances *instances, const uint16_t *instance_segment);
 void plan_buffers_free(PlanBuffers *buffers);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(PlanBuffers, plan_buffers_free)
-
-#endif

@@ -1,6 +1,5 @@
 /* Which splits a program needs (private to data). */
-#ifndef KILTER_DATA_PLAN_CUT_H
-#define KILTER_DATA_PLAN_CUT_H
+#pragma once
 
 #include "data/plan/plan.h"
 
@@ -8,5 +7,3 @@
 void plan_instr_splits(const Plan *plan, const Graph *graph, const BatchForms *batch,
                        const uint16_t *instance_segment, const Instr *instr,
                        GArray *splits);
-
-#endif

@@ -1,7 +1,6 @@
 /* Fidelities: ways to say how long an iteration of a plan takes (sim/sim.h). Plan files, results
  * and trials name them. For each row sim has an evaluator of that name. */
-#ifndef KILTER_DATA_PLAN_FIDELITY_H
-#define KILTER_DATA_PLAN_FIDELITY_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -50,5 +49,3 @@ bool fidelity_can(const char *name, FidelityAbility ability);
 
 /* "stage or flow": the fidelities with an ability, for messages. Caller frees. */
 char *fidelity_list(FidelityAbility ability);
-
-#endif

@@ -1,6 +1,5 @@
 /* Repetition in the program of a plan file (private to data): data/plan/json.h gives the format. */
-#ifndef KILTER_DATA_PLAN_FOLD_H
-#define KILTER_DATA_PLAN_FOLD_H
+#pragma once
 
 #include "data/plan/plan.h"
 
@@ -28,5 +27,3 @@ GArray *plan_fold(const Program *program, const Graph *graph);
 /* Where the first number of a name begins, and its value and the text after it; NULL if the name
  * has none that can be counted. */
 const char *plan_name_number(const char *name, uint32_t *number, const char **rest);
-
-#endif

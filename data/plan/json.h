@@ -43,8 +43,7 @@
  * (data/plan/plan.h). Last comes the seal, {"shards": ..., "plan": ...}: digests by which the
  * reader detects edits. After an edit it drops proofs, and refuses splits that differ from the
  * rounded ratios by more than a unit; without splits it rounds the ratios. */
-#ifndef KILTER_DATA_PLAN_JSON_H
-#define KILTER_DATA_PLAN_JSON_H
+#pragma once
 
 #include <jansson.h>
 
@@ -95,5 +94,3 @@ void plan_json_seals(const json_t *root, bool *shards, bool *all);
 
 /* The number of counts of a split. */
 uint32_t plan_split_devices(const Plan *plan, const Split *split);
-
-#endif

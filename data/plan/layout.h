@@ -1,8 +1,7 @@
 /* The layout of a plan over devices: its groups, the dims of the batch, and for every instance
  * of a tensor the segment whose ratios cut it. Simulators (shares) and replays (elements) both
  * use it. */
-#ifndef KILTER_DATA_PLAN_LAYOUT_H
-#define KILTER_DATA_PLAN_LAYOUT_H
+#pragma once
 
 #include "data/plan/plan.h"
 
@@ -24,5 +23,3 @@ void plan_layout_clear(PlanLayout *layout);
 /* How a group's instance of a tensor is cut, by the ratios of its own segment. */
 PlanCut plan_layout_cut(const PlanLayout *layout, uint32_t group, TensorId tensor,
                         Form form);
-
-#endif

@@ -4,8 +4,7 @@
  * JSON (versioned, stable key order) such that read(write(plan)) == plan. The graph is not stored:
  * `model` rebuilds it, and its names identify ops and tensors. A file is sealed: an edited file
  * loses its proofs, and its ratios and splits have to agree. */
-#ifndef KILTER_DATA_PLAN_PLAN_H
-#define KILTER_DATA_PLAN_PLAN_H
+#pragma once
 
 #include "data/program/batch.h"
 #include "data/strategy/strategy.h"
@@ -242,5 +241,3 @@ char *plan_write(const Plan *plan, const Graph *graph);
  * and what was expected (ratios that do not sum to 1, an op the model lacks, a foreign version,
  * ...). */
 Plan *plan_read(const char *file, Graph **graph, GError **error);
-
-#endif

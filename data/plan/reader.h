@@ -1,7 +1,6 @@
 /* Helpers of the plan reader (private to data). Functions that return false have set the error:
  * KILTER_ERROR_INPUT, "FILE: KEY[I]: expected ..., got ...". */
-#ifndef KILTER_DATA_PLAN_READER_H
-#define KILTER_DATA_PLAN_READER_H
+#pragma once
 
 #include "data/plan/plan.h"
 
@@ -57,5 +56,3 @@ bool reader_program(const Reader *r);
 bool reader_ratios(const Reader *r);
 bool reader_segments(const Reader *r);
 bool reader_splits(const Reader *r);
-
-#endif

@@ -5,8 +5,7 @@
  * of the batch in the role of devices. Dim 0 of the first input is the batch; the other inputs
  * follow from the ops that use them first; parameters and optimizer states are in Identity form. A
  * tensor used by an op without a rule for partial sums (an update) has to be summed before. */
-#ifndef KILTER_DATA_PROGRAM_BATCH_H
-#define KILTER_DATA_PROGRAM_BATCH_H
+#pragma once
 
 #include "data/program/program.h"
 
@@ -90,5 +89,3 @@ static inline size_t placed_cell(const PlacedOperand *operand)
 {
     return (size_t)operand->place * FORM_MAX + form_inside(operand->form);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The state of the program checker (private to data). */
-#ifndef KILTER_DATA_PROGRAM_CHECK_H
-#define KILTER_DATA_PROGRAM_CHECK_H
+#pragma once
 
 #include "data/base/assert.h"
 #include "data/program/batch.h"
@@ -68,5 +67,3 @@ bool check_transfer(Check *check);
 /* Checks after the last instruction that every op ran, the loss exists, and updated values lie
  * where the old values lay. */
 bool check_complete(const Check *check);
-
-#endif

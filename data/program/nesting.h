@@ -1,6 +1,5 @@
 /* The order of cuts where shards and positions cut the same dim (private to data). */
-#ifndef KILTER_DATA_PROGRAM_NESTING_H
-#define KILTER_DATA_PROGRAM_NESTING_H
+#pragma once
 
 #include "data/program/program.h"
 
@@ -8,5 +7,3 @@
  * sequence, dim 1; and dim 1 where it counts experts, in a group that was added to share them. */
 bool nesting_starts_inside(const Program *program, const Graph *graph, uint32_t group,
                            TensorId tensor, Form form);
-
-#endif

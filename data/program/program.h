@@ -81,8 +81,7 @@
  * A part of the batch goes from the replicas that have it to those that need it, whatever their
  * numbers. A tensor that is partial over the replicas goes from replica to replica, of which there
  * must be equally many. A tensor that all replicas have goes to any number of replicas. */
-#ifndef KILTER_DATA_PROGRAM_PROGRAM_H
-#define KILTER_DATA_PROGRAM_PROGRAM_H
+#pragma once
 
 #include "data/cluster/cluster.h"
 #include "data/graph/rule.h"
@@ -234,5 +233,3 @@ char *instr_text(const Instr *instr, const Graph *graph);
  * dependency, blue if the tensor is cut and red if it is partial; in large programs a box for each
  * layer and pass. The caller frees it. */
 char *program_dot(const Program *program, const Graph *graph);
-
-#endif

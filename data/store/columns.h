@@ -6,8 +6,7 @@
  * NULL), COUNT, BYTES and FLAG. Use: whether two answers to one question must agree in it, SAME, or
  * may differ in it, MAY (times by the clock, words). Rule: what the schema adds to the kind's type.
  * A new column: a row here, a step of data/store/upgrade.c, and whoever fills it in. */
-#ifndef KILTER_DATA_STORE_COLUMNS_H
-#define KILTER_DATA_STORE_COLUMNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@
 #define STORE_EXACT_COUNT(name) ", " #name
 #define STORE_EXACT_BYTES(name) ", " #name
 #define STORE_EXACT_FLAG(name)  ", " #name
-
-#endif

@@ -1,6 +1,5 @@
 /* The store's inside: one SQLite connection and its statements. Private to data/store. */
-#ifndef KILTER_DATA_STORE_DATABASE_H
-#define KILTER_DATA_STORE_DATABASE_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -169,5 +168,3 @@ bool store_axes_make(const Store *store);
 bool store_axes_add(Store *store, const char *axes);
 /* After a roll-back. */
 void store_axes_forget(Store *store);
-
-#endif

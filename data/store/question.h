@@ -1,6 +1,5 @@
 /* Questions of the result store (data/store/store.h): everything on which an answer depends. */
-#ifndef KILTER_DATA_STORE_QUESTION_H
-#define KILTER_DATA_STORE_QUESTION_H
+#pragma once
 
 #include <glib.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ typedef struct {
     const char *axes; /* further axes of its grid: a JSON object of texts, or NULL */
     uint32_t ordinal; /* position in its grid */
 } StoreAsked;
-
-#endif

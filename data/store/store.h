@@ -16,8 +16,7 @@
  * The schema is data/store/schema.sql with the columns of data/store/columns.h, the views that
  * queries are written for are data/store/views.sql; a further view, `configuration`, has the axes
  * of grids as columns (data/store/axes.c). A Store is used by one thread at a time. */
-#ifndef KILTER_DATA_STORE_STORE_H
-#define KILTER_DATA_STORE_STORE_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -130,5 +129,3 @@ bool store_select(Store *store, const StoreAsked *asked, uint32_t n, GError **er
  * NULL). */
 typedef void (*StoreRow)(uint32_t n_columns, char **value, char **column, void *data);
 bool store_query(Store *store, const char *sql, StoreRow row, void *data, GError **error);
-
-#endif

@@ -31,8 +31,7 @@
  * layers next to one another, then the devices that share sequences, then replica by replica: rank
  * ((replica * cp + shard) * tp + position). Unless they are given, stage s has the ranks from s *
  * dp * cp * tp on. That is Megatron-LM's order tp-cp-dp-pp. */
-#ifndef KILTER_DATA_STRATEGY_STRATEGY_H
-#define KILTER_DATA_STRATEGY_STRATEGY_H
+#pragma once
 
 #include "data/base/options.h"
 #include "data/graph/graph.h"
@@ -265,5 +264,3 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(StrategyPipelines, strategy_pipelines_clear)
  * `first` [n_stages + 1]. KILTER_ERROR_INPUT. */
 bool strategy_layer_modes(const Strategy *strategy, const Graph *graph, uint32_t n_stages,
                           const uint32_t *first, Recompute **modes, GError **error);
-
-#endif

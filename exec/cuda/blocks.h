@@ -1,7 +1,6 @@
 /* The data that an exchange sends and receives, packed in blocks, one after the other in a buffer
  * (private to exec). */
-#ifndef KILTER_EXEC_CUDA_BLOCKS_H
-#define KILTER_EXEC_CUDA_BLOCKS_H
+#pragma once
 
 #include "exec/backend.h"
 #include "exec/cuda/queue.h"
@@ -33,5 +32,3 @@ void *cuda_block(const CudaBlocks *blocks, const CudaQueue *queue, uint32_t r);
 
 void cuda_blocks_pack(const CudaBlocks *blocks, CudaQueue *queue, const ExecShard *from);
 void cuda_blocks_unpack(const CudaBlocks *blocks, CudaQueue *queue, const ExecShard *to);
-
-#endif

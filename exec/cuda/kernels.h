@@ -5,8 +5,7 @@
  * As in exec/kernels/kernels.h a kernel reads the shapes and offsets of its operands and never the
  * devices or the rule. Outputs may hold anything on entry. Every row of the op table has a kernel
  * (kernels.c). */
-#ifndef KILTER_EXEC_CUDA_KERNELS_H
-#define KILTER_EXEC_CUDA_KERNELS_H
+#pragma once
 
 #ifdef __cplusplus
 #include <glib.h> /* before extern "C", as it has templates */
@@ -43,5 +42,4 @@ void cuda_add_overlap(CudaQueue *queue, const ExecShard *from, const ExecShard *
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -5,8 +5,7 @@
 //
 // Bodies capture pointers and numbers by value. A row is one warp's; on GPUs that tests emulate it
 // has one lane.
-#ifndef KILTER_EXEC_CUDA_LAUNCH_CUH
-#define KILTER_EXEC_CUDA_LAUNCH_CUH
+#pragma once
 
 #include <type_traits>
 
@@ -403,5 +402,3 @@ static inline void queue_multiply(CudaQueue *queue, const CudaProduct &product)
         else                                   \
             kernel<double>(call);              \
     }
-
-#endif

@@ -1,6 +1,5 @@
 /* The inside of the cuda backend: its places and their streams (private to exec/cuda). */
-#ifndef KILTER_EXEC_CUDA_PLACES_H
-#define KILTER_EXEC_CUDA_PLACES_H
+#pragma once
 
 #include <cuda_runtime.h>
 #include <nccl.h>
@@ -55,5 +54,3 @@ void cuda_check_nccl(Cuda *cuda, ncclResult_t result, const char *call);
 bool cuda_check(ExecBackend *backend, GError **error);
 /* As ExecBackendOps.exchange. */
 bool cuda_exchange(ExecBackend *backend, const ExecExchange *exchange, GError **error);
-
-#endif

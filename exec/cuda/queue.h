@@ -1,6 +1,5 @@
 /* Where the CUDA backend's kernels run: a stream of one GPU. Private to exec. */
-#ifndef KILTER_EXEC_CUDA_QUEUE_H
-#define KILTER_EXEC_CUDA_QUEUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -90,5 +89,4 @@ void cuda_queue_multiply(CudaQueue *queue, const CudaProduct *product, void **at
 
 #ifdef __cplusplus
 }
-#endif
 #endif

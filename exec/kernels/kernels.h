@@ -5,8 +5,7 @@
  * rule: what it computes on shards is the op restricted to those index ranges. Outputs
  * are zero on entry. Operands are row-major in the order of the kind's signature
  * (data/graph/op.h). */
-#ifndef KILTER_EXEC_KERNELS_KERNELS_H
-#define KILTER_EXEC_KERNELS_KERNELS_H
+#pragma once
 
 #include "exec/tensor.h"
 
@@ -67,5 +66,3 @@ Kernel kernel_of(OpKind kind);
     void kernel_##kernel(const KernelCall *call);
 OP_TABLE(X)
 #undef X
-
-#endif

@@ -1,6 +1,5 @@
 /* Dropout's mask, for kernels on the host and on GPUs (private to exec). */
-#ifndef KILTER_EXEC_KERNELS_MASK_H
-#define KILTER_EXEC_KERNELS_MASK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -57,5 +56,3 @@ EXEC_INLINE double mask_factor(const MaskRows *m, uint64_t row, uint64_t column)
     return mask_uniform(m->seed, whole * m->size + column) >= m->rate ? 1 / (1 - m->rate)
                                                                       : 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Values that depend on a token's place in its sequence, for kernels on the host and on GPUs
  * (private to exec): rotary embeddings, which keys a query sees, and the penalty of distance. */
-#ifndef KILTER_EXEC_KERNELS_POSITION_H
-#define KILTER_EXEC_KERNELS_POSITION_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -39,5 +38,3 @@ EXEC_INLINE double attention_slope(bool alibi, uint64_t head, uint64_t heads)
 {
     return alibi ? exp2(-8.0 * (double)(head + 1) / (double)heads) : 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Sums over rows of numbers that kernels share (private to exec/kernels). */
-#ifndef KILTER_EXEC_KERNELS_VECTOR_H
-#define KILTER_EXEC_KERNELS_VECTOR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ static inline void add_scaled(double *to, double factor, const double *from, uin
     for (uint64_t i = 0; i < n; i++)
         to[i] += factor * from[i];
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Advice: every planner on every choice of a cluster's machines, and what each gains and costs. */
-#ifndef KILTER_EXPERIMENTS_ANSWERS_ADVISE_H
-#define KILTER_EXPERIMENTS_ANSWERS_ADVISE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -29,5 +28,3 @@ typedef struct {
  * does. */
 json_t *advise(const char *model, const Cluster *cluster, const PlannerOptions *options,
                const AdviseAsked *asked, GError **error);
-
-#endif

@@ -1,6 +1,5 @@
 /* The costs of choices of machines: time, throughput, money, energy. */
-#ifndef KILTER_EXPERIMENTS_ANSWERS_ADVISE_COST_H
-#define KILTER_EXPERIMENTS_ANSWERS_ADVISE_COST_H
+#pragma once
 
 #include "synth/auto/portfolio.h"
 
@@ -42,5 +41,3 @@ const AdviseRow *advise_within(const AdviseRow *row, uint32_t n, double target_s
                                double tokens_per_s);
 /* "computation of h100", "communication", "waiting". Caller frees. */
 char *advise_binds(const AdviseRow *row);
-
-#endif

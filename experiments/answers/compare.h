@@ -1,6 +1,5 @@
 /* Plans side by side. */
-#ifndef KILTER_EXPERIMENTS_ANSWERS_COMPARE_H
-#define KILTER_EXPERIMENTS_ANSWERS_COMPARE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -9,5 +8,3 @@
 /* The answer for n plans and the files that they are from, with the members of
  * data/schemas/compare.json. */
 json_t *compare_json(char *const *file, const Evaluation *evaluation, uint32_t n);
-
-#endif

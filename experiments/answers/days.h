@@ -1,6 +1,5 @@
 /* Days of training with a plan, as an answer and as a figure. */
-#ifndef KILTER_EXPERIMENTS_ANSWERS_DAYS_H
-#define KILTER_EXPERIMENTS_ANSWERS_DAYS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -40,5 +39,3 @@ json_t *days_json(const SimCampaign *of, const SimCampaignReport *report,
  * interval between checkpoints, from a sixteenth of the one that was used to 16 times as much. */
 bool days_draw(const SimCampaign *campaign, const SimCampaignReport *used,
                const char *folder, GError **error);
-
-#endif

@@ -1,6 +1,5 @@
 /* A plan and its evaluation as an answer. */
-#ifndef KILTER_EXPERIMENTS_ANSWERS_EVALUATION_REPORT_H
-#define KILTER_EXPERIMENTS_ANSWERS_EVALUATION_REPORT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -21,5 +20,3 @@ char *evaluation_waits_text(const Evaluation *evaluation);
  * where no other plan fits (the only plan of a strategy, or a search with a proof), else with
  * KILTER_ERROR_FAILED. */
 bool evaluation_check_fits(const Evaluation *evaluation, GError **error);
-
-#endif

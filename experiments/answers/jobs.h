@@ -1,6 +1,5 @@
 /* Where several plans run on one cluster: the places that their GPUs take there. */
-#ifndef KILTER_EXPERIMENTS_ANSWERS_JOBS_H
-#define KILTER_EXPERIMENTS_ANSWERS_JOBS_H
+#pragma once
 
 #include "experiments/sweep/evaluation.h"
 
@@ -20,5 +19,3 @@ extern const char *const JOBS_ORDER_NAMES[JOBS_ORDERS + 1]; /* ends with NULL */
 bool jobs_place(const Evaluation *plan, char *const *name, uint32_t n,
                 const ClusterView *view, JobsOrder order, uint32_t **place,
                 GError **error);
-
-#endif

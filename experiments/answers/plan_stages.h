@@ -1,6 +1,5 @@
 /* The stages of a pipeline as its program has them, whichever planner made it. */
-#ifndef KILTER_EXPERIMENTS_ANSWERS_PLAN_STAGES_H
-#define KILTER_EXPERIMENTS_ANSWERS_PLAN_STAGES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -29,5 +28,3 @@ char *plan_stages_runs(const uint32_t *number, uint32_t n);
     "[, pipeline {pipeline} runs {microbatches} of the microbatches]\n]"               \
     "|[*pipeline<16:  stage [=-3:{#}]    {layers} layer{layers:s} on {devices} "       \
     "({gpus})\n]]"
-
-#endif

@@ -1,7 +1,6 @@
 /* The facts about a plan beside its times, as JSON and as text: throughput, strategy, memory by
  * category. */
-#ifndef KILTER_EXPERIMENTS_ANSWERS_PLAN_WORDS_H
-#define KILTER_EXPERIMENTS_ANSWERS_PLAN_WORDS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -81,5 +80,3 @@ json_t *plan_words_peaks_json(const Evaluation *evaluation);
     "[*peaks:  peak [=-20:of stage {stage}] rank {rank:4}: {total:11bytes} in the {pass}"          \
     "[ of microbatch {microbatch}][, at {time_s:time}], most of it {most}\n]"
 /* clang-format on */
-
-#endif

@@ -1,6 +1,5 @@
 /* Sensitivity: how much each number of a cluster matters. */
-#ifndef KILTER_EXPERIMENTS_ANSWERS_SENSITIVITY_H
-#define KILTER_EXPERIMENTS_ANSWERS_SENSITIVITY_H
+#pragma once
 
 #include <jansson.h>
 
@@ -11,5 +10,3 @@
  * fit. */
 json_t *sensitivity_json(const Evaluation *evaluation, const Configuration *configuration,
                          GError **error);
-
-#endif

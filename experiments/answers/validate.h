@@ -1,6 +1,5 @@
 /* Predicted beside measured times of plans, as an answer and as a figure. */
-#ifndef KILTER_EXPERIMENTS_ANSWERS_VALIDATE_H
-#define KILTER_EXPERIMENTS_ANSWERS_VALIDATE_H
+#pragma once
 
 #include <glib.h>
 #include <jansson.h>
@@ -13,5 +12,3 @@ json_t *validate_json(const Validation *v);
 /* Draws FOLDER/hap-fig18: measured, predicted, and the ends of its 90 % interval, 0 where it is not
  * known. */
 bool validate_draw(const Validation *v, const char *folder, GError **error);
-
-#endif

@@ -7,8 +7,7 @@
  * of which the nearest to the cluster's ranks is the line between machines. All sizes among the
  * ranks of one machine are fitted to its inner link, messages between machines to the cost of a
  * pipeline's transfers (experiments/calibration/place.h). */
-#ifndef KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_H
-#define KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_H
+#pragma once
 
 #include "experiments/calibration/fit.h"
 #include "experiments/calibration/place.h"
@@ -63,5 +62,3 @@ Calibration *calibrate(const GArray *measurements, const CalibrateOptions *optio
                        GError **error);
 void calibration_free(Calibration *calibration);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Calibration, calibration_free)
-
-#endif

@@ -1,6 +1,5 @@
 /* The state of a calibration (private to experiments). */
-#ifndef KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_WORK_H
-#define KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_WORK_H
+#pragma once
 
 #include "data/measured/measurement.h"
 #include "experiments/calibration/calibrate.h"
@@ -36,5 +35,3 @@ bool calibrate_make_cluster(Work *work, GError **error);
 bool calibrate_take_base(Work *work, GError **error);
 /* Puts all fits into the cluster. */
 bool calibrate_put_fits(Work *work, GError **error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Whether a plan stays within what its cluster was calibrated on. */
-#ifndef KILTER_EXPERIMENTS_CALIBRATION_CALIBRATED_H
-#define KILTER_EXPERIMENTS_CALIBRATION_CALIBRATED_H
+#pragma once
 
 #include "sim/sim.h"
 
@@ -8,5 +7,3 @@
  * their kind; 0 on a cluster that was not calibrated. */
 uint32_t calibrated_outside(const Plan *plan, const Graph *graph,
                             const ClusterView *view);
-
-#endif

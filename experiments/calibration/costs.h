@@ -26,8 +26,7 @@
  *   slowdown, interference    20 % more: the median of kernels beside NCCL's on V100, as HiDup's
  *                 published traces show (kernels with and without communication beside them)
  *   routing       20 % more tokens at the fullest expert than on average, for which all wait */
-#ifndef KILTER_EXPERIMENTS_CALIBRATION_COSTS_H
-#define KILTER_EXPERIMENTS_CALIBRATION_COSTS_H
+#pragma once
 
 #include "data/cluster/sheet.h"
 
@@ -99,5 +98,3 @@ void costs_shift(const double *shift, Cluster *cluster, TypeStart *start);
 /* The cost's value, for reports. */
 double cost_value(const Cluster *from, const TypeStart *start, uint32_t type, Cost cost,
                   double log);
-
-#endif

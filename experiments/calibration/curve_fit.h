@@ -1,6 +1,5 @@
 /* Curves of collectives from measurements. */
-#ifndef KILTER_EXPERIMENTS_CALIBRATION_CURVE_FIT_H
-#define KILTER_EXPERIMENTS_CALIBRATION_CURVE_FIT_H
+#pragma once
 
 #include "data/cluster/sheet.h"
 
@@ -19,5 +18,3 @@ void curve_fit_predict(const CollectiveCurve *curve, const double *bytes, uint32
  * with several numbers of ranks determine it; else it has the same part of the curve's latency as a
  * hop of the link on its sheet. */
 void curve_fit_steps(CollectiveCurves *curves, const Sheets *sheets);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Times of ops and messages span orders of magnitude and have outliers, so residuals are relative,
  * (a x - y) / y, and counted by Huber's loss. */
-#ifndef KILTER_EXPERIMENTS_CALIBRATION_FIT_H
-#define KILTER_EXPERIMENTS_CALIBRATION_FIT_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -27,5 +26,3 @@ void fit_robust(const FitData *data, double *x);
 /* 95 % intervals of fit_robust's x from `rounds` resamplings of the rows. */
 void fit_bootstrap(const FitData *data, uint32_t rounds, uint64_t seed, double *low,
                    double *high);
-
-#endif

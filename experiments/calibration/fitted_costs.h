@@ -1,7 +1,6 @@
 /* Fitted costs: one part per device type or network, and one that all of them have in common
  * (experiments/calibration/trial_fit.h). */
-#ifndef KILTER_EXPERIMENTS_CALIBRATION_FITTED_COSTS_H
-#define KILTER_EXPERIMENTS_CALIBRATION_FITTED_COSTS_H
+#pragma once
 
 #include "experiments/calibration/trial_plan.h"
 
@@ -36,5 +35,3 @@ static inline bool fitted_costs_slot_counts(uint32_t slot)
 {
     return slot < COSTS || !cost_is_of_network((Cost)(slot % COSTS));
 }
-
-#endif

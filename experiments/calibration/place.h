@@ -1,7 +1,6 @@
 /* Where measurements belong in a cluster: measurements among the ranks of one machine tell about
  * its inner link, those among several machines about the links between them. */
-#ifndef KILTER_EXPERIMENTS_CALIBRATION_PLACE_H
-#define KILTER_EXPERIMENTS_CALIBRATION_PLACE_H
+#pragma once
 
 #include "data/cluster/sheet.h"
 
@@ -30,5 +29,3 @@ const char *place_name(Place place);
  * machine the largest number. Other messages than the nearest have no place. Caller frees. */
 Placing *place_measurements(const GArray *measurements, const Cluster *cluster,
                             const Sheets *sheets);
-
-#endif

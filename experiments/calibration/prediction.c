@@ -1,13 +1,10 @@
 /* Intervals and domains of predictions. */
 #include "experiments/calibration/prediction.h"
 
+#include "data/base/names.h"
+
 #include <math.h>
 #include <string.h>
-
-static gint compare_names(gconstpointer a, gconstpointer b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
 
 /* The types are sorted and joined by "+". */
 const char *prediction_types(const ClusterView *view)
@@ -21,7 +18,7 @@ const char *prediction_types(const ClusterView *view)
         if (!known)
             g_ptr_array_add(names, (gpointer)name);
     }
-    g_ptr_array_sort(names, compare_names);
+    g_ptr_array_sort(names, names_compare);
     g_ptr_array_add(names, NULL);
     g_autofree char *text = g_strjoinv("+", (char **)names->pdata);
     return g_intern_string(text);

@@ -1,6 +1,5 @@
 /* How far a prediction on a fitted cluster can be trusted. */
-#ifndef KILTER_EXPERIMENTS_CALIBRATION_PREDICTION_H
-#define KILTER_EXPERIMENTS_CALIBRATION_PREDICTION_H
+#pragma once
 
 #include <jansson.h>
 
@@ -41,5 +40,3 @@ json_t *prediction_faster_json(const ClusterView *a, double a_s, const ClusterVi
 
 /* The types of the view's devices as one text, as the errors of trials name them. Interned. */
 const char *prediction_types(const ClusterView *view);
-
-#endif

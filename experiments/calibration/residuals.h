@@ -5,8 +5,7 @@
  * (shares of the peak, or kernels), the generation of the devices, bits of the model's numbers, and the family of its strategy. The row of a kind that says
  * most counts; `any` says nothing. data/published.csv has runs with their times and what was
  * predicted for them, without anything fitted. */
-#ifndef KILTER_EXPERIMENTS_CALIBRATION_RESIDUALS_H
-#define KILTER_EXPERIMENTS_CALIBRATION_RESIDUALS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -29,5 +28,3 @@ ResidualKind residual_kind(const Plan *plan, const Graph *graph, const ClusterVi
  * ([low, high]), interval_of (text: of how many runs of which kind) and, where a run is like it,
  * nearest (text). Adds nothing where no file says anything. */
 void residuals_add(json_t *object, const ResidualKind *kind, double time_s);
-
-#endif

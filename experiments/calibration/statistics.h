@@ -1,6 +1,5 @@
 /* How well predictions agree with measurements. */
-#ifndef KILTER_EXPERIMENTS_CALIBRATION_STATISTICS_H
-#define KILTER_EXPERIMENTS_CALIBRATION_STATISTICS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ Agreement statistics_agreement(const double *predicted, const double *measured,
 /* Top-1 regret: how much slower the one predicted fastest is than the truly fastest, as a share of
  * the latter. n > 0. */
 double statistics_regret(const double *predicted, const double *measured, uint32_t n);
-
-#endif

@@ -4,8 +4,7 @@
  * options of `manual` (data/strategy/strategy.h). The trial does not state what devices and links
  * cost: these costs are fitted to many trials (experiments/calibration/trial_fit.h), starting from
  * the cluster's numbers. */
-#ifndef KILTER_EXPERIMENTS_CALIBRATION_TRIAL_H
-#define KILTER_EXPERIMENTS_CALIBRATION_TRIAL_H
+#pragma once
 
 #include "experiments/calibration/costs.h"
 
@@ -56,5 +55,3 @@ const char *trial_slot_key(const Trial *trial, uint32_t slot);
  * part. */
 uint32_t trial_gpus(const Trial *trial);
 double trial_memory_bytes(const Trial *trial);
-
-#endif

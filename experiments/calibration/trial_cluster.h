@@ -1,6 +1,5 @@
 /* A cluster fitted to trials on it: `kilter fit`. */
-#ifndef KILTER_EXPERIMENTS_CALIBRATION_TRIAL_CLUSTER_H
-#define KILTER_EXPERIMENTS_CALIBRATION_TRIAL_CLUSTER_H
+#pragma once
 
 #include "experiments/calibration/trial_fit.h"
 
@@ -42,5 +41,3 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(TrialCluster, trial_cluster_clear)
  * has no such cost. */
 double trial_cluster_value(const TrialCluster *fitted, Cost cost, const char *key,
                            double log);
-
-#endif

@@ -19,8 +19,7 @@
  *
  * A pipeline with many micro-batches is simulated with fewer; once it is full it takes as long for
  * each further one. Columns marked * may be left out. */
-#ifndef KILTER_EXPERIMENTS_CALIBRATION_TRIAL_FILE_H
-#define KILTER_EXPERIMENTS_CALIBRATION_TRIAL_FILE_H
+#pragma once
 
 #include "experiments/calibration/trial.h"
 
@@ -30,5 +29,3 @@ GArray *trial_file_read(const char *file, const Cluster *cluster, GError **error
 /* The same from text; messages call it `file`. */
 GArray *trial_file_parse(const char *file, const char *text, size_t length,
                          const Cluster *cluster, GError **error);
-
-#endif

@@ -19,8 +19,7 @@
  * and again: a cost may stay if the mean of the groups' errors, each predicted without the group,
  * gets smaller by more than the standard error of that gain and by more than a twentieth. So it is
  * left out wherever leaving it out does not hurt. */
-#ifndef KILTER_EXPERIMENTS_CALIBRATION_TRIAL_FIT_H
-#define KILTER_EXPERIMENTS_CALIBRATION_TRIAL_FIT_H
+#pragma once
 
 #include "experiments/calibration/fitted_costs.h"
 #include "experiments/calibration/statistics.h"
@@ -56,5 +55,3 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(TrialFit, trial_fit_clear)
 /* The slopes of a trial's log(time) by each of the fit's costs, at these costs: row
  * [fit->costs.n]. */
 bool trial_fit_slopes(const TrialFit *fit, TrialPlan *plan, double *row, GError **error);
-
-#endif

@@ -1,6 +1,5 @@
 /* A trial as a plan on its cluster, and the simulator's prediction for it at given costs. */
-#ifndef KILTER_EXPERIMENTS_CALIBRATION_TRIAL_PLAN_H
-#define KILTER_EXPERIMENTS_CALIBRATION_TRIAL_PLAN_H
+#pragma once
 
 #include "experiments/calibration/trial.h"
 #include "sim/sim.h"
@@ -45,5 +44,3 @@ bool trial_plan_predict(TrialPlan *plan, const double *log, double *time_s,
 /* The measured time of an iteration, computed from tokens or samples per second where the trial
  * gives these; NAN: not measured. */
 double trial_plan_measured_s(const TrialPlan *plan);
-
-#endif

@@ -1,7 +1,6 @@
 /* The least squares of a fit to trials (trial_fit.h): times and slopes at a point, and Gauss-Newton
  * steps from it. */
-#ifndef KILTER_EXPERIMENTS_CALIBRATION_TRIAL_PROBLEM_H
-#define KILTER_EXPERIMENTS_CALIBRATION_TRIAL_PROBLEM_H
+#pragma once
 
 #include <gsl/gsl_matrix.h>
 #include <gsl/gsl_vector.h>
@@ -54,5 +53,3 @@ void trial_problem_move(const FittedCosts *costs, const double *from,
 
 /* Minimises from the current point; ends with the times at the minimum. */
 bool trial_problem_minimise(TrialProblem *problem, GError **error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Which trials would tell the most next. */
-#ifndef KILTER_EXPERIMENTS_CALIBRATION_TRIAL_SUGGEST_H
-#define KILTER_EXPERIMENTS_CALIBRATION_TRIAL_SUGGEST_H
+#pragma once
 
 #include "experiments/calibration/trial_fit.h"
 
@@ -19,5 +18,3 @@ typedef struct {
  * Returns Suggestions; free with g_array_unref. */
 GArray *trial_suggest(const TrialFit *fit, const GArray *list, uint32_t n,
                       uint32_t threads, GError **error);
-
-#endif

@@ -11,8 +11,7 @@
  * "1=2 0=1.5", as given to kilter exec
  *
  * or it is a store with rows added by kilter exec, where a group is a model under one slowdown. */
-#ifndef KILTER_EXPERIMENTS_CALIBRATION_VALIDATE_H
-#define KILTER_EXPERIMENTS_CALIBRATION_VALIDATE_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -55,5 +54,3 @@ Validation *validate_store(const char *file, GError **error);
 bool validate_is_store(const char *file);
 void validation_free(Validation *validation);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Validation, validation_free)
-
-#endif

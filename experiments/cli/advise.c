@@ -55,15 +55,15 @@ static const char TEXT[] =
 static bool advise_read_targets(const AdviseOwn *own, AdviseAsked *asked, GError **error)
 {
     enum { SECONDS_A_DAY = 86400 };
-    char *end = NULL;
     asked->target_s = INFINITY;
     if (own->target &&
         !units_parse(own->target, QUANTITY_TIME, &asked->target_s, error)) {
         g_prefix_error(error, "--target: ");
         return false;
     }
-    const double tokens = own->tokens ? g_ascii_strtod(own->tokens, &end) : 0;
-    if (own->tokens && (end == own->tokens || *end || !(tokens > 0 && tokens <= 1e18)))
+    double tokens = 0;
+    if (own->tokens &&
+        !(number_is(own->tokens, &tokens) && tokens > 0 && tokens <= 1e18))
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "--tokens-per-day: expected a number such as 2e10, got '%s'",
                            own->tokens);

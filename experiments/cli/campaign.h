@@ -1,7 +1,6 @@
 /* Days of training with a plan, for `kilter days`, and for --days of `kilter simulate` and `kilter
  * report`. */
-#ifndef KILTER_EXPERIMENTS_CLI_CAMPAIGN_H
-#define KILTER_EXPERIMENTS_CLI_CAMPAIGN_H
+#pragma once
 
 #include "experiments/cli/command.h"
 #include "sim/sim.h"
@@ -80,5 +79,3 @@ bool command_campaign_add(const CommandCampaign *campaign, const CommandPlanning
 
 /* The template of its text (experiments/render.h). */
 extern const char COMMAND_CAMPAIGN_TEXT[];
-
-#endif

@@ -1,7 +1,6 @@
 /* Options, errors and output shared by all commands. Only main.c and the commands speak to the
  * terminal. */
-#ifndef KILTER_EXPERIMENTS_CLI_COMMAND_H
-#define KILTER_EXPERIMENTS_CLI_COMMAND_H
+#pragma once
 
 #include <jansson.h>
 
@@ -337,5 +336,3 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Pace, pace_end)
 
 /* The commit that the program was built from, "" if it was not built in a checkout. */
 const char *command_revision(void);
-
-#endif

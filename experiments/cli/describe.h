@@ -1,7 +1,6 @@
 /* Commands described for machines: `kilter COMMAND --describe` prints the content of --help as
  * JSON. */
-#ifndef KILTER_EXPERIMENTS_CLI_DESCRIBE_H
-#define KILTER_EXPERIMENTS_CLI_DESCRIBE_H
+#pragma once
 
 #include "experiments/cli/command.h"
 
@@ -18,5 +17,3 @@ bool command_describe(const CommandSyntax *syntax, const GOptionEntry *common,
 /* {name, arguments, summary, example, options: [{name, help, file, letter?, argument?}]}; the
  * caller gets a reference. */
 json_t *command_description(const char *name, CommandRun run);
-
-#endif

@@ -1,7 +1,6 @@
 /* Ranks of kilter exec and kilter profile: starting them, and the work of a process that is a
  * rank. */
-#ifndef KILTER_EXPERIMENTS_CLI_EXEC_LAUNCH_H
-#define KILTER_EXPERIMENTS_CLI_EXEC_LAUNCH_H
+#pragma once
 
 #include "experiments/cli/command.h"
 
@@ -58,5 +57,3 @@ bool exec_as_rank(uint32_t timeout_s, bool alone,
 /* To be called before a process ends, after success or failure: an error on all ranks is printed by
  * the first one only, and its end ends the others. */
 bool exec_rank_ends(bool good);
-
-#endif

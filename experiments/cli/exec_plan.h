@@ -1,6 +1,5 @@
 /* The plan of verify and exec: from a file, or made for MODEL CLUSTER. */
-#ifndef KILTER_EXPERIMENTS_CLI_EXEC_PLAN_H
-#define KILTER_EXPERIMENTS_CLI_EXEC_PLAN_H
+#pragma once
 
 #include "exec/exec.h"
 #include "experiments/cli/command.h"
@@ -28,5 +27,3 @@ bool exec_plan_obtain(ExecPlan *source, int argc, char **argv,
 /* How a backend that runs the model stores its tensors in half precision. Only the cuda backend
  * can: on the others, and for fp8, KILTER_ERROR_INPUT. */
 bool exec_plan_half(const Graph *graph, bool cuda, ExecNumbers *half, GError **error);
-
-#endif

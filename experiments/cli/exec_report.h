@@ -1,7 +1,6 @@
 /* The measurements of kilter exec, beside the predictions: as text, as JSON, as a row of the
  * store. */
-#ifndef KILTER_EXPERIMENTS_CLI_EXEC_REPORT_H
-#define KILTER_EXPERIMENTS_CLI_EXEC_REPORT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -37,5 +36,3 @@ extern const char EXEC_REPORT_TEXT[];
  * `command`: the command line. */
 bool exec_report_store(const ExecReport *report, const char *file, const char *command,
                        bool *kept, GError **error);
-
-#endif

@@ -1,7 +1,6 @@
 /* The parts of `kilter simulate` that write a plan as execution traces and simulate traces on a
  * cluster. */
-#ifndef KILTER_EXPERIMENTS_CLI_EXECUTION_H
-#define KILTER_EXPERIMENTS_CLI_EXECUTION_H
+#pragma once
 
 #include "experiments/cli/command.h"
 #include "sim/sim.h"
@@ -45,5 +44,3 @@ bool command_simulate_execution(const char *file, const char *cluster,
  * release. */
 bool command_run_trace(int argc, char **argv, const CommandPlanning *how,
                        const CommandOptions *options, GError **error);
-
-#endif

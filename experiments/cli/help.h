@@ -1,6 +1,5 @@
 /* The help of commands, as wide as the terminal. */
-#ifndef KILTER_EXPERIMENTS_CLI_HELP_H
-#define KILTER_EXPERIMENTS_CLI_HELP_H
+#pragma once
 
 #include "experiments/cli/describe.h"
 
@@ -10,5 +9,3 @@ void help_print(const CommandSyntax *syntax, const GOptionEntry *common);
 /* Prints what kilter is for, and the commands to begin with; or all commands by their groups. */
 void help_greet(const Command *list, uint32_t n);
 void help_all(const Command *list, uint32_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* The limits of a command, and notes when it takes long or much. */
-#ifndef KILTER_EXPERIMENTS_CLI_LIMITS_H
-#define KILTER_EXPERIMENTS_CLI_LIMITS_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -32,5 +31,3 @@ void limits_lift(void);
 /* Bounds the memory of this process to "SIZE", such as 4GiB. KILTER_ERROR_INPUT if it is not a
  * size, or less than 64 MiB. */
 bool limits_set_memory(const char *size, GError **error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Manual pages and completions, made from the tables of --help. */
-#ifndef KILTER_EXPERIMENTS_CLI_MANUAL_H
-#define KILTER_EXPERIMENTS_CLI_MANUAL_H
+#pragma once
 
 #include "experiments/cli/command.h"
 
@@ -8,5 +7,3 @@
  * and fish, where each shell looks for them below share/ of a prefix. KILTER_ERROR_INPUT if a file
  * cannot be written. */
 bool manual_write(const Command *command, uint32_t n, const char *folder, GError **error);
-
-#endif

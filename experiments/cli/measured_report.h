@@ -1,7 +1,6 @@
 /* The content of measurement files and its use, as a table and as JSON (kilter import, kilter
  * calibrate). */
-#ifndef KILTER_EXPERIMENTS_CLI_MEASURED_REPORT_H
-#define KILTER_EXPERIMENTS_CLI_MEASURED_REPORT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -15,5 +14,3 @@ extern const char MEASURED_REPORT_TEXT[];
 /* Reads argv[1..argc-1] into `list` and `tables`. */
 bool measured_read_all(int argc, char **argv, GArray *list, GArray *tables,
                        GError **error);
-
-#endif

@@ -1,7 +1,6 @@
 /* The questions of calculators: how large a batch, a sequence or another number of a model may be,
  * or how few GPUs are enough. */
-#ifndef KILTER_EXPERIMENTS_CLI_MEMORY_MOST_H
-#define KILTER_EXPERIMENTS_CLI_MEMORY_MOST_H
+#pragma once
 
 #include "experiments/cli/command.h"
 
@@ -15,5 +14,3 @@
 bool memory_most(const CommandPlanning *how, char **argv, const char *key,
                  const CommandOptions *options, Evaluation *evaluation, json_t **found,
                  GError **error);
-
-#endif

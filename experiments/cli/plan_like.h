@@ -1,6 +1,5 @@
 /* Plans like a launch of a framework: kilter plan --like. */
-#ifndef KILTER_EXPERIMENTS_CLI_PLAN_LIKE_H
-#define KILTER_EXPERIMENTS_CLI_PLAN_LIKE_H
+#pragma once
 
 #include "experiments/cli/command.h"
 
@@ -14,5 +13,3 @@ bool plan_like(const char *file, char **spec, const char *cluster, CommandPlanni
 #define PLAN_TEXT_LIKE                                 \
     "[  like         {like.file}, {like.framework}\n]" \
     "[*like.unknown<20:  not read     {.}\n]"
-
-#endif

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "data/base/names.h"
+#include "data/base/units.h"
 #include "data/store/store.h"
 #include "experiments/cli/command.h"
 #include "experiments/figures/figure.h"
@@ -26,9 +27,8 @@ COMMAND_OPTIONS(Own, plot_options, PLOT_OPTIONS)
 
 static double plot_number(const char *text)
 {
-    char *end = NULL;
-    const double number = text ? g_ascii_strtod(text, &end) : NAN;
-    return text && end > text && *end == '\0' ? number : NAN;
+    double number;
+    return number_is(text, &number) ? number : NAN;
 }
 
 /* A text for a data file, and short enough for a label. */

@@ -1,6 +1,5 @@
 /* The report of kilter profile beside its file: the rates of kernels, and the device's limits. */
-#ifndef KILTER_EXPERIMENTS_CLI_PROFILE_REPORT_H
-#define KILTER_EXPERIMENTS_CLI_PROFILE_REPORT_H
+#pragma once
 
 #include "exec/exec.h"
 #include "experiments/cli/command.h"
@@ -19,5 +18,3 @@ GArray *profile_kernel_rates(const GArray *measurements);
 extern const char PROFILE_REPORT_TEXT[];
 /* {"limits": {...}, "kernels": [...]} */
 json_t *profile_rates_json(const GArray *rates, const ExecLimits *limits);
-
-#endif

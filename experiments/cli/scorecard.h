@@ -1,6 +1,5 @@
 /* kilter reproduce scorecard. Private to experiments. */
-#ifndef KILTER_EXPERIMENTS_CLI_SCORECARD_H
-#define KILTER_EXPERIMENTS_CLI_SCORECARD_H
+#pragma once
 
 #include "experiments/cli/command.h"
 
@@ -19,5 +18,3 @@ typedef struct {
 /* Scores the data sets, stores their trials, prints the table. */
 bool scorecard_run(const ScorecardRun *run, const CommandOptions *options,
                    GError **error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Text on a terminal: as wide as it is, and verdicts in colour. */
-#ifndef KILTER_EXPERIMENTS_CLI_SCREEN_H
-#define KILTER_EXPERIMENTS_CLI_SCREEN_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -41,5 +40,3 @@ char **screen_paragraphs(const char *text);
 bool screen_split_term(const char *paragraph, char **term, const char **text);
 /* The paragraphs in lines of a width. Ends with a newline. Caller frees. */
 char *screen_refill(const char *text, uint32_t width);
-
-#endif

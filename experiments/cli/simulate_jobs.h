@@ -1,6 +1,5 @@
 /* The part of `kilter simulate` that runs several plans on one cluster. */
-#ifndef KILTER_EXPERIMENTS_CLI_SIMULATE_JOBS_H
-#define KILTER_EXPERIMENTS_CLI_SIMULATE_JOBS_H
+#pragma once
 
 #include "experiments/cli/command.h"
 
@@ -12,5 +11,3 @@ enum { JOBS_MOST = 64 }; /* plans */
 bool command_simulate_jobs(char **file, uint32_t n, const char *cluster,
                            const char *order, uint32_t iterations,
                            const CommandOptions *options, GError **error);
-
-#endif

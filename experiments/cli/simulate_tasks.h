@@ -1,6 +1,5 @@
 /* The part of `kilter simulate` that simulates task graphs from files. */
-#ifndef KILTER_EXPERIMENTS_CLI_SIMULATE_TASKS_H
-#define KILTER_EXPERIMENTS_CLI_SIMULATE_TASKS_H
+#pragma once
 
 #include "experiments/cli/command.h"
 #include "sim/sim.h"
@@ -8,5 +7,3 @@
 /* Simulates the file under the simulation's options and prints time and peaks. */
 bool command_simulate_tasks(const char *file, const CommandOptions *options,
                             GError **error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Scripts that run a sweep in parts on many machines (private to experiments/cli). */
-#ifndef KILTER_EXPERIMENTS_CLI_SWEEP_SCRIPT_H
-#define KILTER_EXPERIMENTS_CLI_SWEEP_SCRIPT_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -20,5 +19,3 @@ typedef struct {
  * "k8s": an indexed job of Kubernetes. Caller frees. KILTER_ERROR_INPUT for any other kind, or where
  * what a part asks for has blanks. */
 char *sweep_script(const char *kind, const SweepScript *script, GError **error);
-
-#endif

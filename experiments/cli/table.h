@@ -1,6 +1,5 @@
 /* Stored results as a table of all columns (private to experiments/cli). */
-#ifndef KILTER_EXPERIMENTS_CLI_TABLE_H
-#define KILTER_EXPERIMENTS_CLI_TABLE_H
+#pragma once
 
 #include "experiments/cli/command.h"
 
@@ -9,5 +8,3 @@
  * the terminal). */
 bool table_export(const char *database, const char *experiment, const char *output,
                   const CommandOptions *options, GError **error);
-
-#endif

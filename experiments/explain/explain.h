@@ -13,8 +13,7 @@
  * and "with ZeRO-1, -2, -3": moments, moments and gradients, or the parameters too are sharded
  * where the op uses them whole. Collectives are priced one by one: under --set bucket=... fused
  * collectives share one latency, which each of them shows. */
-#ifndef KILTER_EXPERIMENTS_EXPLAIN_EXPLAIN_H
-#define KILTER_EXPERIMENTS_EXPLAIN_EXPLAIN_H
+#pragma once
 
 #include <jansson.h>
 
@@ -30,5 +29,3 @@ json_t *explain_plan(const Plan *plan, const Graph *graph, const ClusterView *vi
 /* The same as text. words: the text of sim_timeline_explain() on the report's timeline, which
  * replaces the stages; NULL where the report has no timeline. Caller frees. */
 char *explain_text(const json_t *explanation, const char *words);
-
-#endif

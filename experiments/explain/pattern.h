@@ -1,6 +1,5 @@
 /* Names of the patterns that ops with weights follow (private to experiments; see explain.h). */
-#ifndef KILTER_EXPERIMENTS_EXPLAIN_PATTERN_H
-#define KILTER_EXPERIMENTS_EXPLAIN_PATTERN_H
+#pragma once
 
 #include "data/program/program.h"
 
@@ -31,5 +30,3 @@ bool pattern_weight(const Graph *graph, OpId id, uint32_t *weight);
 
 /* "column parallel", "data parallel with ZeRO-3". Caller frees. */
 char *pattern_name(const PatternForms *forms, OpId id, uint32_t weight);
-
-#endif

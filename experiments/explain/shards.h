@@ -1,6 +1,5 @@
 /* How a plan's dims are cut into whole units. */
-#ifndef KILTER_EXPERIMENTS_EXPLAIN_SHARDS_H
-#define KILTER_EXPERIMENTS_EXPLAIN_SHARDS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -11,5 +10,3 @@
  * others) and the number of such tensors. Uneven: some device has over 5 % more than its ratio, so
  * that the ratios do not show the true shares. Empty for programs with groups. */
 json_t *explain_shards(const Plan *plan, const Graph *graph);
-
-#endif

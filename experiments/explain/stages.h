@@ -1,6 +1,5 @@
 /* The stages of a plan and the devices that limit each (private to experiments; see explain.h). */
-#ifndef KILTER_EXPERIMENTS_EXPLAIN_STAGES_H
-#define KILTER_EXPERIMENTS_EXPLAIN_STAGES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -15,5 +14,3 @@ json_t *explain_stages(const Plan *plan, const Graph *graph, const ClusterView *
 
 /* The entry of `list` whose `key` is `value`, with an array "tensors"; added if absent. */
 json_t *explain_entry(json_t *list, const char *key, const char *value);
-
-#endif

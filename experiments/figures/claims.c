@@ -66,13 +66,6 @@ static bool read_claims(const char *figure, GArray *claims, GError **error)
 
 /* --- ours --- */
 
-static bool number(const char *text, double *value)
-{
-    char *end = NULL;
-    *value = g_ascii_strtod(text, &end);
-    return end != text && *end == '\0' && isfinite(*value);
-}
-
 /* Numbers that are written with few digits in the paper are equal to ours up to rounding. */
 static void claim_decide(Claim *claim)
 {
@@ -98,7 +91,7 @@ static void judge_row(uint32_t n_columns, char **value, char **column, void *dat
         Claim *claim = &judge->claims->claim[i];
         if (claim->note || strcmp(claim->claim, value[0]) != 0)
             continue;
-        if (value[1] && !number(value[1], &claim->ours))
+        if (value[1] && !(number_is(value[1], &claim->ours) && isfinite(claim->ours)))
             claim->ours = NAN;
         claim_decide(claim);
         claim->note = g_strdup(value[2] ? value[2] : "");

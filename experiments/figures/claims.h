@@ -9,8 +9,7 @@
  * `none` and |ours - value| is at most the tolerance and at most half of the effect, |value - none|;
  * it holds by ratio, whatever the effect is, if |ours - value| <= tolerance. `fitted` is yes if a
  * number of ours was fitted to this one: then it counts as calibrated only. */
-#ifndef KILTER_EXPERIMENTS_FIGURES_CLAIMS_H
-#define KILTER_EXPERIMENTS_FIGURES_CLAIMS_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -88,5 +87,3 @@ char *claims_count_text(const ClaimsCount *count);
 
 void claims_free(Claims *claims);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Claims, claims_free)
-
-#endif

@@ -9,8 +9,7 @@
  *
  * A last column FIGURE_ROWS is not drawn: the ordinals, separated by spaces, of the experiment's
  * rows that a number is made of, for numbers that no row has itself. */
-#ifndef KILTER_EXPERIMENTS_FIGURES_FIGURE_H
-#define KILTER_EXPERIMENTS_FIGURES_FIGURE_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -36,5 +35,3 @@ char *figure_path(const char *name, const char *target, int which);
 /* Draws the figure from the text of its data file. */
 bool figure_draw_text(const char *name, const char *text, const char *folder,
                       GError **error);
-
-#endif

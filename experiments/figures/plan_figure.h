@@ -1,7 +1,6 @@
 /* The figure `plan`: which layers each device computes, how it holds them, its share of them, and
  * its timeline. */
-#ifndef KILTER_EXPERIMENTS_FIGURES_PLAN_FIGURE_H
-#define KILTER_EXPERIMENTS_FIGURES_PLAN_FIGURE_H
+#pragma once
 
 #include "sim/sim.h"
 
@@ -14,5 +13,3 @@ bool plan_figure_draw(const Plan *plan, const Graph *graph, const ClusterView *v
 /* The text of the figure's data file (plots/plan.gp describes it). Caller frees. */
 char *plan_figure_data(const Plan *plan, const Graph *graph, const ClusterView *view,
                        const SimReport *report);
-
-#endif

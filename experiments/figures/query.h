@@ -1,6 +1,5 @@
 /* The files of a figure: plots/NAME.gp, NAME.sql and NAME-claims.sql. */
-#ifndef KILTER_EXPERIMENTS_FIGURES_QUERY_H
-#define KILTER_EXPERIMENTS_FIGURES_QUERY_H
+#pragma once
 
 #include <glib.h>
 
@@ -13,5 +12,3 @@ char *figure_file(const char *name, const char *suffix, GError **error);
 /* Reads plots/NAMEsuffix, in which a line `.read FILE` stands for the text of plots/FILE: what
  * several queries share. KILTER_ERROR_INPUT lists the known figures. Caller frees. */
 char *figure_query(const char *name, const char *suffix, GError **error);
-
-#endif

@@ -1,7 +1,6 @@
 /* Reproducing a paper's figure: its experiment's sweep, the figure, the paper's claims beside
  * ours. */
-#ifndef KILTER_EXPERIMENTS_FIGURES_REPRODUCE_H
-#define KILTER_EXPERIMENTS_FIGURES_REPRODUCE_H
+#pragma once
 
 #include "experiments/figures/claims.h"
 #include "experiments/sweep/sweep.h"
@@ -34,5 +33,3 @@ bool reproduce_run(const Experiment *experiment, const ReproduceOptions *options
                    Reproduction *reproduction, GError **error);
 void reproduction_clear(Reproduction *reproduction);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Reproduction, reproduction_clear)
-
-#endif

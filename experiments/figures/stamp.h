@@ -2,8 +2,7 @@
  *
  * PNG has them as tEXt chunks after its header, SVG as <metadata>. Viewers pass over both;
  * `exiftool`, `identify -verbose` and text editors show them. */
-#ifndef KILTER_EXPERIMENTS_FIGURES_STAMP_H
-#define KILTER_EXPERIMENTS_FIGURES_STAMP_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -20,5 +19,3 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Stamp, stamp_clear)
 /* The picture with the stamp; bytes that are neither PNG nor SVG come back unchanged. *length is
  * set to the length of the result, which the caller frees. */
 char *stamp_picture(const Stamp *stamp, const char *bytes, gsize *length);
-
-#endif

@@ -1,7 +1,6 @@
 /* The figure `timeline`: the work of each device over time, from a trace that `kilter simulate
  * --trace` wrote. */
-#ifndef KILTER_EXPERIMENTS_FIGURES_TIMELINE_FIGURE_H
-#define KILTER_EXPERIMENTS_FIGURES_TIMELINE_FIGURE_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -9,5 +8,3 @@
 /* Draws FOLDER/timeline.png and .svg. KILTER_ERROR_INPUT names the file and what is wrong with
  * it. */
 bool timeline_figure_draw(const char *trace, const char *folder, GError **error);
-
-#endif

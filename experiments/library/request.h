@@ -1,6 +1,5 @@
 /* From a request (kilter.h) to an evaluation. */
-#ifndef KILTER_EXPERIMENTS_LIBRARY_REQUEST_H
-#define KILTER_EXPERIMENTS_LIBRARY_REQUEST_H
+#pragma once
 
 #include "experiments/sweep/configuration.h"
 
@@ -9,5 +8,3 @@
 bool request_plan(const char *request, Evaluation *evaluation, GError **error);
 /* The same, also for a plan's file, by the fidelity `stage` unless the request names one. */
 bool request_evaluate(const char *request, Evaluation *evaluation, GError **error);
-
-#endif

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/units.h"
 #include "data/store/store.h"
 #include "experiments/figures/figure.h"
 #include "experiments/report/page.h"
@@ -39,17 +40,11 @@ static void know_row(uint32_t n_columns, char **value, char **column, void *data
     }
 }
 
-static bool is_number(const char *text)
-{
-    char *end;
-    g_ascii_strtod(text, &end);
-    return end > text && *end == '\0';
-}
-
 /* Appends "what, what" to the texts and "number, number" to the numbers. */
 static void add_value(const char *value, GString *texts, GString *numbers)
 {
-    GString *to = is_number(value) ? numbers : texts;
+    double number;
+    GString *to = number_is(value, &number) ? numbers : texts;
     if (to->len > 0)
         g_string_append(to, ", ");
     if (to == texts) {
@@ -57,8 +52,7 @@ static void add_value(const char *value, GString *texts, GString *numbers)
         return;
     }
     char shown[G_ASCII_DTOSTR_BUF_SIZE];
-    g_string_append(
-        to, g_ascii_formatd(shown, sizeof shown, "%.4g", g_ascii_strtod(value, NULL)));
+    g_string_append(to, g_ascii_formatd(shown, sizeof shown, "%.4g", number));
 }
 
 /* A link to the row, unless there are enough or it is there. */

@@ -1,6 +1,5 @@
 /* The numbers behind a figure's picture. Private to experiments/report. */
-#ifndef KILTER_EXPERIMENTS_REPORT_DRAWN_H
-#define KILTER_EXPERIMENTS_REPORT_DRAWN_H
+#pragma once
 
 #include "experiments/report/parts.h"
 
@@ -11,5 +10,3 @@ bool report_add_drawn(const ReportParts *report, const ReportPart *part, GError 
 
 /* The id of an experiment's row, which links lead to. Caller frees. */
 char *report_row_id(const char *experiment, const char *ordinal);
-
-#endif

@@ -1,7 +1,6 @@
 /* A page of HTML in one file, which can be read without any other file, a network or scripts. All
  * texts are escaped. */
-#ifndef KILTER_EXPERIMENTS_REPORT_PAGE_H
-#define KILTER_EXPERIMENTS_REPORT_PAGE_H
+#pragma once
 
 #include <glib.h>
 #include <jansson.h>
@@ -39,5 +38,3 @@ void page_table_end(GString *page);
 /* An SVG file of gnuplot as an element of a page, in fewer bytes. Later ones of a page use the
  * shapes of points that the first one has. Caller frees. */
 char *page_svg(const char *svg, bool first);
-
-#endif

@@ -1,7 +1,6 @@
 /* The experiments that a store has answers for, each with its claims judged. Private to
  * experiments/report. */
-#ifndef KILTER_EXPERIMENTS_REPORT_PARTS_H
-#define KILTER_EXPERIMENTS_REPORT_PARTS_H
+#pragma once
 
 #include "experiments/figures/claims.h"
 #include "experiments/sweep/experiment.h"
@@ -43,5 +42,3 @@ char *report_quoted(const char *name);
 const char *report_title(const char *paper);
 /* The claim's text without the remark that it is a matter of yes or no. Caller frees. */
 char *report_claim_text(const Claim *claim);
-
-#endif

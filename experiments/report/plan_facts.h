@@ -1,6 +1,5 @@
 /* Members of a page of a plan beside its answer. Private to experiments/report. */
-#ifndef KILTER_EXPERIMENTS_REPORT_PLAN_FACTS_H
-#define KILTER_EXPERIMENTS_REPORT_PLAN_FACTS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -23,5 +22,3 @@ extern const struct PlanLayer {
     MemoryCategory category;
     const char *name, *color;
 } plan_layers[MEMORY_CATEGORIES];
-
-#endif

@@ -5,8 +5,7 @@
  *     a plan   the verdict, what it costs, what each device does when, memory over time, what limits it
  *
  * The same results give the same bytes. */
-#ifndef KILTER_EXPERIMENTS_REPORT_REPORT_H
-#define KILTER_EXPERIMENTS_REPORT_REPORT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -26,5 +25,3 @@ bool report_plan_add(json_t *answer, const Evaluation *evaluation, const char *f
                      GError **error);
 /* The page of that answer. KILTER_ERROR_INPUT: its template is missing. Caller frees. */
 char *report_plan(const json_t *answer, GError **error);
-
-#endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/base/json.h"
+#include "data/base/units.h"
 #include "data/base/version.h"
 #include "data/store/store.h"
 #include "experiments/figures/figure.h"
@@ -19,13 +20,11 @@
 static void add_cells(GString *page, uint32_t n_columns, char **value, char **column)
 {
     for (uint32_t i = 0; i < n_columns; i++) {
-        char *end = NULL;
-        const double number = value[i] ? g_ascii_strtod(value[i], &end) : 0;
+        double number;
         if (strcmp(column[i], "run") == 0) {
             g_autofree char *id = g_strdup_printf("run-%s", value[i]);
             page_link(page, id, value[i]);
-        } else if (strcmp(column[i], "identity") != 0 && value[i] && end > value[i] &&
-                   *end == 0)
+        } else if (strcmp(column[i], "identity") != 0 && number_is(value[i], &number))
             page_number(page, number, "%.6g");
         else
             page_cell(page, value[i]);

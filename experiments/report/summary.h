@@ -1,6 +1,5 @@
 /* Remarks on papers as a whole. Private to experiments/report. */
-#ifndef KILTER_EXPERIMENTS_REPORT_SUMMARY_H
-#define KILTER_EXPERIMENTS_REPORT_SUMMARY_H
+#pragma once
 
 #include <glib.h>
 #include <jansson.h>
@@ -10,5 +9,3 @@
  * (data/paper/uncovered.csv) of the paper, each of {place, what, why}. KILTER_ERROR_INPUT on a bad
  * file. */
 bool report_remarks(json_t *row, const char *paper, GError **error);
-
-#endif

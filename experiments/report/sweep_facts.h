@@ -1,6 +1,5 @@
 /* A sweep's results for its page. Private to experiments/report. */
-#ifndef KILTER_EXPERIMENTS_REPORT_SWEEP_FACTS_H
-#define KILTER_EXPERIMENTS_REPORT_SWEEP_FACTS_H
+#pragma once
 
 #include <glib.h>
 #include <jansson.h>
@@ -11,5 +10,3 @@ typedef struct Store Store; /* data/store/store.h */
  * chart, pivot table, league, rows without a plan by reason, all rows. KILTER_ERROR_INPUT: it has no
  * results. */
 json_t *sweep_facts(Store *store, const char *experiment, GError **error);
-
-#endif

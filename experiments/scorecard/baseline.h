@@ -8,8 +8,7 @@
  * All are fitted to the same trials as the costs. A rate is the median over the trials of a device
  * type and precision, or over all trials where the type has none. The sum is fitted by ridge
  * regression, which keeps a term near 0 where few trials tell about it. */
-#ifndef KILTER_EXPERIMENTS_SCORECARD_BASELINE_H
-#define KILTER_EXPERIMENTS_SCORECARD_BASELINE_H
+#pragma once
 
 #include "experiments/calibration/trial_plan.h"
 
@@ -53,5 +52,3 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(BaselineFit, baseline_fit_clear)
 
 double baseline_predict(const BaselineFit *fit, Baseline baseline,
                         const BaselinePoint *point);
-
-#endif

@@ -3,8 +3,7 @@
  * fidelity and the version. `iteration_time_s` and `peak_memory_bytes` are predictions, and status
  * "oom" predicts that the trial does not fit; `detail` holds split, contest and the measured
  * numbers. */
-#ifndef KILTER_EXPERIMENTS_SCORECARD_RECORD_H
-#define KILTER_EXPERIMENTS_SCORECARD_RECORD_H
+#pragma once
 
 #include "experiments/scorecard/scorecard.h"
 
@@ -12,5 +11,3 @@ typedef struct Store Store; /* data/store/store.h */
 
 /* Writes the rows in the run that the store has begun. Rows that exist are kept. */
 bool score_record(const TrialSet *set, const Score *score, Store *store, GError **error);
-
-#endif

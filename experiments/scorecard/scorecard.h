@@ -9,8 +9,7 @@
  *
  * Development trials were looked at while Kilter was made; sealed trials are predicted only on
  * request. A trial whose strategy cannot be made is counted, with the reason. */
-#ifndef KILTER_EXPERIMENTS_SCORECARD_SCORECARD_H
-#define KILTER_EXPERIMENTS_SCORECARD_SCORECARD_H
+#pragma once
 
 #include "experiments/calibration/trial_fit.h"
 #include "experiments/scorecard/baseline.h"
@@ -74,5 +73,3 @@ bool score_trials(TrialSet *set, const ScoreOptions *options, Score *score,
                   GError **error);
 void score_clear(Score *score);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Score, score_clear)
-
-#endif

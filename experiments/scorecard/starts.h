@@ -1,7 +1,6 @@
 /* How much a data set's errors depend on the starting values of its costs, which are guesses about
  * software (experiments/calibration/costs.h). */
-#ifndef KILTER_EXPERIMENTS_SCORECARD_STARTS_H
-#define KILTER_EXPERIMENTS_SCORECARD_STARTS_H
+#pragma once
 
 #include "experiments/scorecard/scorecard.h"
 
@@ -15,5 +14,3 @@ typedef struct {
  * its starting values again afterwards. Errors as score_trials. */
 bool starts_score(TrialSet *set, const ScoreOptions *options, uint32_t n, uint64_t seed,
                   StartScore *of, GError **error);
-
-#endif

@@ -33,8 +33,7 @@
  *
  * A quarter of the groups of test trials, chosen by hash, is sealed: these trials are predicted
  * only on request. */
-#ifndef KILTER_EXPERIMENTS_SCORECARD_TRIALS_H
-#define KILTER_EXPERIMENTS_SCORECARD_TRIALS_H
+#pragma once
 
 #include "experiments/calibration/trial.h"
 
@@ -60,5 +59,3 @@ TrialSet *trials_read_plain(const char *name, const char *folder, char **further
 TrialSet *trials_new(const char *name);
 void trials_free(TrialSet *set);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TrialSet, trials_free)
-
-#endif

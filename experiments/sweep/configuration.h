@@ -3,8 +3,7 @@
  * A configuration asks a StoreQuestion, whose SHA-256 identifies its result
  * (experiments/sweep/result.h): equal configurations are evaluated once, and an edited file makes a
  * new configuration. */
-#ifndef KILTER_EXPERIMENTS_SWEEP_CONFIGURATION_H
-#define KILTER_EXPERIMENTS_SWEEP_CONFIGURATION_H
+#pragma once
 
 #include "data/base/names.h"
 #include "data/store/question.h"
@@ -110,5 +109,3 @@ bool options_assign(PlannerOptions *options, const Spec *spec, GError **error);
  * call it for configurations of one subject. */
 bool configuration_evaluate(const Configuration *configuration, Evaluation *evaluation,
                             GError **error);
-
-#endif

@@ -1,7 +1,6 @@
 /* An evaluation: a plan that was made (experiments/sweep/configuration.h) or read from a file, and
  * its costs. */
-#ifndef KILTER_EXPERIMENTS_SWEEP_EVALUATION_H
-#define KILTER_EXPERIMENTS_SWEEP_EVALUATION_H
+#pragma once
 
 #include "sim/sim.h"
 
@@ -37,5 +36,3 @@ char *evaluation_misfit(const Evaluation *evaluation);
 /* Settings that this plan does not have and that may make a plan fit, such as "--planner auto,
  * --granularity gpu"; never empty. Caller frees. */
 char *evaluation_ways_to_fit(const Evaluation *evaluation);
-
-#endif

@@ -35,8 +35,7 @@
  *
  * All words are looked up before anything is evaluated or written. A model, a cluster and a planner
  * that do not go together still make a configuration; its result is the reason. */
-#ifndef KILTER_EXPERIMENTS_SWEEP_EXPERIMENT_H
-#define KILTER_EXPERIMENTS_SWEEP_EXPERIMENT_H
+#pragma once
 
 #include "experiments/sweep/configuration.h"
 
@@ -84,5 +83,3 @@ StoreAsked *experiment_asked(const Experiment *experiment);
  * a column under the experiment's name, with the models, clusters and planners whose roles they
  * have. */
 bool experiment_select(const Experiment *experiment, Store *store, GError **error);
-
-#endif

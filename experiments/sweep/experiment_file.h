@@ -1,8 +1,7 @@
 /* Experiment files as they are written: texts under their keys, before anything is looked up
  * (private to experiments/sweep). Beside the axes that every grid has, a file can name further axes
  * by a key of the model, the cluster, the planner or the simulation: `model.layers: [12, 24]`. */
-#ifndef KILTER_EXPERIMENTS_SWEEP_EXPERIMENT_FILE_H
-#define KILTER_EXPERIMENTS_SWEEP_EXPERIMENT_FILE_H
+#pragma once
 
 #include "data/base/yaml.h"
 
@@ -88,5 +87,3 @@ const char *experiment_file_key(const ExperimentFile *file, uint32_t axis,
 
 /* The values of an axis; for models, clusters and planners those of the column. Borrowed. */
 const TextList *experiment_file_list(const ExperimentFile *file, uint32_t axis);
-
-#endif

@@ -177,10 +177,9 @@ typedef struct {
 
 static void cell_take(Cell *cell, const char *value, const char *status)
 {
-    char *end = NULL;
-    const double number = value ? g_ascii_strtod(value, &end) : NAN;
+    double number;
     cell->n_all++;
-    if (!value || end == value || *end) {
+    if (!number_is(value, &number)) {
         cell->status = cell->status ? cell->status : value ? value : status;
         return;
     }
@@ -310,9 +309,8 @@ Frame *frame_pivot(const Frame *frame, const PivotSpec *spec, GError **error)
 /* A number with four digits, any other text as it is. Caller frees. */
 static char *short_text(const char *text)
 {
-    char *end = NULL;
-    const double number = text ? g_ascii_strtod(text, &end) : 0;
-    const bool is_real = text && end != text && !*end && strpbrk(text, ".eE");
+    double number;
+    const bool is_real = number_is(text, &number) && strpbrk(text, ".eE");
     return is_real ? g_strdup_printf("%.4g", number) : g_strdup(text ? text : "");
 }
 
@@ -331,9 +329,7 @@ static void add_csv(GString *out, const char *text)
 /* Whether a spreadsheet takes the text for a formula; numbers are none. */
 static bool is_formula(const char *text)
 {
-    char *end;
-    g_ascii_strtod(text, &end);
-    return *text && strchr("=+-@\t\r", *text) && (end == text || *end);
+    return *text && strchr("=+-@\t\r", *text) && !number_is(text, NULL);
 }
 
 /* Appends the text with a backslash before the format's special characters. */

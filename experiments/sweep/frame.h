@@ -1,6 +1,5 @@
 /* Results as a table of texts: one row per configuration, the axes of its grid as columns. */
-#ifndef KILTER_EXPERIMENTS_SWEEP_FRAME_H
-#define KILTER_EXPERIMENTS_SWEEP_FRAME_H
+#pragma once
 
 #include <glib.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ typedef enum {
 
 /* The table as text. Numbers have four digits, but are exact in CSV (RFC 4180). Caller frees. */
 char *frame_write(const Frame *frame, FrameFormat format);
-
-#endif

@@ -1,7 +1,6 @@
 /* The axes of an experiment's grid, looked up: models, clusters and planners with the values of the
  * axes that belong to them (private to experiments/sweep). */
-#ifndef KILTER_EXPERIMENTS_SWEEP_GRID_H
-#define KILTER_EXPERIMENTS_SWEEP_GRID_H
+#pragma once
 
 #include "experiments/sweep/experiment.h"
 #include "experiments/sweep/experiment_file.h"
@@ -50,5 +49,3 @@ bool grid_excludes(const Grid *grid, const GridPlace *place);
 /* The values of the named axes at the place, as a JSON object of texts; NULL if there are no named
  * axes. Caller frees. */
 char *grid_axes(const Grid *grid, const GridPlace *place);
-
-#endif

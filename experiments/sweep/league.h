@@ -4,8 +4,7 @@
  * Plans of one model on one cluster by one fidelity meet. The regret of a plan is its time over the
  * time of the fastest plan in its meeting. The gap is its time over the time that computation alone
  * takes on all devices of the cluster (sim_compute_bound_s), which is a bound on every plan. */
-#ifndef KILTER_EXPERIMENTS_SWEEP_LEAGUE_H
-#define KILTER_EXPERIMENTS_SWEEP_LEAGUE_H
+#pragma once
 
 #include "experiments/sweep/experiment.h"
 
@@ -34,5 +33,3 @@ typedef struct {
  * of its results. */
 GArray *league_of(const Experiment *experiment, Store *store, uint32_t *missing,
                   GError **error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Statistics of where a plan's ops run (private to experiments/sweep). */
-#ifndef KILTER_EXPERIMENTS_SWEEP_PLACEMENT_H
-#define KILTER_EXPERIMENTS_SWEEP_PLACEMENT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -10,5 +9,3 @@
  * "all_reduced": gradients of the others, "duplicated": {kind of op: number of ops that run whole
  * on several devices}}. */
 json_t *placement_json(const Evaluation *evaluation);
-
-#endif

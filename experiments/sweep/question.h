@@ -5,8 +5,7 @@
  *               {"exchange": ...}, {"program": ...} or {"trial": ...}
  *     cluster   the file's content without sources, and the tuning table that applies to it, with the default rules
  *     method    planner, fidelity, granularity, every option (files by their contents), version */
-#ifndef KILTER_EXPERIMENTS_SWEEP_QUESTION_H
-#define KILTER_EXPERIMENTS_SWEEP_QUESTION_H
+#pragma once
 
 #include <jansson.h>
 
@@ -22,5 +21,3 @@ StorePart *question_model(const char *model, const char *content);
 StorePart *question_part(json_t *object);
 /* A part with the version added. Takes the object. */
 StorePart *question_method(json_t *object);
-
-#endif

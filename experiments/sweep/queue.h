@@ -4,8 +4,7 @@
  * A configuration that a process ended with is started after all others and alone, so that a second
  * end shows that it was the cause. What another process works on waits until that has an answer, or
  * has ended. */
-#ifndef KILTER_EXPERIMENTS_SWEEP_QUEUE_H
-#define KILTER_EXPERIMENTS_SWEEP_QUEUE_H
+#pragma once
 
 #include "experiments/sweep/configuration.h"
 
@@ -34,5 +33,3 @@ bool queue_waits(const Queue *queue);
 uint32_t queue_answered(const Queue *queue);
 /* Those that are not started, as they ended processes. */
 const GPtrArray *queue_poison(const Queue *queue);
-
-#endif

@@ -1,7 +1,6 @@
 /* Results: the identity of a question, and the row of its answer. No other file decides whether two
  * questions are the same or fills a row of the store (data/store/store.h). */
-#ifndef KILTER_EXPERIMENTS_SWEEP_RESULT_H
-#define KILTER_EXPERIMENTS_SWEEP_RESULT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -51,5 +50,3 @@ void result_take_detail(Result *result, json_t *detail);
  * returns false and leaves nothing to clear. */
 bool result_evaluate(const Configuration *configuration, const char *experiment,
                      Result *result, GError **error);
-
-#endif

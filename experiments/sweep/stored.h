@@ -1,6 +1,5 @@
 /* A stored result by its hash: its question, its answer, and asking again. */
-#ifndef KILTER_EXPERIMENTS_SWEEP_STORED_H
-#define KILTER_EXPERIMENTS_SWEEP_STORED_H
+#pragma once
 
 #include <jansson.h>
 
@@ -17,5 +16,3 @@ json_t *stored_find(Store *store, const char *prefix, GError **error);
  * row was made with, as "key=FILE", since the store does not hold them. KILTER_ERROR_INPUT: the row
  * is not the plan of a model, or a file is missing. */
 json_t *stored_rerun(const json_t *row, char **set, GError **error);
-
-#endif

@@ -1,8 +1,7 @@
 /* Subjects: a model for a number of GPUs, shared by many configurations of an experiment. Its spec
  * is resolved once; its graph is built when the first of them is evaluated and freed after the
  * last. All functions are safe for any thread. */
-#ifndef KILTER_EXPERIMENTS_SWEEP_SUBJECT_H
-#define KILTER_EXPERIMENTS_SWEEP_SUBJECT_H
+#pragma once
 
 #include "data/graph/graph.h"
 
@@ -25,5 +24,3 @@ StorePart *subject_part(const Subject *subject);
 void subject_expect(Subject *subject);
 /* The graph; the caller releases its reference with graph_free. */
 Graph *subject_take(Subject *subject, GError **error);
-
-#endif

@@ -7,8 +7,7 @@
  * gives a row with status "oom"; a model, a cluster and a planner that do not go together give one
  * with status "impossible". A configuration that fails in any other way gets no row, so that the
  * next sweep tries it again, and fails the sweep once all the others are done. */
-#ifndef KILTER_EXPERIMENTS_SWEEP_SWEEP_H
-#define KILTER_EXPERIMENTS_SWEEP_SWEEP_H
+#pragma once
 
 #include "experiments/sweep/experiment.h"
 
@@ -75,5 +74,3 @@ typedef void (*SweepFailed)(const Configuration *configuration,
  * Caller frees. */
 SweepStatus *sweep_status(const Experiment *experiment, Store *store, uint32_t shards,
                           SweepFailed failed, void *data, GError **error);
-
-#endif

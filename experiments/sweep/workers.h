@@ -4,8 +4,7 @@
  * more of them are started than there are threads, so that a transaction has many: up to what the
  * threads finish in some milliseconds. Where they are long, each thread has one. Used by one
  * thread, that of the store. */
-#ifndef KILTER_EXPERIMENTS_SWEEP_WORKERS_H
-#define KILTER_EXPERIMENTS_SWEEP_WORKERS_H
+#pragma once
 
 #include "experiments/sweep/result.h"
 
@@ -41,5 +40,3 @@ Outcome *workers_take(Workers *workers);
 /* One that was started and that no thread has begun, which is not evaluated any more. NULL:
  * none. */
 const Configuration *workers_take_back(Workers *workers);
-
-#endif

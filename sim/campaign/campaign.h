@@ -18,8 +18,7 @@
  *
  * Iterations between events are not simulated one by one: the state after a time follows from the
  * length of a cycle. */
-#ifndef KILTER_SIM_CAMPAIGN_CAMPAIGN_H
-#define KILTER_SIM_CAMPAIGN_CAMPAIGN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -95,5 +94,3 @@ double sim_campaign_best_interval_s(double mtbf_s, double save_s);
 SimCampaignReport *sim_campaign(const SimCampaign *campaign, GError **error);
 void sim_campaign_report_free(SimCampaignReport *report);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimCampaignReport, sim_campaign_report_free)
-
-#endif

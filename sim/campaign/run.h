@@ -1,6 +1,5 @@
 /* One run of days, and how its events are drawn. Private to sim/campaign. */
-#ifndef KILTER_SIM_CAMPAIGN_RUN_H
-#define KILTER_SIM_CAMPAIGN_RUN_H
+#pragma once
 
 #include "sim/campaign/campaign.h"
 
@@ -29,5 +28,3 @@ SimCampaignRun sim_campaign_run(const SimCampaign *of, double interval_s,
  * report has the system's time between failures. */
 bool sim_campaign_choose(const SimCampaign *of, SimCampaignReport *report,
                          GError **error);
-
-#endif

@@ -15,8 +15,7 @@
  * nor rises with bandwidth, clock, power, L2 or processors.
  *
  * Extents are counts, but not always whole ones: searches price parts of a batch. */
-#ifndef KILTER_SIM_COST_KERNEL_H
-#define KILTER_SIM_COST_KERNEL_H
+#pragma once
 
 #include "data/cluster/kernel_device.h"
 
@@ -118,5 +117,3 @@ KernelReport kernel_report(const KernelDevice *device, const Kernel *kernel);
 
 const char *kernel_kind_name(KernelKind kind);
 const char *kernel_limit_name(KernelLimit limit);
-
-#endif

@@ -1,7 +1,6 @@
 /* The laws of kernels, one file each (private to sim). Each returns the seconds and fills in the
  * parts of `report`, which is zeroed but for peak and bandwidth; NULL: not wanted. */
-#ifndef KILTER_SIM_COST_KERNEL_LAW_H
-#define KILTER_SIM_COST_KERNEL_LAW_H
+#pragma once
 
 #include "sim/cost/kernel.h"
 
@@ -34,5 +33,3 @@ static inline double law_clip(double value, double low, double high)
 {
     return value < low ? low : value > high ? high : value;
 }
-
-#endif

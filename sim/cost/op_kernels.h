@@ -7,8 +7,7 @@
  * are grouped products. Attention, norms, softmax and convolutions have kernels of their own;
  * all others pass over their operands once. Each kernel takes its time (sim/cost/kernel.h) and
  * the gap between two of a stream. */
-#ifndef KILTER_SIM_COST_OP_KERNELS_H
-#define KILTER_SIM_COST_OP_KERNELS_H
+#pragma once
 
 #include "sim/cost/kernel.h"
 
@@ -33,5 +32,3 @@ double op_kernels_s(const KernelPricing *pricing, const Graph *graph, OpId op,
 /* A bound in proportion to the part of the op: FLOPs at the peak of the data sheet, or bytes at
  * the bandwidth of what stays in L2, for the whole op. */
 double op_kernels_least_s(const KernelPricing *pricing, const Graph *graph, OpId op);
-
-#endif

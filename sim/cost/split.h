@@ -2,8 +2,7 @@
  *
  * A split is (segment, units of the sharded dim). A computation belongs to its op's segment; an
  * instance to the segment that plan_segments() gives. */
-#ifndef KILTER_SIM_COST_SPLIT_H
-#define KILTER_SIM_COST_SPLIT_H
+#pragma once
 
 #include "sim/sim.h"
 
@@ -25,5 +24,3 @@ uint32_t sim_split_of_rule(const SimSplit *split, uint32_t n, const uint16_t *se
 
 /* The rule that a computation runs under. */
 Rule sim_split_rule(const Graph *graph, const Instr *instr);
-
-#endif

@@ -3,8 +3,7 @@
  * A priced collective after a computation opens the next stage. Loads and local
  * conversions cost nothing and neither open a stage nor end a step of collectives or a
  * bucket. */
-#ifndef KILTER_SIM_COST_STEP_H
-#define KILTER_SIM_COST_STEP_H
+#pragma once
 
 #include "sim/sim.h"
 
@@ -47,5 +46,3 @@ double sim_kernels_s(SimMemo *memo, const Graph *graph, OpId op, const Device *d
 /* Passes to the next instruction. False if it is a priced collective that joins the open
  * bucket, so that it pays no latency. */
 bool sim_step_next(SimStep *step, const Graph *graph, const Instr *instr);
-
-#endif

@@ -5,8 +5,7 @@
  * in program order; a computation that depends on a collective of its own turn waits for it. The
  * communication inside machines comes after all collectives, also beside the computations; a
  * computation that depends on it waits for all of it. */
-#ifndef KILTER_SIM_COST_TURNS_H
-#define KILTER_SIM_COST_TURNS_H
+#pragma once
 
 #include "sim/sim.h"
 
@@ -26,5 +25,3 @@ typedef struct {
 SimTurnStages sim_turn_stages(const Program *program, const Graph *graph,
                               const ClusterView *view, const Instances *instances);
 void sim_turn_stages_clear(SimTurnStages *stages);
-
-#endif

@@ -4,8 +4,7 @@
  * sequence number): lower first, and the sequence number is the order of scheduling, so a
  * run is reproducible to the bit. The kernel knows no models, only handlers; an engine
  * has no state outside itself, so each thread can run its own. */
-#ifndef KILTER_SIM_EVENT_ENGINE_H
-#define KILTER_SIM_EVENT_ENGINE_H
+#pragma once
 
 #include <glib.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ void sim_engine_schedule(SimEngine *engine, double time_s, uint32_t priority,
 
 /* Handles events until none is left; returns how many it handled. */
 uint64_t sim_engine_run(SimEngine *engine);
-
-#endif

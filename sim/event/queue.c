@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/base/heap.h"
+#include "data/base/units.h"
 
 enum {
     FEW_EVENTS = 64,   /* so few that the heap by itself does well */
@@ -305,19 +306,13 @@ static void advance(SimQueue *queue)
 
 /* --- making the months --- */
 
-static int by_time(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Time between events near the front; 0 if no width tells them apart. */
 static double find_gap(const SimEvent *pending, uint32_t n)
 {
     double time_s[SAMPLES];
     for (uint32_t i = 0; i < SAMPLES; i++)
         time_s[i] = pending[(uint64_t)i * n / SAMPLES].time_s;
-    qsort(time_s, SAMPLES, sizeof *time_s, by_time);
+    qsort(time_s, SAMPLES, sizeof *time_s, number_compare);
     for (uint32_t i = SAMPLES / 4; i < SAMPLES; i++) {
         const double gap_s = (time_s[i] - time_s[0]) / ((double)n * i / SAMPLES);
         if (gap_s > 0 && isfinite(1 / (MOST_A_MONTH * gap_s)))

@@ -12,8 +12,7 @@
  * second as a heap with 100 pending events, 3 to 4 times as many with 10^3 and 10^4, and 6 times as
  * many with 10^5, where a calendar queue (Brown 1988, doi:10.1145/63039.63045) misses the cache at
  * every event. */
-#ifndef KILTER_SIM_EVENT_QUEUE_H
-#define KILTER_SIM_EVENT_QUEUE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -80,5 +79,3 @@ void sim_queue_clear(SimQueue *queue);
 void sim_queue_push(SimQueue *queue, const SimEvent *event);
 /* The queue must not be empty. */
 SimEvent sim_queue_pop(SimQueue *queue);
-
-#endif

@@ -1,7 +1,6 @@
 /* Random streams, one per entity. A stream is a function of the seed and of the entity's name only,
  * so adding an entity leaves the numbers of all others unchanged. Private to sim. */
-#ifndef KILTER_SIM_EVENT_RANDOM_H
-#define KILTER_SIM_EVENT_RANDOM_H
+#pragma once
 
 #include <gsl/gsl_rng.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ void sim_random_start(SimRandom *random, uint64_t key);
 
 uint64_t sim_random_mix(uint64_t a, uint64_t b);
 uint64_t sim_random_name(const char *name);
-
-#endif

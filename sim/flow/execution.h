@@ -1,7 +1,6 @@
 /* A plan as execution traces (data/formats/trace/trace.h), and the time that traces take on a
  * cluster: part of sim's public interface, included by sim/sim.h. */
-#ifndef KILTER_SIM_FLOW_EXECUTION_H
-#define KILTER_SIM_FLOW_EXECUTION_H
+#pragma once
 
 #include "data/plan/plan.h"
 #include "sim/options.h"
@@ -51,5 +50,3 @@ SimExecutionReport *sim_execution_run(const GPtrArray *traces, GHashTable *group
                                       GError **error);
 void sim_execution_report_free(SimExecutionReport *report);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimExecutionReport, sim_execution_report_free)
-
-#endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/names.h"
 #include "sim/flow/execution_state.h"
 
 /* A collective, or a message, between some ranks. */
@@ -146,11 +147,6 @@ static uint32_t absent_rank(const ExecutionGroup *group, const bool *waits, bool
     return UINT32_MAX;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static bool fail_absent(const ExecutionRun *run, const char *name,
                         const ExecutionGroup *group, uint32_t absent, uint32_t m,
                         GError **error)
@@ -175,7 +171,7 @@ bool execution_check_meetings(const ExecutionRun *run, GError **error)
     guint n;
     g_autofree void **names = g_hash_table_get_keys_as_array(run->group, &n);
     g_autofree bool *waits = g_new0(bool, run->traces->len);
-    qsort(names, n, sizeof *names, by_name);
+    qsort(names, n, sizeof *names, names_compare);
     for (guint i = 0; i < n; i++)
         mark_waiting(g_hash_table_lookup(run->group, names[i]), waits);
     for (uint32_t any = 0; any < 2; any++)

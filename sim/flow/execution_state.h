@@ -1,7 +1,6 @@
 /* The state of running execution traces, shared by their nodes and their collectives. Private to
  * sim/flow. */
-#ifndef KILTER_SIM_FLOW_EXECUTION_STATE_H
-#define KILTER_SIM_FLOW_EXECUTION_STATE_H
+#pragma once
 
 #include "data/formats/trace/trace.h"
 #include "sim/flow/execution.h"
@@ -51,5 +50,3 @@ void execution_find_groups(ExecutionRun *run, GHashTable *listed);
 bool execution_check_meetings(const ExecutionRun *run, GError **error);
 /* A collective is ready on a rank; run->communicated is called for each rank when it has ended. */
 void execution_start_collective(ExecutionRun *run, uint32_t rank, uint32_t node);
-
-#endif

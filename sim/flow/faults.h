@@ -3,8 +3,7 @@
  * Routes are static: flows over a failed link stand still. The iteration fails when a device fails
  * before its end or flows stand still. It is then over, or, with a restart time, starts again that
  * much later with everything that failed replaced. */
-#ifndef KILTER_SIM_FLOW_FAULTS_H
-#define KILTER_SIM_FLOW_FAULTS_H
+#pragma once
 
 #include "sim/evaluate.h"
 #include "sim/network/network.h"
@@ -27,5 +26,3 @@ void sim_faults_schedule(const GArray *faults, SimNetwork *network);
 /* The first failure of a run that ended at end_s, or that did not end (`stalled`); NULL if there is
  * none. */
 const SimFault *sim_faults_first(const GArray *faults, double end_s, bool stalled);
-
-#endif

@@ -6,8 +6,7 @@
  * communicates, its computations take `slowdown` times as long (data/cluster/cluster.h); while its
  * devices compute, a collective or transfer makes 1 / `interference` of its progress, averaged over
  * them, and what is left at its nominal end is made up then, on links that are counted as free. */
-#ifndef KILTER_SIM_FLOW_FLOW_H
-#define KILTER_SIM_FLOW_FLOW_H
+#pragma once
 
 #include "sim/flow/faults.h"
 #include "sim/flow/noise.h"
@@ -47,5 +46,3 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimFlowRun, sim_flow_close)
 /* Begins an iteration now, with the noise of a sample; none may be under way. `ended` (may be NULL)
  * is called as an event of its own when all tasks have ended. */
 void sim_flow_begin(SimFlowRun *run, uint64_t sample, SimHandler ended, void *context);
-
-#endif

@@ -4,8 +4,7 @@
  * Each job runs iterations by the fidelity `flow`, one after the other, all on one network. A job
  * that has run as many as were asked for goes on, so that the others are slowed down until they
  * have, too. */
-#ifndef KILTER_SIM_FLOW_JOBS_H
-#define KILTER_SIM_FLOW_JOBS_H
+#pragma once
 
 #include "data/plan/plan.h"
 #include "sim/options.h"
@@ -32,5 +31,3 @@ typedef struct {
 bool sim_jobs(const SimJob *job, uint32_t n, const ClusterView *view,
               const SimOptions *options, uint32_t iterations, SimJobTime *time,
               GError **error);
-
-#endif

@@ -1,11 +1,8 @@
 /* Memory over time. Private to sim. */
-#ifndef KILTER_SIM_FLOW_MEMORY_TIMELINE_H
-#define KILTER_SIM_FLOW_MEMORY_TIMELINE_H
+#pragma once
 
 #include "sim/evaluate.h"
 
 /* Adds to the timeline how much memory each lane uses when. A buffer is alive from the start of the
  * instruction that makes it until all instructions that use it have ended. */
 void sim_memory_record(const SimCase *sim, SimTimeline *timeline);
-
-#endif

@@ -3,8 +3,7 @@
  * Jitter multiplies the time of each computation by a draw with mean 1 and the standard deviation
  * of the options; a normal draw below 0 counts as 0. Each (device, op) has its own random stream in
  * each sample. A straggler takes longer for all its computations, by a factor. */
-#ifndef KILTER_SIM_FLOW_NOISE_H
-#define KILTER_SIM_FLOW_NOISE_H
+#pragma once
 
 #include "sim/tasks/task.h"
 
@@ -22,5 +21,3 @@ bool sim_noise_separates(const SimOptions *options);
 /* Durations of all tasks in sample number `sample`: out, [task]. Safe to call from
  * several threads. */
 void sim_noise_durations(const SimNoise *noise, uint64_t sample, double *duration_s);
-
-#endif

@@ -5,8 +5,7 @@
  * when all that it waits for has ended, and starts when it is the first of them all. A collective
  * joins all of its queues at once, so lanes agree on the order of their collectives and none waits
  * in a circle. */
-#ifndef KILTER_SIM_FLOW_READY_H
-#define KILTER_SIM_FLOW_READY_H
+#pragma once
 
 #include "sim/tasks/streams.h"
 
@@ -28,5 +27,3 @@ bool sim_ready_join(SimReady *ready, uint32_t task);
 /* The task, which has run, leaves its queues. started: the tasks that start, in order; valid until
  * the next call. */
 const GArray *sim_ready_leave(SimReady *ready, uint32_t task);
-
-#endif

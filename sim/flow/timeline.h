@@ -5,8 +5,7 @@
  * team, or the launch of one of these by a lane's host. A lane is a set of devices that do the same
  * at the same time. Stream 0 of a device computes, the others communicate. Spans of one lane and
  * stream do not overlap, except for transfers. */
-#ifndef KILTER_SIM_FLOW_TIMELINE_H
-#define KILTER_SIM_FLOW_TIMELINE_H
+#pragma once
 
 #include "data/plan/buffers.h"
 
@@ -130,5 +129,3 @@ GArray *sim_timeline_limits(const SimTimeline *timeline, const Program *program,
 /* Says in words what bounds the iteration. The caller frees the text. */
 char *sim_timeline_explain(const SimTimeline *timeline, const Program *program,
                            const Graph *graph, const ClusterView *view);
-
-#endif

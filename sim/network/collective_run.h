@@ -1,6 +1,5 @@
 /* One collective alone on the network (part of sim/sim.h). */
-#ifndef KILTER_SIM_NETWORK_COLLECTIVE_RUN_H
-#define KILTER_SIM_NETWORK_COLLECTIVE_RUN_H
+#pragma once
 
 #include "data/cluster/cluster.h"
 
@@ -45,5 +44,3 @@ SimCollectiveRun *sim_collective_run(const ClusterView *view,
                                      const SimCollectiveOptions *options, GError **error);
 void sim_collective_run_free(SimCollectiveRun *run);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimCollectiveRun, sim_collective_run_free)
-
-#endif

@@ -18,8 +18,7 @@
  * A flow that is alone on all of its links is kept apart, without clock and coupling. Of the links
  * on which another flow is alone only the tightest can hold it back: the others are slack, and not
  * in the coupling until a second flow comes. */
-#ifndef KILTER_SIM_NETWORK_FAIRNESS_H
-#define KILTER_SIM_NETWORK_FAIRNESS_H
+#pragma once
 
 #include "sim/network/keyed_heap.h"
 #include "sim/network/network.h"
@@ -210,5 +209,3 @@ void clock_remove(SimShare *share, SimFlowId id);
 void clock_set_speed(SimShare *share, uint32_t link, double speed, double now_s);
 /* Sets the rate from now on of a flow that is alone. */
 void clock_set_alone(SimShare *share, SimFlowId id, double rate, double now_s);
-
-#endif

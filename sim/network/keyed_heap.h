@@ -3,8 +3,7 @@
  *
  * A node has four children, so a change of key touches half as many levels as with two. The caller
  * keeps `place`, indexed by item; an item is in at most one heap that uses the same array. */
-#ifndef KILTER_SIM_NETWORK_KEYED_HEAP_H
-#define KILTER_SIM_NETWORK_KEYED_HEAP_H
+#pragma once
 
 #include "data/base/heap.h"
 
@@ -65,5 +64,3 @@ static inline void keyed_heap_remove(KeyedHeap *heap, uint32_t *place, uint32_t 
     if (last.item != item)
         keyed_settle(place, heap->at, heap->n, at, last);
 }
-
-#endif

@@ -5,8 +5,7 @@
  * messages would take: it ends no earlier, and if its messages alone take longer, their bytes and
  * latencies are multiplied by the measured part of that time. So its bytes still take the room of
  * other flows, and it is late where others take its own. */
-#ifndef KILTER_SIM_NETWORK_MEASURED_H
-#define KILTER_SIM_NETWORK_MEASURED_H
+#pragma once
 
 #include "sim/network/lower/lowering.h"
 
@@ -31,5 +30,3 @@ void sim_measured_free(SimMeasured *measured);
 SimLowered *sim_measured_lower(SimMeasured *measured, SimNetwork *network,
                                const SimCollective *collective, const SimLowered *like,
                                GArray *messages, GError **error);
-
-#endif

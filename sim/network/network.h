@@ -15,8 +15,7 @@
  * Rates are solved again only when the set of active flows or a bandwidth has changed,
  * only for flows that are connected to the change through shared links, and once for all
  * changes at one instant. Every link counts the bytes it carried. */
-#ifndef KILTER_SIM_NETWORK_NETWORK_H
-#define KILTER_SIM_NETWORK_NETWORK_H
+#pragma once
 
 #include "data/cluster/topology.h"
 #include "sim/event/engine.h"
@@ -84,5 +83,3 @@ double sim_network_link_busy_s(const SimNetwork *network, uint32_t link);
 
 /* How many times rates were solved so far. */
 uint64_t sim_network_solved(const SimNetwork *network);
-
-#endif

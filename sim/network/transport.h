@@ -1,6 +1,5 @@
 /* Collectives of a task graph as flows over a topology. Private to sim. */
-#ifndef KILTER_SIM_NETWORK_TRANSPORT_H
-#define KILTER_SIM_NETWORK_TRANSPORT_H
+#pragma once
 
 #include "sim/flow/flow.h"
 #include "sim/network/network.h"
@@ -47,5 +46,3 @@ bool sim_transport_messages(SimTransport *transport, uint32_t task, GArray *mess
 bool sim_transport_toll(SimTransport *transport, double *dollars, GError **error);
 
 SimNetwork *sim_transport_network(SimTransport *transport);
-
-#endif

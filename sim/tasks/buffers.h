@@ -1,7 +1,6 @@
 /* Buffers of a program (data/plan/buffers.h) on the devices of a cluster, and what a runtime holds beside them. Private
  * to sim. */
-#ifndef KILTER_SIM_TASKS_BUFFERS_H
-#define KILTER_SIM_TASKS_BUFFERS_H
+#pragma once
 
 #include "sim/evaluate.h"
 
@@ -38,5 +37,3 @@ double sim_buffer_bytes(const SimCase *sim, const PlanBuffer *buffer, uint32_t i
  * instruction there. */
 double sim_buffers_peak(const SimCase *sim, const PlanBuffers *buffers, uint32_t device,
                         uint32_t *instr);
-
-#endif

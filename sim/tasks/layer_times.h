@@ -5,8 +5,7 @@
  * type and the group's degree of tensor parallelism, in proportion to the samples: the forward pass
  * its time, the backward pass twice as long. The profile includes the messages of tensor
  * parallelism, so these take no time. Updates keep their time. */
-#ifndef KILTER_SIM_TASKS_LAYER_TIMES_H
-#define KILTER_SIM_TASKS_LAYER_TIMES_H
+#pragma once
 
 #include "sim/evaluate.h"
 
@@ -19,5 +18,3 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimLayerTimes, sim_layer_times_free)
 
 /* The factor on the time of a computation at place i of its group. */
 double sim_layer_factor(const SimLayerTimes *times, const Instr *instr, uint32_t i);
-
-#endif

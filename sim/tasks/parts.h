@@ -3,8 +3,7 @@
  * The batch is cut first (data/program/program.h): of a tensor with parts a replica has share /
  * microbatches in each microbatch. Forms over shards and replicas divide it next. Inside of a
  * replica the devices divide by the form, as in an SPMD program. */
-#ifndef KILTER_SIM_TASKS_PARTS_H
-#define KILTER_SIM_TASKS_PARTS_H
+#pragma once
 
 #include "data/plan/layout.h"
 #include "sim/sim.h"
@@ -64,5 +63,3 @@ double sim_part_s(const SimParts *parts, const ClusterView *view, const Instr *i
 const double *sim_part_replicas(const SimParts *parts, uint32_t group);
 /* Where the part of each replica begins, [replica + 1]; NULL if the batch is not cut. */
 const double *sim_part_starts(const SimParts *parts, uint32_t group);
-
-#endif

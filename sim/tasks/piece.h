@@ -1,7 +1,6 @@
 /* Pieces of a tensor that devices send one another, and the time that they take. Part of sim's
  * public interface, included by sim/sim.h. */
-#ifndef KILTER_SIM_TASKS_PIECE_H
-#define KILTER_SIM_TASKS_PIECE_H
+#pragma once
 
 #include "data/cluster/cluster.h"
 
@@ -16,5 +15,3 @@ typedef struct {
  * that leave or enter a machine pass its port one after the other. */
 void sim_pieces_time(const ClusterView *view, const GArray *pieces, double *latency_s,
                      double *byte_s);
-
-#endif

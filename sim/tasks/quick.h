@@ -10,8 +10,7 @@
  * Programs have one microbatch and the form Identity throughout, their groups are those given, by
  * number, and gradients are not fused. Times are those of fractional shares. Host launches, and
  * slowdowns of computation beside communication, are left out. */
-#ifndef KILTER_SIM_TASKS_QUICK_H
-#define KILTER_SIM_TASKS_QUICK_H
+#pragma once
 
 #include "data/program/program.h"
 
@@ -66,5 +65,3 @@ double sim_quick_sum_s(SimQuick *quick, uint32_t group, TensorId tensor);
 double sim_quick_served_s(SimQuick *quick, uint32_t group, TensorId tensor);
 double sim_quick_transfer_s(SimQuick *quick, uint32_t from, uint32_t to, TensorId tensor);
 double sim_quick_share(const SimQuick *quick, uint32_t group, uint32_t place);
-
-#endif

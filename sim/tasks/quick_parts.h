@@ -1,6 +1,5 @@
 /* The state of quick times (private to sim/tasks/quick*.c). */
-#ifndef KILTER_SIM_TASKS_QUICK_PARTS_H
-#define KILTER_SIM_TASKS_QUICK_PARTS_H
+#pragma once
 
 #include "sim/tasks/quick.h"
 
@@ -98,5 +97,3 @@ double quick_sum_s(SimQuick *q, const Instr *instr);
 double quick_server_s(SimQuick *q, const Instr *instr, bool back);
 const Route *quick_route(SimQuick *q, const Instr *instr);
 double quick_bytes(const SimQuick *q, TensorId tensor);
-
-#endif

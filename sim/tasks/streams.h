@@ -21,8 +21,7 @@
  * Transfers are in no stream; between two groups of a pipeline each waits for the transfer before
  * it. The launches of a lane have a stream of their own, in the order of the tasks that they
  * launch. */
-#ifndef KILTER_SIM_TASKS_STREAMS_H
-#define KILTER_SIM_TASKS_STREAMS_H
+#pragma once
 
 #include "sim/tasks/task.h"
 
@@ -41,5 +40,3 @@ typedef struct {
 SimStreams *sim_streams_new(const SimTasks *tasks, const SimOptions *options);
 void sim_streams_free(SimStreams *streams);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimStreams, sim_streams_free)
-
-#endif

@@ -30,8 +30,7 @@
  * first one of the program has its own limit), as in PyTorch's DistributedDataParallel. So do
  * reduce-scatters of gradients whose ranks get the same shares (ZeRO). A bucket is one task per
  * team. */
-#ifndef KILTER_SIM_TASKS_TASK_H
-#define KILTER_SIM_TASKS_TASK_H
+#pragma once
 
 #include "sim/tasks/team.h"
 #include "sim/tasks/transfer.h"
@@ -108,5 +107,3 @@ SimTimeline *sim_tasks_timeline(const SimTasks *tasks, uint32_t n_instrs);
 /* Fills the report's stages. */
 void sim_tasks_report(const SimTasks *tasks, const SimTimeline *timeline,
                       SimReport *report);
-
-#endif

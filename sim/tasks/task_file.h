@@ -30,8 +30,7 @@
  *
  * When a task ends, its `in` buffers that no other task still has to read are freed first, and then
  * its `out` buffers that do not exist yet are added. All rules except C's are options. */
-#ifndef KILTER_SIM_TASKS_TASK_FILE_H
-#define KILTER_SIM_TASKS_TASK_FILE_H
+#pragma once
 
 #include "sim/options.h"
 
@@ -56,5 +55,3 @@ SimTaskFileReport *sim_task_file_run(const SimTaskFile *tasks, const SimOptions 
                                      GError **error);
 void sim_task_file_report_free(SimTaskFileReport *report);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTaskFileReport, sim_task_file_report_free)
-
-#endif

@@ -5,8 +5,7 @@
  * its language's library does. An entry rises past later entries only. When the first entry is
  * taken, the hole sinks to the bottom along the earlier child (the second of equal ones), and the
  * last entry rises from there. */
-#ifndef KILTER_SIM_TASKS_TASK_FILE_ENDS_H
-#define KILTER_SIM_TASKS_TASK_FILE_ENDS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -51,5 +50,3 @@ static inline FileEnd file_ends_pop(FileEnds *ends)
     }
     return first;
 }
-
-#endif

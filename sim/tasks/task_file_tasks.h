@@ -1,6 +1,5 @@
 /* The contents of a task graph's file. Private to sim/tasks/task_file*.c. */
-#ifndef KILTER_SIM_TASKS_TASK_FILE_TASKS_H
-#define KILTER_SIM_TASKS_TASK_FILE_TASKS_H
+#pragma once
 
 #include "sim/tasks/task_file.h"
 
@@ -39,5 +38,3 @@ static inline const uint32_t *file_list(const SimTaskFile *tasks, FileList list)
 {
     return &((const uint32_t *)(const void *)tasks->number->data)[list.first];
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* How a plan is lowered to tasks (sim/tasks/task.h): the common state, then functions for each kind
  * of instruction. Private to sim/tasks/task*.c. */
-#ifndef KILTER_SIM_TASKS_TASK_LOWER_H
-#define KILTER_SIM_TASKS_TASK_LOWER_H
+#pragma once
 
 #include "sim/cost/step.h"
 #include "sim/tasks/task.h"
@@ -154,5 +153,3 @@ void task_ahead_use(Lower *lower, const Instr *instr, uint32_t first, uint32_t n
 void task_ahead_reduce(Lower *lower, const Instr *instr, uint32_t first, uint32_t n);
 /* The result of a local conversion is of the unit of its operand. */
 void task_ahead_pass_on(Lower *lower, const Instr *instr);
-
-#endif

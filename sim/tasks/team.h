@@ -9,8 +9,7 @@
  * A team is a set of lanes that communicate over an axis (data/program/program.h): the positions of
  * replicas that are alike, shards that are alike, or the replicas at positions that are alike. Its
  * sets of devices run the same collective at the same time. */
-#ifndef KILTER_SIM_TASKS_TEAM_H
-#define KILTER_SIM_TASKS_TEAM_H
+#pragma once
 
 #include "data/cluster/price.h"
 #include "sim/evaluate.h"
@@ -72,5 +71,3 @@ bool sim_team_curve(const ClusterView *view, const SimTeam *team, Collective kin
 SimTeams *sim_teams_new(const SimCase *sim, bool separate);
 void sim_teams_free(SimTeams *teams);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTeams, sim_teams_free)
-
-#endif

@@ -1,6 +1,5 @@
 /* Transfers: which device sends which part of a tensor to which device. Private to sim. */
-#ifndef KILTER_SIM_TASKS_TRANSFER_H
-#define KILTER_SIM_TASKS_TRANSFER_H
+#pragma once
 
 #include "sim/tasks/parts.h"
 
@@ -25,5 +24,3 @@ void sim_transfer_sources(const SimParts *parts, uint32_t group, uint32_t to_gro
 const SimTransfer *sim_transfer_of(const SimParts *parts, const ClusterView *view,
                                    const Instr *instr, GPtrArray *known);
 void sim_transfer_free(gpointer transfer);
-
-#endif

@@ -39,8 +39,7 @@
  * The default leaves out that transfers, all-reduces and messages of tensor parallelism slow one
  * another down where they meet on a link (all-reduces of several stages excepted). So times are
  * hardly ever too long, but too short where links are shared (tests/property/test_amp_cost.c). */
-#ifndef KILTER_SYNTH_AMP_AMP_H
-#define KILTER_SYNTH_AMP_AMP_H
+#pragma once
 
 #include "data/formats/measured/layer_profile.h"
 #include "sim/sim.h"
@@ -240,5 +239,3 @@ typedef enum {
 GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
                          const AmpOptions *options, AmpMethod method, uint32_t *n_most,
                          GError **error);
-
-#endif

@@ -1,6 +1,5 @@
 /* The costs of a strategy's stages, layer by layer (private to synth). */
-#ifndef KILTER_SYNTH_AMP_COST_H
-#define KILTER_SYNTH_AMP_COST_H
+#pragma once
 
 #include "synth/amp/layers.h"
 
@@ -60,5 +59,3 @@ uint32_t amp_degree(const AmpModel *model, uint32_t tmp);
 
 AmpStrategy amp_strategy_new(const AmpDegrees *degrees, uint32_t chunks);
 void amp_strategy_clear(AmpStrategy *strategy);
-
-#endif

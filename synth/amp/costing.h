@@ -1,6 +1,5 @@
 /* The inputs of both readings of the cost (private to synth). */
-#ifndef KILTER_SYNTH_AMP_COSTING_H
-#define KILTER_SYNTH_AMP_COSTING_H
+#pragma once
 
 #include <string.h>
 
@@ -47,5 +46,3 @@ void amp_fill_faithful(const AmpCosting *c, AmpRows *rows, uint32_t stage);
  * first function per stage, then the second once for all stages. */
 void amp_fill_detailed(const AmpCosting *c, AmpRows *rows, uint32_t stage);
 void amp_find_meetings(const AmpCosting *c, AmpRows *rows);
-
-#endif

@@ -4,8 +4,7 @@
  * of messages is free, the last message among the devices that share layers has ended. Each clock
  * ends at the maximum over the four earlier clocks of clock plus delay, so passes over many layers
  * compose to one pass. */
-#ifndef KILTER_SYNTH_AMP_LAYERS_H
-#define KILTER_SYNTH_AMP_LAYERS_H
+#pragma once
 
 #include "synth/amp/steps.h"
 
@@ -44,5 +43,3 @@ AmpDelay amp_delay_join(const AmpDelay *first, const AmpDelay *then);
 AmpDelay amp_delay_none(void);
 /* The seconds that each repetition of a pass adds. */
 double amp_delay_pace(const AmpDelay *delay);
-
-#endif

@@ -2,8 +2,7 @@
  * programming (Algorithm 1), the cost by Sec. 3 or, per layer, by max-plus matrices (layers.h). The
  * space: degrees that divide the devices, placements (Sec. 4.2), cuts between layers; least.c has
  * the bound (private to synth). */
-#ifndef KILTER_SYNTH_AMP_MAKE_H
-#define KILTER_SYNTH_AMP_MAKE_H
+#pragma once
 
 #include "synth/answer/answer.h"
 
@@ -11,5 +10,3 @@ bool amp_make(const Question *question, Answer *answer, GError **error);
 bool amp_make_annealed(const Question *question, Answer *answer, GError **error);
 bool amp_make_megatron(const Question *question, Answer *answer, GError **error);
 bool amp_make_random(const Question *question, Answer *answer, GError **error);
-
-#endif

@@ -1,7 +1,6 @@
 /* Options of the planners of pipelines (amp, amp-sa, megatron, amp-random); gathered by
  * synth/question/planner_options.h. */
-#ifndef KILTER_SYNTH_AMP_OPTIONS_H
-#define KILTER_SYNTH_AMP_OPTIONS_H
+#pragma once
 
 #include "data/base/options.h"
 
@@ -40,5 +39,3 @@ OPTION_WORDS(AMP_PLACEMENT_WORDS)
 typedef struct {
     AMP_OPTION_TABLE(OPTION_MEMBER)
 } AmpPlanOptions;
-
-#endif

@@ -1,6 +1,5 @@
 /* Declarations that the methods of synth_amp_search() share (private to synth). */
-#ifndef KILTER_SYNTH_AMP_SEARCH_H
-#define KILTER_SYNTH_AMP_SEARCH_H
+#pragma once
 
 #include "synth/amp/cost.h"
 
@@ -50,5 +49,3 @@ void amp_place_replicas(AmpStrategy *strategy, const uint32_t *order);
 /* n_choices: how many choices there were before some were left out. The steps are as many for each
  * of the rest as they are with all of them. */
 void amp_anneal(const AmpSearch *search, uint32_t n_choices, GArray *candidates);
-
-#endif

@@ -1,6 +1,5 @@
 /* The steps that layers take (private to synth). */
-#ifndef KILTER_SYNTH_AMP_STEPS_H
-#define KILTER_SYNTH_AMP_STEPS_H
+#pragma once
 
 #include "synth/amp/amp.h"
 
@@ -70,5 +69,3 @@ void amp_steps_measured(const AmpModel *model, AmpSteps *steps);
 TensorId amp_viewed(const Graph *graph, TensorId tensor);
 void amp_steps_free(AmpSteps *steps);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpSteps, amp_steps_free)
-
-#endif

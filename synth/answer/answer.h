@@ -1,7 +1,6 @@
 /* The answer of a planner to a question (private to synth): its plan, which the planner fills in,
  * and what was found on the way that a bound or a report needs. */
-#ifndef KILTER_SYNTH_ANSWER_ANSWER_H
-#define KILTER_SYNTH_ANSWER_ANSWER_H
+#pragma once
 
 #include "synth/hap/search.h"
 #include "synth/question/question.h"
@@ -73,5 +72,3 @@ static inline bool answer_make(Answer *answer, const Question *question, Plan *p
     answer->plan = own;
     return made;
 }
-
-#endif

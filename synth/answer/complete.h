@@ -1,6 +1,5 @@
 /* From a program and ratios to a plan (private to synth). */
-#ifndef KILTER_SYNTH_ANSWER_COMPLETE_H
-#define KILTER_SYNTH_ANSWER_COMPLETE_H
+#pragma once
 
 #include "synth/answer/answer.h"
 
@@ -47,5 +46,3 @@ void plan_keep_better(Plan **best, Plan *plan);
 /* Copies the counts of the plan's cuts from another plan on the same devices, as far as that has
  * them. */
 void plan_copy_counts(Plan *plan, const Plan *from);
-
-#endif

@@ -1,6 +1,5 @@
 /* Ratios by a rule (private to synth). */
-#ifndef KILTER_SYNTH_ANSWER_RATIOS_H
-#define KILTER_SYNTH_ANSWER_RATIOS_H
+#pragma once
 
 #include "sim/sim.h"
 #include "synth/question/planner_options.h"
@@ -27,5 +26,3 @@ bool ratios_balance(const SimLinear *linear, const SimMemory *memory,
 
 /* Whether the ratios differ by no more than rounding errors. */
 bool ratios_same(const double *a, const double *b, uint32_t n);
-
-#endif

@@ -1,7 +1,6 @@
 /* Shards in whole units, chosen by time (private to synth). HAP rounds ratios to the nearest
  * units (Sec. 5.1); where units are few, as experts are, the nearest ones are not the fastest. */
-#ifndef KILTER_SYNTH_ANSWER_ROUNDING_H
-#define KILTER_SYNTH_ANSWER_ROUNDING_H
+#pragma once
 
 #include "synth/spmd/spmd.h"
 
@@ -24,5 +23,3 @@ typedef struct {
 void rounded_shares_init(RoundedShares *rounded, const Plan *plan, const Graph *graph);
 void rounded_shares_clear(RoundedShares *rounded);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(RoundedShares, rounded_shares_clear)
-
-#endif

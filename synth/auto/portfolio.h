@@ -4,8 +4,7 @@
  * A choice is some of the device types of a cluster with all of their machines, or a single machine
  * of a type, or (option `some`) any number of machines of each kind. The training stays the same:
  * each choice plans the model of the whole cluster, with its global batch and its experts. */
-#ifndef KILTER_SYNTH_AUTO_PORTFOLIO_H
-#define KILTER_SYNTH_AUTO_PORTFOLIO_H
+#pragma once
 
 #include "synth/planners/planner.h"
 
@@ -77,5 +76,3 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
 Plan *portfolio_take(Portfolio *portfolio, ClusterView **view, SimReport **report);
 void portfolio_free(Portfolio *portfolio);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Portfolio, portfolio_free)
-
-#endif

@@ -1,6 +1,5 @@
 /* Trying planners on the choices of machines (private to synth). */
-#ifndef KILTER_SYNTH_AUTO_PORTFOLIO_TRY_H
-#define KILTER_SYNTH_AUTO_PORTFOLIO_TRY_H
+#pragma once
 
 #include "synth/auto/portfolio.h"
 
@@ -21,5 +20,3 @@ typedef struct {
  * come first, so that later tries can be left out by their bounds. A choice keeps its fastest plan.
  * The plans are the same however many processors there are. */
 void portfolio_run(PortfolioRun *run);
-
-#endif

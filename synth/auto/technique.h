@@ -1,6 +1,5 @@
 /* Techniques that planners leave to the user, searched by auto and advise (private to synth). */
-#ifndef KILTER_SYNTH_AUTO_TECHNIQUE_H
-#define KILTER_SYNTH_AUTO_TECHNIQUE_H
+#pragma once
 
 #include "synth/auto/portfolio.h"
 
@@ -20,5 +19,3 @@ void technique_apply(const char *set, PlannerOptions *options);
 
 /* A sentence on what each technique of the best plan brings; NULL if it has none. Caller frees. */
 char *technique_words(const PortfolioChoice *choice);
-
-#endif

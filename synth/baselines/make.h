@@ -2,8 +2,7 @@
  * program each, with shares that are even, by speed or by HAP's linear program (Eq. 2); and
  * strategies by hand (Megatron-LM, SC'21; ZeRO, SC'20). Nothing is searched (private to
  * synth). */
-#ifndef KILTER_SYNTH_BASELINES_MAKE_H
-#define KILTER_SYNTH_BASELINES_MAKE_H
+#pragma once
 
 #include "synth/answer/answer.h"
 
@@ -18,5 +17,3 @@ bool baselines_make_fastmoe(const Question *question, Answer *answer, GError **e
 bool baselines_make_ddp(const Question *question, Answer *answer, GError **error);
 bool baselines_make_horovod(const Question *question, Answer *answer, GError **error);
 bool baselines_make_manual(const Question *question, Answer *answer, GError **error);
-
-#endif

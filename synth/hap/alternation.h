@@ -1,7 +1,6 @@
 /* Search and linear program in turn, and the best plan that they meet: the core of the planner hap
  * (private to synth). */
-#ifndef KILTER_SYNTH_HAP_ALTERNATION_H
-#define KILTER_SYNTH_HAP_ALTERNATION_H
+#pragma once
 
 #include "synth/answer/answer.h"
 
@@ -96,5 +95,3 @@ bool alternation_round(Alternation *a, double *ratio, const double *memory_s,
  * from these would only repeat. */
 bool alternation_run(Alternation *a, const double *start, const double *memory_s,
                      GPtrArray *history, GError **error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Programs with the best ratios for as many segments as they keep apart (private to synth). */
-#ifndef KILTER_SYNTH_HAP_APART_H
-#define KILTER_SYNTH_HAP_APART_H
+#pragma once
 
 #include "synth/hap/alternation.h"
 
@@ -29,5 +28,3 @@ bool apart_consider(Alternation *a, const Program *program, const double *common
 
 /* Frees an element of Alternation.apart. */
 void apart_free(gpointer apart);
-
-#endif

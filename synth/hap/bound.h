@@ -1,7 +1,6 @@
 /* Boxes of ratios and bounds of all programs in them (private to synth): shared by the quick
  * bound (bound.c) and the certificate (certify.c). */
-#ifndef KILTER_SYNTH_HAP_BOUND_H
-#define KILTER_SYNTH_HAP_BOUND_H
+#pragma once
 
 #include "synth/answer/answer.h"
 
@@ -52,5 +51,3 @@ bool certifier_bound(const Certifier *c, CertifierBox *box, GError **error);
 bool certifier_find_multipliers(Certifier *c, GError **error);
 /* Sets the plan's bound and the words for its space of plans. */
 void certifier_set_bound(Certifier *c, double bound_s);
-
-#endif

@@ -1,8 +1,7 @@
 /* HAP (EuroSys'24), Sec. 3-5: programs (Eq. 1, by search: search.h) and ratios (Eq. 2, by linear
  * program: balance/) in turn, over all programs of one group of devices; with bounds on that space
  * (private to synth). */
-#ifndef KILTER_SYNTH_HAP_MAKE_H
-#define KILTER_SYNTH_HAP_MAKE_H
+#pragma once
 
 #include "synth/answer/answer.h"
 
@@ -25,5 +24,3 @@ bool hap_bound(const Question *question, Answer *answer, GError **error);
 
 /* Sets answer->misfit if it can be proved that no program and ratios fit. Tries once. */
 bool hap_disprove(const Question *question, Answer *answer, GError **error);
-
-#endif

@@ -1,7 +1,6 @@
 /* Options of HAP's search, and of the certificates, pins and segments of its plans; gathered by
  * synth/question/planner_options.h. */
-#ifndef KILTER_SYNTH_HAP_OPTIONS_H
-#define KILTER_SYNTH_HAP_OPTIONS_H
+#pragma once
 
 #include "data/base/options.h"
 
@@ -30,5 +29,3 @@
       "hap: ops with ratios of their own: none, layers, ops, metis:K, OP=NUMBER;... "     \
       "or FILE")
 /* clang-format on */
-
-#endif

@@ -1,7 +1,6 @@
 /* Multipliers of the memory constraint, for hap's search and its certificate (private to
  * experiments). */
-#ifndef KILTER_SYNTH_HAP_RATION_H
-#define KILTER_SYNTH_HAP_RATION_H
+#pragma once
 
 #include "synth/hap/search.h"
 
@@ -10,5 +9,3 @@
  * 0 where memory does not matter. */
 bool ration_multipliers(SynthSpace *space, const ClusterView *view, const SynthBox *at,
                         double *memory_s, GError **error);
-
-#endif

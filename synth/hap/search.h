@@ -1,7 +1,6 @@
 /* HAP's searches: the best program for given ratios, exactly (synth_search) or as published
  * (synth_reference), and a bound on all programs at all ratios of a box (synth_bound). */
-#ifndef KILTER_SYNTH_HAP_SEARCH_H
-#define KILTER_SYNTH_HAP_SEARCH_H
+#pragma once
 
 #include "synth/spmd/spmd.h"
 
@@ -129,5 +128,3 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SynthBound, synth_bound_clear)
  * exact as the box shrinks, up to the gap that the multipliers leave. */
 bool synth_bound(SynthSpace *space, const ClusterView *view, const SynthBox *box,
                  SynthBound *bound, GError **error);
-
-#endif

@@ -1,6 +1,5 @@
 /* The search for programs at ratios by segment (private to synth). */
-#ifndef KILTER_SYNTH_HAP_SEGMENTED_H
-#define KILTER_SYNTH_HAP_SEGMENTED_H
+#pragma once
 
 #include "synth/hap/alternation.h"
 
@@ -10,5 +9,3 @@
  * better than the best one without. */
 bool segmented_search(Alternation *a, const double *proportional, const double *even,
                       GError **error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Programs that fit where the fastest one does not (private to synth). */
-#ifndef KILTER_SYNTH_HAP_SPEND_H
-#define KILTER_SYNTH_HAP_SPEND_H
+#pragma once
 
 #include "synth/hap/alternation.h"
 
@@ -9,5 +8,3 @@
  * fractional_s: the time of the fastest program, which does not fit, after and before rounding. */
 bool spend_memory(Alternation *a, const double *proportional, const double *even,
                   double time_s, double fractional_s, GError **error);
-
-#endif

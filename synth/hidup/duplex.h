@@ -8,8 +8,7 @@
  * node's backward computation. Every communication opens a stage, forward and backward separately
  * (opening one without communication never helps); but a sync may join the communication after the
  * open stage's backward. */
-#ifndef KILTER_SYNTH_HIDUP_DUPLEX_H
-#define KILTER_SYNTH_HIDUP_DUPLEX_H
+#pragma once
 
 #include "synth/spmd/price.h"
 
@@ -74,5 +73,3 @@ void duplex_add_choice(DuplexNode *node, uint32_t n_classes, const DuplexChoice 
 /* The fastest way to run the chain; false if there is none. */
 bool duplex_solve(const DuplexProblem *problem, DuplexSolution *solution);
 void duplex_solution_clear(DuplexSolution *solution);
-
-#endif

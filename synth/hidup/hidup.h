@@ -1,6 +1,5 @@
 /* HiDup's search, and duplex programs: two microbatches that take turns. */
-#ifndef KILTER_SYNTH_HIDUP_HIDUP_H
-#define KILTER_SYNTH_HIDUP_HIDUP_H
+#pragma once
 
 #include "synth/spmd/spmd.h"
 
@@ -46,5 +45,3 @@ bool synth_hidup(const Graph *graph, const ClusterView *view, const double *rati
 /* The duplex program of a program of one group: its batch is cut in two microbatches that take
  * turns (synth/hidup/turns.c). KILTER_ERROR_INPUT if the batch cannot be cut. */
 Program *synth_duplex(const Program *program, const Graph *graph, GError **error);
-
-#endif

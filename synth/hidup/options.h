@@ -1,7 +1,6 @@
 /* Options of the planners that let two microbatches take turns (HiDup); gathered by
  * synth/question/planner_options.h. */
-#ifndef KILTER_SYNTH_HIDUP_OPTIONS_H
-#define KILTER_SYNTH_HIDUP_OPTIONS_H
+#pragma once
 
 #include "data/base/options.h"
 
@@ -22,5 +21,3 @@ OPTION_WORDS(BACKWARD_WORDS) /* overlapped: HiDup Eq. 5 */
     X(NUMBER(-1, 100), communication, "communication", "0",                               \
       "part by which hidup takes communication to be longer; -1: free")
 /* clang-format on */
-
-#endif

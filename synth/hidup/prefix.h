@@ -1,6 +1,5 @@
 /* A prefix of the duplex search's chain (private to synth). */
-#ifndef KILTER_SYNTH_HIDUP_PREFIX_H
-#define KILTER_SYNTH_HIDUP_PREFIX_H
+#pragma once
 
 #include "synth/hidup/duplex.h"
 
@@ -35,5 +34,3 @@ double duplex_total(const DuplexProblem *p, const DuplexLabel *label);
  * stages still open). */
 bool duplex_dominates(const DuplexProblem *p, double same_s, const DuplexLabel *a,
                       const DuplexLabel *b);
-
-#endif

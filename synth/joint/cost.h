@@ -1,6 +1,5 @@
 /* The cost of a pipeline, stage by stage from the last to the first (private to synth/joint). */
-#ifndef KILTER_SYNTH_JOINT_COST_H
-#define KILTER_SYNTH_JOINT_COST_H
+#pragma once
 
 #include "synth/joint/joint.h"
 
@@ -44,5 +43,3 @@ static inline double joint_span(const double *sum, uint32_t i, uint32_t j)
     KILTER_ASSERT(i <= j && sum[i] <= sum[j]);
     return sum[j] - sum[i];
 }
-
-#endif

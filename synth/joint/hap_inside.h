@@ -1,7 +1,6 @@
 /* SPMD programs for stages of the planner joint, by HAP's planner (private to synth). The programs
  * of a group are looked for once a promise may win there. */
-#ifndef KILTER_SYNTH_JOINT_HAP_INSIDE_H
-#define KILTER_SYNTH_JOINT_HAP_INSIDE_H
+#pragma once
 
 #include "synth/answer/answer.h"
 #include "synth/joint/joint.h"
@@ -20,5 +19,3 @@ void joint_hap_settle(JointHap *hap, JointMenu *menu, JointProblem *problem,
  * has them. Returns the first of these; n_entries if there are none. */
 uint32_t joint_hap_polish(JointHap *hap, JointMenu *menu, JointProblem *problem,
                           uint32_t group);
-
-#endif

@@ -35,8 +35,7 @@
  * A label of the dynamic program is (S, Z, E, stages, the front stage's share and tp); of two labels of the
  * same layers on the same devices with equally many stages, the one
  * that is worse in every part is dropped. */
-#ifndef KILTER_SYNTH_JOINT_JOINT_H
-#define KILTER_SYNTH_JOINT_JOINT_H
+#pragma once
 
 #include "sim/sim.h"
 #include "synth/pipeline/pipeline.h"
@@ -314,5 +313,3 @@ bool synth_joint_solve_pair(const JointProblem *shared, const uint32_t *step,
 /* The program of a pair, on all devices of the menu. KILTER_ERROR_INPUT as above. */
 bool synth_joint_pair_program(JointMenu *menu, const JointProblem *shared,
                               const JointPair *pair, JointProgram *made, GError **error);
-
-#endif

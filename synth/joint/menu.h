@@ -1,6 +1,5 @@
 /* The common part of all menus of one model on one view (private to synth). */
-#ifndef KILTER_SYNTH_JOINT_MENU_H
-#define KILTER_SYNTH_JOINT_MENU_H
+#pragma once
 
 #include "synth/amp/cost.h"
 #include "synth/joint/joint.h"
@@ -96,5 +95,3 @@ void joint_find_kinds(JointMenu *menu, bool coarse);
  * takes part in one at the same time. */
 LinkCost synth_joint_line(const JointMenu *menu, const JointGroup *group, uint32_t dp,
                           uint32_t tp, double bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* Options of joint; gathered by synth/question/planner_options.h. */
-#ifndef KILTER_SYNTH_JOINT_OPTIONS_H
-#define KILTER_SYNTH_JOINT_OPTIONS_H
+#pragma once
 
 #include "data/base/options.h"
 
@@ -13,5 +12,3 @@
       "searches together, after which they end; auto also leaves out what promises "       \
       "little, below 400 more and at 1 most; 0: no limit")
 /* clang-format on */
-
-#endif

@@ -1,7 +1,6 @@
 /* The search of the planner joint: pipelines for every number of microbatches and every schedule
  * (private to synth). */
-#ifndef KILTER_SYNTH_JOINT_SEARCH_H
-#define KILTER_SYNTH_JOINT_SEARCH_H
+#pragma once
 
 #include "synth/joint/hap_inside.h"
 
@@ -69,5 +68,3 @@ void joint_all_problems(JointSearch *j, double headroom);
 /* Whether one search of the menu takes so long that a coarse one should come first. batch: samples,
  * the most microbatches. */
 bool joint_is_large(JointMenu *menu, uint32_t batch);
-
-#endif

@@ -1,7 +1,6 @@
 /* The states of the dynamic program over suffixes of a pipeline: which units its stages have
  * (private to synth/joint). State 0 has none. */
-#ifndef KILTER_SYNTH_JOINT_STATES_H
-#define KILTER_SYNTH_JOINT_STATES_H
+#pragma once
 
 #include "synth/joint/joint.h"
 
@@ -20,5 +19,3 @@ typedef struct {
 void joint_states_init(JointStates *states, const JointProblem *problem,
                        const uint32_t *order, const double *value);
 void joint_states_clear(JointStates *states);
-
-#endif

@@ -1,6 +1,5 @@
 /* The state of building a pipeline's program (private to synth). */
-#ifndef KILTER_SYNTH_PIPELINE_BUILD_H
-#define KILTER_SYNTH_PIPELINE_BUILD_H
+#pragma once
 
 #include "data/program/batch.h"
 #include "synth/pipeline/pipeline.h"
@@ -187,5 +186,3 @@ void pipeline_update_states(Builder *b, uint32_t i);
 /* Finds the phase, stage and layer of every instruction, the tensors that groups need from one
  * another, and the units that are computed again. */
 void pipeline_find_places(Builder *b);
-
-#endif

@@ -50,8 +50,7 @@
  *
  * Where a schedule is SUCCESSIVE (data/strategy/strategy.h) strategies are priced by the time
  * between two iterations; searches of planners price one iteration by itself. */
-#ifndef KILTER_SYNTH_PIPELINE_PIPELINE_H
-#define KILTER_SYNTH_PIPELINE_PIPELINE_H
+#pragma once
 
 #include "data/program/program.h"
 #include "data/strategy/strategy.h"
@@ -157,5 +156,3 @@ bool *synth_forward_reads(const Graph *graph);
  * With one microbatch the program keeps its order and stays SPMD. KILTER_ERROR_INPUT as above. */
 Program *synth_train(const Program *program, const Graph *graph, uint32_t n_devices,
                      uint32_t n_microbatches, const Recompute *recompute, GError **error);
-
-#endif

@@ -1,7 +1,6 @@
 /* Programs of strategies (data/strategy/strategy.h): pipeline stages are device groups, which have
  * replicas; tensor parallelism is Megatron-LM's over the devices of each replica. */
-#ifndef KILTER_SYNTH_PIPELINE_STRATEGY_H
-#define KILTER_SYNTH_PIPELINE_STRATEGY_H
+#pragma once
 
 #include "synth/pipeline/pipeline.h"
 
@@ -29,5 +28,3 @@ double *synth_strategy_ratios(const StrategyLayout *layout);
 const char *synth_strategy_list(const uint32_t *number, uint32_t n);
 const char *synth_strategy_ranks(const uint32_t *device, size_t stride, uint32_t n_stages,
                                  uint32_t of_stage);
-
-#endif

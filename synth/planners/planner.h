@@ -8,8 +8,7 @@
  * make.h of its room, that gets the question (synth/question/question.h) and fills in program and
  * ratios of the answer's plan (synth/answer/answer.h; complete.h has the tools). Options are rows
  * of tables as well (synth/question/planner_options.h). */
-#ifndef KILTER_SYNTH_PLANNERS_PLANNER_H
-#define KILTER_SYNTH_PLANNERS_PLANNER_H
+#pragma once
 
 #include "sim/sim.h"
 #include "synth/question/planner_options.h"
@@ -164,5 +163,3 @@ ClusterView *answer_take_view(Answer *answer);
 Plan *planner_plan(const Planner *planner, const char *model, const char *cluster_name,
                    const ClusterView *view, const PlannerOptions *options, Graph **graph,
                    GError **error);
-
-#endif

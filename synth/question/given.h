@@ -8,8 +8,7 @@
  *
  * Numbers are parts of their sum; spaces may stand in place of commas, as they must in entries of
  * an experiment's planners. */
-#ifndef KILTER_SYNTH_QUESTION_GIVEN_H
-#define KILTER_SYNTH_QUESTION_GIVEN_H
+#pragma once
 
 #include "data/base/options.h"
 #include "sim/sim.h"
@@ -31,5 +30,3 @@ bool given_read_mix(const char *text, const char **kept, GError **error);
 /* The ratios that such a text gives the devices of the view. KILTER_ERROR_INPUT: too few or too
  * many numbers, an unknown name, a device without a number. Caller frees. */
 double *given_ratios(const char *text, const ClusterView *view, GError **error);
-
-#endif

@@ -1,6 +1,5 @@
 /* The options of planners: `--set key=value`, and `set:` in an experiment file. */
-#ifndef KILTER_SYNTH_QUESTION_PLANNER_OPTIONS_H
-#define KILTER_SYNTH_QUESTION_PLANNER_OPTIONS_H
+#pragma once
 
 #include "sim/sim.h"
 #include "synth/amp/options.h"
@@ -127,5 +126,3 @@ const char *planner_options_target(const PlannerOptions *options);
 
 /* The text of all options with their meaning, without those of the simulation. Caller frees. */
 char *planner_options_help(void);
-
-#endif

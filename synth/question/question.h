@@ -1,6 +1,5 @@
 /* The question that a planner gets (private to synth): opened and checked once, then only read. */
-#ifndef KILTER_SYNTH_QUESTION_QUESTION_H
-#define KILTER_SYNTH_QUESTION_QUESTION_H
+#pragma once
 
 #include "synth/planners/planner.h"
 #include "synth/spmd/pins.h"
@@ -44,5 +43,3 @@ static inline bool question_is_trained(const Question *question)
     return !planner_can(question->planner, PLANNER_GROUPS) && strategy->zero == 0 &&
            (strategy->microbatches > 1 || strategy->recompute);
 }
-
-#endif

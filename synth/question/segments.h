@@ -6,8 +6,7 @@
  *     metis:K        K segments of equal FLOPs with few bytes between them
  *     OP=NUMBER;...  by the names of forward ops (* is any text), or a file of such lines; other ops are in segment
  * 0 */
-#ifndef KILTER_SYNTH_QUESTION_SEGMENTS_H
-#define KILTER_SYNTH_QUESTION_SEGMENTS_H
+#pragma once
 
 #include "data/graph/graph.h"
 
@@ -18,5 +17,3 @@ bool segments_parse(const char *text, const char **segments, GError **error);
  * segments. */
 bool segments_make(const char *segments, const Graph *graph, uint16_t *segment,
                    GError **error);
-
-#endif

@@ -1,7 +1,6 @@
 /* An assignment: all decisions of a search, before conversions are put in place (private to
  * synth). */
-#ifndef KILTER_SYNTH_SPMD_ASSIGNMENT_H
-#define KILTER_SYNTH_SPMD_ASSIGNMENT_H
+#pragma once
 
 #include "synth/spmd/backward.h"
 #include "synth/spmd/price.h"
@@ -75,5 +74,3 @@ Program *synth_emit(const Pricer *pricer, const Assignment *assignment, GError *
 /* Evaluates a program at fractional ratios (one segment) with the analytic model. */
 double synth_time(const Pricer *pricer, const Program *program, const double *ratio,
                   uint64_t bucket_bytes);
-
-#endif

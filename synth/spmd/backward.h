@@ -1,6 +1,5 @@
 /* The backward ops of a forward op (private to synth). */
-#ifndef KILTER_SYNTH_SPMD_BACKWARD_H
-#define KILTER_SYNTH_SPMD_BACKWARD_H
+#pragma once
 
 #include "data/graph/graph.h"
 
@@ -12,5 +11,3 @@ uint32_t backward_ops(const Graph *graph, OpId op, OpId backward[MAX_BACKWARD]);
 /* Whether a backward op's result takes memory beside the gradient that the op reads, because it may
  * not overwrite it. */
 bool backward_makes_beside(const Graph *graph, OpId backward);
-
-#endif

@@ -1,7 +1,6 @@
 /* The functions by which known strategies assign forms, op by op (private to synth/baseline*.c).
  * Each returns false if it finds none. */
-#ifndef KILTER_SYNTH_SPMD_BASELINE_PARTS_H
-#define KILTER_SYNTH_SPMD_BASELINE_PARTS_H
+#pragma once
 
 #include "synth/spmd/assignment.h"
 
@@ -24,5 +23,3 @@ typedef bool BaselineAssign(const Graph *graph, const void *how, Assignment *a);
 /* The program of an assignment, at even ratios; KILTER_ERROR_INPUT where there is none. */
 Program *baseline_program(const Graph *graph, const ClusterView *view,
                           BaselineAssign *assign, const void *how, GError **error);
-
-#endif

@@ -3,8 +3,7 @@
  * A weight is a parameter with a loop that no other factor of its op has; such a loop makes columns
  * (features, heads, channels, vocabulary). A loop of the weight that all operands have counts
  * experts. */
-#ifndef KILTER_SYNTH_SPMD_COLUMNS_H
-#define KILTER_SYNTH_SPMD_COLUMNS_H
+#pragma once
 
 #include "synth/spmd/forms.h"
 #include "synth/spmd/spmd.h"
@@ -23,5 +22,3 @@ bool columns_rule(const Graph *graph, OpId id, bool experts, uint32_t ways, Rule
  * rows). Tensors that an op reads together (the queries and keys of attention) are cut together.
  * The caller frees the result. */
 FormSet *columns_absorbed(const Graph *graph, OpId loss, uint32_t ways);
-
-#endif

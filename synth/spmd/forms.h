@@ -1,6 +1,5 @@
 /* Sets of forms, and which of them a tensor may be held in (private to synth). */
-#ifndef KILTER_SYNTH_SPMD_FORMS_H
-#define KILTER_SYNTH_SPMD_FORMS_H
+#pragma once
 
 #include "data/graph/rule.h"
 
@@ -17,5 +16,3 @@ static inline FormSet form_bit(Form form)
 bool form_can_hold(const Graph *graph, TensorId tensor, Form form);
 /* All forms that the tensor may be held in. */
 FormSet forms_of_tensor(const Graph *graph, TensorId tensor);
-
-#endif

@@ -1,7 +1,6 @@
 /* Pins as masks of forms (private to synth; synth/synth.h defines them). Without pins (NULL)
  * everything is allowed. */
-#ifndef KILTER_SYNTH_SPMD_PINS_H
-#define KILTER_SYNTH_SPMD_PINS_H
+#pragma once
 
 #include "synth/spmd/forms.h"
 #include "synth/spmd/spmd.h"
@@ -21,5 +20,3 @@ void pins_describe(const SynthPins *pins, const Graph *graph, OpId op, GString *
 /* Sets KILTER_ERROR_INPUT, which names the op and the pins of its operands under which it cannot
  * run; returns false. */
 bool pins_fail(const SynthPins *pins, const Graph *graph, OpId op, GError **error);
-
-#endif

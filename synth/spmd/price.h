@@ -4,8 +4,7 @@
  * only known when it closes. So work is kept as a vector of seconds, one entry per device class:
  * devices of equal speed and share are one class, and a class that another class exceeds in every
  * coefficient can never be the maximum and is left out. */
-#ifndef KILTER_SYNTH_SPMD_PRICE_H
-#define KILTER_SYNTH_SPMD_PRICE_H
+#pragma once
 
 #include "synth/spmd/forms.h"
 #include "synth/spmd/spmd.h"
@@ -179,5 +178,3 @@ typedef void (*PriceEach)(Collective kind, TensorId tensor, Form from, Form to,
                           void *data);
 bool price_reach(const Pricer *pricer, TensorId tensor, FormSet *held, FormSet wanted,
                  Step *step, PriceEach each, void *data);
-
-#endif

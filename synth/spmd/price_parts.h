@@ -1,7 +1,6 @@
 /* Shared by the files that implement synth/spmd/price.h, and private to them: device classes and
  * charges. */
-#ifndef KILTER_SYNTH_SPMD_PRICE_PARTS_H
-#define KILTER_SYNTH_SPMD_PRICE_PARTS_H
+#pragma once
 
 #include "synth/spmd/price.h"
 
@@ -20,5 +19,3 @@ void pricer_add_class(Pricer *pricer, Coefficients class);
 /* Charges for memory within the box lo <= ratio <= hi; memory_s: as in SynthOptions. */
 void pricer_charge(Pricer *pricer, const double *lo, const double *hi,
                    const double *memory_s);
-
-#endif

@@ -10,8 +10,7 @@
  *     conversions of updated values to the form at rest
  *
  * synth_baseline() makes the assignments of known strategies; the planners search for better ones. */
-#ifndef KILTER_SYNTH_SPMD_SPMD_H
-#define KILTER_SYNTH_SPMD_SPMD_H
+#pragma once
 
 #include "sim/sim.h"
 
@@ -149,5 +148,3 @@ GArray *synth_theory(const Graph *graph);
 /* In the paper's notation: "Linear(x, w)", "{x|Gather(0), w|Identity}". Callers free. */
 char *synth_triple_instruction(const Graph *graph, const Triple *triple);
 char *synth_triple_condition(const Graph *graph, const Triple *triple, bool after);
-
-#endif

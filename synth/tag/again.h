@@ -8,8 +8,7 @@
  *     selective   single ops whose results only backward ops read (synth_makes_inner)
  *
  * Nothing is communicated again: what another device group made, or sums over replicas, is kept. */
-#ifndef KILTER_SYNTH_TAG_AGAIN_H
-#define KILTER_SYNTH_TAG_AGAIN_H
+#pragma once
 
 #include "synth/tag/tag.h"
 
@@ -23,5 +22,3 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagAgain, tag_again_free)
 /* The ops (OpId) to run again before an op, in order; ops are asked for once each, in execution
  * order. Valid until the next call. */
 const GArray *tag_again_before(TagAgain *again, OpId op);
-
-#endif

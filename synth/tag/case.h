@@ -1,7 +1,6 @@
 /* A model on a cluster in the space of TAG's strategies, ready to be searched (private to
  * synth). */
-#ifndef KILTER_SYNTH_TAG_CASE_H
-#define KILTER_SYNTH_TAG_CASE_H
+#pragma once
 
 #include "balance/balance.h"
 #include "synth/question/planner_options.h"
@@ -42,5 +41,3 @@ bool tag_modes(const Graph *graph, const char *recompute, Recompute **modes,
 /* The network of the option `priors`, which is not uniform. KILTER_ERROR_INPUT. */
 TagNet *tag_network(const PlannerOptions *options, GError **error);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(TagCase, tag_case_clear)
-
-#endif

@@ -1,6 +1,5 @@
 /* Minimum cuts by Dinic's algorithm (1970) on integer capacities. Private to synth/tag. */
-#ifndef KILTER_SYNTH_TAG_CUT_H
-#define KILTER_SYNTH_TAG_CUT_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -21,5 +20,3 @@ void cut_arc(Cut *cut, uint32_t from, uint32_t to, int64_t capacity);
 /* Finds the cut; *on_source_side: out, [node], of all minimum cuts the one with the fewest nodes on
  * the side of the source. Returns its capacity. */
 int64_t cut_solve(Cut *cut, bool *on_source_side);
-
-#endif

@@ -1,6 +1,5 @@
 /* The inputs that a search gives the network. Private to synth/tag. */
-#ifndef KILTER_SYNTH_TAG_FEATURES_H
-#define KILTER_SYNTH_TAG_FEATURES_H
+#pragma once
 
 #include "synth/tag/net.h"
 #include "synth/tag/search.h"
@@ -18,5 +17,3 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(NetCase, net_case_free)
  * more, for the feedback. The caller frees the view. */
 NetView *net_case_view(const NetCase *c, TagEvaluator *evaluator, const uint16_t *action,
                        const bool *decided, uint32_t next);
-
-#endif

@@ -1,7 +1,6 @@
 /* The features that running a strategy gives beside its time: TAG's runtime feedback (Sec. 4.2.1
  * and Table 1), as `flow` on an ideal crossbar has it. Private to synth/tag. */
-#ifndef KILTER_SYNTH_TAG_FEEDBACK_H
-#define KILTER_SYNTH_TAG_FEEDBACK_H
+#pragma once
 
 #include "synth/tag/tag.h"
 
@@ -23,5 +22,3 @@ TagFeedback *tag_feedback_new(const TagSpace *space, const TagWork *work, SimQui
                               const Program *program);
 void tag_feedback_free(TagFeedback *feedback);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagFeedback, tag_feedback_free)
-
-#endif

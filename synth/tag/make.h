@@ -1,8 +1,7 @@
 /* TAG (TPDS 2023), Sec. 4, and its rivals (Sec. 5.2): op groups, each on a subset of the devices,
  * with servers, duplicates and sufficient factors (Sec. 4.2.3), searched by trees (Sec. 4.3);
  * rows.h has the bound on all strategies of these groups (private to synth). */
-#ifndef KILTER_SYNTH_TAG_MAKE_H
-#define KILTER_SYNTH_TAG_MAKE_H
+#pragma once
 
 #include "synth/answer/answer.h"
 #include "synth/tag/search.h"
@@ -29,5 +28,3 @@ bool tag_make_heterog(const Question *question, Answer *answer, GError **error);
 bool tag_make_m_topo(const Question *question, Answer *answer, GError **error);
 bool tag_make_m_etf(const Question *question, Answer *answer, GError **error);
 bool tag_make_m_sct(const Question *question, Answer *answer, GError **error);
-
-#endif

@@ -11,8 +11,7 @@
  * e), of W h_u + W' e. Kinds: a tensor forward, a tensor backward, placement (from groups to sets,
  * from sets to groups), links. This is as published except for the size (32 in place of 256, one
  * head) and the features of an action: its option, its time and its all-reduces' time. */
-#ifndef KILTER_SYNTH_TAG_NET_H
-#define KILTER_SYNTH_TAG_NET_H
+#pragma once
 
 #include "synth/tag/tag.h"
 
@@ -97,5 +96,3 @@ void tag_net_train(TagNet *net, NetLesson *const *lesson, uint32_t n,
                    const NetTraining *training);
 /* The mean cross entropy of lessons. */
 double tag_net_mean_loss(const TagNet *net, NetLesson *const *lesson, uint32_t n);
-
-#endif

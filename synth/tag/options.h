@@ -1,7 +1,6 @@
 /* Options of the planners of op groups (tag and its baselines); gathered by
  * synth/question/planner_options.h. */
-#ifndef KILTER_SYNTH_TAG_OPTIONS_H
-#define KILTER_SYNTH_TAG_OPTIONS_H
+#pragma once
 
 #include "data/base/options.h"
 
@@ -60,5 +59,3 @@ OPTION_WORDS(TAG_PRIORS_WORDS)
 typedef struct {
     TAG_PLAN_OPTION_TABLE(OPTION_MEMBER)
 } TagPlanOptions;
-
-#endif

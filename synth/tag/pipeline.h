@@ -1,8 +1,7 @@
 /* Pipelines in TAG's space (private to synth): op groups in the order of execution, cut into
  * runs, each on a device set of its own or on one device. With microbatches these work at the same
  * time. */
-#ifndef KILTER_SYNTH_TAG_PIPELINE_H
-#define KILTER_SYNTH_TAG_PIPELINE_H
+#pragma once
 
 #include "synth/tag/tag.h"
 
@@ -15,5 +14,3 @@ typedef bool (*TagTry)(void *context, const uint16_t *action, double *time_s,
  * that gains time. Errors are those of `try`. */
 bool tag_try_pipelines(const TagSpace *space, const TagWork *work, TagTry try,
                        void *context, GError **error);
-
-#endif

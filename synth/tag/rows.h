@@ -1,7 +1,6 @@
 /* The rows of TAG's bound (synth/tag/search.h): loads of devices and times of paths, and their
  * weights. Private to synth/tag. */
-#ifndef KILTER_SYNTH_TAG_ROWS_H
-#define KILTER_SYNTH_TAG_ROWS_H
+#pragma once
 
 #include "synth/tag/tree.h"
 
@@ -126,5 +125,3 @@ double tag_rows_decided(TagBound *bound, const uint16_t *action);
 /* Keeps, for the search, strategies that are best if everything runs serially except for a part of
  * the all-reduces. */
 void tag_rows_serial(TagBound *bound);
-
-#endif

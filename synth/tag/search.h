@@ -38,8 +38,7 @@
  * time. An op that makes a parameter's gradient takes the all-reduce in addition. Shared links are
  * left out; of memory only what rests between iterations counts, and rules out branches. In a
  * partial strategy decided groups have one action, and the longest of all paths is a bound, too. */
-#ifndef KILTER_SYNTH_TAG_SEARCH_H
-#define KILTER_SYNTH_TAG_SEARCH_H
+#pragma once
 
 #include "synth/tag/net.h"
 #include "synth/tag/sfb_graph.h"
@@ -157,5 +156,3 @@ enum { TAG_UNDECIDED = UINT16_MAX };
 /* A bound in seconds on all strategies that fit and have these actions [op group] where they are
  * decided; infinite if none can fit. */
 double tag_bound(TagBound *bound, const uint16_t *action);
-
-#endif

@@ -1,6 +1,5 @@
 /* The state shared by TAG's searches. Private to synth/tag. */
-#ifndef KILTER_SYNTH_TAG_SEARCH_STATE_H
-#define KILTER_SYNTH_TAG_SEARCH_STATE_H
+#pragma once
 
 #include "synth/tag/features.h"
 #include "synth/tag/search.h"
@@ -44,5 +43,3 @@ void tag_search_tree(TagState *t);  /* synth/tag/mcts.c */
 void tag_search_ahead(TagState *t); /* synth/tag/ahead.c */
 void tag_search_chain(TagState *t); /* synth/tag/chain.c */
 void tag_search_exact(TagState *t); /* synth/tag/exact.c */
-
-#endif

@@ -13,8 +13,7 @@
  * gradients together are one cut too, in which shared costs are paid once. A tensor that several
  * duplicated ops read is broadcast once: it gets a node of its own between its readers (arcs that
  * cannot be cut) and its producer. */
-#ifndef KILTER_SYNTH_TAG_SFB_H
-#define KILTER_SYNTH_TAG_SFB_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -45,5 +44,3 @@ double synth_sfb(const SfbProblem *problem, bool *duplicated);
 
 /* The value of (1) for any choice of ops. */
 double synth_sfb_value(const SfbProblem *problem, const bool *duplicated);
-
-#endif

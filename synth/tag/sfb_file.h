@@ -11,8 +11,7 @@
  *
  * Ops are indices. The optimizer's operands other than gradients are left out; other keys are
  * ignored. */
-#ifndef KILTER_SYNTH_TAG_SFB_FILE_H
-#define KILTER_SYNTH_TAG_SFB_FILE_H
+#pragma once
 
 #include "synth/tag/sfb_graph.h"
 
@@ -34,5 +33,3 @@ GPtrArray *sfb_file_read(const char *file, GError **error);
 
 /* The optimum by TAG's prices, SFB_PAPER or SFB_RING, in microseconds; duplicated: out, [op]. */
 double sfb_case_solve(const SfbCase *sfb, SfbPrices prices, bool *duplicated);
-
-#endif

@@ -1,7 +1,6 @@
 /* Sufficient factor broadcasting for a graph's data parallelism. Part of synth's public interface,
  * included by synth/synth.h. */
-#ifndef KILTER_SYNTH_TAG_SFB_GRAPH_H
-#define KILTER_SYNTH_TAG_SFB_GRAPH_H
+#pragma once
 
 #include "sim/sim.h"
 #include "synth/tag/sfb.h"
@@ -37,5 +36,3 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SfbCosts, synth_sfb_costs_free)
  * according to the costs. */
 double synth_sfb_graph(const Graph *graph, const BatchForms *batch, const SfbCosts *costs,
                        bool *duplicated);
-
-#endif

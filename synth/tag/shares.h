@@ -1,6 +1,5 @@
 /* The devices' shares of the batch at which op groups are searched (private to synth). */
-#ifndef KILTER_SYNTH_TAG_SHARES_H
-#define KILTER_SYNTH_TAG_SHARES_H
+#pragma once
 
 #include "synth/question/question.h"
 
@@ -9,5 +8,3 @@
  * of data parallelism by HAP's linear program (balance/balance.h), within the memory if any are.
  * KILTER_ERROR_FAILED if the solver failed. */
 GPtrArray *tag_shares(const Question *question, bool by_speed, GError **error);
-
-#endif

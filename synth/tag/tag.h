@@ -19,8 +19,7 @@
  *                           split, gathered or summed by the forms that both have; the parameter
  *                           rests where its update runs
  *     synth_tag_search()    the strategies */
-#ifndef KILTER_SYNTH_TAG_TAG_H
-#define KILTER_SYNTH_TAG_TAG_H
+#pragma once
 
 #include "sim/sim.h"
 #include "sim/tasks/quick.h"
@@ -136,5 +135,3 @@ void synth_tag_list_place(const TagList *list, const ClusterView *view, TagListR
  * uses, or, with `all_groups`, the groups of the space, by number. */
 Program *synth_tag_program(const TagSpace *space, const TagWork *work,
                            const TagPlacement *placement, bool all_groups);
-
-#endif

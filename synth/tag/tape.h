@@ -3,8 +3,7 @@
  *
  * A tape keeps the computations in order; a value is the number of a computation. Matrices are
  * row-major. Sums run in one order, so that the same inputs give the same bits. */
-#ifndef KILTER_SYNTH_TAG_TAPE_H
-#define KILTER_SYNTH_TAG_TAPE_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -41,5 +40,3 @@ const double *tape_value(const Tape *tape, TapeValue value);
 /* Adds the weights' gradients of a loss, given the loss's gradient [rows * columns] with respect to
  * a value. */
 void tape_back(Tape *tape, TapeValue value, const double *gradient);
-
-#endif

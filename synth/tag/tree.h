@@ -1,7 +1,6 @@
 /* The cheapest strategy by dynamic programming, given a cost for each op group's action, and for
  * each pair of actions of groups that are neighbours in a tree. Private to synth/tag. */
-#ifndef KILTER_SYNTH_TAG_TREE_H
-#define KILTER_SYNTH_TAG_TREE_H
+#pragma once
 
 #include "synth/tag/search.h"
 
@@ -28,5 +27,3 @@ uint32_t tag_tree_child(const TagTree *tree, uint32_t a, uint32_t b);
 /* The least cost of strategies with these actions where they are decided (TAG_UNDECIDED). best:
  * out, [group], a strategy with that cost; or NULL. */
 double tag_tree_least(TagTree *tree, const uint16_t *action, uint16_t *best);
-
-#endif

@@ -1,6 +1,5 @@
 /* Which layers are recomputed (private to synth). */
-#ifndef KILTER_SYNTH_TRAIN_AGAIN_H
-#define KILTER_SYNTH_TRAIN_AGAIN_H
+#pragma once
 
 #include "data/graph/graph.h"
 
@@ -13,5 +12,3 @@ uint32_t *again_order(const Graph *graph, uint32_t *n);
  * `mode` ("none", "selective") for the rest; NULL for no recomputation at all. Interned. */
 const char *again_text(const uint32_t *order, uint32_t n, uint32_t n_full,
                        const char *mode);
-
-#endif

@@ -1,6 +1,5 @@
 /* A program with the techniques, microbatches and recomputation (private to synth). */
-#ifndef KILTER_SYNTH_TRAIN_TRAIN_H
-#define KILTER_SYNTH_TRAIN_TRAIN_H
+#pragma once
 
 #include "synth/answer/answer.h"
 
@@ -49,5 +48,3 @@ Plan *training_plan_like(const Plan *plan);
  * frees it. */
 bool training_mix(const Question *question, Answer *answer, const Plan *first,
                   Plan **mixed, GError **error);
-
-#endif

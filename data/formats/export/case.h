@@ -1,6 +1,5 @@
 /* The input of all exporters (private to data): data/formats/export/export.h. */
-#ifndef KILTER_DATA_FORMATS_EXPORT_CASE_H
-#define KILTER_DATA_FORMATS_EXPORT_CASE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -110,5 +109,3 @@ EXPORT_TABLE(X)
 void export_add_file(GArray *files, const char *suffix, GString *text);
 /* Releases the value. */
 void export_add_json(GArray *files, json_t *root);
-
-#endif

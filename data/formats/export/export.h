@@ -1,8 +1,7 @@
 /* Plans for training frameworks: flags, layouts, schedules and rank tables, if the framework can
  * express the plan. An exporter takes a plan as it is or refuses it and names the first instruction
  * without counterpart; it never changes a plan. */
-#ifndef KILTER_DATA_FORMATS_EXPORT_EXPORT_H
-#define KILTER_DATA_FORMATS_EXPORT_EXPORT_H
+#pragma once
 
 #include "data/plan/plan.h"
 
@@ -40,5 +39,3 @@ GArray *plan_export(const Plan *plan, const Graph *graph, const ClusterView *vie
  * plan_export also refuses what only a plan shows, such as shards that cannot be cut evenly. */
 bool export_check(const char *target, const StrategyLayout *layout, const Graph *graph,
                   const ClusterView *view, GError **error);
-
-#endif

@@ -4,8 +4,7 @@
  * A configuration is one flat object, whose `model_type` names the family; a multimodal one has the
  * text's model in an object of its own. A model in YAML (docs/models.md) is an object that has
  * `like`, the family whose facts it takes over, with facts and keys of its own. */
-#ifndef KILTER_DATA_FORMATS_HUGGINGFACE_CONFIG_H
-#define KILTER_DATA_FORMATS_HUGGINGFACE_CONFIG_H
+#pragma once
 
 #include "data/models/architecture.h"
 
@@ -29,5 +28,3 @@ char *hub_path(const char *id);
 bool hub_is_id(const char *path);
 /* Whether the path is one of the cache; then *id is "OWNER/NAME". Caller frees. */
 bool hub_id_of(const char *path, char **id);
-
-#endif

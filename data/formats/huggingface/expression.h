@@ -10,8 +10,7 @@
  * Operators, from the loosest: if/then/else; or; and; not; == != < <= > >= in; |; + -; * / %; a[i]
  * and a.b. A key that is missing is nothing; sums, products and comparisons with nothing are
  * nothing, and nothing counts as false. given(key) is true for null, too. */
-#ifndef KILTER_DATA_FORMATS_HUGGINGFACE_EXPRESSION_H
-#define KILTER_DATA_FORMATS_HUGGINGFACE_EXPRESSION_H
+#pragma once
 
 #include <glib.h>
 #include <jansson.h>
@@ -41,5 +40,3 @@ typedef struct {
 /* The value of an expression. False with *wrong, a text that the caller frees: it is no expression,
  * or a key's value does not fit its operator. */
 bool expression_value(Scope *scope, const char *text, Value *value, char **wrong);
-
-#endif

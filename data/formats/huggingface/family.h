@@ -1,6 +1,5 @@
 /* Rows of data/families.yaml, and the facts that they read from a file (private to data). */
-#ifndef KILTER_DATA_FORMATS_HUGGINGFACE_FAMILY_H
-#define KILTER_DATA_FORMATS_HUGGINGFACE_FAMILY_H
+#pragma once
 
 #include "data/formats/huggingface/expression.h"
 #include "data/models/architecture.h"
@@ -47,5 +46,3 @@ bool family_read(const Families *families, Config *config, const char *name,
 /* An object of the facts that are not 0; those of layers that differ as "attention x 12, delta x
  * 36". */
 json_t *family_facts(const Architecture *architecture);
-
-#endif

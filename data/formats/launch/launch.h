@@ -9,8 +9,7 @@
  *
  * Unknown names are listed, never dropped in silence; names that change neither plan nor costs are
  * known. */
-#ifndef KILTER_DATA_FORMATS_LAUNCH_LAUNCH_H
-#define KILTER_DATA_FORMATS_LAUNCH_LAUNCH_H
+#pragma once
 
 #include "data/strategy/strategy.h"
 
@@ -37,5 +36,3 @@ char *launch_model_keys(const Launch *launch);
  * contradicts: number of GPUs, batches that do not divide, layers of another model. */
 bool launch_strategy(const Launch *launch, const Graph *graph, uint32_t n_devices,
                      Strategy *strategy, GError **error);
-
-#endif

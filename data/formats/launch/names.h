@@ -8,8 +8,7 @@
  *     "fp8=*"       written once, whatever the value
  *
  * docs/launches.md lists the versions whose sources the names were read in. */
-#ifndef KILTER_DATA_FORMATS_LAUNCH_NAMES_H
-#define KILTER_DATA_FORMATS_LAUNCH_NAMES_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -65,5 +64,3 @@ void launch_write(const LaunchName *names, char *const *value,
 
 /* A word's number: 0 if it is not said. */
 uint32_t launch_number(char *const *value, LaunchWord word);
-
-#endif

@@ -1,6 +1,5 @@
 /* Options of the commands of a shell script (private to data/formats). */
-#ifndef KILTER_DATA_FORMATS_LAUNCH_SHELL_H
-#define KILTER_DATA_FORMATS_LAUNCH_SHELL_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -13,5 +12,3 @@
 bool shell_options(const char *file, const char *text,
                    void (*option)(void *data, const char *name, const char *text),
                    void *data, GError **error);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * A topology file describes one machine. Dumps have `gpu`, `nvlink` or `xgmi`, and `net` elements;
  * files written by hand mostly have PCI devices only, which are recognized by their class. */
-#ifndef KILTER_DATA_FORMATS_MACHINES_MACHINE_FILE_H
-#define KILTER_DATA_FORMATS_MACHINES_MACHINE_FILE_H
+#pragma once
 
 #include "data/cluster/sheet.h"
 
@@ -110,5 +109,3 @@ void machine_file_join(MachineFile *machine, uint32_t a, uint32_t b);
 void machine_file_add_links(MachineFile *machine, uint32_t from, uint32_t to,
                             uint32_t count);
 void machine_file_warn(MachineFile *machine, const char *format, ...) G_GNUC_PRINTF(2, 3);
-
-#endif

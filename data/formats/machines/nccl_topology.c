@@ -5,6 +5,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/names.h"
 #include "data/formats/machines/machine_file.h"
 
 #ifdef KILTER_EXPAT
@@ -354,16 +355,11 @@ static void find_groups(Reader *reader)
     }
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static void warn_unknown(Reader *reader)
 {
     guint n;
     g_autofree void **names = g_hash_table_get_keys_as_array(reader->unknown, &n);
-    qsort(names, n, sizeof *names, by_text);
+    qsort(names, n, sizeof *names, names_compare);
     for (guint i = 0; i < n; i++)
         machine_file_warn(reader->machine, "passed over the element <%s>",
                           (const char *)names[i]);

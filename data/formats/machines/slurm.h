@@ -1,8 +1,7 @@
 /* Nodes of a Slurm cluster, as `scontrol show node` (with or without -o) or a table of sinfo lists
  * them: names, and GPUs by their type where Slurm has one. Links and networks are in neither; the
  * former come from data sheets. */
-#ifndef KILTER_DATA_FORMATS_MACHINES_SLURM_H
-#define KILTER_DATA_FORMATS_MACHINES_SLURM_H
+#pragma once
 
 #include "data/cluster/sheet.h"
 
@@ -49,5 +48,3 @@ typedef struct {
  * known. */
 Cluster *slurm_cluster(const SlurmFile *slurm, const Sheets *sheets,
                        const SlurmImport *import, GError **error);
-
-#endif

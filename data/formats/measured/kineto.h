@@ -6,8 +6,7 @@
  * their operands; kernels of NCCL and RCCL that name their collective become
  * measurements among the ranks of their group. A rank's time contains its waiting, so the lowest
  * quartile stands for the median. */
-#ifndef KILTER_DATA_FORMATS_MEASURED_KINETO_H
-#define KILTER_DATA_FORMATS_MEASURED_KINETO_H
+#pragma once
 
 #include "data/measured/measurement.h"
 
@@ -33,5 +32,3 @@ void kineto_facts_clear(KinetoFacts *facts);
  * event. */
 bool kineto_read(const char *file, GArray *list, GArray *tables, KinetoFacts *facts,
                  GError **error);
-
-#endif

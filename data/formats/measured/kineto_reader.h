@@ -1,8 +1,7 @@
 /* The state of reading a trace of PyTorch's profiler (private to data):
  * data/formats/measured/kineto.c reads the file, data/formats/measured/kineto_events.c its
  * events. */
-#ifndef KILTER_DATA_FORMATS_MEASURED_KINETO_READER_H
-#define KILTER_DATA_FORMATS_MEASURED_KINETO_READER_H
+#pragma once
 
 #include "data/base/json_stream.h"
 #include "data/formats/measured/kineto.h"
@@ -49,5 +48,3 @@ typedef struct {
 } Reader;
 
 extern const JsonEvents KINETO_EVENTS; /* their context is a Reader */
-
-#endif

@@ -14,8 +14,7 @@
  * Rows of kind `aux` are not layers of the model (AMP leaves them out of its cost). Of the others,
  * those whose kind starts with `transformer` are the model's repeated layers in order; rows before
  * them belong to the first layer of the graph, rows after them to its last layer. */
-#ifndef KILTER_DATA_FORMATS_MEASURED_LAYER_PROFILE_H
-#define KILTER_DATA_FORMATS_MEASURED_LAYER_PROFILE_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -54,5 +53,3 @@ static const double LAYER_PASSES_OF_FORWARD = 3;
 bool layer_profile_forward(const LayerProfile *profile, const Graph *graph,
                            const char *type, uint32_t tmp, uint32_t mbs,
                            double *forward_s, GError **error);
-
-#endif

@@ -1,7 +1,6 @@
 /* PyTorch's memory snapshot as JSON: what torch.cuda.memory._snapshot() returns and the page
  * memory_viz shows. */
-#ifndef KILTER_DATA_FORMATS_MEASURED_MEMORY_SNAPSHOT_H
-#define KILTER_DATA_FORMATS_MEASURED_MEMORY_SNAPSHOT_H
+#pragma once
 
 #include <glib.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ typedef struct {
 /* The text of a snapshot with the blocks; a step is a microsecond. The blocks are sorted. Caller
  * frees. */
 char *snapshot_write(GArray *block, uint32_t n_devices);
-
-#endif

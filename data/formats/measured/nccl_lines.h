@@ -1,7 +1,6 @@
 /* Lines of logs of nccl-tests as launchers pass them on, and tables whose test no line names
  * (private to data). */
-#ifndef KILTER_DATA_FORMATS_MEASURED_NCCL_LINES_H
-#define KILTER_DATA_FORMATS_MEASURED_NCCL_LINES_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -23,5 +22,3 @@ typedef struct {
  * bandwidth to bandwidth, the operation and the root tell. All-gather and all-to-all print the
  * same. */
 const char *nccl_guess(const NcclRow *row, uint32_t n, uint32_t ranks);
-
-#endif

@@ -1,6 +1,5 @@
 /* Runs of nccl-tests, whose rows become measurements (private to data). */
-#ifndef KILTER_DATA_FORMATS_MEASURED_NCCL_RUN_H
-#define KILTER_DATA_FORMATS_MEASURED_NCCL_RUN_H
+#pragma once
 
 #include "data/measured/measurement.h"
 
@@ -43,5 +42,3 @@ void nccl_run_clear(NcclRun *run);
 void nccl_run_pass_over(NcclRun *run, const char *reason);
 /* Adds a row; sizes of 0 bytes, which small sweeps contain, are ignored. */
 void nccl_run_add(NcclRun *run, double size, double time_us, double wrong);
-
-#endif

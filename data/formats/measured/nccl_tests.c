@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/units.h"
 #include "data/formats/measured/nccl_lines.h"
 #include "data/formats/measured/nccl_run.h"
 
@@ -175,11 +176,7 @@ static void read_other(Reader *reader, const char *line)
 /* Whether word `i` is a number; *value gets it. */
 static bool number_of(const GPtrArray *words, uint32_t i, double *value)
 {
-    char *end;
-    if (i >= words->len)
-        return false;
-    *value = g_ascii_strtod(words->pdata[i], &end);
-    return end != words->pdata[i] && *end == '\0';
+    return i < words->len && number_is(words->pdata[i], value);
 }
 
 /* Whether a line has a size, a count and a type; messages of NCCL or mpirun in between look

@@ -1,7 +1,6 @@
 /* Output of nccl-tests as measurements (private to data; data/measured/measurement.h lists the
  * tests that are read). */
-#ifndef KILTER_DATA_FORMATS_MEASURED_NCCL_TESTS_H
-#define KILTER_DATA_FORMATS_MEASURED_NCCL_TESTS_H
+#pragma once
 
 #include "data/measured/measurement.h"
 
@@ -10,5 +9,3 @@ bool nccl_tests_parse_text(const char *file, const char *text, GArray *list,
                            GArray *tables, GError **error);
 bool nccl_tests_parse_json(const char *file, const char *text, size_t length,
                            GArray *list, GArray *tables, GError **error);
-
-#endif

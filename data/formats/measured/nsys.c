@@ -9,6 +9,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/units.h"
 #include "data/formats/measured/profile.h"
 
 enum { MAX_EVENTS = 5000000, MAX_OPEN = 4096, MAX_OPERANDS = 4 };
@@ -344,15 +345,9 @@ static char *device_name(const Report *report)
     return name && *name ? name : (g_free(name), g_strdup("gpu"));
 }
 
-static gint by_value(gconstpointer a, gconstpointer b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median(GArray *list)
 {
-    g_array_sort(list, by_value); /* qsort takes no NULL, which an empty array may be */
+    g_array_sort(list, number_compare); /* qsort takes no NULL, which an empty array may be */
     return list->len > 0 ? g_array_index(list, double, list->len / 2) : 0;
 }
 

@@ -9,13 +9,10 @@
  * their kinds (profile_elementwise), with the time of all kernels of the range. Collectives
  * (nccl:all_reduce, ...) are measured among the GPUs of the report that run kernels of NCCL. Number
  * formats are those in the kernels' names. */
-#ifndef KILTER_DATA_FORMATS_MEASURED_NSYS_H
-#define KILTER_DATA_FORMATS_MEASURED_NSYS_H
+#pragma once
 
 #include "data/measured/measurement.h"
 
 /* Appends the report's measurements, and one table that says how many kernels it has and the
  * median time of a launch. KILTER_ERROR_INPUT: no report, or no tables of kernels. */
 bool nsys_read(const char *file, GArray *list, GArray *tables, GError **error);
-
-#endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/base/assert.h"
+#include "data/base/units.h"
 
 enum { MOST_RANKS = 65536 };
 
@@ -191,12 +192,6 @@ void profile_add(ProfileBin *bin, double seconds)
         g_array_append_val(bin->seconds, seconds);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void add_row(const ProfileBin *bin, const char *device, GArray *list)
 {
     const uint32_t n = bin->seconds->len;
@@ -204,7 +199,7 @@ static void add_row(const ProfileBin *bin, const char *device, GArray *list)
     const bool waits = bin->what.op == OP_KINDS;
     Measurement m = bin->what;
     KILTER_ASSERT(n > 0);
-    qsort(s, n, sizeof *s, by_value);
+    qsort(s, n, sizeof *s, number_compare);
     m.device = g_strdup(device);
     m.shape = g_strdup(bin->what.shape);
     m.repeats = n;

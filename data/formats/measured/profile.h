@@ -1,7 +1,6 @@
 /* The events of a profiler as measurements (private to data): each shape of a matrix product and
  * each size of a collective is a bin that gathers the times of all its runs. */
-#ifndef KILTER_DATA_FORMATS_MEASURED_PROFILE_H
-#define KILTER_DATA_FORMATS_MEASURED_PROFILE_H
+#pragma once
 
 #include "data/measured/measurement.h"
 
@@ -47,5 +46,3 @@ void profile_add(ProfileBin *bin, double seconds);
  * ranks, so its lowest quartile stands for the median. Sets the range of their bytes. */
 void profile_rows(const Profile *profile, const char *device, GArray *list,
                   double *smallest, double *largest);
-
-#endif

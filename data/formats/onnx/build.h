@@ -3,8 +3,7 @@
  * A product with a weight stays pending until its elements are needed, since what follows decides
  * which op it is: a bias joins it; the queries, keys and values of attention are one op, as are a
  * gate and what it multiplies. */
-#ifndef KILTER_DATA_FORMATS_ONNX_BUILD_H
-#define KILTER_DATA_FORMATS_ONNX_BUILD_H
+#pragma once
 
 #include "data/formats/onnx/view.h"
 
@@ -112,5 +111,3 @@ bool builder_pool(Builder *b, const OnnxNode *node);
 bool builder_mean(Builder *b, const OnnxNode *node);
 bool builder_batch_norm(Builder *b, const OnnxNode *node);
 bool builder_concat(Builder *b, const OnnxNode *node);
-
-#endif

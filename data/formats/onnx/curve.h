@@ -1,6 +1,5 @@
 /* Values as functions of others (private to data). */
-#ifndef KILTER_DATA_FORMATS_ONNX_CURVE_H
-#define KILTER_DATA_FORMATS_ONNX_CURVE_H
+#pragma once
 
 #include "data/formats/onnx/onnx.h"
 
@@ -20,5 +19,3 @@ OnnxCurve *onnx_curves(const OnnxModel *model);
 
 /* The function that a curve is, times *scale. */
 OnnxFunction onnx_function_of(const OnnxCurve *curve, double *scale);
-
-#endif

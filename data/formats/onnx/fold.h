@@ -1,6 +1,5 @@
 /* Rules of folding: what an op computes of constants (private to data). */
-#ifndef KILTER_DATA_FORMATS_ONNX_FOLD_H
-#define KILTER_DATA_FORMATS_ONNX_FOLD_H
+#pragma once
 
 #include "data/formats/onnx/onnx.h"
 
@@ -35,5 +34,3 @@ bool onnx_fold_tile(const Fold *f);
 /* Computes the outputs of a node whose inputs are constants, and whose outputs have shapes already
  * where they could be inferred. NULL: no rule, so that they are constants without numbers. */
 void onnx_fold(OnnxModel *model, const OnnxNode *node, OnnxFold rule);
-
-#endif

@@ -1,6 +1,5 @@
 /* Specs of ONNX files (private to data). */
-#ifndef KILTER_DATA_FORMATS_ONNX_MODEL_H
-#define KILTER_DATA_FORMATS_ONNX_MODEL_H
+#pragma once
 
 #include "data/formats/onnx/onnx.h"
 #include "data/models/models.h"
@@ -12,5 +11,3 @@ Graph *onnx_graph(const char *spec, const char *file, const json_t *root,
 /* model_file_facts as JSON. A new reference. */
 json_t *onnx_file_facts(const char *spec, const char *file, const json_t *root,
                         const char *list, GError **error);
-
-#endif

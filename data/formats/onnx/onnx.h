@@ -13,8 +13,7 @@
  *
  * Numbers of elements are those at the file's own batch; the batch of the model replaces it in the
  * inputs. */
-#ifndef KILTER_DATA_FORMATS_ONNX_ONNX_H
-#define KILTER_DATA_FORMATS_ONNX_ONNX_H
+#pragma once
 
 #include "data/graph/graph.h"
 
@@ -231,5 +230,3 @@ bool onnx_build(Graph *graph, OnnxModel *model, const OnnxSizes *sizes, TensorId
 /* Facts of a file: nodes, ops by type, opset, ir_version, inputs, outputs, float_parameters,
  * external_tensors, value_infos. A new reference. */
 json_t *onnx_facts(const OnnxModel *model);
-
-#endif

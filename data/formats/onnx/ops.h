@@ -1,6 +1,5 @@
 /* The table of ONNX ops (private to data). */
-#ifndef KILTER_DATA_FORMATS_ONNX_OPS_H
-#define KILTER_DATA_FORMATS_ONNX_OPS_H
+#pragma once
 
 #include "data/formats/onnx/build.h"
 #include "data/formats/onnx/fold.h"
@@ -27,5 +26,3 @@ const OnnxOp *onnx_op_of(const OnnxNode *node);
 /* 1 or 2: a node makes a number of each element of one input, or of two; 0: it does not, or makes
  * truth values. */
 uint32_t onnx_arithmetic(const OnnxNode *node);
-
-#endif

@@ -1,6 +1,5 @@
 /* The common parts of the rules of shapes (private to data). */
-#ifndef KILTER_DATA_FORMATS_ONNX_SHAPES_H
-#define KILTER_DATA_FORMATS_ONNX_SHAPES_H
+#pragma once
 
 #include "data/formats/onnx/onnx.h"
 
@@ -52,5 +51,3 @@ bool onnx_nonzero_shape(const Inference *s);
 /* Sets the shape of a node's first output (there is one), and of others that the rule gives. NULL:
  * no rule. */
 void onnx_infer_shape(OnnxModel *model, const OnnxNode *node, OnnxShape rule);
-
-#endif

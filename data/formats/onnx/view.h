@@ -15,8 +15,7 @@
  *
  * Sizes are those at the file's own batch. Dims of 1 have no atoms, but the one of the samples
  * always has one. */
-#ifndef KILTER_DATA_FORMATS_ONNX_VIEW_H
-#define KILTER_DATA_FORMATS_ONNX_VIEW_H
+#pragma once
 
 #include "data/formats/onnx/onnx.h"
 
@@ -96,5 +95,3 @@ enum { VIEW_MOST_STEPS = 16 };
  * Returns how many, or -1. view_step does one to the view. */
 int view_steps(const View *view, bool last, ViewStep step[VIEW_MOST_STEPS]);
 void view_step(View *view, ViewStep step, TensorId base);
-
-#endif

@@ -18,8 +18,7 @@
  *
  * GOAL has sends, receives and calculations in whole nanoseconds, so collectives must have been
  * lowered to messages. */
-#ifndef KILTER_DATA_FORMATS_TRACE_TRACE_H
-#define KILTER_DATA_FORMATS_TRACE_TRACE_H
+#pragma once
 
 #include <glib.h>
 #include <stdbool.h>
@@ -142,5 +141,3 @@ GBytes *trace_write(const Trace *trace, GError **error);
 /* All ranks as one GOAL text. KILTER_ERROR_INPUT names the first collective, as collectives must
  * have been lowered to messages. The caller frees it. */
 char *goal_write(const GPtrArray *traces, GError **error);
-
-#endif

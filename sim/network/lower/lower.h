@@ -3,8 +3,7 @@
  * An algorithm is a function that calls lower_message for the messages of a round and then
  * lower_rounds for equal rounds, or lower_free for messages that wait for no others. It does so for
  * all groups at once. Positions are ranks in the topology's order. */
-#ifndef KILTER_SIM_NETWORK_LOWER_LOWER_H
-#define KILTER_SIM_NETWORK_LOWER_LOWER_H
+#pragma once
 
 #include "sim/network/lower/lowering.h"
 
@@ -112,5 +111,3 @@ typedef bool (*LowerAlgorithm)(Lower *lower, GError **error);
 #define X(traffic, algorithm, how) bool lower_##how(Lower *lower, GError **error);
 LOWERING_TABLE(X) /* a lowering of several rows is declared again */
 #undef X
-
-#endif

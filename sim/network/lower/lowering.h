@@ -44,8 +44,7 @@
  *
  * `groups` disjoint groups that do the same in the same instant (the tensor-parallel groups of a
  * cluster) can be one collective: a lockstep phase then holds the messages of all of them. */
-#ifndef KILTER_SIM_NETWORK_LOWER_LOWERING_H
-#define KILTER_SIM_NETWORK_LOWER_LOWERING_H
+#pragma once
 
 #include "sim/network/network.h"
 
@@ -112,5 +111,3 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimRun, sim_run_free)
 
 /* Seconds of one execution whose ranks arrive together, on a network on which nothing else runs. */
 double sim_run_alone_s(SimNetwork *network, const SimLowered *lowered);
-
-#endif

@@ -4,8 +4,7 @@
  * arc is the least sum over all choices that its two states leave open. Elimination takes the
  * choices one after the other: the factors that a choice occurs in are added up, and the minimum
  * over it is a new factor of the remaining choices. */
-#ifndef KILTER_SYNTH_HAP_EXACT_FACTORS_H
-#define KILTER_SYNTH_HAP_EXACT_FACTORS_H
+#pragma once
 
 #include "synth/hap/exact/transition.h"
 
@@ -93,5 +92,3 @@ static inline uint32_t arrival(const Elimination *e, uint32_t dy, uint32_t o)
 
 /* Prices the factors for all device classes: asks, contributions, wanted_s, alias_s. */
 void price_factors(Elimination *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* Dense numbers for 64-bit keys, in the order in which they are met (private to synth). */
-#ifndef KILTER_SYNTH_HAP_EXACT_INDEX_H
-#define KILTER_SYNTH_HAP_EXACT_INDEX_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ uint32_t index_add(Index *index, uint64_t key);
 /* Forgets all keys and keeps the memory. */
 void index_empty(Index *index);
 void index_clear(Index *index);
-
-#endif

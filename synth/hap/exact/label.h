@@ -17,8 +17,7 @@
  * a charge; it dominates labels that are no better in either. Very many labels differ by little;
  * then one label stands for others, and its drift says by how much these may be better than itself,
  * in time and in charge: at most by a tolerance times its own cost. */
-#ifndef KILTER_SYNTH_HAP_EXACT_LABEL_H
-#define KILTER_SYNTH_HAP_EXACT_LABEL_H
+#pragma once
 
 #include "synth/hap/exact/transition.h"
 
@@ -68,5 +67,3 @@ double label_total(const Pricer *pricer, const Label *label);
 /* The label's cost for each class if only that class counts. Plus the least that the class adds
  * from here on, it is at most the time of any completion. */
 Times label_sums(const Pricer *pricer, const Label *label);
-
-#endif

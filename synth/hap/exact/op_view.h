@@ -1,7 +1,6 @@
 /* The search's view of one forward op and its backward ops: the tensors that they read, their
  * rules, and the rules' prices (private to synth). */
-#ifndef KILTER_SYNTH_HAP_EXACT_OP_VIEW_H
-#define KILTER_SYNTH_HAP_EXACT_OP_VIEW_H
+#pragma once
 
 #include "synth/hap/exact/index.h"
 #include "synth/spmd/assignment.h"
@@ -104,5 +103,3 @@ static inline const PlanSet *op_view_plan_set(const OpView *view, uint32_t p,
 {
     return view->plans[p].sets->pdata[number];
 }
-
-#endif

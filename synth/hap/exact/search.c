@@ -4,13 +4,9 @@
  * label leads to a faster one. */
 #include "synth/hap/exact/search.h"
 
-#include <math.h>
+#include "data/base/units.h"
 
-static int compare_doubles(gconstpointer a, gconstpointer b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+#include <math.h>
 
 static double bound_of(const Search *s, uint32_t cut, const Label *label)
 {
@@ -39,7 +35,7 @@ static void cut_to_beam(Search *s, uint32_t cut, uint32_t beam)
                       *sorted = g_new(double, labels->len);
     for (uint32_t i = 0; i < labels->len; i++)
         sorted[i] = bound[i] = least_bound_of(s, cut, &g_array_index(labels, Label, i));
-    qsort(sorted, labels->len, sizeof *sorted, compare_doubles);
+    qsort(sorted, labels->len, sizeof *sorted, number_compare);
     uint32_t n = 0;
     for (uint32_t i = 0; i < labels->len && n < beam; i++)
         if (bound[i] <= sorted[beam - 1])

@@ -1,6 +1,5 @@
 /* The walk of the exact search, shared with the bounds (private to synth). */
-#ifndef KILTER_SYNTH_HAP_EXACT_SEARCH_H
-#define KILTER_SYNTH_HAP_EXACT_SEARCH_H
+#pragma once
 
 #include "synth/hap/exact/label.h"
 #include "synth/hap/exact/space.h"
@@ -44,5 +43,3 @@ double search_relaxed_bound(const Search *s);
 double search_least_total(const Search *s, const Label *label);
 /* The program of the label `index` at the last cut. */
 Program *search_program(Search *s, uint32_t index, GError **error);
-
-#endif

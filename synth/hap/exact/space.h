@@ -1,6 +1,5 @@
 /* The state shared by searches over the same programs (private to synth). */
-#ifndef KILTER_SYNTH_HAP_EXACT_SPACE_H
-#define KILTER_SYNTH_HAP_EXACT_SPACE_H
+#pragma once
 
 #include "synth/hap/exact/states.h"
 #include "synth/hap/search.h"
@@ -17,5 +16,3 @@ struct SynthSpace {
 /* The states for a pricer of the space's graph and pins, at its prices. Fails as states_new
  * does. */
 States *space_states(SynthSpace *space, const Pricer *pricer, GError **error);
-
-#endif

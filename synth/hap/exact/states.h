@@ -10,8 +10,7 @@
  * op and leaves the other tensors alone, so it is taken for all of their states together. Repeated
  * layers cost nothing: the same op applied to the same costs gives the same h up to a constant,
  * which after the first few layers of a kind is true of all further ones. */
-#ifndef KILTER_SYNTH_HAP_EXACT_STATES_H
-#define KILTER_SYNTH_HAP_EXACT_STATES_H
+#pragma once
 
 #include "synth/hap/exact/transition.h"
 
@@ -86,5 +85,3 @@ static inline double states_rest(const States *states, uint32_t cut, uint32_t st
     const Cut *c = &states->cut[cut];
     return c->costs->s[h * c->n_states + state] + c->offset.s[h];
 }
-
-#endif

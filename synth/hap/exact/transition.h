@@ -9,8 +9,7 @@
  * The relaxation needs only the least cost of any transition between two states: an *arc*.
  * Transitions themselves are found when the search reaches their arc. Ops that look alike share all
  * of this. */
-#ifndef KILTER_SYNTH_HAP_EXACT_TRANSITION_H
-#define KILTER_SYNTH_HAP_EXACT_TRANSITION_H
+#pragma once
 
 #include "synth/hap/exact/index.h"
 #include "synth/hap/exact/op_view.h"
@@ -223,5 +222,3 @@ typedef struct {
     Times slack;
     GArray *transitions;
 } Found;
-
-#endif

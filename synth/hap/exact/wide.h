@@ -1,6 +1,5 @@
 /* Loops over neighbouring numbers that are worth wide registers (private to synth). */
-#ifndef KILTER_SYNTH_HAP_EXACT_WIDE_H
-#define KILTER_SYNTH_HAP_EXACT_WIDE_H
+#pragma once
 
 #include <features.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ KILTER_INLINE void least_of(double *restrict to, const double *restrict from,
             to[i * lanes + l] = sum < to[i * lanes + l] ? sum : to[i * lanes + l];
         }
 }
-
-#endif

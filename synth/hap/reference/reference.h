@@ -1,7 +1,6 @@
 /* The reference search: HAP's Fig. 10 on explicit triples (private to synth). See synth_reference()
  * in synth/synth.h. */
-#ifndef KILTER_SYNTH_HAP_REFERENCE_REFERENCE_H
-#define KILTER_SYNTH_HAP_REFERENCE_REFERENCE_H
+#pragma once
 
 #include "synth/hap/search.h"
 #include "synth/spmd/assignment.h"
@@ -84,5 +83,3 @@ bool reference_search(const Graph *graph, const ClusterView *view, const double 
  * form in which a parameter rests and is updated; NULL: the form in which it is read. */
 Program *reference_emit(const ReferenceTheory *theory, uint32_t n,
                         const Fused *const *chosen, const Form *rest, GError **error);
-
-#endif
