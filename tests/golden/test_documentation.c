@@ -377,11 +377,43 @@ static void test_pages(void **state)
     }
 }
 
+/* Runs a notebook's cells: by nbclient where it is installed, as Jupyter does, else one by one. */
+static const char NOTEBOOK[] =
+    "import json, sys\n"
+    "try:\n"
+    "    import nbclient, nbformat\n"
+    "    nbclient.NotebookClient(nbformat.read(sys.argv[1], 4)).execute()\n"
+    "except ImportError:\n"
+    "    for cell in json.load(open(sys.argv[1]))['cells']:\n"
+    "        if cell['cell_type'] == 'code':\n"
+    "            exec(''.join(cell['source']), globals())\n";
+
+static void test_notebook(void **state)
+{
+    (void)state;
+    g_autofree char *python = g_find_program_in_path("python3");
+    if (!g_getenv("KILTER_ALL") || !python)
+        skip(); /* it plans for seconds */
+    bool good;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "run.py", NOTEBOOK);
+    g_autofree char *folder = g_path_get_dirname(g_getenv("KILTER_BIN"));
+    g_autofree char *line =
+        g_strdup_printf("KILTER_LIBRARY=%s/libkilter.so.0 "
+                        "PYTHONPATH=%s/experiments/library python3 run.py "
+                        "%s/docs/notebook.ipynb && test -s chart.svg",
+                        folder, KILTER_HOME, KILTER_HOME);
+    g_autofree char *out = run_shell(box, line, &good);
+    if (!good)
+        TEST_FAIL_AT(__FILE__, __LINE__, "%s", out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_readme), cmocka_unit_test(test_docs),
+        cmocka_unit_test(test_readme),     cmocka_unit_test(test_docs),
         cmocka_unit_test(test_front_door), cmocka_unit_test(test_links),
-        cmocka_unit_test(test_pages), cmocka_unit_test(test_outputs)};
+        cmocka_unit_test(test_pages),      cmocka_unit_test(test_outputs),
+        cmocka_unit_test(test_notebook)};
     return cmocka_run_group_tests_name("documentation", tests, NULL, NULL);
 }
