@@ -1,6 +1,8 @@
 /* Lowers a plan to tasks, instruction by instruction. */
 #include "sim/tasks/task.h"
 
+#include <string.h>
+
 #include "sim/tasks/task_lower.h"
 
 static void lower_instr(Lower *lower, const Instr *instr, const SimTask *task,
@@ -55,6 +57,18 @@ static SimTasks *new_tasks(const SimCase *sim, const SimLowering *how)
     return tasks;
 }
 
+/* As many tasks as computations will have, so that their array seldom grows. */
+static uint32_t likely_tasks(const Lower *lower)
+{
+    const Program *program = lower->sim->plan->program;
+    uint64_t n = 1;
+    for (uint32_t i = 0; i < program->n; i++)
+        n += program->instr[i].kind == INSTR_COMPUTE
+                 ? task_group_lanes(lower, &program->instr[i])->n_lanes
+                 : program->instr[i].kind != INSTR_LOAD;
+    return (uint32_t)MIN(n, UINT32_MAX / sizeof(SimTask));
+}
+
 /* Finds the last instruction of each group that computes each op. */
 static void find_last(Lower *lower)
 {
@@ -79,7 +93,7 @@ static void init_lower(Lower *lower)
     const uint32_t n_groups = sim->parts->layout.n_groups;
     const size_t n_instances = (size_t)sim->parts->layout.instances->n_places * FORM_MAX;
 
-    lower->task = g_array_new(false, false, sizeof(SimTask));
+    lower->task = g_array_sized_new(false, false, sizeof(SimTask), likely_tasks(lower));
     lower->dep = g_array_new(false, false, sizeof(uint32_t));
     lower->maker = g_new(Made, n_instances);
     for (size_t i = 0; i < n_instances; i++)
@@ -89,6 +103,8 @@ static void init_lower(Lower *lower)
     lower->inner = g_new(GArray *, n_groups);
     lower->joined = g_array_new(false, false, sizeof(uint32_t));
     find_last(lower);
+    lower->alike = g_new(uint32_t, graph_n_ops(sim->graph) + 1);
+    memset(lower->alike, 0xff, (graph_n_ops(sim->graph) + 1) * sizeof *lower->alike);
     lower->sent = g_new(uint32_t, (size_t)n_groups * n_groups);
     for (size_t i = 0; i < (size_t)n_groups * n_groups; i++)
         lower->sent[i] = SIM_NO_TASK;
@@ -133,6 +149,7 @@ SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how)
     g_free(lower.inner);
     g_array_unref(lower.joined);
     g_free(lower.last);
+    g_free(lower.alike);
     g_free(lower.sent);
     g_free(lower.step);
     g_free(lower.beside);

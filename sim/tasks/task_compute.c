@@ -2,6 +2,7 @@
 #include "sim/tasks/task_lower.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "sim/cost/split.h"
 #include "sim/tasks/buffers.h"
@@ -18,12 +19,32 @@ static bool adds_more(const Lower *lower, uint32_t i)
     return batch && batch->loop[task_instr(lower, i)->op] >= 0 && !lower->last[i];
 }
 
+/* The first task of an earlier instruction that computes the op in the same way, so as other
+ * microbatches do; SIM_NO_TASK: none is known. */
+static uint32_t task_alike(const Lower *lower, const Op *op, uint32_t i)
+{
+    const Instr *instr = task_instr(lower, i);
+    const uint32_t known = lower->alike[instr->op];
+    if (known == SIM_NO_TASK)
+        return SIM_NO_TASK;
+    const uint32_t before = g_array_index(lower->task, SimTask, known).instr;
+    const Instr *other = task_instr(lower, before);
+    return other->group == instr->group &&
+                   adds_more(lower, before) == adds_more(lower, i) &&
+                   memcmp(other->form, instr->form,
+                          (op->n_in + op->n_out) * sizeof *instr->form) == 0
+               ? known
+               : SIM_NO_TASK;
+}
+
 void task_lower_compute(Lower *lower, const Instr *instr, SimTask task)
 {
     const SimCase *sim = lower->sim;
     const SimGroupTeams *lanes = task_group_lanes(lower, instr);
     const Op *op = graph_get_op(sim->graph, instr->op);
-    const Rule rule = sim_split_rule(sim->graph, instr);
+    const uint32_t alike = task_alike(lower, op, task.instr);
+    const Rule rule =
+        alike == SIM_NO_TASK ? sim_split_rule(sim->graph, instr) : (Rule){0};
     const bool more = adds_more(lower, task.instr);
 
     task_lower_inner(lower, instr->group);
@@ -40,13 +61,17 @@ void task_lower_compute(Lower *lower, const Instr *instr, SimTask task)
                     lower, task_maker(lower, instr, op->in[i], instr->form[i]), k));
         task.lane = lanes->lane[k];
         task.duration_s =
-            sim_layer_factor(sim->layers, instr, place) *
-            (op->pass == PASS_UPDATE && sim->parts->offloads
-                 ? sim_offload_s(sim->parts, sim->view, instr, place)
-                 : sim_part_s(sim->parts, sim->view, instr, &rule, place, more));
+            alike != SIM_NO_TASK
+                ? g_array_index(lower->task, SimTask, alike + k).duration_s
+                : sim_layer_factor(sim->layers, instr, place) *
+                      (op->pass == PASS_UPDATE && sim->parts->offloads
+                           ? sim_offload_s(sim->parts, sim->view, instr, place)
+                           : sim_part_s(sim->parts, sim->view, instr, &rule, place,
+                                        more));
         least_s = fmin(least_s, task.duration_s);
         task_add(lower, task, first_dep);
     }
+    lower->alike[instr->op] = made.compute;
     task_overlap_product(lower, instr, least_s);
     for (uint32_t i = 0; i < op->n_out; i++)
         *task_maker(lower, instr, op->out[i], instr->form[op->n_in + i]) = made;

@@ -48,6 +48,7 @@ typedef struct {
     GArray **inner; /* [group]: Inner */
     /* uint32_t, rows of n_lanes: tasks that make instances of several groups */
     GArray *joined;
+    uint32_t *alike; /* [op]: first task of its last computation, or SIM_NO_TASK */
     bool *last;     /* [instr]: no later instruction computes its op in its group */
     uint32_t *sent; /* [group * n_groups + to_group]: first task of the last transfer */
     SimStep *step;  /* [group] */

@@ -26,11 +26,7 @@ typedef struct {
     AmpOptions search;
     uint32_t n_most; /* candidates, if all fitted */
     Plan *plan;
-    Program *best; /* NULL: none yet */
-    Strategy best_strategy;
-    double best_s;
-    bool fits;    /* whether `best` does */
-    bool is_last; /* whether `best` was tried last, so that the plan holds it */
+    AnswerAside best;
 } Trials;
 
 static AmpOptions search_options(const PlannerOptions *options)
@@ -74,12 +70,12 @@ static GArray *find_candidates(Trials *t, AmpMethod method, GError **error)
                  : NULL;
 }
 
-/* Equal shares for all devices of a replica, and for all replicas. */
-static bool put_program(const Trials *t, const Program *program, const Strategy *strategy,
+/* Equal shares for all devices of a replica, and for all replicas. Takes the program over. */
+static bool put_program(const Trials *t, Program *program, const Strategy *strategy,
                         GError **error)
 {
     g_autofree double *even = ratios_even(t->question->view);
-    plan_set(t->plan, t->question->graph, t->question->view, program_copy(program), even);
+    plan_set(t->plan, t->question->graph, t->question->view, program, even);
     t->plan->strategy = *strategy;
     return answer_complete(t->answer, t->plan, t->question, error);
 }
@@ -140,20 +136,11 @@ static bool is_for(const Trials *t, const AmpCandidate *candidate, GError **erro
 static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **error)
 {
     const Strategy strategy = strategy_of(t, &candidate->strategy);
-    g_autoptr(Program) program = program_of(t, candidate, &strategy, error);
+    Program *program = program_of(t, candidate, &strategy, error);
     if (!program || !put_program(t, program, &strategy, error))
         return false;
-    const bool better =
-        !t->best || (t->plan->feasible && !t->fits) ||
-        (t->plan->feasible == t->fits && t->plan->iteration_time_s < t->best_s);
-    t->is_last = better;
-    if (better) {
-        program_free(t->best);
-        t->best = g_steal_pointer(&program);
-        t->best_strategy = strategy;
-        t->best_s = t->plan->iteration_time_s;
-        t->fits = t->plan->feasible;
-    }
+    if (plan_is_better(t->plan, t->best.plan))
+        answer_set_aside(t->answer, t->plan, t->question, &t->best);
     return true;
 }
 
@@ -193,7 +180,8 @@ static bool run_trials(Trials *t, const GArray *candidates, GError **error)
     bool lost = false;
     g_autoptr(GError) refusal = NULL;
     for (guint i = 0, tried = 0;
-         i < candidates->len && (tried < MAX(amp->trials, 1) || !(t->fits || lost));
+         i < candidates->len && (tried < MAX(amp->trials, 1) ||
+                                 !((t->best.plan && t->best.plan->feasible) || lost));
          i++) {
         const AmpCandidate *candidate = &g_array_index(candidates, AmpCandidate, i);
         if (!is_for(t, candidate, refusal ? NULL : &refusal))
@@ -203,13 +191,13 @@ static bool run_trials(Trials *t, const GArray *candidates, GError **error)
         if (!is_lost(t, candidate) && !try_candidate(t, candidate, error))
             return false;
     }
-    if (!t->best && refusal) {
+    if (!t->best.plan && refusal) {
         g_propagate_error(error, g_steal_pointer(&refusal));
         return false;
     }
-    if (!t->best && t->answer->beaten)
+    if (!t->best.plan && t->answer->beaten)
         *t->answer->beaten = true;
-    return t->best ||
+    return t->best.plan ||
            kilter_fail(error, KILTER_ERROR_INFEASIBLE,
                        "no strategy is faster than %g s, which a known plan takes",
                        t->answer->upper_s);
@@ -247,9 +235,10 @@ static bool make(AmpMethod method, const Question *question, Answer *answer,
     g_autoptr(GArray) candidates = find_candidates(&t, method, error);
     plan->search_time_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     plan->search_labels = work; /* cells of tables, which repeat unlike seconds */
-    const bool done = candidates && run_trials(&t, candidates, error) &&
-                      (t.is_last || put_program(&t, t.best, &t.best_strategy, error));
-    program_free(t.best);
+    const bool done = candidates && run_trials(&t, candidates, error);
+    if (done)
+        answer_put_back(answer, plan, question, &t.best);
+    answer_aside_clear(&t.best);
     return done;
 }
 

@@ -1,6 +1,7 @@
 /* Completing a plan: rounding, evaluation, the memory check. */
 #include "synth/answer/complete.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "balance/balance.h"
@@ -73,11 +74,12 @@ void plan_copy_counts(Plan *plan, const Plan *from)
 
 /* The report of a plan by the fidelity that it is made for, and the question's costs. */
 static SimReport *complete_report(const Plan *plan, const Question *question,
-                                  const ClusterView *view, GError **error)
+                                  const ClusterView *view, bool time_only, GError **error)
 {
     SimOptions options;
     sim_options_init(&options);
     options.costs = question->options->sim.costs;
+    options.time_only = time_only;
     return sim_evaluate_with(plan, question->graph, view, plan_fidelity(plan), &options,
                              error);
 }
@@ -89,7 +91,7 @@ static bool complete_on(Answer *answer, Plan *plan, const Question *question,
     g_clear_pointer(&answer->report, sim_report_free);
     if (!plan->split && !plan_round(plan, question->graph, error))
         return false;
-    answer->report = complete_report(plan, question, view, error);
+    answer->report = complete_report(plan, question, view, false, error);
     if (!answer->report)
         return false;
     plan_take_report(plan, answer->report);
@@ -101,6 +103,51 @@ static bool complete_on(Answer *answer, Plan *plan, const Question *question,
 bool answer_complete(Answer *answer, Plan *plan, const Question *question, GError **error)
 {
     return complete_on(answer, plan, question, question->view, error);
+}
+
+double answer_time_s(const Plan *plan, const Question *question, GError **error)
+{
+    g_autoptr(SimReport) report =
+        complete_report(plan, question, question->view, true, error);
+    return report ? report->iteration_time_s : NAN;
+}
+
+void answer_aside_clear(AnswerAside *aside)
+{
+    g_clear_pointer(&aside->plan, plan_free);
+    g_clear_pointer(&aside->report, sim_report_free);
+}
+
+void answer_set_aside(Answer *answer, Plan *plan, const Question *question,
+                      AnswerAside *aside)
+{
+    KILTER_ASSERT(answer->reported == plan && answer->report);
+    answer_aside_clear(aside);
+    aside->plan = plan_new();
+    plan_take(aside->plan, plan, question);
+    aside->plan->strategy = plan->strategy;
+    aside->plan->bucket_bytes = plan->bucket_bytes;
+    aside->plan->iteration_time_s = plan->iteration_time_s;
+    aside->plan->feasible = plan->feasible;
+    aside->report = g_steal_pointer(&answer->report);
+    aside->on = answer->reported_on;
+    answer->reported = NULL;
+}
+
+void answer_put_back(Answer *answer, Plan *plan, const Question *question,
+                     AnswerAside *aside)
+{
+    if (!aside->plan)
+        return;
+    plan_take(plan, aside->plan, question);
+    plan->strategy = aside->plan->strategy;
+    plan->bucket_bytes = aside->plan->bucket_bytes;
+    plan_take_report(plan, aside->report);
+    sim_report_free(answer->report);
+    answer->report = g_steal_pointer(&aside->report);
+    answer->reported = plan;
+    answer->reported_on = aside->on;
+    answer_aside_clear(aside);
 }
 
 /* The time before rounding: by the formula or, for programs that the formula cannot evaluate, by
@@ -123,7 +170,8 @@ static bool set_fractional(Plan *plan, const Question *question, GError **error)
     Plan unrounded = *plan;
     unrounded.n_splits = 0;
     unrounded.split = NULL;
-    g_autoptr(SimReport) report = complete_report(&unrounded, question, view, error);
+    g_autoptr(SimReport) report =
+        complete_report(&unrounded, question, view, true, error);
     if (report)
         plan->fractional_time_s = report->iteration_time_s;
     return report != NULL;

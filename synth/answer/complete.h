@@ -29,6 +29,27 @@ void plan_take_report(Plan *plan, const SimReport *report);
 bool answer_complete(Answer *answer, Plan *plan, const Question *question,
                      GError **error);
 
+/* The iteration time of a complete plan whose numbers have changed, without its memory; NAN with
+ * *error set if there is none. */
+double answer_time_s(const Plan *plan, const Question *question, GError **error);
+
+/* A complete plan that is set aside while others are tried, with its report. */
+typedef struct {
+    Plan *plan; /* NULL: there is none */
+    SimReport *report;
+    const ClusterView *on;
+} AnswerAside;
+
+/* Moves the plan completed last aside, in the place of what was there. The plan is without a program
+ * then. */
+void answer_set_aside(Answer *answer, Plan *plan, const Question *question,
+                      AnswerAside *aside);
+/* Moves it back, if there is one, as answer_complete left it. */
+void answer_put_back(Answer *answer, Plan *plan, const Question *question,
+                     AnswerAside *aside);
+void answer_aside_clear(AnswerAside *aside);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(AnswerAside, answer_aside_clear)
+
 /* Completes the answer's plan on the cluster as it is, unless it was the last plan completed, and
  * sets its time before rounding. The answer keeps the report. */
 bool answer_finish(Answer *answer, const Question *question, GError **error);

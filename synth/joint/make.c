@@ -38,16 +38,16 @@ static void clear_found(void *data)
 static bool joint_choose_buckets(const JointSearch *j, GError **error)
 {
     Plan *plan = j->plan;
-    const double bucketed_s = plan->iteration_time_s;
     if (j->question->options->bucket_bytes > 0)
         return true;
     plan->bucket_bytes = 0;
-    if (!answer_complete(j->answer, plan, j->question, error))
+    const double single_s = answer_time_s(plan, j->question, error);
+    if (isnan(single_s))
         return false;
-    if (plan->iteration_time_s <= bucketed_s)
-        return true;
+    if (single_s <= plan->iteration_time_s)
+        return answer_complete(j->answer, plan, j->question, error);
     plan->bucket_bytes = JOINT_BUCKET;
-    return answer_complete(j->answer, plan, j->question, error);
+    return true;
 }
 
 /* Puts a pipeline's program in the plan. */
@@ -65,17 +65,6 @@ static bool put(const JointSearch *j, uint32_t i, GError **error)
     joint_strategy(j->menus->pdata[found->problem], j->problems->pdata[found->problem],
                    &found->pipeline, &j->plan->strategy);
     return answer_complete(j->answer, j->plan, question, error);
-}
-
-typedef struct {
-    uint32_t found;
-    double time_s;
-    bool fits;
-} Trial;
-
-static bool is_better(const Trial *a, const Trial *b)
-{
-    return (a->fits && !b->fits) || (a->fits == b->fits && a->time_s < b->time_s);
 }
 
 /* Whether a pipeline of as many stages and microbatches, under the same schedule, did not fit: others
@@ -121,22 +110,29 @@ static bool wants_more(const uint32_t tried[2], bool inside, bool fits)
     return tried[inside] < TRIALS || (!fits && tried[0] + tried[1] < MOST_TRIALS);
 }
 
-/* Leaves the fastest program that fits in the plan. The walk is too slow by about the same factor
- * for all pipelines. */
-static bool try_first(JointSearch *j, GError **error)
+/* Whether a pipeline is not evaluated, since it takes at least as long as the best plan or as one
+ * that is known elsewhere: the walk is too slow by about the same factor for all pipelines. */
+static bool is_slower(const JointSearch *j, const JointFound *found,
+                      const AnswerAside *best)
 {
-    Trial best = {.time_s = INFINITY}, last = best;
-    double off = 1;
+    const double s = j->off * found->walk_s;
+    return (best->plan && best->plan->feasible && s >= best->plan->iteration_time_s) ||
+           (j->off < 1 && s >= j->answer->upper_s);
+}
+
+/* Sets the fastest program that fits aside; where none does, the fastest one. */
+static bool try_first(JointSearch *j, AnswerAside *best, GError **error)
+{
     const uint32_t n = j->found->len;
     uint32_t tried[2] = {0};
     for (uint32_t i = 0; i < n; i++) {
         const JointFound *found = &g_array_index(j->found, JointFound, i);
-        const bool inside = joint_has_inside(j, found);
+        const bool inside = joint_has_inside(j, found),
+                   fits = best->plan && best->plan->feasible;
         g_autoptr(GError) unmade = NULL;
-        if (is_repeated(j, i) || is_like_misfit(j, i) ||
-            !wants_more(tried, inside, best.fits))
+        if (is_repeated(j, i) || is_like_misfit(j, i) || !wants_more(tried, inside, fits))
             continue;
-        if (best.fits && off * found->walk_s >= best.time_s)
+        if (is_slower(j, found, best))
             break;
         tried[inside]++;
         if (!put(j, i, &unmade)) {
@@ -145,53 +141,24 @@ static bool try_first(JointSearch *j, GError **error)
             g_propagate_error(error, g_steal_pointer(&unmade));
             return false;
         }
-        last = (Trial){i, j->plan->iteration_time_s, j->plan->feasible};
-        if (!last.fits && j->misfits < G_N_ELEMENTS(j->misfit))
+        if (!j->plan->feasible && j->misfits < G_N_ELEMENTS(j->misfit))
             j->misfit[j->misfits++] = i;
-        off = fmin(off, last.time_s / found->walk_s);
-        if (is_better(&last, &best))
-            best = last;
+        j->off = fmin(j->off, j->plan->iteration_time_s / found->walk_s);
+        if (plan_is_better(j->plan, best->plan))
+            answer_set_aside(j->answer, j->plan, j->question, best);
     }
-    return !isfinite(best.time_s) || best.found == last.found ||
-           put(j, best.found, error);
+    return true;
 }
 
-/* The best plan of several searches; `program` is NULL if none fits. */
-typedef struct {
-    Program *program;
-    double *ratio, time_s;
-    Strategy strategy;
-} Kept;
-
-static void kept_clear(Kept *kept)
+/* Whether the fastest pipeline found, which may not fit, is hardly faster than the best plan: others
+ * with less memory are slower. Few GPUs are searched again for less. */
+static bool promises_little(const JointSearch *j, const AnswerAside *best)
 {
-    g_clear_pointer(&kept->program, program_free);
-    g_clear_pointer(&kept->ratio, g_free);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Kept, kept_clear)
-
-static void keep(const Plan *plan, Kept *kept)
-{
-    if (!plan->program || !plan->feasible ||
-        (kept->program && kept->time_s <= plan->iteration_time_s))
-        return;
-    kept_clear(kept);
-    kept->program = program_copy(plan->program);
-    kept->ratio = g_memdup2(plan->ratio, plan->n_devices * sizeof *plan->ratio);
-    kept->time_s = plan->iteration_time_s;
-    kept->strategy = plan->strategy;
-}
-
-/* Puts the best plan back in the place of that of a later search. */
-static bool put_back(const JointSearch *j, Kept *kept, GError **error)
-{
-    if (!kept->program ||
-        (j->plan->feasible && j->plan->iteration_time_s <= kept->time_s))
-        return true;
-    plan_set(j->plan, j->question->graph, j->question->view,
-             g_steal_pointer(&kept->program), kept->ratio);
-    j->plan->strategy = kept->strategy;
-    return answer_complete(j->answer, j->plan, j->question, error);
+    enum { MANY_GPUS = 16 };
+    static const double little = 0.995;
+    const double first_s = j->off * g_array_index(j->found, JointFound, 0).walk_s;
+    return j->question->view->n_devices > MANY_GPUS &&
+           first_s > little * best->plan->iteration_time_s;
 }
 
 /* Searches with less and less of the memory until the pipelines that promise most fit. */
@@ -200,23 +167,27 @@ static bool search_and_try(JointSearch *j, GError **error)
     /* Parts of the memory to plan with, since the model of memory here is coarser than the final
      * check. */
     static const double headroom[] = {0.985, 0.9, 0.75, 0.5};
-    g_auto(Kept) kept = {0};
+    g_auto(AnswerAside) best = {0};
     for (uint32_t i = 0; i < G_N_ELEMENTS(headroom); i++) {
-        j->upper_s = j->answer->upper_s;
+        const bool fits = best.plan && best.plan->feasible;
+        j->upper_s = fmin(j->answer->upper_s,
+                          fits ? best.plan->iteration_time_s / j->off : INFINITY);
         j->misfits = 0;
+        if (!fits)
+            answer_aside_clear(&best);
         joint_search(j, headroom[i]);
-        if (!try_first(j, error))
+        if (!try_first(j, &best, error))
             return false;
-        keep(j->plan, &kept);
         if (j->found->len == 0 || j->misfits == 0 ||
-            (kept.program && (i > 0 || j->coarse)))
+            (best.plan && best.plan->feasible &&
+             (i > 0 || j->coarse || promises_little(j, &best))))
             break;
     }
-    return put_back(j, &kept, error) &&
-           (j->plan->program ||
-            kilter_fail(
-                error, KILTER_ERROR_INFEASIBLE,
-                "no pipeline of stages on groups of these devices fits the memory"));
+    answer_put_back(j->answer, j->plan, j->question, &best);
+    return j->plan->program ||
+           kilter_fail(
+               error, KILTER_ERROR_INFEASIBLE,
+               "no pipeline of stages on groups of these devices fits the memory");
 }
 
 /* The option `work`, in stages that are prepended. */
@@ -355,6 +326,7 @@ bool joint_make(const Question *question, Answer *answer, GError **error)
                      .menus = menus,
                      .found = found,
                      .upper_s = INFINITY,
+                     .off = 1,
                      .left = joint_steps_of(question),
                      .target = target,
                      .keeps = keeps};

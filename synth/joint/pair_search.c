@@ -128,22 +128,18 @@ static bool try_pair(JointSearch *j, const Found *found, GError **error)
                                   &found->pair, &made, &unmade))
         return true; /* forms that cannot be exchanged */
     const double before_s = plan->iteration_time_s;
-    g_autoptr(Program) before = program_copy(plan->program);
-    g_autofree double *ratio =
-        g_memdup2(plan->ratio, plan->n_devices * sizeof *plan->ratio);
+    g_auto(AnswerAside) before = {0};
+    answer_set_aside(j->answer, plan, question, &before);
     plan_set(plan, question->graph, question->view, g_steal_pointer(&made.program),
              made.ratio);
-    const Strategy strategy = plan->strategy;
     strategy_init(&plan->strategy); /* unlike pipelines are none of its */
     if (!answer_complete(j->answer, plan, question, error))
         return false;
-    if (plan->feasible && plan->iteration_time_s < before_s) {
+    if (plan->feasible && plan->iteration_time_s < before_s)
         j->is_pair = true;
-        return true;
-    }
-    plan_set(plan, question->graph, question->view, g_steal_pointer(&before), ratio);
-    plan->strategy = strategy;
-    return answer_complete(j->answer, plan, question, error);
+    else
+        answer_put_back(j->answer, plan, question, &before);
+    return true;
 }
 
 bool joint_try_pairs(JointSearch *j, GError **error)

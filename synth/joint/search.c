@@ -10,6 +10,10 @@ enum {
     FINE = 4, /* numbers of microbatches that are searched again after a coarse search */
     FIRST_ORDERS = 2, /* orders that are searched for every number of microbatches */
     MOST_ORDERS = 24, /* and for the best of these numbers */
+    /* with more stages than these, their number is sought from the best one outwards, until so many
+     * numbers one after another give nothing faster */
+    MANY_STAGES = 16,
+    MISSES = 3,
 };
 
 /* The schedules, with the chunks of each group. */
@@ -37,6 +41,7 @@ typedef struct {
     double least_s;        /* no pipeline of the problem is faster */
     double walk_s;         /* of the best pipeline found; INFINITY: none */
     uint32_t n_stages;     /* that this pipeline has */
+    uint32_t line;         /* 1 + number of the line outwards that it is on; 0: none */
 } Run;
 
 /* Runs are repeated, or others made of them, if their best pipeline takes less than so many times
@@ -262,15 +267,24 @@ static void add_counted(const JointSearch *j, const Run *plain, GArray *runs)
         JointWay way = WAY[w];
         const bool splits = schedule_splits(way.schedule);
         const uint32_t last = MIN(units, p->n_layers / way.chunks);
+        const bool outwards = splits && last > MANY_STAGES;
+        const uint32_t from = outwards ? CLAMP(best, 2, last) : 2;
         if (!is_counted(&way) ||
             (p->keep &&
              !joint_way_is_for(j->menus->pdata[plain->problem], p, &way, j->target)))
             continue;
-        for (way.n_stages = 2; way.n_stages <= last; way.n_stages++)
-            if ((splits || p->n_microbatches % way.n_stages == 0) &&
-                (p->keep ? way.n_stages == p->keep->pp
-                         : !large || is_near(way.n_stages, best, splits)))
-                add_run(runs, plain->problem, plain->least_s, &way, plain->order);
+        for (uint32_t k = 0; k + 1 < last; k++) {
+            const bool up = k <= last - from; /* else down from there */
+            way.n_stages = up ? from + k : last - k;
+            if (!((splits || p->n_microbatches % way.n_stages == 0) &&
+                  (p->keep ? way.n_stages == p->keep->pp
+                           : !large || is_near(way.n_stages, best, splits))))
+                continue;
+            add_run(runs, plain->problem, plain->least_s, &way, plain->order);
+            if (outwards)
+                g_array_index(runs, Run, runs->len - 1).line =
+                    1 + (plain->problem * G_N_ELEMENTS(WAY) + w) * 2 + up;
+        }
     }
 }
 
@@ -299,6 +313,22 @@ static GArray *list_counted(const JointSearch *j, const GArray *plain, double fa
     return runs;
 }
 
+/* Searches counted runs. */
+static void search_counted(JointSearch *j, const GArray *counted, bool plain,
+                           uint32_t n_best)
+{
+    g_autofree uint32_t *misses =
+        g_new0(uint32_t, (size_t)j->problems->len * G_N_ELEMENTS(WAY) * 2 + 1);
+    for (uint32_t k = 0; k < counted->len; k++) {
+        Run *run = &g_array_index(counted, Run, k);
+        const uint32_t before = j->found->len;
+        if (run->line > 0 && misses[run->line] >= MISSES)
+            continue;
+        search(j, run, plain, 1, n_best);
+        misses[run->line] = j->found->len > before ? 0 : misses[run->line] + 1;
+    }
+}
+
 /* Where no pipeline is fast enough, counted runs may still find some: finds what they are made
  * of. */
 static void search_missed(JointSearch *j, GArray *runs, uint32_t n_best)
@@ -318,8 +348,7 @@ static GArray *search_once(JointSearch *j, uint32_t first, uint32_t n_best)
         search(j, &g_array_index(runs, Run, k), true, 1, n_best);
     search_missed(j, runs, n_best);
     g_autoptr(GArray) counted = list_counted(j, runs, FAR);
-    for (uint32_t k = 0; k < counted->len; k++)
-        search(j, &g_array_index(counted, Run, k), true, 1, n_best);
+    search_counted(j, counted, true, n_best);
     g_array_append_vals(runs, counted->data, counted->len);
     return runs;
 }
@@ -414,8 +443,7 @@ static void search_best_orders(JointSearch *j, const GArray *best, uint32_t firs
         search(j, &run, true, BEAM, n_best);
         g_autoptr(GArray) counted = g_array_new(FALSE, FALSE, sizeof(Run));
         add_counted(j, &run, counted);
-        for (uint32_t k = 0; k < counted->len; k++)
-            search(j, &g_array_index(counted, Run, k), true, 1, n_best);
+        search_counted(j, counted, true, n_best);
     }
 }
 
@@ -456,8 +484,7 @@ static void search_inside(JointSearch *j, uint32_t n_best)
         search(j, run, false, BEAM, n_best);
     }
     g_autoptr(GArray) counted = list_counted(j, runs, NEAR);
-    for (uint32_t k = 0; k < counted->len; k++)
-        search(j, &g_array_index(counted, Run, k), false, 1, n_best);
+    search_counted(j, counted, false, n_best);
     g_array_sort(j->found, by_walk);
     joint_polish(j);
 }

@@ -23,11 +23,12 @@ typedef struct {
     GPtrArray *menus;         /* [problem]: its menu, borrowed */
     GArray *found;            /* JointFound, cheapest first */
     double upper_s;           /* the cheapest so far */
+    double off; /* the least time of a program over that of its walk; at most 1 */
     /* places in `found` of programs that were evaluated and do not fit */
     uint32_t misfits, misfit[16];
     /* stages that may still be prepended in all searches together; UINT64_MAX: any number */
     uint64_t left;
-    bool is_pair; /* the plan has two pipelines with unlike stages */
+    bool is_pair;       /* the plan has two pipelines with unlike stages */
     const char *target; /* the framework that is to run the plan; NULL: any */
     GArray *keeps;      /* JointKeep: the stages that it runs; NULL: any */
 } JointSearch;
