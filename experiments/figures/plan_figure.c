@@ -149,11 +149,11 @@ static void add_layers(const Picture *p)
 
 /* --- time --- */
 
-static int category_of(const char *name)
+static uint32_t category_of(const char *name)
 {
     static const char *const category[] = {"forward", "backward", "update", "inside"};
-    int c = 0;
-    while (c < (int)G_N_ELEMENTS(category) && g_strcmp0(name, category[c]) != 0)
+    uint32_t c = 0;
+    while (c < G_N_ELEMENTS(category) && g_strcmp0(name, category[c]) != 0)
         c++;
     return c;
 }
@@ -168,23 +168,52 @@ static bool is_on(const SimTimeline *t, const SimSpan *span, uint32_t device)
     return on;
 }
 
-/* Spans of the rows: row, stream, start and end in ms, category. */
+/* A box that may still grow; empty while both are 0. */
+typedef struct {
+    double start_s, end_s;
+} SpanBox;
+
+static void put_box(const Picture *p, uint32_t r, uint32_t stream, uint32_t category,
+                    const SpanBox *box)
+{
+    if (box->end_s > 0)
+        g_string_append_printf(p->text, "%u\t%u\t%.9g\t%.9g\t%u\n", r, stream,
+                               1e3 * box->start_s, 1e3 * box->end_s, category);
+}
+
+/* Boxes of the rows: row, stream, start and end in ms, category. Spans of one category that less
+ * than half a pixel parts are one box, since a deep model has a hundred thousand spans. */
 static void add_spans(const Picture *p)
 {
+    enum { CATEGORIES = 5, HALF_PIXELS = 2500 };
     const SimTimeline *t = p->timeline;
+    const uint32_t n_streams = t->n_streams + 1;
+    const double gap_s = sim_timeline_end_s(t) / HALF_PIXELS;
+    g_autofree SpanBox *open = g_new0(SpanBox, p->n_rows * n_streams * CATEGORIES);
     g_string_append(p->text, "# row\tstream\tstart\tend\tcategory\n");
     for (uint32_t i = 0; i < t->n_spans; i++) {
         const SimSpan *span = &t->span[i];
         if (span->start_s == span->end_s)
             continue;
-        for (uint32_t r = 0; r < p->n_rows; r++)
-            if (is_on(t, span, p->row[r]))
-                g_string_append_printf(
-                    p->text, "%u\t%u\t%.9g\t%.9g\t%d\n", r,
-                    span->launch ? t->n_streams : span->stream, 1e3 * span->start_s,
-                    1e3 * span->end_s,
-                    category_of(sim_span_category(span, p->plan->program, p->graph)));
+        const uint32_t stream = span->launch ? t->n_streams : span->stream,
+                       c = category_of(
+                           sim_span_category(span, p->plan->program, p->graph));
+        for (uint32_t r = 0; r < p->n_rows; r++) {
+            if (!is_on(t, span, p->row[r]))
+                continue;
+            SpanBox *box = &open[(r * n_streams + stream) * CATEGORIES + c];
+            if (span->start_s > box->end_s + gap_s ||
+                span->end_s < box->start_s - gap_s) {
+                put_box(p, r, stream, c, box);
+                *box = (SpanBox){span->start_s, span->end_s};
+            }
+            box->start_s = MIN(box->start_s, span->start_s);
+            box->end_s = MAX(box->end_s, span->end_s);
+        }
     }
+    for (uint32_t b = 0; b < p->n_rows * n_streams * CATEGORIES; b++)
+        put_box(p, b / CATEGORIES / n_streams, b / CATEGORIES % n_streams, b % CATEGORIES,
+                &open[b]);
 }
 
 /* "the busiest links: a 80 %, b 3 %"; "-" without a network. Caller frees. */

@@ -89,6 +89,12 @@ static void check(const char *planner, const char *cluster, Granularity granular
         assert_true(s[2] <= s[3]);
         assert_true(s[4] >= 0 && s[4] <= 4);
         seen[(uint32_t)s[4]] = true;
+        /* computations that touch are one box */
+        for (uint32_t j = i + 5; s[1] == 0 && j < span->len; j += 5) {
+            const double *next = &g_array_index(span, double, j);
+            if (next[0] == s[0] && next[1] == s[1] && next[4] == s[4])
+                assert_true(next[2] > s[3] || next[3] < s[2]);
+        }
         assert_at_most(s[3], 1e3 * m.report->iteration_time_s * (1 + 1e-6));
     }
     assert_true(seen[0] && seen[1] && seen[2]);
