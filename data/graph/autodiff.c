@@ -105,15 +105,38 @@ static void chain(Backward *b, uint32_t input, OpKind kind, const char *suffix,
     chain(b, input, kind, suffix, G_N_ELEMENTS(((TensorId[]){__VA_ARGS__})), \
           (TensorId[]){__VA_ARGS__}, extents)
 
+/* The tensors that `reads` names: d is the gradient of the first output, y that output, k the
+ * second one, a digit an input of the op. Returns their number. */
+static uint32_t read_tensors(const Op *op, TensorId dy, const char *reads,
+                             TensorId in[OP_MAX_IN])
+{
+    uint32_t n = 0;
+    for (; reads[n]; n++)
+        in[n] = reads[n] == 'd'   ? dy
+                : reads[n] == 'y' ? op->out[0]
+                : reads[n] == 'k' ? op->out[1]
+                                  : op->in[reads[n] - '0'];
+    return n;
+}
+
+/* One backward op makes the gradients of `n` inputs from `first` on. */
+static void differentiate_several(Backward *b, const Op *op, OpKind kind,
+                                  const char *suffix, TensorId dy, const char *reads,
+                                  uint32_t first, uint32_t n)
+{
+    TensorId in[OP_MAX_IN];
+    const uint32_t n_in = read_tensors(op, dy, reads, in);
+    const OpId id = append(b, kind, suffix, n_in, in, n, op->in + first, NULL);
+    const TensorId gradient = graph_get_op(b->graph, id)->out[0];
+    for (uint32_t i = 0; i < n; i++) /* a choice of frozen layers has no gradient */
+        if (kind != OP_SPARSE_ATTENTION_DX || wants(b, first + i))
+            contribute(b, first + i, gradient + i);
+}
+
 static void differentiate_norm(Backward *b, const Op *op, TensorId dy)
 {
     CHAIN(0, OP_LAYER_NORM_DX, "dx", NULL, dy, op->in[0], op->in[1]);
-    TensorId of[] = {op->in[1], op->in[2]};
-    OpId id =
-        append(b, OP_LAYER_NORM_DW, "dw", 2, (TensorId[]){dy, op->in[0]}, 2, of, NULL);
-    TensorId dgamma = graph_get_op(b->graph, id)->out[0];
-    contribute(b, 1, dgamma);
-    contribute(b, 2, dgamma + 1);
+    differentiate_several(b, op, OP_LAYER_NORM_DW, "dw", dy, "d0", 1, 2);
 }
 
 /* y = attention(q, kv) with its probabilities or statistics, op.out[1]: one backward op makes the
@@ -121,12 +144,8 @@ static void differentiate_norm(Backward *b, const Op *op, TensorId dy)
 static void differentiate_attention(Backward *b, const Op *op, TensorId dy)
 {
     const bool fused = op->kind == OP_FUSED_ATTENTION;
-    const OpId id =
-        append(b, fused ? OP_FUSED_ATTENTION_DX : OP_GROUPED_ATTENTION_DX, "dx", 4,
-               (TensorId[]){dy, op->in[0], op->in[1], op->out[1]}, 2, op->in, NULL);
-    const TensorId dq = graph_get_op(b->graph, id)->out[0];
-    contribute(b, 0, dq);
-    contribute(b, 1, dq + 1);
+    differentiate_several(b, op, fused ? OP_FUSED_ATTENTION_DX : OP_GROUPED_ATTENTION_DX,
+                          "dx", dy, "d01k", 0, 2);
     CHAIN(2, OP_ATTENTION_SINK_DW, "dsink", NULL, dy, op->out[0], op->in[2], op->out[1]);
 }
 
@@ -141,11 +160,7 @@ static void differentiate_batch_norm(Backward *b, const Op *op, TensorId dy)
         CHAIN(3, OP_CHANNEL_SUM, "db", NULL, dy);
         return;
     }
-    const OpId id = append(b, OP_BATCH_NORM_DW, "dw", 3, (TensorId[]){dy, x[0], x[1]}, 2,
-                           x + 2, NULL);
-    const TensorId dgamma = graph_get_op(b->graph, id)->out[0];
-    contribute(b, 2, dgamma);
-    contribute(b, 3, dgamma + 1);
+    differentiate_several(b, op, OP_BATCH_NORM_DW, "dw", dy, "d01", 2, 2);
 }
 
 /* Each input's gradient is its part of dy: its channels, or its last elements. */
@@ -165,41 +180,6 @@ static void differentiate_concat(Backward *b, const Op *op, TensorId dy)
         g_array_index(b->graph->ops, Op, id).attr.first = before;
         contribute(b, i, graph_get_op(b->graph, id)->out[0]);
     }
-}
-
-/* One backward op of dy and the inputs makes the gradients of all inputs. */
-static void differentiate_at_once(Backward *b, const Op *op, OpKind kind, TensorId dy)
-{
-    TensorId in[OP_MAX_IN] = {dy};
-    memcpy(in + 1, op->in, op->n_in * sizeof *in);
-    const OpId id = append(b, kind, "dx", 1 + op->n_in, in, op->n_in, op->in, NULL);
-    const TensorId first = graph_get_op(b->graph, id)->out[0];
-    for (uint32_t i = 0; i < op->n_in; i++)
-        contribute(b, i, first + i);
-}
-
-/* The gates of a scan: the input's gradient, and those of both parameters. */
-static void differentiate_scan_gates(Backward *b, const Op *op, TensorId dy)
-{
-    const TensorId in[] = {dy, op->in[0], op->in[1], op->in[2]};
-    chain(b, 0, OP_SCAN_GATES_DX, "dx", G_N_ELEMENTS(in), in, NULL);
-    const OpId id =
-        append(b, OP_SCAN_GATES_DW, "dw", G_N_ELEMENTS(in), in, 2, op->in + 1, NULL);
-    const TensorId first = graph_get_op(b->graph, id)->out[0];
-    contribute(b, 1, first);
-    contribute(b, 2, first + 1);
-}
-
-/* The gradient of the chosen keys is 0. */
-static void differentiate_sparse_attention(Backward *b, const Op *op, TensorId dy)
-{
-    const TensorId in[] = {dy, op->in[0], op->in[1], op->in[2], op->out[1]};
-    const OpId id =
-        append(b, OP_SPARSE_ATTENTION_DX, "dx", G_N_ELEMENTS(in), in, 3, op->in, NULL);
-    const TensorId first = graph_get_op(b->graph, id)->out[0];
-    for (uint32_t i = 0; i < 3; i++)
-        if (wants(b, i))
-            contribute(b, i, first + i);
 }
 
 /* The gradient of each input from dy and what was kept, op.out[1]; weights are a first one. */
@@ -239,10 +219,9 @@ static bool normalises(const Graph *graph, const TensorId *x)
 
 /* --- gradients that are one op for each input --- */
 
-/* The op that makes the gradient of an input. It reads the tensors that `reads` names: d is the
- * gradient of the first output, y that output, k the second one, a digit an input of the op. Its
- * extents, by the letters of its space, are dims of inputs: "H=0.2" is dim 2 of input 0, and -1 the
- * last dim. */
+/* The op that makes the gradient of an input, from the tensors that `reads` names. Its extents, by
+ * the letters of its space, are dims of inputs: "H=0.2" is dim 2 of input 0, and -1 the last
+ * dim. */
 typedef struct {
     OpKind kind;
     const char *suffix; /* NULL: the input's gradient is d itself */
@@ -314,6 +293,16 @@ static const Gradient GRADIENT[OP_KINDS][GRADIENTS] = {
     [OP_GROUP_NORM] = {{OP_GROUP_NORM_DX, "dx", "d01", NULL}, {OP_GROUP_NORM_DW, "dw", "d0", NULL}},
     [OP_SQUARES] = {{OP_SQUARES_DX, "dx", "d0", NULL}},
     [OP_NORM_BY] = {{OP_NORM_BY, "dx", "d12", NULL}, {OP_NORM_BY_DM, "dm", "d012", NULL}, {OP_NORM_BY_DW, "dw", "d01", NULL}},
+    [OP_TOKEN_SHIFT] = {{OP_TOKEN_SHIFT_DX, "dx", "d", NULL}},
+    [OP_CHANNEL_SCALE] = {{OP_CHANNEL_SCALE, "dx", "d1", NULL}, {OP_CHANNEL_SCALE_DW, "dw", "d0", NULL}},
+    [OP_CHANNEL_BIAS] = {{.reads = "d"}, {OP_SHORT_CONV_DB, "db", "d", NULL}},
+    [OP_TANH] = {{OP_TANH_DX, "dx", "dy", NULL}},
+    [OP_SCALE] = {{OP_SCALE, "dx", "d", NULL}},
+    [OP_SAMPLE_SCALE] = {{OP_SAMPLE_SCALE, "dx", "d1", NULL}, {OP_SAMPLE_SCALE_DG, "dg", "d0", NULL}},
+    [OP_SAMPLE_BIAS] = {{.reads = "d"}, {OP_SAMPLE_BIAS_DB, "db", "d", NULL}},
+    [OP_PLAIN_NORM] = {{OP_PLAIN_NORM_DX, "dx", "d0", NULL}},
+    [OP_PART] = {{OP_PART_DX, "dx", "d", "C=0.1"}},
+    [OP_SQUARE_LOSS] = {{OP_SQUARE_LOSS_DX, "dx", "d01", NULL}},
     [OP_OPAQUE_LOSS] = {{OP_OPAQUE_LOSS_DX, "dx", "d0", NULL}},
     [OP_LOG_SOFTMAX] = {{OP_LOG_SOFTMAX_DX, "dx", "dy", NULL}},
     [OP_NLL_SUM] = {{OP_NLL_SUM_DX, "dx", "d1", "v=0.-1"}},
@@ -358,12 +347,7 @@ static void differentiate_by_table(Backward *b, const Op *op, TensorId dy)
             continue;
         }
         TensorId in[OP_MAX_IN];
-        const uint32_t n = (uint32_t)strlen(g->reads);
-        for (uint32_t k = 0; k < n; k++)
-            in[k] = g->reads[k] == 'd'   ? dy
-                    : g->reads[k] == 'y' ? op->out[0]
-                    : g->reads[k] == 'k' ? op->out[1]
-                                         : op->in[g->reads[k] - '0'];
+        const uint32_t n = read_tensors(op, dy, g->reads, in);
         g_autofree char *extents = sizes(b, op, g->extents);
         chain(b, i, g->kind, g->suffix, n, in, extents);
     }
@@ -388,19 +372,25 @@ void differentiate_op(Backward *b)
     case OP_SCAN:
     case OP_DELTA_SCAN:
     case OP_LINEAR_ATTENTION:
-    case OP_TOP_KEYS:
-        differentiate_at_once(b, &op,
-                              op.kind == OP_TOP_KEYS     ? OP_TOP_KEYS_DX
-                              : op.kind == OP_SCAN       ? OP_SCAN_DX
-                              : op.kind == OP_DELTA_SCAN ? OP_DELTA_SCAN_DX
-                                                         : OP_LINEAR_ATTENTION_DX,
-                              dy);
+    case OP_SELECTIVE_SCAN:
+    case OP_WKV:
+    case OP_DELTA_WKV:
+    case OP_BONUS:
+    case OP_RELATIVE_ATTENTION:
+    case OP_TOP_KEYS: /* all inputs at once, by the table's next row or a named one */
+        differentiate_several(
+            b, &op, op.kind == OP_TOP_KEYS ? OP_TOP_KEYS_DX : op.kind + 1, "dx", dy,
+            op.n_in == 2   ? "d01"
+            : op.n_in == 3 ? "d012"
+                           : "d0123",
+            0, op.n_in);
         break;
     case OP_SCAN_GATES:
-        differentiate_scan_gates(b, &op, dy);
+        CHAIN(0, OP_SCAN_GATES_DX, "dx", NULL, dy, op.in[0], op.in[1], op.in[2]);
+        differentiate_several(b, &op, OP_SCAN_GATES_DW, "dw", dy, "d012", 1, 2);
         break;
-    case OP_SPARSE_ATTENTION:
-        differentiate_sparse_attention(b, &op, dy);
+    case OP_SPARSE_ATTENTION: /* that of the chosen keys is 0 */
+        differentiate_several(b, &op, OP_SPARSE_ATTENTION_DX, "dx", dy, "d012k", 0, 3);
         break;
     case OP_GROUPED_ATTENTION:
     case OP_FUSED_ATTENTION:

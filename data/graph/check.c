@@ -9,13 +9,13 @@ bool op_kind_is_forward(OpKind kind)
     /* Kinds of the backward whose names do not tell; others are named after the kind that they
      * differentiate. */
     static const OpKind others[] = {
-        OP_BIAS_GRAD,         OP_SUM_ROWS,       OP_QKV_DB,
-        OP_CHANNEL_SUM,       OP_DROP_TOKEN,     OP_SUM_TOKEN,
-        OP_GROUP_CHANNEL_SUM, OP_PAD_TOKEN,      OP_Q_PROJ_DB,
-        OP_KV_PROJ_DB,        OP_JOIN_KEYS_DR,   OP_CONCAT_PART,
-        OP_LINEAR_PAIR_DB,    OP_EXPERT_BIAS_DB, OP_BATCH_NORM_DM,
-        OP_GATE_DG,           OP_SHORT_CONV_DB,  OP_NORM_BY_DM,
-        OP_JOIN_PART};
+        OP_BIAS_GRAD,         OP_SUM_ROWS,        OP_QKV_DB,
+        OP_CHANNEL_SUM,       OP_DROP_TOKEN,      OP_SUM_TOKEN,
+        OP_GROUP_CHANNEL_SUM, OP_PAD_TOKEN,       OP_Q_PROJ_DB,
+        OP_KV_PROJ_DB,        OP_JOIN_KEYS_DR,    OP_CONCAT_PART,
+        OP_LINEAR_PAIR_DB,    OP_EXPERT_BIAS_DB,  OP_BATCH_NORM_DM,
+        OP_GATE_DG,           OP_SHORT_CONV_DB,   OP_NORM_BY_DM,
+        OP_JOIN_PART,         OP_SAMPLE_SCALE_DG, OP_SAMPLE_BIAS_DB};
     const char *name = op_kind_name(kind);
     for (uint32_t i = 0; i < G_N_ELEMENTS(others); i++)
         if (kind == others[i])
@@ -137,6 +137,13 @@ static const Tie TIES[] = {
     {OP_SCAN_GATES, "G=B+1"},
     {OP_JOIN, "C=A+B"},
     {OP_SPARSE_ATTENTION, "E=D+V"},
+    {OP_RELATIVE_ATTENTION, "E=D+V"},
+    {OP_RELATIVE_ATTENTION, "C=1"},
+    {OP_SELECTIVE_SCAN, "E=D+D"},
+    {OP_SELECTIVE_SCAN, "R=1"},
+    {OP_WKV, "E=D+D"},
+    {OP_DELTA_WKV, "E=D+D"},
+    {OP_BONUS, "E=D+D"},
 };
 
 static uint32_t letter(const Extents *e, char c)
@@ -200,6 +207,8 @@ static char *check_attr(OpKind kind, const OpAttr *a, const Extents *e)
         return wrong("E: expected an even number, got %u", e->in['E']);
     if ((kind == OP_SCAN || kind == OP_DELTA_SCAN) && decays != 1 && decays != element)
         return wrong("G: expected 2 or E/2+1, got %u", e->in['G']);
+    if (kind == OP_PART && (uint64_t)a->first + e->out['A'] > e->in['C'])
+        return wrong("first: expected a part of the %u", e->in['C']);
     if (kind == OP_NORM_BY && a->span == 0)
         return wrong("span: expected the number of elements of a token");
     if ((kind == OP_GROUPED_ATTENTION || op_kind_skips_masked(kind)) && a->causal &&

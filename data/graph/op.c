@@ -61,7 +61,7 @@ bool op_kind_updates(OpKind kind)
 bool op_kind_is_loss(OpKind kind)
 {
     return kind == OP_NLL_SUM || kind == OP_SMOOTH_NLL_SUM || kind == OP_CROSS_ENTROPY ||
-           kind == OP_SIGMOID_LOSS || kind == OP_OPAQUE_LOSS;
+           kind == OP_SIGMOID_LOSS || kind == OP_SQUARE_LOSS || kind == OP_OPAQUE_LOSS;
 }
 
 bool op_kind_is_opaque(OpKind kind)
@@ -72,7 +72,8 @@ bool op_kind_is_opaque(OpKind kind)
 bool op_kind_is_attention(OpKind kind)
 {
     return kind == OP_ATTENTION || kind == OP_GROUPED_ATTENTION ||
-           kind == OP_FUSED_ATTENTION || kind == OP_SPARSE_ATTENTION;
+           kind == OP_FUSED_ATTENTION || kind == OP_SPARSE_ATTENTION ||
+           kind == OP_RELATIVE_ATTENTION;
 }
 
 bool op_kind_divides_queries(OpKind kind)

@@ -89,7 +89,15 @@
  * squares and norm_by are one of all heads, each of whose devices has a part of the squares
  * (`span`: their number). join puts A elements before B. top_keys: the T keys with the largest sum
  * over H of w relu(q k), -1 where a causal query has fewer; sparse_attention sees only these
- * (DeepSeek-AI 2025). The gradient of a choice is 0, and is made as such; its FLOPs are those of
+ * (DeepSeek-AI 2025). selective_scan has a decay for each channel g and element of k, a =
+ * exp(-exp(A) c), and the factor c = softplus(step) (Mamba: Gu and Dao 2023, Alg. 2); wkv reads a
+ * state before its token's part, which bonus adds, y = (q . u k) v, and a = exp(-exp(w)) (RWKV-6:
+ * Peng et al. 2024, Eq. 19); delta_wkv takes away what the state has for a further key, S = (a - n
+ * f(c) n^T) S + k v^T, |n| = 1, log a = -exp(-1/2) f(w), f the sigmoid (RWKV-7: Peng et al. 2025,
+ * Eq. 16). token_shift: the difference between the last token and this one. relative_attention adds
+ * to scores what queries have for the R distances' keys, and keys for their queries (DeBERTa: He et
+ * al. 2021, Eq. 4); C = 1. A scale, bias of each channel, or of each sample's channel (adaLN:
+ * Peebles and Xie 2023). The gradient of a choice is 0, and is made as such; its FLOPs are those of
  * the loss of its own that trains an indexer instead (a divergence over the chosen keys). Opaque
  * ops: nobody wrote down what they compute, only how long they take (graph_set_times). Each reads
  * A, C, ... numbers of a sample, and P weights that all samples share, makes O numbers of it and
@@ -252,6 +260,34 @@
     X(SPARSE_ATTENTION,     sparse_attention,     "sparse_attention", "bQhgD,bKhE,bQT->bQhgV,bhgQ",         "-",    "2bhgQTD + 2bhgQTV + 5bhgQT")          \
     X(SPARSE_ATTENTION_DX,  sparse_attention_dx,  "sparse_attention_dx", "bQhgV,bQhgD,bKhE,bQT,bhgQ->bQhgD,bKhE,bQT", "0", "6bhgQTD + 4bhgQTV + 8bhgQT") \
     X(TOP_KEYS_DX,          top_keys_dx,          "top_keys_dx",     "bQT,bQHD,bKD,bQH->bQHD,bKD,bQH",      "0",    "4bQHTD")                              \
+    X(SELECTIVE_SCAN,         scan,                 "selective_scan",  "bShE,bShgV,bShgR,hgD->bShgV",          "1",     "2.5bShgEV + 2bShgD + 5bShgR")     \
+    X(SELECTIVE_SCAN_DX,      scan_dx,              "selective_scan_dx", "bShgV,bShE,bShgV,bShgR,hgD->bShE,bShgV,bShgR,hgD", "0",     "7bShgEV + 4bShgD + 8bShgR")\
+    X(WKV,                    scan,                 "wkv",             "bShE,bShgV,bShgD->bShgV",              "1",     "2.5bShgEV + 2bShgD")              \
+    X(WKV_DX,                 scan_dx,              "wkv_dx",          "bShgV,bShE,bShgV,bShgD->bShE,bShgV,bShgD", "0",     "7bShgEV + 4bShgD")            \
+    X(DELTA_WKV,              scan,                 "delta_wkv",       "bShE,bShgV,bShgD,bShE->bShgV",         "1",     "4.5bShgEV + 2bShgD")              \
+    X(DELTA_WKV_DX,           scan_dx,              "delta_wkv_dx",    "bShgV,bShE,bShgV,bShgD,bShE->bShE,bShgV,bShgD,bShE", "0",     "13bShgEV + 4bShgD") \
+    X(BONUS,                  bonus,                "bonus",           "bshE,bshgV,hD->bshgV",                 "1",     "1.5bshE + 1bshgV")                \
+    X(BONUS_DX,               bonus_dx,             "bonus_dx",        "bshgV,bshE,bshgV,hD->bshE,bshgV,hD",   "0",     "5bshE + 3bshgV")                  \
+    X(TOKEN_SHIFT,            token_shift,          "token_shift",     "bS*->bS*",                             "0",     "1bS*")                            \
+    X(TOKEN_SHIFT_DX,         token_shift_dx,       "token_shift_dx",  "bS*->bS*",                             "0",     "1bS*")                            \
+    X(CHANNEL_SCALE,          contract,             "channel_scale",   "bs*,*->bs*",                           "0|1",   "1bs*")                            \
+    X(CHANNEL_SCALE_DW,       contract,             "channel_scale_dw", "bs*,bs*->*",                           "0|1",   "2bs*")                           \
+    X(CHANNEL_BIAS,           add,                  "channel_bias",    "bs*,*->bs*",                           "01",    "1bs*")                            \
+    X(TANH,                   tanh,                 "tanh",            "*->*",                                 "-",     "5*")                              \
+    X(TANH_DX,                tanh_dx,              "tanh_dx",         "*,*->*",                               "0",     "3*")                              \
+    X(SCALE,                  scale,                "scale",           "*->*",                                 "0",     "1*")                              \
+    X(SAMPLE_SCALE,           contract,             "sample_scale",    "bs*,b*->bs*",                          "0|1",   "1bs*")                            \
+    X(SAMPLE_SCALE_DG,        contract,             "sample_scale_dg", "bs*,bs*->b*",                          "0|1",   "2bs*")                            \
+    X(SAMPLE_BIAS,            sample_bias,          "sample_bias",     "bs*,b*->bs*",                          "01",    "1bs*")                            \
+    X(SAMPLE_BIAS_DB,         contract,             "sample_bias_db",  "bs*->b*",                              "0",     "1bs*")                            \
+    X(PLAIN_NORM,             layer_norm,           "plain_norm",      "*H->*H",                               "-",     "6*H")                             \
+    X(PLAIN_NORM_DX,          layer_norm_dx,        "plain_norm_dx",   "*H,*H->*H",                            "0",     "13*H")                            \
+    X(PART,                   concat_part,          "part",            "nC*->nA*",                             "0",     "0")                               \
+    X(PART_DX,                part_dx,              "part_dx",         "nA*->nC*",                             "0",     "0")                               \
+    X(RELATIVE_ATTENTION,     relative_attention,   "relative_attention", "bQhgD,bKhE,CRhD,CRhgD->bQhgV",         "-",     "2bhgQKD + 2bhgQRD + 2bhgKRD + 2bhgQKV + 8bhgQK")\
+    X(RELATIVE_ATTENTION_DX,  relative_attention_dx, "relative_attention_dx", "bQhgV,bQhgD,bKhE,CRhD,CRhgD->bQhgD,bKhE,CRhD,CRhgD", "0",     "6bhgQKD + 6bhgQRD + 6bhgKRD + 4bhgQKV + 13bhgQK")\
+    X(SQUARE_LOSS,            square_loss,          "square_loss",     "*,*->",                                "-",     "3*")                              \
+    X(SQUARE_LOSS_DX,         square_loss_dx,       "square_loss_dx",  ",*,*->*",                              "0",     "3*")                              \
     X(LOG_SOFTMAX,          log_softmax,          "log_softmax",     "*V->*V",                              "-",    "5*V")                                 \
     X(LOG_SOFTMAX_DX,       log_softmax_dx,       "log_softmax_dx",  "*V,*V->*V",                           "0",    "5*V")                                 \
     X(NLL_SUM,              nll_sum,              "nll_sum",         "*v,*->",                              "0",    "1*")                                  \

@@ -166,6 +166,23 @@ static TensorId add_residual(const Layer *l, const char *part, TensorId x, Tenso
     return layer_add(l, sum, x, layer_dropout(l, dropped, y, l->a->dropout));
 }
 
+/* Attention and a network that layers share, on this layer's input and the first one's, behind
+ * which the layer has a projection of its own. */
+static TensorId shared_block(const Layer *l, TensorId x)
+{
+    g_autofree char *name = g_strdup_printf("%s.block", l->name);
+    LayerFacts facts = *l->facts;
+    Layer shared = *l;
+    facts.mixer = MIXER_ATTENTION;
+    facts.shared = facts.block;
+    shared.facts = &facts;
+    shared.name = name;
+    TensorId y = layer_join(&shared, "joined", x, l->first);
+    y = mixer_build(&shared, layer_norm(&shared, "norm1", y));
+    y = feed_forward(&shared, "ffn", layer_norm(&shared, "norm2", y), facts.ffn);
+    return layer_linear(l, "block.out", y, l->a->hidden, false);
+}
+
 static TensorId build_layer(Layer *l, TensorId x)
 {
     TensorId (*const part[])(Layer *, TensorId) = {mixer_build, mixer_cross, network};
@@ -182,8 +199,11 @@ static TensorId build_layer(Layer *l, TensorId x)
     for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++) {
         if (!has[i])
             continue;
-        TensorId y =
-            late || arrangement == ARRANGEMENT_POST ? x : layer_norm(l, before[i], x);
+        TensorId y = x;
+        if (i == 0 && l->facts->block)
+            y = layer_add(l, "block.sum", x, shared_block(l, x));
+        if (!late && arrangement != ARRANGEMENT_POST)
+            y = layer_norm(l, before[i], y);
         y = part[i](l, y);
         if (sandwich || late)
             y = layer_norm(l, late ? before[i] : after[i], y);
@@ -229,12 +249,13 @@ static TensorId embed_text(const Layer *l, TensorId *table)
     TensorId x = GRAPH_NONE;
     if (!a->host_words)
         x = look_up(l, "embedding", "ids", a->vocab, a->embedding_size, table);
-    if (a->embedding_size != a->hidden)
-        x = layer_linear(l, "project_in", x, a->hidden, false);
+    const uint32_t width = a->projected_late ? a->embedding_size : a->hidden;
+    if (a->embedding_size != width)
+        x = layer_linear(l, "project_in", x, width, false);
     if (a->positions) {
         TensorId rows = GRAPH_NONE;
         const TensorId y =
-            look_up(l, "position", "positions", a->positions, a->hidden, &rows);
+            look_up(l, "position", "positions", a->positions, width, &rows);
         /* Vectors come after indices: the first input says how the batch is cut. */
         if (a->host_words)
             x = graph_input(l->graph, "words", DTYPE_F32, 3,
@@ -243,7 +264,7 @@ static TensorId embed_text(const Layer *l, TensorId *table)
     }
     if (a->token_types) {
         TensorId rows = GRAPH_NONE;
-        const TensorId y = look_up(l, "type", "types", a->token_types, a->hidden, &rows);
+        const TensorId y = look_up(l, "type", "types", a->token_types, width, &rows);
         x = layer_add(l, "with_type", x, y);
     }
     return x;
@@ -407,11 +428,14 @@ static TensorId further_token(Layer *l, TensorId x, TensorId table)
 static TensorId further_tokens(Layer *l, TensorId x, TensorId table)
 {
     TensorId state = x, all = layer_norm(l, "norm", x);
+    const LayerFacts *last = &l->a->layer[l->a->layers - 1];
     for (uint32_t m = 0; m < l->sizes->mtp; m++) {
         g_autofree char *name = g_strdup_printf("mtp.%u", m);
         l->name = name;
         graph_layer(l->graph, name);
+        l->facts = last;
         state = further_token(l, state, table);
+        l->facts = NULL;
         g_autofree char *extents = g_strdup_printf("C=%u", (m + 2) * l->sizes->seq);
         all = layer_op(l, OP_CONCAT, "tokens", (OpAttr){0}, 2,
                        (TensorId[]){all, layer_norm(l, "norm", state)}, extents);
@@ -435,11 +459,14 @@ static TensorId embedded(const Layer *l, TensorId *table)
     }
     if (a->embedding_norm)
         x = layer_norm(l, "norm", x);
+    if (a->projected_late && a->embedding_size != a->hidden)
+        x = layer_linear(l, "project_in", x, a->hidden, true);
     return layer_dropout(l, "dropout", x, a->embedding_dropout);
 }
 
 static TensorId build_layers(Layer *l, TensorId x)
 {
+    l->first = x;
     for (uint32_t i = 0; i < l->a->layers; i++) {
         g_autofree char *name = g_strdup_printf("%slayers.%u", l->side, i);
         l->name = name;
@@ -447,6 +474,7 @@ static TensorId build_layers(Layer *l, TensorId x)
         graph_layer(l->graph, name);
         x = build_layer(l, x);
     }
+    l->facts = NULL; /* what follows belongs to no layer */
     return x;
 }
 
@@ -508,6 +536,13 @@ TensorId architecture_build(Graph *graph, const Architecture *a,
         l.memory = encode(&l, &table);
         if (a->encoder)
             graph_layer(graph, "decoder.embedding");
+    }
+    if (a->distances) {
+        l.distances = layer_parameter(&l, "distances.weight", 3,
+                                      (uint32_t[]){1, a->distances, a->hidden});
+        l.distances = a->distance_norm
+                          ? layer_norm(&l, "distances.norm", l.distances)
+                          : layer_unary(&l, OP_TIED, "distances.tied", l.distances);
     }
     TensorId x = embedded(&l, &table);
     l.sizes = sizes;

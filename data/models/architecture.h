@@ -26,15 +26,19 @@
 /* Mixers of tokens: latent is low-rank attention (MLA: DeepSeek-AI 2024), mamba Mamba-2 (Dao and Gu
  * 2024), delta the gated delta net (Yang et al. 2024), kimi-delta the same with a decay of each
  * element (Kimi Team 2025), lightning linear attention with fixed decays (Qin et al. 2024), conv a
- * gated convolution of a few tokens (LFM2: Liquid AI 2025); attention-and-mamba adds up both. */
+ * gated convolution of a few tokens (LFM2: Liquid AI 2025); attention-and-mamba adds up both.
+ * mamba-1 has a decay of each channel and state (Gu and Dao 2023), rwkv-6 and rwkv-7 are those of
+ * Peng et al. 2024 and 2025. */
 #define MIXER_NAMES(X)                                                       \
     X(MIXER_NONE, "none") X(MIXER_ATTENTION, "attention")                    \
     X(MIXER_LATENT, "latent") X(MIXER_MAMBA, "mamba") X(MIXER_DELTA, "delta") \
     X(MIXER_KIMI_DELTA, "kimi-delta") X(MIXER_LIGHTNING, "lightning") X(MIXER_CONV, "conv") \
-    X(MIXER_ATTENTION_AND_MAMBA, "attention-and-mamba")
-/* `both`: a feed-forward network and, beside it, experts. */
+    X(MIXER_ATTENTION_AND_MAMBA, "attention-and-mamba") X(MIXER_MAMBA_1, "mamba-1") \
+    X(MIXER_RWKV_6, "rwkv-6") X(MIXER_RWKV_7, "rwkv-7")
+/* `both`: a feed-forward network and, beside it, experts; rwkv: RWKV's mixing of channels. */
 #define NETWORK_NAMES(X)                                                     \
-    X(NETWORK_NONE, "none") X(NETWORK_DENSE, "dense") X(NETWORK_EXPERTS, "experts") X(NETWORK_BOTH, "both")
+    X(NETWORK_NONE, "none") X(NETWORK_DENSE, "dense") X(NETWORK_EXPERTS, "experts") X(NETWORK_BOTH, "both") \
+    X(NETWORK_RWKV_6, "rwkv-6") X(NETWORK_RWKV_7, "rwkv-7")
 
 #define X(id, name) id,
 typedef enum { NORM_NAMES(X) NORMS } NormKind;
@@ -69,6 +73,7 @@ enum { FACT_MOST = 1 << 24, FACT_MOST_LAYERS = 4096 };
     X(FLAG, head_bias, 0, 1)                                                                                    \
     X(FLAG, tied, 0, 1)                   /* the head is the embedding's table */                               \
     X(FLAG, embedding_norm, 0, 1)                                                                               \
+    X(FLAG, projected_late, 0, 1)         /* rows get positions and norm before they are wide */ \
     X(FLAG, final_norm, 0, 1)                                                                                   \
     X(FLAG, causal, 0, 1)                                                                                       \
     X(FLAG, alibi, 0, 1)                                                                                        \
@@ -96,8 +101,15 @@ enum { FACT_MOST = 1 << 24, FACT_MOST_LAYERS = 4096 };
     X(FLAG, router_bias, 0, 1)                                                                                  \
     X(FLAG, expert_bias, 0, 1)                                                                                  \
     X(NUMBER, scale, 0, 1e6)                                                                                    \
-    /* mamba, delta, kimi-delta, lightning: heads of values, groups that share keys, elements of a key and of a \
-     * value; tokens of the convolution (also of conv); ranks of kimi-delta's decays and gates, 0: full */      \
+    /* DeBERTa's table of distances: rows, and the end of those that are logarithms, 0: none */ \
+    X(SIZE, distances, 0, FACT_MOST)                                                                            \
+    X(SIZE, far, 0, FACT_MOST)                                                                                  \
+    X(FLAG, distance_norm, 0, 1)                                                                                \
+    /* mamba, delta, kimi-delta, lightning, rwkv: heads of values, groups that share keys,   \
+     * elements of a key and of a value; tokens of the convolution (also of conv); ranks of  \
+     * kimi-delta's decays and gates, 0: full. mamba-1: channels (heads), parts with keys of \
+     * their own (groups), the rank of the steps (decay_rank). rwkv: ranks of decays, gates  \
+     * (0: full), of what mixes tokens (6), of rates and of values (7) */                    \
     X(SIZE, scan_heads, 0, FACT_MOST)                                                                           \
     X(SIZE, scan_groups, 0, FACT_MOST)                                                                          \
     X(SIZE, scan_keys, 0, FACT_MOST)                                                                            \
@@ -105,9 +117,11 @@ enum { FACT_MOST = 1 << 24, FACT_MOST_LAYERS = 4096 };
     X(SIZE, conv, 0, 64)                                                                                        \
     X(SIZE, decay_rank, 0, FACT_MOST)                                                                           \
     X(SIZE, gate_rank, 0, FACT_MOST)                                                                            \
+    X(SIZE, mix_rank, 0, FACT_MOST)                                                                             \
+    X(SIZE, value_rank, 0, FACT_MOST)                                                                           \
     X(FLAG, conv_bias, 0, 1)                                                                                    \
     X(FLAG, scan_bias, 0, 1)              /* of the projections */                                              \
-    X(FLAG, scan_norm, 0, 1)              /* mamba's norm behind its gate */                                    \
+    X(FLAG, scan_norm, 0, 1)              /* mamba's behind its gate; mamba-1's of keys and steps */ \
     /* sound in place of text: the spectrum of so many moments, of which two become a token */                  \
     X(SIZE, frames, 0, FACT_MOST)                                                                               \
     /* patches of images before the text: numbers of a patch, patches that the projector makes one token of, and  \
@@ -144,6 +158,10 @@ enum { FACT_MOST = 1 << 24, FACT_MOST_LAYERS = 4096 };
     X(SIZE, ffn, 1, FACT_MOST)                                                                                  \
     X(SIZE, chosen_keys, 0, FACT_MOST)    /* keys that the indexer leaves; 0: all */                            \
     X(FLAG, indexer, 0, 1)                /* of its own; else the layer before chooses */                       \
+    X(SIZE, shared, 0, FACT_MOST)         /* number of the parameters that layers share; 0: own */ \
+    /* before the mixer: attention and a network on this and the first layer's input, with the parameters of \
+     * that number, and a projection of the layer's own (Zamba: Glorioso et al. 2024); 0: none */ \
+    X(SIZE, block, 0, FACT_MOST)                                                                                \
     X(FLAG, shared_values, 0, 1)          /* a value is its key, before norm and rotation */                    \
     X(FLAG, sinks, 0, 1)
 /* clang-format on */
@@ -215,6 +233,8 @@ typedef struct {
     const char *side; /* "encoder.", or "": begins `name` and the names of inputs */
     const char *name; /* prefix of names of ops and parameters */
     TensorId chosen;  /* the keys that the last indexer chose */
+    TensorId first;   /* the first layer's input, and the first layer's values (rwkv-7) */
+    TensorId first_values, distances; /* the table of distances */
     TensorId memory;  /* the encoder's tokens, GRAPH_NONE: none */
     bool crosses;     /* keys are made from them */
 } Layer;
@@ -242,8 +262,8 @@ TensorId layer_gate(const Layer *l, const char *part, TensorId y, TensorId g,
 TensorId layer_norm_of_all(const Layer *l, const char *part, TensorId x);
 /* Vectors one behind the other. */
 TensorId layer_join(const Layer *l, const char *part, TensorId x, TensorId y);
-/* y [b,s,h,g,V] to [b,s,hidden]. */
-TensorId layer_out(const Layer *l, const char *part, TensorId y, bool bias);
+/* y [b,s,h,g,V] to [b,s,n]. */
+TensorId layer_out(const Layer *l, const char *part, TensorId y, uint32_t n, bool bias);
 
 /* x [b,s,hidden] in and out, by the layer's mixer, and by attention to the encoder's tokens. */
 TensorId mixer_build(Layer *l, TensorId x);

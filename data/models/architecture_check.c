@@ -1,17 +1,19 @@
 /* Facts of a model that do not go together. */
 #include "data/models/architecture.h"
 
+#include <string.h>
+
 static bool is_attention(const LayerFacts *l)
 {
     return l->mixer == MIXER_ATTENTION || l->mixer == MIXER_LATENT ||
-           l->mixer == MIXER_ATTENTION_AND_MAMBA || l->cross;
+           l->mixer == MIXER_ATTENTION_AND_MAMBA || l->cross || l->block;
 }
 
 static bool is_scan(const LayerFacts *l)
 {
     return l->mixer == MIXER_MAMBA || l->mixer == MIXER_DELTA ||
            l->mixer == MIXER_KIMI_DELTA || l->mixer == MIXER_LIGHTNING ||
-           l->mixer == MIXER_ATTENTION_AND_MAMBA;
+           l->mixer == MIXER_ATTENTION_AND_MAMBA || l->mixer >= MIXER_MAMBA_1;
 }
 
 static const char *check_layer(const Architecture *a, uint32_t i, const char **fact)
@@ -43,8 +45,21 @@ static const char *check_layer(const Architecture *a, uint32_t i, const char **f
     if (is_scan(l) && (!a->scan_heads || !a->scan_groups || !a->scan_keys ||
                        !a->scan_values || a->scan_heads % a->scan_groups))
         return "scans need keys, values and heads, which their groups divide";
+    *fact = "decay_rank";
+    if (l->mixer >= MIXER_MAMBA_1 && !a->decay_rank)
+        return "decays and steps have a rank";
+    *fact = "shared";
+    for (uint32_t j = 0; (l->shared || l->block) && j < i; j++)
+        if (((l->shared && a->layer[j].shared == l->shared) ||
+             (l->block && a->layer[j].block == l->block)) &&
+            memcmp(l, &a->layer[j], sizeof *l) != 0)
+            return "layers that share parameters are alike";
+    *fact = "block";
+    if (l->block && l->shared)
+        return "a block is shared by layers with parameters of their own";
     *fact = "conv";
-    if ((l->mixer == MIXER_CONV || (is_scan(l) && l->mixer != MIXER_LIGHTNING)) &&
+    if ((l->mixer == MIXER_CONV ||
+         (is_scan(l) && l->mixer != MIXER_LIGHTNING && l->mixer <= MIXER_MAMBA_1)) &&
         !a->conv)
         return "the convolution has no tokens";
     *fact = "experts";

@@ -49,6 +49,10 @@ static void shrink_scan(Architecture *a, uint32_t small)
     a->conv = MIN(a->conv, MOST_CONV);
     a->decay_rank = MIN(a->decay_rank, 2);
     a->gate_rank = MIN(a->gate_rank, 2);
+    a->mix_rank = MIN(a->mix_rank, 2);
+    a->value_rank = MIN(a->value_rank, 2);
+    a->distances = MIN(a->distances, 6);
+    a->far = MIN(a->far, 9);
 }
 
 void architecture_shrink(Architecture *a, uint32_t small)

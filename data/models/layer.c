@@ -12,8 +12,15 @@ TensorId layer_parameter(const Layer *l, const char *part, uint32_t rank,
                          const uint32_t *dim)
 {
     KILTER_ASSERT(rank <= TENSOR_MAX_RANK);
-    g_autofree char *name = layer_named(l, part);
-    return graph_parameter(l->graph, name, rank, dim);
+    const uint32_t set = l->facts ? l->facts->shared : 0;
+    g_autofree char *name = set ? g_strdup_printf("%sshared.%u.%s", l->side, set, part)
+                                : layer_named(l, part);
+    g_autofree char *tied = g_strdup_printf("%s.tied", name);
+    const TensorId there = set ? graph_find(l->graph, tied) : GRAPH_NONE;
+    if (there != GRAPH_NONE)
+        return there;
+    const TensorId new = graph_parameter(l->graph, name, rank, dim);
+    return set ? model_unary(l->graph, OP_TIED, tied, new) : new;
 }
 
 TensorId layer_op(const Layer *l, OpKind kind, const char *part, OpAttr attr,
@@ -31,9 +38,7 @@ TensorId layer_unary(const Layer *l, OpKind kind, const char *part, TensorId x)
 
 TensorId layer_linear(const Layer *l, const char *part, TensorId x, uint32_t n, bool bias)
 {
-    KILTER_ASSERT(n > 0);
-    g_autofree char *name = layer_named(l, part);
-    return model_linear(l->graph, name, x, n, bias);
+    return layer_project(l, OP_LINEAR, part, x, 1, &n, bias);
 }
 
 TensorId layer_dropout(const Layer *l, const char *part, TensorId x, double rate)
@@ -48,19 +53,26 @@ TensorId layer_add(const Layer *l, const char *part, TensorId x, TensorId y)
     return layer_op(l, OP_ADD, part, (OpAttr){0}, 2, (TensorId[]){x, y}, NULL);
 }
 
-TensorId layer_rms_norm(const Layer *l, const char *part, TensorId x)
+static TensorId normalised(const Layer *l, const char *part, TensorId x, bool rms)
 {
     const Tensor in = *graph_tensor(l->graph, x);
     g_autofree char *weight = g_strdup_printf("%s.weight", part);
-    const TensorId gamma = layer_parameter(l, weight, 1, &in.dim[in.rank - 1]);
-    return layer_op(l, OP_RMS_NORM, part, (OpAttr){0}, 2, (TensorId[]){x, gamma}, NULL);
+    g_autofree char *bias = g_strdup_printf("%s.bias", part);
+    TensorId operand[] = {x, layer_parameter(l, weight, 1, &in.dim[in.rank - 1]), 0};
+    if (!rms)
+        operand[2] = layer_parameter(l, bias, 1, &in.dim[in.rank - 1]);
+    return layer_op(l, rms ? OP_RMS_NORM : OP_LAYER_NORM, part, (OpAttr){0}, rms ? 2 : 3,
+                    operand, NULL);
+}
+
+TensorId layer_rms_norm(const Layer *l, const char *part, TensorId x)
+{
+    return normalised(l, part, x, true);
 }
 
 TensorId layer_norm(const Layer *l, const char *part, TensorId x)
 {
-    const TransformerLayer layer = {.graph = l->graph, .name = l->name};
-    return l->a->norm == NORM_RMS ? layer_rms_norm(l, part, x)
-                                  : transformer_norm(&layer, part, x);
+    return normalised(l, part, x, l->a->norm == NORM_RMS);
 }
 
 TensorId layer_project(const Layer *l, OpKind kind, const char *part, TensorId x,
@@ -108,14 +120,14 @@ TensorId layer_join(const Layer *l, const char *part, TensorId x, TensorId y)
     return layer_op(l, OP_JOIN, part, (OpAttr){0}, 2, (TensorId[]){x, y}, extents);
 }
 
-TensorId layer_out(const Layer *l, const char *part, TensorId y, bool bias)
+TensorId layer_out(const Layer *l, const char *part, TensorId y, uint32_t n, bool bias)
 {
     const Tensor in = *graph_tensor(l->graph, y);
     g_autofree char *weight = g_strdup_printf("%s.weight", part);
     g_autofree char *bias_name = g_strdup_printf("%s.bias", part);
-    const uint32_t dim[] = {l->a->hidden, in.dim[2], in.dim[3], in.dim[4]};
+    const uint32_t dim[] = {n, in.dim[2], in.dim[3], in.dim[4]};
     TensorId operand[] = {y, layer_parameter(l, weight, 4, dim), 0};
     if (bias)
-        operand[2] = layer_parameter(l, bias_name, 1, &l->a->hidden);
+        operand[2] = layer_parameter(l, bias_name, 1, &n);
     return layer_op(l, OP_GROUPED_OUT, part, (OpAttr){0}, bias ? 3 : 2, operand, NULL);
 }

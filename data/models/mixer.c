@@ -64,7 +64,9 @@ static TensorId separate_keys(const Layer *l, TensorId x)
     const LayerFacts *f = l->facts;
     const uint32_t key[] = {f->kv_heads, f->head_size},
                    value[] = {f->kv_heads, f->value_size};
-    TensorId k = layer_project(l, OP_KV_PROJ, "attention.k", x, 2, key, a->qkv_bias);
+    /* the first DeBERTa's keys have no biases */
+    TensorId k = layer_project(l, OP_KV_PROJ, "attention.k", x, 2, key,
+                               a->qkv_bias && (!a->distances || f->shared));
     const TensorId v = f->shared_values ? k
                                         : layer_project(l, OP_KV_PROJ, "attention.values",
                                                         x, 2, value, a->qkv_bias);
@@ -83,7 +85,7 @@ static TensorId keys(const Layer *l, TensorId x)
         return low_rank_keys(l, x);
     const uint32_t out[] = {f->kv_heads, f->head_size + f->value_size};
     TensorId kv;
-    if (f->shared_values || a->qk_norm == QK_NORM_ALL)
+    if (f->shared_values || a->qk_norm == QK_NORM_ALL || a->distances)
         kv = separate_keys(l, x);
     else
         kv = layer_project(l, OP_KV_PROJ, "attention.kv", x, 2, out, a->qkv_bias);
@@ -115,13 +117,29 @@ static TensorId chosen_keys(const Layer *l, TensorId x, TensorId low)
                     (TensorId[]){q, k, w}, extents);
 }
 
+/* Keys and queries of distances, by projections of their own or by those of tokens, which a layer
+ * with a set of parameters has. */
+static void keys_of_distances(const Layer *l, TensorId out[2])
+{
+    const LayerFacts *f = l->facts;
+    const uint32_t q[] = {f->kv_heads, f->heads / f->kv_heads, f->head_size},
+                   k[] = {f->kv_heads, f->head_size};
+    g_autofree char *name = g_strdup_printf("%s.distances", l->name);
+    Layer own = *l;
+    own.name = name;
+    out[0] = layer_project(&own, OP_KV_PROJ, "attention.k", l->distances, 2, k,
+                           f->shared && l->a->qkv_bias);
+    out[1] =
+        layer_project(&own, OP_Q_PROJ, "attention.q", l->distances, 3, q, l->a->qkv_bias);
+}
+
 static TensorId attention(Layer *l, TensorId x)
 {
     const Architecture *a = l->a;
     const LayerFacts *f = l->facts;
     const uint32_t group = f->heads / f->kv_heads;
     const TensorId low = query_source(l, x);
-    TensorId in[] = {queries(l, low), keys(l, l->crosses ? l->memory : x), 0};
+    TensorId in[4] = {queries(l, low), keys(l, l->crosses ? l->memory : x)};
     OpAttr attr = {.causal = a->causal && !l->crosses,
                    .alibi = a->alibi,
                    .span = f->window < graph_tensor(l->graph, x)->dim[1] ? f->window : 0,
@@ -137,9 +155,15 @@ static TensorId attention(Layer *l, TensorId x)
     } else if (f->sinks)
         in[2] =
             layer_parameter(l, "attention.sinks", 2, (uint32_t[]){f->kv_heads, group});
+    uint32_t n_in = f->chosen_keys || f->sinks ? 3 : 2;
+    if (a->distances) {
+        n_in = G_N_ELEMENTS(in);
+        keys_of_distances(l, &in[2]);
+        kind = OP_RELATIVE_ATTENTION;
+        attr.first = a->far;
+    }
     g_autofree char *extents = g_strdup_printf("V=%u", f->value_size);
-    TensorId y = layer_op(l, kind, "attention", attr, f->chosen_keys || f->sinks ? 3 : 2,
-                          in, extents);
+    TensorId y = layer_op(l, kind, "attention", attr, n_in, in, extents);
     if (a->output_gate != OUTPUT_GATE_NONE) {
         const uint32_t out[] = {f->kv_heads, group,
                                 a->output_gate == OUTPUT_GATE_ELEMENT ? f->value_size
@@ -148,7 +172,7 @@ static TensorId attention(Layer *l, TensorId x)
                        layer_project(l, OP_Q_PROJ, "attention.gate", x, 3, out, false),
                        true);
     }
-    return layer_out(l, "attention.out", y, a->out_bias);
+    return layer_out(l, "attention.out", y, a->hidden, a->out_bias);
 }
 
 /* --- linear recurrences --- */
@@ -192,6 +216,16 @@ static TensorId scan_gates(const Layer *l, TensorId raw, uint32_t decays, bool a
                                 layer_parameter(l, "scan.step.bias", 3, dim)};
     return layer_op(l, OP_SCAN_GATES, "scan.gates", (OpAttr){.sigmoid = apart}, 3,
                     operand, extents);
+}
+
+/* y + v, each head's v times a weight. */
+static TensorId skipped(const Layer *l, TensorId y, TensorId v)
+{
+    const TensorId in[] = {
+        v, layer_parameter(l, "scan.skip", 2, graph_tensor(l->graph, v)->dim + 2)};
+    return layer_add(
+        l, "scan.sum", y,
+        layer_op(l, OP_HEAD_SCALE, "scan.skipped", (OpAttr){0}, 2, in, NULL));
 }
 
 /* kimi-delta's decays of all elements of a key, and its factor. */
@@ -238,12 +272,8 @@ static TensorId scan(const Layer *l, TensorId x)
                  : lightning ? OP_LINEAR_ATTENTION
                              : OP_DELTA_SCAN,
                  "scan", (OpAttr){.scale = lightning}, lightning ? 2 : 3, in, NULL);
-    if (mamba) {
-        const TensorId skip[] = {in[1], layer_parameter(l, "scan.skip", 2, value)};
-        y = layer_add(
-            l, "scan.sum", y,
-            layer_op(l, OP_HEAD_SCALE, "scan.skipped", (OpAttr){0}, 2, skip, NULL));
-    }
+    if (mamba)
+        y = skipped(l, y, in[1]);
     TensorId low = x;
     if (kimi && a->gate_rank)
         low = layer_linear(l, "scan.z_low", x, a->gate_rank, false);
@@ -252,11 +282,11 @@ static TensorId scan(const Layer *l, TensorId x)
         y = lightning ? layer_norm_of_all(l, "scan.norm", y)
                       : layer_rms_norm(l, "scan.norm", y);
         y = layer_gate(l, "scan.gated", y, z, kimi || lightning);
-        return layer_out(l, "scan.out", y, a->scan_bias);
+        return layer_out(l, "scan.out", y, a->hidden, a->scan_bias);
     }
     y = layer_gate(l, "scan.gated", y, z, false);
     if (!a->scan_norm)
-        return layer_out(l, "scan.out", y, a->scan_bias);
+        return layer_out(l, "scan.out", y, a->hidden, a->scan_bias);
     const uint32_t width = group * a->scan_values, dim[] = {a->scan_groups, width},
                    out[] = {a->hidden, a->scan_groups, width};
     g_autofree char *extents = g_strdup_printf("n=%u", width);
@@ -268,6 +298,42 @@ static TensorId scan(const Layer *l, TensorId x)
         operand[2] = layer_parameter(l, "scan.out.bias", 1, &a->hidden);
     return layer_op(l, OP_OUT_PROJ, "scan.out", (OpAttr){0}, a->scan_bias ? 3 : 2,
                     operand, NULL);
+}
+
+/* Mamba: its keys, queries and steps are made from the convolution's channels; each of its parts
+ * has its own. */
+static TensorId selective(const Layer *l, TensorId x)
+{
+    const Architecture *a = l->a;
+    static const char *const name[] = {"q", "k", "low"};
+    const uint32_t channels = a->scan_heads / a->scan_groups, value[] = {1, channels, 1},
+                   rate[] = {1, channels, a->scan_keys};
+    TensorId sum = GRAPH_NONE, part[G_N_ELEMENTS(name)];
+    g_autofree char *split = g_strdup_printf("n=1,D=%u", 2 * a->scan_keys);
+    for (uint32_t h = 0; h < a->scan_groups; h++) {
+        g_autofree char *prefix = g_strdup_printf("%s.part%u", l->name, h);
+        Layer own = *l;
+        own.name = prefix;
+        const TensorId v = scan_part(&own, OP_Q_PROJ, "scan.values", x, 3, value);
+        for (uint32_t i = 0; i < G_N_ELEMENTS(name); i++) {
+            part[i] =
+                layer_out(&own, name[i], v, i < 2 ? a->scan_keys : a->decay_rank, false);
+            g_autofree char *norm = g_strdup_printf("%s.norm", name[i]);
+            part[i] = a->scan_norm ? layer_rms_norm(&own, norm, part[i]) : part[i];
+        }
+        const TensorId qk = layer_join(&own, "qk", part[0], part[1]);
+        const TensorId in[] = {
+            layer_op(&own, OP_SPLIT, "scan.qk", (OpAttr){0}, 1, &qk, split), v,
+            layer_project(&own, OP_Q_PROJ, "scan.step", part[2], 3, value, true),
+            layer_parameter(&own, "scan.rate", 3, rate)};
+        TensorId y = layer_op(&own, OP_SELECTIVE_SCAN, "scan", (OpAttr){0}, 4, in, NULL);
+        y = layer_gate(
+            &own, "scan.gated", skipped(&own, y, v),
+            layer_project(&own, OP_Q_PROJ, "scan.z", x, 3, value, a->scan_bias), false);
+        y = layer_out(&own, "scan.out", y, a->hidden, a->scan_bias && h == 0);
+        sum = h ? layer_add(&own, "scan.parts", sum, y) : y;
+    }
+    return sum;
 }
 
 /* y = c * conv(b * x), all three made from x (LFM2: Liquid AI 2025). */
@@ -294,6 +360,8 @@ TensorId mixer_build(Layer *l, TensorId x)
         return attention(l, x);
     case MIXER_CONV:
         return gated_conv(l, x);
+    case MIXER_MAMBA_1:
+        return selective(l, x);
     case MIXER_ATTENTION_AND_MAMBA:
         return layer_add(l, "mixers", attention(l, x), scan(l, x));
     default:

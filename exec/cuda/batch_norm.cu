@@ -195,6 +195,14 @@ template <typename T> static void concat_part(const CudaCall *call)
 }
 CUDA_KERNEL(cuda_concat_part, concat_part)
 
+template <typename T> static void part_dx(const CudaCall *call)
+{
+    zero(call->queue, out<T>(call, 0), exec_shard_elements(&call->out[0]));
+    copy_channels<T>(call, &call->in[0], 0, &call->out[0], call->op->attr.first,
+                     call->in[0].dim[1]);
+}
+CUDA_KERNEL(cuda_part_dx, part_dx)
+
 // --- losses ---
 
 template <typename T> static void sigmoid_loss(const CudaCall *call)

@@ -355,3 +355,152 @@ template <typename T> static void attention_sink_dw(const CudaCall *call)
         });
 }
 CUDA_KERNEL(cuda_attention_sink_dw, attention_sink_dw)
+
+// --- attention with tables of distances, a thread for each query ---
+
+struct Distances {
+    uint64_t batch, seq, heads, group, size, values, rows, far, row;
+    MaskRows mask;
+    uint64_t first_head, first_member, all_members;
+};
+
+static Distances distances_of(const CudaCall *call, uint32_t q)
+{
+    const ExecShard *x = &call->in[q], *kv = &call->in[q + 1];
+    const uint32_t *whole = graph_tensor(call->graph, call->op->in[q])->dim;
+    const OpAttr *attr = &call->op->attr;
+    const uint64_t all = (uint64_t)whole[2] * whole[3];
+    return {x->dim[0],
+            x->dim[1],
+            x->dim[2],
+            x->dim[3],
+            x->dim[4],
+            kv->dim[3] - x->dim[4],
+            call->in[q + 2].dim[1],
+            attr->first,
+            kv->dim[3],
+            {attr->rate, attr->seed, all, x->offset[0], 0, all, x->dim[1]},
+            x->offset[2],
+            x->offset[3],
+            whole[3]};
+}
+
+// The places of a query and a key, and of their distance in both tables.
+struct DistancePair {
+    uint64_t q, kv, a, b;
+    double factor;
+
+    __host__ __device__ DistancePair(const Distances &n, uint64_t i, uint64_t k)
+    {
+        const uint64_t g = i % n.group, h = i / n.group % n.heads,
+                       at = i / (n.group * n.heads) % n.seq,
+                       sample = i / (n.group * n.heads * n.seq);
+        const uint64_t r = attention_distance(at, k, n.rows, n.far) * n.heads + h;
+        q = i * n.size;
+        kv = ((sample * n.seq + k) * n.heads + h) * n.row;
+        a = r * n.size;
+        b = (r * n.group + g) * n.size;
+        const uint64_t head = (h + n.first_head) * n.all_members + g + n.first_member;
+        factor = mask_factor(&n.mask, (sample * n.mask.heads + head) * n.mask.size + at, k);
+    }
+};
+
+template <typename T>
+__host__ __device__ static T distance_score(const Distances &n, const DistancePair &p,
+                                            In<T> q, In<T> kv, In<T> a, In<T> b)
+{
+    T sum = 0;
+    for (uint64_t d = 0; d < n.size; d++)
+        sum += q[p.q + d] * (kv[p.kv + d] + a[p.a + d]) + kv[p.kv + d] * b[p.b + d];
+    return sum / sqrt(T(3 * n.size));
+}
+
+// Writes a query's probabilities.
+template <typename T>
+__host__ __device__ static void distance_softmax(const Distances &n, uint64_t i, In<T> q,
+                                                 In<T> kv, In<T> a, In<T> b, T *row)
+{
+    T top = T(-INFINITY), sum = 0;
+    for (uint64_t k = 0; k < n.seq; k++) {
+        row[k] = distance_score<T>(n, DistancePair(n, i, k), q, kv, a, b);
+        top = row[k] > top ? row[k] : top;
+    }
+    for (uint64_t k = 0; k < n.seq; k++) {
+        row[k] = exp(row[k] - top);
+        sum += row[k];
+    }
+    for (uint64_t k = 0; k < n.seq; k++)
+        row[k] /= sum;
+}
+
+template <typename T> static void relative_attention(const CudaCall *call)
+{
+    const Distances n = distances_of(call, 0);
+    const In<T> q = in<T>(call, 0), kv = in<T>(call, 1), a = in<T>(call, 2),
+                b = in<T>(call, 3);
+    Out<T> y = out<T>(call, 0);
+    const uint64_t runs = n.batch * n.seq * n.heads * n.group;
+    T *room = scratch<T>(call->queue, runs * n.seq);
+    each(
+        call->queue, runs, BODY(uint64_t i) {
+            T *row = room + i * n.seq;
+            distance_softmax<T>(n, i, q, kv, a, b, row);
+            for (uint64_t v = 0; v < n.values; v++) {
+                T sum = 0;
+                for (uint64_t k = 0; k < n.seq; k++) {
+                    const DistancePair p(n, i, k);
+                    sum += T(p.factor) * row[k] * kv[p.kv + n.size + v];
+                }
+                y[i * n.values + v] = sum;
+            }
+        });
+    release(call->queue, room);
+}
+CUDA_KERNEL(cuda_relative_attention, relative_attention)
+
+// A thread has all queries of the head whose tables it adds to.
+template <typename T> static void relative_attention_dx(const CudaCall *call)
+{
+    const Distances n = distances_of(call, 1);
+    const In<T> dy = in<T>(call, 0), q = in<T>(call, 1), kv = in<T>(call, 2),
+                a = in<T>(call, 3), b = in<T>(call, 4);
+    Out<T> dq = out<T>(call, 0), dkv = out<T>(call, 1), da = out<T>(call, 2),
+           db = out<T>(call, 3);
+    for (uint32_t o = 0; o < 4; o++)
+        zero(call->queue, out<T>(call, o), exec_shard_elements(&call->out[o]));
+    T *room = scratch<T>(call->queue, n.heads * n.seq);
+    each(
+        call->queue, n.heads, BODY(uint64_t h) {
+            T *row = room + h * n.seq;
+            for (uint64_t j = 0; j < n.batch * n.seq * n.group; j++) {
+                const uint64_t i = (j / n.group * n.heads + h) * n.group + j % n.group,
+                               from = i * n.values;
+                T mean = 0;
+                distance_softmax<T>(n, i, q, kv, a, b, row);
+                for (uint64_t k = 0; k < n.seq; k++) {
+                    const DistancePair p(n, i, k);
+                    for (uint64_t v = 0; v < n.values; v++)
+                        mean += T(p.factor) * row[k] * dy[from + v] *
+                                kv[p.kv + n.size + v];
+                }
+                for (uint64_t k = 0; k < n.seq; k++) {
+                    const DistancePair p(n, i, k);
+                    T along = 0;
+                    for (uint64_t v = 0; v < n.values; v++) {
+                        along += dy[from + v] * kv[p.kv + n.size + v];
+                        dkv[p.kv + n.size + v] += T(p.factor) * row[k] * dy[from + v];
+                    }
+                    const T ds =
+                        row[k] * (T(p.factor) * along - mean) / sqrt(T(3 * n.size));
+                    for (uint64_t d = 0; d < n.size; d++) {
+                        dq[p.q + d] += ds * (kv[p.kv + d] + a[p.a + d]);
+                        dkv[p.kv + d] += ds * (q[p.q + d] + b[p.b + d]);
+                        da[p.a + d] += ds * q[p.q + d];
+                        db[p.b + d] += ds * kv[p.kv + d];
+                    }
+                }
+            }
+        });
+    release(call->queue, room);
+}
+CUDA_KERNEL(cuda_relative_attention_dx, relative_attention_dx)

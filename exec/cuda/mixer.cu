@@ -334,3 +334,45 @@ template <typename T> static void norm_by_dw(const CudaCall *call)
         });
 }
 CUDA_KERNEL(cuda_norm_by_dw, norm_by_dw)
+
+// --- differences of tokens, and biases of samples ---
+
+template <typename T> static void shift(const CudaCall *call, bool back)
+{
+    const ExecShard *shard = &call->in[0];
+    const uint64_t n = exec_shard_elements(shard), seq = shard->dim[1];
+    const uint64_t row = n ? n / ((uint64_t)shard->dim[0] * seq) : 1;
+    const In<T> x = in<T>(call, 0);
+    Out<T> y = out<T>(call, 0);
+    each(
+        call->queue, n, BODY(uint64_t i) {
+            const uint64_t t = i / row % seq;
+            const bool other = back ? t + 1 < seq : t > 0;
+            y[i] = (other ? T(x[back ? i + row : i - row]) : T(0)) - x[i];
+        });
+}
+
+template <typename T> static void token_shift(const CudaCall *call)
+{
+    shift<T>(call, false);
+}
+CUDA_KERNEL(cuda_token_shift, token_shift)
+
+template <typename T> static void token_shift_dx(const CudaCall *call)
+{
+    shift<T>(call, true);
+}
+CUDA_KERNEL(cuda_token_shift_dx, token_shift_dx)
+
+template <typename T> static void sample_bias(const CudaCall *call)
+{
+    const ExecShard *shard = &call->in[0];
+    const uint64_t n = exec_shard_elements(shard), seq = shard->dim[1];
+    const uint64_t row = n ? n / ((uint64_t)shard->dim[0] * seq) : 1;
+    const In<T> x = in<T>(call, 0), bias = in<T>(call, 1);
+    Out<T> y = out<T>(call, 0);
+    each(
+        call->queue, n,
+        BODY(uint64_t i) { y[i] = x[i] + bias[i / (row * seq) * row + i % row]; });
+}
+CUDA_KERNEL(cuda_sample_bias, sample_bias)

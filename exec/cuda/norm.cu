@@ -36,21 +36,26 @@ __host__ __device__ static Moments<T> moments(In<T> x, uint64_t n, Lane lane)
 
 template <typename T> static void layer_norm(const CudaCall *call)
 {
-    const In<T> x = in<T>(call, 0), gamma = in<T>(call, 1), beta = in<T>(call, 2);
+    const bool plain = call->op->n_in == 1;
+    const In<T> x = in<T>(call, 0), gamma = in<T>(call, plain ? 0 : 1),
+                beta = in<T>(call, plain ? 0 : 2);
     Out<T> y = out<T>(call, 0);
     const uint64_t n = last_dim(&call->in[0]);
     rows(
         call->queue, rows_of(&call->in[0]), BODY(uint64_t r, Lane lane) {
             const Moments<T> m = moments<T>(x + r * n, n, lane);
             for (uint64_t i = lane.id; i < n; i += lane.n)
-                y[r * n + i] = (x[r * n + i] - m.mean) * m.inverse * gamma[i] + beta[i];
+                y[r * n + i] = (x[r * n + i] - m.mean) * m.inverse *
+                                   (plain ? T(1) : T(gamma[i])) +
+                               (plain ? T(0) : T(beta[i]));
         });
 }
 CUDA_KERNEL(cuda_layer_norm, layer_norm)
 
 template <typename T> static void layer_norm_dx(const CudaCall *call)
 {
-    const In<T> dy = in<T>(call, 0), x = in<T>(call, 1), gamma = in<T>(call, 2);
+    const bool plain = call->op->n_in == 2;
+    const In<T> dy = in<T>(call, 0), x = in<T>(call, 1), gamma = in<T>(call, plain ? 0 : 2);
     Out<T> dx = out<T>(call, 0);
     const uint64_t n = last_dim(&call->in[1]);
     rows(
@@ -59,12 +64,13 @@ template <typename T> static void layer_norm_dx(const CudaCall *call)
             const Moments<T> m = moments<T>(from, n, lane);
             T sum = 0, dot = 0;
             for (uint64_t i = lane.id; i < n; i += lane.n) {
-                sum += g[i] * gamma[i];
-                dot += g[i] * gamma[i] * (from[i] - m.mean) * m.inverse;
+                const T slope_i = plain ? T(g[i]) : g[i] * gamma[i];
+                sum += slope_i;
+                dot += slope_i * (from[i] - m.mean) * m.inverse;
             }
             const T mean = lane.sum(sum) / T(n), slope = lane.sum(dot) / T(n);
             for (uint64_t i = lane.id; i < n; i += lane.n)
-                dx[r * n + i] = m.inverse * (g[i] * gamma[i] - mean -
+                dx[r * n + i] = m.inverse * ((plain ? T(g[i]) : g[i] * gamma[i]) - mean -
                                              (from[i] - m.mean) * m.inverse * slope);
         });
 }

@@ -359,3 +359,63 @@ template <typename T> static void muon(const CudaCall *call)
 }
 
 CUDA_UPDATE(muon, muon)
+
+// --- tanh, scales, and the loss of differences ---
+
+template <typename T> static void cuda_tanh_of(const CudaCall *call)
+{
+    const In<T> x = in<T>(call, 0);
+    Out<T> y = out<T>(call, 0);
+    each(
+        call->queue, exec_shard_elements(&call->out[0]),
+        BODY(uint64_t i) { y[i] = tanh(T(x[i])); });
+}
+CUDA_KERNEL(cuda_tanh, cuda_tanh_of)
+
+template <typename T> static void tanh_dx(const CudaCall *call)
+{
+    const In<T> dy = in<T>(call, 0), y = in<T>(call, 1);
+    Out<T> dx = out<T>(call, 0);
+    each(
+        call->queue, exec_shard_elements(&call->out[0]),
+        BODY(uint64_t i) { dx[i] = dy[i] * (1 - y[i] * y[i]); });
+}
+CUDA_KERNEL(cuda_tanh_dx, tanh_dx)
+
+template <typename T> static void scale(const CudaCall *call)
+{
+    const T by = T(call->op->attr.scale);
+    const In<T> x = in<T>(call, 0);
+    Out<T> y = out<T>(call, 0);
+    each(
+        call->queue, exec_shard_elements(&call->out[0]),
+        BODY(uint64_t i) { y[i] = by * x[i]; });
+}
+CUDA_KERNEL(cuda_scale, scale)
+
+template <typename T> static void square_loss(const CudaCall *call)
+{
+    const In<T> x = in<T>(call, 0), t = in<T>(call, 1);
+    Out<T> loss = out<T>(call, 0);
+    const uint64_t n = exec_shard_elements(&call->in[0]);
+    rows(
+        call->queue, 1, BODY(uint64_t, Lane lane) {
+            T sum = 0;
+            for (uint64_t i = lane.id; i < n; i += lane.n)
+                sum += (x[i] - t[i]) * (x[i] - t[i]) / 2;
+            sum = lane.sum(sum);
+            if (lane.id == 0)
+                loss[0] = sum;
+        });
+}
+CUDA_KERNEL(cuda_square_loss, square_loss)
+
+template <typename T> static void square_loss_dx(const CudaCall *call)
+{
+    const In<T> loss = in<T>(call, 0), x = in<T>(call, 1), t = in<T>(call, 2);
+    Out<T> dx = out<T>(call, 0);
+    each(
+        call->queue, exec_shard_elements(&call->out[0]),
+        BODY(uint64_t i) { dx[i] = loss[0] * (x[i] - t[i]); });
+}
+CUDA_KERNEL(cuda_square_loss_dx, square_loss_dx)

@@ -6,10 +6,21 @@
 #include "exec/kernels/position.h"
 
 #define SCAN_EPSILON 1e-6
+#define SCAN_STEEPEST 0.6065306597126334
+
+template <typename T> __host__ __device__ static T scan_sigmoid(T x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+template <typename T> __host__ __device__ static T scan_softplus(T x)
+{
+    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
 
 struct Scan {
     uint64_t batch, seq, heads, group, keys, values, gates;
-    bool delta;
+    bool delta, selective, early, removes;
     double scale;
     uint64_t first_head, first_of_group, all_heads, all_of_group;
 
@@ -21,10 +32,12 @@ struct Scan {
     {
         return ((b * seq + t) * heads + h) * 2 * keys;
     }
-    // Numbers of scratch memory for one head: its states, the rows r, and q, k, a, dq, dk of a token with dr and dS.
+    // Numbers of scratch memory for one head: its states, the rows r, and q, k, a, dq, dk, log a, n, c, dn of a token with dr, dp
+    // and dS; and sums over this sample of the gradients of rates.
     __host__ __device__ uint64_t room() const
     {
-        return (seq + 1) * keys * values + (seq + 1) * values + 5 * keys;
+        return (seq + 1) * keys * values + (seq + 2) * values + 9 * keys +
+               (selective ? group * keys : 0);
     }
 };
 
@@ -42,6 +55,9 @@ static Scan scan_of(const CudaCall *call, uint32_t first)
             v->dim[4],
             fixed ? 0 : call->in[first + 2].dim[4],
             kind == OP_DELTA_SCAN || kind == OP_DELTA_SCAN_DX,
+            kind == OP_SELECTIVE_SCAN || kind == OP_SELECTIVE_SCAN_DX,
+            kind == OP_WKV || kind == OP_WKV_DX,
+            kind == OP_DELTA_WKV || kind == OP_DELTA_WKV_DX,
             call->op->attr.scale,
             v->offset[2],
             v->offset[3],
@@ -51,58 +67,82 @@ static Scan scan_of(const CudaCall *call, uint32_t first)
 
 // One head's scratch memory.
 template <typename T> struct ScanRun {
-    T *state, *r, *q, *k, *a, *dq, *dk, *dr, *ds;
-    T b, q_length, k_length, q_scale;
+    T *state, *r, *q, *k, *a, *dq, *dk, *dr, *ds, *log_a, *n, *c, *dn, *dp, *drate;
+    T b, q_length, k_length, q_scale, n_length;
 
-    __host__ __device__ ScanRun(const Scan &n, T *room)
+    __host__ __device__ ScanRun(const Scan &of, T *room)
     {
         state = room;
-        ds = state + n.seq * n.keys * n.values;
-        r = ds + n.keys * n.values;
-        dr = r + n.seq * n.values;
-        q = dr + n.values;
-        k = q + n.keys;
-        a = k + n.keys;
-        dq = a + n.keys;
-        dk = dq + n.keys;
+        ds = state + of.seq * of.keys * of.values;
+        r = ds + of.keys * of.values;
+        dr = r + of.seq * of.values;
+        dp = dr + of.values;
+        q = dp + of.values;
+        k = q + of.keys;
+        a = k + of.keys;
+        dq = a + of.keys;
+        dk = dq + of.keys;
+        log_a = dk + of.keys;
+        n = log_a + of.keys;
+        c = n + of.keys;
+        dn = c + of.keys;
+        drate = dn + of.keys;
     }
 
-    __host__ __device__ void token(const Scan &n, In<T> qk, In<T> gates, uint64_t row,
-                                   uint64_t from, uint64_t h, uint64_t g)
+    // `more`: rates, or what is taken away.
+    __host__ __device__ void token(const Scan &of, In<T> qk, In<T> gates, In<T> more,
+                                   uint64_t row, uint64_t from, uint64_t h, uint64_t g)
     {
-        T q2 = T(SCAN_EPSILON), k2 = T(SCAN_EPSILON);
-        for (uint64_t d = 0; d < n.keys; d++) {
+        T q2 = T(SCAN_EPSILON), k2 = T(SCAN_EPSILON), n2 = T(SCAN_EPSILON);
+        for (uint64_t d = 0; d < of.keys; d++) {
             q2 += qk[from + d] * qk[from + d];
-            k2 += qk[from + n.keys + d] * qk[from + n.keys + d];
+            k2 += qk[from + of.keys + d] * qk[from + of.keys + d];
+            n2 += of.removes ? more[from + d] * more[from + d] : T(0);
         }
-        q_length = n.delta ? sqrt(q2) : T(1);
-        k_length = n.delta ? sqrt(k2) : T(1);
-        q_scale = n.delta ? 1 / sqrt(T(n.keys)) : T(1);
-        const uint64_t head = (n.first_head + h) * n.all_of_group + n.first_of_group + g;
-        const T fixed = T(exp(-n.scale * attention_slope(true, head, n.all_heads)));
-        b = n.gates ? T(gates[row * n.gates + n.gates - 1]) : T(1);
-        for (uint64_t d = 0; d < n.keys; d++) {
+        q_length = of.delta ? sqrt(q2) : T(1);
+        k_length = of.delta ? sqrt(k2) : T(1);
+        n_length = of.removes ? sqrt(n2) : T(1);
+        q_scale = of.delta ? 1 / sqrt(T(of.keys)) : T(1);
+        const uint64_t head = (of.first_head + h) * of.all_of_group + of.first_of_group + g,
+                       rate = (h * of.group + g) * of.keys;
+        const T fixed = T(-of.scale * attention_slope(true, head, of.all_heads));
+        const T rise = of.selective ? scan_softplus<T>(gates[row]) : T(1);
+        b = of.selective                            ? rise
+            : !of.gates || of.early || of.removes ? T(1)
+                                                  : T(gates[row * of.gates + of.gates - 1]);
+        for (uint64_t d = 0; d < of.keys; d++) {
             q[d] = qk[from + d] / q_length * q_scale;
-            k[d] = qk[from + n.keys + d] / k_length;
-            a[d] = n.gates ? T(exp(T(gates[row * n.gates + (n.gates == 2 ? 0 : d)])))
-                           : fixed;
+            k[d] = qk[from + of.keys + d] / k_length;
+            n[d] = of.removes ? more[from + d] / n_length : T(0);
+            c[d] = of.removes ? n[d] * scan_sigmoid<T>(more[from + of.keys + d]) : T(0);
+            const uint64_t at = row * of.gates + (of.gates > 2 || of.early || of.removes ? d : 0);
+            log_a[d] = !of.gates      ? fixed
+                       : of.selective ? -exp(T(more[rate + d])) * rise
+                       : of.early     ? -exp(T(gates[at]))
+                       : of.removes ? -T(SCAN_STEEPEST) * scan_sigmoid<T>(gates[at])
+                                    : T(gates[at]);
+            a[d] = exp(log_a[d]);
         }
     }
 
     // The state after token t, from the one before.
-    __host__ __device__ void step(const Scan &n, In<T> v, uint64_t row, uint64_t t)
+    __host__ __device__ void step(const Scan &of, In<T> v, uint64_t row, uint64_t t)
     {
-        const uint64_t size = n.keys * n.values;
-        T *now = state + t * size, *rest = r + t * n.values;
+        const uint64_t size = of.keys * of.values;
+        T *now = state + t * size, *rest = r + t * of.values;
         for (uint64_t i = 0; i < size; i++)
-            now[i] = t ? a[i / n.values] * now[i - size] : T(0);
-        for (uint64_t j = 0; j < n.values; j++) {
-            rest[j] = v[row * n.values + j];
-            for (uint64_t d = 0; d < n.keys && n.delta; d++)
-                rest[j] -= k[d] * now[d * n.values + j];
+            now[i] = t ? a[i / of.values] * now[i - size] : T(0);
+        for (uint64_t j = 0; j < of.values; j++) {
+            rest[j] = of.removes ? T(0) : T(v[row * of.values + j]);
+            for (uint64_t d = 0; d < of.keys && of.delta; d++)
+                rest[j] -= k[d] * now[d * of.values + j];
+            for (uint64_t d = 0; d < of.keys && of.removes && t; d++)
+                rest[j] += n[d] * now[d * of.values + j - size];
         }
         for (uint64_t i = 0; i < size; i++)
-            now[i] += b * k[i / n.values] * rest[i % n.values];
+            now[i] += of.removes ? k[i / of.values] * v[row * of.values + i % of.values] -
+                                       c[i / of.values] * rest[i % of.values]
+                                 : b * k[i / of.values] * rest[i % of.values];
     }
 };
 
@@ -110,7 +150,8 @@ template <typename T> static void scan(const CudaCall *call)
 {
     const Scan n = scan_of(call, 0);
     const In<T> qk = in<T>(call, 0), v = in<T>(call, 1),
-                gates = n.gates ? in<T>(call, 2) : in<T>(call, 1);
+                gates = n.gates ? in<T>(call, 2) : in<T>(call, 1),
+                more = n.selective || n.removes ? in<T>(call, 3) : in<T>(call, 1);
     const uint64_t runs = n.batch * n.heads;
     Out<T> y = out<T>(call, 0);
     T *room = scratch<T>(call->queue, runs * n.room());
@@ -122,12 +163,13 @@ template <typename T> static void scan(const CudaCall *call)
                 for (uint64_t t = 0; t < n.seq; t++) {
                     const uint64_t row = n.row(b, t, h, g);
                     const T *state = run.state + t * n.keys * n.values;
-                    run.token(n, qk, gates, row, n.qk(b, t, h), h, g);
+                    run.token(n, qk, gates, more, row, n.qk(b, t, h), h, g);
                     run.step(n, v, row, t);
                     for (uint64_t j = 0; j < n.values; j++) {
                         T sum = 0;
-                        for (uint64_t d = 0; d < n.keys; d++)
-                            sum += run.q[d] * state[d * n.values + j];
+                        for (uint64_t d = 0; d < n.keys && (t || !n.early); d++)
+                            sum += run.q[d] *
+                                   state[d * n.values + j - (n.early ? n.keys * n.values : 0)];
                         y[row * n.values + j] = sum;
                     }
                 }
@@ -151,13 +193,18 @@ __host__ __device__ static void scan_unscale(const T *dn, const T *unit, T by, T
 template <typename T> static void scan_dx(const CudaCall *call)
 {
     const Scan n = scan_of(call, 1);
+    const bool extra = n.selective || n.removes;
     const In<T> dy = in<T>(call, 0), qk = in<T>(call, 1), v = in<T>(call, 2),
-                gates = n.gates ? in<T>(call, 3) : in<T>(call, 2);
+                gates = n.gates ? in<T>(call, 3) : in<T>(call, 2),
+                more = extra ? in<T>(call, 4) : in<T>(call, 2);
     const uint64_t runs = n.batch * n.heads, size = n.keys * n.values;
     Out<T> dqk = out<T>(call, 0), dv = out<T>(call, 1),
-           dgates = n.gates ? out<T>(call, 2) : out<T>(call, 1);
+           dgates = n.gates ? out<T>(call, 2) : out<T>(call, 1),
+           dmore = extra ? out<T>(call, 3) : out<T>(call, 1);
     T *room = scratch<T>(call->queue, runs * n.room());
     zero(call->queue, dqk, exec_shard_elements(&call->out[0]));
+    if (n.removes)
+        zero(call->queue, dmore, exec_shard_elements(&call->out[3]));
     each(
         call->queue, runs, BODY(uint64_t i) {
             ScanRun<T> run(n, room + i * n.room());
@@ -165,26 +212,31 @@ template <typename T> static void scan_dx(const CudaCall *call)
             for (uint64_t g = 0; g < n.group; g++) {
                 for (uint64_t t = 0; t < n.seq; t++) {
                     const uint64_t row = n.row(b, t, h, g);
-                    run.token(n, qk, gates, row, n.qk(b, t, h), h, g);
+                    run.token(n, qk, gates, more, row, n.qk(b, t, h), h, g);
                     run.step(n, v, row, t);
                 }
                 for (uint64_t j = 0; j < size; j++)
                     run.ds[j] = 0;
+                for (uint64_t d = 0; d < n.keys && n.selective; d++)
+                    run.drate[g * n.keys + d] = 0;
                 for (uint64_t t = n.seq; t-- > 0;) {
                     const uint64_t row = n.row(b, t, h, g), from = n.qk(b, t, h);
                     const T *state = run.state + t * size, *r = run.r + t * n.values;
                     T db = 0, dg = 0;
-                    run.token(n, qk, gates, row, from, h, g);
+                    run.token(n, qk, gates, more, row, from, h, g);
                     for (uint64_t j = 0; j < n.values; j++)
-                        run.dr[j] = 0;
+                        run.dr[j] = run.dp[j] = 0;
                     for (uint64_t d = 0; d < n.keys; d++) {
                         T along = 0, dq = 0;
                         for (uint64_t j = 0; j < n.values; j++) {
-                            T *ds = &run.ds[d * n.values + j];
-                            *ds += run.q[d] * dy[row * n.values + j];
-                            dq += state[d * n.values + j] * dy[row * n.values + j];
-                            along += *ds * r[j];
+                            const uint64_t at = d * n.values + j;
+                            T *ds = &run.ds[at];
+                            const T slope = dy[row * n.values + j];
+                            *ds += n.early ? T(0) : run.q[d] * slope;
+                            dq += (!n.early ? state[at] : t ? state[at - size] : T(0)) * slope;
+                            along += *ds * (n.removes ? T(v[row * n.values + j]) : r[j]);
                             run.dr[j] += run.b * run.k[d] * *ds;
+                            run.dp[j] -= run.c[d] * *ds;
                         }
                         run.dq[d] = dq * run.q_scale;
                         run.dk[d] = run.b * along;
@@ -193,7 +245,7 @@ template <typename T> static void scan_dx(const CudaCall *call)
                     for (uint64_t j = 0; j < n.values; j++)
                         dv[row * n.values + j] = run.dr[j];
                     for (uint64_t d = 0; d < n.keys; d++) {
-                        T da = 0;
+                        T da = 0, dc = 0, before_dp = 0;
                         for (uint64_t j = 0; j < n.values; j++) {
                             T *ds = &run.ds[d * n.values + j];
                             const T before = t ? state[d * n.values + j - size] : T(0);
@@ -201,37 +253,59 @@ template <typename T> static void scan_dx(const CudaCall *call)
                                 *ds -= run.k[d] * run.dr[j];
                                 run.dk[d] -= run.a[d] * before * run.dr[j];
                             }
+                            dc -= *ds * r[j];
+                            before_dp += before * run.dp[j];
                             da += run.a[d] * *ds * before;
-                            *ds *= run.a[d];
+                            *ds = *ds * run.a[d] + run.n[d] * run.dp[j] +
+                                  (n.early ? run.q[d] * dy[row * n.values + j] : T(0));
                         }
-                        if (n.gates > 2 || (n.gates == 2 && n.keys == 1))
-                            dgates[row * n.gates + d] = da;
+                        if (n.removes) {
+                            const T part = scan_sigmoid<T>(more[from + n.keys + d]);
+                            run.dn[d] = dc * part + before_dp;
+                            dmore[from + n.keys + d] += dc * run.c[d] * (1 - part);
+                        }
+                        const uint64_t at = row * n.gates + d;
+                        if (n.selective) {
+                            run.drate[g * n.keys + d] += da * run.log_a[d];
+                            da *= -exp(T(more[(h * n.group + g) * n.keys + d]));
+                        } else if (n.early)
+                            dgates[at] = da * run.log_a[d];
+                        else if (n.removes)
+                            dgates[at] = da * run.log_a[d] * (1 - scan_sigmoid<T>(gates[at]));
+                        else if (n.gates > 2 || (n.gates == 2 && n.keys == 1))
+                            dgates[at] = da;
                         dg += da;
                     }
-                    if (n.gates == 2)
-                        dgates[row * n.gates] = dg;
-                    if (n.gates)
+                    if (n.selective)
+                        dgates[row] = (dg + db) * scan_sigmoid<T>(gates[row]);
+                    else if (n.gates && !n.early && !n.removes) {
+                        if (n.gates == 2)
+                            dgates[row * n.gates] = dg;
                         dgates[row * n.gates + n.gates - 1] = db;
+                    }
                     scan_unscale<T>(run.dq, run.q, run.q_scale, run.q_length, n.keys,
                                     n.delta, dqk + from);
                     scan_unscale<T>(run.dk, run.k, T(1), run.k_length, n.keys, n.delta,
                                     dqk + from + n.keys);
+                    if (n.removes)
+                        scan_unscale<T>(run.dn, run.n, T(1), run.n_length, n.keys, true,
+                                        dmore + from);
                 }
             }
         });
+    const uint64_t each_head = n.group * n.keys;
+    if (n.selective)
+        each(
+            call->queue, n.heads * each_head, BODY(uint64_t at) {
+                T sum = 0;
+                for (uint64_t b = 0; b < n.batch; b++)
+                    sum += ScanRun<T>(n, room + (b * n.heads + at / each_head) * n.room())
+                               .drate[at % each_head];
+                dmore[at] = sum;
+            });
     release(call->queue, room);
 }
 CUDA_KERNEL(cuda_scan_dx, scan_dx)
-
-template <typename T> __host__ __device__ static T scan_sigmoid(T x)
-{
-    return 1 / (1 + exp(-x));
-}
-
-template <typename T> __host__ __device__ static T scan_softplus(T x)
-{
-    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
-}
 
 struct ScanGates {
     uint64_t rows, heads, raw, decays;
@@ -312,3 +386,55 @@ template <typename T> static void scan_gates_dw(const CudaCall *call)
         });
 }
 CUDA_KERNEL(cuda_scan_gates_dw, scan_gates_dw)
+
+// --- the part of a token that its own state does not have ---
+
+template <typename T> static void bonus(const CudaCall *call)
+{
+    const ExecShard *shard = &call->in[1];
+    const uint64_t keys = call->in[0].dim[3] / 2, heads = shard->dim[2],
+                   width = (uint64_t)shard->dim[3] * shard->dim[4];
+    const In<T> qk = in<T>(call, 0), v = in<T>(call, 1), u = in<T>(call, 2);
+    Out<T> y = out<T>(call, 0);
+    each(
+        call->queue, exec_shard_elements(shard), BODY(uint64_t at) {
+            const uint64_t i = at / width, q = i * 2 * keys, head = i % heads * keys;
+            T c = 0;
+            for (uint64_t d = 0; d < keys; d++)
+                c += qk[q + d] * u[head + d] * qk[q + keys + d];
+            y[at] = c * v[at];
+        });
+}
+CUDA_KERNEL(cuda_bonus, bonus)
+
+template <typename T> static void bonus_dx(const CudaCall *call)
+{
+    const ExecShard *shard = &call->in[2];
+    const uint64_t keys = call->in[1].dim[3] / 2, heads = shard->dim[2],
+                   width = (uint64_t)shard->dim[3] * shard->dim[4],
+                   tokens = (uint64_t)shard->dim[0] * shard->dim[1];
+    const In<T> dy = in<T>(call, 0), qk = in<T>(call, 1), v = in<T>(call, 2),
+                u = in<T>(call, 3);
+    Out<T> dqk = out<T>(call, 0), dv = out<T>(call, 1), du = out<T>(call, 2);
+    each(
+        call->queue, heads, BODY(uint64_t h) {
+            for (uint64_t d = 0; d < keys; d++)
+                du[h * keys + d] = 0;
+            for (uint64_t token = 0; token < tokens; token++) {
+                const uint64_t i = token * heads + h, q = i * 2 * keys;
+                T s = 0, c = 0;
+                for (uint64_t j = i * width; j < (i + 1) * width; j++)
+                    s += dy[j] * v[j];
+                for (uint64_t d = 0; d < keys; d++) {
+                    const T a = qk[q + d], b = qk[q + keys + d], w = u[h * keys + d];
+                    c += a * w * b;
+                    dqk[q + d] = s * w * b;
+                    dqk[q + keys + d] = s * w * a;
+                    du[h * keys + d] += s * a * b;
+                }
+                for (uint64_t j = i * width; j < (i + 1) * width; j++)
+                    dv[j] = c * dy[j];
+            }
+        });
+}
+CUDA_KERNEL(cuda_bonus_dx, bonus_dx)

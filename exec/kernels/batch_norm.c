@@ -158,6 +158,13 @@ void kernel_concat_part(const KernelCall *call)
                   call->out[0].dim[1]);
 }
 
+/* Zeros beside its part of the channels. */
+void kernel_part_dx(const KernelCall *call)
+{
+    copy_channels(&call->in[0], 0, &call->out[0], call->op->attr.first,
+                  call->in[0].dim[1]);
+}
+
 /* --- losses --- */
 
 /* loss = sum of log(1 + exp x) - x t. In: x, t [*]. */

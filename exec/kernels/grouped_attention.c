@@ -6,7 +6,9 @@
  *     y[q] = sum over k of f P[q,k] V[k]                  f: dropout's factor, 1 without
  *
  * for each head and sample separately. The materialised kind keeps P, the fused one L, from which
- * the backward makes P again (Dao et al. 2022, Algorithm 4). Sinks: Xiao et al. 2023, as logits. */
+ * the backward makes P again (Dao et al. 2022, Algorithm 4). Sinks: Xiao et al. 2023, as logits.
+ * With tables of distances r = q - k, S = (Q . K + Q . A[r] + K . B[r]) / sqrt(3 D), A the third
+ * operand, B the fourth (DeBERTa: He et al. 2021, Eq. 4). */
 #include <math.h>
 
 #include "exec/kernels/kernels.h"
@@ -19,6 +21,9 @@ typedef struct {
     uint64_t first_head, first_member, all_members;
     uint64_t first_query; /* position in the sequence of the shard's first query */
     const OpAttr *attr;
+    const double *a, *b; /* A[R,h,D], B[R,h,g,D], or NULL */
+    uint64_t rows;
+    double scale;
     MaskRows mask;
 } Shape;
 
@@ -39,7 +44,15 @@ static Shape shape_of(const KernelCall *call, uint32_t q)
                .first_member = x->offset[3],
                .all_members = whole[3],
                .first_query = x->offset[1],
-               .attr = &call->op->attr};
+               .attr = &call->op->attr,
+               .scale = 1 / sqrt((double)x->dim[4])};
+    if (call->op->kind == OP_RELATIVE_ATTENTION ||
+        call->op->kind == OP_RELATIVE_ATTENTION_DX) {
+        n.a = call->in[q + 2].data;
+        n.b = call->in[q + 3].data;
+        n.rows = call->in[q + 2].dim[1];
+        n.scale = 1 / sqrt(3 * (double)x->dim[4]);
+    }
     n.mask = (MaskRows){.rate = n.attr->rate,
                         .seed = n.attr->seed,
                         .heads = (uint64_t)whole[2] * whole[3],
@@ -87,18 +100,33 @@ static double factor_of(const Shape *n, const Query *i, uint64_t k)
         k);
 }
 
+/* The index in A and in B of a query's distance from key k. */
+static uint64_t at_distance(const Shape *n, const Query *i, uint64_t k, uint64_t *of_b)
+{
+    const uint64_t at =
+        attention_distance(n->first_query + i->q, k, n->rows, n->attr->first) * n->heads +
+        i->h;
+    *of_b = (at * n->group + i->at % n->group) * n->size;
+    return at * n->size;
+}
+
 /* Computes S of one query; -infinity where it does not see the key. */
 static void scores_of(const Shape *n, const Query *i, const double *q, const double *kv,
                       double *row)
 {
     const double slope = attention_slope(n->attr->alibi, i->head, n->mask.all_heads);
     const uint64_t at = n->first_query + i->q;
-    for (uint64_t k = 0; k < n->keys; k++)
+    for (uint64_t k = 0; k < n->keys; k++) {
+        const double *x = q + i->at * n->size, *y = kv + at_key(n, i, k);
+        double sum = dot(x, y, n->size);
+        if (n->a) {
+            uint64_t b, a = at_distance(n, i, k, &b);
+            sum += dot(x, n->a + a, n->size) + dot(y, n->b + b, n->size);
+        }
         row[k] = attention_sees(n->attr->causal, n->attr->span, at, k)
-                     ? dot(q + i->at * n->size, kv + at_key(n, i, k), n->size) /
-                               sqrt((double)n->size) -
-                           slope * ((double)at - (double)k)
+                     ? sum * n->scale - slope * ((double)at - (double)k)
                      : -INFINITY;
+    }
 }
 
 /* Writes P of one query in place of its S; returns L. `sink` is -infinity if there is none. */
@@ -122,8 +150,9 @@ static void attend(const KernelCall *call, bool fused)
     g_autofree double *scratch = g_new(double, n.keys + 1);
     for (uint64_t i = 0; i < n_queries(&n); i++) {
         const Query query = query_of(&n, i);
-        double *row = fused ? scratch : call->out[1].data + query.statistic * n.keys;
-        const double sink = call->op->n_in > 2
+        double *row =
+            fused || n.a ? scratch : call->out[1].data + query.statistic * n.keys;
+        const double sink = call->op->n_in > 2 && !n.a
                                 ? call->in[2].data[query.h * n.group + i % n.group]
                                 : -INFINITY;
         scores_of(&n, &query, q, kv, row);
@@ -143,30 +172,40 @@ void kernel_grouped_attention(const KernelCall *call)
     attend(call, false);
 }
 
+/* In: q, kv, A[1,R,h,D], B[1,R,h,g,D]. Out: y. */
+void kernel_relative_attention(const KernelCall *call)
+{
+    attend(call, false);
+}
+
 /* In: q, kv, sink[h,g] or none. Out: y, L[b,h,g,Q]. */
 void kernel_fused_attention(const KernelCall *call)
 {
     attend(call, true);
 }
 
-/* dP = f dy . V, dS = P (dP - sum P dP), dQ = dS K, dK = dS Q, dV = f P dy. In: dy, q, kv, and P or
- * L. Out: dq, dkv. */
+/* dP = f dy . V, dS = P (dP - sum P dP), dQ = dS K, dK = dS Q, dV = f P dy. In: dy, q, kv, and P,
+ * L, or A and B, which have gradients, too. Out: dq, dkv. */
 static void attend_dx(const KernelCall *call, bool fused)
 {
     const Shape n = shape_of(call, 1);
     const double *dy = call->in[0].data, *q = call->in[1].data, *kv = call->in[2].data;
-    const double scale = 1 / sqrt((double)n.size);
     double *dq = call->out[0].data, *dkv = call->out[1].data;
     g_autofree double *scratch = g_new(double, n.keys + 1);
     for (uint64_t i = 0; i < n_queries(&n); i++) {
         const Query query = query_of(&n, i);
-        const double *p = fused ? scratch : call->in[3].data + query.statistic * n.keys;
+        const double *p =
+            fused || n.a ? scratch : call->in[3].data + query.statistic * n.keys;
         const double *g = dy + i * n.values;
         double mean = 0;
         if (fused) {
             scores_of(&n, &query, q, kv, scratch);
             for (uint64_t k = 0; k < n.keys; k++)
                 scratch[k] = exp(scratch[k] - call->in[3].data[query.statistic]);
+        }
+        if (n.a) {
+            scores_of(&n, &query, q, kv, scratch);
+            softmax_row(scratch, n.keys, -INFINITY);
         }
         for (uint64_t k = 0; k < n.keys; k++)
             mean += factor_of(&n, &query, k) * p[k] *
@@ -175,15 +214,27 @@ static void attend_dx(const KernelCall *call, bool fused)
             const uint64_t key = at_key(&n, &query, k);
             const double f = factor_of(&n, &query, k);
             const double ds =
-                scale * p[k] * (f * dot(g, kv + key + n.size, n.values) - mean);
+                n.scale * p[k] * (f * dot(g, kv + key + n.size, n.values) - mean);
             add_scaled(dq + i * n.size, ds, kv + key, n.size);
             add_scaled(dkv + key, ds, q + i * n.size, n.size);
             add_scaled(dkv + key + n.size, f * p[k], g, n.values);
+            if (!n.a)
+                continue;
+            uint64_t b, a = at_distance(&n, &query, k, &b);
+            add_scaled(dq + i * n.size, ds, n.a + a, n.size);
+            add_scaled(dkv + key, ds, n.b + b, n.size);
+            add_scaled(call->out[2].data + a, ds, q + i * n.size, n.size);
+            add_scaled(call->out[3].data + b, ds, kv + key, n.size);
         }
     }
 }
 
 void kernel_grouped_attention_dx(const KernelCall *call)
+{
+    attend_dx(call, false);
+}
+
+void kernel_relative_attention_dx(const KernelCall *call)
 {
     attend_dx(call, false);
 }

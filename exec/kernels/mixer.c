@@ -288,3 +288,40 @@ void kernel_norm_by_dw(const KernelCall *call)
             call->in[0].data[i] * call->in[1].data[i] *
             mixer_inverse(call->in[2].data[i / n], call->op->attr.span);
 }
+
+/* --- differences of tokens, and biases of samples --- */
+
+/* y[t] = x[t - 1] - x[t]; backwards: dx[t] = dy[t + 1] - dy[t]. The first token has none before. */
+static void mixer_shift(const KernelCall *call, bool back)
+{
+    const ExecTensor *x = &call->in[0];
+    const uint64_t n = exec_tensor_elements(x), seq = x->dim[1],
+                   row = n / MAX(1, (uint64_t)x->dim[0] * seq);
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t t = i / row % seq;
+        const bool other = back ? t + 1 < seq : t > 0;
+        call->out[0].data[i] =
+            (other ? x->data[back ? i + row : i - row] : 0) - x->data[i];
+    }
+}
+
+void kernel_token_shift(const KernelCall *call)
+{
+    mixer_shift(call, false);
+}
+
+void kernel_token_shift_dx(const KernelCall *call)
+{
+    mixer_shift(call, true);
+}
+
+/* In: x[b,s,*], bias[b,*]. */
+void kernel_sample_bias(const KernelCall *call)
+{
+    const ExecTensor *x = &call->in[0];
+    const uint64_t n = exec_tensor_elements(x), seq = x->dim[1],
+                   row = n / MAX(1, (uint64_t)x->dim[0] * seq);
+    for (uint64_t i = 0; i < n; i++)
+        call->out[0].data[i] =
+            x->data[i] + call->in[1].data[i / (row * seq) * row + i % row];
+}

@@ -30,41 +30,44 @@ static void row_moments(const double *x, uint64_t n, double *mean, double *inver
 }
 
 /* y = xhat gamma + beta, xhat = (x - mean) / sqrt(variance + epsilon). In: x[*,H],
- * gamma[H], beta[H]. */
+ * gamma[H], beta[H]; a plain norm has neither. */
 void kernel_layer_norm(const KernelCall *call)
 {
-    g_assert(call->op->n_in == 3);
+    const bool plain = call->op->n_in == 1;
     const ExecTensor *x = &call->in[0];
-    const double *gamma = call->in[1].data, *beta = call->in[2].data;
+    const double *gamma = plain ? NULL : call->in[1].data,
+                 *beta = plain ? NULL : call->in[2].data;
     const uint64_t n = last_dim(x), rows = rows_of(x);
     for (uint64_t r = 0; r < rows; r++) {
         const double *from = x->data + r * n;
         double *y = call->out[0].data + r * n, mean, inverse;
         row_moments(from, n, &mean, &inverse);
         for (uint64_t i = 0; i < n; i++)
-            y[i] = (from[i] - mean) * inverse * gamma[i] + beta[i];
+            y[i] = (from[i] - mean) * inverse * (plain ? 1 : gamma[i]) +
+                   (plain ? 0 : beta[i]);
     }
 }
 
 /* With g = dy gamma: dx = (g - mean(g) - xhat mean(g xhat)) / sqrt(variance + epsilon).
- * In: dy[*,H], x[*,H], gamma[H]. */
+ * In: dy[*,H], x[*,H], gamma[H] or none. */
 void kernel_layer_norm_dx(const KernelCall *call)
 {
     const ExecTensor *x = &call->in[1];
-    const double *gamma = call->in[2].data;
+    const double *gamma = call->op->n_in > 2 ? call->in[2].data : NULL;
     const uint64_t n = last_dim(x), rows = rows_of(x);
     for (uint64_t r = 0; r < rows; r++) {
         const double *dy = call->in[0].data + r * n, *from = x->data + r * n;
         double *dx = call->out[0].data + r * n, mean, inverse, sum = 0, dot = 0;
         row_moments(from, n, &mean, &inverse);
         for (uint64_t i = 0; i < n; i++) {
-            sum += dy[i] * gamma[i];
-            dot += dy[i] * gamma[i] * (from[i] - mean) * inverse;
+            const double g = dy[i] * (gamma ? gamma[i] : 1);
+            sum += g;
+            dot += g * (from[i] - mean) * inverse;
         }
         for (uint64_t i = 0; i < n; i++) {
-            const double xhat = (from[i] - mean) * inverse;
-            dx[i] =
-                inverse * (dy[i] * gamma[i] - sum / (double)n - xhat * dot / (double)n);
+            const double xhat = (from[i] - mean) * inverse,
+                         g = dy[i] * (gamma ? gamma[i] : 1);
+            dx[i] = inverse * (g - sum / (double)n - xhat * dot / (double)n);
         }
     }
 }

@@ -4,6 +4,7 @@
 
 #include "exec/kernels/kernels.h"
 #include "exec/kernels/mask.h"
+#include "exec/kernels/vector.h"
 
 /* y = x Phi(x), Phi the normal distribution function (Hendrycks and Gimpel 2016, the
  * exact form). */
@@ -86,4 +87,45 @@ void kernel_copy(const KernelCall *call)
     const uint64_t n = exec_tensor_elements(&call->in[0]);
     g_assert(n == exec_tensor_elements(&call->out[0]));
     memcpy(call->out[0].data, call->in[0].data, n * sizeof(double));
+}
+
+void kernel_tanh(const KernelCall *call)
+{
+    const uint64_t n = exec_tensor_elements(&call->out[0]);
+    for (uint64_t i = 0; i < n; i++)
+        call->out[0].data[i] = tanh(call->in[0].data[i]);
+}
+
+/* In: dy, y = tanh x. */
+void kernel_tanh_dx(const KernelCall *call)
+{
+    const uint64_t n = exec_tensor_elements(&call->out[0]);
+    const double *dy = call->in[0].data, *y = call->in[1].data;
+    for (uint64_t i = 0; i < n; i++)
+        call->out[0].data[i] = dy[i] * (1 - y[i] * y[i]);
+}
+
+void kernel_scale(const KernelCall *call)
+{
+    add_scaled(call->out[0].data, call->op->attr.scale, call->in[0].data,
+               exec_tensor_elements(&call->out[0]));
+}
+
+/* loss = sum of (x - t)^2 / 2. In: x, t [*]. */
+void kernel_square_loss(const KernelCall *call)
+{
+    const uint64_t n = exec_tensor_elements(&call->in[0]);
+    for (uint64_t i = 0; i < n; i++) {
+        const double rest = call->in[0].data[i] - call->in[1].data[i];
+        call->out[0].data[0] += rest * rest / 2;
+    }
+}
+
+/* In: dloss (a scalar), x, t. */
+void kernel_square_loss_dx(const KernelCall *call)
+{
+    const uint64_t n = exec_tensor_elements(&call->out[0]);
+    for (uint64_t i = 0; i < n; i++)
+        call->out[0].data[i] =
+            call->in[0].data[0] * (call->in[1].data[i] - call->in[2].data[i]);
 }

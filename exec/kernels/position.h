@@ -38,3 +38,18 @@ EXEC_INLINE double attention_slope(bool alibi, uint64_t head, uint64_t heads)
 {
     return alibi ? exp2(-8.0 * (double)(head + 1) / (double)heads) : 0;
 }
+
+/* Which of `rows` distances query q and key k have: their difference, cut off on both sides. With
+ * `far`, distances beyond a quarter of the rows share them by their logarithms, up to far - 1 (He
+ * et al. 2021, v3). */
+EXEC_INLINE uint64_t attention_distance(uint64_t q, uint64_t k, uint64_t rows,
+                                        uint64_t far)
+{
+    const double side = q < k ? -1 : 1, middle = (double)(rows / 4);
+    double distance = side * ((double)q - (double)k);
+    if (far > rows / 4 + 1 && middle > 0 && distance > middle)
+        distance = middle + ceil(log(distance / middle) /
+                                 log(((double)far - 1) / middle) * (middle - 1));
+    const double row = side * distance + (double)(rows / 2);
+    return row < 0 ? 0 : row >= (double)rows ? rows - 1 : (uint64_t)row;
+}

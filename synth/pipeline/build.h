@@ -96,12 +96,16 @@ static inline uint8_t *partial_of(const Builder *b, uint32_t group, TensorId ten
     return &b->partial[(size_t)group * graph_n_tensors(b->graph) + tensor];
 }
 
+/* Whether some outputs of an op that runs on parts of the batch are sums over it. */
 static inline bool makes_sums(const Builder *b, const Instr *instr)
 {
     if (instr->kind != INSTR_COMPUTE)
         return false;
     const Op *op = graph_get_op(b->graph, instr->op);
-    return b->batch->form[op->out[0]] == FORM_REDUCE && b->batch->loop[instr->op] >= 0;
+    bool any = false;
+    for (uint32_t o = 0; o < op->n_out; o++)
+        any |= b->batch->form[op->out[o]] == FORM_REDUCE;
+    return any && b->batch->loop[instr->op] >= 0;
 }
 
 /* Writes the program of a pipeline that has its n_microbatches of all `n_microbatches`. exchanges:

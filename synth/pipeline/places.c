@@ -325,7 +325,8 @@ static void find_units(Builder *b)
         Operand make[OP_MAX_OUT];
         const uint32_t n_makes = instr_makes(&b->inner->instr[i], b->graph, make);
         for (uint32_t k = 0; k < n_makes; k++)
-            *partial_of(b, group, make[k].tensor) |= (uint8_t)(1u << make[k].form);
+            if (b->batch->form[make[k].tensor] == FORM_REDUCE)
+                *partial_of(b, group, make[k].tensor) |= (uint8_t)(1u << make[k].form);
     }
 }
 

@@ -37,8 +37,9 @@ static void find_sums(Joining *j, uint32_t k)
             continue;
         const Op *op = graph_get_op(j->graph, instr->op);
         for (uint32_t o = 0; o < op->n_out; o++)
-            *sum_of(j, k, op->out[o]) =
-                (Sum){j->first[k] + group_at(b, i), instr->form[op->n_in + o]};
+            if (b->batch->form[op->out[o]] == FORM_REDUCE)
+                *sum_of(j, k, op->out[o]) =
+                    (Sum){j->first[k] + group_at(b, i), instr->form[op->n_in + o]};
     }
 }
 

@@ -153,6 +153,37 @@ static inline void sample_constrain(OpKind kind, SampleShape *s, GRand *random)
         e['G'] = g_rand_boolean(random) ? 2 : e['E'] + 1;
         e['E'] *= 2;
         break;
+    case OP_SELECTIVE_SCAN:
+    case OP_SELECTIVE_SCAN_DX:
+    case OP_WKV:
+    case OP_WKV_DX:
+    case OP_DELTA_WKV:
+    case OP_DELTA_WKV_DX:
+    case OP_BONUS:
+    case OP_BONUS_DX:
+        for (const char *c = "bhgV"; *c; c++)
+            e[(int)*c] = MIN(e[(int)*c], 2);
+        e['R'] = 1;
+        e['E'] = 2 * e['D'];
+        break;
+    case OP_RELATIVE_ATTENTION:
+    case OP_RELATIVE_ATTENTION_DX:
+        e['C'] = 1;
+        e['K'] = e['Q'];
+        e['E'] = e['D'] + e['V'];
+        e['R'] = 2 * sample_between(random, 1, 4);
+        s->attr.first = sample_between(random, 0, 7);
+        s->attr.seed = e['Q'];
+        s->attr.rate = g_rand_boolean(random) ? 0.4 : 0;
+        break;
+    case OP_PART:
+    case OP_PART_DX:
+        s->attr.first = sample_between(random, 0, 2);
+        e['C'] = s->attr.first + e['A'] + 1;
+        break;
+    case OP_SCALE:
+        s->attr.scale = -0.7;
+        break;
     case OP_NORM_BY:
     case OP_NORM_BY_DM:
     case OP_NORM_BY_DW:
@@ -257,7 +288,8 @@ static inline bool sample_is_constant(OpKind kind, uint32_t i)
 {
     return sample_is_index(kind, i) ||
            ((kind == OP_MOE_DISPATCH || kind == OP_ROUTE) && i == 0) ||
-           (kind == OP_SIGMOID_LOSS && i == 1) || (kind == OP_SPARSE_ATTENTION && i == 2);
+           ((kind == OP_SIGMOID_LOSS || kind == OP_SQUARE_LOSS) && i == 1) ||
+           (kind == OP_SPARSE_ATTENTION && i == 2);
 }
 
 /* Dims of the operand `letters` ("*k", "+n?"). Returns the rank. */
@@ -358,12 +390,15 @@ static const char *const SAMPLE_MODELS[] = {
     "5,experts=4",
     "gpt2:global_batch=3,layers=2,hidden=8,heads=2,ffn=12,seq=4,vocab=11",
     "gpt2:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,seq=4,vocab=11,precision=mixed",
-    "gpt2:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,seq=4,vocab=11,optimizer=adafactor",
+    "gpt2:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,seq=4,vocab=11,optimizer="
+    "adafactor",
     "gpt2:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,seq=4,vocab=11,optimizer=lion",
-    "gpt2:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,seq=4,vocab=11,optimizer=muon,precision=mixed",
+    "gpt2:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,seq=4,vocab=11,optimizer=muon,"
+    "precision=mixed",
     "mixtral:global_batch=3,layers=1,hidden=8,heads=2,kv_heads=2,ffn=12,seq=6,vocab=11,"
     "experts=4,top=2,train=lora:2,target=all",
-    "bert-moe:global_batch=3,layers=2,hidden=8,heads=2,ffn=12,seq=6,vocab=11,experts=4,train=layers:2-3",
+    "bert-moe:global_batch=3,layers=2,hidden=8,heads=2,ffn=12,seq=6,vocab=11,experts=4,"
+    "train=layers:2-3",
     "vit:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,image=8,patch=4,classes=5,"
     "optimizer=sgd,precision=mixed-fp32-grads",
     "llama:global_batch=3,layers=2,hidden=8,heads=4,kv_heads=2,ffn=12,seq=4,vocab=11",

@@ -90,6 +90,21 @@ static const OpKind FORWARD[] = {
     OP_NORM_BY,
     OP_JOIN,
     OP_SPARSE_ATTENTION,
+    OP_SELECTIVE_SCAN,
+    OP_WKV,
+    OP_DELTA_WKV,
+    OP_BONUS,
+    OP_TOKEN_SHIFT,
+    OP_CHANNEL_SCALE,
+    OP_CHANNEL_BIAS,
+    OP_TANH,
+    OP_SCALE,
+    OP_SAMPLE_SCALE,
+    OP_SAMPLE_BIAS,
+    OP_PLAIN_NORM,
+    OP_PART,
+    OP_RELATIVE_ATTENTION,
+    OP_SQUARE_LOSS,
 };
 
 static bool close_to(double a, double b)

@@ -104,6 +104,18 @@ static const char *const FAMILY[] = {
           "'mm_tokens_per_image':4,'vision_config':{'num_hidden_layers':1,"
           "'hidden_size':8,'num_attention_heads':2,'intermediate_size':12,"
           "'patch_size':2,'image_size':8},'model_type':'gemma3'",
+    SIZES "'state_size':4,'time_step_rank':3,'model_type':'mamba'",
+    SIZES "'num_key_value_heads':2,'mamba_d_state':4,'mamba_dt_rank':3,"
+          "'attn_layer_period':2,'attn_layer_offset':1,'num_experts':4,"
+          "'model_type':'jamba'",
+    SIZES "'mamba_d_state':4,'mamba_dt_rank':3,'layers_block_type':"
+          "['mamba','hybrid','mamba','hybrid'],'model_type':'zamba'",
+    SIZES "'embedding_size':8,'num_hidden_groups':2,'model_type':'albert'",
+    SIZES "'relative_attention':true,'pos_att_type':['c2p','p2c'],"
+          "'max_relative_positions':4,'model_type':'deberta'",
+    SIZES "'relative_attention':true,'pos_att_type':'p2c|c2p','position_buckets':4,"
+          "'position_biased_input':false,'share_att_key':true,"
+          "'norm_rel_ebd':'layer_norm','type_vocab_size':0,'model_type':'deberta-v2'",
 };
 
 /* The path of the family's file in `folder`. Caller frees. */
@@ -158,8 +170,10 @@ static void test_families(void **state)
                             tower ? ",patches=16" : "");
         /* five tensors are alive in a recurrence or beside chosen keys, too many for hap's exact search */
         const bool scans = strstr(FAMILY[f], "linear_") || strstr(FAMILY[f], "mamba") ||
-                           tower || strstr(FAMILY[f], "d_model") ||
-                           strstr(FAMILY[f], "index_") || strstr(FAMILY[f], "attn_type");
+                           strstr(FAMILY[f], "deberta") || strstr(FAMILY[f], "albert") ||
+                           strstr(FAMILY[f], "rwkv") || tower ||
+                           strstr(FAMILY[f], "d_model") || strstr(FAMILY[f], "index_") ||
+                           strstr(FAMILY[f], "attn_type");
         prove(scans ? "joint" : "hap", model, FAMILY[f],
               scans ? "" : technique[f % G_N_ELEMENTS(technique)]);
         for (uint32_t i = 0; i < COMBINATIONS; i++) {
