@@ -143,7 +143,8 @@ static TensorId network(Layer *l, TensorId x)
 {
     return l->facts->network == NETWORK_EXPERTS ? mixture(l, x)
            : l->facts->network == NETWORK_BOTH  ? network_and_experts(l, x)
-                                               : feed_forward(l, "ffn", x, l->facts->ffn);
+           : l->facts->network > NETWORK_BOTH   ? mixer_channels(l, x)
+                                              : feed_forward(l, "ffn", x, l->facts->ffn);
 }
 
 /* --- arrangement --- */
@@ -524,6 +525,7 @@ TensorId architecture_build(Graph *graph, const Architecture *a,
                .side = "",
                .name = "embedding",
                .chosen = GRAPH_NONE,
+               .first_values = GRAPH_NONE,
                .memory = GRAPH_NONE};
     TensorId table = GRAPH_NONE;
     graph_layer(graph, "embedding");

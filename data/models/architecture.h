@@ -268,3 +268,5 @@ TensorId layer_out(const Layer *l, const char *part, TensorId y, uint32_t n, boo
 /* x [b,s,hidden] in and out, by the layer's mixer, and by attention to the encoder's tokens. */
 TensorId mixer_build(Layer *l, TensorId x);
 TensorId mixer_cross(Layer *l, TensorId x);
+/* RWKV's network. */
+TensorId mixer_channels(const Layer *l, TensorId x);

@@ -48,6 +48,13 @@ static const char *check_layer(const Architecture *a, uint32_t i, const char **f
     *fact = "decay_rank";
     if (l->mixer >= MIXER_MAMBA_1 && !a->decay_rank)
         return "decays and steps have a rank";
+    *fact = "scan_groups";
+    if (l->mixer >= MIXER_RWKV_6 && a->scan_groups != a->scan_heads)
+        return "each head of RWKV has keys of its own";
+    *fact = l->mixer == MIXER_RWKV_7 ? "value_rank" : "mix_rank";
+    if ((l->mixer >= MIXER_RWKV_6 && !a->mix_rank) ||
+        (l->mixer == MIXER_RWKV_7 && (!a->value_rank || !a->gate_rank)))
+        return "RWKV has ranks of what mixes tokens, of gates and of values";
     *fact = "shared";
     for (uint32_t j = 0; (l->shared || l->block) && j < i; j++)
         if (((l->shared && a->layer[j].shared == l->shared) ||

@@ -3,6 +3,8 @@
 #include "data/base/assert.h"
 #include "data/models/architecture.h"
 
+#include <string.h>
+
 /* --- attention --- */
 
 /* Turns the last `rotary` elements of MLA's heads, and the first `rotary` elements of other
@@ -336,6 +338,140 @@ static TensorId selective(const Layer *l, TensorId x)
     return sum;
 }
 
+/* --- RWKV --- */
+
+/* An op of x and a weight for each of its channels. */
+static TensorId by_channel(const Layer *l, OpKind kind, const char *part, TensorId x)
+{
+    const Tensor in = *graph_tensor(l->graph, x);
+    g_autofree char *weight = g_strdup_printf("%s.weight", part);
+    const TensorId operand[] = {x, layer_parameter(l, weight, in.rank - 2, in.dim + 2)};
+    return layer_op(l, kind, part, (OpAttr){0}, 2, operand, NULL);
+}
+
+/* A projection by a matrix of low rank, with tanh, a sigmoid or nothing between. */
+static TensorId low_rank(const Layer *l, const char *part, TensorId x, uint32_t rank,
+                         const char *between, OpKind kind, const uint32_t *out)
+{
+    g_autofree char *low = g_strdup_printf("%s.low", part);
+    g_autofree char *active = g_strdup_printf("%s.active", part);
+    const OpAttr attr = {.sigmoid = strcmp(between, "sigmoid") == 0};
+    x = layer_linear(l, low, x, rank, false);
+    if (*between)
+        x = layer_op(l, OP_TANH, active, attr, 1, &x, NULL);
+    return layer_project(l, kind, part, x, kind == OP_Q_PROJ ? 3 : 2, out, !attr.sigmoid);
+}
+
+/* x + m (x of the token before - x), with a weight m of each channel, or one made from `source`. */
+static TensorId mixed(const Layer *l, const char *part, TensorId x, TensorId shift,
+                      TensorId source)
+{
+    g_autofree char *name = g_strdup_printf("mix.%s", part);
+    g_autofree char *sum = g_strdup_printf("mixed.%s", part);
+    g_autofree char *low = g_strdup_printf("mix.%s.low", part);
+    g_autofree char *active = g_strdup_printf("mix.%s.active", part);
+    g_autofree char *product = g_strdup_printf("mix.%s.product", part);
+    if (source == GRAPH_NONE)
+        return layer_add(l, sum, x, by_channel(l, OP_CHANNEL_SCALE, name, shift));
+    TensorId y = layer_linear(l, low, source, l->a->mix_rank, false);
+    y = layer_linear(l, name, layer_unary(l, OP_TANH, active, y), l->a->hidden, true);
+    y = layer_op(l, OP_MULTIPLY, product, (OpAttr){0}, 2, (TensorId[]){y, shift}, NULL);
+    return layer_add(l, sum, x, y);
+}
+
+/* RWKV-7's keys, and behind them what it takes away, from keys, what they are made from, and the
+ * queries; out: (q, k), (n, c). */
+static void rwkv_keys(const Layer *l, TensorId x, TensorId q, TensorId k, TensorId out[2])
+{
+    const uint32_t key[] = {l->a->scan_heads, l->a->scan_keys};
+    const TensorId rate =
+                       low_rank(l, "scan.away", x, l->a->mix_rank, "", OP_KV_PROJ, key),
+                   less = layer_op(l, OP_SCALE, "scan.k.less", (OpAttr){.scale = -1}, 1,
+                                   &k, NULL),
+                   part = layer_add(l, "scan.k.part", less,
+                                    layer_gate(l, "scan.k.gated", k, rate, true)),
+                   away = by_channel(l, OP_CHANNEL_SCALE, "scan.k.away", k);
+    k = layer_add(l, "scan.k.sum", k,
+                  by_channel(l, OP_CHANNEL_SCALE, "scan.k.scaled", part));
+    out[0] = layer_join(l, "scan.qk", q, k);
+    out[1] = layer_join(l, "scan.pair", away, rate);
+}
+
+/* Later layers of RWKV-7 take a part of the first one's values. */
+static TensorId rwkv_values(Layer *l, TensorId x, TensorId v, const uint32_t *value)
+{
+    if (l->first_values == GRAPH_NONE)
+        return l->first_values = v;
+    const TensorId raw =
+        low_rank(l, "scan.first", x, l->a->value_rank, "", OP_Q_PROJ, value);
+    TensorId y =
+        layer_op(l, OP_SCALE, "scan.first.less", (OpAttr){.scale = -1}, 1, &v, NULL);
+    y = layer_add(l, "scan.first.part", l->first_values, y);
+    return layer_add(l, "scan.v.sum", v, layer_gate(l, "scan.first.gated", y, raw, true));
+}
+
+static TensorId rwkv(Layer *l, TensorId x)
+{
+    const Architecture *a = l->a;
+    const bool seven = l->facts->mixer == MIXER_RWKV_7;
+    const uint32_t h = a->scan_heads, key[] = {h, a->scan_keys},
+                   decay[] = {h, 1, a->scan_keys}, value[] = {h, 1, a->scan_values};
+    const TensorId shift = layer_unary(l, OP_TOKEN_SHIFT, "shift", x),
+                   source = seven ? GRAPH_NONE : mixed(l, "all", x, shift, GRAPH_NONE),
+                   xv = mixed(l, "v", x, shift, source),
+                   xg = mixed(l, "g", x, shift, source),
+                   q = layer_project(l, OP_KV_PROJ, "scan.q",
+                                     mixed(l, "q", x, shift, source), 2, key, false),
+                   k = layer_project(l, OP_KV_PROJ, "scan.k",
+                                     mixed(l, "k", x, shift, source), 2, key, false);
+    TensorId in[4] = {0}, v = layer_project(l, OP_Q_PROJ, "scan.v", xv, 3, value, false);
+    if (seven) {
+        TensorId out[2];
+        v = rwkv_values(l, xv, v, value);
+        rwkv_keys(l, mixed(l, "away", x, shift, source), q, k, out);
+        in[0] = out[0];
+        in[3] = out[1];
+    } else
+        in[0] = layer_join(l, "scan.qk", q, k);
+    in[1] = v;
+    in[2] = low_rank(l, "scan.decay", mixed(l, "decay", x, shift, source), a->decay_rank,
+                     "tanh", OP_Q_PROJ, decay);
+    const TensorId bonus_in[] = {in[0], v,
+                                 layer_parameter(l, "scan.bonus.weight", 2, key)},
+                   bonus = layer_op(l, OP_BONUS, "scan.bonus", (OpAttr){0}, 3, bonus_in,
+                                    NULL);
+    TensorId y = layer_op(l, seven ? OP_DELTA_WKV : OP_WKV, "scan", (OpAttr){0},
+                          seven ? 4 : 3, in, NULL);
+    if (!seven)
+        y = layer_add(l, "scan.sum", y, bonus);
+    y = by_channel(l, OP_GROUP_NORM, "scan.norm", y);
+    y = by_channel(l, OP_CHANNEL_BIAS, "scan.norm.biased", y);
+    if (seven)
+        y = layer_add(l, "scan.sum", y, bonus);
+    const TensorId gate =
+        a->gate_rank
+            ? low_rank(l, "scan.z", xg, a->gate_rank, "sigmoid", OP_Q_PROJ, value)
+            : layer_project(l, OP_Q_PROJ, "scan.z", xg, 3, value, false);
+    y = seven ? layer_op(l, OP_MULTIPLY, "scan.gated", (OpAttr){0}, 2,
+                         (TensorId[]){y, gate}, NULL)
+              : layer_gate(l, "scan.gated", y, gate, false);
+    return layer_out(l, "scan.out", y, a->hidden, false);
+}
+
+TensorId mixer_channels(const Layer *l, TensorId x)
+{
+    const TensorId shift = layer_unary(l, OP_TOKEN_SHIFT, "ffn.shift", x);
+    TensorId y = mixed(l, "ffn.k", x, shift, GRAPH_NONE);
+    y = layer_linear(l, "ffn.up", y, l->facts->ffn, false);
+    y = layer_unary(l, OP_RELU2, "ffn.active", y);
+    y = layer_linear(l, "ffn.down", y, l->a->hidden, false);
+    if (l->facts->network == NETWORK_RWKV_7)
+        return y;
+    const TensorId gate = layer_linear(
+        l, "ffn.gate", mixed(l, "ffn.q", x, shift, GRAPH_NONE), l->a->hidden, false);
+    return layer_gate(l, "ffn.gated", y, gate, true);
+}
+
 /* y = c * conv(b * x), all three made from x (LFM2: Liquid AI 2025). */
 static TensorId gated_conv(const Layer *l, TensorId x)
 {
@@ -362,6 +498,9 @@ TensorId mixer_build(Layer *l, TensorId x)
         return gated_conv(l, x);
     case MIXER_MAMBA_1:
         return selective(l, x);
+    case MIXER_RWKV_6:
+    case MIXER_RWKV_7:
+        return rwkv(l, x);
     case MIXER_ATTENTION_AND_MAMBA:
         return layer_add(l, "mixers", attention(l, x), scan(l, x));
     default:

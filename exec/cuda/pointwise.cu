@@ -364,21 +364,24 @@ CUDA_UPDATE(muon, muon)
 
 template <typename T> static void cuda_tanh_of(const CudaCall *call)
 {
+    const bool sigmoid = call->op->attr.sigmoid;
     const In<T> x = in<T>(call, 0);
     Out<T> y = out<T>(call, 0);
     each(
         call->queue, exec_shard_elements(&call->out[0]),
-        BODY(uint64_t i) { y[i] = tanh(T(x[i])); });
+        BODY(uint64_t i) { y[i] = sigmoid ? 1 / (1 + exp(-T(x[i]))) : tanh(T(x[i])); });
 }
 CUDA_KERNEL(cuda_tanh, cuda_tanh_of)
 
 template <typename T> static void tanh_dx(const CudaCall *call)
 {
+    const bool sigmoid = call->op->attr.sigmoid;
     const In<T> dy = in<T>(call, 0), y = in<T>(call, 1);
     Out<T> dx = out<T>(call, 0);
     each(
-        call->queue, exec_shard_elements(&call->out[0]),
-        BODY(uint64_t i) { dx[i] = dy[i] * (1 - y[i] * y[i]); });
+        call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
+            dx[i] = dy[i] * (sigmoid ? y[i] * (1 - y[i]) : 1 - y[i] * y[i]);
+        });
 }
 CUDA_KERNEL(cuda_tanh_dx, tanh_dx)
 

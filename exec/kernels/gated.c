@@ -1,10 +1,10 @@
-/* Gated units (Shazeer 2020), SiLU, and rotary embeddings (Su et al. 2021). */
+/* Activations, gated units (Shazeer 2020), and rotary embeddings (Su et al. 2021). */
 #include <math.h>
 
 #include "exec/kernels/kernels.h"
 #include "exec/kernels/position.h"
 
-/* --- SiLU and gelu, with their slopes --- */
+/* --- activations, with their slopes --- */
 
 typedef struct {
     double value, slope;
@@ -16,6 +16,7 @@ static Activation silu_of(double x)
     return (Activation){x * sigmoid, sigmoid * (1 + x * (1 - sigmoid))};
 }
 
+/* x Phi(x), Phi the normal distribution function (Hendrycks and Gimpel 2016, the exact form). */
 static Activation gelu_of(double x)
 {
     const double distribution = 0.5 * (1 + erf(x * M_SQRT1_2));
@@ -23,20 +24,45 @@ static Activation gelu_of(double x)
                         distribution + x * exp(-0.5 * x * x) / sqrt(2 * M_PI)};
 }
 
-void kernel_silu(const KernelCall *call)
+static Activation relu_of(double x)
 {
-    const uint64_t n = exec_tensor_elements(&call->out[0]);
-    for (uint64_t i = 0; i < n; i++)
-        call->out[0].data[i] = silu_of(call->in[0].data[i]).value;
+    return (Activation){fmax(x, 0), x > 0};
 }
 
-/* In: dy, x. */
-void kernel_silu_dx(const KernelCall *call)
+/* Squared ReLU (So et al. 2021). */
+static Activation relu2_of(double x)
+{
+    return (Activation){fmax(x, 0) * fmax(x, 0), 2 * fmax(x, 0)};
+}
+
+static void curve(const KernelCall *call, Activation (*f)(double))
 {
     const uint64_t n = exec_tensor_elements(&call->out[0]);
     for (uint64_t i = 0; i < n; i++)
-        call->out[0].data[i] = call->in[0].data[i] * silu_of(call->in[1].data[i]).slope;
+        call->out[0].data[i] = f(call->in[0].data[i]).value;
 }
+
+/* In: dy, x; of relu y, which is above 0 where x is. */
+static void curve_dx(const KernelCall *call, Activation (*f)(double))
+{
+    const uint64_t n = exec_tensor_elements(&call->out[0]);
+    for (uint64_t i = 0; i < n; i++)
+        call->out[0].data[i] = call->in[0].data[i] * f(call->in[1].data[i]).slope;
+}
+
+#define CURVE(name)                                 \
+    void kernel_##name(const KernelCall *call)      \
+    {                                               \
+        curve(call, name##_of);                     \
+    }                                               \
+    void kernel_##name##_dx(const KernelCall *call) \
+    {                                               \
+        curve_dx(call, name##_of);                  \
+    }
+CURVE(gelu)
+CURVE(relu)
+CURVE(relu2)
+CURVE(silu)
 
 /* --- units: y[*,n] = f(x[*,0,n]) x[*,1,n] --- */
 

@@ -51,23 +51,6 @@ void kernel_multiply(const KernelCall *call)
         call->out[0].data[i] = call->in[0].data[i] * call->in[1].data[i];
 }
 
-/* --- squared ReLU (So et al. 2021) --- */
-
-void kernel_relu2(const KernelCall *call)
-{
-    const uint64_t n = exec_tensor_elements(&call->in[0]);
-    for (uint64_t i = 0; i < n; i++)
-        call->out[0].data[i] = pow(fmax(0, call->in[0].data[i]), 2);
-}
-
-/* In: dy, x. */
-void kernel_relu2_dx(const KernelCall *call)
-{
-    const uint64_t n = exec_tensor_elements(&call->in[0]);
-    for (uint64_t i = 0; i < n; i++)
-        call->out[0].data[i] = call->in[0].data[i] * 2 * fmax(0, call->in[1].data[i]);
-}
-
 /* --- y[t,c] = sum over r of w[c,r] x[t - (R - 1) + r, c] + bias[c] --- */
 
 typedef struct {

@@ -1,55 +1,10 @@
-/* Elementwise ops. */
+/* Elementwise ops; curves are in exec/kernels/gated.c. */
 #include <math.h>
 #include <string.h>
 
 #include "exec/kernels/kernels.h"
 #include "exec/kernels/mask.h"
 #include "exec/kernels/vector.h"
-
-/* y = x Phi(x), Phi the normal distribution function (Hendrycks and Gimpel 2016, the
- * exact form). */
-void kernel_gelu(const KernelCall *call)
-{
-    g_assert(call->op->n_out == 1);
-    const double *x = call->in[0].data;
-    double *y = call->out[0].data;
-    const uint64_t n = exec_tensor_elements(&call->out[0]);
-    for (uint64_t i = 0; i < n; i++)
-        y[i] = 0.5 * x[i] * (1 + erf(x[i] * M_SQRT1_2));
-}
-
-/* dx = dy (Phi(x) + x phi(x)), phi the normal density. */
-void kernel_gelu_dx(const KernelCall *call)
-{
-    const double *dy = call->in[0].data, *x = call->in[1].data;
-    double *dx = call->out[0].data;
-    const uint64_t n = exec_tensor_elements(&call->out[0]);
-    for (uint64_t i = 0; i < n; i++) {
-        const double distribution = 0.5 * (1 + erf(x[i] * M_SQRT1_2));
-        const double density = exp(-0.5 * x[i] * x[i]) / sqrt(2 * M_PI);
-        dx[i] = dy[i] * (distribution + x[i] * density);
-    }
-}
-
-void kernel_relu(const KernelCall *call)
-{
-    const double *x = call->in[0].data;
-    double *y = call->out[0].data;
-    const uint64_t n = exec_tensor_elements(&call->out[0]);
-    for (uint64_t i = 0; i < n; i++)
-        y[i] = x[i] > 0 ? x[i] : 0;
-}
-
-/* dx = dy where x > 0, or where y = relu(x) > 0, which is the same: the derivative at
- * 0 is 0. */
-void kernel_relu_dx(const KernelCall *call)
-{
-    const double *dy = call->in[0].data, *x = call->in[1].data;
-    double *dx = call->out[0].data;
-    const uint64_t n = exec_tensor_elements(&call->out[0]);
-    for (uint64_t i = 0; i < n; i++)
-        dx[i] = x[i] > 0 ? dy[i] : 0;
-}
 
 /* y = x / (1 - rate) where the element is kept, by a mask that is the same on every
  * device and in the backward, which is the same op on dy. */
@@ -93,16 +48,19 @@ void kernel_tanh(const KernelCall *call)
 {
     const uint64_t n = exec_tensor_elements(&call->out[0]);
     for (uint64_t i = 0; i < n; i++)
-        call->out[0].data[i] = tanh(call->in[0].data[i]);
+        call->out[0].data[i] = call->op->attr.sigmoid
+                                   ? 1 / (1 + exp(-call->in[0].data[i]))
+                                   : tanh(call->in[0].data[i]);
 }
 
-/* In: dy, y = tanh x. */
+/* In: dy, y = tanh x, or the sigmoid. */
 void kernel_tanh_dx(const KernelCall *call)
 {
     const uint64_t n = exec_tensor_elements(&call->out[0]);
     const double *dy = call->in[0].data, *y = call->in[1].data;
     for (uint64_t i = 0; i < n; i++)
-        call->out[0].data[i] = dy[i] * (1 - y[i] * y[i]);
+        call->out[0].data[i] =
+            dy[i] * (call->op->attr.sigmoid ? y[i] * (1 - y[i]) : 1 - y[i] * y[i]);
 }
 
 void kernel_scale(const KernelCall *call)

@@ -181,6 +181,10 @@ static inline void sample_constrain(OpKind kind, SampleShape *s, GRand *random)
         s->attr.first = sample_between(random, 0, 2);
         e['C'] = s->attr.first + e['A'] + 1;
         break;
+    case OP_TANH:
+    case OP_TANH_DX:
+        s->attr.sigmoid = g_rand_boolean(random);
+        break;
     case OP_SCALE:
         s->attr.scale = -0.7;
         break;

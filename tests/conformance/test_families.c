@@ -110,6 +110,11 @@ static const char *const FAMILY[] = {
           "'model_type':'jamba'",
     SIZES "'mamba_d_state':4,'mamba_dt_rank':3,'layers_block_type':"
           "['mamba','hybrid','mamba','hybrid'],'model_type':'zamba'",
+    "'hidden_size':16,'num_hidden_layers':2,'vocab_size':24,'head_size':4,"
+    "'gate_low_rank_dim':3,'proj_low_rank_dim':2,'model_type':'rwkv6'",
+    "'hidden_size':16,'num_hidden_layers':2,'vocab_size':24,'head_dim':4,"
+    "'decay_low_rank_dim':3,'gate_low_rank_dim':5,'a_low_rank_dim':2,"
+    "'v_low_rank_dim':4,'model_type':'rwkv7'",
     SIZES "'embedding_size':8,'num_hidden_groups':2,'model_type':'albert'",
     SIZES "'relative_attention':true,'pos_att_type':['c2p','p2c'],"
           "'max_relative_positions':4,'model_type':'deberta'",

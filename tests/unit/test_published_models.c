@@ -453,6 +453,13 @@ static const Published PUBLISHED[] = {
      "'num_attention_heads':12,'num_hidden_groups':1,'num_hidden_layers':12,"
      "'type_vocab_size':2,'vocab_size':30000,'net_structure_type':0,'gap_size':0,"
      "'num_memory_blocks':0,'down_scale_factor':1"},
+    {191034624,
+     "'model_type':'rwkv7','a_low_rank_dim':64,'attn':null,'attn_mode':'chunk',"
+     "'decay_low_rank_dim':64,'fuse_cross_entropy':true,'fuse_norm':false,"
+     "'gate_low_rank_dim':128,'head_dim':64,'hidden_act':'sqrelu',"
+     "'hidden_ratio':4.0,'hidden_size':768,'intermediate_size':3072,"
+     "'norm_bias':true,'norm_first':true,'num_heads':12,'num_hidden_layers':12,"
+     "'tie_word_embeddings':false,'v_low_rank_dim':32,'vocab_size':65536"},
 };
 
 /* Models some of whose numbers count otherwise here (data/families.yaml says which): at most one
