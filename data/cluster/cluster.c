@@ -44,6 +44,7 @@ void cluster_free(Cluster *cluster)
     network_spec_free(cluster->network);
     tuning_free(cluster->tuning);
     fitted_free(cluster->fitted);
+    peers_memo_free(cluster->rings);
     g_free(cluster);
 }
 

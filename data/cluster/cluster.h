@@ -176,6 +176,7 @@ typedef struct {
 
 typedef struct NetworkSpec NetworkSpec; /* data/cluster/topology.h */
 struct Tuning;                          /* data/cluster/tuning.h */
+struct PeersMemo;                       /* data/cluster/peers.h */
 
 typedef struct {
     char *name;
@@ -195,9 +196,10 @@ typedef struct {
     uint32_t n_region_links;
     RegionLink *region_link;
     char *collective_source;
-    NetworkSpec *network;  /* NULL: one port per machine, see data/cluster/topology.h */
-    struct Tuning *tuning; /* its own rules; NULL: the default rules only */
-    Fitted *fitted;        /* the trials its costs were fitted to; NULL: none */
+    NetworkSpec *network;    /* NULL: one port per machine, see data/cluster/topology.h */
+    struct Tuning *tuning;   /* its own rules; NULL: the default rules only */
+    Fitted *fitted;          /* the trials its costs were fitted to; NULL: none */
+    struct PeersMemo *rings; /* that were counted before on `peers` of its machines */
 } Cluster;
 
 /* Reads a cluster by name (looked up as NAME.yaml on the search path, see data/base/path.h), or by

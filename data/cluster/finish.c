@@ -30,6 +30,8 @@ void cluster_finish(Cluster *cluster)
             g_hash_table_insert(domain, machine->domain,
                                 GUINT_TO_POINTER(machine->unit = i + 1));
     }
+    if (!cluster->rings)
+        cluster->rings = peers_memo_new();
     if (cluster->wired)
         derive_collectives(cluster);
     cluster->curves.port.bandwidth = 0;

@@ -202,3 +202,55 @@ uint32_t peers_rings_among(const Peers *peers, uint32_t set)
             among.link[a][b] = peers->link[gpu[a]][gpu[b]];
     return peers_rings(&among, among.n);
 }
+
+/* --- memo --- */
+
+struct PeersMemo {
+    GMutex lock;
+    GHashTable *rings; /* of a set and a text */
+};
+
+PeersMemo *peers_memo_new(void)
+{
+    PeersMemo *memo = g_new(PeersMemo, 1);
+    g_mutex_init(&memo->lock);
+    memo->rings = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    return memo;
+}
+
+void peers_memo_free(PeersMemo *memo)
+{
+    if (!memo)
+        return;
+    g_hash_table_destroy(memo->rings);
+    g_mutex_clear(&memo->lock);
+    g_free(memo);
+}
+
+static bool memo_find(PeersMemo *memo, const char *key, uint32_t *rings)
+{
+    gpointer known;
+    g_mutex_lock(&memo->lock);
+    const bool found = g_hash_table_lookup_extended(memo->rings, key, NULL, &known);
+    g_mutex_unlock(&memo->lock);
+    *rings = found ? GPOINTER_TO_UINT(known) : 0;
+    return found;
+}
+
+bool peers_memo_rings(PeersMemo *memo, const char *text, uint32_t gpus, uint32_t set,
+                      uint32_t *rings)
+{
+    Peers peers;
+    g_autofree char *key = g_strdup_printf("%x %s", set, text);
+    if (memo && memo_find(memo, key, rings))
+        return true;
+    if (!peers_parse(text, gpus, &peers, NULL))
+        return false;
+    *rings = peers_rings_among(&peers, set);
+    if (memo) {
+        g_mutex_lock(&memo->lock);
+        g_hash_table_insert(memo->rings, g_steal_pointer(&key), GUINT_TO_POINTER(*rings));
+        g_mutex_unlock(&memo->lock);
+    }
+    return true;
+}

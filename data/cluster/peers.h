@@ -31,3 +31,13 @@ char *peers_text(const Peers *peers);
 uint32_t peers_rings(const Peers *peers, uint32_t n);
 /* The same among the GPUs whose bits are set, of which there are at least two. */
 uint32_t peers_rings_among(const Peers *peers, uint32_t set);
+
+/* Remembers how many rings sets of GPUs have, which searches for plans ask again and again; threads
+ * may share it. */
+typedef struct PeersMemo PeersMemo;
+PeersMemo *peers_memo_new(void);
+void peers_memo_free(PeersMemo *memo); /* NULL: nothing */
+/* peers_rings_among() of the links that the text names. `memo` may be NULL. False if the text is
+ * none of `gpus` GPUs. */
+bool peers_memo_rings(PeersMemo *memo, const char *text, uint32_t gpus, uint32_t set,
+                      uint32_t *rings);

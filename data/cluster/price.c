@@ -22,32 +22,23 @@ static uint32_t whole(uint32_t gpus)
     return gpus < PEERS_MAX_GPUS ? (1U << gpus) - 1 : UINT32_MAX;
 }
 
-static bool peers_of(const Machine *machine, Peers *peers)
-{
-    return machine->peers && peers_parse(machine->peers, machine->gpus, peers, NULL);
-}
-
-static LinkCost line_among(const Machine *machine, const Peers *peers, uint32_t set)
+LinkCost machine_line(const Cluster *cluster, const Machine *machine, uint32_t set)
 {
     const LinkCost *across =
         machine->across.bandwidth > 0 ? &machine->across : &machine->inner;
-    if (__builtin_popcount(set) < 2)
+    uint32_t rings, all;
+    if (!machine->peers || __builtin_popcount(set) < 2 ||
+        !peers_memo_rings(cluster->rings, machine->peers, machine->gpus, set, &rings))
         return machine->inner;
-    const uint32_t rings = peers_rings_among(peers, set);
     if (rings == 0)
         return *across;
     if (machine->peer.bandwidth > 0)
         return (LinkCost){machine->peer.latency_s, rings * machine->peer.bandwidth};
-    const uint32_t all = peers_rings_among(peers, whole(machine->gpus));
+    (void)peers_memo_rings(cluster->rings, machine->peers, machine->gpus,
+                           whole(machine->gpus), &all);
     return all > 0 ? (LinkCost){machine->inner.latency_s,
                                 machine->inner.bandwidth * rings / all}
                    : machine->inner;
-}
-
-LinkCost machine_line(const Machine *machine, uint32_t set)
-{
-    Peers peers;
-    return peers_of(machine, &peers) ? line_among(machine, &peers, set) : machine->inner;
 }
 
 static bool slower(const LinkCost *a, const LinkCost *b)
@@ -56,15 +47,16 @@ static bool slower(const LinkCost *a, const LinkCost *b)
            (a->bandwidth == b->bandwidth && a->latency_s > b->latency_s);
 }
 
-LinkCost machine_block_line(const Machine *machine, uint32_t n)
+/* The same of the slowest of the blocks 0 to n - 1, n to 2 n - 1, ... of its GPUs. */
+static LinkCost machine_block_line(const Cluster *cluster, const Machine *machine,
+                                   uint32_t n)
 {
-    Peers peers;
     LinkCost slowest = machine->inner;
     g_assert(n > 0);
-    if (n > machine->gpus || !peers_of(machine, &peers))
+    if (n > machine->gpus || !machine->peers || machine->gpus > PEERS_MAX_GPUS)
         return slowest;
     for (uint32_t first = 0; first + n <= machine->gpus; first += n) {
-        const LinkCost line = line_among(machine, &peers, whole(n) << first);
+        const LinkCost line = machine_line(cluster, machine, whole(n) << first);
         if (first == 0 || slower(&line, &slowest))
             slowest = line;
     }
@@ -134,7 +126,8 @@ static void add_inner(Walker *w, const Walk *walk, uint32_t device)
 {
     PricePlace *place = w->place;
     const Machine *machine = &w->view->cluster->machine[walk->machine];
-    LinkCost line = walk->several ? machine->inner : machine_line(machine, walk->gpus);
+    LinkCost line = walk->several ? machine->inner
+                                  : machine_line(w->view->cluster, machine, walk->gpus);
     line.bandwidth *= w->view->device[device].gpus; /* of all GPUs of a device */
     if (!isfinite(place->inner.bandwidth) || slower(&line, &place->inner))
         place->slowest = device;
@@ -277,7 +270,7 @@ bool price_of_machine(const Cluster *cluster, const Machine *machine, uint32_t r
                           .ring = INFINITY,
                           .exchange = INFINITY};
     if (most > 1) {
-        place->inner = machine_block_line(machine, MIN(most, machine->gpus));
+        place->inner = machine_block_line(cluster, machine, MIN(most, machine->gpus));
         place->inner_hop_s = inner_hop_s(machine);
         place->sums = machine->sums;
         place->tree_sums = machine->tree_sums;

@@ -54,9 +54,7 @@ typedef struct {
 } PricePlace;
 
 /* The link among the GPUs of a machine whose bits are set (of the first PEERS_MAX_GPUS). */
-LinkCost machine_line(const Machine *machine, uint32_t set);
-/* The same of the slowest of the blocks 0 to n - 1, n to 2 n - 1, ... of its GPUs. */
-LinkCost machine_block_line(const Machine *machine, uint32_t n);
+LinkCost machine_line(const Cluster *cluster, const Machine *machine, uint32_t set);
 
 /* The place of a set of so many ranks on so many machines like one, in blocks of its GPUs, whose
  * ports `sets` such sets share. False if the place is not priced here. */

@@ -206,7 +206,8 @@ static LinkCost inside_line(const ClusterView *view, uint32_t from, uint32_t to)
     uint32_t first = MIN(from, to);
     while (first > 0 && view->device[first - 1].machine == m)
         first--;
-    return machine_line(machine, 1U << (from - first) | 1U << (to - first));
+    return machine_line(view->cluster, machine,
+                        1U << (from - first) | 1U << (to - first));
 }
 
 /* Sums the bytes through each port, as parts of the tensor: out of and into machines, then out of

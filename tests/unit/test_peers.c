@@ -1,8 +1,10 @@
 /* Direct links between GPUs: the rings of known machines, bounds that hold for all, and the links of
  * files that describe machines. */
-#include "data/formats/machines/machine_file.h"
 #include "data/cluster/peers.h"
+#include "data/cluster/price.h"
+#include "data/formats/machines/machine_file.h"
 #include "tests/test.h"
+#include <time.h>
 
 #include <string.h>
 
@@ -105,6 +107,50 @@ static void test_refusals(void **state)
     assert_int_equal(peers_rings(&none, 8), 0);
 }
 
+/* Rings that are remembered are those that would be counted anew, for each set of each text. */
+static void test_memo(void **state)
+{
+    (void)state;
+    static const char *const TEXT[] = {"0-1x2 2-3 0-2 1-3", "0-1x12 2-3x12", "0-1 1-2"};
+    PeersMemo *memo = peers_memo_new();
+    uint32_t rings;
+    for (uint32_t again = 0; again < 2; again++)
+        for (uint32_t i = 0; i < G_N_ELEMENTS(TEXT); i++) {
+            const Peers peers = peers_of(TEXT[i], 4);
+            for (uint32_t set = 3; set < 16; set++) {
+                if (__builtin_popcount(set) < 2)
+                    continue;
+                assert_true(peers_memo_rings(memo, TEXT[i], 4, set, &rings));
+                assert_int_equal(rings, peers_rings_among(&peers, set));
+                assert_true(peers_memo_rings(NULL, TEXT[i], 4, set, &rings));
+                assert_int_equal(rings, peers_rings_among(&peers, set));
+            }
+        }
+    assert_false(peers_memo_rings(memo, "0-9", 4, 3, &rings));
+    peers_memo_free(memo);
+    peers_memo_free(NULL);
+}
+
+/* A search for a plan asks for the links of a few sets thousands of times; where rings are hard to find, each search for them
+ * takes milliseconds. */
+static void test_asked_often(void **state)
+{
+    (void)state;
+    static const char TEXT[] =
+        "machines: [{device: v100-16g, gpus: 8, peers: 0-1 0-2 0-3 0-4x2 1-2 1-3 1-5x2 "
+        "2-3 2-6x2 3-7x2 4-5 4-6 4-7 5-6 5-7 6-7}]\n";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_parse("c.yaml", TEXT, strlen(TEXT), &error);
+    assert_no_error(error);
+    const clock_t begin = clock();
+    const LinkCost line = machine_line(cluster, cluster->machine, 0xff);
+    assert_true(line.bandwidth > 0);
+    for (uint32_t i = 0; i < 20000; i++)
+        assert_true(machine_line(cluster, cluster->machine, 0xff).bandwidth ==
+                    line.bandwidth);
+    assert_true((double)(clock() - begin) / CLOCKS_PER_SEC < 10);
+}
+
 /* The matrix of nvidia-smi and the topology of NCCL become the links of a cluster's machines, which
  * its file keeps; where there is a switch there are none. */
 static void test_files(void **state)
@@ -148,10 +194,9 @@ static void test_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known),
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_known),       cmocka_unit_test(test_random),
+        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_memo),
+        cmocka_unit_test(test_asked_often), cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
