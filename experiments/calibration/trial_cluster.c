@@ -30,28 +30,71 @@ typedef struct {
     const GArray *list;
     TrialPlan *plan;     /* [list] */
     TrialDetail *detail; /* [list] */
+    uint32_t *first;     /* [list] the first trial that is predicted alike */
     const FittedCosts *costs;
 } Work;
+
+static bool is_used(const Trial *trial)
+{
+    return trial_is_measured(trial) || trial->failed;
+}
+
+uint32_t trial_list_alike(const GArray *list, uint32_t *first)
+{
+    g_autoptr(GHashTable) seen =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (uint32_t i = 0; i < list->len; i++) {
+        const Trial *trial = trial_at(list, i);
+        gpointer known;
+        first[i] = i;
+        if (!is_used(trial))
+            continue;
+        g_autofree char *cluster = cluster_write(trial->cluster),
+                        *asked = g_strdup_printf(
+                            "%s\n%s\n%s\n%s\n%d %d\n%s", trial->model, trial->planner,
+                            trial->options, trial->fidelity ? trial->fidelity : "",
+                            trial->waits, trial->steady, cluster);
+        if (g_hash_table_lookup_extended(seen, asked, NULL, &known))
+            first[i] = GPOINTER_TO_UINT(known);
+        else
+            g_hash_table_insert(seen, g_steal_pointer(&asked), GUINT_TO_POINTER(i));
+    }
+    return g_hash_table_size(seen);
+}
 
 static bool make_one(void *data, uint32_t i, GError **error)
 {
     const Work *work = data;
     Trial *trial = trial_at(work->list, i);
-    if (!trial_is_measured(trial) && !trial->failed)
+    if (work->first[i] != i || !is_used(trial))
         return true;
     if (!trial_plan_make(trial, NULL, &work->plan[i], error)) {
         kilter_prefix(error, "%s: ", trial->name);
         return false;
     }
-    trial->measured_s = trial_plan_measured_s(&work->plan[i]);
     return true;
+}
+
+/* Hands the plans to the trials that are predicted alike, as repeated measurements are. */
+static void share(const Work *work)
+{
+    for (uint32_t i = 0; i < work->list->len; i++) {
+        TrialPlan *plan = &work->plan[i];
+        if (work->first[i] != i) {
+            *plan = work->plan[work->first[i]];
+            plan->trial = trial_at(work->list, i);
+            plan->shared = true;
+        }
+        if (plan->plan)
+            trial_at(work->list, i)->measured_s = trial_plan_measured_s(plan);
+    }
 }
 
 static bool predict_one(void *data, uint32_t i, GError **error)
 {
     const Work *work = data;
     double time_s;
-    if (!work->plan[i].plan)
+    if (!work->plan[i].plan || work->first[i] != i)
         return true;
     g_autofree double *log = g_new(double, trial_slots(trial_at(work->list, i)));
     fitted_costs_at(work->costs, trial_at(work->list, i), log);
@@ -193,12 +236,16 @@ static bool start_from(const Cluster *base, TrialCluster *fitted, GError **error
 
 static bool fit_all(Work *work, uint32_t threads, TrialCluster *fitted, GError **error)
 {
-    if (!parallel_each(work->list->len, threads, make_one, work, error) ||
-        !fit_measured(work, fitted, threads, error))
+    if (!parallel_each(work->list->len, threads, make_one, work, error))
+        return false;
+    share(work);
+    if (!fit_measured(work, fitted, threads, error))
         return false;
     work->costs = &fitted->fit.costs;
     if (!parallel_each(work->list->len, threads, predict_one, work, error))
         return false;
+    for (uint32_t i = 0; i < work->list->len; i++)
+        work->detail[i] = work->detail[work->first[i]];
     fitted->runtime = g_new(RuntimeMemory, fitted->base->n_types);
     for (uint32_t t = 0; t < fitted->base->n_types; t++)
         fitted->runtime[t] = runtime_of(fitted->base->type[t].name, work);
@@ -230,7 +277,9 @@ bool trial_cluster_fit(const Cluster *base, GArray *list, uint32_t threads,
         return false;
     g_autofree TrialPlan *plan = g_new0(TrialPlan, list->len + 1);
     g_autofree TrialDetail *detail = g_new0(TrialDetail, list->len + 1);
-    Work work = {.list = list, .plan = plan, .detail = detail};
+    g_autofree uint32_t *first = g_new(uint32_t, list->len + 1);
+    (void)trial_list_alike(list, first);
+    Work work = {.list = list, .plan = plan, .detail = detail, .first = first};
     const bool good = fit_all(&work, threads, fitted, error);
     for (uint32_t i = 0; i < list->len; i++)
         trial_plan_clear(&plan[i]);

@@ -30,6 +30,10 @@ typedef struct {
     TrialMemory memory;
 } TrialCluster;
 
+/* For each trial the first one that is predicted alike, as repeated measurements are: first[list].
+ * Returns the number of different ones, for which a fit takes its time. */
+uint32_t trial_list_alike(const GArray *list, uint32_t *first);
+
 /* Fits the base's costs to the trials (of type Trial). Sets measured_s of each trial.
  * KILTER_ERROR_INPUT: a trial that cannot be made, or no measured trial. */
 bool trial_cluster_fit(const Cluster *base, GArray *list, uint32_t threads,

@@ -96,23 +96,39 @@ static bool hold_out_one(void *data, uint32_t k, GError **error)
     return trial_plan_predict(plan, log, &held->held_out_s[i], NULL, error);
 }
 
-static bool hold_out_group(TrialProblem *problem, const GArray *index, double *held_out_s,
-                           GError **error)
+/* `all`: the curvature and the gradient by all trials. */
+static bool hold_out_group(TrialProblem *problem, const GArray *index,
+                           const gsl_matrix *all, const gsl_vector *all_gradient,
+                           double *held_out_s, GError **error)
 {
     const uint32_t n = problem->costs->n;
     gsl_matrix *curvature = gsl_matrix_alloc(n, n);
     gsl_vector *gradient = gsl_vector_alloc(n), *step = gsl_vector_alloc(n);
-    trial_problem_add_all(problem, curvature, gradient);
-    for (uint32_t k = 0; k < index->len; k++)
-        trial_problem_add(problem, g_array_index(index, uint32_t, k), -1, curvature,
-                          gradient);
+    g_autoptr(GHashTable) own = g_hash_table_new(NULL, NULL);
+    g_autoptr(GArray) different = g_array_new(false, false, sizeof(uint32_t));
+    gsl_matrix_memcpy(curvature, all);
+    gsl_vector_memcpy(gradient, all_gradient);
+    for (uint32_t k = 0; k < index->len; k++) {
+        const uint32_t i = g_array_index(index, uint32_t, k);
+        trial_problem_add(problem, i, -1, curvature, gradient);
+        if (g_hash_table_contains(own, GUINT_TO_POINTER(problem->first[i])))
+            continue;
+        g_hash_table_insert(own, GUINT_TO_POINTER(problem->first[i]),
+                            GUINT_TO_POINTER(i));
+        g_array_append_val(different, i);
+    }
     trial_problem_solve(curvature, gradient, 1e-9, step);
     FittedCosts costs = {n, g_memdup2(problem->costs->cost, n * sizeof(FittedCost))};
     for (uint32_t p = 0; p < n; p++)
         costs.cost[p].log += gsl_vector_get(step, p);
-    HeldOut held = {problem, held_out_s, &costs, index};
+    HeldOut held = {problem, held_out_s, &costs, different};
     const bool good =
-        parallel_each(index->len, problem->threads, hold_out_one, &held, error);
+        parallel_each(different->len, problem->threads, hold_out_one, &held, error);
+    for (uint32_t k = 0; good && k < index->len; k++) {
+        const uint32_t i = g_array_index(index, uint32_t, k);
+        held_out_s[i] = held_out_s[GPOINTER_TO_UINT(
+            g_hash_table_lookup(own, GUINT_TO_POINTER(problem->first[i])))];
+    }
     g_free(costs.cost);
     gsl_vector_free(step);
     gsl_vector_free(gradient);
@@ -123,8 +139,13 @@ static bool hold_out_group(TrialProblem *problem, const GArray *index, double *h
 /* Times of all trials by fits without their groups: [n]. */
 static bool hold_out(TrialProblem *problem, double *held_out_s, GError **error)
 {
+    const uint32_t n = problem->costs->n;
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
-    for (uint32_t i = 0; i < problem->n; i++) {
+    gsl_matrix *all = gsl_matrix_alloc(n, n);
+    gsl_vector *gradient = gsl_vector_alloc(n);
+    bool good = true;
+    trial_problem_add_all(problem, all, gradient);
+    for (uint32_t i = 0; good && i < problem->n; i++) {
         const char *group = problem->plan[i].trial->group;
         if (!g_hash_table_add(seen, (gpointer)group))
             continue;
@@ -132,10 +153,11 @@ static bool hold_out(TrialProblem *problem, double *held_out_s, GError **error)
         for (uint32_t k = i; k < problem->n; k++)
             if (strcmp(problem->plan[k].trial->group, group) == 0)
                 g_array_append_val(index, k);
-        if (!hold_out_group(problem, index, held_out_s, error))
-            return false;
+        good = hold_out_group(problem, index, all, gradient, held_out_s, error);
     }
-    return true;
+    gsl_vector_free(gradient);
+    gsl_matrix_free(all);
+    return good;
 }
 
 /* --- further mechanisms --- */
@@ -364,17 +386,24 @@ bool trial_fit(TrialPlan *plan, uint32_t n, const TrialFitOptions *options, Tria
                       .predicted_s = g_new0(double, n + 1),
                       .held_out = statistics_agreement(NULL, NULL, 0)};
     g_autofree double *measured_s = g_new(double, n + 1), *weight = g_new0(double, n + 1);
+    g_autofree uint32_t *first = g_new(uint32_t, n + 1);
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     TrialProblem problem = {.plan = plan,
                             .n = n,
                             .threads = options->threads,
+                            .first = first,
                             .costs = &fit->costs,
                             .time_s = fit->predicted_s,
                             .slope = g_new0(double, (size_t)n * fit->costs.n + 1),
                             .measured_s = measured_s,
                             .weight = weight,
                             .expected = TRIAL_EXPECTED_ERROR};
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         measured_s[i] = plan[i].trial->measured_s;
+        if (!g_hash_table_contains(seen, plan[i].plan))
+            g_hash_table_insert(seen, plan[i].plan, GUINT_TO_POINTER(i));
+        first[i] = GPOINTER_TO_UINT(g_hash_table_lookup(seen, plan[i].plan));
+    }
     const bool good = fit_problem(&problem, options, fit, error);
     g_free(problem.slope);
     return good;

@@ -26,11 +26,13 @@ const char *trial_fidelity(const Trial *trial)
 
 void trial_plan_clear(TrialPlan *plan)
 {
-    plan_free(plan->plan);
-    graph_free(plan->graph);
-    plan_free(plan->fewer);
-    graph_free(plan->fewer_graph);
-    cluster_free(plan->cluster);
+    if (!plan->shared) {
+        plan_free(plan->plan);
+        graph_free(plan->graph);
+        plan_free(plan->fewer);
+        graph_free(plan->fewer_graph);
+        cluster_free(plan->cluster);
+    }
     *plan = (TrialPlan){0};
 }
 

@@ -16,6 +16,7 @@ typedef struct {
     Plan *fewer;
     Graph *fewer_graph;
     uint32_t n_all, n_most, n_fewer;
+    bool shared; /* all but the trial belongs to another one, which is predicted alike */
 } TrialPlan;
 
 /* Further predictions for a trial. */

@@ -75,11 +75,26 @@ bool trial_problem_evaluate_one(void *data, uint32_t i, GError **error)
            (!problem->slopes || find_slopes(problem, i, log, error));
 }
 
+static bool evaluate_first(void *data, uint32_t i, GError **error)
+{
+    return ((TrialProblem *)data)->first[i] != i ||
+           trial_problem_evaluate_one(data, i, error);
+}
+
 bool trial_problem_evaluate(TrialProblem *problem, bool slopes, GError **error)
 {
+    const size_t n = problem->costs->n;
     problem->slopes = slopes;
-    return parallel_each(problem->n, problem->threads, trial_problem_evaluate_one,
-                         problem, error);
+    if (!parallel_each(problem->n, problem->threads, evaluate_first, problem, error))
+        return false;
+    for (uint32_t i = 0; i < problem->n; i++) {
+        const uint32_t first = problem->first[i];
+        problem->time_s[i] = problem->time_s[first];
+        if (slopes && first != i)
+            memcpy(problem->slope + i * n, problem->slope + first * n,
+                   n * sizeof(double));
+    }
+    return true;
 }
 
 double trial_problem_residual(const TrialProblem *problem, uint32_t i)

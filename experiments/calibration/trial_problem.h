@@ -14,6 +14,7 @@
 typedef struct {
     TrialPlan *plan;
     uint32_t n, threads;
+    const uint32_t *first;       /* [n] the first trial with the same plan: predicted for all */
     const FittedCosts *costs;    /* their logs are the current point */
     bool slopes;                 /* compute slopes, too */
     bool known;                  /* slopes are known already: costs without one stay so */

@@ -9,6 +9,7 @@
 #include "experiments/calibration/trial_file.h"
 #include "experiments/calibration/trial_suggest.h"
 #include "experiments/cli/command.h"
+#include "experiments/cli/limits.h"
 
 enum { MOST_SUGGESTED = 1000 };
 
@@ -170,6 +171,17 @@ static json_t *fit_answer(const TrialCluster *fitted, const GArray *list,
         trials_json(fitted, list), "suggestions", suggestions_json(suggestions));
 }
 
+/* Says first that a fit takes long: by measured times of small models. */
+static void fit_say_size(const GArray *list)
+{
+    const double each_s = 0.5, worth_a_line_s = 20;
+    g_autofree uint32_t *first = g_new(uint32_t, list->len + 1);
+    const uint32_t n = trial_list_alike(list, first);
+    if (each_s * n > worth_a_line_s)
+        limits_note("a fit to %u different iterations may take %.0f s or more", n,
+                    each_s * n);
+}
+
 static bool fit_run(const char *file, const Own *own, const CommandOptions *options,
                     GError **error)
 {
@@ -178,6 +190,8 @@ static bool fit_run(const char *file, const Own *own, const CommandOptions *opti
     g_autoptr(GArray) suggestions = NULL;
     g_auto(TrialCluster) fitted = {0};
     const uint32_t threads = (uint32_t)own->jobs;
+    if (list)
+        fit_say_size(list);
     if (!list || !trial_cluster_fit(base, list, threads, &fitted, error))
         return false;
     if (own->suggest > 0 &&

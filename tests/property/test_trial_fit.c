@@ -1,6 +1,7 @@
 /* kilter fit: trials with known costs on a cluster of two device types give these costs back;
  * tables of trials, their errors, and damaged tables. */
 #include <math.h>
+#include <time.h>
 
 #include "data/data.h"
 #include "experiments/calibration/prediction.h"
@@ -22,7 +23,7 @@ static const char CLUSTER[] = "name: mixed\nmachines:\n"
     "\"gpt2:layers=2,hidden=1024,heads=8,ffn=4096,seq=256,vocab=1024,global_batch=32," \
     "precision=mixed\""
 
-#define LONG                                                                           \
+#define LONG                                                                         \
     "gpt2:layers=2,hidden=1024,heads=8,ffn=4096,seq=256,vocab=1024,global_batch=64," \
     "precision=mixed"
 
@@ -147,6 +148,70 @@ static void check_values(const TrialCluster *fitted)
         n[of_network]++;
     }
     assert_true(n[0] > 0 && n[1] > 0);
+}
+
+/* The table twice, the second time as if measured again; `unlike`: these have words of their own. */
+static GArray *twice(const Cluster *on, const char *unlike)
+{
+    GArray *list = table(on, TABLE), *more = table(on, TABLE);
+    measure(list);
+    for (uint32_t i = 0; i < ALL; i++) {
+        Trial *again = &g_array_index(more, Trial, i);
+        again->measured_s = 1.1 * g_array_index(list, Trial, i).measured_s;
+        again->fidelity = unlike;
+    }
+    g_array_append_vals(list, more->data, ALL);
+    g_array_set_clear_func(more, NULL); /* the list owns them now */
+    g_array_unref(more);
+    return list;
+}
+
+/* Trials that are measured again are predicted once, and the fit is what it is when each is predicted
+ * for itself. */
+static void test_alike(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) on = cluster();
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GArray) once = twice(on, NULL), each = twice(on, "stage");
+    uint32_t first[2 * ALL];
+    const uint32_t n = trial_list_alike(once, first);
+    assert_int_equal(trial_list_alike(each, first), 2 * n);
+    g_auto(TrialCluster) shared = {0}, own = {0};
+    trial_cluster_fit(on, once, 2, &shared, &error);
+    assert_no_error(error);
+    trial_cluster_fit(on, each, 2, &own, &error);
+    assert_no_error(error);
+    assert_int_equal(shared.fit.n, 2 * MEASURED);
+    assert_int_equal(own.fit.n, 2 * MEASURED);
+    for (uint32_t i = 0; i < 2 * MEASURED; i++) {
+        assert_true(shared.fit.predicted_s[i] == own.fit.predicted_s[i]);
+        assert_true(shared.fit.held_out_s[i] == own.fit.held_out_s[i]);
+    }
+    assert_true(shared.memory.failed == own.memory.failed &&
+                shared.runtime[0].bytes == own.runtime[0].bytes);
+}
+
+/* Thousands of rows of a few strategies take seconds. */
+static void test_many_rows(void **state)
+{
+    enum { TIMES = 400 };
+    (void)state;
+    g_autoptr(Cluster) on = cluster();
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GString) text = g_string_new(TABLE);
+    for (uint32_t i = 0; i < TIMES; i++)
+        g_string_append(text, strchr(TABLE, '\n') + 1);
+    g_autoptr(GArray) list = table(on, text->str);
+    for (uint32_t i = 0; i < list->len; i++)
+        if (!g_array_index(list, Trial, i).failed)
+            g_array_index(list, Trial, i).measured_s = 1 + i % 7;
+    g_auto(TrialCluster) fitted = {0};
+    const clock_t begin = clock();
+    trial_cluster_fit(on, list, 1, &fitted, &error);
+    assert_no_error(error);
+    assert_true(fitted.fit.n > TIMES);
+    assert_at_most((double)(clock() - begin) / CLOCKS_PER_SEC, 60);
 }
 
 /* On the written cluster, the commands predict the times of the fit. */
@@ -284,9 +349,9 @@ static void test_fidelity(void **state)
     (void)state;
     static const char *const NAME[] = {"stage", "flow"};
     g_autoptr(Cluster) on = cluster();
-    g_autoptr(GArray) list =
-        table(on, "model,machines,gpus,pp,micro_batch,seconds,fidelity\n"
-                  "\"" LONG "\",v100-16g=1,2,2,1,1,\n\"" LONG "\",v100-16g=1,2,2,1,1,flow\n");
+    g_autoptr(GArray) list = table(
+        on, "model,machines,gpus,pp,micro_batch,seconds,fidelity\n"
+            "\"" LONG "\",v100-16g=1,2,2,1,1,\n\"" LONG "\",v100-16g=1,2,2,1,1,flow\n");
     for (uint32_t i = 0; i < 2; i++) {
         g_autoptr(GError) error = NULL;
         Trial *trial = &g_array_index(list, Trial, i);
@@ -376,8 +441,8 @@ int main(void)
         cmocka_unit_test(test_recovers), cmocka_unit_test(test_machines_of_a_trial),
         cmocka_unit_test(test_cluster),  cmocka_unit_test(test_suggestions),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_mutants),
-        cmocka_unit_test(test_fidelity),
-        cmocka_unit_test(test_faster),
+        cmocka_unit_test(test_fidelity), cmocka_unit_test(test_faster),
+        cmocka_unit_test(test_alike),    cmocka_unit_test(test_many_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
