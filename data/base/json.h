@@ -24,7 +24,7 @@ char *json_canonical(struct json_t *value);
 enum { JSON_DIGITS = 17 };
 void json_append(GString *text, const struct json_t *value, bool canonical);
 
-/* The value in a file without repeated keys. KILTER_ERROR_INPUT names file and line, and `what` (as
+/* The value in a file, plain or gzipped, without repeated keys. KILTER_ERROR_INPUT names file and line, and `what` (as
  * in "plan") as what was expected. */
 struct json_t *json_read_file(const char *file, const char *what, GError **error);
 

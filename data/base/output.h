@@ -11,7 +11,8 @@ bool output_check(const char *file, GError **error);
 /* Writes `length` bytes (-1: up to the '\0') to `file`. A regular file, or one that does not
  * exist, appears whole or stays as it was; a symbolic link is followed, and the link stays.
  * Anything else (a device, a pipe) is opened and written, never replaced. KILTER_ERROR_FAILED
- * says what is wrong, such as a full disk; what output_check finds is KILTER_ERROR_INPUT. */
+ * says what is wrong, such as a full disk; what output_check finds is KILTER_ERROR_INPUT. A file whose name
+ * ends in .gz is gzipped. */
 bool output_write(const char *file, const char *text, gssize length, GError **error);
 
 /* Removes a scratch folder with the files in it; NULL: there is none. */

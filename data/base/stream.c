@@ -36,3 +36,28 @@ bool stream_head(const char *path, void *bytes, gsize size, gsize *length)
     g_autoptr(GInputStream) stream = stream_open(path, NULL);
     return stream && g_input_stream_read_all(stream, bytes, size, length, NULL, NULL);
 }
+
+char *stream_unpack(const char *file, const char *bytes, gsize *size, gsize most,
+                    GError **error)
+{
+    g_autoptr(GConverter) gzip =
+        G_CONVERTER(g_zlib_decompressor_new(G_ZLIB_COMPRESSOR_FORMAT_GZIP));
+    g_autoptr(GInputStream) packed =
+        g_memory_input_stream_new_from_data(bytes, (gssize)*size, NULL);
+    g_autoptr(GInputStream) stream = g_converter_input_stream_new(packed, gzip);
+    g_autoptr(GByteArray) out = g_byte_array_new();
+    g_autoptr(GError) failure = NULL;
+    guint8 block[1 << 16];
+    gssize n = 1;
+    while (n > 0 && out->len <= most) {
+        n = g_input_stream_read(stream, block, sizeof block, NULL, &failure);
+        g_byte_array_append(out, block, (guint)MAX(n, 0));
+    }
+    if (n < 0 || out->len > most) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "%s: expected a whole gzip file of at most %zu bytes", file, most);
+        return NULL;
+    }
+    *size = out->len;
+    return (char *)g_byte_array_free(g_steal_pointer(&out), FALSE);
+}

@@ -150,28 +150,9 @@ static bool parse_ranks(Own *own, uint32_t n, SimCollectiveOptions *what, GError
 {
     if (!own->ranks)
         return true;
-    own->device = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    g_auto(GStrv) words = g_strsplit(own->ranks, ",", -1);
-    g_autofree bool *seen = g_new0(bool, n);
-    for (char **word = words; *word; word++) {
-        guint64 low, high;
-        g_auto(GStrv) ends = g_strsplit(*word, "-", 2);
-        const char *last = g_strv_length(ends) == 2 ? ends[1] : *word;
-        if (!*ends || !g_ascii_string_to_unsigned(ends[0], 10, 0, n - 1, &low, NULL) ||
-            !g_ascii_string_to_unsigned(last, 10, low, n - 1, &high, NULL))
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "--ranks: expected devices from 0 to %u, such as 0,1 or 0-3, "
-                "got '%.60s'",
-                n - 1, *word);
-        for (uint32_t d = (uint32_t)low; d <= high; d++) {
-            if (seen[d])
-                return kilter_fail(error, KILTER_ERROR_INPUT,
-                                   "--ranks: expected each device once, got %u again", d);
-            seen[d] = true;
-            g_array_append_val(own->device, d);
-        }
-    }
+    own->device = command_ranks("--ranks", own->ranks, n, error);
+    if (!own->device)
+        return false;
     what->device = (const uint32_t *)(const void *)own->device->data;
     what->n_devices = own->device->len;
     return true;

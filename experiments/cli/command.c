@@ -216,6 +216,36 @@ bool command_check_range(const char *option, int value, int least, int most,
                        least, most, value);
 }
 
+GArray *command_ranks(const char *option, const char *list, uint32_t n, GError **error)
+{
+    g_autoptr(GArray) device = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    g_auto(GStrv) words = g_strsplit(list, ",", -1);
+    g_autofree bool *seen = g_new0(bool, n);
+    for (char **word = words; *word; word++) {
+        guint64 low, high;
+        g_auto(GStrv) ends = g_strsplit(*word, "-", 2);
+        const char *last = g_strv_length(ends) == 2 ? ends[1] : *word;
+        if (!*ends || !g_ascii_string_to_unsigned(ends[0], 10, 0, n - 1, &low, NULL) ||
+            !g_ascii_string_to_unsigned(last, 10, low, n - 1, &high, NULL)) {
+            kilter_fail(
+                error, KILTER_ERROR_INPUT,
+                "%s: expected devices from 0 to %u, such as 0,1 or 0-3, got '%.60s'",
+                option, n - 1, *word);
+            return NULL;
+        }
+        for (uint32_t d = (uint32_t)low; d <= high; d++) {
+            if (seen[d]) {
+                kilter_fail(error, KILTER_ERROR_INPUT,
+                            "%s: expected each device once, got %u again", option, d);
+                return NULL;
+            }
+            seen[d] = true;
+            g_array_append_val(device, d);
+        }
+    }
+    return g_steal_pointer(&device);
+}
+
 bool command_check_choice(const char *option, const char *value,
                           const char *const *choices, GError **error)
 {

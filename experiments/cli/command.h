@@ -224,6 +224,9 @@ bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
  * KILTER_ERROR_INPUT. */
 bool command_check_range(const char *option, int value, int least, int most,
                          GError **error);
+/* The devices below n of a list such as 0,1 or 0-3, each once: uint32_t, in its order. NULL with
+ * KILTER_ERROR_INPUT that names the option. */
+GArray *command_ranks(const char *option, const char *list, uint32_t n, GError **error);
 bool command_check_choice(const char *option, const char *value,
                           const char *const *choices, GError **error);
 

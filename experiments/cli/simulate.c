@@ -20,7 +20,9 @@ enum { MOST_SAMPLES = 1000000 };
     X(SLOWDOWN, how)                                                                                    \
     X(CHANGES, how)                                                                                     \
     X(TEXT, fidelity, "fidelity", 'f', "Fidelity: " FIDELITY_HELP, "NAME")           \
-    X(FILE, trace, "trace", 't', "Write the timeline as Chrome trace JSON, for Perfetto", "FILE")       \
+    X(FILE, trace, "trace", 't', "Write the timeline as Chrome trace JSON, for Perfetto; gzipped if FILE ends in .gz", "FILE")       \
+    X(TEXT, trace_ranks, "trace-ranks", 0,                                                              \
+      "Devices in the trace, such as 0,8-11, or all (default: one of those that do the same)", "LIST")  \
     X(FLAG, explain, "explain", 'e',                                                                    \
       "Also print what limits the iteration; with -v and --json also its critical path", NULL)          \
     X(COUNT, samples, "samples", 'n',                                                                   \
@@ -43,12 +45,20 @@ enum { MOST_SAMPLES = 1000000 };
 COMMAND_OPTIONS(Own, simulate_own, SIMULATE_OPTIONS)
 COMMAND_RANGES(Own, simulate_own, SIMULATE_OPTIONS)
 
-static bool write_trace(const Evaluation *evaluation, const char *file, GError **error)
+static bool write_trace(const Evaluation *evaluation, const Own *own, GError **error)
 {
+    const uint32_t n = evaluation->view->n_devices;
+    const bool all = g_strcmp0(own->trace_ranks, "all") == 0;
+    g_autoptr(GArray) list = NULL;
+    g_autofree bool *shown = own->trace_ranks ? g_new0(bool, n) : NULL;
+    if (shown && !all && !(list = command_ranks("--trace-ranks", own->trace_ranks, n, error)))
+        return false;
+    for (uint32_t i = 0; shown && i < (all ? n : list->len); i++)
+        shown[all ? i : g_array_index(list, uint32_t, i)] = true;
     g_autofree char *text =
         sim_timeline_trace(evaluation->report->timeline, evaluation->plan->program,
-                           evaluation->graph, evaluation->view);
-    return output_write(file, text, -1, error);
+                           evaluation->graph, evaluation->view, shown);
+    return output_write(own->trace, text, -1, error);
 }
 
 static bool write_dot(const Evaluation *evaluation, const char *file, GError **error)
@@ -107,7 +117,7 @@ static bool simulate_report(const Evaluation *evaluation, const Own *own,
                            evaluation->report->fidelity, others);
     if (!evaluation_check_fits(evaluation, error) ||
         !sample(evaluation, own, &sim, &samples, error) ||
-        (own->trace && !write_trace(evaluation, own->trace, error)) ||
+        (own->trace && !write_trace(evaluation, own, error)) ||
         (own->dot && !write_dot(evaluation, own->dot, error)) ||
         !command_execution_write(&own->execution, evaluation, &sim, error))
         return false;

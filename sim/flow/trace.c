@@ -7,7 +7,19 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "data/program/batch.h"
 #include "sim/flow/timeline.h"
+
+typedef struct {
+    GString *text;
+    const SimTimeline *timeline;
+    const Program *program;
+    const Graph *graph;
+    const BatchForms *batch; /* NULL: the batch is not cut in time */
+    bool *shown;             /* [device] */
+    /* [lane]: the first device of the trace that does its work, n_devices: none; and how many do */
+    uint32_t *first, *alike;
+} Trace;
 
 /* Appends one event and takes ownership of it. */
 static void add(GString *text, json_t *event)
@@ -27,21 +39,24 @@ static void add_name(GString *text, const char *what, uint32_t device, int threa
                         (int)device, "tid", thread, "args", "name", name));
 }
 
-static void add_device(GString *text, const SimTimeline *timeline, uint32_t device,
-                       const Device *d)
+static void add_device(const Trace *trace, uint32_t device, const Device *d)
 {
+    const SimTimeline *timeline = trace->timeline;
     KILTER_ASSERT(device < timeline->n_devices);
-    g_autofree char *name = g_strdup_printf("%s (%s)", d->name, d->type_name);
+    const uint32_t lane = timeline->lane[device], n = trace->alike[lane];
+    g_autofree char *others = g_strdup_printf(", %u alike", n);
+    g_autofree char *name =
+        g_strdup_printf("%s (%s)%s", d->name, d->type_name, n > 1 ? others : "");
 
-    add_name(text, "process_name", device, 0, name);
-    add_name(text, "thread_name", device, 0, "computation");
+    add_name(trace->text, "process_name", device, 0, name);
+    add_name(trace->text, "thread_name", device, 0, "computation");
     for (uint32_t s = 1; s < timeline->n_streams; s++) {
         g_autofree char *stream = g_strdup_printf("communication %u", s);
-        add_name(text, "thread_name", device, (int)s,
+        add_name(trace->text, "thread_name", device, (int)s,
                  timeline->n_streams == 2 ? "communication" : stream);
     }
     if (timeline->has_launches)
-        add_name(text, "thread_name", device, (int)timeline->n_streams, "host");
+        add_name(trace->text, "thread_name", device, (int)timeline->n_streams, "host");
 }
 
 const char *sim_span_category(const SimSpan *span, const Program *program,
@@ -60,36 +75,44 @@ const char *sim_span_category(const SimSpan *span, const Program *program,
                                         : "inside";
 }
 
-/* The members of an event's `args` about its instruction: number, text, group, what it does, and
- * bytes of the whole tensor that it moves or makes. */
-static json_t *args_of(const Instr *instr, uint32_t index, const Graph *graph,
-                       const char *detail)
+/* The members of an event's `args` about its instruction: its number in the plan's program, what it does, its
+ * group, its microbatch (absent: all of them), and bytes of the tensor that it moves or makes, of its
+ * microbatch where the tensor is cut. */
+static json_t *args_of(const Trace *trace, uint32_t index)
 {
+    const Instr *instr = &trace->program->instr[index];
     const bool compute = instr->kind == INSTR_COMPUTE;
-    const TensorId tensor =
-        compute ? graph_get_op(graph, instr->op)->out[0] : instr->tensor;
-    const char *what = compute ? op_kind_name(graph_get_op(graph, instr->op)->kind)
+    const Op *op = compute ? graph_get_op(trace->graph, instr->op) : NULL;
+    const TensorId tensor = compute ? op->out[0] : instr->tensor;
+    const bool is_part = trace->batch && instr->microbatch != PROGRAM_WHOLE,
+               has_parts = is_part && form_is_gather(trace->batch->form[tensor]);
+    const char *what = compute ? op_kind_name(op->kind)
                        : instr->kind == INSTR_COLLECTIVE
                            ? collective_name(instr->collective)
                        : instr->kind == INSTR_TRANSFER ? "transfer"
                                                        : "load";
-    return json_pack("{s:s, s:i, s:s, s:i, s:I}", "instruction", detail, "index",
-                     (int)index, "op", what, "group", (int)instr->group, "bytes",
-                     (json_int_t)tensor_bytes(graph_tensor(graph, tensor)));
+    json_t *args =
+        json_pack("{s:i, s:s, s:i, s:I}", "index", (int)index, "op", what, "group",
+                  (int)instr->group, "bytes",
+                  (json_int_t)(tensor_bytes(graph_tensor(trace->graph, tensor)) /
+                               (has_parts ? trace->program->n_microbatches : 1)));
+    if (is_part)
+        json_object_set_new(args, "microbatch", json_integer(instr->microbatch));
+    return args;
 }
 
-static void add_span(GString *text, const SimTimeline *timeline, uint32_t span,
-                     uint32_t device, const char *category, const char *name,
-                     json_t *args)
+static void add_span(const Trace *trace, uint32_t span, uint32_t device, const char *name)
 {
+    const SimTimeline *timeline = trace->timeline;
     KILTER_ASSERT(span < timeline->n_spans && device < timeline->n_devices);
     const SimSpan *s = &timeline->span[span];
 
-    add(text,
+    add(trace->text,
         json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:o}", "name", name, "cat",
-                  category, "ph", "X", "pid", (int)device, "tid",
-                  (int)(s->launch ? timeline->n_streams : s->stream), "ts",
-                  1e6 * s->start_s, "dur", 1e6 * (s->end_s - s->start_s), "args", args));
+                  sim_span_category(s, trace->program, trace->graph), "ph", "X", "pid",
+                  (int)device, "tid", (int)(s->launch ? timeline->n_streams : s->stream),
+                  "ts", 1e6 * s->start_s, "dur", 1e6 * (s->end_s - s->start_s), "args",
+                  args_of(trace, s->instr)));
 }
 
 /* Adds counter events: the bytes in memory from each step on. */
@@ -112,9 +135,7 @@ static void add_memory(GString *text, const SimTimeline *timeline, uint32_t devi
 /* --- arrows --- */
 
 typedef struct {
-    GString *text;
-    const SimTimeline *timeline;
-    uint32_t *device; /* [lane]: its first device */
+    const Trace *trace;
     /* tensor, group and microbatch on a lane -> span + 1 that made it last */
     GHashTable *maker;
     int id;
@@ -151,7 +172,7 @@ static void add_arrow(Arrows *arrows, const SimSpan *from, uint32_t from_device,
             "ts", 1e6 * (end[i]->start_s + 0.5 * (end[i]->end_s - end[i]->start_s)));
         if (i)
             json_object_set_new(event, "bp", json_string("e"));
-        add(arrows->text, event);
+        add(arrows->trace->text, event);
     }
 }
 
@@ -168,22 +189,24 @@ static void note_maker(Arrows *arrows, ArrowKey key, uint32_t span)
 }
 
 /* Arrows to a span's reads on all devices of a lane, and what it makes there. */
-static void visit_lane(Arrows *arrows, uint32_t span, uint32_t lane, const Instr *instr,
-                       const Graph *graph)
+static void visit_lane(Arrows *arrows, uint32_t span, uint32_t lane)
 {
-    const SimSpan *s = &arrows->timeline->span[span];
+    const SimTimeline *timeline = arrows->trace->timeline;
+    const Graph *graph = arrows->trace->graph;
+    const SimSpan *s = &timeline->span[span];
+    const Instr *instr = &arrows->trace->program->instr[s->instr];
     Operand use[OP_MAX_IN], make[OP_MAX_OUT];
     const uint32_t n_uses = instr_uses(instr, graph, use),
                    n_makes = instr_makes(instr, graph, make);
     for (uint32_t i = 0; i < n_uses; i++) {
         const ArrowKey key = key_of(use[i].tensor, instr->group, instr->microbatch, lane);
         const uint32_t made = GPOINTER_TO_UINT(g_hash_table_lookup(arrows->maker, &key));
-        const SimSpan *from = made ? &arrows->timeline->span[made - 1] : NULL;
+        const SimSpan *from = made ? &timeline->span[made - 1] : NULL;
         if (!from || from->stream == s->stream || from->start_s == from->end_s ||
             from->end_s > s->start_s)
             continue;
-        for (uint32_t j = 0; j < arrows->timeline->n_devices; j++)
-            if (arrows->timeline->lane[j] == lane)
+        for (uint32_t j = arrows->trace->first[lane]; j < timeline->n_devices; j++)
+            if (timeline->lane[j] == lane && arrows->trace->shown[j])
                 add_arrow(arrows, from, j, s, j);
     }
     const bool transfer = instr->kind == INSTR_TRANSFER;
@@ -197,81 +220,122 @@ static void visit_lane(Arrows *arrows, uint32_t span, uint32_t lane, const Instr
                    span);
 }
 
-/* The first device of a group that has one of the span's lanes; n_devices if none has. */
-static uint32_t device_in(const SimTimeline *timeline, const SimSpan *span,
+/* The first device of a group that has one of the span's lanes, and is in the trace; n_devices if none
+ * is. */
+static uint32_t device_in(const Trace *trace, const SimSpan *span,
                           const DeviceGroup *group)
 {
+    const SimTimeline *timeline = trace->timeline;
     uint32_t n;
     const uint32_t *lane = sim_span_lanes(timeline, span, &n);
     for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
         for (uint32_t k = 0; k < n; k++)
-            if (timeline->lane[group->device[i]] == lane[k])
-                return group->device[i];
+            if (timeline->lane[group->device[i]] == lane[k] &&
+                trace->first[lane[k]] < timeline->n_devices)
+                return trace->shown[group->device[i]] ? group->device[i]
+                                                      : trace->first[lane[k]];
     return timeline->n_devices;
 }
 
 /* Of a transfer, from a device that sends to one that receives. */
-static void add_message(Arrows *arrows, const Program *program, uint32_t span)
+static void add_message(Arrows *arrows, uint32_t span)
 {
-    const SimSpan *s = &arrows->timeline->span[span];
+    const Program *program = arrows->trace->program;
+    const SimSpan *s = &arrows->trace->timeline->span[span];
     const Instr *instr = &program->instr[s->instr];
     if (MAX(instr->group, instr->to_group) >= program->n_groups)
         return;
-    const uint32_t from = device_in(arrows->timeline, s, &program->group[instr->group]),
-                   to = device_in(arrows->timeline, s, &program->group[instr->to_group]);
-    if (from != to && MAX(from, to) < arrows->timeline->n_devices)
+    const uint32_t from = device_in(arrows->trace, s, &program->group[instr->group]),
+                   to = device_in(arrows->trace, s, &program->group[instr->to_group]);
+    if (from != to && MAX(from, to) < arrows->trace->timeline->n_devices)
         add_arrow(arrows, s, from, s, to);
 }
 
-static void add_arrows(GString *text, const SimTimeline *timeline, const Program *program,
-                       const Graph *graph)
+static void add_arrows(const Trace *trace)
 {
     Arrows arrows = {
-        .text = text,
-        .timeline = timeline,
+        .trace = trace,
         .maker = g_hash_table_new_full(hash_key, equal_keys, g_free, NULL),
     };
-    for (uint32_t i = 0; i < timeline->n_spans; i++) {
-        const SimSpan *span = &timeline->span[i];
+    for (uint32_t i = 0; i < trace->timeline->n_spans; i++) {
+        const SimSpan *span = &trace->timeline->span[i];
         if (span->launch || span->start_s == span->end_s)
             continue;
         uint32_t n;
-        const uint32_t *lane = sim_span_lanes(timeline, span, &n);
+        const uint32_t *lane = sim_span_lanes(trace->timeline, span, &n);
         for (uint32_t k = 0; k < n; k++)
-            visit_lane(&arrows, i, lane[k], &program->instr[span->instr], graph);
-        if (program->instr[span->instr].kind == INSTR_TRANSFER)
-            add_message(&arrows, program, i);
+            visit_lane(&arrows, i, lane[k]);
+        if (trace->program->instr[span->instr].kind == INSTR_TRANSFER)
+            add_message(&arrows, i);
     }
     g_hash_table_unref(arrows.maker);
 }
 
-char *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
-                         const Graph *graph, const ClusterView *view)
-{
-    GString *text = g_string_new("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [");
+/* --- the whole --- */
 
-    for (uint32_t j = 0; j < timeline->n_devices; j++)
-        add_device(text, timeline, j, &view->device[j]);
-    for (uint32_t j = 0; timeline->memory && j < timeline->n_devices; j++)
-        add_memory(text, timeline, j);
+/* Whether the trace has devices, and the first one of each lane. */
+static void choose_devices(Trace *trace, const bool *shown)
+{
+    const SimTimeline *timeline = trace->timeline;
+    trace->shown = g_new0(bool, timeline->n_devices);
+    trace->first = g_new(uint32_t, timeline->n_lanes);
+    trace->alike = g_new0(uint32_t, timeline->n_lanes);
+    for (uint32_t i = 0; i < timeline->n_lanes; i++)
+        trace->first[i] = timeline->n_devices;
+    for (uint32_t j = 0; j < timeline->n_devices; j++) {
+        const uint32_t lane = timeline->lane[j];
+        const bool is_first = trace->first[lane] == timeline->n_devices;
+        trace->shown[j] = shown ? shown[j] : is_first;
+        if (trace->shown[j] && is_first)
+            trace->first[lane] = j;
+        trace->alike[lane] = shown ? 1 : trace->alike[lane] + 1;
+    }
+}
+
+static void add_spans(const Trace *trace)
+{
+    const SimTimeline *timeline = trace->timeline;
+    g_autofree bool *on = g_new0(bool, timeline->n_lanes);
     for (uint32_t i = 0; i < timeline->n_spans; i++) {
         const SimSpan *span = &timeline->span[i];
-        if (span->start_s == span->end_s)
-            continue;
-        g_autofree char *name = sim_span_text(timeline, i, program, graph);
-        g_autofree char *detail = instr_text(&program->instr[span->instr], graph);
-        g_autofree bool *on = g_new0(bool, timeline->n_lanes);
         uint32_t n;
         const uint32_t *lane = sim_span_lanes(timeline, span, &n);
+        if (span->start_s == span->end_s)
+            continue;
+        g_autofree char *name = sim_span_text(timeline, i, trace->program, trace->graph);
         for (uint32_t k = 0; k < n; k++)
             on[lane[k]] = true;
         for (uint32_t j = 0; j < timeline->n_devices; j++)
-            if (on[timeline->lane[j]])
-                add_span(
-                    text, timeline, i, j, sim_span_category(span, program, graph), name,
-                    args_of(&program->instr[span->instr], span->instr, graph, detail));
+            if (trace->shown[j] && on[timeline->lane[j]])
+                add_span(trace, i, j, name);
+        for (uint32_t k = 0; k < n; k++)
+            on[lane[k]] = false;
     }
-    add_arrows(text, timeline, program, graph);
-    g_string_append(text, "\n]}\n");
-    return g_string_free(text, false);
+}
+
+char *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
+                         const Graph *graph, const ClusterView *view, const bool *shown)
+{
+    g_autoptr(BatchForms) batch =
+        program->n_microbatches > 1 ? batch_forms_of_microbatches(graph, NULL) : NULL;
+    Trace trace = {.text =
+                       g_string_new("{\"displayTimeUnit\": \"ms\", \"traceEvents\": ["),
+                   .timeline = timeline,
+                   .program = program,
+                   .graph = graph,
+                   .batch = batch};
+    choose_devices(&trace, shown);
+    for (uint32_t j = 0; j < timeline->n_devices; j++)
+        if (trace.shown[j])
+            add_device(&trace, j, &view->device[j]);
+    for (uint32_t j = 0; timeline->memory && j < timeline->n_devices; j++)
+        if (trace.shown[j])
+            add_memory(trace.text, timeline, j);
+    add_spans(&trace);
+    add_arrows(&trace);
+    g_string_append(trace.text, "\n]}\n");
+    g_free(trace.shown);
+    g_free(trace.first);
+    g_free(trace.alike);
+    return g_string_free(trace.text, false);
 }

@@ -1,5 +1,6 @@
 /* Traces, explanations, samples and timelines from the command line: the trace is the JSON that
  * Perfetto reads, and agrees with the report. */
+#include "data/base/json.h"
 #include "tests/support/program_json.h"
 
 #define SIMULATE                                                            \
@@ -12,7 +13,8 @@ static void test_trace(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    g_auto(Ran) ran = program_run_good(box, SIMULATE "--json --trace t.json");
+    g_auto(Ran) ran =
+        program_run_good(box, SIMULATE "--json --trace t.json --trace-ranks all");
     g_autofree char *text = sandbox_read(box, "t.json");
     json_t *report = json_of(ran.out), *trace = json_of(text);
     const json_t *events = json_object_get(trace, "traceEvents");
@@ -66,8 +68,8 @@ static void test_ranks_by_name(void **state)
     g_autofree char *from = g_build_filename(box->folder, "run.1.et", NULL),
                     *to = g_build_filename(box->folder, "1.et", NULL);
     assert_int_equal(rename(from, to), 0);
-    json_t *root =
-        program_json(box, "simulate 1.et star:hosts=3,bandwidth=10Gb/s,latency=5us --json");
+    json_t *root = program_json(
+        box, "simulate 1.et star:hosts=3,bandwidth=10Gb/s,latency=5us --json");
     assert_int_equal(number(root, "ranks"), 1);
     json_decref(root);
     /* A rank whose file is missing is named. */
@@ -131,12 +133,84 @@ static void test_arrows(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    program_runs(box, SIMULATE "--json --trace t.json");
+    program_runs(box, SIMULATE "--json --trace t.json --trace-ranks 0-2");
     assert_true(check_arrows(box) >= 4 * 3); /* layers on devices */
+    program_runs(box, SIMULATE "--json --trace t.json");
+    assert_in_range(check_arrows(box), 4, 4 * 3 - 1); /* one for all that do the same */
     program_runs(box,
                  "simulate vit:layers=4,global_batch=8 hap-8 --planner manual --set pp=2 "
                  "--set dp=4 --set micro_batch=1 -f flow --trace t.json");
     assert_true(check_arrows(box) >= 2);
+}
+
+/* Events of the trace in a file. Caller frees root with json_decref. */
+static const json_t *events_of(const Sandbox *box, const char *file, json_t **root)
+{
+    g_autofree char *path = g_build_filename(box->folder, file, NULL);
+    *root = json_read_file(path, "trace", NULL);
+    assert_non_null(*root);
+    return json_object_get(*root, "traceEvents");
+}
+
+/* Equal devices are one process, whose name says for how many it stands; a list chooses devices; a name in
+ * .gz gets the same bytes, gzipped, which the figure reads. */
+static void test_ranks(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    json_t *plain, *packed;
+    program_runs(box, SIMULATE "-q --trace t.json");
+    program_runs(box, SIMULATE "-q --trace t.json.gz");
+    program_runs(box, "figure timeline --trace t.json.gz -o out");
+    const json_t *events = events_of(box, "t.json", &plain);
+    assert_true(json_equal(events, events_of(box, "t.json.gz", &packed)));
+    g_autofree char *gz = sandbox_read(box, "t.json.gz");
+    assert_memory_equal(gz, "\x1f\x8b", 2);
+    const char *name = json_string_value(
+        json_object_get(json_object_get(json_array_get(events, 0), "args"), "name"));
+    assert_non_null(strstr(name, ", 3 alike"));
+    for (size_t i = 0; i < json_array_size(events); i++)
+        assert_int_equal(number(json_array_get(events, i), "pid"), 0);
+    json_decref(plain);
+    json_decref(packed);
+    program_runs(box, SIMULATE "-q --trace t.json --trace-ranks 2,1");
+    events = events_of(box, "t.json", &plain);
+    for (size_t i = 0; i < json_array_size(events); i++)
+        assert_in_range(number(json_array_get(events, i), "pid"), 1, 2);
+    json_decref(plain);
+    program_refuses(box, SIMULATE "--trace t.json --trace-ranks 3", 2, "from 0 to 2");
+    program_refuses(box, SIMULATE "--trace t.json --trace-ranks 1,1", 2, "once");
+}
+
+/* A transfer's bytes are those of its microbatch, whose number it has. */
+static void test_microbatches(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    double bytes[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        g_autofree char *line = g_strdup_printf(
+            "simulate vit:layers=4,global_batch=8 hap-8 --granularity gpu --planner "
+            "manual "
+            "--set pp=2 --set dp=4 --set micro_batch=%u -f flow -q --trace t.json",
+            i + 1);
+        json_t *root;
+        bool seen = false;
+        program_runs(box, line);
+        const json_t *events = events_of(box, "t.json", &root);
+        for (size_t k = 0; k < json_array_size(events); k++) {
+            const json_t *args = json_object_get(json_array_get(events, k), "args");
+            const char *op = json_string_value(json_object_get(args, "op"));
+            if (!op || strcmp(op, "transfer") != 0)
+                continue;
+            bytes[i] = number(args, "bytes");
+            assert_int_equal(json_object_get(args, "microbatch") != NULL, i == 0);
+            seen = true;
+        }
+        assert_true(seen);
+        json_decref(root);
+    }
+    assert_close(2 * bytes[0], bytes[1], 1e-12);
 }
 
 /* The path's spans follow one another without a gap from 0 to the end; links are listed. */
@@ -242,7 +316,8 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arrows),        cmocka_unit_test(test_trace),
+        cmocka_unit_test(test_arrows),        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_microbatches),  cmocka_unit_test(test_trace),
         cmocka_unit_test(test_explanation),   cmocka_unit_test(test_samples),
         cmocka_unit_test(test_timeline),      cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_ranks_by_name),

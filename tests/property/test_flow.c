@@ -312,9 +312,9 @@ static void test_same_bytes(void **state)
     g_autoptr(SimReport) a = random_case_evaluate(&c, "flow", &options);
     g_autoptr(SimReport) b = random_case_evaluate(&c, "flow", &options);
     g_autofree char *x =
-        sim_timeline_trace(a->timeline, c.plan->program, c.graph, c.view);
+        sim_timeline_trace(a->timeline, c.plan->program, c.graph, c.view, NULL);
     g_autofree char *y =
-        sim_timeline_trace(b->timeline, c.plan->program, c.graph, c.view);
+        sim_timeline_trace(b->timeline, c.plan->program, c.graph, c.view, NULL);
     assert_string_equal(x, y);
     random_case_free(&c);
 }
