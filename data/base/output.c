@@ -120,7 +120,7 @@ static char *gzipped(const char *text, size_t length, size_t *size)
 bool output_write(const char *file, const char *text, gssize length, GError **error)
 {
     g_assert(file && text && length >= -1);
-    const size_t n = length < 0 ? strlen(text) : (size_t)length;
+    size_t n = length < 0 ? strlen(text) : (size_t)length;
     if (is_stream(file))
         return write_stream(file, text, n, error);
     g_autofree char *packed = NULL;
