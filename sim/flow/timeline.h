@@ -109,18 +109,17 @@ const char *sim_span_category(const SimSpan *span, const Program *program,
                               const Graph *graph);
 
 /* Chrome trace JSON, which Perfetto opens: one process per device, one thread per stream, times in
- * microseconds. shown: [device], whether the trace has it; NULL: the first device of each lane, whose
- * name says for how many it stands. The same timeline gives the same bytes. Caller frees. */
+ * microseconds. shown: [device], whether the trace has it; NULL: the first device of each lane,
+ * whose name says how many do the same. The same timeline gives the same bytes. Caller frees. */
 char *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
                          const Graph *graph, const ClusterView *view, const bool *shown);
 
 /* A part of the critical path: computation or launches of one lane, a kind of collectives, all
  * transfers; or what it does for one layer of the model. */
 typedef struct {
-    const char
-        *kind; /* "computation", "launch", "transfer", the collective's or layer's name */
-    uint32_t lane; /* SIM_TEAM: communication, or a layer */
-    uint32_t n;    /* spans */
+    const char *kind; /* "computation", "launch", "transfer", the collective's or layer's name */
+    uint32_t lane;    /* SIM_TEAM: communication, or a layer */
+    uint32_t n;       /* spans */
     double time_s, communication_s;
 } SimLimit;
 
