@@ -280,7 +280,7 @@ static void drop_store(const char *file)
 static void test_bad_disks(void **state)
 {
     (void)state;
-    enum { POINTS = 8, LEAST_CALLS = 4 };
+    enum { POINTS = 4, LEAST_CALLS = 4 };
     const char *given = g_getenv("KILTER_POINTS");
     const uint64_t points = given ? strtoull(given, NULL, 10) : POINTS;
     g_autoptr(Sandbox) box = sandbox_new();

@@ -7,9 +7,10 @@
 #include <math.h>
 
 #include "data/data.h"
-#include "synth/auto/portfolio.h"
 #include "experiments/sweep/configuration.h"
+#include "synth/auto/portfolio.h"
 #include "tests/support/program.h"
+#include "tests/support/rounds.h"
 #include "tests/support/shrunk.h"
 
 #define GPT "gpt2:layers=3,hidden=64,heads=4,ffn=128,seq=16,vocab=64,batch=2"
@@ -231,10 +232,9 @@ static void test_tries_make_no_bounds(void **state)
 static void test_bounds_of_tries(void **state)
 {
     (void)state;
-    enum { LABS = 20 };
     g_autoptr(GRand) rand = g_rand_new_with_seed(5);
     uint32_t n = 0;
-    for (uint32_t i = 0; i < LABS; i++) {
+    for (uint32_t i = 0; i < test_rounds(3, 20); i++) {
         g_autoptr(Cluster) cluster = random_lab(rand);
         for (uint32_t t = 0; t < cluster->n_types; t++)
             cluster->type[t].memory_bytes = UINT64_C(1) << 40;

@@ -145,7 +145,7 @@ static void leave_out(Mutation *m)
 
 static void check_setup(const Setup *setup)
 {
-    enum { SAMPLES = 8 };
+    enum { SAMPLES = 4 };
     g_autoptr(Graph) graph = NULL;
     g_autoptr(Plan) plan = make(setup, &graph);
     g_autoptr(GRand) random = g_rand_new_with_seed(plan->program->n);

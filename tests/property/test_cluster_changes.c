@@ -3,6 +3,7 @@
  *
  *     KILTER_ALL=1    all planners on every changed cluster (the test cluster_changes_long) */
 #include "data/data.h"
+#include "tests/support/rounds.h"
 #include "tests/test.h"
 
 #include "synth/planners/planner.h"
@@ -140,7 +141,7 @@ static void check_planners(const Cluster *cluster, uint32_t *turn)
 static void test_changes(void **state)
 {
     (void)state;
-    const uint32_t runs = g_getenv("KILTER_ALL") ? 100 : 20;
+    const uint32_t runs = test_rounds(6, 100);
     g_autoptr(GRand) rand = g_rand_new_with_seed(31);
     uint32_t made = 0, refused = 0, turn = 0;
     for (uint32_t r = 0; r < runs; r++)

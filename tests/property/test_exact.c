@@ -1,7 +1,7 @@
 /* The exact search and the bound against brute force over the space that synth/synth.h states
  * (support/brute_force.h), with and without pins.
  *
- *     KILTER_ROUNDS=N    cases to check (default 60; the test exact_long: 2000) */
+ *     KILTER_ROUNDS=N    cases to check (default 30; the test exact_long: 2000) */
 #include "tests/test.h"
 
 #include "synth/hap/exact/states.h"
@@ -215,7 +215,7 @@ static void test_the_search_is_exact(void **state)
 {
     (void)state;
     const char *rounds = g_getenv("KILTER_ROUNDS");
-    const uint32_t n = rounds ? (uint32_t)strtoul(rounds, NULL, 10) : 60;
+    const uint32_t n = rounds ? (uint32_t)strtoul(rounds, NULL, 10) : 30;
     const uint64_t max_steps = n > 100 ? 3000000 : 400000;
     Tally tally = {0};
     for (uint32_t seed = 1; tally.cases < n && seed <= 20 * n; seed++)

@@ -7,6 +7,7 @@
 
 #include "synth/auto/portfolio.h"
 #include "tests/support/program_json.h"
+#include "tests/support/rounds.h"
 
 #define MLP "vgg19:width=16,fc=256,batch=8"
 #define MOE "bert-moe:layers=2,hidden=96,heads=4,ffn=192,vocab=640,batch=4,seq=32"
@@ -119,11 +120,12 @@ static void test_what_is_advised_fits(void **state)
     static const char *const device[] = {"rtx-4090", "a10", "t4", "v100-16g", "a100-40g"};
     static const char *const runtime[] = {"", "", " --set runtime=megatron",
                                           " --set runtime=fsdp"};
-    enum { ROUNDS = 8, GIB = 1 << 30 };
+    enum { GIB = 1 << 30 };
+    const uint32_t rounds = test_rounds(2, 8);
     g_autoptr(Sandbox) box = sandbox_new();
     g_autoptr(GRand) random = g_rand_new_with_seed(7);
     uint32_t n = 0, full = 0;
-    for (uint32_t round = 0; round < ROUNDS; round++) {
+    for (uint32_t round = 0; round < rounds; round++) {
         g_autofree char *cluster =
             g_strdup_printf("name: c\ndescription: d\nmachines:\n  - {name: m, device: "
                             "%s, gpus: %d, count: "
@@ -135,7 +137,7 @@ static void test_what_is_advised_fits(void **state)
             "advise "
             "gpt2:layers=%d,hidden=2048,heads=16,ffn=8192,seq=1024,global_batch=16,"
             "precision=mixed c.yaml%s --json",
-            g_rand_int_range(random, 4, 40),
+            g_rand_int_range(random, 4, (gint32)test_rounds(20, 40)),
             runtime[g_rand_int_range(random, 0, G_N_ELEMENTS(runtime))]);
         g_auto(Ran) ran = program_run(box, line);
         json_t *root = json_loads(ran.out, 0, NULL), *choice;
@@ -164,7 +166,7 @@ static void test_what_is_advised_fits(void **state)
         }
         json_decref(root);
     }
-    assert_true(n >= ROUNDS && full > 0);
+    assert_true(n >= rounds && full > 0);
 }
 
 /* The largest number that fits does, and one step more does not. */

@@ -2,12 +2,13 @@
  * finds assignments that are emitted and priced by the analytic model. Emission shares a form that
  * one op's conversion made with the backward of another, which the search's space leaves out
  * (synth/synth.h): the only way an attack may win, rarely and by little. */
+#include "tests/support/rounds.h"
 #include "tests/test.h"
 
 #include "synth/spmd/assignment.h"
+#include "synth/synth.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/random_plan.h"
-#include "synth/synth.h"
 
 #include <stdlib.h>
 
@@ -263,7 +264,7 @@ static void test_nothing_beats_the_search(void **state)
 {
     (void)state;
     const char *rounds = g_getenv("KILTER_ROUNDS");
-    uint32_t n = rounds ? (uint32_t)strtoul(rounds, NULL, 10) : 40;
+    uint32_t n = rounds ? (uint32_t)strtoul(rounds, NULL, 10) : test_rounds(16, 40);
     Tally tally = {0};
     for (uint32_t seed = 1; seed <= n; seed++)
         attack_one(seed, 1 + seed % 3, 2, 150, &tally);
@@ -308,10 +309,11 @@ static void test_known_times(void **state)
 {
     (void)state;
     /* the beam binds in graphs with many live tensors */
-    enum { CASES = 60, BEAM = 2000 };
+    enum { BEAM = 2000 };
+    const uint32_t cases = test_rounds(20, 60);
     static const double above = 1e-6;
     uint32_t searched = 0;
-    for (uint32_t seed = 1; seed <= CASES; seed++) {
+    for (uint32_t seed = 1; seed <= cases; seed++) {
         g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
         g_autoptr(GError) error = NULL;
         g_autoptr(Graph) graph = random_graph(rand, 2);
@@ -339,7 +341,7 @@ static void test_known_times(void **state)
                        options.upper_s);
         searched += n > 1;
     }
-    assert_true(searched > CASES / 3);
+    assert_true(searched > cases / 3);
 }
 
 int main(void)

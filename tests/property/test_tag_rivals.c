@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "synth/planners/planner.h"
+#include "tests/support/rounds.h"
 #include "tests/test.h"
 
 static const char *const RIVALS[] = {"dp-nccl", "dp-nccl-p", "horovod", "flexflow",
@@ -54,9 +55,8 @@ static void check_case(const char *model, const char *name)
 static void test_never_slower(void **state)
 {
     (void)state;
-    const bool all = g_getenv("KILTER_ALL") != NULL;
-    for (uint32_t m = 0; m < (all ? G_N_ELEMENTS(MODELS) : 2); m++)
-        for (uint32_t c = 0; c < (all ? G_N_ELEMENTS(CLUSTERS) : 1); c++)
+    for (uint32_t m = 0; m < test_rounds(1, G_N_ELEMENTS(MODELS)); m++)
+        for (uint32_t c = 0; c < test_rounds(1, G_N_ELEMENTS(CLUSTERS)); c++)
             check_case(MODELS[m], CLUSTERS[(m + c) % G_N_ELEMENTS(CLUSTERS)]);
 }
 

@@ -2,6 +2,7 @@
  * search, and no strategy is faster than the bound. */
 #include "data/data.h"
 #include "synth/tag/rows.h"
+#include "tests/support/rounds.h"
 #include "tests/support/tag_random.h"
 
 /* The bound of everything, and of partial strategies, against random ones. */
@@ -10,7 +11,7 @@ static void test_bound(void **state)
     (void)state;
     g_autoptr(GRand) rand = g_rand_new_with_seed(20);
     uint32_t n = 0;
-    while (n < 10000) {
+    while (n < test_rounds(2000, 10000)) {
         g_auto(Case) c = case_new(rand, 8, 3, 21);
         g_autoptr(TagBound) flow = tag_bound_new(c.space, &c.work, c.quick, TAG_BY_FLOW);
         g_autoptr(TagBound) stage =
@@ -152,7 +153,7 @@ static void test_rows(void **state)
         "resnet50:edge=32,width=16,global_batch=96,classes=10",
         "vgg19:image=32,global_batch=96,classes=10"};
     g_autoptr(GRand) rand = g_rand_new_with_seed(23);
-    for (uint32_t k = 0; k < 60; k++) {
+    for (uint32_t k = 0; k < test_rounds(20, 60); k++) {
         const uint32_t machines = draw(rand, 2, 3), layers = draw(rand, 2, 8);
         g_auto(Case) c = case_new(rand, layers, machines, 21);
         check_rows(&c, rand, 20);
@@ -210,14 +211,15 @@ static void test_subsets_that_differ(void **state)
     assert_true(longest_of_slowest(&c, action) > 1.05 * time_s);
 }
 
-/* 40 cases of 8 groups and 21 actions: the distance of 400 evaluations from the best known
+/* Cases of 8 groups and 21 actions: the distance of 400 evaluations from the best known
  * strategy. */
 static void test_best(void **state)
 {
     (void)state;
     g_autoptr(GRand) rand = g_rand_new_with_seed(22);
     double regret = 0, tree = 0, rounds = 0;
-    for (uint32_t k = 0; k < 40; k++) {
+    const uint32_t n = test_rounds(12, 40);
+    for (uint32_t k = 0; k < n; k++) {
         g_auto(Case) c = case_new(rand, 8, 3, 21);
         g_auto(TagResult) best = run_search(&c, TAG_BEST, TAG_BY_FLOW, 400, 1);
         g_auto(TagResult) mcts = run_search(&c, TAG_MCTS, TAG_BY_FLOW, 400, 1);
@@ -244,8 +246,8 @@ static void test_best(void **state)
         tree += mcts.fits ? mcts.time_s / known - 1 : 0;
     }
     print_message("mean regret: best %.2f %%, mcts %.2f %%, in rounds of 16 %.2f %%\n",
-                  100 * regret / 40, 100 * tree / 40, 100 * rounds / 40);
-    assert_at_most(regret / 40, 0.02);
+                  100 * regret / n, 100 * tree / n, 100 * rounds / n);
+    assert_at_most(regret / n, 0.02);
 }
 
 static SimQuickTimes tag_times_alone(const Case *c, const uint16_t *action)
@@ -270,7 +272,7 @@ static void test_threads(void **state)
     (void)state;
     static const uint32_t threads[] = {1, 2, 8};
     g_autoptr(GRand) rand = g_rand_new_with_seed(24);
-    for (uint32_t k = 0; k < 12; k++) {
+    for (uint32_t k = 0; k < test_rounds(6, 12); k++) {
         g_auto(Case) c = case_new(rand, 8, 3, 21);
         TagSearch search = {.method = TAG_MCTS,
                             .objective = k % 2 ? TAG_BY_STAGE : TAG_BY_FLOW,

@@ -5,8 +5,14 @@
 #include "balance/balance.h"
 #include "synth/synth.h"
 #include "tests/support/random_case.h"
+#include "tests/support/rounds.h"
 
-enum { CASES = 150, DRAWS = 20, STEPS = 45 };
+static uint32_t cases(void)
+{
+    return test_rounds(50, 150);
+}
+
+enum { DRAWS = 20, STEPS = 45 };
 
 static void draw_ratios(GRand *random, uint32_t n_segments, uint32_t n, double *ratio)
 {
@@ -62,7 +68,7 @@ static void test_linear_is_stage(void **state)
 {
     (void)state;
     uint32_t doubled = 0, overlapped = 0;
-    for (uint32_t seed = 0; seed < CASES; seed++) {
+    for (uint32_t seed = 0; seed < cases(); seed++) {
         RandomCase c;
         if (!open_case(seed, &c))
             continue;
@@ -89,7 +95,7 @@ static void test_linear_is_stage(void **state)
         }
         random_case_free(&c);
     }
-    assert_true(doubled > CASES / 3);
+    assert_true(doubled > cases() / 3);
     assert_true(overlapped > 10 * doubled);
 }
 
@@ -99,7 +105,7 @@ static void test_no_ratios_are_faster(void **state)
 {
     (void)state;
     uint32_t uneven = 0;
-    for (uint32_t seed = 0; seed < CASES; seed++) {
+    for (uint32_t seed = 0; seed < cases(); seed++) {
         RandomCase c;
         if (!open_case(seed, &c))
             continue;
@@ -121,7 +127,7 @@ static void test_no_ratios_are_faster(void **state)
         }
         random_case_free(&c);
     }
-    assert_true(uneven > CASES / 5);
+    assert_true(uneven > cases() / 5);
 }
 
 /* The least time with the first ratio given, then over all first ratios: the time is convex, so a
@@ -165,7 +171,7 @@ static void test_equals_convex_search(void **state)
 {
     (void)state;
     uint32_t compared = 0;
-    for (uint32_t seed = 0; seed < 8 * CASES && compared < 40; seed++) {
+    for (uint32_t seed = 0; seed < 8 * cases() && compared < 40; seed++) {
         RandomCase c;
         if (!open_case(seed, &c))
             continue;
@@ -191,7 +197,7 @@ static void test_memory(void **state)
 {
     (void)state;
     uint32_t bound = 0;
-    for (uint32_t seed = 0; seed < CASES; seed++) {
+    for (uint32_t seed = 0; seed < cases(); seed++) {
         RandomCase c;
         if (!open_case(seed, &c))
             continue;
