@@ -59,15 +59,6 @@ static uint32_t factor_dims(FactorDims how, const Tensor *w, bool first, uint32_
     g_assert_not_reached();
 }
 
-static bool is_target(const Graph *graph, const Tensor *weights)
-{
-    g_auto(GStrv) word = g_strsplit(graph->training.target, "+", 0);
-    for (uint32_t i = 0; word[i]; i++)
-        if (*word[i] && strstr(weights->name, word[i]))
-            return true;
-    return false;
-}
-
 /* Appends the adapter beside the product `id` and their sum, if it has one; returns what reads as
  * its output. */
 static TensorId adapter_append(Graph *graph, OpId id)
@@ -79,7 +70,8 @@ static TensorId adapter_append(Graph *graph, OpId id)
     if (graph->training.kind != TRAIN_LORA || row == G_N_ELEMENTS(FACTORS))
         return op.out[0];
     const Tensor weights = *graph_tensor(graph, op.in[1]);
-    if (weights.role != ROLE_PARAMETER || !weights.frozen || !is_target(graph, &weights))
+    if (weights.role != ROLE_PARAMETER || !weights.frozen ||
+        !graph_targets(graph, weights.name, false))
         return op.out[0];
     TensorId x = op.in[0];
     for (uint32_t factor = 0; factor < 2; factor++) {

@@ -57,4 +57,8 @@ OpId graph_append(Graph *graph, const OpSpec *spec);
 TensorId graph_trained_parameter(Graph *graph, const char *name, uint32_t rank,
                                  const uint32_t *dim);
 
+/* Whether a parameter's name has one of the words of the training's target; `whole`: of those with
+ * a ! before them, whose weights are trained themselves beside the adapters. */
+bool graph_targets(const Graph *graph, const char *name, bool whole);
+
 const OpClass *graph_op_class(const Graph *graph, OpId id);

@@ -154,13 +154,23 @@ TensorId graph_trained_parameter(Graph *graph, const char *name, uint32_t rank,
                             dim, GRAPH_NONE);
 }
 
+bool graph_targets(const Graph *graph, const char *name, bool whole)
+{
+    g_auto(GStrv) word = g_strsplit(graph->training.target, "+", 0);
+    for (uint32_t i = 0; word[i]; i++)
+        if (*word[i] && word[i][whole] && (*word[i] == '!') == whole &&
+            strstr(name, word[i] + whole))
+            return true;
+    return false;
+}
+
 TensorId graph_parameter(Graph *graph, const char *name, uint32_t rank,
                          const uint32_t *dim)
 {
     const TensorId id = graph_trained_parameter(graph, name, rank, dim);
     const TrainedParts *training = &graph->training;
     const uint32_t layer = MAX(graph->layers->len, 1) - 1;
-    if (training->kind == TRAIN_LORA ||
+    if ((training->kind == TRAIN_LORA && !graph_targets(graph, name, true)) ||
         (training->kind == TRAIN_LAYERS &&
          (layer < training->first || layer > training->last)))
         graph_freeze(graph, id);

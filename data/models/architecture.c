@@ -49,7 +49,15 @@ static TensorId feed_forward(const Layer *l, const char *part, TensorId x, uint3
     g_autofree char *up = g_strdup_printf("%s.up", part);
     g_autofree char *active = g_strdup_printf("%s.active", part);
     g_autofree char *down = g_strdup_printf("%s.down", part);
-    if (a->gated) {
+    g_autofree char *gate = g_strdup_printf("%s.gate", part);
+    g_autofree char *wide = g_strdup_printf("%s.wide", part);
+    g_autofree char *product = g_strdup_printf("%s.gated", part);
+    if (a->gated && l->sizes->own_gate) {
+        const TensorId g = layer_linear(l, gate, x, ffn, a->ffn_bias);
+        const TensorId in[] = {layer_unary(l, ACTIVATION_OP[a->activation], active, g),
+                               layer_linear(l, wide, x, ffn, a->ffn_bias)};
+        x = layer_op(l, OP_MULTIPLY, product, (OpAttr){0}, 2, in, NULL);
+    } else if (a->gated) {
         x = layer_project(l, OP_LINEAR_PAIR, up, x, 2, (uint32_t[]){2, ffn}, a->ffn_bias);
         x = gated(l, active, x);
     } else {

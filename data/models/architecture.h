@@ -219,6 +219,7 @@ const char *architecture_check(const Architecture *architecture, uint32_t seq,
 typedef struct {
     uint32_t batch, seq, mtp, patches;
     double capacity_factor;
+    bool own_keys, own_gate; /* keys and values, gates and what they gate have own weights */
 } ArchitectureSizes;
 TensorId architecture_build(Graph *graph, const Architecture *architecture,
                             const ArchitectureSizes *sizes);

@@ -87,11 +87,13 @@ static TensorId keys(const Layer *l, TensorId x)
         return low_rank_keys(l, x);
     const uint32_t out[] = {f->kv_heads, f->head_size + f->value_size};
     TensorId kv;
-    if (f->shared_values || a->qk_norm == QK_NORM_ALL || a->distances)
+    const bool apart = f->shared_values || a->qk_norm == QK_NORM_ALL || a->distances ||
+                       l->sizes->own_keys;
+    if (apart)
         kv = separate_keys(l, x);
     else
         kv = layer_project(l, OP_KV_PROJ, "attention.kv", x, 2, out, a->qkv_bias);
-    if (!f->shared_values && a->qk_norm == QK_NORM_HEAD) {
+    if (!apart && a->qk_norm == QK_NORM_HEAD) {
         const TensorId gamma =
             layer_parameter(l, "attention.k.norm.weight", 1, &f->head_size);
         kv = layer_op(l, OP_KEY_NORM, "attention.k.norm", (OpAttr){0}, 2,

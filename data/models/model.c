@@ -173,7 +173,11 @@ static Graph *build_architecture(const char *spec, const char *path, Architectur
         .seq = a->patch ? 0 : model_size(&params, "seq"),
         .mtp = a->patch ? 0 : model_size(&params, "mtp"),
         .patches = a->patch ? 0 : model_size(&params, "patches"),
-        .capacity_factor = a->patch ? 1 : model_param(&params, "capacity_factor")};
+        .capacity_factor = a->patch ? 1 : model_param(&params, "capacity_factor"),
+        .own_keys = params.target && (strstr(params.target, "attention.k.") ||
+                                      strstr(params.target, "attention.values")),
+        .own_gate = params.target && (strstr(params.target, "ffn.gate") ||
+                                      strstr(params.target, "ffn.wide"))};
     g_autofree char *name = model_file_name(path);
     Graph *graph = graph_new(name);
     model_prepare(graph, &params);

@@ -1,6 +1,7 @@
 /* Specs of models: the part after the colon, key=value,..., read and written. */
 #include "data/base/error.h"
 #include "data/base/names.h"
+#include "data/formats/huggingface/config.h"
 #include "data/models/models.h"
 
 #include <math.h>
@@ -77,12 +78,23 @@ static bool set_train(const char *spec, const char *value, ModelParams *params,
                       GError **error)
 {
     TrainedParts training;
+    if (peft_is(value)) {
+        uint32_t rank;
+        g_autofree char *target = NULL;
+        if (!peft_read(value, &rank, &target, error))
+            return false;
+        params->target = g_intern_string(target);
+        g_autofree char *train = g_strdup_printf("lora:%u", rank);
+        params->train = g_intern_string(train);
+        return true;
+    }
     params->train = g_intern_string(value);
     return model_training(params, &training) ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "model '%s': train: expected all, lora:RANK or layers:FIRST-LAST, "
-                       "got '%s'",
-                       spec, value);
+           kilter_fail(
+               error, KILTER_ERROR_INPUT,
+               "model '%s': train: expected all, lora:RANK, layers:FIRST-LAST or an "
+               "adapter_config.json, got '%s'",
+               spec, value);
 }
 
 bool model_training(const ModelParams *params, TrainedParts *training)

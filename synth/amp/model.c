@@ -85,8 +85,10 @@ static void read_load(Reading *r, const Instr *instr)
         add_form(r->model, r->model->states, layer, instr->to, bytes);
     if (tensor->role != ROLE_PARAMETER)
         return;
-    const double gradient = (double)tensor_bytes(
-        graph_tensor(r->graph, graph_gradient(r->graph, instr->tensor)));
+    const double gradient = tensor->frozen
+                                ? 0
+                                : (double)tensor_bytes(graph_tensor(
+                                      r->graph, graph_gradient(r->graph, instr->tensor)));
     add_form(r->model, r->model->held, layer, instr->to, gradient);
     add_form(r->model, r->model->gradient, layer, instr->to, gradient);
     r->model->parameters[layer] += (double)tensor_elements(tensor);

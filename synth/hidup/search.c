@@ -79,11 +79,15 @@ static void charge(const Hidup *h, TensorId parameter, Form read, Form rest,
                    DuplexChoice *choice)
 {
     const Graph *graph = h->whole.graph;
-    const Op *update = graph_get_op(
-        graph, graph_tensor(graph, graph_updated(graph, parameter))->producer);
-    double s = update->n_in * charge_s(h, parameter, rest);
+    const bool frozen = graph_tensor(graph, parameter)->frozen;
+    const Op *update =
+        frozen
+            ? NULL
+            : graph_get_op(
+                  graph, graph_tensor(graph, graph_updated(graph, parameter))->producer);
+    double s = (frozen ? 1 : update->n_in) * charge_s(h, parameter, rest);
     if (rest != read)
-        s += 2 * charge_s(h, parameter, read);
+        s += (frozen ? 1 : 2) * charge_s(h, parameter, read);
     for (uint32_t c = 0; c < h->whole.n_classes; c++)
         choice->update.s[c] += s;
 }
@@ -98,6 +102,10 @@ static void price_parameters(const Hidup *h, const Placed *placed, DuplexChoice 
             continue;
         const Form read = placed->fused->triple.rule.form[i],
                    rest = rest_of(graph, op, placed, i);
+        choice->gather_s[0] += conversion_s(&h->whole, parameter, rest, read);
+        charge(h, parameter, read, rest, choice);
+        if (graph_tensor(graph, parameter)->frozen)
+            continue;
         const OpId update =
             graph_tensor(graph, graph_updated(graph, parameter))->producer;
         Form forms[OP_MAX_OPERANDS];
@@ -107,10 +115,8 @@ static void price_parameters(const Hidup *h, const Placed *placed, DuplexChoice 
         g_assert(found);
         const Times work = price_rule(&h->whole, update, &rule);
         times_add(&h->whole, &choice->update, &work);
-        choice->gather_s[0] += conversion_s(&h->whole, parameter, rest, read);
         choice->sync_s[1] += conversion_s(&h->whole, graph_gradient(graph, parameter),
                                           reference_adjoint(read), rest);
-        charge(h, parameter, read, rest, choice);
     }
 }
 

@@ -21,10 +21,11 @@ void assignment_clear(Assignment *assignment)
     g_free(assignment->rest);
 }
 
-/* The update op of a parameter. */
+/* The update op of a parameter; GRAPH_NONE: it is frozen, and has neither gradient nor states. */
 static OpId update_op(const Graph *graph, TensorId parameter)
 {
-    return graph_tensor(graph, graph_updated(graph, parameter))->producer;
+    const TensorId next = graph_updated(graph, parameter);
+    return next == GRAPH_NONE ? GRAPH_NONE : graph_tensor(graph, next)->producer;
 }
 
 bool parameter_updates_in(const Graph *graph, TensorId parameter, Form form)
@@ -32,7 +33,8 @@ bool parameter_updates_in(const Graph *graph, TensorId parameter, Form form)
     Form forms[OP_MAX_OPERANDS];
     Rule rule;
     memset(forms, form, sizeof forms);
-    return op_rule_find(graph, update_op(graph, parameter), forms, &rule);
+    const OpId update = update_op(graph, parameter);
+    return update == GRAPH_NONE || op_rule_find(graph, update, forms, &rule);
 }
 
 static void update_rule(const Graph *graph, OpId update, Form form, Rule *rule)
@@ -47,19 +49,21 @@ double parameter_plan_memory(const Pricer *pricer, TensorId parameter, FormSet k
                              Form made, const ParameterPlan *plan)
 {
     const Graph *graph = pricer->graph;
-    const Op *update = graph_get_op(graph, update_op(graph, parameter));
+    const OpId id = update_op(graph, parameter);
+    const Op *update = id == GRAPH_NONE ? NULL : graph_get_op(graph, id);
     FormSet reduce = (FormSet)(1u << FORM_REDUCE);
     if (!pricer->charges)
         return 0;
     TensorId gradient = graph_gradient(graph, parameter);
-    double charge = price_memory(pricer, SYNTH_POINT_BACKWARD, gradient, made);
+    double charge =
+        update ? price_memory(pricer, SYNTH_POINT_BACKWARD, gradient, made) : 0;
     for (SynthPoint point = 0; point < SYNTH_POINTS; point++) {
         charge += price_memory(pricer, point, parameter, plan->rest);
-        for (uint32_t i = 2; i < update->n_in; i++)
+        for (uint32_t i = 2; update && i < update->n_in; i++)
             charge += price_memory(pricer, point, update->in[i], plan->update);
     }
-    if (graph_get_op(graph, graph_tensor(graph, gradient)->producer)->of >
-        pricer->fullest)
+    if (update && graph_get_op(graph, graph_tensor(graph, gradient)->producer)->of >
+                      pricer->fullest)
         return charge + price_memory(pricer, SYNTH_POINT_FORWARD, gradient, made);
     if (plan->rest == FORM_IDENTITY) /* slices of a replica are views */
         kept &= reduce;
@@ -75,11 +79,13 @@ static bool plan_allowed(const Pricer *pricer, TensorId parameter,
                          const ParameterPlan *plan)
 {
     OpId id = update_op(pricer->graph, parameter);
-    const Op *update = graph_get_op(pricer->graph, id);
     Form forms[OP_MAX_OPERANDS];
     memset(forms, plan->update, sizeof forms);
-    bool allowed = pins_allow(pricer->pins, pricer->graph, id, forms) &&
-                   (pins_made(pricer->pins, parameter) >> plan->rest & 1u);
+    bool allowed = pins_made(pricer->pins, parameter) >> plan->rest & 1u;
+    if (id == GRAPH_NONE)
+        return allowed;
+    const Op *update = graph_get_op(pricer->graph, id);
+    allowed &= pins_allow(pricer->pins, pricer->graph, id, forms);
     for (uint32_t i = 2; i < update->n_in; i++)
         allowed &= pins_made(pricer->pins, update->in[i]) >> plan->update & 1u;
     return allowed;
@@ -119,6 +125,15 @@ static bool plan_price(const Pricer *pricer, TensorId parameter, ParameterPrices
         return false;
     FormSet held = (FormSet)(1u << plan->rest);
     Step initial = {0};
+    if (update_op(graph, parameter) == GRAPH_NONE) {
+        if (plan->rest != plan->update ||
+            !price_reach(pricer, parameter, &held, read, &initial, NULL, NULL))
+            return false;
+        plan->initial = initial.inner;
+        plan->charge_s = parameter_plan_memory(pricer, parameter, kept, made, plan);
+        plan->comm_s = initial.comm_s + plan->charge_s;
+        return true;
+    }
     const KnownStep *gradient =
         know_step(pricer, graph_gradient(graph, parameter), made, plan->update,
                   &prices->gradient[made][plan->update]);
@@ -185,9 +200,11 @@ void parameter_plan_apply(const Graph *graph, TensorId parameter,
 {
     g_assert(plan->rest < FORM_MAX && plan->update < FORM_MAX);
     OpId update = update_op(graph, parameter);
+    assignment->rest[parameter] = plan->rest;
+    if (update == GRAPH_NONE)
+        return;
     const Op *op = graph_get_op(graph, update);
     update_rule(graph, update, plan->update, &assignment->rule[update]);
-    assignment->rest[parameter] = plan->rest;
     for (uint32_t i = 2; i < op->n_in;
          i++) /* optimizer states live where the update runs */
         assignment->rest[op->in[i]] = plan->update;

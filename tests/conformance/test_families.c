@@ -192,9 +192,32 @@ static void test_families(void **state)
     g_rmdir(folder);
 }
 
+/* Frozen parameters have neither gradients nor updates: every planner places them, too. */
+static void test_adapters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *planner, *set;
+    } row[] = {{"hap", ""},        {"hidup", ""},
+               {"joint", ""},      {"amp", ""},
+               {"manual", "dp=8"}, {"manual", "tp=2 dp=4"},
+               {"tag", ""},        {"manual", "pp=2 tp=2 dp=2 microbatches=2"}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
+        prove(row[i].planner,
+              "llama:layers=2,hidden=16,heads=4,kv_heads=2,ffn=24,seq=8,vocab=24,"
+              "global_batch=8,train=lora:2,target=attention.k.+ffn.gate+!head",
+              "adapters", row[i].set);
+        prove(row[i].planner,
+              "llama:layers=2,hidden=16,heads=4,kv_heads=2,ffn=24,seq=8,vocab=24,"
+              "global_batch=8,train=layers:2",
+              "a layer", row[i].set);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_adapters),
         cmocka_unit_test(test_families),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -608,6 +608,60 @@ static void test_near(void **state)
     }
 }
 
+/* Trained parameters by adapter_config.json, as PEFT counts them; NULL: refused, with `why`. */
+static void test_adapters(void **state)
+{
+    (void)state;
+#define ATTENTION_QV "'r':8,'target_modules':['q_proj','v_proj']"
+#define ALL_SEVEN                                                                        \
+    "'r':16,'target_modules':['q_proj','k_proj','v_proj','o_proj','gate_proj','up_proj'" \
+    ","                                                                                  \
+    "'down_proj']"
+#define LLAMA_2 SIZES(4096, 11008, 32, 32, 32, 32000) LLAMA UNTIED
+#define LLAMA_3 SIZES(4096, 14336, 32, 32, 8, 128256) LLAMA UNTIED
+    static const struct {
+        const char *model, *adapter, *why;
+        uint64_t trained;
+    } row[] = {
+        {LLAMA_2, ATTENTION_QV ",'bias':'none','use_dora':false", NULL, 4194304},
+        {LLAMA_2, ALL_SEVEN ",'rank_pattern':{},'lora_alpha':32", NULL, 39976960},
+        {LLAMA_3, ATTENTION_QV, NULL, 3407872},
+        {LLAMA_3, ALL_SEVEN, NULL, 41943040},
+        {LLAMA_3, ATTENTION_QV ",'modules_to_save':['lm_head','embed_tokens']", NULL,
+         3407872 + 2 * (uint64_t)128256 * 4096},
+        {LLAMA_3, ATTENTION_QV ",'use_dora':true", "use_dora: no op", 0},
+        {LLAMA_3, ATTENTION_QV ",'rank_pattern':{'q_proj':4}", "rank_pattern", 0},
+        {LLAMA_3, "'r':0,'target_modules':['q_proj']", "r: expected a rank", 0},
+        {LLAMA_3, "'r':8,'target_modules':['zz']", "target_modules: expected modules", 0},
+        {LLAMA_3, "'r':8", "target_modules: expected names", 0},
+    };
+    g_autofree char *path =
+        g_strdup_printf("%s/kilter-adapter-%d.json", g_get_tmp_dir(), (int)getpid());
+    g_autofree char *list = g_strdup_printf(":train=%s", path);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text =
+            g_strdup_printf("{'peft_type':'LORA',%s}", row[i].adapter);
+        g_strdelimit(text, "'", '"');
+        assert_true(g_file_set_contents(path, text, -1, NULL));
+        g_autoptr(Graph) graph = graph_with(row[i].model, list, &error);
+        g_unlink(path);
+        if (row[i].why) {
+            assert_null(graph);
+            assert_non_null(strstr(error->message, row[i].why));
+            continue;
+        }
+        assert_no_error(error);
+        uint64_t trained = 0;
+        for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
+            const Tensor *tensor = graph_tensor(graph, t);
+            if (tensor->role == ROLE_PARAMETER && !tensor->frozen)
+                trained += tensor_elements(tensor);
+        }
+        assert_int_equal(trained, row[i].trained);
+    }
+}
+
 /* Towers of images beside the text, which `patches` of an image add. */
 static void test_towers(void **state)
 {
@@ -786,8 +840,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows_are_whole), cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_near),           cmocka_unit_test(test_towers),
-        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_encoders),
-        cmocka_unit_test(test_windows),        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_adapters),       cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_encoders),       cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

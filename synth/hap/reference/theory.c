@@ -95,6 +95,8 @@ static void price_parameter(const Pricer *pricer, TensorId parameter, Form form,
     const Graph *graph = pricer->graph;
     TensorId gradient = graph_gradient(graph, parameter);
     Form made = reference_adjoint(form);
+    if (graph_tensor(graph, parameter)->frozen)
+        return;
     if (made == FORM_REDUCE) {
         add_collective(pricer, COLLECTIVE_ALL_REDUCE, gradient, made, FORM_IDENTITY,
                        &fused->comm_s, &fused->update);
@@ -166,20 +168,21 @@ static bool is_in_paper(Collective kind)
     return (int)kind < COLLECTIVES_PRICED;
 }
 
-/* Prices the adjoint of a collective: the gradient is converted back in the cheapest way. */
-static void price_adjoint(const Pricer *pricer, const Triple *triple, Fused *fused)
+/* Prices the adjoint of a collective: the gradient is converted back in the cheapest way; false if
+ * there is none, as where an adapter's sum hands its gradient on to both of its parts. */
+static bool price_adjoint(const Pricer *pricer, const Triple *triple, Fused *fused)
 {
     TensorId gradient = graph_gradient(pricer->graph, triple->tensor);
     if (gradient == GRAPH_NONE)
-        return;
+        return true;
     FormSet held = (FormSet)(1u << reference_adjoint(triple->to));
     Step step = {0};
-    bool reached =
-        price_reach(pricer, gradient, &held,
-                    (FormSet)(1u << reference_adjoint(triple->from)), &step, NULL, NULL);
-    g_assert(reached);
+    if (!price_reach(pricer, gradient, &held,
+                     (FormSet)(1u << reference_adjoint(triple->from)), &step, NULL, NULL))
+        return false;
     fused->comm_s += step.comm_s;
     fused->back = step.inner;
+    return true;
 }
 
 static bool fuse_collective(ReferenceTheory *theory, const Triple *triple, Fused *fused)
@@ -193,8 +196,7 @@ static bool fuse_collective(ReferenceTheory *theory, const Triple *triple, Fused
     fused->token = reference_uncommunicated(theory, theory->index[triple->tensor]);
     add_collective(pricer, triple->collective, triple->tensor, triple->from, triple->to,
                    &fused->comm_s, &fused->forward);
-    price_adjoint(pricer, triple, fused);
-    return true;
+    return price_adjoint(pricer, triple, fused);
 }
 
 static bool fuse(ReferenceTheory *theory, const Triple *triple, Fused *fused)
