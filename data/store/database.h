@@ -54,7 +54,7 @@ enum {
     STORE_APPLICATION_ID = 0x4b6c7472, /* "Kltr" */
     STORE_VERSION = 5,
     STORE_VERSION_OLDEST =
-        3, /* from this on, stores are made one of STORE_VERSION when they are opened */
+        2, /* from this on, stores are made one of STORE_VERSION when they are opened */
 };
 
 /* Fails with "FILE: reason; left untouched". Always false. */

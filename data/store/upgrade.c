@@ -1,5 +1,7 @@
 /* Stores of earlier versions, made new step by step.
  *
+ *   2: a row for each experiment and configuration, without seals. What it asked is not known as
+ *      well as it is today: such answers are kept to be read, and evaluated anew when asked again.
  *   3: an answer's whole report stood in its `detail`.
  *   4: an experiment asked for an answer once, in the same words. */
 #include <string.h>
@@ -21,6 +23,63 @@ static const char STRANGERS[] =
     "ESCAPE '\\' AND type || ' ' || name NOT IN ('table run', 'table part', 'table "
     "answer', 'table asked', 'table attempt', 'index answer_run', 'view result', 'view "
     "best', 'view configuration')";
+
+static const char STRANGERS_2[] =
+    "SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_autoindex\\_%' "
+    "ESCAPE '\\' AND type || ' ' || name NOT IN ('table run', 'table result', 'index "
+    "result_run')";
+static const char DAMAGED_2[] =
+    "SELECT count(*) FROM result WHERE lower(hex(kilter_hash(config))) IS NOT hash";
+static const char SET_ASIDE_2[] =
+    "DROP INDEX result_run; ALTER TABLE run RENAME TO before_run;"
+    "ALTER TABLE result RENAME TO before_result";
+
+/* Its configuration, whole, stands for the method, and makes its question. */
+#define MODEL_2      "json_object('model', model)"
+#define CLUSTER_2    "json_object('cluster', cluster)"
+#define PART_2(text) "(SELECT part.id FROM part WHERE part.hash = kilter_hash(" text "))"
+static const char COPY_2[] =
+    "INSERT INTO run (id, " STORE_RUN_COLUMNS ", seal) SELECT id, " STORE_RUN_COLUMNS
+    ", kilter_seal(" STORE_RUN_COLUMNS ") FROM (SELECT *, '' AS revision FROM "
+    "before_run);"
+    "INSERT INTO part (hash, text) SELECT kilter_hash(text), text FROM (SELECT " MODEL_2
+    " AS text FROM before_result UNION SELECT " CLUSTER_2
+    " FROM before_result UNION SELECT config FROM before_result);"
+    "INSERT INTO answer (" STORE_ANSWER_COLUMNS ", seal) SELECT " STORE_ANSWER_COLUMNS
+    ", kilter_seal(" STORE_ANSWER_COLUMNS
+    ") FROM (SELECT kilter_hash(config) AS hash, " PART_2(MODEL_2) " AS subject, " PART_2(
+        CLUSTER_2) " AS cluster, " PART_2("config") " AS method, seed, run, planner, "
+                                                    "fidelity, granularity, gpus, "
+                                                    "status, message, "
+                                                    "iteration_time_s, "
+                                                    "fractional_time_s, lower_bound_s, "
+                                                    "gap, optimal, stages, "
+                                                    "peak_memory_bytes, communication_s, "
+                                                    "computation_s, search_time_s, "
+                                                    "balance_time_s, "
+                                                    "CASE WHEN ratios NOTNULL THEN "
+                                                    "json_object('ratios', json(ratios)) "
+                                                    "END AS plan, "
+                                                    "detail, NULL AS common, min(rowid) "
+                                                    "AS first FROM before_result GROUP "
+                                                    "BY config "
+                                                    "ORDER BY first);"
+                                                    "INSERT INTO asked "
+                                                    "(" STORE_ASKED_COLUMNS
+                                                    ", seal) SELECT " STORE_ASKED_COLUMNS
+                                                    ", kilter_seal(" STORE_ASKED_COLUMNS
+                                                    ") FROM (SELECT experiment, (SELECT "
+                                                    "answer.id "
+                                                    "FROM answer WHERE answer.hash = "
+                                                    "kilter_hash(config)) AS answer, "
+                                                    "row_number() OVER "
+                                                    "(PARTITION BY experiment ORDER BY "
+                                                    "rowid) AS ordinal, model, cluster, "
+                                                    "planner AS "
+                                                    "entry, '{}' AS axes FROM "
+                                                    "before_result);"
+                                                    "DROP TABLE before_result; DROP "
+                                                    "TABLE before_run";
 
 /* Rows whose seals are made anew; those of the others are checked afterwards. */
 static const char DAMAGED_3[] =
@@ -85,23 +144,34 @@ static bool check_none(const Store *store, const char *sql, const char *what,
                                                   n ? n : sqlite3_errmsg(store->db));
 }
 
+/* Whether nothing is wrong with a store of this version. */
+static bool check_old(const Store *store, int64_t version, GError **error)
+{
+    static const char STRANGE[] = "not a store's tables, views and triggers, but others",
+                      ANSWER[] = "a damaged store: an answer";
+    if (version == 2)
+        return check_none(store, STRANGERS_2, STRANGE, error) &&
+               check_none(store, DAMAGED_2, ANSWER, error);
+    return (version > 3 || check_none(store, DAMAGED_3, ANSWER, error)) &&
+           check_none(store, DAMAGED_4, "a damaged store: what was asked", error) &&
+           check_none(store, STRANGERS, STRANGE, error);
+}
+
 bool store_upgrade(const Store *store, GError **error)
 {
     g_assert(!sqlite3_get_autocommit(store->db));
-    const bool is_3 = store_version_of(store) == STORE_VERSION_OLDEST;
+    const int64_t old = store_version_of(store);
     g_autofree char *tables = store_tables_sql(), *views = store_views_sql();
     g_autofree char *version = g_strdup_printf("PRAGMA user_version = %d", STORE_VERSION);
     /* Rows that pages lost would not be missed later. */
-    return store_check_pages(store, error) &&
-           (!is_3 || check_none(store, DAMAGED_3, "a damaged store: an answer", error)) &&
-           check_none(store, DAMAGED_4, "a damaged store: what was asked", error) &&
-           check_none(store, STRANGERS,
-                      "not a store's tables, views and triggers, but others", error) &&
-           ((store_execute(store, SET_ASIDE) && store_execute(store, tables) &&
-             store_execute(store, COPY_RUNS) &&
-             store_execute(store, is_3 ? COPY_3 : COPY_4) &&
-             store_execute(store, COPY_ASKED) && store_execute(store, views) &&
-             store_execute(store, version)) ||
+    return store_check_pages(store, error) && check_old(store, old, error) &&
+           ((store_execute(store, old == 2 ? SET_ASIDE_2 : SET_ASIDE) &&
+             store_execute(store, tables) &&
+             (old == 2 ? store_execute(store, COPY_2)
+                       : store_execute(store, COPY_RUNS) &&
+                             store_execute(store, old == 3 ? COPY_3 : COPY_4) &&
+                             store_execute(store, COPY_ASKED)) &&
+             store_execute(store, views) && store_execute(store, version)) ||
             store_refuse(store->file, error, "a damaged store: %s",
                          sqlite3_errmsg(store->db)));
 }

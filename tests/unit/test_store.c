@@ -607,8 +607,8 @@ static void test_3_other_versions(void **state)
     static const struct {
         const char *sql, *message;
     } row[] = {
-        {"PRAGMA user_version = 2",
-         "schema version 2, expected version 5; left untouched"},
+        {"PRAGMA user_version = 1",
+         "schema version 1, expected version 5; left untouched"},
         {"PRAGMA user_version = 0", "schema version 0, expected version 5"},
         {"PRAGMA user_version = -1", "schema version -1, expected version 5"},
     };

@@ -263,6 +263,66 @@ static void test_lost_rows_are_refused(void **state)
         check_lost_rows_are_refused(*state, version);
 }
 
+/* A store of version 2 has other tables: its rows are read, and written anew, with all that they said. */
+static void test_version_2(void **state)
+{
+    const Place *place = *state;
+    static const char ASK[] =
+        "SELECT experiment, model, cluster, entry, planner, fidelity, gpus, seed, "
+        "status, "
+        "message, printf('%.9g', iteration_time_s), stages, peak_memory_bytes, "
+        "json_extract(plan, '$.ratios'), json_extract(detail, '$.devices[0].n'), "
+        "json_extract(config, '$.method.options.beam'), host, started, ordinal FROM "
+        "result JOIN run ON run.id = result.run ORDER BY experiment, ordinal";
+#define ROW(experiment, batch, planner, end)                            \
+    experiment "|synthetic:batch=" batch                                \
+               ",layers=1,forward=0.01s,backward=0.02s,gradient=4000B|" \
+               "rtx-4090-8|" planner "|" planner "|stage|8|1|" end
+    static const char want[] =
+        ROW("old", "1", "dp-ev",
+            "ok|NULL|0.0300764357|2|20009|[[1.0]]|1|500|vm|2026-11-22T20:15:13Z|1\n")
+            ROW("old", "2", "dp-ev",
+                "ok|NULL|0.0300764357|2|28017|[[1.0]]|1|500|vm|2026-11-22T20:15:13Z|2\n")
+                ROW("old", "2", "megatron",
+                    "error|megatron is for models with "
+                    "attention|0|0|0|NULL|NULL|500|vm|2026-11-22T20:15:13Z|3\n")
+                    ROW("other", "1", "dp-ev",
+                        "ok|NULL|0.0300764357|2|20009|[[1.0]]|1|500|vm|2026-11-22T20:15:"
+                        "13Z|1\n");
+    make_old(place, 2);
+    for (int i = 0; i < 3; i++) { /* read, renewed, and read again */
+        GError *error = NULL;
+        g_autoptr(Store) store = i == 1 ? store_open(place->file, &error)
+                                        : store_open_read(place->file, &error);
+        assert_no_error(error);
+        g_autoptr(GString) got = g_string_new("");
+        store_query(store, ASK, append_row, got, &error);
+        assert_no_error(error);
+        assert_string_equal(got->str, want);
+        assert_int_equal(version_of(place->file), i == 0 ? 2 : NOW);
+    }
+}
+
+/* Other tables, and rows that are not what their hash says, are refused, and left as they are. */
+static void test_wrong_version_2(void **state)
+{
+    const Place *place = *state;
+    static const char *const CHANGE[] = {
+        "UPDATE result SET config = '{}' WHERE seed = 1", "CREATE TABLE mine (x)",
+        "UPDATE result SET hash = replace(hash, 'a', 'b')", "DROP INDEX result_run"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CHANGE); i++) {
+        g_autoptr(GError) error = NULL;
+        make_old(place, 2);
+        run_sql(place->file, CHANGE[i]);
+        g_autoptr(Store) store = store_open(place->file, &error);
+        if (store)
+            fail_msg("%s", CHANGE[i]);
+        assert_error(error, KILTER_ERROR_INPUT, "left untouched");
+        assert_int_equal(version_of(place->file), 2);
+        g_remove(place->file);
+    }
+}
+
 /* --- what many answers have in common --- */
 
 static void put(Store *store, uint32_t seed, const char *detail, const char *common)
@@ -366,6 +426,8 @@ int main(void)
         UPGRADE_TEST(test_writing_renews_it),
         UPGRADE_TEST(test_lost_rows_are_refused),
         UPGRADE_TEST(test_what_is_wrong_is_refused),
+        UPGRADE_TEST(test_version_2),
+        UPGRADE_TEST(test_wrong_version_2),
         UPGRADE_TEST(test_common_members_are_kept_once),
         UPGRADE_TEST(test_common_members_are_compared),
         UPGRADE_TEST(test_a_part_is_of_this_version),
