@@ -180,6 +180,10 @@ ExecBackend *exec_reference_new(uint32_t n_ranks);
 /* Whether this build has the mpi backend. */
 bool exec_mpi_built(void);
 
+/* Folders begin so in which Open MPI is told to keep the memory that ranks share; exec_mpi_start
+ * removes them. */
+#define EXEC_SHARED "/dev/shm/kilter-"
+
 /* Joins the world of the process, once; *n_ranks gets its size. KILTER_ERROR_FAILED without MPI. */
 bool exec_mpi_start(uint32_t *n_ranks, uint32_t *rank, GError **error);
 /* Leaves MPI's world. A process that failed must not wait for the others here: it just exits, and

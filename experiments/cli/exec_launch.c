@@ -176,7 +176,7 @@ static void wait_for(Wait *wait, const char *const *command)
 /* A folder for the memory that ranks share, which ranks that are killed leave behind; NULL: there is no place for it. */
 static char *shared_folder_new(void)
 {
-    char *folder = g_strdup("/dev/shm/kilter-XXXXXX");
+    char *folder = g_strdup(EXEC_SHARED "XXXXXX");
     if (!g_mkdtemp(folder))
         g_clear_pointer(&folder, g_free);
     return folder;

@@ -90,11 +90,10 @@ static bool has_handed(const char *temporary)
     return has;
 }
 
-/* Whether there are processes on whose command line that folder is. */
-static bool has_ranks(const char *temporary)
+/* The words from `also` on of a command line with both texts; NULL: no process has it. */
+static char *command_line(const char *temporary, const char *also)
 {
     g_autoptr(GDir) dir = g_dir_open("/proc", 0, NULL);
-    bool has = false;
     const char *name;
     while (dir && (name = g_dir_read_name(dir))) {
         g_autofree char *path = g_build_filename("/proc", name, "cmdline", NULL);
@@ -104,9 +103,17 @@ static bool has_ranks(const char *temporary)
             continue;
         for (gsize i = 0; i + 1 < length; i++)
             text[i] = text[i] ? text[i] : ' ';
-        has |= length > 0 && strstr(text, temporary) != NULL;
+        if (length > 0 && strstr(text, temporary) && strstr(text, also))
+            return g_strdup(strstr(text, also));
     }
-    return has;
+    return NULL;
+}
+
+/* Whether there are processes on whose command line that folder is. */
+static bool has_ranks(const char *temporary)
+{
+    g_autofree char *line = command_line(temporary, "");
+    return line != NULL;
 }
 
 /* Waits for a minute at most. */
@@ -136,7 +143,9 @@ static void test_signals(void **state)
                           temporary);
         wait_until(has_handed, sandbox->folder, true);
         wait_until(has_handed, sandbox->folder, false); /* all ranks have read the plan */
-        assert_true(has_ranks(sandbox->folder));
+        g_autofree char *shared = command_line(sandbox->folder, EXEC_SHARED);
+        assert_non_null(shared);
+        *strchrnul(shared, ' ') = '\0';
         g_subprocess_send_signal(process, signals[i]);
         g_auto(Ran) ran = program_finish(process);
         assert_int_equal(ran.status, signals[i] == SIGKILL ? -1 : 1);
@@ -145,6 +154,7 @@ static void test_signals(void **state)
                                 "kilter: stopped by a signal; the 4 ranks were ended\n");
         wait_until(has_ranks, sandbox->folder, false);
         assert_false(has_handed(sandbox->folder));
+        assert_false(g_file_test(shared, G_FILE_TEST_EXISTS));
     }
 }
 
