@@ -4,8 +4,10 @@
 #include "experiments/cli/memory_most.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "data/models/model.h"
+#include "experiments/cli/limits.h"
 
 /* Numbers beyond are no sizes of models. */
 static const uint64_t MOST = UINT64_C(1) << 40;
@@ -16,6 +18,7 @@ typedef struct {
     char **argv;
     const char *key, *model; /* the model with every parameter */
     const CommandOptions *options;
+    bool said; /* that it takes long */
     uint64_t step, gpus, micro_batch; /* as asked for; 0: not micro_batch */
     /* the largest value that fits with its plan, and the least known that does not */
     uint64_t fits, misfit;
@@ -122,6 +125,16 @@ static uint64_t most_left_of(const Evaluation *evaluation)
     return least;
 }
 
+/* Says once that a search takes long, when its first plans did. */
+static void most_say_time(Most *m)
+{
+    const double long_s = 5;
+    if (!m->said && (double)clock() / CLOCKS_PER_SEC > long_s) {
+        limits_note("--most %s: each plan is made anew, which may take minutes", m->key);
+        m->said = true;
+    }
+}
+
 /* Whether the plan at that value fits; the largest that does is kept. A value for which nothing
  * fits fails no more. */
 static bool most_try_value(Most *m, uint64_t value, bool *fits, GError **error)
@@ -129,6 +142,7 @@ static bool most_try_value(Most *m, uint64_t value, bool *fits, GError **error)
     g_auto(Evaluation) evaluation = {0};
     g_autoptr(GError) wrong = NULL;
     PlannerOptions options = m->options->planner;
+    most_say_time(m);
     if (m->micro_batch > 0)
         options.strategy.micro_batch = (uint32_t)value;
     g_autofree char *model = most_model_at(m, value);

@@ -5,10 +5,11 @@
 #include "data/models/model.h"
 #include "exec/exec.h"
 #include "experiments/cli/exec_plan.h"
+#include "experiments/cli/limits.h"
 
 /* The theory needs no cluster, since sizes are the same on every cluster here: it takes a model for
  * this many GPUs, shrunk for this many devices. */
-enum { THEORY_GPUS = 8, THEORY_DEVICES = 4 };
+enum { THEORY_GPUS = 8, THEORY_DEVICES = 4, THEORY_TIMES = 20 };
 
 /* clang-format off */
 #define VERIFY_OPTIONS(X)                                                                                 \
@@ -35,6 +36,18 @@ COMMAND_RANGES(Own, verify_options, VERIFY_OPTIONS)
 static GRand *shape_random(uint64_t seed, int shape)
 {
     return shape == 0 ? NULL : g_rand_new_with_seed((guint32)seed + (guint32)shape);
+}
+
+/* Says first that a model which cannot be shrunk takes long; `times`: how often each op is run. */
+static void verify_say_size(const Graph *graph, double times)
+{
+    const double flops_per_s = 5e8, worth_a_line_s = 10; /* by plain C */
+    double flops = 0;
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        flops += times * graph_op_flops(graph, id);
+    if (flops > worth_a_line_s * flops_per_s)
+        limits_note("running %s in float64 may take %.0f s", graph_name(graph),
+                    flops / flops_per_s);
 }
 
 /* --- the theory --- */
@@ -72,6 +85,8 @@ static bool verify_theory(const char *model, const Own *own,
         g_clear_pointer(&random, g_rand_free);
         good = small && exec_is_small(small, error) &&
                exec_same_structure(graph, small, error);
+        if (good)
+            verify_say_size(small, THEORY_TIMES);
         if (good)
             exec_theory_check(small, seed + (uint64_t)i, EXEC_TOLERANCE, &theory);
     }
@@ -149,6 +164,7 @@ static bool verify_shape(Own *own, int shape, uint64_t seed, char **spec,
     g_clear_pointer(&random, g_rand_free);
     if (!plan)
         return false;
+    verify_say_size(small, 2); /* on one device and on all */
     g_autoptr(ExecBackend) backend =
         verify_backend_new(own, plan->n_devices, small, error);
     g_auto(ExecVerdict) verdict = {0};
