@@ -200,6 +200,7 @@ static double distance(const CollectiveCurve *curve, Collective kind, CurvePlace
 typedef struct {
     const CollectiveCurve *few, *many;
     double weight; /* of `many` */
+    const CollectiveCurve *next; /* beyond them, where they are the same one; NULL: none */
 } Pair;
 
 static bool find_pair(const CollectiveCurves *curves, Collective kind, CurvePlace place,
@@ -225,10 +226,35 @@ static bool find_pair(const CollectiveCurves *curves, Collective kind, CurvePlac
     pair->many = pair->many ? pair->many : pair->few;
     if (!pair->few)
         return false;
+    for (uint32_t i = 0; place.ranks != pair->few->ranks && i < curves->n; i++) {
+        const CollectiveCurve *curve = &curves->curve[i];
+        const int64_t far = pair->few->ranks;
+        if (distance(curve, kind, place) <= nearest + alike &&
+            curve->ranks != pair->few->ranks &&
+            (!pair->next || llabs(curve->ranks - far) < llabs(pair->next->ranks - far)))
+            pair->next = curve;
+    }
     if (pair->few->ranks < pair->many->ranks)
         pair->weight = (log(place.ranks) - log(pair->few->ranks)) /
                        (log(pair->many->ranks) - log(pair->few->ranks));
     return true;
+}
+
+/* Ranks that share one path, as GPUs without peer access share the host's memory, lose more than half
+ * of their bandwidth where they are twice as many. If the two nearest numbers of ranks show that,
+ * it goes on beyond them: the factor of the times there. */
+static double beyond(const CollectiveCurves *curves, const Pair *pair, CurvePlace place,
+                     double bytes)
+{
+    const CollectiveCurve *own = pair->few, *next = pair->next;
+    if (pair->few != pair->many || !next || place.hosts > 1)
+        return 1;
+    const double at = bytes * scale_of(curves, own, place),
+                 power = log(curve_at(own, at) /
+                             seconds_in(curves, next, own_place(own), at)) /
+                         log((double)own->ranks / next->ranks),
+                 shared = CLAMP(2 * power - 1, 0, 1); /* no jump where it begins */
+    return pow((double)place.ranks / own->ranks, shared * power);
 }
 
 static double pair_seconds(const CollectiveCurves *curves, const Pair *pair,
@@ -236,7 +262,7 @@ static double pair_seconds(const CollectiveCurves *curves, const Pair *pair,
 {
     const double few_s = seconds_in(curves, pair->few, place, bytes);
     return pair->few == pair->many
-               ? few_s
+               ? few_s * beyond(curves, pair, place, bytes)
                : exp((1 - pair->weight) * log(few_s) +
                      pair->weight * log(seconds_in(curves, pair->many, place, bytes)));
 }

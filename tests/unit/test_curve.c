@@ -443,14 +443,15 @@ static void half_of_sizes(const GArray *list, double *own, double *log_log, uint
 }
 
 /* The mean error of the rows among other numbers of ranks than `from`, by curves of those; `but`:
- * kinds to leave out as bits. */
+ * kinds to leave out as bits. *sheet: by the data sheet alone. */
 static double other_ranks(const GArray *list, const char *machine, const uint32_t *from,
-                          uint32_t n_from, uint32_t but)
+                          uint32_t n_from, uint32_t but, double *sheet)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *text = g_strdup_printf("machines: [{%s}]", machine);
     g_autoptr(Cluster) base = machines_of(text, &error);
     assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(base, GRANULARITY_GPU);
     g_autoptr(GArray) own = measurements_new();
     double sum = 0;
     uint32_t n = 0;
@@ -473,9 +474,16 @@ static double other_ranks(const GArray *list, const char *machine, const uint32_
             continue;
         const CurvePlace place = {base->type[0].name, m->ranks, 1};
         sum += fabs(price_s(cluster, m->collective, place, m->bytes) / m->median_s - 1);
+        const LinkCost line = cluster_view_set_line(view, view->device, place, 1,
+                                                    m->collective, m->bytes);
+        const double part = 1.0 / m->ranks,
+                     bare_s = sim_collective_over(line, m->ranks, m->collective,
+                                                  m->bytes, part, part);
+        *sheet += fabs(bare_s / m->median_s - 1);
         n++;
     }
     assert_true(n > 10);
+    *sheet /= n;
     return sum / n;
 }
 
@@ -495,6 +503,9 @@ static void test_measured(void **state)
     g_autoptr(GArray) of_nccl_a100 = measurements_new(), of_h200 = measurements_new();
     test_rows(modern, take_modern, &(Taken){"A100-SXM", of_nccl_a100});
     test_rows(modern, take_modern, &(Taken){"H200-SXM", of_h200});
+    g_autoptr(GArray) of_l40s = measurements_new(), of_pro = measurements_new();
+    test_rows(modern, take_modern, &(Taken){"L40S", of_l40s});
+    test_rows(modern, take_modern, &(Taken){"RTX-PRO-6000-S", of_pro});
     g_autoptr(GArray) of_h100 = measurements_new(), of_a100 = measurements_new(),
                       of_v100 = measurements_new(), of_mi200 = measurements_new();
     test_rows(single, take_h100, &(Taken){NULL, of_h100});
@@ -513,7 +524,8 @@ static void test_measured(void **state)
     static const char H100[] = "device: h100-sxm, gpus: 8",
                       A100[] = "device: a100-80g, gpus: 8",
                       V100[] = "device: v100-32g, gpus: 8",
-                      H200[] = "device: h200, gpus: 8",
+                      H200[] = "device: h200, gpus: 8", L40S[] = "device: l40s, gpus: 8",
+                      PRO[] = "device: rtx-pro-6000, gpus: 8",
                       MI250[] = "device: mi250x, gpus: 16";
     const struct {
         const GArray *list;
@@ -530,13 +542,21 @@ static void test_measured(void **state)
         {of_h200, H200, 1, {2}, 0.2},       {of_h200, H200, 1, {4}, 0.15},
         {of_h200, H200, 1, {8}, 0.2},       {of_h200, H200, 2, {2, 8}, 0.15},
         {of_mi200, MI250, 2, {2, 8}, 0.2},  {of_mi200, MI250, 2, {2, 16}, 0.2},
+        {of_l40s, L40S, 2, {2, 8}, 0.3},    {of_l40s, L40S, 2, {2, 4}, 0.3},
+        {of_l40s, L40S, 2, {4, 8}, 0.3},    {of_pro, PRO, 2, {2, 8}, 0.3},
+        {of_pro, PRO, 2, {2, 4}, 0.3},      {of_pro, PRO, 2, {4, 8}, 0.3},
+        {of_pro, PRO, 1, {4}, 0.25},        {of_pro, PRO, 1, {8}, 0.45},
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
-        const double error =
-            other_ranks(row[i].list, row[i].machine, row[i].from, row[i].n_from, 0);
-        print_message("other ranks than %u and %u of '%s': %.1f %%\n", row[i].from[0],
-                      row[i].from[1], row[i].machine, 100 * error);
+        double sheet = 0;
+        const double error = other_ranks(row[i].list, row[i].machine, row[i].from,
+                                         row[i].n_from, 0, &sheet);
+        print_message("other ranks than %u and %u of '%s': %.1f %% (data sheet: %.1f "
+                      "%%)\n",
+                      row[i].from[0], row[i].from[1], row[i].machine, 100 * error,
+                      100 * sheet);
         assert_at_most(error, row[i].most);
+        assert_at_most(error, sheet);
     }
 }
 
