@@ -4,6 +4,7 @@
  * CM02 shares a link in proportion to 1 / latency of the flows, max-min fairness does not:
  * the two agree where all latencies are equal. Cases therefore have none, or are stars. */
 #include <simgrid/actor.h>
+#include <simgrid/comm.h>
 #include <simgrid/host.h>
 #include <simgrid/mailbox.h>
 #include <sys/wait.h>
@@ -189,8 +190,138 @@ static void test_random_cases(void **state)
     assert_at_most(largest, AGREE);
 }
 
+/* --- whole collectives --- */
+
+/* The part of each rank, written down here once more: rounds in which it sends to rank + shift and
+ * receives from rank - shift, each begun when the one before is done, or all at once. */
+typedef struct {
+    const char *network;
+    Traffic traffic;
+    Algorithm algorithm;
+    uint32_t turns; /* rounds are turns * (n - 1) */
+    bool rotates;   /* the shift is the round's number + 1, else 1 */
+    bool at_once;
+} Whole;
+
+/* Networks where both are exact: equal latencies at one switch, else none, and there no rounds in
+ * which some messages end before others. */
+static const Whole WHOLE[] = {
+    {"star:hosts=8,bandwidth=10Gb/s,latency=20us", TRAFFIC_ALL_REDUCE, ALGORITHM_RING, 2,
+     false, false},
+    {"star:hosts=5,bandwidth=100Gb/s,latency=3us", TRAFFIC_ALL_REDUCE, ALGORITHM_RING, 2,
+     false, false},
+    {"star:hosts=12,latency=0s", TRAFFIC_ALL_GATHER, ALGORITHM_RING, 1, false, false},
+    {"star:hosts=7,latency=50us", TRAFFIC_REDUCE_SCATTER, ALGORITHM_RING, 1, false,
+     false},
+    {"star:hosts=9,latency=7us", TRAFFIC_ALL_TO_ALL, ALGORITHM_PAIRWISE, 1, true, false},
+    {"star:hosts=16,latency=11us", TRAFFIC_ALL_TO_ALL, ALGORITHM_DIRECT, 1, true, true},
+    {"tree:hosts=16,leaf=4,oversubscription=3,latency=0s", TRAFFIC_ALL_TO_ALL,
+     ALGORITHM_DIRECT, 1, true, true},
+    {"tree:hosts=12,leaf=3,spines=2,oversubscription=2,latency=0s", TRAFFIC_ALL_TO_ALL,
+     ALGORITHM_DIRECT, 1, true, true},
+    {"dragonfly:hosts=18,leaf=2,group=3,global=1,latency=0s", TRAFFIC_ALL_TO_ALL,
+     ALGORITHM_DIRECT, 1, true, true},
+    {"rail:hosts=4,gpus=4,rails=4,inner_bandwidth=3GB/s,inner_latency=0s,latency=0s",
+     TRAFFIC_ALL_TO_ALL, ALGORITHM_DIRECT, 1, true, true},
+};
+static const long PART = 1000000; /* bytes of a message */
+
+typedef struct {
+    const Whole *whole;
+    uint32_t rank, n;
+    double end_s;
+} Rank;
+
+static sg_mailbox_t mailbox(uint32_t from, uint32_t to, uint32_t round)
+{
+    g_autofree char *name = g_strdup_printf("%u-%u-%u", from, to, round);
+    return sg_mailbox_by_name(name);
+}
+
+static void rank_actor(int argc, char **argv)
+{
+    Rank *rank = (Rank *)(uintptr_t)g_ascii_strtoull(argv[1], NULL, 16);
+    const Whole *whole = rank->whole;
+    const uint32_t n = rank->n, rounds = whole->turns * (n - 1);
+    g_autofree sg_comm_t *comm = g_new(sg_comm_t, 2 * rounds);
+    void *got;
+    (void)argc;
+    for (uint32_t k = 0, done = 0; k < rounds; k++) {
+        const uint32_t shift = whole->rotates ? k + 1 : 1;
+        comm[2 * k] = sg_mailbox_put_async(
+            mailbox(rank->rank, (rank->rank + shift) % n, k), rank, PART);
+        comm[2 * k + 1] = sg_mailbox_get_async(
+            mailbox((rank->rank + n - shift) % n, rank->rank, k), &got);
+        for (; done < 2 * (k + 1) && (!whole->at_once || k + 1 == rounds); done++)
+            sg_comm_wait(comm[done]);
+    }
+    rank->end_s = simgrid_get_clock();
+}
+
+static void run_whole(const Whole *whole, const NetworkCase *c, int output)
+{
+    const uint32_t n = c->topology->n_devices;
+    g_autofree SimgridPair *pair = g_new(SimgridPair, n * n);
+    g_autofree Rank *rank = g_new0(Rank, n);
+    uint32_t pairs = 0;
+    double last_s = 0;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < n; j++)
+            if (i != j)
+                pair[pairs++] = (SimgridPair){i, j};
+    g_autofree char *xml = simgrid_platform(c->topology, c->network, pair, pairs);
+    if (!simgrid_begin(xml))
+        _exit(1);
+    for (uint32_t i = 0; i < n; i++) {
+        rank[i] = (Rank){whole, i, n, 0};
+        g_autofree char *pointer =
+            g_strdup_printf("%" G_GINTPTR_MODIFIER "x", (guintptr)(void *)&rank[i]);
+        g_autofree char *host = g_strdup_printf("h%u", i);
+        const char *argv[] = {"rank", pointer, NULL};
+        sg_actor_create_("rank", sg_host_by_name(host), rank_actor, 2, argv);
+    }
+    simgrid_run();
+    for (uint32_t i = 0; i < n; i++)
+        last_s = fmax(last_s, rank[i].end_s);
+    _exit(write(output, &last_s, sizeof last_s) == sizeof last_s ? 0 : 1);
+}
+
+static void test_collectives(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(WHOLE); i++) {
+        const Whole *whole = &WHOLE[i];
+        g_auto(NetworkCase) c = network_case(whole->network, GRANULARITY_GPU);
+        const uint32_t n = c.topology->n_devices;
+        const double bytes =
+            (double)PART * n * (whole->traffic == TRAFFIC_ALL_TO_ALL ? n : 1);
+        int end[2];
+        double theirs_s = 0;
+        assert_int_equal(pipe(end), 0);
+        fflush(NULL);
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+            run_whole(whole, &c, end[1]);
+        close(end[1]);
+        if (read(end[0], &theirs_s, sizeof theirs_s) != sizeof theirs_s)
+            fail_msg("%s: SimGrid did not end", whole->network);
+        close(end[0]);
+        waitpid(child, NULL, 0);
+        const double ours_s = collective_s(&c,
+                                           (SimCollective){.traffic = whole->traffic,
+                                                           .algorithm = whole->algorithm,
+                                                           .bytes = bytes},
+                                           NULL);
+        print_message("%s, %s: %.12g s, SimGrid %.12g s\n", whole->network,
+                      traffic_name(whole->traffic), ours_s, theirs_s);
+        assert_close(ours_s, theirs_s, 1e-9);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_cases)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_cases),
+                                       cmocka_unit_test(test_collectives)};
     return cmocka_run_group_tests_name("simgrid", tests, NULL, NULL);
 }
