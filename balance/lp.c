@@ -13,7 +13,6 @@
 #include <glpk.h>
 #include <math.h>
 #include <setjmp.h>
-#include <string.h>
 
 #include "data/base/assert.h"
 #include "data/base/error.h"

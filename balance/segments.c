@@ -1,5 +1,4 @@
 /* Segments of a model: which ops may have ratios of their own. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "balance/balance.h"

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "data/base/error.h"
-
 bool reader_note(ClusterReader *reader, bool good, GError **failure)
 {
     if (!good)

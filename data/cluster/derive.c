@@ -1,6 +1,5 @@
 /* Lines of collectives that follow from the machines' ports. */
 #include "data/cluster/derive.h"
-#include "data/cluster/price.h"
 
 #include <math.h>
 

@@ -1,6 +1,4 @@
 /* Numbers of a cluster that follow from its machines. */
-#include <math.h>
-#include <string.h>
 
 #include "data/cluster/derive.h"
 #include "data/cluster/sheet.h"

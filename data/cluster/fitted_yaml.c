@@ -2,7 +2,6 @@
 #include "data/cluster/fitted_yaml.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "data/base/units.h"

@@ -11,7 +11,6 @@
 #include <cyaml/cyaml.h>
 #include <string.h>
 
-#include "data/base/error.h"
 #include "data/base/path.h"
 #include "data/cluster/members.h"
 

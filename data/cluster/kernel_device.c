@@ -2,10 +2,8 @@
 #include "data/cluster/kernel_device.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "data/base/assert.h"
-#include "data/base/error.h"
 #include "data/base/names.h"
 
 static const struct {

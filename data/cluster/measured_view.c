@@ -6,8 +6,6 @@
 #include "data/cluster/runtime.h"
 #include "data/cluster/sites.h"
 
-#include <string.h>
-
 /* The op of a graph that has no times on a type; GRAPH_NONE: all have. */
 static OpId unmeasured(const Graph *graph, const char *type)
 {

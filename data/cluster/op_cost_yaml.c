@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "data/base/error.h"
-
 static const Member MEMBERS[] = {OP_MEMBERS(MEMBER_ROW)};
 
 static const cyaml_schema_field_t OP[] = {

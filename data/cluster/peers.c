@@ -1,8 +1,6 @@
 /* Direct links between GPUs, and rings on them. */
 #include "data/cluster/peers.h"
 
-#include <string.h>
-
 #include "data/base/assert.h"
 #include "data/base/error.h"
 

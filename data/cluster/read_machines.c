@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/base/error.h"
 #include "data/cluster/cluster_reader.h"
 
 /* --- data sheets --- */

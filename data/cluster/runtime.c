@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/base/error.h"
 #include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/cluster/members.h"

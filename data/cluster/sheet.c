@@ -2,7 +2,6 @@
 #include "data/cluster/sheet.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "data/base/assert.h"
 #include "data/base/error.h"

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/base/assert.h"
 #include "data/cluster/sheet.h"
 
 enum { MOST_WORDS = 24, WORD_BYTES = 24 };

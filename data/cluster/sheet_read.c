@@ -23,10 +23,8 @@
 #include <string.h>
 
 #include "data/base/assert.h"
-#include "data/base/error.h"
 #include "data/base/path.h"
 #include "data/cluster/chip_yaml.h"
-#include "data/cluster/op_cost_yaml.h"
 #include "data/cluster/sheet.h"
 
 enum { SHEET_TEXT_MAX = 1000, SHEET_NAMES_MAX = 16, SHEET_ROWS_MAX = 1000 };

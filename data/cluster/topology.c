@@ -6,7 +6,6 @@
 #include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/cluster/network_spec.h"
-#include "data/cluster/price.h"
 #include "data/cluster/topology_build.h"
 
 /* A link with half the latency of a hop, where the rounds of a ring of n together have the fit's

@@ -4,8 +4,6 @@
 
 #include "data/graph/build.h"
 
-#include <string.h>
-
 enum { MOST_TYPES = 64 };
 
 json_t *graph_times_json(const Graph *graph)

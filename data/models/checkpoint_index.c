@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "data/base/assert.h"
-#include "data/base/error.h"
 #include "data/base/json.h"
 
 enum { MOST_LAYERS = 100000 };

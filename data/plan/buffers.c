@@ -5,8 +5,6 @@
  * contribution to a sum over the batch uses the sum's buffer. */
 #include "data/plan/buffers.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NO_BUFFER UINT32_MAX

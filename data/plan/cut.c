@@ -5,7 +5,6 @@
 #include "data/base/error.h"
 #include "data/program/nesting.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* --- which splits cut an instance --- */

@@ -4,9 +4,7 @@
 #include "data/plan/json.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <stddef.h>
-#include <string.h>
 
 uint8_t plan_json_stream(InstrKind kind, Collective collective)
 {

@@ -12,7 +12,6 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The relative tolerance within which the gap must agree with the times. */

@@ -1,10 +1,8 @@
 /* Ratios, segments and splits of a plan file. */
-#include "data/plan/cut.h"
 #include "data/plan/json.h"
 #include "data/plan/reader.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The tolerance of the sum 1 of a row of ratios. */

@@ -2,8 +2,6 @@
  * use. */
 #include "data/program/check.h"
 
-#include <string.h>
-
 #include "data/base/assert.h"
 #include "data/base/error.h"
 

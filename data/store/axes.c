@@ -5,7 +5,6 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "data/base/error.h"
 #include "data/store/database.h"
 
 /* Axes as far as SQLite's limit on columns allows by a wide margin; a name with a quotation mark

@@ -1,5 +1,4 @@
 /* Merging: adds the answers of one store to another, in one transaction. */
-#include <string.h>
 
 #include "data/base/error.h"
 #include "data/store/database.h"

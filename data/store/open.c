@@ -1,6 +1,5 @@
 /* Opening and closing stores: a file that is not a store is refused before SQLite may touch it. */
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "data/base/error.h"

@@ -1,5 +1,4 @@
 /* Reading: the questions that an experiment asks now, and queries. */
-#include <string.h>
 
 #include "data/base/error.h"
 #include "data/store/database.h"

@@ -2,7 +2,6 @@
 #include "data/store/store.h"
 
 #include <math.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "data/base/error.h"

@@ -4,9 +4,7 @@
  *      well as it is today: such answers are kept to be read, and evaluated anew when asked again.
  *   3: an answer's whole report stood in its `detail`.
  *   4: an experiment asked for an answer once, in the same words. */
-#include <string.h>
 
-#include "data/base/error.h"
 #include "data/store/database.h"
 
 /* The sealed columns of both versions; 3 lacks the last one of answers. */

@@ -1,7 +1,5 @@
 /* Strategies whose replicas are pipelines with unlike stages: each is laid out on its own. */
-#include <string.h>
 
-#include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/plan/plan.h"
 #include "data/strategy/strategy.h"

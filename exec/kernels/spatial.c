@@ -1,6 +1,5 @@
 /* Convolution and pooling over images x[n,c,H,W], y[n,o,P,Q]. Spatial dims are whole;
  * n, c, o may be shards. */
-#include <math.h>
 
 #include "exec/kernels/kernels.h"
 

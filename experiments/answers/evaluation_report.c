@@ -2,7 +2,6 @@
 #include "experiments/answers/evaluation_report.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "data/base/json.h"
 #include "data/plan/fidelity.h"

@@ -4,7 +4,6 @@
 #include "data/base/json.h"
 #include "data/base/version.h"
 #include "experiments/figures/figure.h"
-#include "experiments/render.h"
 
 static json_t *validate_rows_json(const Validation *v)
 {

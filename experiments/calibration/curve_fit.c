@@ -2,7 +2,6 @@
 #include "experiments/calibration/curve_fit.h"
 
 #include <math.h>
-#include <string.h>
 
 static const double SAME_SIZE = 1.40; /* just below half an octave */
 

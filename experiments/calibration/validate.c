@@ -7,7 +7,6 @@
 
 #include "data/base/csv.h"
 #include "data/cluster/change.h"
-#include "data/plan/fidelity.h"
 #include "data/store/store.h"
 #include "experiments/calibration/calibrated.h"
 #include "experiments/calibration/prediction.h"

@@ -1,5 +1,4 @@
 /* kilter cluster. */
-#include <stdio.h>
 #include <string.h>
 
 #include "data/base/json.h"

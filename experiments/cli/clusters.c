@@ -1,6 +1,4 @@
 /* kilter clusters. */
-#include <stdio.h>
-#include <string.h>
 
 #include "data/base/json.h"
 #include "data/base/path.h"

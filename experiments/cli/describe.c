@@ -4,7 +4,6 @@
 #include "experiments/cli/describe.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 G_DEFINE_QUARK(command - description - quark, command_description)
 

@@ -1,7 +1,6 @@
 /* kilter exec: runs a plan for real and times it. */
 #include <glib/gstdio.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "data/base/output.h"

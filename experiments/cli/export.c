@@ -1,6 +1,5 @@
 /* kilter export. */
 #include <stdio.h>
-#include <string.h>
 
 #include "data/base/output.h"
 #include "data/formats/export/export.h"

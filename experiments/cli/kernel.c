@@ -1,6 +1,5 @@
 /* kilter kernel: the time of one kernel on one device. */
 #include <math.h>
-#include <string.h>
 
 #include "data/base/json.h"
 #include "data/base/version.h"

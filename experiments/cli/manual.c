@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <glib/gstdio.h>
-#include <string.h>
 
 #include "data/base/output.h"
 #include "data/base/version.h"

@@ -1,5 +1,4 @@
 /* kilter merge: the parts of a sharded sweep become one store. */
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "data/store/store.h"

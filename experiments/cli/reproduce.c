@@ -1,5 +1,4 @@
 /* kilter reproduce. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

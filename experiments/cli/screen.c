@@ -5,7 +5,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "data/base/error.h"
 #include "data/base/names.h"
 
 enum { NARROWEST = 40, GO_ON = 4, COLUMNS = 512 };

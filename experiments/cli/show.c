@@ -1,6 +1,4 @@
 /* kilter show and kilter rerun: one stored result. */
-#include <stdio.h>
-#include <string.h>
 
 #include "experiments/cli/command.h"
 #include "experiments/sweep/stored.h"

@@ -1,5 +1,4 @@
 /* kilter simulate. */
-#include <string.h>
 
 #include "data/base/output.h"
 #include "data/formats/format.h"

@@ -1,6 +1,5 @@
 /* kilter table, and kilter export for results. */
 #include <stdio.h>
-#include <string.h>
 
 #include "data/base/output.h"
 #include "data/store/store.h"

@@ -1,6 +1,4 @@
 /* An explanation as text. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/explain/explain.h"
 #include "experiments/render.h"

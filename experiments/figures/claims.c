@@ -2,7 +2,6 @@
 #include "experiments/figures/claims.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "data/base/csv.h"

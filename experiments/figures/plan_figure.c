@@ -1,8 +1,6 @@
 /* The figure of a plan. */
 #include "experiments/figures/plan_figure.h"
 
-#include <string.h>
-
 #include "data/base/units.h"
 #include "experiments/figures/figure.h"
 

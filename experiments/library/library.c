@@ -6,7 +6,6 @@
 #include "experiments/library/kilter.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "data/base/version.h"
 #include "exec/exec.h"

@@ -2,7 +2,6 @@
 #include "experiments/library/request.h"
 
 #include <jansson.h>
-#include <string.h>
 
 #include "data/plan/fidelity.h"
 #include "data/store/store.h"

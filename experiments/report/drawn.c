@@ -1,7 +1,6 @@
 /* The numbers behind a figure's picture, each with the rows that it is from. */
 #include "experiments/report/drawn.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "data/base/units.h"

@@ -1,7 +1,6 @@
 /* The contents of a store, experiment by experiment. */
 #include "experiments/report/parts.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "data/base/path.h"

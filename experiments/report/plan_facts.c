@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "data/base/json.h"
-#include "data/base/units.h"
 #include "data/formats/export/export.h"
 #include "data/graph/facts.h"
 #include "experiments/answers/sensitivity.h"

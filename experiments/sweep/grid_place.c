@@ -3,7 +3,6 @@
 #include "experiments/sweep/grid.h"
 
 #include <jansson.h>
-#include <string.h>
 
 static const Variant *variant_at(const Grid *grid, const GridPlace *place, GridAxis axis)
 {

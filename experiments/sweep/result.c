@@ -6,7 +6,6 @@
 #include "experiments/calibration/prediction.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "experiments/sweep/placement.h"
 

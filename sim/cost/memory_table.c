@@ -1,6 +1,5 @@
 /* Memory by category at the peak of each type of devices. */
 #include <math.h>
-#include <string.h>
 
 #include "data/formats/measured/memory_snapshot.h"
 #include "sim/tasks/buffers.h"

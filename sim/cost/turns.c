@@ -2,7 +2,6 @@
 #include "sim/cost/turns.h"
 
 #include "sim/cost/step.h"
-#include "sim/tasks/buffers.h"
 
 uint32_t *sim_turns(const Program *program)
 {

@@ -1,5 +1,4 @@
 /* An explanation of what bounds an iteration: the parts of the critical path. */
-#include <stdlib.h>
 
 #include "data/base/units.h"
 #include "sim/flow/timeline.h"

@@ -1,7 +1,6 @@
 /* Faults: devices and links that fail or slow down at given times. */
 #include "sim/flow/faults.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "data/base/units.h"

@@ -2,7 +2,6 @@
 #include "sim/flow/memory_timeline.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "sim/tasks/buffers.h"
 

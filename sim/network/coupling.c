@@ -1,6 +1,5 @@
 /* The coupling of links: which flows of a link are bound to which bottleneck, kept as rows by link,
  * columns by bottleneck, and a hash of the pairs. */
-#include <string.h>
 
 #include "sim/network/fairness.h"
 

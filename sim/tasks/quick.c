@@ -8,7 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/cost/split.h"
 #include "sim/tasks/task_lower.h"
 
 /* --- lowering --- */

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "sim/cost/split.h"
-
 double quick_op_s(SimQuick *q, const Instr *instr, const SimGroupTeams *lanes, uint32_t k)
 {
     double **of = &q->op_s[instr->group];

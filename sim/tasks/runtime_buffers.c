@@ -1,5 +1,4 @@
 /* The memory that a framework holds beside the plan (data/cluster/runtime.h). */
-#include <math.h>
 
 #include "sim/tasks/buffers.h"
 

@@ -1,7 +1,6 @@
 /* Teams: devices of a group that communicate alike, and the links that price their collectives. */
 #include "sim/tasks/team.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "sim/event/random.h"

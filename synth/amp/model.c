@@ -2,7 +2,6 @@
 #include "synth/amp/steps.h"
 #include "synth/spmd/spmd.h"
 
-#include <math.h>
 #include <string.h>
 
 AmpModel *synth_amp_model_new(uint32_t n_layers, uint32_t n_types, uint32_t n_degrees,

@@ -1,7 +1,6 @@
 /* Rounding a plan's shards by the iteration's time. */
 #include "synth/answer/rounding.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,6 @@
 /* Multipliers that limit the memory of programs. */
 #include "synth/hap/ration.h"
 
-#include <math.h>
-
 /* The bound at one value of a multiplier, with the others fixed, and its slope there. */
 typedef struct {
     double charge, bound_s, slope;

@@ -5,7 +5,6 @@
  * the fidelity `stage`. Memory counts per byte that a device may keep: the device counts that is
  * the fullest. */
 #include <math.h>
-#include <string.h>
 
 #include "synth/joint/menu.h"
 #include "synth/pipeline/build.h"

@@ -5,7 +5,6 @@
  * microbatches it has, so that the best division of these lies where the slower of the two becomes
  * the other. */
 #include <math.h>
-#include <string.h>
 
 #include "synth/joint/menu.h"
 

@@ -12,7 +12,6 @@
 #include <math.h>
 
 #include "synth/joint/menu.h"
-#include "synth/spmd/spmd.h"
 
 typedef struct {
     const JointMenu *menu;

@@ -6,8 +6,6 @@
  * puts conversions between layers in place. */
 #include "synth/spmd/assignment.h"
 
-#include <string.h>
-
 /* [instr by op]: the computation of each op; UINT32_MAX where there is none. Caller frees. */
 static uint32_t *computations(const Program *program, const Graph *graph)
 {

@@ -2,8 +2,6 @@
  * segment, and the segments between which a tensor crosses. */
 #include "synth/spmd/price_parts.h"
 
-#include <string.h>
-
 /* Whether a class with its shares is never faster than another. */
 static bool covers(uint32_t n, const Coefficients *a, const double *a_share,
                    const Coefficients *b, const double *b_share)

@@ -2,7 +2,6 @@
  * action whose strategy is fastest where the groups after it are completed as in the tree
  * search. */
 #include <math.h>
-#include <string.h>
 
 #include "synth/tag/search_state.h"
 

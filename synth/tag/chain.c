@@ -1,6 +1,5 @@
 /* FlexFlow's search: a Markov chain over the op groups' actions. */
 #include <math.h>
-#include <string.h>
 
 #include "synth/tag/search_state.h"
 

@@ -1,5 +1,4 @@
 /* The time and memory of strategies, each evaluated once. */
-#include <string.h>
 
 #include "data/base/parallel.h"
 #include "synth/tag/search.h"

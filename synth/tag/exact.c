@@ -2,7 +2,6 @@
  * bounds. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "synth/tag/search_state.h"
 

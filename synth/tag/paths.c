@@ -9,7 +9,6 @@
  * all-reduces, if the next block's device is one of those that they stand on. These are costs of
  * pairs of actions, counted where the op groups are neighbours in the tree. */
 #include <math.h>
-#include <string.h>
 
 #include "synth/tag/rows.h"
 

@@ -3,7 +3,6 @@
 
 #include "balance/balance.h"
 #include "synth/answer/ratios.h"
-#include "synth/tag/tag.h"
 
 /* Adds a vector, which is taken over, unless it is there. */
 static void add(GPtrArray *shares, double *ratio, uint32_t n)

@@ -1,8 +1,6 @@
 /* A cluster as TAG sees it: device sets, subsets of them, and the device groups that these make. */
 #include "synth/tag/tag.h"
 
-#include <string.h>
-
 /* Whether two devices are in one set. */
 static bool together(const ClusterView *view, uint32_t i, uint32_t j, bool merged)
 {

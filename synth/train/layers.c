@@ -5,7 +5,6 @@
 
 #include "balance/balance.h"
 #include "synth/answer/complete.h"
-#include "synth/answer/ratios.h"
 #include "synth/pipeline/pipeline.h"
 #include "synth/train/again.h"
 #include "synth/train/train.h"

@@ -10,7 +10,6 @@
  * charge for memory, synth.h). */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "synth/answer/complete.h"
 #include "synth/train/again.h"

@@ -6,7 +6,6 @@
  * memory than the real one are tried with recomputation, too. Only if none of these fits, the
  * program is made again within the real memory. */
 #include <math.h>
-#include <string.h>
 
 #include "synth/answer/complete.h"
 #include "synth/answer/ratios.h"

@@ -1,8 +1,6 @@
 /* Conditions of exporters on a plan; a failure names the first instruction that violates one. */
 #include "data/formats/export/case.h"
 
-#include <string.h>
-
 #include "data/base/error.h"
 
 bool export_refuse(const ExportCase *c, uint32_t instr, GError **error,

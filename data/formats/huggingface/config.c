@@ -2,7 +2,6 @@
  * that it names, or by what it is said to be like. */
 #include "data/formats/huggingface/config.h"
 
-#include "data/base/error.h"
 #include "data/base/text.h"
 #include "data/formats/huggingface/family.h"
 

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/base/names.h"
 #include "data/formats/machines/machine_file.h"

@@ -1,6 +1,5 @@
 /* The tables of `rocm-smi --showtopo`: weights, hops and types of the links between GPUs; before or
  * after them may be the products' names (--showproductname). */
-#include <stdlib.h>
 #include <string.h>
 
 #include "data/base/assert.h"

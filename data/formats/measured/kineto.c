@@ -1,8 +1,6 @@
 /* Reading Kineto's traces. */
 #include "data/formats/measured/kineto.h"
 
-#include <string.h>
-
 #include "data/base/error.h"
 #include "data/base/stream.h"
 #include "data/formats/measured/kineto_reader.h"

@@ -1,10 +1,7 @@
 /* Reading reports of Nsight Systems. */
 #include "data/formats/measured/nsys.h"
 
-#include <math.h>
 #include <sqlite3.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "data/base/assert.h"

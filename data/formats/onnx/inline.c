@@ -4,8 +4,6 @@
 
 #include "data/base/error.h"
 
-#include <string.h>
-
 enum { DEEPEST = 32 };
 
 typedef struct {

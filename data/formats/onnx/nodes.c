@@ -1,8 +1,6 @@
 /* ONNX nodes as ops, or as views of what they are given. */
 #include "data/formats/onnx/build.h"
 
-#include <string.h>
-
 /* --- sums --- */
 
 bool builder_is_constant(const Builder *b, uint32_t value)

@@ -1,5 +1,4 @@
 /* Reading Chakra's execution traces: protocol-buffer messages, each preceded by its length. */
-#include <math.h>
 #include <string.h>
 
 #include "data/base/error.h"

@@ -1,5 +1,4 @@
 /* Rings and chains. */
-#include <math.h>
 
 #include "sim/network/lower/lower.h"
 

@@ -2,7 +2,6 @@
 #include "synth/hap/exact/transition.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Adds a backward op's rule. */
 static void choice_add(Choice *choice, const OpReads *reads, const Rule *rule)
