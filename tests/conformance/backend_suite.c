@@ -157,6 +157,8 @@ static void check_exchange(ExecBackend *backend, const Case *c)
         uint64_t n;
         if (place_of(c, r) == UINT32_MAX)
             continue;
+        if (!c->in_place) /* while it may still be sent */
+            backend->ops->release(backend, local, from[r].data);
         g_autofree double *whole = whole_of(c, 0, &n);
         for (uint64_t i = 0; c->from == FORM_REDUCE && i < n; i++)
             whole[i] = 0;
@@ -169,9 +171,7 @@ static void check_exchange(ExecBackend *backend, const Case *c)
         backend->ops->read(backend, local, &to[r], got);
         if (exec_difference(got, want, elements, 1) > 0)
             fail_msg("%s: rank %u has other numbers", collective_name(c->kind), r);
-        backend->ops->release(backend, local, from[r].data);
-        if (!c->in_place)
-            backend->ops->release(backend, local, to[r].data);
+        backend->ops->release(backend, local, to[r].data);
     }
 }
 

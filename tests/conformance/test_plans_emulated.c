@@ -1,11 +1,13 @@
 /* Plans of every kind of planner, shrunk, on the cuda backend's own code and emulated devices
  * (tests/support/device): each row on 1, 2, 4 and 7 devices of two speeds, in many orders of the
- * devices' work. KILTER_SEEDS: how many orders of each; without it a sample of rows and orders. */
+ * devices' work, all results kept and compared, or in memory that is used again, as `kilter exec`
+ * runs them. KILTER_SEEDS: how many orders of each; without it a sample of rows and orders. */
 #include "exec/cuda/module.h"
 #include "exec/exec.h"
 #include "synth/planners/planner.h"
 #include "tests/support/device/device.h"
 #include "tests/support/made_plan.h"
+#include "tests/support/trained.h"
 
 #define VGG "vgg19:width=8,fc=64,global_batch=28"
 #define VIT "vit:layers=2,hidden=64,heads=4,ffn=128,global_batch=28"
@@ -119,36 +121,76 @@ static Plan *row_plan(const Row *row, uint32_t n, Graph **small)
     return shrunk;
 }
 
-/* In float64, every third seed in float32; models of mixed precision in two bytes. */
-static void row_check(const Row *row, const Plan *plan, const Graph *graph, uint32_t seed)
+/* A row's plan for some devices. */
+typedef struct {
+    const Row *row;
+    const Plan *plan;
+    const Graph *graph;
+    ExecTensor *trained; /* the values after ITERATIONS of training on one device */
+} Planned;
+
+/* Every second four seeds, one of each order of the devices' work, train. */
+enum { ITERATIONS = 2, ORDERS = 4 };
+
+static ExecBackend *planned_backend(const Planned *p, uint32_t seed)
 {
-    const ExecNumbers half = graph_precision(graph) == PRECISION_SINGLE ? EXEC_PLAIN
-                             : seed % 2                                 ? EXEC_BF16
-                                                                        : EXEC_FP16;
+    const ExecNumbers half = graph_precision(p->graph) == PRECISION_SINGLE ? EXEC_PLAIN
+                             : seed % 2                                    ? EXEC_BF16
+                                                                           : EXEC_FP16;
     const size_t size =
         half != EXEC_PLAIN || seed % 3 == 2 ? sizeof(float) : sizeof(double);
     const ExecCudaWorld world = {.ranks = EXEC_CUDA_GPUS,
-                                 .n_ranks = plan->n_devices,
+                                 .n_ranks = p->plan->n_devices,
                                  .n_processes = 1,
                                  .half = half,
-                                 .loss_scale = exec_half_loss_scale(graph, half)};
+                                 .loss_scale = exec_half_loss_scale(p->graph, half)};
+    g_autoptr(GError) error = NULL;
+    device_reset(p->plan->n_devices, seed);
+    ExecBackend *backend = kilter_cuda_new(&world, size, &error);
+    assert_no_error(error);
+    return backend;
+}
+
+static void planned_fail(const Planned *p, uint32_t seed, const char *what, double error,
+                         const char *where)
+{
+    fail_msg("%s for %s on %u devices (%s), seed %u: %s %g of %s", p->row->planner,
+             p->row->model, p->plan->n_devices, p->row->set, seed, what, error, where);
+}
+
+/* In float64, every third seed in float32; models of mixed precision in two bytes. */
+static void check_results(const Planned *p, uint32_t seed)
+{
     g_autoptr(GError) error = NULL;
     g_auto(ExecVerdict) verdict = {0};
-    device_reset(plan->n_devices, seed);
-    g_autoptr(ExecBackend) backend = kilter_cuda_new(&world, size, &error);
-    assert_no_error(error);
+    g_autoptr(ExecBackend) backend = planned_backend(p, seed);
     /* Adam's first step divides small gradients by their own size: float32 errs by more there */
-    const double tolerance = half == EXEC_PLAIN && size == sizeof(float)
-                                 ? 20 * EXEC_SINGLE_TOLERANCE
-                                 : exec_tolerance(backend);
-    exec_verify(backend, plan, graph, 1 + seed / 10, tolerance, &verdict, &error);
+    const double tolerance =
+        backend->half == EXEC_PLAIN && backend->element_bytes == sizeof(float)
+            ? 20 * EXEC_SINGLE_TOLERANCE
+            : exec_tolerance(backend);
+    exec_verify(backend, p->plan, p->graph, 1 + seed / 10, tolerance, &verdict, &error);
     if (error || !verdict.right)
-        fail_msg("%s for %s on %u devices (%s), seed %u: %s %g of %s, first wrong: %s",
-                 row->planner, row->model, plan->n_devices, row->set, seed,
-                 error ? error->message : "error", verdict.error, verdict.where,
-                 verdict.wrong_tensor);
+        planned_fail(p, seed, error ? error->message : "error", verdict.error,
+                     error ? "the run" : verdict.where);
     assert_true(verdict.n_tensors > 2 * verdict.n_zero);
     assert_true(device_counts().kernels > 0);
+}
+
+/* Rooms are left and entered while exchanges run. */
+static void check_training(const Planned *p, uint32_t seed)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ExecBackend) backend = planned_backend(p, seed);
+    g_autoptr(ExecReplay) replay =
+        trained_replay(backend, p->plan, p->graph, ITERATIONS, 1, &error);
+    if (!replay)
+        planned_fail(p, seed, error->message, 0, "training");
+    uint32_t n;
+    const double found = trained_error(backend, replay, p->graph, p->trained, &n);
+    const bool single = backend->element_bytes == sizeof(float);
+    if (!(found <= (single ? 20 * EXEC_SINGLE_TOLERANCE : 1e-9)) || n == 0)
+        planned_fail(p, seed, "error", found, "the trained values");
 }
 
 /* Whether devices of a row's plan exchanged data. */
@@ -156,8 +198,16 @@ static bool row_run(const Row *row, uint32_t n, uint32_t first, uint32_t n_seeds
 {
     g_autoptr(Graph) small = NULL;
     g_autoptr(Plan) plan = row_plan(row, n, &small);
+    const bool trains = graph_precision(small) == PRECISION_SINGLE;
+    const Planned p = {row, plan, small,
+                       trains ? trained_values(small, ITERATIONS, 1) : NULL};
     for (uint32_t seed = first; seed < first + n_seeds; seed++)
-        row_check(row, plan, small, seed);
+        if (trains && seed / ORDERS % 2)
+            check_training(&p, seed);
+        else
+            check_results(&p, seed);
+    if (trains)
+        exec_values_free(small, p.trained);
     return device_counts().moved_bytes > 0;
 }
 

@@ -2,6 +2,7 @@
  * it holds at its peak is the memory that the model predicts, category by category. */
 #include "synth/planners/planner.h"
 #include "tests/conformance/verify_cases.h"
+#include "tests/support/trained.h"
 
 #include "sim/sim.h"
 #ifdef KILTER_EMULATED
@@ -11,75 +12,15 @@
 
 /* --- numbers --- */
 
-/* The graph's values after n iterations on one device. */
-static ExecTensor *values_after(const Graph *graph, uint32_t n)
-{
-    ExecTensor *value = exec_values_new(graph, 1);
-    for (uint32_t k = 0; k < n; k++) {
-        ExecTensor *fresh = g_new0(ExecTensor, graph_n_tensors(graph));
-        for (TensorId t = 0; k > 0 && t < graph_n_tensors(graph); t++) {
-            if (graph_tensor(graph, t)->producer != GRAPH_NONE)
-                continue;
-            const TensorId next = graph_updated(graph, t);
-            const ExecTensor *last = &value[next == GRAPH_NONE ? t : next];
-            fresh[t] = *last;
-            fresh[t].data =
-                g_memdup2(last->data, (exec_tensor_elements(last) + 1) * sizeof(double));
-        }
-        if (k > 0) {
-            exec_values_free(graph, value);
-            value = fresh;
-        } else {
-            g_free(fresh);
-        }
-        exec_run_graph(graph, value);
-    }
-    return value;
-}
-
-/* The largest relative error of the values that the next iteration starts from; *n gets their number. */
-static double trained_error(ExecBackend *backend, const ExecReplay *replay,
-                            const Graph *graph, const ExecTensor *want, uint32_t *n)
-{
-    double most = 0;
-    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
-        for (uint32_t g = 0; graph_updated(graph, t) != GRAPH_NONE &&
-                             g < exec_replay_cuts(replay)->layout.n_groups;
-             g++) {
-            const Form rest = exec_replay_rest(replay, g, t);
-            const ExecShard *shard =
-                rest == FORM_MAX ? NULL : exec_replay_shards(replay, g, 0, t, rest);
-            for (uint32_t r = 0; shard && r < backend->n_ranks; r++) {
-                if (!shard[r].data)
-                    continue;
-                const ExecTensor *whole = &want[graph_updated(graph, t)];
-                ExecShard all = {.rank = whole->rank, .data = whole->data},
-                          part = shard[r];
-                memcpy(all.dim, whole->dim, sizeof all.dim);
-                const uint64_t elements = exec_shard_elements(&part);
-                part.data = g_new0(double, elements + 1);
-                exec_overlap_copy(&all, &part, sizeof(double));
-                most = MAX(most, exec_difference(shard[r].data, part.data, elements,
-                                                 MAX(1e-3, exec_magnitude(whole))));
-                g_free(part.data);
-                ++*n;
-            }
-        }
-    return most;
-}
-
 static void check_trains(const char *name, const Plan *plan, const Graph *graph)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(ExecBackend) backend = exec_reference_new(plan->n_devices);
-    g_autoptr(ExecReplay) replay = exec_replay_new(backend, plan, graph, &error);
-    assert_no_error(error);
-    exec_replay_train(replay);
-    if (!exec_replay_load(replay, 1, &error) || !exec_replay_run(replay, &error) ||
-        !exec_replay_run(replay, &error))
+    g_autoptr(ExecReplay) replay = trained_replay(backend, plan, graph, 2, 1, &error);
+    if (!replay)
         fail_msg("%s: %s", name, error->message);
-    ExecTensor *want = values_after(graph, 2);
-    uint32_t n = 0;
+    ExecTensor *want = trained_values(graph, 2, 1);
+    uint32_t n;
     const double found = trained_error(backend, replay, graph, want, &n);
     if (!(found <= 1e-9) || n == 0)
         fail_msg("%s: error %g after two iterations, of %u shards", name, found, n);
@@ -188,13 +129,8 @@ static void find_peaks(const Case *c, SimMemoryRow *predicted, ExecHeld *held)
             fail_msg("%s %s: error %g of %s", c->planner, c->model, verdict.error,
                      verdict.where);
     }
-    g_autoptr(ExecReplay) replay = exec_replay_new(backend, plan, graph, &error);
+    g_autoptr(ExecReplay) replay = trained_replay(backend, plan, graph, 2, 1, &error);
     assert_no_error(error);
-    exec_replay_train(replay);
-    for (uint32_t k = 0; k < 2; k++)
-        if ((k == 0 && !exec_replay_load(replay, 1, &error)) ||
-            !exec_replay_run(replay, &error))
-            fail_msg("%s", error->message);
     *held = *exec_replay_peak(replay);
     const uint64_t per_byte = backend->element_bytes / sizeof(float);
     held->total /= per_byte;
