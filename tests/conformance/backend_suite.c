@@ -175,9 +175,55 @@ static void check_exchange(ExecBackend *backend, const Case *c)
     }
 }
 
+/* An op writes at once where an exchange still reads. */
+static void check_overwriting(ExecBackend *backend)
+{
+    enum { N = 96 };
+    static const double X[N];
+    g_autoptr(Graph) graph = graph_new("one op");
+    const TensorId x = graph_input(graph, "x", DTYPE_F32, 1, (uint32_t[]){N});
+    graph_op(graph, OP_RELU, "y", (OpAttr){0}, 1, &x, NULL);
+    graph_seal(graph);
+    const uint32_t n = backend->n_ranks;
+    g_autofree ExecShard *zero = g_new0(ExecShard, n), *from = g_new0(ExecShard, n),
+                         *to = g_new0(ExecShard, n);
+    double sent[N], got[N];
+    for (uint32_t i = 0; i < N; i++)
+        sent[i] = element(i, 0);
+    for (uint32_t r = 0; r < n; r++) {
+        zero[r] = from[r] = to[r] = (ExecShard){.rank = 1, .dim = {N}};
+        if (r < backend->first || r >= backend->first + backend->n_local)
+            continue;
+        ExecShard *const all[] = {&zero[r], &from[r], &to[r]};
+        for (uint32_t i = 0; i < G_N_ELEMENTS(all); i++) {
+            all[i]->data = exec_backend_reserve(backend, r - backend->first, N);
+            backend->ops->write(backend, r - backend->first, all[i], i == 1 ? sent : X);
+        }
+    }
+    g_autoptr(GError) error = NULL;
+    backend->ops->exchange(
+        backend, &(ExecExchange){.kind = COLLECTIVE_ALL_REDUCE, .from = from, .to = to},
+        &error);
+    assert_no_error(error);
+    for (uint32_t local = 0; local < backend->n_local; local++)
+        backend->ops->run_op(backend, local, graph, 0, &zero[backend->first + local],
+                             &from[backend->first + local]);
+    for (uint32_t local = 0; local < backend->n_local; local++) {
+        const uint32_t r = backend->first + local;
+        backend->ops->read(backend, local, &to[r], got);
+        for (uint32_t i = 0; i < N; i++)
+            if (got[i] != n * sent[i])
+                fail_msg("rank %u: what is sent was overwritten", r);
+        backend->ops->release(backend, local, zero[r].data);
+        backend->ops->release(backend, local, from[r].data);
+        backend->ops->release(backend, local, to[r].data);
+    }
+}
+
 static void check_exchanges(ExecBackend *backend, uint32_t seed, uint32_t n)
 {
     GRand *random = g_rand_new_with_seed(seed);
+    check_overwriting(backend);
     for (Collective kind = 0; kind < (Collective)COLLECTIVES_PRICED; kind++)
         for (uint32_t i = 0; i < n; i++) {
             Case c = random_exchange(random, kind, backend->n_ranks);

@@ -1,7 +1,8 @@
 /* Plans of every kind of planner, shrunk, on the cuda backend's own code and emulated devices
  * (tests/support/device): each row on 1, 2, 4 and 7 devices of two speeds, in many orders of the
  * devices' work, all results kept and compared, or in memory that is used again, as `kilter exec`
- * runs them. KILTER_SEEDS: how many orders of each; without it a sample of rows and orders. */
+ * runs them. KILTER_SEEDS: how many orders of each; without it a sample of rows and orders.
+ * KILTER_PART=K/N: only the rows whose number leaves K when divided by N. */
 #include "exec/cuda/module.h"
 #include "exec/exec.h"
 #include "synth/planners/planner.h"
@@ -218,10 +219,15 @@ static void test_plans(void **state)
     const char *text = g_getenv("KILTER_SEEDS");
     const uint32_t n_seeds = text ? (uint32_t)strtoul(text, NULL, 10) : 1;
     uint32_t n = 0, several = 0, exchanged = 0;
+    const char *part = g_getenv("KILTER_PART");
+    uint32_t k = 0, parts = 1;
+    if (part)
+        assert_true(sscanf(part, "%u/%u", &k, &parts) == 2 && k < parts);
     for (uint32_t r = 0; r < G_N_ELEMENTS(ROWS); r++)
         for (uint32_t i = 0; i < G_N_ELEMENTS(N_DEVICES); i++)
             /* the sample takes each row on another number of devices */
-            if ((ROWS[r].devices >> i & 1) && (n++ % SAMPLE == 1 || text)) {
+            if (r % parts == k && (ROWS[r].devices >> i & 1) &&
+                (n++ % SAMPLE == 1 || text)) {
                 const bool moved = row_run(&ROWS[r], N_DEVICES[i], text ? 0 : n, n_seeds);
                 several += N_DEVICES[i] > 1;
                 exchanged += moved && N_DEVICES[i] > 1;
