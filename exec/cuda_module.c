@@ -4,13 +4,9 @@
 
 #include "exec/cuda/module.h"
 
-bool exec_cuda_built(void)
-{
-    return KILTER_CUDA_MODULE[0] != '\0';
-}
-
-/* The module's file: where it was built, else beside the program or in the folder above (a kit of
- * exec/on-device.sh), else where it is installed. The caller frees it. */
+/* The module's file: beside the program or in the folder above (a build folder, or a kit of
+ * exec/on-device.sh), or where it is installed, else where it was built; NULL if it was not. The
+ * caller frees it. */
 static char *module_file(void)
 {
     static const char *const places[] = {"kilter_cuda.so", "../kilter_cuda.so",
@@ -19,25 +15,30 @@ static char *module_file(void)
     g_autofree char *folder = self ? g_path_get_dirname(self) : NULL;
     for (uint32_t i = 0; folder && i < G_N_ELEMENTS(places); i++) {
         g_autofree char *file = g_build_filename(folder, places[i], NULL);
-        if (!g_file_test(KILTER_CUDA_MODULE, G_FILE_TEST_EXISTS) &&
-            g_file_test(file, G_FILE_TEST_EXISTS))
+        if (g_file_test(file, G_FILE_TEST_EXISTS))
             return g_steal_pointer(&file);
     }
-    return g_strdup(KILTER_CUDA_MODULE);
+    return *KILTER_CUDA_MODULE ? g_strdup(KILTER_CUDA_MODULE) : NULL;
+}
+
+bool exec_cuda_built(void)
+{
+    g_autofree char *file = module_file();
+    return file != NULL;
 }
 
 /* The address of a function of the module; NULL and an error if there is no module, or if it cannot
  * be loaded here. */
 static void *find(const char *name, GError **error)
 {
-    if (!exec_cuda_built()) {
+    g_autofree char *file = module_file();
+    if (!file) {
         kilter_fail(
             error, KILTER_ERROR_FAILED,
             "this build has no CUDA: install the CUDA Toolkit and NCCL, and build "
             "again");
         return NULL;
     }
-    g_autofree char *file = module_file();
     void *module = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     void *function = module ? dlsym(module, name) : NULL;
     if (!function)

@@ -3,18 +3,19 @@
 #
 #     exec/on-device.sh [FOLDER]             on a machine with a GPU; FOLDER is out/device
 #     exec/on-device.sh --rehearse [FOLDER]  the same steps on this machine's CPUs, with small models: tries the script
+#     exec/on-device.sh --small ...          with small models, as for emulated devices: tries a kit
 #     exec/on-device.sh --built DIR ...      the programs in DIR, a build folder or a kit, instead of building
 #     exec/on-device.sh --budget S ...       only the steps whose limits fit in S seconds; the next call goes on with the rest
 #     exec/on-device.sh --copy DIR ...       DIR gets the summary and the archive after every step, too
 #     exec/on-device.sh --pack KIT           where the compilers are: builds, and puts into KIT what another machine needs
 #
-# Such a machine is often bare: without CMake's packages, GLib or a way to fetch them. Then pack here and take the checkout and
-# KIT (out/kit) there: it has the program, the cuda backend and the conformance suite, compiled for all GPUs that the CUDA Toolkit
-# knows (P100 and V100 need one of version 12), and the libraries that they link. There it needs a driver, cuBLAS and NCCL 2 of
-# the same CUDA (in CUDA's folder, in the system's, or in Python packages), awk, timeout and tar; nothing is compiled. With ten minutes a
-# call and 25 in all, for example, call this until its status is not 3:
+# Such a machine is often bare: without CMake's packages, GLib or a way to fetch them. Then pack here and take KIT (out/kit)
+# there: it has this script, the program and its data, the cuda backend and the conformance suite, compiled for all GPUs that
+# the CUDA Toolkit knows (P100 and V100 need one of version 12), and the libraries that they link. There it needs a driver, cuBLAS
+# and NCCL 2 of the same CUDA (in CUDA's folder, in the system's, or in Python packages), awk, timeout and tar; nothing is
+# compiled. With ten minutes a call and 25 in all, for example, call this until its status is not 3:
 #
-#     exec/on-device.sh --built out/kit --budget 570 --copy "$RESULTS" out/device
+#     KIT/exec/on-device.sh --budget 570 --copy "$RESULTS" out/device
 #
 # A step that fails or runs past its limit is noted, and the others go on; what is worth most comes first. All limits together are
 # 25 minutes. FOLDER gets
@@ -36,7 +37,7 @@ set -u
 cd "$(dirname "$0")/.." || exit
 
 # The script calls itself for a step, --step FUNCTION, since `timeout` runs programs only.
-function='' rehearse='' budget=1500 built='' copy='' pack=''
+function='' rehearse='' small='' budget=1500 built='' copy='' pack=''
 while :; do
     case ${1:-} in
     --step) function=$2 && shift 2 ;;
@@ -44,7 +45,8 @@ while :; do
     --built) built=$2 && shift 2 ;;
     --copy) copy=$2 && shift 2 ;;
     --pack) pack=$2 && shift 2 ;;
-    --rehearse) rehearse=--rehearse && shift ;;
+    --rehearse) rehearse=--rehearse small=--small && shift ;;
+    --small) small=--small && shift ;;
     *) break ;;
     esac
 done
@@ -53,6 +55,7 @@ if [ -z "$pack" ]; then
     mkdir -p "$out"
     out=$(cd "$out" && pwd)
 fi
+[ -n "$built" ] || [ ! -x kilter ] || built=. # in a kit
 at=${built:-build}
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
@@ -70,7 +73,7 @@ step() {
     case $(command -v "$1") in
     */*) ;;
     *) # shellcheck disable=SC2086 # nothing, or one word
-        set -- exec/on-device.sh --step "$1" ${built:+--built "$built"} $rehearse "$out" ;;
+        set -- exec/on-device.sh --step "$1" ${built:+--built "$built"} $rehearse $small "$out" ;;
     esac
     began=$(date +%s)
     timeout "$limit" "$@" >"$out/$name.log" 2>&1
@@ -98,18 +101,18 @@ if [ -n "$rehearse" ]; then
     suite=$at/tests/test_backend_reference
     backend=cpu exec_backend=mpi type=cpu
     verify_options=
-    largest='64 KiB' runs='--warm-up 1 --repeats 5'
 else
     suite=$at/tests/test_backend_cuda
     backend=cuda exec_backend=cuda type=gpu
     verify_options="--backend cuda --virtual-ranks"
-    largest='256 MiB' runs='--warm-up 2 --repeats 9'
 fi
+largest='256 MiB' runs='--warm-up 2 --repeats 9'
+[ -z "$small" ] || largest='64 KiB' runs='--warm-up 1 --repeats 5'
 
 # Models whose ops are measured: together they have every kind of op that the executed models have.
 profiled() {
-    if [ -n "$rehearse" ]; then
-        echo "vgg19:width=4,fc=64,global_batch=8"
+    if [ -n "$small" ]; then
+        echo "vgg19:width=2,fc=32,global_batch=4"
         echo "bert-base:layers=1,hidden=64,heads=4,ffn=256,seq=16,vocab=256,global_batch=4"
         echo "llama:layers=1,hidden=64,heads=4,kv_heads=2,ffn=128,seq=32,vocab=256,attention=fused"
         return
@@ -131,6 +134,10 @@ profiled() {
 
 # The same in half precision, of fewer sizes.
 profiled_half() {
+    if [ -n "$small" ]; then
+        profiled | sed 's/$/,precision=mixed/'
+        return
+    fi
     llama="llama:layers=1,hidden=2048,heads=16,kv_heads=4,ffn=5632,vocab=32000,precision=mixed"
     for batch in 64 256; do echo "vgg19:batch=$batch,precision=mixed"; done
     for batch in 32 64; do echo "vit:layers=1,batch=$batch,precision=mixed"; done
@@ -146,8 +153,9 @@ profiled_half() {
 # Models that are executed, with options of their plans: of several families, depths, widths and batches, with attention
 # materialized and fused, with layers computed again, and in mixed precision.
 executed() {
-    if [ -n "$rehearse" ]; then
+    if [ -n "$small" ]; then
         profiled
+        [ -n "$rehearse" ] || profiled_half
         echo "bert-base:layers=2,hidden=64,heads=4,ffn=256,seq=16,vocab=256,global_batch=4 --set recompute=full"
         echo "llama:layers=2,hidden=64,heads=4,kv_heads=2,ffn=128,seq=32,vocab=256,attention=fused --set recompute=selective"
         return
@@ -234,19 +242,27 @@ linked() {
         grep -v -E '/(libc|libm|libdl|libpthread|librt|libresolv|libstdc\+\+|libgcc_s|libcuda|libcublas|libcublasLt|libnccl)\.so'
 }
 
-# Without MPI, which one GPU does not need and which has plug-ins of its own.
+# Without MPI, which one GPU does not need and which has plug-ins of its own. An earlier kit is replaced, nothing else.
 make_kit() {
-    cmake --preset release -B build-kit -DCMAKE_CUDA_ARCHITECTURES=all-major \
-        -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON || return
-    cmake --build build-kit --parallel "$(nproc)" --target kilter kilter_cuda test_backend_cuda test_backend_reference || return
+    if [ -e "$pack" ] && [ ! -e "$pack/commit" ]; then
+        echo "on-device: $pack is there, and is no kit" >&2
+        return 2
+    fi
+    from=${built:-build-kit}
+    if [ -z "$built" ]; then
+        cmake --preset release -B build-kit -DCMAKE_CUDA_ARCHITECTURES=all-major \
+            -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON || return
+        cmake --build build-kit --parallel "$(nproc)" --target kilter kilter_cuda test_backend_cuda test_backend_reference || return
+    fi
     rm -rf "$pack"
     mkdir -p "$pack/tests" "$pack/lib" || return
-    cp build-kit/kilter build-kit/kilter_cuda.so "$pack" &&
-        cp build-kit/tests/test_backend_cuda build-kit/tests/test_backend_reference "$pack/tests" &&
-        linked build-kit/kilter build-kit/kilter_cuda.so build-kit/tests/test_backend_cuda |
+    cp -L "$from/kilter" "$from/kilter_cuda.so" "$pack" &&
+        cp -L "$from/tests/test_backend_cuda" "$from/tests/test_backend_reference" "$pack/tests" &&
+        linked "$pack/kilter" "$pack/kilter_cuda.so" "$pack/tests/test_backend_cuda" |
         while read -r file; do cp -L "$file" "$pack/lib" || return; done &&
         strip "$pack/kilter" "$pack/kilter_cuda.so" "$pack"/tests/* &&
-        git rev-parse HEAD >"$pack/commit" &&
+        tar cf - --exclude='*.[ch]' data plots exec/on-device.sh | tar xf - -C "$pack" &&
+        { git rev-parse HEAD 2>/dev/null || echo unknown; } >"$pack/commit" &&
         du -sh "$pack"
 }
 

@@ -50,6 +50,8 @@ static void test_gpus(void **state)
 static void test_too_few_gpus(void **state)
 {
     (void)state;
+    if (!exec_cuda_built())
+        skip();
     const ExecCudaWorld world = {
         .ranks = EXEC_CUDA_GPUS, .n_ranks = exec_cuda_gpus() + 1, .n_processes = 1};
     g_autoptr(GError) error = NULL;

@@ -224,6 +224,14 @@ void device_reset(uint32_t n, uint64_t seed)
     device_enter(NULL, "");
 }
 
+/* Devices of a program that loads the backend, its emulator included, as a module. */
+__attribute__((unused)) static const bool from_environment = [] {
+    const char *n = getenv("KILTER_EMULATED_GPUS");
+    if (n)
+        device_reset((uint32_t)strtoul(n, NULL, 10), 1);
+    return n != NULL;
+}();
+
 /* --- the scheduler --- */
 
 static bool stream_runs(DeviceStream *stream)

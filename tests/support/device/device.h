@@ -13,7 +13,8 @@
  *   kernels    The bodies of the backend's kernels, looped over blocks and threads; a warp has one
  *              thread, so shuffles between lanes are not emulated.
  *
- * There is one process: ranks in other processes are not emulated. */
+ * There is one process: ranks in other processes are not emulated. A program that loads the backend
+ * with this emulator as a module finds as many devices as KILTER_EMULATED_GPUS says. */
 #ifndef KILTER_TESTS_DEVICE_H
 #define KILTER_TESTS_DEVICE_H
 
