@@ -99,7 +99,8 @@ static bool format_sniff_PROFILE(const FormatHead *head)
 
 static bool format_sniff_HUGGINGFACE(const FormatHead *head)
 {
-    return head_has_member(head, "model_type") || head_has_member(head, "architectures");
+    return head_has_member(head, "model_type") || head_has_member(head, "architectures") ||
+           head_has_member(head, "_class_name");
 }
 
 static bool format_sniff_CHECKPOINT(const FormatHead *head)

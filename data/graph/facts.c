@@ -20,13 +20,16 @@ static bool is_of_experts(OpKind kind)
     return kind == OP_EXPERT || kind == OP_EXPERT_PAIR || kind == OP_EXPERT_BIAS;
 }
 
-/* Labels of the loss; where these are not indices, samples. */
+/* Labels of the loss, or its vectors; where these are not indices, samples. */
 static uint64_t tokens_of_loss(const Graph *graph, const Op *op)
 {
     if (op->kind == OP_OPAQUE_LOSS)
         return graph_tensor(graph, op->in[0])->dim[0];
     const Tensor *labels = graph_tensor(graph, op->in[1]);
-    return op->kind == OP_SIGMOID_LOSS ? labels->dim[0] : tensor_elements(labels);
+    return op->kind == OP_SIGMOID_LOSS ? labels->dim[0]
+           : op->kind == OP_SQUARE_LOSS
+               ? tensor_elements(labels) / labels->dim[labels->rank - 1]
+               : tensor_elements(labels);
 }
 
 GraphFacts graph_facts(const Graph *graph)
@@ -49,6 +52,9 @@ GraphFacts graph_facts(const Graph *graph)
             looked_up = tensor_elements(graph_tensor(graph, op->in[0]));
         if (graph_tensor(graph, op->out[0])->role == ROLE_LOSS)
             facts.tokens = tokens_of_loss(graph, op);
+        if (op->kind ==
+            OP_SQUARE_LOSS) /* its labels say what a sample is, not its tokens */
+            looked_up = 0;
         facts.forward_flops += graph_op_flops(graph, id);
     }
     for (uint32_t i = 0; i < graph_n_layers(graph); i++)

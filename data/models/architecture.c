@@ -192,8 +192,59 @@ static TensorId shared_block(const Layer *l, TensorId x)
     return layer_linear(l, "block.out", y, l->a->hidden, false);
 }
 
+/* --- adaLN: shifts, scales and gates made from a condition [b,hidden] --- */
+
+static TensorId modulation(const Layer *l, const char *side, uint32_t i, bool last)
+{
+    g_autofree char *name = g_strdup_printf("%s%u", side, i);
+    g_autofree char *sum = g_strdup_printf("%s%u.sum", side, i);
+    if (!l->a->modulation_table)
+        return layer_linear(l, name, l->condition, l->a->hidden, true);
+    const TensorId in[] = {last ? l->embedded : l->modulation[i],
+                           layer_parameter(l, name, 1, &l->a->hidden)};
+    return layer_op(l, OP_ADD_ROWS, sum, (OpAttr){0}, 2, in, NULL);
+}
+
+/* norm(x) (1 + scale) + shift, the norm without weights; they are numbers `first` and the next. */
+static TensorId modulated(const Layer *l, const char *part, TensorId x, uint32_t first,
+                          bool last)
+{
+    g_autofree char *side = g_strdup_printf("%s.modulation", part);
+    g_autofree char *norm = g_strdup_printf("%s.norm", part);
+    g_autofree char *scaled = g_strdup_printf("%s.scaled", part);
+    g_autofree char *sum = g_strdup_printf("%s.scaled.sum", part);
+    g_autofree char *shifted = g_strdup_printf("%s.shifted", part);
+    const TensorId y = layer_unary(l, OP_PLAIN_NORM, norm, x);
+    const TensorId in[] = {y, modulation(l, side, first + 1, last)};
+    const TensorId z = layer_add(
+        l, sum, y, layer_op(l, OP_SAMPLE_SCALE, scaled, (OpAttr){0}, 2, in, NULL));
+    return layer_op(l, OP_SAMPLE_BIAS, shifted, (OpAttr){0}, 2,
+                    (TensorId[]){z, modulation(l, side, first, last)}, NULL);
+}
+
+static TensorId modulated_layer(Layer *l, TensorId x)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        const char *part = i ? "ffn" : "attention";
+        g_autofree char *side = g_strdup_printf("%s.modulation", part);
+        g_autofree char *gated = g_strdup_printf("%s.gated.sample", part);
+        TensorId y = modulated(l, part, x, 3 * i, false);
+        y = i ? network(l, y) : mixer_build(l, y);
+        const TensorId in[] = {y, modulation(l, side, 3 * i + 2, false)};
+        x = add_residual(l, part, x,
+                         layer_op(l, OP_SAMPLE_SCALE, gated, (OpAttr){0}, 2, in, NULL));
+        if (i == 0 && l->facts->cross) {
+            y = l->a->cross_norm ? layer_norm(l, "norm_cross", x) : x;
+            x = add_residual(l, "cross", x, mixer_cross(l, y));
+        }
+    }
+    return x;
+}
+
 static TensorId build_layer(Layer *l, TensorId x)
 {
+    if (l->a->modulated)
+        return modulated_layer(l, x);
     TensorId (*const part[])(Layer *, TensorId) = {mixer_build, mixer_cross, network};
     static const char *const name[] = {"attention", "cross", "ffn"};
     static const char *const before[] = {"norm1", "norm_cross", "norm2"};
@@ -341,6 +392,57 @@ static TensorId embed_patches(const Layer *l)
                                     look_up(l, "position", "positions", a->positions,
                                             a->hidden, &rows))
                         : x;
+}
+
+/* Two products with an activation between. */
+static TensorId two_products(const Layer *l, const char *part, TensorId x, OpKind kind)
+{
+    g_autofree char *up = g_strdup_printf("%s.up", part);
+    g_autofree char *active = g_strdup_printf("%s.active", part);
+    g_autofree char *down = g_strdup_printf("%s.down", part);
+    x = layer_unary(l, kind, active, layer_linear(l, up, x, l->a->hidden, true));
+    return layer_linear(l, down, x, l->a->hidden, true);
+}
+
+/* The condition of a diffusion transformer's samples: the moment's embedding, a label, a text. */
+static void embed_condition(Layer *l)
+{
+    const Architecture *a = l->a;
+    const uint32_t batch = l->sizes->batch, width[] = {a->moments, a->pooled};
+    static const char *const name[] = {"moment", "pooled"};
+    g_autofree char *extents = g_strdup_printf("n=%u", a->hidden);
+    TensorId x = GRAPH_NONE;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(name); i++) {
+        if (!width[i])
+            continue;
+        const TensorId in = graph_input(l->graph, name[i], DTYPE_F32, 3,
+                                        (uint32_t[]){batch, 1, width[i]});
+        const TensorId y = two_products(l, name[i], in, OP_SILU);
+        x = i ? layer_add(l, "condition.sum", x, y) : y;
+    }
+    if (a->labels) {
+        const TensorId in[] = {
+            graph_input(l->graph, "label", DTYPE_I64, 2, (uint32_t[]){batch, 1}),
+            layer_parameter(l, "label.weight", 2, (uint32_t[]){a->labels, a->hidden})};
+        x = layer_add(l, "condition.label", x,
+                      layer_op(l, OP_EMBEDDING, "label", (OpAttr){0}, 2, in, NULL));
+    }
+    l->embedded = layer_op(l, OP_MERGE, "condition", (OpAttr){0}, 1, &x, extents);
+    l->condition = layer_unary(l, OP_SILU, "condition.active", l->embedded);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(l->modulation) && a->modulation_table; i++) {
+        g_autofree char *part = g_strdup_printf("modulation%u", i);
+        l->modulation[i] = layer_linear(l, part, l->condition, a->hidden, true);
+    }
+}
+
+/* The squared differences between the predicted noise and that of each patch. */
+static TensorId loss_of_noise(const Layer *l, TensorId x)
+{
+    x = layer_linear(l, "noise", modulated(l, "last", x, 0, true), l->a->noise, true);
+    const TensorId noise =
+        graph_input(l->graph, "noise", DTYPE_F32, 3, graph_tensor(l->graph, x)->dim);
+    return graph_op(l->graph, OP_SQUARE_LOSS, "loss", (OpAttr){0}, 2,
+                    (TensorId[]){x, noise}, NULL);
 }
 
 /* The means of squares of `merge` patches. */
@@ -499,9 +601,13 @@ static TensorId encode(const Layer *decoder, TensorId *table)
 {
     const Architecture *a = decoder->a;
     const ArchitectureSizes *sizes = decoder->sizes;
-    if (!a->encoder)
-        return graph_input(decoder->graph, "memory", DTYPE_F32, 3,
-                           (uint32_t[]){sizes->batch, a->memory, a->hidden});
+    if (!a->encoder) {
+        const uint32_t width = a->memory_width ? a->memory_width : a->hidden;
+        const TensorId memory = graph_input(decoder->graph, "memory", DTYPE_F32, 3,
+                                            (uint32_t[]){sizes->batch, a->memory, width});
+        return a->memory_width ? two_products(decoder, "memory", memory, OP_GELU)
+                               : memory;
+    }
     Layer l = {.graph = decoder->graph,
                .a = a->encoder,
                .sizes = sizes,
@@ -542,7 +648,8 @@ TensorId architecture_build(Graph *graph, const Architecture *a,
         text.seq -= sizes->patches / a->encoder->merge;
     l.sizes = &text;
     if (has_memory(a, sizes)) {
-        indices(&l, "ids"); /* the first input says how the batch is cut */
+        if (!a->modulated)
+            indices(&l, "ids"); /* the first input says how the batch is cut */
         l.memory = encode(&l, &table);
         if (a->encoder)
             graph_layer(graph, "decoder.embedding");
@@ -555,6 +662,8 @@ TensorId architecture_build(Graph *graph, const Architecture *a,
                           : layer_unary(&l, OP_TIED, "distances.tied", l.distances);
     }
     TensorId x = embedded(&l, &table);
+    if (a->modulated)
+        embed_condition(&l);
     l.sizes = sizes;
     x = build_layers(&l, x);
     l.name = "head";
@@ -562,6 +671,8 @@ TensorId architecture_build(Graph *graph, const Architecture *a,
         x = further_tokens(&l, x, table);
     l.name = "head";
     graph_layer(graph, "head");
+    if (a->modulated)
+        return loss_of_noise(&l, x);
     if (a->final_norm && !sizes->mtp)
         x = layer_norm(&l, "norm", x);
     return loss_of(&l, x, table);

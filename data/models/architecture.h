@@ -134,6 +134,18 @@ enum { FACT_MOST = 1 << 24, FACT_MOST_LAYERS = 4096 };
     X(SIZE, projector, 0, FACT_MOST)                                                                            \
     X(SIZE, memory, 0, FACT_MOST)         /* tokens of an encoder outside, which `cross` layers attend to */    \
     X(SIZE, mtp, 0, 64)                   /* modules for further tokens, which `mtp=` adds */                   \
+    /* a diffusion transformer, which predicts the noise of patches: adaLN (Peebles and Xie) by  \
+     * products of each layer, or by those of all and a table of its own; the condition's parts: \
+     * numbers of an embedded moment, labels, numbers of a text; width of the encoder's tokens, if \
+     * they are projected; numbers of a patch's noise */ \
+    X(FLAG, modulated, 0, 1)                                                                                    \
+    X(FLAG, modulation_table, 0, 1)                                                                             \
+    X(SIZE, moments, 0, FACT_MOST)                                                                              \
+    X(SIZE, labels, 0, FACT_MOST)                                                                               \
+    X(SIZE, pooled, 0, FACT_MOST)                                                                               \
+    X(SIZE, memory_width, 0, FACT_MOST)                                                                         \
+    X(SIZE, noise, 0, FACT_MOST)                                                                                \
+    X(FLAG, cross_norm, 0, 1)             /* before attention to the encoder's tokens */ \
     /* images in place of text */                                                                               \
     X(SIZE, image, 0, UINT16_MAX)                                                                               \
     X(SIZE, patch, 0, FACT_MOST)                                                                                \
@@ -236,6 +248,8 @@ typedef struct {
     TensorId chosen;  /* the keys that the last indexer chose */
     TensorId first;   /* the first layer's input, and the first layer's values (rwkv-7) */
     TensorId first_values, distances; /* the table of distances */
+    /* of adaLN: the condition, as it is and through silu, and what it makes for all layers */
+    TensorId embedded, condition, modulation[6];
     TensorId memory;  /* the encoder's tokens, GRAPH_NONE: none */
     bool crosses;     /* keys are made from them */
 } Layer;

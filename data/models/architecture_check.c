@@ -109,6 +109,12 @@ const char *architecture_check(const Architecture *a, uint32_t seq, const char *
     *fact = "frames";
     if (a->frames && (a->frames % 2 || !a->channels))
         return "a model of sound needs channels and an even number of frames";
+    *fact = "moments";
+    if (a->modulated && (!a->moments || !a->noise || !a->patch_numbers))
+        return "a diffusion transformer has moments, patch_numbers and noise";
+    for (uint32_t i = 0; a->modulated && i < a->layers; i++)
+        if (a->layer[i].mixer == MIXER_NONE || a->layer[i].network == NETWORK_NONE)
+            return "adaLN has a mixer and a network in each layer";
     *fact = "hidden";
     if (a->encoder && a->encoder->hidden != a->hidden && !a->encoder->patch_numbers)
         return "an encoder is as wide as its decoder";

@@ -78,6 +78,11 @@ void architecture_shrink(Architecture *a, uint32_t small)
     a->latent = MIN(a->latent, RANK);
     a->frames = MIN(a->frames, 2 * EDGE);
     a->memory = MIN(a->memory, EDGE);
+    a->memory_width = MIN(a->memory_width, RANK);
+    a->moments = MIN(a->moments, RANK);
+    a->pooled = MIN(a->pooled, 2);
+    a->labels = MIN(a->labels, RANK + 1);
+    a->noise = MIN(a->noise, VALUE);
     a->patch_numbers = MIN(a->patch_numbers, RANK);
     a->projector = MIN(a->projector, WIDTH + 1);
     if (a->frames)

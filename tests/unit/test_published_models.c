@@ -460,6 +460,33 @@ static const Published PUBLISHED[] = {
      "'hidden_ratio':4.0,'hidden_size':768,'intermediate_size':3072,"
      "'norm_bias':true,'norm_first':true,'num_heads':12,'num_hidden_layers':12,"
      "'tie_word_embeddings':false,'v_low_rank_dim':32,'vocab_size':65536"},
+    /* 675,129,632 with positions, which are not trained */
+    {674834720,
+     "'_class_name':'DiTTransformer2DModel','_diffusers_version':'0.12.0.dev0',"
+     "'activation_fn':'gelu-approximate','attention_bias':true,"
+     "'attention_head_dim':72,'dropout':0.0,'in_channels':4,"
+     "'norm_elementwise_affine':false,'norm_num_groups':32,"
+     "'norm_type':'ada_norm_zero','num_attention_heads':16,"
+     "'num_embeds_ada_norm':1000,'num_layers':28,'out_channels':8,'patch_size':2,"
+     "'sample_size':32,'upcast_attention':false"},
+    {14288491584,
+     "'_class_name':'WanTransformer3DModel','_diffusers_version':'0.33.0.dev0',"
+     "'added_kv_proj_dim':null,'attention_head_dim':128,'cross_attn_norm':true,"
+     "'eps':1e-06,'ffn_dim':13824,'freq_dim':256,'image_dim':null,'in_channels':16,"
+     "'num_attention_heads':40,'num_layers':40,'out_channels':16,'patch_size':[1,2,"
+     "2],'qk_norm':'rms_norm_across_heads','rope_max_seq_len':1024,'text_dim':4096"},
+    {1418996800,
+     "'_class_name':'WanTransformer3DModel','attention_head_dim':128,"
+     "'cross_attn_norm':true,'eps':1e-06,'ffn_dim':8960,'freq_dim':256,"
+     "'in_channels':16,'num_attention_heads':12,'num_layers':30,'out_channels':16,"
+     "'patch_size':[1,2,2],'qk_norm':'rms_norm_across_heads',"
+     "'rope_max_seq_len':1024,'text_dim':4096"},
+    {610856096,
+     "'_class_name':'PixArtTransformer2DModel','activation_fn':'gelu-approximate',"
+     "'attention_bias':true,'attention_head_dim':72,'caption_channels':4096,"
+     "'cross_attention_dim':1152,'in_channels':4,'norm_type':'ada_norm_single',"
+     "'num_attention_heads':16,'num_embeds_ada_norm':1000,'num_layers':28,"
+     "'out_channels':8,'patch_size':2,'sample_size':64"},
 };
 
 /* Models some of whose numbers count otherwise here (data/families.yaml says which): at most one

@@ -19,6 +19,8 @@ static const char *text_of(Config *config, const json_t *object, const char *key
 static const char *type_of(const Families *families, Config *config)
 {
     const char *type = text_of(config, config->root, "model_type");
+    if (!type && !config->failed)
+        type = text_of(config, config->root, "_class_name"); /* of diffusers */
     if (type || config->failed)
         return type;
     const json_t *classes = json_object_get(config->root, "architectures");
