@@ -355,7 +355,8 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
             fmax(report->iteration_time_s - report->busy_s[j] - report->comm_busy_s[j],
                  plan->program->successive ? 0 : -INFINITY);
     report->feasible = true;
-    if (options->time_only)
+    if (options->time_only ||
+        (options->enough_s > 0 && report->iteration_time_s >= options->enough_s))
         return g_steal_pointer(&report);
     report_memory(sim, report);
     if (!find_toll(sim, &report->toll, error))

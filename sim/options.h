@@ -93,7 +93,9 @@ typedef struct {
     SIM_OPTION_TABLE(OPTION_MEMBER)
     uint64_t seed;
     bool time_only; /* the report leaves memory out: it is 0 and fits */
-    bool separate;  /* devices that do the same are simulated one by one */
+    double
+        enough_s;  /* so does that of a plan that takes at least this long; 0: of none */
+    bool separate; /* devices that do the same are simulated one by one */
 } SimOptions;
 
 extern const OptionTable sim_option_table;

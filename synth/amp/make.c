@@ -27,6 +27,7 @@ typedef struct {
     uint32_t n_most; /* candidates, if all fitted */
     Plan *plan;
     AnswerAside best;
+    double off; /* least time of a program over the predicted one */
 } Trials;
 
 static AmpOptions search_options(const PlannerOptions *options)
@@ -139,25 +140,43 @@ static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **err
     Program *program = program_of(t, candidate, &strategy, error);
     if (!program || !put_program(t, program, &strategy, error))
         return false;
+    t->off = fmin(t->off, t->plan->iteration_time_s / candidate->cost.total_s);
     if (plan_is_better(t->plan, t->best.plan))
         answer_set_aside(t->answer, t->plan, t->question, &t->best);
     return true;
 }
 
-/* The time from which on a plan is of no use; INFINITY where bounds do not hold: where only some
- * stages cut tensors along the sequence, they know all-reduces that the program has not. */
-static double upper_of(const Question *question, const Answer *answer)
+/* Whether bounds of candidates hold: where only some stages cut tensors along the sequence, they know
+ * all-reduces that the program has not. */
+static bool bounds_hold(const Question *question)
 {
     const char *sequence = question->options->strategy.sequence_parallel;
-    const bool open =
-        sequence && (strcmp(sequence, "on") != 0 || *question->options->amp.profile);
-    return open ? INFINITY : answer->upper_s;
+    return !sequence || (strcmp(sequence, "on") == 0 && !*question->options->amp.profile);
 }
 
-/* Whether a bound shows that the candidate is not faster than a known plan. */
+/* The time from which on a plan is of no use; INFINITY where bounds do not hold. */
+static double upper_of(const Question *question, const Answer *answer)
+{
+    return bounds_hold(question) ? answer->upper_s : INFINITY;
+}
+
+/* Whether a bound shows that the candidate is not faster than a plan that is known elsewhere. */
 static bool is_lost(const Trials *t, const AmpCandidate *candidate)
 {
     return candidate->least_s >= upper_of(t->question, t->answer);
+}
+
+/* Whether one shows that it is not faster than the best one; or, short of all effort, the predicted
+ * time does, which is off by about the same factor for all, or shows that it is no use. */
+static bool is_beaten(const Trials *t, const AmpCandidate *candidate)
+{
+    static const double about = 0.95;
+    const Plan *best = t->best.plan;
+    const double best_s = best && best->feasible ? best->iteration_time_s : INFINITY,
+                 predicted_s = about * t->off * candidate->cost.total_s;
+    const bool short_of_all = t->question->options->work > 0 && !t->search.faithful;
+    return (best && short_of_all && predicted_s >= fmin(best_s, t->answer->upper_s)) ||
+           (bounds_hold(t->question) && candidate->least_s >= best_s);
 }
 
 /* Tries the first `trials` candidates, and more until one fits, without those that cannot be of
@@ -188,7 +207,8 @@ static bool run_trials(Trials *t, const GArray *candidates, GError **error)
             continue;
         tried++;
         lost |= is_lost(t, candidate);
-        if (!is_lost(t, candidate) && !try_candidate(t, candidate, error))
+        if (!is_lost(t, candidate) && !is_beaten(t, candidate) &&
+            !try_candidate(t, candidate, error))
             return false;
     }
     if (!t->best.plan && refusal) {
@@ -224,6 +244,7 @@ static bool make(AmpMethod method, const Question *question, Answer *answer,
     Trials t = {.question = question,
                 .answer = answer,
                 .search = search_options(question->options),
+                .off = INFINITY,
                 .plan = plan};
     uint64_t work = 0;
     t.search.work = &work;

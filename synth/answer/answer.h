@@ -19,6 +19,8 @@ struct Answer {
     gint64 deadline_us; /* when the budget ends (g_get_monotonic_time); 0: never */
     double
         upper_s; /* plans that take this long are of no use; INFINITY: all are of use */
+    /* the memory of plans that take this long is not counted, and they fit; 0: it is counted */
+    double enough_s;
     /* the caller will make room for the plan: neither memory nor rounding is searched for */
     bool roomy;
     bool unbounded; /* the plan needs no bound */

@@ -1,6 +1,7 @@
 /* Completing a plan: rounding, evaluation, the memory check. */
 #include "synth/answer/complete.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -72,14 +73,16 @@ void plan_copy_counts(Plan *plan, const Plan *from)
     }
 }
 
-/* The report of a plan by the fidelity that it is made for, and the question's costs. */
+/* The report of a plan by the fidelity that it is made for, and the question's costs, without memory
+ * from a time on. */
 static SimReport *complete_report(const Plan *plan, const Question *question,
-                                  const ClusterView *view, bool time_only, GError **error)
+                                  const ClusterView *view, double enough_s,
+                                  GError **error)
 {
     SimOptions options;
     sim_options_init(&options);
     options.costs = question->options->sim.costs;
-    options.time_only = time_only;
+    options.enough_s = enough_s;
     return sim_evaluate_with(plan, question->graph, view, plan_fidelity(plan), &options,
                              error);
 }
@@ -91,7 +94,7 @@ static bool complete_on(Answer *answer, Plan *plan, const Question *question,
     g_clear_pointer(&answer->report, sim_report_free);
     if (!plan->split && !plan_round(plan, question->graph, error))
         return false;
-    answer->report = complete_report(plan, question, view, false, error);
+    answer->report = complete_report(plan, question, view, answer->enough_s, error);
     if (!answer->report)
         return false;
     plan_take_report(plan, answer->report);
@@ -108,7 +111,7 @@ bool answer_complete(Answer *answer, Plan *plan, const Question *question, GErro
 double answer_time_s(const Plan *plan, const Question *question, GError **error)
 {
     g_autoptr(SimReport) report =
-        complete_report(plan, question, question->view, true, error);
+        complete_report(plan, question, question->view, DBL_MIN, error);
     return report ? report->iteration_time_s : NAN;
 }
 
@@ -132,6 +135,7 @@ void answer_set_aside(Answer *answer, Plan *plan, const Question *question,
     aside->report = g_steal_pointer(&answer->report);
     aside->on = answer->reported_on;
     answer->reported = NULL;
+    answer->enough_s = plan->feasible ? plan->iteration_time_s : 0;
 }
 
 void answer_put_back(Answer *answer, Plan *plan, const Question *question,
@@ -143,10 +147,11 @@ void answer_put_back(Answer *answer, Plan *plan, const Question *question,
     plan->strategy = aside->plan->strategy;
     plan->bucket_bytes = aside->plan->bucket_bytes;
     plan_take_report(plan, aside->report);
-    sim_report_free(answer->report);
+    g_clear_pointer(&answer->report, sim_report_free);
     answer->report = g_steal_pointer(&aside->report);
     answer->reported = plan;
     answer->reported_on = aside->on;
+    answer->enough_s = 0;
     answer_aside_clear(aside);
 }
 
@@ -171,7 +176,7 @@ static bool set_fractional(Plan *plan, const Question *question, GError **error)
     unrounded.n_splits = 0;
     unrounded.split = NULL;
     g_autoptr(SimReport) report =
-        complete_report(&unrounded, question, view, true, error);
+        complete_report(&unrounded, question, view, DBL_MIN, error);
     if (report)
         plan->fractional_time_s = report->iteration_time_s;
     return report != NULL;

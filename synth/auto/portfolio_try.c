@@ -8,6 +8,7 @@
 #include "synth/auto/technique.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "data/base/parallel.h"
 #include "data/base/units.h"
@@ -221,6 +222,26 @@ static const PortfolioTry *try_plain(const Task *task)
     return plain;
 }
 
+/* Whether the planner that comes first has a plan on the whole cluster, where it also searched these
+ * machines alone, which have the same network there. */
+static bool try_is_covered(const PortfolioRun *run, const Task *task)
+{
+    const Cluster *own = task->choice->cluster;
+    const GPtrArray *choices = run->portfolio->choices;
+    bool covered = false;
+    for (uint32_t c = 0; c < choices->len; c++) {
+        const PortfolioChoice *other = g_ptr_array_index(choices, c);
+        for (uint32_t t = 0; !other->only && t < other->tries->len; t++) {
+            const PortfolioTry *whole = &g_array_index(other->tries, PortfolioTry, t);
+            covered |= whole->planner == task->attempt->planner &&
+                       isfinite(whole->iteration_s) && !own->network &&
+                       memcmp(own->collective, other->cluster->collective,
+                              sizeof own->collective) == 0;
+        }
+    }
+    return covered && run->how->prune && task->phase == FIRST && task->choice->only;
+}
+
 /* How far a planner's own plan may be from the best one if techniques are to be tried with it. */
 static double try_far(const PortfolioRun *run)
 {
@@ -235,6 +256,8 @@ static bool try_is_promising(const PortfolioRun *run, const Task *task)
     const double far = try_far(run);
     const PortfolioTry *plain = try_plain(task);
     const bool all = try_effort(run) == EFFORT_LONG;
+    if (!all && try_is_covered(run, task))
+        return false;
     if (!all && task->phase >= LONG && task->choice->report &&
         (task->phase > LONG || !try_has_rival(task->choice, far * run->best_s)))
         return false;
@@ -280,8 +303,8 @@ static void prepare(const PortfolioRun *run, Task *task)
                                                 : 0;
     if (!try_is_promising(run, task))
         task->attempt->reason =
-            g_strdup("not tried: the planner's plan without these techniques is far from "
-                     "the best one, or fits");
+            g_strdup("not tried: the planner's plan without these techniques or on all "
+                     "machines is far from the best one, or fits");
     else if (!run->how->all && task->phase > FIRST && !is_among_best(run, task->choice))
         task->attempt->reason = g_strdup("not tried: other machines are faster");
     else if (!run->how->all && task->bound_s >= task->upper_s)

@@ -135,6 +135,7 @@ static bool try_pair(JointSearch *j, const Found *found, GError **error)
     strategy_init(&plan->strategy); /* unlike pipelines are none of its */
     if (!answer_complete(j->answer, plan, question, error))
         return false;
+    j->answer->enough_s = 0;
     if (plan->feasible && plan->iteration_time_s < before_s)
         j->is_pair = true;
     else
