@@ -156,8 +156,10 @@ void answer_put_back(Answer *answer, Plan *plan, const Question *question,
 }
 
 /* The time before rounding: by the formula or, for programs that the formula cannot evaluate, by
- * `stage` at the plan's ratios, which may need no rounding. */
-static bool set_fractional(Plan *plan, const Question *question, GError **error)
+ * `stage` at the plan's ratios, which may need no rounding; then 0, not known, for plans that are of
+ * no use. */
+static bool set_fractional(const Answer *answer, Plan *plan, const Question *question,
+                           GError **error)
 {
     const Graph *graph = question->graph;
     const ClusterView *view = question->cluster;
@@ -172,6 +174,9 @@ static bool set_fractional(Plan *plan, const Question *question, GError **error)
         plan->fractional_time_s = plan->iteration_time_s;
         return true;
     }
+    plan->fractional_time_s = 0;
+    if (answer_is_lost(answer, plan->iteration_time_s))
+        return true;
     Plan unrounded = *plan;
     unrounded.n_splits = 0;
     unrounded.split = NULL;
@@ -189,7 +194,7 @@ bool answer_finish(Answer *answer, const Question *question, GError **error)
     const bool is_done = answer->reported == plan && plan->split &&
                          answer->reported_on == question->cluster;
     return (is_done || complete_on(answer, plan, question, question->cluster, error)) &&
-           set_fractional(plan, question, error);
+           set_fractional(answer, plan, question, error);
 }
 
 bool plan_is_better(const Plan *a, const Plan *b)
