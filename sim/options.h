@@ -93,8 +93,8 @@ typedef struct {
     SIM_OPTION_TABLE(OPTION_MEMBER)
     uint64_t seed;
     bool time_only; /* the report leaves memory out: it is 0 and fits */
-    double
-        enough_s;  /* so does that of a plan that takes at least this long; 0: of none */
+    /* so does that of a plan that takes at least this long; 0: of none */
+    double enough_s;
     bool separate; /* devices that do the same are simulated one by one */
 } SimOptions;
 

@@ -146,8 +146,8 @@ static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **err
     return true;
 }
 
-/* Whether bounds of candidates hold: where only some stages cut tensors along the sequence, they know
- * all-reduces that the program has not. */
+/* Whether bounds of candidates hold: where only some stages cut tensors along the sequence, they
+ * know all-reduces that the program has not. */
 static bool bounds_hold(const Question *question)
 {
     const char *sequence = question->options->strategy.sequence_parallel;

@@ -73,8 +73,8 @@ void plan_copy_counts(Plan *plan, const Plan *from)
     }
 }
 
-/* The report of a plan by the fidelity that it is made for, and the question's costs, without memory
- * from a time on. */
+/* The report of a plan by the fidelity that it is made for, and the question's costs, without
+ * memory from a time on. */
 static SimReport *complete_report(const Plan *plan, const Question *question,
                                   const ClusterView *view, double enough_s,
                                   GError **error)

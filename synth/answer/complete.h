@@ -40,8 +40,8 @@ typedef struct {
     const ClusterView *on;
 } AnswerAside;
 
-/* Moves the plan completed last aside, in the place of what was there. The plan is without a program
- * then. If it fits, the memory of slower ones is not counted until it is moved back. */
+/* Moves the plan completed last aside, in the place of what was there. The plan is without a
+ * program then. If it fits, the memory of slower ones is not counted until it is moved back. */
 void answer_set_aside(Answer *answer, Plan *plan, const Question *question,
                       AnswerAside *aside);
 /* Moves it back, if there is one, as answer_complete left it. */

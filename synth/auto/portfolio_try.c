@@ -222,8 +222,8 @@ static const PortfolioTry *try_plain(const Task *task)
     return plain;
 }
 
-/* Whether the planner that comes first has a plan on the whole cluster, where it also searched these
- * machines alone, which have the same network there. */
+/* Whether the planner that comes first has a plan on the whole cluster, where it also searched
+ * these machines alone, which have the same network there. */
 static bool try_is_covered(const PortfolioRun *run, const Task *task)
 {
     const Cluster *own = task->choice->cluster;

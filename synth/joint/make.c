@@ -150,8 +150,8 @@ static bool try_first(JointSearch *j, AnswerAside *best, GError **error)
     return true;
 }
 
-/* Whether the fastest pipeline found, which may not fit, is hardly faster than the best plan: others
- * with less memory are slower. Few GPUs are searched again for less. */
+/* Whether the fastest pipeline found, which may not fit, is hardly faster than the best plan:
+ * others with less memory are slower. Few GPUs are searched again for less. */
 static bool promises_little(const JointSearch *j, const AnswerAside *best)
 {
     enum { MANY_GPUS = 16 };
