@@ -222,17 +222,63 @@ static TensorId modulated(const Layer *l, const char *part, TensorId x, uint32_t
                     (TensorId[]){z, modulation(l, side, first, last)}, NULL);
 }
 
+/* x + gate y, the gate made from the condition. */
+static TensorId add_gated(const Layer *l, const char *part, TensorId x, TensorId y,
+                          uint32_t i)
+{
+    g_autofree char *side = g_strdup_printf("%s.modulation", part);
+    g_autofree char *gated = g_strdup_printf("%s.gated.sample", part);
+    const TensorId in[] = {y, modulation(l, side, i, false)};
+    return add_residual(l, part, x,
+                        layer_op(l, OP_SAMPLE_SCALE, gated, (OpAttr){0}, 2, in, NULL));
+}
+
+static TensorId two_streams(Layer *l, TensorId x)
+{
+    g_autofree char *name = g_strdup_printf("%s.text", l->name);
+    Layer text = *l, *const side[] = {&text, l};
+    TensorId stream[] = {l->text, x}, y[2];
+    text.name = name;
+    for (uint32_t s = 0; s < 2; s++)
+        y[s] = modulated(side[s], "attention", stream[s], 0, false);
+    mixer_joint(side, y);
+    for (uint32_t s = l->facts->silent; s < 2; s++) {
+        stream[s] = add_gated(side[s], "attention", stream[s], y[s], 2);
+        y[s] = network(side[s], modulated(side[s], "ffn", stream[s], 3, false));
+        stream[s] = add_gated(side[s], "ffn", stream[s], y[s], 5);
+    }
+    l->text = stream[0];
+    return stream[1];
+}
+
+/* Text and patches as one sequence; one bias behind attention and the network beside it. */
+static TensorId joined_streams(Layer *l, TensorId x)
+{
+    Architecture once = *l->a;
+    Layer one = *l;
+    once.out_bias = false;
+    one.a = &once;
+    if (l->text != GRAPH_NONE) {
+        g_autofree char *extents = g_strdup_printf(
+            "C=%u", graph_tensor(l->graph, l->text)->dim[1] + l->sizes->seq);
+        x = layer_op(l, OP_CONCAT, "joined", (OpAttr){0}, 2, (TensorId[]){l->text, x},
+                     extents);
+        l->text = GRAPH_NONE;
+    }
+    const TensorId y = modulated(l, "attention", x, 0, false);
+    return add_gated(l, "attention", x,
+                     layer_add(l, "sum", mixer_build(&one, y), network(&one, y)), 2);
+}
+
 static TensorId modulated_layer(Layer *l, TensorId x)
 {
+    if (l->facts->streams)
+        return l->facts->streams == 2 ? two_streams(l, x) : joined_streams(l, x);
     for (uint32_t i = 0; i < 2; i++) {
         const char *part = i ? "ffn" : "attention";
-        g_autofree char *side = g_strdup_printf("%s.modulation", part);
-        g_autofree char *gated = g_strdup_printf("%s.gated.sample", part);
         TensorId y = modulated(l, part, x, 3 * i, false);
         y = i ? network(l, y) : mixer_build(l, y);
-        const TensorId in[] = {y, modulation(l, side, 3 * i + 2, false)};
-        x = add_residual(l, part, x,
-                         layer_op(l, OP_SAMPLE_SCALE, gated, (OpAttr){0}, 2, in, NULL));
+        x = add_gated(l, part, x, y, 3 * i + 2);
         if (i == 0 && l->facts->cross) {
             y = l->a->cross_norm ? layer_norm(l, "norm_cross", x) : x;
             x = add_residual(l, "cross", x, mixer_cross(l, y));
@@ -408,8 +454,9 @@ static TensorId two_products(const Layer *l, const char *part, TensorId x, OpKin
 static void embed_condition(Layer *l)
 {
     const Architecture *a = l->a;
-    const uint32_t batch = l->sizes->batch, width[] = {a->moments, a->pooled};
-    static const char *const name[] = {"moment", "pooled"};
+    const uint32_t batch = l->sizes->batch,
+                   width[] = {a->moments, a->pooled, a->guidance};
+    static const char *const name[] = {"moment", "pooled", "guidance"};
     g_autofree char *extents = g_strdup_printf("n=%u", a->hidden);
     TensorId x = GRAPH_NONE;
     for (uint32_t i = 0; i < G_N_ELEMENTS(name); i++) {
@@ -418,7 +465,8 @@ static void embed_condition(Layer *l)
         const TensorId in = graph_input(l->graph, name[i], DTYPE_F32, 3,
                                         (uint32_t[]){batch, 1, width[i]});
         const TensorId y = two_products(l, name[i], in, OP_SILU);
-        x = i ? layer_add(l, "condition.sum", x, y) : y;
+        g_autofree char *sum = g_strdup_printf("condition.%s", name[i]);
+        x = i ? layer_add(l, sum, x, y) : y;
     }
     if (a->labels) {
         const TensorId in[] = {
@@ -438,6 +486,11 @@ static void embed_condition(Layer *l)
 /* The squared differences between the predicted noise and that of each patch. */
 static TensorId loss_of_noise(const Layer *l, TensorId x)
 {
+    g_autofree char *extents = g_strdup_printf("A=%u", l->sizes->seq);
+    const uint32_t tokens = graph_tensor(l->graph, x)->dim[1];
+    if (tokens > l->sizes->seq) /* behind the text's */
+        x = layer_op(l, OP_PART, "patches", (OpAttr){.first = tokens - l->sizes->seq}, 1,
+                     &x, extents);
     x = layer_linear(l, "noise", modulated(l, "last", x, 0, true), l->a->noise, true);
     const TensorId noise =
         graph_input(l->graph, "noise", DTYPE_F32, 3, graph_tensor(l->graph, x)->dim);
@@ -605,8 +658,10 @@ static TensorId encode(const Layer *decoder, TensorId *table)
         const uint32_t width = a->memory_width ? a->memory_width : a->hidden;
         const TensorId memory = graph_input(decoder->graph, "memory", DTYPE_F32, 3,
                                             (uint32_t[]){sizes->batch, a->memory, width});
-        return a->memory_width ? two_products(decoder, "memory", memory, OP_GELU)
-                               : memory;
+        return !a->memory_width ? memory
+               : a->projected_once
+                   ? layer_linear(decoder, "memory.project", memory, a->hidden, true)
+                   : two_products(decoder, "memory", memory, OP_GELU);
     }
     Layer l = {.graph = decoder->graph,
                .a = a->encoder,
@@ -662,6 +717,7 @@ TensorId architecture_build(Graph *graph, const Architecture *a,
                           : layer_unary(&l, OP_TIED, "distances.tied", l.distances);
     }
     TensorId x = embedded(&l, &table);
+    l.text = l.memory;
     if (a->modulated)
         embed_condition(&l);
     l.sizes = sizes;

@@ -143,6 +143,7 @@ enum { FACT_MOST = 1 << 24, FACT_MOST_LAYERS = 4096 };
     X(SIZE, moments, 0, FACT_MOST)                                                                              \
     X(SIZE, labels, 0, FACT_MOST)                                                                               \
     X(SIZE, pooled, 0, FACT_MOST)                                                                               \
+    X(SIZE, guidance, 0, FACT_MOST)       /* numbers of an embedded strength */ \
     X(SIZE, memory_width, 0, FACT_MOST)                                                                         \
     X(SIZE, noise, 0, FACT_MOST)                                                                                \
     X(FLAG, cross_norm, 0, 1)             /* before attention to the encoder's tokens */ \
@@ -170,6 +171,10 @@ enum { FACT_MOST = 1 << 24, FACT_MOST_LAYERS = 4096 };
     X(SIZE, ffn, 1, FACT_MOST)                                                                                  \
     X(SIZE, chosen_keys, 0, FACT_MOST)    /* keys that the indexer leaves; 0: all */                            \
     X(FLAG, indexer, 0, 1)                /* of its own; else the layer before chooses */                       \
+    /* of adaLN: 2: tokens of a text and patches have own weights and attend to each other; */ \
+    /* 1: both are one sequence, the network beside attention; 0: patches alone */ \
+    X(SIZE, streams, 0, 2)                                                                                      \
+    X(FLAG, silent, 0, 1)                 /* the text's tokens are read for the last time */ \
     X(SIZE, shared, 0, FACT_MOST)         /* number of the parameters that layers share; 0: own */ \
     /* before the mixer: attention and a network on this and the first layer's input, with the parameters of \
      * that number, and a projection of the layer's own (Zamba: Glorioso et al. 2024); 0: none */ \
@@ -250,6 +255,7 @@ typedef struct {
     TensorId first_values, distances; /* the table of distances */
     /* of adaLN: the condition, as it is and through silu, and what it makes for all layers */
     TensorId embedded, condition, modulation[6];
+    TensorId text; /* the text's stream, GRAPH_NONE: none, or joined to the other */
     TensorId memory;  /* the encoder's tokens, GRAPH_NONE: none */
     bool crosses;     /* keys are made from them */
 } Layer;
@@ -283,5 +289,8 @@ TensorId layer_out(const Layer *l, const char *part, TensorId y, uint32_t n, boo
 /* x [b,s,hidden] in and out, by the layer's mixer, and by attention to the encoder's tokens. */
 TensorId mixer_build(Layer *l, TensorId x);
 TensorId mixer_cross(Layer *l, TensorId x);
+/* Attention of two streams x[b,s,hidden] to both; in their places each stream's output, but for the
+ * first one's if it is silent. */
+void mixer_joint(Layer *const side[2], TensorId x[2]);
 /* RWKV's network. */
 TensorId mixer_channels(const Layer *l, TensorId x);

@@ -115,6 +115,13 @@ const char *architecture_check(const Architecture *a, uint32_t seq, const char *
     for (uint32_t i = 0; a->modulated && i < a->layers; i++)
         if (a->layer[i].mixer == MIXER_NONE || a->layer[i].network == NETWORK_NONE)
             return "adaLN has a mixer and a network in each layer";
+    *fact = "streams";
+    for (uint32_t i = 0; i < a->layers; i++)
+        if (a->layer[i].streams &&
+            (!a->modulated || !a->memory || a->layer[i].mixer != MIXER_ATTENTION ||
+             (a->layer[i].streams == 2 && i > 0 &&
+              (a->layer[i - 1].streams != 2 || a->layer[i - 1].silent))))
+            return "two streams need adaLN, memory and attention; they come first";
     *fact = "hidden";
     if (a->encoder && a->encoder->hidden != a->hidden && !a->encoder->patch_numbers)
         return "an encoder is as wide as its decoder";

@@ -81,6 +81,7 @@ void architecture_shrink(Architecture *a, uint32_t small)
     a->memory_width = MIN(a->memory_width, RANK);
     a->moments = MIN(a->moments, RANK);
     a->pooled = MIN(a->pooled, 2);
+    a->guidance = MIN(a->guidance, 2);
     a->labels = MIN(a->labels, RANK + 1);
     a->noise = MIN(a->noise, VALUE);
     a->patch_numbers = MIN(a->patch_numbers, RANK);

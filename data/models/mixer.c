@@ -179,6 +179,34 @@ static TensorId attention(Layer *l, TensorId x)
     return layer_out(l, "attention.out", y, a->hidden, a->out_bias);
 }
 
+/* Tokens of x before those of y. */
+static TensorId tokens_of_both(const Layer *l, const char *part, TensorId x, TensorId y)
+{
+    g_autofree char *extents = g_strdup_printf(
+        "C=%u", graph_tensor(l->graph, x)->dim[1] + graph_tensor(l->graph, y)->dim[1]);
+    return layer_op(l, OP_CONCAT, part, (OpAttr){0}, 2, (TensorId[]){x, y}, extents);
+}
+
+void mixer_joint(Layer *const side[2], TensorId x[2])
+{
+    const Layer *l = side[1];
+    const uint32_t n[] = {graph_tensor(l->graph, x[0])->dim[1],
+                          graph_tensor(l->graph, x[1])->dim[1]};
+    const TensorId in[] = {
+        tokens_of_both(l, "attention.queries", queries(side[0], x[0]), queries(l, x[1])),
+        tokens_of_both(l, "attention.pairs", keys(side[0], x[0]), keys(l, x[1]))};
+    g_autofree char *values = g_strdup_printf("V=%u", l->facts->value_size);
+    const TensorId y =
+        layer_op(l, l->a->fused ? OP_FUSED_ATTENTION : OP_GROUPED_ATTENTION, "attention",
+                 (OpAttr){0}, 2, in, values);
+    for (uint32_t s = l->facts->silent; s < 2; s++) {
+        g_autofree char *extents = g_strdup_printf("A=%u", n[s]);
+        x[s] = layer_op(side[s], OP_PART, "attention.part",
+                        (OpAttr){.first = s ? n[0] : 0}, 1, &y, extents);
+        x[s] = layer_out(side[s], "attention.out", x[s], l->a->hidden, l->a->out_bias);
+    }
+}
+
 /* --- linear recurrences --- */
 
 /* silu(convolution of the last tokens), channel by channel. */

@@ -111,15 +111,22 @@ static const char *const FAMILY[] = {
     SIZES "'mamba_d_state':4,'mamba_dt_rank':3,'layers_block_type':"
           "['mamba','hybrid','mamba','hybrid'],'model_type':'zamba'",
     "'_class_name':'DiTTransformer2DModel','attention_head_dim':4,"
-    "'num_attention_heads':4,'num_layers':2,'in_channels':2,'out_channels':3,"
+    "'num_attention_heads':4,'num_layers':4,'in_channels':2,'out_channels':3,"
     "'num_embeds_ada_norm':5",
+    "'_class_name':'FluxTransformer2DModel','attention_head_dim':4,"
+    "'guidance_embeds':true,'in_channels':6,'joint_attention_dim':10,"
+    "'num_attention_heads':4,'num_layers':2,'num_single_layers':2,"
+    "'pooled_projection_dim':7",
+    "'_class_name':'SD3Transformer2DModel','attention_head_dim':4,'in_channels':3,"
+    "'joint_attention_dim':10,'num_attention_heads':4,'num_layers':4,"
+    "'out_channels':3,'pooled_projection_dim':7",
     "'_class_name':'WanTransformer3DModel','attention_head_dim':4,"
-    "'num_attention_heads':4,'num_layers':2,'ffn_dim':24,'cross_attn_norm':true,"
+    "'num_attention_heads':4,'num_layers':4,'ffn_dim':24,'cross_attn_norm':true,"
     "'in_channels':2,'out_channels':2,'patch_size':[1,2,2],"
     "'qk_norm':'rms_norm_across_heads','text_dim':12",
-    "'hidden_size':16,'num_hidden_layers':2,'vocab_size':24,'head_size':4,"
+    "'hidden_size':16,'num_hidden_layers':4,'vocab_size':24,'head_size':4,"
     "'gate_low_rank_dim':3,'proj_low_rank_dim':2,'model_type':'rwkv6'",
-    "'hidden_size':16,'num_hidden_layers':2,'vocab_size':24,'head_dim':4,"
+    "'hidden_size':16,'num_hidden_layers':4,'vocab_size':24,'head_dim':4,"
     "'decay_low_rank_dim':3,'gate_low_rank_dim':5,'a_low_rank_dim':2,"
     "'v_low_rank_dim':4,'model_type':'rwkv7'",
     SIZES "'embedding_size':8,'num_hidden_groups':2,'model_type':'albert'",

@@ -487,6 +487,21 @@ static const Published PUBLISHED[] = {
      "'cross_attention_dim':1152,'in_channels':4,'norm_type':'ada_norm_single',"
      "'num_attention_heads':16,'num_embeds_ada_norm':1000,'num_layers':28,"
      "'out_channels':8,'patch_size':2,'sample_size':64"},
+    {11901408320,
+     "'_class_name':'FluxTransformer2DModel','_diffusers_version':'0.30.0.dev0',"
+     "'attention_head_dim':128,'guidance_embeds':true,'in_channels':64,"
+     "'joint_attention_dim':4096,'num_attention_heads':24,'num_layers':19,"
+     "'num_single_layers':38,'patch_size':1,'pooled_projection_dim':768"},
+    {11891178560,
+     "'_class_name':'FluxTransformer2DModel','_diffusers_version':'0.30.0.dev0',"
+     "'attention_head_dim':128,'guidance_embeds':false,'in_channels':64,"
+     "'joint_attention_dim':4096,'num_attention_heads':24,'num_layers':19,"
+     "'num_single_layers':38,'patch_size':1,'pooled_projection_dim':768"},
+    {2028328000,
+     "'_class_name':'SD3Transformer2DModel','attention_head_dim':64,"
+     "'caption_projection_dim':1536,'in_channels':16,'joint_attention_dim':4096,"
+     "'num_attention_heads':24,'num_layers':24,'out_channels':16,'patch_size':2,"
+     "'pooled_projection_dim':2048,'pos_embed_max_size':192,'sample_size':128"},
 };
 
 /* Models some of whose numbers count otherwise here (data/families.yaml says which): at most one
