@@ -2,9 +2,327 @@
 #include "data/base/json.h"
 #include "data/base/output.h"
 #include "data/formats/measured/memory_snapshot.h"
+#include "data/models/model.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/answers/plan_words.h"
-#include "experiments/cli/memory_most.h"
+#include "experiments/cli/command.h"
+#include "experiments/cli/limits.h"
+
+#include <string.h>
+#include <time.h>
+
+/* --- the most that fits --- */
+
+/* Numbers beyond are no sizes of models. */
+static const uint64_t MOST = UINT64_C(1) << 40;
+enum { SEQ_STEP = 128 };
+
+typedef struct {
+    const CommandPlanning *how;
+    char **argv;
+    const char *key, *model; /* the model with every parameter */
+    const CommandOptions *options;
+    bool said;                        /* that it takes long */
+    uint64_t step, gpus, micro_batch; /* as asked for; 0: not micro_batch */
+    /* the largest value that fits with its plan, and the least known that does not */
+    uint64_t fits, misfit;
+    uint64_t missing_bytes, peak_bytes; /* the peak of the plan that fits */
+    uint64_t left_bytes; /* what the fullest device of that plan has left */
+    Evaluation *best;
+} Most;
+
+/* --- values in a model's text --- */
+
+/* The value of a parameter in "name:key=value,..."; NULL: it has none. Caller frees. */
+static char *most_parameter_of(const char *model, const char *key)
+{
+    g_autoptr(Spec) spec = spec_read_pairs(model_spec_list(model));
+    for (uint32_t i = 0; i < spec->n; i++)
+        if (strcmp(spec->key[i], key) == 0)
+            return g_strdup(spec->value[i]);
+    return NULL;
+}
+
+/* The model with another value of a parameter that it has. Caller frees. */
+static char *most_model_with(const char *model, const char *key, uint64_t value)
+{
+    const char *list = model_spec_list(model);
+    g_autoptr(GString) text = g_string_new_len(model, list - model);
+    g_autoptr(Spec) spec = spec_read_pairs(list);
+    g_autofree char *number = g_strdup_printf("%" G_GUINT64_FORMAT, value);
+    for (uint32_t i = 0; i < spec->n; i++)
+        g_string_append_printf(text, "%s%s=%s", i > 0 ? "," : "", spec->key[i],
+                               strcmp(spec->key[i], key) == 0 ? number : spec->value[i]);
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+/* The model whose batch is `value` microbatches' worth for each that it had. */
+static char *most_model_of_micro_batch(const Most *m, uint64_t value)
+{
+    char *model = g_strdup(m->model);
+    static const char *const batch[] = {"batch", "global_batch"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(batch); i++) {
+        g_autofree char *had = most_parameter_of(m->model, batch[i]), *old = model;
+        const uint64_t samples = had ? g_ascii_strtoull(had, NULL, 10) : 0;
+        model = samples > 0
+                    ? most_model_with(model, batch[i], samples * value / m->micro_batch)
+                    : g_strdup(model);
+    }
+    return model;
+}
+
+/* The model at a value of the key; `batch` is of each GPU, also where the whole batch was given. */
+static char *most_model_at(const Most *m, uint64_t value)
+{
+    if (m->micro_batch > 0)
+        return most_model_of_micro_batch(m, value);
+    char *model = most_model_with(m->model, m->key, value);
+    if (strcmp(m->key, "batch") == 0) {
+        g_autofree char *one = model;
+        model = most_model_with(one, "global_batch", value * m->gpus);
+    }
+    return model;
+}
+
+/* --- one plan --- */
+
+/* Keeps the first `gpus` GPUs. */
+static bool most_keep_gpus(Cluster *cluster, uint64_t gpus, GError **error)
+{
+    const uint32_t n = cluster_gpus(cluster);
+    g_autofree bool *keep = g_new0(bool, n);
+    for (uint32_t i = 0; i < n; i++)
+        keep[i] = i < gpus;
+    return gpus >= n || cluster_keep_gpus(cluster, keep, error);
+}
+
+/* gpus 0: all. */
+static bool most_evaluate_at(const Most *m, const char *model, uint64_t gpus,
+                             const PlannerOptions *options, Evaluation *evaluation,
+                             GError **error)
+{
+    g_auto(CommandSetting) setting = {0};
+    if (!command_setting(m->how, m->argv[2], &setting, error) ||
+        (gpus > 0 && !most_keep_gpus(setting.cluster, gpus, error)))
+        return false;
+    const ConfigurationAsk ask = {.model = model,
+                                  .cluster_name = m->argv[2],
+                                  .cluster = setting.cluster,
+                                  .granularity = setting.granularity,
+                                  .planner = setting.planner,
+                                  .options = options};
+    g_autoptr(Configuration) configuration = configuration_new(&ask, error);
+    if (!configuration || !configuration_evaluate(configuration, evaluation, error))
+        return false;
+    evaluation->cluster = g_steal_pointer(&setting.cluster);
+    return true;
+}
+
+/* The bytes that the device with the least has left. */
+static uint64_t most_left_of(const Evaluation *evaluation)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t j = 0; j < evaluation->report->n_devices; j++) {
+        const uint64_t has = cluster_view_capacity(evaluation->view, j);
+        least = MIN(least, has - MIN(has, evaluation->report->memory_bytes[j]));
+    }
+    return least;
+}
+
+/* Says once that a search takes long, when its first plans did. */
+static void most_say_time(Most *m)
+{
+    const double long_s = 5;
+    if (!m->said && (double)clock() / CLOCKS_PER_SEC > long_s) {
+        limits_note("--most %s: each plan is made anew, which may take minutes", m->key);
+        m->said = true;
+    }
+}
+
+/* Whether the plan at that value fits; the largest that does is kept. A value for which nothing
+ * fits fails no more. */
+static bool most_try_value(Most *m, uint64_t value, bool *fits, GError **error)
+{
+    g_auto(Evaluation) evaluation = {0};
+    g_autoptr(GError) wrong = NULL;
+    PlannerOptions options = m->options->planner;
+    most_say_time(m);
+    if (m->micro_batch > 0)
+        options.strategy.micro_batch = (uint32_t)value;
+    g_autofree char *model = most_model_at(m, value);
+    const bool done = most_evaluate_at(m, model, 0, &options, &evaluation, &wrong);
+    if (!done && wrong->code != KILTER_ERROR_INFEASIBLE) {
+        g_propagate_prefixed_error(error, g_steal_pointer(&wrong),
+                                   "--most %s: with %" G_GUINT64_FORMAT ": ", m->key,
+                                   value);
+        return false;
+    }
+    *fits = done && evaluation.report->feasible;
+    if (*fits) {
+        m->fits = value;
+        m->peak_bytes = evaluation.report->memory_bytes[evaluation.report->worst_device];
+        m->left_bytes = most_left_of(&evaluation);
+        evaluation_clear(m->best);
+        *m->best = evaluation;
+        evaluation = (Evaluation){0};
+    } else {
+        m->misfit = value;
+        m->missing_bytes = done ? evaluation.report->missing_bytes : 0;
+    }
+    return true;
+}
+
+/* --- searches --- */
+
+/* The next multiple of the step to try above one that fits; `before` is the one that fitted before
+ * it, with its peak. Twice as much, or more where memory `grew` and the line through both says so. */
+static uint64_t most_beyond(const Most *m, uint64_t before, uint64_t peak_before,
+                            bool grew)
+{
+    static const double MOST_TIMES = 64, SHORT_OF = 0.9;
+    const double grows =
+        m->peak_bytes > peak_before
+            ? (double)(m->peak_bytes - peak_before) / (double)(m->fits - before)
+            : 0;
+    const double more = grows > 0 ? SHORT_OF * (double)m->left_bytes / grows : 0;
+    const double times =
+        CLAMP(1 + more / (double)m->fits, 2, before > 0 && grew ? MOST_TIMES : 2);
+    return (uint64_t)(times * (double)(m->fits / m->step)) * m->step;
+}
+
+/* The next one to try between what fits and what does not: by the line, or, every other time, in
+ * the middle. */
+static uint64_t most_between(const Most *m, uint32_t turn)
+{
+    const uint64_t steps = (m->misfit - m->fits) / m->step;
+    const double part =
+        (double)m->left_bytes / ((double)m->left_bytes + (double)m->missing_bytes);
+    const uint64_t at = m->missing_bytes > 0 && turn % 3 != 2
+                            ? (uint64_t)(part * (double)steps) + turn % 3
+                            : steps / 2;
+    return m->fits + CLAMP(at, 1, steps - 1) * m->step;
+}
+
+static bool most_find_largest(Most *m, GError **error)
+{
+    enum { NO_MORE = 8 };             /* larger ones that take no more memory */
+    static const double GROWS = 1.01; /* inputs of further microbatches are small */
+    bool fits = true;
+    uint32_t same = 0;
+    uint64_t before = 0, peak_before = 0;
+    for (uint64_t at = m->step; fits && same < NO_MORE && at <= MOST;) {
+        const uint64_t last = m->fits, peak = m->peak_bytes;
+        if (!most_try_value(m, at, &fits, error))
+            return false;
+        before = last;
+        peak_before = peak;
+        same = fits && (double)m->peak_bytes <= GROWS * (double)peak ? same + 1 : 0;
+        at = fits ? most_beyond(m, before, peak_before, same == 0) : at;
+    }
+    if (m->fits == 0)
+        return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                           "--most %s: not even %" G_GUINT64_FORMAT
+                           " fits; it lacks %" G_GUINT64_FORMAT " bytes",
+                           m->key, m->misfit, m->missing_bytes);
+    if (m->misfit == 0)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "--most %s: expected a number that takes memory: %" G_GUINT64_FORMAT
+            " takes no more than half of it",
+            m->key, m->fits);
+    for (uint32_t turn = 0; m->misfit - m->fits > m->step; turn++)
+        if (!most_try_value(m, most_between(m, turn), &fits, error))
+            return false;
+    return true;
+}
+
+/* Halves of a machine, machines, and all of them; sizes for which the strategy is impossible are
+ * passed over. */
+static bool most_find_fewest(Most *m, GError **error)
+{
+    g_auto(CommandSetting) setting = {0};
+    g_autoptr(GError) last = NULL;
+    if (!command_setting(m->how, m->argv[2], &setting, error))
+        return false;
+    const Cluster *cluster = setting.cluster;
+    const uint32_t first = cluster->machine[0].gpus, n = cluster_gpus(cluster);
+    uint32_t gpus = 1, machine = 0;
+    while (gpus <= n) {
+        g_auto(Evaluation) evaluation = {0};
+        g_clear_error(&last);
+        if (most_evaluate_at(m, m->argv[1], gpus, &m->options->planner, &evaluation,
+                             &last)) {
+            if (evaluation.report->feasible) {
+                m->fits = gpus;
+                *m->best = evaluation;
+                evaluation = (Evaluation){0};
+                return true;
+            }
+            m->misfit = gpus;
+            m->missing_bytes = evaluation.report->missing_bytes;
+        } else if (last->code == KILTER_ERROR_INFEASIBLE) {
+            m->misfit = gpus;
+            m->missing_bytes = 0;
+        }
+        gpus = gpus < first ? MIN(2 * gpus, first)
+               : machine + 1 < cluster->n_machines
+                   ? gpus + cluster->machine[++machine].gpus
+                   : n + 1;
+    }
+    if (m->misfit == 0)
+        return g_propagate_error(error, g_steal_pointer(&last)), false;
+    return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                       "--most gpus: not even all %u GPUs are enough", n);
+}
+
+static bool most_prepare(Most *m, const Evaluation *given, GError **error)
+{
+    const Strategy *strategy = &m->options->planner.strategy;
+    m->model = given->plan->model;
+    m->gpus = cluster_gpus(given->view->cluster);
+    m->step = strcmp(m->key, "seq") == 0 ? SEQ_STEP : 1;
+    if (strcmp(m->key, "micro_batch") == 0) {
+        m->micro_batch = MAX(strategy->micro_batch, 1);
+        return true;
+    }
+    if (strcmp(m->key, "batch") == 0)
+        m->step = MAX(strategy->micro_batch, 1);
+    if (strcmp(m->key, "global_batch") == 0)
+        m->step = m->gpus * MAX(strategy->micro_batch, 1);
+    g_autofree char *value = most_parameter_of(m->model, m->key);
+    return (value && g_ascii_string_to_unsigned(value, 10, 0, MOST, NULL, NULL)) ||
+           kilter_fail(
+               error, KILTER_ERROR_INPUT,
+               "--most %s: expected gpus, micro_batch, or a number of %s, such as "
+               "batch or seq",
+               m->key, m->model);
+}
+
+/* Finds the largest `key` with which MODEL fits CLUSTER by the same planner, by doubling and
+ * halving: a parameter of the model that is a count (batch, global_batch, layers, ...), seq in
+ * steps of 128, or micro_batch, with which the batch grows so that the number of microbatches
+ * stays. "gpus": the fewest GPUs, from one of the first machine up to all machines. *evaluation: of
+ * that plan; *found: {"key", "value", "beyond", "missing_bytes"}: the next value that was tried and
+ * does not fit (null: none). KILTER_ERROR_INPUT names the key; KILTER_ERROR_INFEASIBLE if no value
+ * fits. */
+static bool memory_most(const CommandPlanning *how, char **argv, const char *key,
+                        const CommandOptions *options, Evaluation *evaluation,
+                        json_t **found, GError **error)
+{
+    Most m = {
+        .how = how, .argv = argv, .key = key, .options = options, .best = evaluation};
+    g_auto(Evaluation) given = {0};
+    const bool fewest = strcmp(key, "gpus") == 0;
+    if (!(fewest ? most_find_fewest(&m, error)
+                 : most_evaluate_at(&m, argv[1], 0, &options->planner, &given, error) &&
+                       most_prepare(&m, &given, error) && most_find_largest(&m, error)))
+        return false;
+    *found =
+        json_pack("{s:s, s:I, s:o, s:I}", "key", key, "value", (json_int_t)m.fits,
+                  "beyond", m.misfit ? json_integer((json_int_t)m.misfit) : json_null(),
+                  "missing_bytes", (json_int_t)m.missing_bytes);
+    return true;
+}
 
 #define MEMORY_OPTIONS(X)                                                                \
     X(TEXT, most, "most", 0,                                                             \

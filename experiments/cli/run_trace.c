@@ -1,7 +1,67 @@
 /* kilter run-trace: work that was recorded, or written down, instead of a plan. */
+#include "data/base/version.h"
 #include "data/formats/format.h"
+#include "experiments/cli/command.h"
 #include "experiments/cli/execution.h"
-#include "experiments/cli/simulate_tasks.h"
+#include "sim/sim.h"
+#include "sim/tasks/task_file.h"
+
+/* --- task graphs --- */
+
+static json_t *numbers(const uint64_t *number, uint32_t n)
+{
+    json_t *array = json_array();
+    for (uint32_t i = 0; i < n; i++)
+        json_array_append_new(array, json_integer((json_int_t)number[i]));
+    return array;
+}
+
+static json_t *simulate_tasks_report_json(const char *file,
+                                          const SimTaskFileReport *report)
+{
+    return json_pack("{s:s, s:I, s:I, s:I, s:f, s:o, s:o, s:I, s:I, s:s}", "tasks", file,
+                     "n_tasks", (json_int_t)report->n_tasks, "n_devices",
+                     (json_int_t)report->n_devices, "time_us",
+                     (json_int_t)report->time_us, "iteration_time_s",
+                     (double)report->time_us / G_USEC_PER_SEC, "peak_bytes",
+                     numbers(report->peak_bytes, report->n_devices), "busy_us",
+                     numbers(report->busy_us, report->n_devices), "collective_us",
+                     (json_int_t)report->collective_us, "transfer_us",
+                     (json_int_t)report->transfer_us, "version", KILTER_VERSION);
+}
+
+static json_t *simulate_tasks_devices_json(const SimTaskFileReport *report)
+{
+    json_t *devices = json_array();
+    for (uint32_t j = 0; j < report->n_devices; j++)
+        json_array_append_new(
+            devices, json_pack("{s:I, s:I}", "busy_us", (json_int_t)report->busy_us[j],
+                               "peak_bytes", (json_int_t)report->peak_bytes[j]));
+    return devices;
+}
+
+static const char TEXT[] =
+    "{tasks}: {n_tasks} tasks on {n_devices} devices take {time_us} us\n"
+    "[*devices:  device {#:-4} computes {busy_us} us, peak {peak_bytes:bytes} "
+    "({peak_bytes} bytes)\n]";
+
+/* Simulates the file under the simulation's options and prints time and peaks. */
+static bool command_simulate_tasks(const char *file, const CommandOptions *options,
+                                   GError **error)
+{
+    g_autoptr(SimTaskFile) tasks = sim_task_file_read(file, error);
+    g_autoptr(SimTaskFileReport) report =
+        tasks ? sim_task_file_run(tasks, &options->planner.sim, error) : NULL;
+    if (!report) {
+        if (tasks)
+            kilter_prefix(error, "%s: ", file);
+        return false;
+    }
+    json_t *answer = simulate_tasks_report_json(file, report);
+    json_object_set_new(answer, "devices", simulate_tasks_devices_json(report));
+    command_report(options, answer, TEXT, NULL);
+    return true;
+}
 
 bool command_run_trace(int argc, char **argv, const CommandPlanning *how,
                        const CommandOptions *options, GError **error)

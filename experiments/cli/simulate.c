@@ -4,11 +4,134 @@
 #include "data/formats/format.h"
 #include "data/plan/fidelity.h"
 #include "experiments/answers/evaluation_report.h"
+#include "experiments/answers/jobs.h"
 #include "experiments/answers/plan_words.h"
 #include "experiments/cli/campaign.h"
+#include "experiments/cli/command.h"
 #include "experiments/cli/execution.h"
 #include "experiments/cli/limits.h"
-#include "experiments/cli/simulate_jobs.h"
+#include "sim/flow/jobs.h"
+
+/* --- several plans on one network --- */
+
+enum { JOBS_MOST = 64 }; /* plans */
+
+enum { ITERATIONS = 10 };
+
+typedef struct {
+    uint32_t n;
+    char **file;
+    Evaluation *plan;
+    uint32_t **place;
+    SimJobTime *time;
+} Side;
+
+static void side_clear(Side *side)
+{
+    for (uint32_t i = 0; i < side->n; i++) {
+        evaluation_clear(&side->plan[i]);
+        g_free(side->place[i]);
+    }
+    g_free(side->plan);
+    g_free(side->place);
+    g_free(side->time);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Side, side_clear)
+
+static bool side_read(Side *side, const CommandOptions *options, GError **error)
+{
+    const CommandPlanning how = {0};
+    for (uint32_t i = 0; i < side->n; i++) {
+        char *argv[] = {(char *)"simulate", side->file[i], NULL};
+        if (!command_check_plan_file(side->file[i], &how, options, error) ||
+            !command_evaluate(&how, 2, argv, fidelity_name(FIDELITY_STAGE), options,
+                              &side->plan[i], error))
+            return false;
+    }
+    return true;
+}
+
+static bool side_run(Side *side, const ClusterView *view, uint32_t iterations,
+                     const CommandOptions *options, GError **error)
+{
+    SimOptions sim = options->planner.sim;
+    sim.seed = options->planner.seed;
+    g_autofree SimJob *job = g_new0(SimJob, side->n);
+    for (uint32_t i = 0; i < side->n; i++)
+        job[i] = (SimJob){side->plan[i].plan, side->plan[i].graph, side->plan[i].view,
+                          side->place[i]};
+    return sim_jobs(job, side->n, view, &sim, iterations, side->time, error);
+}
+
+/* The machines that a plan's devices are placed on. */
+static json_t *machines_json(const ClusterView *view, const uint32_t *place, uint32_t n)
+{
+    json_t *names = json_array();
+    g_autofree bool *named = g_new0(bool, view->cluster->n_machines);
+    for (uint32_t d = 0; d < n; d++) {
+        const uint32_t machine = view->device[place[d]].machine;
+        if (!named[machine])
+            json_array_append_new(names,
+                                  json_string(view->cluster->machine[machine].name));
+        named[machine] = true;
+    }
+    return names;
+}
+
+static json_t *side_json(const Side *side, const ClusterView *view)
+{
+    json_t *jobs = json_array();
+    for (uint32_t i = 0; i < side->n; i++) {
+        const Evaluation *plan = &side->plan[i];
+        const SimJobTime *time = &side->time[i];
+        json_array_append_new(
+            jobs, json_pack("{s:s, s:s, s:i, s:o, s:f, s:f, s:f, s:i}", "plan",
+                            side->file[i], "model", plan->plan->model, "devices",
+                            (int)plan->view->n_devices, "machines",
+                            machines_json(view, side->place[i], plan->view->n_devices),
+                            "alone_s", time->alone_s, "together_s", time->together_s,
+                            "slowdown", time->together_s / time->alone_s, "iterations",
+                            (int)time->iterations));
+    }
+    return json_pack("{s:s, s:o}", "cluster", view->cluster->name, "jobs", jobs);
+}
+
+/* clang-format off */
+static const char JOBS_TEXT[] =
+    "{jobs:count} plans on {cluster}, one iteration by flow:\n"
+    "       alone    together  slowdown  plan\n"
+    "[*jobs:{alone_s:12time}{together_s:12time}{slowdown:10.3f}  {plan} on {machines:names}\n]";
+/* clang-format on */
+
+/* Simulates the plans of n files side by side on a cluster, `iterations` of each (0: 10), and
+ * prints what each loses by the others. order: how their machines are placed there (NULL: packed).
+ */
+static bool command_simulate_jobs(char **file, uint32_t n, const char *cluster,
+                                  const char *order, uint32_t iterations,
+                                  const CommandOptions *options, GError **error)
+{
+    g_assert(n > 0 && n <= JOBS_MOST);
+    if (order && !command_check_choice("--place", order, JOBS_ORDER_NAMES, error))
+        return false;
+    g_autoptr(Cluster) shared = cluster_load(cluster, error);
+    if (!shared)
+        return false;
+    g_auto(Side) side = {.n = n,
+                         .file = file,
+                         .plan = g_new0(Evaluation, n),
+                         .place = g_new0(uint32_t *, n),
+                         .time = g_new0(SimJobTime, n)};
+    if (!side_read(&side, options, error))
+        return false;
+    g_autoptr(ClusterView) view = cluster_view(shared, side.plan[0].view->granularity);
+    const bool spread = g_strcmp0(order, JOBS_ORDER_NAMES[JOBS_SPREAD]) == 0;
+    if (!jobs_place(side.plan, file, n, view, spread ? JOBS_SPREAD : JOBS_PACKED,
+                    side.place, error) ||
+        !side_run(&side, view, iterations > 0 ? iterations : ITERATIONS, options, error))
+        return false;
+    command_report(options, side_json(&side, view), JOBS_TEXT, NULL);
+    return true;
+}
 
 /* Each sample is an iteration that is simulated. */
 enum { MOST_SAMPLES = 1000000 };
@@ -50,7 +173,8 @@ static bool write_trace(const Evaluation *evaluation, const Own *own, GError **e
     const bool all = g_strcmp0(own->trace_ranks, "all") == 0;
     g_autoptr(GArray) list = NULL;
     g_autofree bool *shown = own->trace_ranks ? g_new0(bool, n) : NULL;
-    if (shown && !all && !(list = command_ranks("--trace-ranks", own->trace_ranks, n, error)))
+    if (shown && !all &&
+        !(list = command_ranks("--trace-ranks", own->trace_ranks, n, error)))
         return false;
     for (uint32_t i = 0; shown && i < (all ? n : list->len); i++)
         shown[all ? i : g_array_index(list, uint32_t, i)] = true;
@@ -206,7 +330,8 @@ static char *simulate_summary(void)
         "CLUSTER. Execution traces and task graphs are simulated by kilter "
         "run-trace. Several plans "
         "run side by side on one cluster: how much longer each takes as they share "
-        "links.\n\n" PLAN_HELP_PACE "\n\nFidelities:\n" FIDELITY_LINES "\nOptions of the flow fidelity (--set "
+        "links.\n\n" PLAN_HELP_PACE "\n\nFidelities:\n" FIDELITY_LINES
+        "\nOptions of the flow fidelity (--set "
         "KEY=VALUE):");
     options_help(&sim_option_table, text);
     return g_string_free(text, FALSE);
@@ -232,7 +357,8 @@ bool cmd_simulate(int argc, char **argv, GError **error)
     };
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
-    const char *fidelity = fidelity_find(own.fidelity ? own.fidelity : fidelity_name(FIDELITY_DEFAULT), error);
+    const char *fidelity = fidelity_find(
+        own.fidelity ? own.fidelity : fidelity_name(FIDELITY_DEFAULT), error);
     if (!fidelity || !simulate_own_in_range(&own, error) ||
         (own.trace && !output_check(own.trace, error)) ||
         (own.dot && !output_check(own.dot, error)) ||

@@ -22,7 +22,7 @@
 /* {"layers": [{"names", "pattern" (null: no op of it has a weight), "patterns", "parameters",
  * "activations", "collectives"}], "stages": [...]}, where layers that differ only in name are one
  * entry, in the order of the first. In a program with groups a layer has "stages" (see
- * explain/stages.h). Tensors are named without their layer's prefix. `report`: the plan's. */
+ * explain.c). Tensors are named without their layer's prefix. `report`: the plan's. */
 json_t *explain_plan(const Plan *plan, const Graph *graph, const ClusterView *view,
                      const SimReport *report);
 
