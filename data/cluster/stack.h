@@ -10,6 +10,8 @@
  *   attention     factor on the time of fused attention: 1 for what data/kernels.yaml was fitted to, FlashAttention 2 and 3
  *   scores        further accesses to attention's scores, where they are not fused: scale, mask
  *   heads         accesses to queries, keys, values and output for copies by head, where attention is not fused
+ *   rms_norm      accesses to an RMS norm's input, and as many backward, beside those of one kernel
+ *   rotary        accesses to what a rotary embedding turns, and as many backward, beside its two
  *   loss          accesses to the logits for one that the loss's ops have
  *   accumulates   accesses to a parameter's gradient for adding to it, outside of the product that makes it
  *   overlap       of an exchange of tensor parallelism between products, the part that runs beside
@@ -20,6 +22,8 @@
     X(attention, 1, 0.1, 10)     \
     X(scores, 0, 0, 100)         \
     X(heads, 0, 0, 10)           \
+    X(rms_norm, 0, 0, 100)       \
+    X(rotary, 0, 0, 100)         \
     X(loss, 1.5, 0.1, 20)        \
     X(accumulates, 0, 0, 10)     \
     X(overlap, 0, 0, 1)

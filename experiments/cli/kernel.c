@@ -207,6 +207,7 @@ static void kernel_settle(Kernel *kernel)
     case KERNEL_PRODUCT:
     case KERNEL_BATCHED:
         kernel->kind = kernel->product.batch > 1 ? KERNEL_BATCHED : KERNEL_PRODUCT;
+        kernel->product.converts = true;
         break;
     case KERNEL_ELEMENTWISE:
         kernel->elementwise.read *= bytes;

@@ -45,7 +45,22 @@ static double kernel_product_s(const KernelDevice *device, const Kernel *kernel,
         .format = kernel->format,
         .batched = kernel->kind == KERNEL_BATCHED,
         .alone = kernel->alone};
-    return law_product_s(device, &product, report);
+    const double t = law_product_s(device, &product, report);
+    if (!kernel->product.converts || in >= 2)
+        return t;
+    /* the pass over X: not vectorised, as those of activations */
+    const Kernel pass = {
+        .kind = KERNEL_ELEMENTWISE,
+        .format = kernel->format,
+        .elementwise = {.elements = product.batch * product.m * product.k,
+                        .read = 2,
+                        .written = in,
+                        .scalar = true}};
+    const double more = law_elementwise_s(device, &pass, NULL) +
+                        device->constants.memory.convert * 1e-6;
+    if (report)
+        report->start_s += more;
+    return t + more;
 }
 
 static double kernel_price_s(const KernelDevice *device, const Kernel *kernel,

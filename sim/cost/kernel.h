@@ -53,6 +53,7 @@ typedef struct {
             KernelLayout layout;
             double out_bytes; /* of an element of Y; 0: as of the format (2 for 8 and 4 bits) */
             bool accumulates; /* adds to Y, which is then also read */
+            bool converts; /* 8 and 4 bits: X comes in 16 bits, and a pass of its own turns it */
             KernelExperts library; /* GROUPED */
         } product; /* PRODUCT, BATCHED, GROUPED */
         struct {

@@ -71,11 +71,16 @@ typedef struct {
 static ProductCase product_case(const KernelDevice *device, const LawProduct *p)
 {
     const Chip *chip = &device->chip;
-    const bool tensor = p->format != KERNEL_FP32;
+    const double units = 16 / p->in_bytes; /* elements of a load of 16 bytes */
+    const bool loads = fmod(p->k, units) == 0 && fmod(p->n, units) == 0;
+    /* Batches of odd operands, such as heads of 150, find no kernel of matrix units: they are added
+     * up in fp32 on lanes. Parts of an element are of searches, not odd. */
+    const bool lanes = p->batched && !loads && p->in_bytes == 2 && chip->gcn == 0 &&
+                       fmod(p->k, 1) == 0 && fmod(p->n, 1) == 0;
+    const bool tensor = p->format != KERNEL_FP32 && !lanes;
     const ProductLaw *law = tensor ? &device->constants.tensor : &device->constants.simt;
     const LaneLaw *lane = &device->constants.lane;
-    const double load = tensor ? 16 / p->in_bytes : 4;
-    const bool aligned = fmod(p->k, load) == 0 && fmod(p->n, load) == 0;
+    const bool aligned = tensor || lanes ? loads : fmod(p->k, 4) == 0 && fmod(p->n, 4) == 0;
     const bool pascal = !tensor && chip->gcn == 0 && chip->sm > 0 && chip->sm < VOLTA;
     const bool odd = pascal && chip->sm == PASCAL_ONE && !p->batched && !aligned;
     const double operands = p->in_bytes * (p->m * p->k + p->k * p->n);
@@ -83,7 +88,7 @@ static ProductCase product_case(const KernelDevice *device, const LawProduct *p)
                      .law = law,
                      .product = p,
                      .S = chip->processors,
-                     .peak = device->peak[p->format] * (tensor ? 1 : chip->issue),
+                     .peak = device->peak[tensor ? p->format : KERNEL_FP32] * (tensor ? 1 : chip->issue),
                      .half = pascal ? lane->pascal_tile : law->tile_half,
                      .most_e = 0.98,
                      .tensor = tensor,

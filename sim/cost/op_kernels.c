@@ -318,6 +318,13 @@ static void list_norm(Listing *l, double times)
     l->kernel[l->n - 1].times = times;
 }
 
+/* What an op that a framework runs as several kernels does to its input beside one. */
+static void add_accesses(Listing *l, double accesses)
+{
+    const double bytes = operand_bytes(l, 0) * accesses / 2;
+    add_pass(l, KERNEL_CLASS_MEMORY, bytes, bytes, l->bytes);
+}
+
 static void list_softmax(Listing *l, bool backward)
 {
     const double v = letter_extent(l, 'V');
@@ -358,11 +365,15 @@ static void list_kernels(Listing *l)
     case OP_RMS_NORM:
     case OP_KEY_NORM:
         list_norm(l, 1);
+        if (kind != OP_LAYER_NORM)
+            add_accesses(l, l->stack->rms_norm);
         return;
     case OP_LAYER_NORM_DX:
     case OP_RMS_NORM_DX:
     case OP_KEY_NORM_DX:
         list_norm(l, OF_INPUT);
+        if (kind != OP_LAYER_NORM_DX)
+            add_accesses(l, l->stack->rms_norm);
         return;
     case OP_LAYER_NORM_DW:
     case OP_RMS_NORM_DW:
@@ -381,6 +392,11 @@ static void list_kernels(Listing *l)
     case OP_NLL_SUM:
     case OP_NLL_SUM_DX:
         add_operands(l, KERNEL_CLASS_LOSS, l->stack->loss);
+        return;
+    case OP_ROTARY:
+    case OP_ROTARY_DX:
+        add_operands(l, KERNEL_CLASS_MEMORY, l->stack->elementwise);
+        add_accesses(l, l->stack->rotary);
         return;
     case OP_GELU:
     case OP_GELU_DX:

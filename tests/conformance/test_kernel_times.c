@@ -18,13 +18,14 @@ static void test_fp32(void **state)
     kernel_rows_read(rows, "gemm_fp32.csv", kernel_rows_fp32);
     kernel_rows_read(rows, "elementwise_fp32.csv", kernel_rows_fp32);
     kernel_rows_read(rows, "conv_fp32.csv", kernel_rows_fp32);
+    kernel_rows_hosts(rows);
     kernel_rows_print(rows);
-    expect(rows, NULL, "bmm", 13.2);
-    expect(rows, NULL, "linear", 17.6);
-    expect(rows, NULL, "elementwise", 11.5);
-    expect(rows, NULL, "ln", 14);
-    expect(rows, NULL, "softmax", 16);
-    expect(rows, NULL, "conv", 29.5);
+    expect(rows, NULL, "bmm", 12.2);
+    expect(rows, NULL, "linear", 17.2);
+    expect(rows, NULL, "elementwise", 9.2);
+    expect(rows, NULL, "ln", 12.2);
+    expect(rows, NULL, "softmax", 9.8);
+    expect(rows, NULL, "conv", 29.2);
 }
 
 static void test_products(void **state)
@@ -40,6 +41,10 @@ static void test_products(void **state)
     expect(rows, "L40S", "bf16", 21.8);
     expect(rows, "RTX-PRO-6000-S", "bf16", 17.8);
     expect(rows, "A100-PCIe", NULL, 11.5);
+    expect(rows, "H200-SXM", "fp8", 19.3);
+    expect(rows, "RTX-PRO-6000-S", "fp8", 18.5);
+    expect(rows, "RTX-PRO-6000-S", "nvfp4", 16.8);
+    expect(rows, "L40S", "fp8", 30.5);
 }
 
 static void test_attention(void **state)

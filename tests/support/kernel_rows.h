@@ -150,6 +150,7 @@ static inline bool kernel_rows_product(const Csv *csv, void *data, GError **erro
                         .n = kernel_rows_cell(csv, "n"),
                         .k = kernel_rows_cell(csv, "k"),
                         .accumulates = strcmp(csv_text(csv, "accumulate"), "True") == 0,
+                        .converts = true,
                         .out_bytes = strcmp(csv_text(csv, "out"), "fp32") == 0 ? 4 : 2}}};
     (void)error;
     kernel_rows_add(data, csv, row);
@@ -254,6 +255,44 @@ static inline double kernel_rows_predict_s(const KernelDevice *device,
     }
     const double t = kernel_time_s(device, &row->kernel);
     return row->q == 0 ? t : pow(pow(t, row->q) + pow(row->host_s, row->q), 1 / row->q);
+}
+
+static inline int kernel_rows_order(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* A benchmark's hosts are unlike: launches of a device's kernels of a kind last what the shortest of them show, the median over those whose law
+ * takes less than a quarter of the launch. */
+static inline void kernel_rows_hosts(KernelRows *rows)
+{
+    static const double SHORT = 0.25;
+    enum { ENOUGH = 20 };
+    g_autoptr(GHashTable) done = g_hash_table_new(g_direct_hash, g_direct_equal);
+    for (guint i = 0; i < rows->row->len; i++) {
+        const KernelRow *one = &g_array_index(rows->row, KernelRow, i);
+        g_autofree char *key = g_strconcat(one->device, " ", one->what, NULL);
+        if (one->host_s == 0 || !g_hash_table_add(done, (gpointer)g_intern_string(key)))
+            continue;
+        g_autoptr(GArray) ratio = g_array_new(FALSE, FALSE, sizeof(double));
+        g_autoptr(GPtrArray) of = g_ptr_array_new();
+        for (guint j = i; j < rows->row->len; j++) {
+            KernelRow *row = &g_array_index(rows->row, KernelRow, j);
+            const KernelDevice *device = rows->device->pdata[row->index];
+            if (row->device != one->device || row->what != one->what)
+                continue;
+            g_ptr_array_add(of, row);
+            if (kernel_time_s(device, &row->kernel) > SHORT * row->host_s)
+                continue;
+            const double r = row->s / kernel_rows_predict_s(device, row);
+            g_array_append_val(ratio, r);
+        }
+        g_array_sort(ratio, kernel_rows_order);
+        for (guint j = 0; j < of->len && ratio->len >= ENOUGH; j++)
+            ((KernelRow *)of->pdata[j])->host_s *=
+                g_array_index(ratio, double, ratio->len / 2);
+    }
 }
 
 typedef struct {

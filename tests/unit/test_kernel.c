@@ -122,12 +122,53 @@ static void test_narrow_numbers(void **state)
     }
 }
 
+/* The operand in 16 bits is turned by a pass of its own, which products in 16 bits have not. */
+static void test_conversion(void **state)
+{
+    g_autoptr(KernelDevice) device = kernel_device_of("h200");
+    (void)state;
+    for (KernelFormat format = KERNEL_BF16; format <= KERNEL_NVFP4; format++) {
+        Kernel kernel = LINEAR(8192, 4096, 4096);
+        kernel.format = format;
+        if (!(device->peak[format] > 0))
+            continue;
+        const double without = kernel_time_s(device, &kernel);
+        kernel.product.converts = true;
+        const double with = kernel_time_s(device, &kernel);
+        if (kernel_format_bytes(format) >= 2)
+            assert_close(with, without, 1e-12);
+        else /* 32 Mi elements of 16 bits are read at least at the bandwidth */
+            assert_true(with > without + 2 * 8192 * 4096. / device->chip.bandwidth);
+    }
+}
+
+/* Heads of 150 elements are no multiple of 16 bytes: no matrix unit takes their batches, which are
+ * then no faster than lanes; one large product has kernels that do. */
+static void test_odd_heads(void **state)
+{
+    g_autoptr(KernelDevice) device = kernel_device_of("a100-80g");
+    (void)state;
+    Kernel scores = BATCHED(48, 2048, 2048, 144);
+    scores.format = KERNEL_BF16;
+    const double even = kernel_time_s(device, &scores);
+    scores.product.k = 150;
+    const double odd = kernel_time_s(device, &scores);
+    assert_true(odd > 4 * even);
+    assert_true(odd > 2 * 48 * 2048. * 2048 * 150 / device->peak[KERNEL_FP32]);
+    scores.product.k = 152;
+    assert_true(kernel_time_s(device, &scores) < 1.2 * even);
+    Kernel one = LINEAR(4096, 4096, 4098);
+    one.format = KERNEL_BF16;
+    assert_true(kernel_time_s(device, &one) <
+                4 * 4096. * 4096 * 4098 / device->peak[KERNEL_BF16]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_golden_attention),
-        cmocka_unit_test(test_narrow_numbers),
+        cmocka_unit_test(test_golden),         cmocka_unit_test(test_golden_attention),
+        cmocka_unit_test(test_narrow_numbers), cmocka_unit_test(test_conversion),
+        cmocka_unit_test(test_odd_heads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

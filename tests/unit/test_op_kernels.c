@@ -170,6 +170,33 @@ static void test_stack(void **state)
     clear(&other);
 }
 
+/* Without compilation an RMS norm and a rotary embedding are several kernels: they move at least
+ * the accesses that the runtime says beside those of one. */
+static void test_several_kernels(void **state)
+{
+    static const OpKind KIND[] = {OP_RMS_NORM, OP_RMS_NORM_DX, OP_ROTARY, OP_ROTARY_DX};
+    (void)state;
+    Setting plain = setting(""), other = setting("fsdp");
+    const Stack *stack = &other.priced->device[0].kernels->stack;
+    assert_true(stack->rms_norm > 0 && stack->rotary > 0);
+    double part[OP_MAX_LOOPS];
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
+        part[l] = 1;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(KIND); i++) {
+        const OpId op = first_of(plain.graph, KIND[i]);
+        const double one = op_kernels_s(plain.priced->device[0].kernels, plain.graph, op,
+                                        part),
+                     many = op_kernels_s(other.priced->device[0].kernels, other.graph, op,
+                                         part),
+                     accesses = i < 2 ? stack->rms_norm : stack->rotary;
+        assert_true(many >
+                    one + accesses * (double)graph_op_bytes(plain.graph, op, 0) /
+                              plain.priced->device[0].kernels->device->chip.bandwidth);
+    }
+    clear(&plain);
+    clear(&other);
+}
+
 /* The host launches a grouped product once for each expert, in 8 bits three times: where experts
  * have few rows, it takes longer than the product. */
 static void test_launches(void **state)
@@ -219,9 +246,12 @@ static void test_bound(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products), cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_shares),   cmocka_unit_test(test_stack),
-        cmocka_unit_test(test_launches), cmocka_unit_test(test_bound)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_products),
+                                       cmocka_unit_test(test_pairs),
+                                       cmocka_unit_test(test_shares),
+                                       cmocka_unit_test(test_stack),
+                                       cmocka_unit_test(test_several_kernels),
+                                       cmocka_unit_test(test_launches),
+                                       cmocka_unit_test(test_bound)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
