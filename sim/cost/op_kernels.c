@@ -318,7 +318,7 @@ static void list_norm(Listing *l, double times)
     l->kernel[l->n - 1].times = times;
 }
 
-/* What an op that a framework runs as several kernels does to its input beside one. */
+/* Accesses to its input by an op that a framework runs as several kernels, beside those of one. */
 static void add_accesses(Listing *l, double accesses)
 {
     const double bytes = operand_bytes(l, 0) * accesses / 2;
