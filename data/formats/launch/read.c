@@ -1,6 +1,9 @@
 /* Readers of launches: shell scripts, JSON, YAML, TOML and torchtitan's recipes, flattened to
  * names with texts. */
+#include <glib.h>
 #include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "data/base/error.h"
@@ -8,7 +11,306 @@
 #include "data/base/yaml_json.h"
 #include "data/formats/launch/launch.h"
 #include "data/formats/launch/names.h"
-#include "data/formats/launch/shell.h"
+
+/* --- words of a shell --- */
+
+enum { MOST_WORDS = 100000, MOST_DEPTH = 16 };
+
+typedef struct {
+    const char *file;
+    GHashTable *variable; /* name -> words, joined by '\n' */
+    GPtrArray *word;      /* of the commands */
+    uint32_t line;
+    GError **error;
+} Shell;
+
+static bool is_name(char c)
+{
+    return g_ascii_isalnum(c) || c == '_';
+}
+
+static bool shell_fail(const Shell *s, const char *expected)
+{
+    return kilter_fail(s->error, KILTER_ERROR_INPUT, "%s:%u: expected %s", s->file,
+                       s->line, expected);
+}
+
+static bool shell_expand(const Shell *s, const char **at, uint32_t depth, GString *out);
+
+/* Whole numbers with * / + - from left to right; others stay as they are. */
+static void add_arithmetic(const char *text, GString *out)
+{
+    gint64 sum = 0;
+    char op = '+';
+    const char *at = text;
+    for (bool good = true; good;) {
+        char *end;
+        at += strspn(at, " ()");
+        const gint64 n = g_ascii_strtoll(at, &end, 10);
+        const bool zero = op == '/' && n == 0;
+        if (end == at || zero || ABS(n) > 1 << 30 || ABS(sum) > 1 << 30) {
+            g_string_append(out, text);
+            return;
+        }
+        sum = op == '*' ? sum * n : op == '/' ? sum / n : op == '-' ? sum - n : sum + n;
+        at = end + strspn(end, " ()");
+        op = *at;
+        good = op && strchr("*/+-", op);
+        at += good;
+    }
+    g_string_append_printf(out, "%" G_GINT64_FORMAT, sum);
+}
+
+/* $((...)): the names in it need no '$'. */
+static bool expand_arithmetic(const Shell *s, const char **at, uint32_t depth,
+                              GString *out)
+{
+    const char *end = strstr(*at, "))");
+    g_autoptr(GString) inner = g_string_new(NULL);
+    if (!end)
+        return shell_fail(s, "))");
+    for (const char *p = *at + 3; p < end;) {
+        const size_t n =
+            strspn(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+        g_autofree char *name = g_strndup(p, n);
+        const char *known = n ? g_hash_table_lookup(s->variable, name) : NULL;
+        if (*p == '$') {
+            if (!shell_expand(s, &p, depth + 1, inner))
+                return false;
+            continue;
+        }
+        if (n == 0)
+            g_string_append_c(inner, *p++);
+        else
+            g_string_append(inner, known ? known : name);
+        p += n;
+    }
+    add_arithmetic(inner->str, out);
+    *at = end + 2;
+    return true;
+}
+
+/* Puts what '$' stands for at the end of `out`. */
+static bool shell_expand(const Shell *s, const char **at, uint32_t depth, GString *out)
+{
+    const char *p = *at + 1;
+    if (depth > MOST_DEPTH)
+        return shell_fail(s, "fewer variables in one another");
+    if (p[0] == '(' && p[1] == '(')
+        return expand_arithmetic(s, at, depth, out);
+    if (*p == '(') { /* the output of a command is not known */
+        uint32_t open = 0;
+        do {
+            open += *p == '(';
+            open -= *p == ')';
+            p++;
+        } while (*p && open > 0);
+        *at = p;
+        return open == 0 || shell_fail(s, ")");
+    }
+    const bool braced = *p == '{';
+    p += braced;
+    const char *begin = p;
+    while (is_name(*p))
+        p++;
+    g_autofree char *name = g_strndup(begin, (gsize)(p - begin));
+    const char *known = g_hash_table_lookup(s->variable, name);
+    if (braced && *p == '[')
+        p += strcspn(p, "]") + (strchr(p, ']') != NULL);
+    if (braced && (*p == ':' || *p == '-' || *p == '=')) {
+        p += *p == ':';
+        const char *end = strchr(p, '}');
+        if (end && !known && (*p == '-' || *p == '='))
+            for (const char *q = p + 1; q < end;) {
+                if (*q != '$')
+                    g_string_append_c(out, *q++);
+                else if (!shell_expand(s, &q, depth + 1, out))
+                    return false;
+            }
+        p = end ? end : p + strlen(p);
+    }
+    if (braced && *p != '}')
+        return shell_fail(s, "}");
+    g_string_append(out, known ? known : "");
+    if (p == begin && !braced) { /* '$' by itself, or of a number */
+        p += *p != '\0' && *p != '"';
+    }
+    *at = p + braced;
+    return true;
+}
+
+/* Reads a word: quotes are taken off, variables put in. A bare variable, or an array in quotes,
+ * may be several words, which '\n' parts. False at its end of the command, *good false on
+ * failure. */
+static bool next_word(Shell *s, const char **at, GString *word, bool *good)
+{
+    const char *p = *at;
+    g_string_truncate(word, 0);
+    for (;;) { /* blanks, and the ends of lines that go on */
+        p += strspn(p, " \t\r");
+        if (p[0] != '\\' || p[1] != '\n')
+            break;
+        s->line++;
+        p += 2;
+    }
+    char quote = '\0';
+    bool any = false;
+    for (; *p; any = true) {
+        if (!quote && strchr(" \t\r\n;&|)", *p))
+            break;
+        if (!quote && *p == '#' && !any) {
+            p += strcspn(p, "\n");
+            break;
+        }
+        s->line += *p == '\n';
+        if (*p == '\\' && quote != '\'') {
+            if (p[1] == '\n') {
+                s->line++;
+                if (!quote) {
+                    p++; /* the word ends */
+                    p++;
+                    break;
+                }
+            } else if (p[1])
+                g_string_append_c(word, p[1]);
+            p += p[1] ? 2 : 1;
+        } else if ((*p == '"' || *p == '\'') && (!quote || quote == *p)) {
+            quote = quote ? '\0' : *p;
+            p++;
+        } else if (*p == '$' && quote != '\'') {
+            if (!shell_expand(s, &p, 0, word)) {
+                *good = false;
+                return false;
+            }
+        } else {
+            g_string_append_c(word, *p++);
+        }
+    }
+    *at = p;
+    if (quote)
+        *good = shell_fail(s, quote == '"' ? "\"" : "'");
+    return *good && any;
+}
+
+/* Sets a variable, or adds to it. */
+static void shell_assign(Shell *s, const char *name, const char *value, bool more)
+{
+    const char *old = more ? g_hash_table_lookup(s->variable, name) : NULL;
+    g_hash_table_replace(s->variable, g_strdup(name),
+                         old ? g_strconcat(old, "\n", value, NULL) : g_strdup(value));
+}
+
+/* NAME=( words ), over lines. */
+static bool read_array(Shell *s, const char **at, const char *name, bool more)
+{
+    g_autoptr(GString) words = g_string_new(NULL), word = g_string_new(NULL);
+    bool good = true;
+    while (good && **at && **at != ')') {
+        const char *before = *at;
+        if (next_word(s, at, word, &good))
+            g_string_append_printf(words, "%s%s", words->len ? "\n" : "", word->str);
+        else if (good && **at != ')') {
+            s->line += **at == '\n';
+            *at += **at != '\0';
+        }
+        if (*at == before)
+            break;
+    }
+    if (!good || **at != ')')
+        return good && shell_fail(s, ")");
+    (*at)++;
+    shell_assign(s, name, words->str, more);
+    return true;
+}
+
+/* The length of `NAME=` or `NAME+=` at the beginning of a command; 0: there is none. */
+static size_t assignment_at(const char *at)
+{
+    size_t n = 0;
+    while (is_name(at[n]))
+        n++;
+    if (n == 0 || g_ascii_isdigit(*at))
+        return 0;
+    return at[n] == '=' ? n + 1 : at[n] == '+' && at[n + 1] == '=' ? n + 2 : 0;
+}
+
+static bool read_command(Shell *s, const char **at)
+{
+    g_autoptr(GString) word = g_string_new(NULL);
+    bool good = true;
+    for (;;) {
+        *at += strspn(*at, " \t\r");
+        if (g_str_has_prefix(*at, "export "))
+            *at += strlen("export ");
+        const size_t n = assignment_at(*at);
+        if (n == 0)
+            break;
+        const bool more = (*at)[n - 2] == '+';
+        g_autofree char *name = g_strndup(*at, n - (more ? 2 : 1));
+        *at += n;
+        if (**at == '(') {
+            (*at)++;
+            if (!read_array(s, at, name, more))
+                return false;
+            continue;
+        }
+        const bool empty = strchr(" \t\r\n;", **at) != NULL;
+        if (!empty && !next_word(s, at, word, &good) && !good)
+            return false;
+        shell_assign(s, name, empty ? "" : word->str, more);
+        g_string_truncate(word, 0);
+    }
+    while (next_word(s, at, word, &good)) {
+        g_auto(GStrv) part = g_strsplit_set(word->str, " \n\t", -1);
+        for (uint32_t i = 0; part[i] && s->word->len < MOST_WORDS; i++)
+            if (*part[i])
+                g_ptr_array_add(s->word, g_strdup(part[i]));
+    }
+    return good;
+}
+
+/* Calls `option` with the name of each option --NAME of the script's commands and the words
+ * behind it, joined by spaces (NULL: none), in their order. Variables and arrays that the script
+ * sets are put in their places, with the defaults of ${NAME:-DEFAULT}, and products and
+ * quotients of numbers are worked out; conditions are not, so the last value counts.
+ * KILTER_ERROR_INPUT for a quote or bracket that does not end. */
+static bool shell_options(const char *file, const char *text,
+                          void (*option)(void *data, const char *name, const char *text),
+                          void *data, GError **error)
+{
+    g_autoptr(GHashTable) variable =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    g_autoptr(GPtrArray) word = g_ptr_array_new_with_free_func(g_free);
+    Shell s = {file, variable, word, 1, error};
+    for (const char *at = text; *at;) {
+        if (!read_command(&s, &at))
+            return false;
+        s.line += *at == '\n';
+        at += *at != '\0';
+        g_ptr_array_add(word,
+                        g_strdup("\n")); /* an option's words end with the command */
+    }
+    for (uint32_t i = 0; i < word->len; i++) {
+        const char *name = word->pdata[i], *equal = strchr(name, '=');
+        if (!g_str_has_prefix(name, "--") || !g_ascii_isalpha(name[2]))
+            continue;
+        g_autoptr(GString) value = g_string_new(equal ? equal + 1 : NULL);
+        for (uint32_t k = i + 1; !equal && k < word->len; k++) {
+            const char *next = word->pdata[k];
+            if (g_str_has_prefix(next, "--") || *next == '\n')
+                break;
+            if (strchr(next, '/') && g_str_has_suffix(next, ".py"))
+                break; /* the script that torchrun starts */
+            if (g_str_has_suffix(next, ".py"))
+                break;
+            g_string_append_printf(value, "%s%s", value->len ? " " : "", next);
+        }
+        g_autofree char *plain =
+            equal ? g_strndup(name + 2, (gsize)(equal - name - 2)) : g_strdup(name + 2);
+        option(data, plain, value->len ? value->str : NULL);
+    }
+    return true;
+}
 
 enum { LAUNCH_MOST_BYTES = 1 << 22, MOST_UNKNOWN = 1000 };
 

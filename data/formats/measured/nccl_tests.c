@@ -1,14 +1,290 @@
 /* Reading the output of nccl-tests. */
 #include "data/formats/measured/nccl_tests.h"
 
+#include <glib.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "data/base/error.h"
 #include "data/base/units.h"
-#include "data/formats/measured/nccl_lines.h"
-#include "data/formats/measured/nccl_run.h"
+#include "data/measured/measurement.h"
+
+/* --- runs --- */
+
+/* nccl-tests calls "size" the bytes that its bus bandwidth refers to: the whole tensor's, but one
+ * rank's for all-to-all and sendrecv, and those of one of the n messages of a grouped collective
+ * for broadcast and reduce. */
+typedef enum { USE_COLLECTIVE, USE_SEND, USE_NOTHING } Use;
+typedef struct {
+    const char *program;
+    Use use;
+    Collective kind;
+    bool per_rank, one_of_n;
+} NcclTest;
+
+enum { MOST_RANKS = 65536 };
+
+/* A run of a test among ranks, to which rows are added. */
+typedef struct {
+    const char *file;
+    GArray *list, *tables;
+    const NcclTest *test;
+    char *name; /* name of the test, known or not; NULL: not given */
+    char *device;
+    uint32_t ranks, hosts;
+    bool open; /* the last of `tables` belongs to this test */
+} NcclRun;
+
+static const NcclTest TESTS[] = {
+    {"all_reduce", USE_COLLECTIVE, COLLECTIVE_ALL_REDUCE, false, false},
+    {"all_gather", USE_COLLECTIVE, COLLECTIVE_ALL_GATHER, false, false},
+    {"reduce_scatter", USE_COLLECTIVE, COLLECTIVE_REDUCE_SCATTER, false, false},
+    {"alltoall", USE_COLLECTIVE, COLLECTIVE_ALL_TO_ALL, true, false},
+    {"all_to_all", USE_COLLECTIVE, COLLECTIVE_ALL_TO_ALL, true, false},
+    {"broadcast", USE_COLLECTIVE, COLLECTIVE_GROUPED_ALL_GATHER, true, true},
+    {"reduce", USE_COLLECTIVE, COLLECTIVE_GROUPED_REDUCE_SCATTER, true, true},
+    {"sendrecv", USE_SEND, COLLECTIVES, false, false},
+    {"gather", USE_NOTHING, COLLECTIVES, false, false},
+    {"scatter", USE_NOTHING, COLLECTIVES, false, false},
+    {"hypercube", USE_NOTHING, COLLECTIVES, false, false},
+};
+
+/* The test that `text` names ("build/all_reduce_perf"), or NULL; the longest of several names. */
+static const NcclTest *nccl_test_find(const char *text)
+{
+    const NcclTest *found = NULL;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(TESTS); i++)
+        if (strstr(text, TESTS[i].program) &&
+            (!found || strlen(TESTS[i].program) > strlen(found->program)))
+            found = &TESTS[i];
+    return found;
+}
+
+/* Any name of the form NAME_perf in a line; NULL: none. The caller frees it. */
+static char *nccl_perf_name(const char *line)
+{
+    const char *end = strstr(line, "_perf");
+    const char *start = end;
+    while (start && start > line && (g_ascii_isalnum(start[-1]) || start[-1] == '_'))
+        start--;
+    return end && start < end ? g_strndup(start, (gsize)(end - start)) : NULL;
+}
+
+/* Whether size and time are within the bounds of a sound row, whatever the number of ranks
+ * (data/measured/measurement.c). */
+static bool nccl_is_row(double size, double time_us)
+{
+    return size >= 0 && size <= 1e13 && time_us >= 1e-6 && time_us <= 1e11;
+}
+
+/* The next row begins another table. */
+static void nccl_run_close(NcclRun *run)
+{
+    run->open = false;
+}
+
+static void nccl_run_clear(NcclRun *run)
+{
+    g_free(run->name);
+    g_free(run->device);
+}
+
+static char *device_name(const NcclRun *run)
+{
+    char *device = g_strdup(run->device ? run->device : "");
+    g_strdelimit(device, ",#\r\n", ' ');
+    if (*g_strstrip(device))
+        return device;
+    g_free(device);
+    return g_strdup("gpu");
+}
+
+static bool continues(const MeasuredTable *table, const NcclRun *run, const char *test,
+                      const char *device)
+{
+    return strcmp(table->file, run->file) == 0 && strcmp(table->test, test) == 0 &&
+           strcmp(table->device, device) == 0 && table->ranks == run->ranks &&
+           table->hosts == run->hosts && table->first + table->rows == run->list->len;
+}
+
+/* The table of a run. Runs of a single size each, as scripts with loops write them, share one
+ * table. */
+static MeasuredTable *table_of(NcclRun *run)
+{
+    g_autofree char *device = device_name(run);
+    g_autofree char *test = run->test   ? g_strconcat(run->test->program, "_perf", NULL)
+                            : run->name ? g_strconcat(run->name, "_perf", NULL)
+                                        : g_strdup("unnamed");
+    MeasuredTable *last = run->tables->len ? &g_array_index(run->tables, MeasuredTable,
+                                                            run->tables->len - 1)
+                                           : NULL;
+    if (last && (run->open || continues(last, run, test, device)))
+        return last;
+    MeasuredTable table = {.file = g_strdup(run->file),
+                           .device = g_steal_pointer(&device),
+                           .test = g_steal_pointer(&test),
+                           .ranks = run->ranks,
+                           .hosts = run->hosts,
+                           .smallest = INFINITY,
+                           .first = run->list->len};
+    g_array_append_val(run->tables, table);
+    run->open = true;
+    return &g_array_index(run->tables, MeasuredTable, run->tables->len - 1);
+}
+
+/* Counts a row that is not used. */
+static void nccl_run_pass_over(NcclRun *run, const char *reason)
+{
+    MeasuredTable *table = table_of(run);
+    table->passed++;
+    if (!table->reason)
+        table->reason = g_strdup(reason);
+}
+
+/* Adds a row; sizes of 0 bytes, which small sweeps contain, are ignored. */
+static void nccl_run_add(NcclRun *run, double size, double time_us, double wrong)
+{
+    const double n = run->ranks;
+    const NcclTest *test = run->test;
+    const double least_us = 1e-6; /* data/measured/measurement.c: SHORTEST_S */
+    if (size == 0)
+        return;
+    if (size < 1 || time_us < least_us)
+        return nccl_run_pass_over(run, "less than a byte, or than a picosecond");
+    if (!test)
+        return nccl_run_pass_over(run, run->name
+                                           ? "not a test that is known"
+                                           : "expected '# Collective test starting: "
+                                             "NAME_perf' before the rows, or a "
+                                             "test's name in that of the file");
+    if (run->ranks == 0 || run->ranks > MOST_RANKS)
+        return nccl_run_pass_over(run, "no list of the ranks before it");
+    if (test->use == USE_NOTHING)
+        return nccl_run_pass_over(run, "no cost follows from it");
+    if (wrong > 0)
+        return nccl_run_pass_over(run, "its results were wrong");
+    MeasuredTable *table = table_of(run);
+    Measurement m = {.device = g_strdup(table->device),
+                     .shape = g_strdup("nccl-tests"),
+                     .op = OP_KINDS,
+                     .collective = test->kind,
+                     .send = test->use == USE_SEND,
+                     .ranks = run->ranks,
+                     .hosts = run->hosts,
+                     .repeats = 1,
+                     .share = 1 / n,
+                     .bytes = size * (test->per_rank ? n : 1),
+                     .median_s = time_us * 1e-6 * (test->one_of_n ? n : 1)};
+    m.low_s = m.high_s = m.median_s;
+    g_array_append_val(run->list, m);
+    table->rows++;
+    table->smallest = fmin(table->smallest, size);
+    table->largest = fmax(table->largest, size);
+}
+
+/* --- lines --- */
+
+/* A row of a table. */
+typedef struct {
+    double size, time_us, wrong;
+    double algbw, busbw; /* 0: not given */
+    double root;         /* -1: none, or not given */
+    bool reduces;        /* it names an operation */
+} NcclRow;
+
+enum { PREFIX_MAX = 64 };
+
+/* --- prefixes --- */
+
+static void drop_colors(char *line)
+{
+    char *to = line;
+    for (const char *from = line; *from;) {
+        if (from[0] == '\033' && from[1] == '[') {
+            from += 2 + strspn(from + 2, "0123456789;");
+            from += *from != '\0';
+        } else {
+            *to++ = *from++;
+        }
+    }
+    *to = '\0';
+}
+
+/* The rest of the line if it begins with `digits` decimal digits and then `next`. */
+static char *after_number(char *line, size_t digits, char next)
+{
+    const size_t n = strspn(line, "0123456789");
+    return n > 0 && (digits == 0 || n == digits) && line[n] == next ? line + n + 1 : NULL;
+}
+
+/* "2024-05-01T10:20:30.5Z " */
+static char *after_time(char *line)
+{
+    char *month = after_number(line, 4, '-');
+    char *day = month ? after_number(month, 2, '-') : NULL;
+    char *hour = day ? after_number(day, 2, 'T') : NULL;
+    char *end = hour ? strchr(hour, ' ') : NULL;
+    return end && end - line < PREFIX_MAX ? end + 1 : NULL;
+}
+
+static char *after_mark(char *line, const char *mark)
+{
+    char *at = strstr(line, mark);
+    return at && at - line < PREFIX_MAX ? at + strlen(mark) : NULL;
+}
+
+/* The line without what launchers put before it: "[1,0]<stdout>:" of mpirun, "0: " of srun, "name |
+ * " of compose, the time of containers' logs. Colors of terminals are removed in place. */
+static char *nccl_line(char *line)
+{
+    char *rest = line;
+    drop_colors(line);
+    do {
+        line = rest;
+        rest = *line == '[' ? after_mark(line, "<stdout>:") : NULL;
+        rest = rest ? rest : after_time(line);
+        rest = rest ? rest : after_number(line, 0, ':');
+        rest = rest ? rest : after_mark(line, " | ");
+    } while (rest);
+    return line;
+}
+
+/* --- tables without a name --- */
+
+static bool near(double ratio, double expected, double tolerance)
+{
+    return fabs(ratio - expected) <= tolerance;
+}
+
+/* The program of nccl-tests that printed the rows, NULL if that is not sure: the ratio of bus
+ * bandwidth to bandwidth, the operation and the root tell. All-gather and all-to-all print the
+ * same. */
+static const char *nccl_guess(const NcclRow *row, uint32_t n, uint32_t ranks)
+{
+    const NcclRow *fastest = NULL;
+    for (uint32_t i = 0; i < n; i++)
+        if (row[i].algbw > 0 && row[i].busbw > 0 &&
+            (!fastest || row[i].algbw > fastest->algbw))
+            fastest = &row[i];
+    if (!fastest || ranks < 2)
+        return NULL;
+    /* Bandwidths have two decimals; the ratios of tests differ by 1 / ranks. */
+    const double rounding = 0.01, tolerance = fmin(0.02, 0.25 / ranks);
+    const double ratio = fastest->busbw / fastest->algbw, part = (ranks - 1.0) / ranks;
+    if (rounding / fastest->algbw > tolerance)
+        return NULL;
+    const bool rooted = fastest->root >= 0, reduces = fastest->reduces;
+    if (reduces && !rooted && near(ratio, 2 * part, tolerance))
+        return "all_reduce";
+    if (reduces && !rooted && near(ratio, part, tolerance))
+        return "reduce_scatter";
+    if (rooted && near(ratio, 1, tolerance))
+        return reduces ? "reduce" : "broadcast";
+    return NULL;
+}
 
 /* --- text --- */
 
