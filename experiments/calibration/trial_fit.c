@@ -26,8 +26,8 @@ typedef struct {
     double *time_s;              /* [n] */
     double *slope;               /* [n * costs->n] of log(time) */
     double *measured_s, *weight; /* [n] */
-    double
-        expected; /* error of a prediction: the smaller, the more trials count beside starting values */
+    /* error of a prediction: the smaller, the more trials count beside starting values */
+    double expected;
 } TrialProblem;
 
 /* Beyond this a residual counts less: Huber's bound, in log(predicted / measured). */
