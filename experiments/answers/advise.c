@@ -217,6 +217,13 @@ static json_t *row_json(const Portfolio *portfolio, const AdviseRow *row,
                             json_integer((json_int_t)advise_left(choice)));
         json_object_set_new(object, "command", json_string(command));
     }
+    if (asked->top > 0 && choice->best) {
+        const Evaluation of = {
+            .graph = choice->graph, .view = choice->view, .plan = choice->plan};
+        g_autofree char *exports = evaluation_exports(&of);
+        json_object_set_new(object, "exports",
+                            exports ? json_string(exports) : json_null());
+    }
     if (asked->tokens > 0 && choice->best)
         json_object_set_new(object, "training", advise_training(row, asked));
     json_object_set_new(object, "tries", tries_json(choice));
@@ -339,7 +346,7 @@ static json_t *advise_json(const Portfolio *portfolio, const AdviseAsked *asked,
         (asked->plot && !advise_draw(row, n, asked->plot, error)))
         return NULL;
     json_t *choices = json_array();
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < (asked->top > 0 ? MIN(asked->top, n) : n); i++)
         json_array_append_new(choices, row_json(portfolio, &row[i], row, asked));
     g_autofree char *words = advice(row, n);
     g_autofree char *unpriced =
@@ -352,6 +359,8 @@ static json_t *advise_json(const Portfolio *portfolio, const AdviseAsked *asked,
                   enough ? enough->choice->machines : NULL, "choices", choices,
                   "elapsed_s", portfolio->elapsed_s, "priced",
                   !isnan(row[0].dollars_an_hour), "all", (int)asked->all);
+    if (asked->top > 0)
+        json_object_set_new(answer, "top", json_integer(asked->top));
     if (enough)
         add_target(answer, portfolio, enough, asked);
     json_t *notes = json_array();

@@ -9,11 +9,12 @@
  * that make the plans. All are borrowed. */
 typedef struct {
     const AdvisePrices *prices;
-    double target_s;            /* of an iteration; INFINITY: none */
-    double tokens_per_s;        /* at least; 0: none */
-    double tokens;              /* of a whole training; 0: not asked */
-    bool all;                   /* every planner's time */
-    const char *plot;           /* the folder of the figure; NULL: none */
+    double target_s;     /* of an iteration; INFINITY: none */
+    double tokens_per_s; /* at least; 0: none */
+    double tokens;       /* of a whole training; 0: not asked */
+    bool all;            /* every planner's time */
+    uint32_t top;     /* the fastest choices alone, with what runs their plans; 0: all */
+    const char *plot; /* the folder of the figure; NULL: none */
     const char *cluster;        /* as it was named */
     char *const *const *change; /* [CHANGES] texts of changes; NULL: none */
     char *const *set;           /* KEY=VALUE texts; NULL: none */

@@ -125,9 +125,8 @@ static bool turn(const Survey *s, Knob *knob, GError **error)
         return true;
     if (!replan(s, knob, &knob->again_s, error))
         return false;
-    /* the old plan stays possible on a better machine */
-    if (knob->kept_s < knob->again_s)
-        knob->again_s = knob->kept_s;
+    /* the old plan stays possible on a better machine, in its time on more memory */
+    knob->again_s = fmin(knob->again_s, knob->replanned ? s->time_s : knob->kept_s);
     return true;
 }
 

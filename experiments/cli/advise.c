@@ -25,6 +25,9 @@
       "Draw time against cost as DIR/advise.png and DIR/advise.svg", "DIR")              \
     X(TEXT, target_framework, "for", 0,                                                  \
       "Only plans that this framework runs (kilter export --help lists them)", "TARGET") \
+    X(COUNT, top, "top", 0,                                                              \
+      "Only the N fastest choices, each also with the memory left and the frameworks "   \
+      "that run its plan", "N", 1, 1000)                                                 \
     X(FLAG, all, "all", 'a', "Show every planner's time", NULL)
 /* clang-format on */
 COMMAND_OPTIONS(AdviseOwn, advise_options, ADVISE_OPTIONS)
@@ -37,6 +40,7 @@ static const char TEXT[] =
     "[*choices:[{?planner}[{?pareto}*| ] {machines:-24} {gpus:5} {iteration_time_s:11time}"
     "[{?verbose} {lower_bound_s:13time} {samples_per_s:10.1f}] [=11:[{tokens_per_s:.0f}|{samples_per_s:.1f}]] [=6:[{mfu:.1%}|-]] {memory_bytes:10bytes}"
     "[{?verbose} {memory_left:10bytes} [=7:[{kwh_per_million:.3g}|-]]][ {dollars_per_million:8}]  {planner} ({granularity}), {binds.what}"
+    "[{?top}; {memory_left:bytes} left, [run by {exports}|run by no framework]]"
     "[; 90 %: {interval_90_s.0:time} to {interval_90_s.1:time}]"
     "[; faster than the first: {faster_than_first:.0%}]"
     "[{?training}; {training.tokens:.4g} tokens: {training.days:.4g} days[, ${training.dollars:.4g}]"
@@ -107,6 +111,7 @@ bool cmd_advise(int argc, char **argv, GError **error)
     const AdvisePrices prices = {own.price, own.power};
     AdviseAsked asked = {.prices = &prices,
                          .all = own.all,
+                         .top = (uint32_t)own.top,
                          .plot = own.plot,
                          .cluster = argv[2],
                          .change = (char *const *const *)how.change,

@@ -48,18 +48,20 @@ static json_t *export_files_json(const GArray *files, const Own *own)
     return json_pack("{s:s, s:o}", "target", own->target, "files", list);
 }
 
+/* Nothing is simulated. */
 static bool export_plan(const char *file, const Own *own, const CommandOptions *options,
                         GError **error)
 {
-    const CommandPlanning how = {0};
-    g_auto(Evaluation) evaluation = {0};
-    char *argv[] = {(char *)"export", (char *)file, NULL};
+    Graph *graph = NULL;
+    g_autoptr(Cluster) cluster = NULL;
+    g_auto(Evaluation) of = {0};
+    Plan *plan = evaluation_read(file, &graph, &cluster, error);
     g_autofree char *base =
         own->output ? g_path_get_basename(own->output) : g_strdup("schedule");
-    if (!command_evaluate(&how, 2, argv, NULL, options, &evaluation, error))
+    if (!plan || !evaluation_open(plan, graph, cluster, &of, error) ||
+        !plan_check_groups(plan, error) || !program_check(plan->program, graph, error))
         return false;
-    g_autoptr(GArray) files = plan_export(evaluation.plan, evaluation.graph,
-                                          evaluation.view, own->target, base, error);
+    g_autoptr(GArray) files = plan_export(plan, graph, of.view, own->target, base, error);
     if (!files || ((own->output || !options->json) && !write_files(files, own, error)))
         return false;
     if (options->json)

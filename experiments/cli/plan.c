@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "data/base/output.h"
-#include "data/formats/export/export.h"
 #include "data/formats/launch/launch.h"
 #include "data/models/model.h"
 #include "experiments/answers/days.h"
@@ -130,15 +129,7 @@ static bool write_plan(const char *file, const Evaluation *evaluation, GError **
 static void note_question(const Evaluation *evaluation, const CommandOptions *options)
 {
     Plan *plan = evaluation->plan;
-    g_autoptr(GString) exports = g_string_new(NULL);
-    for (uint32_t i = 0; i < export_target_count(); i++) {
-        const char *target = export_target(i)->name;
-        g_autoptr(GArray) files =
-            plan_export(plan, evaluation->graph, evaluation->view, target, "plan", NULL);
-        if (files && strcmp(target, "json") != 0)
-            g_string_append_printf(exports, "%s%s", exports->len ? " " : "", target);
-    }
-    plan->exports = exports->len ? g_strdup(exports->str) : NULL;
+    plan->exports = evaluation_exports(evaluation);
     plan->options = options->set && *options->set ? g_strjoinv(" ", options->set) : NULL;
     plan->revision = *command_revision() ? g_strdup(command_revision()) : NULL;
 }

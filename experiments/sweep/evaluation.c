@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/base/units.h"
+#include "data/formats/export/export.h"
 
 char *evaluation_plan_text(const Evaluation *evaluation)
 {
@@ -62,20 +63,29 @@ static bool costs_what_it_did(const Evaluation *evaluation, const SimOptions *gi
                          rounding * plan->iteration_time_s;
 }
 
+bool evaluation_open(Plan *plan, Graph *graph, const Cluster *cluster,
+                     Evaluation *evaluation, GError **error)
+{
+    *evaluation = (Evaluation){
+        .graph = graph, .plan = plan, .view = cluster_view(cluster, plan->granularity)};
+    if (evaluation->view->n_devices == plan->n_devices)
+        return true;
+    kilter_fail(error, KILTER_ERROR_INPUT,
+                "the plan is for %u devices, cluster %s has %u at this granularity",
+                plan->n_devices, plan->cluster, evaluation->view->n_devices);
+    evaluation_clear(evaluation);
+    return false;
+}
+
 bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
                         const char *fidelity, const SimOptions *options,
                         Evaluation *evaluation, GError **error)
 {
-    *evaluation = (Evaluation){
-        .graph = graph, .plan = plan, .view = cluster_view(cluster, plan->granularity)};
-    if (evaluation->view->n_devices != plan->n_devices)
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "the plan is for %u devices, cluster %s has %u at this granularity",
-                    plan->n_devices, plan->cluster, evaluation->view->n_devices);
-    else
-        evaluation->report =
-            sim_evaluate_with(plan, graph, evaluation->view,
-                              fidelity ? fidelity : plan_fidelity(plan), options, error);
+    if (!evaluation_open(plan, graph, cluster, evaluation, error))
+        return false;
+    evaluation->report =
+        sim_evaluate_with(plan, graph, evaluation->view,
+                          fidelity ? fidelity : plan_fidelity(plan), options, error);
     if (!evaluation->report)
         evaluation_clear(evaluation);
     else if (!costs_what_it_did(evaluation, options))
@@ -91,6 +101,19 @@ void evaluation_clear(Evaluation *evaluation)
     g_clear_pointer(&evaluation->cluster, cluster_free);
     g_clear_pointer(&evaluation->graph, graph_free);
     g_clear_pointer(&evaluation->notes, g_ptr_array_unref);
+}
+
+char *evaluation_exports(const Evaluation *evaluation)
+{
+    g_autoptr(GString) exports = g_string_new(NULL);
+    for (uint32_t i = 0; i < export_target_count(); i++) {
+        const char *target = export_target(i)->name;
+        g_autoptr(GArray) files = plan_export(evaluation->plan, evaluation->graph,
+                                              evaluation->view, target, "plan", NULL);
+        if (files && strcmp(target, "json") != 0)
+            g_string_append_printf(exports, "%s%s", exports->len ? " " : "", target);
+    }
+    return exports->len ? g_string_free(g_steal_pointer(&exports), FALSE) : NULL;
 }
 
 char *evaluation_misfit(const Evaluation *evaluation)

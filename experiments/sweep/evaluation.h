@@ -24,12 +24,19 @@ char *evaluation_plan_text(const Evaluation *evaluation);
 Cluster *evaluation_cluster(const Plan *plan, const char *file, GError **error);
 /* Reads a plan's file, its graph and its cluster. NULL, and nothing to free, on failure. */
 Plan *evaluation_read(const char *file, Graph **graph, Cluster **cluster, GError **error);
+/* Opens a plan that exists, without a report: as below. */
+bool evaluation_open(Plan *plan, Graph *graph, const Cluster *cluster,
+                     Evaluation *evaluation, GError **error);
 /* Simulates a plan that exists. Takes plan and graph over, also on failure; the cluster stays the caller's. */
 bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
                         const char *fidelity, const SimOptions *options,
                         Evaluation *evaluation, GError **error);
 void evaluation_clear(Evaluation *evaluation);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Evaluation, evaluation_clear)
+
+/* The frameworks that run the plan, as export targets with spaces between; NULL: none. Caller
+ * frees. */
+char *evaluation_exports(const Evaluation *evaluation);
 
 /* Why a plan does not fit: device, bytes missing, instruction at the peak. Caller frees. */
 char *evaluation_misfit(const Evaluation *evaluation);

@@ -101,6 +101,10 @@ static void test_sensitivity(void **state)
     assert_true(slope < 0 && slope > -1);
     assert_close(1 - kept / now, -slope / 2, 0.02);
     assert_true(json_is_null(json_object_get(knob(root, "v100.memory"), "kept_s")));
+    json_t *each;
+    size_t k;
+    json_array_foreach (json_object_get(root, "knobs"), k, each)
+        assert_true(json_number_value(json_object_get(each, "gain")) > -1e-9);
     json_decref(root);
     program_runs(box, "plan --planner hap vgg19 hap-8 -q -o a.json");
     g_auto(Ran) kept_only = program_run_good(box, "sensitivity a.json");
