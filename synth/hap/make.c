@@ -15,14 +15,345 @@
  * Where the option `ratios` pins the ratios, only the best program for them is searched. With
  * search=reference all programs come from HAP's own search, which ignores memory. All programs keep
  * the pins. */
+#include <math.h>
 #include <string.h>
 
 #include "synth/answer/complete.h"
 #include "synth/answer/ratios.h"
 #include "synth/hap/alternation.h"
+#include "synth/hap/apart.h"
 #include "synth/hap/make.h"
-#include "synth/hap/segmented.h"
-#include "synth/hap/spend.h"
+#include "synth/hap/ration.h"
+
+/* --- ratios by segment --- */
+
+/* Ratios by segment, alternating with programs searched at them.
+ *
+ * At common ratios a search sees no program that pays only where segments differ, for example where
+ * convolutions are divided by speed, and large weights evenly, since collectives take as long as
+ * the largest share. */
+
+enum {
+    STARTS = 4, /* programs whose ratios are places to start from, the fastest ones */
+    PLACES = 4, /* places at which the model is cut in two, and single segments */
+    OPS =
+        2000, /* in models of more there are fewer places, so that all searches take some seconds */
+};
+
+/* Segments with equal ratios are one to the search, which may then leave shards that cross between
+ * them as they are. merged: out, [segment], its number among them. distinct: out, their ratios.
+ * Returns how many there are. */
+static uint32_t merge(uint32_t n_segments, uint32_t n, const double *ratio,
+                      uint16_t *merged, double *distinct)
+{
+    uint32_t n_merged = 0;
+    for (uint32_t k = 0; k < n_segments; k++) {
+        uint32_t m = 0;
+        while (m < n_merged &&
+               !ratios_same(&distinct[(gsize)m * n], &ratio[(gsize)k * n], n))
+            m++;
+        if (m == n_merged)
+            memcpy(&distinct[(gsize)n_merged++ * n], &ratio[(gsize)k * n],
+                   n * sizeof *ratio);
+        merged[k] = (uint16_t)m;
+    }
+    return n_merged;
+}
+
+typedef struct {
+    Alternation *a;
+    Followed segments;
+    const double *proportional, *even;
+} Steer;
+
+/* The best program for ratios by segment; NULL where there is none, or all ratios are equal. */
+static bool find_program(const Steer *s, const double *ratio, Program **program,
+                         GError **error)
+{
+    Alternation *a = s->a;
+    const uint32_t n = a->view->n_devices, n_ops = graph_n_ops(a->graph);
+    g_autofree uint16_t *merged = g_new(uint16_t, s->segments.n),
+                        *of = g_new(uint16_t, n_ops);
+    g_autofree double *distinct = g_new(double, (gsize)s->segments.n *n);
+    const uint32_t n_merged = merge(s->segments.n, n, ratio, merged, distinct);
+    *program = NULL;
+    if (n_merged == 1)
+        return true;
+    for (OpId id = 0; id < n_ops; id++)
+        of[id] = merged[s->segments.of[id]];
+    const SynthOptions options = {.beam = a->options->beam,
+                                  .bucket_bytes = a->options->bucket_bytes,
+                                  .deadline_us = a->answer->deadline_us};
+    g_autoptr(SynthSpace) space =
+        synth_space_of_segments(a->graph, a->question->pins, of, n_merged);
+    SynthResult result;
+    if (!synth_search(space, a->view, distinct, &options, &result, error))
+        return false;
+    a->search_s += result.search_s;
+    a->search_labels += result.labels;
+    *program = result.program;
+    return true;
+}
+
+/* Alternates from these ratios, in place, until a round makes no faster plan. */
+static bool alternate(const Steer *s, double *ratio, GError **error)
+{
+    Alternation *a = s->a;
+    const uint32_t n = a->view->n_devices;
+    double before_s = INFINITY;
+    for (uint32_t i = 0; i < a->options->max_rounds && !answer_is_late(a->answer); i++) {
+        g_autoptr(Program) program = NULL;
+        if (!find_program(s, ratio, &program, error))
+            return false;
+        if (!program)
+            return true;
+        const uint32_t met = a->apart->len;
+        g_autofree double *common = g_memdup2(s->proportional, n * sizeof *common);
+        bool feasible = false;
+        Known *known = alternation_know(a, program);
+        if (known->balanced) /* met before, also by segment */
+            return true;
+        if (!alternation_balance(a, known, common, &feasible, error))
+            return false;
+        if (a->apart->len == met)
+            return true;
+        const Apart *latest = a->apart->pdata[a->apart->len - 1];
+        if (latest->time_s >= before_s)
+            return true;
+        before_s = latest->time_s;
+        memcpy(ratio, latest->ratio, (gsize)s->segments.n * n * sizeof *ratio);
+    }
+    return true;
+}
+
+/* Segments from `first` on, up to `end`, are divided evenly and the others by speed, or the other
+ * way round; what updates alone keep, evenly. */
+static bool alternate_between(const Steer *s, uint32_t first, uint32_t end, bool evenly,
+                              GError **error)
+{
+    const uint32_t n = s->a->view->n_devices, forward = s->segments.n_forward;
+    g_autofree double *ratio = g_new(double, (gsize)s->segments.n *n);
+    for (uint32_t k = 0; k < s->segments.n; k++)
+        memcpy(&ratio[(gsize)k * n],
+               k >= forward || (k >= first && k < end) == evenly ? s->even
+                                                                 : s->proportional,
+               n * sizeof *ratio);
+    return alternate(s, ratio, error);
+}
+
+/* Starts from all of the model by speed, from divisions of it in two parts, and from single
+ * segments apart. */
+static bool alternate_from_parts(const Steer *s, GError **error)
+{
+    const uint32_t n = s->segments.n_forward,
+                   most = (uint32_t)(PLACES * (uint64_t)OPS /
+                                     (graph_n_ops(s->a->graph) + OPS)),
+                   places = MIN(n - 1, most + 1);
+    if (!alternate_between(s, 0, 0, true, error))
+        return false;
+    for (uint32_t i = 1; i <= places; i++) {
+        const uint32_t at = n * i / (places + 1);
+        if (!alternate_between(s, at, n, true, error) ||
+            !alternate_between(s, at, n, false, error))
+            return false;
+    }
+    for (uint32_t k = 0; k < n && n <= 2 * PLACES; k++)
+        if (!alternate_between(s, k, k + 1, true, error))
+            return false;
+    return true;
+}
+
+static int compare_times(gconstpointer a, gconstpointer b)
+{
+    const double x = (*(Apart *const *)a)->time_s, y = (*(Apart *const *)b)->time_s;
+    return (x > y) - (x < y);
+}
+
+/* Starts from the ratios of the fastest programs met so far. */
+static bool alternate_from_programs(const Steer *s, GError **error)
+{
+    Alternation *a = s->a;
+    const gsize size = (gsize)s->segments.n * a->view->n_devices;
+    g_ptr_array_sort(a->apart, compare_times);
+    const uint32_t starts = MIN(a->apart->len, STARTS);
+    g_autofree double *start = g_new(double, starts *size + 1);
+    for (uint32_t i = 0; i < starts; i++)
+        memcpy(&start[i * size], ((Apart *)a->apart->pdata[i])->ratio,
+               size * sizeof *start);
+    for (uint32_t i = 0; i < starts; i++)
+        if (!alternate(s, &start[i * size], error))
+            return false;
+    return true;
+}
+
+/* Alternates between the best program for ratios by segment and the best ratios by segment for this
+ * program, from the ratios of the fastest programs met so far, and from plans in which some
+ * segments are divided by speed and the others evenly. Takes the best plan with segments if it is
+ * better than the best one without. */
+static bool segmented_search(Alternation *a, const double *proportional,
+                             const double *even, GError **error)
+{
+    g_assert(a->segment);
+    Steer s = {.a = a, .proportional = proportional, .even = even};
+    followed_init(&s.segments, a);
+    const bool done =
+        alternate_from_programs(&s, error) &&
+        (s.segments.n == 1 || ratios_same(proportional, even, a->view->n_devices) ||
+         alternate_from_parts(&s, error));
+    followed_clear(&s.segments);
+    if (a->best_apart)
+        plan_keep_better(&a->best, g_steal_pointer(&a->best_apart));
+    return done;
+}
+
+/* --- spending spare memory on faster programs --- */
+
+/* The same charge for every byte. Caller frees. */
+static double *even_charge(const ClusterView *view, double charge)
+{
+    double *memory_s = g_new(double, SYNTH_POINTS * view->n_devices);
+    for (uint32_t i = 0; i < SYNTH_POINTS * view->n_devices; i++)
+        memory_s[i] = charge;
+    return memory_s;
+}
+
+/* Finds the programs of least memory, at ratios by speed, by GPUs and by memory. `charge`: a charge
+ * at which memory decides. */
+static bool spare(Alternation *a, double charge, GError **error)
+{
+    /* Not infinite, since the faster of two programs with equal memory is wanted: a million times
+     * the price of all memory leaves six digits for seconds. */
+    static const double OUTWEIGHS = 1e6;
+    g_autofree double *memory_s = even_charge(a->view, OUTWEIGHS * charge);
+    for (uint32_t i = 0; i < 3; i++) {
+        g_autofree double *ratio = i == 0   ? ratios_proportional(a->view)
+                                   : i == 1 ? ratios_even(a->view)
+                                            : ratios_by_memory(a->view);
+        bool feasible;
+        if (!a->pinned && !alternation_round(a, ratio, memory_s, &feasible, error))
+            return false;
+    }
+    return true;
+}
+
+/* Finds the fastest programs with limited memory, not only charged memory, at these ratios, and
+ * again at the ratios that follow. A charge saves memory in all equal layers or in none; these
+ * programs can save it in some of them. */
+static bool ration(Alternation *a, const double *start, uint64_t effort, GError **error)
+{
+    /* Ratios settle in a few rounds. Rounding can turn programs around that are close to one
+     * another, so several are rounded; a certificate that was asked for affords more labels. */
+    enum { ROUNDS = 3, LABELS_TO_CERTIFY = 3000 };
+    static const double guess =
+        4;                    /* times the fastest program: enough for any that fits */
+    double tolerance = 0.008; /* below the usual target of 1 %; finer in every round */
+    uint32_t n = a->view->n_devices;
+    g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
+    g_autofree double *memory_s = g_new(double, SYNTH_POINTS *n);
+    for (uint32_t round = 0; round < ROUNDS && !answer_is_late(a->answer); round++) {
+        double before_s = alternation_fits(a) ? a->best->iteration_time_s : INFINITY;
+        SynthBox box = {.lo = ratio,
+                        .hi = ratio,
+                        .upper_s = alternation_fits(a)
+                                       ? a->best->iteration_time_s
+                                       : guess * a->best->iteration_time_s,
+                        .deadline_us = a->answer->deadline_us};
+        g_auto(SynthBound) bound = {0};
+        gint64 begin = g_get_monotonic_time();
+        if (round == 0 &&
+            !ration_multipliers(a->answer->space, a->view, &box, memory_s, error))
+            return false;
+        box.memory_s = memory_s;
+        box.rationed = true;
+        box.labels = a->options->certify > 0 ? MAX(LABELS_TO_CERTIFY, a->options->labels)
+                                             : a->options->labels;
+        box.effort = effort;
+        box.tolerance = tolerance;
+        tolerance /= 2;
+        box.n_programs = a->options->programs;
+        bool done = synth_bound(a->answer->space, a->view, &box, &bound, error);
+        a->search_s += (double)(g_get_monotonic_time() - begin) / G_USEC_PER_SEC;
+        if (!done || !alternation_consider_all(a, bound.programs, ratio, error))
+            return false;
+        if (!alternation_fits(a) || a->best->iteration_time_s >= before_s)
+            break;
+        g_free(a->answer->memory_s);
+        a->answer->memory_s = g_memdup2(memory_s, SYNTH_POINTS * n * sizeof *memory_s);
+        memcpy(ratio, a->best->ratio, n * sizeof *ratio);
+    }
+    return true;
+}
+
+/* Searches from both ratios with the effort of the options; with a budget of time, with more and
+ * more effort until the budget is spent or nothing improves. */
+static bool ration_both(Alternation *a, const double *proportional, const double *even,
+                        GError **error)
+{
+    enum {
+        MORE = 8
+    }; /* each search takes the most of the time, so that few are made for nothing */
+    uint64_t effort = a->options->effort;
+    double before_s;
+    do {
+        before_s = alternation_fits(a) ? a->best->iteration_time_s : INFINITY;
+        if (!ration(a, proportional, effort, error) || !ration(a, even, effort, error))
+            return false;
+        effort *= MORE;
+    } while (a->answer->deadline_us > 0 && effort > 0 && !answer_is_late(a->answer) &&
+             alternation_fits(a) && a->best->iteration_time_s < before_s);
+    return true;
+}
+
+/* Raises the charge until a program fits, then lowers it to the least charge at which one still
+ * does. At the unit of the scale, all memory of the GPUs costs as much as the fastest iteration,
+ * `time_s`. */
+static bool save_memory(Alternation *a, const double *start, double time_s,
+                        GError **error)
+{
+    /* Starts from a 32nd of the unit and multiplies by four, up to thirty times the unit. Two
+     * bisections then leave the charge within a factor of 1.75. */
+    enum { FIRST_PART = 32, RAISES = 6, RAISE = 4, BISECTIONS = 2 };
+    uint32_t n = a->view->n_devices;
+    double capacity = 0, low = 0, high = 0;
+    for (uint32_t j = 0; j < n; j++)
+        capacity += (double)a->view->device[j].memory_bytes;
+    double charge = time_s / capacity / FIRST_PART;
+    for (uint32_t i = 0; i < RAISES + BISECTIONS && (i < RAISES || high > 0) &&
+                         !answer_is_late(a->answer);
+         i++) {
+        g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
+        g_autofree double *memory_s = even_charge(a->view, charge);
+        bool feasible;
+        if (!alternation_round(a, ratio, memory_s, &feasible, error))
+            return false;
+        if (feasible)
+            high = charge;
+        else
+            low = charge;
+        if (high > 0 && i < RAISES)
+            i = RAISES;
+        charge = high > 0 ? (low + high) / 2 : RAISE * charge;
+    }
+    if (high == 0 && !answer_is_late(a->answer))
+        return alternation_fits(a) || spare(a, charge, error);
+    g_autofree double *memory_s = even_charge(a->view, high);
+    g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
+    return high == 0 || alternation_run(a, start, memory_s, history, error);
+}
+
+/* Searches from ratios by speed and from even ratios: for programs within the memory (ration.h) or,
+ * where none of these is better once rounded, for programs whose memory is charged for. time_s,
+ * fractional_s: the time of the fastest program, which does not fit, after and before rounding. */
+static bool spend_memory(Alternation *a, const double *proportional, const double *even,
+                         double time_s, double fractional_s, GError **error)
+{
+    double before_s = alternation_fits(a) ? a->best->iteration_time_s : INFINITY;
+    a->answer->misfit_s = fractional_s;
+    if (!ration_both(a, proportional, even, error))
+        return false;
+    const bool better = alternation_fits(a) && a->best->iteration_time_s < before_s;
+    return better || save_memory(a, proportional, time_s, error);
+}
 
 /* Whether a program is slower than the best plan by more than rounding could make up for, at these
  * ratios and at its best. */
