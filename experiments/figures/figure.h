@@ -24,7 +24,7 @@ typedef struct Store Store; /* data/store/store.h */
 /* Draws `name` and the claims about it (NULL: none), without the strip below if `bare`, from
  * the store into folder/NAME.png and folder/NAME.svg, or into the file that `folder` names
  * (figure_path); they appear whole or not at all. Each file says inside from which command,
- * commit and configurations it is (experiments/figures/stamp.h). KILTER_ERROR_INPUT on an
+ * commit and configurations it is (figure.c). KILTER_ERROR_INPUT on an
  * unknown figure or a folder that cannot be written, KILTER_ERROR_FAILED if the store holds
  * nothing to draw or gnuplot is missing or fails. */
 bool figure_draw(const char *name, Store *store, const Claims *claims, bool bare,

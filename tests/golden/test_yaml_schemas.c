@@ -84,7 +84,7 @@ static json_t *written(const cyaml_schema_value_t *table, const json_t *old)
 {
     json_t *schema;
     if (table->type == CYAML_MAPPING) {
-        /* data/base/yaml_short.h: a mapping that begins with `link` has a short form. */
+        /* data/base/yaml.c: a mapping that begins with `link` has a short form. */
         const bool is_short = table->mapping.fields[0].key &&
                               strcmp(table->mapping.fields[0].key, "link") == 0;
         const json_t *of =
