@@ -4,6 +4,11 @@
 #include <math.h>
 #include <string.h>
 
+/* HAP's programs are found over the forms of all tensors that are alive together, whose
+ * number is the product over them: models in which many are have none within memory. */
+#define OTHERS \
+    ", and hap tries all their forms together; joint, hidup and manual plan such models"
+
 bool states_late(States *s)
 {
     s->late = s->late || (s->deadline_us > 0 && g_get_monotonic_time() >= s->deadline_us);
@@ -49,7 +54,7 @@ static bool prepare_live(States *s, const OpId *last, GError **error)
                 continue;
             if (after->n_live == MAX_LIVE)
                 return kilter_fail(error, KILTER_ERROR_FAILED,
-                                   "more than %d tensors are alive after op '%s'",
+                                   "more than %d tensors are alive after op '%s'" OTHERS,
                                    MAX_LIVE, graph_get_op(graph, id)->name);
             after->live[after->n_live++] = candidate[i];
         }
@@ -83,7 +88,7 @@ static bool number_states(States *s, OpId id, const OpView *view, GError **error
         if (states > MAX_STATES)
             return kilter_fail(
                 error, KILTER_ERROR_FAILED,
-                "op '%s': the tensors alive before it have too many states",
+                "op '%s': the tensors alive before it have too many states" OTHERS,
                 graph_get_op(s->pricer->graph, id)->name);
     }
     cut->n_states = (uint32_t)states;
