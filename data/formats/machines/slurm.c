@@ -207,9 +207,9 @@ static bool expand(const char *list, GPtrArray *names)
             const guint64 from = g_ascii_strtoull(*r, &dash, 10);
             const guint64 to = *dash == '-' ? g_ascii_strtoull(dash + 1, &end, 10) : from;
             const int width = (int)MIN(dash - *r, 20);
-            if (dash == *r || (*dash == '-' ? end == dash + 1 || *end : *dash) ||
-                to < from || to - from >= SLURM_MOST_NODES ||
-                names->len > SLURM_MOST_NODES)
+            if (!g_ascii_isdigit(**r) || to > UINT32_MAX || /* no sign, no blanks */
+                (*dash == '-' ? !g_ascii_isdigit(dash[1]) || *end : *dash) || to < from ||
+                to - from >= SLURM_MOST_NODES || names->len > SLURM_MOST_NODES)
                 return false;
             for (guint64 i = from; i <= to; i++)
                 g_ptr_array_add(names,
