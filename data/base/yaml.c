@@ -416,10 +416,14 @@ static bool load(Yaml *yaml, const char *text, size_t length, GError **error)
     g_autofree char *whole = length ? yaml_expand(text, &length, yaml->schema) : NULL;
     cyaml_err_t code = cyaml_load_data((const uint8_t *)(whole ? whole : text), length,
                                        &config, yaml->schema, &yaml->data, NULL);
-    if (code == CYAML_ERR_LIBYAML_PARSER_INIT || code == CYAML_ERR_LIBYAML_PARSER)
-        libyaml_no_memory(); /* since libyaml has read the lines of the text */
+    /* libyaml has read the lines of the text, but short forms of tags without a value are none */
+    const bool unread =
+        code == CYAML_ERR_LIBYAML_PARSER_INIT || code == CYAML_ERR_LIBYAML_PARSER;
+    if (unread && (!whole || yaml_is_sound(yaml->file, whole, length, error)))
+        libyaml_no_memory();
     bool done = code == CYAML_OK && yaml->data;
-    if (code != CYAML_OK && !fail_keys(yaml, whole ? whole : text, length, error))
+    if (code != CYAML_OK && !unread &&
+        !fail_keys(yaml, whole ? whole : text, length, error))
         fail_loading(yaml, code, &log, error);
     else if (code == CYAML_OK && !done)
         yaml_fail(yaml, error, "", "expected a mapping, got nothing");
