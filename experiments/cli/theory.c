@@ -46,31 +46,39 @@ static json_t *theory_triple_json(const Graph *graph, const Triple *triple)
                      "instruction", instruction, "postcondition", after);
 }
 
-static const char TEXT[] = "[*triples:{precondition} {instruction} {postcondition}\n]"
-                           "# {count} triples:[*counts/,: {value} {key}]\n";
-
-static json_t *theory_answer(const Graph *graph, const char *model, const GArray *theory,
-                             const uint32_t count[KINDS])
+/* Text goes out triple by triple, as all of them take gigabytes in deep models. */
+static void theory_report(const CommandOptions *options, const Graph *graph,
+                          const char *model, const GArray *theory,
+                          const uint32_t count[KINDS])
 {
     json_t *counts = json_object(), *triples = json_array();
     for (uint32_t kind = 0; kind < KINDS; kind++)
         json_object_set_new(counts, kind_name(kind), json_integer(count[kind]));
-    for (guint i = 0; i < theory->len; i++)
-        json_array_append_new(
-            triples, theory_triple_json(graph, &g_array_index(theory, Triple, i)));
-    return json_pack("{s:s, s:I, s:o, s:o}", "model", model, "count",
-                     (json_int_t)theory->len, "counts", counts, "triples", triples);
+    for (guint i = 0; !command_is_silent(options) && i < theory->len; i++) {
+        json_t *triple = theory_triple_json(graph, &g_array_index(theory, Triple, i));
+        if (options->json)
+            json_array_append_new(triples, triple);
+        else
+            command_report(options, triple,
+                           "{precondition} {instruction} {postcondition}\n", NULL);
+    }
+    json_t *answer =
+        json_pack("{s:s, s:I, s:o, s:o}", "model", model, "count",
+                  (json_int_t)theory->len, "counts", counts, "triples", triples);
+    command_report(options, answer, "# {count} triples:[*counts/,: {value} {key}]\n",
+                   NULL);
 }
 
-/* Says first that an answer is large: the triples of an op take about this much. */
-static void theory_say_size(const Graph *graph)
+/* Says first that an answer is large: the triples of an op take so long, and as JSON so much. */
+static void theory_say_size(const Graph *graph, bool json)
 {
-    const double op_bytes = 6e4, worth_a_line = 0x1p31;
-    const double bytes = op_bytes * graph_n_ops(graph);
-    g_autofree char *size = units_format(bytes, QUANTITY_BYTES);
-    if (bytes > worth_a_line)
-        limits_note("the theory of %u ops may take %s of memory", graph_n_ops(graph),
-                    size);
+    const double op_s = 3e-4, op_bytes = json ? 6e4 : 3e3;
+    const double worth_a_line_s = 20, worth_a_line_bytes = 0x1p31;
+    const uint32_t ops = graph_n_ops(graph);
+    g_autofree char *size = units_format(op_bytes * ops, QUANTITY_BYTES);
+    if (op_s * ops > worth_a_line_s || op_bytes * ops > worth_a_line_bytes)
+        limits_note("the theory of %u ops may take %.0f s, and %s of memory", ops,
+                    op_s * ops, size);
 }
 
 bool cmd_theory(int argc, char **argv, GError **error)
@@ -105,11 +113,11 @@ bool cmd_theory(int argc, char **argv, GError **error)
     g_autoptr(Graph) graph = model_build(argv[1], (uint32_t)gpus, &model, error);
     if (!graph)
         return false;
-    theory_say_size(graph);
+    theory_say_size(graph, options.json);
     g_autoptr(GArray) theory = synth_theory(graph);
     uint32_t count[KINDS] = {0};
     for (guint i = 0; i < theory->len; i++)
         count[theory_kind_of(graph, &g_array_index(theory, Triple, i))]++;
-    command_report(&options, theory_answer(graph, model, theory, count), TEXT, NULL);
+    theory_report(&options, graph, model, theory, count);
     return true;
 }
