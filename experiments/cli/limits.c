@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -136,8 +137,24 @@ static void mark_fault(void)
         close(file);
 }
 
+static void end_without_memory(const char *domain, GLogLevelFlags level,
+                               const char *message, gpointer unused);
+
+/* GLib aborts where there is no memory for a lock, and asks no handler: it is said as elsewhere. */
+static void check_room(void)
+{
+    enum { ROOM = 1 << 20 };
+    void *room =
+        mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED)
+        end_without_memory(NULL, G_LOG_LEVEL_ERROR, "failed to allocate a lock", NULL);
+    munmap(room, ROOM);
+}
+
 static void end_by_fault(int number)
 {
+    if (number == SIGABRT)
+        check_room();
     mark_fault();
     signal(number, SIG_DFL);
     raise(number);
@@ -284,6 +301,9 @@ void limits_begin(const char *command)
     g_log_set_handler("GLib", G_LOG_LEVEL_ERROR | G_LOG_FLAG_FATAL, end_without_memory,
                       NULL);
     gsl_set_error_handler(end_in_gsl);
+#ifndef KILTER_SANITIZED
+    signal(SIGABRT, end_by_fault);
+#endif
     g_thread_unref(g_thread_new("watch", watch, NULL));
 }
 

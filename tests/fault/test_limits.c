@@ -31,8 +31,10 @@ static void test_sizes(void **state)
         {"simulate " SMALL " hap-8 -p dp-ev -f flow --samples 2147483647", "--samples"},
         {"simulate " SMALL " hap-8 -p dp-ev --days 365 --mtbf 1ms", "at most 10000000"},
         {"verify " SMALL " hap-8 --shapes 0", "--shapes: expected 1 to 1000, got 0"},
-        {"plan --planner hap vit: hap-8", "expected key=value after each colon and comma"},
-        {"plan --planner hap vit:, hap-8", "expected key=value after each colon and comma"},
+        {"plan --planner hap vit: hap-8",
+         "expected key=value after each colon and comma"},
+        {"plan --planner hap vit:, hap-8",
+         "expected key=value after each colon and comma"},
         {"plan " SMALL " star: -p dp-ev",
          "expected key=value after each colon and comma"},
         {"exec " SMALL " hap-8 -p dp-ev --ranks 0", "--ranks 0: the plan is for"},
@@ -47,7 +49,8 @@ static void test_keys_once(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    program_refuses(box, "plan --planner hap vit:layers=1,layers=2 hap-8", 2, "layers: given twice");
+    program_refuses(box, "plan --planner hap vit:layers=1,layers=2 hap-8", 2,
+                    "layers: given twice");
     program_refuses(box, "collective send star:hosts=2,hosts=3 --bytes 1B", 2,
                     "hosts: given twice");
     sandbox_write(box, "x.yaml",
@@ -144,7 +147,8 @@ static void test_deep(void **state)
     g_autofree char *open = g_strnfill(DEPTH, '[');
     g_autofree char *text = g_strdup_printf("name: %s\n", open);
     static const char *const lines[] = {"sweep f.yaml --dry-run", "league f.yaml",
-                                        "plan --planner hap " SMALL " f.yaml", "models f.yaml"};
+                                        "plan --planner hap " SMALL " f.yaml",
+                                        "models f.yaml"};
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "f.yaml", text);
     for (guint i = 0; i < G_N_ELEMENTS(lines); i++)
@@ -218,13 +222,30 @@ static void test_bombs(void **state)
         assert_true(n > 0);
         assert_non_null(strstr(text, " ops and 8 GPUs may take"));
     }
-    GSubprocess *process = program_start(box, "theory vit:layers=1024 -q", NULL);
-    char text[64] = {0};
-    const gssize n = g_input_stream_read(g_subprocess_get_stderr_pipe(process), text,
-                                         sizeof text - 1, NULL, NULL);
-    g_subprocess_force_exit(process);
-    g_object_unref(process);
-    assert_true(n > 0 && strstr(text, "the theory of "));
+    static const struct {
+        const char *command, *says;
+    } OTHER[] = {
+        {"theory vit:layers=1024 --json", "the theory of "},
+        {"theory vit:layers=4096", "the theory of "},
+        {"memory vit:layers=1 hap-8 --most layers -q -p hap", "--most layers: "}};
+    for (guint i = 0; i < G_N_ELEMENTS(OTHER); i++) {
+        GSubprocess *process = program_start(box, OTHER[i].command, NULL);
+        char text[256] = {0};
+        const gssize n = g_input_stream_read(g_subprocess_get_stderr_pipe(process), text,
+                                             sizeof text - 1, NULL, NULL);
+        g_subprocess_force_exit(process);
+        g_object_unref(process);
+        assert_true(n > 0 && strstr(text, OTHER[i].says));
+    }
+    /* Lines that are printed one by one are not kept. */
+    g_auto(Ran) ran = program_finish(
+        program_start(box, "theory vit:layers=128 --memory-limit 150MiB", NULL));
+    assert_int_equal(ran.status, 0);
+    /* All of it at once is, and GLib has no memory for a lock. */
+    g_auto(Ran) short_of = program_finish(
+        program_start(box, "theory vit:layers=64 --json --memory-limit 80MiB", NULL));
+    assert_int_equal(short_of.status, 1);
+    assert_non_null(strstr(short_of.err, "out of memory"));
 }
 
 /* The program's table of functions is read only once it runs. */
