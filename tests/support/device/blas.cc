@@ -92,6 +92,7 @@ static cublasStatus_t blas_multiply(cublasHandle_t blas, int m, int n, int k,
     device_counted()->products++;
     DeviceWork work;
     work.name = "a matrix product";
+    work.blocks = 1;
     work.run = [=]() {
         for (int64_t i = 0; i < batch; i++) {
             const BlasMatrix x = a.at(i), y = b.at(i), z = c.at(i);

@@ -1,5 +1,6 @@
 /* Devices, memory, streams and events of the emulator. */
 #include "tests/support/device/inside.h"
+#include "tests/support/device/traffic.h"
 
 #include <glib.h>
 
@@ -251,7 +252,12 @@ static void stream_run(DeviceStream *stream)
         launch_run(*work.launch);
     if (work.run) {
         device_enter(stream->device, work.name.c_str());
+        if (work.blocks)
+            traffic_begin(work.name.c_str(), work.blocks, work.threads,
+                          stream->device->arena, stream->device->top);
         work.run();
+        if (work.blocks)
+            traffic_end();
     }
     device_enter(NULL, "");
     if (work.record)
@@ -541,7 +547,11 @@ extern "C" cudaError_t cudaMemsetAsync(void *data, int value, size_t bytes,
     memory_use(stream, data, bytes, "cudaMemsetAsync");
     DeviceWork work;
     work.name = "cudaMemsetAsync";
-    work.run = [=]() { memset(data, value, bytes); };
+    work.blocks = 1;
+    work.run = [=]() {
+        memset(data, value, bytes);
+        traffic_touch(data, bytes, true);
+    };
     device_append(stream, std::move(work));
     return cudaSuccess;
 }
@@ -614,6 +624,8 @@ void device_launch(const char *kernel, unsigned blocks, unsigned threads,
     g.counts.threads += (uint64_t)blocks * threads;
     DeviceWork work;
     work.name = kernel;
+    work.blocks = blocks;
+    work.threads = threads;
     work.run = [=]() {
         gridDim = {blocks, 1, 1};
         blockDim = {threads, 1, 1};

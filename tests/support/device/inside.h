@@ -24,6 +24,7 @@ struct Launch; /* one rank's part in a group of NCCL calls */
 
 struct DeviceWork {
     std::string name;
+    unsigned blocks = 0, threads = 0;     /* of a kernel; 0: other work */
     std::function<void()> run;            /* if any */
     std::shared_ptr<DeviceRecord> record; /* is done once this ran */
     std::shared_ptr<DeviceRecord> wait;   /* must be done before this runs */

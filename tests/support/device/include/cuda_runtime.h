@@ -81,7 +81,9 @@ extern thread_local dim3 gridDim, blockDim, blockIdx, threadIdx;
 void device_launch(const char *kernel, unsigned blocks, unsigned threads,
                    cudaStream_t stream, std::function<void()> thread);
 #define CUDA_WARP 1
+#ifndef CUDA_SLAB
 #define CUDA_SLAB 1000 /* scores of attention that are computed at once */
+#endif
 #define CUDA_LAUNCH(kernel, blocks, threads, stream, ...)       \
     device_launch(__PRETTY_FUNCTION__, blocks, threads, stream, \
                   [=]() mutable { kernel(__VA_ARGS__); })
