@@ -219,7 +219,7 @@ typedef struct {
     double loss_scale; /* as in ExecBackend */
 } ExecCudaWorld;
 
-/* Whether this build has the cuda backend, and how many GPUs this process sees. */
+/* Whether the cuda backend is there, built or beside the program; how many GPUs a process sees. */
 bool exec_cuda_built(void);
 uint32_t exec_cuda_gpus(void);
 
