@@ -232,6 +232,8 @@ static void test_plans(void **state)
                 several += N_DEVICES[i] > 1;
                 exchanged += moved && N_DEVICES[i] > 1;
             }
+    if (part) /* a share of all rows is asked for */
+        return;
     assert_true(3 * several > n / (text ? 1 : SAMPLE));
     if (4 * exchanged < 3 * several) /* the others lie on one device */
         fail_msg("only %u of %u plans exchange data", exchanged, several);
