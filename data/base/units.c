@@ -18,53 +18,31 @@ typedef struct {
 /* A yobibyte, far above any tensor or memory: sums and products of sizes stay finite. */
 static const double MOST_BYTES = 0x1p80;
 
+#define DECIMAL(quantity, unit, per)                                    \
+    {quantity, unit, 1, per}, {quantity, "k" unit, 1e3, per},           \
+        {quantity, "M" unit, 1e6, per}, {quantity, "G" unit, 1e9, per}, \
+    {                                                                   \
+        quantity, "T" unit, 1e12, per                                   \
+    }
+#define BINARY(quantity, unit)                                          \
+    {quantity, "Ki" unit, 0x1p10, 1}, {quantity, "Mi" unit, 0x1p20, 1}, \
+        {quantity, "Gi" unit, 0x1p30, 1},                               \
+    {                                                                   \
+        quantity, "Ti" unit, 0x1p40, 1                                  \
+    }
 static const Unit UNIT[] = {
-    {QUANTITY_BYTES, "B", 1, 1},
-    {QUANTITY_BYTES, "kB", 1e3, 1},
-    {QUANTITY_BYTES, "MB", 1e6, 1},
-    {QUANTITY_BYTES, "GB", 1e9, 1},
-    {QUANTITY_BYTES, "TB", 1e12, 1},
-    {QUANTITY_BYTES, "KiB", 0x1p10, 1},
-    {QUANTITY_BYTES, "MiB", 0x1p20, 1},
-    {QUANTITY_BYTES, "GiB", 0x1p30, 1},
-    {QUANTITY_BYTES, "TiB", 0x1p40, 1},
-    {QUANTITY_BANDWIDTH, "B/s", 1, 1},
-    {QUANTITY_BANDWIDTH, "kB/s", 1e3, 1},
-    {QUANTITY_BANDWIDTH, "MB/s", 1e6, 1},
-    {QUANTITY_BANDWIDTH, "GB/s", 1e9, 1},
-    {QUANTITY_BANDWIDTH, "TB/s", 1e12, 1},
-    {QUANTITY_BANDWIDTH, "KiB/s", 0x1p10, 1},
-    {QUANTITY_BANDWIDTH, "MiB/s", 0x1p20, 1},
-    {QUANTITY_BANDWIDTH, "GiB/s", 0x1p30, 1},
-    {QUANTITY_BANDWIDTH, "TiB/s", 0x1p40, 1},
-    {QUANTITY_BANDWIDTH, "b/s", 1, 8},
-    {QUANTITY_BANDWIDTH, "kb/s", 1e3, 8},
-    {QUANTITY_BANDWIDTH, "Mb/s", 1e6, 8},
-    {QUANTITY_BANDWIDTH, "Gb/s", 1e9, 8},
-    {QUANTITY_BANDWIDTH, "Tb/s", 1e12, 8},
-    {QUANTITY_RATE, "FLOP/s", 1, 1},
-    {QUANTITY_RATE, "kFLOP/s", 1e3, 1},
-    {QUANTITY_RATE, "MFLOP/s", 1e6, 1},
-    {QUANTITY_RATE, "GFLOP/s", 1e9, 1},
-    {QUANTITY_RATE, "TFLOP/s", 1e12, 1},
-    {QUANTITY_RATE, "PFLOP/s", 1e15, 1},
-    {QUANTITY_TIME, "s", 1, 1},
-    {QUANTITY_TIME, "ms", 1, 1e3},
-    {QUANTITY_TIME, "us", 1, 1e6},
-    {QUANTITY_TIME, "ns", 1, 1e9},
-    {QUANTITY_TIME, "min", 60, 1},
-    {QUANTITY_TIME, "h", 3600, 1},
-    {QUANTITY_TIME, "d", 86400, 1},
-    {QUANTITY_POWER, "W", 1, 1},
-    {QUANTITY_POWER, "kW", 1e3, 1},
-    {QUANTITY_PRICE, "USD/h", 1, 1},
-    {QUANTITY_TOLL, "USD/GB", 1, 1e9},
-    {QUANTITY_TOLL, "USD/TB", 1, 1e12},
-    {QUANTITY_TOLL, "USD/GiB", 1, 0x1p30},
-    {QUANTITY_FREQUENCY, "Hz", 1, 1},
-    {QUANTITY_FREQUENCY, "kHz", 1e3, 1},
-    {QUANTITY_FREQUENCY, "MHz", 1e6, 1},
-    {QUANTITY_FREQUENCY, "GHz", 1e9, 1},
+    DECIMAL(QUANTITY_BYTES, "B", 1),       BINARY(QUANTITY_BYTES, "B"),
+    DECIMAL(QUANTITY_BANDWIDTH, "B/s", 1), BINARY(QUANTITY_BANDWIDTH, "B/s"),
+    DECIMAL(QUANTITY_BANDWIDTH, "b/s", 8), DECIMAL(QUANTITY_RATE, "FLOP/s", 1),
+    {QUANTITY_RATE, "PFLOP/s", 1e15, 1},   {QUANTITY_TIME, "s", 1, 1},
+    {QUANTITY_TIME, "ms", 1, 1e3},         {QUANTITY_TIME, "us", 1, 1e6},
+    {QUANTITY_TIME, "ns", 1, 1e9},         {QUANTITY_TIME, "min", 60, 1},
+    {QUANTITY_TIME, "h", 3600, 1},         {QUANTITY_TIME, "d", 86400, 1},
+    {QUANTITY_POWER, "W", 1, 1},           {QUANTITY_POWER, "kW", 1e3, 1},
+    {QUANTITY_PRICE, "USD/h", 1, 1},       {QUANTITY_TOLL, "USD/GB", 1, 1e9},
+    {QUANTITY_TOLL, "USD/TB", 1, 1e12},    {QUANTITY_TOLL, "USD/GiB", 1, 0x1p30},
+    {QUANTITY_FREQUENCY, "Hz", 1, 1},      {QUANTITY_FREQUENCY, "kHz", 1e3, 1},
+    {QUANTITY_FREQUENCY, "MHz", 1e6, 1},   {QUANTITY_FREQUENCY, "GHz", 1e9, 1},
 };
 
 static const char *const EXPECTED[] = {

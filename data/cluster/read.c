@@ -1,88 +1,9 @@
-/* Cluster files. The shortest one, in words of data sheets (docs/clusters.md):
+/* Cluster files. The shortest one, in words of data sheets:
  *
  *     machines: [{device: a100-80g, gpus: 4, count: 2, inner: nvlink3, nic: eth-100}]
  *
- * All in one example:
- *
- *     name: pair                               # optional, the file's
- *     description: two kinds of machines       # optional
- *     device_types:
- *       - name: v100
- *         rate: 10.8 TFLOP/s                   # true FLOPs over a whole training step
- *         half_rate: 30 TFLOP/s                # optional: of ops on half-precision numbers
- *         rates: {bf16: 30 TFLOP/s}            # optional: fp32, fp16 (as half_rate), bf16, fp8
- *         peaks: {fp32: 15.7 TFLOP/s}          # optional: from the data sheet, for MFU, HFU
- *         power: 300 W                         # optional: of a board, for energy
- *         memory: 16 GiB                       # of one device
- *         runtime: 1 GiB                       # optional: the part that no plan can use
- *         slowdown: 1.2                        # optional: of computations while it communicates
- *         interference: 1.2                    # optional: of communication while it computes
- *         crowding: 0.02                       # optional: of launches, for each further GPU of the machine
- *         launch: 6 us                         # optional: of the host, for an op or a collective
- *         ops:                                 # optional: fitted times of op kinds, see OpCost
- *           - {kind: linear, overhead: 3 us, rate: 11 TFLOP/s, bandwidth: 700 GB/s,
- *              smallest: 4 kB, largest: 1 GB,  # rate, bandwidth: optional
- *              launch: 8 us, wave: 1327104,    # optional: else the type's; 81 tiles of 128^2
- *              fill: 64}                       # optional: terms that filling a tile takes
- *         source: where the two numbers are from
- *     machines:
- *       - name: fast                           # fast-0 and fast-1, as there are two
- *         count: 2                             # optional, 1
- *         type: v100
- *         gpus: 4
- *         inner: {latency: 45 us, bandwidth: 85.8 GB/s} # optional if gpus is 1
- *         stretch: 1.5                         # optional: factor on all its computation
- *         host_memory: 2 TB                    # optional, as are the next two, to offload states
- *         host_link: 31.5 GB/s                 # of each GPU, per direction
- *         host_bandwidth: 409.6 GB/s           # of the host's memory
- *         price: 12.2 USD/h                    # optional: of one machine, for the cost of tokens
- *         preemptible: 4.9 USD/h               # optional: the same where it may be taken away
- *         peers: 0-1 0-2 0-3x2 1-2x2 1-3 2-3x2  # optional: direct links, see data/cluster/peers.h
- *         peer: {latency: 12 us, bandwidth: 19 GB/s} # optional: one of them
- *         across: {latency: 20 us, bandwidth: 16 GB/s} # optional: without a ring on them
- *         sums: 1.18                           # optional: its switch sums up
- *         port: {bandwidth: 45 GB/s, gpu: 48 GB/s, base: 25 us, hop: 5 us}
- *                                              # or nic: ib-ndr, nics: 8
- *         source: where the inner link is from
- *         domain: rack-1                       # optional: machines on the same switch
- *         region: east                         # optional: see regions
- *       - name: box                            # unlike GPUs in one machine: devices in place of type and gpus
- *         devices: [{device: rtx-a6000, gpus: 2}, {type: v100, gpus: 2}]
- *         inner: pcie4                         # optional with data sheets: the slowest PCIe link
- *     collectives:                             # between machines: not with a single one
- *       all_reduce: {latency: 65 us, bandwidth: 1.3 GB/s}
- *       all_gather:
- *         latency: 65 us
- *         bandwidth: 1.3 GB/s
- *         pieces: [{up_to: 32 kB, latency: 20 us, bandwidth: 1 GB/s}] # optional: small tensors
- *         smallest: 1 kB                       # optional: what was measured
- *         largest: 1 GB
- *       (the other four kinds likewise)
- *       send: {latency: 20 us, bandwidth: 12 GB/s} # optional: between GPUs of two machines
- *       source: where these are from
- *     curves:                                  # optional: measured, see data/cluster/curve.h
- *       - collective: all_reduce
- *         device: v100                         # optional: of the machines, with hosts: 1
- *         ranks: 4
- *         hosts: 1
- *         step: 3 us                           # optional
- *         sums: 1.18                           # optional: switches sum up
- *         points: [{bytes: 1 MiB, time: 70 us}, {bytes: 64 MiB, time: 1.3 ms}]
- *         source: a log of nccl-tests
- *     regions:                                 # optional: between machines' regions, with NICs
- *       - {from: east, to: west, latency: 20 ms, bandwidth: 10 Gb/s, price: 0.02 USD/GB}
- *                                              # price: optional, of what is sent over it
- *     topology:                                # optional, see data/cluster/topology.h
- *       builder: tree:leaf=2,bandwidth=10Gb/s  # either this or:
- *       nodes: [a, b]                          # switches and the like
- *       links:
- *         - {from: fast-0, to: a, latency: 5 us, bandwidth: 10 Gb/s}
- *         - {from: fast-1:3, to: a, latency: 5 us, bandwidth: 10 Gb/s} # a GPU's own
- *       source: where these are from
- *     tuning:                                  # optional, see data/cluster/tuning.h
- *       rules:
- *         - {collective: all_reduce, most_bytes: 1 MiB, algorithm: tree}
- *       source: where these are from */
+ * docs/clusters.md has a table of all keys, and data/schemas/cluster-file.json, which a test
+ * compares with the tables here, says of each what it holds. */
 #include "data/cluster/cluster.h"
 
 #include <math.h>

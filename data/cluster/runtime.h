@@ -1,22 +1,6 @@
-/* The runtime: what a framework holds in a device's memory beside the plan. A file of its own, data/runtimes/NAME.yaml:
- *
- *     name: pytorch-ddp
- *     description: PyTorch, DistributedDataParallel
- *     gradients: "1"           # optional: they lie there between iterations, too, as if zeroed in place
- *     bucket_copies: "1"       # optional: of each gradient that replicas exchange, all the time
- *     float_gradients: "1"     # optional: float32 copies of the halves that the update reads
- *     half_gradients: "1"      # optional: copies in half precision of gradients in float32
- *     norms: "6"               # optional: bytes per element that an RMS norm keeps beside
- *     gates: "2"               # optional: the same of a gated activation
- *     loss_copies: "2"         # optional: of the logits in float32, from the loss to its backward
- *     prefetch: "1"            # optional: further layers whose gathered parameters lie there, where parameters are divided
- *     host: 1.5                # optional: of the host's memory, over the states that lie there
- *     context: 450 MiB         # optional: of driver and libraries
- *     workspace: 8 MiB         # optional: of matrix products
- *     communicator: 200 MiB    # optional: of each kind of group (tensor, pipeline, data parallel) that a device is in
- *     reserve: 1.05            # optional: what the allocator has over what is allocated
- *     launch: 10 us            # optional, and so are the rows of STACK_TABLE (data/cluster/stack.h), numbers all
- *     source: where these are from */
+/* The runtime: what a framework holds in a device's memory beside the plan, and what it does to
+ * times. A file of its own, data/runtimes/NAME.yaml; data/schemas/runtime-file.json describes the
+ * keys, of which all but `name`, `description` and `source` are optional. */
 #pragma once
 
 #include <glib.h>

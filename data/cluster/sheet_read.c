@@ -1,23 +1,4 @@
-/* Reads data sheets. A device's file:
- *
- *     name: h100-sxm
- *     description: NVIDIA H100 SXM5, 80 GB
- *     aliases: [h100]                              # optional
- *     names: [NVIDIA H100 80GB HBM3]               # optional: as drivers print it
- *     pci: ["10de:2330"]                           # optional: vendor and device
- *     sm: 90                                       # optional: compute capability; AMD: gcn: 942
- *     peak:
- *       - {format: bf16, rate: 989.4 TFLOP/s}      # for dense numbers
- *     memory: 80 GiB
- *     bandwidth: 3.35 TB/s                         # of the memory
- *     clock: 1.98 GHz                              # optional, as bus, l2, process: Chip in data/cluster/cluster.h
- *     links:
- *       - {link: nvlink4, count: 18}               # of data/links.yaml, the fastest first
- *     peers:                                       # optional: machines without a switch
- *       - {gpus: 4, links: 0-1 0-2 0-3x2 1-2x2 1-3 2-3x2, source: where that is from}
- *     bridge: nvlink4                              # optional: links that some machines have between two
- *     power: 700 W
- *     source: where these are from */
+/* Reads data sheets. data/schemas/device-file.json and links-file.json describe the keys. */
 #include <cyaml/cyaml.h>
 #include <math.h>
 #include <string.h>

@@ -69,7 +69,6 @@ struct NetworkSpec {
 /* "tree:leaf=16,oversubscription=4,bandwidth=10Gb/s,latency=5us". KILTER_ERROR_INPUT. */
 NetworkSpec *network_spec_parse(const char *text, GError **error);
 void network_spec_free(NetworkSpec *spec);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(NetworkSpec, network_spec_free)
 
 typedef enum { NODE_DEVICE, NODE_INNER, NODE_SWITCH } NodeKind;
 

@@ -1,14 +1,8 @@
 /* The algorithm that a collective takes on a cluster, by kind, ranks and size: a table, like NCCL's
  * tuner. data/tuning/default.yaml on the search path has the rules for all clusters; the `tuning`
- * section of a cluster file has rules of its own, which come first:
+ * section of a cluster file has rules of its own, which come first, such as
  *
- *     tuning:
- *       rules:
- *         - {collective: all_reduce, most_ranks: 8, most_bytes: 64 KiB, algorithm: tree}
- *         - {collective: all_to_all, power_of_two: true, algorithm: hierarchical}
- *       piece: 512 KiB                  # optional: of a tensor in a pipeline
- *       least_piece: 32 KiB             # optional: of one too small to fill it with whole pieces
- *       source: where these are from
+ *     rules: [{collective: all_reduce, most_ranks: 8, most_bytes: 64 KiB, algorithm: tree}]
  *
  * The first rule that fits decides; keys that a rule leaves out always fit. Bytes count the whole
  * tensor. sim/network/lower/lowering.h describes the algorithms. */

@@ -230,35 +230,18 @@ static TensorId bert(Graph *graph, const ModelParams *params, OpKind gate)
     return model_loss(graph, x, labels);
 }
 
-TensorId model_bert_base(Graph *graph, const ModelParams *params)
-{
-    return bert(graph, params, OP_KINDS);
-}
-
-TensorId model_bert_sgmoe(Graph *graph, const ModelParams *params)
-{
-    return bert(graph, params, OP_GATE_TOP2);
-}
-
-TensorId model_bert_switch(Graph *graph, const ModelParams *params)
-{
-    return bert(graph, params, OP_GATE_TOP1);
-}
-
-TensorId model_vit(Graph *graph, const ModelParams *params)
-{
-    return vit(graph, params, OP_KINDS);
-}
-
-TensorId model_vit_sgmoe(Graph *graph, const ModelParams *params)
-{
-    return vit(graph, params, OP_GATE_TOP2);
-}
-
-TensorId model_vit_switch(Graph *graph, const ModelParams *params)
-{
-    return vit(graph, params, OP_GATE_TOP1);
-}
+/* The models by name: HAP's, and HiDup's with experts in every other layer. */
+#define MODEL(name, build, gate)                                   \
+    TensorId model_##name(Graph *graph, const ModelParams *params) \
+    {                                                              \
+        return build(graph, params, gate);                         \
+    }
+MODEL(bert_base, bert, OP_KINDS)
+MODEL(bert_sgmoe, bert, OP_GATE_TOP2)
+MODEL(bert_switch, bert, OP_GATE_TOP1)
+MODEL(vit, vit, OP_KINDS)
+MODEL(vit_sgmoe, vit, OP_GATE_TOP2)
+MODEL(vit_switch, vit, OP_GATE_TOP1)
 
 const char *model_transformer_check(const ModelParams *params)
 {

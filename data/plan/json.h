@@ -1,15 +1,9 @@
 /* The format of plan files, shared by writer and reader (private to data).
+ * data/schemas/plan-file.json lists the members: the question, costs and provenance (infinities are
+ * null; integers above 2^63 - 1 are strings), and what was decided:
  *
  *     {
- *       "kilter": {"format": "plan", "version": 1},
- *       "model": "vit:layers=8,...", "cluster": "hap-32", "granularity": "machine",
- *           "planner": "hap",
- *       "cluster_content": {...},                         the cluster's file, as it was then
- *       "made_by": "amp",                                 if the planner chose among other
- *                                                         planners' plans
- *       "runtime": "megatron",                            optional: held beside the plan
- *       ... costs, provenance; infinities are null; integers above 2^63 - 1 are strings ...
- *       "strategy": {"pp": 2, "schedule": "1f1b"},        optional: keys not at their defaults
+ *       ...
  *       "ratios": [[0.25, 0.75]],                         one row per segment, one number per
  *                                                         device
  *       "segments": [["conv1", 0], ["fc1", 1]],           ops from that op on have that segment

@@ -8,12 +8,8 @@
  * `;`:
  *
  *     pp: 4                      # dp follows from the number of devices
- *     tp: 2
- *     micro_batch: 1
- *     schedule: 1f1b
  *     layers: [7, 9, 9, 7]
  *     recompute: [full, full, none, none]      # or one word for all stages, or full@1-14
- *     ranks: [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]]
  *
  * Layers are the graph's (graph_layer_name). If `layers` adds up to two less than their number, the
  * first layer (an embedding) belongs to the first stage, and the last layer (the head) to the last

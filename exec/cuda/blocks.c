@@ -67,37 +67,35 @@ static void overlap_all(CudaBlocks *blocks, const ExecExchange *exchange,
             blocks->block[r] = nothing(mine);
 }
 
-CudaBlocks cuda_blocks_sent(const ExecExchange *exchange, uint32_t n_ranks, uint32_t mine)
+/* One block, `own`, which all ranks get or add to, or the overlaps with those of each rank. */
+static CudaBlocks blocks_between(const ExecExchange *exchange, uint32_t n_ranks,
+                                 const ExecShard *own, const ExecShard *others,
+                                 bool is_one)
 {
-    const ExecShard *own = &exchange->from[exec_exchange_rank(exchange, mine)];
-    if (is_gather(exchange->kind)) { /* every rank is sent the same block */
-        CudaBlocks blocks = blocks_new(1, own);
+    CudaBlocks blocks = blocks_new(is_one ? 1 : n_ranks, own);
+    if (is_one)
         blocks.block[0] = *own;
-        lay_out(&blocks,
-                is_padded(exchange->kind) ? cuda_blocks_step(exchange, n_ranks) : 0);
-        return blocks;
-    }
-    CudaBlocks blocks = blocks_new(n_ranks, own);
-    overlap_all(&blocks, exchange, own, exchange->to);
+    else
+        overlap_all(&blocks, exchange, own, others);
     lay_out(&blocks, is_padded(exchange->kind) ? cuda_blocks_step(exchange, n_ranks) : 0);
     return blocks;
 }
 
+/* In a gather every rank is sent the same block. */
+CudaBlocks cuda_blocks_sent(const ExecExchange *exchange, uint32_t n_ranks, uint32_t mine)
+{
+    return blocks_between(exchange, n_ranks,
+                          &exchange->from[exec_exchange_rank(exchange, mine)],
+                          exchange->to, is_gather(exchange->kind));
+}
+
+/* In a scatter the result is the sum over all ranks. */
 CudaBlocks cuda_blocks_received(const ExecExchange *exchange, uint32_t n_ranks,
                                 uint32_t mine)
 {
-    const ExecShard *own = &exchange->to[exec_exchange_rank(exchange, mine)];
-    if (is_scatter(exchange->kind)) { /* the result is the sum over all ranks */
-        CudaBlocks blocks = blocks_new(1, own);
-        blocks.block[0] = *own;
-        lay_out(&blocks,
-                is_padded(exchange->kind) ? cuda_blocks_step(exchange, n_ranks) : 0);
-        return blocks;
-    }
-    CudaBlocks blocks = blocks_new(n_ranks, own);
-    overlap_all(&blocks, exchange, own, exchange->from);
-    lay_out(&blocks, is_padded(exchange->kind) ? cuda_blocks_step(exchange, n_ranks) : 0);
-    return blocks;
+    return blocks_between(exchange, n_ranks,
+                          &exchange->to[exec_exchange_rank(exchange, mine)],
+                          exchange->from, is_scatter(exchange->kind));
 }
 
 void cuda_blocks_clear(CudaBlocks *blocks)

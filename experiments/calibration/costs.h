@@ -15,17 +15,8 @@
  * says how far it may be off. Latencies are wide, since ranks also wait there for one another.
  *
  * Further mechanisms are absent unless trials ask for them (trial_fit.h). Where they are absent,
- * ops take the common bandwidth, and nothing is slowed. They start as follows:
- *
- *   products      twice the common bandwidth: operands of matrix products are read once, those of
- *                 elementwise ops and normalisations, unless they are fused, once for each kernel
- *   update        twice the common bandwidth, as one fused kernel updates all parameters; with
- *                 master values gradients also pass three times, for scaling and clipping
- *   fill          64 terms, of an unrolled loop of two or three tiles of 32 (CUTLASS 3, efficient_gemm.md)
- *   crowding      2 % more for each further GPU of the machine
- *   slowdown, interference    20 % more: the median of kernels beside NCCL's on V100, as HiDup's
- *                 published traces show (kernels with and without communication beside them)
- *   routing       20 % more tokens at the fullest expert than on average, for which all wait */
+ * ops take the common bandwidth, and nothing is slowed. docs/calibration.md has a table of their
+ * starts and widths, and of where these are from. */
 #pragma once
 
 #include "data/cluster/sheet.h"

@@ -11,7 +11,6 @@ typedef struct {
 } ExecPlan;
 
 void exec_plan_clear(ExecPlan *source);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExecPlan, exec_plan_clear)
 
 /* clang-format off */
 #define COMMAND_MEMBER_PLAN_SOURCE(member) ExecPlan member;

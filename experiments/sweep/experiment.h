@@ -1,37 +1,18 @@
 /* The experiment file: a grid of configurations, as people write it.
  *
  *     name: my-ablation
- *     description: how much gradient bucketing saves
  *     grid:
  *       model: [vgg19, "vit:layers=24,batch=64"]
  *       cluster: [hap-8, hap-16]
  *       planner: [hap, dp-ev, "hap:ratios=even"]   # options after a colon are this entry's own
- *       granularity: [machine]      # machine (default) or gpu
- *       fidelity: [stage]           # default
- *       seed: [0, 1]                # default: the planners' own
- *       model.layers: [12, 24]      # any key of the models,
- *       cluster.scale.network: [1, 2]   # change of the clusters (data/cluster/change.h: only, without, add, scale.WHAT;
- *                                   # `none` and 1 change nothing), key of networks such as star:hosts=4,
- *       planner.beam: [100, 500]    # option of planners
- *       simulation.jitter: [0, 0.1] # or of the simulation
- *     exclude:                      # configurations to leave out: patterns with * and ?; all patterns of an entry must match
- *       - {model: vit*, planner: amp, model.layers: "24"}
+ *       cluster.scale.network: [1, 2]   # any key of models, clusters, planners or the simulation
  *     set: ["bucket=25 MiB"]
- *     columns:                      # the same grid as NAME@best: other entries (none: left out) in the
- *       - name: best                # roles of its own, scaled clusters (data/cluster/change.h), more options
- *         about: planned by Kilter
- *         replace: ["hap -> auto", "dp-ev -> none"]
- *         scale: ["*.rate=0.9"]
- *         set: [beam=0]
+ *     columns:                      # the same grid as NAME@best, with other entries (none: left out)
+ *       - {name: best, replace: ["hap -> auto", "dp-ev -> none"], scale: ["*.rate=0.9"]}
  *
- * or, in place of the grid, collectives alone, as the cost model prices them:
- *
- *     exchange:
- *       kind: [all_gather, grouped_all_gather]
- *       bytes: [4 MB]               # of the whole tensor
- *       share: [0.25, 0.5]          # of the first device; the others have equal parts of the rest
- *       cluster: [hap-a100-4]
- *       granularity: [gpu]          # default
+ * or, in place of the grid, `exchange`: collectives alone, as the cost model prices them.
+ * docs/sweeps.md explains the keys, data/schemas/experiment-file.json, which a test compares with
+ * the reader's tables, describes each.
  *
  * All words are looked up before anything is evaluated or written. A model, a cluster and a planner
  * that do not go together still make a configuration; its result is the reason. */

@@ -37,7 +37,6 @@ typedef struct {
 bool grid_open(Grid *grid, const ExperimentFile *file, const ExperimentChange *change,
                GError **error);
 void grid_clear(Grid *grid);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Grid, grid_clear)
 
 /* A place in the grid: indices of its six lists. */
 typedef struct {

@@ -39,4 +39,3 @@ typedef struct {
 /* The tasks must outlive the streams. */
 SimStreams *sim_streams_new(const SimTasks *tasks, const SimOptions *options);
 void sim_streams_free(SimStreams *streams);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimStreams, sim_streams_free)

@@ -70,4 +70,3 @@ bool sim_team_curve(const ClusterView *view, const SimTeam *team, Collective kin
 /* `separate` gives each device a lane of its own. */
 SimTeams *sim_teams_new(const SimCase *sim, bool separate);
 void sim_teams_free(SimTeams *teams);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTeams, sim_teams_free)

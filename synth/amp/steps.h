@@ -68,4 +68,3 @@ void amp_steps_measured(const AmpModel *model, AmpSteps *steps);
 /* The tensor whose memory a view shares. */
 TensorId amp_viewed(const Graph *graph, TensorId tensor);
 void amp_steps_free(AmpSteps *steps);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpSteps, amp_steps_free)

@@ -16,7 +16,6 @@ typedef struct {
 
 Profile *profile_new(void);
 void profile_free(Profile *profile);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Profile, profile_free)
 
 /* Bytes of a number of the type that a profiler names so ("BFloat16", "c10::Half", "f16"); 4 for
  * names that it does not know. */
