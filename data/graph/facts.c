@@ -52,8 +52,8 @@ GraphFacts graph_facts(const Graph *graph)
             looked_up = tensor_elements(graph_tensor(graph, op->in[0]));
         if (graph_tensor(graph, op->out[0])->role == ROLE_LOSS)
             facts.tokens = tokens_of_loss(graph, op);
-        if (op->kind ==
-            OP_SQUARE_LOSS) /* its labels say what a sample is, not its tokens */
+        /* labels of noise say what a sample is, not its tokens */
+        if (op->kind == OP_SQUARE_LOSS)
             looked_up = 0;
         facts.forward_flops += graph_op_flops(graph, id);
     }

@@ -53,10 +53,10 @@ static TensorId feed_forward(const Layer *l, const char *part, TensorId x, uint3
     g_autofree char *wide = g_strdup_printf("%s.wide", part);
     g_autofree char *product = g_strdup_printf("%s.gated", part);
     if (a->gated && l->sizes->own_gate) {
-        const TensorId g = layer_linear(l, gate, x, ffn, a->ffn_bias);
-        const TensorId in[] = {layer_unary(l, ACTIVATION_OP[a->activation], active, g),
-                               layer_linear(l, wide, x, ffn, a->ffn_bias)};
-        x = layer_op(l, OP_MULTIPLY, product, (OpAttr){0}, 2, in, NULL);
+        TensorId g = layer_linear(l, gate, x, ffn, a->ffn_bias);
+        g = layer_unary(l, ACTIVATION_OP[a->activation], active, g);
+        x = layer_binary(l, OP_MULTIPLY, product, g,
+                         layer_linear(l, wide, x, ffn, a->ffn_bias));
     } else if (a->gated) {
         x = layer_project(l, OP_LINEAR_PAIR, up, x, 2, (uint32_t[]){2, ffn}, a->ffn_bias);
         x = gated(l, active, x);
@@ -73,9 +73,8 @@ static TensorId expert_bias(const Layer *l, const char *part, TensorId x, uint32
     if (!l->a->expert_bias)
         return x;
     g_autofree char *name = g_strdup_printf("%s.bias", part);
-    const TensorId in[] = {x, layer_parameter(l, name, rank, dim)};
     g_autofree char *added = g_strdup_printf("%s.biased", part);
-    return layer_op(l, OP_EXPERT_BIAS, added, (OpAttr){0}, 2, in, NULL);
+    return layer_binary(l, OP_EXPERT_BIAS, added, x, layer_parameter(l, name, rank, dim));
 }
 
 /* The experts' own two products, on their slots y[b,e,C,width]. */
@@ -86,18 +85,17 @@ static TensorId expert_networks(const Layer *l, TensorId y, uint32_t width)
     TensorId w;
     if (a->gated) {
         w = layer_parameter(l, "moe.up.weight", 4, (uint32_t[]){e, 2, width, ffn});
-        y = layer_op(l, OP_EXPERT_PAIR, "moe.up", (OpAttr){0}, 2, (TensorId[]){y, w},
-                     NULL);
+        y = layer_binary(l, OP_EXPERT_PAIR, "moe.up", y, w);
         y = expert_bias(l, "moe.up", y, 3, (uint32_t[]){e, 2, ffn});
         y = gated(l, "moe.active", y);
     } else {
         w = layer_parameter(l, "moe.up.weight", 3, (uint32_t[]){e, width, ffn});
-        y = layer_op(l, OP_EXPERT, "moe.up", (OpAttr){0}, 2, (TensorId[]){y, w}, NULL);
+        y = layer_binary(l, OP_EXPERT, "moe.up", y, w);
         y = expert_bias(l, "moe.up", y, 2, (uint32_t[]){e, ffn});
         y = layer_unary(l, ACTIVATION_OP[a->activation], "moe.active", y);
     }
     w = layer_parameter(l, "moe.down.weight", 3, (uint32_t[]){e, ffn, width});
-    y = layer_op(l, OP_EXPERT, "moe.down", (OpAttr){0}, 2, (TensorId[]){y, w}, NULL);
+    y = layer_binary(l, OP_EXPERT, "moe.down", y, w);
     return expert_bias(l, "moe.down", y, 2, (uint32_t[]){e, width});
 }
 
@@ -122,8 +120,7 @@ static TensorId mixture(const Layer *l, TensorId x)
     y = layer_op(l, OP_ROUTE, "moe.route", (OpAttr){0}, 2, (TensorId[]){weight, y},
                  extents);
     y = expert_networks(l, y, a->latent ? a->latent : a->hidden);
-    y = layer_op(l, OP_UNROUTE, "moe.unroute", (OpAttr){0}, 2, (TensorId[]){y, weight},
-                 NULL);
+    y = layer_binary(l, OP_UNROUTE, "moe.unroute", y, weight);
     if (a->latent && a->latent_norm)
         y = layer_rms_norm(l, "moe.latent.norm", y);
     if (a->latent)
@@ -194,20 +191,18 @@ static TensorId shared_block(const Layer *l, TensorId x)
 
 /* --- adaLN: shifts, scales and gates made from a condition [b,hidden] --- */
 
-static TensorId modulation(const Layer *l, const char *side, uint32_t i, bool last)
+static TensorId modulation(const Layer *l, const char *side, uint32_t i)
 {
     g_autofree char *name = g_strdup_printf("%s%u", side, i);
     g_autofree char *sum = g_strdup_printf("%s%u.sum", side, i);
     if (!l->a->modulation_table)
         return layer_linear(l, name, l->condition, l->a->hidden, true);
-    const TensorId in[] = {last ? l->embedded : l->modulation[i],
-                           layer_parameter(l, name, 1, &l->a->hidden)};
-    return layer_op(l, OP_ADD_ROWS, sum, (OpAttr){0}, 2, in, NULL);
+    return layer_binary(l, OP_ADD_ROWS, sum, l->modulation[i],
+                        layer_parameter(l, name, 1, &l->a->hidden));
 }
 
 /* norm(x) (1 + scale) + shift, the norm without weights; they are numbers `first` and the next. */
-static TensorId modulated(const Layer *l, const char *part, TensorId x, uint32_t first,
-                          bool last)
+static TensorId modulated(const Layer *l, const char *part, TensorId x, uint32_t first)
 {
     g_autofree char *side = g_strdup_printf("%s.modulation", part);
     g_autofree char *norm = g_strdup_printf("%s.norm", part);
@@ -215,11 +210,10 @@ static TensorId modulated(const Layer *l, const char *part, TensorId x, uint32_t
     g_autofree char *sum = g_strdup_printf("%s.scaled.sum", part);
     g_autofree char *shifted = g_strdup_printf("%s.shifted", part);
     const TensorId y = layer_unary(l, OP_PLAIN_NORM, norm, x);
-    const TensorId in[] = {y, modulation(l, side, first + 1, last)};
     const TensorId z = layer_add(
-        l, sum, y, layer_op(l, OP_SAMPLE_SCALE, scaled, (OpAttr){0}, 2, in, NULL));
-    return layer_op(l, OP_SAMPLE_BIAS, shifted, (OpAttr){0}, 2,
-                    (TensorId[]){z, modulation(l, side, first, last)}, NULL);
+        l, sum, y,
+        layer_binary(l, OP_SAMPLE_SCALE, scaled, y, modulation(l, side, first + 1)));
+    return layer_binary(l, OP_SAMPLE_BIAS, shifted, z, modulation(l, side, first));
 }
 
 /* x + gate y, the gate made from the condition. */
@@ -228,9 +222,8 @@ static TensorId add_gated(const Layer *l, const char *part, TensorId x, TensorId
 {
     g_autofree char *side = g_strdup_printf("%s.modulation", part);
     g_autofree char *gated = g_strdup_printf("%s.gated.sample", part);
-    const TensorId in[] = {y, modulation(l, side, i, false)};
-    return add_residual(l, part, x,
-                        layer_op(l, OP_SAMPLE_SCALE, gated, (OpAttr){0}, 2, in, NULL));
+    y = layer_binary(l, OP_SAMPLE_SCALE, gated, y, modulation(l, side, i));
+    return add_residual(l, part, x, y);
 }
 
 static TensorId two_streams(Layer *l, TensorId x)
@@ -240,11 +233,11 @@ static TensorId two_streams(Layer *l, TensorId x)
     TensorId stream[] = {l->text, x}, y[2];
     text.name = name;
     for (uint32_t s = 0; s < 2; s++)
-        y[s] = modulated(side[s], "attention", stream[s], 0, false);
+        y[s] = modulated(side[s], "attention", stream[s], 0);
     mixer_joint(side, y);
     for (uint32_t s = l->facts->silent; s < 2; s++) {
         stream[s] = add_gated(side[s], "attention", stream[s], y[s], 2);
-        y[s] = network(side[s], modulated(side[s], "ffn", stream[s], 3, false));
+        y[s] = network(side[s], modulated(side[s], "ffn", stream[s], 3));
         stream[s] = add_gated(side[s], "ffn", stream[s], y[s], 5);
     }
     l->text = stream[0];
@@ -259,13 +252,10 @@ static TensorId joined_streams(Layer *l, TensorId x)
     once.out_bias = false;
     one.a = &once;
     if (l->text != GRAPH_NONE) {
-        g_autofree char *extents = g_strdup_printf(
-            "C=%u", graph_tensor(l->graph, l->text)->dim[1] + l->sizes->seq);
-        x = layer_op(l, OP_CONCAT, "joined", (OpAttr){0}, 2, (TensorId[]){l->text, x},
-                     extents);
+        x = layer_concat(l, "joined", l->text, x);
         l->text = GRAPH_NONE;
     }
-    const TensorId y = modulated(l, "attention", x, 0, false);
+    const TensorId y = modulated(l, "attention", x, 0);
     return add_gated(l, "attention", x,
                      layer_add(l, "sum", mixer_build(&one, y), network(&one, y)), 2);
 }
@@ -276,7 +266,7 @@ static TensorId modulated_layer(Layer *l, TensorId x)
         return l->facts->streams == 2 ? two_streams(l, x) : joined_streams(l, x);
     for (uint32_t i = 0; i < 2; i++) {
         const char *part = i ? "ffn" : "attention";
-        TensorId y = modulated(l, part, x, 3 * i, false);
+        TensorId y = modulated(l, part, x, 3 * i);
         y = i ? network(l, y) : mixer_build(l, y);
         x = add_gated(l, part, x, y, 3 * i + 2);
         if (i == 0 && l->facts->cross) {
@@ -420,9 +410,9 @@ static TensorId embed_sound(const Layer *l)
     g_autofree char *merged = g_strdup_printf("n=%u", tokens);
     x = layer_op(l, OP_MERGE, "flatten", (OpAttr){0}, 1, &x, merged);
     x = layer_unary(l, OP_TRANSPOSE, "tokens", x);
-    const TensorId in[] = {
-        x, layer_parameter(l, "position", 2, (uint32_t[]){tokens, a->hidden})};
-    return layer_op(l, OP_ADD_ROWS, "with_position", (OpAttr){0}, 2, in, NULL);
+    return layer_binary(
+        l, OP_ADD_ROWS, "with_position", x,
+        layer_parameter(l, "position", 2, (uint32_t[]){tokens, a->hidden}));
 }
 
 /* Patches of images [b, patches, numbers], and learned positions if the model has a table. */
@@ -469,11 +459,12 @@ static void embed_condition(Layer *l)
         x = i ? layer_add(l, sum, x, y) : y;
     }
     if (a->labels) {
-        const TensorId in[] = {
-            graph_input(l->graph, "label", DTYPE_I64, 2, (uint32_t[]){batch, 1}),
-            layer_parameter(l, "label.weight", 2, (uint32_t[]){a->labels, a->hidden})};
+        const TensorId label = graph_input(l->graph, "label", DTYPE_I64, 2,
+                                           (uint32_t[]){batch, 1}),
+                       table = layer_parameter(l, "label.weight", 2,
+                                               (uint32_t[]){a->labels, a->hidden});
         x = layer_add(l, "condition.label", x,
-                      layer_op(l, OP_EMBEDDING, "label", (OpAttr){0}, 2, in, NULL));
+                      layer_binary(l, OP_EMBEDDING, "label", label, table));
     }
     l->embedded = layer_op(l, OP_MERGE, "condition", (OpAttr){0}, 1, &x, extents);
     l->condition = layer_unary(l, OP_SILU, "condition.active", l->embedded);
@@ -483,15 +474,17 @@ static void embed_condition(Layer *l)
     }
 }
 
-/* The squared differences between the predicted noise and that of each patch. */
-static TensorId loss_of_noise(const Layer *l, TensorId x)
+/* The squared differences between the predicted noise and that of each patch. The last shift and
+ * scale are made from the condition itself. */
+static TensorId loss_of_noise(Layer *l, TensorId x)
 {
+    l->modulation[0] = l->modulation[1] = l->embedded;
     g_autofree char *extents = g_strdup_printf("A=%u", l->sizes->seq);
     const uint32_t tokens = graph_tensor(l->graph, x)->dim[1];
     if (tokens > l->sizes->seq) /* behind the text's */
         x = layer_op(l, OP_PART, "patches", (OpAttr){.first = tokens - l->sizes->seq}, 1,
                      &x, extents);
-    x = layer_linear(l, "noise", modulated(l, "last", x, 0, true), l->a->noise, true);
+    x = layer_linear(l, "noise", modulated(l, "last", x, 0), l->a->noise, true);
     const TensorId noise =
         graph_input(l->graph, "noise", DTYPE_F32, 3, graph_tensor(l->graph, x)->dim);
     return graph_op(l->graph, OP_SQUARE_LOSS, "loss", (OpAttr){0}, 2,
@@ -581,8 +574,7 @@ static TensorId further_token(Layer *l, TensorId x, TensorId table)
 {
     g_autofree char *ids = g_strdup_printf("%s.ids", l->name);
     const TensorId index = indices(l, ids);
-    TensorId y = layer_op(l, OP_EMBEDDING, "embedding", (OpAttr){0}, 2,
-                          (TensorId[]){index, table}, NULL);
+    TensorId y = layer_binary(l, OP_EMBEDDING, "embedding", index, table);
     y = layer_join(l, "joined", layer_norm(l, "norm_embedding", y),
                    layer_norm(l, "norm_state", x));
     return build_layer(l, layer_linear(l, "join", y, l->a->hidden, false));
@@ -600,9 +592,7 @@ static TensorId further_tokens(Layer *l, TensorId x, TensorId table)
         l->facts = last;
         state = further_token(l, state, table);
         l->facts = NULL;
-        g_autofree char *extents = g_strdup_printf("C=%u", (m + 2) * l->sizes->seq);
-        all = layer_op(l, OP_CONCAT, "tokens", (OpAttr){0}, 2,
-                       (TensorId[]){all, layer_norm(l, "norm", state)}, extents);
+        all = layer_concat(l, "tokens", all, layer_norm(l, "norm", state));
     }
     return all;
 }
@@ -615,12 +605,8 @@ static TensorId embedded(const Layer *l, TensorId *table)
                  : a->frames        ? embed_sound(l)
                  : a->patch_numbers ? embed_patches(l)
                                     : embed_text(l, table);
-    if (l->memory != GRAPH_NONE && a->encoder && a->encoder->patch_numbers) {
-        g_autofree char *extents = g_strdup_printf(
-            "C=%u", graph_tensor(l->graph, l->memory)->dim[1] + l->sizes->seq);
-        x = layer_op(l, OP_CONCAT, "with_images", (OpAttr){0}, 2,
-                     (TensorId[]){l->memory, x}, extents);
-    }
+    if (l->memory != GRAPH_NONE && a->encoder && a->encoder->patch_numbers)
+        x = layer_concat(l, "with_images", l->memory, x);
     if (a->embedding_norm)
         x = layer_norm(l, "norm", x);
     if (a->projected_late && a->embedding_size != a->hidden)
@@ -663,13 +649,10 @@ static TensorId encode(const Layer *decoder, TensorId *table)
                    ? layer_linear(decoder, "memory.project", memory, a->hidden, true)
                    : two_products(decoder, "memory", memory, OP_GELU);
     }
-    Layer l = {.graph = decoder->graph,
-               .a = a->encoder,
-               .sizes = sizes,
-               .side = "encoder.",
-               .name = "encoder.embedding",
-               .chosen = GRAPH_NONE,
-               .memory = GRAPH_NONE};
+    Layer l = *decoder; /* of which nothing is built yet */
+    l.a = a->encoder;
+    l.side = "encoder.";
+    l.name = "encoder.embedding";
     const bool images = a->encoder->patch_numbers > 0;
     const ArchitectureSizes patches = {.batch = sizes->batch, .seq = sizes->patches};
     l.sizes = images ? &patches : sizes;

@@ -266,12 +266,15 @@ TensorId layer_parameter(const Layer *l, const char *part, uint32_t rank,
 TensorId layer_op(const Layer *l, OpKind kind, const char *part, OpAttr attr,
                   uint32_t n_in, const TensorId *in, const char *extents);
 TensorId layer_unary(const Layer *l, OpKind kind, const char *part, TensorId x);
+TensorId layer_binary(const Layer *l, OpKind kind, const char *part, TensorId x,
+                      TensorId y);
 TensorId layer_add(const Layer *l, const char *part, TensorId x, TensorId y);
 TensorId layer_linear(const Layer *l, const char *part, TensorId x, uint32_t n,
                       bool bias);
 TensorId layer_dropout(const Layer *l, const char *part, TensorId x, double rate);
-/* The norm that the architecture has. */
+/* The norm that the architecture has, and one of a kind. */
 TensorId layer_norm(const Layer *l, const char *part, TensorId x);
+TensorId layer_norm_as(const Layer *l, NormKind norm, const char *part, TensorId x);
 TensorId layer_rms_norm(const Layer *l, const char *part, TensorId x);
 /* A projection whose weight has the dims `out` and then the features of x. */
 TensorId layer_project(const Layer *l, OpKind kind, const char *part, TensorId x,
@@ -281,8 +284,9 @@ TensorId layer_gate(const Layer *l, const char *part, TensorId y, TensorId g,
                     bool sigmoid);
 /* RMS norm of all elements of a token at once. */
 TensorId layer_norm_of_all(const Layer *l, const char *part, TensorId x);
-/* Vectors one behind the other. */
+/* Vectors one behind the other; tokens of x before those of y. */
 TensorId layer_join(const Layer *l, const char *part, TensorId x, TensorId y);
+TensorId layer_concat(const Layer *l, const char *part, TensorId x, TensorId y);
 /* y [b,s,h,g,V] to [b,s,n]. */
 TensorId layer_out(const Layer *l, const char *part, TensorId y, uint32_t n, bool bias);
 

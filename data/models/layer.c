@@ -15,12 +15,13 @@ TensorId layer_parameter(const Layer *l, const char *part, uint32_t rank,
     const uint32_t set = l->facts ? l->facts->shared : 0;
     g_autofree char *name = set ? g_strdup_printf("%sshared.%u.%s", l->side, set, part)
                                 : layer_named(l, part);
+    if (!set)
+        return graph_parameter(l->graph, name, rank, dim);
     g_autofree char *tied = g_strdup_printf("%s.tied", name);
-    const TensorId there = set ? graph_find(l->graph, tied) : GRAPH_NONE;
-    if (there != GRAPH_NONE)
-        return there;
-    const TensorId new = graph_parameter(l->graph, name, rank, dim);
-    return set ? model_unary(l->graph, OP_TIED, tied, new) : new;
+    const TensorId there = graph_find(l->graph, tied);
+    return there != GRAPH_NONE ? there
+                               : model_unary(l->graph, OP_TIED, tied,
+                                             graph_parameter(l->graph, name, rank, dim));
 }
 
 TensorId layer_op(const Layer *l, OpKind kind, const char *part, OpAttr attr,
@@ -34,6 +35,12 @@ TensorId layer_op(const Layer *l, OpKind kind, const char *part, OpAttr attr,
 TensorId layer_unary(const Layer *l, OpKind kind, const char *part, TensorId x)
 {
     return layer_op(l, kind, part, (OpAttr){0}, 1, &x, NULL);
+}
+
+TensorId layer_binary(const Layer *l, OpKind kind, const char *part, TensorId x,
+                      TensorId y)
+{
+    return layer_op(l, kind, part, (OpAttr){0}, 2, (TensorId[]){x, y}, NULL);
 }
 
 TensorId layer_linear(const Layer *l, const char *part, TensorId x, uint32_t n, bool bias)
@@ -50,11 +57,12 @@ TensorId layer_dropout(const Layer *l, const char *part, TensorId x, double rate
 
 TensorId layer_add(const Layer *l, const char *part, TensorId x, TensorId y)
 {
-    return layer_op(l, OP_ADD, part, (OpAttr){0}, 2, (TensorId[]){x, y}, NULL);
+    return layer_binary(l, OP_ADD, part, x, y);
 }
 
-static TensorId normalised(const Layer *l, const char *part, TensorId x, bool rms)
+TensorId layer_norm_as(const Layer *l, NormKind norm, const char *part, TensorId x)
 {
+    const bool rms = norm == NORM_RMS;
     const Tensor in = *graph_tensor(l->graph, x);
     g_autofree char *weight = g_strdup_printf("%s.weight", part);
     g_autofree char *bias = g_strdup_printf("%s.bias", part);
@@ -67,12 +75,12 @@ static TensorId normalised(const Layer *l, const char *part, TensorId x, bool rm
 
 TensorId layer_rms_norm(const Layer *l, const char *part, TensorId x)
 {
-    return normalised(l, part, x, true);
+    return layer_norm_as(l, NORM_RMS, part, x);
 }
 
 TensorId layer_norm(const Layer *l, const char *part, TensorId x)
 {
-    return normalised(l, part, x, l->a->norm == NORM_RMS);
+    return layer_norm_as(l, l->a->norm, part, x);
 }
 
 TensorId layer_project(const Layer *l, OpKind kind, const char *part, TensorId x,
@@ -118,6 +126,13 @@ TensorId layer_join(const Layer *l, const char *part, TensorId x, TensorId y)
     g_autofree char *extents =
         g_strdup_printf("C=%u", a->dim[a->rank - 1] + b->dim[b->rank - 1]);
     return layer_op(l, OP_JOIN, part, (OpAttr){0}, 2, (TensorId[]){x, y}, extents);
+}
+
+TensorId layer_concat(const Layer *l, const char *part, TensorId x, TensorId y)
+{
+    g_autofree char *extents = g_strdup_printf(
+        "C=%u", graph_tensor(l->graph, x)->dim[1] + graph_tensor(l->graph, y)->dim[1]);
+    return layer_op(l, OP_CONCAT, part, (OpAttr){0}, 2, (TensorId[]){x, y}, extents);
 }
 
 TensorId layer_out(const Layer *l, const char *part, TensorId y, uint32_t n, bool bias)

@@ -96,8 +96,7 @@ static TensorId keys(const Layer *l, TensorId x)
     if (!apart && a->qk_norm == QK_NORM_HEAD) {
         const TensorId gamma =
             layer_parameter(l, "attention.k.norm.weight", 1, &f->head_size);
-        kv = layer_op(l, OP_KEY_NORM, "attention.k.norm", (OpAttr){0}, 2,
-                      (TensorId[]){kv, gamma}, NULL);
+        kv = layer_binary(l, OP_KEY_NORM, "attention.k.norm", kv, gamma);
     }
     return turn(l, "attention.k.rotary", kv, 0);
 }
@@ -111,10 +110,7 @@ static TensorId chosen_keys(const Layer *l, TensorId x, TensorId low)
                    out[] = {a->index_heads, a->index_size};
     const TensorId q = layer_project(l, OP_KV_PROJ, "index.q", low, 2, out, false);
     TensorId k = layer_linear(l, "index.k", x, a->index_size, false);
-    const TensorId gamma = layer_parameter(l, "index.k.norm.weight", 1, &a->index_size),
-                   beta = layer_parameter(l, "index.k.norm.bias", 1, &a->index_size);
-    k = layer_op(l, OP_LAYER_NORM, "index.k.norm", (OpAttr){0}, 3,
-                 (TensorId[]){k, gamma, beta}, NULL);
+    k = layer_norm_as(l, NORM_LAYER, "index.k.norm", k);
     const TensorId w = layer_linear(l, "index.weights", x, a->index_heads, false);
     g_autofree char *extents = g_strdup_printf("T=%u", MIN(l->facts->chosen_keys, seq));
     return layer_op(l, OP_TOP_KEYS, "index", (OpAttr){.causal = a->causal}, 3,
@@ -179,22 +175,14 @@ static TensorId attention(Layer *l, TensorId x)
     return layer_out(l, "attention.out", y, a->hidden, a->out_bias);
 }
 
-/* Tokens of x before those of y. */
-static TensorId tokens_of_both(const Layer *l, const char *part, TensorId x, TensorId y)
-{
-    g_autofree char *extents = g_strdup_printf(
-        "C=%u", graph_tensor(l->graph, x)->dim[1] + graph_tensor(l->graph, y)->dim[1]);
-    return layer_op(l, OP_CONCAT, part, (OpAttr){0}, 2, (TensorId[]){x, y}, extents);
-}
-
 void mixer_joint(Layer *const side[2], TensorId x[2])
 {
     const Layer *l = side[1];
     const uint32_t n[] = {graph_tensor(l->graph, x[0])->dim[1],
                           graph_tensor(l->graph, x[1])->dim[1]};
     const TensorId in[] = {
-        tokens_of_both(l, "attention.queries", queries(side[0], x[0]), queries(l, x[1])),
-        tokens_of_both(l, "attention.pairs", keys(side[0], x[0]), keys(l, x[1]))};
+        layer_concat(l, "attention.queries", queries(side[0], x[0]), queries(l, x[1])),
+        layer_concat(l, "attention.pairs", keys(side[0], x[0]), keys(l, x[1]))};
     g_autofree char *values = g_strdup_printf("V=%u", l->facts->value_size);
     const TensorId y =
         layer_op(l, l->a->fused ? OP_FUSED_ATTENTION : OP_GROUPED_ATTENTION, "attention",
@@ -253,11 +241,10 @@ static TensorId scan_gates(const Layer *l, TensorId raw, uint32_t decays, bool a
 /* y + v, each head's v times a weight. */
 static TensorId skipped(const Layer *l, TensorId y, TensorId v)
 {
-    const TensorId in[] = {
-        v, layer_parameter(l, "scan.skip", 2, graph_tensor(l->graph, v)->dim + 2)};
-    return layer_add(
-        l, "scan.sum", y,
-        layer_op(l, OP_HEAD_SCALE, "scan.skipped", (OpAttr){0}, 2, in, NULL));
+    const TensorId weight =
+        layer_parameter(l, "scan.skip", 2, graph_tensor(l->graph, v)->dim + 2);
+    return layer_add(l, "scan.sum", y,
+                     layer_binary(l, OP_HEAD_SCALE, "scan.skipped", v, weight));
 }
 
 /* kimi-delta's decays of all elements of a key, and its factor. */
@@ -323,8 +310,8 @@ static TensorId scan(const Layer *l, TensorId x)
                    out[] = {a->hidden, a->scan_groups, width};
     g_autofree char *extents = g_strdup_printf("n=%u", width);
     y = layer_op(l, OP_MERGE, "scan.merged", (OpAttr){0}, 1, &y, extents);
-    y = layer_op(l, OP_GROUP_NORM, "scan.norm", (OpAttr){0}, 2,
-                 (TensorId[]){y, layer_parameter(l, "scan.norm.weight", 2, dim)}, NULL);
+    y = layer_binary(l, OP_GROUP_NORM, "scan.norm", y,
+                     layer_parameter(l, "scan.norm.weight", 2, dim));
     TensorId operand[] = {y, layer_parameter(l, "scan.out.weight", 3, out), 0};
     if (a->scan_bias)
         operand[2] = layer_parameter(l, "scan.out.bias", 1, &a->hidden);
@@ -375,8 +362,8 @@ static TensorId by_channel(const Layer *l, OpKind kind, const char *part, Tensor
 {
     const Tensor in = *graph_tensor(l->graph, x);
     g_autofree char *weight = g_strdup_printf("%s.weight", part);
-    const TensorId operand[] = {x, layer_parameter(l, weight, in.rank - 2, in.dim + 2)};
-    return layer_op(l, kind, part, (OpAttr){0}, 2, operand, NULL);
+    return layer_binary(l, kind, part, x,
+                        layer_parameter(l, weight, in.rank - 2, in.dim + 2));
 }
 
 /* A projection by a matrix of low rank, with tanh, a sigmoid or nothing between. */
@@ -389,7 +376,8 @@ static TensorId low_rank(const Layer *l, const char *part, TensorId x, uint32_t 
     x = layer_linear(l, low, x, rank, false);
     if (*between)
         x = layer_op(l, OP_TANH, active, attr, 1, &x, NULL);
-    return layer_project(l, kind, part, x, kind == OP_Q_PROJ ? 3 : 2, out, !attr.sigmoid);
+    const uint32_t n = kind == OP_Q_PROJ ? 3 : kind == OP_KV_PROJ ? 2 : 1;
+    return layer_project(l, kind, part, x, n, out, !attr.sigmoid);
 }
 
 /* x + m (x of the token before - x), with a weight m of each channel, or one made from `source`. */
@@ -398,15 +386,12 @@ static TensorId mixed(const Layer *l, const char *part, TensorId x, TensorId shi
 {
     g_autofree char *name = g_strdup_printf("mix.%s", part);
     g_autofree char *sum = g_strdup_printf("mixed.%s", part);
-    g_autofree char *low = g_strdup_printf("mix.%s.low", part);
-    g_autofree char *active = g_strdup_printf("mix.%s.active", part);
     g_autofree char *product = g_strdup_printf("mix.%s.product", part);
     if (source == GRAPH_NONE)
         return layer_add(l, sum, x, by_channel(l, OP_CHANNEL_SCALE, name, shift));
-    TensorId y = layer_linear(l, low, source, l->a->mix_rank, false);
-    y = layer_linear(l, name, layer_unary(l, OP_TANH, active, y), l->a->hidden, true);
-    y = layer_op(l, OP_MULTIPLY, product, (OpAttr){0}, 2, (TensorId[]){y, shift}, NULL);
-    return layer_add(l, sum, x, y);
+    const TensorId m =
+        low_rank(l, name, source, l->a->mix_rank, "tanh", OP_LINEAR, &l->a->hidden);
+    return layer_add(l, sum, x, layer_binary(l, OP_MULTIPLY, product, m, shift));
 }
 
 /* RWKV-7's keys, and behind them what it takes away, from keys, what they are made from, and the
@@ -482,8 +467,7 @@ static TensorId rwkv(Layer *l, TensorId x)
         a->gate_rank
             ? low_rank(l, "scan.z", xg, a->gate_rank, "sigmoid", OP_Q_PROJ, value)
             : layer_project(l, OP_Q_PROJ, "scan.z", xg, 3, value, false);
-    y = seven ? layer_op(l, OP_MULTIPLY, "scan.gated", (OpAttr){0}, 2,
-                         (TensorId[]){y, gate}, NULL)
+    y = seven ? layer_binary(l, OP_MULTIPLY, "scan.gated", y, gate)
               : layer_gate(l, "scan.gated", y, gate, false);
     return layer_out(l, "scan.out", y, a->hidden, false);
 }
@@ -510,10 +494,8 @@ static TensorId gated_conv(const Layer *l, TensorId x)
     const TensorId b = layer_linear(l, "conv.b", x, hidden, bias),
                    c = layer_linear(l, "conv.c", x, hidden, bias),
                    v = layer_linear(l, "conv.x", x, hidden, bias);
-    TensorId y =
-        layer_op(l, OP_MULTIPLY, "conv.in", (OpAttr){0}, 2, (TensorId[]){b, v}, NULL);
-    y = short_conv(l, "conv", y);
-    y = layer_op(l, OP_MULTIPLY, "conv.gated", (OpAttr){0}, 2, (TensorId[]){c, y}, NULL);
+    TensorId y = layer_binary(l, OP_MULTIPLY, "conv.in", b, v);
+    y = layer_binary(l, OP_MULTIPLY, "conv.gated", c, short_conv(l, "conv", y));
     return layer_linear(l, "conv.out", y, hidden, bias);
 }
 
