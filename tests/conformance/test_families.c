@@ -2,16 +2,17 @@
  * techniques on hap's programs; each is proved by running it. */
 #include <glib/gstdio.h>
 
-#include "exec/exec.h"
-#include "synth/planners/planner.h"
+#include "tests/support/proved.h"
 #include "tests/support/random_strategy.h"
-#include "tests/test.h"
 
 #ifndef COMBINATIONS
 #define COMBINATIONS 1
 #endif
 
 #define CLUSTER "star:hosts=8,bandwidth=1Gb/s,latency=5us"
+#define LLAMA                                                            \
+    "llama:layers=2,hidden=16,heads=4,kv_heads=2,ffn=24,seq=8,vocab=24," \
+    "global_batch=8,"
 #define SIZES                                                                        \
     "'hidden_size':16,'intermediate_size':24,'num_hidden_layers':4,'vocab_size':24," \
     "'num_attention_heads':4,"
@@ -147,32 +148,6 @@ static char *write_family(const char *folder, uint32_t family)
     return path;
 }
 
-static void prove(const char *planner, const char *model, const char *name,
-                  const char *set)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(Cluster) cluster = cluster_load(CLUSTER, &error);
-    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
-    g_auto(GStrv) pair = g_strsplit(set, " ", -1);
-    g_auto(ExecVerdict) verdict = {0};
-    g_autoptr(Graph) graph = NULL;
-    PlannerOptions options;
-    planner_options_init(&options);
-    for (uint32_t i = 0; pair[i] && *pair[i]; i++) {
-        g_auto(GStrv) word = g_strsplit(pair[i], "=", 2);
-        planner_options_set(&options, word[0], word[1], &error);
-        assert_no_error(error);
-    }
-    g_autoptr(Plan) plan = planner_plan(planner_find(planner, NULL), model, CLUSTER, view,
-                                        &options, &graph, &error);
-    g_autoptr(ExecBackend) backend = exec_reference_new(view->n_devices);
-    if (plan)
-        exec_verify(backend, plan, graph, 3, EXEC_TOLERANCE, &verdict, &error);
-    if (error || !verdict.right)
-        fail_msg("%s on %s with %s: %s", planner, name, set,
-                 error ? error->message : verdict.where);
-}
-
 static void test_families(void **state)
 {
     (void)state;
@@ -195,11 +170,11 @@ static void test_families(void **state)
                            strstr(FAMILY[f], "index_") || strstr(FAMILY[f], "attn_type");
         /* the default test proves each family in one of both ways, the long one in both */
         if (COMBINATIONS > 1 || f % 2)
-            prove(scans ? "joint" : "hap", model, FAMILY[f],
-                  scans ? "" : technique[f % G_N_ELEMENTS(technique)]);
+            check_proved(scans ? "joint" : "hap", model, CLUSTER,
+                         scans ? "" : technique[f % G_N_ELEMENTS(technique)], FAMILY[f]);
         for (uint32_t i = COMBINATIONS > 1 ? 0 : f % 2; i < COMBINATIONS; i++) {
             g_autofree char *set = random_strategy(rand, false, false);
-            prove("manual", model, FAMILY[f], set);
+            check_proved("manual", model, CLUSTER, set, FAMILY[f]);
         }
         g_unlink(path);
     }
@@ -217,14 +192,11 @@ static void test_adapters(void **state)
                {"manual", "dp=8"}, {"manual", "tp=2 dp=4"},
                {"tag", ""},        {"manual", "pp=2 tp=2 dp=2 microbatches=2"}};
     for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
-        prove(row[i].planner,
-              "llama:layers=2,hidden=16,heads=4,kv_heads=2,ffn=24,seq=8,vocab=24,"
-              "global_batch=8,train=lora:2,target=attention.k.+ffn.gate+!head",
-              "adapters", row[i].set);
-        prove(row[i].planner,
-              "llama:layers=2,hidden=16,heads=4,kv_heads=2,ffn=24,seq=8,vocab=24,"
-              "global_batch=8,train=layers:2",
-              "a layer", row[i].set);
+        check_proved(row[i].planner,
+                     LLAMA "train=lora:2,target=attention.k.+ffn.gate+!head", CLUSTER,
+                     row[i].set, "adapters");
+        check_proved(row[i].planner, LLAMA "train=layers:2", CLUSTER, row[i].set,
+                     "a layer");
     }
 }
 

@@ -3,10 +3,8 @@
 #include <glib/gstdio.h>
 
 #include "data/models/model.h"
-#include "exec/exec.h"
-#include "synth/planners/planner.h"
+#include "tests/support/proved.h"
 #include "tests/support/random_strategy.h"
-#include "tests/test.h"
 
 #ifndef MODELS
 #define MODELS 20
@@ -239,32 +237,6 @@ static uint64_t parameters_of(const Random *r)
 
 /* --- plans --- */
 
-static void prove(const char *planner, const char *model, const char *text,
-                  const char *set)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(Cluster) cluster = cluster_load(CLUSTER, &error);
-    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
-    g_auto(GStrv) pair = g_strsplit(set, " ", -1);
-    g_auto(ExecVerdict) verdict = {0};
-    g_autoptr(Graph) graph = NULL;
-    PlannerOptions options;
-    planner_options_init(&options);
-    for (uint32_t i = 0; pair[i] && *pair[i]; i++) {
-        g_auto(GStrv) word = g_strsplit(pair[i], "=", 2);
-        planner_options_set(&options, word[0], word[1], &error);
-        assert_no_error(error);
-    }
-    g_autoptr(Plan) plan = planner_plan(planner_find(planner, NULL), model, CLUSTER, view,
-                                        &options, &graph, &error);
-    g_autoptr(ExecBackend) backend = exec_reference_new(view->n_devices);
-    if (plan)
-        exec_verify(backend, plan, graph, 3, EXEC_TOLERANCE, &verdict, &error);
-    if (error || !verdict.right)
-        fail_msg("%s with %s: %s\n%s", planner, set,
-                 error ? error->message : verdict.where, text);
-}
-
 static void test_random_models(void **state)
 {
     (void)state;
@@ -285,7 +257,7 @@ static void test_random_models(void **state)
             fail_msg("%" G_GUINT64_FORMAT " parameters, by the formula %" G_GUINT64_FORMAT
                      "\n%s",
                      graph_parameter_count(graph), parameters_of(&r), text);
-        prove(i % 4 ? "manual" : "joint", model, text, i % 4 ? set : "");
+        check_proved(i % 4 ? "manual" : "joint", model, CLUSTER, i % 4 ? set : "", text);
     }
     g_unlink(path);
     g_rmdir(folder);
@@ -296,8 +268,6 @@ static void test_refusal(void **state)
 {
     (void)state;
     g_autoptr(GError) error = NULL;
-    g_autoptr(Cluster) cluster = cluster_load(CLUSTER, &error);
-    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
     g_autofree char *folder = g_dir_make_tmp("kilter-XXXXXX", NULL);
     g_autofree char *path = g_build_filename(folder, "mamba.json", NULL);
     g_autofree char *model = g_strdup_printf("%s:global_batch=24,seq=6", path);
@@ -305,14 +275,10 @@ static void test_refusal(void **state)
         "{\"model_type\":\"mamba\",\"hidden_size\":16,\"num_hidden_layers\":2,"
         "\"vocab_size\":24,\"state_size\":4,\"time_step_rank\":3}";
     assert_true(g_file_set_contents(path, text, -1, NULL));
-    PlannerOptions options;
-    planner_options_init(&options);
-    g_autoptr(Graph) graph = NULL;
-    g_autoptr(Plan) plan = planner_plan(planner_find("hap", NULL), model, CLUSTER, view,
-                                        &options, &graph, &error);
+    g_auto(Made) made = make("hap", model, CLUSTER, "", &error);
     g_unlink(path);
     g_rmdir(folder);
-    assert_null(plan);
+    assert_null(made.plan);
     assert_non_null(strstr(error->message, "joint, hidup and manual plan such models"));
 }
 

@@ -257,12 +257,6 @@ static inline double kernel_rows_predict_s(const KernelDevice *device,
     return row->q == 0 ? t : pow(pow(t, row->q) + pow(row->host_s, row->q), 1 / row->q);
 }
 
-static inline int kernel_rows_order(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* A benchmark's hosts are unlike: launches of a device's kernels of a kind last what the shortest of them show, the median over those whose law
  * takes less than a quarter of the launch. */
 static inline void kernel_rows_hosts(KernelRows *rows)
@@ -288,7 +282,7 @@ static inline void kernel_rows_hosts(KernelRows *rows)
             const double r = row->s / kernel_rows_predict_s(device, row);
             g_array_append_val(ratio, r);
         }
-        g_array_sort(ratio, kernel_rows_order);
+        g_array_sort(ratio, number_compare);
         for (guint j = 0; j < of->len && ratio->len >= ENOUGH; j++)
             ((KernelRow *)of->pdata[j])->host_s *=
                 g_array_index(ratio, double, ratio->len / 2);
