@@ -11,7 +11,7 @@
 
 /* Numbers that functions are tried on; those from the first positive one on are positive. */
 enum { ONNX_POINTS = 8, ONNX_FIRST_POSITIVE = 4, ONNX_SCALE_POINT = 7 };
-extern const double ONNX_POINT[ONNX_POINTS];
+static const double ONNX_POINT[ONNX_POINTS] = {-3, -1.3, -0.5, 0, 0.3, 1, 2, 5};
 
 /* A value as a function of each element of another one: of itself where nothing else is known. */
 typedef struct {
@@ -19,8 +19,6 @@ typedef struct {
     double y[ONNX_POINTS]; /* NAN: not known */
     uint32_t nodes;
 } OnnxCurve;
-
-const double ONNX_POINT[ONNX_POINTS] = {-3, -1.3, -0.5, 0, 0.3, 1, 2, 5};
 
 /* Bounds are attributes until opset 10, and inputs since. */
 static void clip_curve(const OnnxModel *model, const OnnxNode *node, const OnnxCurve *x,
