@@ -208,18 +208,10 @@ CUDA_KERNEL(cuda_part_dx, part_dx)
 template <typename T> static void sigmoid_loss(const CudaCall *call)
 {
     const In<T> x = in<T>(call, 0), t = in<T>(call, 1);
-    Out<T> loss = out<T>(call, 0);
-    const uint64_t n = exec_shard_elements(&call->in[0]);
-    rows(
-        call->queue, 1, BODY(uint64_t, Lane lane) {
-            T sum = 0;
-            for (uint64_t i = lane.id; i < n; i += lane.n) {
-                const T size = x[i] > 0 ? x[i] : -x[i];
-                sum += (x[i] > 0 ? x[i] : T(0)) + log1p(exp(-size)) - x[i] * t[i];
-            }
-            sum = lane.sum(sum);
-            if (lane.id == 0)
-                loss[0] = sum;
+    sum_all<T>(
+        call, exec_shard_elements(&call->in[0]), BODY(uint64_t i) {
+            const T size = x[i] > 0 ? x[i] : -x[i];
+            return (x[i] > 0 ? x[i] : T(0)) + log1p(exp(-size)) - x[i] * t[i];
         });
 }
 CUDA_KERNEL(cuda_sigmoid_loss, sigmoid_loss)
@@ -258,17 +250,9 @@ template <typename T> static void smooth_nll_sum(const CudaCall *call)
 {
     const Smooth s = smooth_of(call, &call->in[0], call->op->in[0]);
     const In<T> logp = in<T>(call, 0), label = in<T>(call, 1);
-    Out<T> loss = out<T>(call, 0);
-    const uint64_t n = exec_shard_elements(&call->in[0]);
-    rows(
-        call->queue, 1, BODY(uint64_t, Lane lane) {
-            T sum = 0;
-            for (uint64_t i = lane.id; i < n; i += lane.n)
-                sum -= logp[i] * weight_of<T>(s, label[i / s.v], i % s.v);
-            sum = lane.sum(sum);
-            if (lane.id == 0)
-                loss[0] = sum;
-        });
+    sum_all<T>(
+        call, exec_shard_elements(&call->in[0]),
+        BODY(uint64_t i) { return -logp[i] * weight_of<T>(s, label[i / s.v], i % s.v); });
 }
 CUDA_KERNEL(cuda_smooth_nll_sum, smooth_nll_sum)
 

@@ -303,6 +303,22 @@ template <typename P> static inline void zero(CudaQueue *queue, const P &data, u
                                                          : n * sizeof(__half));
 }
 
+// out[0]: the sum of a body's n terms, by one warp.
+template <typename T, typename Term>
+static inline void sum_all(const CudaCall *call, uint64_t n, Term term)
+{
+    Out<T> to = out<T>(call, 0);
+    rows(
+        call->queue, 1, BODY(uint64_t, Lane lane) {
+            T sum = 0;
+            for (uint64_t i = lane.id; i < n; i += lane.n)
+                sum += term(i);
+            sum = lane.sum(sum);
+            if (lane.id == 0)
+                to[0] = sum;
+        });
+}
+
 /* --- matrix products --- */
 
 template <typename P>

@@ -122,17 +122,9 @@ CUDA_KERNEL(cuda_opaque_dw, opaque_dw)
 template <typename T> static void opaque_loss(const CudaCall *call)
 {
     const In<T> x = in<T>(call, 0);
-    Out<T> loss = out<T>(call, 0);
-    const uint64_t n = (uint64_t)call->in[0].dim[0] * call->in[0].dim[1];
-    rows(
-        call->queue, 1, BODY(uint64_t row, Lane lane) {
-            T sum = 0;
-            for (uint64_t i = lane.id; i < n; i += lane.n)
-                sum += x[i] * x[i] / 2;
-            sum = lane.sum(sum);
-            if (lane.id == 0)
-                loss[row] = sum;
-        });
+    sum_all<T>(
+        call, (uint64_t)call->in[0].dim[0] * call->in[0].dim[1],
+        BODY(uint64_t i) { return x[i] * x[i] / 2; });
 }
 CUDA_KERNEL(cuda_opaque_loss, opaque_loss)
 

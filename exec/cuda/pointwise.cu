@@ -399,17 +399,9 @@ CUDA_KERNEL(cuda_scale, scale)
 template <typename T> static void square_loss(const CudaCall *call)
 {
     const In<T> x = in<T>(call, 0), t = in<T>(call, 1);
-    Out<T> loss = out<T>(call, 0);
-    const uint64_t n = exec_shard_elements(&call->in[0]);
-    rows(
-        call->queue, 1, BODY(uint64_t, Lane lane) {
-            T sum = 0;
-            for (uint64_t i = lane.id; i < n; i += lane.n)
-                sum += (x[i] - t[i]) * (x[i] - t[i]) / 2;
-            sum = lane.sum(sum);
-            if (lane.id == 0)
-                loss[0] = sum;
-        });
+    sum_all<T>(
+        call, exec_shard_elements(&call->in[0]),
+        BODY(uint64_t i) { return (x[i] - t[i]) * (x[i] - t[i]) / 2; });
 }
 CUDA_KERNEL(cuda_square_loss, square_loss)
 
