@@ -16,66 +16,21 @@
 
 /* --- short forms --- */
 
-/* Calls `fault`, mapping by mapping, for each key that the schema does not have (`missing` false)
- * and each required key that the text lacks (`missing` true). `known`: the keys of that mapping. */
-typedef void (*YamlFault)(const char *key, bool missing, const char *known, void *data);
-
-typedef struct {
-    yaml_document_t *document;
-    GArray *edit; /* Edit, in the order of the text */
-} Walk;
-
-typedef struct {
-    size_t from, to; /* characters */
-} Edit;
-
-static bool has_short_form(const cyaml_schema_value_t *schema)
+/* Where the schema has a mapping whose first key is `link`, a text may stand in its place: `inner:
+ * nvlink3` becomes `inner: {link: nvlink3}`, in the same line. Returns the expanded text, NULL if
+ * nothing is short; *length becomes the result's length. The caller frees it. */
+static char *yaml_expand(const char *text, gsize *length, const YamlLines *lines)
 {
-    return schema->type == CYAML_MAPPING && schema->mapping.fields[0].key &&
-           strcmp(schema->mapping.fields[0].key, "link") == 0;
-}
-
-static const cyaml_schema_value_t *schema_of(const cyaml_schema_value_t *schema,
-                                             const char *key)
-{
-    const cyaml_schema_field_t *field = schema->mapping.fields;
-    while (field->key && strcmp(field->key, key) != 0)
-        field++;
-    return field->key ? &field->value : NULL;
-}
-
-/* The recursion is as deep as the schema. */
-static void walk(Walk *w, int id, const cyaml_schema_value_t *schema)
-{
-    const yaml_node_t *node = yaml_document_get_node(w->document, id);
-    if (!node || !schema)
-        return;
-    if (node->type == YAML_SCALAR_NODE && has_short_form(schema)) {
-        const Edit edit = {node->start_mark.index, node->end_mark.index};
-        if (edit.to > edit.from)
-            g_array_append_val(w->edit, edit);
-    } else if (node->type == YAML_MAPPING_NODE && schema->type == CYAML_MAPPING) {
-        for (yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-             pair < node->data.mapping.pairs.top; pair++) {
-            const yaml_node_t *key = yaml_document_get_node(w->document, pair->key);
-            if (key->type == YAML_SCALAR_NODE)
-                walk(w, pair->value,
-                     schema_of(schema, (const char *)key->data.scalar.value));
-        }
-    } else if (node->type == YAML_SEQUENCE_NODE && schema->type == CYAML_SEQUENCE) {
-        for (yaml_node_item_t *item = node->data.sequence.items.start;
-             item < node->data.sequence.items.top; item++)
-            walk(w, *item, schema->sequence.entry);
-    }
-}
-
-static char *apply(const char *text, gsize *length, const GArray *edits)
-{
-    GString *out = g_string_sized_new(*length + 16 * edits->len);
+    const GArray *shorts = yaml_lines_short(lines);
+    const bool marked =
+        *length > 2 && (unsigned char)*text > 0x7f; /* a byte-order mark */
+    if (marked || shorts->len == 0 || !g_utf8_validate(text, (gssize)*length, NULL))
+        return NULL;
+    GString *out = g_string_sized_new(*length + 16 * shorts->len);
     const char *at = text;
     size_t character = 0;
-    for (guint i = 0; i < edits->len; i++) {
-        const Edit *edit = &g_array_index(edits, Edit, i);
+    for (guint i = 0; i < shorts->len; i++) {
+        const YamlShort *edit = &g_array_index(shorts, YamlShort, i);
         const char *from = g_utf8_offset_to_pointer(at, (glong)(edit->from - character));
         const char *to = g_utf8_offset_to_pointer(from, (glong)(edit->to - edit->from));
         g_string_append_len(out, at, from - at);
@@ -88,115 +43,6 @@ static char *apply(const char *text, gsize *length, const GArray *edits)
     g_string_append_len(out, at, text + *length - at);
     *length = out->len;
     return g_string_free(out, FALSE);
-}
-
-/* Where the schema has a mapping whose first key is `link`, a text may stand in its place: `inner:
- * nvlink3` becomes `inner: {link: nvlink3}`, in the same line. Returns the expanded text, or a copy
- * if nothing is short or the text is not YAML; *length becomes the result's length. The caller
- * frees it. */
-static char *yaml_expand(const char *text, gsize *length,
-                         const struct cyaml_schema_value *schema)
-{
-    yaml_document_t document;
-    char *result = NULL;
-    const bool marked =
-        *length > 2 && (unsigned char)*text > 0x7f; /* a byte-order mark */
-    if (!marked && g_utf8_validate(text, (gssize)*length, NULL) &&
-        libyaml_read(text, *length, &document)) {
-        Walk w = {&document, g_array_new(FALSE, FALSE, sizeof(Edit))};
-        const yaml_node_t *root = yaml_document_get_root_node(&document);
-        if (root)
-            walk(&w, 1, schema); /* the root is the first node */
-        if (w.edit->len > 0)
-            result = apply(text, length, w.edit);
-        g_array_unref(w.edit);
-        yaml_document_delete(&document);
-    }
-    return result ? result : g_memdup2(text, *length);
-}
-
-/* --- keys --- */
-
-typedef struct {
-    yaml_document_t *document;
-    YamlFault fault;
-    void *data;
-} Check;
-
-static bool has_key(const Check *c, const yaml_node_t *node, const char *key)
-{
-    for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-         pair < node->data.mapping.pairs.top; pair++) {
-        const yaml_node_t *found = yaml_document_get_node(c->document, pair->key);
-        if (found && found->type == YAML_SCALAR_NODE &&
-            strcmp((const char *)found->data.scalar.value, key) == 0)
-            return true;
-    }
-    return false;
-}
-
-static char *key_below(const char *path, const char *key)
-{
-    return *path ? g_strconcat(path, ".", key, NULL) : g_strdup(key);
-}
-
-static void check(const Check *c, int id, const cyaml_schema_value_t *schema,
-                  const char *path);
-
-static void check_mapping(const Check *c, const yaml_node_t *node,
-                          const cyaml_schema_value_t *schema, const char *path)
-{
-    g_autoptr(GString) known = g_string_new(NULL);
-    for (const cyaml_schema_field_t *f = schema->mapping.fields; f->key; f++)
-        g_string_append_printf(known, "%s%s", known->len ? ", " : "", f->key);
-    for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-         pair < node->data.mapping.pairs.top; pair++) {
-        const yaml_node_t *key = yaml_document_get_node(c->document, pair->key);
-        if (!key || key->type != YAML_SCALAR_NODE)
-            continue;
-        const char *name = (const char *)key->data.scalar.value;
-        const cyaml_schema_value_t *value = schema_of(schema, name);
-        g_autofree char *below = key_below(path, name);
-        if (value)
-            check(c, pair->value, value, below);
-        else
-            c->fault(below, false, known->str, c->data);
-    }
-    for (const cyaml_schema_field_t *f = schema->mapping.fields; f->key; f++) {
-        g_autofree char *below = key_below(path, f->key);
-        if (!(f->value.flags & CYAML_FLAG_OPTIONAL) && !has_key(c, node, f->key))
-            c->fault(below, true, known->str, c->data);
-    }
-}
-
-static void check(const Check *c, int id, const cyaml_schema_value_t *schema,
-                  const char *path)
-{
-    const yaml_node_t *node = yaml_document_get_node(c->document, id);
-    if (node && node->type == YAML_MAPPING_NODE && schema->type == CYAML_MAPPING) {
-        check_mapping(c, node, schema, path);
-    } else if (node && node->type == YAML_SEQUENCE_NODE &&
-               schema->type == CYAML_SEQUENCE) {
-        uint32_t i = 0;
-        for (const yaml_node_item_t *item = node->data.sequence.items.start;
-             item < node->data.sequence.items.top; item++) {
-            g_autofree char *entry = g_strdup_printf("%s[%u]", path, i++);
-            check(c, *item, schema->sequence.entry, entry);
-        }
-    }
-}
-
-static void yaml_key_faults(const char *text, gsize length,
-                            const struct cyaml_schema_value *schema, YamlFault fault,
-                            void *data)
-{
-    yaml_document_t document;
-    if (libyaml_read(text, length, &document)) {
-        const Check c = {&document, fault, data};
-        if (yaml_document_get_root_node(&document))
-            check(&c, 1, schema, "");
-        yaml_document_delete(&document);
-    }
 }
 
 /* The largest YAML file: larger than any file that a person writes. */
@@ -272,10 +118,7 @@ static const cyaml_schema_value_t *trail_schema(const Log *log, uint32_t skip,
         if (step[0] == '[' && schema->type == CYAML_SEQUENCE) {
             schema = schema->sequence.entry;
         } else if (step[0] && schema->type == CYAML_MAPPING) {
-            const cyaml_schema_field_t *field = schema->mapping.fields;
-            while (field->key && strcmp(field->key, step) != 0)
-                field++;
-            schema = field->key ? &field->value : NULL;
+            schema = yaml_schema_of(schema, step);
         }
     }
     return schema;
@@ -349,17 +192,21 @@ static bool fail_loading(const Yaml *yaml, cyaml_err_t code, const Log *log,
     return yaml_fail(yaml, error, place, "%s", message);
 }
 
+/* --- keys --- */
+
 /* The collected messages about wrong keys. */
 typedef struct {
     const Yaml *yaml;
+    yaml_document_t *document;
     uint32_t n;
     GString *messages;
     char *meant; /* the nearest known key to the last unknown key, as a path */
 } Faults;
 
-static void add_fault(const char *key, bool missing, const char *known, void *data)
+/* A key that the schema does not have, or a required one (`missing`) that the text lacks. */
+static void add_fault(Faults *faults, const char *key, bool missing,
+                      const cyaml_schema_value_t *schema)
 {
-    Faults *faults = data;
     g_autoptr(GError) error = NULL;
     const char *name = strrchr(key, '.') ? strrchr(key, '.') + 1 : key;
     if (missing && g_strcmp0(faults->meant, key) == 0)
@@ -367,7 +214,7 @@ static void add_fault(const char *key, bool missing, const char *known, void *da
     if (missing) {
         yaml_fail(faults->yaml, &error, key, "missing; expected this key");
     } else {
-        g_auto(GStrv) names = g_strsplit(known, ", ", -1);
+        g_auto(GStrv) names = keys_of(schema);
         g_autofree char *hint = names_hint(name, (const char *const *)names);
         const char *quote = strchr(hint, '\'');
         g_free(faults->meant);
@@ -381,12 +228,77 @@ static void add_fault(const char *key, bool missing, const char *known, void *da
                            error->message);
 }
 
-/* Fails with all wrong keys, where libcyaml stopped at the first. */
+static bool has_key(const Faults *faults, const yaml_node_t *node, const char *key)
+{
+    for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+         pair < node->data.mapping.pairs.top; pair++) {
+        const yaml_node_t *found = yaml_document_get_node(faults->document, pair->key);
+        if (found && found->type == YAML_SCALAR_NODE &&
+            strcmp((const char *)found->data.scalar.value, key) == 0)
+            return true;
+    }
+    return false;
+}
+
+static char *key_below(const char *path, const char *key)
+{
+    return *path ? g_strconcat(path, ".", key, NULL) : g_strdup(key);
+}
+
+static void check(Faults *faults, int id, const cyaml_schema_value_t *schema,
+                  const char *path);
+
+static void check_mapping(Faults *faults, const yaml_node_t *node,
+                          const cyaml_schema_value_t *schema, const char *path)
+{
+    for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+         pair < node->data.mapping.pairs.top; pair++) {
+        const yaml_node_t *key = yaml_document_get_node(faults->document, pair->key);
+        if (!key || key->type != YAML_SCALAR_NODE)
+            continue;
+        const char *name = (const char *)key->data.scalar.value;
+        const cyaml_schema_value_t *value = yaml_schema_of(schema, name);
+        g_autofree char *below = key_below(path, name);
+        if (value)
+            check(faults, pair->value, value, below);
+        else
+            add_fault(faults, below, false, schema);
+    }
+    for (const cyaml_schema_field_t *f = schema->mapping.fields; f->key; f++) {
+        g_autofree char *below = key_below(path, f->key);
+        if (!(f->value.flags & CYAML_FLAG_OPTIONAL) && !has_key(faults, node, f->key))
+            add_fault(faults, below, true, schema);
+    }
+}
+
+static void check(Faults *faults, int id, const cyaml_schema_value_t *schema,
+                  const char *path)
+{
+    const yaml_node_t *node = yaml_document_get_node(faults->document, id);
+    if (node && node->type == YAML_MAPPING_NODE && schema->type == CYAML_MAPPING) {
+        check_mapping(faults, node, schema, path);
+    } else if (node && node->type == YAML_SEQUENCE_NODE &&
+               schema->type == CYAML_SEQUENCE) {
+        uint32_t i = 0;
+        for (const yaml_node_item_t *item = node->data.sequence.items.start;
+             item < node->data.sequence.items.top; item++) {
+            g_autofree char *entry = g_strdup_printf("%s[%u]", path, i++);
+            check(faults, *item, schema->sequence.entry, entry);
+        }
+    }
+}
+
+/* Fails with all wrong keys, mapping by mapping, where libcyaml stopped at the first. */
 static bool fail_keys(const Yaml *yaml, const char *text, size_t length, GError **error)
 {
     g_autoptr(GString) messages = g_string_new(NULL);
-    Faults faults = {yaml, 0, messages, NULL};
-    yaml_key_faults(text, length, yaml->schema, add_fault, &faults);
+    yaml_document_t document;
+    Faults faults = {yaml, &document, 0, messages, NULL};
+    if (libyaml_read(text, length, &document)) {
+        if (yaml_document_get_root_node(&document))
+            check(&faults, 1, yaml->schema, ""); /* the root is the first node */
+        yaml_document_delete(&document);
+    }
     g_free(faults.meant);
     if (faults.n > 1)
         kilter_fail(error, KILTER_ERROR_INPUT, "%s", messages->str);
@@ -408,22 +320,22 @@ static cyaml_config_t configuration(Log *log)
 
 static bool load(Yaml *yaml, const char *text, size_t length, GError **error)
 {
-    yaml->lines = yaml_lines_read(yaml->file, text, length, error);
+    yaml->lines = yaml_lines_read(yaml->file, text, length, yaml->schema, error);
     if (!yaml->lines)
         return false;
     Log log = {.trail = g_ptr_array_new_with_free_func(g_free)};
     cyaml_config_t config = configuration(&log);
-    g_autofree char *whole = length ? yaml_expand(text, &length, yaml->schema) : NULL;
-    cyaml_err_t code = cyaml_load_data((const uint8_t *)(whole ? whole : text), length,
-                                       &config, yaml->schema, &yaml->data, NULL);
+    g_autofree char *whole = yaml_expand(text, &length, yaml->lines);
+    text = whole ? whole : text;
+    cyaml_err_t code = cyaml_load_data((const uint8_t *)text, length, &config,
+                                       yaml->schema, &yaml->data, NULL);
     /* libyaml has read the lines of the text, but short forms of tags without a value are none */
     const bool unread =
         code == CYAML_ERR_LIBYAML_PARSER_INIT || code == CYAML_ERR_LIBYAML_PARSER;
-    if (unread && (!whole || yaml_is_sound(yaml->file, whole, length, error)))
+    if (unread && (!whole || yaml_is_sound(yaml->file, text, length, error)))
         libyaml_no_memory();
     bool done = code == CYAML_OK && yaml->data;
-    if (code != CYAML_OK && !unread &&
-        !fail_keys(yaml, whole ? whole : text, length, error))
+    if (code != CYAML_OK && !unread && !fail_keys(yaml, text, length, error))
         fail_loading(yaml, code, &log, error);
     else if (code == CYAML_OK && !done)
         yaml_fail(yaml, error, "", "expected a mapping, got nothing");
@@ -434,7 +346,7 @@ static bool load(Yaml *yaml, const char *text, size_t length, GError **error)
 
 bool yaml_is_sound(const char *file, const char *text, size_t length, GError **error)
 {
-    YamlLines *lines = yaml_lines_read(file, text, length, error);
+    YamlLines *lines = yaml_lines_read(file, text, length, NULL, error);
     const bool sound = lines != NULL;
     yaml_lines_free(lines);
     return sound;

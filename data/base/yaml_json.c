@@ -62,7 +62,7 @@ static json_t *node_json(yaml_document_t *document, int id, uint32_t depth)
 json_t *yaml_to_json(const char *file, const char *text, gsize length, GError **error)
 {
     yaml_document_t document;
-    YamlLines *lines = yaml_lines_read(file, text, length, error);
+    YamlLines *lines = yaml_lines_read(file, text, length, NULL, error);
     if (!lines)
         return NULL;
     yaml_lines_free(lines);

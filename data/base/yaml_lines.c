@@ -4,6 +4,7 @@
 #include "data/base/error.h"
 #include "data/base/libyaml.h"
 
+#include <cyaml/cyaml.h>
 #include <string.h>
 #include <yaml.h>
 
@@ -16,12 +17,15 @@ typedef struct {
     char *path; /* owned */
     /* in a mapping the path whose value comes next, NULL if a key comes next; owned */
     char *key;
-    uint32_t entries; /* in a list the number of entries so far */
+    uint32_t entries;                   /* in a list the number of entries so far */
+    const cyaml_schema_value_t *schema; /* NULL: not known */
 } Level;
 
 struct YamlLines {
-    const char *file; /* while reading */
-    GHashTable *line; /* path -> line */
+    const char *file;                   /* while reading */
+    GHashTable *line;                   /* path -> line */
+    GArray *shorts;                     /* of YamlShort */
+    const cyaml_schema_value_t *schema; /* of the document */
     uint32_t documents, depth;
     Level level[MAX_DEPTH];
 };
@@ -69,6 +73,35 @@ static char *value_path(YamlLines *lines, uint32_t line)
     return path;
 }
 
+const cyaml_schema_value_t *yaml_schema_of(const cyaml_schema_value_t *schema,
+                                           const char *key)
+{
+    const cyaml_schema_field_t *field = schema->mapping.fields;
+    while (field->key && strcmp(field->key, key) != 0)
+        field++;
+    return field->key ? &field->value : NULL;
+}
+
+/* The schema of the value with that path, which begins here. */
+static const cyaml_schema_value_t *value_schema(const YamlLines *lines, const char *path)
+{
+    if (lines->depth == 0)
+        return lines->schema;
+    const Level *level = &lines->level[lines->depth - 1];
+    const cyaml_schema_value_t *schema = level->schema;
+    if (!schema || schema->type != (level->mapping ? CYAML_MAPPING : CYAML_SEQUENCE))
+        return NULL;
+    const size_t around = strlen(level->path);
+    return level->mapping ? yaml_schema_of(schema, path + around + (around > 0))
+                          : schema->sequence.entry;
+}
+
+static bool has_short_form(const cyaml_schema_value_t *schema)
+{
+    return schema && schema->type == CYAML_MAPPING && schema->mapping.fields[0].key &&
+           strcmp(schema->mapping.fields[0].key, "link") == 0;
+}
+
 /* Whether the innermost mapping expects a key, not a value. */
 static bool awaits_key(const YamlLines *lines)
 {
@@ -85,7 +118,9 @@ static bool open_level(YamlLines *lines, bool mapping, uint32_t line, GError **e
     if (lines->depth == MAX_DEPTH)
         return fail_at(lines, line, error, "nested too deeply");
     char *path = value_path(lines, line);
-    lines->level[lines->depth++] = (Level){.mapping = mapping, .path = path};
+    const cyaml_schema_value_t *schema = value_schema(lines, path);
+    lines->level[lines->depth++] =
+        (Level){.mapping = mapping, .path = path, .schema = schema};
     return true;
 }
 
@@ -105,7 +140,10 @@ static bool read_scalar(YamlLines *lines, const yaml_event_t *event, GError **er
         return fail_at(lines, line, error, "expected a text without NUL bytes");
     if (awaits_key(lines))
         return read_key(lines, text, line, error);
-    g_free(value_path(lines, line));
+    g_autofree char *path = value_path(lines, line);
+    const YamlShort edit = {event->start_mark.index, event->end_mark.index};
+    if (edit.to > edit.from && has_short_form(value_schema(lines, path)))
+        g_array_append_val(lines->shorts, edit);
     return true;
 }
 
@@ -164,10 +202,12 @@ static bool read_events(YamlLines *lines, const char *text, size_t length, GErro
 }
 
 YamlLines *yaml_lines_read(const char *file, const char *text, size_t length,
-                           GError **error)
+                           const cyaml_schema_value_t *schema, GError **error)
 {
     g_autoptr(YamlLines) lines = g_new0(YamlLines, 1);
     lines->file = file;
+    lines->schema = schema;
+    lines->shorts = g_array_new(FALSE, FALSE, sizeof(YamlShort));
     lines->line = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     if (!read_events(lines, text, length, error))
         return NULL;
@@ -182,7 +222,13 @@ void yaml_lines_free(YamlLines *lines)
     while (lines->depth > 0)
         close_level(lines);
     g_hash_table_unref(lines->line);
+    g_array_unref(lines->shorts);
     g_free(lines);
+}
+
+const GArray *yaml_lines_short(const YamlLines *lines)
+{
+    return lines->shorts;
 }
 
 uint32_t yaml_lines_at(const YamlLines *lines, const char *key)

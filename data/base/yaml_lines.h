@@ -6,14 +6,29 @@
 #include <glib.h>
 #include <stdint.h>
 
+struct cyaml_schema_value; /* cyaml/cyaml.h */
+
 typedef struct YamlLines YamlLines;
 
+/* A text that stands for a mapping whose first key is `link`. */
+typedef struct {
+    size_t from, to; /* characters */
+} YamlShort;
+
 /* KILTER_ERROR_INPUT, "FILE:LINE: ...", if the text is not one well-formed document of
- * mappings, lists and texts with unique keys, without aliases and NUL bytes. */
+ * mappings, lists and texts with unique keys, without aliases and NUL bytes. `schema` (NULL: none)
+ * says where a text is short for a mapping. */
 YamlLines *yaml_lines_read(const char *file, const char *text, size_t length,
-                           GError **error);
+                           const struct cyaml_schema_value *schema, GError **error);
 void yaml_lines_free(YamlLines *lines);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(YamlLines, yaml_lines_free)
 
 /* The line (from 1) of a key such as "machines[1].gpus", or of the nearest key around it. */
 uint32_t yaml_lines_at(const YamlLines *lines, const char *key);
+
+/* The short texts (YamlShort) in their order. */
+const GArray *yaml_lines_short(const YamlLines *lines);
+
+/* The schema of a key of a mapping; NULL: it has no such key. */
+const struct cyaml_schema_value *yaml_schema_of(const struct cyaml_schema_value *schema,
+                                                const char *key);

@@ -288,7 +288,7 @@ static bool read_document(Reading *r)
 bool strategy_parse(const char *file, const char *text, size_t length, Strategy *strategy,
                     GError **error)
 {
-    g_autoptr(YamlLines) lines = yaml_lines_read(file, text, length, error);
+    g_autoptr(YamlLines) lines = yaml_lines_read(file, text, length, NULL, error);
     if (!lines)
         return false;
     Strategy read = *strategy;
