@@ -109,9 +109,9 @@ bool store_check_rows(const Store *store, GError **error);
 
 /* --- store/upgrade.c --- */
 
-/* In a transaction: makes a store of an earlier version one of STORE_VERSION. KILTER_ERROR_INPUT if
+/* In a transaction: makes a store of the `old` version one of STORE_VERSION. KILTER_ERROR_INPUT if
  * it is damaged. */
-bool store_upgrade(const Store *store, GError **error);
+bool store_upgrade(const Store *store, int64_t old, GError **error);
 /* The version that the open database says it has, -1 on failure. */
 int64_t store_version_of(const Store *store);
 

@@ -30,7 +30,7 @@ static bool check_database(const Store *store, GError **error)
         return store_failed(store, KILTER_ERROR_INPUT, "read the store", error);
     return store_check_identity(store->file, g_ascii_strtoll(application, NULL, 10),
                                 version, error) &&
-           (version == STORE_VERSION || store_upgrade(store, error)) &&
+           (version == STORE_VERSION || store_upgrade(store, version, error)) &&
            store_check_rows(store, error);
 }
 
