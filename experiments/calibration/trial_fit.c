@@ -205,6 +205,7 @@ static void trial_problem_solve(const gsl_matrix *curvature, const gsl_vector *g
 
 /* --- minimisation --- */
 
+/* Sets the point to `from` + step (NULL: 0). */
 static void trial_problem_move(const FittedCosts *costs, const double *from,
                                const gsl_vector *step)
 {
@@ -212,8 +213,7 @@ static void trial_problem_move(const FittedCosts *costs, const double *from,
         costs->cost[p].log = from[p] + (step ? gsl_vector_get(step, p) : 0);
 }
 
-/* The point's logarithms [costs->n], which the caller frees; sets the point to `from` + step (NULL:
- * 0). */
+/* The point's logarithms [costs->n], which the caller frees. */
 static double *trial_problem_logs(const FittedCosts *costs)
 {
     double *log = g_new(double, costs->n);
@@ -272,7 +272,7 @@ static bool trial_problem_minimise(TrialProblem *problem, GError **error)
     return good;
 }
 
-/* --- minimisation --- */
+/* --- starting points --- */
 
 /* Starting points of a fit: factors on launches, and on hand-overs and latencies. Hidden launches
  * and short hand-overs have no slope, so some starts are high. */

@@ -3,10 +3,9 @@
  * With KILTER_RECORD=1 the keys are written anew; descriptions stay. */
 #include <cyaml/cyaml.h>
 #include <jansson.h>
-#include <math.h>
 #include <string.h>
-#include <yaml.h>
 
+#include "data/base/yaml_json.h"
 #include "data/cluster/cluster.h"
 #include "data/cluster/runtime.h"
 #include "data/cluster/sheet.h"
@@ -247,53 +246,15 @@ static void test_facts(void **state)
 
 /* --- files --- */
 
-static json_t *plain_value(const char *text)
-{
-    char *end;
-    if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
-        return json_boolean(text[0] == 't');
-    const double number = g_ascii_strtod(text, &end);
-    return *text && !*end && isfinite(number) ? json_real(number) : json_string(text);
-}
-
-/* A node as an editor sees it. */
-static json_t *value_of(yaml_document_t *document, int id)
-{
-    const yaml_node_t *node = yaml_document_get_node(document, id);
-    if (node->type == YAML_SCALAR_NODE) {
-        const char *text = (const char *)node->data.scalar.value;
-        return node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE ? plain_value(text)
-                                                                  : json_string(text);
-    }
-    json_t *value = node->type == YAML_SEQUENCE_NODE ? json_array() : json_object();
-    if (node->type == YAML_SEQUENCE_NODE) {
-        for (yaml_node_item_t *item = node->data.sequence.items.start;
-             item < node->data.sequence.items.top; item++)
-            json_array_append_new(value, value_of(document, *item));
-        return value;
-    }
-    for (yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-         pair < node->data.mapping.pairs.top; pair++) {
-        const yaml_node_t *key = yaml_document_get_node(document, pair->key);
-        json_object_set_new(value, (const char *)key->data.scalar.value,
-                            value_of(document, pair->value));
-    }
-    return value;
-}
-
+/* What an editor sees. */
 static json_t *file_value(const char *path)
 {
     g_autofree char *text = NULL;
     gsize length;
-    yaml_parser_t parser;
-    yaml_document_t document;
+    g_autoptr(GError) error = NULL;
     assert_true(g_file_get_contents(path, &text, &length, NULL));
-    assert_true(yaml_parser_initialize(&parser));
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
-    assert_true(yaml_parser_load(&parser, &document));
-    json_t *value = value_of(&document, 1);
-    yaml_document_delete(&document);
-    yaml_parser_delete(&parser);
+    json_t *value = yaml_to_json(path, text, length, &error);
+    assert_no_error(error);
     return value;
 }
 
