@@ -246,7 +246,7 @@ static void test_facts(void **state)
 
 /* --- files --- */
 
-/* What an editor sees. */
+/* The value of a file, as an editor sees it. */
 static json_t *file_value(const char *path)
 {
     g_autofree char *text = NULL;
