@@ -200,7 +200,8 @@ static double distance(const CollectiveCurve *curve, Collective kind, CurvePlace
 typedef struct {
     const CollectiveCurve *few, *many;
     double weight; /* of `many` */
-    const CollectiveCurve *next; /* beyond them, where they are the same one; NULL: none */
+    /* where the place, on one machine, lies beyond all: the curve nearest to that one; else NULL */
+    const CollectiveCurve *next;
 } Pair;
 
 static bool find_pair(const CollectiveCurves *curves, Collective kind, CurvePlace place,
@@ -226,11 +227,12 @@ static bool find_pair(const CollectiveCurves *curves, Collective kind, CurvePlac
     pair->many = pair->many ? pair->many : pair->few;
     if (!pair->few)
         return false;
-    for (uint32_t i = 0; place.ranks != pair->few->ranks && i < curves->n; i++) {
+    const int64_t far = pair->few->ranks;
+    const bool outside =
+        pair->few == pair->many && place.ranks != far && place.hosts <= 1;
+    for (uint32_t i = 0; outside && i < curves->n; i++) {
         const CollectiveCurve *curve = &curves->curve[i];
-        const int64_t far = pair->few->ranks;
-        if (distance(curve, kind, place) <= nearest + alike &&
-            curve->ranks != pair->few->ranks &&
+        if (distance(curve, kind, place) <= nearest + alike && curve->ranks != far &&
             (!pair->next || llabs(curve->ranks - far) < llabs(pair->next->ranks - far)))
             pair->next = curve;
     }
@@ -247,7 +249,7 @@ static double beyond(const CollectiveCurves *curves, const Pair *pair, CurvePlac
                      double bytes)
 {
     const CollectiveCurve *own = pair->few, *next = pair->next;
-    if (pair->few != pair->many || !next || place.hosts > 1)
+    if (!next)
         return 1;
     const double at = bytes * scale_of(curves, own, place),
                  power = log(curve_at(own, at) /
