@@ -24,9 +24,9 @@ typedef struct {
     uint32_t flags; /* of claims */
     /* Configurations that are new, that others work on, and that ended a process. */
     GQueue fresh, taken, suspect;
-    GPtrArray *poison;
-    uint32_t answered;
-    gint64 looked_us; /* when `taken` was looked at last */
+    GPtrArray *poison; /* those that are not started, as they ended processes */
+    uint32_t answered; /* by other processes meanwhile */
+    gint64 looked_us;  /* when `taken` was looked at last */
 } Queue;
 
 /* `missing`: Configurations, borrowed. `experiment`: the name that asks. `again`: configurations
@@ -133,18 +133,6 @@ static bool queue_waits(const Queue *queue)
     return queue->fresh.length == 0 && queue->taken.length > 0;
 }
 
-/* How many were answered by other processes meanwhile. */
-static uint32_t queue_answered(const Queue *queue)
-{
-    return queue->answered;
-}
-
-/* Those that are not started, as they ended processes. */
-static const GPtrArray *queue_poison(const Queue *queue)
-{
-    return queue->poison;
-}
-
 typedef struct {
     const SweepOptions *options;
     SweepProgress *progress;
@@ -162,7 +150,7 @@ static void watch(Sweep *sweep)
 {
     sweep->progress->elapsed_s =
         (double)(g_get_monotonic_time() - sweep->start_us) / G_USEC_PER_SEC;
-    sweep->progress->present = sweep->present + queue_answered(sweep->queue);
+    sweep->progress->present = sweep->present + sweep->queue->answered;
     if (!sweep->stopped && sweep->options->watch &&
         !sweep->options->watch(sweep->progress, sweep->options->data)) {
         sweep->stopped = true;
@@ -344,7 +332,7 @@ static void drive(Sweep *sweep)
 static void add_poison(const Sweep *sweep, GString *text)
 {
     enum { NAMED = 8 };
-    const GPtrArray *poison = queue_poison(sweep->queue);
+    const GPtrArray *poison = sweep->queue->poison;
     if (poison->len == 0)
         return;
     g_string_append_printf(text, "%s%u of %u configurations ended %d processes each: ",
@@ -364,8 +352,8 @@ static bool verdict(const Sweep *sweep, GError **error)
 {
     const SweepProgress *p = sweep->progress;
     uint32_t poison = 0;
-    for (guint i = 0; i < queue_poison(sweep->queue)->len; i++)
-        poison += configuration_points(queue_poison(sweep->queue)->pdata[i]);
+    for (guint i = 0; i < sweep->queue->poison->len; i++)
+        poison += configuration_points(sweep->queue->poison->pdata[i]);
     const uint32_t left = p->total - p->present - p->done - poison;
     g_autoptr(GString) text = g_string_new(NULL);
     if (p->failed > 0)
