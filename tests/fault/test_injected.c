@@ -45,6 +45,13 @@ static bool is_lock_without_memory(const Ran *ran)
            strstr(ran->err, "during 'malloc'");
 }
 
+/* GLib ended the program at once for lack of memory: nothing could be closed or removed. */
+static bool ended_at_once(const Ran *ran)
+{
+    return strstr(ran->err, "out of memory: failed to allocate") ||
+           is_lock_without_memory(ran);
+}
+
 /* The answer is the one without a fault, or a refusal in one line. */
 static void check_run(const Ran *ran, const char *line, const char *fault, bool harmless)
 {
@@ -128,8 +135,7 @@ static void check_not_empty(const Sandbox *box, const char *name, const Ran *ran
     g_autofree char *file = g_build_filename(box->folder, name, NULL), *bytes = NULL;
     gsize length = 0;
     if (g_file_get_contents(file, &bytes, &length, NULL) && length == 0 &&
-        !strstr(ran->err, "out of memory: failed to allocate") &&
-        !is_lock_without_memory(ran))
+        !ended_at_once(ran))
         TEST_FAIL_AT(__FILE__, __LINE__, "%s is empty after '%s'", name, ran->err);
 }
 
@@ -308,9 +314,23 @@ static GHashTable *files_of(const Sandbox *box)
     return files;
 }
 
+/* What a store that was being read keeps beside it is taken away by whoever reads it next. */
+static void read_again(const Sandbox *box)
+{
+    static const char *const SIDE[] = {"r.db-shm", "r.db-wal"};
+    program_runs(box, "table r.db --rows cluster --columns planner --value "
+                      "iteration_time_s --csv");
+    for (uint32_t i = 0; i < G_N_ELEMENTS(SIDE); i++) {
+        g_autofree char *file = g_build_filename(box->folder, SIDE[i], NULL);
+        assert_false(g_file_test(file, G_FILE_TEST_EXISTS));
+    }
+}
+
 /* Success gives the right answer and all files; each file that is there is whole, and there are no others. */
 static void all_is_right(const Sandbox *box, const Ran *ran)
 {
+    if (ended_at_once(ran))
+        read_again(box);
     g_autoptr(GHashTable) files = files_of(box);
     GHashTableIter each;
     gpointer name, bytes;
