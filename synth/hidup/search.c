@@ -10,8 +10,6 @@
 #include "synth/hidup/duplex.h"
 #include "synth/hidup/hidup.h"
 
-#include <string.h>
-
 typedef struct {
     Pricer half, whole; /* prices of one microbatch, and of work done once for both */
     SynthHidupOptions options;
@@ -79,13 +77,10 @@ static void charge(const Hidup *h, TensorId parameter, Form read, Form rest,
                    DuplexChoice *choice)
 {
     const Graph *graph = h->whole.graph;
-    const bool frozen = graph_tensor(graph, parameter)->frozen;
-    const Op *update =
-        frozen
-            ? NULL
-            : graph_get_op(
-                  graph, graph_tensor(graph, graph_updated(graph, parameter))->producer);
-    double s = (frozen ? 1 : update->n_in) * charge_s(h, parameter, rest);
+    const OpId update = parameter_update(graph, parameter);
+    const bool frozen = update == GRAPH_NONE;
+    double s =
+        (frozen ? 1 : graph_get_op(graph, update)->n_in) * charge_s(h, parameter, rest);
     if (rest != read)
         s += (frozen ? 1 : 2) * charge_s(h, parameter, read);
     for (uint32_t c = 0; c < h->whole.n_classes; c++)
@@ -104,15 +99,11 @@ static void price_parameters(const Hidup *h, const Placed *placed, DuplexChoice 
                    rest = rest_of(graph, op, placed, i);
         choice->gather_s[0] += conversion_s(&h->whole, parameter, rest, read);
         charge(h, parameter, read, rest, choice);
-        if (graph_tensor(graph, parameter)->frozen)
+        const OpId update = parameter_update(graph, parameter);
+        if (update == GRAPH_NONE)
             continue;
-        const OpId update =
-            graph_tensor(graph, graph_updated(graph, parameter))->producer;
-        Form forms[OP_MAX_OPERANDS];
-        memset(forms, rest, sizeof forms);
         Rule rule;
-        bool found = op_rule_find(graph, update, forms, &rule);
-        g_assert(found);
+        parameter_update_rule(graph, update, rest, &rule);
         const Times work = price_rule(&h->whole, update, &rule);
         times_add(&h->whole, &choice->update, &work);
         choice->sync_s[1] += conversion_s(&h->whole, graph_gradient(graph, parameter),

@@ -21,8 +21,7 @@ void assignment_clear(Assignment *assignment)
     g_free(assignment->rest);
 }
 
-/* The update op of a parameter; GRAPH_NONE: it is frozen, and has neither gradient nor states. */
-static OpId update_op(const Graph *graph, TensorId parameter)
+OpId parameter_update(const Graph *graph, TensorId parameter)
 {
     const TensorId next = graph_updated(graph, parameter);
     return next == GRAPH_NONE ? GRAPH_NONE : graph_tensor(graph, next)->producer;
@@ -33,11 +32,11 @@ bool parameter_updates_in(const Graph *graph, TensorId parameter, Form form)
     Form forms[OP_MAX_OPERANDS];
     Rule rule;
     memset(forms, form, sizeof forms);
-    const OpId update = update_op(graph, parameter);
+    const OpId update = parameter_update(graph, parameter);
     return update == GRAPH_NONE || op_rule_find(graph, update, forms, &rule);
 }
 
-static void update_rule(const Graph *graph, OpId update, Form form, Rule *rule)
+void parameter_update_rule(const Graph *graph, OpId update, Form form, Rule *rule)
 {
     Form forms[OP_MAX_OPERANDS];
     memset(forms, form, sizeof forms);
@@ -49,7 +48,7 @@ double parameter_plan_memory(const Pricer *pricer, TensorId parameter, FormSet k
                              Form made, const ParameterPlan *plan)
 {
     const Graph *graph = pricer->graph;
-    const OpId id = update_op(graph, parameter);
+    const OpId id = parameter_update(graph, parameter);
     const Op *update = id == GRAPH_NONE ? NULL : graph_get_op(graph, id);
     FormSet reduce = (FormSet)(1u << FORM_REDUCE);
     if (!pricer->charges)
@@ -78,7 +77,7 @@ double parameter_plan_memory(const Pricer *pricer, TensorId parameter, FormSet k
 static bool plan_allowed(const Pricer *pricer, TensorId parameter,
                          const ParameterPlan *plan)
 {
-    OpId id = update_op(pricer->graph, parameter);
+    OpId id = parameter_update(pricer->graph, parameter);
     Form forms[OP_MAX_OPERANDS];
     memset(forms, plan->update, sizeof forms);
     bool allowed = pins_made(pricer->pins, parameter) >> plan->rest & 1u;
@@ -106,10 +105,10 @@ static const KnownStep *know_step(const Pricer *pricer, TensorId tensor, Form fr
 static const Times *know_update(const Pricer *pricer, TensorId parameter, Form form,
                                 ParameterPrices *prices)
 {
-    OpId update = update_op(pricer->graph, parameter);
+    OpId update = parameter_update(pricer->graph, parameter);
     Rule rule;
     if (!prices->known[form]) {
-        update_rule(pricer->graph, update, form, &rule);
+        parameter_update_rule(pricer->graph, update, form, &rule);
         prices->update[form] = price_rule(pricer, update, &rule);
     }
     prices->known[form] = true;
@@ -125,7 +124,7 @@ static bool plan_price(const Pricer *pricer, TensorId parameter, ParameterPrices
         return false;
     FormSet held = (FormSet)(1u << plan->rest);
     Step initial = {0};
-    if (update_op(graph, parameter) == GRAPH_NONE) {
+    if (parameter_update(graph, parameter) == GRAPH_NONE) {
         if (plan->rest != plan->update ||
             !price_reach(pricer, parameter, &held, read, &initial, NULL, NULL))
             return false;
@@ -199,12 +198,12 @@ void parameter_plan_apply(const Graph *graph, TensorId parameter,
                           const ParameterPlan *plan, Assignment *assignment)
 {
     g_assert(plan->rest < FORM_MAX && plan->update < FORM_MAX);
-    OpId update = update_op(graph, parameter);
+    OpId update = parameter_update(graph, parameter);
     assignment->rest[parameter] = plan->rest;
     if (update == GRAPH_NONE)
         return;
     const Op *op = graph_get_op(graph, update);
-    update_rule(graph, update, plan->update, &assignment->rule[update]);
+    parameter_update_rule(graph, update, plan->update, &assignment->rule[update]);
     for (uint32_t i = 2; i < op->n_in;
          i++) /* optimizer states live where the update runs */
         assignment->rest[op->in[i]] = plan->update;

@@ -359,9 +359,50 @@ static void test_the_last_pin_counts(void **state)
     synth_result_clear(&result);
 }
 
+/* A frozen parameter has no update that a pin could bind: it is kept, or refused by name. */
+static void test_frozen_parameters_take_pins(void **state)
+{
+    static const struct {
+        const char *pin, *wrong;
+    } each[] = {{"embedding.weight=gather(0)", NULL},
+                {"embedding.weight=gather(0); embedding=gather(0)",
+                 "pins 'embedding.weight=gather(0)', 'embedding=gather(0)' cannot hold "
+                 "together: embedding has no rule for them"}};
+    (void)state;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(each); i++) {
+        g_autoptr(GError) error = NULL;
+        g_auto(Case) c = {0};
+        assert_true(make_case(1, &c));
+        graph_free(c.graph);
+        c.graph =
+            model_build("llama:layers=1,hidden=64,heads=4,kv_heads=4,ffn=128,seq=32,"
+                        "vocab=128,global_batch=8,train=lora:4",
+                        1, NULL, &error);
+        assert_no_error(error);
+        g_autoptr(SynthPins) pins = synth_pins_new(c.graph, each[i].pin, &error);
+        assert_no_error(error);
+        g_autoptr(SynthSpace) space = synth_space_new(c.graph, pins);
+        const SynthOptions options = {0};
+        SynthResult result;
+        const bool found =
+            synth_search(space, c.view, c.ratio, &options, &result, &error);
+        if (each[i].wrong) {
+            assert_false(found);
+            assert_error(error, KILTER_ERROR_INPUT, each[i].wrong);
+            continue;
+        }
+        assert_no_error(error);
+        g_auto(Use) use = use_of(c.graph, result.program);
+        assert_int_equal(use.made[graph_find(c.graph, "embedding.weight")],
+                         form_gather(0));
+        synth_result_clear(&result);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_frozen_parameters_take_pins),
         cmocka_unit_test(test_wrong_pins_are_named),
         cmocka_unit_test(test_pins_are_written_in_many_ways),
         cmocka_unit_test(test_contradictions_name_the_op_and_its_pins),

@@ -201,10 +201,10 @@ static bool check_pins(const Pricer *pricer, const OpView *view, GError **error)
         g_autoptr(GArray) plans =
             parameter_plans(pricer, parameter, view->plans[p].prices, 1u << FORM_IDENTITY,
                             0, FORM_IDENTITY);
-        OpId update = graph_tensor(pricer->graph, graph_updated(pricer->graph, parameter))
-                          ->producer;
+        const OpId update = parameter_update(pricer->graph, parameter);
         if (plans->len == 0)
-            return pins_fail(pricer->pins, pricer->graph, update, error);
+            return pins_fail(pricer->pins, pricer->graph,
+                             update == GRAPH_NONE ? view->op : update, error);
     }
     return true;
 }
@@ -299,8 +299,9 @@ static void describe_pins(GString *key, const Pricer *pricer, const OpView *view
         if (view->accumulation[i] != GRAPH_NONE)
             pins_describe(pricer->pins, graph, view->accumulation[i], key);
     for (uint32_t p = 0; p < view->n_parameters; p++) {
-        TensorId updated = graph_updated(graph, op->in[view->parameter[p]]);
-        pins_describe(pricer->pins, graph, graph_tensor(graph, updated)->producer, key);
+        const OpId update = parameter_update(graph, op->in[view->parameter[p]]);
+        if (update != GRAPH_NONE)
+            pins_describe(pricer->pins, graph, update, key);
     }
 }
 

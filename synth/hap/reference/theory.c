@@ -95,18 +95,15 @@ static void price_parameter(const Pricer *pricer, TensorId parameter, Form form,
     const Graph *graph = pricer->graph;
     TensorId gradient = graph_gradient(graph, parameter);
     Form made = reference_adjoint(form);
-    if (graph_tensor(graph, parameter)->frozen)
+    const OpId update = parameter_update(graph, parameter);
+    if (update == GRAPH_NONE)
         return;
     if (made == FORM_REDUCE) {
         add_collective(pricer, COLLECTIVE_ALL_REDUCE, gradient, made, FORM_IDENTITY,
                        &fused->comm_s, &fused->update);
     }
-    OpId update = graph_tensor(graph, graph_updated(graph, parameter))->producer;
-    Form forms[OP_MAX_OPERANDS];
-    memset(forms, plan_of(graph, parameter, form).update, sizeof forms);
     Rule rule;
-    bool found = op_rule_find(graph, update, forms, &rule);
-    g_assert(found);
+    parameter_update_rule(graph, update, plan_of(graph, parameter, form).update, &rule);
     Times work = price_rule(pricer, update, &rule);
     times_add(pricer, &fused->update, &work);
 }
