@@ -25,7 +25,17 @@ static const JointWay WAY[] = {
     {.schedule = SCHEDULE_ZB_H2, .chunks = 1},
     {.schedule = SCHEDULE_INTERLEAVED, .chunks = 2},
     {.schedule = SCHEDULE_INTERLEAVED, .chunks = 4},
+    /* and for a framework, which runs nothing with as little idle time */
+    {.schedule = SCHEDULE_INTERLEAVED, .chunks = 3},
+    {.schedule = SCHEDULE_INTERLEAVED, .chunks = 6},
+    {.schedule = SCHEDULE_INTERLEAVED, .chunks = 8},
 };
+enum { WAYS_OF_ANY = 7 };
+
+static uint32_t count_ways(const JointSearch *j)
+{
+    return j->target ? G_N_ELEMENTS(WAY) : WAYS_OF_ANY;
+}
 
 /* Whether the search needs to know the number of stages. */
 static bool is_counted(const JointWay *way)
@@ -78,7 +88,7 @@ static bool can_run(const JointProblem *problem, const JointPipeline *pipeline)
 static void find(JointSearch *j, Run *run, const JointPipeline *pipeline)
 {
     const JointProblem *problem = j->problems->pdata[run->problem];
-    for (uint32_t w = 0; w < G_N_ELEMENTS(WAY); w++) {
+    for (uint32_t w = 0; w < count_ways(j); w++) {
         JointFound found = {*pipeline, run->problem, 0};
         const bool own =
             WAY[w].schedule == pipeline->schedule && WAY[w].chunks == pipeline->chunks;
@@ -233,7 +243,7 @@ static GArray *list_plain(const JointSearch *j, uint32_t first)
     for (uint32_t i = first; i < j->problems->len; i++) {
         const JointProblem *p = j->problems->pdata[i];
         const double least_s = synth_joint_density_s(p);
-        for (uint32_t w = 0; w < G_N_ELEMENTS(WAY); w++)
+        for (uint32_t w = 0; w < count_ways(j); w++)
             if (!is_counted(&WAY[w]) &&
                 (!j->coarse || WAY[w].schedule != SCHEDULE_GPIPE)) {
                 JointWay way = WAY[w];
@@ -263,7 +273,7 @@ static void add_counted(const JointSearch *j, const Run *plain, GArray *runs)
     uint32_t units = 0;
     for (uint32_t k = 0; k < p->n_kinds; k++)
         units += p->units[k];
-    for (uint32_t w = 0; w < G_N_ELEMENTS(WAY); w++) {
+    for (uint32_t w = 0; w < count_ways(j); w++) {
         JointWay way = WAY[w];
         const bool splits = schedule_splits(way.schedule);
         const uint32_t last = MIN(units, p->n_layers / way.chunks);

@@ -314,7 +314,7 @@ static GHashTable *files_of(const Sandbox *box)
     return files;
 }
 
-/* What a store that was being read keeps beside it is taken away by whoever reads it next. */
+/* A store that was being read keeps files beside it, which whoever reads it next takes away. */
 static void read_again(const Sandbox *box)
 {
     static const char *const SIDE[] = {"r.db-shm", "r.db-wal"};

@@ -237,6 +237,31 @@ static void test_interleaved_is_megatrons(void **state)
     refuses(&few, "megatron", "as in interleaved 1f1b");
 }
 
+/* --- padding --- */
+
+/* Megatron-LM and what shares its code pad the vocabulary until tp divides it: shards that differ by
+ * a row are equal there, and the plan has counted the largest. */
+static void test_vocabulary_is_padded(void **state)
+{
+    (void)state;
+    static const char TWO[] = "star:hosts=2,bandwidth=10Gb/s",
+                      ODD[] = "gpt2:layers=2,hidden=8,heads=4,ffn=16,seq=8,vocab=17,"
+                              "dropout=0,global_batch=4",
+                      EVEN[] = "gpt2:layers=2,hidden=8,heads=4,ffn=16,seq=8,vocab=18,"
+                               "dropout=0,global_batch=4";
+    g_auto(Made) odd = made_plan("manual", ODD, TWO, "tp=2"),
+                 even = made_plan("manual", EVEN, TWO, "tp=2");
+    const uint64_t *bytes = odd.plan->memory_bytes;
+    assert_int_equal(MAX(bytes[0], bytes[1]), even.plan->memory_bytes[0]);
+    static const char *const TARGET[] = {"megatron", "flagscale"};
+    for (uint32_t t = 0; t < G_N_ELEMENTS(TARGET); t++) {
+        g_autoptr(GArray) a = export(&odd, TARGET[t]), b = export(&even, TARGET[t]);
+        assert_non_null(strstr(file_text(a, 0), "# vocabulary: 17 rows, padded to 18"));
+        assert_null(strstr(file_text(b, 0), "padded to"));
+    }
+    refuses(&odd, "torchtitan", "a vocabulary that tp does not divide");
+}
+
 /* --- refusals --- */
 
 static void test_refusals(void **state)
@@ -246,9 +271,9 @@ static void test_refusals(void **state)
     g_auto(Made) heads = made_plan("manual", GPT("3", "global_batch=12"),
                                    "star:hosts=3,bandwidth=10Gb/s", "tp=3");
     refuses(&heads, "megatron",
-            "uneven shards of tensor embedding.weight (6, 5, 5 units)");
+            "uneven shards of tensor layers.0.attention.qkv.weight (2, 1, 1 units)");
     refuses(&heads, "flagscale", "uneven shards of tensor");
-    refuses(&heads, "torchtitan", "uneven shards of tensor");
+    refuses(&heads, "torchtitan", "a vocabulary that tp does not divide");
     refuses(&heads, "deepspeed", "tensor parallelism");
     g_auto(Made) gpipe = made_plan("manual", GPT("4", "global_batch=8"), FOUR,
                                    "pp=4 micro_batch=1 schedule=gpipe");
@@ -420,6 +445,7 @@ int main(void)
         cmocka_unit_test(test_layers_add_up),
         cmocka_unit_test(test_schedules_are_the_simulated_ones),
         cmocka_unit_test(test_interleaved_is_megatrons),
+        cmocka_unit_test(test_vocabulary_is_padded),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_ddp_has_all_samples),
         cmocka_unit_test(test_flagscale_has_meshes),

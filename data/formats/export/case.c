@@ -44,6 +44,18 @@ void export_case_of(ExportCase *c)
         if (input->role == ROLE_INPUT && input->dtype == DTYPE_I64 && input->rank == 2)
             c->seq = input->dim[1];
     }
+    c->vocab = 0;
+    for (OpId id = 0; id < graph_n_ops(c->graph) && c->vocab == 0; id++) {
+        const Op *op = graph_get_op(c->graph, id);
+        if (op->kind == OP_EMBEDDING)
+            c->vocab = graph_tensor(c->graph, op->in[1])->dim[0];
+    }
+}
+
+uint32_t export_padded(const ExportCase *c)
+{
+    const uint32_t tp = c->layout.tp;
+    return tp > 1 && c->vocab % tp != 0 ? c->vocab + tp - c->vocab % tp : 0;
 }
 
 bool export_case_init(ExportCase *c, GError **error)

@@ -28,6 +28,7 @@ typedef struct {
     uint32_t batch,
         micro_batch; /* samples of an iteration; samples of a microbatch on a replica */
     uint32_t seq;    /* tokens per sample; 0: samples have no tokens */
+    uint32_t vocab;  /* rows of the first embedding's table; 0: there is none */
 } ExportCase;
 
 /* Sets the model's sizes; the second function also the rest, of a plan. */
@@ -50,7 +51,8 @@ bool export_need_target(const ExportCase *c, GError **error);
 /* Refuses the first instruction unless a strategy made the plan. */
 bool export_need_strategy(const ExportCase *c, GError **error);
 /* Refuses unless all shards over the devices that share a tensor are equal, and, with `parts`, also
- * the replicas' parts of the batch. */
+ * the replicas' parts of the batch. Shards of the vocabulary may differ by a row: frameworks that
+ * take these pad the others (export_padded). */
 bool export_need_even(const ExportCase *c, bool parts, GError **error);
 /* Refuses unless stages and microbatches run as in Megatron-LM's 1F1B, interleaved where devices
  * have several stages; other schedules are refused where they differ. */
@@ -89,6 +91,10 @@ void export_add_ranks(const ExportCase *c, const char *prefix, GString *out);
  * its GPUs. */
 void export_add_torchrun(const ExportCase *c, const char *prefix, const char *script,
                          GString *out);
+
+/* The rows of the vocabulary with those that make all shards as large as the plan's largest; 0:
+ * none are added. */
+uint32_t export_padded(const ExportCase *c);
 
 /* The number of neighbouring layers, from a stage's first one on, that are computed again in
  * full, and whether all others are not. */

@@ -71,8 +71,9 @@ bool export_need_strategy(const ExportCase *c, GError **error)
                                      "a strategy (planners manual, amp, megatron)",
                                      c->plan->planner);
     }
-    return export_refuse(c, 0, error, "this plan has no pp/tp/dp strategy; export takes plans of "
-                                  "manual, amp, megatron and, of equal stages, joint");
+    return export_refuse(c, 0, error,
+                         "this plan has no pp/tp/dp strategy; export takes plans of "
+                         "manual, amp, megatron and, of equal stages, joint");
 }
 
 /* --- equal shards --- */
@@ -106,12 +107,15 @@ static uint32_t parts_of(const Split *split, const DeviceGroup *group)
                                       : group->n_replicas * group->n_devices;
 }
 
-static bool is_even(const Split *split, const DeviceGroup *group)
+static bool is_even(const ExportCase *c, const Split *split, const DeviceGroup *group)
 {
-    for (uint32_t k = 1; k < parts_of(split, group); k++)
-        if (part_of(split, group, k) != part_of(split, group, 0))
-            return false;
-    return true;
+    const bool padded = split->kind != SPLIT_BATCH && split->units == c->vocab;
+    uint32_t least = UINT32_MAX, most = 0;
+    for (uint32_t k = 0; k < parts_of(split, group); k++) {
+        least = MIN(least, part_of(split, group, k));
+        most = MAX(most, part_of(split, group, k));
+    }
+    return most - least <= padded;
 }
 
 static char *parts_text(const Split *split, const DeviceGroup *group)
@@ -131,7 +135,7 @@ static bool check_operand(const ExportCase *c, uint32_t i, uint32_t group,
     const DeviceGroup *of = &c->cuts.group[group];
     bool batch;
     const Split *split = export_cut(c, group, operand->tensor, operand->form, &batch);
-    if (!split || (batch && !parts) || is_even(split, of))
+    if (!split || (batch && !parts) || is_even(c, split, of))
         return true;
     g_autofree char *counts = parts_text(split, of);
     const char *name = graph_tensor(c->graph, operand->tensor)->name;
@@ -150,7 +154,7 @@ bool export_need_even(const ExportCase *c, bool parts, GError **error)
     bool uneven = false;
     for (uint32_t i = 0; i < c->plan->n_splits; i++) {
         const DeviceGroup *of = &c->cuts.group[c->plan->split[i].group];
-        uneven |= !is_even(&c->plan->split[i], of);
+        uneven |= !is_even(c, &c->plan->split[i], of);
     }
     for (uint32_t i = 0; uneven && i < c->plan->program->n; i++) {
         const Instr *instr = &c->plan->program->instr[i];

@@ -28,6 +28,14 @@ char *export_layers_text(const ExportCase *c)
     return g_string_free(text, FALSE);
 }
 
+static void add_padding(const ExportCase *c, GString *out)
+{
+    if (export_padded(c))
+        g_string_append_printf(
+            out, "# vocabulary: %u rows, padded to %u (counted in the plan's memory)\n",
+            c->vocab, export_padded(c));
+}
+
 /* Adds a flag of a command line with its value, or a switch. */
 static void add_flag(void *data, const char *name, const char *text)
 {
@@ -66,6 +74,7 @@ bool export_megatron(const ExportCase *c, GArray *files, GError **error)
     g_string_append_printf(
         out, "# %s on %s: %.6g s per iteration, predicted by kilter %s\n", c->plan->model,
         c->plan->cluster, c->plan->iteration_time_s, c->plan->version);
+    add_padding(c, out);
     g_string_append(out, "# Ranks:\n");
     export_add_ranks(c, "# ", out);
     g_string_append(out, "set -- \\\n");
@@ -136,6 +145,7 @@ bool export_flagscale(const ExportCase *c, GArray *files, GError **error)
         g_string_append_printf(out, "%s%u", s ? ", " : "", export_inner_layers(c, s));
     g_string_append(out, "]\nmodel:\n");
     launch_write(MEGATRON_NAMES, model, add_key, out);
+    add_padding(c, out);
     g_string_append(out, "# Ranks:\n");
     export_add_ranks(c, "# ", out);
     export_words_free(value);

@@ -30,6 +30,7 @@
     X(ALTERNATE, has_classes(c, true), "recomputation of every second product")  \
     X(FULL, count_mode(c, RECOMPUTE_FULL) > 0, "recomputation of whole layers")  \
     X(SOME, !is_one_mode(c), "recomputation of some ops or layers")              \
+    X(PADDED, export_padded(c) > 0, "a vocabulary that tp does not divide")      \
     X(FP16, precision_numbers(graph_precision(c->graph)) == NUMBERS_F16,         \
       "parameters in fp16")                                                      \
     X(FP8, precision_least_numbers(graph_precision(c->graph)) == NUMBERS_F8,     \
@@ -286,7 +287,7 @@ typedef struct {
 /* Megatron-LM and what shares its code; FlagScale's meshes know no optimizer instances. */
 #define MEGATRON                                                                   \
     (HAS(PIPELINES) | HAS(TENSOR) | HAS(CONTEXT) | HAS(EXCHANGED) | HAS(EXPERTS) | \
-     HAS(ZERO_1) | MODES | HAS(SOME) | HAS(FP16) | HAS(FP8) | HAS(IMAGES))
+     HAS(ZERO_1) | MODES | HAS(SOME) | HAS(PADDED) | HAS(FP16) | HAS(FP8) | HAS(IMAGES))
 
 static const Target TARGET[] = {
     {"megatron",
