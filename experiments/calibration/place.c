@@ -48,6 +48,33 @@ static uint32_t type_of(const Work *work, const char *device)
     return UINT32_MAX;
 }
 
+static Placing none(const char *format, ...) G_GNUC_PRINTF(1, 2);
+static Placing none(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    return (Placing){.place = PLACE_NONE, .reason = g_intern_string(text)};
+}
+
+/* Why times inside machines with these GPUs say nothing of the cluster's: by the sheets their links are
+ * others; NULL: they may be the same. */
+static const char *other_links(const Work *work, const Measurement *m)
+{
+    const DeviceSheet *sheet = sheets_find_product(work->sheets, m->device);
+    const DeviceSheet *own = NULL;
+    for (uint32_t t = 0; sheet && t < work->cluster->n_types; t++) {
+        own = sheets_device(work->sheets, work->cluster->type[t].name, NULL);
+        if (!own || strcmp(own->link[0].name, sheet->link[0].name) == 0)
+            return NULL;
+    }
+    return own ? none("of %s with %s, and the cluster's %s have %s", sheet->name,
+                      sheet->link[0].name, own->name, own->link[0].name)
+                     .reason
+               : NULL;
+}
+
 /* The number of machines of the ranks; 0 if neither the file nor the cluster says. */
 static uint32_t hosts_of(const Work *work, const Measurement *m)
 {
@@ -57,16 +84,6 @@ static uint32_t hosts_of(const Work *work, const Measurement *m)
     if (machines > 1 && (m->ranks == machines || m->ranks == work->gpus))
         return machines;
     return m->ranks <= work->most_gpus ? 1 : 0;
-}
-
-static Placing none(const char *format, ...) G_GNUC_PRINTF(1, 2);
-static Placing none(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    g_autofree char *text = g_strdup_vprintf(format, args);
-    va_end(args);
-    return (Placing){.place = PLACE_NONE, .reason = g_intern_string(text)};
 }
 
 /* Measured times are not shorter than the links let them be: their sustained bandwidths are half of
@@ -133,9 +150,9 @@ static Placing find_place(const Work *work, const Measurement *m)
 static Placing place_of(const Work *work, const Measurement *m)
 {
     const Placing placing = find_place(work, m);
-    const char *reason = placing.place > PLACE_OP && work->cluster->wired
-                             ? too_fast(work, m, &placing)
-                             : NULL;
+    const char *reason = placing.place == PLACE_INNER ? other_links(work, m) : NULL;
+    if (!reason && placing.place > PLACE_OP && work->cluster->wired)
+        reason = too_fast(work, m, &placing);
     return reason ? (Placing){.place = PLACE_NONE, .reason = reason} : placing;
 }
 

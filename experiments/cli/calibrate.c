@@ -6,9 +6,9 @@
 #include "data/base/json.h"
 #include "data/base/output.h"
 #include "data/base/units.h"
+#include "data/base/version.h"
 #include "data/measured/measurement.h"
 #include "experiments/calibration/calibrate.h"
-#include "data/base/version.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/measured_report.h"
 #include "experiments/figures/figure.h"
@@ -165,13 +165,24 @@ static uint32_t most_ranks(const GArray *measurements)
     return ranks;
 }
 
+/* Files whose rows were all passed over say why. */
+static bool check_rows(const GArray *measurements, const GArray *tables, GError **error)
+{
+    if (measurements->len > 0 || tables->len == 0)
+        return true;
+    const MeasuredTable *table = &g_array_index(tables, MeasuredTable, 0);
+    return kilter_fail(error, KILTER_ERROR_INPUT, "%s: no row can be used: %s",
+                       table->file, table->reason ? table->reason : "there is none");
+}
+
 static bool calibrate_run(const Own *own, int argc, char **argv,
                           const CommandOptions *command, GError **error)
 {
     g_autofree char *names = file_names(argc, argv);
     g_autoptr(GArray) measurements = measurements_new();
     g_autoptr(GArray) tables = measured_tables_new();
-    if (!measured_read_all(argc, argv, measurements, tables, error))
+    if (!measured_read_all(argc, argv, measurements, tables, error) ||
+        !check_rows(measurements, tables, error))
         return false;
     g_autofree char *source =
         g_strdup_printf("kilter " KILTER_VERSION " calibrate: %u measurements of %.1000s",

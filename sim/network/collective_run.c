@@ -26,6 +26,14 @@ static void rank_done(SimEngine *engine, void *context, uint64_t rank)
     state->n_done++;
 }
 
+/* After the ranks, where the price is more than the network's time (SimLowered, least_s). */
+static void run_done(SimEngine *engine, void *context, uint64_t argument)
+{
+    (void)argument;
+    Running *state = context;
+    state->report->time_s = sim_engine_now(engine);
+}
+
 /* Each rank arrives at a random time of its own, which follows from the seed and its name. */
 static void schedule_ranks(SimEngine *engine, Running *state, const ClusterView *view,
                            const SimCollective *collective, double skew_s, uint64_t seed)
@@ -74,11 +82,13 @@ static SimCollectiveRun *report_new(uint32_t n)
 
 static void finish(SimCollectiveRun *report, const SimLowered *lowered)
 {
-    double last_s = 0;
+    double last_s = 0, end_s = 0;
     for (uint32_t r = 0; r < report->n_ranks; r++) {
         last_s = fmax(last_s, report->arrival_s[r]);
-        report->time_s = fmax(report->time_s, report->end_s[r]);
+        end_s = fmax(end_s, report->end_s[r]);
     }
+    for (uint32_t r = 0; end_s < report->time_s && r < report->n_ranks; r++)
+        report->end_s[r] = report->time_s;
     report->last_arrival_s = last_s;
     report->algorithm = algorithm_name(sim_lowered_algorithm(lowered));
     report->latency_s = sim_lowered_latency_s(lowered);
@@ -202,7 +212,7 @@ SimCollectiveRun *sim_collective_run(const ClusterView *view,
         return NULL;
     SimCollectiveRun *report = report_new(n);
     Running state = {.report = report};
-    g_autoptr(SimRun) run = sim_run_new(network, lowered, rank_done, NULL, &state, 0);
+    g_autoptr(SimRun) run = sim_run_new(network, lowered, rank_done, run_done, &state, 0);
     state.run = run;
     if (options->skew_s > 0)
         schedule_ranks(engine, &state, view, &collective, options->skew_s, options->seed);

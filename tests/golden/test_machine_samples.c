@@ -174,6 +174,30 @@ static void test_matrix(void **state)
                     "expected --nic");
     sandbox_write(sandbox, "bad.txt", "GPU0 GPU1\nGPU0 X FOO\n");
     program_refuses(sandbox, "cluster import bad.txt", 2, "bad.txt:2: expected codes");
+    sandbox_write(sandbox, "links.txt", "GPU0 GPU1\nGPU0 X NV99\nGPU1 NV99 X\n");
+    program_refuses(sandbox, "cluster import links.txt", 2,
+                    "GPU0 and GPU1: expected at most 18 NVLinks, got NV99");
+    sandbox_write(sandbox, "mig.txt",
+                  "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-0)\n"
+                  "  MIG 3g.40gb     Device  0: (UUID: MIG-0)\nGPU0 CPU\nGPU0 X\n");
+    program_refuses(sandbox, "cluster import mig.txt", 2, "mig.txt:2: expected whole GPUs");
+}
+
+/* Some ranks of a machine with direct links have the rings among them, whatever the others have. */
+static void test_rings_of_some(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    sandbox_write(sandbox, "v.yaml", "machines: [{device: v100-16g, gpus: 8}]\n");
+    double time_s[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        g_autofree char *line = g_strdup_printf(
+            "collective all_gather v.yaml --bytes 4GiB --ranks 0,%u --json", i ? 3 : 1);
+        json_t *json = program_json(sandbox, line);
+        time_s[i] = number(json, "time_s");
+        json_decref(json);
+    }
+    assert_close(time_s[0], 2 * time_s[1], 1e-3); /* one link, and two */
 }
 
 /* Lists of nodes, as Slurm's tools print them. */
@@ -309,6 +333,7 @@ int main(void)
         cmocka_unit_test(test_entities_are_refused),
         cmocka_unit_test(test_links_without_count),
         cmocka_unit_test(test_matrix),
+        cmocka_unit_test(test_rings_of_some),
         cmocka_unit_test(test_slurm),
         cmocka_unit_test(test_slurm_samples),
         cmocka_unit_test(test_unlike),

@@ -181,10 +181,54 @@ static void test_old_and_cut(void **state)
     assert_string_equal(unnamed->str, plain);
 }
 
+/* The tables of a text, of which no row but those of the last one may be used. */
+static void check_left_out(const char *text, uint32_t rows, uint32_t passed,
+                           const char *why)
+{
+    g_autoptr(GArray) list = measurements_new(), tables = measured_tables_new();
+    g_autoptr(GError) error = NULL;
+    assert_true(measurements_parse("a.log", text, strlen(text), list, tables, &error));
+    assert_int_equal(list->len, rows);
+    const MeasuredTable *table = &g_array_index(tables, MeasuredTable, 0);
+    assert_int_equal(table->passed, passed);
+    assert_non_null(strstr(table->reason, why));
+}
+
+/* Worlds of one rank, whatever the test and however small its tensors; bandwidths that are not those of
+ * the listed ranks, or of the named test; a test that stops after its header, before another one. */
+static void test_worlds(void **state)
+{
+    (void)state;
+    for (uint32_t m = 0; m < G_N_ELEMENTS(MADE); m++) {
+        g_autofree char *log = made_log(&MADE[m], 1, true);
+        check_left_out(log, 0, 11, "a world of one rank");
+    }
+    g_autofree char *log = made_log(&MADE[0], 8, true),
+                    *other = made_log(&MADE[2], 8, true);
+    g_autoptr(GString) text = g_string_new(log);
+    replace(text,
+            "#  Rank  7 Group  0 Pid 107 on node0 device  7 [0000:9d:00] NVIDIA H100 "
+            "80GB HBM3\n",
+            "");
+    check_left_out(text->str, 0, 11, "other ranks than are listed");
+    g_string_assign(text, other);
+    replace(text, "all_gather", "all_reduce");
+    check_left_out(text->str, 0, 11, "of another test");
+    g_string_truncate(g_string_assign(text, log), strstr(log, "float") - log - 26);
+    g_string_append(text, log);
+    check_left_out(text->str, 11, 1, "stopped after its header");
+    g_string_assign(text, log); /* unlike GPUs are not those of the first rank */
+    replace(text, "device  7 [0000:9d:00] NVIDIA H100 80GB HBM3",
+            "device  7 [0000:9d:00] Tesla T4");
+    g_autofree char *rows = rows_of(text->str);
+    assert_non_null(strstr(rows, "NVIDIA H100 80GB HBM3 + Tesla T4,"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_utf16), cmocka_unit_test(test_launchers),
-        cmocka_unit_test(test_unnamed), cmocka_unit_test(test_old_and_cut)};
+        cmocka_unit_test(test_unnamed), cmocka_unit_test(test_old_and_cut),
+        cmocka_unit_test(test_worlds)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,6 +147,11 @@ static bool read_lines(Matrix *matrix, char *text, GError **error)
         if (product && g_ascii_isdigit(product[4]) &&
             !read_product(matrix, product, error))
             return false;
+        if (g_str_has_prefix(g_strchug(*line), "MIG "))
+            return fail(
+                matrix, error,
+                "whole GPUs (nvidia-smi -mig 0), not instances of one, which no data "
+                "sheet describes");
         char *word[MAX_COLUMNS];
         const uint32_t n = split(*line, word, MAX_COLUMNS);
         if (n == 0)
@@ -223,6 +228,11 @@ static bool add_gpus(const Matrix *matrix, uint32_t most_links, GError **error)
                                    "%s: expected a code for %s and %s", machine->file,
                                    matrix->name[a], matrix->name[b]);
             const uint32_t links = (uint32_t)MAX(links_of(code), 0);
+            if (links > most_links)
+                return kilter_fail(error, KILTER_ERROR_INPUT,
+                                   "%s: %s and %s: expected at most %u NVLinks, got %s",
+                                   machine->file, matrix->name[a], matrix->name[b],
+                                   most_links, code);
             machine_file_add_links(machine, a, b, links);
             sum += links;
             most = MAX(most, links);

@@ -162,6 +162,8 @@ static void nccl_run_add(NcclRun *run, double size, double time_us, double wrong
                                              "test's name in that of the file");
     if (run->ranks == 0 || run->ranks > MOST_RANKS)
         return nccl_run_pass_over(run, "no list of the ranks before it");
+    if (run->ranks == 1)
+        return nccl_run_pass_over(run, "a world of one rank, which sends nothing");
     if (test->use == USE_NOTHING)
         return nccl_run_pass_over(run, "no cost follows from it");
     if (wrong > 0)
@@ -323,9 +325,14 @@ static void read_rank(Reader *reader, const char *line)
 {
     NcclRun *run = &reader->run;
     const char *name = strchr(line, ']'), *on = strstr(line, " on ");
-    if (run->ranks == 0 && name) {
+    g_autofree char *device = g_strstrip(g_strdup(name ? name + 1 : ""));
+    if (name &&
+        (run->ranks == 0 || !strstr(run->device, device))) { /* unlike: "T4 + V100" */
+        char *both = run->ranks && run->device
+                         ? g_strconcat(run->device, " + ", device, NULL)
+                         : g_steal_pointer(&device);
         g_free(run->device);
-        run->device = g_strstrip(g_strdup(name + 1));
+        run->device = both;
     }
     if (on && run->ranks < MOST_RANKS) {
         const char *group = strstr(line, "Group ");
@@ -395,6 +402,7 @@ static void end_table(Reader *reader)
 
 static void begin_ranks(Reader *reader)
 {
+    end_header(reader);
     end_table(reader);
     reader->run.ranks = reader->run.hosts = 0;
     reader->last_rank = reader->last_group = 0;
@@ -465,17 +473,25 @@ static bool looks_like_row(const GPtrArray *words)
            g_ascii_isalpha(*(const char *)words->pdata[2]);
 }
 
-/* Whether a row has no bus bandwidth where ranks send something: there was one rank only. */
-static bool is_alone(const Reader *reader, const GPtrArray *words)
+/* Why a row's bus bandwidth is not that of the test among the listed ranks, as where each process was a
+ * world of its own; NULL: it is, or cannot be told. */
+static const char *wrong_ratio(const Reader *reader, const GPtrArray *words)
 {
-    const double shown =
-        1; /* GB/s, of which a bus bandwidth of any ranks is not rounded to 0 */
+    const double rounding = 0.01, tolerance = 0.01; /* two decimals */
     const NcclTest *test = reader->run.test;
+    const double n = reader->run.ranks;
     double algbw, busbw;
-    return test && test->use == USE_COLLECTIVE && !test->one_of_n &&
-           number_of(words, reader->time_column + 1, &algbw) &&
-           number_of(words, reader->time_column + 2, &busbw) && algbw >= shown &&
-           busbw == 0;
+    if (!test || test->use != USE_COLLECTIVE || n < 2 ||
+        !number_of(words, reader->time_column + 1, &algbw) ||
+        !number_of(words, reader->time_column + 2, &busbw) || algbw < 1)
+        return NULL;
+    const double part = test->one_of_n ? 1 : (n - 1) / n,
+                 ratio = test->kind == COLLECTIVE_ALL_REDUCE ? 2 * part : part;
+    if (fabs(busbw - ratio * algbw) <= 2 * rounding + tolerance * busbw)
+        return NULL;
+    return busbw == 0
+               ? "no bus bandwidth: a world of one rank"
+               : "a bus bandwidth of another test, or of other ranks than are listed";
 }
 
 static void read_row(Reader *reader, const GPtrArray *words)
@@ -501,8 +517,14 @@ static void read_row(Reader *reader, const GPtrArray *words)
     g_autofree char *wrong = wrong_ranks(reader);
     if (wrong)
         return nccl_run_pass_over(run, wrong);
-    if (is_alone(reader, words))
-        return nccl_run_pass_over(run, "no bus bandwidth: a world of one rank");
+    const char *ratio = wrong_ratio(reader, words);
+    if (ratio) { /* and the rows before it, which are too slow to tell */
+        MeasuredTable *table = table_of(run);
+        g_array_set_size(run->list, table->first);
+        table->passed += table->rows;
+        table->rows = 0;
+        return nccl_run_pass_over(run, ratio);
+    }
     if (run->test || run->name)
         return nccl_run_add(run, row.size, row.time_us, row.wrong);
     if (!number_of(words, time + 1, &row.algbw) ||
