@@ -30,9 +30,9 @@ static bool has_key(const char *list, const char *pair)
 }
 
 /* The spec with the keys of the launch that it has not. */
-static char *spec_with(const char *spec, const Launch *launch)
+static char *spec_with(const char *spec, const Launch *launch, uint32_t gpus)
 {
-    g_autofree char *keys = launch_model_keys(launch);
+    g_autofree char *keys = launch_model_keys(launch, gpus);
     g_auto(GStrv) pair = g_strsplit(keys, ",", -1);
     GString *text = g_string_new(spec);
     const char *list = model_spec_list(spec);
@@ -73,10 +73,10 @@ static bool plan_like(const char *file, char **spec, const char *cluster,
         return false;
     g_free(how->planner);
     how->planner = g_strdup("manual");
-    g_autofree char *full = spec_with(*spec, launch);
     if (!command_setting(how, cluster, &setting, error))
         return false;
     const uint32_t gpus = cluster_gpus(setting.cluster);
+    g_autofree char *full = spec_with(*spec, launch, gpus);
     g_autoptr(Graph) graph = model_build(full, gpus, NULL, error);
     Strategy strategy;
     if (!graph)

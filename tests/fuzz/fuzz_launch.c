@@ -19,7 +19,7 @@ bool fuzz_read(const void *data, size_t size)
         fuzz_check_refused(error, "any.sh");
         return false;
     }
-    g_autofree char *keys = launch_model_keys(launch);
+    g_autofree char *keys = launch_model_keys(launch, DEVICES);
     fuzz_check(!strchr(keys, '\n'), "keys in one line");
     g_autoptr(Graph) graph = model_build(MODEL, 1, NULL, NULL);
     Strategy strategy;

@@ -262,6 +262,21 @@ static void test_vocabulary_is_padded(void **state)
     refuses(&odd, "torchtitan", "a vocabulary that tp does not divide");
 }
 
+/* Experts that the ranks of tp share are said, as they are not Megatron-LM's default. */
+static void test_whole_experts(void **state)
+{
+    (void)state;
+    g_auto(Made) made = made_plan(
+        "manual",
+        "mixtral:layers=2,hidden=16,heads=4,kv_heads=2,ffn=16,seq=8,vocab=16,experts=4,"
+        "global_batch=8",
+        "star:hosts=4,bandwidth=10Gb/s", "tp=2 ep=4 etp=1 sequence_parallel=on");
+    g_autoptr(GArray) files = export(&made, "megatron");
+    assert_non_null(strstr(file_text(files, 0), "--expert-tensor-parallel-size 1 "));
+    refuses(&made, "torchtitan", "etp=1");
+    refuses(&made, "flagscale", "etp=1");
+}
+
 /* --- refusals --- */
 
 static void test_refusals(void **state)
@@ -446,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_schedules_are_the_simulated_ones),
         cmocka_unit_test(test_interleaved_is_megatrons),
         cmocka_unit_test(test_vocabulary_is_padded),
+        cmocka_unit_test(test_whole_experts),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_ddp_has_all_samples),
         cmocka_unit_test(test_flagscale_has_meshes),

@@ -21,8 +21,8 @@ static const char CLUSTER[] = "dgx-a100";
 static char *layout_text(const StrategyLayout *l, const Graph *graph)
 {
     GString *text = g_string_new(NULL);
-    g_string_append_printf(text, "pp=%u dp=%u cp=%u tp=%u m=%u ep=%u a2a=%d", l->pp,
-                           l->dp, l->cp, l->tp, l->n_microbatches, l->ep,
+    g_string_append_printf(text, "pp=%u dp=%u cp=%u tp=%u m=%u ep=%u whole=%d a2a=%d", l->pp,
+                           l->dp, l->cp, l->tp, l->n_microbatches, l->ep, l->experts,
                            l->cp > 1 && l->all_to_all);
     const bool one = l->pp == 1 && l->n_stages == 1, divided = l->zero_ranks > 1;
     g_string_append_printf(text, " schedule=%s zero=%u/%u layers=",
@@ -151,7 +151,7 @@ static void test_script(void **state)
     assert_no_error(error);
     assert_int_equal(launch->unknown->len, 1);
     assert_string_equal(launch->unknown->pdata[0], "--moe-unheard-of 7");
-    g_autofree char *keys = launch_model_keys(launch);
+    g_autofree char *keys = launch_model_keys(launch, 8);
     assert_string_equal(keys, "global_batch=24,seq=16,precision=bf16-fp32-grads");
     g_autoptr(Graph) graph = model_build(MODEL, 8, NULL, &error);
     Strategy strategy;

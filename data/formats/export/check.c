@@ -48,9 +48,6 @@ bool export_need_strategy(const ExportCase *c, GError **error)
             "schedule=%s brings stages back to the first device; expected "
             "stages that are dealt around",
             schedule_name(c->layout.schedule));
-    if (c->has_strategy && c->layout.experts)
-        return export_refuse(c, 0, error,
-                             "etp=1; expected experts divided as other layers");
     if (c->has_strategy)
         return true;
     for (uint32_t i = 0; i < c->plan->program->n; i++)

@@ -74,6 +74,8 @@ char **export_words(const ExportCase *c)
     }
     if (l->ep > 1)
         put_number(value, WORD_EP, l->ep);
+    if (l->experts)
+        put_number(value, WORD_ETP, 1);
     if (l->tp > 1)
         put_text(value, WORD_SEQUENCE, l->sequence[0] ? "on" : "off");
     put_numbers(c, value);

@@ -291,7 +291,7 @@ typedef struct {
 
 static const Target TARGET[] = {
     {"megatron",
-     MEGATRON | HAS(VIRTUAL) | HAS(PART_1) | HAS(ZERO_2) | HAS(ZERO_3) | HAS(MIXED),
+     MEGATRON | HAS(WHOLE) | HAS(VIRTUAL) | HAS(PART_1) | HAS(ZERO_2) | HAS(ZERO_3) | HAS(MIXED),
      megatron_runs},
     {"flagscale", MEGATRON, flagscale_runs},
     {"torchtitan",

@@ -28,7 +28,8 @@ static uint32_t world_of(const Launch *launch)
 {
     const uint32_t world = said_number(launch, WORD_WORLD);
     return world ? world
-                 : said_number(launch, WORD_NODES) * said_number(launch, WORD_PER_NODE);
+                 : (launch->value[WORD_NODES] ? said_number(launch, WORD_NODES) : 1) *
+                       said_number(launch, WORD_PER_NODE);
 }
 
 static uint32_t shared_by(const Launch *launch)
@@ -51,13 +52,13 @@ static uint32_t micro_batch_of(const Launch *launch)
     return tokens && seq ? tokens / seq : said_number(launch, WORD_MICRO_BATCH);
 }
 
-/* Samples of an iteration; 0: not said. */
-static uint32_t batch_of(const Launch *launch)
+/* Samples of an iteration on so many GPUs; 0: not said. */
+static uint32_t batch_of(const Launch *launch, uint32_t n_devices)
 {
     const uint32_t batch = said_number(launch, WORD_GLOBAL_BATCH),
                    tokens = said_number(launch, WORD_TOKENS_STEP),
                    seq = said_number(launch, WORD_SEQ),
-                   world = world_of(launch) / shared_by(launch),
+                   world = n_devices / shared_by(launch),
                    steps = MAX(said_number(launch, WORD_MICROBATCHES), 1);
     return batch              ? batch
            : tokens && seq    ? tokens / seq
@@ -76,17 +77,18 @@ static const char *launch_precision(const Launch *launch)
         return "mixed";
     if (says(launch, WORD_NUMBERS, "fp32"))
         return "single";
-    return !launch->value[WORD_NUMBERS] ? NULL
-           : megatron && !short_sums    ? "bf16-fp32-grads"
+    return !launch->value[WORD_NUMBERS] && !is_titan(launch) ? NULL
+           : megatron && !short_sums                         ? "bf16-fp32-grads"
            : is_titan(launch) || strcmp(launch->framework, "accelerate") == 0
                ? "bf16-fsdp"
                : "bf16";
 }
 
-char *launch_model_keys(const Launch *launch)
+char *launch_model_keys(const Launch *launch, uint32_t n_devices)
 {
     GString *text = g_string_new(NULL);
-    const uint32_t batch = batch_of(launch), seq = said_number(launch, WORD_SEQ);
+    const uint32_t batch = batch_of(launch, n_devices),
+                   seq = said_number(launch, WORD_SEQ);
     const char *precision = launch_precision(launch);
     if (batch)
         g_string_append_printf(text, "global_batch=%u", batch);
@@ -164,11 +166,16 @@ static char *layers_of_modules(const char *modules)
     return g_strdup(text->str);
 }
 
-/* Megatron-LM's division: equal stages but the first and the last one, where these are given. */
+/* Megatron-LM's division: equal stages but the first and the last one, where these are given, or
+ * where embedding or head count as a layer. */
 static char *layers_by_ends(const Launch *launch, uint32_t layers, uint32_t stages)
 {
-    const uint32_t first = said_number(launch, WORD_FIRST_LAYERS),
-                   last = said_number(launch, WORD_LAST_LAYERS),
+    const bool counts[2] = {says(launch, WORD_COUNT_FIRST, "on"),
+                            says(launch, WORD_COUNT_LAST, "on")};
+    const uint32_t each_of = (layers + counts[0] + counts[1]) / stages,
+                   first =
+                       counts[0] ? each_of - 1 : said_number(launch, WORD_FIRST_LAYERS),
+                   last = counts[1] ? each_of - 1 : said_number(launch, WORD_LAST_LAYERS),
                    inner = stages - (first > 0) - (last > 0);
     if (inner == 0 || first + last > layers || (layers - first - last) % inner != 0)
         return NULL;
@@ -224,7 +231,11 @@ static void set_states(const Launch *launch, Strategy *s, uint32_t replicas)
     const uint32_t instances = said_number(launch, WORD_INSTANCES),
                    copies = MAX(said_number(launch, WORD_REPLICATE), 1);
     s->zero = said_number(launch, WORD_ZERO);
-    s->zero_ranks = said_number(launch, WORD_ZERO_RANKS);
+    if (s->zero == 3 && says(launch, WORD_RESHARD, "off"))
+        s->zero = 2;
+    s->zero_ranks = says(launch, WORD_ZERO_RANKS, "node")
+                        ? world_of(launch) / MAX(said_number(launch, WORD_NODES), 1)
+                        : said_number(launch, WORD_ZERO_RANKS);
     if (is_titan(launch)) {
         const uint32_t shard = said_number(launch, WORD_SHARD); /* -1 and none: all */
         s->zero_ranks = shard ? shard * MAX(s->cp, 1) : replicas / copies;
@@ -279,7 +290,8 @@ static bool set_batches(const Launch *launch, uint32_t batch, uint32_t dp, Strat
                         GError **error)
 {
     const uint32_t micro = micro_batch_of(launch),
-                   n = said_number(launch, WORD_MICROBATCHES), asked = batch_of(launch);
+                   n = said_number(launch, WORD_MICROBATCHES),
+                   asked = batch_of(launch, world_of(launch));
     if (asked && asked != batch)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "a global batch of %u, and the model's is %u: expected "
@@ -335,7 +347,11 @@ bool launch_strategy(const Launch *launch, const Graph *graph, uint32_t n_device
     s.tp = tp > 1 ? tp : 0;
     s.cp = MAX(said_number(launch, WORD_CP), 1);
     s.ep = MAX(said_number(launch, WORD_EP), 1);
+    s.etp = s.ep > 1 && tp > 1 && said_number(launch, WORD_ETP) == 1;
     s.dp = n_devices / shared;
+    s.offload = says(launch, WORD_OFFLOAD, "optimizer")
+                    ? g_intern_static_string("optimizer")
+                    : NULL;
     s.cp_comm = says(launch, WORD_CP_COMM, "a2a") && s.cp > 1;
     if (s.tp > 1 && (says(launch, WORD_SEQUENCE, "on") ||
                      (is_titan(launch) && !says(launch, WORD_SEQUENCE, "off"))))

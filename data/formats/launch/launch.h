@@ -28,9 +28,9 @@ Launch *launch_parse(const char *file, const char *text, size_t length, GError *
 void launch_free(Launch *launch);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Launch, launch_free)
 
-/* The keys that it gives a model: global_batch, seq, precision, "" if there are none. The caller
- * frees the text. */
-char *launch_model_keys(const Launch *launch);
+/* The keys that it gives a model on n_devices GPUs: global_batch, seq, precision, "" if there are
+ * none. The caller frees the text. */
+char *launch_model_keys(const Launch *launch, uint32_t n_devices);
 
 /* The strategy of the launch for a model on n_devices GPUs. KILTER_ERROR_INPUT names what
  * contradicts: number of GPUs, batches that do not divide, layers of another model. */

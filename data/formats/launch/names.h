@@ -21,7 +21,7 @@
     X(WORLD) X(NODES) X(PER_NODE) X(PP) X(TP) X(CP) X(CP_COMM) X(EP) X(ETP)                 \
     X(REPLICATE) X(SHARD) X(MICRO_BATCH) X(LOCAL_BATCH) X(GLOBAL_BATCH) X(MICROBATCHES)     \
     X(TOKENS_MICRO) X(TOKENS_STEP) X(SEQ) X(LAYOUT) X(SPLIT) X(MODULES) X(VIRTUAL)          \
-    X(PER_VIRTUAL) X(FIRST_LAYERS) X(LAST_LAYERS) X(SCHEDULE) X(STEPS_FILE) X(SEQUENCE)     \
+    X(COUNT_FIRST) X(COUNT_LAST) X(RESHARD) X(OFFLOAD) X(PER_VIRTUAL) X(FIRST_LAYERS) X(LAST_LAYERS) X(SCHEDULE) X(STEPS_FILE) X(SEQUENCE)     \
     X(ZERO) X(INSTANCES) X(ZERO_RANKS) X(RECOMPUTE) X(AGAIN) X(METHOD) X(RECOMPUTE_LAYERS)           \
     X(NUMBERS) X(FP8) X(GRADIENTS) X(OPTIMIZER)                                             \
     X(LAYERS) X(HIDDEN) X(FFN) X(HEADS) X(GROUPED) X(KV_HEADS) X(HEAD_SIZE) X(POSITIONS)    \
@@ -47,12 +47,14 @@ typedef struct {
 
 /* Flags of Megatron-LM, without "--"; FlagScale and Bridge have the same with '_'. */
 extern const LaunchName MEGATRON_NAMES[];
+/* Flags of metaseq, and options of sbatch and srun. */
+extern const LaunchName METASEQ_NAMES[];
 /* Paths of ds_config.json, of torchtitan, accelerate and Hugging Face:
  * "zero_optimization.stage". */
 extern const LaunchName DEEPSPEED_NAMES[], TITAN_NAMES[], ACCELERATE_NAMES[];
 
-/* Sets a word of value [WORDS] from a name's value (NULL: a switch); false if there is no such
- * name, or it has no row for the value. */
+/* Sets words of value [WORDS] from a name's value (NULL: a switch), by all rows for both; false if
+ * there are none. */
 bool launch_take(const LaunchName *names, const char *name, const char *text,
                  char **value);
 

@@ -262,11 +262,28 @@ static bool read_command(Shell *s, const char **at)
     }
     while (next_word(s, at, word, &good)) {
         g_auto(GStrv) part = g_strsplit_set(word->str, " \n\t", -1);
-        for (uint32_t i = 0; part[i] && s->word->len < MOST_WORDS; i++)
-            if (*part[i])
-                g_ptr_array_add(s->word, g_strdup(part[i]));
+        for (uint32_t i = 0; part[i] && s->word->len < MOST_WORDS; i++) {
+            const bool quoted = part[i][0] == '\'' && g_str_has_suffix(part[i] + 1, "'");
+            if (*part[i]) /* quotes in a text that is a command are its own */
+                g_ptr_array_add(s->word, quoted
+                                             ? g_strndup(part[i] + 1, strlen(part[i]) - 2)
+                                             : g_strdup(part[i]));
+        }
     }
     return good;
+}
+
+/* Sets the number of machines that comments for sbatch ask for. */
+static void shell_allocation(Shell *s, const char *text)
+{
+    g_autoptr(GRegex) asked =
+        g_regex_new("^#SBATCH +(?:--nodes[= ]|-N *)([0-9]+)", G_REGEX_MULTILINE, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+    if (!g_regex_match(asked, text, 0, &match))
+        return;
+    g_autofree char *nodes = g_match_info_fetch(match, 1);
+    shell_assign(s, "SLURM_NNODES", nodes, false);
+    shell_assign(s, "SLURM_JOB_NUM_NODES", nodes, false);
 }
 
 /* Calls `option` with the name of each option --NAME of the script's commands and the words
@@ -282,6 +299,7 @@ static bool shell_options(const char *file, const char *text,
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     g_autoptr(GPtrArray) word = g_ptr_array_new_with_free_func(g_free);
     Shell s = {file, variable, word, 1, error};
+    shell_allocation(&s, text);
     for (const char *at = text; *at;) {
         if (!read_command(&s, &at))
             return false;
@@ -299,10 +317,8 @@ static bool shell_options(const char *file, const char *text,
             const char *next = word->pdata[k];
             if (g_str_has_prefix(next, "--") || *next == '\n')
                 break;
-            if (strchr(next, '/') && g_str_has_suffix(next, ".py"))
-                break; /* the script that torchrun starts */
             if (g_str_has_suffix(next, ".py"))
-                break;
+                break; /* the script that torchrun starts */
             g_string_append_printf(value, "%s%s", value->len ? " " : "", next);
         }
         g_autofree char *plain =
@@ -318,7 +334,7 @@ typedef struct {
     const char *file;
     Launch *launch;
     bool titan;        /* lines of torchtitan, whose table has whole sections */
-    uint32_t taken[4]; /* names of each table */
+    uint32_t taken[5]; /* names of each table */
 } Reading;
 
 static const struct {
@@ -327,38 +343,68 @@ static const struct {
 } TABLE[] = {{"torchtitan", TITAN_NAMES},
              {"DeepSpeed", DEEPSPEED_NAMES},
              {"accelerate", ACCELERATE_NAMES},
-             {"Megatron-LM", MEGATRON_NAMES}};
+             {"Megatron-LM", MEGATRON_NAMES},
+             {"metaseq", METASEQ_NAMES}};
 
 static void add_unknown(Reading *r, const char *name, const char *text)
 {
-    if (r->launch->unknown->len < MOST_UNKNOWN)
-        g_ptr_array_add(r->launch->unknown,
-                        text && *text ? g_strdup_printf("%.80s %.40s", name, text)
-                                      : g_strdup_printf("%.80s", name));
+    GPtrArray *unknown = r->launch->unknown;
+    g_autofree char *words =
+        g_strdup_printf(text && *text ? "%.80s %.40s" : "%.80s", name, text);
+    if (unknown->len < MOST_UNKNOWN &&
+        !g_ptr_array_find_with_equal_func(unknown, words, g_str_equal, NULL))
+        g_ptr_array_add(unknown, g_steal_pointer(&words));
+}
+
+/* Sections of paths without effect, as far as no table has their names. */
+static bool is_beside(const char *name)
+{
+    static const char *const SECTION[] = {"logging",   "logger",   "checkpoint",
+                                          "data",      "dataset",  "tokenizer",
+                                          "optimizer", "scheduler"};
+    g_auto(GStrv) part = g_strsplit(name, ".", -1);
+    bool is = false;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(SECTION); i++)
+        is |=
+            part[0] && part[1] && g_strv_contains((const char *const *)part, SECTION[i]);
+    return is;
 }
 
 /* Takes a name with its text from the first table that has it; the last part of a path may be a
- * flag written with '_'. */
-static void take_path(Reading *r, const char *name, const char *text)
+ * flag written with '_'. False: none has it. */
+static bool take_name(Reading *r, const char *name, const char *text)
 {
     const char *last = strrchr(name, '.');
     g_autofree char *flag = g_strdelimit(g_strdup(last ? last + 1 : name), "_", '-');
-    if (g_strcmp0(text, "auto") == 0)
-        return; /* whoever launches fills it in */
     for (uint32_t t = 0; t < G_N_ELEMENTS(TABLE); t++) {
-        const bool flags = TABLE[t].names == MEGATRON_NAMES;
+        const bool flags = t >= 3;
         if (r->titan != (TABLE[t].names == TITAN_NAMES))
             continue;
         const char *switched = flags && g_strcmp0(text, "true") == 0 ? NULL : text;
-        if (flags && g_strcmp0(text, "false") == 0)
-            return;
+        if (flags && (g_strcmp0(text, "false") == 0 || g_strcmp0(text, "None") == 0))
+            return true;
         if (launch_take(TABLE[t].names, flags ? flag : name, switched,
                         r->launch->value)) {
             r->taken[t]++;
-            return;
+            return true;
         }
     }
-    add_unknown(r, name, text);
+    return false;
+}
+
+static void take_path(Reading *r, const char *name, const char *text)
+{
+    /* "auto": whoever launches fills it in */
+    if (g_strcmp0(text, "auto") != 0 && !take_name(r, name, text) && !is_beside(name))
+        add_unknown(r, name, text);
+}
+
+/* Words of a switch in Python. */
+static const char *plain_switch(const char *text)
+{
+    return g_strcmp0(text, "True") == 0    ? "true"
+           : g_strcmp0(text, "False") == 0 ? "false"
+                                           : text;
 }
 
 /* --- JSON and YAML --- */
@@ -430,9 +476,23 @@ static char *plain_value(const char *text)
     return g_strstrip(value);
 }
 
+/* "['a', 'b']" as "a b". */
+static void plain_items(char *list)
+{
+    char *to = list;
+    for (const char *p = list; *p; p++) {
+        const char c = strchr("[]\"',", *p) ? ' ' : *p;
+        if (c != ' ' || (to > list && to[-1] != ' '))
+            *to++ = c;
+    }
+    *to = '\0';
+    g_strchomp(list);
+}
+
+static const char RECIPE[] = "^[ \t]*(config|cfg|recipe)\\.[a-z_.]+ *=[^=]";
+
 static bool read_assignments(Reading *r, const char *text, GError **error)
 {
-    static const char config[] = "config.";
     g_auto(GStrv) line = g_strsplit(text, "\n", -1);
     g_autofree char *section = g_strdup("");
     for (uint32_t i = 0; line[i]; i++) {
@@ -442,7 +502,7 @@ static bool read_assignments(Reading *r, const char *text, GError **error)
             g_free(section);
             section = g_strndup(at + 1, strcspn(at + 1, "]"));
         }
-        const bool recipe = g_str_has_prefix(at, config);
+        const bool recipe = g_regex_match_simple(RECIPE, at, 0, 0);
         if (!equal || *at == '#' || (!recipe && !*section))
             continue;
         g_autofree char *key = g_strndup(at, (gsize)(equal - at)),
@@ -451,9 +511,11 @@ static bool read_assignments(Reading *r, const char *text, GError **error)
         if (!*key || (toml && !*section))
             return kilter_fail(error, KILTER_ERROR_INPUT, "%s:%u: expected KEY = VALUE",
                                r->file, i + 1);
-        g_autofree char *path = recipe ? g_strdup(key + strlen(config))
+        g_autofree char *path = recipe ? g_strdup(strchr(key, '.') + 1)
                                        : g_strdup_printf("%s.%s", section, key);
-        take_path(r, path, value);
+        if (!r->titan && *value == '[')
+            plain_items(value);
+        take_path(r, path, r->titan ? value : plain_switch(value));
     }
     return true;
 }
@@ -463,13 +525,13 @@ static bool read_assignments(Reading *r, const char *text, GError **error)
 static void take_flag(void *data, const char *name, const char *text)
 {
     Reading *r = data;
-    g_autofree char *flag = g_strdelimit(g_strdup(name), "_", '-');
-    if (launch_take(MEGATRON_NAMES, flag, text, r->launch->value)) {
-        r->taken[3]++;
-        return;
-    }
     g_autofree char *option = g_strconcat("--", name, NULL);
-    add_unknown(r, option, text);
+    char **nodes = &r->launch->value[WORD_NODES];
+    if (!text && strcmp(name, "nnodes") == 0) { /* of the scheduler */
+        g_free(*nodes);
+        *nodes = g_strdup("?");
+    } else if (!take_name(r, name, plain_switch(text)))
+        add_unknown(r, option, text);
 }
 
 static bool has_line(const char *text, const char *pattern)
@@ -491,9 +553,9 @@ Launch *launch_parse(const char *file, const char *text, size_t length, GError *
                     file, LAUNCH_MOST_BYTES);
         return NULL;
     }
-    const bool lines = has_line(copy, "^[ \t]*config\\.[a-z_.]+ *=") ||
-                       has_line(copy, "^\\[[a-z_.]+\\][ \t\r]*$");
-    r.titan = lines && *begin != '{';
+    const bool toml = has_line(copy, "^\\[[a-z_.]+\\][ \t\r]*$"),
+               lines = toml || has_line(copy, RECIPE);
+    r.titan = *begin != '{' && (toml || has_line(copy, "^[ \t]*config\\.[a-z_.]+ *="));
     const bool good = *begin == '{' ? read_tree(&r, text, length, true, error)
                       : lines       ? read_assignments(&r, copy, error)
                       : has_line(copy, "(^|[ \t\"'(=])--[a-z]")
