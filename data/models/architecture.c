@@ -52,7 +52,7 @@ static TensorId feed_forward(const Layer *l, const char *part, TensorId x, uint3
     g_autofree char *gate = g_strdup_printf("%s.gate", part);
     g_autofree char *wide = g_strdup_printf("%s.wide", part);
     g_autofree char *product = g_strdup_printf("%s.gated", part);
-    if (a->gated && l->sizes->own_gate) {
+    if (a->gated && (l->sizes->own_gate || a->activation == ACTIVATION_RELU2)) {
         TensorId g = layer_linear(l, gate, x, ffn, a->ffn_bias);
         g = layer_unary(l, ACTIVATION_OP[a->activation], active, g);
         x = layer_binary(l, OP_MULTIPLY, product, g,
@@ -226,6 +226,16 @@ static TensorId add_gated(const Layer *l, const char *part, TensorId x, TensorId
     return add_residual(l, part, x, y);
 }
 
+/* x and what patches y make of one another alone (Stable Diffusion 3.5: Esser et al. 2024). */
+static TensorId patches_alone(const Layer *l, TensorId x, TensorId y)
+{
+    g_autofree char *name = g_strdup_printf("%s.alone", l->name);
+    Layer alone = *l;
+    alone.name = name;
+    y = mixer_build(&alone, modulated(&alone, "attention", y, 0));
+    return add_gated(&alone, "attention", x, y, 2);
+}
+
 static TensorId two_streams(Layer *l, TensorId x)
 {
     g_autofree char *name = g_strdup_printf("%s.text", l->name);
@@ -236,7 +246,10 @@ static TensorId two_streams(Layer *l, TensorId x)
         y[s] = modulated(side[s], "attention", stream[s], 0);
     mixer_joint(side, y);
     for (uint32_t s = l->facts->silent; s < 2; s++) {
+        const TensorId before = stream[s];
         stream[s] = add_gated(side[s], "attention", stream[s], y[s], 2);
+        if (s == 1 && l->facts->dual)
+            stream[s] = patches_alone(l, stream[s], before);
         y[s] = network(side[s], modulated(side[s], "ffn", stream[s], 3));
         stream[s] = add_gated(side[s], "ffn", stream[s], y[s], 5);
     }

@@ -19,8 +19,10 @@
     X(ARRANGEMENT_PRE, "pre") X(ARRANGEMENT_POST, "post")                    \
     X(ARRANGEMENT_SANDWICH, "sandwich") X(ARRANGEMENT_AFTER, "after")        \
     X(ARRANGEMENT_PARALLEL, "parallel") X(ARRANGEMENT_PARALLEL_TWO, "parallel-two")
-/* RMS norms of queries and of keys: of each head, or of all heads at once. */
-#define QK_NORM_NAMES(X) X(QK_NORM_NONE, "none") X(QK_NORM_HEAD, "head") X(QK_NORM_ALL, "all")
+/* RMS norms of queries and of keys: of each head, by the same weights or (each) by its own, or of
+ * all heads at once. */
+#define QK_NORM_NAMES(X)                                                     \
+    X(QK_NORM_NONE, "none") X(QK_NORM_HEAD, "head") X(QK_NORM_EACH, "each") X(QK_NORM_ALL, "all")
 /* A sigmoid that multiplies attention's output: one for each element, or for each head. */
 #define OUTPUT_GATE_NAMES(X) X(OUTPUT_GATE_NONE, "none") X(OUTPUT_GATE_ELEMENT, "element") X(OUTPUT_GATE_HEAD, "head")
 /* Mixers of tokens: latent is low-rank attention (MLA: DeepSeek-AI 2024), mamba Mamba-2 (Dao and Gu
@@ -79,7 +81,7 @@ enum { FACT_MOST = 1 << 24, FACT_MOST_LAYERS = 4096 };
     X(FLAG, alibi, 0, 1)                                                                                        \
     X(QK_NORM, qk_norm, 0, 0)                                                                                   \
     X(OUTPUT_GATE, output_gate, 0, 0)                                                                           \
-    /* latent attention: ranks of the vectors that queries, and keys with values, are made from, and elements   \
+    /* ranks of the vectors that queries, and latent attention's keys with values, are made from, and elements  \
      * of a key that all heads share; q_rank 0: queries are made from x */                                      \
     X(SIZE, q_rank, 0, FACT_MOST)                                                                               \
     X(SIZE, kv_rank, 0, FACT_MOST)                                                                              \
@@ -175,6 +177,7 @@ enum { FACT_MOST = 1 << 24, FACT_MOST_LAYERS = 4096 };
     /* 1: both are one sequence, the network beside attention; 0: patches alone */ \
     X(SIZE, streams, 0, 2)                                                                                      \
     X(FLAG, silent, 0, 1)                 /* the text's tokens are read for the last time */ \
+    X(FLAG, dual, 0, 1)                   /* patches attend to themselves, too */ \
     X(SIZE, shared, 0, FACT_MOST)         /* number of the parameters that layers share; 0: own */ \
     /* before the mixer: attention and a network on this and the first layer's input, with the parameters of \
      * that number, and a projection of the layer's own (Zamba: Glorioso et al. 2024); 0: none */ \

@@ -15,11 +15,28 @@ static TensorId turn(const Layer *l, const char *part, TensorId x, uint32_t firs
     return attr.span && !l->crosses ? layer_op(l, OP_ROTARY, part, attr, 1, &x, NULL) : x;
 }
 
+/* An op of x and a weight for each of its channels. */
+static TensorId by_channel(const Layer *l, OpKind kind, const char *part, TensorId x)
+{
+    const Tensor in = *graph_tensor(l->graph, x);
+    g_autofree char *weight = g_strdup_printf("%s.weight", part);
+    return layer_binary(l, kind, part, x,
+                        layer_parameter(l, weight, in.rank - 2, in.dim + 2));
+}
+
+static TensorId heads_normed(const Layer *l, const char *part, TensorId x)
+{
+    return l->a->qk_norm == QK_NORM_HEAD   ? layer_rms_norm(l, part, x)
+           : l->a->qk_norm == QK_NORM_EACH ? by_channel(l, OP_GROUP_NORM, part, x)
+           : l->a->qk_norm == QK_NORM_ALL  ? layer_norm_of_all(l, part, x)
+                                           : x;
+}
+
 /* The vector that queries are made from. */
 static TensorId query_source(const Layer *l, TensorId x)
 {
     const Architecture *a = l->a;
-    if (l->facts->mixer != MIXER_LATENT || a->q_rank == 0)
+    if (a->q_rank == 0)
         return x;
     x = layer_linear(l, "attention.q_low", x, a->q_rank, a->rank_bias);
     return layer_rms_norm(l, "attention.q_low.norm", x);
@@ -30,10 +47,7 @@ static TensorId queries(const Layer *l, TensorId x)
     const LayerFacts *f = l->facts;
     const uint32_t out[] = {f->kv_heads, f->heads / f->kv_heads, f->head_size};
     TensorId q = layer_project(l, OP_Q_PROJ, "attention.q", x, 3, out, l->a->qkv_bias);
-    if (l->a->qk_norm == QK_NORM_HEAD)
-        q = layer_rms_norm(l, "attention.q.norm", q);
-    else if (l->a->qk_norm == QK_NORM_ALL)
-        q = layer_norm_of_all(l, "attention.q.norm", q);
+    q = heads_normed(l, "attention.q.norm", q);
     return turn(l, "attention.q.rotary", q,
                 f->mixer == MIXER_LATENT ? f->head_size - f->rotary : 0);
 }
@@ -72,10 +86,7 @@ static TensorId separate_keys(const Layer *l, TensorId x)
     const TensorId v = f->shared_values ? k
                                         : layer_project(l, OP_KV_PROJ, "attention.values",
                                                         x, 2, value, a->qkv_bias);
-    if (a->qk_norm == QK_NORM_ALL)
-        k = layer_norm_of_all(l, "attention.k.norm", k);
-    else if (a->qk_norm == QK_NORM_HEAD)
-        k = layer_rms_norm(l, "attention.k.norm", k);
+    k = heads_normed(l, "attention.k.norm", k);
     return layer_join(l, "attention.keys", k, v);
 }
 
@@ -87,7 +98,7 @@ static TensorId keys(const Layer *l, TensorId x)
         return low_rank_keys(l, x);
     const uint32_t out[] = {f->kv_heads, f->head_size + f->value_size};
     TensorId kv;
-    const bool apart = f->shared_values || a->qk_norm == QK_NORM_ALL || a->distances ||
+    const bool apart = f->shared_values || a->qk_norm >= QK_NORM_EACH || a->distances ||
                        l->sizes->own_keys;
     if (apart)
         kv = separate_keys(l, x);
@@ -356,15 +367,6 @@ static TensorId selective(const Layer *l, TensorId x)
 }
 
 /* --- RWKV --- */
-
-/* An op of x and a weight for each of its channels. */
-static TensorId by_channel(const Layer *l, OpKind kind, const char *part, TensorId x)
-{
-    const Tensor in = *graph_tensor(l->graph, x);
-    g_autofree char *weight = g_strdup_printf("%s.weight", part);
-    return layer_binary(l, kind, part, x,
-                        layer_parameter(l, weight, in.rank - 2, in.dim + 2));
-}
 
 /* A projection by a matrix of low rank, with tanh, a sigmoid or nothing between. */
 static TensorId low_rank(const Layer *l, const char *part, TensorId x, uint32_t rank,

@@ -85,6 +85,12 @@ static const char *const FAMILY[] = {
                   "'sliding_attention','full_attention'],'sliding_window':3,"
                   "'model_type':'gemma4'",
     SIZES "'num_key_value_heads':2,'model_type':'olmo3'",
+    SIZES "'num_key_value_heads':2,'qk_layernorm':true,'model_type':'stablelm'",
+    SIZES "'num_key_value_heads':2,'model_type':'bitnet'",
+    SIZES EXPERTS
+    "'num_attention_groups':2,'head_dim':8,'share_q_dim':6,'moe_num_experts':4,"
+    "'moe_top_k':2,'share_expert_dim':8,'moe_layers_enum':'1,3','model_type':'step3_"
+    "text'",
     SIZES "'num_key_value_heads':2,'sliding_window':3,'sliding_window_pattern':2,"
           "'use_qk_norm':true,'model_type':'cohere2'",
     SIZES
@@ -120,7 +126,7 @@ static const char *const FAMILY[] = {
     "'pooled_projection_dim':7",
     "'_class_name':'SD3Transformer2DModel','attention_head_dim':4,'in_channels':3,"
     "'joint_attention_dim':10,'num_attention_heads':4,'num_layers':4,"
-    "'out_channels':3,'pooled_projection_dim':7",
+    "'dual_attention_layers':[0,2],'out_channels':3,'pooled_projection_dim':7",
     "'_class_name':'WanTransformer3DModel','attention_head_dim':4,"
     "'num_attention_heads':4,'num_layers':4,'ffn_dim':24,'cross_attn_norm':true,"
     "'in_channels':2,'out_channels':2,'patch_size':[1,2,2],"
@@ -163,11 +169,13 @@ static void test_families(void **state)
             g_strdup_printf("%s:global_batch=24%s%s", path, image ? "" : ",seq=8",
                             tower ? ",patches=16" : "");
         /* five tensors are alive in a recurrence or beside chosen keys, too many for hap's exact search */
-        const bool scans = strstr(FAMILY[f], "linear_") || strstr(FAMILY[f], "mamba") ||
-                           strstr(FAMILY[f], "deberta") || strstr(FAMILY[f], "_class") ||
-                           strstr(FAMILY[f], "albert") || strstr(FAMILY[f], "rwkv") ||
-                           tower || strstr(FAMILY[f], "d_model") ||
-                           strstr(FAMILY[f], "index_") || strstr(FAMILY[f], "attn_type");
+        const bool scans =
+            strstr(FAMILY[f], "linear_") || strstr(FAMILY[f], "mamba") ||
+            strstr(FAMILY[f], "deberta") || strstr(FAMILY[f], "_class") ||
+            strstr(FAMILY[f], "albert") || strstr(FAMILY[f], "rwkv") || tower ||
+            strstr(FAMILY[f], "d_model") || strstr(FAMILY[f], "index_") ||
+            strstr(FAMILY[f], "attn_type") || strstr(FAMILY[f], "use_qk_norm") ||
+            strstr(FAMILY[f], "qk_layernorm");
         /* the default test proves each family in one of both ways, the long one in both */
         if (COMBINATIONS > 1 || f % 2)
             check_proved(scans ? "joint" : "hap", model, CLUSTER,

@@ -6,6 +6,7 @@
 
 #include "data/data.h"
 #include "data/formats/huggingface/config.h"
+#include "data/formats/huggingface/family.h"
 #include "tests/test.h"
 
 /* width, feed-forward width, layers, heads, key/value heads, vocabulary */
@@ -90,6 +91,10 @@ typedef struct {
     uint64_t parameters;
     const char *json;
 } Published;
+
+/* of the layers of Stable Diffusion 3.5 medium: a product with its biases, a network */
+#define SD_SQUARE  (1536LL * 1537)
+#define SD_NETWORK (8 * 1536LL * 1536 + 5 * 1536)
 
 static const Published PUBLISHED[] = {
     {6738415616, SIZES(4096, 11008, 32, 32, null, 32000) LLAMA UNTIED},
@@ -502,6 +507,150 @@ static const Published PUBLISHED[] = {
      "'caption_projection_dim':1536,'in_channels':16,'joint_attention_dim':4096,"
      "'num_attention_heads':24,'num_layers':24,'out_channels':16,'patch_size':2,"
      "'pooled_projection_dim':2048,'pos_embed_max_size':192,'sample_size':128"},
+    {346763264,
+     "'hidden_size':1024,'intermediate_size':4096,'num_hidden_layers':24,'num_attent"
+     "ion_heads':16,'vocab_size':42384,'model_type':'biogpt','max_position_embedding"
+     "s':1024,'scale_embedding':true,'layerdrop':0.0,'activation_dropout':0.0"},
+    {116534784,
+     "'model_type':'openai-gpt','n_embd':768,'n_layer':12,'n_head':12,'n_positions':"
+     "512,'n_ctx':512,'vocab_size':40478,'afn':'gelu'"},
+    {1637964550,
+     "'model_type':'ctrl','n_embd':1280,'dff':8192,'n_layer':48,'n_head':16,'n_posit"
+     "ions':256,'n_ctx':512,'vocab_size':246534,'tie_word_embeddings':true"},
+    {136731648,
+     "'model_type':'nomic_bert','n_embd':768,'n_inner':3072,'n_layer':12,'n_head':12"
+     ",'n_positions':8192,'vocab_size':30528,'type_vocab_size':2,'activation_functio"
+     "n':'swiglu','qkv_proj_bias':false,'mlp_fc1_bias':false,'mlp_fc2_bias':false,'r"
+     "otary_emb_fraction':1.0,'prenorm':false"},
+    {364802560,
+     "'model_type':'blenderbot','d_model':1280,'encoder_layers':2,'decoder_layers':1"
+     "2,'encoder_ffn_dim':5120,'decoder_ffn_dim':5120,'encoder_attention_heads':32,'"
+     "decoder_attention_heads':32,'vocab_size':8008,'max_position_embeddings':128,'i"
+     "s_encoder_decoder':true"},
+    {8170848256,
+     "'hidden_size':4096,'intermediate_size':12800,'num_hidden_layers':40,'num_atten"
+     "tion_heads':32,'vocab_size':49155,'model_type':'granite','tie_word_embeddings'"
+     ":true,'attention_multiplier':0.0078125,'embedding_multiplier':12,'logits_scali"
+     "ng':16,'residual_multiplier':0.22,'attention_bias':false,'mlp_bias':false,'hid"
+     "den_act':'silu','num_key_value_heads':8"},
+    {3402836480,
+     "'hidden_size':2560,'intermediate_size':8192,'num_hidden_layers':40,'num_attent"
+     "ion_heads':40,'vocab_size':100352,'model_type':'granitemoehybrid','shared_inte"
+     "rmediate_size':8192,'num_local_experts':0,'num_experts_per_tok':0,'mamba_n_hea"
+     "ds':128,'mamba_d_head':64,'position_embedding_type':'rope','tie_word_embedding"
+     "s':true,'layer_types':['attention','attention','attention','attention','attent"
+     "ion','attention','attention','attention','attention','attention','attention','"
+     "attention','attention','attention','attention','attention','attention','attent"
+     "ion','attention','attention','attention','attention','attention','attention','"
+     "attention','attention','attention','attention','attention','attention','attent"
+     "ion','attention','attention','attention','attention','attention','attention','"
+     "attention','attention','attention'],'num_key_value_heads':8"},
+    {8888227328,
+     "'hidden_size':4480,'intermediate_size':15680,'num_hidden_layers':56,'num_atten"
+     "tion_heads':40,'vocab_size':131072,'model_type':'nemotron_h','head_dim':128,'a"
+     "ttention_head_dim':128,'hybrid_override_pattern':'M-M-M-MM-M-M-M*-M-M-M*-M-M-M"
+     "-M*-M-M-M-M*-M-MM-M-M-M-M-M-','mamba_num_heads':128,'mamba_head_dim':80,'ssm_s"
+     "tate_size':128,'n_groups':8,'conv_kernel':4,'use_bias':false,'mlp_hidden_act':"
+     "'relu2','expand':2,'use_conv_bias':true,'num_key_value_heads':8"},
+    {1170340608,
+     "'model_type':'lfm2_vl','vision_config':{'model_type':'siglip_vision_model','hi"
+     "dden_size':1152,'num_hidden_layers':27},'text_config':{'model_type':'lfm2','hi"
+     "dden_size':2048,'block_dim':2048,'block_ff_dim':12288,'block_auto_adjust_ff_di"
+     "m':true,'block_ffn_dim_multiplier':1.0,'block_multiple_of':256,'conv_L_cache':"
+     "3,'conv_bias':false,'num_attention_heads':32,'num_hidden_layers':16,'num_key_v"
+     "alue_heads':8,'vocab_size':65536,'layer_types':['conv','conv','full_attention'"
+     ",'conv','conv','full_attention','conv','conv','full_attention','conv','full_at"
+     "tention','conv','full_attention','conv','full_attention','conv']}"},
+    {13716198400,
+     "'hidden_size':5120,'intermediate_size':13824,'num_hidden_layers':40,'num_atten"
+     "tion_heads':40,'vocab_size':100352,'model_type':'olmo2','tie_word_embeddings':"
+     "false,'attention_bias':false,'mlp_bias':false,'hidden_act':'silu','num_key_val"
+     "ue_heads':40"},
+    {6919161856,
+     "'hidden_size':2048,'intermediate_size':1024,'num_hidden_layers':16,'num_attent"
+     "ion_heads':16,'vocab_size':50304,'model_type':'olmoe','num_experts':64,'num_ex"
+     "perts_per_tok':8,'norm_topk_prob':false,'tie_word_embeddings':false,'num_key_v"
+     "alue_heads':16"},
+    {142774381696,
+     "'hidden_size':4096,'intermediate_size':10944,'num_hidden_layers':62,'num_atten"
+     "tion_heads':32,'vocab_size':152064,'model_type':'dots1','moe_intermediate_size"
+     "':1408,'n_routed_experts':128,'num_experts_per_tok':6,'n_shared_experts':2,'fi"
+     "rst_k_dense_replace':1,'norm_topk_prob':true,'routed_scaling_factor':2.5,'scor"
+     "ing_func':'noaux_tc','n_group':1,'topk_group':1,'attention_bias':false,'tie_wo"
+     "rd_embeddings':false,'num_key_value_heads':32"},
+    {7615616512,
+     "'model_type':'qwen2_5_omni','thinker_config':{'model_type':'qwen2_5_omni_think"
+     "er','audio_config':{'x':1},'text_config':{'hidden_size':3584,'intermediate_siz"
+     "e':18944,'num_hidden_layers':28,'num_attention_heads':28,'vocab_size':152064,'"
+     "model_type':'qwen2_5_omni_text','use_sliding_window':false,'sliding_window':32"
+     "768,'max_window_layers':28,'tie_word_embeddings':false,'num_key_value_heads':4"
+     "}}"},
+    {2795443200,
+     "'hidden_size':2560,'intermediate_size':6912,'num_hidden_layers':32,'num_attent"
+     "ion_heads':32,'vocab_size':50304,'model_type':'stablelm_epoch','rope_pct':0.25"
+     ",'norm_eps':1e-05,'tie_word_embeddings':false,'num_key_value_heads':32"},
+    {521411104,
+     "'hidden_size':1024,'intermediate_size':2048,'num_hidden_layers':36,'num_attent"
+     "ion_heads':8,'vocab_size':32784,'model_type':'falcon_h1','head_dim':64,'mamba_"
+     "d_ssm':1536,'mamba_d_state':128,'mamba_n_heads':24,'mamba_d_head':64,'mamba_n_"
+     "groups':1,'mamba_d_conv':4,'mamba_expand':2,'mamba_conv_bias':true,'mamba_proj"
+     "_bias':false,'mamba_rms_norm':false,'tie_word_embeddings':false,'num_key_value"
+     "_heads':2"},
+    {32233522176,
+     "'hidden_size':5120,'intermediate_size':27648,'num_hidden_layers':64,'num_atten"
+     "tion_heads':40,'vocab_size':100278,'model_type':'olmo3','sliding_window':4096,"
+     "'layer_types':['sliding_attention','sliding_attention','sliding_attention','fu"
+     "ll_attention','sliding_attention','sliding_attention','sliding_attention','ful"
+     "l_attention','sliding_attention','sliding_attention','sliding_attention','full"
+     "_attention','sliding_attention','sliding_attention','sliding_attention','full_"
+     "attention','sliding_attention','sliding_attention','sliding_attention','full_a"
+     "ttention','sliding_attention','sliding_attention','sliding_attention','full_at"
+     "tention','sliding_attention','sliding_attention','sliding_attention','full_att"
+     "ention','sliding_attention','sliding_attention','sliding_attention','full_atte"
+     "ntion','sliding_attention','sliding_attention','sliding_attention','full_atten"
+     "tion','sliding_attention','sliding_attention','sliding_attention','full_attent"
+     "ion','sliding_attention','sliding_attention','sliding_attention','full_attenti"
+     "on','sliding_attention','sliding_attention','sliding_attention','full_attentio"
+     "n','sliding_attention','sliding_attention','sliding_attention','full_attention"
+     "','sliding_attention','sliding_attention','sliding_attention','full_attention'"
+     ",'sliding_attention','sliding_attention','sliding_attention','full_attention',"
+     "'sliding_attention','sliding_attention','sliding_attention','full_attention'],"
+     "'tie_word_embeddings':false,'attention_bias':false,'num_key_value_heads':8"},
+    /* by their shapes, of which only a rounded sum is published */
+    {2 * 100352LL * 2048 + 2048 + 10 * 2048LL * (2 * 6144 + 2048 + 48) +
+         30 * 2048LL * (2 * 8192 + 2048 + 64) + 40 * (256 + 4096) + 3 * 2048LL * 8192 +
+         39 * (257 * 3 * 2048LL * 512 + 2049 * 256),
+     "'hidden_size':2048,'intermediate_size':8192,'num_hidden_layers':40,'num_attent"
+     "ion_heads':48,'vocab_size':100352,'model_type':'laguna','head_dim':128,'num_ex"
+     "perts':256,'num_experts_per_tok':8,'moe_intermediate_size':512,'shared_expert_"
+     "intermediate_size':512,'tie_word_embeddings':false,'gating':true,'sliding_wind"
+     "ow':512,'layer_types':['full_attention','sliding_attention','sliding_attention"
+     "','sliding_attention','full_attention','sliding_attention','sliding_attention'"
+     ",'sliding_attention','full_attention','sliding_attention','sliding_attention',"
+     "'sliding_attention','full_attention','sliding_attention','sliding_attention','"
+     "sliding_attention','full_attention','sliding_attention','sliding_attention','s"
+     "liding_attention','full_attention','sliding_attention','sliding_attention','sl"
+     "iding_attention','full_attention','sliding_attention','sliding_attention','sli"
+     "ding_attention','full_attention','sliding_attention','sliding_attention','slid"
+     "ing_attention','full_attention','sliding_attention','sliding_attention','slidi"
+     "ng_attention','full_attention','sliding_attention','sliding_attention','slidin"
+     "g_attention'],'partial_rotary_factor':0.5,'mlp_layer_types':['dense','sparse',"
+     "'sparse','sparse','sparse','sparse','sparse','sparse','sparse','sparse','spars"
+     "e','sparse','sparse','sparse','sparse','sparse','sparse','sparse','sparse','sp"
+     "arse','sparse','sparse','sparse','sparse','sparse','sparse','sparse','sparse',"
+     "'sparse','sparse','sparse','sparse','sparse','sparse','sparse','sparse','spars"
+     "e','sparse','sparse','sparse'],'moe_routed_scaling_factor':2.5,'num_attention_"
+     "heads_per_layer':[48,64,64,64,48,64,64,64,48,64,64,64,48,64,64,64,48,64,64,64,"
+     "48,64,64,64,48,64,64,64,48,64,64,64,48,64,64,64,48,64,64,64],'moe_apply_router"
+     "_weight_on_input':false,'num_key_value_heads':8"},
+    {23 * (12 * SD_SQUARE + 8 * SD_SQUARE + 2 * SD_NETWORK + 256) +
+         13 * (7 * SD_SQUARE + 128) + 15 * SD_SQUARE + SD_NETWORK + 256 + 2 * SD_SQUARE +
+         1536 * 64 + 64 + (64 + 256 + 2048 + 4096 + 4) * 1536LL + 2 * SD_SQUARE,
+     "'_class_name':'SD3Transformer2DModel','_diffusers_version':'0.34.0','num_layer"
+     "s':24,'num_attention_heads':24,'attention_head_dim':64,'in_channels':16,'out_c"
+     "hannels':16,'patch_size':2,'joint_attention_dim':4096,'pooled_projection_dim':"
+     "2048,'caption_projection_dim':1536,'pos_embed_max_size':384,'qk_norm':'rms_nor"
+     "m','sample_size':128,'dual_attention_layers':[0,1,2,3,4,5,6,7,8,9,10,11,12]"},
 };
 
 /* Models some of whose numbers count otherwise here (data/families.yaml says which): at most one
@@ -601,6 +750,85 @@ static const Published NEAR[] = {
      "'use_embedding_sharing':true,'use_gated_activation':true,"
      "'use_parallel_block':true,'use_parallel_embedding':false,"
      "'position_embedding_type':'rope_gptj','rotary_pct':1.0"},
+    {2412820480,
+     "'hidden_size':2560,'intermediate_size':6912,'num_hidden_layers':30,'num_attent"
+     "ion_heads':20,'vocab_size':128256,'model_type':'bitnet','hidden_act':'relu2','"
+     "tie_word_embeddings':true,'max_position_embeddings':4096,'quantization_config'"
+     ":{},'num_key_value_heads':5"},
+    {12143191040,
+     "'hidden_size':5120,'intermediate_size':13824,'num_hidden_layers':40,'num_atten"
+     "tion_heads':32,'vocab_size':100352,'model_type':'stablelm','partial_rotary_fac"
+     "tor':0.25,'use_qkv_bias':false,'qk_layernorm':true,'use_parallel_residual':tru"
+     "e,'tie_word_embeddings':false,'num_key_value_heads':8"},
+    {20430401088,
+     "'_class_name':'QwenImageTransformer2DModel','_diffusers_version':'0.34.0','att"
+     "ention_head_dim':128,'axes_dims_rope':[16,56,56],'guidance_embeds':false,'in_c"
+     "hannels':64,'joint_attention_dim':3584,'num_attention_heads':24,'num_layers':6"
+     "0,'out_channels':16,'patch_size':2"},
+    {8057000000,
+     "'_class_name':'SD3Transformer2DModel','_diffusers_version':'0.34.0','num_layer"
+     "s':38,'num_attention_heads':38,'attention_head_dim':64,'in_channels':16,'out_c"
+     "hannels':16,'patch_size':2,'joint_attention_dim':4096,'pooled_projection_dim':"
+     "2048,'caption_projection_dim':2432,'pos_embed_max_size':192,'qk_norm':'rms_nor"
+     "m','sample_size':128,'dual_attention_layers':[]"},
+    {86580480,
+     "'hidden_size':768,'mlp_ratio':4,'num_hidden_layers':12,'num_attention_heads':1"
+     "2,'model_type':'dinov2','image_size':518,'patch_size':14,'layerscale_value':1."
+     "0,'use_swiglu_ffn':false,'qkv_bias':true"},
+    {1136480768,
+     "'hidden_size':1536,'mlp_ratio':4,'num_hidden_layers':40,'num_attention_heads':"
+     "24,'model_type':'dinov2','image_size':518,'patch_size':14,'use_swiglu_ffn':tru"
+     "e,'qkv_bias':true"},
+    {6716035072,
+     "'hidden_size':4096,'intermediate_size':8192,'num_hidden_layers':40,'num_attent"
+     "ion_heads':32,'model_type':'dinov3_vit','image_size':224,'patch_size':16,'num_"
+     "register_tokens':4,'query_bias':false,'key_bias':false,'value_bias':false,'use"
+     "_gated_mlp':true,'hidden_act':'silu','mlp_bias':true,'proj_bias':true"},
+    {316000000000,
+     "'model_type':'step3_vl','vision_config':{},'text_config':{'hidden_size':7168,'"
+     "intermediate_size':18432,'num_hidden_layers':61,'num_attention_heads':64,'voca"
+     "b_size':128815,'model_type':'step3_text','head_dim':256,'share_q_dim':2048,'mo"
+     "e_intermediate_size':5120,'moe_num_experts':48,'moe_top_k':3,'share_expert_dim"
+     "':5120,'moe_layers_enum':'4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,2"
+     "3,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40,41,42,43,44,45,46,47,48,4"
+     "9,50,51,52,53,54,55,56,57,58,59','norm_expert_weight':false,'max_seq_len':6553"
+     "6,'num_key_value_heads':1}"},
+    {560988160,
+     "'hidden_size':1280,'intermediate_size':5120,'num_hidden_layers':20,'num_attent"
+     "ion_heads':10,'vocab_size':65536,'model_type':'nanochat','tie_word_embeddings'"
+     ":false,'hidden_act':'relu2','final_logit_softcapping':15.0,'num_key_value_head"
+     "s':10"},
+    {4618806784,
+     "'hidden_size':2560,'intermediate_size':18432,'num_hidden_layers':36,'num_atten"
+     "tion_heads':20,'vocab_size':128004,'model_type':'arcee','head_dim':128,'hidden"
+     "_act':'relu2','tie_word_embeddings':false,'attention_bias':false,'mlp_bias':fa"
+     "lse,'num_key_value_heads':4"},
+    {108895872,
+     "'hidden_size':768,'intermediate_size':3072,'num_hidden_layers':12,'num_attenti"
+     "on_heads':12,'vocab_size':30527,'model_type':'mpnet','max_position_embeddings'"
+     ":514,'relative_attention_num_buckets':32,'hidden_act':'gelu'"},
+    {8492000000,
+     "'model_type':'emu3','text_config':{'hidden_size':4096,'intermediate_size':1433"
+     "6,'num_hidden_layers':32,'num_attention_heads':32,'vocab_size':184622,'model_t"
+     "ype':'emu3_text_model','tie_word_embeddings':false,'num_key_value_heads':8}"},
+    {72000000000,
+     "'hidden_size':5120,'intermediate_size':1344,'num_hidden_layers':48,'num_attent"
+     "ion_heads':40,'vocab_size':153376,'model_type':'PanguProMoE','num_experts':64,"
+     "'num_experts_per_tok':8,'moe_intermediate_size':1344,'shared_expert_intermedia"
+     "te_size':5376,'tie_word_embeddings':false,'num_key_value_heads':8"},
+    {1960000000,
+     "'hidden_size':2048,'intermediate_size':6144,'num_hidden_layers':32,'num_attent"
+     "ion_heads':16,'vocab_size':128256,'model_type':'youtu','kv_lora_rank':512,'q_l"
+     "ora_rank':1536,'qk_nope_head_dim':128,'qk_rope_head_dim':64,'v_head_dim':128,'"
+     "tie_word_embeddings':true,'num_key_value_heads':16"},
+    {673000000000,
+     "'model_type':'mistral3','text_config':{'hidden_size':7168,'intermediate_size':"
+     "16384,'num_hidden_layers':61,'num_attention_heads':128,'vocab_size':131072,'mo"
+     "del_type':'mistral4','n_routed_experts':128,'num_experts_per_tok':4,'moe_inter"
+     "mediate_size':4096,'n_shared_experts':1,'first_k_dense_replace':3,'kv_lora_ran"
+     "k':512,'q_lora_rank':1536,'qk_nope_head_dim':128,'qk_rope_head_dim':64,'v_head"
+     "_dim':128,'topk_method':'greedy','scoring_func':'softmax','norm_topk_prob':tru"
+     "e,'routed_scaling_factor':1.0,'num_key_value_heads':128}"},
 };
 
 /* The graph of `{body}` with ' for ", and a list of keys, or NULL. */
@@ -770,6 +998,10 @@ static void test_refusals(void **state)
         const char *type, *op;
     } refused[] = {
         {"rwkv", "time mixing"},
+        {"sam", "masks"},
+        {"UNet2DConditionModel", "U-Net"},
+        {"csm", "several codes"},
+        {"xlstm", "matrix memory"},
         {"zamba2", "adapters of each"},
         {"clip", "compares images"},
         {"gemma3n", "residual"},
@@ -869,6 +1101,69 @@ static void test_words(void **state)
 }
 
 /* Each row can be read on its own, and leads to the common one. */
+/* A number of a configuration that names a size changes what is read from the file, is refused, or
+ * is listed as not read. */
+static void assert_no_silence(const char *body)
+{
+    static const char *const shape[] = {
+        "size", "dim",    "heads", "layers", "experts", "width", "rank",
+        "ffn",  "hidden", "vocab", "n_embd", "d_model", "topk",  "channels"};
+    /* scales, parts of sums in time, and what counts only beside another flag */
+    static const char *const other[] = {"dim_model_base",
+                                        "mamba_chunk_size",
+                                        "max_window_layers",
+                                        "num_kv_heads",
+                                        "pad_vocab_size_multiple",
+                                        "topk_group",
+                                        NULL};
+    g_autofree char *text = g_strdelimit(g_strdup_printf("{%s}", body), "'", '"');
+    json_t *root = json_loads(text, 0, NULL), *value;
+    assert_non_null(root);
+    json_t *part = json_object_get(root, "text_config");
+    const char *key;
+    void *next;
+    json_object_foreach_safe (part ? part : root, next, key, value) {
+        bool sizes = false;
+        for (uint32_t i = 0; i < G_N_ELEMENTS(shape); i++)
+            sizes |= strstr(key, shape[i]) != NULL;
+        if (!sizes || g_strv_contains(other, key) || !json_is_integer(value) ||
+            json_integer_value(value) < 1)
+            continue;
+        const json_int_t old = json_integer_value(value);
+        char *facts[2] = {0};
+        bool listed = false;
+        for (uint32_t i = 0; i < 2; i++) {
+            Architecture *a = config_read("config.json", root, NULL, NULL);
+            if (a) {
+                json_t *both = json_pack("[o, o*]", family_facts(a),
+                                         a->encoder ? family_facts(a->encoder) : NULL);
+                facts[i] = json_dumps(both, JSON_SORT_KEYS);
+                g_auto(GStrv) unread = g_strsplit(a->unread ? a->unread : "", ", ", -1);
+                listed |= g_strv_contains((const char *const *)unread, key);
+                json_decref(both);
+                architecture_clear(a);
+                g_free(a);
+            }
+            json_integer_set(value, 2 * old + 2);
+        }
+        json_integer_set(value, old);
+        if (facts[1] && !listed && strcmp(facts[0], facts[1]) == 0)
+            fail_msg("%s: %s changes nothing in silence", body, key);
+        free(facts[0]);
+        free(facts[1]);
+    }
+    json_decref(root);
+}
+
+static void test_no_key_is_silent(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(PUBLISHED); i++)
+        assert_no_silence(PUBLISHED[i].json);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(NEAR); i++)
+        assert_no_silence(NEAR[i].json);
+}
+
 static void test_rows_are_whole(void **state)
 {
     (void)state;
@@ -880,11 +1175,11 @@ static void test_rows_are_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows_are_whole), cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_near),           cmocka_unit_test(test_towers),
-        cmocka_unit_test(test_adapters),       cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_encoders),       cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_rows_are_whole),   cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_no_key_is_silent), cmocka_unit_test(test_near),
+        cmocka_unit_test(test_towers),           cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_refusals),         cmocka_unit_test(test_encoders),
+        cmocka_unit_test(test_windows),          cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,8 @@ typedef struct {
     Scope *scope;
     const char *at;
     uint32_t depth;
-    bool skip; /* read without effect */
+    bool skip;          /* read without effect */
+    const Value *found; /* of an earlier name of the same, or NULL */
     char *wrong;
 } Reading;
 
@@ -101,18 +102,32 @@ static void expect(Reading *r, const char *token)
         fail(r, "expected '%s' at '%.20s'", token, r->at);
 }
 
-/* The value of a key, which counts as read even where its value is not used. */
+static bool equal(const Value *a, const Value *b)
+{
+    return is_number(a) && is_number(b) ? a->number == b->number
+           : a->kind == VALUE_TEXT && b->kind == VALUE_TEXT
+               ? a->length == b->length && memcmp(a->text, b->text, a->length) == 0
+               : a->kind == b->kind && a->kind == VALUE_NONE;
+}
+
+/* The value of a key, which counts as read even where its value is not used, unless it is another
+ * number than that of an earlier name of the same. */
 static Value read_key(Reading *r, const char *word, size_t length)
 {
     g_autofree char *name = g_strndup(word, length);
     const json_t *json = json_object_get(r->scope->root, name);
-    g_hash_table_add(r->scope->read, g_strdup(name));
+    const Value value = value_json(json);
+    const size_t blank = strspn(r->at, " ");
+    const bool bare = !r->at[blank] || !strchr(".[+-*/%", r->at[blank]);
+    if (!bare || !r->found || !is_number(r->found) || !is_number(&value) ||
+        equal(r->found, &value))
+        g_hash_table_add(r->scope->read, g_strdup(name));
     if (r->skip)
         return (Value){.kind = VALUE_NONE};
     if (json && !json_is_null(json))
         r->scope->key =
             json_object_iter_key(json_object_iter_at((json_t *)r->scope->root, name));
-    return value_json(json);
+    return value;
 }
 
 static Value read_fact(Reading *r)
@@ -300,20 +315,26 @@ static Value read_alternative(Reading *r)
     Value a = read_sum(r);
     while (!r->wrong && take(r, "|")) {
         const bool skip = r->skip;
+        const Value *found = r->found;
         r->skip |= a.kind != VALUE_NONE;
+        r->found = a.kind != VALUE_NONE ? &a : found;
         const Value b = read_sum(r);
         r->skip = skip;
+        r->found = found;
         a = a.kind == VALUE_NONE ? b : a;
     }
     return a;
 }
 
-static bool equal(const Value *a, const Value *b)
+/* Whether a is one of the integers between the commas of a text. */
+static Value among(Reading *r, const Value *a, const Value *text)
 {
-    return is_number(a) && is_number(b) ? a->number == b->number
-           : a->kind == VALUE_TEXT && b->kind == VALUE_TEXT
-               ? a->length == b->length && memcmp(a->text, b->text, a->length) == 0
-               : a->kind == b->kind && a->kind == VALUE_NONE;
+    g_autofree char *copy = g_strndup(text->text, text->length);
+    g_autofree char *one = g_strdup_printf("%.17g", a->number);
+    g_auto(GStrv) item = g_strsplit(copy, ",", -1);
+    return copy[strspn(copy, "0123456789,")]
+               ? fail(r, "expected a list")
+               : value_flag(g_strv_contains((const char *const *)item, one));
 }
 
 static Value read_comparison(Reading *r)
@@ -329,6 +350,8 @@ static Value read_comparison(Reading *r)
     if (s < 2)
         return value_flag(equal(&a, &b) == (s == 0));
     if (s == G_N_ELEMENTS(sign) - 1) {
+        if (b.kind == VALUE_TEXT)
+            return among(r, &a, &b);
         if (b.kind != VALUE_NONE && (b.kind != VALUE_JSON || !json_is_array(b.json)))
             return fail(r, "expected a list");
         for (size_t i = 0; b.kind && i < json_array_size(b.json); i++) {

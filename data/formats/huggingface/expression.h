@@ -4,6 +4,7 @@
  *     hidden_size | n_embd | 768             the first that is there and not null
  *     if $layer % 4 == 3 then 'attention' else 'delta'
  *     layer_types[$layer] == 'full_attention',  $layer in mlp_only_layers,  vision_config.depth
+ *     $layer in '4,5,6'                    also among the integers of a text
  *     min(a, b)  max(a, b)  floor(a)  ceil(a)  length(text or list)  given(key)
  *
  * A word is a key, 'text' a text, $word a fact that was read before, $layer the layer, from 0.
