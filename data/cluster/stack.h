@@ -15,18 +15,21 @@
  *   loss          accesses to the logits for one that the loss's ops have
  *   accumulates   accesses to a parameter's gradient for adding to it, outside of the product that makes it
  *   overlap       of an exchange of tensor parallelism between products, the part that runs beside
- * them */
-#define STACK_TABLE(X)           \
-    X(elementwise, 0.65, 0, 10)  \
-    X(gelu, 1, 1, 20)            \
-    X(attention, 1, 0.1, 10)     \
-    X(scores, 0, 0, 100)         \
-    X(heads, 0, 0, 10)           \
-    X(rms_norm, 0, 0, 100)       \
-    X(rotary, 0, 0, 100)         \
-    X(loss, 1.5, 0.1, 20)        \
-    X(accumulates, 0, 0, 10)     \
-    X(overlap, 0, 0, 1)
+ * them
+ *   dispatch      accesses to the tokens that experts get, in each exchange with them, to sort, pad
+ * and convert them */
+#define STACK_TABLE(X)          \
+    X(elementwise, 0.65, 0, 10) \
+    X(gelu, 1, 1, 20)           \
+    X(attention, 1, 0.1, 10)    \
+    X(scores, 0, 0, 100)        \
+    X(heads, 0, 0, 10)          \
+    X(rms_norm, 0, 0, 100)      \
+    X(rotary, 0, 0, 100)        \
+    X(loss, 1.5, 0.1, 20)       \
+    X(accumulates, 0, 0, 10)    \
+    X(overlap, 0, 0, 1)         \
+    X(dispatch, 0, 0, 1000)
 
 /* How long the host takes to launch a kernel: an op whose kernels are shorter takes as long. */
 #define STACK_LAUNCH_S 5e-6

@@ -9,7 +9,7 @@
 -- 2021 (Table 1): 128 wide, in their two smallest models 96. Where experts are shared among more GPUs than there are
 -- replicas, the GPUs that share layers have whole experts of their own (etp=1). Where a page has only TFLOP/s, the time is
 -- that of the FLOPs that it counts: 6 per parameter and token, and attention's without the causal half.
--- Where a page computes some layers or every second product again, as many whole layers are.
+-- The scores of Baichuan's attention, with biases by distance, lie in memory. Where a page computes some layers or every second product again, as many whole layers are.
 -- The launcher's first page has no plans; those with the same figures on its next page are taken. Calibrated on some models of each type of GPU, tested on the others.
 WITH page AS (
     SELECT * FROM modern_automodel UNION ALL SELECT * FROM modern_bigscience_tr11 UNION ALL SELECT * FROM modern_bigscience_v100
@@ -42,7 +42,7 @@ model(name, fit, family, dims) AS (
     ('Llama2-70B', 0, 'llama', 'layers=80,hidden=8192,heads=64,kv_heads=8,ffn=28672,vocab=32000'),
     ('Llama-like-70B', 1, 'llama', 'layers=80,hidden=8192,heads=64,kv_heads=8,ffn=28672,vocab=32000'),
     ('Aquila2-7B', 1, 'llama', 'layers=32,hidden=4096,heads=32,kv_heads=32,ffn=11008,vocab=100008'),
-    ('Baichuan2-13B', 0, 'llama', 'layers=40,hidden=5120,heads=40,kv_heads=40,ffn=13696,vocab=125696'),
+    ('Baichuan2-13B', 0, 'llama', 'layers=40,hidden=5120,heads=40,kv_heads=40,ffn=13696,vocab=125696,attention=materialized'),
     ('Qwen3-8B', 1, 'llama', 'layers=36,hidden=4096,heads=32,kv_heads=8,ffn=12288,vocab=151936'),
     ('Nemotron4-15b', 0, 'llama', 'layers=32,hidden=6144,heads=48,kv_heads=8,ffn=16384,vocab=256000'),
     ('Nemotron-8B', 0, 'llama', 'layers=32,hidden=4096,heads=32,kv_heads=32,ffn=10923,vocab=256000'),
@@ -113,8 +113,12 @@ trial AS (
                  'torchao', 'primus', 'colossalai', 'neuron_sp', 'flash_attention') OR page.other LIKE '%overlap of DP%' THEN 'flow' END AS fidelity,
         CASE WHEN page.source_id = 'fms_fsdp' AND page.other NOT LIKE '%no compile%' THEN 'fsdp-compiled'
              WHEN page.source_id = 'megatron_lm' AND page.gpu LIKE 'A100%' THEN 'megatron-2021'
-             WHEN page.other LIKE '%FlagScale%' OR page.model LIKE 'Qwen1.5-MoE%' THEN 'megatron'
-             WHEN page.model = 'Baichuan2-13B' THEN 'deepspeed' ELSE stack.software END AS software,
+             WHEN page.other LIKE '%FlagScale%' THEN 'flagscale' WHEN page.model LIKE 'Qwen1.5-MoE%' THEN 'megatron'
+             WHEN page.other LIKE '%PaddleNLP%' THEN 'paddle'
+             WHEN page.model = 'Baichuan2-13B' THEN 'deepspeed'
+             WHEN page.other LIKE 'release=25.09%' OR (page.gpu <> 'H100' AND (page.other LIKE 'release=25.%' OR page.other LIKE 'release=26.02%' OR page.other LIKE 'release=26.04%'))
+             THEN 'nemo-2025'
+             ELSE stack.software END AS software,
         -- Gb/s of a machine's ports in all, where the page says so
         CASE WHEN page.other LIKE '%net=%' THEN CAST(substr(page.other, instr(page.other, 'net=') + 4) AS INTEGER) END AS net,
         -- forwards that are computed again: hardware FLOPs count them, model FLOPs do not
@@ -163,7 +167,12 @@ said AS (
             WHEN mixed = 0 AND device IS NULL THEN 'no data sheet of the GPU'
         END AS reason
     FROM (SELECT *, gpu LIKE '%+%' AS mixed,
-            -- Jean Zay has 4 Omni-Path links of 100 Gb/s a machine (Le Scao et al. 2022, BLOOM, Sec. 3.2)
+            -- activations of these runs are 2 to 10 times what their GPUs have left
+            source_id = 'colossalai' OR model = 'Baichuan2-13B' AS crowded,
+            -- Jean Zay has 4 Omni-Path links of 100 Gb/s a machine, and its 8 GPUs are two boards of four with four NVLinks between two GPUs
+            -- (Le Scao et al. 2022, BLOOM, Sec. 3.2 and model card); between the boards each two GPUs are taken to share 16 lanes of PCIe 4.0, 24 GB/s
+            CASE source_id WHEN 'bigscience_tr11' THEN 'peers: 0-1x4 0-2x4 0-3x4 1-2x4 1-3x4 2-3x4 4-5x4 4-6x4 4-7x4 5-6x4 5-7x4 6-7x4,'
+                || ' peer: nvlink3, across: {latency: 10 us, bandwidth: 48 GB/s}, ' ELSE '' END AS within,
             CASE source_id WHEN 'bigscience_tr11' THEN 'ib-edr' ELSE nic END AS port,
             CASE WHEN source_id = 'bigscience_tr11' THEN 4 WHEN net THEN net / CASE nic WHEN 'ib-hdr' THEN 200 WHEN 'ib-ndr' THEN 400 END ELSE nics END AS ports FROM counted)
 )
@@ -185,13 +194,13 @@ SELECT
         || CASE WHEN sequence_parallel AND tp_used > 1 THEN ',sequence_parallel=on' ELSE '' END
         || CASE WHEN again < 0.95 THEN ',recompute=full@1-' || CAST(round(again * CAST(substr(dims, 8) AS INTEGER)) AS INTEGER)
                 WHEN recompute LIKE 'selective%' AND again IS NULL THEN ',recompute=selective'
-                WHEN recompute = 'full' OR again >= 0.95 THEN ',recompute=full' ELSE '' END
+                WHEN recompute = 'full' OR again >= 0.95 OR crowded THEN ',recompute=full' ELSE '' END
         || CASE WHEN stage > 0 AND dps > 1 THEN ',zero=' || stage ELSE '' END
         || CASE WHEN other LIKE '%sync periods %=%' THEN ',sync_every=' || CAST(substr(other, instr(other, 'Kx/Ku/Kv=') + 9) AS INTEGER) ELSE '' END
         || CASE WHEN fidelity = 'flow' THEN ',network=crossbar,streams=2' ELSE '' END AS options, fidelity, software,
     CASE WHEN mixed THEN '{name: pcie, machines: [{device: rtx-a6000, gpus: 2, nic: pcie4}, {device: h100-nvl, gpus: 1, nic: pcie5}]}'
          ELSE '{name: ' || port || ' x ' || ports || ', machines: [{device: ' || device || ', gpus: ' || min(n, of_machine) || ', count: '
-            || max(1, n / of_machine) || ', nic: ' || port || ', nics: ' || ports || '}]}' END AS cluster,
+            || max(1, n / of_machine) || ', ' || within || 'nic: ' || port || ', nics: ' || ports || '}]}' END AS cluster,
     CASE WHEN tokens_per_s_per_gpu = '' AND step_s <> '' THEN CAST(step_s AS REAL)
          WHEN tokens_per_s_per_gpu = '' AND active > 0 THEN batch * seq * (6 * active + 12.0 * deep * wide * seq) / (n * tflops * 1e12)
          -- FLOPs of an iteration by Narayanan et al. 2021, Eq. 3; of those without recomputation 3/4

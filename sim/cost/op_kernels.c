@@ -318,10 +318,10 @@ static void list_norm(Listing *l, double times)
     l->kernel[l->n - 1].times = times;
 }
 
-/* Accesses to its input by an op that a framework runs as several kernels, beside those of one. */
-static void add_accesses(Listing *l, double accesses)
+/* Accesses to an operand by an op that a framework runs as several kernels, beside those of one. */
+static void add_accesses(Listing *l, uint32_t operand, double accesses)
 {
-    const double bytes = operand_bytes(l, 0) * accesses / 2;
+    const double bytes = operand_bytes(l, operand) * accesses / 2;
     add_pass(l, KERNEL_CLASS_MEMORY, bytes, bytes, l->bytes);
 }
 
@@ -366,14 +366,14 @@ static void list_kernels(Listing *l)
     case OP_KEY_NORM:
         list_norm(l, 1);
         if (kind != OP_LAYER_NORM)
-            add_accesses(l, l->stack->rms_norm);
+            add_accesses(l, 0, l->stack->rms_norm);
         return;
     case OP_LAYER_NORM_DX:
     case OP_RMS_NORM_DX:
     case OP_KEY_NORM_DX:
         list_norm(l, OF_INPUT);
         if (kind != OP_LAYER_NORM_DX)
-            add_accesses(l, l->stack->rms_norm);
+            add_accesses(l, 0, l->stack->rms_norm);
         return;
     case OP_LAYER_NORM_DW:
     case OP_RMS_NORM_DW:
@@ -396,7 +396,15 @@ static void list_kernels(Listing *l)
     case OP_ROTARY:
     case OP_ROTARY_DX:
         add_operands(l, KERNEL_CLASS_MEMORY, l->stack->elementwise);
-        add_accesses(l, l->stack->rotary);
+        add_accesses(l, 0, l->stack->rotary);
+        return;
+    case OP_ROUTE:
+    case OP_ROUTE_DX:
+    case OP_UNROUTE:
+    case OP_UNROUTE_DX:
+        add_operands(l, KERNEL_CLASS_MEMORY, l->stack->elementwise);
+        add_accesses(l, kind == OP_ROUTE || kind == OP_UNROUTE_DX ? l->op->n_in : 0,
+                     l->stack->dispatch);
         return;
     case OP_GELU:
     case OP_GELU_DX:

@@ -197,6 +197,47 @@ static void test_several_kernels(void **state)
     clear(&other);
 }
 
+/* Where the software sorts, pads and converts the tokens of experts in kernels of its own, each
+ * exchange with them takes as many accesses to them longer, and nothing else does. */
+static void test_dispatch(void **state)
+{
+    static const OpKind KIND[] = {OP_ROUTE, OP_ROUTE_DX, OP_UNROUTE, OP_UNROUTE_DX};
+    static const bool OUTPUT[] = {true, false, false, true};
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph =
+        model_build("mixtral:layers=1,hidden=4096,heads=32,kv_heads=8,ffn=1024,experts=8,"
+                    "top=2,seq=4096,vocab=256,global_batch=4,precision=bf16",
+                    4, NULL, &error);
+    assert_no_error(error);
+    Setting plain = setting("nemo"), other = setting("nemo-2025");
+    const KernelPricing *fused = plain.priced->device[0].kernels,
+                        *apart = other.priced->device[0].kernels;
+    assert_true(fused->stack.dispatch == 0 && apart->stack.dispatch > 0);
+    double part[OP_MAX_LOOPS], all = 0, added = 0;
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
+        part[l] = 1;
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        all +=
+            op_kernels_s(apart, graph, id, part) - op_kernels_s(fused, graph, id, part);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(KIND); i++) {
+        const OpId id = first_of(graph, KIND[i]);
+        const double longer = op_kernels_s(apart, graph, id, part) -
+                              op_kernels_s(fused, graph, id, part),
+                     bytes = graph_op_bytes(
+                         graph, id, OUTPUT[i] ? graph_get_op(graph, id)->n_in : 0);
+        added += longer;
+        assert_close(longer,
+                     apart->stack.dispatch * bytes /
+                         (fused->device->chip.bandwidth *
+                          fused->device->constants.memory.share_hbm),
+                     0.05);
+    }
+    assert_close(all, added, 1e-9);
+    clear(&plain);
+    clear(&other);
+}
+
 /* The host launches a grouped product once for each expert, in 8 bits three times: where experts
  * have few rows, it takes longer than the product. */
 static void test_launches(void **state)
@@ -246,12 +287,10 @@ static void test_bound(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_products),
-                                       cmocka_unit_test(test_pairs),
-                                       cmocka_unit_test(test_shares),
-                                       cmocka_unit_test(test_stack),
-                                       cmocka_unit_test(test_several_kernels),
-                                       cmocka_unit_test(test_launches),
-                                       cmocka_unit_test(test_bound)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_products),        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_shares),          cmocka_unit_test(test_stack),
+        cmocka_unit_test(test_several_kernels), cmocka_unit_test(test_dispatch),
+        cmocka_unit_test(test_launches),        cmocka_unit_test(test_bound)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
