@@ -279,9 +279,14 @@ static bool try_is_promising(const PortfolioRun *run, const Task *task)
     if (!all && task->phase >= LONG && task->choice->report &&
         (task->phase > LONG || !try_has_rival(task->choice, far * run->best_s)))
         return false;
-    if (plain == task->attempt || (plain->misfit && (all || !plain->beaten)))
+    if (plain == task->attempt)
         return true;
-    return technique_when(task->attempt->set) == TECHNIQUE_NEAR &&
+    if (plain->reason && !plain->misfit && !plain->left_out)
+        return run->options->target != TARGET_ANY;
+    const TechniqueWhen when = technique_when(task->attempt->set);
+    if (plain->misfit && (all || !plain->beaten))
+        return when != TECHNIQUE_REFUSED;
+    return when == TECHNIQUE_NEAR &&
            plain->iteration_s < far * fmin(run->best_s, task->upper_s);
 }
 
@@ -625,7 +630,12 @@ static void list_tries(const PortfolioRun *run, PortfolioChoice *choice)
                                     .granularity = g,
                                     .set = "",
                                     .iteration_s = INFINITY};
-            if (!is_tried(attempt.planner, g, choice->cluster))
+            /* frameworks run strategies of single GPUs, DDP also replicas of any shares */
+            if (!is_tried(attempt.planner, g, choice->cluster) ||
+                (run->options->target != TARGET_ANY &&
+                 !planner_can(attempt.planner, PLANNER_GPUS) &&
+                 (run->options->target != TARGET_DDP ||
+                  !planner_can(attempt.planner, PLANNER_ZERO))))
                 continue;
             for (uint32_t row = 0; attempt.set;) {
                 g_array_append_val(choice->tries, attempt);

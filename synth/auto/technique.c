@@ -23,6 +23,7 @@ static const struct {
     {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_NEAR, "zero=1 recompute=full"},
     {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_MISFIT,
      "zero=1 sequence_parallel=on recompute=full"},
+    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_REFUSED, "zero=2"},
     {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_MISFIT, "zero=3"},
     {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_MISFIT, "zero=3 recompute=full"},
     {PLANNER_CERTIFIES, 0, TECHNIQUE_NEAR, "bucket=25MiB"},

@@ -4,8 +4,9 @@
 #include "synth/auto/portfolio.h"
 
 /* When a set of techniques is tried: where the planner's own plan on these machines is not far
- * from the best plan or does not fit, or only where it does not fit. */
-typedef enum { TECHNIQUE_NEAR, TECHNIQUE_MISFIT } TechniqueWhen;
+ * from the best plan or does not fit, only where it does not fit, or only where the framework that
+ * is asked for refuses it. There all are tried. */
+typedef enum { TECHNIQUE_NEAR, TECHNIQUE_MISFIT, TECHNIQUE_REFUSED } TechniqueWhen;
 
 /* The next set of techniques for a planner beside what the options ask for, as words for --set;
  * *row, 0 at first, is where to go on; NULL: there is none. attends: the graph has attention. */

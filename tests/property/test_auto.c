@@ -268,6 +268,32 @@ static void test_bounds_of_tries(void **state)
     assert_true(n > 0); /* the bound is not too low to be useful */
 }
 
+/* A framework that takes only divided states has a plan: where it refuses the planner's own, its
+ * techniques are tried. Planners of whose plans it runs none are not. */
+static void test_frameworks(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("hap-8", &error);
+    static const char *const TARGET[] = {"fsdp", "deepspeed", "torchtitan", "ddp"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(TARGET); i++) {
+        PlannerOptions options;
+        planner_options_init(&options);
+        assert_true(planner_options_set(&options, "for", TARGET[i], &error));
+        const PortfolioOptions how = {.prune = true};
+        g_autoptr(Portfolio) portfolio =
+            portfolio_new(MODEL[5], cluster, &options, &how, &error);
+        assert_no_error(error);
+        const PortfolioChoice *best = g_ptr_array_index(portfolio->choices, 0);
+        assert_string_equal(best->plan->target, TARGET[i]);
+        if (i == 0)
+            assert_true(best->plan->strategy.zero >= 2);
+        for (uint32_t t = 0; t < best->tries->len; t++)
+            assert_string_not_equal(
+                g_array_index(best->tries, PortfolioTry, t).planner->name, "hap");
+    }
+}
+
 /* The commands that take a model and a cluster, and those that take the plan. */
 static void test_commands(void **state)
 {
@@ -309,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_once_slower),
         cmocka_unit_test(test_tries_make_no_bounds),
         cmocka_unit_test(test_bounds_of_tries),
+        cmocka_unit_test(test_frameworks),
         cmocka_unit_test(test_commands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
