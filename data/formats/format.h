@@ -46,7 +46,7 @@ typedef enum {
     X(ROCM_SMI, "rocm-smi", MACHINE, NULL, "cluster import", "", "", "tables of rocm-smi --showtopo")                                               \
     X(NVIDIA_SMI, "nvidia-smi", MACHINE, NULL, "cluster import", "", "", "matrix of nvidia-smi topo -m")                                            \
     X(GOAL, "goal", EXECUTION, NULL, "", "simulate --goal", "", "work of all ranks, as messages (LogGOPSim, ATLAHS)")                               \
-    X(TIMELINE, "timeline", EXECUTION, NULL, "", "simulate --trace", "", "timeline for Perfetto and chrome://tracing (JSON)")                       \
+    X(TIMELINE, "timeline", EXECUTION, NULL, "", "simulate --trace", "", "timeline for Perfetto (JSON, or its own format) and chrome://tracing")                       \
     X(DOT, "dot", EXECUTION, NULL, "", "simulate --dot", "", "program as a graph of Graphviz")                                                      \
     X(FRAMEWORK, "framework", PLANNED, NULL, "", "export --to", "", "plan for a framework: megatron, deepspeed, torchtitan, ...")
 /* clang-format on */

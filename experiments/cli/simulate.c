@@ -2,6 +2,7 @@
 
 #include "data/base/output.h"
 #include "data/formats/format.h"
+#include "data/formats/trace/perfetto.h"
 #include "data/plan/fidelity.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/answers/jobs.h"
@@ -142,7 +143,7 @@ enum { MOST_SAMPLES = 1000000 };
     X(SLOWDOWN, how)                                                                                    \
     X(CHANGES, how)                                                                                     \
     X(TEXT, fidelity, "fidelity", 'f', "Fidelity: " FIDELITY_HELP, "NAME")           \
-    X(FILE, trace, "trace", 't', "Write the timeline as Chrome trace JSON, for Perfetto; gzipped if FILE ends in .gz", "FILE")       \
+    X(FILE, trace, "trace", 't', "Write the timeline for Perfetto: as Chrome trace JSON, or in its own format if FILE ends in .pftrace; gzipped if it ends in .gz", "FILE")       \
     X(TEXT, trace_ranks, "trace-ranks", 0,                                                              \
       "Devices in the trace, such as 0,8-11, or all (default: one of those that do the same)", "LIST")  \
     X(FLAG, explain, "explain", 'e',                                                                    \
@@ -178,10 +179,10 @@ static bool write_trace(const Evaluation *evaluation, const Own *own, GError **e
         return false;
     for (uint32_t i = 0; shown && i < (all ? n : list->len); i++)
         shown[all ? i : g_array_index(list, uint32_t, i)] = true;
-    g_autofree char *text =
-        sim_timeline_trace(evaluation->report->timeline, evaluation->plan->program,
-                           evaluation->graph, evaluation->view, shown);
-    return output_write(own->trace, text, -1, error);
+    g_autoptr(GByteArray) trace = sim_timeline_trace(
+        evaluation->report->timeline, evaluation->plan->program, evaluation->graph,
+        evaluation->view, shown, perfetto_is_name(own->trace));
+    return output_write(own->trace, (const char *)trace->data, trace->len, error);
 }
 
 static bool write_dot(const Evaluation *evaluation, const char *file, GError **error)

@@ -109,10 +109,12 @@ const char *sim_span_category(const SimSpan *span, const Program *program,
                               const Graph *graph);
 
 /* Chrome trace JSON, which Perfetto opens: one process per device, one thread per stream, times in
- * microseconds. shown: [device], whether the trace has it; NULL: the first device of each lane,
- * whose name says how many do the same. The same timeline gives the same bytes. Caller frees. */
-char *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
-                         const Graph *graph, const ClusterView *view, const bool *shown);
+ * microseconds; or, with `packets`, the same in Perfetto's own format. shown: [device], whether the
+ * trace has it; NULL: the first device of each lane, whose name says how many do the same. The same
+ * timeline gives the same bytes. */
+GByteArray *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
+                               const Graph *graph, const ClusterView *view,
+                               const bool *shown, bool packets);
 
 /* A part of the critical path: computation or launches of one lane, a kind of collectives, all
  * transfers; or what it does for one layer of the model. */

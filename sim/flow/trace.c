@@ -1,17 +1,34 @@
 /* The timeline as Chrome trace JSON: complete events ("X") in microseconds, with one process per
  * device and one thread per stream; a collective appears on every device. Arrows (flow events "s"
  * and "f", in pairs of one id) lead from what made an operand to what reads it in another stream,
- * and from the sender of a transfer to its receiver. Categories: forward, backward, update,
+ * and from the sender of a transfer to its receiver. The same events become Perfetto's packets,
+ * where arrows are members of their spans (data/formats/trace/perfetto.h). Categories: forward, backward, update,
  * communication, `inside` for communication among a machine's GPUs, and `launch` for the work of a
  * device's host, in a thread of its own after the streams. */
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "data/formats/trace/perfetto.h"
 #include "data/program/batch.h"
 #include "sim/flow/timeline.h"
 
+/* From the middle of one span to the middle of another, or of the same one on another device. */
 typedef struct {
-    GString *text;
+    uint32_t span[2], device[2];
+} Arrow;
+
+/* One end of an arrow, in the order of spans by their starts, then of devices; what leads out first. */
+typedef struct {
+    double start_s;
+    uint32_t span, device, in;
+    uint64_t id;
+} ArrowEnd;
+
+typedef struct {
+    GString *text;      /* of JSON, or NULL */
+    Perfetto *perfetto; /* or NULL */
+    GArray *arrow, *end;
+    guint next; /* of end */
     const SimTimeline *timeline;
     const Program *program;
     const Graph *graph;
@@ -22,21 +39,25 @@ typedef struct {
 } Trace;
 
 /* Appends one event and takes ownership of it. */
-static void add(GString *text, json_t *event)
+static void add(const Trace *trace, json_t *event)
 {
-    char *line = json_dumps(event, JSON_COMPACT | JSON_REAL_PRECISION(15));
-
-    g_string_append_printf(text, "%s\n%s", text->str[text->len - 1] == '[' ? "" : ",",
-                           line);
-    free(line);
+    GString *text = trace->text;
+    if (trace->perfetto) {
+        perfetto_add(trace->perfetto, event, NULL, 0, 0);
+    } else {
+        char *line = json_dumps(event, JSON_COMPACT | JSON_REAL_PRECISION(15));
+        g_string_append_printf(text, "%s\n%s", text->str[text->len - 1] == '[' ? "" : ",",
+                               line);
+        free(line);
+    }
     json_decref(event);
 }
 
-static void add_name(GString *text, const char *what, uint32_t device, int thread,
+static void add_name(const Trace *trace, const char *what, uint32_t device, int thread,
                      const char *name)
 {
-    add(text, json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "name", what, "ph", "M", "pid",
-                        (int)device, "tid", thread, "args", "name", name));
+    add(trace, json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "name", what, "ph", "M", "pid",
+                         (int)device, "tid", thread, "args", "name", name));
 }
 
 static void add_device(const Trace *trace, uint32_t device, const Device *d)
@@ -48,15 +69,15 @@ static void add_device(const Trace *trace, uint32_t device, const Device *d)
     g_autofree char *name =
         g_strdup_printf("%s (%s)%s", d->name, d->type_name, n > 1 ? others : "");
 
-    add_name(trace->text, "process_name", device, 0, name);
-    add_name(trace->text, "thread_name", device, 0, "computation");
+    add_name(trace, "process_name", device, 0, name);
+    add_name(trace, "thread_name", device, 0, "computation");
     for (uint32_t s = 1; s < timeline->n_streams; s++) {
         g_autofree char *stream = g_strdup_printf("communication %u", s);
-        add_name(trace->text, "thread_name", device, (int)s,
+        add_name(trace, "thread_name", device, (int)s,
                  timeline->n_streams == 2 ? "communication" : stream);
     }
     if (timeline->has_launches)
-        add_name(trace->text, "thread_name", device, (int)timeline->n_streams, "host");
+        add_name(trace, "thread_name", device, (int)timeline->n_streams, "host");
 }
 
 const char *sim_span_category(const SimSpan *span, const Program *program,
@@ -101,23 +122,37 @@ static json_t *args_of(const Trace *trace, uint32_t index)
     return args;
 }
 
-static void add_span(const Trace *trace, uint32_t span, uint32_t device, const char *name)
+static void add_span(Trace *trace, uint32_t span, uint32_t device, const char *name)
 {
     const SimTimeline *timeline = trace->timeline;
     KILTER_ASSERT(span < timeline->n_spans && device < timeline->n_devices);
     const SimSpan *s = &timeline->span[span];
-
-    add(trace->text,
-        json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:o}", "name", name, "cat",
-                  sim_span_category(s, trace->program, trace->graph), "ph", "X", "pid",
-                  (int)device, "tid", (int)(s->launch ? timeline->n_streams : s->stream),
-                  "ts", 1e6 * s->start_s, "dur", 1e6 * (s->end_s - s->start_s), "args",
-                  args_of(trace, s->instr)));
+    json_t *event = json_pack(
+        "{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:o}", "name", name, "cat",
+        sim_span_category(s, trace->program, trace->graph), "ph", "X", "pid", (int)device,
+        "tid", (int)(s->launch ? timeline->n_streams : s->stream), "ts", 1e6 * s->start_s,
+        "dur", 1e6 * (s->end_s - s->start_s), "args", args_of(trace, s->instr));
+    if (!trace->perfetto) {
+        add(trace, event);
+        return;
+    }
+    g_autoptr(GArray) flow = g_array_new(false, false, sizeof(uint64_t));
+    uint32_t n[2] = {0, 0};
+    for (; trace->next < trace->end->len; trace->next++) {
+        const ArrowEnd *end = &g_array_index(trace->end, ArrowEnd, trace->next);
+        if (end->span != span || end->device != device)
+            break;
+        g_array_append_val(flow, end->id);
+        n[end->in]++;
+    }
+    perfetto_add(trace->perfetto, event, (const uint64_t *)flow->data, n[0], n[1]);
+    json_decref(event);
 }
 
 /* Adds counter events: the bytes in memory from each step on. */
-static void add_memory(GString *text, const SimTimeline *timeline, uint32_t device)
+static void add_memory(const Trace *trace, uint32_t device)
 {
+    const SimTimeline *timeline = trace->timeline;
     KILTER_ASSERT(device < timeline->n_devices);
     const GArray *steps = timeline->memory[timeline->lane[device]];
 
@@ -126,9 +161,9 @@ static void add_memory(GString *text, const SimTimeline *timeline, uint32_t devi
         if (i + 1 < steps->len && step[1].time_s == step->time_s &&
             step[1].bytes >= step->bytes)
             continue; /* a larger step at the same time follows */
-        add(text, json_pack("{s:s, s:s, s:i, s:f, s:{s:f}}", "name", "memory", "ph", "C",
-                            "pid", (int)device, "ts", 1e6 * step->time_s, "args", "bytes",
-                            step->bytes));
+        add(trace, json_pack("{s:s, s:s, s:i, s:f, s:{s:f}}", "name", "memory", "ph", "C",
+                             "pid", (int)device, "ts", 1e6 * step->time_s, "args",
+                             "bytes", step->bytes));
     }
 }
 
@@ -138,7 +173,6 @@ typedef struct {
     const Trace *trace;
     /* tensor, group and microbatch on a lane -> span + 1 that made it last */
     GHashTable *maker;
-    int id;
 } Arrows;
 
 typedef struct {
@@ -158,21 +192,48 @@ static gboolean equal_keys(gconstpointer a, gconstpointer b)
     return x->value == y->value && x->lane == y->lane;
 }
 
-/* From the middle of one span to the middle of another, or of the same one on another device. */
-static void add_arrow(Arrows *arrows, const SimSpan *from, uint32_t from_device,
-                      const SimSpan *to, uint32_t to_device)
+static void note_arrow(const Arrows *arrows, uint32_t from, uint32_t from_device,
+                       uint32_t to, uint32_t to_device)
 {
-    const SimSpan *end[] = {from, to};
-    const uint32_t device[] = {from_device, to_device};
-    const int id = ++arrows->id;
-    for (int i = 0; i < 2; i++) {
-        json_t *event = json_pack(
-            "{s:s, s:s, s:s, s:i, s:i, s:i, s:f}", "name", "operand", "cat", "flow", "ph",
-            i ? "f" : "s", "id", id, "pid", (int)device[i], "tid", (int)end[i]->stream,
-            "ts", 1e6 * (end[i]->start_s + 0.5 * (end[i]->end_s - end[i]->start_s)));
-        if (i)
-            json_object_set_new(event, "bp", json_string("e"));
-        add(arrows->trace->text, event);
+    const Arrow arrow = {{from, to}, {from_device, to_device}};
+    const uint64_t id = arrows->trace->arrow->len + 1;
+    g_array_append_val(arrows->trace->arrow, arrow);
+    for (uint32_t i = 0; i < 2; i++) {
+        const double start_s = arrows->trace->timeline->span[arrow.span[i]].start_s;
+        const ArrowEnd end = {start_s, arrow.span[i], arrow.device[i], i, id};
+        g_array_append_val(arrows->trace->end, end);
+    }
+}
+
+static int compare_ends(const void *a, const void *b)
+{
+    const ArrowEnd *x = a, *y = b;
+    const int order[] = {(x->start_s > y->start_s) - (x->start_s < y->start_s),
+                         (x->span > y->span) - (x->span < y->span),
+                         (x->device > y->device) - (x->device < y->device),
+                         (int)x->in - (int)y->in, (x->id > y->id) - (x->id < y->id)};
+    uint32_t i = 0;
+    while (i + 1 < G_N_ELEMENTS(order) && order[i] == 0)
+        i++;
+    return order[i];
+}
+
+/* Writes the arrows of JSON. */
+static void add_arrows(const Trace *trace)
+{
+    for (guint i = 0; !trace->perfetto && i < trace->arrow->len; i++) {
+        const Arrow *arrow = &g_array_index(trace->arrow, Arrow, i);
+        for (int k = 0; k < 2; k++) {
+            const SimSpan *end = &trace->timeline->span[arrow->span[k]];
+            json_t *event =
+                json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:f}", "name", "operand", "cat",
+                          "flow", "ph", k ? "f" : "s", "id", (int)i + 1, "pid",
+                          (int)arrow->device[k], "tid", (int)end->stream, "ts",
+                          1e6 * (end->start_s + 0.5 * (end->end_s - end->start_s)));
+            if (k)
+                json_object_set_new(event, "bp", json_string("e"));
+            add(trace, event);
+        }
     }
 }
 
@@ -207,7 +268,7 @@ static void visit_lane(Arrows *arrows, uint32_t span, uint32_t lane)
             continue;
         for (uint32_t j = arrows->trace->first[lane]; j < timeline->n_devices; j++)
             if (timeline->lane[j] == lane && arrows->trace->shown[j])
-                add_arrow(arrows, from, j, s, j);
+                note_arrow(arrows, made - 1, j, span, j);
     }
     const bool transfer = instr->kind == INSTR_TRANSFER;
     for (uint32_t i = 0; i < n_makes; i++)
@@ -248,10 +309,10 @@ static void add_message(Arrows *arrows, uint32_t span)
     const uint32_t from = device_in(arrows->trace, s, &program->group[instr->group]),
                    to = device_in(arrows->trace, s, &program->group[instr->to_group]);
     if (from != to && MAX(from, to) < arrows->trace->timeline->n_devices)
-        add_arrow(arrows, s, from, s, to);
+        note_arrow(arrows, span, from, span, to);
 }
 
-static void add_arrows(const Trace *trace)
+static void find_arrows(const Trace *trace)
 {
     Arrows arrows = {
         .trace = trace,
@@ -269,6 +330,7 @@ static void add_arrows(const Trace *trace)
             add_message(&arrows, i);
     }
     g_hash_table_unref(arrows.maker);
+    g_array_sort(trace->end, compare_ends);
 }
 
 /* --- the whole --- */
@@ -292,50 +354,69 @@ static void choose_devices(Trace *trace, const bool *shown)
     }
 }
 
-static void add_spans(const Trace *trace)
+static void add_span_everywhere(Trace *trace, uint32_t span, bool *on)
+{
+    const SimTimeline *timeline = trace->timeline;
+    uint32_t n;
+    const uint32_t *lane = sim_span_lanes(timeline, &timeline->span[span], &n);
+    g_autofree char *name = sim_span_text(timeline, span, trace->program, trace->graph);
+    for (uint32_t k = 0; k < n; k++)
+        on[lane[k]] = true;
+    for (uint32_t j = 0; j < timeline->n_devices; j++)
+        if (trace->shown[j] && on[timeline->lane[j]])
+            add_span(trace, span, j, name);
+    for (uint32_t k = 0; k < n; k++)
+        on[lane[k]] = false;
+}
+
+/* In the order of their starts: each is an end without an arrow. */
+static void add_spans(Trace *trace)
 {
     const SimTimeline *timeline = trace->timeline;
     g_autofree bool *on = g_new0(bool, timeline->n_lanes);
+    g_autoptr(GArray) order = g_array_new(false, true, sizeof(ArrowEnd));
     for (uint32_t i = 0; i < timeline->n_spans; i++) {
-        const SimSpan *span = &timeline->span[i];
-        uint32_t n;
-        const uint32_t *lane = sim_span_lanes(timeline, span, &n);
-        if (span->start_s == span->end_s)
-            continue;
-        g_autofree char *name = sim_span_text(timeline, i, trace->program, trace->graph);
-        for (uint32_t k = 0; k < n; k++)
-            on[lane[k]] = true;
-        for (uint32_t j = 0; j < timeline->n_devices; j++)
-            if (trace->shown[j] && on[timeline->lane[j]])
-                add_span(trace, i, j, name);
-        for (uint32_t k = 0; k < n; k++)
-            on[lane[k]] = false;
+        const ArrowEnd start = {.start_s = timeline->span[i].start_s, .span = i};
+        if (timeline->span[i].start_s != timeline->span[i].end_s)
+            g_array_append_val(order, start);
     }
+    g_array_sort(order, compare_ends);
+    for (guint i = 0; i < order->len; i++)
+        add_span_everywhere(trace, g_array_index(order, ArrowEnd, i).span, on);
 }
 
-char *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
-                         const Graph *graph, const ClusterView *view, const bool *shown)
+GByteArray *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
+                               const Graph *graph, const ClusterView *view,
+                               const bool *shown, bool packets)
 {
+    static const char HEAD[] = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
     g_autoptr(BatchForms) batch =
         program->n_microbatches > 1 ? batch_forms_of_microbatches(graph, NULL) : NULL;
-    Trace trace = {.text =
-                       g_string_new("{\"displayTimeUnit\": \"ms\", \"traceEvents\": ["),
+    Trace trace = {.text = packets ? NULL : g_string_new(HEAD),
+                   .perfetto = packets ? perfetto_new() : NULL,
+                   .arrow = g_array_new(false, false, sizeof(Arrow)),
+                   .end = g_array_new(false, false, sizeof(ArrowEnd)),
                    .timeline = timeline,
                    .program = program,
                    .graph = graph,
                    .batch = batch};
     choose_devices(&trace, shown);
+    find_arrows(&trace);
     for (uint32_t j = 0; j < timeline->n_devices; j++)
         if (trace.shown[j])
             add_device(&trace, j, &view->device[j]);
     for (uint32_t j = 0; timeline->memory && j < timeline->n_devices; j++)
         if (trace.shown[j])
-            add_memory(trace.text, timeline, j);
+            add_memory(&trace, j);
     add_spans(&trace);
     add_arrows(&trace);
-    g_string_append(trace.text, "\n]}\n");
     g_free(trace.shown);
     g_free(trace.first);
     g_free(trace.alike);
-    return g_string_free(trace.text, false);
+    g_array_unref(trace.arrow);
+    g_array_unref(trace.end);
+    if (packets)
+        return perfetto_end(trace.perfetto);
+    const gsize length = g_string_append(trace.text, "\n]}\n")->len;
+    return g_byte_array_new_take((guint8 *)g_string_free(trace.text, false), length);
 }

@@ -1,5 +1,7 @@
 /* Traces, explanations, samples and timelines from the command line: the trace is the JSON that
  * Perfetto reads, and agrees with the report. */
+#include <glib/gstdio.h>
+
 #include "data/base/json.h"
 #include "tests/support/program_json.h"
 
@@ -161,6 +163,12 @@ static void test_ranks(void **state)
     json_t *plain, *packed;
     program_runs(box, SIMULATE "-q --trace t.json");
     program_runs(box, SIMULATE "-q --trace t.json.gz");
+    program_runs(box, SIMULATE "-q --trace t.pftrace");
+    g_autofree char *json = g_build_filename(box->folder, "t.json", NULL),
+                    *packets = g_build_filename(box->folder, "t.pftrace", NULL);
+    GStatBuf of_json, of_packets;
+    assert_int_equal(g_stat(json, &of_json) | g_stat(packets, &of_packets), 0);
+    assert_in_range(of_packets.st_size, 1000, of_json.st_size / 2);
     program_runs(box, "figure timeline --trace t.json.gz -o out");
     const json_t *events = events_of(box, "t.json", &plain);
     assert_true(json_equal(events, events_of(box, "t.json.gz", &packed)));
