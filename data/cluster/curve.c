@@ -25,19 +25,20 @@ double curve_steps(Collective kind, CurvePlace place)
     return place.hosts > 1 ? log2_rounds(members) : 2 * (members - 1.0);
 }
 
-double curve_wire(Collective kind, CurvePlace place, double sums)
+double curve_wire(Collective kind, CurvePlace place, double sums, double own)
 {
     KILTER_ASSERT(place.ranks > 1 && place.hosts > 0 && (int)kind < COLLECTIVES_PRICED);
-    const double n = place.ranks, a = place.hosts > 1 ? n / place.hosts : 1;
+    const double n = place.ranks, a = place.hosts > 1 ? n / place.hosts : 1,
+                 part = place.hosts > 1 ? 0 : own / n;
     switch (kind) {
     case COLLECTIVE_ALL_REDUCE:
-        return fmin(2 * (n - 1) / n,
+        return fmin(2 * (n - 1) / n + part,
                     sums > 0 && place.hosts == 1 ? sums * (n + 1) / n : INFINITY);
     case COLLECTIVE_ALL_GATHER:
     case COLLECTIVE_REDUCE_SCATTER:
-        return (n - 1) / n;
+        return (n - 1) / n + part;
     case COLLECTIVE_ALL_TO_ALL:
-        return a * (n - a) / (n * n);
+        return a * (n - a) / (n * n) + part / n;
     default:
         return 1;
     }
@@ -166,8 +167,8 @@ static double port_at(const CollectiveCurves *curves, CurvePlace place)
 static double scale_of(const CollectiveCurves *curves, const CollectiveCurve *curve,
                        CurvePlace place)
 {
-    return curve_wire(curve->kind, place, curve->sums) /
-           curve_wire(curve->kind, own_place(curve), curve->sums) /
+    return curve_wire(curve->kind, place, curve->sums, curve->own) /
+           curve_wire(curve->kind, own_place(curve), curve->sums, curve->own) /
            curves_ring_part(curves, curve->kind, place, curve->ranks) *
            port_at(curves, own_place(curve)) / port_at(curves, place);
 }

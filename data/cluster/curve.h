@@ -14,7 +14,9 @@
  * with m machines of a ranks each, and m = n, a = 1 inside a machine, where an all-reduce has the
  * 2 (n-1) steps of a ring; between machines divided by what a ranks have of a machine's port
  * (port_capacity), where that is known. `sums` is how much longer a byte takes when switches sum up
- * (NVLS). In a machine without a switch the bytes of all but an
+ * (NVLS). Inside a machine with switches each rank also copies its own part, 1/n of the tensor (of what
+ * it sends, in an all-to-all), of which a byte takes `own` of the time of one on the wire. In a machine
+ * without a switch the bytes of all but an
  * all-to-all are divided among the rings that the ranks find (data/cluster/peers.h). Between two
  * numbers of ranks that were measured, the logarithms of times are interpolated by the logarithm
  * of n. */
@@ -34,6 +36,7 @@ typedef struct {
     uint32_t ranks, hosts; /* hosts 1: inside a machine */
     double step_s;         /* further latency of a further step */
     double sums;           /* from 1 on; 0: switches do not sum up */
+    double own;            /* 0 to 1 */
     uint32_t n;
     CurvePoint *point; /* [n]: bytes rise, seconds do not fall */
     char *source;
@@ -63,8 +66,9 @@ typedef struct {
 } CurvePlace;
 
 double curve_steps(Collective kind, CurvePlace place);
-/* Bytes on the wire per byte of the tensor, without sums in switches if `sums` is 0. */
-double curve_wire(Collective kind, CurvePlace place, double sums);
+/* Bytes on the wire per byte of the tensor, without sums in switches if `sums` is 0, and those of a
+ * rank's own part. */
+double curve_wire(Collective kind, CurvePlace place, double sums, double own);
 /* Finds the rings of machines of a device type, unless they are known. */
 void curves_add_rings(CollectiveCurves *curves, const char *device, const Peers *peers);
 /* The part of the bandwidth among `gpus` ranks of a machine that the place's ranks have by their

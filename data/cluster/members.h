@@ -153,7 +153,8 @@ typedef struct {
     X(CurveText, CollectiveCurve, hosts, hosts, COUNT, true, ALONE, BYTES, 1, GPUS_MAX, NAN)  \
     X(CurveText, CollectiveCurve, step, step_s, QUANTITY, false, ALONE, TIME, 0, LONGEST_S, 0) \
     X(CurveText, CollectiveCurve, sums, sums, FACTOR, false, ALONE, BYTES, 1,                 \
-      LARGEST_SLOWDOWN, 0)
+      LARGEST_SLOWDOWN, 0)                                                                    \
+    X(CurveText, CollectiveCurve, own, own, NUMBER, false, ALONE, BYTES, 0, 1, 0)
 
 #define POINT_MEMBERS(X)                                                                     \
     X(CurvePointText, CurvePoint, bytes, bytes, QUANTITY, true, ALONE, BYTES, SMALLEST,      \

@@ -64,6 +64,7 @@ typedef struct {
     /* how much longer a byte takes in switches that sum up, and in trees with them between
      * machines; 0: they do not */
     double sums, tree_sums;
+    double own; /* of a byte's time on the link, that one of a rank's own part takes */
 } LinkSheet;
 
 /* The bandwidth of a link in a topology file: the last row whose `least` is not above the device's

@@ -31,7 +31,7 @@ typedef struct {
     uint32_t alias_count, product_count, pci_count, peak_count, port_count, peers_count;
 } DeviceText;
 typedef struct {
-    char *name, *bandwidth, *sums, *tree_sums, *source;
+    char *name, *bandwidth, *sums, *tree_sums, *own, *source;
 } LinkText;
 typedef struct {
     char *least, *bandwidth;
@@ -96,6 +96,7 @@ static const cyaml_schema_value_t DEVICE_SCHEMA = {
 static const cyaml_schema_field_t LINK[] = {
     TEXT("name", LinkText, name, NAME_MAX_BYTES), TEXT("bandwidth", LinkText, bandwidth, NAME_MAX_BYTES),
     OPTIONAL_TEXT("sums", LinkText, sums, NAME_MAX_BYTES), OPTIONAL_TEXT("tree_sums", LinkText, tree_sums, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("own", LinkText, own, NAME_MAX_BYTES),
     TEXT("source", LinkText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_value_t LINK_ENTRY = ENTRY(LinkText, LINK);
 static const cyaml_schema_field_t ROW[] = {
@@ -281,11 +282,12 @@ static bool read_table(const Yaml *yaml, const char *name, const RowText *text,
     return true;
 }
 
-static bool read_sums(const Yaml *yaml, uint32_t i, const char *name, const char *text,
-                      double *sums, GError **error)
+static bool read_factor(const Yaml *yaml, uint32_t i, const char *name, const char *text,
+                        double low, double *value, GError **error)
 {
     g_autofree char *key = g_strdup_printf("links[%u].%s", i, name);
-    return !text || yaml_number(yaml, key, text, 1, LARGEST_SLOWDOWN, sums, error);
+    return !text || yaml_number(yaml, key, text, low, low > 0 ? LARGEST_SLOWDOWN : 1,
+                                value, error);
 }
 
 static bool read_links(Sheets *sheets, GError **error)
@@ -304,8 +306,10 @@ static bool read_links(Sheets *sheets, GError **error)
         if (!yaml_quantity(yaml, key, of->bandwidth,
                            (YamlRange){QUANTITY_BANDWIDTH, SMALLEST, LARGEST},
                            &link->bandwidth, error) ||
-            !read_sums(yaml, i, "sums", of->sums, &link->sums, error) ||
-            !read_sums(yaml, i, "tree_sums", of->tree_sums, &link->tree_sums, error))
+            !read_factor(yaml, i, "sums", of->sums, 1, &link->sums, error) ||
+            !read_factor(yaml, i, "tree_sums", of->tree_sums, 1, &link->tree_sums,
+                         error) ||
+            !read_factor(yaml, i, "own", of->own, 0, &link->own, error))
             return false;
     }
     return read_table(yaml, "nvlink", text->nvlink, text->nvlink_count, &sheets->nvlink,

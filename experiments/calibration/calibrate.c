@@ -135,17 +135,16 @@ static double line_at(const CalibrationLine *line, const double *a, uint32_t k)
     return sum;
 }
 
-/* The link by which switches sum up inside machines of the device type, on its sheet. */
-static double sums_of(const Work *work, const CalibrationFit *fit)
+/* The link inside machines of the device type, on its sheet; NULL: not known. */
+static const LinkSheet *inner_link(const Work *work, const CalibrationFit *fit)
 {
     const DeviceSheet *device =
         fit->place == PLACE_INNER && fit->type != UINT32_MAX
             ? sheets_device(work->sheets, work->cluster->type[fit->type].name, NULL)
             : NULL;
-    const LinkSheet *link = device && device->n_links > 0
-                                ? sheets_link(work->sheets, device->link[0].name, NULL)
-                                : NULL;
-    return link ? link->sums : 0;
+    return device && device->n_links > 0
+               ? sheets_link(work->sheets, device->link[0].name, NULL)
+               : NULL;
 }
 
 /* Adds a curve through the rows to the cluster. */
@@ -153,13 +152,15 @@ static void fit_curve(Work *work, Rows *rows, CalibrationFit *fit, double *predi
 {
     CollectiveCurves *curves = &work->cluster->curves;
     const bool inner = fit->place == PLACE_INNER && fit->type != UINT32_MAX;
+    const LinkSheet *link = inner_link(work, fit);
     uint32_t large = rows->n - 1;
     CollectiveCurve curve = {
         .kind = fit->collective,
         .device = inner ? g_strdup(work->cluster->type[fit->type].name) : NULL,
         .ranks = fit->ranks,
         .hosts = fit->hosts,
-        .sums = sums_of(work, fit),
+        .sums = link ? link->sums : 0,
+        .own = link ? link->own : 0,
         .source = g_strdup(work->options->source)};
     curve.point = curve_fit_points(rows->bytes, rows->y, rows->n, &curve.n);
     for (uint32_t p = 0; p < curve.n; p++)
@@ -247,6 +248,69 @@ static Agreement agreement_of_all(const Work *work)
                                 predicted->len);
 }
 
+/* The bandwidth of the link inside the cluster's machines of that type, if it is PCIe; 0: it is not. */
+static double pcie_of(const Work *work, uint32_t type)
+{
+    const Cluster *cluster = work->cluster;
+    const CalibrationFit fit = {.place = PLACE_INNER, .type = type};
+    const LinkSheet *link = inner_link(work, &fit);
+    for (uint32_t i = 0; link && i < cluster->n_machines; i++)
+        if (cluster->machine[i].type == type && cluster->machine[i].gpus > 2 &&
+            !cluster->machine[i].peers && g_str_has_prefix(link->name, "pcie"))
+            return cluster->machine[i].inner.bandwidth;
+    return 0;
+}
+
+/* Two ranks on PCIe have a path that further ranks share. Where two were not measured, they take no
+ * longer than the cluster's link lets them: a curve for them, from which others follow between. */
+static void add_two(Work *work, const CollectiveCurve *few, double bandwidth)
+{
+    CollectiveCurves *curves = &work->cluster->curves;
+    const CurvePlace place = {few->device, 2, 1};
+    const double wire = curve_wire(few->kind, place, 0, 0);
+    CollectiveCurve two = *few;
+    two.ranks = 2;
+    two.point = g_memdup2(few->point, few->n * sizeof *few->point);
+    LinkCost line;
+    for (uint32_t p = 0; p < two.n; p++) {
+        CurvePoint *point = &two.point[p];
+        double at_s[2];
+        for (uint32_t k = 0; k < 2; k++) {
+            curves_line(curves, few->kind, place, k * point->bytes, &line);
+            at_s[k] = sim_collective_over(line, 2, few->kind, k * point->bytes, 0.5, 0.5);
+        }
+        point->seconds =
+            calibrate_rounded(fmin(at_s[1], at_s[0] + point->bytes * wire / bandwidth));
+    }
+    two.device = g_strdup(few->device);
+    two.source = g_strdup_printf(
+        "no measurement: the others', up to the link's bandwidth; %s", few->source);
+    curves->curve = g_renew(CollectiveCurve, curves->curve, curves->n + 1);
+    curves->curve[curves->n++] = two;
+}
+
+static void add_twos(Work *work)
+{
+    CollectiveCurves *curves = &work->cluster->curves;
+    for (uint32_t t = 0; t < work->cluster->n_types; t++) {
+        const double bandwidth = pcie_of(work, t);
+        for (uint32_t kind = 0; bandwidth > 0 && kind < COLLECTIVES_PRICED; kind++) {
+            const CollectiveCurve *few = NULL;
+            for (uint32_t c = 0; c < curves->n; c++) {
+                const CollectiveCurve *curve = &curves->curve[c];
+                if (curve->kind == kind && curve->hosts == 1 &&
+                    g_strcmp0(curve->device, work->cluster->type[t].name) == 0 &&
+                    (!few || curve->ranks < few->ranks))
+                    few = curve;
+            }
+            if (few && few->ranks > 2) {
+                const CollectiveCurve copy = *few; /* the list moves */
+                add_two(work, &copy, bandwidth);
+            }
+        }
+    }
+}
+
 /* Fits ops, by device type in the cluster's order and by kind, then collectives between machines
  * and inside them. */
 static void fit_all(Work *work)
@@ -279,6 +343,7 @@ static void fit_all(Work *work)
     curve_fit_steps(curves, work->sheets);
     for (uint32_t c = 0; c < curves->n; c++)
         curves->curve[c].step_s = calibrate_rounded(curves->curve[c].step_s);
+    add_twos(work);
 }
 
 /* Fails if no cost of the cluster was fitted. */

@@ -35,8 +35,8 @@ static const Measurement *row(const Work *work, uint32_t i)
     return &g_array_index(work->measurements, Measurement, i);
 }
 
-/* The cluster's device type that has this name, or whose data sheet has this product name;
- * UINT32_MAX if there is none. */
+/* The cluster's device type that has this name, or whose data sheet has this product name, or its only
+ * type where no sheet has the name; UINT32_MAX if there is none. */
 static uint32_t type_of(const Work *work, const char *device)
 {
     const DeviceSheet *sheet = sheets_find_product(work->sheets, device);
@@ -45,7 +45,7 @@ static uint32_t type_of(const Work *work, const char *device)
         if (strcmp(name, device) == 0 || (sheet && strcmp(name, sheet->name) == 0))
             return t;
     }
-    return UINT32_MAX;
+    return !sheet && work->cluster->n_types == 1 ? 0 : UINT32_MAX;
 }
 
 static Placing none(const char *format, ...) G_GNUC_PRINTF(1, 2);
@@ -101,7 +101,7 @@ static const char *too_fast(const Work *work, const Measurement *m,
     if (m->send)
         sent = m->bytes;
     else if (m->collective == COLLECTIVE_ALL_TO_ALL)
-        sent *= curve_wire(m->collective, (CurvePlace){NULL, m->ranks, hosts}, 0);
+        sent *= curve_wire(m->collective, (CurvePlace){NULL, m->ranks, hosts}, 0, 0);
     else
         sent *= inside ? (m->ranks - 1.0) / m->ranks : (hosts - 1.0) / hosts;
     for (uint32_t i = 0; i < cluster->n_machines; i++) {

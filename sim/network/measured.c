@@ -127,7 +127,7 @@ double sim_measured_bytes(const ClusterView *view, const SimCollective *collecti
     const Collective kind = measured_kind(collective->traffic, n, &messages);
     g_assert(kind != COLLECTIVES && n > 1);
     const uint32_t hosts = team_of(view, collective).place.hosts;
-    return collective->bytes * n * curve_wire(kind, (CurvePlace){NULL, n, hosts}, 0);
+    return collective->bytes * n * curve_wire(kind, (CurvePlace){NULL, n, hosts}, 0, 0);
 }
 
 struct SimMeasured {

@@ -562,7 +562,7 @@ static void test_tag_measured(void **state)
     for (uint64_t kib = 1024; kib <= 1 << 20; kib *= 4) {
         LinkCost at, same;
         const double bytes = (double)kib * 1024,
-                     wire = curve_wire(COLLECTIVE_ALL_REDUCE, place, 0);
+                     wire = curve_wire(COLLECTIVE_ALL_REDUCE, place, 0, 0);
         assert_true(
             curves_line(&testbed->curves, COLLECTIVE_ALL_REDUCE, place, bytes, &at));
         assert_true(

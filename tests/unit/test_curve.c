@@ -39,13 +39,13 @@ static void test_points(void **state)
 /* --- a made network --- */
 
 typedef struct {
-    double base_s, step_s, byte_s, sums;
+    double base_s, step_s, byte_s, sums, own;
 } Truth;
 
 static double truth_s(const Truth *t, Collective kind, CurvePlace place, double bytes)
 {
     return t->base_s + t->step_s * curve_steps(kind, place) +
-           t->byte_s * bytes * curve_wire(kind, place, t->sums);
+           t->byte_s * bytes * curve_wire(kind, place, t->sums, t->own);
 }
 
 static void add_rows(GArray *list, const char *device, const Truth *truth,
@@ -110,8 +110,8 @@ static void test_recovers_ranks(void **state)
                     "nic: ib-ndr, nics: 8}]",
                     &error);
     assert_no_error(error);
-    const Truth inner = {12e-6, 1.7e-6, 1 / 350e9, 1.18},
-                outer = {30e-6, 6e-6, 1 / 45e9, 0};
+    const Truth inner = {12e-6, 1.7e-6, 1 / 350e9, 1.18, 0.4},
+                outer = {30e-6, 6e-6, 1 / 45e9, 0, 0};
     const CurvePlace measured[] = {
         {"h100-sxm", 4, 1}, {"h100-sxm", 16, 1}, {NULL, 32, 2}, {NULL, 128, 8}};
     for (uint32_t k = 0; k < G_N_ELEMENTS(KINDS); k++)
@@ -143,7 +143,7 @@ static void test_one_number_of_ranks(void **state)
     assert_no_error(error);
     g_autoptr(Sheets) sheets = sheets_load(&error);
     const LinkSheet *link = sheets_link(sheets, "nvlink3", &error);
-    const Truth truth = {1.5 * link->base_s, 1.5 * link->hop_s, 1 / 230e9, 0};
+    const Truth truth = {1.5 * link->base_s, 1.5 * link->hop_s, 1 / 230e9, 0, 0.4};
     for (uint32_t k = 0; k < G_N_ELEMENTS(KINDS); k++)
         add_rows(list, "a100-80g", &truth, KINDS[k], (CurvePlace){"a100-80g", 4, 1});
     g_autoptr(Cluster) cluster = calibrated(list, base);
@@ -196,7 +196,8 @@ static void test_random(void **state)
                                   .ranks = inside ? 2 + 3 * c : hosts * (1 + 2 * c),
                                   .hosts = hosts,
                                   .step_s = g_rand_double_range(rand, 0, 1e-4),
-                                  .sums = g_rand_boolean(rand) ? 1.18 : 0};
+                                  .sums = g_rand_boolean(rand) ? 1.18 : 0,
+                                  .own = g_rand_boolean(rand) ? 0.4 : 0};
             curve[c].point = curve_fit_points(bytes, s, n, &curve[c].n);
         }
         const CollectiveCurves curves = {.n = 3, .curve = curve};
@@ -474,11 +475,11 @@ static double other_ranks(const GArray *list, const char *machine, const uint32_
             continue;
         const CurvePlace place = {base->type[0].name, m->ranks, 1};
         sum += fabs(price_s(cluster, m->collective, place, m->bytes) / m->median_s - 1);
-        const LinkCost line = cluster_view_set_line(view, view->device, place, 1,
-                                                    m->collective, m->bytes);
+        const LinkCost line =
+            cluster_view_set_line(view, view->device, place, 1, m->collective, m->bytes);
         const double part = 1.0 / m->ranks,
-                     bare_s = sim_collective_over(line, m->ranks, m->collective,
-                                                  m->bytes, part, part);
+                     bare_s = sim_collective_over(line, m->ranks, m->collective, m->bytes,
+                                                  part, part);
         *sheet += fabs(bare_s / m->median_s - 1);
         n++;
     }
@@ -533,19 +534,26 @@ static void test_measured(void **state)
         uint32_t n_from, from[2];
         double most;
     } row[] = {
-        {of_h100, H100, 1, {4}, 0.12},      {of_h100, H100, 1, {8}, 0.12},
-        {of_a100, A100, 1, {4}, 0.12},      {of_a100, A100, 2, {2, 8}, 0.13},
-        {of_v100, V100, 1, {2}, 0.2},       {of_v100, V100, 1, {4}, 0.2},
-        {of_v100, V100, 1, {8}, 0.2},       {of_v100, V100, 2, {2, 8}, 0.1},
-        {of_nccl_a100, A100, 1, {2}, 0.23}, {of_nccl_a100, A100, 1, {4}, 0.15},
-        {of_nccl_a100, A100, 1, {8}, 0.2},  {of_nccl_a100, A100, 2, {2, 8}, 0.15},
-        {of_h200, H200, 1, {2}, 0.2},       {of_h200, H200, 1, {4}, 0.15},
-        {of_h200, H200, 1, {8}, 0.2},       {of_h200, H200, 2, {2, 8}, 0.15},
-        {of_mi200, MI250, 2, {2, 8}, 0.2},  {of_mi200, MI250, 2, {2, 16}, 0.2},
-        {of_l40s, L40S, 2, {2, 8}, 0.3},    {of_l40s, L40S, 2, {2, 4}, 0.3},
-        {of_l40s, L40S, 2, {4, 8}, 0.3},    {of_pro, PRO, 2, {2, 8}, 0.3},
-        {of_pro, PRO, 2, {2, 4}, 0.3},      {of_pro, PRO, 2, {4, 8}, 0.3},
-        {of_pro, PRO, 1, {4}, 0.25},        {of_pro, PRO, 1, {8}, 0.45},
+        {of_h100, H100, 1, {4}, 0.06},       {of_h100, H100, 1, {8}, 0.06},
+        {of_a100, A100, 1, {2}, 0.1},        {of_a100, A100, 1, {4}, 0.08},
+        {of_a100, A100, 1, {8}, 0.1},        {of_a100, A100, 2, {2, 8}, 0.08},
+        {of_v100, V100, 1, {2}, 0.2},        {of_v100, V100, 1, {4}, 0.2},
+        {of_v100, V100, 1, {8}, 0.2},        {of_v100, V100, 2, {2, 8}, 0.1},
+        {of_nccl_a100, A100, 1, {2}, 0.15},  {of_nccl_a100, A100, 1, {4}, 0.15},
+        {of_nccl_a100, A100, 1, {8}, 0.15},  {of_nccl_a100, A100, 2, {2, 8}, 0.08},
+        {of_h200, H200, 1, {2}, 0.15},       {of_h200, H200, 1, {4}, 0.15},
+        {of_h200, H200, 1, {8}, 0.2},        {of_h200, H200, 2, {2, 8}, 0.08},
+        {of_mi200, MI250, 2, {2, 8}, 0.2},   {of_mi200, MI250, 2, {2, 16}, 0.2},
+        {of_mi200, MI250, 2, {4, 8}, 0.2},   {of_mi200, MI250, 2, {2, 4}, 0.62},
+        {of_mi200, MI250, 2, {4, 16}, 0.27}, {of_mi200, MI250, 2, {8, 16}, 0.35},
+        {of_mi200, MI250, 1, {2}, 0.63},     {of_mi200, MI250, 1, {4}, 0.43},
+        {of_mi200, MI250, 1, {8}, 0.29},     {of_mi200, MI250, 1, {16}, 0.28},
+        {of_l40s, L40S, 2, {2, 8}, 0.2},     {of_l40s, L40S, 2, {2, 4}, 0.28},
+        {of_l40s, L40S, 2, {4, 8}, 0.21},    {of_l40s, L40S, 1, {2}, 0.63},
+        {of_l40s, L40S, 1, {4}, 0.21},       {of_l40s, L40S, 1, {8}, 0.2},
+        {of_pro, PRO, 2, {2, 8}, 0.1},       {of_pro, PRO, 2, {2, 4}, 0.15},
+        {of_pro, PRO, 2, {4, 8}, 0.15},      {of_pro, PRO, 1, {2}, 0.29},
+        {of_pro, PRO, 1, {4}, 0.2},          {of_pro, PRO, 1, {8}, 0.2},
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
         double sheet = 0;

@@ -106,6 +106,7 @@ static const char BUILT[] =
                                "    hosts: 1\n"
                                "    step: 17 us\n"
                                "    sums: 1.18\n"
+                               "    own: 0.35\n"
                                "    points: [{bytes: 3 MiB, time: 71 us}, {bytes: 5 MiB, "
                                "time: 91 us}]\n"
                                "    source: a log\n"
@@ -314,6 +315,7 @@ static const struct {
      "    ranks: 4\n    hosts: 2", OTHER},
     {"curves[].step", "17 us", "18 us", OTHER},
     {"curves[].sums", "1.18", "1.19", OTHER},
+    {"curves[].own", "0.35", "0.36", OTHER},
     {"curves[].points[].bytes", "3 MiB", "4 MiB", OTHER},
     {"curves[].points[].time", "91 us", "92 us", OTHER},
     {"curves[].source", "a log", "another", SAME},
