@@ -21,8 +21,8 @@ char *plan_stages_runs(const uint32_t *number, uint32_t n)
 
 /* The properties of a group that are printed. */
 typedef struct {
-    uint32_t first, last; /* layers */
-    uint32_t n_layers, n_again;
+    uint32_t first, last;                 /* layers */
+    uint32_t n_layers, n_blocks, n_again; /* blocks: see stage_is_block */
     /* the first of the microbatches that it runs, and their number */
     uint32_t microbatch, n_microbatches;
     bool any;
@@ -36,6 +36,13 @@ static void count_microbatch(Stage *s, uint32_t microbatch)
         s->microbatch = microbatch;
     if (!s->any || microbatch >= s->microbatch + s->n_microbatches)
         s->n_microbatches++;
+}
+
+/* Layers with a number, such as "layers.5", are the model's blocks. */
+static bool stage_is_block(const char *layer)
+{
+    const char *number = strrchr(layer, '.');
+    return number && g_ascii_isdigit(number[1]);
 }
 
 /* Finds the layers that each group computes, and the number of those that it recomputes, from the
@@ -62,7 +69,10 @@ static Stage *find_stages(const Program *program, const Graph *graph)
         s->first = s->any ? MIN(s->first, op->layer) : op->layer;
         s->last = s->any ? MAX(s->last, op->layer) : op->layer;
         s->any = true;
-        s->n_layers += !(*of_layer & 1);
+        if (!(*of_layer & 1)) {
+            s->n_layers++;
+            s->n_blocks += stage_is_block(graph_layer_name(graph, op->layer));
+        }
         *of_layer |= 1;
         if (*of_op > 0 && !(*of_layer & 2)) {
             s->n_again++;
@@ -177,17 +187,6 @@ static bool is_one_program(const Evaluation *evaluation, uint32_t g)
     return cuts && program->group[g].n_devices > 1;
 }
 
-/* The layers with a number, such as "layers.5": the model's blocks. */
-static int stage_blocks(const Graph *graph, const Stage *stage)
-{
-    int n = 0;
-    for (uint32_t l = stage->first; l <= stage->last; l++) {
-        const char *number = strrchr(graph_layer_name(graph, l), '.');
-        n += number && g_ascii_isdigit(number[1]);
-    }
-    return n;
-}
-
 /* Adds the group's devices, in the order of its ranks, and the machines that they are of. */
 static void add_members(const Evaluation *evaluation, const DeviceGroup *group,
                         json_t *row)
@@ -221,7 +220,7 @@ static json_t *stage_json(const Evaluation *evaluation, uint32_t g, const Stage 
         "{s:s, s:s, s:i, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:s?, s:i, s:o}", "first",
         graph_layer_name(graph, stage->first), "last",
         graph_layer_name(graph, stage->last), "layers", (int)stage->n_layers, "blocks",
-        stage_blocks(graph, stage), "devices", devices, "gpus", places, "replicas",
+        (int)stage->n_blocks, "devices", devices, "gpus", places, "replicas",
         (int)(group->n_replicas / group_shards(group)), "context_parallel",
         (int)group_shards(group), "tensor_parallel", (int)group->n_devices, "one_program",
         is_one_program(evaluation, g), "samples", samples, "recompute",

@@ -19,7 +19,7 @@ static const struct {
     {" stroke-linecap=\"butt\"| stroke-linejoin=\"miter\"", ""},
     {"(?<=>)\\s+(?=<)", ""},
     {"\\s+", " "},
-    {"(?<=[,(]) | (?==)|(?<==) ", ""},
+    {"((?<=[,(]) | (?==)|(?<==) )(?=[^<>]*>)", ""}, /* in tags, not in words */
 };
 
 char *page_svg(const char *svg, bool first)

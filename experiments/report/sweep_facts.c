@@ -319,10 +319,13 @@ static double place_on(const Scale *scale, double value)
 static json_t *scale_ticks(const Scale *scale)
 {
     json_t *ticks = json_array();
-    const bool wide = scale->high / scale->low > 300;
+    const double ratio = scale->high / scale->low;
     for (int power = (int)floor(log10(scale->low)); power <= log10(scale->high); power++)
-        for (uint32_t k = 0; k < (wide ? 1 : 3); k++) {
-            const double at = pow(10, power) * (k == 0 ? 1 : k == 1 ? 2 : 5);
+        for (const char *digit = ratio > 300  ? "1"
+                                 : ratio > 10 ? "125"
+                                              : "123456789";
+             *digit; digit++) {
+            const double at = pow(10, power) * (*digit - '0');
             const double unit = at >= 1 ? 1 : at >= 1e-3 ? 1e-3 : 1e-6;
             const double left = place_on(scale, at);
             g_autofree char *label = g_strdup_printf("%g\u00a0%s", at / unit,
@@ -333,13 +336,13 @@ static json_t *scale_ticks(const Scale *scale)
                 json_array_append_new(ticks, json_pack("{s:f, s:f, s:s}", "at", left, "x",
                                                        10 * left, "label", label));
         }
-    /* labels closer than 15 % of the width would touch on a phone */
+    /* labels closer than 19 % of the width would touch on a phone */
     for (size_t i = 1; i < json_array_size(ticks);) {
         const double from = json_number_value(
                          json_object_get(json_array_get(ticks, i - 1), "at")),
                      to = json_number_value(
                          json_object_get(json_array_get(ticks, i), "at"));
-        if (to - from < 15)
+        if (to - from < 19)
             json_array_remove(ticks, i);
         else
             i++;

@@ -136,7 +136,8 @@ static bool check_planner(const Planner *method, Granularity granularity,
 {
     if (planner_can(method, PLANNER_GPUS) && granularity != GRANULARITY_GPU)
         return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s plans for single GPUs: expected --granularity gpu",
+                           "%s plans for single GPUs: expected --granularity gpu (in an "
+                           "experiment granularity: [gpu])",
                            method->name);
     return check_options(method, options, error);
 }

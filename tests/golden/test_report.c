@@ -254,6 +254,25 @@ static void check_cards(const Sandbox *box, const char *plan, const char *text)
     json_decref(root);
 }
 
+/* The blocks of stages are not counted twice where their layers interleave. */
+static void check_interleaved(const Sandbox *box)
+{
+    run(box,
+        "plan gpt2:layers=8,hidden=64,heads=4,ffn=256,seq=32,vocab=64,global_batch=16 "
+        "hap-8 "
+        "--planner manual --set pp=2 --set schedule=interleaved --set microbatches=4 -q "
+        "-o i.json");
+    run(box, "report i.json -o i-facts.json");
+    g_autofree char *facts = sandbox_read(box, "i-facts.json");
+    json_t *root = json_of(facts), *stage;
+    json_int_t blocks = 0;
+    size_t i;
+    json_array_foreach (json_object_get(root, "pipeline"), i, stage)
+        blocks += json_integer_value(json_object_get(stage, "blocks"));
+    assert_int_equal(blocks, 8);
+    json_decref(root);
+}
+
 static void test_plan(void **state)
 {
     (void)state;
@@ -290,6 +309,7 @@ static void test_plan(void **state)
     check_cards(box, "q.json", stages);
     assert_non_null(strstr(stages, "A pipeline of 2 stages: "));
     assert_non_null(strstr(stages, "<td>layers.1 to decoder</td>"));
+    check_interleaved(box);
     program_refuses(box, "report p.json --markdown -o p.md", 2,
                     "--markdown is for results");
 }
@@ -315,7 +335,7 @@ static void test_days(void **state)
     assert_string_equal(text, three);
     assert_non_null(strstr(text, "30 days      goodput"));
     assert_non_null(strstr(text, "the best interval lies between"));
-    assert_non_null(strstr(text, "work thrown away by failures</th>"));
+    assert_non_null(strstr(text, "work lost to failures</th>"));
     assert_non_null(strstr(text, "aria-label=\"Goodput"));
     program_refuses(box, "report none --days 3", 2, "--days is for plans");
 }

@@ -72,13 +72,22 @@ static void test_long(void **state)
     g_string_free(page, TRUE);
 }
 
+/* Blanks that a picture does not need are left out of its tags, not of its words. */
+static void test_picture(void **state)
+{
+    (void)state;
+    g_autofree char *svg = page_svg(
+        "<?xml?>\n<svg d=\"M1, 2\">\n<text>4 stages, 4 (a = 1)</text>\n</svg>", true);
+    assert_string_equal(svg, "<svg aria-hidden=\"true\" d=\"M1,2\">"
+                             "<text>4 stages, 4 (a = 1)</text></svg>");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_escaped),
-        cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_long),
+        cmocka_unit_test(test_escaped), cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_long),
+        cmocka_unit_test(test_picture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
