@@ -343,26 +343,27 @@ bool json_stream(GInputStream *stream, const JsonEvents *events, void *context,
     return good;
 }
 
-static void say(const JsonFault *fault, const char *what, const char *plural,
+static void say(const JsonFault *fault, const char *one, const char *many,
                 GPtrArray *lines)
 {
     if (fault->n == 0)
         return;
     g_autofree char *there =
         *fault->what ? g_strdup_printf(": %s", fault->what) : g_strdup("");
-    g_ptr_array_add(lines, g_strdup_printf("%" G_GUINT64_FORMAT
-                                           " %s%s, %s line %" G_GUINT64_FORMAT
-                                           ", column %" G_GUINT64_FORMAT "%s",
-                                           fault->n, what, fault->n > 1 ? plural : "",
-                                           fault->n > 1 ? "the first in" : "in",
-                                           fault->line, fault->column, there));
+    g_ptr_array_add(lines,
+                    g_strdup_printf("%" G_GUINT64_FORMAT " %s, %s line %" G_GUINT64_FORMAT
+                                    ", column %" G_GUINT64_FORMAT "%s",
+                                    fault->n, fault->n > 1 ? many : one,
+                                    fault->n > 1 ? "the first in" : "in", fault->line,
+                                    fault->column, there));
 }
 
 void json_faults_say(const JsonFaults *faults, const char *item, GPtrArray *lines)
 {
-    g_autofree char *damaged = g_strdup_printf("damaged %s", item);
-    say(&faults->odd, "value that is no JSON", "s", lines);
-    say(&faults->lost, damaged, "s", lines);
+    g_autofree char *one = g_strdup_printf("damaged %s", item),
+                    *many = g_strdup_printf("%ss", one);
+    say(&faults->odd, "value that is no JSON", "values that are no JSON", lines);
+    say(&faults->lost, one, many, lines);
     if (faults->cut.n > 0)
         g_ptr_array_add(lines,
                         g_strdup_printf("cut off in line %" G_GUINT64_FORMAT

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -104,4 +105,28 @@ char *text_from_utf16(const char *text, size_t length, size_t *out_length)
     if (out)
         *out_length = n;
     return out;
+}
+
+void text_uncolour(char *line)
+{
+    char *to = line;
+    for (const char *from = line; *from;) {
+        if (from[0] == '\033' && from[1] == '[') {
+            from += 2 + strspn(from + 2, "0123456789;");
+            from += *from != '\0';
+        } else {
+            *to++ = *from++;
+        }
+    }
+    *to = '\0';
+}
+
+uint32_t text_split(char *line, char **word, uint32_t most)
+{
+    uint32_t n = 0;
+    char *save = NULL;
+    for (char *w = strtok_r(line, " \t\r", &save); w && n < most;
+         w = strtok_r(NULL, " \t\r", &save))
+        word[n++] = w;
+    return n;
 }

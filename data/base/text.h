@@ -3,6 +3,7 @@
 
 #include <glib.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* The bytes of `file` with a zero after them: of a regular file, or of a pipe until it ends, at
  * most `most_bytes`. NULL with KILTER_ERROR_INPUT that names the file: it cannot be read, is a
@@ -16,3 +17,8 @@ char *text_read(const char *file, GError **error);
 /* A text in UTF-16 with a byte-order mark, as PowerShell writes what programs print, in UTF-8 with
  * its length; NULL for any other. The caller frees it. */
 char *text_from_utf16(const char *text, size_t length, size_t *out_length);
+
+/* Removes the escape codes of terminals (ESC [ ... letter) in place. */
+void text_uncolour(char *line);
+/* Cuts a line at blanks, tabs and CRs, in place, into at most `most` words; returns their number. */
+uint32_t text_split(char *line, char **word, uint32_t most);

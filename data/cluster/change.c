@@ -71,6 +71,8 @@ static void scale_network(Cluster *cluster, double bandwidth, double latency)
     }
     scale_line(&cluster->transfer, bandwidth, latency);
     scale_curves(cluster, true, bandwidth, latency);
+    for (uint32_t i = 0; i < cluster->n_region_links; i++)
+        scale_line(&cluster->region_link[i].link, bandwidth, latency);
     if (!cluster->network)
         return;
     scale_line(&cluster->network->link, bandwidth, latency);

@@ -76,6 +76,17 @@ static bool has_word(const Words *words, const char *word)
     return false;
 }
 
+/* Whether both are the same without the gaps: "rtx3090" of a list of nodes. */
+static bool same_joined(const Words *a, const Words *b)
+{
+    char joined[2][MOST_WORDS * WORD_BYTES] = {"", ""};
+    for (uint32_t i = 0; i < a->n; i++)
+        g_strlcat(joined[0], a->word[i], sizeof joined[0]);
+    for (uint32_t i = 0; i < b->n; i++)
+        g_strlcat(joined[1], b->word[i], sizeof joined[1]);
+    return strcmp(joined[0], joined[1]) == 0;
+}
+
 /* Whether both have the same words in any order, but for those of `ignored`. */
 static bool same_words(const Words *a, const Words *b, const char *ignored)
 {
@@ -123,7 +134,8 @@ static void consider(const DeviceSheet *sheet, char *const *names, const Words *
 {
     for (; *names; names++) {
         const Words words = words_of(*names);
-        if (words.n == 0 || !same_words(&words, text, ignored))
+        if (words.n == 0 ||
+            (!same_joined(&words, text) && !same_words(&words, text, ignored)))
             continue;
         const double far = distance(sheet, &words, text);
         best->several |=

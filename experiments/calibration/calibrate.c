@@ -248,16 +248,18 @@ static Agreement agreement_of_all(const Work *work)
                                 predicted->len);
 }
 
-/* The bandwidth of the link inside the cluster's machines of that type, if it is PCIe; 0: it is not. */
-static double pcie_of(const Work *work, uint32_t type)
+/* The bandwidth inside the machines that a curve is about, if it is PCIe; 0: it is not. */
+static double pcie_of(const Work *work, const CollectiveCurve *curve)
 {
     const Cluster *cluster = work->cluster;
-    const CalibrationFit fit = {.place = PLACE_INNER, .type = type};
-    const LinkSheet *link = inner_link(work, &fit);
-    for (uint32_t i = 0; link && i < cluster->n_machines; i++)
-        if (cluster->machine[i].type == type && cluster->machine[i].gpus > 2 &&
-            !cluster->machine[i].peers && g_str_has_prefix(link->name, "pcie"))
-            return cluster->machine[i].inner.bandwidth;
+    for (uint32_t i = 0; curve->device && i < cluster->n_machines; i++) {
+        const Machine *machine = &cluster->machine[i];
+        const CalibrationFit fit = {.place = PLACE_INNER, .type = machine->type};
+        const LinkSheet *link = inner_link(work, &fit);
+        if (link && g_str_has_prefix(link->name, "pcie") && !machine->peers &&
+            strcmp(cluster->type[machine->type].name, curve->device) == 0)
+            return machine->inner.bandwidth;
+    }
     return 0;
 }
 
@@ -292,22 +294,18 @@ static void add_two(Work *work, const CollectiveCurve *few, double bandwidth)
 static void add_twos(Work *work)
 {
     CollectiveCurves *curves = &work->cluster->curves;
-    for (uint32_t t = 0; t < work->cluster->n_types; t++) {
-        const double bandwidth = pcie_of(work, t);
-        for (uint32_t kind = 0; bandwidth > 0 && kind < COLLECTIVES_PRICED; kind++) {
-            const CollectiveCurve *few = NULL;
-            for (uint32_t c = 0; c < curves->n; c++) {
-                const CollectiveCurve *curve = &curves->curve[c];
-                if (curve->kind == kind && curve->hosts == 1 &&
-                    g_strcmp0(curve->device, work->cluster->type[t].name) == 0 &&
-                    (!few || curve->ranks < few->ranks))
-                    few = curve;
-            }
-            if (few && few->ranks > 2) {
-                const CollectiveCurve copy = *few; /* the list moves */
-                add_two(work, &copy, bandwidth);
-            }
+    for (uint32_t c = 0, n = curves->n; c < n; c++) {
+        const CollectiveCurve few = curves->curve[c]; /* the list moves */
+        const double bandwidth = pcie_of(work, &few);
+        bool fewest = few.hosts == 1 && few.ranks > 2 && bandwidth > 0;
+        for (uint32_t k = 0; k < n; k++) {
+            const CollectiveCurve *other = &curves->curve[k];
+            fewest &= other->kind != few.kind || other->hosts != 1 ||
+                      g_strcmp0(other->device, few.device) != 0 ||
+                      other->ranks >= few.ranks;
         }
+        if (fewest)
+            add_two(work, &few, bandwidth);
     }
 }
 

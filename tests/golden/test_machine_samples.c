@@ -248,6 +248,14 @@ static void test_slurm(void **state)
     program_refuses(sandbox, "cluster import long.txt -o x.yaml", 2,
                     "does not say how its 2 nodes are connected; expected --nic");
     program_refuses(sandbox, "cluster import plain.txt", 2, "expected a column GRES");
+    /* names of a type without gaps, columns between bars, and no names of columns */
+    sandbox_write(sandbox, "bars.txt",
+                  "NODELIST|GRES|STATE\na1|gpu:rtx3090:4|idle\na2|gpu:rtxa6000:2|maint\n");
+    json = program_json(sandbox, "cluster import bars.txt --json");
+    assert_int_equal(number(json_object_get(json, "types"), "rtx-3090"), 4);
+    assert_int_equal(number(json_object_get(json, "types"), "rtx-a6000"), 2);
+    assert_int_equal(number(json, "nodes_down"), 1);
+    json_decref(json);
     program_refuses(sandbox, "cluster import none.txt", 2, "none.txt: no GPUs: 1 nodes");
     program_refuses(sandbox, "cluster import many.txt", 2, "many.txt:2: expected names");
     sandbox_write(sandbox, "odd.txt", "NodeName=x Gres=gpu:2 AvailableFeatures=big\n");

@@ -17,6 +17,23 @@ static void apply(Cluster *cluster, ChangeKind kind, const char *text)
     assert_no_error(error);
 }
 
+/* Links between regions are a part of the network. */
+static void test_scale_regions(void **state)
+{
+    (void)state;
+    static const char TEXT[] =
+        "machines: [{device: a100-80g, gpus: 4, nic: eth-100, region: a},\n"
+        "           {device: h100, gpus: 4, nic: eth-100, region: b}]\n"
+        "regions: [{from: a, to: b, latency: 30 ms, bandwidth: 5 Gb/s}]\n";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_parse("r.yaml", TEXT, strlen(TEXT), &error);
+    assert_no_error(error);
+    apply(cluster, CHANGE_SCALE, "network=2");
+    apply(cluster, CHANGE_SCALE, "latency=0.5");
+    assert_close(cluster->region_link[0].link.bandwidth, 10e9 / 8, 1e-15);
+    assert_close(cluster->region_link[0].link.latency_s, 0.015, 1e-15);
+}
+
 static void test_scale(void **state)
 {
     (void)state;
@@ -215,6 +232,7 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_scale_regions),
         cmocka_unit_test(test_scale),      cmocka_unit_test(test_choose),
         cmocka_unit_test(test_add),        cmocka_unit_test(test_links),
         cmocka_unit_test(test_add_device), cmocka_unit_test(test_add_alias),

@@ -5,6 +5,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/text.h"
 
 enum { MOST_COLUMNS = 64, MOST_NODE_GPUS = 1024, NAME_BYTES = 90 };
 
@@ -92,7 +93,7 @@ static bool read_resources(const char *text, SlurmNode *node)
 
 static bool is_down(const char *state)
 {
-    static const char *const DOWN[] = {"down", "drain", "drng", "fail", "unk"};
+    static const char *const DOWN[] = {"down", "drain", "drng", "fail", "unk", "maint"};
     g_autofree char *lower = g_ascii_strdown(state, -1);
     for (size_t i = 0; i < G_N_ELEMENTS(DOWN); i++)
         if (strstr(lower, DOWN[i]))
@@ -223,16 +224,6 @@ static bool expand(const char *list, GPtrArray *names)
     return names->len <= SLURM_MOST_NODES;
 }
 
-static uint32_t split(char *line, char **word)
-{
-    uint32_t n = 0;
-    char *save = NULL;
-    for (char *w = strtok_r(line, " \t\r", &save); w && n < MOST_COLUMNS;
-         w = strtok_r(NULL, " \t\r", &save))
-        word[n++] = w;
-    return n;
-}
-
 /* The column that has one of two names; -1: none has. */
 static int32_t column_of(char *const *word, uint32_t n, const char *a, const char *b)
 {
@@ -252,9 +243,11 @@ static bool read_table(SlurmFile *slurm, GHashTable *seen, const char *text,
 {
     int32_t nodes = -1, gres = -1, features = -1, state = -1;
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-    for (uint32_t l = 0; lines[l]; l++) {
+    uint32_t l = 0;
+    for (; lines[l]; l++) {
         char *word[MOST_COLUMNS];
-        const uint32_t n = split(lines[l], word);
+        const uint32_t n =
+            text_split(g_strdelimit(lines[l], "|", ' '), word, MOST_COLUMNS);
         if (n == 0)
             continue;
         if (nodes < 0) {
@@ -263,10 +256,7 @@ static bool read_table(SlurmFile *slurm, GHashTable *seen, const char *text,
             features = column_of(word, n, "AVAIL_FEATURES", "FEATURES");
             state = column_of(word, n, "STATE", "STATECOMPACT");
             if (nodes >= 0 && gres < 0)
-                return kilter_fail(error, KILTER_ERROR_INPUT,
-                                   "%s:%u: expected a column GRES with the GPUs, as of "
-                                   "sinfo -N -o '%%N %%G %%f'",
-                                   slurm->file, l + 1);
+                break;
             continue;
         }
         g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
@@ -281,7 +271,11 @@ static bool read_table(SlurmFile *slurm, GHashTable *seen, const char *text,
                           word_at(word, n, features), word_at(word, n, state), error))
                 return false;
     }
-    return true;
+    return (nodes >= 0 && gres >= 0) ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "%s:%u: expected a column GRES with the GPUs and one NODELIST, "
+                       "below their names, as of sinfo -N -o '%%N %%G %%f'",
+                       slurm->file, MAX(l, 1));
 }
 
 SlurmFile *slurm_parse(const char *file, const char *text, GError **error)

@@ -6,6 +6,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/text.h"
 #include "data/formats/machines/machine_file.h"
 
 enum { MAX_COLUMNS = 512, CODE_BYTES = 8 };
@@ -31,32 +32,6 @@ static bool is_gpu(const char *word)
 {
     return g_str_has_prefix(word, "GPU") && word[3] &&
            word[3 + strspn(word + 3, "0123456789")] == '\0';
-}
-
-/* Removes escape codes (ESC [ ... letter). */
-static void strip_escapes(char *text)
-{
-    char *out = text;
-    while (*text) {
-        if (text[0] == '\x1b' && text[1] == '[') {
-            text += 2;
-            text += strspn(text, "0123456789;");
-            text += *text != '\0';
-        } else {
-            *out++ = *text++;
-        }
-    }
-    *out = '\0';
-}
-
-static uint32_t split(char *line, char **word, uint32_t most)
-{
-    uint32_t n = 0;
-    char *save = NULL;
-    for (char *w = strtok_r(line, " \t\r", &save); w && n < most;
-         w = strtok_r(NULL, " \t\r", &save))
-        word[n++] = w;
-    return n;
 }
 
 /* Reads the columns of a header, up to "CPU Affinity", "NUMA Affinity" or "GPU NUMA ID". GPUs come
@@ -142,7 +117,7 @@ static bool read_lines(Matrix *matrix, char *text, GError **error)
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     for (char **line = lines; *line; line++) {
         matrix->line++;
-        strip_escapes(*line);
+        text_uncolour(*line);
         const char *product = g_strstr_len(*line, 40, "GPU ");
         if (product && g_ascii_isdigit(product[4]) &&
             !read_product(matrix, product, error))
@@ -153,7 +128,7 @@ static bool read_lines(Matrix *matrix, char *text, GError **error)
                 "whole GPUs (nvidia-smi -mig 0), not instances of one, which no data "
                 "sheet describes");
         char *word[MAX_COLUMNS];
-        const uint32_t n = split(*line, word, MAX_COLUMNS);
+        const uint32_t n = text_split(*line, word, MAX_COLUMNS);
         if (n == 0)
             continue;
         if (!matrix->code && is_gpu(word[0]) && (n == 1 || links_of(word[1]) < 0)) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/text.h"
 #include "data/base/units.h"
 #include "data/measured/measurement.h"
 
@@ -201,20 +202,6 @@ enum { PREFIX_MAX = 64 };
 
 /* --- prefixes --- */
 
-static void drop_colors(char *line)
-{
-    char *to = line;
-    for (const char *from = line; *from;) {
-        if (from[0] == '\033' && from[1] == '[') {
-            from += 2 + strspn(from + 2, "0123456789;");
-            from += *from != '\0';
-        } else {
-            *to++ = *from++;
-        }
-    }
-    *to = '\0';
-}
-
 /* The rest of the line if it begins with `digits` decimal digits and then `next`. */
 static char *after_number(char *line, size_t digits, char next)
 {
@@ -243,7 +230,7 @@ static char *after_mark(char *line, const char *mark)
 static char *nccl_line(char *line)
 {
     char *rest = line;
-    drop_colors(line);
+    text_uncolour(line);
     do {
         line = rest;
         rest = *line == '[' ? after_mark(line, "<stdout>:") : NULL;
