@@ -33,8 +33,8 @@ static bool has_type(const Cluster *cluster, const char *type)
 /* The cluster's type by the data sheet that has this alias; NULL: there is none. Caller frees. */
 static char *type_of_alias(const Cluster *cluster, const char *alias)
 {
-    g_autoptr(Sheets) sheets = sheets_load(NULL);
-    const DeviceSheet *sheet = sheets ? sheets_device(sheets, alias, NULL) : NULL;
+    g_autoptr(Sheets) sheets = sheets_open(NULL);
+    const DeviceSheet *sheet = sheets ? sheets_open_device(sheets, alias, NULL) : NULL;
     return sheet && has_type(cluster, sheet->name) ? g_strdup(sheet->name) : NULL;
 }
 
@@ -284,8 +284,8 @@ static bool make_machine(Cluster *cluster, const char *name, uint32_t gpus,
     g_autoptr(Sheets) sheets = NULL;
     const DeviceSheet *sheet = NULL;
     if (!alike && !has_type(cluster, name)) {
-        sheets = sheets_load(error);
-        sheet = sheets ? sheets_device(sheets, name, error) : NULL;
+        sheets = sheets_open(error);
+        sheet = sheets ? sheets_open_device(sheets, name, error) : NULL;
         if (!sheet) {
             kilter_prefix(error, "cluster %s has no machine of device type '%s': ",
                           cluster->name, name);

@@ -35,5 +35,8 @@ const char *change_name(ChangeKind kind);
  * cluster must then be freed. */
 bool cluster_change(Cluster *cluster, ChangeKind kind, const char *text, GError **error);
 
+/* An equal cluster, by its own file. KILTER_ERROR_INPUT. */
+Cluster *cluster_copy(const Cluster *cluster, GError **error);
+
 /* Keeps the machines for which keep[machine] is set, at least one. */
 bool cluster_keep(Cluster *cluster, const bool *keep, GError **error);

@@ -74,6 +74,12 @@ static void drop_types(Cluster *cluster)
     cluster->n_types = n;
 }
 
+Cluster *cluster_copy(const Cluster *cluster, GError **error)
+{
+    g_autofree char *text = cluster_write(cluster);
+    return cluster_parse(cluster->name, text, strlen(text), error);
+}
+
 bool cluster_keep(Cluster *cluster, const bool *keep, GError **error)
 {
     uint32_t n = 0;

@@ -6,10 +6,10 @@
 
 /* --- data sheets --- */
 
-static const Sheets *sheets_of(ClusterReader *reader, GError **error)
+static Sheets *sheets_of(ClusterReader *reader, GError **error)
 {
     if (!reader->sheets)
-        reader->sheets = sheets_load(error);
+        reader->sheets = sheets_open(error);
     return reader->sheets;
 }
 
@@ -19,10 +19,10 @@ static bool type_of_device(ClusterReader *reader, const char *key, const char *n
 {
     Cluster *cluster = reader->cluster;
     g_autoptr(GError) failure = NULL;
-    const Sheets *sheets = sheets_of(reader, error);
+    Sheets *sheets = sheets_of(reader, error);
     if (!sheets)
         return false;
-    *sheet = sheets_device(sheets, name, &failure);
+    *sheet = sheets_open_device(sheets, name, &failure);
     if (!*sheet)
         return yaml_fail(reader->yaml, error, key, "%s", failure->message);
     *type = reader_find_type(cluster, cluster->n_types, (*sheet)->name);
@@ -117,8 +117,8 @@ static bool mixed_inner(ClusterReader *reader, const char *key, Machine *machine
     machine->inner.bandwidth = INFINITY;
     for (uint32_t p = 0; p < machine->n_parts; p++) {
         const char *name = reader->cluster->type[machine->part[p].type].name;
-        const Sheets *sheets = sheets_of(reader, error);
-        const DeviceSheet *sheet = sheets ? sheets_device(sheets, name, NULL) : NULL;
+        Sheets *sheets = sheets_of(reader, error);
+        const DeviceSheet *sheet = sheets ? sheets_open_device(sheets, name, NULL) : NULL;
         const LinkSheet *link = NULL;
         if (!sheets)
             return false;
@@ -259,8 +259,8 @@ static bool fail_type(ClusterReader *reader, const char *key, const char *name,
     for (uint32_t i = 0; i < reader->cluster->n_types; i++)
         g_string_append_printf(known, "%s%s", i ? ", " : "",
                                reader->cluster->type[i].name);
-    const Sheets *sheets = sheets_of(reader, NULL);
-    const bool is_sheet = sheets && sheets_device(sheets, name, NULL);
+    Sheets *sheets = sheets_of(reader, NULL);
+    const bool is_sheet = sheets && sheets_open_device(sheets, name, NULL);
     return yaml_fail(reader->yaml, error, key,
                      "expected one of device_types (%s), got '%s'%s", known->str, name,
                      is_sheet ? "; as a name of data/devices its key is 'device'" : "");

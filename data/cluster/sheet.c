@@ -6,6 +6,7 @@
 #include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/base/names.h"
+#include "data/base/yaml.h"
 
 static const char *const FORMAT_NAME[] = {
 #define X(id, name) [SHEET_##id] = name,
@@ -18,7 +19,7 @@ const char *sheet_format_name(SheetFormat format)
     return FORMAT_NAME[format];
 }
 
-static void device_clear(DeviceSheet *device)
+void device_sheet_clear(DeviceSheet *device)
 {
     g_free(device->name);
     g_free(device->description);
@@ -33,6 +34,7 @@ static void device_clear(DeviceSheet *device)
     for (uint32_t i = 0; i < device->n_links; i++)
         g_free(device->link[i].name);
     g_free(device->bridge);
+    *device = (DeviceSheet){0};
 }
 
 void sheets_free(Sheets *sheets)
@@ -40,13 +42,15 @@ void sheets_free(Sheets *sheets)
     if (!sheets)
         return;
     for (uint32_t i = 0; i < sheets->n_devices; i++)
-        device_clear(&sheets->device[i]);
+        device_sheet_clear(&sheets->device[i]);
     for (uint32_t i = 0; i < sheets->n_links; i++) {
         g_free(sheets->link[i].name);
         g_free(sheets->link[i].source);
         g_free(sheets->link[i].share_source);
     }
     g_free(sheets->device);
+    g_strfreev(sheets->file);
+    yaml_close(sheets->shares);
     g_free(sheets->link);
     g_free(sheets->nvlink.row);
     g_free(sheets->xgmi.row);
@@ -54,10 +58,10 @@ void sheets_free(Sheets *sheets)
     g_free(sheets);
 }
 
-static bool is_called(const DeviceSheet *device, const char *name)
+bool device_sheet_is_called(const DeviceSheet *device, const char *name)
 {
-    bool called = g_ascii_strcasecmp(device->name, name) == 0;
-    for (char **alias = device->alias; !called && *alias; alias++)
+    bool called = device->name && g_ascii_strcasecmp(device->name, name) == 0;
+    for (char **alias = device->alias; !called && alias && *alias; alias++)
         called = g_ascii_strcasecmp(*alias, name) == 0;
     return called;
 }
@@ -66,7 +70,7 @@ const DeviceSheet *sheets_device(const Sheets *sheets, const char *name, GError 
 {
     g_autofree const char **known = g_new0(const char *, sheets->n_devices + 1);
     for (uint32_t i = 0; i < sheets->n_devices; i++) {
-        if (is_called(&sheets->device[i], name))
+        if (device_sheet_is_called(&sheets->device[i], name))
             return &sheets->device[i];
         known[i] = sheets->device[i].name;
     }

@@ -52,13 +52,13 @@ typedef struct {
         /* the direct links in every machine with so many (data/cluster/peers.h) */
         char *links;
     } peers[SHEET_MAX_PEERS];
-    char *bridge; /* the link of bridges that some machines have between GPUs; NULL: none */
+    char *bridge; /* the link of bridges between GPUs of some machines; NULL: none */
 } DeviceSheet;
 
 typedef struct {
     char *name, *source, *share_source;
-    double bandwidth;     /* bytes/s of one direction of one link */
-    double share;         /* 0 to 1: the part that large messages of collectives reach */
+    double bandwidth; /* bytes/s of one direction of one link */
+    double share;     /* 0 to 1: the part that large messages of collectives reach */
     double to_nic; /* the part that a message to a NIC reaches; 0: it is no way to NICs */
     double base_s, hop_s; /* a collective's latency: base + rounds x hop */
     /* how much longer a byte takes in switches that sum up, and in trees with them between
@@ -79,7 +79,10 @@ typedef struct {
 
 typedef struct {
     uint32_t n_devices, n_links;
-    DeviceSheet *device;
+    DeviceSheet *device; /* of these files; without a name where it was not read yet */
+    char **file;
+    struct Yaml *shares; /* data/sustained.yaml */
+    double share;        /* of devices without a row of their own */
     LinkSheet *link;
     LinkTable nvlink;                  /* by the device's `sm` */
     LinkTable xgmi;                    /* by the digits of its `gcn` */
@@ -91,6 +94,10 @@ typedef struct {
 
 /* Reads all sheets. KILTER_ERROR_INPUT with file, line, key and what was expected. */
 Sheets *sheets_load(GError **error);
+/* The same without the devices, each of which sheets_open_device reads when it is asked for by its
+ * name; an alias reads all. The functions below search among those that were read. */
+Sheets *sheets_open(GError **error);
+const DeviceSheet *sheets_open_device(Sheets *sheets, const char *name, GError **error);
 void sheets_free(Sheets *sheets);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Sheets, sheets_free)
 
@@ -112,6 +119,9 @@ const LinkSheet *sheets_link(const Sheets *sheets, const char *name, GError **er
 /* The bandwidth by the row that applies; 0 below all rows. */
 double link_table_at(const LinkTable *table, double number);
 
+void device_sheet_clear(DeviceSheet *device);
+/* Whether that is the device's name or an alias, in any case. */
+bool device_sheet_is_called(const DeviceSheet *device, const char *name);
 /* The direct links in machines with so many of the devices; NULL: not known, or a switch. */
 const char *device_sheet_peers(const DeviceSheet *sheet, uint32_t gpus);
 

@@ -248,20 +248,6 @@ static bool read_device(const Yaml *yaml, const Sheets *sheets, DeviceSheet *dev
            read_sheet_peers(yaml, text, device, error);
 }
 
-static bool read_devices(Sheets *sheets, GError **error)
-{
-    g_auto(GStrv) names = path_list("devices", ".yaml");
-    sheets->device = g_new0(DeviceSheet, g_strv_length(names) + 1);
-    for (char **name = names; *name; name++) {
-        g_autofree char *file = g_strdup_printf("devices/%s.yaml", *name);
-        g_autoptr(Yaml) yaml = open_data(file, &DEVICE_SCHEMA, error);
-        if (!yaml ||
-            !read_device(yaml, sheets, &sheets->device[sheets->n_devices++], error))
-            return false;
-    }
-    return true;
-}
-
 /* Reads a table, whose rows must rise. */
 static bool read_table(const Yaml *yaml, const char *name, const RowText *text,
                        uint32_t n, LinkTable *table, GError **error)
@@ -331,9 +317,9 @@ static const double LEAST_SHARE = 1e-3;
 static bool read_others(const Yaml *yaml, const OthersText *text, Sheets *sheets,
                         GError **error)
 {
-    double device, share;
+    double share;
     if (!yaml_number(yaml, "others.device_share", text->device_share, LEAST_SHARE, 1,
-                     &device, error) ||
+                     &sheets->share, error) ||
         !yaml_number(yaml, "others.link_share", text->link_share, LEAST_SHARE, 1, &share,
                      error) ||
         !yaml_quantity(yaml, "others.base", text->base,
@@ -342,9 +328,6 @@ static bool read_others(const Yaml *yaml, const OthersText *text, Sheets *sheets
         !yaml_quantity(yaml, "others.hop", text->hop,
                        (YamlRange){QUANTITY_TIME, 0, LONGEST_S}, &sheets->hop_s, error))
         return false;
-    for (uint32_t i = 0; i < sheets->n_devices; i++)
-        for (uint32_t format = 0; format < SHEET_FORMATS; format++)
-            sheets->device[i].share[format] = device;
     for (uint32_t i = 0; i < sheets->n_links; i++) {
         sheets->link[i].share = share;
         sheets->link[i].base_s = sheets->base_s;
@@ -365,22 +348,20 @@ static void set_share(DeviceSheet *device, SheetFormat format, double share,
         set_share(device, SHEET_BF16, share, source);
 }
 
-static bool read_device_share(const Yaml *yaml, uint32_t i, const DeviceShareText *text,
-                              Sheets *sheets, GError **error)
+/* Checks row i of the devices' shares, and gives it to `device` if it names that. */
+static bool read_device_share(const Yaml *yaml, uint32_t i, DeviceSheet *device,
+                              GError **error)
 {
-    g_autofree char *name = g_strdup_printf("devices[%u].device", i);
+    const DeviceShareText *text = &((const SharesText *)yaml_data(yaml))->device[i];
     g_autofree char *format_key = g_strdup_printf("devices[%u].format", i);
     g_autofree char *share_key = g_strdup_printf("devices[%u].share", i);
-    g_autoptr(GError) failure = NULL;
-    DeviceSheet *device = (DeviceSheet *)sheets_device(sheets, text->device, &failure);
     SheetFormat format;
     double share;
-    if (!device)
-        return yaml_fail(yaml, error, name, "%s", failure->message);
     if (!find_format(yaml, format_key, text->format, &format, error) ||
         !yaml_number(yaml, share_key, text->share, LEAST_SHARE, 1, &share, error))
         return false;
-    set_share(device, format, share, text->source);
+    if (device && device_sheet_is_called(device, text->device))
+        set_share(device, format, share, text->source);
     return true;
 }
 
@@ -409,23 +390,81 @@ static bool read_link_share(const Yaml *yaml, uint32_t i, const LinkShareText *t
 
 static bool read_shares(Sheets *sheets, GError **error)
 {
-    g_autoptr(Yaml) yaml = open_data("sustained.yaml", &SHARES_SCHEMA, error);
+    const Yaml *yaml = sheets->shares =
+        open_data("sustained.yaml", &SHARES_SCHEMA, error);
     if (!yaml)
         return false;
     const SharesText *text = yaml_data(yaml);
     bool good = read_others(yaml, text->others, sheets, error);
     for (uint32_t i = 0; good && i < text->device_count; i++)
-        good = read_device_share(yaml, i, &text->device[i], sheets, error);
+        good = read_device_share(yaml, i, NULL, error);
     for (uint32_t i = 0; good && i < text->link_count; i++)
         good = read_link_share(yaml, i, &text->link[i], sheets, error);
     return good;
 }
 
-Sheets *sheets_load(GError **error)
+/* --- all of them, or those that are asked for --- */
+
+/* Reads the sheet of file i unless it is there. */
+static bool load_device(Sheets *sheets, uint32_t i, GError **error)
+{
+    DeviceSheet *device = &sheets->device[i];
+    if (device->name)
+        return true;
+    const SharesText *shares = yaml_data(sheets->shares);
+    g_autofree char *file = g_strdup_printf("devices/%s.yaml", sheets->file[i]);
+    g_autoptr(Yaml) yaml = open_data(file, &DEVICE_SCHEMA, error);
+    bool good = yaml && read_device(yaml, sheets, device, error);
+    for (uint32_t format = 0; format < SHEET_FORMATS; format++)
+        device->share[format] = sheets->share;
+    for (uint32_t row = 0; good && row < shares->device_count; row++)
+        good = read_device_share(sheets->shares, row, device, error);
+    if (!good)
+        device_sheet_clear(device);
+    return good;
+}
+
+static bool load_devices(Sheets *sheets, GError **error)
+{
+    const SharesText *shares = yaml_data(sheets->shares);
+    for (uint32_t i = 0; i < sheets->n_devices; i++)
+        if (!load_device(sheets, i, error))
+            return false;
+    for (uint32_t i = 0; i < shares->device_count; i++) {
+        g_autofree char *name = g_strdup_printf("devices[%u].device", i);
+        g_autoptr(GError) failure = NULL;
+        if (!sheets_device(sheets, shares->device[i].device, &failure))
+            return yaml_fail(sheets->shares, error, name, "%s", failure->message);
+    }
+    return true;
+}
+
+Sheets *sheets_open(GError **error)
 {
     g_autoptr(Sheets) sheets = g_new0(Sheets, 1);
-    if (!read_links(sheets, error) || !read_devices(sheets, error) ||
-        !read_shares(sheets, error))
-        return NULL;
-    return g_steal_pointer(&sheets);
+    sheets->file = path_list("devices", ".yaml");
+    sheets->n_devices = g_strv_length(sheets->file);
+    sheets->device = g_new0(DeviceSheet, sheets->n_devices + 1);
+    return read_links(sheets, error) && read_shares(sheets, error)
+               ? g_steal_pointer(&sheets)
+               : NULL;
+}
+
+Sheets *sheets_load(GError **error)
+{
+    g_autoptr(Sheets) sheets = sheets_open(error);
+    return sheets && load_devices(sheets, error) ? g_steal_pointer(&sheets) : NULL;
+}
+
+const DeviceSheet *sheets_open_device(Sheets *sheets, const char *name, GError **error)
+{
+    g_autofree char *file = g_ascii_strdown(name, -1);
+    for (uint32_t i = 0; i < sheets->n_devices; i++)
+        if (strcmp(sheets->file[i], file) == 0) {
+            if (!load_device(sheets, i, error))
+                return NULL;
+            if (g_ascii_strcasecmp(sheets->device[i].name, name) == 0)
+                return &sheets->device[i];
+        }
+    return load_devices(sheets, error) ? sheets_device(sheets, name, error) : NULL;
 }

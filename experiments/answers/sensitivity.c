@@ -64,9 +64,8 @@ static void list_knobs(Survey *s)
 static Cluster *sensitivity_scaled(const Cluster *cluster, const char *what,
                                    double factor, GError **error)
 {
-    g_autofree char *text = cluster_write(cluster);
     g_autofree char *change = g_strdup_printf("%s=%.17g", what, factor);
-    g_autoptr(Cluster) copy = cluster_parse(cluster->name, text, strlen(text), error);
+    g_autoptr(Cluster) copy = cluster_copy(cluster, error);
     return copy && cluster_change(copy, CHANGE_SCALE, change, error)
                ? g_steal_pointer(&copy)
                : NULL;

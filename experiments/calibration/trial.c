@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/cluster/change.h"
+
 const char *trial_split_name(TrialSplit split)
 {
     static const char *const name[SPLITS] = {"fit", "development", "sealed"};
@@ -26,7 +28,6 @@ void trial_clear(Trial *trial)
 
 Trial trial_copy(const Trial *trial, const char *options)
 {
-    g_autofree char *text = cluster_write(trial->cluster);
     Trial copy = {
         .name = g_strdup(trial->name),
         .group = g_strdup(trial->group),
@@ -35,7 +36,7 @@ Trial trial_copy(const Trial *trial, const char *options)
         .planner = g_strdup(trial->planner),
         .options = g_strdup(options),
         .fidelity = trial->fidelity,
-        .cluster = cluster_parse(trial->cluster->name, text, strlen(text), NULL),
+        .cluster = cluster_copy(trial->cluster, NULL),
         .start = g_memdup2(trial->start, trial->cluster->n_types * sizeof *trial->start),
         .waits = trial->waits,
         .measured_s = NAN,

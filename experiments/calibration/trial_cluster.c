@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/base/parallel.h"
+#include "data/cluster/change.h"
 #include "experiments/calibration/prediction.h"
 
 static Trial *trial_at(const GArray *list, uint32_t i)
@@ -184,12 +185,6 @@ static Fitted *fitted_to(const Work *work, const TrialCluster *fitted)
 
 /* --- the cluster --- */
 
-static Cluster *copy_of(const Cluster *cluster, GError **error)
-{
-    g_autofree char *text = cluster_write(cluster);
-    return cluster_parse(cluster->name, text, strlen(text), error);
-}
-
 /* A trial on the whole cluster, with the cluster's costs. */
 static Trial whole(const TrialCluster *fitted)
 {
@@ -208,7 +203,7 @@ static bool make_cluster(TrialCluster *fitted, GError **error)
 {
     const Trial all = whole(fitted);
     g_autofree double *log = g_new(double, trial_slots(&all));
-    fitted->cluster = copy_of(fitted->base, error);
+    fitted->cluster = cluster_copy(fitted->base, error);
     if (!fitted->cluster)
         return false;
     fitted_costs_at(&fitted->fit.costs, &all, log);
@@ -225,7 +220,7 @@ static bool start_from(const Cluster *base, TrialCluster *fitted, GError **error
 {
     g_autoptr(Sheets) sheets = sheets_load(error);
     fitted->base = base;
-    fitted->from = sheets ? copy_of(base, error) : NULL;
+    fitted->from = sheets ? cluster_copy(base, error) : NULL;
     if (!fitted->from)
         return false;
     fitted->start = g_new(TypeStart, base->n_types);

@@ -39,12 +39,6 @@ static bool is_given(const Csv *csv, const char *column)
 
 /* --- the cluster --- */
 
-static Cluster *copy_of(const Cluster *cluster, GError **error)
-{
-    g_autofree char *text = cluster_write(cluster);
-    return cluster_parse(cluster->name, text, strlen(text), error);
-}
-
 /* Keeps the first `most` machines of a device type (NULL: any). */
 static bool keep_first(const Csv *csv, const Cluster *cluster, const char *type,
                        uint32_t most, bool *keep, GError **error)
@@ -121,7 +115,7 @@ static bool read_cluster(const Csv *csv, const Reading *reading, Trial *trial,
 {
     g_autoptr(Cluster) cluster = is_given(csv, "cluster")
                                      ? cluster_load(csv_text(csv, "cluster"), error)
-                                     : copy_of(reading->cluster, error);
+                                     : cluster_copy(reading->cluster, error);
     if (!cluster)
         return fail_in(csv, "cluster", error);
     return cut_cluster(csv, cluster, error) &&

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/cluster/change.h"
 #include "data/models/model.h"
 #include "data/plan/fidelity.h"
 #include "experiments/sweep/configuration.h"
@@ -116,16 +117,10 @@ static bool make_strategy(TrialPlan *plan, const PlannerOptions *options,
     return plan->fewer != NULL;
 }
 
-static Cluster *copy_of(const Cluster *cluster, GError **error)
-{
-    g_autofree char *text = cluster_write(cluster);
-    return cluster_parse(cluster->name, text, strlen(text), error);
-}
-
 bool trial_plan_make(const Trial *trial, const double *log, TrialPlan *plan,
                      GError **error)
 {
-    *plan = (TrialPlan){.trial = trial, .cluster = copy_of(trial->cluster, error)};
+    *plan = (TrialPlan){.trial = trial, .cluster = cluster_copy(trial->cluster, error)};
     const Planner *planner = plan->cluster ? planner_find(trial->planner, error) : NULL;
     PlannerOptions options;
     if (!planner || !set_options(&options, trial->options, error))

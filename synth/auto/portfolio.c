@@ -2,6 +2,7 @@
 #include "synth/auto/portfolio.h"
 #include "data/base/parallel.h"
 #include "data/base/units.h"
+#include "data/cluster/change.h"
 #include "data/models/model.h"
 #include "data/plan/fidelity.h"
 #include "synth/answer/answer.h"
@@ -487,8 +488,7 @@ static char *describe(const Cluster *cluster)
 static void add_choice(Portfolio *portfolio, const Cluster *cluster, const bool *keep,
                        char *only)
 {
-    g_autofree char *text = cluster_write(cluster);
-    g_autoptr(Cluster) part = cluster_parse(cluster->name, text, strlen(text), NULL);
+    g_autoptr(Cluster) part = cluster_copy(cluster, NULL);
     g_autofree char *owned = only;
     g_assert(part); /* it was written by the cluster itself */
     if (keep && !cluster_keep_gpus(part, keep, NULL))

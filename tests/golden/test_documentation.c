@@ -20,7 +20,9 @@ static const char *const TAKES_LONG[] = {
     "hap-fig13",        "hap-fig14",
     "--for megatron",   "export plan.json --to megatron",
     "--theory vit",     "--budget",
-    "--segments ops",   "plot results.db"};
+    "--segments ops",   "plot results.db",
+    "tag-bert-large",   "mixed24.yaml -p joint",
+    "other.json",       "--planner auto"};
 static const char *const NEEDS_RANKS[] = {"kilter calibrate", "kilter validate",
                                           "mine.yaml"};
 

@@ -118,12 +118,12 @@ static void test_what_is_advised_fits(void **state)
 {
     (void)state;
     static const char *const device[] = {"rtx-4090", "a10", "t4", "v100-16g", "a100-40g"};
-    static const char *const runtime[] = {"", "", " --set runtime=megatron",
+    static const char *const runtime[] = {"", " --set runtime=megatron", "",
                                           " --set runtime=fsdp"};
     enum { GIB = 1 << 30 };
     const uint32_t rounds = test_rounds(2, 8);
     g_autoptr(Sandbox) box = sandbox_new();
-    g_autoptr(GRand) random = g_rand_new_with_seed(7);
+    g_autoptr(GRand) random = g_rand_new_with_seed(3);
     uint32_t n = 0, full = 0;
     for (uint32_t round = 0; round < rounds; round++) {
         g_autofree char *cluster =
@@ -138,7 +138,7 @@ static void test_what_is_advised_fits(void **state)
             "gpt2:layers=%d,hidden=2048,heads=16,ffn=8192,seq=1024,global_batch=16,"
             "precision=mixed c.yaml%s --json",
             g_rand_int_range(random, 4, (gint32)test_rounds(20, 40)),
-            runtime[g_rand_int_range(random, 0, G_N_ELEMENTS(runtime))]);
+            runtime[round % G_N_ELEMENTS(runtime)]);
         g_auto(Ran) ran = program_run(box, line);
         json_t *root = json_loads(ran.out, 0, NULL), *choice;
         assert_true(ran.status == 0 || ran.status == 1 || ran.status == 3);
