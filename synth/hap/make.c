@@ -441,6 +441,19 @@ static bool find_fitting(Alternation *a, const double *proportional, const doubl
             spend_memory(a, proportional, even, misfit_s, fractional_s, error));
 }
 
+/* The best of the baselines' programs, each at its best ratios, where the graph's programs are too
+ * many to search, as `large` says; nothing is proved of it. */
+static bool consider_only_baselines(Alternation *a, const double *proportional,
+                                    const double *even, GError *large, GError **error)
+{
+    const bool known = synth_space_is_large(a->answer->space);
+    if (known && !consider_all_baselines(a, proportional, even, false, error))
+        return false;
+    if (!a->best)
+        g_propagate_error(error, g_error_copy(large));
+    return a->best != NULL;
+}
+
 /* Searches for the best plan of all programs. */
 static bool search(Alternation *a, GError **error)
 {
@@ -457,9 +470,12 @@ static bool search(Alternation *a, GError **error)
     a->segment = question->segment;
     g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
     bool homogeneous = ratios_same(proportional, even, view->n_devices);
-    if (!alternation_run(a, proportional, NULL, history, error) ||
-        (!homogeneous && alternation_fits(a) &&
-         !alternation_run(a, even, NULL, history, error)))
+    g_autoptr(GError) large = NULL;
+    if (!alternation_run(a, proportional, NULL, history, &large))
+        return consider_only_baselines(a, proportional, homogeneous ? NULL : even, large,
+                                       error);
+    if (!homogeneous && alternation_fits(a) &&
+        !alternation_run(a, even, NULL, history, error))
         return false;
     const double misfit_s =
         a->best && !alternation_fits(a) ? a->best->iteration_time_s : 0;

@@ -17,6 +17,8 @@ SynthSpace *synth_space_new(const Graph *graph, const SynthPins *pins);
  * returned. */
 SynthSpace *synth_space_of_segments(const Graph *graph, const SynthPins *pins,
                                     const uint16_t *segment, uint32_t n_segments);
+/* Whether a search was refused since the graph has more states than can be tried. */
+bool synth_space_is_large(const SynthSpace *space);
 void synth_space_free(SynthSpace *space);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SynthSpace, synth_space_free)
 

@@ -27,13 +27,19 @@ static bool duplex_and_balance(const Question *question, Answer *answer, GError 
              answer_balance(answer, plan, question, error)));
 }
 
+/* Whether there are too many programs to search, of which then nothing is proved. */
+static bool is_beyond(const Answer *answer)
+{
+    return answer->space && synth_space_is_large(answer->space);
+}
+
 /* One box is cheap enough for every plan of the search; more boxes, and bounds for other planners'
  * plans, must be requested. */
 static bool bound(const Question *question, Answer *answer, GError **error)
 {
     const PlannerOptions *options = question->options;
     const gint64 start = g_get_monotonic_time();
-    if (answer->misfit)
+    if (answer->misfit || is_beyond(answer))
         return true;
     if (options->certify == 0 &&
         (answer->unbounded || !planner_can(question->planner, PLANNER_BOUNDS) ||
@@ -57,7 +63,7 @@ static bool make_plan(const Question *question, Answer *answer, GError **error)
         (duplex && !duplex_and_balance(question, answer, error)) ||
         !answer_finish(answer, question, error) || !bound(question, answer, error))
         return false;
-    const bool may_fit = answer->plan->feasible ||
+    const bool may_fit = answer->plan->feasible || is_beyond(answer) ||
                          !planner_can(method, PLANNER_SEARCHES) ||
                          answer_is_lost(answer, answer->plan->iteration_time_s);
     if (may_fit || duplex || trained)

@@ -30,10 +30,19 @@ void synth_space_free(SynthSpace *space)
 States *space_states(SynthSpace *space, const Pricer *pricer, GError **error)
 {
     g_assert(pricer->graph == space->graph && pricer->pins == space->pins);
+    g_autoptr(GError) wrong = NULL;
     States **states = &space->states[pricer->charges];
     if (*states)
         states_price(*states, pricer);
     else
-        *states = states_new(pricer, error);
+        *states = states_new(pricer, &wrong);
+    space->large |= wrong && wrong->code == KILTER_ERROR_FAILED && !space->pins;
+    if (wrong)
+        g_propagate_error(error, g_steal_pointer(&wrong));
     return *states;
+}
+
+bool synth_space_is_large(const SynthSpace *space)
+{
+    return space->large;
 }

@@ -9,6 +9,7 @@ struct SynthSpace {
     const SynthPins *pins;
     const uint16_t *segment; /* [op]; NULL: one segment, and n_segments is 0 */
     uint32_t n_segments;
+    bool large; /* a search asked for more states than can be tried */
     /* [0] without and [1] with a charge for memory; NULL until a search asks for them */
     States *states[2];
 };
