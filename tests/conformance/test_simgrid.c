@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/support/collective_case.h"
+#include "tests/support/program_json.h"
 #include "tests/support/simgrid.h"
 
 enum { CASES = 200, MAX_FLOWS = 30 };
@@ -286,9 +287,23 @@ static void run_whole(const Whole *whole, const NetworkCase *c, int output)
     _exit(write(output, &last_s, sizeof last_s) == sizeof last_s ? 0 : 1);
 }
 
+/* Seconds by kilter collective. */
+static double command_s(const Sandbox *sandbox, const Whole *whole, double bytes)
+{
+    g_autofree char *line =
+        g_strdup_printf("collective %s %s --bytes %.0fB --algorithm %s --json",
+                        traffic_name(whole->traffic), whole->network, bytes,
+                        algorithm_name(whole->algorithm));
+    json_t *json = program_json(sandbox, line);
+    const double seconds = number(json, "time_s");
+    json_decref(json);
+    return seconds;
+}
+
 static void test_collectives(void **state)
 {
     (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
     for (uint32_t i = 0; i < G_N_ELEMENTS(WHOLE); i++) {
         const Whole *whole = &WHOLE[i];
         g_auto(NetworkCase) c = network_case(whole->network, GRANULARITY_GPU);
@@ -316,6 +331,7 @@ static void test_collectives(void **state)
         print_message("%s, %s: %.12g s, SimGrid %.12g s\n", whole->network,
                       traffic_name(whole->traffic), ours_s, theirs_s);
         assert_close(ours_s, theirs_s, 1e-9);
+        assert_close(command_s(sandbox, whole, (double)PART * n), theirs_s, 1e-9);
     }
 }
 
