@@ -265,47 +265,42 @@ static double pcie_of(const Work *work, const CollectiveCurve *curve)
 
 /* Two ranks on PCIe have a path that further ranks share. Where two were not measured, they take no
  * longer than the cluster's link lets them: a curve for them, from which others follow between. */
-static void add_two(Work *work, const CollectiveCurve *few, double bandwidth)
+static void add_two(Work *work, const CollectiveCurve few, double bandwidth)
 {
     CollectiveCurves *curves = &work->cluster->curves;
-    const CurvePlace place = {few->device, 2, 1};
-    const double wire = curve_wire(few->kind, place, 0, 0);
-    CollectiveCurve two = *few;
-    two.ranks = 2;
-    two.point = g_memdup2(few->point, few->n * sizeof *few->point);
+    const double wire = curve_wire(few.kind, (CurvePlace){few.device, 2, 1}, 0, 0);
+    CollectiveCurve two = few;
     LinkCost line;
-    for (uint32_t p = 0; p < two.n; p++) {
-        CurvePoint *point = &two.point[p];
+    two.ranks = 2;
+    two.point = g_memdup2(few.point, few.n * sizeof *few.point);
+    for (CurvePoint *point = two.point; point < two.point + two.n; point++) {
         double at_s[2];
         for (uint32_t k = 0; k < 2; k++) {
-            curves_line(curves, few->kind, place, k * point->bytes, &line);
-            at_s[k] = sim_collective_over(line, 2, few->kind, k * point->bytes, 0.5, 0.5);
+            const double bytes = k * point->bytes;
+            curves_line(curves, few.kind, (CurvePlace){few.device, 2, 1}, bytes, &line);
+            at_s[k] = sim_collective_over(line, 2, few.kind, bytes, 0.5, 0.5);
         }
         point->seconds =
             calibrate_rounded(fmin(at_s[1], at_s[0] + point->bytes * wire / bandwidth));
     }
-    two.device = g_strdup(few->device);
-    two.source = g_strdup_printf(
-        "no measurement: the others', up to the link's bandwidth; %s", few->source);
+    two.device = g_strdup(few.device);
+    two.source =
+        g_strdup_printf("not measured: others, to the link's rate; %s", few.source);
     curves->curve = g_renew(CollectiveCurve, curves->curve, curves->n + 1);
     curves->curve[curves->n++] = two;
 }
 
+/* The curves of a kind and place follow one another, those of few ranks first. */
 static void add_twos(Work *work)
 {
-    CollectiveCurves *curves = &work->cluster->curves;
+    const CollectiveCurves *curves = &work->cluster->curves;
     for (uint32_t c = 0, n = curves->n; c < n; c++) {
-        const CollectiveCurve few = curves->curve[c]; /* the list moves */
-        const double bandwidth = pcie_of(work, &few);
-        bool fewest = few.hosts == 1 && few.ranks > 2 && bandwidth > 0;
-        for (uint32_t k = 0; k < n; k++) {
-            const CollectiveCurve *other = &curves->curve[k];
-            fewest &= other->kind != few.kind || other->hosts != 1 ||
-                      g_strcmp0(other->device, few.device) != 0 ||
-                      other->ranks >= few.ranks;
-        }
-        if (fewest)
-            add_two(work, &few, bandwidth);
+        const CollectiveCurve *few = &curves->curve[c], *last = c > 0 ? few - 1 : NULL;
+        const bool first = !last || last->kind != few->kind || last->hosts != 1 ||
+                           g_strcmp0(last->device, few->device) != 0;
+        const double bandwidth = pcie_of(work, few);
+        if (first && few->hosts == 1 && few->ranks > 2 && bandwidth > 0)
+            add_two(work, *few, bandwidth);
     }
 }
 

@@ -228,28 +228,20 @@ static char *name_of(const How *how)
 
 /* --- Slurm --- */
 
-/* "4 h100-sxm", "2 gpu (type not known)" of all nodes, each kind once. */
+/* The GPUs of all nodes by their types, in the order of the file. */
 static json_t *slurm_types(const SlurmFile *slurm, const Sheets *sheets)
 {
-    g_autoptr(GHashTable) count = g_hash_table_new(g_str_hash, g_str_equal);
-    g_autoptr(GPtrArray) order = g_ptr_array_new();
+    json_t *types = json_object();
     for (guint i = 0; i < slurm->node->len; i++) {
         const SlurmNode *node = slurm->node->pdata[i];
         for (guint k = 0; k < node->gpus->len; k++) {
             const SlurmGpus *gpus = &g_array_index(node->gpus, SlurmGpus, k);
             const DeviceSheet *sheet = slurm_sheet(node, gpus, sheets);
             const char *name = sheet ? sheet->name : *gpus->type ? gpus->type : "gpu";
-            const guint n = GPOINTER_TO_UINT(g_hash_table_lookup(count, name));
-            if (n == 0)
-                g_ptr_array_add(order, (char *)name);
-            g_hash_table_insert(count, (char *)name, GUINT_TO_POINTER(n + gpus->gpus));
+            const json_int_t before = json_integer_value(json_object_get(types, name));
+            json_object_set_new(types, name, json_integer(before + gpus->gpus));
         }
     }
-    json_t *types = json_object();
-    for (guint i = 0; i < order->len; i++)
-        json_object_set_new(
-            types, order->pdata[i],
-            json_integer(GPOINTER_TO_UINT(g_hash_table_lookup(count, order->pdata[i]))));
     return types;
 }
 
@@ -259,22 +251,17 @@ static const char SLURM_TEXT[] =
     "[{?nodes_down}; {nodes_down} down]\n";
 
 static bool import_slurm(const char *file, const char *text, const Sheets *sheets,
-                         const How *how, const CommandOptions *options, GError **error)
+                         const MachineImport *import, const How *how,
+                         const CommandOptions *options, GError **error)
 {
     g_autoptr(SlurmFile) slurm = slurm_parse(file, text, error);
     if (!slurm)
         return false;
-    SlurmImport import = {.nics = (uint32_t)how->nics};
     if (how->nodes > 1)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "--nodes: not expected: the file lists its nodes");
-    if ((how->gpu && !(import.sheet = sheets_device(sheets, how->gpu, error))) ||
-        (how->nic && !(import.nic = sheets_link(sheets, how->nic, error))))
-        return false;
     if (how->output) {
-        g_autofree char *name = name_of(how);
-        import.name = name;
-        g_autoptr(Cluster) cluster = slurm_cluster(slurm, sheets, &import, error);
+        g_autoptr(Cluster) cluster = slurm_cluster(slurm, sheets, import, error);
         if (!cluster || !cluster_write_cluster(cluster, how, error))
             return false;
     }
@@ -303,18 +290,18 @@ static bool import_file(const char *file, const How *how, const CommandOptions *
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "%s: expected a description of a machine or nodes of Slurm%s",
                            file, hint);
-    if (strlen(text) == length && format == FORMAT_SLURM)
-        return import_slurm(file, text, sheets, how, options, error);
-    g_autoptr(MachineFile) machine = machine_file_read(file, sheets, error);
-    if (!machine)
-        return false;
-    MachineImport import = {.nodes = (uint32_t)how->nodes, .nics = (uint32_t)how->nics};
+    g_autofree char *name = how->output ? name_of(how) : NULL;
+    MachineImport import = {
+        .name = name, .nodes = (uint32_t)how->nodes, .nics = (uint32_t)how->nics};
     if ((how->gpu && !(import.sheet = sheets_device(sheets, how->gpu, error))) ||
         (how->nic && !(import.nic = sheets_link(sheets, how->nic, error))))
         return false;
+    if (strlen(text) == length && format == FORMAT_SLURM)
+        return import_slurm(file, text, sheets, &import, how, options, error);
+    g_autoptr(MachineFile) machine = machine_file_read(file, sheets, error);
+    if (!machine)
+        return false;
     if (how->output) {
-        g_autofree char *name = name_of(how);
-        import.name = name;
         g_autoptr(Cluster) cluster =
             machine_file_cluster(machine, sheets, &import, error);
         if (!cluster || !cluster_write_cluster(cluster, how, error))

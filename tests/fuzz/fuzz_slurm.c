@@ -23,7 +23,7 @@ bool fuzz_read(const void *data, size_t size)
     fuzz_check(slurm_gpus(slurm) > 0, "GPUs");
     if (slurm->node->len > 20 || size % 16 != 0) /* a cluster reads all data sheets */
         return true;
-    const SlurmImport import = {.name = "any",
+    const MachineImport import = {.name = "any",
                                 .sheet = sheets_device(sheets, "t4", NULL),
                                 .nic = sheets_link(sheets, "eth-10", NULL)};
     g_autoptr(Cluster) cluster = slurm_cluster(slurm, sheets, &import, &error);

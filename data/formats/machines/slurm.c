@@ -321,7 +321,7 @@ const DeviceSheet *slurm_sheet(const SlurmNode *node, const SlurmGpus *gpus,
 
 /* Appends the node as an entry of a cluster file's machines. */
 static bool add_machine(const SlurmFile *slurm, const SlurmNode *node,
-                        const Sheets *sheets, const SlurmImport *import, GString *out,
+                        const Sheets *sheets, const MachineImport *import, GString *out,
                         GError **error)
 {
     g_autofree char *name = g_strescape(node->name, NULL);
@@ -350,7 +350,7 @@ static bool add_machine(const SlurmFile *slurm, const SlurmNode *node,
 }
 
 Cluster *slurm_cluster(const SlurmFile *slurm, const Sheets *sheets,
-                       const SlurmImport *import, GError **error)
+                       const MachineImport *import, GError **error)
 {
     g_autoptr(GString) text = g_string_new(NULL);
     g_autofree char *name = g_strescape(import->name, NULL);

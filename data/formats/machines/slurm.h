@@ -3,7 +3,7 @@
  * former come from data sheets. */
 #pragma once
 
-#include "data/cluster/sheet.h"
+#include "data/formats/machines/machine_file.h"
 
 /* GPUs of one type of a node. */
 typedef struct {
@@ -37,14 +37,7 @@ uint32_t slurm_gpus(const SlurmFile *slurm);
 const DeviceSheet *slurm_sheet(const SlurmNode *node, const SlurmGpus *gpus,
                                const Sheets *sheets);
 
-typedef struct {
-    const char *name;         /* name of the cluster */
-    const DeviceSheet *sheet; /* of all GPUs; NULL: by the file */
-    const LinkSheet *nic;     /* needed for several nodes */
-    uint32_t nics;            /* per node; 0: 1 */
-} SlurmImport;
-
-/* The cluster of all nodes with GPUs. KILTER_ERROR_INPUT where a type of GPUs or the network is not
- * known. */
+/* The cluster of all nodes with GPUs; several need import->nic. KILTER_ERROR_INPUT where a type of
+ * GPUs or the network is not known. */
 Cluster *slurm_cluster(const SlurmFile *slurm, const Sheets *sheets,
-                       const SlurmImport *import, GError **error);
+                       const MachineImport *import, GError **error);
