@@ -70,29 +70,6 @@ const KernelLaw *kernel_laws(uint32_t *n)
     return LAWS;
 }
 
-static const char *const ATTENTION_NAME[] = {
-#define X(id, name) name,
-    KERNEL_ATTENTION_TABLE(X)
-#undef X
-};
-static const char *const EXPERTS_NAME[] = {
-#define X(id, name) name,
-    KERNEL_EXPERTS_TABLE(X)
-#undef X
-};
-
-const char *kernel_attention_name(KernelAttention library)
-{
-    g_assert(library < KERNEL_ATTENTIONS);
-    return ATTENTION_NAME[library];
-}
-
-const char *kernel_experts_name(KernelExperts library)
-{
-    g_assert(library < KERNEL_EXPERTS_KINDS);
-    return EXPERTS_NAME[library];
-}
-
 /* --- reading --- */
 
 #define GENERATION_MEMBERS(X)                                                            \

@@ -181,9 +181,6 @@ static inline double *kernel_constant_at(KernelConstants *constants, const Kerne
     return (double *)((char *)constants + law->offset + law->constant[row].offset);
 }
 
-const char *kernel_attention_name(KernelAttention library); /* not of AUTO */
-const char *kernel_experts_name(KernelExperts library);
-
 /* Reads data/kernels.yaml, once in a process unless KILTER_PATH changes. KILTER_ERROR_INPUT with
  * file, line, key and what was expected. */
 bool kernel_constants_load(KernelConstants *constants, GError **error);

@@ -425,12 +425,13 @@ static bool measure(Own *own, ExecBackend *backend, const CommandOptions *option
         return false;
     exec_replay_slow(replay, slowdown_of(own, backend->n_ranks, backend->first));
     g_auto(ExecMeasurement) measurement = {0};
-    if (!exec_measure(
-            backend, replay, own->source.plan, own->source.graph,
-            (ExecRuns){(uint32_t)own->timing.warm_up, (uint32_t)own->timing.repeats},
-            &measurement, error))
-        return false;
-    return backend->first > 0 || report(own, &measurement, options, error);
+    Pace *pace = pace_begin("running iterations", options->quiet);
+    const bool good = exec_measure(
+        backend, replay, own->source.plan, own->source.graph,
+        (ExecRuns){(uint32_t)own->timing.warm_up, (uint32_t)own->timing.repeats},
+        &measurement, error);
+    pace_end(pace);
+    return good && (backend->first > 0 || report(own, &measurement, options, error));
 }
 
 static size_t element_bytes(const Own *own)
@@ -575,7 +576,7 @@ static bool exec_start_ranks(Own *own, const CommandOptions *options, GError **e
     if (good) {
         g_auto(GStrv) arguments = rank_arguments(own, file, options);
         good = exec_launch(n_ranks, (uint32_t)own->timing.timeout_s,
-                           (const char *const *)arguments, error);
+                           (const char *const *)arguments, options->quiet, error);
     } else {
         kilter_fail(error, KILTER_ERROR_FAILED, "cannot pass the plan to the ranks: %s",
                     trouble->message);

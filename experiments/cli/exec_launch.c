@@ -4,6 +4,7 @@
 #include <gio/gio.h>
 #include <glib-unix.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -33,7 +34,8 @@ static bool exec_is_first_rank(void)
     return true;
 }
 
-/* "mpirun -n 4 --oversubscribe ... /path/of/kilter exec ..."; shared: for the memory that ranks share, NULL: Open MPI's own place. */
+/* "mpirun -n 4 --oversubscribe ... /path/of/kilter exec ..."; shared: folder of the memory that
+ * ranks share, NULL: Open MPI's own place. */
 static GPtrArray *exec_launch_command_of(const char *mpirun, const char *self,
                                          uint32_t n_ranks, uint32_t timeout_s,
                                          const char *shared, const char *const *arguments)
@@ -102,8 +104,8 @@ typedef struct {
     GSubprocess *mpirun;
     guint source[G_N_ELEMENTS(STOPS)], force; /* sources of the main context; 0: none */
     bool stopped, ended;
-    char *text;      /* of stderr */
-    GError *trouble; /* why there is no text */
+    char *out, *text; /* of stdout and stderr */
+    GError *trouble;  /* why there is no text */
 } Wait;
 
 static void wait_clear(Wait *wait)
@@ -112,6 +114,7 @@ static void wait_clear(Wait *wait)
         g_clear_handle_id(&wait->source[i], g_source_remove);
     g_clear_handle_id(&wait->force, g_source_remove);
     g_clear_object(&wait->mpirun);
+    g_free(wait->out);
     g_free(wait->text);
     g_clear_error(&wait->trouble);
 }
@@ -142,8 +145,8 @@ static gboolean stop(gpointer data)
 static void take_text(GObject *source, GAsyncResult *result, gpointer data)
 {
     Wait *wait = data;
-    g_subprocess_communicate_utf8_finish(G_SUBPROCESS(source), result, NULL, &wait->text,
-                                         &wait->trouble);
+    g_subprocess_communicate_utf8_finish(G_SUBPROCESS(source), result, &wait->out,
+                                         &wait->text, &wait->trouble);
     wait->ended = true;
 }
 
@@ -157,8 +160,8 @@ static void end_with_parent(gpointer unused)
 /* Starts mpirun and waits for its end, unless there is an error in `wait`. */
 static void wait_for(Wait *wait, const char *const *command)
 {
-    g_autoptr(GSubprocessLauncher) launcher =
-        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDERR_PIPE);
+    g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(
+        G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
     g_subprocess_launcher_set_child_setup(launcher, end_with_parent, NULL, NULL);
     wait->mpirun = g_subprocess_launcher_spawnv(launcher, command, &wait->trouble);
     if (!wait->mpirun)
@@ -173,7 +176,7 @@ static void wait_for(Wait *wait, const char *const *command)
         g_main_context_iteration(NULL, TRUE);
 }
 
-/* A folder for the memory that ranks share, which ranks that are killed leave behind; NULL: there is no place for it. */
+/* A folder for the memory that ranks share, which killed ranks leave behind; NULL: no place. */
 static char *shared_folder_new(void)
 {
     char *folder = g_strdup(EXEC_SHARED "XXXXXX");
@@ -183,7 +186,7 @@ static char *shared_folder_new(void)
 }
 
 bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *arguments,
-                 GError **error)
+                 bool quiet, GError **error)
 {
     g_autofree char *mpirun = g_find_program_in_path("mpirun");
     g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
@@ -195,7 +198,10 @@ bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *argume
     g_autoptr(GPtrArray) command =
         exec_launch_command_of(mpirun, self, n_ranks, timeout_s, shared, arguments);
     g_auto(Wait) wait = {0};
+    g_autofree char *doing = g_strdup_printf("running %u ranks", n_ranks);
+    Pace *pace = pace_begin(doing, quiet);
     wait_for(&wait, (const char *const *)command->pdata);
+    pace_end(pace);
     output_forget(shared);
     if (wait.stopped)
         return kilter_fail(error, KILTER_ERROR_FAILED,
@@ -206,7 +212,10 @@ bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *argume
     const int status = g_subprocess_get_if_exited(wait.mpirun)
                            ? g_subprocess_get_exit_status(wait.mpirun)
                            : -1;
-    return status == 0 || fail_as_ranks(wait.text, status, timeout_s, error);
+    if (status != 0)
+        return fail_as_ranks(wait.text, status, timeout_s, error);
+    fputs(wait.out, stdout);
+    return true;
 }
 
 /* --- on the ranks --- */

@@ -276,7 +276,7 @@ static bool profile_start_ranks(const Own *own, int argc, char **argv,
     exec_rank_options(list, options, &own->timing);
     g_auto(GStrv) arguments = g_strv_builder_end(list);
     return exec_launch((uint32_t)own->ranks, (uint32_t)own->timing.timeout_s,
-                       (const char *const *)arguments, error);
+                       (const char *const *)arguments, options->quiet, error);
 }
 
 bool cmd_profile(int argc, char **argv, GError **error)

@@ -68,9 +68,10 @@ static void test_pipeline(void **state)
     if (!exec_mpi_built())
         skip();
     g_autoptr(Sandbox) sandbox = sandbox_with_cluster();
-    program_runs(sandbox,
-                 "plan --planner hap gpt2:layers=4,global_batch=16 four.yaml --granularity gpu -q "
-                 "--planner amp --set pp=2 --set dp=2 --set mbs=4 -o p.json");
+    program_runs(
+        sandbox,
+        "plan --planner hap gpt2:layers=4,global_batch=16 four.yaml --granularity gpu -q "
+        "--planner amp --set pp=2 --set dp=2 --set mbs=4 -o p.json");
     json_t *root = program_json(sandbox, "exec p.json --ranks 4 --shrink --check --dtype "
                                          "float64 --repeats 3 --db r.db --json");
     assert_int_equal(number(root, "ranks"), 4);
@@ -186,7 +187,8 @@ static void test_waiting(void **state)
         g_autoptr(GError) error = NULL;
         sandbox_write(sandbox, "mpirun", script);
         assert_int_equal(g_chmod(mpirun, 0700), 0);
-        const bool good = exec_launch(2, 10, (const char *const[]){"exec", NULL}, &error);
+        const bool good =
+            exec_launch(2, 10, (const char *const[]){"exec", NULL}, true, &error);
         assert_int_equal(good, CASE[i].code == 0);
         if (!good) {
             assert_int_equal(error->code, CASE[i].code);

@@ -152,6 +152,7 @@ watch() {
     failed=
     head -c 65536 /dev/zero >"$place/zeros"
     for test in $(tests | grep -Exv "$slow" || true); do
+        progress "sees what the test $test reaches"
         cp "$place/zeros" "$place/run/reached"
         chmod 666 "$place/run/reached"
         if passes "$test" 60 || passes "$test" 60; then
@@ -208,6 +209,17 @@ reached() {
     awk -F '\t' -v id="$1" 'NR == FNR { n[$1]++; next }
         $3 == id { print ($2 + 0.1) * n[$1] * ($1 ~ /^fuzz_/ ? 10 : 1) "\t" $1 "\t" $2 }' "$reach" "$reach" | sort -g |
         awk -F '\t' -v most="$first_s" '{ if (NR > 1 && sum + $3 > most) next; sum += $3; print $2 "\t" $3 }'
+}
+
+# progress WORDS: a line on a terminal; without words it is wiped off.
+progress() {
+    [ ! -t 2 ] || printf '\r\033[K%s' "${1:+mutate: $1, $(($(date +%s) - began)) s}" >&2
+}
+
+# judged: how far the first pass is.
+judged() {
+    awk -F '\t' -v wanted="$wanted" '$2 !~ /invalid|identical/ { n++; noticed += $2 == "noticed" }
+        END { printf "%d changes judged%s, %d noticed", n, wanted == "again" ? "" : " of " wanted, noticed }' "$dir/verdicts.txt"
 }
 
 # file_of ID
@@ -278,6 +290,7 @@ judge() {
 # say ID VERDICT
 say() {
     printf '%s\t%s\n' "$1" "$2" >>"$dir/verdicts.txt"
+    progress ""
     case $2 in
     noticed* | invalid | identical) ;;
     *) awk -F '\t' -v id="$1" -v v="$2" '$1 == id { print $2 ":" $3 ": " $4 " (" v ")\n    " $6 "\n    " $5 }' "$dir/order.txt" ;;
@@ -291,6 +304,7 @@ first_pass() {
         enough "${file%%/*}" && continue
         judge "$id"
         say "$id" "$verdict"
+        progress "$(judged)"
     done 3<"$dir/order.txt"
 }
 
@@ -356,6 +370,7 @@ second_pass() {
     for test in $(most_first) $(tests | grep -Ex "$slow" || true); do
         while [ -n "$(left "$test")" ]; do
             some=$(left "$test" | tr '\n' ' ')
+            progress "the test $test on $(echo "$some" | wc -w) changes under sanitizers"
             # shellcheck disable=SC2086 # one word per change
             narrow "$test" $some
             for id in $some; do printf '%s\t%s\n' "$test" "$id"; done >>"$dir/tried.txt"
@@ -418,6 +433,7 @@ trap 'exit 130' INT TERM HUP
 tree=$place/tree
 build=$tree/build
 mkdir -p "$dir" "$place/link"
+began=$(date +%s)
 ready
 if [ ! -e "$dir/key.txt" ] || [ "$(cat "$dir/key.txt")" != "$key" ]; then
     rm -rf "$reach" "$out/again/verdicts.txt"
@@ -433,4 +449,5 @@ fi
 [ -e "$reach" ] && grep -qx "# 1" "$reach" || watch
 first_pass
 second_pass
+progress ""
 table
