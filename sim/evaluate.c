@@ -108,22 +108,13 @@ static void report_hosts(const SimCase *sim, SimReport *report)
     report->feasible &= worst <= 0;
 }
 
-/* Peaks of all devices, whether they fit, and the worst device. */
-static void report_memory(const SimCase *sim, SimReport *report)
+void sim_report_fit(SimReport *report, const Program *program, const Graph *graph,
+                    const ClusterView *view)
 {
-    const Program *program = sim->plan->program;
     double worst = -INFINITY;
-
-    if (sim->linear)
-        report_spmd_memory(sim, report);
-    else
-        report_group_memory(sim, report);
     for (uint32_t j = 0; j < report->n_devices; j++) {
-        report->memory_bytes[j] += (uint64_t)ceil(
-            sim_runtime_bytes(sim->runtime, sim->plan, &sim->view->device[j],
-                              (double)report->memory_bytes[j]));
         const double over =
-            (double)report->memory_bytes[j] - (double)cluster_view_capacity(sim->view, j);
+            (double)report->memory_bytes[j] - (double)cluster_view_capacity(view, j);
         if (over > worst) {
             worst = over;
             report->worst_device = j;
@@ -131,11 +122,26 @@ static void report_memory(const SimCase *sim, SimReport *report)
     }
     report->feasible = worst <= 0;
     report->missing_bytes = report->feasible ? 0 : (uint64_t)worst;
-    if (sim->plan->strategy.offload)
-        report_hosts(sim, report);
+    g_clear_pointer(&report->worst_instr, g_free);
     if (program->n > 0)
         report->worst_instr = instr_text(
-            &program->instr[report->memory_instr[report->worst_device]], sim->graph);
+            &program->instr[report->memory_instr[report->worst_device]], graph);
+}
+
+/* Peaks of all devices, whether they fit, and the worst device. */
+static void report_memory(const SimCase *sim, SimReport *report)
+{
+    if (sim->linear)
+        report_spmd_memory(sim, report);
+    else
+        report_group_memory(sim, report);
+    for (uint32_t j = 0; j < report->n_devices; j++)
+        report->memory_bytes[j] += (uint64_t)ceil(
+            sim_runtime_bytes(sim->runtime, sim->plan, &sim->view->device[j],
+                              (double)report->memory_bytes[j]));
+    sim_report_fit(report, sim->plan->program, sim->graph, sim->view);
+    if (sim->plan->strategy.offload)
+        report_hosts(sim, report);
 }
 
 static SimReport *new_report(const SimCase *sim, const char *fidelity)

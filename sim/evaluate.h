@@ -48,6 +48,10 @@ bool sim_prepare(SimPrepared *prepared, const Plan *plan, const Graph *graph,
 void sim_prepared_clear(SimPrepared *prepared);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SimPrepared, sim_prepared_clear)
 
+/* Whether the peaks of a report fit, the worst device, and the instruction at its peak. */
+void sim_report_fit(SimReport *report, const Program *program, const Graph *graph,
+                    const ClusterView *view);
+
 /* The US dollars for what an iteration sends between regions (ClusterView.toll), by the algorithms
  * that flow takes; 0 where no link has a price (sim/flow/flow.c). KILTER_ERROR_INPUT: sim_lower. */
 bool sim_flow_toll(const SimCase *sim, double *dollars, GError **error);

@@ -400,6 +400,11 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
 /* The same with the default options. */
 SimReport *sim_evaluate(const Plan *plan, const Graph *graph, const ClusterView *view,
                         const char *fidelity, GError **error);
+/* The same without a timeline for long pipelines under `stage`, which are simulated until all that
+ * they repeat takes equally long: all numbers are the same to 1e-9. */
+SimReport *sim_evaluate_shortly(const Plan *plan, const Graph *graph,
+                                const ClusterView *view, const char *fidelity,
+                                const SimOptions *options, GError **error);
 /* Adds memory over time to the report's timeline where its fidelity has recorded none. Errors as
  * sim_evaluate_with. */
 bool sim_record_memory(const Plan *plan, const Graph *graph, const ClusterView *view,

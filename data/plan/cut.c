@@ -33,7 +33,7 @@ PlanCut plan_cut(const Program *program, const Graph *graph, const BatchForms *b
             : SPLIT_SHARDS;
     cut.replicas.kind = SPLIT_REPLICAS;
     if (cut.has_parts)
-        cut.batch.units = batch->units / program->n_microbatches;
+        cut.batch.units = batch->units / program_parts(program);
     if (cut.is_sharded)
         cut.shards.units = t->units[form_dim(shards)];
     if (cut.over_replicas)

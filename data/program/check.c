@@ -183,7 +183,7 @@ static bool check_cut(const Program *program, const BatchForms *batch, GError **
             "op %u reads a sum over the batch: expected 1 microbatch, got %u",
             batch->reads_sum, program->n_microbatches);
     if (program->n_microbatches >= 1 && program->n_microbatches < PROGRAM_WHOLE &&
-        (!batch || batch->units % program->n_microbatches == 0))
+        (!batch || batch->units % program_parts(program) == 0))
         return true;
     return kilter_fail(error, KILTER_ERROR_FAILED,
                        "%u pieces of the batch cannot be cut in %u equal microbatches",

@@ -15,18 +15,25 @@ Program *program_new(void)
     return program;
 }
 
-Program *program_copy(const Program *program)
+Program *program_copy_groups(const Program *program)
 {
     Program *copy = program_new();
-    copy->instr = g_memdup2(program->instr, program->n * sizeof *program->instr);
-    copy->n = copy->capacity = program->n;
     copy->n_microbatches = program->n_microbatches;
+    copy->left_out = program->left_out;
     copy->successive = program->successive;
     for (uint32_t g = 0; g < program->n_groups; g++) {
         program_add_group(copy, program->group[g].n_replicas, program->group[g].n_devices,
                           program->group[g].device);
         copy->group[g].n_shards = program->group[g].n_shards;
     }
+    return copy;
+}
+
+Program *program_copy(const Program *program)
+{
+    Program *copy = program_copy_groups(program);
+    copy->instr = g_memdup2(program->instr, program->n * sizeof *program->instr);
+    copy->n = copy->capacity = program->n;
     return copy;
 }
 

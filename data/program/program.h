@@ -140,6 +140,9 @@ typedef struct {
     uint32_t capacity;
     Instr *instr;
     uint32_t n_microbatches; /* 1: the batch is not cut in time */
+    /* microbatches that do not run, beside those that do: the program stands for a longer one
+     * (data/program/period.h) */
+    uint32_t left_out;
     uint32_t n_groups;       /* 0: one group, all devices as one replica */
     DeviceGroup *group;
     /* each device begins the next iteration when it has ended this one, so that the time of an
@@ -149,6 +152,8 @@ typedef struct {
 
 Program *program_new(void);
 Program *program_copy(const Program *program);
+/* The same but for instructions, of which it has none. */
+Program *program_copy_groups(const Program *program);
 void program_free(Program *program);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Program, program_free)
 
@@ -163,6 +168,12 @@ uint16_t program_add_shards(Program *program, uint16_t group, uint32_t n_shards)
  * number. */
 DeviceGroup *program_groups(const Program *program, uint32_t n_devices, uint32_t *n);
 void program_groups_free(DeviceGroup *group, uint32_t n);
+
+/* The number of equal parts into which the batch is cut in time. */
+static inline uint32_t program_parts(const Program *program)
+{
+    return program->n_microbatches + program->left_out;
+}
 
 /* Whether the batch is cut: there are microbatches, or a group has several replicas. */
 bool program_cuts_batch(const Program *program);

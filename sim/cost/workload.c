@@ -18,7 +18,7 @@ static double instr_flops(const Plan *plan, const Graph *graph, const BatchForms
         !op_rule_of_replicas(graph, instr->op, instr->form, &replicas))
         return 0;
     return (rule.flops_replicated * n_devices + rule.flops_sharded) *
-           (cut ? n_shards / program->n_microbatches : n_replicas) /
+           (cut ? n_shards / program_parts(program) : n_replicas) /
            (shards.loop >= 0 ? n_shards : 1) /
            (replicas.loop >= 0 ? n_replicas / n_shards : 1);
 }

@@ -73,7 +73,7 @@ static double samples_at(const SimLayerTimes *times, uint32_t group, uint32_t pl
     const double batch = graph_batch(layout->graph);
     return !part ? batch
                  : batch * part[place / layout->group[group].n_devices] /
-                       layout->plan->program->n_microbatches;
+                       program_parts(layout->plan->program);
 }
 
 /* Sets the factors of a group's devices of the type that place `place` has. A layer in several

@@ -97,7 +97,7 @@ void sim_parts_free(SimParts *parts)
 
 static double of_microbatch(const SimParts *parts)
 {
-    return 1.0 / parts->layout.plan->program->n_microbatches;
+    return 1.0 / program_parts(parts->layout.plan->program);
 }
 
 /* The part of the batch that the set of shards of a replica has. */
@@ -242,7 +242,7 @@ static OpPart part_of_op(const SimParts *parts, const Instr *instr, const Rule *
     if (batch_loop >= 0) {
         const Split key =
             split_key(parts, instr, SPLIT_BATCH,
-                      layout->batch->units / layout->plan->program->n_microbatches);
+                      layout->batch->units / program_parts(layout->plan->program));
         const SimPartSplit *split = find(parts, &key);
         part.batch = (rule->loop == batch_loop    ? split->share[i]
                       : shards.loop == batch_loop ? split->replica[r]

@@ -102,7 +102,7 @@ static Held find_held(const SimParts *parts, uint32_t group, TensorId tensor, Fo
     for (uint32_t r = 0; r < n_replicas; r++) {
         const SimPart of = sim_part(parts, group, tensor, form, r * n);
         const double whole =
-            cut->has_parts ? of.batch * parts->layout.plan->program->n_microbatches : 1;
+            cut->has_parts ? of.batch * program_parts(parts->layout.plan->program) : 1;
         double low = 0;
         for (uint32_t p = 0; p < n; p++) {
             const uint32_t i = r * n + p;
@@ -144,7 +144,7 @@ static void add_pieces(const SimParts *parts, SimTransfer *t, const Held *have,
 {
     const DeviceGroup *from = &parts->layout.group[t->group],
                       *to = &parts->layout.group[t->to_group];
-    const double of_microbatch = 1.0 / parts->layout.plan->program->n_microbatches;
+    const double of_microbatch = 1.0 / program_parts(parts->layout.plan->program);
     uint32_t first, end;
 
     sim_transfer_sources(parts, t->group, t->to_group, t->cut.has_parts, replica, &first,

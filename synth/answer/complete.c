@@ -83,8 +83,8 @@ static SimReport *complete_report(const Plan *plan, const Question *question,
     sim_options_init(&options);
     options.costs = question->options->sim.costs;
     options.enough_s = enough_s;
-    return sim_evaluate_with(plan, question->graph, view, plan_fidelity(plan), &options,
-                             error);
+    return sim_evaluate_shortly(plan, question->graph, view, plan_fidelity(plan),
+                                &options, error);
 }
 
 static bool complete_on(Answer *answer, Plan *plan, const Question *question,

@@ -1,0 +1,93 @@
+/* The repeated middle of a program. */
+#include "data/program/period.h"
+
+#include "data/base/assert.h"
+
+#include <string.h>
+
+enum { LONG = 8, MOST_SHIFT = 64 }; /* fewest repetitions; most microbatches of one */
+
+static Instr period_shifted(Instr instr, int64_t microbatches)
+{
+    if (instr.microbatch != PROGRAM_WHOLE)
+        instr.microbatch = (uint16_t)(instr.microbatch + microbatches);
+    return instr;
+}
+
+/* Whether an instruction is the same as another one, for later microbatches. */
+static bool period_repeats(const Instr *later, const Instr *before, uint32_t microbatches)
+{
+    const Instr shifted = period_shifted(*before, microbatches);
+    return memcmp(later, &shifted, sizeof shifted) == 0;
+}
+
+/* Widens the repetitions to both sides as far as they go. */
+static void period_widen(const Program *program, ProgramPeriod *p)
+{
+    const Instr *instr = program->instr;
+    uint32_t begin = p->first, end = p->first;
+    while (begin > 0 &&
+           period_repeats(&instr[begin - 1 + p->n], &instr[begin - 1], p->microbatches))
+        begin--;
+    while (end + p->n < program->n &&
+           period_repeats(&instr[end + p->n], &instr[end], p->microbatches))
+        end++;
+    p->first = begin;
+    p->repeats = (end - begin) / p->n + 1;
+}
+
+static uint32_t period_depth(const Program *program, const ProgramPeriod *p)
+{
+    uint32_t first = UINT32_MAX, last = 0;
+    for (uint32_t i = p->first; i < p->first + p->n; i++) {
+        const uint32_t m = program->instr[i].microbatch;
+        if (m == PROGRAM_WHOLE)
+            return UINT32_MAX;
+        first = MIN(first, m);
+        last = MAX(last, m);
+    }
+    return (last - first) / p->microbatches + 1;
+}
+
+bool program_find_period(const Program *program, ProgramPeriod *period)
+{
+    const Instr *instr = program->instr;
+    const uint32_t middle = program->n_microbatches / 2;
+    uint32_t at = 0;
+    while (at < program->n &&
+           (instr[at].kind != INSTR_COMPUTE || instr[at].microbatch != middle))
+        at++;
+    for (uint32_t m = 1; m <= MIN(program->n_microbatches / LONG, MOST_SHIFT); m++) {
+        uint32_t next = at + 1;
+        while (next < program->n && !period_repeats(&instr[next], &instr[at], m))
+            next++;
+        *period = (ProgramPeriod){.first = at, .n = next - at, .microbatches = m};
+        if (next == program->n)
+            continue;
+        period_widen(program, period);
+        if (period->repeats >= LONG) {
+            period->depth = period_depth(program, period);
+            return period->depth < period->repeats;
+        }
+    }
+    return false;
+}
+
+Program *program_repeat(const Program *program, const ProgramPeriod *p, uint32_t repeats)
+{
+    g_assert(repeats > 0 && repeats <= program_all_repeats(program, p));
+    const int64_t more = (int64_t)repeats - p->repeats, shift = more * p->microbatches;
+    const uint32_t end = p->first + p->repeats * p->n, now = p->first + repeats * p->n,
+                   kept = MIN(end, now);
+    Program *changed = program_copy_groups(program);
+    changed->n = changed->capacity = now + program->n - end;
+    changed->n_microbatches = (uint32_t)(program->n_microbatches + shift);
+    changed->left_out = (uint32_t)(program->left_out - shift);
+    changed->instr = g_new(Instr, changed->n);
+    memcpy(changed->instr, program->instr, kept * sizeof *changed->instr);
+    for (uint32_t i = kept; i < now; i++)
+        changed->instr[i] = period_shifted(changed->instr[i - p->n], p->microbatches);
+    for (uint32_t i = end; i < program->n; i++)
+        changed->instr[now + i - end] = period_shifted(program->instr[i], shift);
+    return changed;
+}
