@@ -5,6 +5,7 @@
 #include "data/base/output.h"
 #include "data/formats/launch/launch.h"
 #include "data/models/model.h"
+#include "data/plan/fidelity.h"
 #include "experiments/answers/days.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/answers/plan_words.h"
@@ -168,10 +169,19 @@ static bool plan_report(const Evaluation *evaluation, const Own *own, bool made,
     if (training)
         json_object_set(object, "training", training);
     if (own->explain) {
-        json_t *explanation = explain_plan(evaluation->plan, evaluation->graph,
-                                           evaluation->view, evaluation->report);
+        /* a search that evaluates long pipelines shortly keeps no timeline */
+        Evaluation whole = *evaluation;
+        const bool kept = whole.report->timeline ||
+                          !fidelity_can(whole.report->fidelity, FIDELITY_LANES);
+        g_autoptr(SimReport) again =
+            kept ? NULL
+                 : sim_evaluate_with(whole.plan, whole.graph, whole.view,
+                                     whole.report->fidelity, &options->planner.sim, NULL);
+        whole.report = again ? again : whole.report;
+        json_t *explanation =
+            explain_plan(whole.plan, whole.graph, whole.view, whole.report);
         g_autofree char *waits =
-            evaluation->report->timeline ? evaluation_waits_text(evaluation) : NULL;
+            whole.report->timeline ? evaluation_waits_text(&whole) : NULL;
         g_free(text);
         text = explain_text(explanation, waits);
         json_object_set_new(object, "explanation", explanation);
