@@ -27,10 +27,11 @@
       "Only plans that this framework runs (kilter export --help lists them)", "TARGET") \
     X(COUNT, top, "top", 0,                                                              \
       "Only the N fastest choices, each also with the memory left and the frameworks "   \
-      "that run its plan", "N", 1, 1000)                                                 \
+      "that run its plan; 0: all, without these", "N", 0, 1000)                                                 \
     X(FLAG, all, "all", 'a', "Show every planner's time", NULL)
 /* clang-format on */
 COMMAND_OPTIONS(AdviseOwn, advise_options, ADVISE_OPTIONS)
+COMMAND_RANGES(AdviseOwn, advise_options, ADVISE_OPTIONS)
 
 /* clang-format off */
 static const char TEXT[] =
@@ -106,6 +107,7 @@ bool cmd_advise(int argc, char **argv, GError **error)
     };
     g_auto(CommandSetting) setting = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error) ||
+        !advise_options_in_range(&own, error) ||
         !command_for(&options, own.target_framework, error))
         return false;
     const AdvisePrices prices = {own.price, own.power};

@@ -362,15 +362,16 @@ static void keep(Task *task)
     choice->report = g_steal_pointer(&task->report);
 }
 
-/* Keeps the first of the failures that say most: a plan that does not fit says more than a refused
- * option, and of these the planners of pipelines take most. */
+/* Keeps the first of the failures that say most: those on all machines, of these a plan that does
+ * not fit, as it says more than a refused option, and of these those of pipelines' planners. */
 static void note_failure(PortfolioRun *run, Task *task)
 {
     enum { REFUSED = 1, REFUSED_BY_PIPELINES, MISFIT };
-    const uint32_t telling = task->error->code == KILTER_ERROR_INFEASIBLE ? MISFIT
-                             : planner_can(task->attempt->planner, PLANNER_STRATEGY)
-                                 ? REFUSED_BY_PIPELINES
-                                 : REFUSED;
+    const uint32_t telling =
+        (task->error->code == KILTER_ERROR_INFEASIBLE            ? MISFIT
+         : planner_can(task->attempt->planner, PLANNER_STRATEGY) ? REFUSED_BY_PIPELINES
+                                                                 : REFUSED) +
+        (task->choice->only ? 0 : MISFIT); /* on all machines */
     if (telling <= run->telling)
         return;
     g_clear_error(&run->failure);

@@ -1,0 +1,123 @@
+/* A user's question from `nvidia-smi` to flags: four machines of one kind and two of another one, a
+ * model's config.json, a number of tokens; how, how long, what does it cost, and which flags. */
+#include "tests/support/program_json.h"
+
+static const char TOPOLOGY[] =
+    "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-00000000-0000-0000-0000-000000000000)\n"
+    "GPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-00000000-0000-0000-0000-000000000001)\n"
+    "        GPU0    GPU1    NIC0    CPU Affinity    NUMA Affinity\n"
+    "GPU0     X      NV18    PXB     0-31            0\n"
+    "GPU1    NV18     X      PXB     0-31            0\n"
+    "NIC0    PXB     PXB      X\n";
+
+static const char CONFIG[] =
+    "{\"model_type\": \"llama\", \"hidden_size\": 2048, \"intermediate_size\": 5632,\n"
+    " \"num_hidden_layers\": 8, \"num_attention_heads\": 16, \"num_key_value_heads\": "
+    "8,\n"
+    " \"vocab_size\": 32001, \"rms_norm_eps\": 1e-05, \"rope_theta\": 500000.0,\n"
+    " \"tie_word_embeddings\": false, \"torch_dtype\": \"bfloat16\"}\n";
+
+/* A word of the script behind a flag. */
+static char *flag_of(const char *script, const char *flag)
+{
+    const char *found = g_strstr_len(script, -1, flag);
+    assert_non_null(found);
+    const char *at = found + strlen(flag);
+    return g_strndup(at, strcspn(at, " \\\n"));
+}
+
+static void test_from_smi_to_flags(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "topo.txt", TOPOLOGY);
+    sandbox_write(box, "config.json", CONFIG);
+    g_auto(Ran) imported = program_run_good(
+        box, "cluster import topo.txt --nodes 4 --nic ib-ndr -o cluster.yaml");
+#define ASK                                                                             \
+    "config.json:seq=4096,global_batch=64 cluster.yaml --add 'h20 x 2' --add 'h20 x 2'" \
+    " --for megatron "
+    /* which machines, how long, what does it cost */
+    json_t *advice = program_json(
+        box,
+        "advise " ASK "--tokens 1T --top 3 --price h100-sxm=2.5 --price h20=1.2 --json");
+    const json_t *choices = json_object_get(advice, "choices"),
+                 *first = json_array_get(choices, 0);
+    assert_int_equal(json_array_size(choices), 3);
+    double before_s = 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        const json_t *choice = json_array_get(choices, i),
+                     *training = json_object_get(choice, "training");
+        const double time_s = number(choice, "iteration_time_s");
+        assert_at_most(before_s, time_s);
+        before_s = time_s;
+        const double hours = 24 * number(training, "days");
+        assert_at_most(1e12 / number(choice, "tokens_per_s") / 3600, hours);
+        assert_close(number(training, "dollars"),
+                     hours * number(choice, "dollars_per_hour"), 1e-6);
+        assert_true(number(choice, "memory_left") > 0);
+        assert_non_null(
+            strstr(json_string_value(json_object_get(choice, "exports")), "megatron"));
+        assert_non_null(json_object_get(json_object_get(choice, "binds"), "what"));
+    }
+    assert_true(number(json_object_get(advice, "for"), "costs") >= 0);
+    /* its own command makes that plan; its flags say what the plan says, and are read as it */
+    g_autofree char *command =
+        g_strdup_printf("%s -o plan.json --json",
+                        json_string_value(json_object_get(first, "command")) + 7);
+    json_t *plan = program_json(box, command);
+    assert_close(number(plan, "iteration_time_s"), number(first, "iteration_time_s"),
+                 1e-9);
+    g_auto(Ran) exported =
+        program_run_good(box, "export plan.json --to megatron -o run.sh");
+    g_autofree char *script = sandbox_read(box, "run.sh"),
+                    *layers = flag_of(script, "--num-layers "),
+                    *batch = flag_of(script, "--global-batch-size "),
+                    *vocabulary = flag_of(script, "--vocab-size ");
+    assert_string_equal(layers, "8");
+    assert_string_equal(batch, "64");
+    assert_string_equal(vocabulary, "32001");
+    assert_non_null(strstr(script, "--bf16"));
+    assert_non_null(strstr(script, "torchrun --nnodes="));
+    const char *only = json_string_value(json_object_get(first, "only"));
+    g_autofree char *back = g_strdup_printf(
+        "plan config.json cluster.yaml --add 'h20 x 2' --add 'h20 x 2' --like run.sh "
+        "--json %s%s",
+        only ? "--only " : "", only ? only : "");
+    json_t *like = program_json(box, back);
+    assert_int_equal(
+        json_array_size(json_object_get(json_object_get(like, "like"), "unknown")), 0);
+    assert_at_most(number(plan, "iteration_time_s"),
+                   1.2 * number(like, "iteration_time_s"));
+    json_decref(like);
+    json_decref(plan);
+    json_decref(advice);
+}
+
+/* What cannot be is refused by its own reason, on all machines. */
+static void test_refusals(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    static const char *const CASE[][2] = {
+        {"advise vgg19 hap-8 --for megatron", "megatron cannot run layer features.0.1"},
+        {"plan vgg19 hap-8 --for megatron", "megatron cannot run layer features.0.1"},
+        {"advise vgg19 hap-8 --top -3", "--top"},
+        {"advise vgg19 hap-8 --tokens 1T", "--tokens: the model's samples"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        g_auto(Ran) ran = program_run(box, CASE[i][0]);
+        assert_int_equal(ran.status, 2);
+        if (!strstr(ran.err, CASE[i][1]))
+            fail_msg("%s: %s", CASE[i][0], ran.err);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_from_smi_to_flags),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
