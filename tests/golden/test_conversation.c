@@ -94,7 +94,7 @@ static void test_from_smi_to_flags(void **state)
     json_decref(advice);
 }
 
-/* What cannot be is refused by its own reason, on all machines. */
+/* A question without an answer is refused by its own reason, on all machines. */
 static void test_refusals(void **state)
 {
     (void)state;
