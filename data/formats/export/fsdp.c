@@ -34,7 +34,7 @@ static void fsdp_add_config(const ExportCase *c, GString *out)
     if (value[WORD_ZERO_RANKS])
         value[WORD_REPLICATE] = g_strdup_printf("%u", l->dp / l->zero_ranks);
     g_string_append(out, "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\n");
-    launch_write(ACCELERATE_NAMES, value, fsdp_add_key, out);
+    launch_write(c->names, "accelerate", value, fsdp_add_key, out);
     export_words_free(value);
     g_string_append_printf(out,
                            "num_machines: %u\nnum_processes: %u\n"

@@ -105,7 +105,7 @@ bool export_torchtitan(const ExportCase *c, GArray *files, GError **error)
     g_string_append(out, "from torchtitan_recipes.llama3 import llama3_8b as base  # "
                          "the recipe of your model\n"
                          "\n\ndef plan():\n    config = base()\n");
-    launch_write(TITAN_NAMES, value, add_assignment, out);
+    launch_write(c->names, "torchtitan", value, add_assignment, out);
     export_words_free(value);
     g_string_append(out, "    return config\n");
     export_add_file(files, "", g_steal_pointer(&out));

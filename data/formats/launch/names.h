@@ -1,11 +1,11 @@
-/* Names of frameworks for what Kilter has words for (private to data/formats): one table per
- * framework, by which exporters write and importers read. A row has a name of the framework, a
- * word, and what is said:
+/* Names of frameworks for what Kilter has words for (private to data/formats), by which exporters
+ * write and importers read: data/launches.csv. A row has a framework, a name, a word, and what is
+ * said:
  *
- *     NULL          the name has the word's value: --seq-length 4096
- *     "on"          the name is a switch, which says that the word is "on": --sequence-parallel
- *     "all_gather=allgather"   with the value all_gather it says that the word is "allgather"
- *     "fp8=*"       written once, whatever the value
+ *     (empty)       the name has the word's value: --seq-length 4096
+ *     on            the name is a switch, which says that the word is "on": --sequence-parallel
+ *     all_gather=allgather   with the value all_gather it says that the word is "allgather"
+ *     fp8=*         written once, whatever the value
  *
  * docs/launches.md lists the versions whose sources the names were read in. */
 #pragma once
@@ -39,28 +39,18 @@ typedef enum {
     WORD_NOTHING = WORDS /* known, and without effect on plan and costs */
 } LaunchWord;
 
-typedef struct {
-    const char *name;
-    LaunchWord word;
-    const char *says;
-} LaunchName;
+/* The rows; free with g_array_unref. Flags of Megatron-LM are without "--", and FlagScale and Bridge
+ * have them with '_'; other frameworks have paths: "zero_optimization.stage". */
+GArray *launch_names_read(GError **error);
 
-/* Flags of Megatron-LM, without "--"; FlagScale and Bridge have the same with '_'. */
-extern const LaunchName MEGATRON_NAMES[];
-/* Flags of metaseq, and options of sbatch and srun. */
-extern const LaunchName METASEQ_NAMES[];
-/* Paths of ds_config.json, of torchtitan, accelerate and Hugging Face:
- * "zero_optimization.stage". */
-extern const LaunchName DEEPSPEED_NAMES[], TITAN_NAMES[], ACCELERATE_NAMES[];
+/* Sets words of value [WORDS] from a framework's name and its value (NULL: a switch), by all rows for
+ * both; false if there are none. */
+bool launch_take(const GArray *names, const char *framework, const char *name,
+                 const char *text, char **value);
 
-/* Sets words of value [WORDS] from a name's value (NULL: a switch), by all rows for both; false if
- * there are none. */
-bool launch_take(const LaunchName *names, const char *name, const char *text,
-                 char **value);
-
-/* Calls `write` for each name that says one of the words, in the order of the table; text NULL: a
- * switch. */
-void launch_write(const LaunchName *names, char *const *value,
+/* Calls `write` for each name of a framework that says one of the words, in the order of the rows; text
+ * NULL: a switch. */
+void launch_write(const GArray *names, const char *framework, char *const *value,
                   void (*write)(void *data, const char *name, const char *text),
                   void *data);
 

@@ -333,18 +333,20 @@ enum { LAUNCH_MOST_BYTES = 1 << 22, MOST_UNKNOWN = 1000 };
 typedef struct {
     const char *file;
     Launch *launch;
+    GArray *names;
     bool titan;        /* lines of torchtitan, whose table has whole sections */
-    uint32_t taken[5]; /* names of each table */
+    uint32_t taken[5]; /* names of each framework */
 } Reading;
 
+/* In the order in which they are asked. */
 static const struct {
-    const char *framework;
-    const LaunchName *names;
-} TABLE[] = {{"torchtitan", TITAN_NAMES},
-             {"DeepSpeed", DEEPSPEED_NAMES},
-             {"accelerate", ACCELERATE_NAMES},
-             {"Megatron-LM", MEGATRON_NAMES},
-             {"metaseq", METASEQ_NAMES}};
+    const char *framework, *names; /* names: as data/launches.csv says it */
+    bool flags;                    /* or paths */
+} TABLE[] = {{"torchtitan", "torchtitan", false},
+             {"DeepSpeed", "deepspeed", false},
+             {"accelerate", "accelerate", false},
+             {"Megatron-LM", "megatron", true},
+             {"metaseq", "metaseq", true}};
 
 static void add_unknown(Reading *r, const char *name, const char *text)
 {
@@ -377,13 +379,13 @@ static bool take_name(Reading *r, const char *name, const char *text)
     const char *last = strrchr(name, '.');
     g_autofree char *flag = g_strdelimit(g_strdup(last ? last + 1 : name), "_", '-');
     for (uint32_t t = 0; t < G_N_ELEMENTS(TABLE); t++) {
-        const bool flags = t >= 3;
-        if (r->titan != (TABLE[t].names == TITAN_NAMES))
+        const bool flags = TABLE[t].flags;
+        if (r->titan != (t == 0))
             continue;
         const char *switched = flags && g_strcmp0(text, "true") == 0 ? NULL : text;
         if (flags && (g_strcmp0(text, "false") == 0 || g_strcmp0(text, "None") == 0))
             return true;
-        if (launch_take(TABLE[t].names, flags ? flag : name, switched,
+        if (launch_take(r->names, TABLE[t].names, flags ? flag : name, switched,
                         r->launch->value)) {
             r->taken[t]++;
             return true;
@@ -544,9 +546,12 @@ Launch *launch_parse(const char *file, const char *text, size_t length, GError *
     g_autoptr(Launch) launch = g_new0(Launch, 1);
     launch->value = g_new0(char *, WORDS + 1);
     launch->unknown = g_ptr_array_new_with_free_func(g_free);
-    Reading r = {.file = file, .launch = launch};
+    g_autoptr(GArray) names = launch_names_read(error);
+    Reading r = {.file = file, .launch = launch, .names = names};
     g_autofree char *copy = g_strndup(text, length);
     const char *begin = copy + strspn(copy, " \t\r\n");
+    if (!names)
+        return NULL;
     if (length > LAUNCH_MOST_BYTES || memchr(text, 0, length) ||
         !g_utf8_validate(text, (gssize)length, NULL)) {
         kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected a text of at most %d bytes",
