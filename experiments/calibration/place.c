@@ -35,6 +35,12 @@ static const Measurement *row(const Work *work, uint32_t i)
     return &g_array_index(work->measurements, Measurement, i);
 }
 
+/* Whether a log names unlike GPUs, as "T4 + V100". */
+static bool is_unlike(const char *device)
+{
+    return strstr(device, " + ") != NULL;
+}
+
 /* The cluster's device type that has this name, or whose data sheet has this product name, or its only
  * type where no sheet has the name; UINT32_MAX if there is none. */
 static uint32_t type_of(const Work *work, const char *device)
@@ -45,7 +51,7 @@ static uint32_t type_of(const Work *work, const char *device)
         if (strcmp(name, device) == 0 || (sheet && strcmp(name, sheet->name) == 0))
             return t;
     }
-    return !sheet && work->cluster->n_types == 1 ? 0 : UINT32_MAX;
+    return !sheet && !is_unlike(device) && work->cluster->n_types == 1 ? 0 : UINT32_MAX;
 }
 
 static Placing none(const char *format, ...) G_GNUC_PRINTF(1, 2);
@@ -64,6 +70,11 @@ static const char *other_links(const Work *work, const Measurement *m)
 {
     const DeviceSheet *sheet = sheets_find_product(work->sheets, m->device);
     const DeviceSheet *own = NULL;
+    bool equal = is_unlike(m->device);
+    for (uint32_t i = 0; equal && i < work->cluster->n_machines; i++)
+        equal = work->cluster->machine[i].n_parts == 0;
+    if (equal)
+        return none("unlike GPUs in a machine, and the cluster's have equal ones").reason;
     for (uint32_t t = 0; sheet && t < work->cluster->n_types; t++) {
         own = sheets_device(work->sheets, work->cluster->type[t].name, NULL);
         if (!own || strcmp(own->link[0].name, sheet->link[0].name) == 0)

@@ -341,6 +341,16 @@ static void test_nothing_used(void **state)
         sandbox, "calibrate all.log --base two.yaml -o mine.yaml", 2,
         "none of the 10 measurements can be used on cluster two: 16 ranks on one "
         "machine");
+    g_string_truncate(log, 0); /* unlike GPUs, and GPUs with other links, are not the cluster's */
+    add_test(log, "all_reduce", 1, 4, 10, 1e-3);
+    g_string_replace(log, "] gpu", "] Tesla T4", 0);
+    sandbox_write(sandbox, "t4.log", log->str);
+    program_refuses(sandbox, "calibrate t4.log --base dgx-a100 -o mine.yaml", 2,
+                    "of t4 with pcie3, and the cluster's a100-80g have nvlink3");
+    g_string_replace(log, "] Tesla T4", "] NVIDIA A100-SXM4-80GB", 1);
+    sandbox_write(sandbox, "both.log", log->str);
+    program_refuses(sandbox, "calibrate both.log --base dgx-a100 -o mine.yaml", 2,
+                    "unlike GPUs in a machine");
     g_autoptr(GString) gather = g_string_new(NULL);
     add_test(gather, "gather", 2, 4, 10, 1e-5);
     sandbox_write(sandbox, "gather.log", gather->str);
