@@ -32,18 +32,23 @@ void fitted_free(Fitted *fitted)
     g_free(fitted->error);
     g_free(fitted->fidelity);
     g_free(fitted->planner);
+    g_free(fitted->software);
     g_free(fitted);
 }
 
 /* --- outside --- */
 
+bool fitted_names_have(const char *joined, const char *name)
+{
+    g_auto(GStrv) names = g_strsplit(joined ? joined : "", "+", -1);
+    return g_strv_contains((const char *const *)names, name);
+}
+
 static bool has_type(const Fitted *fitted, const char *type)
 {
-    for (uint32_t i = 0; i < fitted->n_errors; i++) {
-        g_auto(GStrv) types = g_strsplit(fitted->error[i].types, "+", -1);
-        if (g_strv_contains((const char *const *)types, type))
+    for (uint32_t i = 0; i < fitted->n_errors; i++)
+        if (fitted_names_have(fitted->error[i].types, type))
             return true;
-    }
     return false;
 }
 
@@ -60,6 +65,10 @@ GPtrArray *fitted_outside(const Fitted *fitted, const FittedPoint *point)
     if (strcmp(point->planner, fitted->planner) != 0)
         g_ptr_array_add(list, g_strdup_printf("planner %s (%s was fitted)",
                                               point->planner, fitted->planner));
+    if (fitted->software && point->software &&
+        !fitted_names_have(fitted->software, point->software))
+        g_ptr_array_add(list, g_strdup_printf("software %s (%s was fitted)",
+                                              point->software, fitted->software));
     for (FittedRange r = 0; r < FITTED_RANGES; r++)
         if (point->at[r] > 0 &&
             (point->at[r] < fitted->least[r] || point->at[r] > fitted->most[r]))

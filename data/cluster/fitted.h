@@ -32,6 +32,7 @@ typedef struct {
 
 typedef struct {
     char *fidelity, *planner; /* the fidelity and planner that predicted the trials */
+    char *software;           /* their runtimes, joined by "+"; NULL: not said */
     uint32_t least[FITTED_RANGES], most[FITTED_RANGES];
     uint32_t n_errors;
     FittedError *error; /* [n_errors] */
@@ -41,9 +42,13 @@ void fitted_free(Fitted *fitted);
 
 /* A prediction, described as the fit's trials are. */
 typedef struct {
-    const char *fidelity, *planner, *types;
+    const char *fidelity, *planner, *types,
+        *software; /* software: NULL where not known */
     uint32_t at[FITTED_RANGES];
 } FittedPoint;
+
+/* Whether the names joined by "+" contain that one. NULL has none. */
+bool fitted_names_have(const char *joined, const char *name);
 
 /* Texts that say in what a point lies outside of the fit: device types, ranges, and so on. Empty if
  * it lies inside. Free with g_ptr_array_unref. */

@@ -21,6 +21,7 @@ static const cyaml_schema_value_t ERROR_ENTRY = {
 const cyaml_schema_field_t FITTED_SCHEMA[] = {
     TEXT("fidelity", FittedText, fidelity, NAME_MAX_BYTES),
     TEXT("planner", FittedText, planner, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("software", FittedText, software, 4 * NAME_MAX_BYTES),
 #define X(id, key, text) \
     CYAML_FIELD_MAPPING(key, CYAML_FLAG_DEFAULT, FittedText, range[FITTED_##id], RANGE),
     FITTED_RANGE_TABLE(X)
@@ -74,6 +75,7 @@ Fitted *fitted_read(const Yaml *yaml, const char *key, const FittedText *text,
     bool good = true;
     fitted->fidelity = g_strdup(text->fidelity);
     fitted->planner = g_strdup(text->planner);
+    fitted->software = g_strdup(text->software);
     for (FittedRange r = 0; good && r < FITTED_RANGES; r++)
         good = read_range(yaml, key, r, text, fitted, error);
     fitted->error = g_new0(FittedError, text->error_count + 1);
@@ -87,8 +89,8 @@ Fitted *fitted_read(const Yaml *yaml, const char *key, const FittedText *text,
 
 json_t *fitted_json(const Fitted *fitted)
 {
-    json_t *object = json_pack("{s:s, s:s}", "fidelity", fitted->fidelity, "planner",
-                               fitted->planner),
+    json_t *object = json_pack("{s:s, s:s, s:s*}", "fidelity", fitted->fidelity,
+                               "planner", fitted->planner, "software", fitted->software),
            *errors = json_array();
     for (FittedRange r = 0; r < FITTED_RANGES; r++)
         json_object_set_new(object, fitted_range_key(r),

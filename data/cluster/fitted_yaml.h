@@ -11,7 +11,7 @@ typedef struct {
 } FittedRangeText;
 
 typedef struct {
-    char *fidelity, *planner;
+    char *fidelity, *planner, *software;
     FittedRangeText range[FITTED_RANGES];
     char **error; /* "a100-80g+t4 0.031" */
     uint32_t error_count;

@@ -31,16 +31,17 @@ static uint32_t width_of(const Graph *graph)
     return first->rank > 0 ? first->dim[first->rank - 1] : 0;
 }
 
-/* The plan's place among the trials. Strings are interned or borrowed. */
+/* The plan's place among the trials; runtime: "" for its own. Strings are interned or borrowed. */
 static FittedPoint prediction_point(const Plan *plan, const char *planner,
-                                    const char *fidelity, const Graph *graph,
-                                    const ClusterView *view)
+                                    const char *fidelity, const char *runtime,
+                                    const Graph *graph, const ClusterView *view)
 {
     const SimWorkload work = sim_workload(plan, graph, view);
     const uint32_t tp = MAX(plan->strategy.tp, 1), pp = MAX(plan->strategy.pp, 1);
     return (FittedPoint){
         .fidelity = fidelity,
         .planner = planner,
+        .software = *runtime ? runtime : plan->runtime,
         .types = prediction_types(view),
         .at = {[FITTED_TP] = tp,
                [FITTED_PP] = pp,
@@ -63,7 +64,7 @@ FittedPoint prediction_point_of_trial(const TrialPlan *plan)
 {
     g_autoptr(ClusterView) view = cluster_view(plan->cluster, GRANULARITY_GPU);
     return prediction_point(plan->plan, plan->trial->planner, trial_fidelity(plan->trial),
-                            plan->graph, view);
+                            plan->options.runtime, plan->graph, view);
 }
 
 Fitted *prediction_record(const TrialPlan *plan, const double *held_out_s, uint32_t n)
@@ -77,6 +78,11 @@ Fitted *prediction_record(const TrialPlan *plan, const double *held_out_s, uint3
         widen(record, &point);
         record->error[record->n_errors++] = (FittedError){
             g_strdup(point.types), log(plan[k].trial->measured_s / held_out_s[k])};
+        if (point.software && !fitted_names_have(record->software, point.software)) {
+            g_autofree char *others = record->software;
+            record->software = others ? g_strjoin("+", others, point.software, NULL)
+                                      : g_strdup(point.software);
+        }
         if (k > 0)
             continue;
         record->fidelity = g_strdup(point.fidelity);
@@ -111,8 +117,9 @@ void prediction_add(json_t *object, const Plan *plan, const Graph *graph,
     const Fitted *fitted = view->cluster->fitted;
     if (!fitted)
         return;
-    const FittedPoint point = prediction_point(plan, plan->planner ? plan->planner : "",
-                                               report->fidelity, graph, view);
+    const FittedPoint point =
+        prediction_point(plan, plan->planner ? plan->planner : "", report->fidelity,
+                         report->runtime, graph, view);
     g_autoptr(GPtrArray) outside = fitted_outside(fitted, &point);
     json_t *list = json_array();
     for (uint32_t i = 0; i < outside->len; i++)

@@ -19,7 +19,7 @@ static const char *const COLUMN[] = {
     "cluster",       "machines", "gpus",         "planner",
     "options",       "seconds",  "tokens_per_s", "tokens_per_s_per_gpu",
     "samples_per_s", "peak",     "peak_bytes",   "peak_gib",
-    "group",         "contest",  "fidelity"};
+    "group",         "contest",  "fidelity",     "software"};
 
 typedef struct {
     GArray *list;
@@ -185,6 +185,9 @@ static char *strategy_options(const Csv *csv)
         g_autofree char *value = g_strdelimit(g_strdup(csv_text(csv, key)), ",", ' ');
         g_string_append_printf(text, "%s%s=%s", text->len ? "," : "", key, value);
     }
+    if (is_given(csv, "software"))
+        g_string_append_printf(text, "%sruntime=%s", text->len ? "," : "",
+                               csv_text(csv, "software"));
     return g_string_free(text, FALSE);
 }
 

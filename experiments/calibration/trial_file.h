@@ -14,7 +14,7 @@
  *     peak *           the peak of memory on the fullest GPU, such as 61 GiB; or peak_bytes, peak_gib; oom: it ran out of memory
  *     group *          trials that are held out together; empty: the model
  *     contest *        alternatives for the same work; empty: model and machines
- *
+ *     software *       the runtime (data/runtimes) that ran it; empty: that of the plan's kind
  *     fidelity *       analytic, stage or flow, which predicts the trial; empty: stage for strategies, flow for planners
  *
  * A pipeline with many micro-batches is simulated with fewer; once it is full it takes as long for

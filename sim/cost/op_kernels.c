@@ -151,10 +151,7 @@ static KernelLayout layout_of(const Op *op)
 static void add_cast(Listing *l, double elements)
 {
     static const double READ = 2, WRITTEN = 2;
-    OpKernel *one = add_kernel(l, KERNEL_ELEMENTWISE, KERNEL_CLASS_MEMORY);
-    one->kernel.elementwise.elements = elements;
-    one->kernel.elementwise.read = READ;
-    one->kernel.elementwise.written = WRITTEN;
+    add_pass(l, KERNEL_CLASS_MEMORY, elements * READ, elements * WRITTEN, READ);
 }
 
 static void list_product(Listing *l)
@@ -325,54 +322,41 @@ static void add_accesses(Listing *l, uint32_t operand, double accesses)
     add_pass(l, KERNEL_CLASS_MEMORY, bytes, bytes, l->bytes);
 }
 
-static void list_softmax(Listing *l, bool backward)
-{
-    const double v = letter_extent(l, 'V');
-    add_rows(l, KERNEL_SOFTMAX, KERNEL_CLASS_LOSS, operand_elements(l, 0) / v, v,
-             backward);
-}
-
 static void list_kernels(Listing *l)
 {
     static const double OF_INPUT = 16.0 / 24, OF_WEIGHTS = 8.0 / 24;
     const OpKind kind = l->op->kind;
+    const bool backward = l->op->pass == PASS_BACKWARD;
     switch (kind) {
     case OP_ATTENTION:
     case OP_GROUPED_ATTENTION:
-        list_materialized(l, false);
-        return;
     case OP_ATTENTION_DX:
     case OP_GROUPED_ATTENTION_DX:
-        list_materialized(l, true);
+        list_materialized(l, backward);
         return;
     case OP_FUSED_ATTENTION:
     case OP_FUSED_ATTENTION_DX:
-        list_fused(l, kind == OP_FUSED_ATTENTION_DX);
+        list_fused(l, backward);
         return;
     case OP_CONV2D:
     case OP_GROUP_CONV2D:
-        list_convolution(l, KERNEL_FORWARD);
-        return;
     case OP_CONV2D_DX:
     case OP_GROUP_CONV2D_DX:
-        list_convolution(l, KERNEL_INPUT_GRADIENT);
-        return;
     case OP_CONV2D_DW:
     case OP_GROUP_CONV2D_DW:
-        list_convolution(l, KERNEL_WEIGHT_GRADIENT);
+        list_convolution(l, !backward ? KERNEL_FORWARD
+                            : g_str_has_suffix(op_kind_name(kind), "_dw")
+                                ? KERNEL_WEIGHT_GRADIENT
+                                : KERNEL_INPUT_GRADIENT);
         return;
     case OP_LAYER_NORM:
     case OP_RMS_NORM:
     case OP_KEY_NORM:
-        list_norm(l, 1);
-        if (kind != OP_LAYER_NORM)
-            add_accesses(l, 0, l->stack->rms_norm);
-        return;
     case OP_LAYER_NORM_DX:
     case OP_RMS_NORM_DX:
     case OP_KEY_NORM_DX:
-        list_norm(l, OF_INPUT);
-        if (kind != OP_LAYER_NORM_DX)
+        list_norm(l, backward ? OF_INPUT : 1);
+        if (kind != OP_LAYER_NORM && kind != OP_LAYER_NORM_DX)
             add_accesses(l, 0, l->stack->rms_norm);
         return;
     case OP_LAYER_NORM_DW:
@@ -381,9 +365,12 @@ static void list_kernels(Listing *l)
         list_norm(l, OF_WEIGHTS);
         return;
     case OP_LOG_SOFTMAX:
-    case OP_LOG_SOFTMAX_DX:
-        list_softmax(l, kind == OP_LOG_SOFTMAX_DX);
+    case OP_LOG_SOFTMAX_DX: {
+        const double v = letter_extent(l, 'V');
+        add_rows(l, KERNEL_SOFTMAX, KERNEL_CLASS_LOSS, operand_elements(l, 0) / v, v,
+                 backward);
         return;
+    }
     case OP_LABEL_LOGIT:
     case OP_SUM_EXP:
     case OP_LOG_SUM_EXP:

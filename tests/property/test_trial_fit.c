@@ -332,6 +332,22 @@ static void test_machines_of_a_trial(void **state)
     }
 }
 
+/* A trial runs with its row's software, and the fit records whose trials it saw. */
+static void test_software_of_a_trial(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) on = cluster();
+    g_autoptr(GArray) list =
+        table(on, "model,machines,seconds,tp,software\n" MODEL ",1,1,1,pytorch\n" MODEL
+                  ",2,2,1,megatron\n" MODEL ",1,1,1,pytorch\n");
+    assert_string_equal(g_array_index(list, Trial, 0).options, "tp=1,runtime=pytorch");
+    g_auto(TrialCluster) fitted = {0};
+    assert_true(trial_cluster_fit(on, list, 1, &fitted, &error));
+    assert_no_error(error);
+    assert_string_equal(fitted.cluster->fitted->software, "pytorch+megatron");
+}
+
 static void refuses(const char *header, const char *row, const char *expected)
 {
     g_autoptr(Cluster) on = cluster();
@@ -347,6 +363,7 @@ static void refuses(const char *header, const char *row, const char *expected)
 static void test_refusals(void **state)
 {
     (void)state;
+    refuses("model,seconds,software", MODEL ",1,nomo", "nemo");
     refuses("model,machines,seconds", MODEL ",9,1",
             "t.csv:2: machines: expected at most 4");
     refuses("model,machines,seconds", MODEL ",t4=3,1", "of t4, which cluster mixed has");
@@ -459,11 +476,17 @@ static void test_faster(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recovers), cmocka_unit_test(test_machines_of_a_trial),
-        cmocka_unit_test(test_cluster),  cmocka_unit_test(test_suggestions),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_mutants),
-        cmocka_unit_test(test_fidelity), cmocka_unit_test(test_faster),
-        cmocka_unit_test(test_alike),    cmocka_unit_test(test_many_rows),
+        cmocka_unit_test(test_recovers),
+        cmocka_unit_test(test_machines_of_a_trial),
+        cmocka_unit_test(test_software_of_a_trial),
+        cmocka_unit_test(test_cluster),
+        cmocka_unit_test(test_suggestions),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_mutants),
+        cmocka_unit_test(test_fidelity),
+        cmocka_unit_test(test_faster),
+        cmocka_unit_test(test_alike),
+        cmocka_unit_test(test_many_rows),
     };
     return cmocka_run_group_tests(tests, measure_once, forget);
 }

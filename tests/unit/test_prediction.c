@@ -99,6 +99,21 @@ static void test_outside(void **state)
     point.fidelity = "analytic";
     outside(cluster->fitted, &point, "fidelity analytic (stage was fitted)");
     point = inside();
+    point.software = "pytorch"; /* the file does not say by which software */
+    g_autoptr(GPtrArray) unsaid = fitted_outside(cluster->fitted, &point);
+    assert_int_equal(unsaid->len, 0);
+    g_autoptr(Cluster) said =
+        parse(HEAD FIT "  software: nemo+megatron\n  errors: [t4 0.02, a100+t4 -0.1]\n",
+              &error);
+    assert_no_error(error);
+    outside(said->fitted, &point, "software pytorch (nemo+megatron was fitted)");
+    g_autofree char *text = cluster_write(said);
+    g_autoptr(Cluster) again = cluster_parse("again", text, strlen(text), &error);
+    assert_no_error(error);
+    point.software = "megatron";
+    g_autoptr(GPtrArray) fitting = fitted_outside(again->fitted, &point);
+    assert_int_equal(fitting->len, 0);
+    assert_string_equal(again->fitted->software, "nemo+megatron");
     point.planner = "hap";
     outside(cluster->fitted, &point, "planner hap (manual was fitted)");
     point = inside();
@@ -180,7 +195,8 @@ static void test_faster(void **state)
         list[i] = (FittedError){types, 0.02 * i};
     both->fitted = &fitted;
     double ends[2];
-    assert_true(prediction_interval(view, 0.9, 2, ends)); /* the largest of twelve errors */
+    assert_true(
+        prediction_interval(view, 0.9, 2, ends)); /* the largest of twelve errors */
     assert_close(ends[0], 2 / exp(0.22), 1e-12);
     assert_close(ends[1], 2 * exp(0.22), 1e-12);
     const double seconds[] = {1 / exp(0.5), 1, exp(0.05), exp(0.5)};
