@@ -17,7 +17,7 @@
     X(TEXT, tokens, "tokens-per-day", 0,                                                 \
       "The same for at least N tokens per day, such as 2e10", "N")                       \
     X(TEXT, training, "tokens", 0,                                                       \
-      "Also days and dollars of a training on N tokens, such as 1T, with failures and "  \
+      "Also days and dollars to train on N tokens, such as 1T, with failures and "  \
       "checkpoints", "N")                                                                \
     X(LIST, power, "power", 0,                                                           \
       "Power per GPU (default: by its data sheet); may be repeated", "DEVICE=WATTS")     \
@@ -67,8 +67,7 @@ static bool advise_read_targets(const AdviseOwn *own, AdviseAsked *asked, GError
         return false;
     }
     double tokens = 0;
-    if (own->tokens &&
-        !(number_is(own->tokens, &tokens) && tokens > 0 && tokens <= 1e18))
+    if (own->tokens && !(number_is(own->tokens, &tokens) && tokens > 0 && tokens <= 1e18))
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "--tokens-per-day: expected a number such as 2e10, got '%s'",
                            own->tokens);
@@ -95,7 +94,7 @@ bool cmd_advise(int argc, char **argv, GError **error)
             "machines to use and what\n"
             "mixing them gains. Planners that search long are left out where they can "
             "gain at most 2 %.\n"
-            "Dollars ($/M) are per million tokens (samples, of models without a "
+            "Dollars ($/M) are per million tokens (or samples, for models without a "
             "sequence).\n\n"
             "With -v, the table also has the time of computation alone on these "
             "machines, "

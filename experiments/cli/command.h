@@ -258,7 +258,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandPlanning, command_planning_clear)
 /* clang-format off */
 #define COMMAND_PLANNING_ENTRIES(how)                                               \
     {"planner", 'p', 0, G_OPTION_ARG_STRING, &(how).planner,                        \
-     "Planner for MODEL (default hap, of plan auto; see kilter planners)", "NAME"}, \
+     "Planner for MODEL (default: auto for plan, else hap; see kilter planners)", "NAME"}, \
     {"granularity", 0, 0, G_OPTION_ARG_STRING, &(how).granularity,                  \
      "What a device is: machine, or gpu (default machine; gpu for planners that "   \
      "place single GPUs)",                                                          \

@@ -35,7 +35,7 @@ bool cmd_formats(int argc, char **argv, GError **error)
         .arguments = "[FILE...]",
         .max_arguments = 1000,
         .summary = "Lists the formats of files, and the commands that read and write "
-                   "them; or says of which\nformat files are, by their content.",
+                   "them; or\nnames the formats of files, by their content.",
         .example = "kilter formats",
     };
     g_auto(CommandOptions) options = {0};

@@ -114,7 +114,7 @@ static bool plan_like(const char *file, char **spec, const char *cluster,
     X(TEXT, effort, "effort", 0,                                                                                 \
       "How far auto and joint search: quick (a first answer), normal (default of auto), or long", "WORD")         \
     X(TEXT, tokens, "tokens", 0,                                                                                 \
-      "Also days, dollars and energy of a training on N tokens, such as 1T, with failures and checkpoints", "N") \
+      "Also days, dollars and energy to train on N tokens, such as 1T, with failures and checkpoints", "N") \
     X(FLAG, explain, "explain", 'e',                                                                             \
       "Also print how each layer is sharded, and what limits the time", NULL)
 /* clang-format on */
@@ -286,10 +286,10 @@ bool cmd_plan(int argc, char **argv, GError **error)
             "an iteration by the\n"
             "fidelity that the planner optimizes. If no plan fits the memory, "
             "nothing is written and\n"
-            "the exit status is 3. The planner is auto, which tries all of them on "
-            "any of the machines;\n"
-            "hap with --granularity, --slowdown, --certify, --segments, --pin or "
-            "--pins, which are for it.\n\n" PLAN_HELP_PACE,
+            "the exit status is 3. The default planner is auto, which tries all "
+            "planners on any of the\n"
+            "machines; with --granularity, --slowdown, --certify, --segments, --pin "
+            "or --pins it is hap.\n\n" PLAN_HELP_PACE,
         .example = "kilter plan vit:layers=24,batch=64 hap-32 --planner hap -o plan.json",
         .entries = entries,
     };

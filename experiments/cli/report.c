@@ -148,7 +148,9 @@ static bool report_check(const char *what, bool stored, bool named, const Own *o
                          GError **error)
 {
     const bool plan = !stored && !named;
-    const char *const is = named    ? "is no file"
+    if (named && (g_str_has_suffix(what, ".json") || g_str_has_suffix(what, ".db")))
+        return kilter_fail(error, KILTER_ERROR_INPUT, "%s: no such file", what);
+    const char *const is = named    ? "is not a file"
                            : stored ? "is a database of results"
                                     : "is taken for a plan";
     const char *const wrong = own->campaign.days && !plan ? "--days is for plans"
@@ -188,8 +190,8 @@ bool cmd_report(int argc, char **argv, GError **error)
             "results: the papers' claims\n"
             "with verdict and cause, the figures, and the rows behind them. For a "
             "plan: its timeline,\n"
-            "memory and links, and with --days what is left of its pace in a long "
-            "run. For the name\n"
+            "memory and links, and with --days its goodput over a long run. For the "
+            "name\n"
             "of an experiment or a paper it first runs the missing configurations, "
             "those of its columns\nincluded.",
         .example = "kilter report hap-fig2 -o report.html",

@@ -330,8 +330,8 @@ static char *simulate_summary(void)
         "Simulates one iteration of a plan, which is read from a file or made for MODEL "
         "CLUSTER. Execution traces and task graphs are simulated by kilter "
         "run-trace. Several plans "
-        "run side by side on one cluster: how much longer each takes as they share "
-        "links.\n\n" PLAN_HELP_PACE "\n\nFidelities:\n" FIDELITY_LINES
+        "are simulated side by side on one cluster, to show how much sharing links "
+        "slows each of them.\n\n" PLAN_HELP_PACE "\n\nFidelities:\n" FIDELITY_LINES
         "\nOptions of the flow fidelity (--set "
         "KEY=VALUE):");
     options_help(&sim_option_table, text);

@@ -26,7 +26,7 @@ enum { MOST_SHARDS = 1000000 };
     X(TEXT, shard, "shard", 0,                                                                             \
       "Evaluate only part I (from 0) of N, into its own database; kilter merge joins the parts", "I/N")    \
     X(FLAG, retry, "retry", 0,                                                                             \
-      "Also try configurations that ended two processes", NULL)                                            \
+      "Also try configurations that crashed twice", NULL)                                            \
     X(FLAG, dry_run, "dry-run", 0,                                                                         \
       "Print the numbers of all and of missing configurations and an estimate of their time; write "       \
       "nothing", NULL)                                                                                     \
@@ -484,10 +484,9 @@ bool cmd_sweep(int argc, char **argv, GError **error)
         .max_arguments = 2,
         .summary = "Evaluates every configuration of an experiment file that the "
                    "database lacks, and stores one\n"
-                   "row for each. After an interruption the same command resumes; run "
-                   "twice on one "
-                   "machine at\n"
-                   "a time, it shares the work.",
+                   "row for each. After an interruption the same command resumes. "
+                   "Started twice on one machine,\n"
+                   "the two share the work.",
         .example = "kilter sweep hap-fig4 --dry-run\n"
                    "  kilter sweep hap-fig4 -j 2 --db fig4.db\n"
                    "  kilter sweep --status fig4.db hap-fig4\n"

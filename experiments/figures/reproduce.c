@@ -48,8 +48,8 @@ char **reproduce_names(const char *asked, GError **error)
         g_auto(GStrv) names_known = g_strv_builder_end(all);
         g_autofree char *expected =
             names_expected(what, (const char *const *)names_known);
-        kilter_fail(error, KILTER_ERROR_INPUT, "nothing to reproduce is named '%s'; %s",
-                    what, expected);
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "no experiment or paper is named '%s'; %s", what, expected);
         g_ptr_array_free(names, TRUE);
         return NULL;
     }

@@ -114,7 +114,9 @@ static void test_papers(void **state)
     assert_non_null(strstr(c, "HAP (EuroSys"));
     assert_non_null(strstr(md, "| hap-fig4 |"));
     program_refuses(box, "report hap-fig99 -o x.html", 2,
-                    "nothing to reproduce is named");
+                    "no experiment or paper is named 'hap-fig99'");
+    program_refuses(box, "report no-such.json -o x.html", 2,
+                    "no-such.json: no such file");
     program_refuses(box, "report r.db -o missing/x.html", 2, "missing");
 }
 
