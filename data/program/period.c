@@ -36,17 +36,20 @@ static void period_widen(const Program *program, ProgramPeriod *p)
     p->repeats = (end - begin) / p->n + 1;
 }
 
-static uint32_t period_depth(const Program *program, const ProgramPeriod *p)
+/* Finds the depth; false: later instructions are for microbatches before the last repetition's, as
+ * the backwards of gpipe are, so that fewer repetitions leave no program. */
+static bool period_set_depth(const Program *program, ProgramPeriod *p)
 {
     uint32_t first = UINT32_MAX, last = 0;
     for (uint32_t i = p->first; i < p->first + p->n; i++) {
-        const uint32_t m = program->instr[i].microbatch;
-        if (m == PROGRAM_WHOLE)
-            return UINT32_MAX;
-        first = MIN(first, m);
-        last = MAX(last, m);
+        first = MIN(first, program->instr[i].microbatch);
+        last = MAX(last, program->instr[i].microbatch);
     }
-    return (last - first) / p->microbatches + 1;
+    p->depth = (last - first) / p->microbatches + 1;
+    bool good = last != PROGRAM_WHOLE && p->depth < p->repeats;
+    for (uint32_t i = p->first + p->repeats * p->n; good && i < program->n; i++)
+        good = program->instr[i].microbatch >= first + (p->repeats - 1) * p->microbatches;
+    return good;
 }
 
 bool program_find_period(const Program *program, ProgramPeriod *period)
@@ -65,10 +68,8 @@ bool program_find_period(const Program *program, ProgramPeriod *period)
         if (next == program->n)
             continue;
         period_widen(program, period);
-        if (period->repeats >= LONG) {
-            period->depth = period_depth(program, period);
-            return period->depth < period->repeats;
-        }
+        if (period->repeats >= LONG)
+            return period_set_depth(program, period);
     }
     return false;
 }
