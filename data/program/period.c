@@ -37,7 +37,8 @@ static void period_widen(const Program *program, ProgramPeriod *p)
 }
 
 /* Finds the depth; false: later instructions are for microbatches before the last repetition's, as
- * the backwards of gpipe are, so that fewer repetitions leave no program. */
+ * the backwards of gpipe are, so that fewer repetitions leave no program; or another pipeline has
+ * microbatches, too, which takes no less time with fewer repetitions here. */
 static bool period_set_depth(const Program *program, ProgramPeriod *p)
 {
     uint32_t first = UINT32_MAX, last = 0;
@@ -47,6 +48,12 @@ static bool period_set_depth(const Program *program, ProgramPeriod *p)
     }
     p->depth = (last - first) / p->microbatches + 1;
     bool good = last != PROGRAM_WHOLE && p->depth < p->repeats;
+    g_autofree bool *runs = g_new0(bool, MAX(program->n_groups, 1));
+    for (uint32_t i = p->first; i < p->first + p->n; i++)
+        runs[program->instr[i].group] = true;
+    for (uint32_t i = 0; good && i < program->n; i++)
+        good = program->instr[i].microbatch == PROGRAM_WHOLE ||
+               runs[program->instr[i].group];
     for (uint32_t i = p->first + p->repeats * p->n; good && i < program->n; i++)
         good = program->instr[i].microbatch >= first + (p->repeats - 1) * p->microbatches;
     return good;
