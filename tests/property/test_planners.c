@@ -3,6 +3,7 @@
  *
  *     KILTER_ALL=1    every model on every size of HAP's testbed, with slower and faster links (the test planners_long) */
 #include "data/data.h"
+#include "tests/support/rounds.h"
 #include "tests/test.h"
 
 #include "synth/planners/planner.h"
@@ -114,7 +115,7 @@ static void test_memory_pressure(void **state)
     (void)state;
     static const char *const model =
         "bert-base:layers=1,hidden=128,heads=4,ffn=512,vocab=1024,batch=1,seq=8";
-    static const double part = 0.7;
+    const double part = test_rounds(50, 70) / 100.0;
     uint64_t memory = 0, least_replicated = 0, least = 0;
     bool fits = true, proved = false;
     {

@@ -85,10 +85,10 @@ static TrialSet *make_set(const Costs *costs)
                                           "pp=4,dp=1,tp=1", "pp=1,dp=2,tp=2",
                                           "pp=2,dp=1,tp=2", "pp=1,dp=1,tp=4"};
     TrialSet *set = trials_new("set");
-    for (uint32_t layers = 4; layers <= 8; layers += 4)
+    for (uint32_t layers = 2; layers <= 4; layers += 2)
         for (uint32_t i = 0; i < G_N_ELEMENTS(degrees); i++) {
             g_autofree char *options = g_strdup_printf("%s,micro_batch=2", degrees[i]);
-            const Trial t = trial(costs, layers, options, layers == 4);
+            const Trial t = trial(costs, layers, options, layers == 2);
             g_array_append_val(set->trial, t);
         }
     return set;

@@ -121,7 +121,7 @@ static void test_pipelines(void **state)
         g_autofree char *text = g_strdup_printf("%u", n);
         planner_options_init(&options);
         assert_true(planner_options_set(&options, "microbatches", text, &error));
-        assert_true(planner_options_set(&options, "evaluations", "200", &error));
+        assert_true(planner_options_set(&options, "evaluations", "100", &error));
         g_autoptr(Plan) plan = planner_plan(planner_find("tag", NULL), model,
                                             "tag-testbed", view, &options, NULL, &error);
         assert_no_error(error);
