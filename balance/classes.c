@@ -26,7 +26,6 @@ BalanceClasses *balance_classes(const ClusterView *view)
         order[k] = k;
     Order by = {view, &kinds};
     g_qsort_with_data(order, (int)kinds.n, sizeof *order, compare_kinds, &by);
-
     BalanceClasses *classes = g_new0(BalanceClasses, 1);
     classes->n = kinds.n;
     classes->n_devices = n;

@@ -39,7 +39,6 @@ ExecTensor exec_tensor_slice(const ExecTensor *tensor, uint32_t dim, uint32_t fr
     ExecTensor slice = exec_tensor_new(tensor->rank, shape);
     memcpy(slice.offset, tensor->offset, sizeof slice.offset);
     slice.offset[dim] += from;
-
     uint64_t outer = 1, inner = 1;
     for (uint32_t d = 0; d < dim; d++)
         outer *= tensor->dim[d];

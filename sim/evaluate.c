@@ -14,7 +14,6 @@ double *sim_plan_shares(const Plan *plan, const SimLinear *linear)
 {
     const uint32_t n = plan->n_devices;
     double *share = g_new(double, (size_t)linear->n_splits *n);
-
     for (uint32_t k = 0; k < linear->n_splits; k++) {
         const SimSplit *key = &linear->split[k];
         const Split *split =
@@ -36,7 +35,6 @@ static double peak_of(const SimCase *sim, const SimReport *report,
     const SimMemoryStep *step =
         timeline ? sim_timeline_memory_peak(timeline, timeline->lane[device]) : NULL;
     uint32_t point;
-
     if (step || !memory) {
         *instr = step ? step->instr : 0;
         return step ? step->bytes : 0;
@@ -55,7 +53,6 @@ static void report_group_memory(const SimCase *sim, SimReport *report)
     g_autofree double *peak = g_new(double, timeline->n_lanes);
     g_autofree uint32_t *instr = g_new0(uint32_t, timeline->n_lanes);
     g_autofree bool *known = g_new0(bool, timeline->n_lanes);
-
     for (uint32_t j = 0; j < report->n_devices; j++) {
         const uint32_t l = timeline->lane[j];
         if (!known[l])
@@ -72,7 +69,6 @@ static void report_spmd_memory(const SimCase *sim, SimReport *report)
     /* where the fidelity recorded memory nothing else is read */
     g_autoptr(SimMemory) memory =
         report->timeline && report->timeline->memory ? NULL : sim_memory_of(sim);
-
     SimKinds kinds = sim_kinds(sim->view, sim->linear->n_splits, sim->share);
     for (uint32_t j = 0; j < report->n_devices; j++) {
         const uint32_t first = kinds.first[kinds.of[j]];
@@ -150,7 +146,6 @@ static SimReport *new_report(const SimCase *sim, const char *fidelity)
     const uint32_t n = sim->view->n_devices;
     const uint32_t n_stages = linear ? linear->n_stages : sim->parts->layout.n_groups;
     SimReport *report = g_new0(SimReport, 1);
-
     report->fidelity = fidelity;
     report->runtime = sim->runtime ? g_intern_string(sim->runtime->name) : "";
     report->n_devices = n;
@@ -189,7 +184,6 @@ static void report_times(const Program *program, SimReport *report)
     g_autofree SimBreakdown *of = g_new(SimBreakdown, timeline->n_lanes);
     uint32_t n_path;
     g_autofree uint32_t *path = sim_timeline_critical_path(timeline, &n_path);
-
     sim_timeline_breakdown(timeline, of);
     uint32_t slowest = 0;
     const double end_s = sim_timeline_end_s(timeline),
@@ -374,7 +368,6 @@ SimReport *sim_evaluate(const Plan *plan, const Graph *graph, const ClusterView 
                         const char *fidelity, GError **error)
 {
     SimOptions options;
-
     sim_options_init(&options);
     return sim_evaluate_with(plan, graph, view, fidelity, &options, error);
 }

@@ -7,7 +7,6 @@ bool sim_algorithms_parse(const char *text, Algorithm algorithm[TRAFFICS], GErro
 {
     g_assert(text);
     g_auto(GStrv) pairs = g_strsplit(text, "+", -1);
-
     for (uint32_t i = 0; i < TRAFFICS; i++)
         algorithm[i] = ALGORITHM_AUTO;
     for (char **pair = pairs; *pair; pair++) {

@@ -159,7 +159,6 @@ char *units_format(double value, Quantity quantity)
     g_assert(!isnan(value));
     if (value == 0 || !isfinite(value))
         return g_strdup_printf("%g %s", value == 0 ? 0 : value, PLAIN[quantity]);
-
     /* The first prefix that leaves fewer than four digits: 999.5 would be written as
      * 1000. */
     const char *const *name = SHOWN[quantity];

@@ -164,7 +164,6 @@ static bool fail_loading(const Yaml *yaml, cyaml_err_t code, const Log *log,
     const char *message = log->message ? log->message : cyaml_strerror(code);
     const char *name = after_colon(message);
     g_autofree char *place = trail_path(log, 0);
-
     if (code == CYAML_ERR_INVALID_KEY || code == CYAML_ERR_MAPPING_FIELD_MISSING) {
         /* The innermost field of the trail is the field before, in the same mapping, if there is
          * one. */

@@ -43,7 +43,6 @@ void cluster_finish(Cluster *cluster)
         *least = machine->port;
         cluster->curves.port_gpus = machine->gpus;
     }
-
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         const Machine *machine = &cluster->machine[i];
         Peers peers;

@@ -26,7 +26,6 @@ static void peel(Routes *routes)
     const uint32_t n = topology->n_nodes;
     g_autofree uint32_t *degree = g_new(uint32_t, n);
     uint32_t head = 0, tail = 0;
-
     for (uint32_t i = 0; i < n; i++) {
         degree[i] = topology->first_link[i + 1] - topology->first_link[i];
         if (degree[i] == 1)
@@ -91,7 +90,6 @@ static const uint16_t *distances_to(Routes *routes, uint32_t target)
     const Topology *topology = routes->topology;
     uint16_t *distance = routes->distance[target];
     uint32_t head = 0, tail = 0;
-
     if (distance)
         return distance;
     distance = g_new(uint16_t, topology->n_nodes);
@@ -131,7 +129,6 @@ static uint32_t step(const Routes *routes, const uint16_t *distance, uint32_t no
     const uint32_t first = topology->first_link[node],
                    last = topology->first_link[node + 1];
     uint32_t ties = 0, only = NONE;
-
     for (uint32_t k = first; k < last; k++) {
         const uint32_t next = topology->link[topology->out[k]].to;
         if (distance[next] != FAR && distance[next] + 1 == distance[node]) {
@@ -194,7 +191,6 @@ uint32_t routes_find(Routes *routes, uint32_t from, uint32_t to,
     KILTER_ASSERT(from < topology->n_devices && to < topology->n_devices);
     uint32_t a = topology->device[from], b = topology->device[to];
     uint32_t down[ROUTE_MAX_LINKS], n = 0, n_down = 0;
-
     while (a != b && (routes->depth[a] > 0 || routes->depth[b] > 0)) {
         g_assert(n + n_down < ROUTE_MAX_LINKS);
         if (routes->depth[a] >= routes->depth[b]) {

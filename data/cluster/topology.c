@@ -81,7 +81,6 @@ static void build_tree(Build *build)
     const uint32_t pod = spec->pod ? spec->pod : leaves;
     const uint32_t pods = ceil_div(leaves, pod);
     const uint32_t spine = add_switches(build, pods * spec->spines, "spine");
-
     for (uint32_t i = 0; i < leaves; i++)
         for (uint32_t s = 0; s < spec->spines; s++)
             build_cable(build, first + i, spine + i / pod * spec->spines + s, up, false);
@@ -115,7 +114,6 @@ static void build_dragonfly(Build *build)
     const NetworkSpec *spec = build->spec;
     const uint32_t groups = network_groups(spec, build->view->cluster->n_machines);
     const uint32_t first = build_leaves(build, groups * spec->group, "router");
-
     for (uint32_t g = 0; g < groups; g++)
         for (uint32_t a = 0; a < spec->group; a++)
             for (uint32_t b = a + 1; b < spec->group; b++)
@@ -186,7 +184,6 @@ static uint32_t add_machine(Build *build, uint32_t index, uint32_t *device)
                      machine->gpus > 1 && has_own_links(build->spec, machine);
     const bool whole = build->view->granularity == GRANULARITY_MACHINE;
     const uint32_t unit = cluster_unit(build->view->cluster, index);
-
     if (machine->domain && whole) { /* one device, on the domain's switch */
         if (unit == index)
             build->port[index] = build_node(build, g_strdup(machine->domain), NODE_INNER);
@@ -394,7 +391,6 @@ static bool check_routes(const Topology *topology, GError **error)
     const uint32_t n = topology->n_nodes, start = topology->device[0];
     g_autofree uint32_t *queue = g_new(uint32_t, n), *distance = g_new(uint32_t, n);
     uint32_t head = 0, tail = 0;
-
     memset(distance, 0xff, n * sizeof *distance);
     distance[start] = 0;
     queue[tail++] = start;
@@ -432,7 +428,6 @@ static void walk(Topology *topology)
     g_autofree uint32_t *next = g_memdup2(topology->first_link, n * sizeof *next);
     g_autofree uint32_t *stack = g_new(uint32_t, n), *seen = g_new0(uint32_t, n);
     uint32_t depth = 0, n_seen = 0;
-
     stack[depth++] = topology->device[0];
     seen[topology->device[0]] = ++n_seen;
     while (depth > 0) {
@@ -486,7 +481,6 @@ Topology *topology_of_view(const ClusterView *view, GError **error)
                    g_array_new(FALSE, FALSE, sizeof(TopologyNode)),
                    g_array_new(FALSE, FALSE, sizeof(TopologyLink)),
                    g_new0(uint32_t, view->cluster->n_machines)};
-
     topology->n_devices = view->n_devices;
     topology->device = g_new0(uint32_t, view->n_devices);
     topology->machine = g_new0(uint32_t, view->n_devices);

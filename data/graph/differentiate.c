@@ -161,7 +161,6 @@ void graph_differentiate(Graph *graph, TensorId loss, Optimizer optimizer)
         g_strdup_printf("%s.grad", graph_tensor(graph, loss)->name);
     TensorId seed = graph_input(graph, seed_name, DTYPE_F32, 0, NULL);
     g_array_index(graph->gradients, TensorId, loss) = seed;
-
     g_autofree bool *needed = needed_tensors(graph);
     g_autofree bool *product = find_of_products(graph);
     narrow_weights(graph, product);

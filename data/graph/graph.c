@@ -218,7 +218,6 @@ OpId graph_append(Graph *graph, const OpSpec *spec)
     memset(op.in, 0xff, sizeof op.in); /* all GRAPH_NONE */
     memset(op.out, 0xff, sizeof op.out);
     op.layer = op.of == id ? graph->layers->len - 1 : graph_get_op(graph, op.of)->layer;
-
     Shape in[OP_MAX_IN];
     for (uint32_t i = 0; i < op.n_in; i++) {
         op.in[i] = spec->in[i];

@@ -132,7 +132,6 @@ uint32_t space_bind(OpKind kind, uint32_t n_in, const Shape *in, const char *ext
     g_assert(n_in <= signature.n_in);
     for (uint32_t i = n_in; i < signature.n_in; i++)
         g_assert(signature.operand[i].optional);
-
     uint32_t star_rank = 0;
     for (uint32_t i = 0; i < n_in; i++)
         if (memchr(signature.operand[i].letter, '*', signature.operand[i].n)) {

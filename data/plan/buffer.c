@@ -49,7 +49,6 @@ MemoryCategory plan_buffer_category(const Graph *graph, const PlanBuffer *buffer
     const Tensor *tensor = graph_tensor(graph, buffer->tensor);
     const Role of =
         tensor->of == GRAPH_NONE ? ROLES : graph_tensor(graph, tensor->of)->role;
-
     switch (tensor->role) {
     case ROLE_PARAMETER:
         return buffer->at_rest ? MEMORY_WEIGHTS : MEMORY_BUFFERS;

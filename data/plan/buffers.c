@@ -52,7 +52,6 @@ static void find_sums(Liveness *l)
 {
     const BatchForms *batch = l->instances->batch;
     g_autofree bool *begun = g_new0(bool, (size_t)l->instances->n_places *FORM_MAX);
-
     for (uint32_t i = 0; batch && i < l->program->n; i++) {
         const Instr *instr = &l->program->instr[i];
         const bool moves = instr_moves(instr);
@@ -76,7 +75,6 @@ static void find_ends(Liveness *l)
 {
     g_autofree uint32_t *last =
         g_new0(uint32_t, (size_t)l->instances->n_places * FORM_MAX); /* 0: none yet */
-
     for (uint32_t i = l->program->n; i-- > 0;) {
         const Instr *instr = &l->program->instr[i];
         PlacedOperand made[OP_MAX_OUT], used[OP_MAX_IN];
@@ -118,7 +116,6 @@ static uint32_t kept_place(const Liveness *l, const Instr *instr, TensorId *of)
 static void find_kept(Liveness *l)
 {
     g_autofree uint32_t *last = g_new0(uint32_t, l->instances->n_places);
-
     for (uint32_t i = l->program->n; i-- > 0;) {
         TensorId of;
         const uint32_t place = kept_place(l, &l->program->instr[i], &of);
@@ -139,7 +136,6 @@ static PlanBuffer *buffer_of(const Liveness *l, PlacedOperand instance)
 {
     const uint32_t id =
         instance.place == GRAPH_NONE ? NO_BUFFER : l->buffer[placed_cell(&instance)];
-
     return id == NO_BUFFER ? NULL : &g_array_index(l->buffers, PlanBuffer, id);
 }
 
@@ -147,7 +143,6 @@ static PlanBuffer *buffer_of(const Liveness *l, PlacedOperand instance)
 static bool same_split(const Liveness *l, TensorId a, TensorId b, Form form)
 {
     const Tensor *x = graph_tensor(l->graph, a), *y = graph_tensor(l->graph, b);
-
     for (FormAxis axis = AXIS_SHARDS; axis <= AXIS_REPLICAS; axis++)
         if (form_is_gather(form_on(axis, form)) &&
             x->units[form_dim(form_on(axis, form))] !=
@@ -164,7 +159,6 @@ static bool free_at(const Liveness *l, PlacedOperand instance, uint32_t i)
 {
     KILTER_ASSERT(i < l->program->n);
     const PlanBuffer *buffer = buffer_of(l, instance);
-
     return buffer &&
            (buffer->at_rest ? buffer->busy_until <= i : buffer->busy_until == i);
 }
@@ -173,7 +167,6 @@ static bool same_layout(const Liveness *l, PlacedOperand a, PlacedOperand b)
 {
     const Tensor *x = graph_tensor(l->graph, a.tensor),
                  *y = graph_tensor(l->graph, b.tensor);
-
     return a.form == b.form && x->dtype == y->dtype && x->rank == y->rank &&
            memcmp(x->dim, y->dim, x->rank * sizeof x->dim[0]) == 0 &&
            same_split(l, a.tensor, b.tensor, a.form) &&
@@ -188,7 +181,6 @@ static uint32_t shared_by_compute(const Liveness *l, uint32_t i, PlacedOperand m
 {
     KILTER_ASSERT(i < l->program->n);
     const Op *op = graph_get_op(l->graph, l->program->instr[i].op);
-
     if (op_kind_is_view(op->kind))
         return l->buffer[placed_cell(&used[0])];
     if (!op_kind_is_elementwise(op->kind) || op->n_out > 1)
@@ -206,7 +198,6 @@ static uint32_t shared_by_conversion(const Liveness *l, uint32_t i, PlacedOperan
 {
     KILTER_ASSERT(i < l->program->n);
     const Instr *instr = &l->program->instr[i];
-
     if (instr->kind == INSTR_TRANSFER && instr->across && !instr->moves)
         return l->buffer[placed_cell(&made)]; /* what joined stays where it is */
     if (instr->kind == INSTR_TRANSFER)
@@ -240,7 +231,6 @@ static uint32_t find_shared(const Liveness *l, uint32_t i, PlacedOperand made,
 {
     KILTER_ASSERT(i < l->program->n);
     const Instr *instr = &l->program->instr[i];
-
     if (graph_tensor(l->graph, made.tensor)->role == ROLE_UPDATED) {
         const PlacedOperand old = old_of(l, made);
         if (free_at(l, old, i))
@@ -278,7 +268,6 @@ static void place(Liveness *l, uint32_t i, uint32_t end, PlacedOperand made,
     const Tensor *tensor = graph_tensor(l->graph, made.tensor);
     const uint32_t shared = find_shared(l, i, made, used);
     bool stays = false;
-
     if (tensor->role == ROLE_UPDATED) {
         const PlanBuffer *old = buffer_of(l, old_of(l, made));
         /* the next iteration starts from it */
@@ -327,7 +316,6 @@ static void place_kept(Liveness *l, uint32_t i)
     const Instr *instr = &l->program->instr[i];
     TensorId of;
     const uint32_t place = kept_place(l, instr, &of);
-
     if (place == GRAPH_NONE)
         return;
     const Op *op = graph_get_op(l->graph, instr->op);
@@ -355,7 +343,6 @@ static void place_instr(Liveness *l, uint32_t i)
     const uint32_t n_made = instances_makes(l->instances, l->graph, instr, made);
     const uint32_t n_used = instances_uses(l->instances, l->graph, instr, used);
     const uint32_t n_parts = instances_made(l->instances, instr);
-
     for (uint32_t k = 0; k < n_used; k++)
         add_use(l, i, l->buffer[placed_cell(&used[k])]);
     for (uint32_t k = 0; k < n_made; k++) {
@@ -381,7 +368,6 @@ static PlanBuffers *collect(const Liveness *l)
 {
     PlanBuffers *buffers = g_new0(PlanBuffers, 1);
     uint32_t first = 0;
-
     buffers->n = l->buffers->len;
     buffers->buffer = g_memdup2(l->buffers->data, l->buffers->len * sizeof(PlanBuffer));
     buffers->use = g_new(uint32_t, l->n_uses);
@@ -428,7 +414,6 @@ PlanBuffers *plan_buffers(const Program *program, const Graph *graph,
                   .graph = graph,
                   .instances = instances,
                   .instance_segment = instance_segment};
-
     l.again = g_new0(bool, program->n);
     l.drained = g_new0(bool, MAX(1, program->n_groups) * (size_t)graph_n_tensors(graph));
     l.end = g_new0(uint32_t, (size_t)program->n * OP_MAX_OUT);

@@ -5,7 +5,6 @@ bool plan_layout_init(PlanLayout *layout, const Plan *plan, const Graph *graph,
                       GError **error)
 {
     const Program *program = plan->program;
-
     *layout = (PlanLayout){.plan = plan, .graph = graph};
     layout->group = program_groups(program, plan->n_devices, &layout->n_groups);
     if (program_cuts_batch(program) && !(layout->batch = batch_forms_new(graph, error)))

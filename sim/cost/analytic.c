@@ -8,7 +8,6 @@ bool sim_analytic(const SimCase *sim, SimReport *report, GError **error)
     SimKinds kinds = sim_kinds(sim->view, sim->linear->n_splits, sim->share);
     g_autofree double *busy_s = g_new0(double, kinds.n);
     uint32_t term = 0;
-
     (void)error;
     for (uint32_t i = 0; i < report->n_stages; i++) {
         SimStageReport *stage = &report->stage[i];

@@ -80,7 +80,8 @@ static ProductCase product_case(const KernelDevice *device, const LawProduct *p)
     const bool tensor = p->format != KERNEL_FP32 && !lanes;
     const ProductLaw *law = tensor ? &device->constants.tensor : &device->constants.simt;
     const LaneLaw *lane = &device->constants.lane;
-    const bool aligned = tensor || lanes ? loads : fmod(p->k, 4) == 0 && fmod(p->n, 4) == 0;
+    const bool aligned =
+        tensor || lanes ? loads : fmod(p->k, 4) == 0 && fmod(p->n, 4) == 0;
     const bool pascal = !tensor && chip->gcn == 0 && chip->sm > 0 && chip->sm < VOLTA;
     const bool odd = pascal && chip->sm == PASCAL_ONE && !p->batched && !aligned;
     const double operands = p->in_bytes * (p->m * p->k + p->k * p->n);
@@ -88,7 +89,8 @@ static ProductCase product_case(const KernelDevice *device, const LawProduct *p)
                      .law = law,
                      .product = p,
                      .S = chip->processors,
-                     .peak = device->peak[tensor ? p->format : KERNEL_FP32] * (tensor ? 1 : chip->issue),
+                     .peak = device->peak[tensor ? p->format : KERNEL_FP32] *
+                             (tensor ? 1 : chip->issue),
                      .half = pascal ? lane->pascal_tile : law->tile_half,
                      .most_e = 0.98,
                      .tensor = tensor,
@@ -129,7 +131,6 @@ static void product_try(const ProductCase *c, const Tile *tile, double splits,
                  fill = x * (16 + law->warps_half) / (16 * (x + law->warps_half));
     const double full =
         2 * busiest * area * (k + law->k_start) * c->S / (c->peak * e * fill);
-
     const double w = fmin(c->S * most, tiles), wide = fmin(across, w),
                  high = law_clip(w / across, 1, down);
     const double again = tiles / w * (wide * tile->width + high * tile->height) *

@@ -17,7 +17,6 @@ SimKinds sim_kinds(const ClusterView *view, uint32_t n_splits, const double *sha
     enum { LATEST = 4 }; /* equal devices are mostly neighbours */
     SimKinds kinds = {0, g_new(uint32_t, view->n_devices),
                       g_new(uint32_t, view->n_devices)};
-
     for (uint32_t j = 0; j < view->n_devices; j++) {
         const uint32_t oldest = kinds.n > LATEST ? kinds.n - LATEST : 0;
         uint32_t k = kinds.n;

@@ -23,7 +23,6 @@ static void add_work(Build *build, uint32_t stage, const SimWork *work, uint32_t
 {
     SimLinear *linear = build->linear;
     SimWork *fixed = &linear->stage[stage].fixed;
-
     fixed->seconds += work->seconds;
     fixed->flops += work->flops;
     for (uint32_t f = 0; f < build->view->n_fitted; f++) {
@@ -57,7 +56,6 @@ static void work_of_part(Build *build, OpId op, const Rule *rule, SimWork *work)
     const BatchForms *batch = build->batch;
     const double part = 1.0 / build->n_microbatches;
     SimWork none;
-
     sim_work_part(build->graph, build->view, op, rule, batch->form, part, work);
     work->seconds *= part;
     if (rule->loop == batch->loop[op]) {
@@ -85,7 +83,6 @@ static void add_compute(Build *build, uint32_t stage, const Instr *instr)
     const BatchForms *batch = build->batch;
     const Rule rule = sim_split_rule(build->graph, instr);
     SimWork work;
-
     if (batch && batch->loop[instr->op] >= 0)
         work_of_part(build, instr->op, &rule, &work);
     else
@@ -115,7 +112,6 @@ static void add_collective(Build *build, uint32_t stage, uint32_t inner,
         sim_split_of_form(linear->split, linear->n_splits, build->graph,
                           build->instance_segment, instr->tensor, instr->to);
     SimWork work;
-
     sim_work_collective(build->graph, instr->collective, instr->tensor, instr->from,
                         instr->to, &work);
     work.inner_bytes *= part;
@@ -123,7 +119,6 @@ static void add_collective(Build *build, uint32_t stage, uint32_t inner,
     add_work(build, inner, &work, to != SPLIT_NONE ? to : from);
     if (build->view->n_devices == 1)
         return;
-
     const double fixed_s = sim_collective_s(build->view, instr->collective, bytes, 0, 0);
     const double whole_s = sim_collective_s(build->view, instr->collective, bytes, 1, 1);
     linear->stage[stage].comm_s += fixed_s;
@@ -145,7 +140,6 @@ static uint32_t *find_stages(SimLinear *linear, const Program *program,
     GArray *stages = g_array_new(false, true, sizeof(SimStage));
     uint32_t *of = g_new(uint32_t, program->n);
     SimStep step = {0};
-
     for (uint32_t i = 0; i < program->n; i++) {
         sim_step_next(&step, graph, &program->instr[i]);
         of[i] = step.stage;
@@ -165,7 +159,6 @@ static void add_instrs(Build *build, const Program *program, const uint32_t *sta
                        const uint32_t *inner, uint64_t bucket_bytes)
 {
     SimStep step = {.bucket_bytes = bucket_bytes};
-
     for (uint32_t i = 0; i < program->n; i++) {
         const Instr *instr = &program->instr[i];
         const bool pays_latency = sim_step_next(&step, build->graph, instr);
@@ -179,14 +172,12 @@ static void add_instrs(Build *build, const Program *program, const uint32_t *sta
 static int compare_terms(const void *a, const void *b)
 {
     const SimTerm *x = a, *y = b;
-
     return (x->stage > y->stage) - (x->stage < y->stage);
 }
 
 static void new_cells(SimLinear *linear, const ClusterView *view)
 {
     const size_t cells = (size_t)linear->n_stages * linear->n_splits;
-
     linear->flops = g_new0(double, cells);
     linear->inner_bytes = g_new0(double, cells);
     for (uint32_t f = 0; f < view->n_fitted; f++)
@@ -210,7 +201,6 @@ SimLinear *sim_linear(const Program *program, const Graph *graph, const ClusterV
                    program->n_microbatches,
                    runs,
                    g_array_new(false, false, sizeof(SimTerm))};
-
     linear->split =
         sim_split_collect(program, graph, segment, instance_segment, &linear->n_splits);
     if (turns) {
@@ -252,7 +242,6 @@ double sim_linear_comm_s(const SimLinear *linear, const ClusterView *view,
 {
     KILTER_ASSERT(stage < linear->n_stages && *term <= linear->n_terms);
     double seconds = linear->stage[stage].comm_s;
-
     for (; *term < linear->n_terms && linear->term[*term].stage == stage; ++*term) {
         const SimTerm *t = &linear->term[*term];
         double largest = 0;
@@ -273,7 +262,6 @@ double sim_linear_comp_s(const SimLinear *linear, const ClusterView *view,
     const Device *d = &view->device[device];
     SimWork work = linear->stage[stage].fixed;
     double *flops = sim_work_flops(&work, d);
-
     for (uint32_t k = 0; k < linear->n_splits; k++) {
         const double part = share[k * view->n_devices + device];
         const size_t at = (size_t)stage * linear->n_splits + k;
@@ -289,7 +277,6 @@ static double slowest_s(const SimLinear *linear, const ClusterView *view,
 {
     KILTER_ASSERT(stage < linear->n_stages);
     double slowest = 0;
-
     for (uint32_t k = 0; k < kinds->n; k++) {
         const double s = sim_linear_comp_s(linear, view, share, stage, kinds->first[k]);
         slowest = MAX(slowest, s);
@@ -306,7 +293,6 @@ static double turn_s(const SimLinear *linear, const ClusterView *view,
     /* [stage of the turn]: sum over the stages up to it */
     g_autofree double *comm_s = g_new(double, end - first);
     double largest = 0;
-
     for (uint32_t i = first; i < end; i++)
         comm_s[i - first] = sim_linear_comm_s(linear, view, kinds, share, i, term) +
                             (i > first ? comm_s[i - first - 1] : 0);
@@ -332,7 +318,6 @@ double sim_linear_time(const SimLinear *linear, const ClusterView *view,
     SimKinds kinds = sim_kinds(view, linear->n_splits, share);
     double comm = 0, comp = 0;
     uint32_t term = 0;
-
     for (uint32_t i = 0, end; i < linear->n_stages; i = end) {
         end = sim_turn_end(linear, i);
         if (end == i + 1) {
@@ -409,7 +394,6 @@ double *sim_shares(const SimLinear *linear, const ClusterView *view, const doubl
 {
     const uint32_t n = view->n_devices;
     double *share = g_new(double, (size_t)linear->n_splits *n);
-
     for (uint32_t k = 0; k < linear->n_splits; k++)
         for (uint32_t j = 0; j < n; j++)
             share[k * n + j] = ratio[linear->split[k].segment * n + j];

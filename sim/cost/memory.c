@@ -21,7 +21,6 @@ static double *live_bytes(const Points *l)
 {
     const uint32_t half = 1 + l->linear->n_splits, width = 2 * half, n = l->program->n;
     double *row = g_new0(double, (size_t)(n + 1) * width);
-
     for (uint32_t b = 0; b < l->buffers->n; b++) {
         const PlanBuffer *buffer = &l->buffers->buffer[b];
         const double bytes = plan_buffer_whole_bytes(l->graph, buffer) /
@@ -58,7 +57,6 @@ static bool neighbour_covers(const double *row, uint32_t n, uint32_t width, uint
 {
     KILTER_ASSERT(i < n && width > 0);
     const double *at = &row[(size_t)i * width];
-
     if (i > 0 && covers(at - width, at, width))
         return true;
     return i + 1 < n && covers(at + width, at, width) && !covers(at, at + width, width);
@@ -85,7 +83,6 @@ static Front front_new(const double *row, uint32_t n, uint32_t width)
 {
     KILTER_ASSERT(row || n == 0);
     Front front = {.row = row, .width = width, .index = g_new(uint32_t, n)};
-
     for (uint32_t i = 0; i < n; i++)
         if (!neighbour_covers(row, n, width, i))
             front.index[front.n++] = i;
@@ -103,7 +100,6 @@ static Front front_new(const double *row, uint32_t n, uint32_t width)
 static bool front_covers(const Front *front, uint32_t i)
 {
     const double *at = front_row(front, i);
-
     for (uint32_t first = 0; first < front->n; first += FRONT_BLOCK) {
         const uint32_t end = MIN(first + FRONT_BLOCK, front->n);
         const double *top = &front->top[(size_t)(first / FRONT_BLOCK) * front->width];
@@ -122,7 +118,6 @@ static uint32_t *pareto(const double *row, uint32_t n, uint32_t width, uint32_t 
     KILTER_ASSERT(n_kept && (row || n == 0));
     Front front = front_new(row, n, width);
     uint32_t *kept = g_new(uint32_t, n);
-
     *n_kept = 0;
     for (uint32_t i = 0; i < front.n; i++)
         if (!front_covers(&front, i))
@@ -137,7 +132,6 @@ static SimMemory *collect_points(const Points *l)
     const uint32_t n_splits = l->linear->n_splits, half = 1 + n_splits;
     g_autofree double *row = live_bytes(l);
     SimMemory *memory = g_new0(SimMemory, 1);
-
     memory->instr = pareto(row, l->program->n, 2 * half, &memory->n_points);
     memory->n_splits = n_splits;
     memory->held = g_new(double, memory->n_points);
@@ -167,7 +161,6 @@ SimMemory *sim_memory(const Program *program, const Graph *graph, const SimLinea
         plan_buffers(program, graph, instances, instance_segment);
     sim_buffers_add_runtime(buffers, runtime, program, graph, true);
     const Points points = {program, graph, linear, instance_segment, instances, buffers};
-
     return collect_points(&points);
 }
 
@@ -178,7 +171,6 @@ SimMemory *sim_memory_of(const SimCase *sim)
     g_autoptr(PlanBuffers) buffers = sim_held_buffers(sim, true);
     const Points points = {program,         sim->graph,        sim->linear,
                            layout->segment, layout->instances, buffers};
-
     return collect_points(&points);
 }
 
@@ -200,7 +192,6 @@ double sim_memory_peak(const SimMemory *memory, const ClusterView *view,
     KILTER_ASSERT(device < view->n_devices && memory->n_points > 0);
     double peak = -1;
     uint32_t where = 0;
-
     for (uint32_t p = 0; p < memory->n_points; p++) {
         double held = memory->held[p], divided = memory->divided[p];
         for (uint32_t k = 0; k < memory->n_splits; k++) {
@@ -224,7 +215,6 @@ bool sim_memory_fits(const SimMemory *memory, const ClusterView *view,
 {
     SimKinds kinds = sim_kinds(view, memory->n_splits, share);
     bool fits = true;
-
     for (uint32_t k = 0; k < kinds.n && fits; k++) {
         const uint32_t j = kinds.first[k];
         fits = ceil(sim_memory_peak(memory, view, share, j, NULL)) <=

@@ -9,7 +9,6 @@ static void add_buffers(const SimCase *sim, const PlanBuffers *buffers, SimMemor
 {
     g_autofree uint32_t *place = sim_group_places(sim, row->device);
     double bytes[MEMORY_CATEGORIES] = {0};
-
     for (uint32_t b = 0; b < buffers->n; b++) {
         const PlanBuffer *buffer = &buffers->buffer[b];
         if (place[buffer->group] != SIM_NOT_THERE &&
@@ -25,7 +24,6 @@ static void add_buffers(const SimCase *sim, const PlanBuffers *buffers, SimMemor
 static void fill_row(const SimCase *sim, const PlanBuffers *buffers, SimMemoryRow *row)
 {
     const Device *device = &sim->view->device[row->device];
-
     sim_buffers_peak(sim, buffers, row->device, &row->instr);
     add_buffers(sim, buffers, row);
     double bytes = 0;
@@ -56,7 +54,6 @@ static GArray *find_rows(const ClusterView *view, const uint16_t *group, bool by
                          const uint64_t *memory_bytes)
 {
     GArray *rows = g_array_new(false, false, sizeof(SimMemoryRow));
-
     for (uint32_t j = 0; j < view->n_devices; j++) {
         SimMemoryRow *row = (SimMemoryRow *)(void *)rows->data;
         uint32_t k = 0;

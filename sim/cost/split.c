@@ -12,7 +12,6 @@ static uint32_t op_segment(const uint16_t *segment, OpId op)
 static int compare(const void *a, const void *b)
 {
     const SimSplit *x = a, *y = b;
-
     if (x->segment != y->segment)
         return x->segment < y->segment ? -1 : 1;
     return (x->units > y->units) - (x->units < y->units);
@@ -23,7 +22,6 @@ static int compare(const void *a, const void *b)
 static void collect(GArray *splits, SimSplit split)
 {
     enum { LATEST = 16 };
-
     for (uint32_t i = 1; i <= splits->len && i <= LATEST; i++) {
         SimSplit *known = &g_array_index(splits, SimSplit, splits->len - i);
         if (known->segment == split.segment && known->units == split.units) {
@@ -70,7 +68,6 @@ SimSplit *sim_split_collect(const Program *program, const Graph *graph,
                             uint32_t *n)
 {
     GArray *splits = g_array_new(false, false, sizeof(SimSplit));
-
     for (uint32_t i = 0; i < program->n; i++)
         collect_instr(splits, graph, segment, instance_segment, &program->instr[i]);
     g_array_sort(splits, compare);
@@ -87,7 +84,6 @@ static uint32_t find(const SimSplit *split, uint32_t n, uint32_t segment, uint32
 {
     const SimSplit key = {segment, units};
     const SimSplit *found = n ? bsearch(&key, split, n, sizeof key, compare) : NULL;
-
     g_assert(found);
     return (uint32_t)(found - split);
 }
@@ -113,7 +109,6 @@ Rule sim_split_rule(const Graph *graph, const Instr *instr)
 {
     Rule rule = {.loop = -1};
     const bool found = op_rule_find(graph, instr->op, instr->form, &rule);
-
     g_assert(found); /* the program passed program_check */
     return rule;
 }

@@ -10,7 +10,6 @@ bool sim_bucket_takes(Collective kind)
 static bool fusible(const Graph *graph, const Instr *instr)
 {
     const Tensor *tensor = graph_tensor(graph, instr->tensor);
-
     return sim_bucket_takes(instr->collective) && !instr->server &&
            tensor->role == ROLE_GRADIENT && tensor->of != GRAPH_NONE &&
            graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
@@ -26,7 +25,6 @@ bool sim_step_next(SimStep *step, const Graph *graph, const Instr *instr)
     }
     if (!sim_is_priced_collective(instr))
         return true;
-
     if (step->computed)
         step->stage++;
     step->computed = false;

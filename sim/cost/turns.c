@@ -9,7 +9,6 @@ uint32_t *sim_turns(const Program *program)
     uint32_t now = 0;
     bool computed = false;
     uint16_t microbatch = PROGRAM_WHOLE; /* the microbatch of the turn's computations */
-
     for (uint32_t i = 0; i < program->n; i++) {
         const Instr *instr = &program->instr[i];
         const bool compute = instr->kind == INSTR_COMPUTE;
@@ -52,7 +51,6 @@ typedef struct {
 static bool has_inner(const Walk *w, const Instr *instr)
 {
     SimWork work;
-
     sim_work_collective(w->graph, instr->collective, instr->tensor, instr->from,
                         instr->to, &work);
     for (uint32_t j = 0; j < w->view->n_devices && work.inner_messages > 0; j++)
@@ -66,7 +64,6 @@ static uint32_t latest(const Maker *maker, uint32_t turn, const PlacedOperand *u
                        uint32_t n_used)
 {
     uint32_t place = 0;
-
     for (uint32_t k = 0; k < n_used; k++) {
         const Maker *made = &maker[placed_cell(&used[k])];
         if (made->turn == turn)
@@ -80,7 +77,6 @@ static void find_places(Walk *w)
     const Program *program = w->program;
     g_autofree Maker *maker = g_new0(Maker, (size_t)w->instances->n_places * FORM_MAX);
     uint32_t collectives = 0, waits = 0;
-
     for (uint32_t i = 0; i < program->n; i++) {
         const Instr *instr = &program->instr[i];
         PlacedOperand used[OP_MAX_IN], made[OP_MAX_OUT];
@@ -111,7 +107,6 @@ static uint32_t add_stage(GArray *stages, uint32_t first, uint32_t end, bool joi
     g_assert(first <= end);
     const SimStage stage = {
         .first = first, .n = end - first, .joins = joins, .beside = beside};
-
     g_array_append_val(stages, stage);
     return stages->len - 1;
 }
@@ -121,7 +116,6 @@ static uint32_t take_collectives(const Walk *w, uint32_t first, uint32_t end,
                                  uint32_t from, uint32_t to, uint32_t *of, uint32_t stage)
 {
     uint32_t n = 0;
-
     for (uint32_t i = first; i < end; i++)
         if (sim_is_priced_collective(&w->program->instr[i]) && w->place[i] > from &&
             w->place[i] <= to) {
@@ -139,7 +133,6 @@ static void add_turn(const Walk *w, uint32_t first, uint32_t end, SimTurnStages 
     const uint32_t before = to->stages->len;
     uint32_t waits = 0; /* the collective that the last stage waits for */
     bool inner = false; /* the stage of communication inside machines exists */
-
     for (uint32_t i = first; i <= end; i++) {
         const bool compute = i < end && w->program->instr[i].kind == INSTR_COMPUTE;
         bool joins = to->stages->len > before;
@@ -169,7 +162,6 @@ SimTurnStages sim_turn_stages(const Program *program, const Graph *graph,
     Walk w = {program, graph, view, instances, turn, place};
     SimTurnStages stages = {g_array_new(false, true, sizeof(SimStage)),
                             g_new0(uint32_t, program->n), g_new0(uint32_t, program->n)};
-
     find_places(&w);
     for (uint32_t first = 0, end; first < program->n; first = end) {
         for (end = first + 1; end < program->n && turn[end] == turn[first];)

@@ -11,7 +11,6 @@
 static void add_message(SimWork *work, const Tensor *tensor, Form form)
 {
     const double bytes = (double)tensor_bytes(tensor);
-
     work->inner_messages++;
     if (form_is_gather(form))
         work->inner_bytes_sharded += bytes;
@@ -55,7 +54,6 @@ static void add_wave(const Graph *graph, const DeviceType *type, const Op *op,
     const double elements =
         (double)tensor_elements(graph_tensor(graph, op->out[0])) * (has_parts ? part : 1);
     const double empty = fmin(cost->wave / 2.0, elements) / elements;
-
     if (cost->wave == 0 || elements == 0)
         return;
     fitted->overhead_s += empty * work->flops / rate;
@@ -76,7 +74,6 @@ static void add_fill(const Graph *graph, const DeviceType *type, const Op *op,
     const double elements =
         (double)tensor_elements(graph_tensor(graph, op->out[0])) * (has_parts ? part : 1);
     const double flops = 2 * elements * fill * type->rate / rate;
-
     *(form_is_gather(rule->form[op->n_in]) ? &fitted->flops_sharded : &fitted->flops) +=
         flops;
 }
@@ -150,7 +147,6 @@ static void fit_work(const Graph *graph, const ClusterView *view, OpId id,
     const Op *op = graph_get_op(graph, id);
     const Numbers numbers = graph_op_numbers(graph, id);
     double whole, sharded;
-
     operand_bytes(graph, id, rule, batch, part, &whole, &sharded);
     for (uint32_t f = 0; f < view->n_fitted; f++) {
         const DeviceType *type = view->fitted[f];
@@ -188,7 +184,6 @@ static void time_work(const Graph *graph, const ClusterView *view, OpId id,
     const OpTimes *times = graph_op_times(graph, id);
     const double samples = graph_op_samples(graph, id) * part;
     const bool sharded = rule->loop >= 0;
-
     *work = (SimWork){.times = times};
     *(sharded ? &work->samples_sharded : &work->samples) = samples;
     for (uint32_t f = 0; f < view->n_fitted; f++) {
@@ -217,7 +212,6 @@ void sim_work_part(const Graph *graph, const ClusterView *view, OpId op, const R
                    const Form *batch, double part, SimWork *work)
 {
     const Op *o = graph_get_op(graph, op);
-
     if (graph_is_timed(graph)) {
         *work = (SimWork){.seconds = o->seconds};
     } else if (graph_op_times(graph, op)) {
@@ -270,7 +264,6 @@ void sim_work_collective(const Graph *graph, Collective kind, TensorId tensor, F
 {
     KILTER_ASSERT(form_inside(from) < FORM_MAX && form_inside(to) < FORM_MAX);
     const Tensor *t = graph_tensor(graph, tensor);
-
     *work = (SimWork){0};
     if (!sim_is_priced(kind) || is_parameter_gradient(graph, t))
         return;

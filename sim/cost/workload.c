@@ -12,7 +12,6 @@ static double instr_flops(const Plan *plan, const Graph *graph, const BatchForms
     const bool cut = batch && batch->loop[instr->op] >= 0;
     const double n_shards = group ? group_shards(group) : 1;
     Rule rule, shards, replicas;
-
     if (!op_rule_find(graph, instr->op, instr->form, &rule) ||
         !op_rule_of_shards(graph, instr->op, instr->form, &shards) ||
         !op_rule_of_replicas(graph, instr->op, instr->form, &replicas))
@@ -28,7 +27,6 @@ static double program_flops(const Plan *plan, const Graph *graph)
     g_autoptr(BatchForms) batch =
         program_cuts_batch(plan->program) ? batch_forms_new(graph, NULL) : NULL;
     double flops = 0;
-
     for (uint32_t i = 0; i < plan->program->n; i++) {
         const Instr *instr = &plan->program->instr[i];
         if (instr->kind == INSTR_COMPUTE &&
@@ -74,7 +72,6 @@ SimWorkload sim_workload(const Plan *plan, const Graph *graph, const ClusterView
     const Tensor *input = graph_tensor(graph, first->in[weights && first->n_in > 1]);
     const Numbers numbers = precision_numbers(graph_precision(graph));
     SimWorkload work = {.samples = input->rank > 0 ? input->dim[0] : 1};
-
     if (input->dtype == DTYPE_I64 && input->rank == 2)
         work.tokens = (double)tensor_elements(input);
     for (OpId id = 0; id < graph_n_ops(graph); id++)

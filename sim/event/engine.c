@@ -41,7 +41,6 @@ void sim_engine_schedule(SimEngine *engine, double time_s, uint32_t priority,
 uint64_t sim_engine_run(SimEngine *engine)
 {
     uint64_t handled = 0;
-
     for (; engine->queue.n > 0; handled++) {
         const SimEvent event = sim_queue_pop(&engine->queue);
         g_assert(event.time_s >= engine->now_s);

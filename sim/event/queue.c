@@ -223,7 +223,6 @@ static void sort_month(SimQueue *queue, double first_s, double last_s)
     const uint32_t n = queue->n_now;
     const double scale = (n - 1) / (last_s - first_s);
     const double days_per_s = isfinite(scale) ? scale : 0;
-
     memset(queue->day, 0, (n + 1) * sizeof *queue->day);
     for (uint32_t i = 0; i < n; i++) {
         const double time_s = queue->scratch[i].time_s;
@@ -255,7 +254,6 @@ static void open_month(SimQueue *queue)
     SimMonth *month = &queue->month[queue->present & (queue->n_months - 1)];
     double first_s = INFINITY, last_s = -INFINITY;
     const SimMonth opened = *month;
-
     release_chunks(queue, &queue->now);
     queue->now = opened.first;
     *month = (SimMonth){0};
@@ -326,7 +324,6 @@ static SimEvent *take_all(SimQueue *queue)
 {
     SimEvent *pending = g_new(SimEvent, MAX(1, queue->n));
     uint32_t n = 0;
-
     for (uint32_t i = 0; i < queue->n_heap; i++)
         pending[n++] = *queue->heap[i].event;
     for (uint32_t i = queue->at; i < queue->n_now; i++)
@@ -354,7 +351,6 @@ static void remake(SimQueue *queue)
     g_autofree SimEvent *pending = take_all(queue);
     const bool many = n > FEW_EVENTS / 2 && queue->misfits < MISFITS;
     const double gap_s = many ? find_gap(pending, n) : 0;
-
     queue->pops = queue->cost = 0;
     queue->most = MAX(FEW_EVENTS, 2 * n);
     queue->least = gap_s > 0 ? n / 8 : 0;

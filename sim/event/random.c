@@ -16,7 +16,6 @@ static void set(void *state, unsigned long seed)
 static unsigned long get(void *state)
 {
     uint64_t *s = state;
-
     *s += 0x9e3779b97f4a7c15u;
     return scramble(*s) >> 32;
 }
@@ -45,7 +44,6 @@ uint64_t sim_random_mix(uint64_t a, uint64_t b)
 uint64_t sim_random_name(const char *name)
 {
     uint64_t hash = 0xcbf29ce484222325u;
-
     for (; *name; name++)
         hash = (hash ^ (unsigned char)*name) * 0x100000001b3u;
     return hash;

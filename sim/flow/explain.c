@@ -49,7 +49,6 @@ static bool is_collective(const SimSpan *span)
 static uint32_t kind_of(const Explain *e, const SimSpan *span)
 {
     const Instr *instr = &e->program->instr[span->instr];
-
     if (!is_collective(span))
         return LANES + span->lane + (span->launch ? e->timeline->n_lanes : 0);
     return instr->kind == INSTR_TRANSFER ? TRANSFERS : (uint32_t)instr->collective;
@@ -71,7 +70,6 @@ static uint32_t layer_of(const Explain *e, const SimSpan *span)
 static int longest_part(const void *a, const void *b)
 {
     const Part *x = a, *y = b;
-
     if (x->seconds != y->seconds)
         return x->seconds > y->seconds ? -1 : 1;
     return (x->key > y->key) - (x->key < y->key);
@@ -83,7 +81,6 @@ static GArray *collect_parts(const Explain *e, KeyOf key_of)
 {
     GArray *parts = g_array_new(false, false, sizeof(Part));
     g_autoptr(GHashTable) index = g_hash_table_new(NULL, NULL); /* key -> place + 1 */
-
     for (uint32_t i = 0; i < e->n_path; i++) {
         const SimSpan *span = &e->timeline->span[e->path[i]];
         if (!(seconds(span) > 0))
@@ -123,7 +120,6 @@ static char *lane_text(const Explain *e, uint32_t lane)
 {
     KILTER_ASSERT(e->timeline->n_lanes > 0);
     uint32_t first = SIM_NO_SPAN, n = 0;
-
     lane %= e->timeline->n_lanes;
     for (uint32_t j = 0; j < e->timeline->n_devices; j++) {
         if (e->timeline->lane[j] != lane)
@@ -185,7 +181,6 @@ static void say_bound(const Explain *e)
     const Part *stage = &g_array_index(e->stages, Part, 0);
     const Part *layer = &g_array_index(e->layers, Part, 0);
     double comm_s = 0, launch_s = 0;
-
     for (uint32_t i = 0; i < e->kinds->len; i++) {
         const Part *part = &g_array_index(e->kinds, Part, i);
         comm_s += part->comm_s;
@@ -217,7 +212,6 @@ static int longest_span(const void *a, const void *b, void *data)
 {
     const SimSpan *span = data;
     const SimSpan *x = &span[*(const uint32_t *)a], *y = &span[*(const uint32_t *)b];
-
     if (seconds(x) != seconds(y))
         return seconds(x) > seconds(y) ? -1 : 1;
     return x < y ? -1 : 1;
@@ -226,7 +220,6 @@ static int longest_span(const void *a, const void *b, void *data)
 static void say_longest(const Explain *e)
 {
     g_autofree uint32_t *span = g_memdup2(e->path, e->n_path * sizeof *span);
-
     g_qsort_with_data(span, (gint)e->n_path, sizeof *span, longest_span,
                       e->timeline->span);
     g_string_append(e->text, "Longest parts of the path:\n");
@@ -259,7 +252,6 @@ static void say_devices(const Explain *e)
     const uint32_t n = e->timeline->n_lanes;
     g_autofree SimBreakdown *of = g_new(SimBreakdown, n);
     uint32_t idle = 0, busy = 0;
-
     sim_timeline_breakdown(e->timeline, of);
     for (uint32_t l = 1; l < n; l++) {
         idle = of[l].idle_s > of[idle].idle_s ? l : idle;
@@ -282,7 +274,6 @@ static int most_used(const void *a, const void *b, void *data)
     const SimLinkUse *x = *(const SimLinkUse *const *)a,
                      *y = *(const SimLinkUse *const *)b;
     const double used_x = used(data, x), used_y = used(data, y);
-
     if (used_x != used_y)
         return used_x > used_y ? -1 : 1;
     return x < y ? -1 : x > y;
@@ -292,7 +283,6 @@ static void say_links(const Explain *e)
 {
     const uint32_t n = e->timeline->n_links;
     g_autofree const SimLinkUse **link = g_new(const SimLinkUse *, n + 1);
-
     for (uint32_t i = 0; i < n; i++)
         link[i] = &e->timeline->link[i];
     g_qsort_with_data(link, (gint)n, sizeof *link, most_used, (gpointer)e);
@@ -320,7 +310,6 @@ static void say_memory(const Explain *e)
 {
     const SimMemoryStep *peak = NULL;
     uint32_t lane = 0;
-
     for (uint32_t l = 0; l < e->timeline->n_lanes; l++) {
         const SimMemoryStep *other = sim_timeline_memory_peak(e->timeline, l);
         if (!other || (peak && other->bytes <= peak->bytes))
@@ -369,7 +358,6 @@ char *sim_timeline_explain(const SimTimeline *timeline, const Program *program,
                  .view = view,
                  .end_s = sim_timeline_end_s(timeline),
                  .text = g_string_new(NULL)};
-
     e.path = sim_timeline_critical_path(timeline, &e.n_path);
     e.layer = graph_tensor_layers(graph);
     e.kinds = collect_parts(&e, kind_of);

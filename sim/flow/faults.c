@@ -50,7 +50,6 @@ static bool read_fault(const char *text, bool slow, SimFault *fault, GError **er
     const char *at = strrchr(text, '@');
     const char *star = slow ? strrchr(text, '*') : at;
     char *end = NULL;
-
     if (!at || !star || star > at ||
         !units_parse(at + 1, QUANTITY_TIME, &fault->time_s, NULL))
         return kilter_fail(error, KILTER_ERROR_INPUT, "expected %s@100ms, got '%s'",
@@ -71,7 +70,6 @@ static bool read_list(const SimCase *sim, const Topology *topology, bool slow,
 {
     const char *list = slow ? sim->options->slow_link : sim->options->fail;
     g_auto(GStrv) texts = g_strsplit(list, "+", -1);
-
     for (char **text = texts; *text; text++) {
         SimFault fault = {0};
         bool good = read_fault(*text, slow, &fault, error);
@@ -91,7 +89,6 @@ static bool read_list(const SimCase *sim, const Topology *topology, bool slow,
 GArray *sim_faults_new(const SimCase *sim, const Topology *topology, GError **error)
 {
     GArray *faults = g_array_new(false, false, sizeof(SimFault));
-
     g_array_set_clear_func(faults, clear_fault);
     if (read_list(sim, topology, true, faults, error) &&
         read_list(sim, topology, false, faults, error))
@@ -107,7 +104,6 @@ static void strike(SimEngine *engine, void *context, uint64_t argument)
     SimNetwork *network = context;
     const SimFault *fault = (const SimFault *)(uintptr_t)argument;
     const TopologyLink *link = &sim_network_topology(network)->link[fault->index];
-
     (void)engine;
     sim_network_set_bandwidth(network, fault->index, link->bandwidth * fault->factor);
 }
@@ -126,7 +122,6 @@ void sim_faults_schedule(const GArray *faults, SimNetwork *network)
 const SimFault *sim_faults_first(const GArray *faults, double end_s, bool stalled)
 {
     const SimFault *first = NULL;
-
     for (uint32_t i = 0; i < faults->len; i++) {
         const SimFault *fault = &g_array_index(faults, SimFault, i);
         const bool counts = fault->factor == 0 &&

@@ -67,7 +67,6 @@ static void communicate(Run *run, uint32_t id, int more)
     const double now_s = sim_engine_now(run->engine);
     uint32_t n;
     const uint32_t *lanes = sim_task_lanes(tasks, &tasks->task[id], &n);
-
     for (uint32_t k = 0; run->any_slowdown && k < n; k++) {
         Lane *lane = &run->lane[lanes[k]];
         const double before = pace(lane);
@@ -91,7 +90,6 @@ static double lost_so_far(const Run *run, uint32_t id)
     uint32_t n;
     const uint32_t *lanes = sim_task_lanes(tasks, &tasks->task[id], &n);
     double sum = 0;
-
     for (uint32_t k = 0; k < n; k++) {
         const Lane *lane = &run->lane[lanes[k]];
         const double running_s = lane->task == SIM_NO_TASK ? 0 : now_s - lane->began_s;
@@ -123,7 +121,6 @@ static void start(Run *run, uint32_t id, uint32_t cause)
     KILTER_ASSERT(id < run->flow->tasks->n_tasks && run->waiting[id] == 0);
     const SimTask *task = &run->flow->tasks->task[id];
     SimSpan *span = &run->timeline->span[id];
-
     span->start_s = sim_engine_now(run->engine);
     span->cause = cause;
     span->stream = run->flow->streams->stream[id];
@@ -162,7 +159,6 @@ static void end_task(Run *run, uint32_t id)
 {
     KILTER_ASSERT(run->n_done < run->flow->tasks->n_tasks);
     const SimStreams *streams = run->flow->streams;
-
     run->timeline->span[id].end_s = sim_engine_now(run->engine);
     run->n_done++;
     if (run->ready && sim_ready_queues(&run->flow->tasks->task[id])) {
@@ -183,7 +179,6 @@ static void end_compute(SimEngine *engine, void *context, uint64_t argument)
     Run *run = context;
     const uint32_t id = (uint32_t)argument;
     Lane *lane = &run->lane[run->flow->tasks->task[id].lane];
-
     if (lane->version != argument >> 32)
         return;
     lane->task = SIM_NO_TASK;
@@ -194,7 +189,6 @@ static void end_compute(SimEngine *engine, void *context, uint64_t argument)
 static void end_collective(SimEngine *engine, void *context, uint64_t argument)
 {
     Run *run = context;
-
     (void)engine;
     if (is_behind(run, (uint32_t)argument))
         return;
@@ -213,9 +207,7 @@ static void end_launch(SimEngine *engine, void *context, uint64_t argument)
 static void init_lanes(Run *run)
 {
     const SimFlowCase *flow = run->flow;
-
     const SimTeams *teams = flow->tasks->teams;
-
     bool any_lost = false;
     run->lane = g_new0(Lane, teams->n_lanes);
     for (uint32_t l = 0; l < teams->n_lanes; l++) {
@@ -235,7 +227,6 @@ static void init_lanes(Run *run)
 static void init_durations(Run *run, uint64_t sample)
 {
     const SimTasks *tasks = run->flow->tasks;
-
     for (uint32_t i = 0; i < tasks->n_tasks; i++)
         run->duration_s[i] = tasks->task[i].duration_s;
     if (run->flow->noise)
@@ -298,7 +289,6 @@ static void record_links(const Run *run)
     const Topology *topology = run->flow->topology;
     const SimNetwork *network = sim_transport_network(run->transport);
     SimTimeline *timeline = run->timeline;
-
     timeline->n_links = topology->n_links;
     timeline->link = g_new(SimLinkUse, topology->n_links);
     for (uint32_t i = 0; i < topology->n_links; i++) {
@@ -341,7 +331,6 @@ static bool fail(const SimFlowCase *flow, uint64_t sample, bool links,
 {
     const double restart_s = flow->sim->options->restart;
     g_autofree char *time = units_format(fault->time_s, QUANTITY_TIME);
-
     if (restart_s == 0)
         return kilter_fail(error, KILTER_ERROR_FAILED,
                            "the iteration fails: %s %s fails at %s; option 'restart' "
@@ -355,7 +344,6 @@ bool sim_flow_run(const SimFlowCase *flow, uint64_t sample, bool links,
                   SimTimeline *timeline, GError **error)
 {
     uint32_t left;
-
     timeline->lost_s = 0;
     if (!attempt(flow, sample, true, links && flow->faults->len == 0, timeline, &left,
                  error))
@@ -380,7 +368,6 @@ bool sim_flow_prepare(const SimCase *sim, SimFlowCase *flow, GError **error)
                              .free_transfers =
                                  sim->options->transfers == SIM_TRANSFERS_FREE,
                              .ahead = sim->options->prefetch + 1};
-
     *flow = (SimFlowCase){.sim = sim, .tasks = sim_tasks_lower(sim, &how)};
     flow->streams = sim_streams_new(flow->tasks, sim->options);
     const bool shares = sim->options->network == SIM_TOPOLOGY && sim->view->n_devices > 1;

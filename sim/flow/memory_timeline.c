@@ -31,7 +31,6 @@ static void find_makers(Record *r)
     const Graph *graph = r->sim->graph;
     const Instances *instances = r->sim->parts->layout.instances;
     g_autofree uint32_t *last = g_new0(uint32_t, (size_t)instances->n_places * FORM_MAX);
-
     for (uint32_t i = 0; i < program->n; i++) {
         const Instr *instr = &program->instr[i];
         PlacedOperand use[OP_MAX_IN], make[OP_MAX_OUT];
@@ -50,7 +49,6 @@ static uint32_t n_operands(const Record *r, uint32_t instr)
 {
     KILTER_ASSERT(instr < r->sim->plan->program->n);
     PlacedOperand use[OP_MAX_IN];
-
     return instances_uses(r->sim->parts->layout.instances, r->sim->graph,
                           &r->sim->plan->program->instr[instr], use);
 }
@@ -59,7 +57,6 @@ static uint32_t n_operands(const Record *r, uint32_t instr)
 static bool concerns(const Record *r, uint32_t i)
 {
     const Instr *instr = &r->sim->plan->program->instr[i];
-
     return r->place[instr->group] != SIM_NOT_THERE ||
            (instr->kind == INSTR_TRANSFER && r->place[instr->to_group] != SIM_NOT_THERE);
 }
@@ -80,7 +77,6 @@ static void place_free(Record *r)
 {
     const uint32_t n = r->sim->plan->program->n;
     double next_s = sim_timeline_end_s(r->timeline);
-
     for (uint32_t i = n; i-- > 0;) {
         When *when = &r->when[i];
         if (!concerns(r, i))
@@ -120,7 +116,6 @@ static void find_times(Record *r, uint32_t lane)
 {
     const SimTimeline *timeline = r->timeline;
     const uint32_t n = r->sim->plan->program->n;
-
     for (uint32_t i = 0; i < n; i++)
         r->when[i] = (When){INFINITY, 0, false};
     see_spans(r, lane);
@@ -145,7 +140,6 @@ typedef struct {
 static int compare(const void *a, const void *b)
 {
     const Change *x = a, *y = b;
-
     if (x->time_s != y->time_s)
         return x->time_s < y->time_s ? -1 : 1;
     if (x->instr != y->instr)
@@ -162,7 +156,6 @@ static void add_buffer(const Record *r, const PlanBuffer *buffer, double bytes,
     const Change birth = {always ? 0 : r->when[buffer->birth].start_s,
                           plan_buffer_first(buffer), false, category, bytes};
     Change death = {0, 0, true, category, -bytes};
-
     g_array_append_val(changes, birth);
     if (always || buffer->stays)
         return;
@@ -183,7 +176,6 @@ static GArray *lane_steps(const Record *r)
     g_autoptr(GArray) changes = g_array_new(false, false, sizeof(Change));
     GArray *steps = g_array_new(false, false, sizeof(SimMemoryStep));
     double bytes = 0, of[MEMORY_CATEGORIES] = {0};
-
     for (uint32_t b = 0; b < r->buffers->n; b++) {
         const PlanBuffer *buffer = &r->buffers->buffer[b];
         const uint32_t place = r->place[buffer->group];
@@ -218,7 +210,6 @@ static bool is_transfer(const Record *r, const SimSpan *span)
 static const uint32_t *lanes_of(const Record *r, uint32_t s, uint32_t *n)
 {
     const SimSpan *span = &r->timeline->span[s];
-
     *n = !span->launch;
     if (span->launch)
         return NULL;
@@ -232,7 +223,6 @@ static void sort_spans(Record *r)
     const uint32_t n = timeline->n_lanes + 1;
     g_autofree uint32_t *fill = g_new0(uint32_t, n + 1);
     uint32_t n_own;
-
     for (uint32_t s = 0; s < timeline->n_spans; s++) {
         const uint32_t *lane = lanes_of(r, s, &n_own);
         for (uint32_t k = 0; k < n_own; k++)
@@ -255,7 +245,6 @@ void sim_memory_record(const SimCase *sim, SimTimeline *timeline)
     g_autoptr(PlanBuffers) buffers = sim_held_buffers(sim, false);
     g_autofree uint32_t *device = g_new(uint32_t, timeline->n_lanes);
     Record r = {.sim = sim, .timeline = timeline, .buffers = buffers};
-
     for (uint32_t j = timeline->n_devices; j-- > 0;)
         device[timeline->lane[j]] = j;
     r.maker = g_new0(uint32_t, (size_t)program->n * OP_MAX_IN);

@@ -52,7 +52,6 @@ static bool read_straggler(SimNoise *noise, const char *text, GError **error)
     g_autofree char *name = g_strndup(text, star ? (gsize)(star - text) : strlen(text));
     const double least = 1e-6, most = 1e6;
     Straggler straggler = {ANY_DEVICE, 0};
-
     if (!star || !number_read(star + 1, least, most, &straggler.factor))
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected DEVICE*FACTOR such as %s*1.5, got '%s'",
@@ -66,7 +65,6 @@ static bool read_straggler(SimNoise *noise, const char *text, GError **error)
 static bool read_stragglers(SimNoise *noise, GError **error)
 {
     g_auto(GStrv) texts = g_strsplit(noise->sim->options->straggler, "+", -1);
-
     for (char **text = texts; *text; text++)
         if (!read_straggler(noise, *text, error)) {
             g_prefix_error(error, "option 'straggler': ");
@@ -81,7 +79,6 @@ static double *slowness(const SimNoise *noise, uint64_t run_key)
     g_assert(noise);
     const uint32_t n = noise->sim->view->n_devices;
     double *factor = g_new(double, n);
-
     for (uint32_t j = 0; j < n; j++)
         factor[j] = 1;
     for (uint32_t i = 0; i < noise->stragglers->len; i++) {
@@ -101,7 +98,6 @@ static double draw(const SimOptions *options, uint64_t key)
 {
     const double s = options->jitter, variance = log1p(s * s);
     SimRandom random;
-
     if (s == 0)
         return 1;
     sim_random_start(&random, key);
@@ -121,7 +117,6 @@ void sim_noise_durations(const SimNoise *noise, uint64_t sample, double *duratio
     const SimOptions *options = noise->sim->options;
     const uint64_t run_key = sim_random_mix(options->seed, sample);
     g_autofree double *slow = slowness(noise, run_key);
-
     for (uint32_t i = 0; i < tasks->n_tasks; i++) {
         const SimTask *task = &tasks->task[i];
         duration_s[i] = task->duration_s;
@@ -149,7 +144,6 @@ SimNoise *sim_noise_new(const SimCase *sim, const SimTasks *tasks, GError **erro
 {
     g_autoptr(SimNoise) noise = g_new0(SimNoise, 1);
     const Program *program = sim->plan->program;
-
     noise->sim = sim;
     noise->tasks = tasks;
     noise->stragglers = g_array_new(false, false, sizeof(Straggler));

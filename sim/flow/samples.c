@@ -43,7 +43,6 @@ static void summarize(SimSamples *samples)
     g_assert(samples->n > 0);
     const uint32_t n = samples->n;
     g_autofree double *sorted = g_memdup2(samples->time_s, n * sizeof *sorted);
-
     gsl_sort(sorted, 1, n);
     samples->mean_s = gsl_stats_mean(sorted, 1, n);
     samples->median_s = gsl_stats_median_from_sorted_data(sorted, 1, n);
@@ -65,7 +64,6 @@ static SimSamples *run_samples(const SimCase *sim, uint32_t n, uint32_t jobs,
     g_auto(SimFlowCase) flow = {0};
     if (!sim_flow_prepare(sim, &flow, error))
         return NULL;
-
     g_autoptr(SimSamples) samples = g_new0(SimSamples, 1);
     samples->n = n;
     samples->time_s = g_new0(double, n);

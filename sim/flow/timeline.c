@@ -9,7 +9,6 @@ SimTimeline *sim_timeline_new(uint32_t n_devices, uint32_t n_lanes, uint32_t n_t
 {
     g_assert(n_devices > 0);
     SimTimeline *timeline = g_new0(SimTimeline, 1);
-
     timeline->n_devices = n_devices;
     timeline->n_lanes = n_lanes;
     timeline->n_teams = n_teams;
@@ -57,7 +56,6 @@ const uint32_t *sim_span_lanes(const SimTimeline *timeline, const SimSpan *span,
 static uint32_t last_span(const SimTimeline *timeline)
 {
     uint32_t last = SIM_NO_SPAN;
-
     for (uint32_t i = 0; i < timeline->n_spans; i++)
         if (last == SIM_NO_SPAN || timeline->span[i].end_s > timeline->span[last].end_s)
             last = i;
@@ -67,7 +65,6 @@ static uint32_t last_span(const SimTimeline *timeline)
 double sim_timeline_end_s(const SimTimeline *timeline)
 {
     const uint32_t last = last_span(timeline);
-
     return last == SIM_NO_SPAN ? 0 : timeline->span[last].end_s;
 }
 
@@ -117,7 +114,6 @@ typedef struct {
 static int compare(const void *a, const void *b)
 {
     const Interval *x = a, *y = b;
-
     return (x->start_s > y->start_s) - (x->start_s < y->start_s);
 }
 
@@ -126,7 +122,6 @@ static int compare(const void *a, const void *b)
 static uint32_t merge(Interval *interval, uint32_t n)
 {
     uint32_t kept = 0, sorted = 1;
-
     while (sorted < n && interval[sorted - 1].start_s <= interval[sorted].start_s)
         sorted++;
     if (sorted < n)
@@ -143,7 +138,6 @@ static uint32_t merge(Interval *interval, uint32_t n)
 static double length(const Interval *interval, uint32_t n)
 {
     double sum = 0;
-
     for (uint32_t i = 0; i < n; i++)
         sum += interval[i].end_s - interval[i].start_s;
     return sum;
@@ -153,7 +147,6 @@ static double length(const Interval *interval, uint32_t n)
 static double common(const Interval *a, uint32_t n_a, const Interval *b, uint32_t n_b)
 {
     double sum = 0;
-
     for (uint32_t i = 0, k = 0; i < n_a && k < n_b;) {
         const double start_s = fmax(a[i].start_s, b[k].start_s);
         const double end_s = fmin(a[i].end_s, b[k].end_s);
@@ -172,7 +165,6 @@ static size_t *lane_intervals(const SimTimeline *timeline, Interval **interval)
 {
     size_t *first = g_new0(size_t, 2 * (size_t)timeline->n_lanes + 2);
     uint32_t n;
-
     /* two lists further on first, so that filling a list moves its place to the next one's */
     for (const SimSpan *s = timeline->span; s < timeline->span + timeline->n_spans; s++) {
         const uint32_t *lane = sim_span_lanes(timeline, s, &n);
@@ -196,7 +188,6 @@ void sim_timeline_breakdown(const SimTimeline *timeline, SimBreakdown *of)
     const double end_s = sim_timeline_end_s(timeline);
     g_autofree Interval *interval = NULL;
     g_autofree size_t *first = lane_intervals(timeline, &interval);
-
     for (uint32_t l = 0; l < timeline->n_lanes; l++) {
         const size_t *at = &first[2 * l];
         Interval *compute = &interval[at[0]], *communicate = &interval[at[1]];
@@ -215,7 +206,6 @@ const SimMemoryStep *sim_timeline_memory_peak(const SimTimeline *timeline, uint3
 {
     g_assert(lane < timeline->n_lanes);
     const SimMemoryStep *peak = NULL;
-
     for (uint32_t i = 0; timeline->memory && i < timeline->memory[lane]->len; i++) {
         const SimMemoryStep *step =
             &g_array_index(timeline->memory[lane], SimMemoryStep, i);
@@ -230,7 +220,6 @@ const SimMemoryStep *sim_timeline_memory_peak(const SimTimeline *timeline, uint3
 uint32_t *sim_timeline_critical_path(const SimTimeline *timeline, uint32_t *n)
 {
     g_autoptr(GArray) path = g_array_new(false, false, sizeof(uint32_t));
-
     for (uint32_t i = last_span(timeline); i != SIM_NO_SPAN; i = timeline->span[i].cause)
         g_array_append_val(path, i);
     *n = path->len;
@@ -246,7 +235,6 @@ char *sim_span_text(const SimTimeline *timeline, uint32_t span, const Program *p
     g_assert(span < timeline->n_spans);
     const SimSpan *s = &timeline->span[span];
     const Instr *instr = &program->instr[s->instr];
-
     if (s->launch) {
         g_autofree char *what = instr_text(instr, graph);
         return g_strdup_printf("launch of %s", what);

@@ -68,7 +68,6 @@ static void add_device(const Trace *trace, uint32_t device, const Device *d)
     g_autofree char *others = g_strdup_printf(", %u alike", n);
     g_autofree char *name =
         g_strdup_printf("%s (%s)%s", d->name, d->type_name, n > 1 ? others : "");
-
     add_name(trace, "process_name", device, 0, name);
     add_name(trace, "thread_name", device, 0, "computation");
     for (uint32_t s = 1; s < timeline->n_streams; s++) {
@@ -87,7 +86,6 @@ const char *sim_span_category(const SimSpan *span, const Program *program,
                                        [PASS_BACKWARD] = "backward",
                                        [PASS_UPDATE] = "update"};
     const Instr *instr = &program->instr[span->instr];
-
     if (span->launch)
         return "launch";
     if (span->lane == SIM_TEAM)
@@ -155,7 +153,6 @@ static void add_memory(const Trace *trace, uint32_t device)
     const SimTimeline *timeline = trace->timeline;
     KILTER_ASSERT(device < timeline->n_devices);
     const GArray *steps = timeline->memory[timeline->lane[device]];
-
     for (uint32_t i = 0; i < steps->len; i++) {
         const SimMemoryStep *step = &g_array_index(steps, SimMemoryStep, i);
         if (i + 1 < steps->len && step[1].time_s == step->time_s &&

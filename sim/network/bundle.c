@@ -88,7 +88,6 @@ static uint32_t *find_classes(const Colours *c, uint32_t *n_classes)
 {
     g_autofree uint32_t *class = g_new(uint32_t, c->n);
     g_autoptr(GHashTable) found = g_hash_table_new(g_int64_hash, g_int64_equal);
-
     *n_classes = 0;
     for (uint32_t i = 0; i < c->n; i++) {
         if (i > 0 && c->message_colour[i] == c->message_colour[i - 1]) {
@@ -138,7 +137,6 @@ static void make_bundles(const Colours *c, const uint32_t *class, uint32_t n_cla
     g_autofree double *weight = g_new0(double, c->n_links);
     g_autoptr(GArray) touched = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     g_autofree uint32_t *next = g_new0(uint32_t, n_classes + 1);
-
     lowered->n_bundles = n_classes;
     lowered->bundle = g_new0(LoweredBundle, n_classes);
     lowered->member = g_new(uint32_t, c->n);
@@ -177,7 +175,6 @@ void lower_bundles(SimLowered *lowered, const Topology *topology)
                        link_sum,
                        sorted};
     uint32_t n_colours = 0, n_classes;
-
     for (uint32_t l = 0; l < n_links; l++)
         link_colour[l] = mix(bits(topology->link[l].bandwidth) + topology->link[l].inner);
     for (uint32_t before = 0; n_colours == 0 || n_colours != before;) {

@@ -201,7 +201,6 @@ SimCollectiveRun *sim_collective_run(const ClusterView *view,
     g_autoptr(Topology) topology = topology_of_view(view, error);
     if (!topology)
         return NULL;
-
     g_autoptr(SimEngine) engine = sim_engine_new();
     g_autoptr(SimNetwork) network = sim_network_new(engine, topology);
     SimMeasured *measured_times = sim_measured_new(view, topology);

@@ -137,7 +137,6 @@ static void settle(SimNetwork *network)
 static void finish(SimNetwork *network, const SimFlowId *id, uint32_t n)
 {
     const uint32_t first = network->finished->len;
-
     g_array_set_size(network->finished, first + n);
     for (uint32_t i = 0; i < n; i++) {
         g_array_index(network->finished, SharerDone, first + i) =
@@ -162,7 +161,6 @@ static void call_finished(SimNetwork *network)
 static void deactivate(SimNetwork *network, const SimFlowId *id, uint32_t n)
 {
     const double now_s = sim_engine_now(network->engine);
-
     for (uint32_t i = 0; i < n; i++) {
         const Sharer *flow = &network->share.flow[id[i]];
         const SharerRest *rest = &network->share.rest[id[i]];
@@ -182,7 +180,6 @@ static void handle_tick(SimEngine *engine, void *context, uint64_t argument)
 {
     SimNetwork *network = context;
     const double now_s = sim_engine_now(engine);
-
     if (argument != network->tick)
         return;
     network->tick_s = INFINITY;
@@ -218,7 +215,6 @@ static void activate(SimNetwork *network, SimFlowId id)
 {
     const double now_s = sim_engine_now(network->engine);
     const Sharer *flow = &network->share.flow[id];
-
     for (uint32_t k = 0; k < flow->n_uses; k++)
         if (network->share.link[flow->use[k].link].n == 0)
             network->busy_since_s[flow->use[k].link] = now_s;
@@ -237,7 +233,6 @@ static void handle_batch(SimEngine *engine, void *context, uint64_t argument)
     const uint32_t slot = (uint32_t)argument;
     /* Handlers may make batches, which can move this one in memory. */
     Batch batch = g_array_index(network->batch, Batch, slot);
-
     (void)engine;
     g_array_index(network->batch, Batch, slot) = (Batch){-1, 0, 0, NULL};
     network->n_waiting -= batch.n;
@@ -283,7 +278,6 @@ SimFlowId sim_network_start(SimNetwork *network, const SimFlow *flow)
 {
     const double now_s = sim_engine_now(network->engine);
     SimFlowId id = UINT32_MAX;
-
     g_assert(flow->bytes >= 0 && flow->payload >= 0 && flow->efficiency > 0);
     call_guard(network);
     if (network->free_flows->len > 0) {
@@ -322,7 +316,6 @@ bool sim_network_cancel(SimNetwork *network, SimFlowId flow, double *bytes,
     const double now_s = sim_engine_now(network->engine);
     const Sharer *sharer = &network->share.flow[flow];
     SharerRest *rest = &network->share.rest[flow];
-
     *bytes = rest->bytes;
     *latency_s = 0;
     if (sharer->waiting) { /* it stays in its batch and ends there without effect */

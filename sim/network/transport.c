@@ -16,7 +16,8 @@ typedef struct {
 
 struct SimTransport {
     const SimFlowCase *flow;
-    const uint32_t *place; /* [device of the case]: SimFabric.device; NULL: on a network of its own */
+    const uint32_t *
+        place; /* [device of the case]: SimFabric.device; NULL: on a network of its own */
     const Topology *topology;
     SimNetwork *network; /* owned without places */
     SimMeasured *measured;
@@ -30,7 +31,6 @@ struct SimTransport {
 static guint key_hash(gconstpointer key)
 {
     const Key *k = key;
-
     uint64_t hash = sim_random_mix(g_double_hash(&k->bytes), (uintptr_t)k->transfer);
     hash = sim_random_mix(hash, (uint64_t)k->traffic << 32 | k->team);
     hash = sim_random_mix(hash, (uint64_t)k->from << 32 | k->to);
@@ -40,7 +40,6 @@ static guint key_hash(gconstpointer key)
 static gboolean key_equal(gconstpointer a, gconstpointer b)
 {
     const Key *x = a, *y = b;
-
     return x->bytes == y->bytes && x->traffic == y->traffic && x->root == y->root &&
            x->from == y->from && x->to == y->to && x->team == y->team &&
            x->transfer == y->transfer;
@@ -50,14 +49,13 @@ SimTransport *sim_transport_new(const SimFlowCase *flow, SimEngine *engine,
                                 const SimFabric *fabric)
 {
     SimTransport *transport = g_new0(SimTransport, 1);
-
     transport->flow = flow;
     transport->place = fabric ? fabric->device : NULL;
     transport->network =
         fabric ? fabric->network : sim_network_new(engine, flow->topology);
     transport->topology = sim_network_topology(transport->network);
-    transport->measured = sim_measured_new(fabric ? fabric->view : flow->sim->view,
-                                           transport->topology);
+    transport->measured =
+        sim_measured_new(fabric ? fabric->view : flow->sim->view, transport->topology);
     transport->lowered = g_hash_table_new_full(key_hash, key_equal, g_free,
                                                (GDestroyNotify)sim_lowered_free);
     transport->like = g_hash_table_new_full(key_hash, key_equal, g_free, NULL);
@@ -130,7 +128,6 @@ static SimLowered *lower_collective(SimTransport *transport, const SimTask *task
         .share_to = shares(tasks, task->to),
         .root = task->server ? task->server - 1 : 0,
     };
-
     return sim_measured_lower(transport->measured, transport->network, &collective, like,
                               messages, error);
 }
@@ -147,7 +144,6 @@ static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
     g_autofree uint32_t *ends = g_new(uint32_t, 2 * (size_t)pieces->len);
     g_autofree double *weight = g_new(double, pieces->len);
     uint32_t n = 0;
-
     for (uint32_t i = 0; i < pieces->len; i++) {
         const SimPiece *piece = &g_array_index(pieces, SimPiece, i);
         if (&tasks->teams->team[tasks->teams->group[team->group].first[AXIS_POSITIONS] +
@@ -167,7 +163,6 @@ static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
                                       .n_groups = n,
                                       .device = device,
                                       .weight = weight};
-
     return sim_measured_lower(transport->measured, transport->network, &collective, like,
                               messages, error);
 }

@@ -6,7 +6,6 @@ double sim_buffer_bytes(const SimCase *sim, const PlanBuffer *buffer, uint32_t i
     KILTER_ASSERT(i < sim->parts->layout.group[buffer->group].n_replicas *
                           sim->parts->layout.group[buffer->group].n_devices);
     const uint32_t device = sim->parts->layout.group[buffer->group].device[i];
-
     return plan_buffer_whole_bytes(sim->graph, buffer) *
            sim_part_of(sim->parts, buffer->group, buffer->tensor, buffer->form, i) /
            (buffer->held ? 1 : sim->view->device[device].gpus);
@@ -17,7 +16,6 @@ uint32_t *sim_group_places(const SimCase *sim, uint32_t device)
     g_assert(device < sim->view->n_devices);
     const SimParts *parts = sim->parts;
     uint32_t *place = g_new(uint32_t, parts->layout.n_groups);
-
     for (uint32_t g = 0; g < parts->layout.n_groups; g++) {
         const DeviceGroup *group = &parts->layout.group[g];
         place[g] = SIM_NOT_THERE;
@@ -35,7 +33,6 @@ double sim_buffers_peak(const SimCase *sim, const PlanBuffers *buffers, uint32_t
     g_autofree double *change = g_new0(double, (size_t)n + 1);
     g_autofree uint32_t *place = sim_group_places(sim, device);
     double live = 0, peak = 0;
-
     for (uint32_t b = 0; b < buffers->n; b++) {
         const PlanBuffer *buffer = &buffers->buffer[b];
         if (place[buffer->group] == SIM_NOT_THERE)

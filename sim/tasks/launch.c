@@ -14,7 +14,6 @@ static double launch_s(const Launching *l, const SimTask *task, uint32_t lane)
     const SimCase *sim = l->sim;
     const Instr *instr = &sim->plan->program->instr[task->instr];
     const Device *device = &sim->view->device[l->tasks->teams->device[lane]];
-
     if (instr->kind == INSTR_COMPUTE)
         return cluster_view_launch_s(sim->view, device,
                                      graph_get_op(sim->graph, instr->op)->kind);
@@ -30,7 +29,6 @@ static double launch_s(const Launching *l, const SimTask *task, uint32_t lane)
 static uint32_t add_received(Launching *l, const SimTask *task)
 {
     const uint32_t first_dep = l->dep->len;
-
     if (l->sim->options->host != SIM_HOST_WAITS || task->kind != TASK_COMPUTE)
         return 0;
     for (uint32_t k = 0; k < task->n_deps; k++) {
@@ -50,7 +48,6 @@ static void launch_on(Launching *l, uint32_t id, const uint32_t *lane, uint32_t 
                     .instr = launched->instr,
                     .stage = launched->stage,
                     .microbatch = launched->microbatch};
-
     for (uint32_t k = 0; k < n; k++) {
         task.duration_s = launch_s(l, launched, lane[k]);
         if (l->seen[lane[k]] == id || task.duration_s == 0)
@@ -71,7 +68,6 @@ static void launch_senders(Launching *l, uint32_t id)
     const SimTransfer *t = task->transfer;
     const SimGroupTeams *lanes = &tasks->teams->group[t->group];
     uint32_t first, end;
-
     sim_transfer_sources(l->sim->parts, t->group, t->to_group, t->cut.has_parts,
                          tasks->teams->team[task->team].first, &first, &end);
     for (; first < end; first++) {
@@ -87,7 +83,6 @@ static void add_launched(Launching *l, uint32_t id)
     const uint32_t first_launch = l->task->len;
     uint32_t n;
     const uint32_t *lane = sim_task_lanes(l->tasks, &task, &n);
-
     if (task.kind == TASK_TRANSFER)
         launch_senders(l, id);
     launch_on(l, id, lane, n);
@@ -113,7 +108,6 @@ void sim_tasks_launch(SimTasks *tasks, const SimCase *sim)
                    g_array_new(false, false, sizeof(uint32_t)),
                    g_new(uint32_t, tasks->n_tasks),
                    g_new(uint32_t, n_lanes)};
-
     for (uint32_t k = 0; k < n_lanes; k++)
         l.seen[k] = SIM_NO_TASK;
     for (uint32_t i = 0; i < tasks->n_tasks; i++)

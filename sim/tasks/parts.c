@@ -8,7 +8,6 @@
 static int compare(const void *a, const void *b)
 {
     const SimPartSplit *x = a, *y = b;
-
     return plan_compare_splits(&x->key, &y->key);
 }
 
@@ -16,7 +15,6 @@ static int compare(const void *a, const void *b)
 static const SimPartSplit *find(const SimParts *parts, const Split *key)
 {
     const SimPartSplit wanted = {.key = *key};
-
     return parts->n_splits
                ? bsearch(&wanted, parts->split, parts->n_splits, sizeof wanted, compare)
                : NULL;
@@ -30,7 +28,6 @@ static void fill_split(const SimParts *parts, SimPartSplit *split)
     const DeviceGroup *group = &parts->layout.group[split->key.group];
     const Split *rounded = plan_find_split(parts->layout.plan, &split->key);
     const uint32_t n = group->n_devices;
-
     split->replica = g_new0(double, group->n_replicas);
     split->share =
         plan_group_shares(parts->layout.plan, group, &split->key, split->replica);
@@ -63,7 +60,6 @@ static void fill_split(const SimParts *parts, SimPartSplit *split)
 SimParts *sim_parts_new(const Plan *plan, const Graph *graph, GError **error)
 {
     g_autoptr(SimParts) parts = g_new0(SimParts, 1);
-
     if (!plan_layout_init(&parts->layout, plan, graph, error))
         return NULL;
     g_autoptr(GArray) needed = plan_needed_splits(plan, graph, parts->layout.batch);
@@ -153,7 +149,6 @@ double sim_part_replica(const SimParts *parts, uint32_t group, TensorId tensor, 
                   replica < parts->layout.group[group].n_replicas);
     const SimPart part = sim_part(parts, group, tensor, form,
                                   replica * parts->layout.group[group].n_devices);
-
     return part.batch * part.shards * part.replicas;
 }
 
@@ -168,7 +163,6 @@ double sim_part_of(const SimParts *parts, uint32_t group, TensorId tensor, Form 
                    uint32_t i)
 {
     const SimPart part = sim_part(parts, group, tensor, form, i);
-
     return part.batch * part.shards * part.replicas * part.inside;
 }
 
@@ -295,7 +289,6 @@ double sim_part_s(const SimParts *parts, const ClusterView *view, const Instr *i
     const bool kernels =
         device->kernels && !graph_is_timed(graph) && !graph_op_times(graph, instr->op);
     SimWork work = {0};
-
     if (kernels) {
         sim_work_inner(graph, instr->op, rule, &work);
     } else {

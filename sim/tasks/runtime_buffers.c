@@ -87,7 +87,6 @@ static void gather_ahead(Adding *a, uint32_t n)
     g_autofree double *bytes = g_new0(double, (size_t)groups *layers);
     g_autofree bool *seen = g_new0(bool, (size_t)groups *graph_n_tensors(a->graph));
     g_autofree bool *first = g_new0(bool, n + 1);
-
     for (uint32_t b = 0; b < n; b++) {
         const PlanBuffer *buffer = at(a, b);
         const size_t cell =

@@ -40,7 +40,6 @@ static void run_launch(Clocks *c, uint32_t id)
 {
     const SimTask *task = &c->tasks->task[id];
     SimSpan *span = &c->timeline->span[id];
-
     span->start_s = 0;
     wait_for(c, c->launched[task->lane], span);
     for (uint32_t k = 0; k < task->n_deps; k++)
@@ -57,7 +56,6 @@ static void run_task(Clocks *c, uint32_t id)
     const bool advances = task->kind != TASK_TRANSFER;
     uint32_t n;
     const uint32_t *lane = sim_task_lanes(c->tasks, task, &n);
-
     if (task->kind == TASK_LAUNCH) {
         run_launch(c, id);
         return;
@@ -98,7 +96,6 @@ static void run_in_turn(Clocks *c, const Program *program, uint32_t id, Turn tur
     uint32_t *last = inner                        ? inside
                      : task->kind == TASK_COMPUTE ? &c->last[task->lane]
                                                   : collective;
-
     span->start_s = 0;
     wait_for(c, turn.before, span);
     wait_for(c, *last, span);
@@ -122,7 +119,6 @@ static void run_turns(Clocks *c, const Program *program)
     g_autofree uint32_t *turn = sim_turns(program);
     Turn at = {0, SIM_NO_TASK};
     uint32_t latest = SIM_NO_TASK, now = 0;
-
     for (uint32_t i = 0; i < tasks->n_tasks; i++) {
         if (turn[tasks->task[i].instr] != now) {
             now = turn[tasks->task[i].instr];
@@ -145,7 +141,6 @@ static void report_stages(const SimTasks *tasks, const SimTimeline *timeline,
 {
     g_autofree double *comm_end_s = g_new0(double, report->n_stages);
     g_autofree double *end_s = g_new0(double, report->n_stages);
-
     for (uint32_t i = 0; i < report->n_stages; i++)
         report->stage[i].start_s = INFINITY;
     for (uint32_t i = 0; i < tasks->n_tasks; i++) {
@@ -175,7 +170,6 @@ bool sim_stage(const SimCase *sim, SimReport *report, GError **error)
     g_autofree uint32_t *last = g_new(uint32_t, n_last);
     g_autofree uint32_t *launched = g_new(uint32_t, tasks->teams->n_lanes);
     Clocks clocks = {tasks, sim_tasks_timeline(tasks, program->n), last, launched};
-
     (void)error;
     for (uint32_t l = 0; l < n_last; l++)
         last[l] = SIM_NO_TASK;

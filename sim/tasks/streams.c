@@ -11,7 +11,6 @@ typedef struct {
 static int compare(const void *a, const void *b)
 {
     const Place *x = a, *y = b;
-
     if (x->place != y->place)
         return x->place < y->place ? -1 : 1;
     return (x->task > y->task) - (x->task < y->task);
@@ -22,7 +21,6 @@ static Place place_of(const SimStreams *s, uint32_t id)
     KILTER_ASSERT(id < s->tasks->n_tasks);
     const SimTask *task = &s->tasks->task[id];
     Place place = {.place = id, .task = id};
-
     for (; task->kind == TASK_LAUNCH; task++)
         place.place++;
     if (s->overlap == SIM_OVERLAP_ON && task->kind == TASK_COLLECTIVE && task->gradient) {
@@ -40,7 +38,6 @@ static Place place_of(const SimStreams *s, uint32_t id)
 static Place *place_all(const SimStreams *s)
 {
     Place *place = g_new(Place, s->tasks->n_tasks);
-
     for (uint32_t i = 0; i < s->tasks->n_tasks; i++)
         place[i] = place_of(s, i);
     qsort(place, s->tasks->n_tasks, sizeof *place, compare);
@@ -60,7 +57,6 @@ static void assign_streams(SimStreams *s, const SimOptions *options, const Place
 {
     const uint32_t first = 2, n_streams = sim_streams_count(options);
     uint32_t turn = 0;
-
     for (uint32_t i = 0; i < s->tasks->n_tasks; i++) {
         const uint32_t id = place[i].task;
         const SimTask *task = &s->tasks->task[id];
@@ -85,7 +81,6 @@ static void add_edge(GArray *edges, uint32_t from, uint32_t to)
 {
     KILTER_ASSERT(from != to);
     const Edge edge = {from, to};
-
     if (from != SIM_NO_TASK)
         g_array_append_val(edges, edge);
 }
@@ -120,7 +115,6 @@ static void add_stream_edges(const SimStreams *s, const Place *place, GArray *ed
     const SimTasks *tasks = s->tasks;
     const uint32_t n_lanes = tasks->teams->n_lanes, n = (s->n_streams + 1) * n_lanes;
     g_autofree uint32_t *last = g_new(uint32_t, n);
-
     for (uint32_t i = 0; i < n; i++)
         last[i] = SIM_NO_TASK;
     for (uint32_t i = 0; i < tasks->n_tasks; i++) {
@@ -156,7 +150,6 @@ static void connect_tasks(SimStreams *s, const Place *place)
 {
     const uint32_t n = s->tasks->n_tasks;
     g_autoptr(GArray) edges = g_array_new(false, false, sizeof(Edge));
-
     add_stream_edges(s, place, edges);
     add_dep_edges(s, edges);
     s->first_next = g_new0(uint32_t, n + 1);
@@ -177,7 +170,6 @@ static void connect_tasks(SimStreams *s, const Place *place)
 SimStreams *sim_streams_new(const SimTasks *tasks, const SimOptions *options)
 {
     SimStreams *s = g_new0(SimStreams, 1);
-
     s->tasks = tasks;
     s->overlap = options->overlap;
     s->by_readiness = options->order == SIM_ORDER_READY;

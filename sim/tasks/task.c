@@ -29,7 +29,6 @@ static void lower_program(Lower *lower)
     const SimCase *sim = lower->sim;
     const Program *program = sim->plan->program;
     const bool spmd = program_is_spmd(program);
-
     for (uint32_t i = 0; i < program->n; i++) {
         const Instr *instr = &program->instr[i];
         SimStep *step = &lower->step[instr->group];
@@ -47,7 +46,6 @@ static void lower_program(Lower *lower)
 static SimTasks *new_tasks(const SimCase *sim, const SimLowering *how)
 {
     SimTasks *tasks = g_new0(SimTasks, 1);
-
     tasks->teams = sim_teams_new(sim, how->separate);
     tasks->transfers = g_ptr_array_new_with_free_func(sim_transfer_free);
     tasks->share = g_array_new(false, false, sizeof(double));
@@ -76,7 +74,6 @@ static void find_last(Lower *lower)
     const uint32_t n_ops = graph_n_ops(lower->sim->graph);
     g_autofree bool *later =
         g_new0(bool, (size_t)lower->sim->parts->layout.n_groups *n_ops);
-
     lower->last = g_new0(bool, program->n + 1);
     for (uint32_t i = program->n; i-- > 0;) {
         const Instr *instr = &program->instr[i];
@@ -92,7 +89,6 @@ static void init_lower(Lower *lower)
     const SimCase *sim = lower->sim;
     const uint32_t n_groups = sim->parts->layout.n_groups;
     const size_t n_instances = (size_t)sim->parts->layout.instances->n_places * FORM_MAX;
-
     lower->task = g_array_sized_new(false, false, sizeof(SimTask), likely_tasks(lower));
     lower->dep = g_array_new(false, false, sizeof(uint32_t));
     lower->maker = g_new(Made, n_instances);
@@ -131,7 +127,6 @@ SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how)
 {
     SimTasks *tasks = new_tasks(sim, how);
     Lower lower = {.sim = sim, .how = how, .tasks = tasks};
-
     init_lower(&lower);
     lower_program(&lower);
     tasks->n_tasks = lower.task->len;

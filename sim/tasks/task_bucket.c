@@ -23,7 +23,6 @@ void task_bucket_init(Lower *lower)
 static int compare_held(const void *a, const void *b)
 {
     const Held *x = a, *y = b;
-
     if (x->team != y->team)
         return x->team < y->team ? -1 : 1;
     if (x->kind != y->kind)
@@ -62,7 +61,6 @@ static void lower_bucket(Lower *lower, uint32_t first, uint32_t end)
                     .instr = held_at(lower, first)->instr,
                     .stage = held_at(lower, first)->stage};
     uint32_t team, n;
-
     task_teams(lower, instr, &team, &n);
     for (n += team; team < n; team++) {
         const SimTeam *of = &lower->tasks->teams->team[team];
@@ -99,7 +97,6 @@ void task_flush(Lower *lower)
     const uint32_t n = lower->held->len;
     uint32_t first = 0;
     double bytes = 0;
-
     if (n == 0)
         return;
     qsort(lower->held->data, n, sizeof(Held), compare_held);

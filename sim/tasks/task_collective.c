@@ -10,7 +10,6 @@ uint32_t task_add_sources(Lower *lower, const Instr *instr, const SimTeam *team)
     const SimGroupTeams *lanes = task_group_lanes(lower, instr);
     const Made *made = task_maker(lower, instr, instr->tensor, instr->from);
     uint32_t last = SIM_NO_TASK, ready = 0;
-
     for (uint32_t k = 0; k < team->n_lanes; k++) {
         const uint32_t dep =
             task_made_for_collective(lower, made, lanes->index[team->lane[k]]);
@@ -46,7 +45,6 @@ uint32_t task_shares_of(Lower *lower, const Instr *instr, const SimTeam *team, F
     GArray *all = lower->tasks->share;
     const uint32_t n = team->n;
     g_autofree double *share = g_new(double, n);
-
     *largest = 0;
     if (!form_is_gather(form_on(team->axis, form)))
         return SIM_NO_SHARE;
@@ -71,7 +69,6 @@ double task_bytes(const Lower *lower, const Instr *instr, const SimTeam *team)
         (double)tensor_bytes(graph_tensor(lower->sim->graph, instr->tensor));
     const SimPart part = sim_part(parts, instr->group, instr->tensor, instr->from,
                                   sim_set_place(group, team->axis, team->first, 0));
-
     return bytes * part_beside(&part, team->axis);
 }
 
@@ -79,7 +76,6 @@ void task_teams(const Lower *lower, const Instr *instr, uint32_t *first, uint32_
 {
     const SimGroupTeams *of = task_group_lanes(lower, instr);
     const FormAxis axis = instr_axis(instr);
-
     *first = of->first[axis];
     *n = of->n[axis];
 }
@@ -88,7 +84,6 @@ void task_server_line(const ClusterView *view, const SimTeam *team, uint32_t ser
                       bool back, double *latency_s, double *byte_s)
 {
     g_autoptr(GArray) pieces = g_array_new(false, false, sizeof(SimPiece));
-
     for (uint32_t s = 0; s < team->n_sets; s++)
         for (uint32_t k = 0; k < team->n; k++) {
             const uint32_t worker = team->device[s * team->n + k],
@@ -103,7 +98,6 @@ void task_server_line(const ClusterView *view, const SimTeam *team, uint32_t ser
 static double server_s(const ClusterView *view, const SimTeam *team, const SimTask *task)
 {
     double latency_s, byte_s;
-
     task_server_line(view, team, task->server - 1, task->back, &latency_s, &byte_s);
     return latency_s + byte_s * task->bytes;
 }
@@ -113,7 +107,6 @@ static void lower_server(Lower *lower, const Instr *instr, SimTask task)
 {
     Made made = {lower->task->len, SIM_NO_TASK, instr->group, AXIS_REPLICAS, false};
     uint32_t first, n;
-
     task_teams(lower, instr, &first, &n);
     task.kind = TASK_COLLECTIVE;
     task.collective = COLLECTIVE_ALL_REDUCE;
@@ -145,7 +138,6 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
     const Made made = {lower->task->len, SIM_NO_TASK, instr->group, instr_axis(instr),
                        false};
     uint32_t first, n;
-
     if (instr->server) {
         lower_server(lower, instr, task);
         return;

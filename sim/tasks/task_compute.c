@@ -15,7 +15,6 @@
 static bool adds_more(const Lower *lower, uint32_t i)
 {
     const BatchForms *batch = lower->sim->parts->layout.batch;
-
     return batch && batch->loop[task_instr(lower, i)->op] >= 0 && !lower->last[i];
 }
 
@@ -46,7 +45,6 @@ void task_lower_compute(Lower *lower, const Instr *instr, SimTask task)
     const Rule rule =
         alike == SIM_NO_TASK ? sim_split_rule(sim->graph, instr) : (Rule){0};
     const bool more = adds_more(lower, task.instr);
-
     task_lower_inner(lower, instr->group);
     const Made made = {SIM_NO_TASK, lower->task->len, instr->group, AXIS_POSITIONS,
                        false};
@@ -95,7 +93,6 @@ static void lower_one_inner(Lower *lower, const Inner *inner)
     g_autofree double *duration_s = g_new(double, lanes->n_lanes);
     SimWork work;
     bool any = false;
-
     sim_work_collective(sim->graph, instr->collective, instr->tensor, instr->from,
                         instr->to, &work);
     for (uint32_t k = 0; k < lanes->n_lanes; k++) {
@@ -135,7 +132,6 @@ static void pass_on(Lower *lower, const Instr *instr)
 void task_lower_inner(Lower *lower, uint32_t group)
 {
     GArray *inner = lower->inner[group];
-
     for (uint32_t i = 0; i < inner->len; i++) {
         const Inner *one = &g_array_index(inner, Inner, i);
         const Instr *instr = task_instr(lower, one->instr);
@@ -150,7 +146,6 @@ void task_lower_inner(Lower *lower, uint32_t group)
 void task_lower_local(Lower *lower, const Instr *instr, const SimTask *task)
 {
     const Inner conversion = {task->instr, task->stage};
-
     pass_on(lower, instr);
     if (lower->inner[instr->group]->len > 0)
         g_array_append_val(lower->inner[instr->group], conversion);

@@ -7,7 +7,6 @@ const uint32_t *sim_task_lanes(const SimTasks *tasks, const SimTask *task, uint3
 {
     const SimTeam *team =
         sim_task_communicates(task) ? &tasks->teams->team[task->team] : NULL;
-
     *n = team ? team->n_lanes : 1;
     return team ? team->lane : &task->lane;
 }
@@ -17,7 +16,6 @@ SimTimeline *sim_tasks_timeline(const SimTasks *tasks, uint32_t n_instrs)
     const SimTeams *teams = tasks->teams;
     SimTimeline *timeline = sim_timeline_new(teams->n_devices, teams->n_lanes,
                                              teams->n_teams, tasks->n_tasks, n_instrs);
-
     memcpy(timeline->lane, teams->lane, teams->n_devices * sizeof *teams->lane);
     memcpy(timeline->bucket, tasks->bucket, n_instrs * sizeof *tasks->bucket);
     for (uint32_t t = 0; t < teams->n_teams; t++) {
@@ -49,7 +47,6 @@ void sim_tasks_report(const SimTasks *tasks, const SimTimeline *timeline,
     const uint32_t n_lanes = tasks->teams->n_lanes;
     const double end_s = sim_timeline_end_s(timeline);
     g_autofree double *lane_s = g_new0(double, 2 * (size_t)report->n_stages * n_lanes);
-
     for (uint32_t i = 0; i < report->n_stages; i++)
         report->stage[i].start_s = end_s;
     for (uint32_t i = 0; i < tasks->n_tasks; i++) {

@@ -10,7 +10,6 @@ static void add_senders(Lower *lower, const Instr *instr, const SimTeam *team,
     const SimParts *parts = lower->sim->parts;
     const Made *made = task_maker(lower, instr, instr->tensor, instr->from);
     uint32_t first, end, last = SIM_NO_TASK;
-
     sim_transfer_sources(parts, instr->group, instr->to_group, has_parts, team->first,
                          &first, &end);
     for (; first < end; first++) {
@@ -36,7 +35,6 @@ static void lower_join(Lower *lower, const Instr *instr)
     const Made *made = task_maker(lower, instr, instr->tensor, instr->from);
     Made *target = &lower->maker[task_instance(lower, instr->to_group, instr->microbatch,
                                                instr->tensor, instr->to)];
-
     if (!(instr->moves && target->joined)) {
         const uint32_t none = SIM_NO_TASK;
         *target = (Made){.communicate = SIM_NO_TASK,
@@ -61,7 +59,6 @@ void task_lower_transfer(Lower *lower, const Instr *instr, SimTask task)
                        .group = instr->to_group};
     uint32_t *sent =
         &lower->sent[instr->group * sim->parts->layout.n_groups + instr->to_group];
-
     if (instr->across) {
         lower_join(lower, instr);
         return;

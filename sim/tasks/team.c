@@ -62,7 +62,6 @@ static uint32_t *number_keys(const uint64_t *key, uint32_t n, uint32_t *n_number
 {
     g_autoptr(GHashTable) known = g_hash_table_new(g_int64_hash, g_int64_equal);
     uint32_t *number = g_new(uint32_t, n);
-
     *n_numbers = 0;
     for (uint32_t i = 0; i < n; i++) {
         const gpointer found = g_hash_table_lookup(known, &key[i]);
@@ -84,7 +83,6 @@ static void color_alone(Coloring *c)
 {
     const SimParts *parts = c->sim->parts;
     g_autofree uint64_t *key = g_new0(uint64_t, c->teams->n_devices);
-
     for (uint32_t j = 0; j < c->teams->n_devices; j++)
         mix_device(&key[j], &c->sim->view->device[j]);
     for (uint32_t g = 0; g < parts->layout.n_groups; g++) {
@@ -108,7 +106,6 @@ static uint32_t set_of(const DeviceGroup *group, FormAxis axis, uint32_t place)
 static uint64_t *hash_sets(const Coloring *c, const DeviceGroup *group, FormAxis axis)
 {
     uint64_t *hash = g_new0(uint64_t, sim_axis_sets(group, axis));
-
     for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++) {
         uint64_t *of = &hash[set_of(group, axis, i)];
         *of = sim_random_mix(*of, c->color[group->device[i]] + 1);
@@ -119,7 +116,6 @@ static uint64_t *hash_sets(const Coloring *c, const DeviceGroup *group, FormAxis
 static void mix_senders(const Coloring *c, uint64_t *key)
 {
     const SimParts *parts = c->sim->parts;
-
     for (uint32_t k = 0; k < c->pairs->len; k++) {
         const Pair *pair = &g_array_index(c->pairs, Pair, k);
         const DeviceGroup *to = &parts->layout.group[pair->to_group];
@@ -144,7 +140,6 @@ static void refine(Coloring *c)
 {
     const SimParts *parts = c->sim->parts;
     g_autofree uint64_t *key = g_new0(uint64_t, c->teams->n_devices);
-
     for (uint32_t j = 0; j < c->teams->n_devices; j++)
         mix(&key[j], c->color[j]);
     for (uint32_t g = 0; g < parts->layout.n_groups; g++) {
@@ -163,7 +158,6 @@ static void refine(Coloring *c)
 static void find_pairs(Coloring *c)
 {
     const Program *program = c->sim->plan->program;
-
     c->pairs = g_array_new(false, true, sizeof(Pair));
     for (uint32_t i = 0; i < program->n; i++) {
         const Instr *instr = &program->instr[i];
@@ -186,7 +180,6 @@ static void find_pairs(Coloring *c)
 static void find_lanes(Coloring *c, bool separate)
 {
     SimTeams *teams = c->teams;
-
     find_pairs(c);
     color_alone(c);
     for (uint32_t before = 0; !separate && before != c->n_colors;) {
@@ -211,7 +204,6 @@ static uint32_t *number_teams(const SimTeams *teams, const DeviceGroup *group,
 {
     const Coloring c = {.color = teams->lane};
     g_autofree uint64_t *hash = hash_sets(&c, group, axis);
-
     return number_keys(hash, sim_axis_sets(group, axis), n_teams);
 }
 
@@ -226,7 +218,6 @@ static uint32_t *add_teams(const SimCase *sim, SimTeams *teams, uint32_t g, Form
     uint32_t *first = &lanes->first[axis], *n_teams = &lanes->n[axis];
     uint32_t *number = number_teams(teams, group, axis, n_teams);
     g_autofree bool *seen = g_new0(bool, teams->n_lanes);
-
     *first = teams->n_teams;
     lanes->of[axis] = g_new0(uint32_t, lanes->n_lanes);
     teams->n_teams += *n_teams;
@@ -267,7 +258,6 @@ static void find_group_lanes(const SimCase *sim, SimTeams *teams, uint32_t g)
 {
     const DeviceGroup *group = &sim->parts->layout.group[g];
     SimGroupTeams *of = &teams->group[g];
-
     of->index = g_new(uint32_t, teams->n_lanes);
     for (uint32_t l = 0; l < teams->n_lanes; l++)
         of->index[l] = SIM_NO_LANE;
@@ -288,7 +278,6 @@ SimTeams *sim_teams_new(const SimCase *sim, bool separate)
     const uint32_t n = sim->view->n_devices;
     SimTeams *teams = g_new0(SimTeams, 1);
     Coloring c = {.sim = sim, .teams = teams};
-
     teams->n_devices = n;
     teams->n_groups = sim->parts->layout.n_groups;
     teams->group = g_new0(SimGroupTeams, teams->n_groups);

@@ -74,7 +74,6 @@ LinkCost sim_team_line(const ClusterView *view, const SimTeam *team, Collective 
     KILTER_ASSERT((int)kind < COLLECTIVES_PRICED && bytes >= 0);
     LinkCost line = cluster_view_line(view, kind, bytes);
     bool unused;
-
     measured = measured ? measured : &unused;
     *measured = false;
     const PricePlace *place = &team->place;

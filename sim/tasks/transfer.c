@@ -24,7 +24,6 @@ static double common(Range a, Range b)
 {
     KILTER_ASSERT(a.low <= a.high && b.low <= b.high);
     const double both = fmin(a.high, b.high) - fmax(a.low, b.low);
-
     return both > NOTHING ? both : 0;
 }
 
@@ -59,7 +58,6 @@ void sim_transfer_sources(const SimParts *parts, uint32_t group, uint32_t to_gro
     const uint32_t n = parts->layout.group[group].n_replicas,
                    to_n = parts->layout.group[to_group].n_replicas,
                    n_shards = group_shards(&parts->layout.group[group]);
-
     *first = n == to_n ? replica : (uint32_t)((uint64_t)replica * n / to_n);
     *end = *first + 1;
     if (!has_parts || n_shards > 1)
@@ -98,7 +96,6 @@ static Held find_held(const SimParts *parts, uint32_t group, TensorId tensor, Fo
     Held held = {g_new(Range, (size_t)n_replicas * n),
                  g_new(Range, (size_t)n_replicas * n)};
     double replica_low = 0;
-
     for (uint32_t r = 0; r < n_replicas; r++) {
         const SimPart of = sim_part(parts, group, tensor, form, r * n);
         const double whole =
@@ -135,7 +132,6 @@ static double piece_part(const SimTransfer *t, const Held *have, uint32_t i,
     const double batch = common(have->batch[i], need->batch[k]);
     const double inner = same_dim ? common(have->inner[i], need->inner[k])
                                   : length(have->inner[i]) * length(need->inner[k]);
-
     return batch * inner * (t->cut.has_parts ? of_microbatch : 1);
 }
 
@@ -146,7 +142,6 @@ static void add_pieces(const SimParts *parts, SimTransfer *t, const Held *have,
                       *to = &parts->layout.group[t->to_group];
     const double of_microbatch = 1.0 / program_parts(parts->layout.plan->program);
     uint32_t first, end;
-
     sim_transfer_sources(parts, t->group, t->to_group, t->cut.has_parts, replica, &first,
                          &end);
     for (uint32_t p = 0; p < to->n_devices; p++)
@@ -220,7 +215,6 @@ void sim_pieces_time(const ClusterView *view, const GArray *pieces, double *late
     g_autofree double *port = g_new0(double, 2 * (size_t)(n_machines + 2 * n));
     g_autofree double *crossing = g_new0(double, (size_t)n_sites *n_sites + 1);
     double *inside = port + 2 * n_machines, *between = inside + 2 * n;
-
     double far_s = 0;
     *latency_s = *byte_s = 0;
     for (uint32_t i = 0; i < pieces->len; i++) {
@@ -272,7 +266,6 @@ const SimTransfer *sim_transfer_of(const SimParts *parts, const ClusterView *vie
         plan_layout_cut(&parts->layout, instr->group, instr->tensor, instr->from);
     const PlanCut to_cut =
         plan_layout_cut(&parts->layout, instr->to_group, instr->tensor, instr->to);
-
     for (uint32_t i = 0; i < known->len; i++) {
         const SimTransfer *t = known->pdata[i];
         if (t->group == instr->group && t->to_group == instr->to_group &&
@@ -304,7 +297,6 @@ const SimTransfer *sim_transfer_of(const SimParts *parts, const ClusterView *vie
 void sim_transfer_free(gpointer transfer)
 {
     SimTransfer *t = transfer;
-
     g_array_unref(t->pieces);
     g_free(t);
 }

@@ -91,7 +91,6 @@ uint32_t *sim_lowered_fold(SimLowered *const *lowered, uint32_t n,
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     g_autoptr(GPtrArray) uses = g_ptr_array_new();
     uint64_t n_rounds = 0;
-
     for (uint32_t l = 0; l < n_links; l++)
         key[l] =
             sim_random_mix(bits(topology->link[l].bandwidth), topology->link[l].inner);

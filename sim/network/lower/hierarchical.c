@@ -15,7 +15,6 @@ static bool find_hierarchy(Hierarchy *hierarchy, GError **error)
     Lower *lower = hierarchy->lower;
     const Topology *topology = sim_network_topology(lower->network);
     const uint32_t n = lower->n;
-
     hierarchy->gpus = 0;
     for (uint32_t g = 0; g < lower->n_groups; g++) {
         const uint32_t *device = &lower->collective->device[(size_t)g * n];
@@ -68,7 +67,6 @@ bool lower_hierarchical(Lower *lower, GError **error)
     const double bytes = lower->collective->bytes;
     const uint32_t gpus = hierarchy.gpus, machines = hierarchy.machines;
     const double part = lower_part_bytes(lower);
-
     switch (lower->collective->traffic) {
     case TRAFFIC_ALL_REDUCE:
         inside(&hierarchy, (gpus - 1) * bytes / gpus);
@@ -139,7 +137,6 @@ bool lower_hierarchical_all_to_all(Lower *lower, GError **error)
         return false;
     g_autofree double *held = g_new(double, (size_t)lower->n_groups *n);
     g_autofree double *wanted = g_new(double, (size_t)lower->n_groups *n);
-
     /* GPU l of the machine gets the parts for all GPUs l. */
     for (uint32_t k = 0; k < lower->n_groups * n; k++) {
         const uint32_t *ring = &lower->ring[(size_t)(k / n) * n];

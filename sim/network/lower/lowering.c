@@ -82,7 +82,6 @@ static void order_ranks(Lower *lower)
     const Topology *topology = sim_network_topology(lower->network);
     const uint32_t n = lower->n;
     g_autofree Placed *placed = g_new(Placed, n);
-
     lower->ring = g_new(uint32_t, (size_t)lower->n_groups * n);
     lower->position = g_new(uint32_t, (size_t)lower->n_groups * n);
     for (size_t first = 0; first < (size_t)lower->n_groups * n; first += n) {
@@ -188,7 +187,6 @@ SimLowered *sim_lower_like(SimNetwork *network, const SimCollective *collective,
     lowered->algorithm = chosen;
     lowered->has_bytes = collective->bytes > 0;
     const LowerAlgorithm algorithm = LOWER[collective->traffic][chosen];
-
     Lower lower = {.network = network,
                    .collective = collective,
                    .lowered = lowered,

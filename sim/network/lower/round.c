@@ -71,7 +71,6 @@ void lower_message(Lower *lower, uint32_t group, uint32_t from, uint32_t to,
     uint32_t link[ROUTE_MAX_LINKS];
     double latency_s;
     const uint32_t n = find_route(lower, group, from, to, link, &latency_s);
-
     lower->longest_s = fmax(lower->longest_s, latency_s);
     lower->sent += weight;
     if (weight > 0)
@@ -143,7 +142,6 @@ void lower_free(Lower *lower, uint32_t group, uint32_t from, uint32_t to, double
                               0,
                               bytes,
                               0};
-
     message.n_uses = find_route(lower, group, from, to, link, &message.latency_s);
     for (uint32_t i = 0; i < message.n_uses; i++)
         use[i] = (SimUse){link[i], 1};

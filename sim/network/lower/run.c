@@ -114,7 +114,6 @@ static void next_phase(SimEngine *engine, void *context, uint64_t argument)
 {
     SimRun *run = context;
     (void)argument;
-
     if (run->phase == run->lowered->phase->len) {
         finish_all(run, engine);
         return;
@@ -173,7 +172,6 @@ static void bundle_done(SimEngine *engine, void *context, uint64_t argument)
     SimRun *run = context;
     const SimLowered *lowered = run->lowered;
     const LoweredBundle *bundle = &lowered->bundle[argument];
-
     run->flying[argument].done = true;
     if (run->n_flying > 0 && --run->n_flying == 0)
         sim_network_guard(run->network, NULL, NULL);
@@ -187,7 +185,6 @@ static void split_bundles(SimEngine *engine, void *context, uint64_t argument)
     SimRun *run = context;
     const SimLowered *lowered = run->lowered;
     (void)engine, (void)argument;
-
     run->n_flying = 0;
     for (uint32_t b = 0; b < lowered->n_bundles; b++) {
         Flying *flying = &run->flying[b];
@@ -215,7 +212,6 @@ static void start_bundles(SimRun *run)
 {
     const SimLowered *lowered = run->lowered;
     const uint32_t n_ranks = lowered->n_ranks;
-
     run->flying = g_new0(Flying, lowered->n_bundles);
     for (uint32_t b = 0; b < lowered->n_bundles; b++) {
         const LoweredBundle *bundle = &lowered->bundle[b];
