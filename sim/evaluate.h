@@ -17,8 +17,8 @@ typedef struct {
     const SimOptions *options;
     const Runtime *runtime;      /* NULL: nothing is held beside the plan */
     const SimLayerTimes *layers; /* NULL: no measured times of layers */
-    bool
-        alone; /* a step of a round (Strategy.sync_every) after which nothing is exchanged */
+    /* a step of a round (Strategy.sync_every) after which nothing is exchanged */
+    bool alone;
 } SimCase;
 
 /* An evaluator for each row of FIDELITY_TABLE. Fills the stages, and either the times and busy times

@@ -214,8 +214,8 @@ static void put_argument(Perfetto *perfetto, const char *key, const json_t *valu
     put_message(perfetto->message, EVENT_ARGUMENT, perfetto->part);
 }
 
-/* The first track of a thread on which a slice can start, by a rounding later; slices of a track follow
- * one another. Tracks of one name are drawn as one. */
+/* The first track of a thread on which a slice can start, by a rounding later; slices of a track
+ * follow one another. Tracks of one name are drawn as one. */
 static uint64_t free_track(Perfetto *perfetto, const json_t *event, uint64_t *start)
 {
     const uint64_t thread = thread_of(event), own = *start;
