@@ -137,11 +137,11 @@ bool units_parse(const char *text, Quantity quantity, double *value, GError **er
 
 /* The units that units_format uses, from small to large: bytes by powers of 1024, the rest by
  * powers of 1000. */
-static const char *const SHOWN[][7] = {
+static const char *const SHOWN[][8] = {
     [QUANTITY_BYTES] = {"B", "KiB", "MiB", "GiB", "TiB"},
     [QUANTITY_BANDWIDTH] = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"},
     [QUANTITY_RATE] = {"FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s"},
-    [QUANTITY_TIME] = {"ns", "us", "ms", "s"},
+    [QUANTITY_TIME] = {"ns", "us", "ms", "s", "min", "h", "d"},
     [QUANTITY_POWER] = {"W", "kW"},
     [QUANTITY_PRICE] = {"USD/h"},
     [QUANTITY_TOLL] = {"USD/TB", "USD/GB"},

@@ -24,7 +24,7 @@ char *plan_stages_runs(const uint32_t *number, uint32_t n);
     "{devices} ({gpus}): {replicas} replica{replicas:s}[{?tensor_parallel>1}, "        \
     "[{?one_program}one SPMD program|{tensor_parallel}-way tensor "                    \
     "parallelism]][{?context_parallel>1}, {context_parallel} share each sequence]"     \
-    "[, samples {samples}][{?recompute}, {recompute} computed again]"                  \
+    "[, samples {samples}][{?recompute}, {recompute} recomputed]"                      \
     "[, pipeline {pipeline} runs {microbatches} of the microbatches]\n]"               \
     "|[*pipeline<16:  stage [=-3:{#}]    {layers} layer{layers:s} on {devices} "       \
     "({gpus})\n]]"

@@ -109,7 +109,9 @@ static void test_format(void **state)
         {9.996e-3, QUANTITY_TIME, "10.0 ms"},
         {99.96e-3, QUANTITY_TIME, "100 ms"},
         {-2.5e-6, QUANTITY_TIME, "-2.50 us"},
-        {3600, QUANTITY_TIME, "3.6e+03 s"},
+        {3600, QUANTITY_TIME, "60.0 min"},
+        {7.5e5, QUANTITY_TIME, "208 h"},
+        {1e7, QUANTITY_TIME, "116 d"},
         {1e-12, QUANTITY_TIME, "0.001 ns"},
         {INFINITY, QUANTITY_TIME, "inf s"},
     };
