@@ -277,7 +277,7 @@ char *screen_paragraph(const char *text, uint32_t width, uint32_t indent, uint32
     return g_strchomp(g_strdup(out->str));
 }
 
-/* Where a line's explanation begins behind its term: "  MFU     the model's FLOPs"; 0: it has none. */
+/* Where the explanation of a term begins: "  MFU     the model's FLOPs"; 0: there is none. */
 static uint32_t screen_term(const char *line)
 {
     return *line == ' ' ? screen_gap(line) : 0;
