@@ -82,8 +82,8 @@ static bool sheet_has_name(const Sheets *sheets, const char *name)
     return named;
 }
 
-/* The device and format whose peak equals the rate: for a type that has a sheet's name only that sheet's, as among all sheets many a
- * rate equals some peak by chance. NULL: none. */
+/* The device and format whose peak equals the rate: for a type that has a sheet's name only that
+ * sheet's, as among all sheets many a rate equals some peak by chance. NULL: none. */
 static const DeviceSheet *peak_of(const Sheets *sheets, const char *type, double rate,
                                   SheetFormat *format)
 {

@@ -175,7 +175,8 @@ static void check_values(const TrialCluster *fitted)
     assert_true(n[0] > 0 && n[1] > 0);
 }
 
-/* The table's first rows twice, the second time as if measured again; `unlike`: these have words of their own. */
+/* The table's first rows twice, the second time as if measured again; `unlike`: these have words
+ * of their own. */
 enum { FIRST = 6 };
 static GArray *twice(const GArray *measured, const Cluster *on, const char *unlike)
 {

@@ -439,8 +439,8 @@ static void test_peaks_are_asked_about(void **state)
     assert_true(n > 100 / step);
 }
 
-/* A cluster reads the sheets of its own devices only: another one that is damaged does not matter until a name may be its
- * alias. */
+/* A cluster reads the sheets of its own devices only: another one that is damaged does not matter
+ * until a name may be its alias. */
 static void test_own_sheets_only(void **state)
 {
     (void)state;
