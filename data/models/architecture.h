@@ -81,8 +81,8 @@ enum { FACT_MOST = 1 << 24, FACT_MOST_LAYERS = 4096 };
     X(FLAG, alibi, 0, 1)                                                                                        \
     X(QK_NORM, qk_norm, 0, 0)                                                                                   \
     X(OUTPUT_GATE, output_gate, 0, 0)                                                                           \
-    /* ranks of the vectors that queries, and latent attention's keys with values, are made from, and elements  \
-     * of a key that all heads share; q_rank 0: queries are made from x */                                      \
+    /* ranks of the vectors that queries, and latent attention's keys with values, are made of; \
+     * elements of a key that all heads share; q_rank 0: queries are made from x */ \
     X(SIZE, q_rank, 0, FACT_MOST)                                                                               \
     X(SIZE, kv_rank, 0, FACT_MOST)                                                                              \
     X(SIZE, shared_key, 0, FACT_MOST)                                                                           \

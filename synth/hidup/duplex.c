@@ -159,6 +159,7 @@ typedef struct {
     double same_s;    /* times that differ by less are equal */
     Cut *cut;         /* [n_nodes + 1] */
     uint64_t states, labels, expansions;
+    bool narrow; /* a cut had too many labels */
 } Solve;
 
 /* --- choices --- */
@@ -364,6 +365,8 @@ static void extend_state(Solve *s, uint32_t at, const State *state)
     const DuplexNode *node = &p->node[at];
     Cut *from = &s->cut[at], *to = &s->cut[at + 1];
     Form in[DUPLEX_MAX_IN] = {0};
+    if (state->first == NONE)
+        return;
     for (uint32_t k = 0; k < node->n_in; k++)
         in[k] = form_at(state->state, position(from, node->in[k]));
     for (uint32_t c = 0; c < node->choices->len; c++) {
@@ -441,6 +444,52 @@ static double find_same(const DuplexProblem *p)
     return part * most_s;
 }
 
+/* A label by the time at which it would end here. */
+typedef struct {
+    double time_s;
+    uint32_t state, label;
+} Ranked;
+
+static gint by_time(gconstpointer a, gconstpointer b)
+{
+    const Ranked *x = a, *y = b;
+    return x->time_s != y->time_s ? (x->time_s > y->time_s) - (x->time_s < y->time_s)
+                                  : (x->label > y->label) - (x->label < y->label);
+}
+
+/* Where very many tensors are alive, as beside parameters that layers share, keeps the labels that
+ * would end first; the search then is not exact. */
+static void narrow(Solve *s, Cut *cut)
+{
+    enum { MOST_LABELS = 1 << 17, KEPT_LABELS = 2048 };
+    if (cut->labels->len <= (s->narrow ? KEPT_LABELS : MOST_LABELS))
+        return;
+    s->narrow = true;
+    g_autoptr(GArray) ranked = g_array_new(FALSE, FALSE, sizeof(Ranked));
+    for (uint32_t k = 0; k < cut->states->len; k++) {
+        uint32_t *first = &g_array_index(cut->states, State, k).first;
+        for (uint32_t i = *first; i != NONE;) {
+            const DuplexLabel *label = &g_array_index(cut->labels, DuplexLabel, i);
+            const Ranked one = {duplex_total(s->p, label), k, i};
+            g_array_append_val(ranked, one);
+            i = label->next;
+        }
+        *first = NONE;
+    }
+    g_array_sort(ranked, by_time);
+    GArray *kept = g_array_new(FALSE, FALSE, sizeof(DuplexLabel));
+    for (uint32_t r = 0; r < MIN(ranked->len, KEPT_LABELS); r++) {
+        const Ranked *one = &g_array_index(ranked, Ranked, r);
+        uint32_t *first = &g_array_index(cut->states, State, one->state).first;
+        DuplexLabel label = g_array_index(cut->labels, DuplexLabel, one->label);
+        label.next = *first;
+        *first = kept->len;
+        g_array_append_val(kept, label);
+    }
+    g_array_unref(cut->labels);
+    cut->labels = kept;
+}
+
 static void walk(Solve *s)
 {
     const DuplexLabel empty = {.parent = NONE, .next = NONE};
@@ -450,6 +499,7 @@ static void walk(Solve *s)
         for (uint32_t k = 0; k < s->cut[i].states->len; k++)
             extend_state(s, i, &g_array_index(s->cut[i].states, State, k));
         s->states += s->cut[i + 1].states->len;
+        narrow(s, &s->cut[i + 1]);
     }
 }
 
@@ -519,6 +569,7 @@ bool duplex_solve(const DuplexProblem *problem, DuplexSolution *solution)
     solution->states = s.states;
     solution->labels = s.labels;
     solution->expansions = s.expansions;
+    solution->narrow = s.narrow;
     for (uint32_t i = 0; i <= problem->n_nodes; i++)
         cut_clear(&s.cut[i]);
     g_free(s.cut);

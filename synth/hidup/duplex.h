@@ -64,12 +64,13 @@ typedef struct {
      * others */
     Form (*in)[DUPLEX_MAX_IN];
     uint64_t states, labels, expansions;
+    bool narrow; /* not all nondominated prefixes were kept */
 } DuplexSolution;
 
 /* Adds a choice unless another choice with the same forms is nowhere slower; drops the choices that
  * it beats in the same way. */
 void duplex_add_choice(DuplexNode *node, uint32_t n_classes, const DuplexChoice *choice);
 
-/* The fastest way to run the chain; false if there is none. */
+/* The fastest way to run the chain (if narrow: a fast one); false if there is none. */
 bool duplex_solve(const DuplexProblem *problem, DuplexSolution *solution);
 void duplex_solution_clear(DuplexSolution *solution);

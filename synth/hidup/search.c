@@ -345,7 +345,7 @@ bool synth_hidup(const Graph *graph, const ClusterView *view, const double *rati
     result->labels = solution.labels;
     result->expansions = solution.expansions;
     const SynthHidupOptions *o = &h.options;
-    result->optimal = done && h.half.exact && o->memory_s == 0 && o->noise == 0 &&
+    result->optimal = done && !solution.narrow && h.half.exact && o->memory_s == 0 && o->noise == 0 &&
                       o->communication == 0 && !o->serial_back;
     duplex_solution_clear(&solution);
     hidup_clear(&h);

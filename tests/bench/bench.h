@@ -23,7 +23,8 @@ static inline void bench_print_header(const char *what)
     printf("%-36s %10s %10s %10s %6s\n", what, "median ms", "min", "max", "runs");
 }
 
-static inline void bench_run(const char *name, BenchWork work, void *data)
+/* Returns the median in seconds. */
+static inline double bench_run(const char *name, BenchWork work, void *data)
 {
     g_autoptr(GArray) seconds = g_array_new(FALSE, FALSE, sizeof(double));
     gint64 first = g_get_monotonic_time();
@@ -39,6 +40,7 @@ static inline void bench_run(const char *name, BenchWork work, void *data)
     const double *s = (const double *)(void *)seconds->data;
     printf("%-36s %10.3f %10.3f %10.3f %6u\n", name, 1e3 * s[seconds->len / 2],
            1e3 * s[0], 1e3 * s[seconds->len - 1], seconds->len);
+    return s[seconds->len / 2];
 }
 
 #endif

@@ -1,9 +1,9 @@
 /* The times for which a user waits: building a model, making a plan by each planner, simulating it,
  * for HAP's models on its testbed of 64 GPUs. */
 #include "data/data.h"
+#include "sim/sim.h"
 #include "synth/answer/complete.h"
 #include "synth/planners/planner.h"
-#include "sim/sim.h"
 #include "tests/bench/bench.h"
 
 static const char *const MODELS[] = {"vgg19", "vit", "bert-base", "bert-moe"};
@@ -70,6 +70,34 @@ static void bench_planner(Job *job)
     }
 }
 
+/* Models of 61 layers beside a Llama of as many ops, all of small widths: microseconds for each
+ * op of the graph, on hap-16. */
+static void bench_families(Job *job)
+{
+    static const struct {
+        const char *name, *config;
+    } family[] = {
+        {"llama of 130 layers", "{\"model_type\":\"llama\",\"num_hidden_layers\":130}"},
+        {"deepseek_v3 of 61", "{\"model_type\":\"deepseek_v3\"}"},
+        {"qwen3_next of 61", "{\"model_type\":\"qwen3_next\",\"num_hidden_layers\":61}"},
+    };
+    static const char *const planner[] = {"hap", "hidup", "joint", "manual"};
+    g_autofree char *path = g_build_filename(g_get_tmp_dir(), "kilter-bench.json", NULL);
+    g_autofree char *model = g_strdup_printf("%s:small=2,seq=64,global_batch=64", path);
+    job->model = model;
+    for (uint32_t p = 0; p < G_N_ELEMENTS(planner); p++)
+        for (uint32_t f = 0; f < G_N_ELEMENTS(family); f++) {
+            if (!g_file_set_contents(path, family[f].config, -1, NULL))
+                g_error("%s cannot be written", path);
+            job->planner = planner_find(planner[p], NULL);
+            g_autofree char *name =
+                g_strdup_printf("%s plan %s", family[f].name, planner[p]);
+            const double median_s = bench_run(name, plan, job);
+            printf("%-36s %10.1f us for each of %u ops\n", "",
+                   1e6 * median_s / graph_n_ops(job->graph), graph_n_ops(job->graph));
+        }
+}
+
 int main(void)
 {
     Job job = {0};
@@ -81,6 +109,13 @@ int main(void)
 
     g_autofree char *what = g_strdup_printf("on %s", CLUSTER);
     bench_print_header(what);
+    g_autoptr(Cluster) small = cluster_load("hap-16", &job.error);
+    if (!small)
+        g_error("%s", job.error->message);
+    g_autoptr(ClusterView) gpus = cluster_view(small, GRANULARITY_GPU);
+    job.view = gpus;
+    bench_families(&job);
+    job.view = view;
     for (uint32_t m = 0; m < G_N_ELEMENTS(MODELS); m++) {
         job.model = MODELS[m];
         g_autofree char *name = g_strdup_printf("%s build", job.model);
