@@ -16,8 +16,7 @@ typedef struct {
     double since_s;
     double slowdown;          /* factor while the lane communicates */
     uint32_t n_communicating; /* collectives and transfers in progress */
-    double
-        lost; /* part of a communication's progress that is lost while the lane computes */
+    double lost; /* part of a communication's progress, lost while the lane computes */
     double began_s;    /* when its computation began */
     double computed_s; /* the time of computations that have ended */
 } Lane;
@@ -31,8 +30,9 @@ struct SimFlowRun {
     uint32_t *waiting;
     uint32_t n_done;
     bool any_slowdown;
-    double *
-        lost_s; /* [task] what its lanes had lost when its progress was last counted; NULL: communication is not slowed */
+    /* [task] what its lanes had lost when its progress was last counted; NULL: communication is
+     * not slowed */
+    double *lost_s;
     Lane *lane;
     SimReady *ready;  /* NULL: streams have a fixed order */
     SimHandler ended; /* may be NULL */
