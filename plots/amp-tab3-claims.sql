@@ -18,18 +18,18 @@ SELECT 'mean', m.mean / amp.mean, printf('averages of %d and %d strategies: %.3f
 FROM method AS m, amp WHERE m.planner = 'megatron'
 UNION ALL
 SELECT 'sa-best', m.best / amp.best, printf('best strategies: %.3f s annealed, %.3f s', m.best, amp.best),
-       'placements of equal machines cost the same, so that annealing loses nothing by them; the paper''s found worse ones, whose candidates it does not list'
+       'placements of equal machines cost the same, so that annealing loses nothing by them; one step a temperature in place of 20 (column steps) ends there, too; the paper''s found worse ones, whose candidates it does not list'
 FROM method AS m, amp WHERE m.planner = 'amp-sa'
 UNION ALL
 SELECT 'sa-mean', m.mean / amp.mean, printf('averages: %.3f s annealed, %.3f s', m.mean, amp.mean),
-       'placements of equal machines cost the same, so that annealing loses nothing by them; the paper''s found worse ones, whose candidates it does not list'
+       'placements of equal machines cost the same, so that annealing loses nothing by them; one step a temperature in place of 20 (column steps) ends there, too; the paper''s found worse ones, whose candidates it does not list'
 FROM method AS m, amp WHERE m.planner = 'amp-sa'
 UNION ALL
 SELECT 'times', sum(abs(m.best / paper.best - 1) + abs(m.mean / paper.mean - 1)) / 6,
        'ours and theirs (s), best and average: ' || group_concat(printf('%s %.2f, %.2f and %.2f, %.2f', planner, m.best, paper.best, m.mean, paper.mean), '; '),
-       'a T4 has one rate here, for all sizes; with costs fitted to AMP''s trials (column fitted) the times are nearer'
+       'a T4 has one rate here, for all sizes; with costs fitted to AMP''s trials (column calibrated) the times are nearer; by kernels of the data sheet (column kernels) they are too short'
 FROM method AS m JOIN paper USING (planner) HAVING count(*) = 3
 UNION ALL
 SELECT 'degrees', pp = 4 AND dp = 4 AND mbs = 1, printf('%d stages, %d replicas, micro-batches of %d: %.3f s', pp, dp, mbs, s),
-       'AMP''s trials have 1.32 s with 16 replicas and 1.20 s with these degrees; here 16 replicas are faster, also with gradients in single precision (column gradients). Costs fitted to the trials (column fitted) have 16 stages first, and these degrees 9 percent behind'
+       'AMP''s trials have 1.32 s with 16 replicas and 1.20 s with these degrees; here 16 replicas are faster, also with gradients in single precision (column gradients). Costs fitted to the trials (column calibrated) have 16 stages first, and these degrees 9 percent behind'
 FROM best WHERE s IS NOT NULL;

@@ -26,11 +26,11 @@ SELECT 'random-best', m.best / amp.best, printf('best strategies: %.3f s and %.3
 FROM method AS m, amp WHERE m.planner = 'amp-random'
 UNION ALL
 SELECT 'sa-best', m.best / amp.best, printf('best strategies: %.3f s annealed, %.3f s', m.best, amp.best),
-       'annealing starts from the heuristics'' placement here and returns to it; the paper''s ends at worse ones, whose steps it does not give'
+       'annealing starts from the heuristics'' placement here and returns to it; with one step a temperature in place of 20 it does, too (column steps); the paper''s ends at worse ones, whose steps it does not give'
 FROM method AS m, amp WHERE m.planner = 'amp-sa'
 UNION ALL
 SELECT 'sa-mean', m.mean / amp.mean, printf('averages: %.3f s annealed, %.3f s', m.mean, amp.mean),
-       'annealing starts from the heuristics'' placement here and returns to it; the paper''s ends at worse ones, whose steps it does not give'
+       'annealing starts from the heuristics'' placement here and returns to it; with one step a temperature in place of 20 it does, too (column steps); the paper''s ends at worse ones, whose steps it does not give'
 FROM method AS m, amp WHERE m.planner = 'amp-sa'
 UNION ALL
 SELECT 'times', sum(abs(m.best / paper.best - 1) + abs(m.mean / paper.mean - 1)) / 8,
@@ -47,7 +47,7 @@ SELECT 'replicas', replicas.s / amp.best, printf('%.3f s and %.3f s', replicas.s
 FROM replicas, amp WHERE replicas.s IS NOT NULL
 UNION ALL
 SELECT 'degrees', pp = 8 AND dp = 2 AND mbs = 1, printf('%d stages, %d replicas, micro-batches of %d: %.3f s', pp, dp, mbs, s),
-       '4 stages and 4 replicas are the fastest of AMP''s candidates in all columns but fitted, where 16 stages are; 8 and 2 are slower in each'
+       '4 stages and 4 replicas are the fastest of AMP''s candidates in all columns but calibrated, where 16 stages are; 8 and 2 are slower in each'
 FROM best WHERE s IS NOT NULL
 UNION ALL
 SELECT 'place', rank, printf('number %d of 26 candidates', rank), 'it depends on the bytes of gradients: in single precision, as AMP''s code counts them, 16 replicas are not among the first 26 (column gradients)'

@@ -27,6 +27,7 @@ SELECT model AS claim, rival_s / s AS ours, printf('by number of GPUs: %s', list
               rival_comm_s, rival_comp_s) ||
        CASE WHEN bound_s IS NULL THEN '' ELSE
            printf('; by the search''s bound no program takes less than %.3f s, so that none is more than %.2f times as fast', bound_s, rival_s / bound_s) END ||
+       '; where data parallelism overlaps, as PyTorch''s DDP does (column ddp), VGG19''s holds and the others fall below 1; kernels of data sheets (column kernels) do not bring them nearer' ||
        printf('; HAP''s published planner, in its own cost model, predicts %.2f over DP (8 GPUs)', times) ||
        CASE model WHEN 'vit' THEN '. The paper contradicts itself: in Fig. 13 HAP and proportional data parallelism are similar on ViT, and on equal devices that is DP-EV'
             ELSE '' END AS reason

@@ -173,7 +173,8 @@ static struct ExperimentSchema *schema_new(GPtrArray *named)
 /* --- columns --- */
 
 /* Lists of the grid that a column can replace entries of. */
-static const GridAxis REPLACED[] = {GRID_MODEL, GRID_CLUSTER, GRID_PLANNER};
+static const GridAxis REPLACED[] = {GRID_MODEL, GRID_CLUSTER, GRID_PLANNER,
+                                    GRID_GRANULARITY, GRID_FIDELITY};
 
 static void list_as_it_is(const TextList *list, ColumnList *plain)
 {
@@ -226,7 +227,7 @@ static bool replace(ExperimentFile *file, uint32_t column, uint32_t index, GErro
     g_autofree char *key = g_strdup_printf("columns[%u].replace[%u]", column, index);
     return yaml_fail(file->yaml, error, key,
                      "expected ENTRY%sOTHER, the entry being one of the grid's models, "
-                     "clusters or planners, got '%s'",
+                     "clusters, planners, granularities or fidelities, got '%s'",
                      ARROW, text);
 }
 
@@ -331,5 +332,5 @@ const char *experiment_file_key(const ExperimentFile *file, uint32_t axis,
 
 const TextList *experiment_file_list(const ExperimentFile *file, uint32_t axis)
 {
-    return axis <= GRID_PLANNER ? &file->plain[axis].list : &file->text->axis[axis];
+    return axis <= GRID_FIDELITY ? &file->plain[axis].list : &file->text->axis[axis];
 }

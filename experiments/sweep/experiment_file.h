@@ -67,7 +67,7 @@ typedef struct {
     uint32_t n_axes;            /* number of plain and named axes */
     const char *key[GRID_AXES]; /* "model", ..., "model.layers" */
     const ColumnText *column;   /* NULL: the experiment itself */
-    ColumnList plain[GRID_PLANNER + 1];
+    ColumnList plain[GRID_FIDELITY + 1];
     struct ExperimentSchema *schema;
 } ExperimentFile;
 

@@ -34,7 +34,7 @@ static bool fail_at(const ExperimentFile *file, uint32_t axis, uint32_t index,
                     GError *cause, GError **error)
 {
     g_autofree char *list = g_strconcat("grid.", file->key[axis], NULL);
-    if (axis <= GRID_PLANNER)
+    if (axis <= GRID_FIDELITY)
         index = file->plain[axis].from[index];
     return experiment_file_fail(file, list, index, cause, error);
 }

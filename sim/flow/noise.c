@@ -8,7 +8,8 @@
 #include "data/base/units.h"
 #include "sim/event/random.h"
 
-#define ANY_DEVICE UINT32_MAX
+#define ANY_DEVICE   UINT32_MAX
+#define EVERY_DEVICE (UINT32_MAX - 1)
 
 typedef struct {
     uint32_t device; /* ANY_DEVICE: drawn anew in each sample */
@@ -33,8 +34,8 @@ bool sim_noise_separates(const SimOptions *options)
 static bool find_device(const ClusterView *view, const char *name, uint32_t *device,
                         GError **error)
 {
-    *device = ANY_DEVICE;
-    if (strcmp(name, "any") == 0)
+    *device = strcmp(name, "any") == 0 ? ANY_DEVICE : EVERY_DEVICE;
+    if (*device == ANY_DEVICE || strcmp(name, "every") == 0)
         return true;
     for (uint32_t j = 0; j < view->n_devices; j++)
         if (strcmp(view->device[j].name, name) == 0) {
@@ -42,8 +43,8 @@ static bool find_device(const ClusterView *view, const char *name, uint32_t *dev
             return true;
         }
     return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "no device '%s', expected any or one of the cluster's such as %s",
-                       name, view->device[0].name);
+                       "no device '%s', expected any, every or one such as %s", name,
+                       view->device[0].name);
 }
 
 static bool read_straggler(SimNoise *noise, const char *text, GError **error)
@@ -87,7 +88,10 @@ static double *slowness(const SimNoise *noise, uint64_t run_key)
         sim_random_start(&random, sim_random_mix(sim_random_mix(run_key, i),
                                                  sim_random_name("straggler")));
         const uint32_t drawn = (uint32_t)gsl_rng_uniform_int(&random.rng, n);
-        factor[s->device == ANY_DEVICE ? drawn : s->device] *= s->factor;
+        for (uint32_t j = 0; j < n; j++)
+            if (s->device == EVERY_DEVICE ||
+                j == (s->device == ANY_DEVICE ? drawn : s->device))
+                factor[j] *= s->factor;
     }
     return factor;
 }

@@ -211,6 +211,7 @@ static void test_wrong_columns(void **state)
     refuse_column("replace: [hap]", "best", "expected ENTRY -> OTHER");
     refuse_column("replace: [hap -> none]", "best", "grid is empty");
     refuse_column("replace: [hap -> no-such]", "best", "no-such");
+    refuse_column("replace: [flow -> stage]", "best", "granularities or fidelities");
     refuse_column("scale: ['v9.rate=2']", "best", "columns[0].scale[0]");
     refuse_column("set: [no_such=2]", "best", "columns[0].set[0]");
 }
