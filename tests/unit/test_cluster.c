@@ -84,6 +84,12 @@ static const char *const OTHERS[] = {
     "fitted-amp-homogeneous",
     "fitted-amp-het-model",
     "fitted-amp-het-cluster",
+    /* published ones with what data sheets say of the chips */
+    "sheet-hap-32",
+    "sheet-hap-64",
+    "sheet-hap-p100-32",
+    "sheet-amp-homogeneous",
+    "sheet-amp-het-model",
     "hidup-1x8",
     "hidup-2x8",
     "hidup-4x8",
