@@ -124,6 +124,7 @@ static const char BUILT[] =
                                "fit:\n"
                                "  fidelity: stage\n"
                                "  planner: manual\n"
+                               "  software: megatron\n"
                                "  tp: {least: 1, most: 41}\n"
                                "  pp: {least: 2, most: 42}\n"
                                "  tp_pp: {least: 3, most: 43}\n"
@@ -337,6 +338,7 @@ static const struct {
     {"tuning.source", "a talk", "another", SAME},
     {"fit.fidelity", "fidelity: stage", "fidelity: flow", OTHER},
     {"fit.planner", "planner: manual", "planner: amp", OTHER},
+    {"fit.software", "software: megatron", "software: fsdp", OTHER},
     {"fit.tp.least", "least: 1", "least: 0", OTHER},
     {"fit.tp.most", "most: 41", "most: 51", OTHER},
     {"fit.pp.least", "least: 2", "least: 0", OTHER},

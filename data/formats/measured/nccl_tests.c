@@ -313,8 +313,8 @@ static void read_rank(Reader *reader, const char *line)
     NcclRun *run = &reader->run;
     const char *name = strchr(line, ']'), *on = strstr(line, " on ");
     g_autofree char *device = g_strstrip(g_strdup(name ? name + 1 : ""));
-    if (name &&
-        (run->ranks == 0 || !strstr(run->device, device))) { /* unlike: "T4 + V100" */
+    if (name && (run->ranks == 0 || !run->device ||
+                 !strstr(run->device, device))) { /* unlike: "T4 + V100" */
         char *both = run->ranks && run->device
                          ? g_strconcat(run->device, " + ", device, NULL)
                          : g_steal_pointer(&device);
