@@ -195,7 +195,7 @@ static void note_arrow(const Arrows *arrows, uint32_t from, uint32_t from_device
     const Arrow arrow = {{from, to}, {from_device, to_device}};
     const uint64_t id = arrows->trace->arrow->len + 1;
     g_array_append_val(arrows->trace->arrow, arrow);
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; arrows->trace->perfetto && i < 2; i++) {
         const double start_s = arrows->trace->timeline->span[arrow.span[i]].start_s;
         const ArrowEnd end = {start_s, arrow.span[i], arrow.device[i], i, id};
         g_array_append_val(arrows->trace->end, end);

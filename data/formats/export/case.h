@@ -28,7 +28,6 @@ typedef struct {
     uint32_t batch,
         micro_batch; /* samples of an iteration; samples of a microbatch on a replica */
     uint32_t seq;    /* tokens per sample; 0: samples have no tokens */
-    GArray *names;   /* of frameworks */
     uint32_t vocab;  /* rows of the first embedding's table; 0: there is none */
 } ExportCase;
 
