@@ -348,11 +348,13 @@ static void set_share(DeviceSheet *device, SheetFormat format, double share,
         set_share(device, SHEET_BF16, share, source);
 }
 
-/* Checks row i of the devices' shares, and gives it to `device` if it names that. */
+/* Gives row i of the devices' shares to `device` if it names that; NULL: checks the row. */
 static bool read_device_share(const Yaml *yaml, uint32_t i, DeviceSheet *device,
                               GError **error)
 {
     const DeviceShareText *text = &((const SharesText *)yaml_data(yaml))->device[i];
+    if (device && !device_sheet_is_called(device, text->device))
+        return true;
     g_autofree char *format_key = g_strdup_printf("devices[%u].format", i);
     g_autofree char *share_key = g_strdup_printf("devices[%u].share", i);
     SheetFormat format;
@@ -360,7 +362,7 @@ static bool read_device_share(const Yaml *yaml, uint32_t i, DeviceSheet *device,
     if (!find_format(yaml, format_key, text->format, &format, error) ||
         !yaml_number(yaml, share_key, text->share, LEAST_SHARE, 1, &share, error))
         return false;
-    if (device && device_sheet_is_called(device, text->device))
+    if (device)
         set_share(device, format, share, text->source);
     return true;
 }
