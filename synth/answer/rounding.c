@@ -1,6 +1,7 @@
 /* Rounding a plan's shards by the iteration's time. */
 #include "synth/answer/rounding.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,26 +75,30 @@ static void move(Climb *c, uint32_t k, const uint32_t *from, const uint32_t *to,
     }
 }
 
-/* Tries a move and keeps it if it is an improvement. */
-static bool try_move(Climb *c, uint32_t k, const uint32_t *from, const uint32_t *to,
-                     uint32_t n)
+static bool improve(Climb *c, const Groups *g, uint32_t more);
+
+/* Tries a move, or with `more` each pair of moves that begins with it, and keeps an improvement. */
+static bool try_move(Climb *c, const Groups *g, uint32_t k, const uint32_t *from,
+                     const uint32_t *to, uint32_t n, uint32_t more)
 {
     static const double better = 1 - 1e-9;
     if (c->split[k]->count[from[0]] == 0)
         return false;
     move(c, k, from, to, n);
-    const double time_s = time_of(c);
+    const double time_s = more ? INFINITY : time_of(c);
     if (time_s < c->time_s * better &&
         (!c->fits || sim_memory_fits(c->memory, c->view, c->share))) {
         c->time_s = time_s;
         return true;
     }
+    if (more && improve(c, g, more - 1))
+        return true;
     move(c, k, to, from, n);
     return false;
 }
 
-/* Moves units between two groups in some cut, if that shortens the iteration. */
-static bool improve(Climb *c, const Groups *g)
+/* Moves units between two groups in some cut, `more` times further ones, if that shortens the iteration. */
+static bool improve(Climb *c, const Groups *g, uint32_t more)
 {
     const uint32_t n = c->view->n_devices;
     g_autofree bool *matters = g_new0(bool, (gsize)c->linear->n_splits *n + 1);
@@ -107,13 +112,16 @@ static bool improve(Climb *c, const Groups *g)
             const uint32_t both =
                 MIN(g->first[a + 1] - g->first[a], g->first[b + 1] - g->first[b]);
             if (a != b && matters[(size_t)k * n + from[0]] &&
-                (try_move(c, k, from, to, 1) ||
-                 (both > 1 && try_move(c, k, from, to, both))))
+                (try_move(c, g, k, from, to, 1, more) ||
+                 (both > 1 && try_move(c, g, k, from, to, both, more))))
                 return true;
         }
     }
     return false;
 }
+
+/* So few moves are tried in pairs, too: equal shares of two devices only help when both shrink. */
+enum { FEW_MOVES = 32 };
 
 double rounding_climb(Plan *plan, const SimLinear *linear, const SimMemory *memory,
                       const ClusterView *view, double *share, uint32_t most_moves)
@@ -134,7 +142,8 @@ double rounding_climb(Plan *plan, const SimLinear *linear, const SimMemory *memo
     bool better = true;
     for (uint32_t i = 0; i < most_moves && better; i++) {
         Groups g = find_groups(&c);
-        better = improve(&c, &g);
+        better = improve(&c, &g, 0) ||
+                 (linear->n_splits * g.n * g.n <= FEW_MOVES && improve(&c, &g, 1));
         groups_clear(&g);
     }
     return c.time_s;

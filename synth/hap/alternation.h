@@ -46,13 +46,24 @@ static inline bool alternation_fits(const Alternation *a)
     return a->best && a->best->feasible;
 }
 
-/* Whether a plan that is slower after rounding could become the best with a better rounding. */
+/* Whether some cut has so few units that other whole ones may be faster than the ratios, which all cuts share. */
+static inline bool alternation_has_few_units(const Plan *plan)
+{
+    enum { FEW = 16 };
+    bool few = false;
+    for (uint32_t k = 0; k < plan->n_splits; k++)
+        few |= plan->split[k].units <= FEW;
+    return few;
+}
+
+/* Whether a plan could become the best with a better rounding. */
 static inline bool alternation_wants_climb(const Alternation *a, const Plan *plan)
 {
     static const double visible = 1e-3; /* of the time before rounding */
     const double least_s = plan->fractional_time_s;
     return a->options->search != SEARCH_REFERENCE && !a->rough && plan->feasible &&
-           plan->iteration_time_s > least_s * (1 + visible) &&
+           (plan->iteration_time_s > least_s * (1 + visible) ||
+            alternation_has_few_units(plan)) &&
            (a->rival_s == 0 || least_s < a->rival_s) &&
            (!alternation_fits(a) || least_s < a->best->iteration_time_s);
 }
