@@ -9,35 +9,82 @@
 
 enum { MOST_BYTES = 1 << 22 };
 
+/* Rows are parsed when they are asked for: a file needs a few of hundreds. */
 struct Families {
-    json_t *root;
+    char *path, *text;
+    GHashTable *line; /* name -> its line in `text` */
+    json_t *root;     /* rows that were parsed */
 };
+
+/* A row begins with a line "NAME:" and ends before the next line that begins with a letter. */
+static void index_rows(Families *families)
+{
+    for (char *line = families->text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        const size_t length = strcspn(line, ":\n");
+        if (g_ascii_isalpha(*line) && line[length] == ':')
+            g_hash_table_insert(families->line, g_strndup(line, length), line);
+    }
+}
 
 Families *families_read(GError **error)
 {
     g_autofree char *path = path_find("families.yaml");
     gsize length;
-    g_autofree char *text = path ? file_read(path, MOST_BYTES, &length, error) : NULL;
+    char *text = path ? file_read(path, MOST_BYTES, &length, error) : NULL;
     if (!path)
         kilter_fail(error, KILTER_ERROR_INPUT, "data/families.yaml is not there");
-    json_t *root = text ? yaml_to_json(path, text, length, error) : NULL;
-    if (!root)
+    if (!text)
         return NULL;
     Families *families = g_new(Families, 1);
-    families->root = root;
+    *families = (Families){g_steal_pointer(&path), text,
+                           g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+                           json_object()};
+    index_rows(families);
     return families;
 }
 
 void families_free(Families *families)
 {
     json_decref(families->root);
+    g_hash_table_destroy(families->line);
+    g_free(families->path);
+    g_free(families->text);
     g_free(families);
+}
+
+const json_t *families_row(const Families *families, const char *name)
+{
+    const char *line = g_hash_table_lookup(families->line, name);
+    json_t *row = json_object_get(families->root, name);
+    if (row || !line)
+        return row;
+    const char *end = strchr(line, '\n');
+    while (end && !g_ascii_isalpha(end[1]))
+        end = strchr(end + 1, '\n');
+    g_autofree char *place = g_strdup_printf("%s: %s", families->path, name);
+    json_t *one =
+        yaml_to_json(place, line, end ? (gsize)(end - line) + 1 : strlen(line), NULL);
+    json_object_update(families->root, one);
+    json_decref(one);
+    return json_object_get(families->root, name);
+}
+
+json_t *families_rows(Families *families, GError **error)
+{
+    json_t *root =
+        yaml_to_json(families->path, families->text, strlen(families->text), error);
+    if (!root)
+        return NULL;
+    json_decref(families->root);
+    families->root = root;
+    return root;
 }
 
 bool families_has(const Families *families, const char *name)
 {
-    return strcmp(name, "ignored") != 0 &&
-           json_is_object(json_object_get(families->root, name));
+    return name && strcmp(name, "ignored") != 0 &&
+           g_hash_table_contains(families->line, name);
 }
 
 static char *plain_name(const char *name, size_t length)
@@ -52,40 +99,35 @@ static char *plain_name(const char *name, size_t length)
 const char *families_of_class(const Families *families, const char *name)
 {
     static const char *const end[] = {"For", "Model", "LMHead", "DoubleHeads"};
-    const char *stop = NULL, *key;
-    json_t *row;
+    const char *stop = NULL, *first = NULL, *found = NULL;
+    gpointer key, line;
+    GHashTableIter iter;
     for (uint32_t i = 0; i < G_N_ELEMENTS(end); i++) {
         const char *at = strstr(name + (*name != 0), end[i]);
         stop = at && (!stop || at < stop) ? at : stop;
     }
     g_autofree char *plain = plain_name(name, stop ? (size_t)(stop - name) : 0);
-    json_object_foreach (families->root, key, row) {
+    g_hash_table_iter_init(&iter, families->line);
+    while (g_hash_table_iter_next(&iter, &key, &line)) {
         g_autofree char *other = plain_name(key, strlen(key));
-        if (*plain && strcmp(plain, other) == 0 && families_has(families, key))
-            return key;
+        if (!*plain || strcmp(plain, other) != 0 || !families_has(families, key) ||
+            (first && first < (const char *)line))
+            continue;
+        first = line;
+        found = key;
     }
-    return NULL;
+    return found;
 }
 
 bool families_ignore(const Families *families, const char *key)
 {
-    const json_t *list = json_object_get(families->root, "ignored");
+    const json_t *list = families_row(families, "ignored");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *pattern = json_string_value(json_array_get(list, i));
         if (pattern && g_pattern_match_simple(pattern, key))
             return true;
     }
     return false;
-}
-
-json_t *families_rows(const Families *families)
-{
-    return families->root;
-}
-
-const json_t *families_row(const Families *families, const char *name)
-{
-    return json_object_get(families->root, name);
 }
 
 /* Keys of the object, beside the text's, whose value says something and that nothing was read

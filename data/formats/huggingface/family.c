@@ -336,8 +336,11 @@ static bool read_layers(Reader *r)
     return true;
 }
 
-static bool check_rows(Reader *r)
+static bool check_rows(Reader *r, const Families *families)
 {
+    if (r->rows.n == 0 || r->rows.row[r->rows.n - 1] != families_row(families, "decoder"))
+        return config_wrong(r->config, "like",
+                            "expected rows of data/families.yaml that end in decoder");
     for (uint32_t i = 0; i < r->rows.n; i++) {
         const char *key;
         json_t *value;
@@ -380,7 +383,7 @@ static bool read_rows(const Families *families, Config *config, const char *name
                 .scope = {.root = config->root, .read = read, .fact = find_fact}};
     const char *fact = NULL;
     r.scope.data = &r;
-    bool good = check_rows(&r);
+    bool good = check_rows(&r, families);
     for (uint32_t i = 0; good && !FACTS[i].of_layer; i++) {
         good = read_fact(&r, i);
         if (good && i == 0)
@@ -419,24 +422,20 @@ bool family_read(const Families *families, Config *config, const char *name,
     return good;
 }
 
-bool families_check(const Families *families, GError **error)
+bool families_check(Families *families, GError **error)
 {
     const char *name;
-    json_t *row;
-    json_object_foreach (families_rows(families), name, row) {
+    json_t *row, *rows = families_rows(families, error);
+    json_object_foreach (rows, name, row) {
         json_t *empty = json_object();
         Config config = {.file = name, .root = empty, .outer = empty, .error = error};
-        if (families_has(families, name)) {
-            Reader r = {.config = &config, .rows = rows_of(families, NULL, name)};
-            if (check_rows(&r) && strcmp(name, "decoder") != 0 &&
-                r.rows.row[r.rows.n - 1] != families_row(families, "decoder"))
-                config_wrong(&config, "like", "expected rows that end in decoder");
-        }
+        Reader r = {.config = &config, .rows = rows_of(families, NULL, name)};
+        const bool good = !families_has(families, name) || check_rows(&r, families);
         json_decref(empty);
-        if (config.failed)
+        if (!good)
             return false;
     }
-    return true;
+    return rows != NULL;
 }
 
 static json_t *json_of(const Value *value, FactKind kind)
