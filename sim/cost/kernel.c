@@ -56,8 +56,8 @@ static double kernel_product_s(const KernelDevice *device, const Kernel *kernel,
                         .read = 2,
                         .written = in,
                         .scalar = true}};
-    const double more = law_elementwise_s(device, &pass, NULL) +
-                        device->constants.memory.convert * 1e-6;
+    const double more =
+        law_elementwise_s(device, &pass, NULL) + device->constants.memory.convert * 1e-6;
     if (report)
         report->start_s += more;
     return t + more;

@@ -64,11 +64,13 @@ double law_attention_s(const KernelDevice *device, const Kernel *kernel,
                                         kernel->attention.keys);
     const double miss = law_clip(log2(bytes / (0.62 * chip->l2_bytes)) + 0.5, 0.1, 1);
     double dram = bytes * miss / chip->bandwidth;
+    double least = cycles / ROWS / (S * chip->clock_hz); /* of a pair of query and key */
     if (kernel->backward) {
         const double times = kernel->attention.head_qk > kernel->attention.head_v
                                  ? law->backward_wide
                                  : law->backward;
         compute *= times;
+        least *= times;
         dram *= times;
         bytes *= 2;
     }
@@ -87,6 +89,7 @@ double law_attention_s(const KernelDevice *device, const Kernel *kernel,
                                   ? fmin(pairs, s * kernel->attention.window)
                                   : pairs;
         report->flops = (kernel->backward ? 2.5 : 1) * 4 * b * heads * d * inside;
+        report->least_s = b * heads * inside * least;
     }
     return law->start * 1e-6 * (kernel->backward ? 2 : 1) + fmax(compute, dram) +
            law->memory * dram;

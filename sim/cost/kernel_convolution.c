@@ -47,6 +47,14 @@ static double convolution_product_s(const KernelDevice *device, const Kernel *ke
     return law_product_s(device, &product, report);
 }
 
+static double convolution_soft(const ConvolutionLaw *law, double implicit, double small,
+                               double large)
+{
+    return pow(pow(implicit, -law->choice) + pow(small, -law->choice) +
+                   pow(large, -law->choice),
+               -1 / law->choice);
+}
+
 double law_convolution_s(const KernelDevice *device, const Kernel *kernel,
                          KernelReport *report)
 {
@@ -63,6 +71,8 @@ double law_convolution_s(const KernelDevice *device, const Kernel *kernel,
             ? convolution_product_s(device, kernel, groups, k, n, positions, report)
             : convolution_product_s(device, kernel, groups, positions, n, k, report);
     t /= law->implicit;
+    KernelReport of_two = {0}, of_four = {0};
+    double least = report ? report->least_s / law->implicit : 0;
     if (c.filter == 9 && c.stride == 1 && kernel->convolution.rows == 3 && groups == 1) {
         const double weights = c.in * c.out * size,
                      maps = positions * (c.in + c.out) * size;
@@ -72,20 +82,21 @@ double law_convolution_s(const KernelDevice *device, const Kernel *kernel,
                             ceil(kernel->convolution.width / 4);
         const double small =
             convolution_product_s(device, kernel, 16, c.weights ? c.in : two, n,
-                                  c.weights ? two : k / 9, NULL) /
+                                  c.weights ? two : k / 9, &of_two) /
                 law->small +
             law->filter * 16 * weights / streams;
         const double large =
             convolution_product_s(device, kernel, 36, c.weights ? c.in : four, n,
-                                  c.weights ? four : k / 9, NULL) /
+                                  c.weights ? four : k / 9, &of_four) /
                 law->large +
             (law->traffic * maps * 36 / 16 + law->filter * 36 * weights) / streams;
-        t = pow(pow(t, -law->choice) + pow(small, -law->choice) +
-                    pow(large, -law->choice),
-                -1 / law->choice);
+        t = convolution_soft(law, t, small, large);
+        least = convolution_soft(law, least, of_two.least_s / law->small,
+                                 of_four.least_s / law->large);
     }
     if (report) {
         report->start_s += law->start * 1e-6;
+        report->least_s = least;
         report->flops = 2 * positions * c.in * c.out * groups * c.filter;
         report->bytes =
             size * groups *

@@ -31,6 +31,7 @@ static double grouped_s(const KernelDevice *device, const ExpertLaw *law, double
         report->compute_s = compute;
         report->memory_s = memory;
         report->flops = products * 2 * a * m * n * k;
+        report->least_s = fmax(compute * m / rows, memory);
         report->bytes = bytes + products * a * m * size * (n + k);
         report->tile_m = GROUP_ROWS;
         report->tiles = products * a * ceil(m / GROUP_ROWS);

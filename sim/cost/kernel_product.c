@@ -161,6 +161,48 @@ static void product_try(const ProductCase *c, const Tile *tile, double splits,
             (ProductChoice){t, full, power, memory, cache, split, tiles, splits, *tile};
 }
 
+/* Seconds of (3) and (4) that no cutting of the product into parts avoids: each part takes at least its FLOPs
+ * at the best tile's rate where it is aligned, fills all warps and ends in no tail, and a shorter
+ * sum starts as often. */
+static double product_least_as_s(const KernelDevice *device, const LawProduct *product,
+                                 KernelFormat format)
+{
+    const LawProduct ideal = {
+        .in_bytes = product->in_bytes, .out_bytes = product->out_bytes, .format = format};
+    const ProductCase c = product_case(device, &ideal);
+    const ProductLaw *law = c.law;
+    const double starts = 1 + law->k_start / product->k;
+    double rate = 0;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(LANE_TILE); i++) {
+        const Tile *tile = c.tensor ? &TENSOR_TILE[i] : &LANE_TILE[i];
+        const double z = 1 / tile->width + 1 / tile->height,
+                     warps = tile->width * tile->height / 2048,
+                     x = law_clip(16 / warps, 1, c.tensor ? 4 : 8) * warps,
+                     fill = x * (16 + law->warps_half) / (16 * (x + law->warps_half)),
+                     e = fmin(law->share / (1 + c.half * z) * fmax(law->batched, 1) *
+                                  c.factor,
+                              c.most_e),
+                     drawn = 1 + law->energy_tile * z,
+                     power = c.watts * c.flops_j * e / 0.95 / drawn,
+                     sustained = device->chip.sustained * e / 0.95 *
+                                 (1 + law->energy_tile / 64) / drawn,
+                     most = product->alone                            ? INFINITY
+                            : device->chip.sustained > 0 && !c.tensor ? sustained
+                                                                      : power;
+        rate = fmax(rate, fmin(c.peak * e * fill, most));
+    }
+    return 2 * product->batch * product->m * product->n * product->k * starts / rate;
+}
+
+/* The same by matrix units or, where a part's operands may be odd, by lanes. */
+static double product_least_s(const KernelDevice *device, const LawProduct *product)
+{
+    const double s = product_least_as_s(device, product, product->format);
+    return product->batched && product->in_bytes == 2
+               ? fmin(s, product_least_as_s(device, product, KERNEL_FP32))
+               : s;
+}
+
 double law_product_s(const KernelDevice *device, const LawProduct *product,
                      KernelReport *report)
 {
@@ -187,6 +229,7 @@ double law_product_s(const KernelDevice *device, const LawProduct *product,
         report->splits = best.splits;
         report->flops = 2 * product->batch * product->m * product->n * product->k;
         report->bytes = c.once;
+        report->least_s = product_least_s(device, product);
     }
     return best.t + start;
 }

@@ -452,10 +452,13 @@ double op_kernels_least_s(const KernelPricing *pricing, const Graph *graph, OpId
     double seconds = 0;
     for (uint32_t i = 0; i < n; i++) {
         const KernelReport report = kernel_report(pricing->device, &kernel[i].kernel);
-        seconds += kernel[i].times * pricing->factor[kernel[i].class] *
-                   fmax(report.flops / report.peak,
+        seconds +=
+            kernel[i].times * pricing->factor[kernel[i].class] *
+            (report.least_s > 0
+                 ? report.least_s
+                 : fmax(report.flops / report.peak,
                         report.bytes / (report.bandwidth *
-                                        pricing->device->constants.memory.cache_gain));
+                                        pricing->device->constants.memory.cache_gain)));
     }
     return seconds;
 }

@@ -102,13 +102,51 @@ static bool is_even(const PortfolioRun *run, const Planner *planner)
             (ratios == RATIOS_OWN && planner_can(planner, PLANNER_EVEN)));
 }
 
+/* The runtime that the try's plan is for; NULL: none. */
+static const char *try_runtime(const PortfolioRun *run, const PortfolioChoice *choice,
+                               const PortfolioTry *attempt)
+{
+    PlannerOptions options = *run->options;
+    technique_apply(attempt->set, &options);
+    return planner_runtime(attempt->planner, &options, choice->cluster);
+}
+
+/* The choice's machines with the prices of ops that the try's planner sees; NULL: not known. */
+static ClusterView *priced_view(const PortfolioRun *run, const PortfolioChoice *choice,
+                                const PortfolioTry *attempt)
+{
+    const char *name = try_runtime(run, choice, attempt);
+    g_autoptr(Runtime) runtime = name ? runtime_load(name, NULL) : NULL;
+    if (name && !runtime)
+        return NULL;
+    g_autoptr(ClusterView) view = cluster_view(choice->cluster, attempt->granularity);
+    ClusterView *priced = sim_options_view(&run->options->sim, runtime, view);
+    return priced ? priced : g_steal_pointer(&view);
+}
+
+/* No plan of any try is faster; 0: not known. Prices differ by runtime only. */
+static double least_bound(const PortfolioRun *run, const PortfolioChoice *choice)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    double least_s = INFINITY;
+    for (uint32_t t = 0; t < choice->tries->len; t++) {
+        const PortfolioTry *attempt = &g_array_index(choice->tries, PortfolioTry, t);
+        const char *name = try_runtime(run, choice, attempt);
+        if (!g_hash_table_add(seen, (gpointer)(name ? name : "")))
+            continue;
+        g_autoptr(ClusterView) view = priced_view(run, choice, attempt);
+        least_s = fmin(least_s, view ? sim_compute_bound_s(run->graph, view) : 0);
+    }
+    return isfinite(least_s) ? least_s : 0;
+}
+
 static double bound_of(const PortfolioRun *run, const PortfolioChoice *choice,
                        const PortfolioTry *attempt)
 {
     if (!is_even(run, attempt->planner))
         return choice->bound_s;
-    g_autoptr(ClusterView) view = cluster_view(choice->cluster, attempt->granularity);
-    return fmax(choice->bound_s, sim_even_bound_s(run->graph, view));
+    g_autoptr(ClusterView) view = priced_view(run, choice, attempt);
+    return fmax(choice->bound_s, view ? sim_even_bound_s(run->graph, view) : 0);
 }
 
 /* Planners whose plans are seldom beaten come first, then the quick ones, then those that search long where memory is
@@ -690,12 +728,10 @@ static bool prepare(PortfolioRun *run, const char *model, const Cluster *cluster
     list_choices(portfolio, cluster, run->how);
     for (uint32_t i = 0; i < portfolio->choices->len; i++) {
         PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, i);
-        g_autoptr(ClusterView) view =
-            cluster_view(choice->cluster, granularity_default(choice->cluster));
-        choice->bound_s = sim_compute_bound_s(run->graph, view);
+        list_tries(run, choice);
+        choice->bound_s = least_bound(run, choice);
         if (!choice->only)
             portfolio->bound_s = choice->bound_s;
-        list_tries(run, choice);
     }
     g_ptr_array_sort(portfolio->choices, by_bound);
     return true;

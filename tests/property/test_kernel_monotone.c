@@ -145,8 +145,78 @@ static void test_monotone(void **state)
         assert_true(seen[k] > EACH / 4);
 }
 
+/* A part of the kernel, and of how many it is one. */
+static Kernel monotone_part(GRand *rand, const Kernel *whole, double *parts)
+{
+    Kernel part = *whole;
+    double *extent[4] = {0};
+    switch (whole->kind) {
+    case KERNEL_PRODUCT:
+    case KERNEL_BATCHED:
+    case KERNEL_GROUPED:
+        extent[0] = &part.product.m;
+        extent[1] = &part.product.n;
+        extent[2] = &part.product.k;
+        extent[3] = &part.product.batch;
+        break;
+    case KERNEL_ATTENTION:
+        extent[0] = &part.attention.batch;
+        extent[1] = &part.attention.heads;
+        break;
+    case KERNEL_CONVOLUTION:
+        extent[0] = &part.convolution.batch;
+        extent[1] = &part.convolution.in;
+        extent[2] = &part.convolution.out;
+        break;
+    default:
+        break;
+    }
+    *parts = 1;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(extent); i++)
+        if (extent[i] && *extent[i] > 1 && g_rand_boolean(rand)) {
+            const double of = g_rand_boolean(rand)
+                                  ? g_rand_double_range(rand, 1, *extent[i])
+                                  : floor(g_rand_double_range(rand, 1, 9));
+            *extent[i] /= of;
+            *parts *= of;
+        }
+    if (whole->kind == KERNEL_ATTENTION)
+        part.attention.kv_heads = part.attention.heads;
+    if (whole->kind == KERNEL_BATCHED && part.product.batch <= 1)
+        part.kind = KERNEL_PRODUCT; /* as op_kernels makes them */
+    return part;
+}
+
+/* However a kernel is cut, its parts take at least `least_s` in all. */
+static void test_least(void **state)
+{
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(8);
+    uint32_t known = 0, near = 0;
+    for (uint32_t d = 0; d < G_N_ELEMENTS(DEVICE); d++) {
+        g_autoptr(KernelDevice) device = kernel_device_of(DEVICE[d]);
+        for (uint32_t i = 0; i < 3 * EACH; i++) {
+            size_t work;
+            double parts;
+            const Kernel whole = monotone_kernel(rand, device, &work);
+            const KernelReport report = kernel_report(device, &whole);
+            const Kernel part = monotone_part(rand, &whole, &parts);
+            const double s = parts * kernel_time_s(device, &part);
+            known += report.least_s > 0;
+            near += report.least_s > 0.7 * report.time_s;
+            if (s < report.least_s * (1 - 1e-9))
+                fail_msg("%s, %s of %s: %g parts take %g s, but least is %g s",
+                         kernel_kind_name(whole.kind), kernel_format_name(whole.format),
+                         DEVICE[d], parts, s, report.least_s);
+        }
+    }
+    print_message("%u of %u known ones are within 30 %%\n", near, known);
+    assert_true(near > known / 8);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_monotone)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_monotone),
+                                       cmocka_unit_test(test_least)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
