@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/base/path.h"
 #include "data/base/version.h"
 #include "experiments/cli/describe.h"
 #include "experiments/cli/exec_launch.h"
@@ -11,6 +12,7 @@
 #include "experiments/cli/limits.h"
 #include "experiments/cli/manual.h"
 #include "experiments/cli/screen.h"
+#include "experiments/figures/reproduce.h"
 
 static const Command commands[] = {
 #define X(name, group, help) {#name, help, cmd_##name, COMMAND_##group},
@@ -35,12 +37,36 @@ static bool is_any(const char *name, const char *const *words)
     return g_strv_contains(words, name);
 }
 
+/* "did you mean 'kilter devices h100-sxm'?" of a word that another command takes, else NULL. */
+static char *command_of(const char *word)
+{
+    static const char *const TAKES[][2] = {
+        {"reproduce", "experiments"}, {"devices", "devices"}, {"clusters", "clusters"}};
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(g_free);
+    g_auto(GStrv) figures = reproduce_names(word, NULL);
+    if (figures)
+        return g_strdup_printf("did you mean 'kilter reproduce %s'?", word);
+    for (guint i = 0; i < G_N_ELEMENTS(TAKES); i++) {
+        g_auto(GStrv) names = path_list(TAKES[i][1], ".yaml");
+        for (char **name = names; *name; name++)
+            g_ptr_array_add(all, g_strdup_printf("kilter %s %s", TAKES[i][0], *name));
+    }
+    g_ptr_array_add(all, NULL);
+    return names_meant(word, (const char *const *)all->pdata, NULL);
+}
+
 static bool run_command(const Command *list, int argc, char **argv, GError **error)
 {
     const char *known[G_N_ELEMENTS(commands) + 1] = {NULL};
     for (guint i = 0; i < G_N_ELEMENTS(commands); i++)
         known[i] = list[i].name;
     uint32_t index;
+    g_autofree char *hint = names_hint(argv[0], known);
+    g_autofree char *other =
+        g_strv_contains(known, argv[0]) || *hint ? NULL : command_of(argv[0]);
+    if (other)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "unknown command '%.60s'; %s",
+                           argv[0], other);
     return names_find("command", argv[0], known, &index, error) &&
            commands[index].run(argc, argv, error);
 }

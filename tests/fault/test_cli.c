@@ -16,6 +16,11 @@ static void test_usage(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     program_refuses(box, "plna vgg19 hap-8", 2, "unknown command 'plna'");
     program_refuses(box, "plna vgg19 hap-8", 2, "did you mean 'plan'?");
+    program_refuses(box, "HAP", 2, "unknown command 'HAP'; did you mean 'kilter reproduce HAP'?");
+    program_refuses(box, "fig13", 2, "did you mean 'kilter reproduce fig13'?");
+    program_refuses(box, "fig2", 2, "'kilter reproduce hap-fig2'?");
+    program_refuses(box, "A100-PCIE-40G", 2, "did you mean 'kilter devices a100-pcie-40g'?");
+    program_refuses(box, "HAP-8", 2, "did you mean 'kilter clusters hap-8'");
     program_refuses(box, "sweep hap-fgi4", 2, "did you mean 'hap-fig4'?");
     program_refuses(box, "help plna", 2, "did you mean 'plan'?");
     program_refuses(box, "plan vgg19", 2, "expected MODEL CLUSTER");
