@@ -31,12 +31,6 @@ static Command *commands_as_given(void)
     return given;
 }
 
-/* Whether `name` is one of the words, which end with NULL. */
-static bool is_any(const char *name, const char *const *words)
-{
-    return g_strv_contains(words, name);
-}
-
 /* "did you mean 'kilter devices h100-sxm'?" of a word that another command takes, else NULL. */
 static char *command_of(const char *word)
 {
@@ -62,8 +56,7 @@ static bool run_command(const Command *list, int argc, char **argv, GError **err
         known[i] = list[i].name;
     uint32_t index;
     g_autofree char *hint = names_hint(argv[0], known);
-    g_autofree char *other =
-        g_strv_contains(known, argv[0]) || *hint ? NULL : command_of(argv[0]);
+    g_autofree char *other = *hint ? NULL : command_of(argv[0]);
     if (other)
         return kilter_fail(error, KILTER_ERROR_INPUT, "unknown command '%.60s'; %s",
                            argv[0], other);
@@ -76,17 +69,17 @@ static bool main_run(int argc, char **argv, GError **error)
     static const char *const help[] = {"help", "--help", "-h", NULL};
     static const char *const version[] = {"version", "--version", "-V", NULL};
     g_autofree Command *list = commands_as_given();
-    if (argc == 4 && is_any(argv[1], help) && strcmp(argv[2], "--write") == 0)
+    if (argc == 4 && g_strv_contains(help, argv[1]) && strcmp(argv[2], "--write") == 0)
         return manual_write(list, G_N_ELEMENTS(commands), argv[3], error);
-    if (argc == 3 && is_any(argv[1], help) && strcmp(argv[2], "--all") == 0) {
+    if (argc == 3 && g_strv_contains(help, argv[1]) && strcmp(argv[2], "--all") == 0) {
         help_all(list, G_N_ELEMENTS(commands));
         return true;
     }
-    if (argc > 2 && is_any(argv[1], help))
+    if (argc > 2 && g_strv_contains(help, argv[1]))
         return run_command(list, 2, (char *[]){argv[2], (char *)"--help", NULL}, error);
-    if (argc < 2 || is_any(argv[1], help))
+    if (argc < 2 || g_strv_contains(help, argv[1]))
         help_greet(list, G_N_ELEMENTS(commands));
-    else if (is_any(argv[1], version))
+    else if (g_strv_contains(version, argv[1]))
         puts("kilter " KILTER_VERSION);
     else
         return run_command(list, argc - 1, argv + 1, error);

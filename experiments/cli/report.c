@@ -84,11 +84,9 @@ static char *report_names(const char *what, const char *line, const Own *own,
     return names ? report_of(database, (const char *const *)names, own, error) : NULL;
 }
 
-/* Adds days of training to the answer, and draws them; *svg gets the picture, which the caller
- * frees. */
+/* Adds days of training to the answer, and their picture. */
 static bool add_days(const Own *own, char **argv, const CommandOptions *options,
-                     const Evaluation *evaluation, json_t *answer, char **svg,
-                     GError **error)
+                     const Evaluation *evaluation, json_t *answer, GError **error)
 {
     const CommandPlanning how = {0};
     CommandCampaign days = own->campaign;
@@ -98,11 +96,15 @@ static bool add_days(const Own *own, char **argv, const CommandOptions *options,
     g_autofree char *drawn = g_build_filename(scratch, "days.svg", NULL);
     days.plot = scratch;
     days.jobs = own->threads;
-    const bool good =
+    g_autofree char *text = NULL;
+    g_autofree char *picture =
         command_campaign_add(&days, &how, argv, options, evaluation, answer, error) &&
-        g_file_get_contents(drawn, svg, NULL, error);
+                g_file_get_contents(drawn, &text, NULL, error)
+            ? page_svg(text, true, error)
+            : NULL;
     output_forget(scratch);
-    return good;
+    return picture &&
+           json_object_set_new(answer, "days_picture", json_text(picture)) == 0;
 }
 
 static char *report_file(const char *file, const Own *own, const CommandOptions *options,
@@ -111,21 +113,17 @@ static char *report_file(const char *file, const Own *own, const CommandOptions 
     g_auto(Evaluation) evaluation = {0};
     const CommandPlanning how = {0};
     char *argv[] = {"report", (char *)file, NULL};
-    g_autofree char *svg = NULL;
     char *text = NULL;
     if (!command_evaluate(&how, 2, argv, own->fidelity, options, &evaluation, error))
         return NULL;
     json_t *answer = evaluation_simulation_json(&evaluation, options->verbose, false);
     if ((!own->campaign.days ||
-         add_days(own, argv, options, &evaluation, answer, &svg, error)) &&
+         add_days(own, argv, options, &evaluation, answer, error)) &&
         report_plan_add(answer, &evaluation, file, error)) {
         g_autofree char *plan = render(EVALUATION_TEXT, answer);
         g_autofree char *days = render(COMMAND_CAMPAIGN_TEXT, answer);
         g_autofree char *words = g_strconcat(plan, days, NULL);
         json_object_set_new(answer, "words", json_text(words));
-        g_autofree char *picture = svg ? page_svg(svg, true) : NULL;
-        if (svg)
-            json_object_set_new(answer, "days_picture", json_text(picture));
         text = g_str_has_suffix(own->output, ".json") ? json_dumps(answer, JSON_INDENT(1))
                                                       : report_plan(answer, error);
     }

@@ -83,6 +83,28 @@ void page_add(GString *page, const char *element, const char *format, ...)
     close_element(page, element);
 }
 
+char *page_svg(const char *svg, bool first, GError **error)
+{
+    g_autofree char *table = asset("picture.txt", error);
+    g_auto(GStrv) row = g_strsplit(table ? table : "", "\n", -1);
+    char *text = table ? g_utf8_make_valid(svg, -1) : NULL;
+    for (char **pattern = row; text && *pattern; pattern++) {
+        char *by = strchr(*pattern, '\t');
+        if (!by || **pattern == '#')
+            continue;
+        *by = '\0';
+        g_autoptr(GRegex) regex = g_regex_new(*pattern, G_REGEX_DOTALL, 0, error);
+        char *next = regex ? g_regex_replace(regex, text, -1, 0, by + 1, 0, error) : NULL;
+        g_free(text);
+        text = next;
+    }
+    char *shapes = text && !first ? strstr(text, "<defs>") : NULL,
+         *end = shapes ? strstr(shapes, "</defs>") : NULL;
+    if (end)
+        memmove(shapes, end + strlen("</defs>"), strlen(end + strlen("</defs>")) + 1);
+    return text;
+}
+
 /* --- tables --- */
 
 void page_table(GString *page, const char *caption, const char *const *columns)
@@ -97,11 +119,6 @@ void page_table(GString *page, const char *caption, const char *const *columns)
                  *columns + number);
     }
     g_string_append(page, "</tr>\n</thead>\n<tbody>\n");
-}
-
-void page_row(GString *page)
-{
-    g_string_append(page, "<tr>\n");
 }
 
 void page_row_of(GString *page, const char *id)

@@ -24,7 +24,6 @@ void page_anchor(GString *page, const char *id, const char *text);
 void page_table(GString *page, const char *caption, const char *const *columns);
 /* Begins a row; a cell for each column follows: page_cell, page_number, page_link, or page_mark
  * with a class of its own. */
-void page_row(GString *page);
 /* The same, with an id that links can lead to. */
 void page_row_of(GString *page, const char *id);
 void page_cell(GString *page, const char *text);
@@ -36,5 +35,6 @@ void page_row_end(GString *page);
 void page_table_end(GString *page);
 
 /* An SVG file of gnuplot as an element of a page, in fewer bytes. Later ones of a page use the
- * shapes of points that the first one has. Caller frees. */
-char *page_svg(const char *svg, bool first);
+ * shapes of points that the first one has. KILTER_ERROR_INPUT without plots/picture.txt. Caller
+ * frees. */
+char *page_svg(const char *svg, bool first, GError **error);

@@ -1,6 +1,5 @@
 /* The contents of a store as a page: papers' claims and figures, and sweeps. */
 #include <glib.h>
-#include <glib/gstdio.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
@@ -8,6 +7,7 @@
 
 #include "data/base/csv.h"
 #include "data/base/json.h"
+#include "data/base/output.h"
 #include "data/base/path.h"
 #include "data/base/units.h"
 #include "data/base/version.h"
@@ -111,7 +111,7 @@ static void add_drawn(uint32_t n_columns, char **value, char **column, void *dat
     for (uint32_t i = 0; i < n_columns; i++)
         if (value[i] && !g_strv_contains(PLACES, column[i]))
             add_value(value[i], texts, numbers);
-    page_row(drawn->page);
+    g_string_append(drawn->page, "<tr>\n");
     page_cell(drawn->page, texts->str);
     page_cell(drawn->page, numbers->str);
     add_links(drawn, n_columns, value, column);
@@ -259,21 +259,17 @@ static bool add_rows(const ReportParts *report, const ReportPart *part, GError *
 
 /* --- claims --- */
 
-/* The first sentence of a cause, at most 160 characters of it. Caller frees. */
-static char *because_of(const Claim *claim)
+/* The bytes of a cause's first sentence, or of whole words in its first 160 letters. */
+static size_t because_of(const char *reason)
 {
     enum { LONGEST = 160 };
-    const char *end = strstr(claim->reason, "; ");
-    g_autofree char *first = g_strndup(claim->reason, end ? (gsize)(end - claim->reason)
-                                                          : strlen(claim->reason));
-    if (g_utf8_strlen(first, -1) > LONGEST) {
-        *g_utf8_offset_to_pointer(first, LONGEST - 1) = '\0';
-        char *word = strrchr(first, ' ');
-        if (word)
-            *word = '\0';
-        return g_strconcat(first, "\u2026", NULL);
-    }
-    return g_steal_pointer(&first);
+    const char *end = strstr(reason, "; ");
+    size_t n = end ? (size_t)(end - reason) : strlen(reason);
+    if (g_utf8_strlen(reason, (gssize)n) > LONGEST)
+        for (n = (size_t)(g_utf8_offset_to_pointer(reason, LONGEST - 1) - reason);
+             n > 0 && reason[n] != ' '; n--)
+            ;
+    return n;
 }
 
 typedef enum { VERDICT_NONE, VERDICT_BAD, VERDICT_SOME, VERDICT_GOOD } Verdict;
@@ -315,7 +311,10 @@ static json_t *claim_json(const Claims *claims, const Claim *claim)
     g_autofree char *value = claims_value_text(claim, claim->value);
     g_autofree char *ours = claims_value_text(claim, claim->ours);
     g_autofree char *tolerance = claims_value_text(claim, allowed);
-    g_autofree char *because = because_of(claim);
+    const size_t said = because_of(claim->reason);
+    const char *rest = claim->reason + said;
+    g_autofree char *because =
+        g_strdup_printf("%.*s%s", (int)said, claim->reason, *rest == ' ' ? "\u2026" : "");
     json_t *row =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o}", "text", text, "where",
                   claim->where, "paper", value, "ours", known ? ours : "no result",
@@ -327,10 +326,11 @@ static json_t *claim_json(const Claims *claims, const Claim *claim)
                                                       : VERDICT_BAD);
     if (!claims_is_yes(claim) && allowed > 0)
         json_object_set_new(row, "tolerance", json_string(tolerance));
-    if (strcmp(because, claim->reason) != 0)
-        json_object_set_new(row, "reason", json_text(claim->reason));
-    if (isfinite(off) && !claims_is_yes(claim)) /* a band of 17 pixels around 75 of 150 */
-        json_object_set_new(row, "mark", json_real(75 + 17 * CLAMP(off, -4, 4)));
+    if (*rest)
+        json_object_set_new(row, "reason", json_text(rest + strspn(rest, "; ")));
+    if (isfinite(off) &&
+        !claims_is_yes(claim)) /* percent of the band: 39 to 61 are allowed */
+        json_object_set_new(row, "mark", json_real(50 + 11 * CLAMP(off, -4, 4)));
     return row;
 }
 
@@ -385,18 +385,14 @@ static bool add_picture(const ReportParts *report, const ReportPart *part, bool 
     g_autofree char *file =
         scratch ? g_build_filename(scratch, "figure.svg", NULL) : NULL;
     g_autofree char *text = NULL;
-    if (!file)
-        return false;
-    const bool good =
-        figure_draw(part->name, report->store, part->claims, true, file, error) &&
-        g_file_get_contents(file, &text, NULL, error);
-    if (good) {
-        g_autofree char *svg = page_svg(text, first);
-        json_object_set_new(row, "picture", json_text(svg));
-    }
-    g_unlink(file);
-    g_rmdir(scratch);
-    return good;
+    g_autofree char *svg =
+        file && figure_draw(part->name, report->store, part->claims, true, file, error) &&
+                g_file_get_contents(file, &text, NULL, error)
+            ? page_svg(text, first, error)
+            : NULL;
+    if (scratch)
+        output_forget(scratch);
+    return svg && json_object_set_new(row, "picture", json_text(svg)) == 0;
 }
 
 static json_t *figure_json(ReportParts *report, const ReportPart *part, bool first,
@@ -501,9 +497,13 @@ char *report_store(const char *file, const char *const *names, const char *runni
         json_object_set_new(facts, "running", json_text(running));
     set_counts(facts, &report.count);
     char *page = NULL;
-    if (store_query(report.store,
-                    "SELECT id, command, version, revision, started FROM run ORDER BY id",
-                    add_run_json, runs, error) &&
+    /* only pages of one part have rows, which name their run */
+    if (store_query(
+            report.store,
+            one ? "SELECT id, command, version, revision, started FROM run ORDER BY id"
+                : "SELECT min(id) AS id, command, version, revision, min(started) AS "
+                  "started FROM run GROUP BY command, version, revision ORDER BY 1",
+            add_run_json, runs, error) &&
         add_parts(&report, papers, sweeps, error))
         page = page_of(json_array_size(papers) > 0 ? "papers.html" : "sweep.html",
                        heading, facts, error);

@@ -161,6 +161,9 @@ static void test_all_twice(void **state)
                           again = new_table();
     assert_true(g_strv_length(names) > 20);
     reproduce_in(box, "all", "alone.db", "a", alone, names);
+    program_runs(box, "report alone.db -o all.html");
+    g_autofree char *page = sandbox_read(box, "all.html");
+    assert_true(strlen(page) < 400000);
     sandbox_write(box, "foreign.yaml", FOREIGN);
     program_runs(box, "sweep foreign.yaml --db r.db -q");
     for (uint32_t i = g_strv_length(names); i-- > 0;) {

@@ -76,9 +76,10 @@ static void test_long(void **state)
 static void test_picture(void **state)
 {
     (void)state;
-    g_autofree char *svg = page_svg(
-        "<?xml?>\n<svg d=\"M1, 2\">\n<text>4 stages, 4 (a = 1)</text>\n</svg>", true);
-    assert_string_equal(svg, "<svg aria-hidden=\"true\" d=\"M1,2\">"
+    g_autofree char *svg =
+        page_svg("<?xml?>\n<svg d=\"M1, 2\">\n<text>4 stages, 4 (a = 1)</text>\n</svg>",
+                 true, NULL);
+    assert_string_equal(svg, "<svg aria-hidden=\"true\" class=\"gp\" d=\"M1,2\">"
                              "<text>4 stages, 4 (a = 1)</text></svg>");
 }
 
