@@ -62,7 +62,7 @@ OPTION_WORDS(SIM_TASK_MEMORY_WORDS)
     X(BUNDLED(RUNTIME_FILE, read_runtime), runtime, "runtime", "",                    \
       "memory that a framework holds beside the plan: the name of a file in "         \
       "data/runtimes; default: the plan's, by its kind for GPUs of data sheets")                  \
-    X(CHOICE(SIM_COSTS_WORDS), costs, "costs", "shares",                               \
+    X(CHOICE(SIM_COSTS_WORDS), costs, "costs", "kernels",                              \
       "what ops take on devices of data sheets: FLOPs over a constant share of the "   \
       "peak (data/sustained.yaml), or the times of their kernels")                     \
     X(DATA, layer_times, "layer_times", "",                                           \

@@ -144,20 +144,21 @@ typedef struct {
     uint32_t inner_messages;
 } SimWork;
 
-void sim_work_op(const Graph *graph, const ClusterView *view, OpId op, const Rule *rule,
-                 SimWork *work);
-/* The same on the part `part` of the batch, where `form` says which operands are cut
- * (data/program/batch.h; NULL: none is, and `part` is not used). */
-void sim_work_part(const Graph *graph, const ClusterView *view, OpId op, const Rule *rule,
-                   const Form *form, double part, SimWork *work);
-void sim_work_collective(const Graph *graph, Collective kind, TensorId tensor, Form from,
-                         Form to, SimWork *work);
-
-/* Times that sim_op_s keeps, for one graph and one view, and one thread. */
+/* Times of kernels that were priced before, for one graph and one view, and one thread. */
 typedef struct SimMemo SimMemo;
 SimMemo *sim_memo_new(void);
 void sim_memo_free(SimMemo *memo);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimMemo, sim_memo_free)
+
+/* memo may be NULL. */
+void sim_work_op(SimMemo *memo, const Graph *graph, const ClusterView *view, OpId op,
+                 const Rule *rule, SimWork *work);
+/* The same on the part `part` of the batch, where `form` says which operands are cut
+ * (data/program/batch.h; NULL: none is, and `part` is not used). */
+void sim_work_part(SimMemo *memo, const Graph *graph, const ClusterView *view, OpId op,
+                   const Rule *rule, const Form *form, double part, SimWork *work);
+void sim_work_collective(const Graph *graph, Collective kind, TensorId tensor, Form from,
+                         Form to, SimWork *work);
 
 /* The part of an op on one device: `share` of the sharded dim, of the part `part` of what `form`
  * cuts (as in sim_work_part). */
@@ -325,7 +326,8 @@ typedef struct {
     double iteration_time_s;
     /* parts of it; with a timeline, of the critical path plus the time lost to a failure */
     double comm_s, comp_s;
-    double toll; /* US dollars for what is sent between regions with prices; 0 for time_only */
+    double
+        toll; /* US dollars for what is sent between regions with prices; 0 for time_only */
     double launch_s; /* part of comp_s in which the critical path waits for a host */
     uint32_t n_devices, n_stages;
     double *busy_s, *comm_busy_s, *idle_s; /* per device; sum to the iteration time */
@@ -341,9 +343,9 @@ typedef struct {
      * lacks; 0: nothing is offloaded */
     uint32_t host;
     uint64_t host_bytes, host_missing_bytes;
-    const char *runtime;    /* the option; "": none */
-    bool kernels;           /* ops took the times of their kernels (costs=kernels) */
-    SimTimeline *timeline;  /* NULL: the fidelity has none */
+    const char *runtime;   /* the option; "": none */
+    bool kernels;          /* ops took the times of their kernels (costs=kernels) */
+    SimTimeline *timeline; /* NULL: the fidelity has none */
 } SimReport;
 
 /* Bytes of one GPU of a device at its peak, instructions run in program order. */
@@ -365,7 +367,8 @@ GArray *sim_memory_table(const Plan *plan, const Graph *graph, const ClusterView
 /* A device's buffers by program order, as blocks of a snapshot: bytes of one GPU without what the
  * allocator does not give out. Appends to `block` (SnapshotBlock), whose texts the graph owns. */
 bool sim_memory_blocks(const Plan *plan, const Graph *graph, const ClusterView *view,
-                       const char *runtime, uint32_t device, GArray *block, GError **error);
+                       const char *runtime, uint32_t device, GArray *block,
+                       GError **error);
 /* The same as sim_memory_table for each pipeline stage and device type, by stages. */
 GArray *sim_memory_stages(const Plan *plan, const Graph *graph, const ClusterView *view,
                           const char *runtime, const uint64_t *memory_bytes,

@@ -65,10 +65,14 @@ static char *advice(const AdviseRow *row, uint32_t n)
     if (alone && alone != best)
         say_gain(text, best, alone);
     if (all != best && isfinite(all->iteration_s)) {
-        g_autofree char *slower = seconds(all->iteration_s);
+        /* by flow where the order is by flow */
+        const bool flows = all->choice->flow_s > 0 && best->choice->flow_s > 0;
+        const double longer_s = flows ? all->choice->flow_s : all->iteration_s,
+                     least_s = flows ? best->choice->flow_s : best->iteration_s;
+        g_autofree char *slower = seconds(longer_s);
         g_string_append_printf(
-            text, "All machines take %s, %.1f %% longer: mixing them does not pay. ",
-            slower, 100 * (all->iteration_s / best->iteration_s - 1));
+            text, "All machines take %s%s, %.1f %% longer: mixing them does not pay. ",
+            slower, flows ? " by flow" : "", 100 * (longer_s / least_s - 1));
     } else if (all != best && !all->choice->skipped) {
         g_string_append(text, "No plan on all machines was found. ");
     }

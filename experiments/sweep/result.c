@@ -106,13 +106,18 @@ static void add_file(json_t *files, const char *relative)
 }
 
 /* The files that values of options stand for: a framework's memory, networks that TAG was trained
- * to. */
+ * to, constants of kernels where ops take their times. */
 static json_t *files_json(const Configuration *c)
 {
     json_t *files = json_object();
     g_auto(GStrv) list = planner_options_files(&c->options);
     for (char **file = list; *file; file++)
         add_file(files, *file);
+    bool priced = false;
+    for (uint32_t t = 0; t < c->cluster->n_types; t++)
+        priced |= c->cluster->type[t].kernels != NULL;
+    if (priced && c->options.sim.costs == SIM_COSTS_KERNELS)
+        add_file(files, "kernels.yaml");
     g_auto(GStrv) held = planner_runtime_files(c->planner, &c->options, c->cluster);
     for (char **file = held; *file; file++)
         add_file(files, *file);

@@ -16,8 +16,26 @@ static double seconds_of(const Graph *graph, const ClusterView *view, OpId op,
         return op_kernels_least_s(device->kernels, graph, op) * device->stretch /
                device->gpus;
     op_rules(graph, op, rule); /* the first rule is the whole op */
-    sim_work_op(graph, view, op, &rule[0], &work);
+    sim_work_op(NULL, graph, view, op, &rule[0], &work);
     return *sim_work_flops(&work, device) / device->rate;
+}
+
+/* [op], equal kernels once. Caller frees. */
+static double *all_seconds(const Graph *graph, const ClusterView *view,
+                           const Device *device)
+{
+    const uint32_t n = graph_n_ops(graph);
+    double *seconds = g_new(double, n);
+    g_autoptr(GHashTable) first = g_hash_table_new(NULL, NULL); /* traits -> op + 1 */
+    for (OpId op = 0; op < n; op++) {
+        const gpointer traits = (gpointer)(uintptr_t)op_kernels_traits(graph, op);
+        const uint32_t same =
+            device->kernels ? GPOINTER_TO_UINT(g_hash_table_lookup(first, traits)) : 0;
+        seconds[op] = same ? seconds[same - 1] : seconds_of(graph, view, op, device);
+        if (!same)
+            g_hash_table_insert(first, traits, GUINT_TO_POINTER(op + 1));
+    }
+    return seconds;
 }
 
 /* Device j takes seconds_oj for op o, device 0 seconds_o0, and k_j = min over o of seconds_oj /
@@ -27,25 +45,26 @@ static double seconds_of(const Graph *graph, const ClusterView *view, OpId op,
 double sim_compute_bound_s(const Graph *graph, const ClusterView *view)
 {
     const uint32_t n_ops = graph_n_ops(graph);
-    g_autofree double *first = g_new0(double, n_ops);
     double whole = 0, speed = 0;
     if (graph_is_timed(graph) || !cluster_view_check_times(view, graph, NULL))
         return 0;
     g_autoptr(ClusterView) measured =
         graph_has_times(graph) ? cluster_view_measured(view) : NULL;
     view = measured ? measured : view;
+    g_autofree double *first = all_seconds(graph, view, &view->device[0]);
     for (OpId op = 0; op < n_ops; op++)
-        whole += first[op] = seconds_of(graph, view, op, &view->device[0]);
+        whole += first[op];
     double least = INFINITY;
     for (uint32_t j = 0; j < view->n_devices; j++) {
         const bool again =
             j > 0 && device_compare(&view->device[j], &view->device[j - 1]) == 0;
+        g_autofree double *own =
+            again ? NULL : all_seconds(graph, view, &view->device[j]);
         if (!again)
             least = INFINITY;
         for (OpId op = 0; !again && op < n_ops; op++)
             if (first[op] > 0)
-                least = fmin(least,
-                             seconds_of(graph, view, op, &view->device[j]) / first[op]);
+                least = fmin(least, own[op] / first[op]);
         if (!(least > 0 && isfinite(least)))
             return 0;
         speed += 1 / least;
@@ -83,10 +102,11 @@ double sim_even_bound_s(const Graph *graph, const ClusterView *view)
         const Device *device = &view->device[j];
         if (j > 0 && device_compare(device, &view->device[j - 1]) == 0)
             continue;
+        g_autofree double *seconds = all_seconds(graph, view, device);
         double own = 0;
         for (OpId op = 0; op < graph_n_ops(graph); op++)
             own += least_share(graph, graph_get_op(graph, op), device->gpus / gpus) *
-                   seconds_of(graph, view, op, device);
+                   seconds[op];
         most = fmax(most, own);
     }
     return most;

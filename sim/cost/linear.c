@@ -17,6 +17,7 @@ typedef struct {
     uint32_t n_microbatches;
     uint32_t *runs; /* [op]: the number of microbatches that have run it */
     GArray *terms;
+    SimMemo *memo; /* NULL: no device has kernels */
 } Build;
 
 static void add_work(Build *build, uint32_t stage, const SimWork *work, uint32_t split)
@@ -56,10 +57,12 @@ static void work_of_part(Build *build, OpId op, const Rule *rule, SimWork *work)
     const BatchForms *batch = build->batch;
     const double part = 1.0 / build->n_microbatches;
     SimWork none;
-    sim_work_part(build->graph, build->view, op, rule, batch->form, part, work);
+    sim_work_part(build->memo, build->graph, build->view, op, rule, batch->form, part,
+                  work);
     work->seconds *= part;
     if (rule->loop == batch->loop[op]) {
-        sim_work_part(build->graph, build->view, op, rule, batch->form, 0, &none);
+        sim_work_part(build->memo, build->graph, build->view, op, rule, batch->form, 0,
+                      &none);
         gather_work(&none);
         gather_work(work);
         work->flops_sharded = work->flops - none.flops;
@@ -86,7 +89,7 @@ static void add_compute(Build *build, uint32_t stage, const Instr *instr)
     if (batch && batch->loop[instr->op] >= 0)
         work_of_part(build, instr->op, &rule, &work);
     else
-        sim_work_op(build->graph, build->view, instr->op, &rule, &work);
+        sim_work_op(build->memo, build->graph, build->view, instr->op, &rule, &work);
     add_work(build, stage, &work,
              sim_split_of_rule(linear->split, linear->n_splits, build->segment, instr->op,
                                &rule));
@@ -192,6 +195,7 @@ SimLinear *sim_linear(const Program *program, const Graph *graph, const ClusterV
     g_autoptr(BatchForms) batch = turns ? batch_forms_new(graph, NULL) : NULL;
     g_autofree uint16_t *instance_segment = plan_segments(program, graph, segment);
     g_autofree uint32_t *runs = g_new0(uint32_t, graph_n_ops(graph));
+    g_autoptr(SimMemo) memo = cluster_view_has_kernels(view) ? sim_memo_new() : NULL;
     Build build = {linear,
                    graph,
                    view,
@@ -200,7 +204,8 @@ SimLinear *sim_linear(const Program *program, const Graph *graph, const ClusterV
                    batch,
                    program->n_microbatches,
                    runs,
-                   g_array_new(false, false, sizeof(SimTerm))};
+                   g_array_new(false, false, sizeof(SimTerm)),
+                   memo};
     linear->split =
         sim_split_collect(program, graph, segment, instance_segment, &linear->n_splits);
     if (turns) {

@@ -104,6 +104,77 @@ static bool parts_of(const Graph *graph, OpId id, const Form *batch, double part
     return loop < 0 || part > 0;
 }
 
+/* --- times of kernels that were priced before --- */
+
+typedef struct {
+    uint64_t traits; /* of the op */
+    const KernelPricing *pricing;
+    int32_t loop; /* of a line; -1: a time */
+    double of[OP_MAX_LOOPS];
+} KernelKey;
+
+typedef struct {
+    KernelKey key;
+    TimeLine line; /* of a time: `fixed` alone */
+} KernelEntry;
+
+/* Times that were computed, by a hash of what they depend on; one that takes the place of another
+ * replaces it. */
+enum { MEMO_SIZE = 1024 };
+struct SimMemo {
+    KernelEntry entry[MEMO_SIZE];
+};
+
+SimMemo *sim_memo_new(void)
+{
+    return g_new0(SimMemo, 1);
+}
+
+void sim_memo_free(SimMemo *memo)
+{
+    g_free(memo);
+}
+
+static uint32_t key_hash(const KernelKey *key)
+{
+    static const uint64_t PRIME = 0x9E3779B97F4A7C15;
+    uint64_t hash =
+        (key->traits * PRIME ^ (uint64_t)(uintptr_t)key->pricing) + (uint32_t)key->loop;
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++) {
+        uint64_t bits;
+        memcpy(&bits, &key->of[l], sizeof bits);
+        hash = (hash ^ bits ^ hash >> 29) * PRIME;
+    }
+    return (uint32_t)(hash >> 40) % MEMO_SIZE;
+}
+
+/* The place of a price, and whether it is there; it is filled in otherwise. */
+static KernelEntry *memo_find(SimMemo *memo, const KernelPricing *pricing,
+                              const Graph *graph, OpId op, const double of[OP_MAX_LOOPS],
+                              int32_t loop, bool *known)
+{
+    KernelKey key = {
+        .traits = op_kernels_traits(graph, op), .pricing = pricing, .loop = loop};
+    memcpy(key.of, of, sizeof key.of);
+    KernelEntry *kept = &memo->entry[key_hash(&key)];
+    *known = kept->key.traits == key.traits && kept->key.pricing == key.pricing &&
+             kept->key.loop == key.loop && memcmp(kept->key.of, of, sizeof key.of) == 0;
+    kept->key = key;
+    return kept;
+}
+
+static double memo_kernels_s(SimMemo *memo, const KernelPricing *pricing,
+                             const Graph *graph, OpId op, const double of[OP_MAX_LOOPS])
+{
+    bool known;
+    if (!memo)
+        return op_kernels_s(pricing, graph, op, of);
+    KernelEntry *kept = memo_find(memo, pricing, graph, op, of, -1, &known);
+    if (!known)
+        kept->line.fixed = op_kernels_s(pricing, graph, op, of);
+    return kept->line.fixed;
+}
+
 /* The line for searches: below the times of the op's kernels at shares around the working one, and
  * there the highest such. The times climb in waves of tiles, and a point alone says little. */
 static TimeLine line_of_kernels(const KernelPricing *pricing, const Graph *graph, OpId id,
@@ -126,22 +197,35 @@ static TimeLine line_of_kernels(const KernelPricing *pricing, const Graph *graph
     return time_curve_line(&curve, 1, fmin(pricing->working, 1));
 }
 
-static SimFitted work_of_kernels(const KernelPricing *pricing, const DeviceType *type,
-                                 const Graph *graph, OpId id, const Rule *rule,
-                                 const Form *batch, double part)
+static TimeLine memo_line(SimMemo *memo, const KernelPricing *pricing, const Graph *graph,
+                          OpId op, double of[OP_MAX_LOOPS], int8_t loop)
+{
+    bool known;
+    if (!memo)
+        return line_of_kernels(pricing, graph, op, of, loop);
+    KernelEntry *kept = memo_find(memo, pricing, graph, op, of, loop, &known);
+    if (!known)
+        kept->line = line_of_kernels(pricing, graph, op, of, loop);
+    return kept->line;
+}
+
+static SimFitted work_of_kernels(SimMemo *memo, const KernelPricing *pricing,
+                                 const DeviceType *type, const Graph *graph, OpId id,
+                                 const Rule *rule, const Form *batch, double part)
 {
     double of[OP_MAX_LOOPS];
     if (!parts_of(graph, id, batch, part, of))
         return (SimFitted){0};
     if (rule->loop < 0)
-        return (SimFitted){.flops = type->rate * op_kernels_s(pricing, graph, id, of)};
-    const TimeLine line = line_of_kernels(pricing, graph, id, of, rule->loop);
+        return (SimFitted){.flops =
+                               type->rate * memo_kernels_s(memo, pricing, graph, id, of)};
+    const TimeLine line = memo_line(memo, pricing, graph, id, of, rule->loop);
     return (SimFitted){.overhead_s = line.fixed,
                        .flops_sharded = type->rate * line.slope};
 }
 
 /* Fills in the work in the costs of each fitted device type. */
-static void fit_work(const Graph *graph, const ClusterView *view, OpId id,
+static void fit_work(SimMemo *memo, const Graph *graph, const ClusterView *view, OpId id,
                      const Rule *rule, const Form *batch, double part, SimWork *work)
 {
     const Op *op = graph_get_op(graph, id);
@@ -152,8 +236,8 @@ static void fit_work(const Graph *graph, const ClusterView *view, OpId id,
         const DeviceType *type = view->fitted[f];
         const OpCost *cost = device_type_cost(type, op->kind);
         if (view->pricing[f].device) {
-            work->fitted[f] =
-                work_of_kernels(&view->pricing[f], type, graph, id, rule, batch, part);
+            work->fitted[f] = work_of_kernels(memo, &view->pricing[f], type, graph, id,
+                                              rule, batch, part);
             continue;
         }
         const double faster =
@@ -202,14 +286,14 @@ static void time_work(const Graph *graph, const ClusterView *view, OpId id,
     }
 }
 
-void sim_work_op(const Graph *graph, const ClusterView *view, OpId op, const Rule *rule,
-                 SimWork *work)
+void sim_work_op(SimMemo *memo, const Graph *graph, const ClusterView *view, OpId op,
+                 const Rule *rule, SimWork *work)
 {
-    sim_work_part(graph, view, op, rule, NULL, 1, work);
+    sim_work_part(memo, graph, view, op, rule, NULL, 1, work);
 }
 
-void sim_work_part(const Graph *graph, const ClusterView *view, OpId op, const Rule *rule,
-                   const Form *batch, double part, SimWork *work)
+void sim_work_part(SimMemo *memo, const Graph *graph, const ClusterView *view, OpId op,
+                   const Rule *rule, const Form *batch, double part, SimWork *work)
 {
     const Op *o = graph_get_op(graph, op);
     if (graph_is_timed(graph)) {
@@ -221,7 +305,7 @@ void sim_work_part(const Graph *graph, const ClusterView *view, OpId op, const R
         *work = (SimWork){.flops = rule->flops_replicated * all,
                           .flops_sharded = rule->flops_sharded * all};
         if (view->n_fitted > 0)
-            fit_work(graph, view, op, rule, batch, part, work);
+            fit_work(memo, graph, view, op, rule, batch, part, work);
     }
     sim_work_inner(graph, op, rule, work);
 }
@@ -306,62 +390,13 @@ double sim_work_s(const SimWork *work, const Device *device, double share)
 
 /* --- exact times --- */
 
-typedef struct {
-    uint32_t class; /* of the op */
-    const KernelPricing *pricing;
-    double of[OP_MAX_LOOPS];
-} KernelKey;
-
-typedef struct {
-    KernelKey key;
-    double seconds;
-} KernelEntry;
-
-/* Times that were computed, by a hash of what they depend on; one that takes the place of another
- * replaces it. */
-enum { MEMO_SIZE = 1024 };
-struct SimMemo {
-    KernelEntry entry[MEMO_SIZE];
-};
-
-SimMemo *sim_memo_new(void)
-{
-    return g_new0(SimMemo, 1);
-}
-
-void sim_memo_free(SimMemo *memo)
-{
-    g_free(memo);
-}
-
-static uint32_t key_hash(const KernelKey *key)
-{
-    static const uint64_t PRIME = 0x9E3779B97F4A7C15;
-    uint64_t hash = key->class * PRIME ^ (uint64_t)(uintptr_t)key->pricing;
-    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++) {
-        uint64_t bits;
-        memcpy(&bits, &key->of[l], sizeof bits);
-        hash = (hash ^ bits ^ hash >> 29) * PRIME;
-    }
-    return (uint32_t)(hash >> 40) % MEMO_SIZE;
-}
-
 double sim_kernels_s(SimMemo *memo, const Graph *graph, OpId op, const Device *device,
                      const double of[OP_MAX_LOOPS])
 {
     for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
         if (of[l] <= 0)
             return 0;
-    KernelEntry found = {.key = {.class = graph_op_class_index(graph, op) + 1,
-                                 .pricing = device->kernels}};
-    memcpy(found.key.of, of, sizeof found.key.of);
-    KernelEntry *kept = &memo->entry[key_hash(&found.key)];
-    if (kept->key.class != found.key.class || kept->key.pricing != found.key.pricing ||
-        memcmp(kept->key.of, of, sizeof found.key.of) != 0) {
-        found.seconds = op_kernels_s(device->kernels, graph, op, of);
-        *kept = found;
-    }
-    return kept->seconds * device->stretch;
+    return memo_kernels_s(memo, device->kernels, graph, op, of) * device->stretch;
 }
 
 double sim_op_s(SimMemo *memo, const Graph *graph, const ClusterView *view, OpId op,
@@ -370,7 +405,7 @@ double sim_op_s(SimMemo *memo, const Graph *graph, const ClusterView *view, OpId
     SimWork work = {0};
     double of[OP_MAX_LOOPS];
     if (!device->kernels || graph_is_timed(graph) || graph_op_times(graph, op)) {
-        sim_work_part(graph, view, op, rule, has.form, has.part, &work);
+        sim_work_part(memo, graph, view, op, rule, has.form, has.part, &work);
         return sim_work_s(&work, device, has.share);
     }
     sim_work_inner(graph, op, rule, &work);

@@ -292,7 +292,7 @@ double sim_part_s(const SimParts *parts, const ClusterView *view, const Instr *i
     if (kernels) {
         sim_work_inner(graph, instr->op, rule, &work);
     } else {
-        sim_work_part(graph, view, instr->op, rule,
+        sim_work_part(parts->memo, graph, view, instr->op, rule,
                       cut ? parts->layout.batch->form : NULL, part.batch, &work);
         sim_work_scale(&work, view, part.shards * part.replicas);
     }

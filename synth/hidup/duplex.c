@@ -159,7 +159,8 @@ typedef struct {
     double same_s;    /* times that differ by less are equal */
     Cut *cut;         /* [n_nodes + 1] */
     uint64_t states, labels, expansions;
-    bool narrow; /* a cut had too many labels */
+    bool narrow;       /* a cut had too many labels, */
+    uint64_t compared; /* or so many pairs were compared */
 } Solve;
 
 /* --- choices --- */
@@ -287,7 +288,7 @@ static void add_label(Solve *s, Cut *cut, State *state, const DuplexLabel *label
 {
     KILTER_ASSERT(isfinite(label->closed_s) && label->parent != NONE);
     uint32_t *link = &state->first, place = NONE;
-    while (*link != NONE) {
+    for (; *link != NONE; s->compared++) {
         DuplexLabel *other = &g_array_index(cut->labels, DuplexLabel, *link);
         if (place == NONE && duplex_dominates(s->p, s->same_s, other, label))
             return;
@@ -461,8 +462,11 @@ static gint by_time(gconstpointer a, gconstpointer b)
  * would end first; the search then is not exact. */
 static void narrow(Solve *s, Cut *cut)
 {
-    enum { MOST_LABELS = 1 << 17, KEPT_LABELS = 2048 };
-    if (cut->labels->len <= (s->narrow ? KEPT_LABELS : MOST_LABELS))
+    /* pairs: about a tenth of a second */
+    enum { MOST_LABELS = 1 << 17, KEPT_LABELS = 2048, PAIRS = 5000000, KEPT_THEN = 256 };
+    const uint32_t kept_labels = s->compared > PAIRS ? KEPT_THEN : KEPT_LABELS;
+    if (cut->labels->len <=
+        (s->narrow || s->compared > PAIRS ? kept_labels : MOST_LABELS))
         return;
     s->narrow = true;
     g_autoptr(GArray) ranked = g_array_new(FALSE, FALSE, sizeof(Ranked));
@@ -478,7 +482,7 @@ static void narrow(Solve *s, Cut *cut)
     }
     g_array_sort(ranked, by_time);
     GArray *kept = g_array_new(FALSE, FALSE, sizeof(DuplexLabel));
-    for (uint32_t r = 0; r < MIN(ranked->len, KEPT_LABELS); r++) {
+    for (uint32_t r = 0; r < MIN(ranked->len, kept_labels); r++) {
         const Ranked *one = &g_array_index(ranked, Ranked, r);
         uint32_t *first = &g_array_index(cut->states, State, one->state).first;
         DuplexLabel label = g_array_index(cut->labels, DuplexLabel, one->label);

@@ -29,7 +29,7 @@ static void find_times(const Graph *graph, const BatchForms *batch, OpId op,
 {
     const Rule rule = rule_of(graph, batch, op);
     SimWork work = {0};
-    sim_work_op(graph, view, op, &rule, &work);
+    sim_work_op(NULL, graph, view, op, &rule, &work);
     *whole_s = *shared_s = 0;
     for (uint32_t j = 0; j < view->n_devices; j++) {
         *whole_s = fmax(*whole_s, sim_work_s(&work, &view->device[j], 1));

@@ -291,7 +291,7 @@ static void prepare_rules(Brute *b)
             if (!allowed(b, graph_get_op(b->graph, id), &all[r]))
                 continue;
             SimWork work = {0};
-            sim_work_op(b->graph, b->view, id, &all[r], &work);
+            sim_work_op(NULL, b->graph, b->view, id, &all[r], &work);
             for (uint32_t j = 0; j < b->m; j++)
                 b->work_s[id][b->n_rules[id]][j] =
                     sim_work_s(&work, &b->view->device[j], b->ratio[j]);

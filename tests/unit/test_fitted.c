@@ -128,7 +128,7 @@ static double rule_seconds(const Graph *g, const ClusterView *view, OpId op, boo
     uint32_t r = 0;
     while (sharded && r + 1 < n && rule[r].loop != 0)
         r++;
-    sim_work_op(g, view, op, &rule[r], &work);
+    sim_work_op(NULL, g, view, op, &rule[r], &work);
     return sim_work_s(&work, &view->device[1], share);
 }
 
@@ -191,7 +191,7 @@ static void test_lookups(void **state)
         while (cases[i].loop != '-' &&
                (rule[r].loop < 0 || space.loop[rule[r].loop].letter != cases[i].loop))
             assert_true(++r < n);
-        sim_work_op(g, view, cases[i].op, &rule[r], &work);
+        sim_work_op(NULL, g, view, cases[i].op, &rule[r], &work);
         assert_close(sim_work_s(&work, &view->device[0], 0.25),
                      (cases[i].whole + 0.25 * cases[i].sharded) / 1e9, 1e-12);
     }

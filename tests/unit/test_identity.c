@@ -563,7 +563,7 @@ static const struct {
     {"distribution", "gamma", "hap"},
     {"straggler", "any*2", "hap"},
     {"runtime", "pytorch-ddp", "hap"},
-    {"costs", "kernels", "hap"},
+    {"costs", "shares", "hap"},
     {"slow_link", "a>b*2@1s", "hap"},
     {"fail", "fast-0@1s", "hap"},
     {"restart", "1s", "hap"},

@@ -352,7 +352,7 @@ static void test_tied_parameters(void **state)
         Rule rule[OP_MAX_RULES];
         SimWork work;
         op_rules(g, id, rule);
-        sim_work_op(g, &view, id, &rule[0], &work);
+        sim_work_op(NULL, g, &view, id, &rule[0], &work);
         const Op *op = graph_get_op(g, id);
         const bool last = op->out[0] == graph_gradient(g, w);
         assert_int_equal(work.inner_messages, last || op->pass == PASS_UPDATE);

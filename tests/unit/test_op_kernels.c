@@ -26,8 +26,9 @@ static Setting setting(const char *runtime)
     sim_options_init(&options);
     assert_true(sim_options_set(&options, "runtime", runtime, &error));
     s.view = cluster_view(s.cluster, GRANULARITY_GPU);
-    assert_null(sim_options_view(&options, NULL, s.view)); /* shares */
-    assert_true(sim_options_set(&options, "costs", "kernels", &error));
+    assert_true(sim_options_set(&options, "costs", "shares", &error));
+    assert_null(sim_options_view(&options, NULL, s.view));
+    assert_true(sim_options_set(&options, "costs", "kernels", &error)); /* the default */
     g_autoptr(Runtime) held = *runtime ? runtime_load(runtime, &error) : NULL;
     s.priced = sim_options_view(&options, held, s.view);
     assert_non_null(s.priced);
@@ -116,7 +117,7 @@ static void check_rule(const Setting *s, SimMemo *memo, OpId op, const Rule *rul
     static const double SHARE[] = {1.0 / 64, 1.0 / 32, 1.0 / 16, 1.0 / 8, 0.25, 0.5, 1};
     SimWork work;
     double before = 0;
-    sim_work_op(s->graph, s->priced, op, rule, &work);
+    sim_work_op(NULL, s->graph, s->priced, op, rule, &work);
     for (uint32_t i = 0; i < G_N_ELEMENTS(SHARE); i++) {
         const Device *device = &s->priced->device[0];
         const double exact = sim_op_s(memo, s->graph, s->priced, op, rule,
