@@ -82,7 +82,7 @@ static bool reprice(const Survey *s, const char *what, double factor, double *ti
         return false;
     g_autoptr(ClusterView) view = cluster_view(cluster, e->plan->granularity);
     g_autoptr(SimReport) report =
-        sim_evaluate(e->plan, e->graph, view, e->report->fidelity, error);
+        sim_evaluate_with(e->plan, e->graph, view, e->report->fidelity, &e->sim, error);
     if (report)
         *time_s = report->iteration_time_s;
     return report != NULL;

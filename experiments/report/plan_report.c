@@ -9,8 +9,9 @@
 static const SimReport *drawn_of(const Evaluation *evaluation, SimReport **again)
 {
     if (!evaluation->report->timeline)
-        *again = sim_evaluate(evaluation->plan, evaluation->graph, evaluation->view,
-                              fidelity_name(FIDELITY_DEFAULT), NULL);
+        *again =
+            sim_evaluate_with(evaluation->plan, evaluation->graph, evaluation->view,
+                              fidelity_name(FIDELITY_DEFAULT), &evaluation->sim, NULL);
     return *again ? *again : evaluation->report;
 }
 

@@ -235,11 +235,9 @@ static bool make_plan(const Configuration *c, Evaluation *evaluation, SimReport 
 
 static bool simulate(const Configuration *c, Evaluation *evaluation, GError **error)
 {
-    SimOptions sim = c->options.sim;
-    sim.seed = c->options.seed;
     evaluation->report = sim_evaluate_with(
         evaluation->plan, evaluation->graph, evaluation->view,
-        configuration_fidelity(c->fidelity, evaluation->plan), &sim, error);
+        configuration_fidelity(c->fidelity, evaluation->plan), &evaluation->sim, error);
     return evaluation->report != NULL;
 }
 
@@ -249,7 +247,9 @@ bool configuration_evaluate(const Configuration *c, Evaluation *evaluation,
     if (c->impossible)
         return kilter_fail(error, KILTER_ERROR_INPUT, "%s", c->impossible);
     *evaluation = (Evaluation){.view = cluster_view(c->cluster, c->granularity),
+                               .sim = c->options.sim,
                                .searched = planner_can(c->planner, PLANNER_SEARCHES)};
+    evaluation->sim.seed = c->options.seed;
     g_autoptr(SimReport) planned = NULL;
     bool done = make_plan(c, evaluation, &planned, error);
     if (done && is_answer(c, evaluation->plan))

@@ -68,6 +68,7 @@ bool evaluation_open(Plan *plan, Graph *graph, const Cluster *cluster,
 {
     *evaluation = (Evaluation){
         .graph = graph, .plan = plan, .view = cluster_view(cluster, plan->granularity)};
+    sim_options_init(&evaluation->sim);
     if (evaluation->view->n_devices == plan->n_devices)
         return true;
     kilter_fail(error, KILTER_ERROR_INPUT,
@@ -83,6 +84,7 @@ bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
 {
     if (!evaluation_open(plan, graph, cluster, evaluation, error))
         return false;
+    evaluation->sim = *options;
     evaluation->report =
         sim_evaluate_with(plan, graph, evaluation->view,
                           fidelity ? fidelity : plan_fidelity(plan), options, error);

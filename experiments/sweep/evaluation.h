@@ -11,6 +11,7 @@ typedef struct {
     Cluster *cluster;  /* owned; NULL: the view is of a cluster of the caller's */
     Plan *plan;
     SimReport *report;
+    SimOptions sim; /* by which the report was made */
     /* the plan is the best that a search found; false for a fixed strategy or a plan from a file */
     bool searched;
     bool stopped;     /* a budget of seconds ended the search */

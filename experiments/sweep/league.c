@@ -75,14 +75,24 @@ typedef struct {
     double best_s, bound_s;
 } Meeting;
 
+/* No plan of the configuration is faster; NaN: not known. */
 static double bound_of(const Configuration *c)
 {
     g_autoptr(Graph) graph =
         model_build(c->canonical_model, cluster_gpus(c->cluster), NULL, NULL);
-    g_autoptr(ClusterView) view =
-        cluster_view(c->cluster, granularity_default(c->cluster));
-    const double bound_s = graph ? sim_compute_bound_s(graph, view) : 0;
-    return bound_s > 0 ? bound_s : NAN;
+    const char *own =
+        c->planner ? planner_runtime(c->planner, &c->options, c->cluster) : NULL;
+    const bool any = c->planner && !own && cluster_is_bare(c->cluster);
+    g_auto(GStrv) name = any ? runtime_names() : g_strsplit(own ? own : "", " ", 1);
+    double least_s = INFINITY;
+    for (char **each = name; graph && (*each || each == name); each++) {
+        g_autoptr(ClusterView) view =
+            planner_view(&c->options, *each, c->cluster, granularity_default(c->cluster));
+        least_s = fmin(least_s, view ? sim_compute_bound_s(graph, view) : 0);
+        if (!*each)
+            break;
+    }
+    return least_s > 0 && isfinite(least_s) ? least_s : NAN;
 }
 
 static Meeting *find_meetings(const Reading *r)
@@ -99,9 +109,15 @@ static Meeting *find_meetings(const Reading *r)
             continue;
         }
         meeting[i] = (Meeting){INFINITY, bound_of(c)};
-        for (uint32_t k = i; k < n; k++)
-            if (meet(experiment_at(r->experiment, k), c) && r->outcome[k].known)
+        for (uint32_t k = i; k < n; k++) {
+            const Configuration *other = experiment_at(r->experiment, k);
+            if (!meet(other, c))
+                continue;
+            if (r->outcome[k].known)
                 meeting[i].best_s = fmin(meeting[i].best_s, r->outcome[k].time_s);
+            if (k > i && cluster_is_bare(c->cluster)) /* prices differ by runtime */
+                meeting[i].bound_s = fmin(meeting[i].bound_s, bound_of(other));
+        }
     }
     return meeting;
 }

@@ -115,13 +115,8 @@ static const char *try_runtime(const PortfolioRun *run, const PortfolioChoice *c
 static ClusterView *priced_view(const PortfolioRun *run, const PortfolioChoice *choice,
                                 const PortfolioTry *attempt)
 {
-    const char *name = try_runtime(run, choice, attempt);
-    g_autoptr(Runtime) runtime = name ? runtime_load(name, NULL) : NULL;
-    if (name && !runtime)
-        return NULL;
-    g_autoptr(ClusterView) view = cluster_view(choice->cluster, attempt->granularity);
-    ClusterView *priced = sim_options_view(&run->options->sim, runtime, view);
-    return priced ? priced : g_steal_pointer(&view);
+    return planner_view(run->options, try_runtime(run, choice, attempt), choice->cluster,
+                        attempt->granularity);
 }
 
 /* No plan of any try is faster; 0: not known. Prices differ by runtime only. */

@@ -61,7 +61,8 @@ void joint_hap_free(JointHap *hap)
     g_free(hap);
 }
 
-/* The view of these devices alone; NULL if no network can be built of their machines. */
+/* The view of these devices alone, with the prices that the question's have; NULL if no network can
+ * be built of their machines. */
 static ClusterView *view_of(const JointHap *hap, const JointDevices *devices)
 {
     const Cluster *whole = hap->question->view->cluster;
@@ -75,7 +76,10 @@ static ClusterView *view_of(const JointHap *hap, const JointDevices *devices)
     }
     if (!cluster_keep(part, keep, NULL))
         return NULL;
-    ClusterView *view = cluster_view(part, GRANULARITY_GPU);
+    g_autoptr(ClusterView) plain = cluster_view(part, GRANULARITY_GPU);
+    ClusterView *view =
+        sim_options_view(&hap->question->options->sim, hap->question->runtime, plain);
+    view = view ? view : g_steal_pointer(&plain);
     cluster_view_own(view, g_steal_pointer(&part));
     return view;
 }
@@ -103,6 +107,7 @@ static Plan *plan_on(JointHap *hap, const ClusterView *view)
     PlannerOptions options;
     planner_options_init(&options);
     options.beam = question->options->beam;
+    options.sim.costs = SIM_COSTS_SHARES; /* the view has its prices */
     g_autoptr(Question) own = question_open_on(planner_find("hap", NULL), question->model,
                                                question->graph, view, &options, NULL);
     if (!own)

@@ -117,6 +117,10 @@ Question *question_open_on(const Planner *planner, const char *model, Graph *gra
  * of plans; NULL: none, or not known before a plan is chosen. */
 const char *planner_runtime(const Planner *planner, const PlannerOptions *options,
                             const Cluster *cluster);
+/* The cluster's machines with the prices of ops that a plan for the runtime (NULL: none) sees; NULL
+ * if its file cannot be read. */
+ClusterView *planner_view(const PlannerOptions *options, const char *runtime,
+                          const Cluster *cluster, Granularity granularity);
 /* The bundled files of runtimes that plans can depend on though no option names them; free with
  * g_strfreev. */
 char **planner_runtime_files(const Planner *planner, const PlannerOptions *options,

@@ -184,6 +184,17 @@ const char *planner_runtime(const Planner *method, const PlannerOptions *options
                : runtime_by_kind(method, options);
 }
 
+ClusterView *planner_view(const PlannerOptions *options, const char *name,
+                          const Cluster *cluster, Granularity granularity)
+{
+    g_autoptr(Runtime) runtime = name ? runtime_load(name, NULL) : NULL;
+    if (name && !runtime)
+        return NULL;
+    g_autoptr(ClusterView) view = cluster_view(cluster, granularity);
+    ClusterView *priced = sim_options_view(&options->sim, runtime, view);
+    return priced ? priced : g_steal_pointer(&view);
+}
+
 char **planner_runtime_files(const Planner *method, const PlannerOptions *options,
                              const Cluster *cluster)
 {
