@@ -27,6 +27,7 @@ typedef struct {
     bool attends; /* the graph has attention */
     SimMemoryFloor floor;
     gint64 deadline_us; /* 0: none */
+    bool hasty;         /* try_is_hasty() */
     double best_s;      /* least time of all choices; INFINITY at first */
     GError *failure;    /* the failure that says most, NULL: none */
     uint32_t telling;   /* how much it says */
@@ -135,23 +136,61 @@ static double least_bound(const PortfolioRun *run, const PortfolioChoice *choice
     return isfinite(least_s) ? least_s : 0;
 }
 
+/* known: [granularity, runtime] the bounds of even shares on the choice's machines so far. */
 static double bound_of(const PortfolioRun *run, const PortfolioChoice *choice,
-                       const PortfolioTry *attempt)
+                       const PortfolioTry *attempt, GHashTable *known)
 {
     if (!is_even(run, attempt->planner))
         return choice->bound_s;
+    const char *runtime = try_runtime(run, choice, attempt);
+    char *key = g_strdup_printf("%d %s", attempt->granularity, runtime ? runtime : "");
+    double *bound_s = g_hash_table_lookup(known, key);
+    if (bound_s) {
+        g_free(key);
+        return *bound_s;
+    }
     g_autoptr(ClusterView) view = priced_view(run, choice, attempt);
-    return fmax(choice->bound_s, view ? sim_even_bound_s(run->graph, view) : 0);
+    bound_s = g_new(double, 1);
+    *bound_s = fmax(choice->bound_s, view ? sim_even_bound_s(run->graph, view) : 0);
+    g_hash_table_insert(known, key, bound_s);
+    return *bound_s;
 }
 
-/* Planners whose plans are seldom beaten come first, then the quick ones, then those that search long where memory is
- * short. */
+/* How far to search, by the option `work`: with less than all, machines and planners that are not
+ * promising are left out. */
+typedef enum { EFFORT_QUICK, EFFORT_NORMAL, EFFORT_LONG } Effort;
+
+static Effort try_effort(const PortfolioRun *run)
+{
+    enum { QUICK_WORK = 1, NORMAL_WORK = 40 };
+    const uint32_t work = run->options->work;
+    return work == 0 || work > NORMAL_WORK ? EFFORT_LONG
+           : work > QUICK_WORK             ? EFFORT_NORMAL
+                                           : EFFORT_QUICK;
+}
+
+/* Whether the first plan is wanted soon, and programs may be long, which the planner that comes
+ * first makes many of. Strategies come first then, and the rest only where nothing has a plan. */
+static bool try_is_hasty(const PortfolioRun *run)
+{
+    enum { LONG_PROGRAM = 400000 }; /* instructions: a second or two for that planner */
+    return try_effort(run) == EFFORT_QUICK &&
+           (uint64_t)graph_n_ops(run->graph) * graph_batch(run->graph) > LONG_PROGRAM;
+}
+
+/* Planners whose plans are seldom beaten come first, then the quick ones, then those that search
+ * long where memory is short. */
 enum { FIRST, QUICK, TECHNIQUES, LONG, LONG_TECHNIQUES, LAST };
 
-static uint32_t phase_of(const PortfolioTry *attempt)
+static uint32_t phase_of(const PortfolioTry *attempt, bool hasty)
 {
     const Planner *planner = attempt->planner;
     const bool plain = !*attempt->set;
+    if (hasty && plain && planner_can(planner, PLANNER_FIRST))
+        return LAST;
+    if (hasty && plain && planner_can(planner, PLANNER_STRATEGY) &&
+        !planner_can(planner, PLANNER_LAST))
+        return FIRST;
     return planner_can(planner, PLANNER_FIRST)  ? plain ? FIRST : TECHNIQUES
            : planner_can(planner, PLANNER_LAST) ? LAST
            : planner_can(planner, PLANNER_SEARCHES) || planner_can(planner, PLANNER_TURNS)
@@ -176,15 +215,17 @@ static GPtrArray *list_tasks(const PortfolioRun *run)
     const GPtrArray *choices = run->portfolio->choices;
     for (uint32_t c = 0; c < choices->len; c++) {
         PortfolioChoice *choice = g_ptr_array_index(choices, c);
+        g_autoptr(GHashTable) known =
+            g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
         for (uint32_t t = 0; t < choice->tries->len; t++) {
             Task *task = g_new0(Task, 1);
             task->choice = choice;
             task->attempt = &g_array_index(choice->tries, PortfolioTry, t);
-            task->phase = phase_of(task->attempt);
+            task->phase = phase_of(task->attempt, run->hasty);
             task->options = *run->options;
             technique_apply(task->attempt->set, &task->options);
             task->number = tasks->len;
-            task->bound_s = bound_of(run, choice, task->attempt);
+            task->bound_s = bound_of(run, choice, task->attempt, known);
             g_ptr_array_add(tasks, task);
         }
     }
@@ -240,19 +281,6 @@ static bool run_one(void *context, uint32_t i, GError **error)
 }
 
 /* --- rounds --- */
-
-/* How far to search, by the option `work`: with less than all, machines and planners that are not
- * promising are left out. */
-typedef enum { EFFORT_QUICK, EFFORT_NORMAL, EFFORT_LONG } Effort;
-
-static Effort try_effort(const PortfolioRun *run)
-{
-    enum { QUICK_WORK = 1, NORMAL_WORK = 40 };
-    const uint32_t work = run->options->work;
-    return work == 0 || work > NORMAL_WORK ? EFFORT_LONG
-           : work > QUICK_WORK             ? EFFORT_NORMAL
-                                           : EFFORT_QUICK;
-}
 
 /* Whether a planner of one program for all devices made a plan in this time. */
 static bool try_has_rival(const PortfolioChoice *choice, double most_s)
@@ -364,6 +392,9 @@ static void prepare_task(const PortfolioRun *run, Task *task)
                      "machines is far from the best one, or fits");
     else if (!run->how->all && task->phase > FIRST && !is_among_best(run, task->choice))
         task->attempt->reason = g_strdup("not tried: other machines are faster");
+    else if (run->hasty && task->phase > FIRST && isfinite(run->best_s))
+        task->attempt->reason =
+            g_strdup("not tried: a first plan is known; --effort normal tries more");
     else if (!run->how->all && task->bound_s >= task->upper_s)
         task->attempt->reason = g_strdup_printf(
             "not tried: it takes at least %.3g s, longer than a plan that is known",
@@ -836,6 +867,7 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
     if (options->budget_s > 0)
         run.deadline_us = start + (gint64)(options->budget_s * G_USEC_PER_SEC);
     const bool prepared = prepare(&run, model, cluster, error);
+    run.hasty = prepared && try_is_hasty(&run);
     if (prepared)
         portfolio_run(&run);
     graph_free(run.graph);

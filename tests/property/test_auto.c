@@ -190,6 +190,40 @@ static void test_tries_make_no_bounds(void **state)
     }
 }
 
+/* A first answer for programs that would be long is the plan of a quick planner of strategies, near
+ * that of a longer search. */
+static void test_first_answer(void **state)
+{
+    (void)state;
+    static const char model[] =
+        "llama:layers=16,hidden=64,heads=4,kv_heads=2,ffn=96,seq=16,"
+        "vocab=64,batch=1,global_batch=1024";
+    g_autoptr(Cluster) cluster = cluster_load(
+        "star:hosts=2,gpus=4,bandwidth=100Gb/s,inner_bandwidth=2000Gb/s", NULL);
+    const PortfolioOptions how = {.prune = true};
+    double time_s[2];
+    uint32_t tries[2] = {0};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(time_s); i++) {
+        PlannerOptions options;
+        planner_options_init(&options);
+        assert_true(planner_options_set(&options, "work", i == 0 ? "1" : "10", NULL));
+        g_autoptr(Portfolio) portfolio =
+            portfolio_new(model, cluster, &options, &how, NULL);
+        assert_non_null(portfolio);
+        const PortfolioChoice *best = g_ptr_array_index(portfolio->choices, 0);
+        time_s[i] = best->report->iteration_time_s;
+        assert_true(i > 0 || planner_can(best->best->planner, PLANNER_STRATEGY));
+        for (uint32_t c = 0; c < portfolio->choices->len; c++) {
+            const PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, c);
+            for (uint32_t t = 0; t < choice->tries->len; t++)
+                tries[i] += !g_array_index(choice->tries, PortfolioTry, t).left_out;
+        }
+    }
+    assert_at_most(tries[0], 6);
+    assert_at_most(2 * tries[0], tries[1]);
+    assert_at_most(time_s[0], 1.25 * time_s[1]);
+}
+
 /* No plan on all devices needs less memory, or is faster with equal shares, than the bounds by
  * which tries are left out. */
 static void test_bounds_of_tries(void **state)
@@ -298,6 +332,7 @@ int main(void)
         cmocka_unit_test(test_once_slower),
         cmocka_unit_test(test_tries_make_no_bounds),
         cmocka_unit_test(test_bounds_of_tries),
+        cmocka_unit_test(test_first_answer),
         cmocka_unit_test(test_frameworks),
         cmocka_unit_test(test_commands),
     };
