@@ -25,10 +25,10 @@ struct JointMenu {
     GArray *place; /* uint32_t */
     bool
         in_order; /* the units of all kinds together have too many combinations for one search */
-    GHashTable *passes; /* "kind tp samples" -> seconds, prefix sums over the layers */
-    GPtrArray *inside;  /* JointInside found so far */
+    GHashTable *passes;    /* "kind tp samples" -> seconds, prefix sums over the layers */
+    GPtrArray *inside;     /* JointInside found so far */
     const JointKeep *keep; /* of the next problem; NULL: any */
-    bool promises;      /* problems promise SPMD programs */
+    bool promises;         /* problems promise SPMD programs */
 };
 
 /* The rows of a table of passes: the passes, the part of the backward that waits, and that of the
@@ -67,6 +67,12 @@ uint32_t *joint_place(const JointMenu *menu, const JointProblem *problem,
  * [chunks * n_stages + 1]. The layers of a stage are divided into runs of about equal time. Caller
  * frees. */
 uint32_t *joint_runs(const JointProblem *problem, const JointPipeline *pipeline);
+
+/* Whether the pipeline's iterations overlap (Program.successive). */
+static inline bool joint_is_successive(const JointPipeline *pipeline)
+{
+    return pipeline->n_stages > 1 && schedule_row(pipeline->schedule)->successive;
+}
 
 /* [stage]: how far each stage is ahead, and late, with the memory that it has. Caller frees. */
 SynthDepth *joint_depths(const JointProblem *problem, const JointPipeline *pipeline);

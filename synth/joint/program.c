@@ -193,6 +193,7 @@ static void write_groups(const Placing *p, Written *w, uint32_t *ways, uint32_t 
                                           .n_groups = n_groups,
                                           .group = w->group,
                                           .schedule = p->pipeline->schedule,
+                                          .successive = joint_is_successive(p->pipeline),
                                           .depth = w->depth,
                                           .recompute = w->recompute,
                                           .scatters = scatters,

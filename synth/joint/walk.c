@@ -2,7 +2,7 @@
  *
  * A group works off its steps in order. A forward waits for what the stage before sent, a backward for what the stage
  * behind sent back; what is sent between two stages goes one after another, each way. After its last step a group sums its
- * gradients and updates. */
+ * gradients and updates. Where iterations overlap, a group's time is from its first step on. */
 #include <math.h>
 
 #include "sim/tasks/piece.h"
@@ -16,7 +16,7 @@ typedef struct {
 } Stage;
 
 typedef struct {
-    double sync_s, now_s; /* now_s: until when it is busy */
+    double sync_s, first_s, now_s; /* when its first step begins; until when it is busy */
 } Group;
 
 typedef struct {
@@ -52,8 +52,10 @@ static void run_step(Walk *w, const SynthStep *step)
         g->now_s += s->weights_s;
         return;
     }
-    g->now_s = fmax(g->now_s, step->backward ? w->returns[at] : w->arrives[at]) +
-               (step->backward ? s->backward_s - s->weights_s : s->forward_s);
+    const double from_s =
+        fmax(g->now_s, step->backward ? w->returns[at] : w->arrives[at]);
+    g->first_s = fmin(g->first_s, from_s);
+    g->now_s = from_s + (step->backward ? s->backward_s - s->weights_s : s->forward_s);
     hand_on(w, step, g->now_s);
 }
 
@@ -142,6 +144,7 @@ static void fill_stages(const JointProblem *p, const JointPipeline *pipeline,
             .backward_s = e->backward_s[end] - e->backward_s[begin],
             .weights_s = splits && i > 0 ? e->weights_s[end] - e->weights_s[begin] : 0};
         Group *g = &w->group[i % n];
+        g->first_s = i < n ? INFINITY : g->first_s;
         g->sync_s += (i < n ? e->start_s : 0) + e->sync_s[end] - e->sync_s[begin];
     }
 }
@@ -166,6 +169,7 @@ double synth_joint_walk_s(const JointMenu *menu, const JointProblem *p,
         run_step(&w, &g_array_index(order, SynthStep, i));
     double end = 0;
     for (uint32_t i = 0; i < w.n_groups; i++)
-        end = fmax(end, group[i].now_s + group[i].sync_s);
+        end = fmax(end, group[i].now_s + group[i].sync_s -
+                            (joint_is_successive(pipeline) ? group[i].first_s : 0));
     return end;
 }

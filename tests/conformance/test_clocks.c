@@ -345,6 +345,8 @@ static void check_stages(uint32_t seed, Tally *tally)
             continue;
         g_auto(JointProgram) program = {0};
         assert_true(synth_joint_program(menu, p, &made, &program, &error));
+        assert_int_equal(program.program->successive,
+                         made.n_stages > 1 && made.schedule == SCHEDULE_ZB_H2);
         g_autoptr(Plan) plan =
             plan_of(graph, view->n_devices, false, g_steal_pointer(&program.program));
         memcpy(plan->ratio, program.ratio, view->n_devices * sizeof *program.ratio);
