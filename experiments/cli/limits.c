@@ -140,20 +140,21 @@ static void mark_fault(void)
 static void end_without_memory(const char *domain, GLogLevelFlags level,
                                const char *message, gpointer unused);
 
-/* GLib aborts where there is no memory for a lock, and asks no handler: it is said as elsewhere. */
+/* GLib asks no handler where there is no memory for a lock (it aborts) or for the words that would say so (it calls itself until
+ * the stack ends): both are said as elsewhere. */
 static void check_room(void)
 {
     enum { ROOM = 1 << 20 };
     void *room =
         mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (room == MAP_FAILED)
-        end_without_memory(NULL, G_LOG_LEVEL_ERROR, "failed to allocate a lock", NULL);
+        end_without_memory(NULL, G_LOG_LEVEL_ERROR, "failed to allocate", NULL);
     munmap(room, ROOM);
 }
 
 static void end_by_fault(int number)
 {
-    if (number == SIGABRT)
+    if (number == SIGABRT || number == SIGSEGV)
         check_room();
     mark_fault();
     signal(number, SIG_DFL);
@@ -302,7 +303,11 @@ void limits_begin(const char *command)
                       NULL);
     gsl_set_error_handler(end_in_gsl);
 #ifndef KILTER_SANITIZED
-    signal(SIGABRT, end_by_fault);
+    static char stack[1 << 16]; /* for an end by a full stack */
+    sigaltstack(&(const stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
+    const struct sigaction act = {.sa_handler = end_by_fault, .sa_flags = SA_ONSTACK};
+    sigaction(SIGABRT, &act, NULL);
+    sigaction(SIGSEGV, &act, NULL);
 #endif
     g_thread_unref(g_thread_new("watch", watch, NULL));
 }
