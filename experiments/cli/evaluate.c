@@ -22,12 +22,17 @@ Configuration *command_configuration(const CommandPlanning *how, char **argv,
     return configuration_new(&ask, error);
 }
 
+void command_say(const char *words)
+{
+    limits_note("%s", words);
+}
+
 void command_say_size(const Configuration *configuration)
 {
     g_autofree char *words =
         configuration->opened ? question_size_words(configuration->opened) : NULL;
     if (words)
-        limits_note("%s", words);
+        command_say(words);
 }
 
 static bool evaluate_model(const CommandPlanning *how, char **argv, const char *fidelity,

@@ -140,8 +140,8 @@ static void mark_fault(void)
 static void end_without_memory(const char *domain, GLogLevelFlags level,
                                const char *message, gpointer unused);
 
-/* GLib asks no handler where there is no memory for a lock (it aborts) or for the words that would say so (it calls itself until
- * the stack ends): both are said as elsewhere. */
+/* GLib asks no handler where there is no memory for a lock (it aborts) or for the words that would
+ * say so (it calls itself until the stack ends): both are said as elsewhere. */
 static void check_room(void)
 {
     enum { ROOM = 1 << 20 };

@@ -742,6 +742,27 @@ static void list_choices(Portfolio *portfolio, const Cluster *cluster,
     add_machines(portfolio, cluster, how->numbers);
 }
 
+/* Says how long the tries may take. Where whole programs do not fit, more tries are planned, and
+ * more slowly. */
+static void portfolio_say(const PortfolioRun *run)
+{
+    const double usual_s = 20, op_s = 40e-6, crowded_op_s = 600e-6;
+    const GPtrArray *choices = run->portfolio->choices;
+    const PortfolioChoice *whole = g_ptr_array_index(choices, 0);
+    g_autoptr(ClusterView) view = cluster_view(whole->cluster, GRANULARITY_MACHINE);
+    const uint32_t ops = graph_n_ops(run->graph);
+    uint32_t n_tries = 0;
+    for (uint32_t c = 0; c < choices->len; c++)
+        n_tries += ((const PortfolioChoice *)g_ptr_array_index(choices, c))->tries->len;
+    const double most_s =
+        (sim_memory_floor_fits(&run->floor, view) ? op_s : crowded_op_s) * n_tries * ops;
+    if (!run->how->say || most_s <= usual_s)
+        return;
+    g_autofree char *words = g_strdup_printf(
+        "%u tries of planners on %u ops may take %.0f s or more", n_tries, ops, most_s);
+    run->how->say(words);
+}
+
 static bool prepare(PortfolioRun *run, const char *model, const Cluster *cluster,
                     GError **error)
 {
@@ -752,9 +773,11 @@ static bool prepare(PortfolioRun *run, const char *model, const Cluster *cluster
     run->floor = sim_memory_floor(run->graph);
     run->attends = technique_has_attention(run->graph);
     list_choices(portfolio, cluster, run->how);
+    for (uint32_t i = 0; i < portfolio->choices->len; i++)
+        list_tries(run, g_ptr_array_index(portfolio->choices, i));
+    portfolio_say(run);
     for (uint32_t i = 0; i < portfolio->choices->len; i++) {
         PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, i);
-        list_tries(run, choice);
         choice->bound_s = least_bound(run, choice);
         if (!choice->only)
             portfolio->bound_s = choice->bound_s;

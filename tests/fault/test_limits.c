@@ -227,6 +227,9 @@ static void test_bombs(void **state)
     } OTHER[] = {
         {"theory vit:layers=1024 --json", "the theory of "},
         {"theory vit:layers=4096", "the theory of "},
+        {"advise vit:layers=4096 hap-8 -q", " tries of planners on "},
+        {"advise llama:layers=16,hidden=2048,heads=16 hap-16 -q", " may take "},
+        {"sensitivity vit:layers=2048 hap-8 -q -p hap", " may take "},
         {"memory vit:layers=1 hap-8 --most layers -q -p hap", "--most layers: "}};
     for (guint i = 0; i < G_N_ELEMENTS(OTHER); i++) {
         GSubprocess *process = program_start(box, OTHER[i].command, NULL);
