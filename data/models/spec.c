@@ -106,10 +106,16 @@ bool model_training(const ModelParams *params, TrainedParts *training)
     const char *train = params->train ? params->train : "all";
     const char *target = params->target ? params->target : "attention";
     char *end = NULL;
-    *training = (TrainedParts){.kind = TRAIN_ALL, .target = target};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(TARGET); i++)
-        if (strcmp(TARGET[i].word, target) == 0)
-            training->target = TARGET[i].names;
+    g_auto(GStrv) word = g_strsplit(target, "+", -1);
+    for (uint32_t w = 0; word[w]; w++)
+        for (uint32_t i = 0; i < G_N_ELEMENTS(TARGET); i++)
+            if (strcmp(TARGET[i].word, word[w]) == 0) {
+                g_free(word[w]);
+                word[w] = g_strdup(TARGET[i].names);
+                break;
+            }
+    g_autofree char *names = g_strjoinv("+", word);
+    *training = (TrainedParts){.kind = TRAIN_ALL, .target = g_intern_string(names)};
     if (strcmp(train, "all") == 0)
         return true;
     const char *number = strchr(train, ':');

@@ -899,6 +899,8 @@ static void test_adapters(void **state)
         {LLAMA_3, ALL_SEVEN, NULL, 41943040},
         {LLAMA_3, ATTENTION_QV ",'modules_to_save':['lm_head','embed_tokens']", NULL,
          3407872 + 2 * (uint64_t)128256 * 4096},
+        {LLAMA_3, "'r':16,'target_modules':'all-linear','modules_to_save':['lm_head']",
+         NULL, 41943040 + (uint64_t)128256 * 4096},
         {LLAMA_3, ATTENTION_QV ",'use_dora':true", "use_dora: no op", 0},
         {LLAMA_3, ATTENTION_QV ",'rank_pattern':{'q_proj':4}", "rank_pattern", 0},
         {LLAMA_3, "'r':0,'target_modules':['q_proj']", "r: expected a rank", 0},

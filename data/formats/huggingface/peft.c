@@ -64,7 +64,8 @@ static bool peft_add_all(const char *path, const json_t *root, const char *key,
 {
     const json_t *list = json_object_get(root, key);
     if (json_is_string(list) && strcmp(json_string_value(list), "all-linear") == 0)
-        g_string_append(target, "all");
+        /* each module by itself: values apart from keys, gates from what they multiply */
+        g_string_append(target, "all+scan+attention.values+ffn.gate");
     else if (json_is_string(list))
         return peft_add(path, key, list, trained, target, error);
     for (size_t i = 0; i < json_array_size(list); i++)
