@@ -75,17 +75,18 @@ TensorId model_features(Graph *graph, TensorId x)
 TensorId model_batch_norm(Graph *graph, const char *name, TensorId x, ModelBatchNorm kind)
 {
     enum { MOMENTS = 2 };
+    const bool given = kind == BATCH_NORM_SCALED_GIVEN || kind == BATCH_NORM_OFFSET_GIVEN,
+               scaled = kind == BATCH_NORM_SCALED || kind == BATCH_NORM_SCALED_GIVEN;
     const uint32_t channels = graph_tensor(graph, x)->dim[1];
     g_autofree char *weight = g_strdup_printf("%s.weight", name);
     g_autofree char *bias = g_strdup_printf("%s.bias", name);
     g_autofree char *moments = g_strdup_printf("%s.moments", name);
     const TensorId in[] = {
         x,
-        kind == BATCH_NORM_OFFSET_GIVEN
-            ? graph_input(graph, moments, DTYPE_F32, 2, (uint32_t[]){MOMENTS, channels})
-            : graph_op(graph, OP_MOMENTS, moments, (OpAttr){0}, 1, &x, "T=2"),
-        kind == BATCH_NORM_SCALED ? graph_parameter(graph, weight, 1, &channels)
-                                  : graph_input(graph, weight, DTYPE_F32, 1, &channels),
+        given ? graph_input(graph, moments, DTYPE_F32, 2, (uint32_t[]){MOMENTS, channels})
+              : graph_op(graph, OP_MOMENTS, moments, (OpAttr){0}, 1, &x, "T=2"),
+        scaled ? graph_parameter(graph, weight, 1, &channels)
+               : graph_input(graph, weight, DTYPE_F32, 1, &channels),
         graph_parameter(graph, bias, 1, &channels)};
     return graph_op(graph, OP_BATCH_NORM, name, (OpAttr){0}, 4, in, NULL);
 }

@@ -9,6 +9,7 @@ typedef struct {
     const char *name; /* name of the block */
     uint32_t width;   /* channels are the paper's times width / 64 */
     bool norm;
+    ModelBatchNorm kind; /* of its batch norms */
 } Block;
 
 enum { PAPER_WIDTH = 64 };
@@ -30,7 +31,7 @@ static TensorId conv(const Block *b, const char *part, TensorId x, uint32_t chan
                             .bias = !b->norm};
     x = model_conv(b->graph, name, x, &what);
     if (b->norm)
-        x = model_batch_norm(b->graph, norm, x, BATCH_NORM_SCALED);
+        x = model_batch_norm(b->graph, norm, x, b->kind);
     return model_unary(b->graph, OP_RELU, relu, x);
 }
 
@@ -130,7 +131,9 @@ static TensorId inception(Graph *graph, const ModelParams *params, bool norm)
     enum { A = G_N_ELEMENTS(POOLED), B = G_N_ELEMENTS(MIDDLE), C = 2 };
     const uint32_t batch = model_size(params, "global_batch"),
                    edge = model_size(params, "edge");
-    Block b = {graph, "stem", model_size(params, "width"), norm};
+    const bool own = norm && model_size(params, "own_moments");
+    Block b = {graph, "stem", model_size(params, "width"), norm,
+               own ? BATCH_NORM_SCALED_GIVEN : BATCH_NORM_SCALED};
     TensorId x =
         graph_input(graph, "x", DTYPE_F32, 4, (uint32_t[]){batch, 3, edge, edge});
     graph_layer(graph, "stem");

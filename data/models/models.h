@@ -191,8 +191,10 @@ TensorId model_pool(Graph *graph, OpKind kind, const char *name, TensorId x,
 typedef enum {
     BATCH_NORM_SCALED,
     BATCH_NORM_OFFSET,
-    /* The same by moments that are given. This stands for replicas that take the moments of their own
-     * samples, as frameworks do: nothing is summed. No single device computes what they compute. */
+    /* The same by moments that are given. This stands for replicas and microbatches that take the
+     * moments of their own samples, as frameworks do: nothing is summed, and the moments' own work is
+     * not counted. No single device computes what they compute. */
+    BATCH_NORM_SCALED_GIVEN,
     BATCH_NORM_OFFSET_GIVEN
 } ModelBatchNorm;
 

@@ -15,7 +15,7 @@ typedef struct {
     Graph *graph;
     const char *name; /* name of the unit */
     bool second;
-    ModelBatchNorm before; /* of the second version */
+    ModelBatchNorm kind; /* of its batch norms */
 } Unit;
 
 static TensorId convolve(const Unit *u, const char *part, TensorId x, uint32_t channels,
@@ -33,7 +33,7 @@ static TensorId convolve(const Unit *u, const char *part, TensorId x, uint32_t c
                             .bias = u->second};
     x = model_conv(u->graph, name, x, &conv);
     if (!u->second)
-        x = model_batch_norm(u->graph, norm, x, BATCH_NORM_SCALED);
+        x = model_batch_norm(u->graph, norm, x, u->kind);
     return relu ? model_unary(u->graph, OP_RELU, active, x) : x;
 }
 
@@ -49,7 +49,7 @@ static TensorId bottleneck(const Unit *u, TensorId x, uint32_t width, uint32_t s
     TensorId in = x, shortcut = x;
     if (u->second)
         in = model_unary(u->graph, OP_RELU, before_relu,
-                         model_batch_norm(u->graph, before, x, u->before));
+                         model_batch_norm(u->graph, before, x, u->kind));
     if (graph_tensor(u->graph, x)->dim[1] != channels)
         shortcut = convolve(u, "skip", in, channels, 1, stride, false);
     else if (stride > 1)
@@ -72,15 +72,19 @@ static uint32_t stride_of(bool second, uint32_t stage, uint32_t i, uint32_t unit
 }
 
 static TensorId resnet(Graph *graph, const ModelParams *params,
-                       const uint32_t units[STAGES], bool second, ModelBatchNorm before)
+                       const uint32_t units[STAGES], bool second)
 {
+    const bool own = model_size(params, "own_moments");
+    const ModelBatchNorm kind = second
+                                    ? (own ? BATCH_NORM_OFFSET_GIVEN : BATCH_NORM_OFFSET)
+                                    : (own ? BATCH_NORM_SCALED_GIVEN : BATCH_NORM_SCALED);
     const uint32_t batch = model_size(params, "global_batch"),
                    edge = model_size(params, "edge"),
                    classes = model_size(params, "classes");
     TensorId x =
         graph_input(graph, "x", DTYPE_F32, 4, (uint32_t[]){batch, 3, edge, edge});
     graph_layer(graph, "stem");
-    Unit unit = {graph, "stem", second, before};
+    Unit unit = {graph, "stem", second, kind};
     x = convolve(&unit, "conv", x, model_size(params, "width"), 7, 2, !second);
     x = model_pool(graph, OP_MAX_POOL2D, "stem.pool", x, 3, 2,
                    second ? PAD_NONE : PAD_EVEN);
@@ -95,7 +99,7 @@ static TensorId resnet(Graph *graph, const ModelParams *params,
     graph_layer(graph, "head");
     if (second)
         x = model_unary(graph, OP_RELU, "norm.relu",
-                        model_batch_norm(graph, "norm", x, before));
+                        model_batch_norm(graph, "norm", x, kind));
     x = model_linear(graph, "head", model_features(graph, x), classes, true);
     return second
                ? model_sigmoid_loss(graph, x)
@@ -104,19 +108,17 @@ static TensorId resnet(Graph *graph, const ModelParams *params,
 
 TensorId model_resnet50(Graph *graph, const ModelParams *params)
 {
-    return resnet(graph, params, UNITS50, false, BATCH_NORM_SCALED);
+    return resnet(graph, params, UNITS50, false);
 }
 
 TensorId model_resnet101(Graph *graph, const ModelParams *params)
 {
-    return resnet(graph, params, UNITS101, false, BATCH_NORM_SCALED);
+    return resnet(graph, params, UNITS101, false);
 }
 
 TensorId model_tag_resnet101(Graph *graph, const ModelParams *params)
 {
-    return resnet(graph, params, UNITS101, true,
-                  model_size(params, "own_moments") ? BATCH_NORM_OFFSET_GIVEN
-                                                    : BATCH_NORM_OFFSET);
+    return resnet(graph, params, UNITS101, true);
 }
 
 const char *model_resnet_check(const ModelParams *params)

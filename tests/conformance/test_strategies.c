@@ -106,6 +106,21 @@ static bool prove(const char *planner, const char *model, const char *set)
     return true;
 }
 
+/* Batch norm by the moments of parts: microbatches, stages, and uneven parts of the batch. */
+static void test_batch_norm(void **state)
+{
+    (void)state;
+    static const char *const model[] = {
+        "resnet50:edge=32,width=2,classes=4,global_batch=16,own_moments=1",
+        "inceptionv3:edge=75,width=2,classes=4,global_batch=16,own_moments=1,dropout=0"};
+    static const char *const set[] = {"microbatches=2", "dp=4 pp=2 microbatches=2",
+                                      "dp=4 pp=2 microbatches=2 shares=1,1,2,4",
+                                      "pp=4 dp=2 microbatches=4 schedule=zb-h1"};
+    for (uint32_t m = 0; m < G_N_ELEMENTS(model); m++)
+        for (uint32_t i = 0; i < G_N_ELEMENTS(set) - 3 * m; i++)
+            assert_true(prove("manual", model[m], set[i]));
+}
+
 static void test_random_strategies(void **state)
 {
     (void)state;
@@ -391,6 +406,7 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_batch_norm),
         cmocka_unit_test(test_random_strategies),
         cmocka_unit_test(test_techniques),
         cmocka_unit_test(test_layers_are_gathered_ahead),

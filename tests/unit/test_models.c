@@ -45,6 +45,7 @@ static void test_known_counts(void **state)
         {"tag-bert-small", 25737218 + 305220 * 1024},
         {"tag-bert-large", 606580738 + 305220 * 2048},
         {"tag-resnet101:own_moments=1", 44529064},
+        {"resnet50:own_moments=1", 25557032},
         {"tag-bert-small:host_words=1", 25737218},
         {"tag-bert-large:host_words=1", 606580738},
     };
@@ -62,10 +63,13 @@ static void test_known_counts(void **state)
 static void test_own_moments(void **state)
 {
     (void)state;
-    for (int own = 0; own < 2; own++) {
+    static const char *const model[] = {"tag-resnet101:edge=32", "resnet50:edge=32",
+                                        "resnet101:edge=32", "inceptionv3:edge=75"};
+    for (uint32_t i = 0; i < 2 * G_N_ELEMENTS(model); i++) {
+        const int own = i % 2;
         g_autoptr(GError) error = NULL;
-        g_autofree char *spec = g_strdup_printf(
-            "tag-resnet101:width=2,classes=4,edge=32,own_moments=%d", own);
+        g_autofree char *spec =
+            g_strdup_printf("%s,width=2,classes=4,own_moments=%d", model[i / 2], own);
         g_autoptr(Graph) graph = model_build(spec, 1, NULL, &error);
         assert_no_error(error);
         g_autoptr(BatchForms) batch = batch_forms_new(graph, &error);
