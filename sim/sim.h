@@ -153,21 +153,20 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimMemo, sim_memo_free)
 /* memo may be NULL. */
 void sim_work_op(SimMemo *memo, const Graph *graph, const ClusterView *view, OpId op,
                  const Rule *rule, SimWork *work);
-/* The same on the part `part` of the batch, where `form` says which operands are cut
- * (data/program/batch.h; NULL: none is, and `part` is not used). */
-void sim_work_part(SimMemo *memo, const Graph *graph, const ClusterView *view, OpId op,
-                   const Rule *rule, const Form *form, double part, SimWork *work);
-void sim_work_collective(const Graph *graph, Collective kind, TensorId tensor, Form from,
-                         Form to, SimWork *work);
-
-/* The part of an op on one device: `share` of the sharded dim, of the part `part` of what `form`
- * cuts (as in sim_work_part). */
+/* The part of an op on one device: `share` of the sharded dim, of the part `part` of what `form` cuts
+ * (data/program/batch.h; NULL: nothing, and `part` is not used). */
 typedef struct {
     const Form *form;
     double part, share;
 } SimOpShare;
 
-/* Seconds of it: exactly, where sim_work_s has a line. */
+/* The same on a part of the batch; its share is not used. */
+void sim_work_part(SimMemo *memo, const Graph *graph, const ClusterView *view, OpId op,
+                   const Rule *rule, SimOpShare has, SimWork *work);
+void sim_work_collective(const Graph *graph, Collective kind, TensorId tensor, Form from,
+                         Form to, SimWork *work);
+
+/* Seconds of a part of an op: exactly, where sim_work_s has a line. */
 double sim_op_s(SimMemo *memo, const Graph *graph, const ClusterView *view, OpId op,
                 const Rule *rule, SimOpShare has, const Device *device);
 

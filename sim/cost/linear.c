@@ -57,12 +57,12 @@ static void work_of_part(Build *build, OpId op, const Rule *rule, SimWork *work)
     const BatchForms *batch = build->batch;
     const double part = 1.0 / build->n_microbatches;
     SimWork none;
-    sim_work_part(build->memo, build->graph, build->view, op, rule, batch->form, part,
-                  work);
+    sim_work_part(build->memo, build->graph, build->view, op, rule,
+                  (SimOpShare){batch->form, part, 1}, work);
     work->seconds *= part;
     if (rule->loop == batch->loop[op]) {
-        sim_work_part(build->memo, build->graph, build->view, op, rule, batch->form, 0,
-                      &none);
+        sim_work_part(build->memo, build->graph, build->view, op, rule,
+                      (SimOpShare){batch->form, 0, 1}, &none);
         gather_work(&none);
         gather_work(work);
         work->flops_sharded = work->flops - none.flops;

@@ -289,23 +289,23 @@ static void time_work(const Graph *graph, const ClusterView *view, OpId id,
 void sim_work_op(SimMemo *memo, const Graph *graph, const ClusterView *view, OpId op,
                  const Rule *rule, SimWork *work)
 {
-    sim_work_part(memo, graph, view, op, rule, NULL, 1, work);
+    sim_work_part(memo, graph, view, op, rule, (SimOpShare){NULL, 1, 1}, work);
 }
 
 void sim_work_part(SimMemo *memo, const Graph *graph, const ClusterView *view, OpId op,
-                   const Rule *rule, const Form *batch, double part, SimWork *work)
+                   const Rule *rule, SimOpShare has, SimWork *work)
 {
     const Op *o = graph_get_op(graph, op);
     if (graph_is_timed(graph)) {
         *work = (SimWork){.seconds = o->seconds};
     } else if (graph_op_times(graph, op)) {
-        time_work(graph, view, op, rule, batch ? part : 1, work);
+        time_work(graph, view, op, rule, has.form ? has.part : 1, work);
     } else {
-        const double all = batch ? part : 1;
+        const double all = has.form ? has.part : 1;
         *work = (SimWork){.flops = rule->flops_replicated * all,
                           .flops_sharded = rule->flops_sharded * all};
         if (view->n_fitted > 0)
-            fit_work(memo, graph, view, op, rule, batch, part, work);
+            fit_work(memo, graph, view, op, rule, has.form, has.part, work);
     }
     sim_work_inner(graph, op, rule, work);
 }
@@ -405,7 +405,7 @@ double sim_op_s(SimMemo *memo, const Graph *graph, const ClusterView *view, OpId
     SimWork work = {0};
     double of[OP_MAX_LOOPS];
     if (!device->kernels || graph_is_timed(graph) || graph_op_times(graph, op)) {
-        sim_work_part(memo, graph, view, op, rule, has.form, has.part, &work);
+        sim_work_part(memo, graph, view, op, rule, has, &work);
         return sim_work_s(&work, device, has.share);
     }
     sim_work_inner(graph, op, rule, &work);

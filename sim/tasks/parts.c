@@ -292,8 +292,9 @@ double sim_part_s(const SimParts *parts, const ClusterView *view, const Instr *i
     if (kernels) {
         sim_work_inner(graph, instr->op, rule, &work);
     } else {
+        const Form *form = cut ? parts->layout.batch->form : NULL;
         sim_work_part(parts->memo, graph, view, instr->op, rule,
-                      cut ? parts->layout.batch->form : NULL, part.batch, &work);
+                      (SimOpShare){form, part.batch, 1}, &work);
         sim_work_scale(&work, view, part.shards * part.replicas);
     }
     if (cut)

@@ -45,11 +45,14 @@ static void test_from_smi_to_flags(void **state)
                  *first = json_array_get(choices, 0);
     assert_int_equal(json_array_size(choices), 3);
     double before_s = 0;
+    g_autofree char *text = json_dumps(advice, 0);
+    const bool by_flow = strstr(text, "ranks change by flow") != NULL;
     for (uint32_t i = 0; i < 3; i++) {
         const json_t *choice = json_array_get(choices, i),
                      *training = json_object_get(choice, "training");
         const double time_s = number(choice, "iteration_time_s");
-        assert_at_most(before_s, time_s);
+        if (!by_flow)
+            assert_at_most(before_s, time_s);
         before_s = time_s;
         const double hours = 24 * number(training, "days");
         assert_at_most(1e12 / number(choice, "tokens_per_s") / 3600, hours);
