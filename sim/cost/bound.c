@@ -38,22 +38,29 @@ static double *all_seconds(const Graph *graph, const ClusterView *view,
     return seconds;
 }
 
-/* Device j takes seconds_oj for op o, device 0 seconds_o0, and k_j = min over o of seconds_oj /
- * seconds_o0. In t seconds device j does at most the work that takes device 0 t / k_j seconds,
- * whatever ops it chooses. All devices together do at least the work that takes device 0 sum_o
- * seconds_o0. */
+/* Device j takes seconds_oj for op o, the first one that computes in all formats of the ops (here
+ * 0) seconds_o0, and k_j = min over o of seconds_oj / seconds_o0. In t seconds device j does at
+ * most the work that takes device 0 t / k_j seconds, whatever ops it chooses. All devices together
+ * do at least the work that takes device 0 sum_o seconds_o0. */
 double sim_compute_bound_s(const Graph *graph, const ClusterView *view)
 {
     const uint32_t n_ops = graph_n_ops(graph);
-    double whole = 0, speed = 0;
+    double whole = INFINITY, speed = 0;
     if (graph_is_timed(graph) || !cluster_view_check_times(view, graph, NULL))
         return 0;
     g_autoptr(ClusterView) measured =
         graph_has_times(graph) ? cluster_view_measured(view) : NULL;
     view = measured ? measured : view;
-    g_autofree double *first = all_seconds(graph, view, &view->device[0]);
-    for (OpId op = 0; op < n_ops; op++)
-        whole += first[op];
+    g_autofree double *first = NULL;
+    for (uint32_t j = 0; !isfinite(whole) && j < view->n_devices; j++) {
+        if (j > 0 && device_compare(&view->device[j], &view->device[j - 1]) == 0)
+            continue;
+        g_free(first);
+        first = all_seconds(graph, view, &view->device[j]);
+        whole = 0;
+        for (OpId op = 0; op < n_ops; op++)
+            whole += first[op];
+    }
     double least = INFINITY;
     for (uint32_t j = 0; j < view->n_devices; j++) {
         const bool again =

@@ -1,7 +1,7 @@
 /* With either price of ops on random machines of data sheets no plan of any planner is faster than
  * the bound that the planner prints, nor than that of all machines, and auto's is the fastest.
  *
- *     KILTER_ALL=1    24 clusters (the test priced_bounds_long) */
+ *     KILTER_ALL=1    22 clusters (the test priced_bounds_long) */
 #include <math.h>
 
 #include "data/data.h"
@@ -9,7 +9,7 @@
 #include "tests/support/rounds.h"
 #include "tests/test.h"
 
-enum { EFFORT = 1000, SEED = 5, LABS = 24, FEW = 3 };
+enum { EFFORT = 1000, SEED = 5, LABS = 22, FEW = 4, LAST = 21 };
 
 static const char *const MODEL[] = {
     "gpt2:layers=2,hidden=512,heads=8,ffn=2048,seq=512,vocab=4096,global_batch=16",
@@ -93,7 +93,8 @@ static void check_case(const char *model, const Cluster *cluster, bool kernels,
                 fail_msg("%s, %s, %s: auto %g s, plan %g s", model, costs, planner->name,
                          auto_s, s);
         }
-    assert_true(!portfolio || portfolio->bound_s > 0);
+    if (portfolio && !(portfolio->bound_s > 0))
+        fail_msg("%s, %s: no bound", model, kernels ? "kernels" : "shares");
 }
 
 static void test_bounds(void **state)
@@ -102,10 +103,13 @@ static void test_bounds(void **state)
     const uint32_t labs = test_rounds(FEW, LABS);
     Seen seen[2] = {0};
     for (uint32_t i = 0; i < labs; i++) {
-        g_autoptr(GRand) rand = g_rand_new_with_seed(SEED + i);
+        /* of the last cluster a part lacks bf16 */
+        const uint32_t lab = i + 1 < labs ? i : LAST;
+        g_autoptr(GRand) rand = g_rand_new_with_seed(SEED + lab);
         g_autoptr(Cluster) cluster = random_sheets(rand);
         for (uint32_t kernels = 0; kernels < 2; kernels++)
-            check_case(MODEL[i % G_N_ELEMENTS(MODEL)], cluster, kernels, &seen[kernels]);
+            check_case(MODEL[lab % G_N_ELEMENTS(MODEL)], cluster, kernels,
+                       &seen[kernels]);
     }
     for (uint32_t kernels = 0; kernels < 2; kernels++) {
         print_message("%s: %u plans, the nearest %.2f of its time\n",
