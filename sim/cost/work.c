@@ -119,19 +119,24 @@ typedef struct {
 } KernelEntry;
 
 /* Times that were computed, by a hash of what they depend on; one that takes the place of another
- * replaces it. */
-enum { MEMO_SIZE = 1024 };
+ * replaces it, and after many of them there are more places. */
+enum { MEMO_LEAST = 1024, MEMO_MOST = 16 * MEMO_LEAST };
 struct SimMemo {
-    KernelEntry entry[MEMO_SIZE];
+    KernelEntry *entry; /* [n] */
+    uint32_t n, replaced;
 };
 
 SimMemo *sim_memo_new(void)
 {
-    return g_new0(SimMemo, 1);
+    SimMemo *memo = g_new(SimMemo, 1);
+    *memo = (SimMemo){g_new0(KernelEntry, MEMO_LEAST), MEMO_LEAST, 0};
+    return memo;
 }
 
 void sim_memo_free(SimMemo *memo)
 {
+    if (memo)
+        g_free(memo->entry);
     g_free(memo);
 }
 
@@ -145,7 +150,18 @@ static uint32_t key_hash(const KernelKey *key)
         memcpy(&bits, &key->of[l], sizeof bits);
         hash = (hash ^ bits ^ hash >> 29) * PRIME;
     }
-    return (uint32_t)(hash >> 40) % MEMO_SIZE;
+    return (uint32_t)(hash >> 40);
+}
+
+static void memo_grow(SimMemo *memo)
+{
+    const uint32_t n = 2 * memo->n;
+    KernelEntry *entry = g_new0(KernelEntry, n);
+    for (uint32_t i = 0; i < memo->n; i++)
+        if (memo->entry[i].key.pricing)
+            entry[key_hash(&memo->entry[i].key) % n] = memo->entry[i];
+    g_free(memo->entry);
+    *memo = (SimMemo){entry, n, 0};
 }
 
 /* The place of a price, and whether it is there; it is filled in otherwise. */
@@ -156,9 +172,12 @@ static KernelEntry *memo_find(SimMemo *memo, const KernelPricing *pricing,
     KernelKey key = {
         .traits = op_kernels_traits(graph, op), .pricing = pricing, .loop = loop};
     memcpy(key.of, of, sizeof key.of);
-    KernelEntry *kept = &memo->entry[key_hash(&key)];
+    if (memo->replaced >= memo->n && memo->n < MEMO_MOST)
+        memo_grow(memo);
+    KernelEntry *kept = &memo->entry[key_hash(&key) % memo->n];
     *known = kept->key.traits == key.traits && kept->key.pricing == key.pricing &&
              kept->key.loop == key.loop && memcmp(kept->key.of, of, sizeof key.of) == 0;
+    memo->replaced += !*known && kept->key.pricing;
     kept->key = key;
     return kept;
 }
