@@ -152,6 +152,25 @@ static void test_shares(void **state)
     clear(&s);
 }
 
+/* Kept times are those that are computed, with more of them than there are places at first. */
+static void test_many_prices(void **state)
+{
+    (void)state;
+    enum { SHARES = 6000 };
+    Setting s = setting("");
+    g_autoptr(SimMemo) memo = sim_memo_new();
+    const OpId op = first_of(s.graph, OP_LINEAR);
+    Rule rule[OP_MAX_RULES];
+    op_rules(s.graph, op, rule);
+    for (uint32_t i = 0; i < 2 * SHARES; i++) {
+        const SimOpShare has = {NULL, 1, (double)(i % SHARES + 1) / SHARES};
+        const Device *device = &s.priced->device[0];
+        assert_close(sim_op_s(memo, s.graph, s.priced, op, &rule[1], has, device),
+                     sim_op_s(NULL, s.graph, s.priced, op, &rule[1], has, device), 0);
+    }
+    clear(&s);
+}
+
 /* The options of a stack have an effect, and a runtime without a row has the default. */
 static void test_stack(void **state)
 {
@@ -292,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_products),        cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_shares),          cmocka_unit_test(test_stack),
         cmocka_unit_test(test_several_kernels), cmocka_unit_test(test_dispatch),
-        cmocka_unit_test(test_launches),        cmocka_unit_test(test_bound)};
+        cmocka_unit_test(test_launches),        cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_many_prices)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
