@@ -52,6 +52,8 @@ static void test_program(void **state)
     g_free(shell_good(
         box, "two/bin/kilter plan vit:layers=1 of-prefix -q -o plan.json && "
              "two/bin/kilter simulate plan.json -q && "
+             "two/bin/kilter report plan.json -q -o plan.html && test -s plan.html && "
+             "two/bin/kilter report hap-fig4 -q -o fig4.html && test -s fig4.html && "
              "two/bin/kilter reproduce hap-fig4 -q && test -s out/hap-fig4.png"));
     g_free(shell_good(box,
                       "test -s two/share/kilter/data/schemas/plan.json && test -s "
