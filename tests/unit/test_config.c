@@ -376,6 +376,30 @@ static void test_unread_keys(void **state)
     g_unlink(path);
 }
 
+/* A damaged row of families.yaml is named by file and line, wherever rows lead to it. */
+static void test_damaged_rows(void **state)
+{
+    (void)state;
+    g_autofree char *folder = g_dir_make_tmp("kilter-families-XXXXXX", NULL),
+                    *path = g_build_filename(folder, "families.yaml", NULL);
+    static const char *const rows[] = {
+        "decoder:\n  layers: [\nllama: {like: decoder}\n",
+        "decoder:\n  layers: 2\nllama:\n  like: decoder\n  like: decoder\n"};
+    static const char *const line[] = {"families.yaml:4", "families.yaml:5"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autoptr(GError) error = NULL;
+        g_file_set_contents(path, rows[i], -1, NULL);
+        g_setenv("KILTER_PATH", folder, TRUE);
+        Graph *graph = graph_of("{\"model_type\":\"llama\"}", "", &error);
+        g_unsetenv("KILTER_PATH");
+        assert_null(graph);
+        if (!strstr(error->message, line[i]))
+            fail_msg("%s lacks %s", error->message, line[i]);
+    }
+    g_unlink(path);
+    g_rmdir(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,7 +407,7 @@ int main(void)
         cmocka_unit_test(test_attention_kinds),   cmocka_unit_test(test_large_is_quick),
         cmocka_unit_test(test_shared_samples),    cmocka_unit_test(test_shared_cases),
         cmocka_unit_test(test_files_as_they_are), cmocka_unit_test(test_own_models),
-        cmocka_unit_test(test_unread_keys),
+        cmocka_unit_test(test_unread_keys),       cmocka_unit_test(test_damaged_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,15 +70,9 @@ const json_t *families_row(const Families *families, const char *name)
     return json_object_get(families->root, name);
 }
 
-json_t *families_rows(Families *families, GError **error)
+json_t *families_rows(const Families *families, GError **error)
 {
-    json_t *root =
-        yaml_to_json(families->path, families->text, strlen(families->text), error);
-    if (!root)
-        return NULL;
-    json_decref(families->root);
-    families->root = root;
-    return root;
+    return yaml_to_json(families->path, families->text, strlen(families->text), error);
 }
 
 bool families_has(const Families *families, const char *name)

@@ -336,11 +336,20 @@ static bool read_layers(Reader *r)
     return true;
 }
 
+/* Sets the error where a row is damaged, or rows do not end in decoder. Returns false. */
+static bool config_without_rows(Config *config, const Families *families)
+{
+    json_t *all = families_rows(families, config->failed ? NULL : config->error);
+    config->failed |= !all;
+    json_decref(all);
+    return config_wrong(config, "like",
+                        "expected rows of data/families.yaml that end in decoder");
+}
+
 static bool check_rows(Reader *r, const Families *families)
 {
     if (r->rows.n == 0 || r->rows.row[r->rows.n - 1] != families_row(families, "decoder"))
-        return config_wrong(r->config, "like",
-                            "expected rows of data/families.yaml that end in decoder");
+        return config_without_rows(r->config, families);
     for (uint32_t i = 0; i < r->rows.n; i++) {
         const char *key;
         json_t *value;
@@ -422,20 +431,22 @@ bool family_read(const Families *families, Config *config, const char *name,
     return good;
 }
 
-bool families_check(Families *families, GError **error)
+bool families_check(const Families *families, GError **error)
 {
     const char *name;
     json_t *row, *rows = families_rows(families, error);
+    bool good = rows != NULL;
     json_object_foreach (rows, name, row) {
         json_t *empty = json_object();
         Config config = {.file = name, .root = empty, .outer = empty, .error = error};
         Reader r = {.config = &config, .rows = rows_of(families, NULL, name)};
-        const bool good = !families_has(families, name) || check_rows(&r, families);
+        good = !families_has(families, name) || check_rows(&r, families);
         json_decref(empty);
         if (!good)
-            return false;
+            break;
     }
-    return rows != NULL;
+    json_decref(rows);
+    return good;
 }
 
 static json_t *json_of(const Value *value, FactKind kind)

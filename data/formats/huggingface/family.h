@@ -23,8 +23,9 @@ typedef struct Families Families;
 Families *families_read(GError **error);
 void families_free(Families *families);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Families, families_free)
-/* All rows, by their names, and the list of ignored keys (NULL: damaged); one row, or NULL. */
-json_t *families_rows(Families *families, GError **error);
+/* All rows, by their names, and the list of ignored keys, a new reference; KILTER_ERROR_INPUT with
+ * file and line if they are damaged. One row; NULL: there is none, or it is damaged. */
+json_t *families_rows(const Families *families, GError **error);
 const json_t *families_row(const Families *families, const char *name);
 /* Whether a key changes neither shapes nor work. */
 bool families_ignore(const Families *families, const char *key);
@@ -35,7 +36,7 @@ bool families_has(const Families *families, const char *name);
 /* "LlamaForCausalLM" is of the family "llama": the row of a class's name, or NULL. */
 const char *families_of_class(const Families *families, const char *name);
 /* Whether all rows have facts only and end in that of decoder. */
-bool families_check(Families *families, GError **error);
+bool families_check(const Families *families, GError **error);
 
 bool family_is_fact(const char *name);
 
