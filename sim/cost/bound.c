@@ -26,16 +26,31 @@ static double *all_seconds(const Graph *graph, const ClusterView *view,
 {
     const uint32_t n = graph_n_ops(graph);
     double *seconds = g_new(double, n);
-    g_autoptr(GHashTable) first = g_hash_table_new(NULL, NULL); /* traits -> op + 1 */
+    g_autoptr(GHashTable) first = g_hash_table_new(NULL, NULL); /* traits -> seconds */
     for (OpId op = 0; op < n; op++) {
-        const gpointer traits = (gpointer)(uintptr_t)op_kernels_traits(graph, op);
-        const uint32_t same =
-            device->kernels ? GPOINTER_TO_UINT(g_hash_table_lookup(first, traits)) : 0;
-        seconds[op] = same ? seconds[same - 1] : seconds_of(graph, view, op, device);
-        if (!same)
-            g_hash_table_insert(first, traits, GUINT_TO_POINTER(op + 1));
+        const gpointer traits =
+            device->kernels ? (gpointer)(uintptr_t)op_kernels_traits(graph, op) : NULL;
+        const double *same = traits ? g_hash_table_lookup(first, traits) : NULL;
+        seconds[op] = same ? *same : seconds_of(graph, view, op, device);
+        if (traits && !same)
+            g_hash_table_insert(first, traits, &seconds[op]);
     }
     return seconds;
+}
+
+/* The least part of the seconds of the reference, [op], that an op takes on the device. */
+static double least_ratio(const Graph *graph, const ClusterView *view,
+                          const Device *device, const Device *reference,
+                          const double *seconds)
+{
+    g_autofree double *other =
+        device_compare(device, reference) == 0 ? NULL : all_seconds(graph, view, device);
+    const double *own = other ? other : seconds;
+    double least = INFINITY;
+    for (OpId op = 0; op < graph_n_ops(graph); op++)
+        if (seconds[op] > 0)
+            least = fmin(least, own[op] / seconds[op]);
+    return least;
 }
 
 /* Device j takes seconds_oj for op o, the first one that computes in all formats of the ops (here
@@ -52,11 +67,13 @@ double sim_compute_bound_s(const Graph *graph, const ClusterView *view)
         graph_has_times(graph) ? cluster_view_measured(view) : NULL;
     view = measured ? measured : view;
     g_autofree double *first = NULL;
+    const Device *reference = NULL;
     for (uint32_t j = 0; !isfinite(whole) && j < view->n_devices; j++) {
-        if (j > 0 && device_compare(&view->device[j], &view->device[j - 1]) == 0)
+        if (reference && device_compare(&view->device[j], reference) == 0)
             continue;
+        reference = &view->device[j];
         g_free(first);
-        first = all_seconds(graph, view, &view->device[j]);
+        first = all_seconds(graph, view, reference);
         whole = 0;
         for (OpId op = 0; op < n_ops; op++)
             whole += first[op];
@@ -65,13 +82,8 @@ double sim_compute_bound_s(const Graph *graph, const ClusterView *view)
     for (uint32_t j = 0; j < view->n_devices; j++) {
         const bool again =
             j > 0 && device_compare(&view->device[j], &view->device[j - 1]) == 0;
-        g_autofree double *own =
-            again ? NULL : all_seconds(graph, view, &view->device[j]);
         if (!again)
-            least = INFINITY;
-        for (OpId op = 0; !again && op < n_ops; op++)
-            if (first[op] > 0)
-                least = fmin(least, own[op] / first[op]);
+            least = least_ratio(graph, view, &view->device[j], reference, first);
         if (!(least > 0 && isfinite(least)))
             return 0;
         speed += 1 / least;

@@ -82,17 +82,18 @@ double law_convolution_s(const KernelDevice *device, const Kernel *kernel,
                             ceil(kernel->convolution.width / 4);
         const double small =
             convolution_product_s(device, kernel, 16, c.weights ? c.in : two, n,
-                                  c.weights ? two : k / 9, &of_two) /
+                                  c.weights ? two : k / 9, report ? &of_two : NULL) /
                 law->small +
             law->filter * 16 * weights / streams;
         const double large =
             convolution_product_s(device, kernel, 36, c.weights ? c.in : four, n,
-                                  c.weights ? four : k / 9, &of_four) /
+                                  c.weights ? four : k / 9, report ? &of_four : NULL) /
                 law->large +
             (law->traffic * maps * 36 / 16 + law->filter * 36 * weights) / streams;
         t = convolution_soft(law, t, small, large);
-        least = convolution_soft(law, least, of_two.least_s / law->small,
-                                 of_four.least_s / law->large);
+        if (report)
+            least = convolution_soft(law, least, of_two.least_s / law->small,
+                                     of_four.least_s / law->large);
     }
     if (report) {
         report->start_s += law->start * 1e-6;
