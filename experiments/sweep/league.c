@@ -75,24 +75,44 @@ typedef struct {
     double best_s, bound_s;
 } Meeting;
 
-/* No plan of the configuration is faster; NaN: not known. */
-static double bound_of(const Configuration *c)
+/* No plan of the configuration is faster; 0: not known. Planners that choose a planner may take any
+ * runtime. */
+static double bound_of(const Configuration *c, const Graph *graph)
 {
-    g_autoptr(Graph) graph =
-        model_build(c->canonical_model, cluster_gpus(c->cluster), NULL, NULL);
     const char *own =
         c->planner ? planner_runtime(c->planner, &c->options, c->cluster) : NULL;
     const bool any = c->planner && !own && cluster_is_bare(c->cluster);
-    g_auto(GStrv) name = any ? runtime_names() : g_strsplit(own ? own : "", " ", 1);
+    const char *const only[] = {own, NULL};
+    g_auto(GStrv) all = any ? runtime_names() : NULL;
+    const char *const *name = all ? (const char *const *)all : only;
     double least_s = INFINITY;
-    for (char **each = name; graph && (*each || each == name); each++) {
+    do {
         g_autoptr(ClusterView) view =
-            planner_view(&c->options, *each, c->cluster, granularity_default(c->cluster));
+            planner_view(&c->options, *name, c->cluster, granularity_default(c->cluster));
         least_s = fmin(least_s, view ? sim_compute_bound_s(graph, view) : 0);
-        if (!*each)
-            break;
+    } while (*name && *++name);
+    return least_s;
+}
+
+/* The least time of the configurations that meet this one, and their least bound. */
+static Meeting meeting_of(const Reading *r, uint32_t i)
+{
+    const Configuration *c = experiment_at(r->experiment, i);
+    g_autoptr(Graph) graph =
+        model_build(c->canonical_model, cluster_gpus(c->cluster), NULL, NULL);
+    Meeting m = {INFINITY, graph ? INFINITY : 0};
+    for (uint32_t k = i; k < experiment_count(r->experiment); k++) {
+        const Configuration *other = experiment_at(r->experiment, k);
+        if (!meet(other, c))
+            continue;
+        if (r->outcome[k].known)
+            m.best_s = fmin(m.best_s, r->outcome[k].time_s);
+        if (graph &&
+            (k == i || cluster_is_bare(c->cluster))) /* prices differ by runtime */
+            m.bound_s = fmin(m.bound_s, bound_of(other, graph));
     }
-    return least_s > 0 && isfinite(least_s) ? least_s : NAN;
+    m.bound_s = m.bound_s > 0 && isfinite(m.bound_s) ? m.bound_s : NAN;
+    return m;
 }
 
 static Meeting *find_meetings(const Reading *r)
@@ -108,16 +128,7 @@ static Meeting *find_meetings(const Reading *r)
             meeting[i] = meeting[first];
             continue;
         }
-        meeting[i] = (Meeting){INFINITY, bound_of(c)};
-        for (uint32_t k = i; k < n; k++) {
-            const Configuration *other = experiment_at(r->experiment, k);
-            if (!meet(other, c))
-                continue;
-            if (r->outcome[k].known)
-                meeting[i].best_s = fmin(meeting[i].best_s, r->outcome[k].time_s);
-            if (k > i && cluster_is_bare(c->cluster)) /* prices differ by runtime */
-                meeting[i].bound_s = fmin(meeting[i].bound_s, bound_of(other));
-        }
+        meeting[i] = meeting_of(r, i);
     }
     return meeting;
 }
