@@ -55,8 +55,9 @@ static bool run_command(const Command *list, int argc, char **argv, GError **err
     for (guint i = 0; i < G_N_ELEMENTS(commands); i++)
         known[i] = list[i].name;
     uint32_t index;
-    g_autofree char *hint = names_hint(argv[0], known);
-    g_autofree char *other = *hint ? NULL : command_of(argv[0]);
+    g_autofree char *hint =
+        g_strv_contains(known, argv[0]) ? NULL : names_hint(argv[0], known);
+    g_autofree char *other = hint && !*hint ? command_of(argv[0]) : NULL;
     if (other)
         return kilter_fail(error, KILTER_ERROR_INPUT, "unknown command '%.60s'; %s",
                            argv[0], other);

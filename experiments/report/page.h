@@ -22,9 +22,8 @@ void page_anchor(GString *page, const char *id, const char *text);
 /* Begins a table; scripts make it sortable by its head. A column whose name begins with '#' holds
  * numbers; the '#' is not shown. */
 void page_table(GString *page, const char *caption, const char *const *columns);
-/* Begins a row; a cell for each column follows: page_cell, page_number, page_link, or page_mark
- * with a class of its own. */
-/* The same, with an id that links can lead to. */
+/* Begins a row with an id that links can lead to; a cell for each column follows: page_cell,
+ * page_number, page_link, or page_mark with a class of its own. */
 void page_row_of(GString *page, const char *id);
 void page_cell(GString *page, const char *text);
 void page_number(GString *page, double value, const char *format);

@@ -464,9 +464,9 @@ static void narrow(Solve *s, Cut *cut)
 {
     /* pairs: about a tenth of a second */
     enum { MOST_LABELS = 1 << 17, KEPT_LABELS = 2048, PAIRS = 5000000, KEPT_THEN = 256 };
-    const uint32_t kept_labels = s->compared > PAIRS ? KEPT_THEN : KEPT_LABELS;
-    if (cut->labels->len <=
-        (s->narrow || s->compared > PAIRS ? kept_labels : MOST_LABELS))
+    const bool slow = s->compared > PAIRS;
+    const uint32_t kept_labels = slow ? KEPT_THEN : KEPT_LABELS;
+    if (cut->labels->len <= (s->narrow || slow ? kept_labels : MOST_LABELS))
         return;
     s->narrow = true;
     g_autoptr(GArray) ranked = g_array_new(FALSE, FALSE, sizeof(Ranked));
