@@ -32,19 +32,6 @@ json_t *plan_words_host_json(const Evaluation *evaluation);
  * by flow, peak_at}. */
 json_t *plan_words_peaks_json(const Evaluation *evaluation);
 
-/* For --help: the terms of PLAN_TEXT_PACE. */
-#define PLAN_HELP_PACE                                                                 \
-    "  MFU     the model's FLOPs, forward and backward once, over the FLOPs that the " \
-    "devices could do in that time\n"                                                  \
-    "          by their data sheets' peaks in the model's precision, without "         \
-    "sparsity\n"                                                                       \
-    "  HFU     the same, counting also FLOPs that are recomputed or that several "     \
-    "devices duplicate\n"                                                              \
-    "  cost    printed where all machines of the cluster's file have a price; with "    \
-    "prices between regions\n"                                                           \
-    "          also of what is sent there, by the algorithms of fidelity flow\n"           \
-    "  energy  an upper limit: the boards at full power, without hosts and cooling"
-
 /* clang-format off */
 #define PLAN_TEXT_PACE                                                                             \
     "[  throughput   {samples_per_s} samples/s[, {tokens_per_s:.0f} tokens/s]"                         \

@@ -87,21 +87,6 @@ bool cmd_advise(int argc, char **argv, GError **error)
         .arguments = "MODEL CLUSTER",
         .min_arguments = 2,
         .max_arguments = 2,
-        .summary =
-            "Plans a model by every planner on every set of a cluster's device "
-            "types and on single\n"
-            "machines, with the global batch of the whole cluster, and says which "
-            "machines to use and what\n"
-            "mixing them gains. Planners that search long are left out where they can "
-            "gain at most 2 %.\n"
-            "Dollars ($/M) are per million tokens (or samples, for models without a "
-            "sequence).\n\n"
-            "With -v, the table also has the time of computation alone on these "
-            "machines, "
-            "which no plan\n"
-            "beats; the memory left; and energy per million tokens with all GPUs at full "
-            "power.",
-        .example = "kilter advise vgg19 hap-16 --price v100=2 --price p100=0.8",
         .entries = entries,
     };
     g_auto(CommandSetting) setting = {0};

@@ -217,16 +217,6 @@ bool cmd_calibrate(int argc, char **argv, GError **error)
         .arguments = "FILE...",
         .min_arguments = 1,
         .max_arguments = 1000,
-        .summary =
-            "Fits the costs of ops and collectives to measurements (by kilter profile, "
-            "or the text or JSON\n"
-            "output of nccl-tests with any number of ranks) and writes a cluster with "
-            "these costs.\n"
-            "Measurements within one machine determine its inner link, sendrecv_perf the "
-            "transfers of\n"
-            "pipelines. With -v it prints the fitted numbers and their 95 % intervals.",
-        .example = "kilter calibrate measured.csv -o mine.yaml --plot out\n  kilter "
-                   "calibrate all_reduce.json --base hap-8 -o mine.yaml",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};

@@ -339,16 +339,6 @@ bool cmd_cluster(int argc, char **argv, GError **error)
         .arguments = "import FILE",
         .min_arguments = 2,
         .max_arguments = 2,
-        .summary = "Makes a cluster from a description of one of its machines: a "
-                   "topology file of NCCL or RCCL\n"
-                   "(NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE), the output of nvidia-smi "
-                   "topo -m, preferably after\n"
-                   "that of nvidia-smi -L in the same file, or that of rocm-smi "
-                   "--showtopo. From a list of Slurm's\n"
-                   "nodes (scontrol show node, or sinfo -N -o '%N %G %f') it makes the "
-                   "whole cluster. Without\n"
-                   "--output it shows what the file holds.",
-        .example = "kilter cluster import topo.xml --nodes 4 --nic ib-ndr -o mine.yaml",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};

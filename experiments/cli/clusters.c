@@ -175,12 +175,6 @@ bool cmd_clusters(int argc, char **argv, GError **error)
         .name = "clusters",
         .arguments = "[NAME|FILE]",
         .max_arguments = 1,
-        .summary = "Lists the clusters on the search path: clusters/NAME.yaml below the "
-                   "folders of KILTER_PATH,\n"
-                   "then the bundled ones. With a cluster's name or file, shows that "
-                   "cluster: devices, machines,\n"
-                   "links, and the costs of collectives that follow from them.",
-        .example = "kilter clusters\n  kilter clusters dgx-h100",
     };
     g_auto(CommandOptions) options = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error))

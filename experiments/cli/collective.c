@@ -189,21 +189,6 @@ bool cmd_collective(int argc, char **argv, GError **error)
         .arguments = "KIND CLUSTER",
         .min_arguments = 2,
         .max_arguments = 2,
-        .summary =
-            "Simulates one collective alone on a cluster's network. KIND is all_reduce, "
-            "all_gather,\n"
-            "grouped_all_gather, reduce_scatter, grouped_reduce_scatter, all_to_all, "
-            "broadcast, reduce,\n"
-            "send, push or pull; rank 0 is the root. CLUSTER is one of kilter clusters, "
-            "or a network:\n"
-            "star:hosts=N, tree:hosts=N,leaf=N,oversubscription=X,spines=N,pod=N,\n"
-            "rail:hosts=N,gpus=N,rails=N, dragonfly:hosts=N,leaf=N,group=N,global=N. All "
-            "networks take\n"
-            "bandwidth=10Gb/s,latency=5us for a link and, for several GPUs per host,\n"
-            "gpus=N,inner_bandwidth=100GB/s,inner_latency=10us.",
-        .example = "kilter collective all_reduce "
-                   "star:hosts=1024,bandwidth=10Gb/s,latency=5us --bytes 100MB "
-                   "--algorithm ring",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};

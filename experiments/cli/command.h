@@ -207,12 +207,12 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandOptions, command_options_clear)
         return true TABLE(COMMAND_RANGE);                            \
     }
 
+/* Its summary and examples are data: data/commands/NAME.txt. */
 typedef struct {
     const char *name;
     const char *arguments; /* "MODEL CLUSTER" */
     int min_arguments, max_arguments;
-    const char *summary;
-    const char *example;
+    const char *tables;          /* printed below the summary; may be NULL */
     const GOptionEntry *entries; /* the command's own; may be NULL */
 } CommandSyntax;
 

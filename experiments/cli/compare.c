@@ -130,16 +130,6 @@ bool cmd_compare(int argc, char **argv, GError **error)
         .arguments = "PLAN.json PLAN.json...",
         .min_arguments = 2,
         .max_arguments = MOST_PLANS,
-        .summary = "Shows plans side by side: their settings, where the time of an "
-                   "average GPU goes, their stages,\n"
-                   "their differences, and how much faster the fastest one is than the "
-                   "slowest. On a cluster of\n"
-                   "kilter fit it also gives the probability that each plan is faster "
-                   "than the first one, from the\n"
-                   "errors on held-out trials.",
-        .example =
-            "kilter plan vgg19 hap-8 -q -o a.json\n  kilter plan vgg19 hap-8 --planner "
-            "dp-ev -q -o b.json\n  kilter compare a.json b.json",
         .entries = entries,
     };
     if (!command_parse(&syntax, &argc, argv, &options, error))

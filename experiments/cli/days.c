@@ -46,11 +46,6 @@ bool cmd_days(int argc, char **argv, GError **error)
         .arguments = "DAYS MODEL CLUSTER | DAYS PLAN.json",
         .min_arguments = 2,
         .max_arguments = 3,
-        .summary =
-            "Simulates days of training with a plan: the part of the time that is left "
-            "for training\n(goodput), and where the rest goes: failures, checkpoints, "
-            "restarts, waiting for machines.",
-        .example = "kilter days 30 vgg19 hap-16 --mtbf 2000h --spares 1 --repair 12h",
         .entries = entries,
     };
     if (!command_parse(&syntax, &argc, argv, &options, error))

@@ -4,6 +4,10 @@
 #include "experiments/cli/describe.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "data/base/path.h"
+#include "data/base/text.h"
 
 G_DEFINE_QUARK(command - description - quark, command_description)
 
@@ -27,15 +31,31 @@ static void add_options(json_t *list, const GOptionEntry *entry)
     }
 }
 
+void command_text(const CommandSyntax *syntax, char **summary, char **example)
+{
+    static const char EXAMPLE[] = "\n\nExample:\n";
+    g_autoptr(GError) error = NULL;
+    g_autofree char *name = g_strdup_printf("commands/%s.txt", syntax->name);
+    g_autofree char *file = path_bundled(name, &error);
+    g_autofree char *text = file ? text_read(file, &error) : NULL;
+    char *at = text ? strstr(text, EXAMPLE) : NULL;
+    if (at)
+        *at = '\0';
+    *summary = g_strjoin("\n\n", text ? text : error->message, syntax->tables, NULL);
+    *example = g_strstrip(g_strdup(at ? at + strlen(EXAMPLE) : ""));
+}
+
 bool command_describe(const CommandSyntax *syntax, const GOptionEntry *common,
                       GError **error)
 {
+    g_autofree char *summary = NULL, *example = NULL;
+    command_text(syntax, &summary, &example);
     json_t *options = json_array();
     add_options(options, syntax->entries);
     add_options(options, common);
     json_t *object = json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", syntax->name,
-                               "arguments", syntax->arguments, "summary", syntax->summary,
-                               "example", syntax->example, "options", options);
+                               "arguments", syntax->arguments, "summary", summary,
+                               "example", example, "options", options);
     char *text = json_dumps(object, JSON_INDENT(2));
     g_set_error_literal(error, COMMAND_DESCRIPTION, 0, text);
     free(text);

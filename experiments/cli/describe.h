@@ -6,6 +6,10 @@
 
 #define COMMAND_DESCRIBE "--describe"
 
+/* The text of a command's help: the summary with its tables, and the lines of its examples, the
+ * first without indentation. Where the file is missing, the summary says so. Caller frees both. */
+void command_text(const CommandSyntax *syntax, char **summary, char **example);
+
 /* The domain of the "error" whose message is a description. */
 #define COMMAND_DESCRIPTION (command_description_quark())
 GQuark command_description_quark(void);

@@ -44,17 +44,6 @@ bool cmd_devices(int argc, char **argv, GError **error)
         .name = "devices",
         .arguments = "[DEVICE]",
         .max_arguments = 1,
-        .summary =
-            "Lists the device types that have a data sheet, which `device:` in a "
-            "cluster's "
-            "file and --add take:\n"
-            "memory and its bandwidth, peak rates for dense numbers by format, links of "
-            "one "
-            "device, and further\n"
-            "names. With the name or alias of one, shows its PCI ids, its names, and the "
-            "source of the numbers.\n"
-            "Own sheets are devices/NAME.yaml in the folders of KILTER_PATH.",
-        .example = "kilter devices\n  kilter devices h100",
     };
     g_auto(CommandOptions) options = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error))

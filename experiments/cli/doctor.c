@@ -96,11 +96,6 @@ bool cmd_doctor(int argc, char **argv, GError **error)
     const CommandSyntax syntax = {
         .name = "doctor",
         .arguments = "",
-        .summary = "Says which optional parts are installed and what to install for the "
-                   "others, in which folders\n"
-                   "names are looked up, which environment variables count, and how fast "
-                   "this machine plans.",
-        .example = "kilter doctor",
     };
     g_auto(CommandOptions) options = {0};
     double plan_s = 0;

@@ -664,15 +664,6 @@ bool cmd_exec(int argc, char **argv, GError **error)
         .arguments = "PLAN.json | MODEL CLUSTER",
         .min_arguments = 1,
         .max_arguments = 2,
-        .summary = "Runs a plan for real and times it, with one rank per device. The "
-                   "backend mpi runs on this\n"
-                   "machine's CPUs; it starts the ranks itself, or is started by mpirun "
-                   "-n RANKS. The backend cuda\n"
-                   "runs on GPUs, all GPUs of a node in one process; mpirun starts one "
-                   "process per node.",
-        .example = "kilter exec plan.json --shrink --repeats 20 --db results.db\n  "
-                   "kilter exec bert-base:layers=2,batch=1,vocab=512 hap-8 --planner "
-                   "dp-ev --check",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};

@@ -82,15 +82,12 @@ static bool export_results(const char *file, const Own *own,
     return true;
 }
 
-static char *export_summary(void)
+static char *export_targets(void)
 {
-    GString *text = g_string_new(
-        "Writes a plan for a training framework. A plan that the framework\ncannot run "
-        "is refused, with the first instruction that has no "
-        "counterpart; no plan is changed\ninto a similar one.\n");
+    GString *text = g_string_new(NULL);
     for (uint32_t i = 0; i < export_target_count(); i++)
-        g_string_append_printf(text, "\n  %-11s %s", export_target(i)->name,
-                               export_target(i)->description);
+        g_string_append_printf(text, "%s  %-11s %s", i > 0 ? "\n" : "",
+                               export_target(i)->name, export_target(i)->description);
     return g_string_free(text, FALSE);
 }
 
@@ -99,16 +96,13 @@ bool cmd_export(int argc, char **argv, GError **error)
     g_auto(Own) own = {0};
     g_auto(CommandOptions) options = {0};
     const GOptionEntry entries[] = {EXPORT_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    g_autofree char *words = export_summary();
+    g_autofree char *words = export_targets();
     const CommandSyntax syntax = {
         .name = "export",
         .arguments = "PLAN.json",
         .min_arguments = 1,
         .max_arguments = 1,
-        .summary = words,
-        .example = "kilter plan gpt2:layers=4,global_batch=16 amp-homogeneous --planner "
-                   "manual --set pp=4 --set micro_batch=1 -o gpt2.json\n"
-                   "  kilter export gpt2.json --to megatron",
+        .tables = words,
         .entries = entries,
     };
     if (!command_parse(&syntax, &argc, argv, &options, error))

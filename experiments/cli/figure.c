@@ -114,10 +114,6 @@ bool cmd_figure(int argc, char **argv, GError **error)
         .arguments = "NAME|timeline|all|plan PLAN.json",
         .min_arguments = 1,
         .max_arguments = 2,
-        .summary = "Draws a figure from stored results, the timeline of a trace, or a "
-                   "plan, as DIR/NAME.png and\n"
-                   "DIR/NAME.svg.",
-        .example = "kilter figure hap-fig13 --db results.db -o pictures",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};

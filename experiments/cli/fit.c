@@ -218,16 +218,6 @@ bool cmd_fit(int argc, char **argv, GError **error)
         .arguments = "TRIALS.csv",
         .min_arguments = 1,
         .max_arguments = 1,
-        .summary = "Fits the launches, overheads, rates, memory bandwidths, links and "
-                   "runtime memory of a cluster\n"
-                   "to iterations that were measured on it. TRIALS.csv has one row per "
-                   "iteration, with model,\n"
-                   "machines, the keys of a strategy (kilter planners), seconds or "
-                   "tokens_per_s, and peak or oom\n"
-                   "(experiments/calibration/trial_file.h describes the columns). Costs "
-                   "that the trials barely\n"
-                   "constrain stay near the data sheet.",
-        .example = "kilter fit trials.csv --cluster dgx-a100 --suggest 5 -o mine.yaml",
         .entries = entries,
     };
     if (!command_parse(&syntax, &argc, argv, &options, error) ||

@@ -34,9 +34,6 @@ bool cmd_formats(int argc, char **argv, GError **error)
         .name = "formats",
         .arguments = "[FILE...]",
         .max_arguments = 1000,
-        .summary = "Lists the formats of files, and the commands that read and write "
-                   "them; or\nnames the formats of files, by their content.",
-        .example = "kilter formats",
     };
     g_auto(CommandOptions) options = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error))

@@ -46,13 +46,15 @@ static void help_options(const GOptionEntry *entry, uint32_t width)
 void help_print(const CommandSyntax *syntax, const GOptionEntry *common)
 {
     const uint32_t width = help_width();
-    g_autofree char *summary = screen_refill(syntax->summary, width);
+    g_autofree char *text = NULL, *examples = NULL;
+    command_text(syntax, &text, &examples);
+    g_autofree char *summary = screen_refill(text, width);
     printf("Usage:\n  kilter %s [OPTION\u2026]%s%s\n\n%s\nOptions:\n", syntax->name,
            *syntax->arguments ? " " : "", syntax->arguments, summary);
     help_options(syntax->entries, width);
     fputs("\nOptions of all commands:\n", stdout);
     help_options(common, width);
-    g_autofree char *example = g_strconcat("  ", syntax->example, "\n", NULL);
+    g_autofree char *example = g_strconcat("  ", examples, "\n", NULL);
     fputs("\nExample:\n", stdout);
     screen_put(example, stdout);
 }

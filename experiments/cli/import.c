@@ -145,15 +145,6 @@ bool cmd_import(int argc, char **argv, GError **error)
         .arguments = "FILE...",
         .min_arguments = 1,
         .max_arguments = 1000,
-        .summary = "Reads measurements in other formats, shows their content and the "
-                   "part of it that Kilter can\n"
-                   "use, and writes that part as measurements: text or JSON output of "
-                   "nccl-tests, traces of\n"
-                   "PyTorch's profiler, reports of Nsight Systems (nsys export --type "
-                   "sqlite). For execution\n"
-                   "traces of Chakra it only shows their content; kilter run-trace runs "
-                   "them.",
-        .example = "kilter import all_reduce.log sendrecv.log -o measured.csv",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};

@@ -423,18 +423,6 @@ bool cmd_kernel(int argc, char **argv, GError **error)
         .arguments = "KIND DEVICE",
         .min_arguments = 2,
         .max_arguments = 2,
-        .summary =
-            "Prints the time of one kernel on a device of kilter devices, by its shape "
-            "and "
-            "the data sheet: what\n"
-            "limits it, its tiles and waves, and its part of the peak. KIND is matmul, "
-            "attention, elementwise,\n"
-            "softmax, norm, conv or experts. In a running iteration, without the launch "
-            "by "
-            "the host.",
-        .example = "kilter kernel matmul h100-sxm --m 8192 --n 8192 --k 4096 --format "
-                   "bf16\n  kilter kernel attention a100-80g --batch 2 --queries 4096 "
-                   "--heads 32 --causal",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};

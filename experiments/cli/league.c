@@ -119,15 +119,6 @@ bool cmd_league(int argc, char **argv, GError **error)
         .arguments = "EXPERIMENT",
         .min_arguments = 1,
         .max_arguments = 1,
-        .summary = "Ranks the planners of an experiment by its results that kilter sweep "
-                   "stored: for how many\n"
-                   "configurations they have a plan, how often theirs is the fastest, "
-                   "and how much slower it is\n"
-                   "than the fastest plan and than a bound on every plan. Below each "
-                   "planner stand "
-                   "the reasons for\n"
-                   "which it has none.",
-        .example = "kilter league hap-fig13 --db results.db",
         .entries = entries,
     };
     return command_parse(&syntax, &argc, argv, &options, error) &&

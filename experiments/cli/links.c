@@ -30,14 +30,6 @@ bool cmd_links(int argc, char **argv, GError **error)
     const CommandSyntax syntax = {
         .name = "links",
         .arguments = "",
-        .summary =
-            "Lists the links that `inner:` and `nic:` in a cluster's file and --nic "
-            "take: "
-            "the bandwidth of one\n"
-            "direction of one link (of PCIe, of 16 lanes), the share of it that large "
-            "messages reach, and the\n"
-            "latency of a collective. --json also has the devices with such links.",
-        .example = "kilter links",
     };
     g_auto(CommandOptions) options = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error))

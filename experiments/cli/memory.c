@@ -416,41 +416,6 @@ bool cmd_memory(int argc, char **argv, GError **error)
         .arguments = "MODEL CLUSTER | PLAN.json",
         .min_arguments = 1,
         .max_arguments = 2,
-        .summary =
-            "Shows what the memory of the fullest GPU of each type holds at its peak, "
-            "for a plan that is\n"
-            "read or made as by kilter plan.\n"
-            "\n"
-            "  weights      parameters as they are kept between iterations\n"
-            "  gradients    gradients of parameters\n"
-            "  optimizer    optimizer states, with float32 copies of parameters\n"
-            "  activations  results of the forward pass that the backward pass needs\n"
-            "  buffers      short-lived tensors: gradients of activations, gathered "
-            "parameters, ...\n"
-            "  runtime      memory of the driver and libraries, from the cluster's file\n"
-            "\n"
-            "The framework's own memory counts too: by the kind of plan on data-sheet "
-            "GPUs, else with\n"
-            "--set runtime=NAME (a file of data/runtimes). It is gradients between "
-            "iterations, copies of\n"
-            "gradients and logits (as buffers), and the rest (as runtime).\n"
-            "\n"
-            "With --most WHAT it finds the largest WHAT that fits, planning each "
-            "time: a number\n"
-            "of MODEL (batch, seq in steps of 128, layers, ...), micro_batch with as "
-            "many "
-            "microbatches, or the\n"
-            "fewest gpus.\n"
-            "\n"
-            "For the fullest rank of each pipeline stage it also shows when the peak "
-            "is reached (pass,\n"
-            "microbatch, and with --fidelity flow the time), and its largest parts.\n"
-            "\n"
-            "With --set offload=optimizer the host's memory is shown, too. The exit "
-            "status is 3 "
-            "if the plan does not fit.",
-        .example =
-            "kilter memory gpt2:batch=8 hap-a100-4 --planner dp-ev --set recompute=full",
         .entries = entries,
     };
     g_auto(Evaluation) evaluation = {0};

@@ -44,13 +44,6 @@ bool cmd_merge(int argc, char **argv, GError **error)
         .arguments = "RESULTS.db PART.db...",
         .min_arguments = 2,
         .max_arguments = 100000,
-        .summary = "Adds the results of other databases, one transaction for each. "
-                   "Results that exist are skipped;\n"
-                   "a different answer to the same question is an error, and nothing of "
-                   "that database is added.",
-        .example = "kilter sweep hap-fig4 --shard 0/2 --db part-0.db\n"
-                   "  kilter sweep hap-fig4 --shard 1/2 --db part-1.db\n"
-                   "  kilter merge hap-fig4.db part-0.db part-1.db",
     };
     g_auto(CommandOptions) options = {0};
     return command_parse(&syntax, &argc, argv, &options, error) &&

@@ -132,42 +132,6 @@ bool cmd_models(int argc, char **argv, GError **error)
         .name = "models",
         .arguments = "[MODEL]",
         .max_arguments = 1,
-        .summary =
-            "Describes a model: its parameters, those that work on one token, "
-            "layers, ops of the training\n"
-            "graph, FLOPs, and its spec with every key; of a model in a file also its "
-            "facts, and the keys\n"
-            "that were not read. MODEL is a built-in model, a config.json of Hugging "
-            "Face or its folder,\n"
-            "hf:OWNER/NAME in the local cache of the hub, a model in YAML, an ONNX "
-            "file, or a graph file;\n"
-            "keys follow a colon (seq=, batch=, attention=fused|materialized, mtp=, "
-            "patches=, "
-            "like=FAMILY for a type\n"
-            "without a row in data/families.yaml, ...). For an ONNX file it also lists "
-            "the nodes, those that were\n"
-            "joined into one op, and those that another op or no op stands for. Of a "
-            "checkpoint's index\n"
-            "(model.safetensors.index.json) it shows the number and bytes of the "
-            "tensors, and the layers.\n"
-            "\n"
-            "Without MODEL it lists the built-in models with their parameters and "
-            "ops (at the\n"
-            "defaults on 8 GPUs) and their keys. global_batch=0 and experts=0 "
-            "follow the cluster;\n"
-            "optimizer=adam|adamw|sgd|adafactor; "
-            "precision=single|mixed|mixed-fp32-grads|bf16|fp8,\n"
-            "by default that of the file (torch_dtype); fp32, fp16 and bfloat16 are "
-            "names, "
-            "too.\n"
-            "Mixed and bf16 mean two bytes per parameter, activation and gradient, "
-            "and float32 for\n"
-            "optimizer states and a master copy: 16 bytes per parameter with Adam, "
-            "and 18 with float32\n"
-            "gradients, as in Megatron-LM. In fp8, products with parameters run on "
-            "numbers of one byte.",
-        .example = "kilter models Llama-3.1-8B/config.json:seq=8192,batch=1 --json\n"
-                   "  kilter models vit:layers=2 -o vit.json",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};

@@ -281,16 +281,6 @@ bool cmd_plan(int argc, char **argv, GError **error)
         .arguments = "MODEL CLUSTER | PLAN.json",
         .min_arguments = 1,
         .max_arguments = 2,
-        .summary =
-            "Plans a model on a cluster, or reads a plan, and prints the cost of "
-            "an iteration by the\n"
-            "fidelity that the planner optimizes. If no plan fits the memory, "
-            "nothing is written and\n"
-            "the exit status is 3. The default planner is auto, which tries all "
-            "planners on any of the\n"
-            "machines; with --granularity, --slowdown, --certify, --segments, --pin "
-            "or --pins it is hap.\n\n" PLAN_HELP_PACE,
-        .example = "kilter plan vit:layers=24,batch=64 hap-32 --planner hap -o plan.json",
         .entries = entries,
     };
     g_auto(Evaluation) evaluation = {0};

@@ -8,9 +8,6 @@ bool cmd_planners(int argc, char **argv, GError **error)
     const CommandSyntax syntax = {
         .name = "planners",
         .arguments = "",
-        .summary =
-            "Lists the planners with their sources, then the options that --set takes.",
-        .example = "kilter planners",
     };
     g_auto(CommandOptions) options = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error))

@@ -164,13 +164,6 @@ bool cmd_plot(int argc, char **argv, GError **error)
         .arguments = "RESULTS.db",
         .min_arguments = 1,
         .max_arguments = 1,
-        .summary = "Draws stored results by gnuplot: a column along an axis, the least "
-                   "of another "
-                   "one at each place,\nand a line, bar or row of a heat map for each "
-                   "value of a "
-                   "third; or boxes of all results at a place.",
-        .example = "kilter sweep hap-fig4 --db fig4.db\n"
-                   "  kilter plot fig4.db --x model --by cluster -o pictures",
         .entries = entries,
     };
     return command_parse(&syntax, &argc, argv, &options, error) &&

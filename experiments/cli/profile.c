@@ -290,14 +290,6 @@ bool cmd_profile(int argc, char **argv, GError **error)
         .arguments = "MODEL...",
         .min_arguments = 1,
         .max_arguments = 100,
-        .summary =
-            "Measures the ops of the models, whole and in shards of several sizes, and "
-            "the collectives, on\n"
-            "ranks of this machine's CPUs (or GPUs) that all work at the same time. "
-            "Prints the FLOP/s and\n"
-            "bytes/s that each kind of op reaches, beside the best rates of the device.",
-        .example = "kilter profile bert-base:layers=1,batch=1,vocab=512 --ranks 2 "
-                   "-o measured.csv",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};

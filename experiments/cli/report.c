@@ -183,16 +183,6 @@ bool cmd_report(int argc, char **argv, GError **error)
         .arguments = "RESULTS.db | PLAN.json | NAME|PAPER|all",
         .min_arguments = 1,
         .max_arguments = 1,
-        .summary =
-            "Writes an HTML page, in one file that needs no network. For stored "
-            "results: the papers' claims\n"
-            "with verdict and cause, the figures, and the rows behind them. For a "
-            "plan: its timeline,\n"
-            "memory and links, and with --days its goodput over a long run. For the "
-            "name\n"
-            "of an experiment or a paper it first runs the missing configurations, "
-            "those of its columns\nincluded.",
-        .example = "kilter report hap-fig2 -o report.html",
         .entries = entries,
     };
     g_autofree char *line = command_line(argc, argv);

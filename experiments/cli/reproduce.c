@@ -544,16 +544,6 @@ bool cmd_reproduce(int argc, char **argv, GError **error)
         .arguments = "[NAME|PAPER|all|scorecard[:SET,...]]",
         .min_arguments = 0,
         .max_arguments = 1,
-        .summary = "Runs a published experiment, draws its figure, and prints the "
-                   "paper's claims beside our\n"
-                   "results; without a name, lists the experiments. fig13 is enough for "
-                   "hap-fig13.\n"
-                   "It resumes, and reuses the results in the database. "
-                   "`scorecard` compares the\n"
-                   "simulator with iterations that others measured, and prints one row "
-                   "per data set.",
-        .example = "kilter reproduce hap-fig13\n  kilter reproduce scorecard:vtrain "
-                   "--measured data-of-others",
         .entries = entries,
     };
     g_autofree char *line = command_line(argc, argv);

@@ -99,16 +99,6 @@ bool cmd_run_trace(int argc, char **argv, GError **error)
         .arguments = "TRACE.0.et CLUSTER | TASKS.json",
         .min_arguments = 1,
         .max_arguments = 2,
-        .summary =
-            "Simulates work that is no plan. Chakra execution traces, one file per rank, "
-            "run on the first\nGPUs of a cluster: ops take the durations of the trace, "
-            "collectives those of the cluster. A task\ngraph TASKS.json (computations, "
-            "transfers and collectives with given times;\nsim/tasks/task_file.h "
-            "describes it) runs by the rules of TAG's simulator, which give time_us and "
-            "the\npeak_bytes of each device.",
-        .example = "kilter simulate vgg19 hap-8 --planner dp-ev --granularity gpu "
-                   "--chakra run\n"
-                   "  kilter run-trace run.0.et hap-8 --scale network=2",
         .entries = entries,
     };
     return command_parse(&syntax, &argc, argv, &options, error) &&

@@ -50,14 +50,6 @@ bool cmd_sensitivity(int argc, char **argv, GError **error)
         .arguments = "MODEL CLUSTER | PLAN.json",
         .min_arguments = 1,
         .max_arguments = 2,
-        .summary = "Shows how much each rate, bandwidth, latency and memory of the "
-                   "cluster matters: the change of\n"
-                   "the iteration in percent for one percent more of it, with the same "
-                   "plan; and the iteration\n"
-                   "with twice as much (half the latency), with the same plan and, for "
-                   "MODEL CLUSTER, with a new\n"
-                   "plan. More memory does not change the time of an existing plan.",
-        .example = "kilter sensitivity vgg19 hap-8 --planner dp-cp",
         .entries = entries,
     };
     if (!command_parse(&syntax, &argc, argv, &options, error))

@@ -115,15 +115,6 @@ bool cmd_sfb(int argc, char **argv, GError **error)
         .arguments = "CASES.json | MODEL CLUSTER",
         .min_arguments = 1,
         .max_arguments = 2,
-        .summary = "Finds, by a minimum cut, the ops that sufficient factor broadcasting "
-                   "duplicates (TAG, Sec.\n"
-                   "4.2.3): all devices run them on the whole batch, so that their "
-                   "gradients need no all-reduce.\n"
-                   "CASES.json is an array of instances of the paper's integer program\n"
-                   "(synth/tag/sfb_file.h describes the keys), solved with "
-                   "the paper's prices and, as\n"
-                   "`ring`, with the time of a ring's all-gather for a broadcast.",
-        .example = "kilter sfb vgg19:image=224,classes=1000,global_batch=8 tag-sfb",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};

@@ -26,9 +26,8 @@ static json_t *show_find(const char *hash, const char *database, GError **error)
     return NULL;
 }
 
-/* Both commands begin with this: it reads the stored row with the given hash. `what` has name,
- * summary and example. */
-static json_t *open_row(const CommandSyntax *what, int argc, char **argv,
+/* Both commands begin with this: it reads the stored row with the given hash. */
+static json_t *open_row(const char *command, int argc, char **argv,
                         CommandOptions *options, GError **error)
 {
     g_autofree char *database = NULL;
@@ -36,10 +35,11 @@ static json_t *open_row(const CommandSyntax *what, int argc, char **argv,
                                      "Database of the results (default: those in out/)",
                                      "FILE"},
                                     G_OPTION_ENTRY_NULL};
-    CommandSyntax syntax = *what;
-    syntax.arguments = "HASH";
-    syntax.min_arguments = syntax.max_arguments = 1;
-    syntax.entries = entries;
+    const CommandSyntax syntax = {.name = command,
+                                  .arguments = "HASH",
+                                  .min_arguments = 1,
+                                  .max_arguments = 1,
+                                  .entries = entries};
     return command_parse(&syntax, &argc, argv, options, error)
                ? show_find(argv[1], database, error)
                : NULL;
@@ -62,17 +62,8 @@ static const char SHOWN[] =
 
 bool cmd_show(int argc, char **argv, GError **error)
 {
-    const CommandSyntax syntax = {
-        .name = "show",
-        .summary =
-            "Prints a stored result, found by the beginning of its hash: the question, "
-            "the answer, and\nthe command that wrote it. --json prints all of it.",
-        .example = "kilter sweep hap-fig4 --db fig4.db\n"
-                   "  kilter show --db fig4.db "
-                   "$(kilter export fig4.db | cut -d, -f3 | sed -n 2p)",
-    };
     g_auto(CommandOptions) options = {0};
-    json_t *row = open_row(&syntax, argc, argv, &options, error);
+    json_t *row = open_row("show", argc, argv, &options, error);
     if (row)
         command_report(&options, row, SHOWN, NULL);
     return row != NULL;
@@ -100,18 +91,8 @@ static bool show_report(json_t *row, json_t *again, const CommandOptions *option
 
 bool cmd_rerun(int argc, char **argv, GError **error)
 {
-    const CommandSyntax syntax = {
-        .name = "rerun",
-        .summary =
-            "Evaluates the question of a stored result again and compares the answers in "
-            "everything but\nthe time of the search. The exit status is 1 if they "
-            "differ. Files named by options are not\nstored: give them again by --set.",
-        .example = "kilter sweep hap-fig4 --db fig4.db\n"
-                   "  kilter rerun --db fig4.db "
-                   "$(kilter export fig4.db | cut -d, -f3 | sed -n 2p)",
-    };
     g_auto(CommandOptions) options = {0};
-    json_t *row = open_row(&syntax, argc, argv, &options, error);
+    json_t *row = open_row("rerun", argc, argv, &options, error);
     json_t *again = row ? stored_rerun(row, options.set, error) : NULL;
     if (again)
         return show_report(row, again, &options, error);

@@ -323,17 +323,11 @@ static bool simulate_jobs(int argc, char **argv, const Own *own,
                                  (uint32_t)own->samples, options, error);
 }
 
-/* The first part of --help: the command and the options of the simulation. Caller frees. */
-static char *simulate_summary(void)
+/* The fidelities, and the options of the simulation. Caller frees. */
+static char *simulate_tables(void)
 {
     GString *text = g_string_new(
-        "Simulates one iteration of a plan, which is read from a file or made for MODEL "
-        "CLUSTER. Execution traces and task graphs are simulated by kilter "
-        "run-trace. Several plans "
-        "are simulated side by side on one cluster, to show how much sharing links "
-        "slows each of them.\n\n" PLAN_HELP_PACE "\n\nFidelities:\n" FIDELITY_LINES
-        "\nOptions of the flow fidelity (--set "
-        "KEY=VALUE):");
+        "Fidelities:\n" FIDELITY_LINES "\nOptions of the flow fidelity (--set KEY=VALUE):");
     options_help(&sim_option_table, text);
     return g_string_free(text, FALSE);
 }
@@ -345,15 +339,13 @@ bool cmd_simulate(int argc, char **argv, GError **error)
     const GOptionEntry entries[] = {SIMULATE_OPTIONS(COMMAND_ENTRY)
                                         COMMAND_PIN_ENTRIES(&options),
                                     G_OPTION_ENTRY_NULL};
-    g_autofree char *words = simulate_summary();
+    g_autofree char *words = simulate_tables();
     const CommandSyntax syntax = {
         .name = "simulate",
         .arguments = "PLAN.json | MODEL CLUSTER | PLAN.json ... --cluster CLUSTER",
         .min_arguments = 1,
         .max_arguments = JOBS_MOST,
-        .summary = words,
-        .example = "kilter simulate vgg19 hap-16 --planner dp-ev --set bucket=25MiB "
-                   "--fidelity flow --explain --trace t.json",
+        .tables = words,
         .entries = entries,
     };
     if (!command_parse(&syntax, &argc, argv, &options, error))

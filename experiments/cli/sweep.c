@@ -482,15 +482,6 @@ bool cmd_sweep(int argc, char **argv, GError **error)
         .arguments = "FILE.yaml",
         .min_arguments = 1,
         .max_arguments = 2,
-        .summary = "Evaluates every configuration of an experiment file that the "
-                   "database lacks, and stores one\n"
-                   "row for each. After an interruption the same command resumes. "
-                   "Started twice on one machine,\n"
-                   "the two share the work.",
-        .example = "kilter sweep hap-fig4 --dry-run\n"
-                   "  kilter sweep hap-fig4 -j 2 --db fig4.db\n"
-                   "  kilter sweep --status fig4.db hap-fig4\n"
-                   "  kilter sweep hap-fig4 --emit slurm --plan-shards 200 > job.sh",
         .entries = entries,
     };
     g_autofree char *line = command_line(argc, argv);

@@ -143,13 +143,6 @@ bool cmd_table(int argc, char **argv, GError **error)
         .arguments = "RESULTS.db",
         .min_arguments = 1,
         .max_arguments = 1,
-        .summary = "Prints stored results as a table of one column against others, or, "
-                   "with --all, one row per\nconfiguration with all columns, including "
-                   "the axes of the grids.",
-        .example = "kilter sweep hap-fig4 --db fig4.db\n"
-                   "  kilter table fig4.db --rows model --columns cluster --value "
-                   "iteration_time_s --md\n"
-                   "  kilter table fig4.db --all --csv -o fig4.csv",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};

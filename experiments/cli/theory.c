@@ -94,14 +94,6 @@ bool cmd_theory(int argc, char **argv, GError **error)
         .arguments = "MODEL",
         .min_arguments = 1,
         .max_arguments = 1,
-        .summary = "Prints the theory of a model's training graph: every way to load a "
-                   "tensor, to run an op and to\n"
-                   "convert a tensor, one Hoare triple per line. Identity is a tensor "
-                   "that is whole on every\n"
-                   "device, Gather(d) one that is cut along dimension d, Reduce partial "
-                   "sums. The last line counts\n"
-                   "the triples.",
-        .example = "kilter theory vit:layers=1 | grep attention",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};

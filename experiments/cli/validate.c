@@ -36,12 +36,6 @@ bool cmd_validate(int argc, char **argv, GError **error)
         .arguments = "FILE.csv | RESULTS.db",
         .min_arguments = 1,
         .max_arguments = 1,
-        .summary = "Compares predicted with measured times of plans: from a CSV file "
-                   "with the columns plan,\n"
-                   "measured_s and, optionally, predicted_s, group and slowdown; or from "
-                   "the rows that kilter exec\n"
-                   "--db stored.",
-        .example = "kilter validate results.db --plot out",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};

@@ -223,18 +223,6 @@ bool cmd_verify(int argc, char **argv, GError **error)
         .arguments = "PLAN.json | MODEL CLUSTER | MODEL",
         .min_arguments = 1,
         .max_arguments = 2,
-        .summary = "Proves a plan by running it: on a small model of the same structure, "
-                   "the devices' loss,\n"
-                   "gradients, updated parameters and optimizer states must equal those "
-                   "of a single device. For a\n"
-                   "MODEL alone, every sharding rule of its ops is proved in the same "
-                   "way. All arithmetic is\n"
-                   "float64, also for precision=mixed (but see --half). The exit status "
-                   "is 1 if the plan "
-                   "is wrong, and the message\n"
-                   "names the first wrong tensor.",
-        .example = "kilter verify bert-moe hap-8 --planner deepspeed\n  kilter verify "
-                   "--theory vit",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};

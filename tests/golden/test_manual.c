@@ -36,6 +36,8 @@ static void check_command(const Sandbox *box, const char *command)
     json_t *option;
     assert_string_equal(json_string_value(json_object_get(about, "name")), command);
     assert_true(json_array_size(json_object_get(about, "options")) >= 5);
+    check_words(json_string_value(json_object_get(about, "example")), "the example",
+                command);
     json_array_foreach (json_object_get(about, "options"), i, option) {
         const char *name = json_string_value(json_object_get(option, "name"));
         g_autofree char *flag = g_strconcat("--", name, NULL);
