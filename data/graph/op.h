@@ -77,7 +77,8 @@
  * (Szegedy et al. 2016). `tied` is a parameter as what several ops read, so that it has one
  * consumer itself. Routing without a mask: a weight for each token and expert, 0 for those not
  * chosen; expert e gives out its C slots to the tokens that chose it, in their order, and those
- * beyond get none. gate: y = x f(g), f the sigmoid or (without `sigmoid`) x sigmoid(x), with one g
+ * beyond get none. route_weigh multiplies a slot by its token's weight, and unroute sums up a
+ * token's slots. gate: y = x f(g), f the sigmoid or (without `sigmoid`) x sigmoid(x), with one g
  * for each element or one for all V. short_conv: channel * of a token from those of the last R
  * tokens. scan keeps a matrix S of D x V for each head and sums up keys and values, which share one
  * vector E = 2D with the queries: S = a S + b k v^T, y = S^T q (Mamba-2: Dao and Gu 2024, with a of
@@ -199,10 +200,9 @@
     X(GATE_TOPK,            gate_topk,            "gate_topk",       "*E->*E",                              "-",    "8*E")                                 \
     X(GATE_TOPK_DX,         gate_topk_dx,         "gate_topk_dx",    "*E,*E->*E",                           "0",    "10*E")                                \
     X(ROUTE,                route,                "route",           "bSe,bSd->beCd",                       "1",    "0")                                   \
-    X(ROUTE_DX,             route_dx,             "route_dx",        "beCd,bSe->bSd",                       "0",    "1beCd")                               \
-    X(UNROUTE,              unroute,              "unroute",         "beCd,bSe->bSd",                       "0",    "2beCd")                               \
-    X(UNROUTE_DX,           unroute_dx,           "unroute_dx",      "bSd,bSe->beCd",                       "0",    "1beCd")                               \
-    X(UNROUTE_DW,           unroute_dw,           "unroute_dw",      "bSd,beCd,bSe->bSe",                   "0|1",  "2beCd")                               \
+    X(UNROUTE,                unroute,              "unroute",         "beCd,bSe->bSd",                       "0",    "1beCd")                             \
+    X(ROUTE_WEIGH,            route_weigh,          "route_weigh",     "beCd,bSe->beCd",                      "0",    "1beCd")                             \
+    X(ROUTE_WEIGH_DW,         route_weigh_dw,       "route_weigh_dw",  "beCd,beCd,bSe->bSe",                  "0|1",  "2beCd")                             \
     X(EXPERT_PAIR,          contract,             "expert_pair",     "beck,eTkn->becTn",                    "0|1",  "2beckTn")                             \
     X(EXPERT_PAIR_DX,       contract,             "expert_pair_dx",  "becTn,eTkn->beck",                    "0|1",  "2beckTn")                             \
     X(EXPERT_PAIR_DW,       contract,             "expert_pair_dw",  "becTn,beck->eTkn",                    "0|1",  "2beckTn")                             \

@@ -77,8 +77,11 @@ static TensorId expert_bias(const Layer *l, const char *part, TensorId x, uint32
     return layer_binary(l, OP_EXPERT_BIAS, added, x, layer_parameter(l, name, rank, dim));
 }
 
-/* The experts' own two products, on their slots y[b,e,C,width]. */
-static TensorId expert_networks(const Layer *l, TensorId y, uint32_t width)
+/* The experts' own two products, on their slots y[b,e,C,width]; the result is weighed by `weight`
+ * [b,S,e]. As in Megatron-LM the weights multiply what the second product reads, so that what it
+ * makes, which is wider, need not be kept for their gradient; a bias after it is weighed, too. */
+static TensorId expert_networks(const Layer *l, TensorId y, TensorId weight,
+                                uint32_t width)
 {
     const Architecture *a = l->a;
     const uint32_t e = a->experts, ffn = a->expert_ffn;
@@ -94,9 +97,14 @@ static TensorId expert_networks(const Layer *l, TensorId y, uint32_t width)
         y = expert_bias(l, "moe.up", y, 2, (uint32_t[]){e, ffn});
         y = layer_unary(l, ACTIVATION_OP[a->activation], "moe.active", y);
     }
+    if (!a->expert_bias)
+        y = layer_binary(l, OP_ROUTE_WEIGH, "moe.weighed", y, weight);
     w = layer_parameter(l, "moe.down.weight", 3, (uint32_t[]){e, ffn, width});
     y = layer_binary(l, OP_EXPERT, "moe.down", y, w);
-    return expert_bias(l, "moe.down", y, 2, (uint32_t[]){e, width});
+    if (!a->expert_bias)
+        return y;
+    y = expert_bias(l, "moe.down", y, 2, (uint32_t[]){e, width});
+    return layer_binary(l, OP_ROUTE_WEIGH, "moe.weighed", y, weight);
 }
 
 static TensorId mixture(const Layer *l, TensorId x)
@@ -119,7 +127,7 @@ static TensorId mixture(const Layer *l, TensorId x)
         y = layer_linear(l, "moe.latent", y, a->latent, a->ffn_bias);
     y = layer_op(l, OP_ROUTE, "moe.route", (OpAttr){0}, 2, (TensorId[]){weight, y},
                  extents);
-    y = expert_networks(l, y, a->latent ? a->latent : a->hidden);
+    y = expert_networks(l, y, weight, a->latent ? a->latent : a->hidden);
     y = layer_binary(l, OP_UNROUTE, "moe.unroute", y, weight);
     if (a->latent && a->latent_norm)
         y = layer_rms_norm(l, "moe.latent.norm", y);

@@ -133,96 +133,86 @@ static T *slots_of(CudaQueue *queue, const Routing &routing, In<T> weight)
     return slot;
 }
 
-// Copies tokens to their slots, times the weights if `weighed`.
-template <typename T>
-static void copy_out(const CudaCall *call, In<T> token, const ExecShard *weights,
-                     const ExecShard *slots, bool weighed)
+// Calls body(s, slot, at) for each copy: the token s (counted over all groups), the number of the
+// first element of its slot, and that of its weight.
+template <typename T, typename Body>
+static void each_copy(CudaQueue *queue, const Routing &routing, In<T> weight, Body body)
 {
-    const Routing n = routing_of(weights, slots);
-    const In<T> weight = operand<T>(weights);
-    const Out<T> to = operand<T>(slots);
-    T *slot = slots_of<T>(call->queue, n, weight);
-    zero(call->queue, to, exec_shard_elements(slots));
+    const Routing n = routing;
+    T *slot = slots_of<T>(queue, n, weight);
     each(
-        call->queue, n.groups * n.seq * n.experts, BODY(uint64_t at) {
+        queue, n.groups * n.seq * n.experts, BODY(uint64_t at) {
             const uint64_t s = at / n.experts, e = at % n.experts, c = (uint64_t)slot[at];
-            if (c >= n.slots)
-                return;
-            const uint64_t first = ((s / n.seq * n.experts + e) * n.slots + c) * n.size;
-            for (uint64_t i = 0; i < n.size; i++)
-                to[first + i] = token[s * n.size + i] * (weighed ? T(weight[at]) : T(1));
+            if (c < n.slots)
+                body(s, ((s / n.seq * n.experts + e) * n.slots + c) * n.size, at);
         });
-    release(call->queue, slot);
+    release(queue, slot);
 }
 
-// Sums the slots of each token, times the weights if `weighed`.
-template <typename T>
-static void copy_in(const CudaCall *call, const ExecShard *slots,
-                    const ExecShard *weights, Out<T> token, bool weighed)
+template <typename T> static void route(const CudaCall *call)
 {
-    const Routing n = routing_of(weights, slots);
-    const In<T> weight = operand<T>(weights), from = operand<T>(slots);
+    const Routing n = routing_of(&call->in[0], &call->out[0]);
+    const In<T> token = in<T>(call, 1);
+    const Out<T> to = out<T>(call, 0);
+    zero(call->queue, to, exec_shard_elements(&call->out[0]));
+    each_copy<T>(
+        call->queue, n, in<T>(call, 0), BODY(uint64_t s, uint64_t slot, uint64_t) {
+            for (uint64_t i = 0; i < n.size; i++)
+                to[slot + i] = token[s * n.size + i];
+        });
+}
+CUDA_KERNEL(cuda_route, route)
+
+template <typename T> static void unroute(const CudaCall *call)
+{
+    const Routing n = routing_of(&call->in[1], &call->in[0]);
+    const In<T> from = in<T>(call, 0), weight = in<T>(call, 1);
+    const Out<T> token = out<T>(call, 0);
     T *slot = slots_of<T>(call->queue, n, weight);
     each(
         call->queue, n.groups * n.seq * n.size, BODY(uint64_t at) {
             const uint64_t s = at / n.size, i = at % n.size;
             T sum = 0;
             for (uint64_t e = 0; e < n.experts; e++) {
-                const uint64_t w = s * n.experts + e, c = (uint64_t)slot[w];
+                const uint64_t c = (uint64_t)slot[s * n.experts + e];
                 if (c < n.slots)
-                    sum += (weighed ? T(weight[w]) : T(1)) *
-                           from[((s / n.seq * n.experts + e) * n.slots + c) * n.size + i];
+                    sum += from[((s / n.seq * n.experts + e) * n.slots + c) * n.size + i];
             }
             token[at] = sum;
         });
     release(call->queue, slot);
 }
-
-template <typename T> static void route(const CudaCall *call)
-{
-    copy_out<T>(call, in<T>(call, 1), &call->in[0], &call->out[0], false);
-}
-CUDA_KERNEL(cuda_route, route)
-
-template <typename T> static void route_dx(const CudaCall *call)
-{
-    copy_in<T>(call, &call->in[0], &call->in[1], out<T>(call, 0), false);
-}
-CUDA_KERNEL(cuda_route_dx, route_dx)
-
-template <typename T> static void unroute(const CudaCall *call)
-{
-    copy_in<T>(call, &call->in[0], &call->in[1], out<T>(call, 0), true);
-}
 CUDA_KERNEL(cuda_unroute, unroute)
 
-template <typename T> static void unroute_dx(const CudaCall *call)
+template <typename T> static void route_weigh(const CudaCall *call)
 {
-    copy_out<T>(call, in<T>(call, 0), &call->in[1], &call->out[0], true);
+    const Routing n = routing_of(&call->in[1], &call->in[0]);
+    const In<T> x = in<T>(call, 0), weight = in<T>(call, 1);
+    const Out<T> y = out<T>(call, 0);
+    zero(call->queue, y, exec_shard_elements(&call->out[0]));
+    each_copy<T>(
+        call->queue, n, weight, BODY(uint64_t, uint64_t slot, uint64_t at) {
+            for (uint64_t i = 0; i < n.size; i++)
+                y[slot + i] = weight[at] * x[slot + i];
+        });
 }
-CUDA_KERNEL(cuda_unroute_dx, unroute_dx)
+CUDA_KERNEL(cuda_route_weigh, route_weigh)
 
-template <typename T> static void unroute_dw(const CudaCall *call)
+template <typename T> static void route_weigh_dw(const CudaCall *call)
 {
     const Routing n = routing_of(&call->in[2], &call->in[1]);
-    const In<T> dy = in<T>(call, 0), from = in<T>(call, 1), weight = in<T>(call, 2);
+    const In<T> dy = in<T>(call, 0), y = in<T>(call, 1), weight = in<T>(call, 2);
     const Out<T> dweight = out<T>(call, 0);
-    T *slot = slots_of<T>(call->queue, n, weight);
-    rows(
-        call->queue, n.groups * n.seq * n.experts, BODY(uint64_t at, Lane lane) {
-            const uint64_t s = at / n.experts, e = at % n.experts, c = (uint64_t)slot[at];
+    zero(call->queue, dweight, exec_shard_elements(&call->out[0]));
+    each_copy<T>(
+        call->queue, n, weight, BODY(uint64_t, uint64_t slot, uint64_t at) {
             T sum = 0;
-            if (c < n.slots)
-                for (uint64_t i = lane.id; i < n.size; i += lane.n)
-                    sum += dy[s * n.size + i] *
-                           from[((s / n.seq * n.experts + e) * n.slots + c) * n.size + i];
-            sum = lane.sum(sum);
-            if (lane.id == 0)
-                dweight[at] = sum;
+            for (uint64_t i = 0; i < n.size; i++)
+                sum += dy[slot + i] * y[slot + i];
+            dweight[at] = sum / weight[at];
         });
-    release(call->queue, slot);
 }
-CUDA_KERNEL(cuda_unroute_dw, unroute_dw)
+CUDA_KERNEL(cuda_route_weigh_dw, route_weigh_dw)
 
 template <typename T> static void expert_bias(const CudaCall *call)
 {

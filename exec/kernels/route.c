@@ -127,7 +127,7 @@ static bool next_copy(const Routing *r, uint64_t *at, uint64_t *used, Copy *copy
     return false;
 }
 
-/* Visits all copies, for loops such as slot = x, or x += factor slot. */
+/* Visits all copies, for loops such as slot = x, or x += slot. */
 #define EACH_COPY(routing, copy) \
     for (uint64_t at_ = 0, used_ = 0; next_copy(&(routing), &at_, &used_, &(copy));)
 
@@ -142,8 +142,8 @@ void kernel_route(const KernelCall *call)
         call->out[0].data[copy.slot + i] = call->in[1].data[copy.token + i];
 }
 
-/* In: dslots[b,e,C,d], weight[b,S,e]. Out: dx[b,S,d]. */
-void kernel_route_dx(const KernelCall *call)
+/* In: slots[b,e,C,d], weight[b,S,e]. Out: y[b,S,d], the sum of a token's slots. */
+void kernel_unroute(const KernelCall *call)
 {
     const Routing routing = {&call->in[1], &call->in[0]};
     const uint64_t d = call->out[0].dim[2];
@@ -153,40 +153,32 @@ void kernel_route_dx(const KernelCall *call)
         call->out[0].data[copy.token + i] += call->in[0].data[copy.slot + i];
 }
 
-/* In: slots[b,e,C,d], weight[b,S,e]. Out: y[b,S,d], the weighed sum of a token's slots. */
-void kernel_unroute(const KernelCall *call)
+/* In: slots[b,e,C,d], weight[b,S,e]. Out: y[b,e,C,d], 0 in slots without a token. */
+void kernel_route_weigh(const KernelCall *call)
 {
     const Routing routing = {&call->in[1], &call->in[0]};
-    const uint64_t d = call->out[0].dim[2];
-    Copy copy;
-    EACH_COPY(routing, copy)
-    for (uint64_t i = 0; i < d; i++)
-        call->out[0].data[copy.token + i] +=
-            call->in[1].data[copy.weight] * call->in[0].data[copy.slot + i];
-}
-
-/* In: dy[b,S,d], weight[b,S,e]. Out: dslots[b,e,C,d]. */
-void kernel_unroute_dx(const KernelCall *call)
-{
-    const Routing routing = {&call->in[1], &call->out[0]};
-    const uint64_t d = call->in[0].dim[2];
+    const uint64_t d = call->out[0].dim[3];
     Copy copy;
     EACH_COPY(routing, copy)
     for (uint64_t i = 0; i < d; i++)
         call->out[0].data[copy.slot + i] =
-            call->in[1].data[copy.weight] * call->in[0].data[copy.token + i];
+            call->in[1].data[copy.weight] * call->in[0].data[copy.slot + i];
 }
 
-/* In: dy[b,S,d], slots[b,e,C,d], weight[b,S,e]. Out: dweight[b,S,e]. */
-void kernel_unroute_dw(const KernelCall *call)
+/* dweight = sum dy x = sum dy y / weight: y is kept for the product that reads it, x need not be.
+ * In: dy, y [b,e,C,d], weight[b,S,e]. Out: dweight[b,S,e]. */
+void kernel_route_weigh_dw(const KernelCall *call)
 {
     const Routing routing = {&call->in[2], &call->in[1]};
-    const uint64_t d = call->in[0].dim[2];
+    const uint64_t d = call->in[0].dim[3];
     Copy copy;
     EACH_COPY(routing, copy)
-    for (uint64_t i = 0; i < d; i++)
-        call->out[0].data[copy.weight] +=
-            call->in[0].data[copy.token + i] * call->in[1].data[copy.slot + i];
+    {
+        double sum = 0;
+        for (uint64_t i = 0; i < d; i++)
+            sum += call->in[0].data[copy.slot + i] * call->in[1].data[copy.slot + i];
+        call->out[0].data[copy.weight] = sum / call->in[2].data[copy.weight];
+    }
 }
 
 /* In: x[b,e,c,*], bias[e,*]. */

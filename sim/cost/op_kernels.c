@@ -386,12 +386,9 @@ static void list_kernels(Listing *l)
         add_accesses(l, 0, l->stack->rotary);
         return;
     case OP_ROUTE:
-    case OP_ROUTE_DX:
     case OP_UNROUTE:
-    case OP_UNROUTE_DX:
         add_operands(l, KERNEL_CLASS_MEMORY, l->stack->elementwise);
-        add_accesses(l, kind == OP_ROUTE || kind == OP_UNROUTE_DX ? l->op->n_in : 0,
-                     l->stack->dispatch);
+        add_accesses(l, kind == OP_ROUTE ? l->op->n_in : 0, l->stack->dispatch);
         return;
     case OP_GELU:
     case OP_GELU_DX:

@@ -132,8 +132,13 @@ void pipeline_run(Builder *b, uint32_t i, uint32_t microbatch)
             form_over(instr.form[op->n_in + o], b->gives[instr.op * OP_MAX_OUT + o], 0);
     const uint32_t at = pipeline_view(b, group, b->view[instr.op]);
     pipeline_append(b, instr, at, microbatch);
-    for (uint32_t o = 0; o < op->n_out; o++)
-        pipeline_convert(b, at, op->out[o], b->inner->instr[i].form[op->n_in + o],
-                         b->gives[instr.op * OP_MAX_OUT + o], b->made[op->out[o]],
-                         microbatch);
+    for (uint32_t o = 0; o < op->n_out; o++) {
+        const TensorId t = op->out[o];
+        const Form inside = b->inner->instr[i].form[op->n_in + o],
+                   gives = b->gives[instr.op * OP_MAX_OUT + o];
+        if (b->home[t] == b->view[instr.op])
+            pipeline_convert(b, at, t, inside, gives, b->made[t], microbatch);
+        else
+            cross(b, group, t, inside, true, gives, microbatch);
+    }
 }

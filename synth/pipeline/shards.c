@@ -245,8 +245,7 @@ static void divide_sequences(Builder *b)
 
 /* --- experts --- */
 
-/* The rule along experts, for an op with experts' weights, or whose inputs all come from such
- * ops. */
+/* The rule along experts, for an op with experts' weights, or with an input from such an op. */
 static bool expert_rule(const Builder *b, OpId id, Rule *found)
 {
     const Op *op = graph_get_op(b->graph, id);
@@ -257,11 +256,11 @@ static bool expert_rule(const Builder *b, OpId id, Rule *found)
         if (rule[r].loop < 0 || rule[r].loop == b->batch->loop[id])
             continue;
         const bool experts = space.loop[rule[r].loop].letter == 'e';
-        bool weights = false, follows = true;
+        bool weights = false, follows = false;
         for (uint32_t i = 0; i < op->n_in; i++) {
             const bool weight = is_weight(b->graph, op->in[i]);
             weights |= weight && form_is_gather(rule[r].form[i]);
-            follows &= !weight && b->home[op->in[i]] == VIEW_EXPERTS &&
+            follows |= !weight && b->home[op->in[i]] == VIEW_EXPERTS &&
                        b->made[op->in[i]] == rule[r].form[i];
         }
         if (form_is_gather(rule[r].form[op->n_in]) && ((experts && weights) || follows)) {
@@ -296,6 +295,21 @@ static bool expert_rule_backward(const Builder *b, OpId id, Rule *found)
     return false;
 }
 
+/* Tensors of experts that the positions convert are handed back first: experts and positions may
+ * divide the same dim. */
+static void bring_home(Builder *b)
+{
+    for (uint32_t i = 0; i < b->inner->n; i++) {
+        const Instr *instr = &b->inner->instr[i];
+        const TensorId t = instr->tensor;
+        if (instr->kind == INSTR_COLLECTIVE && b->home[t] == VIEW_EXPERTS &&
+            !is_weight(b->graph, t) && !is_weight_gradient(b->graph, t)) {
+            b->home[t] = VIEW_STAGE;
+            b->made[t] = FORM_IDENTITY;
+        }
+    }
+}
+
 static void divide_experts(Builder *b)
 {
     for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
@@ -319,6 +333,7 @@ static void divide_experts(Builder *b)
             b->home[op->out[o]] = VIEW_EXPERTS;
         }
     }
+    bring_home(b);
 }
 
 /* --- all of it --- */

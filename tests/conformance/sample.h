@@ -292,6 +292,7 @@ static inline bool sample_is_constant(OpKind kind, uint32_t i)
 {
     return sample_is_index(kind, i) ||
            ((kind == OP_MOE_DISPATCH || kind == OP_ROUTE) && i == 0) ||
+           (kind == OP_UNROUTE && i == 1) ||
            ((kind == OP_SIGMOID_LOSS || kind == OP_SQUARE_LOSS) && i == 1) ||
            (kind == OP_SPARSE_ATTENTION && i == 2);
 }

@@ -69,6 +69,7 @@ static const OpKind FORWARD[] = {
     OP_GATE_TOPK,
     OP_ROUTE,
     OP_UNROUTE,
+    OP_ROUTE_WEIGH,
     OP_EXPERT_PAIR,
     OP_EXPERT_BIAS,
     OP_OPAQUE,

@@ -142,7 +142,7 @@ static const struct {
     {OP_ROUTE, "RI", "R", "weights choose, they are no summands"},
     {OP_ROUTE, "11", "R", "slots are given out over the whole group"},
     {OP_UNROUTE, "12", "I", "each device has the part of its experts"},
-    {OP_UNROUTE, "RR", "R", "linear in the slots only"},
+    {OP_ROUTE_WEIGH, "RR", "R", "linear in the slots only"},
     {OP_EXPERT_BIAS, "RI", "R", "the bias is added once per device"},
     {OP_JOIN_KEYS, "IR", "R", "the heads' own elements are added once per device"},
     {OP_MERGE, "L", "L", "slices of the inner dim are not adjacent once merged"},

@@ -454,6 +454,28 @@ static void test_uneven_routing(void **state)
     }
 }
 
+/* The widest tensors of experts, what their second products make, are kept for no gradient unless
+ * a bias is added to them; neither is what the weights multiply. */
+static void test_kept_of_experts(void **state)
+{
+    (void)state;
+    static const char *const NAME[] = {"layers.0.moe.down", "layers.0.moe.active"};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = model_build(
+        "mixtral:layers=1,hidden=64,heads=4,kv_heads=2,ffn=128,seq=64,vocab=256", 4, NULL,
+        &error);
+    assert_no_error(error);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(NAME); i++) {
+        const TensorId made = graph_find(graph, NAME[i]);
+        assert_true(made != GRAPH_NONE);
+        for (OpId id = 0; id < graph_n_ops(graph); id++) {
+            const Op *op = graph_get_op(graph, id);
+            for (uint32_t k = 0; k < op->n_in; k++)
+                assert_true(op->pass == PASS_FORWARD || op->in[k] != made);
+        }
+    }
+}
+
 /* The batch of a shrunk model is 1 + 2 per device, at most 11, rounded up to whole microbatches, and never more than it was. */
 static void test_shrunk_batch(void **state)
 {
@@ -517,6 +539,7 @@ int main(void)
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_routing_groups),
         cmocka_unit_test(test_uneven_routing),
+        cmocka_unit_test(test_kept_of_experts),
         cmocka_unit_test(test_weak_scaling),
         cmocka_unit_test(test_amp_models),
         cmocka_unit_test(test_transgan_windows),

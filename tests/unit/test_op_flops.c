@@ -243,12 +243,11 @@ static const Row ROWS[] = {
     /* softmax 5; the choice 1, the sum 1, the quotient 1 */
     {OP_GATE_TOPK, "2,3,11", NULL, 2 * 3 * 11 * 8, '*', 1, 2 * 3 * 11 * 8},
     {OP_GATE_TOPK_DX, "2,3,11;2,3,11", NULL, 2 * 3 * 11 * 10, '*', 0, 2 * 3 * 11 * 10},
-    /* b 2, S 3, e 5, C 4, d 7; copies cost nothing, sums one addition per slot, weighted sums 2 */
+    /* b 2, S 3, e 5, C 4, d 7; copies cost nothing, sums one addition per slot, weights a product */
     {OP_ROUTE, "2,3,5;2,3,7", "C=4", 0, 'd', 0, 0},
-    {OP_ROUTE_DX, "2,5,4,7;2,3,5", NULL, 2 * 5 * 4 * 7, 'e', 0, 2 * 5 * 4 * 7},
-    {OP_UNROUTE, "2,5,4,7;2,3,5", NULL, 2 * 5 * 4 * 7 * 2, 'e', 0, 2 * 5 * 4 * 7 * 2},
-    {OP_UNROUTE_DX, "2,3,7;2,3,5", "C=4", 2 * 5 * 4 * 7, 'e', 0, 2 * 5 * 4 * 7},
-    {OP_UNROUTE_DW, "2,3,7;2,5,4,7;2,3,5", NULL, 2 * 5 * 4 * 7 * 2, 'd', 0,
+    {OP_UNROUTE, "2,5,4,7;2,3,5", NULL, 2 * 5 * 4 * 7, 'e', 0, 2 * 5 * 4 * 7},
+    {OP_ROUTE_WEIGH, "2,5,4,7;2,3,5", NULL, 2 * 5 * 4 * 7, 'd', 0, 2 * 5 * 4 * 7},
+    {OP_ROUTE_WEIGH_DW, "2,5,4,7;2,5,4,7;2,3,5", NULL, 2 * 5 * 4 * 7 * 2, 'd', 0,
      2 * 5 * 4 * 7 * 2},
     {OP_EXPERT_PAIR, "2,3,5,7;3,2,7,11", NULL, 2 * 3 * 5 * 2 * 11 * (2 * 7), 'n', 0,
      2 * 3 * 5 * 2 * 11 * (2 * 7)},

@@ -101,7 +101,7 @@ static void test_pairs(void **state)
     double part[OP_MAX_LOOPS];
     for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
         part[l] = 1;
-    const OpId pairs = first_of(graph, OP_UNROUTE_DW),
+    const OpId pairs = first_of(graph, OP_ROUTE_WEIGH_DW),
                expert = first_of(graph, OP_EXPERT);
     assert_int_equal(op_kernels(graph, pairs, part, &pricing->stack, kernel), 1);
     assert_int_equal(kernel[0].kernel.kind, KERNEL_ELEMENTWISE);
@@ -221,8 +221,8 @@ static void test_several_kernels(void **state)
  * exchange with them takes as many accesses to them longer, and nothing else does. */
 static void test_dispatch(void **state)
 {
-    static const OpKind KIND[] = {OP_ROUTE, OP_ROUTE_DX, OP_UNROUTE, OP_UNROUTE_DX};
-    static const bool OUTPUT[] = {true, false, false, true};
+    static const OpKind KIND[] = {OP_ROUTE, OP_UNROUTE};
+    static const bool OUTPUT[] = {true, false};
     (void)state;
     g_autoptr(GError) error = NULL;
     g_autoptr(Graph) graph =
@@ -246,7 +246,7 @@ static void test_dispatch(void **state)
                               op_kernels_s(fused, graph, id, part),
                      bytes = graph_op_bytes(
                          graph, id, OUTPUT[i] ? graph_get_op(graph, id)->n_in : 0);
-        added += longer;
+        added += 2 * longer; /* each is the other's gradient */
         assert_close(longer,
                      apart->stack.dispatch * bytes /
                          (fused->device->chip.bandwidth *
