@@ -75,8 +75,8 @@ COMMAND_TABLE(X)
 
 /* The environment variables that count, and what for. */
 #define COMMAND_ENVIRONMENT(X)                                                           \
-    X("KILTER_PATH", "folders, separated by colons, in whose clusters/, experiments/ "    \
-      "and plots/ names are looked up first; scripts in plots/ are programs: trust the "  \
+    X("KILTER_PATH", "folders, separated by colons, in whose clusters/, experiments/, "   \
+      "schedulers/ and plots/ names are looked up first; scripts in plots/ are programs: trust the "  \
       "folders")                                                                          \
     X("XDG_CONFIG_HOME", "the folder kilter/ in it comes next; default ~/.config")        \
     X("KILTER_MEASURED", "the measured data that kilter reproduce scorecard reads")       \

@@ -37,7 +37,7 @@ enum { MOST_SHARDS = 1000000 };
     X(FILE, page, "page", 0,                                                                               \
       "Write the page of kilter report to this file, and again every few seconds", "FILE")                 \
     X(TEXT, emit, "emit", 0,                                                                               \
-      "Print a script that runs the sweep in parts: slurm, pbs, k8s or parallel", "KIND")                  \
+      "Print a script that runs the sweep in parts: slurm, pbs, k8s, parallel, or one of your own", "KIND")                  \
     X(TEXT, processors, "cpus-per-task", 0,                                                                \
       "For --emit: processors of each part (default: --jobs)", "N")                                        \
     X(TEXT, memory, "mem", 0,                                                                              \

@@ -279,6 +279,25 @@ static void test_requests(void **state)
     program_refuses(box, "sweep x.yaml --mem 4G", 2, "are for --emit");
 }
 
+/* A text of the user's own is a further scheduler; a word that no sweep has is named. */
+static void test_own_scheduler(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *folder = g_build_filename(box->folder, "schedulers", NULL);
+    assert_int_equal(g_mkdir(folder, 0700), 0);
+    sandbox_write(box, "x.yaml", SMALL);
+    sandbox_write(box, "schedulers/lsf.txt",
+                  "#BSUB -J @name@[1-@shards@]\n#BSUB -W @time@\n#BSUB -q @queue@\n");
+    sandbox_write(box, "schedulers/bad.txt", "#BSUB -J @nam@\n");
+    g_setenv("KILTER_PATH", box->folder, TRUE);
+    g_auto(Ran) ran =
+        program_run_good(box, "sweep x.yaml --emit lsf --plan-shards 4 --partition gpu");
+    assert_non_null(strstr(ran.out, "[1-4]\n#BSUB -q gpu\n"));
+    program_refuses(box, "sweep x.yaml --emit bad", 2, "no value of a sweep is @nam@");
+    g_unsetenv("KILTER_PATH");
+}
+
 /* Files that an experiment names lie beside it, wherever the command runs. */
 static void test_beside_the_file(void **state)
 {
@@ -439,6 +458,7 @@ int main(void)
         cmocka_unit_test(test_said_without_running),
         cmocka_unit_test(test_live_parts),
         cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_own_scheduler),
         cmocka_unit_test(test_beside_the_file),
         cmocka_unit_test(test_tables),
         cmocka_unit_test(test_formulas),
