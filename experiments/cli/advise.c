@@ -82,15 +82,8 @@ bool cmd_advise(int argc, char **argv, GError **error)
     g_auto(CommandPlanning) how = {0};
     const GOptionEntry entries[] = {COMMAND_CHANGE_ENTRIES(how),
                                     ADVISE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "advise",
-        .arguments = "MODEL CLUSTER",
-        .min_arguments = 2,
-        .max_arguments = 2,
-        .entries = entries,
-    };
     g_auto(CommandSetting) setting = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error) ||
+    if (!command_parse(entries, &argc, argv, &options, error) ||
         !advise_options_in_range(&own, error) ||
         !command_for(&options, own.target_framework, error))
         return false;

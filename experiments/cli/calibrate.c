@@ -212,15 +212,8 @@ bool cmd_calibrate(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
     const GOptionEntry entries[] = {CALIBRATE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "calibrate",
-        .arguments = "FILE...",
-        .min_arguments = 1,
-        .max_arguments = 1000,
-        .entries = entries,
-    };
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     if (!own.output)
         return kilter_fail(error, KILTER_ERROR_INPUT,

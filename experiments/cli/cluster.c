@@ -334,15 +334,8 @@ bool cmd_cluster(int argc, char **argv, GError **error)
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &how.output,
          "Write the cluster to this file", "FILE"},
         G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "cluster",
-        .arguments = "import FILE",
-        .min_arguments = 2,
-        .max_arguments = 2,
-        .entries = entries,
-    };
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     if (strcmp(argv[1], "import") != 0)
         return kilter_fail(error, KILTER_ERROR_INPUT,

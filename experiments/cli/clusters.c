@@ -171,13 +171,8 @@ static bool clusters_show(const char *name, const CommandOptions *options, GErro
 
 bool cmd_clusters(int argc, char **argv, GError **error)
 {
-    const CommandSyntax syntax = {
-        .name = "clusters",
-        .arguments = "[NAME|FILE]",
-        .max_arguments = 1,
-    };
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(NULL, &argc, argv, &options, error))
         return false;
     if (argc > 1)
         return clusters_show(argv[1], &options, error);

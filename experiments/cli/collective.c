@@ -184,15 +184,8 @@ bool cmd_collective(int argc, char **argv, GError **error)
     g_auto(Own) own = {0};
     const GOptionEntry entries[] = {COLLECTIVE_OPTIONS(COMMAND_ENTRY)
                                         G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "collective",
-        .arguments = "KIND CLUSTER",
-        .min_arguments = 2,
-        .max_arguments = 2,
-        .entries = entries,
-    };
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     SimCollectiveOptions what = {.kind = argv[1], .algorithm = own.algorithm};
     Granularity granularity;

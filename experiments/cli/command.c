@@ -156,9 +156,36 @@ static bool parse_options(GOptionContext *context, char **all, int *argc, char *
     return true;
 }
 
-bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
+/* The row of COMMAND_TABLE with this name as it is given. */
+static CommandSyntax command_row(const char *name)
+{
+    static const CommandSyntax rows[] = {
+#define X(name, group, help, ...) {#name, __VA_ARGS__, NULL, NULL},
+        COMMAND_TABLE(X)
+#undef X
+    };
+    g_autofree char *word = g_strdelimit(g_strdup(name), "-", '_');
+    guint i = 0;
+    while (strcmp(rows[i].name, word) != 0)
+        i++;
+    CommandSyntax row = rows[i];
+    row.name = name;
+    return row;
+}
+
+bool command_parse(const GOptionEntry *own, int *argc, char **argv,
                    CommandOptions *options, GError **error)
 {
+    return command_parse_below(NULL, own, argc, argv, options, error);
+}
+
+bool command_parse_below(const char *tables, const GOptionEntry *own, int *argc, char **argv,
+                         CommandOptions *options, GError **error)
+{
+    CommandSyntax row = command_row(argv[0]);
+    row.tables = tables;
+    row.entries = own;
+    const CommandSyntax *const syntax = &row;
     const GOptionEntry common[] = {
         {"json", 0, 0, G_OPTION_ARG_NONE, &options->json,
          "Print the answer as one JSON object", NULL},
@@ -201,7 +228,7 @@ bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
                            hint, *hint ? " See" : "; see", program);
     }
     int n = *argc - 1;
-    if (n < syntax->min_arguments || n > syntax->max_arguments)
+    if (n < syntax->least || n > syntax->most)
         return kilter_fail(error, KILTER_ERROR_INPUT, "expected %s; see %s --help",
                            *syntax->arguments ? syntax->arguments : "no arguments",
                            program);

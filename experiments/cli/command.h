@@ -26,50 +26,53 @@ typedef enum {
 #undef X
 } CommandGroup;
 
-/* A command of two words, a_b, is given as a-b. */
+/* The most plans that commands take at once. */
+enum { COMMAND_COMPARES = 16, COMMAND_SIMULATES = 64 };
+
+/* Name (a_b is given as a-b), group, what it does, its arguments, how many at least and at most. */
 /* clang-format off */
 #define COMMAND_TABLE(X) \
-    X(advise, ASK, "say which machines to use, and what mixing gains") \
-    X(plan, ASK, "plan a model on a cluster") \
-    X(compare, ASK, "show plans side by side, and what differs") \
-    X(sensitivity, ASK, "show how much each number of a cluster matters") \
-    X(memory, ASK, "show what fills the memory of each device type") \
-    X(days, ASK, "simulate days of training: failures, checkpoints, spares") \
-    X(models, LIST, "list the built-in models, or describe one") \
-    X(clusters, LIST, "list the clusters, or show one") \
-    X(cluster, LIST, "make a cluster from a description of a machine") \
-    X(devices, LIST, "list the device types with data sheets, or show one") \
-    X(links, LIST, "list the links inside and between machines") \
-    X(planners, LIST, "list the planners and options") \
-    X(doctor, LIST, "say what is installed, where data come from, and how fast it is") \
-    X(formats, LIST, "list the formats of files, or tell a file's") \
-    X(simulate, SIMULATE, "simulate an iteration of a plan") \
-    X(run_trace, SIMULATE, "simulate execution traces and task graphs") \
-    X(collective, SIMULATE, "simulate one collective on a network") \
-    X(kernel, SIMULATE, "time one kernel on a device") \
-    X(sfb, SIMULATE, "find the ops that sufficient factors duplicate (TAG)") \
-    X(theory, SIMULATE, "print the sharding theory of a model") \
-    X(export, RUN, "write a plan for a framework, or results as CSV") \
-    X(verify, RUN, "prove a plan, or the sharding rules, by running") \
-    X(exec, RUN, "run a plan for real, and time it") \
-    X(profile, MEASURE, "measure ops and collectives on this machine") \
-    X(import, MEASURE, "read measurements in other formats") \
-    X(calibrate, MEASURE, "fit a cluster's costs to measured ops and collectives") \
-    X(fit, MEASURE, "fit a cluster's costs to measured iterations") \
-    X(validate, MEASURE, "compare predicted with measured times of plans") \
-    X(sweep, STUDY, "evaluate the grid of an experiment file") \
-    X(merge, STUDY, "join the results of the parts of a sweep") \
-    X(league, STUDY, "rank the planners of an experiment") \
-    X(table, STUDY, "print stored results as a table") \
-    X(plot, STUDY, "draw stored results as a chart") \
-    X(show, STUDY, "print a stored result") \
-    X(rerun, STUDY, "evaluate a stored result again, and compare") \
-    X(figure, STUDY, "draw a figure from stored results") \
-    X(reproduce, STUDY, "run a published experiment, draw its figure, check its claims") \
-    X(report, STUDY, "write results or a plan as a page")
+    X(advise, ASK, "say which machines to use, and what mixing gains", "MODEL CLUSTER", 2, 2) \
+    X(plan, ASK, "plan a model on a cluster", "MODEL CLUSTER | PLAN.json", 1, 2) \
+    X(compare, ASK, "show plans side by side, and what differs", "PLAN.json PLAN.json...", 2, COMMAND_COMPARES) \
+    X(sensitivity, ASK, "show how much each number of a cluster matters", "MODEL CLUSTER | PLAN.json", 1, 2) \
+    X(memory, ASK, "show what fills the memory of each device type", "MODEL CLUSTER | PLAN.json", 1, 2) \
+    X(days, ASK, "simulate days of training: failures, checkpoints, spares", "DAYS MODEL CLUSTER | DAYS PLAN.json", 2, 3) \
+    X(models, LIST, "list the built-in models, or describe one", "[MODEL]", 0, 1) \
+    X(clusters, LIST, "list the clusters, or show one", "[NAME|FILE]", 0, 1) \
+    X(cluster, LIST, "make a cluster from a description of a machine", "import FILE", 2, 2) \
+    X(devices, LIST, "list the device types with data sheets, or show one", "[DEVICE]", 0, 1) \
+    X(links, LIST, "list the links inside and between machines", "", 0, 0) \
+    X(planners, LIST, "list the planners and options", "", 0, 0) \
+    X(doctor, LIST, "say what is installed, where data come from, and how fast it is", "", 0, 0) \
+    X(formats, LIST, "list the formats of files, or tell a file's", "[FILE...]", 0, 1000) \
+    X(simulate, SIMULATE, "simulate an iteration of a plan", "PLAN.json | MODEL CLUSTER | PLAN.json ... --cluster CLUSTER", 1, COMMAND_SIMULATES) \
+    X(run_trace, SIMULATE, "simulate execution traces and task graphs", "TRACE.0.et CLUSTER | TASKS.json", 1, 2) \
+    X(collective, SIMULATE, "simulate one collective on a network", "KIND CLUSTER", 2, 2) \
+    X(kernel, SIMULATE, "time one kernel on a device", "KIND DEVICE", 2, 2) \
+    X(sfb, SIMULATE, "find the ops that sufficient factors duplicate (TAG)", "CASES.json | MODEL CLUSTER", 1, 2) \
+    X(theory, SIMULATE, "print the sharding theory of a model", "MODEL", 1, 1) \
+    X(export, RUN, "write a plan for a framework, or results as CSV", "PLAN.json", 1, 1) \
+    X(verify, RUN, "prove a plan, or the sharding rules, by running", "PLAN.json | MODEL CLUSTER | MODEL", 1, 2) \
+    X(exec, RUN, "run a plan for real, and time it", "PLAN.json | MODEL CLUSTER", 1, 2) \
+    X(profile, MEASURE, "measure ops and collectives on this machine", "MODEL...", 1, 100) \
+    X(import, MEASURE, "read measurements in other formats", "FILE...", 1, 1000) \
+    X(calibrate, MEASURE, "fit a cluster's costs to measured ops and collectives", "FILE...", 1, 1000) \
+    X(fit, MEASURE, "fit a cluster's costs to measured iterations", "TRIALS.csv", 1, 1) \
+    X(validate, MEASURE, "compare predicted with measured times of plans", "FILE.csv | RESULTS.db", 1, 1) \
+    X(sweep, STUDY, "evaluate the grid of an experiment file", "FILE.yaml", 1, 2) \
+    X(merge, STUDY, "join the results of the parts of a sweep", "RESULTS.db PART.db...", 2, 100000) \
+    X(league, STUDY, "rank the planners of an experiment", "EXPERIMENT", 1, 1) \
+    X(table, STUDY, "print stored results as a table", "RESULTS.db", 1, 1) \
+    X(plot, STUDY, "draw stored results as a chart", "RESULTS.db", 1, 1) \
+    X(show, STUDY, "print a stored result", "HASH", 1, 1) \
+    X(rerun, STUDY, "evaluate a stored result again, and compare", "HASH", 1, 1) \
+    X(figure, STUDY, "draw a figure from stored results", "NAME|timeline|all|plan PLAN.json", 1, 2) \
+    X(reproduce, STUDY, "run a published experiment, draw its figure, check its claims", "[NAME|PAPER|all|scorecard[:SET,...]]", 0, 1) \
+    X(report, STUDY, "write results or a plan as a page", "RESULTS.db | PLAN.json | NAME|PAPER|all", 1, 1)
 /* clang-format on */
 
-#define X(name, group, help) bool cmd_##name(int argc, char **argv, GError **error);
+#define X(name, ...) bool cmd_##name(int argc, char **argv, GError **error);
 COMMAND_TABLE(X)
 #undef X
 
@@ -207,18 +210,21 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandOptions, command_options_clear)
         return true TABLE(COMMAND_RANGE);                            \
     }
 
-/* Its summary and examples are data: data/commands/NAME.txt. */
+/* A command as it is parsed. Its summary and examples are data: data/commands/NAME.txt. */
 typedef struct {
-    const char *name;
-    const char *arguments; /* "MODEL CLUSTER" */
-    int min_arguments, max_arguments;
+    const char *name, *arguments;
+    int least, most;
     const char *tables;          /* printed below the summary; may be NULL */
     const GOptionEntry *entries; /* the command's own; may be NULL */
 } CommandSyntax;
 
-/* Parses options; argv is left with the name and the arguments. --help prints and exits. */
-bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
+/* Parses the options of the command argv[0]: `own`, which may be NULL, and those of all commands;
+ * argv is left with the name and the arguments. --help prints and exits. */
+bool command_parse(const GOptionEntry *own, int *argc, char **argv,
                    CommandOptions *options, GError **error);
+/* The same, with tables that --help prints below the summary. */
+bool command_parse_below(const char *tables, const GOptionEntry *own, int *argc, char **argv,
+                         CommandOptions *options, GError **error);
 
 /* Checks that an option's value is within bounds, or one of the words; else fails with
  * KILTER_ERROR_INPUT. */

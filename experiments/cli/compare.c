@@ -7,8 +7,6 @@
 #include "experiments/answers/compare.h"
 #include "experiments/cli/command.h"
 
-enum { MOST_PLANS = 16 };
-
 static const struct {
     const char *key, *name;
     enum { WORDS, COUNT, SECONDS, BYTES, NUMBER } kind;
@@ -125,17 +123,10 @@ bool cmd_compare(int argc, char **argv, GError **error)
     const GOptionEntry entries[] = {{"fidelity", 'f', 0, G_OPTION_ARG_STRING, &fidelity,
                                      "Fidelity for all plans: " FIDELITY_HELP, "NAME"},
                                     G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "compare",
-        .arguments = "PLAN.json PLAN.json...",
-        .min_arguments = 2,
-        .max_arguments = MOST_PLANS,
-        .entries = entries,
-    };
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     const CommandPlanning how = {0};
-    Evaluation all[MOST_PLANS] = {0};
+    Evaluation all[COMMAND_COMPARES] = {0};
     bool good = true;
     for (int i = 1; good && i < argc; i++) {
         char *argument[] = {NULL, argv[i], NULL};
@@ -144,7 +135,7 @@ bool cmd_compare(int argc, char **argv, GError **error)
                                 &options, &all[i - 1], error);
     }
     json_t *answer = good ? compare_json(argv + 1, all, (uint32_t)argc - 1) : NULL;
-    for (int i = 0; i < MOST_PLANS; i++)
+    for (int i = 0; i < COMMAND_COMPARES; i++)
         evaluation_clear(&all[i]);
     if (!good)
         return false;

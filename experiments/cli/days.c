@@ -41,14 +41,7 @@ bool cmd_days(int argc, char **argv, GError **error)
     g_auto(CommandOptions) options = {0};
     const GOptionEntry entries[] = {
         DAYS_OPTIONS(COMMAND_ENTRY) COMMAND_PIN_ENTRIES(&options), G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "days",
-        .arguments = "DAYS MODEL CLUSTER | DAYS PLAN.json",
-        .min_arguments = 2,
-        .max_arguments = 3,
-        .entries = entries,
-    };
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     if (argv[1][strspn(argv[1], "0123456789.eE+-")])
         return kilter_fail(error, KILTER_ERROR_INPUT,

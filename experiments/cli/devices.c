@@ -40,13 +40,8 @@ static const char WHOLE[] = "  pci[*pci: {.}]; as drivers print it:[*products: '
 
 bool cmd_devices(int argc, char **argv, GError **error)
 {
-    const CommandSyntax syntax = {
-        .name = "devices",
-        .arguments = "[DEVICE]",
-        .max_arguments = 1,
-    };
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(NULL, &argc, argv, &options, error))
         return false;
     g_autoptr(Sheets) sheets = sheets_load(error);
     const DeviceSheet *one =

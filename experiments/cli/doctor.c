@@ -93,13 +93,9 @@ static bool doctor_speed(const CommandOptions *options, double *plan_s, GError *
 
 bool cmd_doctor(int argc, char **argv, GError **error)
 {
-    const CommandSyntax syntax = {
-        .name = "doctor",
-        .arguments = "",
-    };
     g_auto(CommandOptions) options = {0};
     double plan_s = 0;
-    if (!command_parse(&syntax, &argc, argv, &options, error) ||
+    if (!command_parse(NULL, &argc, argv, &options, error) ||
         !doctor_speed(&options, &plan_s, error))
         return false;
     json_t *missing = json_array(), *parts = doctor_parts(missing);

@@ -659,16 +659,9 @@ bool cmd_exec(int argc, char **argv, GError **error)
     g_auto(Own)
         own = {.timing = {.warm_up = 2, .repeats = 10, .timeout_s = 600}, .ranks = -1};
     const GOptionEntry entries[] = {EXEC_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "exec",
-        .arguments = "PLAN.json | MODEL CLUSTER",
-        .min_arguments = 1,
-        .max_arguments = 2,
-        .entries = entries,
-    };
     g_auto(CommandOptions) options = {0};
     g_autofree char *line = command_line(argc, argv);
-    return exec_rank_ends(command_parse(&syntax, &argc, argv, &options, error) &&
+    return exec_rank_ends(command_parse(entries, &argc, argv, &options, error) &&
                           exec_check_options(&own, error) &&
                           prepare_store(&own, line, error) &&
                           exec_run(&own, argc, argv, &options, error));

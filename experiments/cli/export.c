@@ -97,15 +97,7 @@ bool cmd_export(int argc, char **argv, GError **error)
     g_auto(CommandOptions) options = {0};
     const GOptionEntry entries[] = {EXPORT_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
     g_autofree char *words = export_targets();
-    const CommandSyntax syntax = {
-        .name = "export",
-        .arguments = "PLAN.json",
-        .min_arguments = 1,
-        .max_arguments = 1,
-        .tables = words,
-        .entries = entries,
-    };
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse_below(words, entries, &argc, argv, &options, error))
         return false;
     if (!own.target && (own.csv || own.experiment || !g_str_has_suffix(argv[1], ".json")))
         return export_results(argv[1], &own, &options, error);

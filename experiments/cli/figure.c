@@ -109,15 +109,8 @@ bool cmd_figure(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
     const GOptionEntry entries[] = {FIGURE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "figure",
-        .arguments = "NAME|timeline|all|plan PLAN.json",
-        .min_arguments = 1,
-        .max_arguments = 2,
-        .entries = entries,
-    };
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     const char *folder = own.folder ? own.folder : "out";
     g_autofree char *more = figure_path("", folder, 1);

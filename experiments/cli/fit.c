@@ -213,14 +213,7 @@ bool cmd_fit(int argc, char **argv, GError **error)
     g_auto(Own) own = {0};
     g_auto(CommandOptions) options = {0};
     const GOptionEntry entries[] = {FIT_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "fit",
-        .arguments = "TRIALS.csv",
-        .min_arguments = 1,
-        .max_arguments = 1,
-        .entries = entries,
-    };
-    if (!command_parse(&syntax, &argc, argv, &options, error) ||
+    if (!command_parse(entries, &argc, argv, &options, error) ||
         !fit_options_in_range(&own, error) ||
         (own.output && !output_check(own.output, error)))
         return false;

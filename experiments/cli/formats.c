@@ -30,13 +30,8 @@ static const char TEXT[] =
 
 bool cmd_formats(int argc, char **argv, GError **error)
 {
-    const CommandSyntax syntax = {
-        .name = "formats",
-        .arguments = "[FILE...]",
-        .max_arguments = 1000,
-    };
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(NULL, &argc, argv, &options, error))
         return false;
     json_t *list = json_array();
     for (FileFormat f = 0; argc == 1 && f < FORMATS; f++)

@@ -140,15 +140,8 @@ bool cmd_import(int argc, char **argv, GError **error)
                                      "Write the measurements (CSV) for kilter calibrate",
                                      "FILE"},
                                     G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "import",
-        .arguments = "FILE...",
-        .min_arguments = 1,
-        .max_arguments = 1000,
-        .entries = entries,
-    };
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     return (!output || output_check(output, error)) &&
            import_run(argc, argv, output, &options, error);

@@ -418,15 +418,8 @@ bool cmd_kernel(int argc, char **argv, GError **error)
 {
     g_auto(KernelOptions) own = {0};
     const GOptionEntry entries[] = {KERNEL_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "kernel",
-        .arguments = "KIND DEVICE",
-        .min_arguments = 2,
-        .max_arguments = 2,
-        .entries = entries,
-    };
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     g_autoptr(Sheets) sheets = sheets_load(error);
     const DeviceSheet *sheet = sheets ? sheets_device(sheets, argv[2], error) : NULL;

@@ -114,13 +114,6 @@ bool cmd_league(int argc, char **argv, GError **error)
     g_auto(Own) own = {0};
     g_auto(CommandOptions) options = {0};
     const GOptionEntry entries[] = {LEAGUE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "league",
-        .arguments = "EXPERIMENT",
-        .min_arguments = 1,
-        .max_arguments = 1,
-        .entries = entries,
-    };
-    return command_parse(&syntax, &argc, argv, &options, error) &&
+    return command_parse(entries, &argc, argv, &options, error) &&
            league_run(argv[1], &own, &options, error);
 }

@@ -27,12 +27,8 @@ static const char TEXT[] = "[*links:{name:-8} {bandwidth:-9bandwidth} share {sha
 
 bool cmd_links(int argc, char **argv, GError **error)
 {
-    const CommandSyntax syntax = {
-        .name = "links",
-        .arguments = "",
-    };
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(NULL, &argc, argv, &options, error))
         return false;
     g_autoptr(Sheets) sheets = sheets_load(error);
     if (!sheets)

@@ -15,7 +15,7 @@
 #include "experiments/figures/reproduce.h"
 
 static const Command commands[] = {
-#define X(name, group, help) {#name, help, cmd_##name, COMMAND_##group},
+#define X(name, group, help, ...) {#name, help, cmd_##name, COMMAND_##group},
     COMMAND_TABLE(X)
 #undef X
 };

@@ -411,16 +411,9 @@ bool cmd_memory(int argc, char **argv, GError **error)
     const GOptionEntry entries[] = {
         MEMORY_OPTIONS(COMMAND_ENTRY) COMMAND_PLANNING_ENTRIES(how),
         COMMAND_CHANGE_ENTRIES(how), COMMAND_PIN_ENTRIES(&options), G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "memory",
-        .arguments = "MODEL CLUSTER | PLAN.json",
-        .min_arguments = 1,
-        .max_arguments = 2,
-        .entries = entries,
-    };
     g_auto(Evaluation) evaluation = {0};
     json_t *most = NULL;
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     if (own.most && argc == 2)
         return kilter_fail(error, KILTER_ERROR_INPUT,

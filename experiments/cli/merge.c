@@ -39,13 +39,7 @@ static bool merge(const char *database, int n, char **part, const CommandOptions
 
 bool cmd_merge(int argc, char **argv, GError **error)
 {
-    const CommandSyntax syntax = {
-        .name = "merge",
-        .arguments = "RESULTS.db PART.db...",
-        .min_arguments = 2,
-        .max_arguments = 100000,
-    };
     g_auto(CommandOptions) options = {0};
-    return command_parse(&syntax, &argc, argv, &options, error) &&
+    return command_parse(NULL, &argc, argv, &options, error) &&
            merge(argv[1], argc - 2, argv + 2, &options, error);
 }

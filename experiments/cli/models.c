@@ -128,14 +128,8 @@ bool cmd_models(int argc, char **argv, GError **error)
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
          "Write MODEL's graph to this file, which can then be used as a MODEL", "FILE"},
         G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "models",
-        .arguments = "[MODEL]",
-        .max_arguments = 1,
-        .entries = entries,
-    };
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     if (output && argc < 2)
         return kilter_fail(error, KILTER_ERROR_INPUT, "--output: expected a MODEL");

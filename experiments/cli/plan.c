@@ -276,18 +276,11 @@ bool cmd_plan(int argc, char **argv, GError **error)
     g_auto(CommandOptions) options = {0};
     const GOptionEntry entries[] = {
         PLAN_OPTIONS(COMMAND_ENTRY) COMMAND_PIN_ENTRIES(&options), G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "plan",
-        .arguments = "MODEL CLUSTER | PLAN.json",
-        .min_arguments = 1,
-        .max_arguments = 2,
-        .entries = entries,
-    };
     g_auto(Evaluation) evaluation = {0};
     json_t *like = NULL;
     double tokens;
     const bool done =
-        command_parse(&syntax, &argc, argv, &options, error) &&
+        command_parse(entries, &argc, argv, &options, error) &&
         take_options(&own, &options.planner, error) &&
         (argc > 2 || check_shown(argv[1], &own, &options, error)) &&
         (!own.tokens || days_read_tokens(own.tokens, &tokens, error)) &&

@@ -5,12 +5,8 @@
 
 bool cmd_planners(int argc, char **argv, GError **error)
 {
-    const CommandSyntax syntax = {
-        .name = "planners",
-        .arguments = "",
-    };
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(NULL, &argc, argv, &options, error))
         return false;
     json_t *list = json_array();
     for (uint32_t i = 0; i < planner_count(); i++) {

@@ -285,15 +285,8 @@ bool cmd_profile(int argc, char **argv, GError **error)
                        .timing = {.warm_up = 2, .repeats = 10, .timeout_s = 3600},
                        .largest_bytes = 0x1p24};
     const GOptionEntry entries[] = {PROFILE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "profile",
-        .arguments = "MODEL...",
-        .min_arguments = 1,
-        .max_arguments = 100,
-        .entries = entries,
-    };
     g_auto(CommandOptions) options = {0};
-    bool good = command_parse(&syntax, &argc, argv, &options, error) &&
+    bool good = command_parse(entries, &argc, argv, &options, error) &&
                 profile_check_options(&own, error);
     Work work = {&own, argc - 1, argv + 1, &options};
     const bool alone = good && profile_is_cuda(&own) && own.ranks == 1 &&

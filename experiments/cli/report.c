@@ -178,16 +178,9 @@ bool cmd_report(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
     const GOptionEntry entries[] = {REPORT_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "report",
-        .arguments = "RESULTS.db | PLAN.json | NAME|PAPER|all",
-        .min_arguments = 1,
-        .max_arguments = 1,
-        .entries = entries,
-    };
     g_autofree char *line = command_line(argc, argv);
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error) ||
+    if (!command_parse(entries, &argc, argv, &options, error) ||
         !report_options_in_range(&own, error) ||
         !command_campaign_check(&own.campaign, error))
         return false;

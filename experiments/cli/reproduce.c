@@ -539,16 +539,9 @@ bool cmd_reproduce(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
     const GOptionEntry entries[] = {REPRODUCE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "reproduce",
-        .arguments = "[NAME|PAPER|all|scorecard[:SET,...]]",
-        .min_arguments = 0,
-        .max_arguments = 1,
-        .entries = entries,
-    };
     g_autofree char *line = command_line(argc, argv);
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     if (!reproduce_options_in_range(&own, error))
         return false;

@@ -94,13 +94,6 @@ bool cmd_run_trace(int argc, char **argv, GError **error)
         COMMAND_SLOWDOWN_ENTRY(how),
         COMMAND_CHANGE_ENTRIES(how),
         G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "run-trace",
-        .arguments = "TRACE.0.et CLUSTER | TASKS.json",
-        .min_arguments = 1,
-        .max_arguments = 2,
-        .entries = entries,
-    };
-    return command_parse(&syntax, &argc, argv, &options, error) &&
+    return command_parse(entries, &argc, argv, &options, error) &&
            command_run_trace(argc, argv, &how, &options, error);
 }

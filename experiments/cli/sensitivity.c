@@ -45,14 +45,7 @@ bool cmd_sensitivity(int argc, char **argv, GError **error)
                                      "one that the planner optimizes)",
                                      "NAME"},
                                     G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "sensitivity",
-        .arguments = "MODEL CLUSTER | PLAN.json",
-        .min_arguments = 1,
-        .max_arguments = 2,
-        .entries = entries,
-    };
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     if (argc == 3)
         return of_model(&how, argv, fidelity, &options, error);

@@ -110,15 +110,8 @@ bool cmd_sfb(int argc, char **argv, GError **error)
          "What a device is: machine (default) or gpu", "LEVEL"},
         COMMAND_CHANGE_ENTRIES(how),
         G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "sfb",
-        .arguments = "CASES.json | MODEL CLUSTER",
-        .min_arguments = 1,
-        .max_arguments = 2,
-        .entries = entries,
-    };
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error) ||
+    if (!command_parse(entries, &argc, argv, &options, error) ||
         (prices && !command_check_choice("--prices", prices, PRICES, error)))
         return false;
     if (argc == 2)

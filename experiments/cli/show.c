@@ -27,20 +27,14 @@ static json_t *show_find(const char *hash, const char *database, GError **error)
 }
 
 /* Both commands begin with this: it reads the stored row with the given hash. */
-static json_t *open_row(const char *command, int argc, char **argv,
-                        CommandOptions *options, GError **error)
+static json_t *open_row(int argc, char **argv, CommandOptions *options, GError **error)
 {
     g_autofree char *database = NULL;
     const GOptionEntry entries[] = {{"db", 0, 0, G_OPTION_ARG_FILENAME, &database,
                                      "Database of the results (default: those in out/)",
                                      "FILE"},
                                     G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {.name = command,
-                                  .arguments = "HASH",
-                                  .min_arguments = 1,
-                                  .max_arguments = 1,
-                                  .entries = entries};
-    return command_parse(&syntax, &argc, argv, options, error)
+    return command_parse(entries, &argc, argv, options, error)
                ? show_find(argv[1], database, error)
                : NULL;
 }
@@ -63,7 +57,7 @@ static const char SHOWN[] =
 bool cmd_show(int argc, char **argv, GError **error)
 {
     g_auto(CommandOptions) options = {0};
-    json_t *row = open_row("show", argc, argv, &options, error);
+    json_t *row = open_row(argc, argv, &options, error);
     if (row)
         command_report(&options, row, SHOWN, NULL);
     return row != NULL;
@@ -92,7 +86,7 @@ static bool show_report(json_t *row, json_t *again, const CommandOptions *option
 bool cmd_rerun(int argc, char **argv, GError **error)
 {
     g_auto(CommandOptions) options = {0};
-    json_t *row = open_row("rerun", argc, argv, &options, error);
+    json_t *row = open_row(argc, argv, &options, error);
     json_t *again = row ? stored_rerun(row, options.set, error) : NULL;
     if (again)
         return show_report(row, again, &options, error);

@@ -15,7 +15,6 @@
 
 /* --- several plans on one network --- */
 
-enum { JOBS_MOST = 64 }; /* plans */
 
 enum { ITERATIONS = 10 };
 
@@ -111,7 +110,7 @@ static bool command_simulate_jobs(char **file, uint32_t n, const char *cluster,
                                   const char *order, uint32_t iterations,
                                   const CommandOptions *options, GError **error)
 {
-    g_assert(n > 0 && n <= JOBS_MOST);
+    g_assert(n > 0 && n <= COMMAND_SIMULATES);
     if (order && !command_check_choice("--place", order, JOBS_ORDER_NAMES, error))
         return false;
     g_autoptr(Cluster) shared = cluster_load(cluster, error);
@@ -340,15 +339,7 @@ bool cmd_simulate(int argc, char **argv, GError **error)
                                         COMMAND_PIN_ENTRIES(&options),
                                     G_OPTION_ENTRY_NULL};
     g_autofree char *words = simulate_tables();
-    const CommandSyntax syntax = {
-        .name = "simulate",
-        .arguments = "PLAN.json | MODEL CLUSTER | PLAN.json ... --cluster CLUSTER",
-        .min_arguments = 1,
-        .max_arguments = JOBS_MOST,
-        .tables = words,
-        .entries = entries,
-    };
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse_below(words, entries, &argc, argv, &options, error))
         return false;
     const char *fidelity = fidelity_find(
         own.fidelity ? own.fidelity : fidelity_name(FIDELITY_DEFAULT), error);

@@ -477,16 +477,9 @@ bool cmd_sweep(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
     const GOptionEntry entries[] = {SWEEP_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "sweep",
-        .arguments = "FILE.yaml",
-        .min_arguments = 1,
-        .max_arguments = 2,
-        .entries = entries,
-    };
     g_autofree char *line = command_line(argc, argv);
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     if (argc == 3 && (!own.status || own.database))
         return kilter_fail(error, KILTER_ERROR_INPUT,

@@ -138,15 +138,8 @@ bool cmd_table(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
     const GOptionEntry entries[] = {TABLE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "table",
-        .arguments = "RESULTS.db",
-        .min_arguments = 1,
-        .max_arguments = 1,
-        .entries = entries,
-    };
     g_auto(CommandOptions) options = {0};
-    return command_parse(&syntax, &argc, argv, &options, error) &&
+    return command_parse(entries, &argc, argv, &options, error) &&
            table(argv[1], &own, &options, error);
 }
 

@@ -89,15 +89,8 @@ bool cmd_theory(int argc, char **argv, GError **error)
          "Number of GPUs, which sets the batch and the number of experts (default 8)",
          "N"},
         G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "theory",
-        .arguments = "MODEL",
-        .min_arguments = 1,
-        .max_arguments = 1,
-        .entries = entries,
-    };
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     if (!command_check_range("--gpus", gpus, 1, G_MAXINT, error))
         return false;

@@ -31,15 +31,8 @@ bool cmd_validate(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
     const GOptionEntry entries[] = {VALIDATE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "validate",
-        .arguments = "FILE.csv | RESULTS.db",
-        .min_arguments = 1,
-        .max_arguments = 1,
-        .entries = entries,
-    };
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     const bool stored = validate_is_store(argv[1]);
     if (stored && own.cluster)

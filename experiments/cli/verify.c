@@ -218,15 +218,8 @@ bool cmd_verify(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {.shapes = G_MININT};
     const GOptionEntry entries[] = {VERIFY_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    const CommandSyntax syntax = {
-        .name = "verify",
-        .arguments = "PLAN.json | MODEL CLUSTER | MODEL",
-        .min_arguments = 1,
-        .max_arguments = 2,
-        .entries = entries,
-    };
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
+    if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     if (own.shapes != G_MININT && !verify_options_in_range(&own, error))
         return false;
