@@ -256,14 +256,14 @@ GArray *command_ranks(const char *option, const char *list, uint32_t n, GError *
             !g_ascii_string_to_unsigned(last, 10, low, n - 1, &high, NULL)) {
             kilter_fail(
                 error, KILTER_ERROR_INPUT,
-                "%s: expected devices from 0 to %u, such as 0,1 or 0-3, got '%.60s'",
+                "%s: expected numbers from 0 to %u, such as 0,1 or 0-3, got '%.60s'",
                 option, n - 1, *word);
             return NULL;
         }
         for (uint32_t d = (uint32_t)low; d <= high; d++) {
             if (seen[d]) {
                 kilter_fail(error, KILTER_ERROR_INPUT,
-                            "%s: expected each device once, got %u again", option, d);
+                            "%s: expected each number once, got %u again", option, d);
                 return NULL;
             }
             seen[d] = true;

@@ -145,6 +145,9 @@ enum { MOST_SAMPLES = 1000000 };
     X(FILE, trace, "trace", 't', "Write the timeline for Perfetto: as Chrome trace JSON, or in its own format if FILE ends in .pftrace; gzipped if it ends in .gz", "FILE")       \
     X(TEXT, trace_ranks, "trace-ranks", 0,                                                              \
       "Devices in the trace, such as 0,8-11, or all (default: one of those that do the same)", "LIST")  \
+    X(TEXT, trace_microbatches, "trace-microbatches", 0,                                                \
+      "Microbatches in the trace op by op, such as 0-3, or all (default: all, in long traces the first " \
+      "and last ones; the others are a slice for each pass)", "LIST")                                   \
     X(FLAG, explain, "explain", 'e',                                                                    \
       "Also print what limits the iteration; with -v and --json also its critical path", NULL)          \
     X(COUNT, samples, "samples", 'n',                                                                   \
@@ -167,20 +170,34 @@ enum { MOST_SAMPLES = 1000000 };
 COMMAND_OPTIONS(Own, simulate_own, SIMULATE_OPTIONS)
 COMMAND_RANGES(Own, simulate_own, SIMULATE_OPTIONS)
 
+/* [n] which ones the list of an option names; *chosen stays NULL without a list. Caller frees. */
+static bool read_chosen(const char *option, const char *list, uint32_t n, bool **chosen,
+                        GError **error)
+{
+    if (!list)
+        return true;
+    const bool all = strcmp(list, "all") == 0;
+    g_autoptr(GArray) ids = all ? NULL : command_ranks(option, list, n, error);
+    if (!all && !ids)
+        return false;
+    *chosen = g_new0(bool, n);
+    for (uint32_t i = 0; i < (all ? n : ids->len); i++)
+        (*chosen)[all ? i : g_array_index(ids, uint32_t, i)] = true;
+    return true;
+}
+
 static bool write_trace(const Evaluation *evaluation, const Own *own, GError **error)
 {
-    const uint32_t n = evaluation->view->n_devices;
-    const bool all = g_strcmp0(own->trace_ranks, "all") == 0;
-    g_autoptr(GArray) list = NULL;
-    g_autofree bool *shown = own->trace_ranks ? g_new0(bool, n) : NULL;
-    if (shown && !all &&
-        !(list = command_ranks("--trace-ranks", own->trace_ranks, n, error)))
+    const Program *program = evaluation->plan->program;
+    g_autofree bool *shown = NULL, *whole = NULL;
+    if (!read_chosen("--trace-ranks", own->trace_ranks, evaluation->view->n_devices,
+                     &shown, error) ||
+        !read_chosen("--trace-microbatches", own->trace_microbatches,
+                     program->n_microbatches, &whole, error))
         return false;
-    for (uint32_t i = 0; shown && i < (all ? n : list->len); i++)
-        shown[all ? i : g_array_index(list, uint32_t, i)] = true;
-    g_autoptr(GByteArray) trace = sim_timeline_trace(
-        evaluation->report->timeline, evaluation->plan->program, evaluation->graph,
-        evaluation->view, shown, perfetto_is_name(own->trace));
+    g_autoptr(GByteArray) trace =
+        sim_timeline_trace(evaluation->report->timeline, program, evaluation->graph,
+                           evaluation->view, shown, whole, perfetto_is_name(own->trace));
     return output_write(own->trace, (const char *)trace->data, trace->len, error);
 }
 

@@ -110,11 +110,13 @@ const char *sim_span_category(const SimSpan *span, const Program *program,
 
 /* Chrome trace JSON, which Perfetto opens: one process per device, one thread per stream, times in
  * microseconds; or, with `packets`, the same in Perfetto's own format. shown: [device], whether the
- * trace has it; NULL: the first device of each lane, whose name says how many do the same. The same
- * timeline gives the same bytes. */
+ * trace has it; NULL: the first device of each lane, whose name says how many do the same. whole:
+ * [microbatch], whether it is written op by op, or as a slice for all that a stream does for it in
+ * a row; NULL: all are, or of a long trace the first and the last ones. The same timeline gives
+ * the same bytes. */
 GByteArray *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
                                const Graph *graph, const ClusterView *view,
-                               const bool *shown, bool packets);
+                               const bool *shown, const bool *whole, bool packets);
 
 /* A part of the critical path: computation or launches of one lane, a kind of collectives, all
  * transfers; or what it does for one layer of the model. */

@@ -4,13 +4,25 @@
  * and from the sender of a transfer to its receiver. The same events become Perfetto's packets,
  * where arrows are members of their spans (data/formats/trace/perfetto.h). Categories: forward, backward, update,
  * communication, `inside` for communication among a machine's GPUs, and `launch` for the work of a
- * device's host, in a thread of its own after the streams. */
+ * device's host, in a thread of its own after the streams. Some microbatches may be folded: what a
+ * stream does for one in a row is then a single span, without arrows. */
 #include <jansson.h>
 #include <stdlib.h>
 
 #include "data/formats/trace/perfetto.h"
 #include "data/program/batch.h"
 #include "sim/flow/timeline.h"
+
+/* Of a trace with more microbatches than that many spans, those in the middle are folded. */
+enum { MANY_SPANS = 80000 };
+
+/* The spans of a folded microbatch in a row on a thread of a device. */
+typedef struct {
+    uint32_t n; /* spans; 0: none */
+    const Instr *first;
+    const char *category;
+    double start_s, end_s, bytes;
+} Run;
 
 /* From the middle of one span to the middle of another, or of the same one on another device. */
 typedef struct {
@@ -34,8 +46,11 @@ typedef struct {
     const Graph *graph;
     const BatchForms *batch; /* NULL: the batch is not cut in time */
     bool *shown;             /* [device] */
+    const bool *whole;       /* [microbatch]: it is not folded; NULL: none is */
+    Run *run;                /* [device * (n_streams + 1) + thread] */
     /* [lane]: the first device of the trace that does its work, n_devices: none; and how many do */
     uint32_t *first, *alike;
+    uint32_t *n_shown; /* [lane]: devices of the trace */
 } Trace;
 
 /* Appends one event and takes ownership of it. */
@@ -94,30 +109,99 @@ const char *sim_span_category(const SimSpan *span, const Program *program,
                                         : "inside";
 }
 
+static bool is_part(const Trace *trace, const Instr *instr)
+{
+    return trace->batch && instr->microbatch != PROGRAM_WHOLE;
+}
+
+/* Whether an instruction's spans are folded. */
+static bool is_folded(const Trace *trace, uint32_t index)
+{
+    if (index >= trace->timeline->n_instrs)
+        return false;
+    const Instr *instr = &trace->program->instr[index];
+    return trace->whole && is_part(trace, instr) && !trace->whole[instr->microbatch];
+}
+
+/* Bytes of the tensor that an instruction moves or makes, of its microbatch where it is cut. */
+static json_int_t bytes_of(const Trace *trace, const Instr *instr)
+{
+    const TensorId tensor = instr->kind == INSTR_COMPUTE
+                                ? graph_get_op(trace->graph, instr->op)->out[0]
+                                : instr->tensor;
+    const bool has_parts =
+        is_part(trace, instr) && form_is_gather(trace->batch->form[tensor]);
+    return (json_int_t)(tensor_bytes(graph_tensor(trace->graph, tensor)) /
+                        (has_parts ? trace->program->n_microbatches : 1));
+}
+
 /* The members of an event's `args` about its instruction: its number in the plan's program, what it does, its
- * group, its microbatch (absent: all of them), and bytes of the tensor that it moves or makes, of its
- * microbatch where the tensor is cut. */
+ * group, its microbatch (absent: all of them), and its bytes. */
 static json_t *args_of(const Trace *trace, uint32_t index)
 {
     const Instr *instr = &trace->program->instr[index];
-    const bool compute = instr->kind == INSTR_COMPUTE;
-    const Op *op = compute ? graph_get_op(trace->graph, instr->op) : NULL;
-    const TensorId tensor = compute ? op->out[0] : instr->tensor;
-    const bool is_part = trace->batch && instr->microbatch != PROGRAM_WHOLE,
-               has_parts = is_part && form_is_gather(trace->batch->form[tensor]);
-    const char *what = compute ? op_kind_name(op->kind)
+    const char *what = instr->kind == INSTR_COMPUTE
+                           ? op_kind_name(graph_get_op(trace->graph, instr->op)->kind)
                        : instr->kind == INSTR_COLLECTIVE
                            ? collective_name(instr->collective)
                        : instr->kind == INSTR_TRANSFER ? "transfer"
                                                        : "load";
-    json_t *args =
-        json_pack("{s:i, s:s, s:i, s:I}", "index", (int)index, "op", what, "group",
-                  (int)instr->group, "bytes",
-                  (json_int_t)(tensor_bytes(graph_tensor(trace->graph, tensor)) /
-                               (has_parts ? trace->program->n_microbatches : 1)));
-    if (is_part)
+    json_t *args = json_pack("{s:i, s:s, s:i, s:I}", "index", (int)index, "op", what,
+                             "group", (int)instr->group, "bytes", bytes_of(trace, instr));
+    if (is_part(trace, instr))
         json_object_set_new(args, "microbatch", json_integer(instr->microbatch));
     return args;
+}
+
+static json_t *slice(const char *name, const char *category, uint32_t device,
+                     uint32_t thread, double start_s, double end_s, json_t *args)
+{
+    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:o}", "name", name, "cat",
+                     category, "ph", "X", "pid", (int)device, "tid", (int)thread, "ts",
+                     1e6 * start_s, "dur", 1e6 * (end_s - start_s), "args", args);
+}
+
+/* Ends the run of a thread, if there is one. */
+static void end_run(const Trace *trace, uint32_t device, uint32_t thread)
+{
+    Run *run = &trace->run[device * (trace->timeline->n_streams + 1) + thread];
+    if (run->n == 0)
+        return;
+    const int microbatch = run->first->microbatch;
+    g_autofree char *name =
+        g_strdup_printf("%s of microbatch %d", run->category, microbatch);
+    json_t *args = json_pack("{s:s, s:i, s:i, s:I, s:i}", "op", run->category, "n",
+                             (int)run->n, "group", (int)run->first->group, "bytes",
+                             (json_int_t)run->bytes, "microbatch", microbatch);
+    add(trace,
+        slice(name, run->category, device, thread, run->start_s, run->end_s, args));
+    *run = (Run){0};
+}
+
+/* Whether a span continues a run: forward ops within a backward pass compute again. */
+static bool continues(const Run *run, const Instr *instr, const char *category)
+{
+    return run->first->microbatch == instr->microbatch &&
+           run->first->group == instr->group &&
+           (run->category == category ||
+            (strcmp(run->category, "backward") == 0 && strcmp(category, "forward") == 0));
+}
+
+/* Adds a folded span to the run of its thread. */
+static void extend_run(const Trace *trace, const SimSpan *span, uint32_t device,
+                       uint32_t thread, const char *category)
+{
+    Run *run = &trace->run[device * (trace->timeline->n_streams + 1) + thread];
+    const Instr *instr = &trace->program->instr[span->instr];
+    if (run->n && !continues(run, instr, category))
+        end_run(trace, device, thread);
+    if (run->n++ == 0) {
+        run->first = instr;
+        run->category = category;
+        run->start_s = span->start_s;
+    }
+    run->end_s = MAX(run->end_s, span->end_s);
+    run->bytes += (double)bytes_of(trace, instr);
 }
 
 static void add_span(Trace *trace, uint32_t span, uint32_t device, const char *name)
@@ -125,11 +209,15 @@ static void add_span(Trace *trace, uint32_t span, uint32_t device, const char *n
     const SimTimeline *timeline = trace->timeline;
     KILTER_ASSERT(span < timeline->n_spans && device < timeline->n_devices);
     const SimSpan *s = &timeline->span[span];
-    json_t *event = json_pack(
-        "{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:o}", "name", name, "cat",
-        sim_span_category(s, trace->program, trace->graph), "ph", "X", "pid", (int)device,
-        "tid", (int)(s->launch ? timeline->n_streams : s->stream), "ts", 1e6 * s->start_s,
-        "dur", 1e6 * (s->end_s - s->start_s), "args", args_of(trace, s->instr));
+    const uint32_t thread = s->launch ? timeline->n_streams : s->stream;
+    const char *category = sim_span_category(s, trace->program, trace->graph);
+    if (is_folded(trace, s->instr)) {
+        extend_run(trace, s, device, thread, category);
+        return;
+    }
+    end_run(trace, device, thread);
+    json_t *event = slice(name, category, device, thread, s->start_s, s->end_s,
+                          args_of(trace, s->instr));
     if (!trace->perfetto) {
         add(trace, event);
         return;
@@ -147,20 +235,34 @@ static void add_span(Trace *trace, uint32_t span, uint32_t device, const char *n
     json_decref(event);
 }
 
-/* Adds counter events: the bytes in memory from each step on. */
+static bool is_same_run(const Trace *trace, const SimMemoryStep *a,
+                        const SimMemoryStep *b)
+{
+    const Instr *instr = trace->program->instr;
+    return is_folded(trace, a->instr) && is_folded(trace, b->instr) &&
+           instr[a->instr].microbatch == instr[b->instr].microbatch;
+}
+
+/* Adds counter events: the bytes in memory from each step on. Of steps at the same time, and of
+ * those of a folded microbatch in a row, a largest one stands for all. */
 static void add_memory(const Trace *trace, uint32_t device)
 {
     const SimTimeline *timeline = trace->timeline;
     KILTER_ASSERT(device < timeline->n_devices);
     const GArray *steps = timeline->memory[timeline->lane[device]];
+    const SimMemoryStep *most = NULL;
     for (uint32_t i = 0; i < steps->len; i++) {
         const SimMemoryStep *step = &g_array_index(steps, SimMemoryStep, i);
-        if (i + 1 < steps->len && step[1].time_s == step->time_s &&
-            step[1].bytes >= step->bytes)
-            continue; /* a larger step at the same time follows */
+        if (!most || step->bytes >= most->bytes)
+            most = step;
+        if (i + 1 < steps->len &&
+            ((step[1].time_s == step->time_s && step[1].bytes >= step->bytes) ||
+             is_same_run(trace, step, step + 1)))
+            continue;
         add(trace, json_pack("{s:s, s:s, s:i, s:f, s:{s:f}}", "name", "memory", "ph", "C",
-                             "pid", (int)device, "ts", 1e6 * step->time_s, "args",
-                             "bytes", step->bytes));
+                             "pid", (int)device, "ts", 1e6 * most->time_s, "args",
+                             "bytes", most->bytes));
+        most = NULL;
     }
 }
 
@@ -192,6 +294,10 @@ static gboolean equal_keys(gconstpointer a, gconstpointer b)
 static void note_arrow(const Arrows *arrows, uint32_t from, uint32_t from_device,
                        uint32_t to, uint32_t to_device)
 {
+    const SimSpan *spans = arrows->trace->timeline->span;
+    if (is_folded(arrows->trace, spans[from].instr) ||
+        is_folded(arrows->trace, spans[to].instr))
+        return;
     const Arrow arrow = {{from, to}, {from_device, to_device}};
     const uint64_t id = arrows->trace->arrow->len + 1;
     g_array_append_val(arrows->trace->arrow, arrow);
@@ -339,6 +445,7 @@ static void choose_devices(Trace *trace, const bool *shown)
     trace->shown = g_new0(bool, timeline->n_devices);
     trace->first = g_new(uint32_t, timeline->n_lanes);
     trace->alike = g_new0(uint32_t, timeline->n_lanes);
+    trace->n_shown = g_new0(uint32_t, timeline->n_lanes);
     for (uint32_t i = 0; i < timeline->n_lanes; i++)
         trace->first[i] = timeline->n_devices;
     for (uint32_t j = 0; j < timeline->n_devices; j++) {
@@ -348,6 +455,7 @@ static void choose_devices(Trace *trace, const bool *shown)
         if (trace->shown[j] && is_first)
             trace->first[lane] = j;
         trace->alike[lane] = shown ? 1 : trace->alike[lane] + 1;
+        trace->n_shown[lane] += trace->shown[j];
     }
 }
 
@@ -380,11 +488,34 @@ static void add_spans(Trace *trace)
     g_array_sort(order, compare_ends);
     for (guint i = 0; i < order->len; i++)
         add_span_everywhere(trace, g_array_index(order, ArrowEnd, i).span, on);
+    for (uint32_t j = 0; j < timeline->n_devices; j++)
+        for (uint32_t thread = 0; thread <= timeline->n_streams; thread++)
+            end_run(trace, j, thread);
+}
+
+/* The microbatches that a trace has op by op: all, or as many of the first and last ones as make
+ * MANY_SPANS, two at least. Caller frees. */
+static bool *choose_microbatches(const Trace *trace)
+{
+    const SimTimeline *timeline = trace->timeline;
+    const uint32_t n = trace->program->n_microbatches;
+    uint64_t spans = 0;
+    for (uint32_t i = 0; i < timeline->n_spans; i++) {
+        uint32_t n_lanes;
+        const uint32_t *lane = sim_span_lanes(timeline, &timeline->span[i], &n_lanes);
+        for (uint32_t k = 0; k < n_lanes; k++)
+            spans += trace->n_shown[lane[k]];
+    }
+    const uint64_t most = MAX(2, (uint64_t)MANY_SPANS * n / MAX(spans, 1));
+    bool *whole = g_new0(bool, n);
+    for (uint32_t i = 0; i < n; i++)
+        whole[i] = i < (most + 1) / 2 || n - i <= most / 2;
+    return whole;
 }
 
 GByteArray *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
                                const Graph *graph, const ClusterView *view,
-                               const bool *shown, bool packets)
+                               const bool *shown, const bool *whole, bool packets)
 {
     static const char HEAD[] = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
     g_autoptr(BatchForms) batch =
@@ -398,6 +529,9 @@ GByteArray *sim_timeline_trace(const SimTimeline *timeline, const Program *progr
                    .graph = graph,
                    .batch = batch};
     choose_devices(&trace, shown);
+    g_autofree bool *chosen = whole ? NULL : choose_microbatches(&trace);
+    trace.whole = whole ? whole : chosen;
+    trace.run = g_new0(Run, (size_t)timeline->n_devices * (timeline->n_streams + 1));
     find_arrows(&trace);
     for (uint32_t j = 0; j < timeline->n_devices; j++)
         if (trace.shown[j])
@@ -410,6 +544,8 @@ GByteArray *sim_timeline_trace(const SimTimeline *timeline, const Program *progr
     g_free(trace.shown);
     g_free(trace.first);
     g_free(trace.alike);
+    g_free(trace.n_shown);
+    g_free(trace.run);
     g_array_unref(trace.arrow);
     g_array_unref(trace.end);
     if (packets)

@@ -221,6 +221,50 @@ static void test_microbatches(void **state)
     assert_close(2 * bytes[0], bytes[1], 1e-12);
 }
 
+/* Spans of a trace: those of folded microbatches count as many as they stand for; *n_folded gets
+ * the number of slices of folded ones. */
+static double count_spans(const Sandbox *box, const char *file, uint32_t *n_folded)
+{
+    json_t *root;
+    const json_t *events = events_of(box, file, &root);
+    double n = 0;
+    *n_folded = 0;
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i),
+                     *stands_for = json_object_get(json_object_get(event, "args"), "n");
+        if (strcmp(json_string_value(json_object_get(event, "ph")), "X") == 0)
+            n += stands_for ? json_number_value(stands_for) : 1;
+        *n_folded += stands_for != NULL;
+    }
+    json_decref(root);
+    return n;
+}
+
+/* Microbatches that are not chosen are a slice for each pass, and no work is lost; a long trace
+ * keeps the first and the last ones and stays small. */
+static void test_folded(void **state)
+{
+#define FOLDED                                                                \
+    "simulate vit:layers=4,global_batch=8 hap-8 --granularity gpu --planner " \
+    "manual --set pp=2 --set dp=4 --set micro_batch=1 -f flow -q --trace t.json"
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    uint32_t none, some;
+    program_runs(box, FOLDED " --trace-microbatches all");
+    const double all = count_spans(box, "t.json", &none);
+    program_runs(box, FOLDED " --trace-microbatches 0");
+    assert_true(count_spans(box, "t.json", &some) == all);
+    assert_int_equal(none, 0);
+    assert_in_range(some, 2 * 2, 40); /* stages, passes */
+    program_refuses(box, FOLDED " --trace-microbatches 8", 2, "from 0 to 1");
+    program_runs(
+        box, "simulate synthetic:layers=32,global_batch=8192,forward=1ms,gradient=1kB "
+             "hap-8 --planner manual --set pp=2 --set micro_batch=2 -f flow -q "
+             "--trace t.json");
+    assert_true(count_spans(box, "t.json", &some) > 80000);
+    assert_in_range(some, 1000, 20000);
+}
+
 /* The path's spans follow one another without a gap from 0 to the end; links are listed. */
 static void test_explanation(void **state)
 {
@@ -328,7 +372,7 @@ int main(void)
         cmocka_unit_test(test_microbatches),  cmocka_unit_test(test_trace),
         cmocka_unit_test(test_explanation),   cmocka_unit_test(test_samples),
         cmocka_unit_test(test_timeline),      cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_ranks_by_name),
+        cmocka_unit_test(test_ranks_by_name), cmocka_unit_test(test_folded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

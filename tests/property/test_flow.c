@@ -312,10 +312,10 @@ static void test_same_bytes(void **state)
     g_autoptr(SimReport) a = random_case_evaluate(&c, "flow", &options);
     g_autoptr(SimReport) b = random_case_evaluate(&c, "flow", &options);
     for (int packets = 0; packets < 2; packets++) {
-        g_autoptr(GByteArray) x = sim_timeline_trace(a->timeline, c.plan->program,
-                                                     c.graph, c.view, NULL, packets);
-        g_autoptr(GByteArray) y = sim_timeline_trace(b->timeline, c.plan->program,
-                                                     c.graph, c.view, NULL, packets);
+        g_autoptr(GByteArray) x = sim_timeline_trace(
+            a->timeline, c.plan->program, c.graph, c.view, NULL, NULL, packets);
+        g_autoptr(GByteArray) y = sim_timeline_trace(
+            b->timeline, c.plan->program, c.graph, c.view, NULL, NULL, packets);
         assert_int_equal(x->len, y->len);
         assert_memory_equal(x->data, y->data, x->len);
     }
