@@ -1,10 +1,12 @@
-/* Warnings about rates of a cluster that equal a data sheet's peak, which no training reaches. */
+/* Warnings about a cluster's numbers: what its sheets lack, and rates that equal a data sheet's peak,
+ * which no training reaches. */
 #include <math.h>
 #include <string.h>
 
 #include "data/base/path.h"
 #include "data/base/text.h"
 #include "data/base/units.h"
+#include "data/cluster/kernel_device.h"
 #include "data/cluster/sheet.h"
 
 /* Whether a rate is meant to be that peak. */
@@ -110,6 +112,28 @@ static void warn_of(GPtrArray *list, const Sheets *sheets, const DeviceType *typ
                             "training reaches about %.2g of it (data/sustained.yaml)",
                             type->name, what, rate / 1e12, sheet->name,
                             sheet_format_name(format), sheet->share[format]));
+}
+
+void sheets_gaps(const Cluster *cluster, GPtrArray *list)
+{
+    for (uint32_t i = 0; i < cluster->n_types; i++) {
+        const DeviceType *type = &cluster->type[i];
+        if (type->op || type->chip.bandwidth == 0)
+            continue;
+        if (!type->kernels)
+            g_ptr_array_add(
+                list,
+                g_strdup_printf(
+                    "device type %s: its data sheet has neither processors nor clock, of "
+                    "which times of kernels follow; ops take FLOPs over a share of "
+                    "the peak (costs=shares)",
+                    type->name));
+        else if (*type->kernels->missing)
+            g_ptr_array_add(
+                list, g_strdup_printf("device type %s: times of kernels are of numbers "
+                                      "that its data sheet lacks: %s",
+                                      type->name, type->kernels->missing));
+    }
 }
 
 GPtrArray *sheets_warnings(const Cluster *cluster, GError **error)

@@ -108,8 +108,8 @@ static json_t *evaluation_report_stages_json(const Evaluation *evaluation)
     return stages;
 }
 
-/* Warns of rates that equal a peak, for types with their own numbers; rates from data sheets are
- * below the peaks. */
+/* Warns of what data sheets lack, and of rates that equal a peak, for types with their own numbers;
+ * rates from data sheets are below the peaks. */
 static json_t *warnings_json(const Cluster *cluster)
 {
     json_t *list = json_array();
@@ -117,7 +117,10 @@ static json_t *warnings_json(const Cluster *cluster)
     for (uint32_t i = 0; i < cluster->n_types; i++)
         own |= !(cluster->type[i].power_w > 0);
     g_autoptr(GPtrArray) warnings = own ? sheets_warnings(cluster, NULL) : NULL;
-    for (guint i = 0; warnings && i < warnings->len; i++)
+    if (!warnings)
+        warnings = g_ptr_array_new_with_free_func(g_free);
+    sheets_gaps(cluster, warnings);
+    for (guint i = 0; i < warnings->len; i++)
         json_array_append_new(list, json_string(warnings->pdata[i]));
     return list;
 }

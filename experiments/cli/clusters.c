@@ -163,6 +163,7 @@ static bool clusters_show(const char *name, const CommandOptions *options, GErro
     g_autoptr(GPtrArray) warnings = cluster ? sheets_warnings(cluster, error) : NULL;
     if (!warnings)
         return false;
+    sheets_gaps(cluster, warnings);
     for (guint i = 0; i < warnings->len && !options->quiet; i++)
         limits_note("%s: %s", name, (char *)warnings->pdata[i]);
     command_report(options, whole_json(name, cluster, warnings), TEXT, NULL);

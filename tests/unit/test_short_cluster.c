@@ -464,6 +464,44 @@ static void test_own_sheets_only(void **state)
     g_rmdir(folder);
 }
 
+/* What a user's own sheet lacks is said: a number that its generation gives, or that its ops take a
+ * share of the peak. Bundled sheets and types without a sheet have no gaps. */
+static void test_gaps_of_sheets(void **state)
+{
+    (void)state;
+    static const char SHEET[] = "name: mine\ndescription: d\npeak: [{format: fp32, rate: "
+                                "31.2 TFLOP/s}]\nmemory: 24 GiB\n"
+                                "bandwidth: 600 GB/s\nbus: 384\nprocess: 8\nlinks: "
+                                "[{link: pcie4, count: 1}]\npower: 150 W\n"
+                                "source: test\n";
+    static const struct {
+        const char *more, *said;
+    } CASE[] = {{"clock: 1.7 GHz\nprocessors: 72\nsm: 86\n", "no l2: 5.26 MB"},
+                {"l2: 6 MB\n", "a share of the peak (costs=shares)"},
+                {"clock: 1.7 GHz\nprocessors: 72\nsm: 86\nl2: 6 MB\n", NULL}};
+    g_autofree char *folder = g_dir_make_tmp("kilter-XXXXXX", NULL),
+                    *devices = g_build_filename(folder, "devices", NULL),
+                    *sheet = g_build_filename(devices, "mine.yaml", NULL);
+    assert_int_equal(g_mkdir(devices, 0700), 0);
+    g_setenv("KILTER_PATH", folder, TRUE);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        g_autofree char *text = g_strconcat(SHEET, CASE[i].more, NULL);
+        assert_true(g_file_set_contents(sheet, text, -1, NULL));
+        g_autoptr(Cluster) own =
+            parse("name: c\nmachines: [{device: mine, gpus: 1, nic: eth-10}, "
+                  "{device: t4, gpus: 1, nic: eth-10}]\n");
+        g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(g_free);
+        sheets_gaps(own, list);
+        assert_int_equal(list->len, CASE[i].said ? 1 : 0);
+        assert_true(!CASE[i].said || strstr(list->pdata[0], CASE[i].said));
+        assert_true(!CASE[i].said || strstr(list->pdata[0], "device type mine: "));
+    }
+    g_unsetenv("KILTER_PATH");
+    g_unlink(sheet);
+    g_rmdir(devices);
+    g_rmdir(folder);
+}
+
 int main(void)
 {
     g_unsetenv("KILTER_PATH");
@@ -480,6 +518,7 @@ int main(void)
         cmocka_unit_test(test_clusters_of_today),
         cmocka_unit_test(test_peaks_are_asked_about),
         cmocka_unit_test(test_own_sheets_only),
+        cmocka_unit_test(test_gaps_of_sheets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
