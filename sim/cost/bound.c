@@ -1,56 +1,107 @@
 /* A time that no plan can beat: the FLOPs and bytes of an iteration, done once, by all devices at
- * once. */
+ * once, or the launches of ops that follow from one another. */
 #include <math.h>
 
 #include "sim/cost/op_kernels.h"
 #include "sim/sim.h"
 
-/* Seconds of the whole op on one device, without overheads: the part of its time that shares
- * divide. */
-static double seconds_of(const Graph *graph, const ClusterView *view, OpId op,
-                         const Device *device)
+/* Seconds of an op on one device that no cutting avoids: of the whole op, and of each part of it. */
+typedef struct {
+    double whole, once;
+} Least;
+
+static Least least_of(const Graph *graph, const ClusterView *view, OpId op,
+                      const Device *device)
 {
     Rule rule[OP_MAX_RULES];
     SimWork work;
-    if (device->kernels)
-        return op_kernels_least_s(device->kernels, graph, op) * device->stretch /
-               device->gpus;
+    Least least = {0};
+    if (device->kernels) {
+        const double part = device->stretch / device->gpus;
+        least.whole = part * op_kernels_least_s(device->kernels, graph, op, &least.once);
+        least.once *= part;
+        return least;
+    }
     op_rules(graph, op, rule); /* the first rule is the whole op */
     sim_work_op(NULL, graph, view, op, &rule[0], &work);
-    return *sim_work_flops(&work, device) / device->rate;
+    least.whole = *sim_work_flops(&work, device) / device->rate;
+    return least;
 }
 
 /* [op], equal kernels once. Caller frees. */
-static double *all_seconds(const Graph *graph, const ClusterView *view,
-                           const Device *device)
+static Least *all_least(const Graph *graph, const ClusterView *view, const Device *device)
 {
     const uint32_t n = graph_n_ops(graph);
-    double *seconds = g_new(double, n);
-    g_autoptr(GHashTable) first = g_hash_table_new(NULL, NULL); /* traits -> seconds */
+    Least *least = g_new(Least, n);
+    g_autoptr(GHashTable) first = g_hash_table_new(NULL, NULL); /* traits -> least */
     for (OpId op = 0; op < n; op++) {
         const gpointer traits =
             device->kernels ? (gpointer)(uintptr_t)op_kernels_traits(graph, op) : NULL;
-        const double *same = traits ? g_hash_table_lookup(first, traits) : NULL;
-        seconds[op] = same ? *same : seconds_of(graph, view, op, device);
+        const Least *same = traits ? g_hash_table_lookup(first, traits) : NULL;
+        least[op] = same ? *same : least_of(graph, view, op, device);
         if (traits && !same)
-            g_hash_table_insert(first, traits, &seconds[op]);
+            g_hash_table_insert(first, traits, &least[op]);
     }
-    return seconds;
+    return least;
 }
 
-/* The least part of the seconds of the reference, [op], that an op takes on the device. */
+/* The least part of the seconds of the reference, [op], that an op takes on the device. once: [op]
+ * gets the least that a part of it takes so far. */
 static double least_ratio(const Graph *graph, const ClusterView *view,
                           const Device *device, const Device *reference,
-                          const double *seconds)
+                          const Least *first, double *once)
 {
-    g_autofree double *other =
-        device_compare(device, reference) == 0 ? NULL : all_seconds(graph, view, device);
-    const double *own = other ? other : seconds;
+    g_autofree Least *other =
+        device_compare(device, reference) == 0 ? NULL : all_least(graph, view, device);
+    const Least *own = other ? other : first;
     double least = INFINITY;
-    for (OpId op = 0; op < graph_n_ops(graph); op++)
-        if (seconds[op] > 0)
-            least = fmin(least, own[op] / seconds[op]);
+    for (OpId op = 0; op < graph_n_ops(graph); op++) {
+        once[op] = fmin(once[op], own[op].once);
+        if (first[op].whole > 0)
+            least = fmin(least, own[op].whole / first[op].whole);
+    }
     return least;
+}
+
+/* Of any part of any microbatch, ops that follow from one another run one after the other: the
+ * longest path through the graph. once: [op]. */
+static double path_s(const Graph *graph, const double *once)
+{
+    g_autofree double *end = g_new(double, graph_n_ops(graph));
+    double longest = 0;
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        double start = 0;
+        for (uint32_t i = 0; i < op->n_in; i++) {
+            const OpId producer = graph_tensor(graph, op->in[i])->producer;
+            if (producer != GRAPH_NONE)
+                start = fmax(start, end[producer]);
+        }
+        end[id] = start + once[id];
+        longest = fmax(longest, end[id]);
+    }
+    return longest;
+}
+
+/* The first device that computes in all formats of the ops, with its seconds [op]; NULL: none. */
+static const Device *reference_of(const Graph *graph, const ClusterView *view,
+                                  Least **first)
+{
+    const Device *reference = NULL;
+    *first = NULL;
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        double whole = 0;
+        if (reference && device_compare(&view->device[j], reference) == 0)
+            continue;
+        reference = &view->device[j];
+        g_free(*first);
+        *first = all_least(graph, view, reference);
+        for (OpId op = 0; op < graph_n_ops(graph); op++)
+            whole += (*first)[op].whole;
+        if (isfinite(whole))
+            return reference;
+    }
+    return NULL;
 }
 
 /* Device j takes seconds_oj for op o, the first one that computes in all formats of the ops (here
@@ -60,35 +111,29 @@ static double least_ratio(const Graph *graph, const ClusterView *view,
 double sim_compute_bound_s(const Graph *graph, const ClusterView *view)
 {
     const uint32_t n_ops = graph_n_ops(graph);
-    double whole = INFINITY, speed = 0;
     if (graph_is_timed(graph) || !cluster_view_check_times(view, graph, NULL))
         return 0;
     g_autoptr(ClusterView) measured =
         graph_has_times(graph) ? cluster_view_measured(view) : NULL;
     view = measured ? measured : view;
-    g_autofree double *first = NULL;
-    const Device *reference = NULL;
-    for (uint32_t j = 0; !isfinite(whole) && j < view->n_devices; j++) {
-        if (reference && device_compare(&view->device[j], reference) == 0)
-            continue;
-        reference = &view->device[j];
-        g_free(first);
-        first = all_seconds(graph, view, reference);
-        whole = 0;
-        for (OpId op = 0; op < n_ops; op++)
-            whole += first[op];
+    g_autofree Least *first = NULL;
+    const Device *reference = reference_of(graph, view, &first);
+    g_autofree double *once = g_new(double, n_ops);
+    double whole = 0, speed = 0, least = INFINITY;
+    for (OpId op = 0; op < n_ops; op++) {
+        whole += reference ? first[op].whole : INFINITY;
+        once[op] = INFINITY;
     }
-    double least = INFINITY;
-    for (uint32_t j = 0; j < view->n_devices; j++) {
+    for (uint32_t j = 0; reference && j < view->n_devices; j++) {
         const bool again =
             j > 0 && device_compare(&view->device[j], &view->device[j - 1]) == 0;
         if (!again)
-            least = least_ratio(graph, view, &view->device[j], reference, first);
+            least = least_ratio(graph, view, &view->device[j], reference, first, once);
         if (!(least > 0 && isfinite(least)))
             return 0;
         speed += 1 / least;
     }
-    return whole / speed;
+    return reference ? fmax(whole / speed, path_s(graph, once)) : 0;
 }
 
 /* The least part of an op that falls to a device with `part` of all that is cut, when parts are
@@ -121,11 +166,13 @@ double sim_even_bound_s(const Graph *graph, const ClusterView *view)
         const Device *device = &view->device[j];
         if (j > 0 && device_compare(device, &view->device[j - 1]) == 0)
             continue;
-        g_autofree double *seconds = all_seconds(graph, view, device);
+        g_autofree Least *least = all_least(graph, view, device);
         double own = 0;
-        for (OpId op = 0; op < graph_n_ops(graph); op++)
-            own += least_share(graph, graph_get_op(graph, op), device->gpus / gpus) *
-                   seconds[op];
+        for (OpId op = 0; op < graph_n_ops(graph); op++) {
+            const double share =
+                least_share(graph, graph_get_op(graph, op), device->gpus / gpus);
+            own += share > 0 ? fmax(share * least[op].whole, least[op].once) : 0;
+        }
         most = fmax(most, own);
     }
     return most;

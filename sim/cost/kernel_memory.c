@@ -25,20 +25,49 @@ enum {
     MOST_BLOCK = 1024
 };
 
+/* Bytes a second of (1) where `bytes` are moved. */
+static double memory_speed(const KernelDevice *device, double bytes)
+{
+    const MemoryLaw *law = &device->constants.memory;
+    const Chip *chip = &device->chip;
+    const double keep =
+        law_clip(0.5 - log2(bytes / (law->cache_keep * chip->l2_bytes)) / 2, 0, 1);
+    return chip->bandwidth * chip->memory_share * (1 + (law->cache_gain - 1) * keep);
+}
+
+/* A part of u bytes takes at least max(f + u/speed(u), floor), f = start + gap, for its share of the
+ * result, u/bytes. Where all of it stays in L2 that is least for the largest such part, between
+ * there and no gain by L2 speeds and starts are bounded in steps, and beyond by memory's speed. */
+double law_pass_least_s(const KernelDevice *device, double bytes, double floor_s)
+{
+    enum { STEPS = 32 };
+    const MemoryLaw *law = &device->constants.memory;
+    const double fixed_s = (law->start + device->constants.stream.gap) * 1e-6,
+                 middle = law->cache_keep * device->chip.l2_bytes,
+                 ratio = exp2(2.0 / STEPS);
+    double low = fmin(middle / 2, bytes);
+    double least = fmax(fixed_s + low / memory_speed(device, low), floor_s) / low;
+    for (uint32_t i = 0; i < STEPS && low < bytes; i++) {
+        const double high = fmin(low * ratio, bytes);
+        least = fmin(
+            least, fmax(fixed_s / high + 1 / memory_speed(device, low), floor_s / high));
+        low = high;
+    }
+    if (low < bytes)
+        least = fmin(least, 1 / memory_speed(device, bytes));
+    return least * bytes;
+}
+
 /* Equation (1). `least`: seconds of another limit. */
 static double memory_pass_s(const KernelDevice *device, double bytes, double least,
                             KernelReport *report)
 {
     const MemoryLaw *law = &device->constants.memory;
-    const Chip *chip = &device->chip;
-    const double keep = law_clip(
-                     0.5 - log2(bytes / (law->cache_keep * chip->l2_bytes)) / 2, 0, 1),
-                 memory = bytes / (chip->bandwidth * chip->memory_share *
-                                   (1 + (law->cache_gain - 1) * keep)),
-                 start = law->start * 1e-6;
+    const double memory = bytes / memory_speed(device, bytes), start = law->start * 1e-6;
     if (report) {
         report->bytes = bytes;
-        *(keep > 0.5 ? &report->cache_s : &report->memory_s) = memory;
+        *(bytes < law->cache_keep * device->chip.l2_bytes ? &report->cache_s
+                                                          : &report->memory_s) = memory;
         report->compute_s = least;
         report->start_s = start;
     }
@@ -60,6 +89,8 @@ double law_elementwise_s(const KernelDevice *device, const Kernel *kernel,
         kernel->elementwise.scalar
             ? memory_scalar_s(device, bytes, device->constants.memory.gate_clock)
             : 0;
+    if (report)
+        report->once_bytes = bytes;
     return memory_pass_s(device, bytes, least, report);
 }
 
@@ -93,5 +124,8 @@ double law_rows_s(const KernelDevice *device, const Kernel *kernel, KernelReport
     double least = 4 * law->row * 1e-9 * rows / (S * threads / block);
     if (kernel->rows.scalar)
         least = fmax(least, memory_scalar_s(device, bytes, law->norm_clock));
+    if (report) /* no plan cuts rows */
+        report->once_bytes =
+            (kernel->backward ? backward : forward) * rows * width * size;
     return memory_pass_s(device, bytes, least, report);
 }

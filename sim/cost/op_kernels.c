@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "sim/cost/kernel_law.h"
+
 typedef struct {
     const Graph *graph;
     const Op *op;
@@ -448,10 +450,11 @@ uint64_t op_kernels_traits(const Graph *graph, OpId id)
     return hash | 1;
 }
 
+static const double MICRO = 1e-6;
+
 double op_kernels_s(const KernelPricing *pricing, const Graph *graph, OpId id,
                     const double part[OP_MAX_LOOPS])
 {
-    static const double MICRO = 1e-6;
     OpKernel kernel[OP_KERNELS_MAX];
     const uint32_t n = op_kernels(graph, id, part, &pricing->stack, kernel);
     const double gap_s = pricing->device->constants.stream.gap * MICRO;
@@ -464,21 +467,36 @@ double op_kernels_s(const KernelPricing *pricing, const Graph *graph, OpId id,
     return fmax(seconds, launches * pricing->stack.launch_s);
 }
 
-double op_kernels_least_s(const KernelPricing *pricing, const Graph *graph, OpId id)
+/* Of a kernel, with the gap before it. floor_s: each part takes that, but for those of its op's other
+ * kernels. */
+static double kernel_least_s(const KernelDevice *device, const Kernel *kernel,
+                             double floor_s)
+{
+    const KernelReport report = kernel_report(device, kernel);
+    const double gap_s = device->constants.stream.gap * MICRO;
+    if (report.once_bytes > 0)
+        return law_pass_least_s(device, report.once_bytes, floor_s);
+    return gap_s + (report.least_s > 0
+                        ? report.least_s
+                        : fmax(report.flops / report.peak,
+                               report.bytes / (report.bandwidth *
+                                               device->constants.memory.cache_gain)));
+}
+
+double op_kernels_least_s(const KernelPricing *pricing, const Graph *graph, OpId id,
+                          double *once_s)
 {
     static const double ONE[OP_MAX_LOOPS] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     OpKernel kernel[OP_KERNELS_MAX];
     const uint32_t n = op_kernels(graph, id, ONE, &pricing->stack, kernel);
-    double seconds = 0;
+    double seconds = 0, launches = 0, at_once = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const KernelReport report = kernel_report(pricing->device, &kernel[i].kernel);
-        seconds +=
-            kernel[i].times * pricing->factor[kernel[i].class] *
-            (report.least_s > 0
-                 ? report.least_s
-                 : fmax(report.flops / report.peak,
-                        report.bytes / (report.bandwidth *
-                                        pricing->device->constants.memory.cache_gain)));
+        const double factor = kernel[i].times * pricing->factor[kernel[i].class];
+        const double floor_s = n == 1 ? pricing->stack.launch_s / factor : 0;
+        seconds += factor * kernel_least_s(pricing->device, &kernel[i].kernel, floor_s);
+        launches += kernel[i].launches;
+        at_once += kernel[i].kernel.kind == KERNEL_GROUPED ? 0 : kernel[i].launches;
     }
-    return seconds;
+    *once_s = at_once * pricing->stack.launch_s;
+    return fmax(seconds, launches * pricing->stack.launch_s);
 }

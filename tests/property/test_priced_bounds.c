@@ -18,9 +18,12 @@ static const char *const MODEL[] = {
     "bert-moe:layers=2,hidden=256,heads=4,ffn=512,vocab=1024,batch=2,seq=64",
     "vgg19:width=16,fc=256,batch=8",
 };
+/* Its kernels are shorter than launches. */
+static const char SMALL[] =
+    "gpt2:layers=2,hidden=64,heads=2,ffn=256,seq=32,vocab=512,global_batch=8";
 
-/* One or two kinds of machines over a network that is slow or fast. */
-static Cluster *random_sheets(GRand *rand)
+/* One or two kinds of machines of at most 1 << most GPUs over a network that is slow or fast. */
+static Cluster *random_sheets(GRand *rand, int most)
 {
     static const char *const device[] = {"v100-16g", "t4",       "a100-40g", "a10g",
                                          "l40s",     "h100-sxm", "h200",     "rtx-4090"};
@@ -33,7 +36,7 @@ static Cluster *random_sheets(GRand *rand)
             "  - {name: m%d, device: %s, gpus: %d, count: 1, inner: %s, nic: %s, source: "
             "random}\n",
             k, device[g_rand_int_range(rand, 0, G_N_ELEMENTS(device))],
-            1 << g_rand_int_range(rand, 0, 3),
+            1 << g_rand_int_range(rand, 0, most + 1),
             g_rand_boolean(rand) ? "{link: nvlink3, count: 12}" : "pcie4",
             g_rand_boolean(rand) ? "eth-25" : "ib-ndr");
     Cluster *cluster = cluster_parse("lab", text->str, text->len, &error);
@@ -106,7 +109,7 @@ static void test_bounds(void **state)
         /* of the last cluster a part lacks bf16 */
         const uint32_t lab = i + 1 < labs ? i : LAST;
         g_autoptr(GRand) rand = g_rand_new_with_seed(SEED + lab);
-        g_autoptr(Cluster) cluster = random_sheets(rand);
+        g_autoptr(Cluster) cluster = random_sheets(rand, 2);
         for (uint32_t kernels = 0; kernels < 2; kernels++)
             check_case(MODEL[lab % G_N_ELEMENTS(MODEL)], cluster, kernels,
                        &seen[kernels]);
@@ -120,8 +123,27 @@ static void test_bounds(void **state)
     }
 }
 
+/* Every plan launches the ops that follow from one another one by one: where launches decide, the
+ * bound of all plans is of the order of the fastest. */
+static void test_launches(void **state)
+{
+    (void)state;
+    const uint32_t labs = test_rounds(2, LABS);
+    Seen seen = {0};
+    for (uint32_t lab = 0; lab < labs; lab++) {
+        g_autoptr(GRand) rand = g_rand_new_with_seed(SEED + LABS + lab);
+        g_autoptr(Cluster) cluster = random_sheets(rand, 0);
+        seen.nearest = 0;
+        check_case(SMALL, cluster, true, &seen);
+        print_message("%u plans, the nearest %.2f of its time\n", seen.plans,
+                      seen.nearest);
+        assert_true(seen.nearest > 0.35); /* beside the longest path is as much again */
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bounds)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bounds),
+                                       cmocka_unit_test(test_launches)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
