@@ -179,10 +179,11 @@ static inline double *sim_work_flops(SimWork *work, const Device *device)
 /* Seconds of `work` on a device that has `share` of the sharded dim. */
 double sim_work_s(const SimWork *work, const Device *device, double share);
 
-/* A bound on the seconds of an iteration by any plan, any grouping, any schedule, the larger of two:
- * every FLOP and byte of the graph's ops and every launch is counted once, all devices are always
- * busy with the ops that suit them best, and communication takes no time; or ops that follow from
- * one another are launched one after the other. 0 where nothing is proved (timed graphs). */
+/* A bound on the seconds of an iteration by any plan, any grouping, any schedule, the larger
+ * of two: every FLOP and byte of the graph's ops and every launch is counted once, all devices
+ * are always busy with the ops that suit them best, and communication takes no time; or ops
+ * that follow from one another are launched one after the other. 0 where nothing is proved
+ * (timed graphs). */
 double sim_compute_bound_s(const Graph *graph, const ClusterView *view);
 /* The same by any program of one microbatch, or of two that take turns, in which every GPU has an
  * equal share of all that is cut: what the device computes that takes longest for its part. */

@@ -144,9 +144,9 @@ void machine_take_port(Machine *machine, const Cluster *cluster, const LinkSheet
 Port link_sheet_port(const LinkSheet *nic, double nics, const Sheets *sheets,
                      const DeviceSheet *sheet);
 
-/* Appends warnings about device types whose data sheets lack numbers that times of kernels follow
- * from: what is taken instead. None for types whose ops were fitted, or whose chip the file leaves
- * out. Texts, to be freed with g_free. */
+/* Appends warnings about device types whose data sheets lack numbers that times of kernels
+ * follow from: what is taken instead. None for types whose ops were fitted, or whose chip the
+ * file leaves out. Texts, to be freed with g_free. */
 void sheets_gaps(const Cluster *cluster, GPtrArray *list);
 
 /* Warnings about a cluster's numbers: rates that equal a data sheet's peak, which no training

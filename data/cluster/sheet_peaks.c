@@ -1,5 +1,5 @@
-/* Warnings about a cluster's numbers: what its sheets lack, and rates that equal a data sheet's peak,
- * which no training reaches. */
+/* Warnings about a cluster's numbers: what its sheets lack, and rates that equal a data
+ * sheet's peak, which no training reaches. */
 #include <math.h>
 #include <string.h>
 

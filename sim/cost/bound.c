@@ -5,7 +5,8 @@
 #include "sim/cost/op_kernels.h"
 #include "sim/sim.h"
 
-/* Seconds of an op on one device that no cutting avoids: of the whole op, and of each part of it. */
+/* Seconds of an op on one device that no cutting avoids: of the whole op, and of each part of
+ * it. */
 typedef struct {
     double whole, once;
 } Least;
@@ -45,8 +46,8 @@ static Least *all_least(const Graph *graph, const ClusterView *view, const Devic
     return least;
 }
 
-/* The least part of the seconds of the reference, [op], that an op takes on the device. once: [op]
- * gets the least that a part of it takes so far. */
+/* The least part of the seconds of the reference, [op], that an op takes on the device. once:
+ * [op] gets the least that a part of it takes so far. */
 static double least_ratio(const Graph *graph, const ClusterView *view,
                           const Device *device, const Device *reference,
                           const Least *first, double *once)

@@ -108,7 +108,7 @@ typedef struct {
     double compute_s, power_s, memory_s, cache_s, start_s;
     KernelLimit limit;
     double least_s; /* however it is cut, its parts take at least that, one after the other; 0: not known */
-    double once_bytes; /* passes over memory: that no cutting into parts avoids; 0: another kernel */
+    double once_bytes;           /* of passes over memory that no cutting avoids; 0: another kind */
     double flops, bytes;         /* that the result needs: without padding, each operand once */
     double peak, bandwidth;      /* of the data sheet, FLOP/s in that format, bytes/s */
     double tile_m, tile_n, tiles, waves, splits; /* products; 0: the law has no tiles. m: rows of the output */

@@ -21,8 +21,8 @@ double law_experts_s(const KernelDevice *device, const Kernel *kernel,
                      KernelReport *report);
 double law_elementwise_s(const KernelDevice *device, const Kernel *kernel,
                          KernelReport *report);
-/* Seconds of a pass over memory, with the gap before it, that no cutting into parts avoids where each
- * part takes at least floor_s. */
+/* Seconds of a pass over memory, with the gap before it, that no cutting into parts avoids
+ * where each part takes at least floor_s. */
 double law_pass_least_s(const KernelDevice *device, double bytes, double floor_s);
 double law_rows_s(const KernelDevice *device, const Kernel *kernel, KernelReport *report);
 double law_attention_s(const KernelDevice *device, const Kernel *kernel,

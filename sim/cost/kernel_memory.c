@@ -35,9 +35,10 @@ static double memory_speed(const KernelDevice *device, double bytes)
     return chip->bandwidth * chip->memory_share * (1 + (law->cache_gain - 1) * keep);
 }
 
-/* A part of u bytes takes at least max(f + u/speed(u), floor), f = start + gap, for its share of the
- * result, u/bytes. Where all of it stays in L2 that is least for the largest such part, between
- * there and no gain by L2 speeds and starts are bounded in steps, and beyond by memory's speed. */
+/* A part of u bytes takes at least max(f + u/speed(u), floor), f = start + gap, for its share
+ * of the result, u/bytes. Where all of it stays in L2 that is least for the largest such part,
+ * between there and no gain by L2 speeds and starts are bounded in steps, and beyond by
+ * memory's speed. */
 double law_pass_least_s(const KernelDevice *device, double bytes, double floor_s)
 {
     enum { STEPS = 32 };

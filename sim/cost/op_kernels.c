@@ -467,8 +467,8 @@ double op_kernels_s(const KernelPricing *pricing, const Graph *graph, OpId id,
     return fmax(seconds, launches * pricing->stack.launch_s);
 }
 
-/* Of a kernel, with the gap before it. floor_s: each part takes that, but for those of its op's other
- * kernels. */
+/* Of a kernel, with the gap before it. floor_s: each part takes that, but for those of its
+ * op's other kernels. */
 static double kernel_least_s(const KernelDevice *device, const Kernel *kernel,
                              double floor_s)
 {

@@ -33,8 +33,9 @@ uint64_t op_kernels_traits(const Graph *graph, OpId op);
 double op_kernels_s(const KernelPricing *pricing, const Graph *graph, OpId op,
                     const double part[OP_MAX_LOOPS]);
 
-/* Seconds of the whole op that no cutting of it into parts avoids: what its kernels take in parts of any
- * size (KernelReport.least_s), passes over memory at the speed of L2 only where starts and launches
- * take as long, and its launches. *once_s gets what each part takes at least. */
+/* Seconds of the whole op that no cutting of it into parts avoids: what its kernels take in
+ * parts of any size (KernelReport.least_s), passes over memory at the speed of L2 only where
+ * starts and launches take as long, and its launches. *once_s gets what each part takes at
+ * least. */
 double op_kernels_least_s(const KernelPricing *pricing, const Graph *graph, OpId op,
                           double *once_s);

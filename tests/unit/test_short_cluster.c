@@ -464,7 +464,7 @@ static void test_own_sheets_only(void **state)
     g_rmdir(folder);
 }
 
-/* What a user's own sheet lacks is said: a number that its generation gives, or that its ops take a
+/* Gaps in a user's own sheet are said: a number that its generation gives, or that its ops take a
  * share of the peak. Bundled sheets and types without a sheet have no gaps. */
 static void test_gaps_of_sheets(void **state)
 {
