@@ -87,6 +87,25 @@ RecomputeWay *recompute_ways(const Graph *graph, const Recompute *mode)
     return way;
 }
 
+bool *recompute_kept(const Graph *graph, const RecomputeWay *way, const Recompute *mode)
+{
+    bool *kept = g_new0(bool, graph_n_tensors(graph) + 1);
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        for (uint32_t k = 0; k < op->n_in && op->pass == PASS_FORWARD; k++) {
+            const OpId by = graph_tensor(graph, op->in[k])->producer;
+            const uint32_t layer = by != GRAPH_NONE ? graph_get_op(graph, by)->layer : 0;
+            const bool made = way && by != GRAPH_NONE;
+            kept[op->in[k]] |=
+                !made || (mode[layer] != RECOMPUTE_FULL &&
+                          (op->layer != layer ||
+                           (way[by] != RECOMPUTE_DROPS &&
+                            (way[by] != RECOMPUTE_MODULE || way[id] != RECOMPUTE_MODULE))));
+        }
+    }
+    return kept;
+}
+
 Recompute recompute_read(const char *words)
 {
     uint32_t mode = 0;

@@ -97,6 +97,11 @@ typedef enum { RECOMPUTE_STAYS, RECOMPUTE_KEEPS, RECOMPUTE_DROPS, RECOMPUTE_MODU
 /* [op], by the modes of layers [layer]; ops of layers that run again whole stay. The caller frees
  * it. */
 RecomputeWay *recompute_ways(const Graph *graph, const Recompute *mode);
+/* [tensor]: whether it stays until the backward although its op may run again: of an op that runs
+ * by itself or with its class what ops outside of it read, and of all but whole layers what another
+ * layer reads, as each is a checkpoint of its own. way: of recompute_ways; NULL: no op runs again.
+ * The caller frees it. */
+bool *recompute_kept(const Graph *graph, const RecomputeWay *way, const Recompute *mode);
 /* A mode from words such as core_attn+mlp, and back; the caller frees the words. */
 Recompute recompute_read(const char *words);
 char *recompute_words(Recompute mode);

@@ -47,6 +47,15 @@
 
 /* --- layers and devices --- */
 
+/* Bytes that a forward op keeps for the backward, per sample: whole + cut / degree per device. */
+typedef struct {
+    OpId by;
+    TensorId tensor;
+    bool beside; /* beside its tensors */
+    uint32_t layer;
+    double whole, cut;
+} AmpKept;
+
 /* Arrays are [.. layer]; a degree of tensor parallelism is its index in `degree`. Bytes are per
  * device. */
 typedef struct {
@@ -58,7 +67,7 @@ typedef struct {
     double *states;     /* [degree]: the last of these alone */
     double *gradient;   /* [degree]: bytes that replicas all-reduce */
     double *activation; /* [degree]: bytes kept for the backward, per sample, */
-    double *inner; /* [degree]: and those that selective recomputation does not keep */
+    GArray *kept;       /* AmpKept: its parts */
     double *
         late; /* [degree]: bytes per sample that the steps read that wait (AmpStep.waits) */
     double *output; /* [degree]: bytes sent to the next layer, per sample */
@@ -67,6 +76,8 @@ typedef struct {
     double *exchange;
     double *parameters; /* elements of the whole layer */
     bool measured;      /* times are a profile's */
+    const Graph *graph; /* borrowed; NULL: nothing runs again */
+    GHashTable *again;  /* Recompute -> AmpAgain found so far (synth/amp/again.c) */
     /* the steps of each layer (synth/amp/steps.h); NULL: the model serves the faithful reading
      * only */
     struct AmpSteps *steps;
@@ -143,8 +154,8 @@ typedef struct {
     SynthSchedule schedule;
     /* stages per device in an interleaved schedule; 0: 1 */
     uint32_t chunks;
-    /* what programs compute again, as in a strategy: full and selective are counted as they are,
-     * other values as all layers' time and none of their memory */
+    /* what programs compute again, as in a strategy: a word for all layers, for each stage, or with
+     * layers */
     const char *recompute;
     /* states that replicas divide, as in a strategy, and among how many of them; 0: all */
     uint32_t zero, zero_ranks;

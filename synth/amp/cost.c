@@ -32,41 +32,64 @@ static double amp_held_bytes(const AmpCosting *c, uint32_t l)
     return held - divided + divided / MIN(ranks, c->s->dp);
 }
 
-/* Bytes of a layer that a microbatch's sample keeps until its backward. */
-static double amp_kept_bytes(const AmpCosting *c, uint32_t l, Recompute mode)
-{
-    const AmpModel *model = c->model;
-    const double all = amp_of_layer(c, model->activation, l);
-    switch (mode) {
-    case RECOMPUTE_FULL:
-        return l > 0 && model->steps ? fmin(all, model->steps->sent[l - 1])
-               : model->steps        ? 0
-                                     : all;
-    case RECOMPUTE_SELECTIVE:
-        return all - amp_of_layer(c, model->inner, l);
-    default:
-        return all;
-    }
-}
-
-/* A layer that is computed again has all of its activations for one microbatch. */
+/* A layer that is computed again has all of its activations for one microbatch; by then those of
+ * the model's last layer are gone. */
 static void fill_memory(const AmpCosting *c, AmpRows *rows, uint32_t stage)
 {
     const AmpModel *model = c->model;
     const uint32_t kept = kept_microbatches(c, stage % c->s->pp);
-    const Recompute mode = amp_recompute(c->options);
-    double again = 0;
+    double again = 0, last = 0;
     rows->capacity[stage] = INFINITY;
     for (uint32_t i = 0; i < c->s->dp * c->s->tmp; i++)
         rows->capacity[stage] =
             fmin(rows->capacity[stage], c->cluster->memory[amp_group_at(c, stage, 0)[i]]);
     for (uint32_t l = 0; l < model->n_layers; l++) {
-        const double bytes = amp_kept_bytes(c, l, mode);
-        again = fmax(again, amp_of_layer(c, model->activation, l) - bytes);
-        rows->memory[(size_t)stage * model->n_layers + l] =
-            amp_held_bytes(c, l) + (double)kept * c->s->mbs * bytes;
+        const size_t at = (size_t)stage * model->n_layers + l;
+        const AmpAgain *mode =
+            rows->mode_at[at] ? rows->mode[rows->mode_at[at] - 1] : NULL;
+        const double less = mode ? amp_of_layer(c, mode->less, l) : 0;
+        again = fmax(again, less);
+        last = amp_of_layer(c, model->activation, l) - less;
+        rows->memory[at] = amp_held_bytes(c, l) + (double)kept * c->s->mbs * last;
     }
+    if (stage + 1 == c->s->pp * c->s->chunks)
+        again = fmax(0, again - last);
     rows->capacity[stage] = fmax(0, rows->capacity[stage] - c->s->mbs * again);
+}
+
+/* The number of a mode, from 1; 0: none. */
+static uint8_t number_of(const AmpCosting *c, AmpRows *rows, Recompute mode)
+{
+    uint32_t m = 0;
+    if (mode == RECOMPUTE_NONE)
+        return 0;
+    while (m < rows->n_modes && rows->mode[m]->mode != mode)
+        m++;
+    if (m == rows->n_modes)
+        rows->mode[rows->n_modes++] = amp_again(c->model, mode);
+    return (uint8_t)(m + 1);
+}
+
+/* Finds the modes of layers. Where the option names stages, each stage's rows have its mode, since
+ * the cuts are still open. A text that suits no strategy sets none: programs refuse it. */
+static void find_modes(const AmpCosting *c, AmpRows *rows)
+{
+    const uint32_t n_stages = rows->problem.n_stages, n_layers = c->model->n_layers,
+                   all[] = {0, n_layers};
+    const char *text = c->options->recompute;
+    if (!text || !c->model->graph || !c->model->steps)
+        return;
+    g_auto(GStrv) word = g_strsplit(text, " ", -1);
+    const bool by_stage = !strchr(text, '@') && g_strv_length(word) == n_stages;
+    rows->mode = g_new0(const AmpAgain *, (size_t)n_stages *n_layers);
+    for (uint32_t s = 0; s < n_stages; s++) {
+        const Strategy strategy = {.recompute = by_stage ? word[s] : text};
+        g_autofree Recompute *modes = NULL;
+        if (!strategy_layer_modes(&strategy, c->model->graph, 1, all, &modes, NULL))
+            return;
+        for (uint32_t l = 0; l < n_layers; l++)
+            rows->mode_at[s * n_layers + l] = number_of(c, rows, modes[l]);
+    }
 }
 
 /* The part of a link's forward and backward traffic that keeps one direction busy. */
@@ -84,6 +107,7 @@ static AmpRows *rows_new(const AmpCosting *c)
                       .sync = g_new0(double, n),
                       .memory = g_new0(double, n),
                       .capacity = g_new0(double, n_stages),
+                      .mode_at = g_new0(uint8_t, n),
                       .chunks = s->chunks,
                       .dp = s->dp,
                       .n_microbatches = c->gas,
@@ -98,10 +122,12 @@ static AmpRows *rows_new(const AmpCosting *c)
                                     .sync = c->options->faithful ? NULL : rows->sync,
                                     .memory = rows->memory,
                                     .capacity = rows->capacity};
+    find_modes(c, rows);
     if (c->options->faithful)
         return rows;
     rows->delay = g_new0(const AmpDelay *, s->pp * s->dp);
     rows->last = g_new0(const AmpDelay *, s->pp * s->dp);
+    rows->again = g_new0(const AmpDelay *, (size_t)rows->n_modes * s->pp * s->dp);
     rows->meet = g_new0(bool, s->pp * s->pp);
     rows->launch_s = g_new0(double, s->pp * s->dp);
     rows->send_s = g_new0(double, n * s->dp);
@@ -144,6 +170,9 @@ void amp_rows_free(AmpRows *rows)
                      rows->capacity, rows->send_s,   rows->return_s, rows->launch_s};
     for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++)
         g_free(row[i]);
+    g_free(rows->mode);
+    g_free(rows->mode_at);
+    g_free(rows->again);
     g_free(rows->delay);
     g_free(rows->last);
     g_free(rows->meet);

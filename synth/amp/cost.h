@@ -15,6 +15,11 @@ typedef struct {
     /* for each replica, [group * dp + replica]: */
     const AmpDelay **delay; /* [pass * n_layers + layer], borrowed */
     const AmpDelay **last;  /* likewise, with gradients all-reduced on the way */
+    /* the modes of recomputation beside none, and for each of them what it runs again */
+    uint32_t n_modes;
+    const AmpAgain **mode;
+    uint8_t *mode_at;       /* [stage * n_layers + layer]: its mode, from 1; 0: none */
+    const AmpDelay **again; /* [(mode * groups + group) * dp + replica]: [layer] */
     double *launch_s;       /* launch time of a transfer */
     /* [(stage * dp + replica) * n_layers + layer]: seconds of the layer's message to the next
      * stage, and of the message that comes back */
@@ -30,26 +35,22 @@ AmpRows *amp_rows_new(const AmpModel *model, const AmpCluster *cluster,
 void amp_rows_free(AmpRows *rows);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpRows, amp_rows_free)
 
+/* The delay of what a layer runs again on a stage's devices; NULL: nothing. */
+static inline const AmpDelay *amp_again_of(const AmpRows *rows, uint32_t stage,
+                                           uint32_t replica, uint32_t layer)
+{
+    const uint32_t groups = rows->problem.n_stages / rows->chunks,
+                   mode = rows->mode_at[(size_t)stage * rows->problem.n_layers + layer];
+    return mode ? &rows->again[((mode - 1) * groups + stage % groups) * rows->dp +
+                               replica][layer]
+                : NULL;
+}
+
 /* Seconds of an iteration, by its schedule. */
 double amp_rows_walk(const AmpRows *rows, const uint32_t *first);
 
 /* The cost of a strategy with the cuts first [n_stages + 1]. */
 AmpCost amp_rows_cost(const AmpRows *rows, const uint32_t *first);
-
-/* The mode of all layers, where the options give one; else none. */
-static inline Recompute amp_recompute(const AmpOptions *options)
-{
-    return g_strcmp0(options->recompute, "full") == 0        ? RECOMPUTE_FULL
-           : g_strcmp0(options->recompute, "selective") == 0 ? RECOMPUTE_SELECTIVE
-                                                             : RECOMPUTE_NONE;
-}
-
-/* Whether backwards take the time of a forward, too: selectively only a few of its FLOPs are
- * repeated. */
-static inline bool amp_runs_forward_again(const AmpOptions *options)
-{
-    return options->recompute && amp_recompute(options) != RECOMPUTE_SELECTIVE;
-}
 
 /* The number of stages per device. */
 uint32_t amp_chunks(const AmpOptions *options);

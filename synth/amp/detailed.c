@@ -41,11 +41,14 @@ static void fill_group(const AmpCosting *c, AmpRows *rows, uint32_t group)
         const uint32_t *all = amp_group_at(c, group, 0), *own = amp_group_at(c, group, r);
         const uint32_t n_groups = together(c, all, tmp, dp, r), at = group * dp + r;
         const uint32_t *device = n_groups > 1 ? all : own;
-        rows->delay[at] = amp_layers_delays(c->layers, c->degree, c->s->mbs, tmp,
-                                            n_groups, device, NULL);
-        rows->last[at] = gradient_s ? amp_layers_delays(c->layers, c->degree, c->s->mbs,
-                                                        tmp, n_groups, device, gradient_s)
-                                    : rows->delay[at];
+        AmpWhere where = {c->degree, c->s->mbs, tmp, n_groups, device, NULL};
+        rows->delay[at] = amp_layers_delays(c->layers, &where, NULL);
+        for (uint32_t m = 0; m < rows->n_modes; m++)
+            rows->again[m * c->s->pp * dp + at] =
+                amp_layers_delays(c->layers, &where, rows->mode[m]);
+        where.gradient_s = gradient_s;
+        rows->last[at] =
+            gradient_s ? amp_layers_delays(c->layers, &where, NULL) : rows->delay[at];
         for (uint32_t t = 0; t < tmp; t++)
             rows->launch_s[at] =
                 fmax(rows->launch_s[at],
@@ -62,12 +65,13 @@ static void fill_group(const AmpCosting *c, AmpRows *rows, uint32_t group)
 static void fill_times(const AmpCosting *c, AmpRows *rows, uint32_t stage)
 {
     const uint32_t n_layers = c->model->n_layers;
-    const double forward = amp_runs_forward_again(c->options) ? 2 : 1;
     for (uint32_t r = 0; r < c->s->dp; r++) {
         const AmpDelay *delay = rows->delay[stage % c->s->pp * c->s->dp + r];
         for (uint32_t l = 0; l < n_layers; l++) {
             double *time = &rows->time[(size_t)stage * n_layers + l];
-            *time = fmax(*time, forward * amp_delay_pace(&delay[l]) +
+            const AmpDelay *again = amp_again_of(rows, stage, r, l);
+            *time = fmax(*time, amp_delay_pace(&delay[l]) +
+                                    (again ? amp_delay_pace(again) : 0) +
                                     amp_delay_pace(&delay[n_layers + l]));
         }
     }

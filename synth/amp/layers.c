@@ -86,6 +86,7 @@ typedef struct {
     double *price_s;          /* [message kind] */
     const double *gradient_s; /* [kind]; NULL: gradients are not all-reduced */
     double launch_s;          /* launch time of an all-reduce */
+    const AmpAgain *again;    /* only these steps run; NULL: all do */
 } Where;
 
 double amp_step_s(const AmpModel *model, uint32_t degree, uint32_t mbs, uint32_t type,
@@ -165,6 +166,10 @@ static AmpClocks run_layer(AmpLayers *layers, const Where *w, uint32_t first,
     for (uint32_t i = first; i < end; i++) {
         const AmpStep *step = &g_array_index(model->steps->step, AmpStep, i);
         const double ready = ready_s(layers, step, first, end, &begin);
+        if (w->again && !w->again->step[i]) {
+            layers->end_s[i] = -INFINITY;
+            continue;
+        }
         if (!step->is_message)
             layers->end_s[i] =
                 run_task(&now, &now.s[CLOCK_DEVICE], ready, slowest_s(model, w, i, true),
@@ -199,23 +204,22 @@ static AmpDelay layer_delay(AmpLayers *layers, const Where *w, uint32_t first,
 static AmpDelay *find_delays(AmpLayers *layers, const Where *w)
 {
     const AmpModel *model = layers->model;
-    const uint32_t n = AMP_PASSES * model->n_layers;
-    const uint32_t *first = model->steps->first;
+    const uint32_t n = w->again ? model->n_layers : AMP_PASSES * model->n_layers;
+    const uint32_t *first = model->steps->first,
+                   *like = w->again ? w->again->like : model->steps->like;
     AmpDelay *delay = g_new(AmpDelay, n);
     for (uint32_t i = 0; i < n; i++)
-        delay[i] = model->steps->like[i] < i
-                       ? delay[model->steps->like[i]]
-                       : layer_delay(layers, w, first[i], first[i + 1]);
+        delay[i] =
+            like[i] < i ? delay[like[i]] : layer_delay(layers, w, first[i], first[i + 1]);
     return delay;
 }
 
 /* --- where --- */
 
-static void find_types(const AmpLayers *layers, uint32_t n, const uint32_t *device,
-                       Where *w)
+static void find_types(const AmpLayers *layers, const AmpWhere *at, Where *w)
 {
-    for (uint32_t d = 0; d < n; d++) {
-        const uint32_t type = layers->cluster->type[device[d]];
+    for (uint32_t d = 0; d < at->n; d++) {
+        const uint32_t type = layers->cluster->type[at->device[d]];
         uint32_t t = 0;
         while (t < w->n_types && w->type[t] != type)
             t++;
@@ -225,42 +229,51 @@ static void find_types(const AmpLayers *layers, uint32_t n, const uint32_t *devi
     }
 }
 
-static void find_prices(const AmpLayers *layers, uint32_t n, uint32_t n_groups,
-                        const uint32_t *device, Where *w)
+static void find_prices(const AmpLayers *layers, const AmpWhere *at, Where *w)
 {
     const GArray *message = layers->model->steps->message;
-    for (uint32_t i = 0; n > 1 && i < message->len; i++) {
+    for (uint32_t i = 0; at->n > 1 && i < message->len; i++) {
         const AmpMessage *m = &g_array_index(message, AmpMessage, i);
         w->price_s[i] = sim_alone_collective_s(layers->cluster->alone, m->collective,
-                                               m->bytes + w->mbs * m->sample_bytes, n,
-                                               n_groups, device);
+                                               m->bytes + at->mbs * m->sample_bytes,
+                                               at->n, at->n_groups, at->device);
     }
 }
 
-const AmpDelay *amp_layers_delays(AmpLayers *layers, uint32_t degree, uint32_t mbs,
-                                  uint32_t n, uint32_t n_groups, const uint32_t *device,
-                                  const double *gradient_s)
+/* All that the delays depend on. */
+static GBytes *key_of(const AmpModel *model, const Where *w)
 {
-    g_assert(n > 0 && n_groups > 0);
-    const uint32_t n_messages = layers->model->steps->message->len;
-    g_autofree uint32_t *type = g_new0(uint32_t, layers->model->n_types);
-    g_autofree double *price_s = g_new0(double, MAX(n_messages, 1));
-    Where w = {degree, mbs, 0, type, price_s, gradient_s, 0};
-    find_types(layers, n, device, &w);
-    find_prices(layers, n, n_groups, device, &w);
+    const uint32_t n_gradients = w->gradient_s ? model->steps->gradient_kind->len : 0;
+    const struct {
+        const void *data;
+        size_t size;
+    } part[] = {
+        {w->gradient_s, n_gradients * sizeof *w->gradient_s},
+        {&w->degree, sizeof w->degree},
+        {&w->mbs, sizeof w->mbs},
+        {w->type, model->n_types * sizeof *w->type},
+        {&w->n_types, sizeof w->n_types},
+        {w->price_s, model->steps->message->len * sizeof *w->price_s},
+        {&w->again, sizeof w->again},
+    };
     GByteArray *text = g_byte_array_new();
-    if (gradient_s)
-        g_byte_array_append(
-            text, (const guint8 *)gradient_s,
-            (guint)(layers->model->steps->gradient_kind->len * sizeof *gradient_s));
-    g_byte_array_append(text, (const guint8 *)&w.degree, sizeof w.degree);
-    g_byte_array_append(text, (const guint8 *)&w.mbs, sizeof w.mbs);
-    g_byte_array_append(text, (const guint8 *)type,
-                        (guint)(layers->model->n_types * sizeof *type));
-    g_byte_array_append(text, (const guint8 *)&w.n_types, sizeof w.n_types);
-    g_byte_array_append(text, (const guint8 *)price_s,
-                        (guint)(n_messages * sizeof *price_s));
-    GBytes *key = g_byte_array_free_to_bytes(text);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++)
+        g_byte_array_append(text, part[i].data, (guint)part[i].size);
+    return g_byte_array_free_to_bytes(text);
+}
+
+const AmpDelay *amp_layers_delays(AmpLayers *layers, const AmpWhere *at,
+                                  const AmpAgain *again)
+{
+    g_assert(at->n > 0 && at->n_groups > 0);
+    const AmpModel *model = layers->model;
+    g_autofree uint32_t *type = g_new0(uint32_t, model->n_types);
+    g_autofree double *price_s = g_new0(double, MAX(model->steps->message->len, 1));
+    Where w = {at->degree, at->mbs, 0, type, price_s, again ? NULL : at->gradient_s,
+               0,          again};
+    find_types(layers, at, &w);
+    find_prices(layers, at, &w);
+    GBytes *key = key_of(model, &w);
     AmpDelay *delay = g_hash_table_lookup(layers->known, key);
     if (!delay) {
         delay = find_delays(layers, &w);

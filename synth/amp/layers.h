@@ -24,12 +24,18 @@ AmpLayers *amp_layers_new(const AmpModel *model, const AmpCluster *cluster);
 void amp_layers_free(AmpLayers *layers);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpLayers, amp_layers_free)
 
-/* Delays [pass * n_layers + layer] of the first of n_groups groups that do the same at the same
- * time; each has n devices that share the layers, device [group * n + position]. With gradient_s
- * [kind] gradients are all-reduced as soon as they are made. The result is borrowed. */
-const AmpDelay *amp_layers_delays(AmpLayers *layers, uint32_t degree, uint32_t mbs,
-                                  uint32_t n, uint32_t n_groups, const uint32_t *device,
-                                  const double *gradient_s);
+/* The first of n_groups groups that do the same at the same time, on microbatches of mbs samples;
+ * each has n devices that share the layers, device [group * n + position]. */
+typedef struct {
+    uint32_t degree, mbs, n, n_groups;
+    const uint32_t *device;
+    const double *gradient_s; /* [kind]: gradients are all-reduced when made; or NULL */
+} AmpWhere;
+
+/* Delays [pass * n_layers + layer]; with `again` those of what the backward runs again, [layer].
+ * The result is borrowed. */
+const AmpDelay *amp_layers_delays(AmpLayers *layers, const AmpWhere *where,
+                                  const AmpAgain *again);
 
 /* Seconds of a step of the model for `mbs` samples on a device of the type: between the model's
  * sizes on the line between them, beyond the last one on the last line, below the first one and

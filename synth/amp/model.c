@@ -22,7 +22,8 @@ AmpModel *synth_amp_model_new(uint32_t n_layers, uint32_t n_types, uint32_t n_de
         .states = g_new0(double, n),
         .gradient = g_new0(double, n),
         .activation = g_new0(double, n),
-        .inner = g_new0(double, n),
+        .kept = g_array_new(FALSE, FALSE, sizeof(AmpKept)),
+        .again = amp_agains_new(),
         .late = g_new0(double, n),
         .output = g_new0(double, n),
         .exchange = g_new0(double, n),
@@ -35,12 +36,14 @@ void synth_amp_model_free(AmpModel *model)
 {
     if (!model)
         return;
-    double *row[] = {model->late,   model->size,     model->time_s,     model->held,
-                     model->states, model->gradient, model->activation, model->inner,
-                     model->output, model->exchange, model->parameters};
+    double *row[] = {model->late,     model->size,      model->time_s,     model->held,
+                     model->states,   model->gradient,  model->activation, model->output,
+                     model->exchange, model->parameters};
     for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++)
         g_free(row[i]);
     g_free(model->degree);
+    g_array_unref(model->kept);
+    g_hash_table_unref(model->again);
     amp_steps_free(model->steps);
     g_free(model);
 }
@@ -140,6 +143,13 @@ static bool is_made_forward(const Graph *graph, TensorId tensor)
     return producer != GRAPH_NONE && graph_get_op(graph, producer)->pass == PASS_FORWARD;
 }
 
+static void add_kept(Reading *r, AmpKept kept, Form form, double bytes)
+{
+    *(form_is_gather(form) ? &kept.cut : &kept.whole) = bytes;
+    g_array_append_val(r->model->kept, kept);
+    add_form(r->model, r->model->activation, kept.layer, form, bytes);
+}
+
 /* Reads the bytes that a forward op keeps beside tensors. */
 static void read_beside(Reading *r, const Instr *instr)
 {
@@ -147,7 +157,7 @@ static void read_beside(Reading *r, const Instr *instr)
     TensorId of;
     const uint32_t bytes = graph_op_kept_bytes(r->graph, instr->op, &of);
     if (bytes > 0)
-        add_form(r->model, r->model->activation, op->layer,
+        add_kept(r, (AmpKept){.by = instr->op, .beside = true, .layer = op->layer},
                  instr->form[op->n_in + op->n_out - 1],
                  (double)(tensor_elements(graph_tensor(r->graph, of)) * bytes) /
                      r->batch);
@@ -158,7 +168,6 @@ static void read_beside(Reading *r, const Instr *instr)
 static void read_kept(Reading *r)
 {
     g_autofree uint8_t *seen = g_new0(uint8_t, graph_n_tensors(r->graph));
-    g_autofree bool *read = synth_forward_reads(r->graph);
     for (uint32_t k = 0; k < r->program->n; k++) {
         const Instr *instr = &r->program->instr[k];
         if (instr->kind != INSTR_COMPUTE)
@@ -175,13 +184,11 @@ static void read_kept(Reading *r)
             seen[tensor] |= bit;
             const double bytes =
                 (double)tensor_bytes(graph_tensor(r->graph, tensor)) / r->batch;
-            add_form(r->model, r->model->activation, r->layer[tensor], instr->form[i],
-                     bytes);
-            if (!read[tensor] &&
-                synth_makes_inner(r->graph, read,
-                                  graph_tensor(r->graph, tensor)->producer))
-                add_form(r->model, r->model->inner, r->layer[tensor], instr->form[i],
-                         bytes);
+            add_kept(r,
+                     (AmpKept){.by = graph_tensor(r->graph, tensor)->producer,
+                               .tensor = tensor,
+                               .layer = r->layer[tensor]},
+                     instr->form[i], bytes);
         }
     }
 }
@@ -328,6 +335,7 @@ static AmpModel *amp_model_of(const Graph *graph, const ClusterView *view,
     g_autoptr(AmpModel) model = empty_model(graph, view, profile, error);
     if (!model)
         return NULL;
+    model->graph = graph;
     model->global_batch = graph_batch(graph);
     g_autofree uint32_t *layer = graph_tensor_layers(graph);
     Reading reading = {graph, program, model, model->global_batch, layer};

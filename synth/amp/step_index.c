@@ -77,7 +77,7 @@ static bool same_layers(const AmpModel *model, const AmpSteps *steps, uint32_t p
         const bool x_inside = x->after >= a && x->after < a + n,
                    y_inside = y->after >= b && y->after < b + n;
         same = x->is_message == y->is_message && x->waits == y->waits &&
-               x->again == y->again && x->message == y->message &&
+               x->message == y->message &&
                (x->after == AMP_NO_STEP) == (y->after == AMP_NO_STEP) &&
                x_inside == y_inside && (!x_inside || x->after - a == y->after - b) &&
                same_times(model, steps, a + i, b + i) &&
@@ -152,7 +152,8 @@ void amp_steps_measured(const AmpModel *model, AmpSteps *steps)
     for (uint32_t i = 0; i < 2 * n_layers; i++) {
         const AmpStep step = {.pass = i < n_layers ? AMP_FORWARD : AMP_BACKWARD,
                               .layer = i % n_layers,
-                              .after = AMP_NO_STEP};
+                              .after = AMP_NO_STEP,
+                              .op = GRAPH_NONE};
         g_array_append_val(all, step);
     }
     for (uint32_t i = updates; i < old_n; i++) {

@@ -21,7 +21,6 @@ typedef struct {
     const Program *program;
     const BatchForms *batch;
     const uint32_t *layer; /* [tensor] */
-    const bool *read;      /* [tensor]: a forward op reads it */
     AmpSteps *steps;
     GArray *found;   /* Numbered, in the order of the program */
     uint32_t *maker; /* [tensor * FORM_MAX + form]: the step that made it */
@@ -88,11 +87,8 @@ static void read_compute(Reading *r, uint32_t k)
 {
     const Instr *instr = &r->program->instr[k];
     const Op *op = graph_get_op(r->graph, instr->op);
-    AmpStep step = {.pass = pass_of(op),
-                    .layer = op->layer,
-                    .after = AMP_NO_STEP,
-                    .again = op->pass == PASS_FORWARD &&
-                             synth_makes_inner(r->graph, r->read, instr->op)};
+    AmpStep step = {
+        .pass = pass_of(op), .layer = op->layer, .after = AMP_NO_STEP, .op = instr->op};
     for (uint32_t i = 0; i < op->n_in; i++) {
         const uint32_t by = *maker_of(r, op->in[i], instr->form[i]);
         if (by != AMP_NO_STEP && step_at(r, by)->is_message &&
@@ -132,7 +128,8 @@ static void read_collective(Reading *r, uint32_t k)
                           .is_message = true,
                           .message =
                               find_kind(r->steps->message, &message, sizeof message),
-                          .after = by};
+                          .after = by,
+                          .op = GRAPH_NONE};
     *made = add_step(r, step, k);
 }
 
@@ -352,10 +349,8 @@ AmpSteps *amp_steps_read(const AmpModel *model, const Graph *graph,
     g_autofree uint32_t *maker = g_new(uint32_t, n_instances);
     g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(Numbered));
     g_autofree uint32_t *layer = graph_tensor_layers(graph);
-    g_autofree bool *read = synth_forward_reads(graph);
     g_autoptr(SimMemo) memo = sim_memo_new();
-    Reading r = {model, graph, view,  program,
-                 batch, layer, read,  steps_new(model->n_layers),
+    Reading r = {model, graph, view,  program, batch, layer, steps_new(model->n_layers),
                  found, maker, false, memo};
     memset(maker, 0xff, n_instances * sizeof *maker);
     for (uint32_t k = 0; k < program->n; k++) {

@@ -17,7 +17,7 @@ typedef struct {
     /* for a message the op that makes its tensor; for an op the last message that it needs */
     uint32_t after;
     bool waits; /* of a backward: no other layer needs it, as with gradients of weights */
-    bool again; /* of a forward: selective recomputation runs it again */
+    OpId op;    /* GRAPH_NONE: none */
 } AmpStep;
 
 typedef struct {
@@ -53,6 +53,18 @@ typedef struct AmpSteps {
     /* [layer]: bytes per sample that pass forward to the next layer and come back from it */
     double *sent, *returned;
 } AmpSteps;
+
+/* The steps that a mode runs again where all layers have it. */
+typedef struct {
+    Recompute mode;
+    bool *step;     /* [step] */
+    uint32_t *like; /* [layer]: an earlier layer that runs equal steps again, or itself */
+    double *less;   /* [degree * n_layers + layer]: bytes per sample that are not kept */
+} AmpAgain;
+
+GHashTable *amp_agains_new(void);
+/* Of a model with steps, read from a graph. The result is the model's. */
+const AmpAgain *amp_again(const AmpModel *model, Recompute mode);
 
 /* Reads the steps of a program that shares layers among all devices of the view; the model must
  * have its degrees and sizes. KILTER_ERROR_INPUT if the batch cannot be cut. */

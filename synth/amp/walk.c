@@ -43,10 +43,12 @@ static void join_layers(Walk *w, uint32_t stage, uint32_t r)
     w->forward[at] = w->backward[at] = amp_delay_none();
     for (uint32_t l = begin; l < end; l++)
         join(&w->forward[at], delay_of(w, AMP_FORWARD, group, r, l));
-    if (amp_runs_forward_again(w->rows->options))
-        w->backward[at] = w->forward[at];
-    for (uint32_t l = end; l-- > begin;)
+    for (uint32_t l = end; l-- > begin;) {
+        const AmpDelay *again = amp_again_of(w->rows, stage, r, l);
+        if (again)
+            join(&w->backward[at], again);
         join(&w->backward[at], delay_of(w, AMP_BACKWARD, group, r, l));
+    }
 }
 
 /* --- messages --- */
@@ -109,12 +111,12 @@ static void last_backward(Walk *w, uint32_t stage)
     const AmpRows *rows = w->rows;
     const uint32_t group = stage % w->n_groups, dp = rows->dp;
     AmpClocks *clocks = &w->clocks[group * dp];
-    const bool again = amp_runs_forward_again(rows->options);
-    for (uint32_t r = 0; again && r < dp; r++)
-        clocks[r] = amp_clocks_pass(&clocks[r], &w->forward[stage * dp + r]);
     for (uint32_t l = w->first[stage + 1]; l-- > w->first[stage];) {
         double end = 0;
         for (uint32_t r = 0; r < dp; r++) {
+            const AmpDelay *again = amp_again_of(rows, stage, r, l);
+            if (again)
+                clocks[r] = amp_clocks_pass(&clocks[r], again);
             clocks[r] = amp_clocks_pass(
                 &clocks[r], &rows->last[group * dp + r][AMP_BACKWARD * w->n_layers + l]);
             end = MAX(end, clocks[r].s[CLOCK_STREAM]);

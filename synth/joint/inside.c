@@ -26,11 +26,11 @@ typedef struct {
         whole; /* copies with which a machine's port counts what all its devices need */
     /* [phase * n_layers + layer] */
     double *seconds, *launch_s;
-    double *again;   /* [layer]: seconds of what selective recomputation runs again */
-    double *busy;    /* [phase * n + device]: since the phase's last collective */
-    uint32_t *layer; /* [phase]: the layer that it is in */
-    double *held, *kept, *inner,
-        *late;                   /* [layer]: bytes, per microbatch all but `held` */
+    const SynthAgain *modes; /* [mode]: what runs again, beside none and full; */
+    double *again, *less;    /* [mode * n_layers + layer]: its seconds, and its bytes */
+    double *busy;            /* [phase * n + device]: since the phase's last collective */
+    uint32_t *layer;         /* [phase]: the layer that it is in */
+    double *held, *kept, *late;  /* [layer]: bytes, per microbatch all but `held` */
     double *copies;              /* [layer] */
     bool *seen_kept, *seen_late; /* [tensor * FORM_MAX + form]: it was counted */
     SimMemo *memo;
@@ -157,8 +157,6 @@ static void compute(Costing *c, uint32_t i)
     const double *share = by_batch         ? shares_of(c, batch_units(c))
                           : rule.loop >= 0 ? shares_of(c, rule.units)
                                            : NULL;
-    const bool again =
-        place->phase == FORWARD && synth_makes_inner(graph, c->places.read, instr->op);
     double last = 0, most = 0, launch = 0;
     come_to(c, place->phase, place->stage);
     for (uint32_t d = 0; d < c->n; d++) {
@@ -174,7 +172,9 @@ static void compute(Costing *c, uint32_t i)
                                                   graph_get_op(graph, instr->op)->kind));
     }
     *cell(c, c->launch_s, i) += launch;
-    c->again[place->stage] += again ? most : 0;
+    for (uint32_t m = 1; m < JOINT_MODES; m++)
+        if (place->phase == FORWARD && c->modes[m].op[instr->op])
+            c->again[m * c->problem->n_layers + place->stage] += most;
 }
 
 static void communicate(Costing *c, uint32_t i)
@@ -219,6 +219,15 @@ static void hold(Costing *c, uint32_t i)
         *held += bytes_in(c, instr->tensor, instr->to);
 }
 
+/* Counts bytes that an op keeps, of a tensor or beside them (GRAPH_NONE), unless it runs again. */
+static void keep_bytes(Costing *c, uint32_t layer, OpId by, TensorId tensor, double bytes)
+{
+    c->kept[layer] += bytes;
+    for (uint32_t m = 1; m < JOINT_MODES; m++)
+        if (tensor == GRAPH_NONE ? c->modes[m].op[by] : c->modes[m].drop[tensor])
+            c->less[m * c->problem->n_layers + layer] += bytes;
+}
+
 static void keep_beside(Costing *c, uint32_t i)
 {
     const Instr *instr = &program_of(c)->instr[i];
@@ -226,10 +235,10 @@ static void keep_beside(Costing *c, uint32_t i)
     TensorId of;
     const uint32_t bytes = graph_op_kept_bytes(c->menu->graph, instr->op, &of);
     if (bytes > 0)
-        c->kept[c->places.place[i].stage] +=
-            bytes_in(c, of, instr->form[op->n_in + op->n_out - 1]) /
-            (double)tensor_bytes(graph_tensor(c->menu->graph, of)) * bytes *
-            (double)tensor_elements(graph_tensor(c->menu->graph, of));
+        keep_bytes(c, c->places.place[i].stage, instr->op, GRAPH_NONE,
+                   bytes_in(c, of, instr->form[op->n_in + op->n_out - 1]) /
+                       (double)tensor_bytes(graph_tensor(c->menu->graph, of)) * bytes *
+                       (double)tensor_elements(graph_tensor(c->menu->graph, of)));
 }
 
 /* Counts the tensors that an op of the backward reads, kept since the forward or until it runs. */
@@ -255,9 +264,7 @@ static void keep(Costing *c, uint32_t i)
         if (maker->pass != PASS_FORWARD || c->seen_kept[at])
             continue;
         c->seen_kept[at] = true;
-        c->kept[maker->layer] += bytes;
-        if (!c->places.read[tensor] && synth_makes_inner(graph, c->places.read, by))
-            c->inner[maker->layer] += bytes;
+        keep_bytes(c, maker->layer, by, tensor, bytes);
     }
 }
 
@@ -328,9 +335,10 @@ static double phase_s(const Costing *c, Phase phase, uint32_t l)
     return c->seconds[phase * c->problem->n_layers + l];
 }
 
-static void add_entry(const Costing *c, JointGroup *group, Recompute mode)
+static void add_entry(const Costing *c, JointGroup *group, uint32_t m)
 {
     const uint32_t n = c->problem->n_layers;
+    const Recompute mode = JOINT_MODE[m];
     JointEntry e = joint_entry_new(n, c->n, 1);
     const double *share = shares_of(c, batch_units(c));
     const double batch = c->menu->model->global_batch * c->part;
@@ -343,18 +351,16 @@ static void add_entry(const Costing *c, JointGroup *group, Recompute mode)
     for (uint32_t d = 0; d < c->n; d++)
         e.samples[d] = (uint32_t)lround(share[d] * batch);
     for (uint32_t l = 0; l < n; l++) {
-        const double again = mode == RECOMPUTE_FULL        ? phase_s(c, FORWARD, l)
-                             : mode == RECOMPUTE_SELECTIVE ? c->again[l]
-                                                           : 0;
+        const double again =
+            mode == RECOMPUTE_FULL ? phase_s(c, FORWARD, l) : c->again[m * n + l];
         const double border = l > 0 ? c->problem->sent[l] * c->port * c->copies[l] : 0;
-        const double less = mode == RECOMPUTE_FULL        ? fmax(0, c->kept[l] - border)
-                            : mode == RECOMPUTE_SELECTIVE ? c->inner[l]
-                                                          : 0;
+        const double less =
+            mode == RECOMPUTE_FULL ? fmax(0, c->kept[l] - border) : c->less[m * n + l];
         e.forward_s[l + 1] = e.forward_s[l] + phase_s(c, FORWARD, l);
         e.backward_s[l + 1] =
             e.backward_s[l] + phase_s(c, BACKWARD, l) + phase_s(c, WEIGHTS, l) + again;
         e.weights_s[l + 1] =
-            e.weights_s[l] + (mode == RECOMPUTE_FULL ? 0 : phase_s(c, WEIGHTS, l));
+            e.weights_s[l] + (joint_splits(mode) ? phase_s(c, WEIGHTS, l) : 0);
         e.sync_s[l + 1] = e.sync_s[l] + phase_s(c, LATE, l) + phase_s(c, EARLY, l);
         e.held[l + 1] = e.held[l] + c->held[l];
         e.kept[l + 1] = e.kept[l] + c->kept[l] - less;
@@ -436,13 +442,15 @@ void synth_joint_add_inside(JointMenu *menu, JointProblem *p, JointGroup *group,
                                     .group = one,
                                     .schedule = SCHEDULE_ZB_H1};
     g_autofree const Device **device = g_new0(const Device *, n_devices);
-    g_autofree double *row = g_new0(double, (size_t)(2 * (LATE + 1) + 5) * n),
+    enum { ROWS = 2 * (LATE + 1) + 2 * JOINT_MODES + 3 };
+    g_autofree double *row = g_new0(double, (size_t)ROWS *n),
                       *busy = g_new0(double, (size_t)(LATE + 1) * n_devices),
                       *fill = g_new(double, n_devices), *copies = g_new(double, n);
     g_autofree uint32_t *layer = g_new0(uint32_t, LATE + 1);
     g_autoptr(GHashTable) share = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     double *rows = row + (size_t)2 * (LATE + 1) * n;
     g_autoptr(SimMemo) memo = sim_memo_new();
+    SynthAgain modes[JOINT_MODES];
     Costing c = {.menu = menu,
                  .memo = memo,
                  .problem = p,
@@ -454,22 +462,27 @@ void synth_joint_add_inside(JointMenu *menu, JointProblem *p, JointGroup *group,
                  .part = 1.0 / p->n_microbatches,
                  .seconds = row,
                  .launch_s = row + (size_t)(LATE + 1) * n,
-                 .again = rows,
+                 .modes = modes,
+                 .held = rows,
+                 .kept = rows + n,
+                 .late = rows + (size_t)2 * n,
+                 .again = rows + (size_t)3 * n,
+                 .less = rows + (size_t)(3 + JOINT_MODES) * n,
                  .busy = busy,
                  .layer = layer,
-                 .held = rows + n,
-                 .kept = rows + (size_t)2 * n,
-                 .inner = rows + (size_t)3 * n,
-                 .late = rows + (size_t)4 * n,
                  .copies = copies};
+    for (uint32_t m = 0; m < JOINT_MODES; m++)
+        modes[m] = synth_again(graph, JOINT_MODE[m]);
     for (uint32_t l = 0; l < n; l++)
         copies[l] = 1;
     find_places(&c, &pipeline);
     find_devices(&c);
     find_ports(&c);
     read_program(&c);
-    for (Recompute mode = RECOMPUTE_NONE; mode <= RECOMPUTE_FULL; mode++)
-        if (joint_may_recompute(menu, mode, p->recompute))
-            add_entry(&c, group, mode);
+    for (uint32_t m = 0; m < JOINT_MODES; m++) {
+        if (joint_may_recompute(menu, JOINT_MODE[m], p->recompute))
+            add_entry(&c, group, m);
+        synth_again_clear(&modes[m]);
+    }
     pipeline_builder_clear(&c.places);
 }

@@ -65,37 +65,77 @@ void synth_joint_menu_promise(JointMenu *menu)
 
 /* --- seconds of layers --- */
 
-/* Seconds of a pass over a layer on tp GPUs of a machine, and of its part with a row of its own:
- * messages take the place of computation, as in the fidelity `stage`; the host launches ahead. */
-static double pass_s(const JointMenu *menu, const JointKind *kind, uint32_t tp,
-                     uint32_t samples, uint32_t at, double *part_s)
+/* GPUs of a machine that share layers, and the samples that they have. */
+typedef struct {
+    const JointKind *kind;
+    uint32_t tp, samples;
+} Sharing;
+
+/* Seconds of a pass over a layer, by computation: messages take the place of it, as in the fidelity
+ * `stage`; the host launches ahead. *slower: by how much launches take longer. */
+static double pass_s(const JointMenu *menu, const Sharing *s, uint32_t at, double *slower)
 {
     const AmpModel *model = menu->model;
     const AmpSteps *steps = model->steps;
-    const Device *device = &menu->view->device[kind->first];
-    const uint32_t type = menu->cluster->type[kind->first];
+    const Device *device = &menu->view->device[s->kind->first];
+    const uint32_t type = menu->cluster->type[s->kind->first];
     double seconds = 0, launches = 0;
-    *part_s = 0;
     for (uint32_t i = steps->first[at]; i < steps->first[at + 1]; i++) {
         const AmpStep *step = &g_array_index(steps->step, AmpStep, i);
         launches += steps->launch_s[(size_t)type * steps->step->len + i];
         if (!step->is_message) {
-            const double own = amp_step_s(model, amp_degree(model, tp), samples, type, i);
-            seconds += own;
-            *part_s += step->waits || step->again ? own : 0;
+            seconds += amp_step_s(model, amp_degree(model, s->tp), s->samples, type, i);
             continue;
         }
         const AmpMessage *m = &g_array_index(steps->message, AmpMessage, step->message);
-        const double bytes = m->bytes + samples * m->sample_bytes, part = 1.0 / tp;
+        const double bytes = m->bytes + s->samples * m->sample_bytes, part = 1.0 / s->tp;
         const LinkCost line = cluster_view_set_line(
-            menu->view, device, (CurvePlace){device->type_name, tp, 1}, 1, m->collective,
-            bytes);
-        seconds += (1 - sim_overlap_part(device, m->collective, tp)) *
-                   sim_collective_over(line, tp, m->collective, bytes, part, part);
+            menu->view, device, (CurvePlace){device->type_name, s->tp, 1}, 1,
+            m->collective, bytes);
+        seconds += (1 - sim_overlap_part(device, m->collective, s->tp)) *
+                   sim_collective_over(line, s->tp, m->collective, bytes, part, part);
     }
-    if (launches > seconds && seconds > 0)
-        *part_s *= launches / seconds;
+    *slower = launches > seconds && seconds > 0 ? launches / seconds : 1;
     return fmax(seconds, launches);
+}
+
+/* Seconds of the ops of a pass over a layer that the backward runs again (NULL: that wait). */
+static double part_s(const JointMenu *menu, const Sharing *s, uint32_t at,
+                     const AmpAgain *again)
+{
+    const AmpModel *model = menu->model;
+    const uint32_t type = menu->cluster->type[s->kind->first];
+    double seconds = 0;
+    for (uint32_t i = model->steps->first[at]; i < model->steps->first[at + 1]; i++) {
+        const AmpStep *step = &g_array_index(model->steps->step, AmpStep, i);
+        if (!step->is_message && (again ? again->step[i] : step->waits))
+            seconds += amp_step_s(model, amp_degree(model, s->tp), s->samples, type, i);
+    }
+    return seconds;
+}
+
+/* Adds the seconds of the n-th layer's step to a row of prefix sums. */
+static void add_to(double *row, uint32_t l, double seconds)
+{
+    row[l + 1] = row[l] + seconds;
+}
+
+/* Adds the rows of what modes run again. */
+static void add_modes(const JointMenu *menu, const Sharing *s, const double *slower,
+                      double *sum)
+{
+    const uint32_t n = menu->model->n_layers;
+    for (uint32_t m = 1; m < JOINT_MODES; m++) {
+        double *row = &sum[(JOINT_AGAIN + m) * (n + 1)];
+        const AmpAgain *again = JOINT_MODE[m] == RECOMPUTE_FULL
+                                    ? NULL
+                                    : amp_again(menu->model, JOINT_MODE[m]);
+        for (uint32_t l = 0; l < n; l++)
+            add_to(row, l,
+                   !again               ? sum[l + 1] - sum[l]
+                   : again->like[l] < l ? row[again->like[l] + 1] - row[again->like[l]]
+                                        : slower[l] * part_s(menu, s, l, again));
+    }
 }
 
 /* Seconds of `samples` on tp GPUs of a kind, as prefix sums over the layers: [row * (n_layers +
@@ -108,24 +148,22 @@ static const double *passes_of(JointMenu *menu, uint32_t kind, uint32_t tp,
     double *sum = g_hash_table_lookup(menu->passes, key);
     if (sum)
         return sum;
+    const Sharing s = {&g_array_index(menu->kind, JointKind, kind), tp, samples};
     g_autofree double *one = g_new(double, (size_t)AMP_PASSES *n),
-                      *part = g_new(double, (size_t)AMP_PASSES *n);
+                      *slower = g_new(double, (size_t)AMP_PASSES *n),
+                      *late = g_new(double, (size_t)AMP_PASSES *n);
     sum = g_new0(double, (size_t)JOINT_ROWS *(n + 1));
     for (uint32_t at = 0; at < AMP_PASSES * n; at++) {
-        const uint32_t pass = at / n, l = at % n;
-        if (like[at] < at) {
-            one[at] = one[like[at]];
-            part[at] = part[like[at]];
-        } else
-            one[at] = pass_s(menu, &g_array_index(menu->kind, JointKind, kind), tp,
-                             samples, at, &part[at]);
-        sum[pass * (n + 1) + l + 1] = sum[pass * (n + 1) + l] + one[at];
-        if (pass != AMP_UPDATE) {
-            double *own =
-                &sum[(pass == AMP_BACKWARD ? JOINT_WEIGHTS : JOINT_AGAIN) * (n + 1) + l];
-            own[1] = own[0] + part[at];
-        }
+        const uint32_t pass = at / n, l = at % n, as = like[at];
+        one[at] = as < at ? one[as] : pass_s(menu, &s, at, &slower[at]);
+        slower[at] = slower[as];
+        add_to(&sum[pass * (n + 1)], l, one[at]);
+        if (pass != AMP_BACKWARD)
+            continue;
+        late[at] = as < at ? late[as] : slower[at] * part_s(menu, &s, at, NULL);
+        add_to(&sum[JOINT_WEIGHTS * (n + 1)], l, late[at]);
     }
+    add_modes(menu, &s, slower, sum);
     g_hash_table_insert(menu->passes, g_steal_pointer(&key), sum);
     return sum;
 }
@@ -226,16 +264,14 @@ static void fill_memory(const JointMenu *menu, JointEntry *e, uint32_t samples)
     const AmpModel *model = menu->model;
     const uint32_t n = model->n_layers;
     const size_t row = (size_t)amp_degree(model, e->tp) * n;
+    const AmpAgain *again = e->recompute ? amp_again(model, e->recompute) : NULL;
     for (uint32_t l = 0; l < n; l++) {
         const double all = model->activation[row + l] * samples;
         const double border = l > 0 ? model->steps->sent[l - 1] * samples : 0;
         const double states = model->states[row + l];
         e->held[l + 1] = e->held[l] + model->held[row + l] -
                          (e->divides ? states - ceil(states / e->dp) : 0);
-        const double less = e->recompute == RECOMPUTE_FULL ? all - border
-                            : e->recompute == RECOMPUTE_SELECTIVE
-                                ? model->inner[row + l] * samples
-                                : 0;
+        const double less = again ? again->less[row + l] * samples : 0;
         e->kept[l + 1] = e->kept[l] + all - less;
         e->late[l + 1] = e->late[l] + model->late[row + l] * samples;
         e->work = fmax(e->work, less > 0 ? MIN(less + border, all) : 0);
@@ -244,11 +280,11 @@ static void fill_memory(const JointMenu *menu, JointEntry *e, uint32_t samples)
 
 /* The ways of a stage to need less memory: recompute, or divide the optimizer's states, or both. */
 typedef struct {
-    Recompute recompute;
+    uint32_t mode; /* of JOINT_MODE */
     bool divides;
 } Way;
 
-enum { MOST_WAYS = 6 };
+enum { MOST_WAYS = 2 * JOINT_MODES };
 
 /* The times are those of the slowest replica, the memory that of the replica with the least for its
  * samples. */
@@ -259,7 +295,7 @@ static JointEntry fill_entry(JointMenu *menu, const JointProblem *p,
 {
     const uint32_t n = p->n_layers;
     JointEntry e = joint_entry_new(n, dp, tp);
-    e.recompute = way->recompute;
+    e.recompute = JOINT_MODE[way->mode];
     e.divides = way->divides;
     uint32_t slowest = 0, most = 0;
     memcpy(e.samples, samples, dp * sizeof *samples);
@@ -278,13 +314,9 @@ static JointEntry fill_entry(JointMenu *menu, const JointProblem *p,
     const double *sum = passes_of(menu, kind[slowest], tp, samples[slowest]);
     for (uint32_t l = 0; l <= n; l++) {
         e.forward_s[l] = sum[l];
-        const bool full = e.recompute == RECOMPUTE_FULL;
-        e.backward_s[l] =
-            sum[AMP_BACKWARD * (n + 1) + l] + (full ? sum[l]
-                                               : e.recompute == RECOMPUTE_SELECTIVE
-                                                   ? sum[JOINT_AGAIN * (n + 1) + l]
-                                                   : 0);
-        e.weights_s[l] = full ? 0 : sum[JOINT_WEIGHTS * (n + 1) + l];
+        e.backward_s[l] = sum[AMP_BACKWARD * (n + 1) + l] +
+                          sum[(JOINT_AGAIN + way->mode) * (n + 1) + l];
+        e.weights_s[l] = joint_splits(e.recompute) ? sum[JOINT_WEIGHTS * (n + 1) + l] : 0;
     }
     e.share = largest_share(menu, &e, kind);
     fill_sync(menu, group, &e, &sum[AMP_UPDATE * (n + 1)]);
@@ -309,10 +341,12 @@ static void note_least(JointMenu *menu, JointProblem *p, uint32_t kind, uint32_t
 
 bool joint_may_recompute(const JointMenu *menu, Recompute mode, bool recompute)
 {
-    double inner = 0;
+    double less = 0;
+    if (mode == RECOMPUTE_NONE || mode == RECOMPUTE_FULL || !recompute)
+        return mode == RECOMPUTE_NONE || recompute;
     for (uint32_t l = 0; l < menu->model->n_layers; l++)
-        inner += menu->model->inner[l];
-    return mode == RECOMPUTE_NONE || (recompute && (mode == RECOMPUTE_FULL || inner > 0));
+        less += amp_again(menu->model, mode)->less[l];
+    return less > 0;
 }
 
 static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
@@ -343,11 +377,10 @@ static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
             if (r == 0 || kind[r] != kind[r - 1] || samples[r] != samples[r - 1])
                 note_least(menu, p, kind[r], tp, samples[r], batch);
         for (uint32_t w = 0; w < MOST_WAYS; w++) {
-            const Way way = {(Recompute)(w / 2), w % 2 == 1};
-            if (joint_may_recompute(menu, way.recompute, recompute) &&
-                (dp > 1 || !way.divides) &&
-                (!keep ||
-                 (way.divides == keep->divides && way.recompute == keep->recompute)))
+            const Way way = {w / 2, w % 2 == 1};
+            const Recompute mode = JOINT_MODE[way.mode];
+            if (joint_may_recompute(menu, mode, recompute) && (dp > 1 || !way.divides) &&
+                (!keep || (way.divides == keep->divides && mode == keep->recompute)))
                 group->entry[group->n_entries++] =
                     fill_entry(menu, p, group, tp, kind, samples, dp, &way, headroom);
         }

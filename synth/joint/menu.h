@@ -31,17 +31,29 @@ struct JointMenu {
     bool promises;         /* problems promise SPMD programs */
 };
 
-/* The rows of a table of passes: the passes, the part of the backward that waits, and that of the
- * forward that selective recomputation runs again. */
-enum { JOINT_WEIGHTS = AMP_PASSES, JOINT_AGAIN, JOINT_ROWS };
+/* The modes of recomputation that stages may have, none first: fewer than recomputation's classes,
+ * since each is one more choice for every group of devices. */
+static const Recompute JOINT_MODE[] = {RECOMPUTE_NONE, RECOMPUTE_SELECTIVE,
+                                       RECOMPUTE_FULL};
+enum { JOINT_MODES = G_N_ELEMENTS(JOINT_MODE) };
+
+/* The rows of a table of passes: the passes, the part of the backward that waits, and those of the
+ * forward that modes run again. */
+enum { JOINT_WEIGHTS = AMP_PASSES, JOINT_AGAIN, JOINT_ROWS = JOINT_AGAIN + JOINT_MODES };
 
 /* The size up to which gradients share an all-reduce in searches, unless another one is asked for:
  * that of PyTorch's DistributedDataParallel. */
 enum { JOINT_BUCKET = 25 << 20 };
 
+/* Whether gradients of weights may wait in a layer that runs something again. */
+static inline bool joint_splits(Recompute mode)
+{
+    return mode <= RECOMPUTE_SELECTIVE;
+}
+
 /* An entry with rows of 0. */
 JointEntry joint_entry_new(uint32_t n_layers, uint32_t dp, uint32_t tp);
-/* Whether a stage may recompute in this way; selectively only if that saves memory. */
+/* Whether a stage may recompute in this way, because it saves memory. */
 bool joint_may_recompute(const JointMenu *menu, Recompute mode, bool recompute);
 
 /* --- SPMD programs (synth/joint/inside.c, synth/joint/promise.c) --- */
@@ -50,7 +62,7 @@ bool joint_may_recompute(const JointMenu *menu, Recompute mode, bool recompute);
  * those of any SPMD program. */
 void joint_promise(const JointMenu *menu, JointProblem *problem);
 /* The most entries that a group gets by a promise and its program. */
-enum { JOINT_MOST_INSIDE = 1 + 3 * JOINT_PROGRAMS };
+enum { JOINT_MOST_INSIDE = 1 + JOINT_MODES * JOINT_PROGRAMS };
 
 /* How many devices of a stage need each byte that crosses the border in front of a layer. */
 static inline double joint_copies(const JointEntry *entry, uint32_t layer)

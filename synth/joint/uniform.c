@@ -162,8 +162,8 @@ GArray *joint_keeps(const JointMenu *menu, const char *target, GError **error)
     g_autoptr(GError) first = NULL;
     for (uint32_t d = 0; d < menu->model->n_degrees; d++)
         for (uint32_t tp = menu->model->degree[d], dp = 1; dp * tp <= n; dp++)
-            for (uint32_t way = 0; n % (dp * tp) == 0 && way < 6; way++) {
-                const Recompute mode = (Recompute)(way / 2);
+            for (uint32_t way = 0; n % (dp * tp) == 0 && way < 2 * JOINT_MODES; way++) {
+                const Recompute mode = JOINT_MODE[way / 2];
                 const JointKeep keep = {.pp = n / dp / tp,
                                         .dp = dp,
                                         .tp = tp,

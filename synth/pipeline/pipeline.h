@@ -150,6 +150,16 @@ bool synth_makes_inner(const Graph *graph, const bool *read, OpId op);
 /* [tensor]: whether a forward op reads it. The caller frees it. */
 bool *synth_forward_reads(const Graph *graph);
 
+/* The ops [op] of the forward that run again where all layers have a mode, and the tensors [tensor]
+ * that are not kept until the backward. */
+typedef struct {
+    bool *op, *drop;
+} SynthAgain;
+
+SynthAgain synth_again(const Graph *graph, Recompute mode);
+void synth_again_clear(SynthAgain *again);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SynthAgain, synth_again_clear)
+
 /* Cuts the batch of a program of one group on n_devices into microbatches, and computes layers
  * again (NULL: none). The program's batch must not be cut yet. Gradients are added up and
  * communicated once, after the last microbatch; parameters are gathered once, before the first.

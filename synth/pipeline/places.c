@@ -153,6 +153,34 @@ bool synth_makes_inner(const Graph *graph, const bool *read, OpId id)
     return inner > 0 && (inner >= outer || outer == UINT64_MAX);
 }
 
+SynthAgain synth_again(const Graph *graph, Recompute mode)
+{
+    const uint32_t n_ops = graph_n_ops(graph), n = graph_n_tensors(graph);
+    g_autofree Recompute *modes = g_new(Recompute, graph_n_layers(graph) + 1);
+    for (uint32_t l = 0; l < graph_n_layers(graph); l++)
+        modes[l] = mode;
+    g_autofree RecomputeWay *way = recompute_ways(graph, modes);
+    g_autofree bool *kept = recompute_kept(graph, way, modes),
+                    *read = synth_forward_reads(graph);
+    SynthAgain again = {g_new0(bool, n_ops + 1), g_new0(bool, n + 1)};
+    for (OpId id = 0; id < n_ops; id++) {
+        const Op *op = graph_get_op(graph, id);
+        again.op[id] =
+            op->pass == PASS_FORWARD &&
+            (mode == RECOMPUTE_FULL || way[id] != RECOMPUTE_STAYS ||
+             (mode & RECOMPUTE_SELECTIVE && synth_makes_inner(graph, read, id)));
+        for (uint32_t o = 0; o < op->n_out; o++)
+            again.drop[op->out[o]] = again.op[id] && !kept[op->out[o]];
+    }
+    return again;
+}
+
+void synth_again_clear(SynthAgain *again)
+{
+    g_free(again->op);
+    g_free(again->drop);
+}
+
 /* Whether an instruction of the backward uses what selective recomputation makes again. */
 static bool uses_inner(const Builder *b, uint32_t i)
 {
@@ -412,35 +440,13 @@ static void find_again_of(Builder *b, uint32_t stage)
     }
 }
 
-/* Finds the tensors that stay although their op runs again: of a single op and of a module those
- * that ops outside of it read. */
-static void find_kept(Builder *b)
-{
-    b->kept = g_new0(bool, graph_n_tensors(b->graph));
-    for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
-        const Op *op = graph_get_op(b->graph, id);
-        for (uint32_t k = 0; k < op->n_in && op->pass == PASS_FORWARD; k++) {
-            const OpId by = graph_tensor(b->graph, op->in[k])->producer;
-            const RecomputeWay way =
-                b->way && by != GRAPH_NONE ? b->way[by] : RECOMPUTE_STAYS;
-            const Recompute *modes = b->pipeline->recompute;
-            const bool whole = by != GRAPH_NONE && modes &&
-                               modes[graph_get_op(b->graph, by)->layer] == RECOMPUTE_FULL;
-            b->kept[op->in[k]] |=
-                !whole && way != RECOMPUTE_DROPS &&
-                (way != RECOMPUTE_MODULE || b->way[id] != RECOMPUTE_MODULE ||
-                 op->layer != graph_get_op(b->graph, by)->layer);
-        }
-    }
-}
-
 static void find_again(Builder *b)
 {
     b->again = g_array_new(false, false, sizeof(Again));
     add_again(b, 0, true);
     if (b->pipeline->recompute)
         b->way = recompute_ways(b->graph, b->pipeline->recompute);
-    find_kept(b);
+    b->kept = recompute_kept(b->graph, b->way, b->pipeline->recompute);
     if (!b->pipeline->recompute && !b->pipeline->sequence && b->pipeline->zero == 0)
         return;
     find_layers(b);

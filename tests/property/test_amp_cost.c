@@ -11,6 +11,11 @@ typedef struct {
     AmpOptions options;
 } Case;
 
+/* Most programs run nothing again. */
+static const char *const MODE[] = {
+    NULL, NULL,        NULL,        "full", "mlp",
+    NULL, "alternate", "selective", NULL,   "core_attn+layernorm"};
+
 static double between(GRand *rand, double low, double high)
 {
     return exp(g_rand_double_range(rand, log(low), log(high)));
@@ -112,6 +117,7 @@ static Case case_new(uint32_t seed)
     Case c = {.setup = amp_setup_on(cluster, model)};
     c.options.schedule = (SynthSchedule)g_rand_int_range(rand, 0, 3);
     c.options.chunks = 2;
+    c.options.recompute = MODE[seed % G_N_ELEMENTS(MODE)];
     return c;
 }
 

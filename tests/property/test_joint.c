@@ -744,7 +744,10 @@ static void test_may_recompute(void **state)
     (void)state;
     for (uint32_t which = 0; which <= LAYERS; which++) {
         double inner[LAYERS + 1] = {0};
-        AmpModel model = {.n_layers = LAYERS, .inner = inner};
+        AmpAgain again = {.mode = RECOMPUTE_SELECTIVE, .less = inner};
+        g_autoptr(GHashTable) modes = g_hash_table_new(NULL, NULL);
+        g_hash_table_insert(modes, GUINT_TO_POINTER(RECOMPUTE_SELECTIVE), &again);
+        AmpModel model = {.n_layers = LAYERS, .again = modes};
         const JointMenu menu = {.model = &model};
         inner[which] = 1;
         assert_true(joint_may_recompute(&menu, RECOMPUTE_NONE, false));
