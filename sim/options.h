@@ -25,6 +25,10 @@ OPTION_WORDS(SIM_NETWORK_WORDS)
 OPTION_WORDS(SIM_HOST_WORDS)
 #define SIM_COSTS_WORDS(X) X(SIM_COSTS_SHARES, "shares") X(SIM_COSTS_KERNELS, "kernels")
 OPTION_WORDS(SIM_COSTS_WORDS)
+#define SIM_DISPATCHER_WORDS(X)                                                     \
+    X(SIM_DISPATCHER_RUNTIME, "runtime") X(SIM_DISPATCHER_COPIES, "alltoall")       \
+    X(SIM_DISPATCHER_ONCE, "once") X(SIM_DISPATCHER_OVERLAPPED, "overlapped")
+OPTION_WORDS(SIM_DISPATCHER_WORDS)
 #define SIM_DISTRIBUTION_WORDS(X) \
     X(SIM_NORMAL, "normal") X(SIM_LOGNORMAL, "lognormal") X(SIM_GAMMA, "gamma")
 OPTION_WORDS(SIM_DISTRIBUTION_WORDS)
@@ -65,6 +69,10 @@ OPTION_WORDS(SIM_TASK_MEMORY_WORDS)
     X(CHOICE(SIM_COSTS_WORDS), costs, "costs", "kernels",                              \
       "what ops take on devices of data sheets: FLOPs over a constant share of the "   \
       "peak (data/sustained.yaml), or the times of their kernels")                     \
+    X(CHOICE(SIM_DISPATCHER_WORDS), dispatcher, "dispatcher", "runtime",               \
+      "with costs=kernels, how tokens reach experts: as the runtime's file says; a "   \
+      "copy to each expert; to each machine once; or so beside a microbatch in the "   \
+      "other direction (DualPipe)")                                                    \
     X(DATA, layer_times, "layer_times", "",                                           \
       "file of measured layer times in place of FLOPs over rates (stage and flow)")   \
     X(NUMBER(0, 10), jitter, "jitter", "0",                                           \

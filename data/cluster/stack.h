@@ -17,7 +17,9 @@
  *   overlap       of an exchange of tensor parallelism between products, the part that runs beside
  * them
  *   dispatch      accesses to the tokens that experts get, in each exchange with them, to sort, pad
- * and convert them */
+ * and convert them
+ *   once          part of these tokens that go to a machine once, for all their experts there
+ *   beside        part of these exchanges beside another microbatch in the other direction */
 #define STACK_TABLE(X)          \
     X(elementwise, 0.65, 0, 10) \
     X(gelu, 1, 1, 20)           \
@@ -29,7 +31,9 @@
     X(loss, 1.5, 0.1, 20)       \
     X(accumulates, 0, 0, 10)    \
     X(overlap, 0, 0, 1)         \
-    X(dispatch, 0, 0, 1000)
+    X(dispatch, 0, 0, 1000) \
+    X(once, 0, 0, 1)        \
+    X(beside, 0, 0, 1)
 
 /* How long the host takes to launch a kernel: an op whose kernels are shorter takes as long. */
 #define STACK_LAUNCH_S 5e-6

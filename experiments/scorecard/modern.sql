@@ -197,7 +197,9 @@ SELECT
                 WHEN recompute = 'full' OR again >= 0.95 OR crowded THEN ',recompute=full' ELSE '' END
         || CASE WHEN stage > 0 AND dps > 1 THEN ',zero=' || stage ELSE '' END
         || CASE WHEN other LIKE '%sync periods %=%' THEN ',sync_every=' || CAST(substr(other, instr(other, 'Kx/Ku/Kv=') + 9) AS INTEGER) ELSE '' END
-        || CASE WHEN fidelity = 'flow' THEN ',network=crossbar,streams=2' ELSE '' END AS options, fidelity, software,
+        || CASE WHEN fidelity = 'flow' THEN ',network=crossbar,streams=2' ELSE '' END
+        -- these recipes set moe_flex_dispatcher_backend (HybridEP), which sends a token to a machine once
+        || CASE WHEN model = 'DeepSeekV3' AND eps > 1 THEN ',dispatcher=once' ELSE '' END AS options, fidelity, software,
     CASE WHEN mixed THEN '{name: pcie, machines: [{device: rtx-a6000, gpus: 2, nic: pcie4}, {device: h100-nvl, gpus: 1, nic: pcie5}]}'
          ELSE '{name: ' || port || ' x ' || ports || ', machines: [{device: ' || device || ', gpus: ' || min(n, of_machine) || ', count: '
             || max(1, n / of_machine) || ', ' || within || 'nic: ' || port || ', nics: ' || ports || '}]}' END AS cluster,

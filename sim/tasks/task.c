@@ -106,6 +106,7 @@ static void init_lower(Lower *lower)
         lower->sent[i] = SIM_NO_TASK;
     lower->step = g_new0(SimStep, n_groups);
     lower->beside = task_overlap_new(sim->view, n_groups);
+    lower->experts = task_experts_new(lower);
     for (uint32_t g = 0; g < n_groups; g++) {
         lower->step[g].bucket_bytes = sim->plan->bucket_bytes;
         lower->inner[g] = g_array_new(false, false, sizeof(Inner));
@@ -148,6 +149,7 @@ SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how)
     g_free(lower.sent);
     g_free(lower.step);
     g_free(lower.beside);
+    task_experts_free(lower.experts);
     return tasks;
 }
 

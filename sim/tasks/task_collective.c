@@ -156,7 +156,7 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
         task_add_sources(lower, instr, team);
         task_ahead_gather(lower, instr);
         task.team = t;
-        task.bytes = task_bytes(lower, instr, team);
+        task.bytes = task_bytes(lower, instr, team) * task_experts_part(lower, instr, team);
         task.from = task_shares_of(lower, instr, team, instr->from, &from);
         task.to = task_shares_of(lower, instr, team, instr->to, &to);
         const LinkCost line =
@@ -173,6 +173,7 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
     *task_maker(lower, instr, instr->tensor, instr->to) = made;
     if (made.axis == AXIS_POSITIONS && !task.gradient)
         task_overlap_exchange(lower, instr, made.communicate, n);
+    task_experts_exchange(lower, instr, made.communicate, n);
     task_ahead_reduce(lower, instr, made.communicate, n);
     const Inner inner = {task.instr, task.stage};
     if (made.axis == AXIS_POSITIONS)

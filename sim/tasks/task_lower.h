@@ -27,6 +27,7 @@ typedef struct {
 } Inner;
 
 typedef struct TaskAhead TaskAhead;
+typedef struct TaskExperts TaskExperts;
 
 /* An exchange of tensor parallelism in a group, and the products next to it (task_overlap.c). */
 typedef struct {
@@ -53,6 +54,7 @@ typedef struct {
     uint32_t *sent; /* [group * n_groups + to_group]: first task of the last transfer */
     SimStep *step;  /* [group] */
     TaskOverlap *beside; /* [group]; NULL: no software on the devices overlaps */
+    TaskExperts *experts; /* NULL: their exchanges are plain all-to-alls */
     bool any_bucket;
 } Lower;
 
@@ -141,6 +143,21 @@ TaskOverlap *task_overlap_new(const ClusterView *view, uint32_t n_groups);
  * the tasks from `first` on. */
 void task_overlap_product(Lower *lower, const Instr *instr, double seconds);
 void task_overlap_exchange(Lower *lower, const Instr *instr, uint32_t first, uint32_t n);
+
+/* Makes collectives' tasks shorter by so many seconds, and their bytes fewer. */
+void task_shorten(Lower *lower, uint32_t first, uint32_t n, double seconds);
+
+/* --- task_experts.c --- */
+
+/* NULL where no device's software does more with experts' tokens than an all-to-all of copies: then
+ * the others do nothing. */
+TaskExperts *task_experts_new(const Lower *lower);
+void task_experts_free(TaskExperts *experts);
+/* Of a collective's bytes the part that a team sends; 1 for all but tokens of experts. */
+double task_experts_part(const Lower *lower, const Instr *instr, const SimTeam *team);
+/* A computation of a group that takes so long, and an exchange by the tasks from `first` on. */
+void task_experts_compute(Lower *lower, const Instr *instr, double seconds);
+void task_experts_exchange(Lower *lower, const Instr *instr, uint32_t first, uint32_t n);
 
 /* --- task_ahead.c --- */
 

@@ -29,6 +29,16 @@ TaskOverlap *task_overlap_new(const ClusterView *view, uint32_t n_groups)
     return any ? g_new0(TaskOverlap, n_groups) : NULL;
 }
 
+void task_shorten(Lower *lower, uint32_t first, uint32_t n, double seconds)
+{
+    for (uint32_t t = 0; t < n; t++) {
+        SimTask *task = &g_array_index(lower->task, SimTask, first + t);
+        const double left = fmax(task->duration_s - seconds, 0);
+        task->bytes *= task->duration_s > 0 ? left / task->duration_s : 1;
+        task->duration_s = left;
+    }
+}
+
 /* Makes the exchange's tasks shorter by up to so many seconds in all; returns what was left
  * over. */
 static double overlap_hide(Lower *lower, TaskOverlap *of, double seconds)
@@ -36,12 +46,7 @@ static double overlap_hide(Lower *lower, TaskOverlap *of, double seconds)
     const double hidden = fmin(seconds, of->open_s);
     if (hidden <= 0)
         return seconds;
-    for (uint32_t t = 0; t < of->n; t++) {
-        SimTask *task = &g_array_index(lower->task, SimTask, of->first + t);
-        const double left = fmax(task->duration_s - hidden, 0);
-        task->bytes *= task->duration_s > 0 ? left / task->duration_s : 1;
-        task->duration_s = left;
-    }
+    task_shorten(lower, of->first, of->n, hidden);
     of->open_s -= hidden;
     return seconds - hidden;
 }

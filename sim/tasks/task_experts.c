@@ -1,0 +1,209 @@
+/* Exchanges of tokens with experts, where the software does more than an all-to-all of copies.
+ *
+ * To a machine once (`once` in data/cluster/stack.h; DeepEP; DeepSeek-AI 2024, Sec. 3.2.2): a token
+ * whose experts lie on one machine goes there once and is copied by its inner links, and what they
+ * make is added up there before it returns. Of `top` copies to E experts, evenly chosen, of which H
+ * machines have x each, the port carries
+ *
+ *     H (1 - C(E - x, top) / C(E, top)) / (top H x / E)
+ *
+ * but inner links carry all copies: an exchange is not shorter than they take.
+ *
+ * Beside computation (`beside`; DualPipe, Sec. 3.2.1; Megatron-LM's overlap of two microbatches):
+ * where a forward pass of a stage and a backward pass of another microbatch follow one another, the
+ * exchanges of each run beside the computations of the other, up to the time of these. The two make
+ * a pair, and a pass is in one pair only. */
+#include "sim/tasks/task_lower.h"
+
+#include <math.h>
+
+typedef struct {
+    uint32_t first, n; /* its tasks */
+    double open_s;     /* what may run beside computations */
+} Exchange;
+
+/* The work of a stage's devices for one microbatch, up to another one's turn. */
+typedef struct {
+    GArray *exchange; /* Exchange; NULL: no pass */
+    double compute_s;
+    uint16_t microbatch;
+    bool backward;
+} StagePass;
+
+struct TaskExperts {
+    uint32_t *top;        /* [tensor]: copies of a token in experts' slots; 0: no such slots */
+    uint32_t *home;       /* [group]: the first group of the same devices */
+    StagePass (*pass)[2]; /* [home]: the present pass, and the one before */
+    uint32_t n_groups;
+};
+
+/* The slots that an op hands tokens out to or collects them from, and the weights that choose. */
+static bool slots_of(const Op *op, TensorId *slots, TensorId *weights)
+{
+    const bool out = op->kind == OP_ROUTE || op->kind == OP_MOE_DISPATCH;
+    if (!out && op->kind != OP_UNROUTE && op->kind != OP_MOE_COMBINE)
+        return false;
+    *slots = out ? op->out[0] : op->in[0];
+    *weights = op->in[out ? 0 : 1];
+    return true;
+}
+
+static uint32_t *find_slots(const Graph *graph)
+{
+    uint32_t *top = g_new0(uint32_t, graph_n_tensors(graph));
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        TensorId slots, weights;
+        if (!slots_of(graph_get_op(graph, id), &slots, &weights))
+            continue;
+        const OpId gate = graph_tensor(graph, weights)->producer;
+        if (gate != GRAPH_NONE)
+            top[slots] = op_experts_of_token(graph_get_op(graph, gate)->kind,
+                                             &graph_get_op(graph, gate)->attr);
+    }
+    return top;
+}
+
+static uint32_t *find_homes(const PlanLayout *layout)
+{
+    uint32_t *home = g_new(uint32_t, layout->n_groups);
+    for (uint32_t g = 0; g < layout->n_groups; g++)
+        for (home[g] = 0; layout->group[home[g]].device[0] != layout->group[g].device[0];)
+            home[g]++;
+    return home;
+}
+
+TaskExperts *task_experts_new(const Lower *lower)
+{
+    const ClusterView *view = lower->sim->view;
+    bool any = false;
+    for (uint32_t d = 0; d < view->n_devices && !any; d++)
+        any = view->device[d].kernels && (view->device[d].kernels->stack.once > 0 ||
+                                          view->device[d].kernels->stack.beside > 0);
+    if (!any)
+        return NULL;
+    TaskExperts *experts = g_new0(TaskExperts, 1);
+    experts->n_groups = lower->sim->parts->layout.n_groups;
+    experts->top = find_slots(lower->sim->graph);
+    experts->home = find_homes(&lower->sim->parts->layout);
+    experts->pass = g_malloc0_n(experts->n_groups, sizeof *experts->pass);
+    return experts;
+}
+
+void task_experts_free(TaskExperts *experts)
+{
+    if (!experts)
+        return;
+    for (uint32_t g = 0; g < experts->n_groups; g++)
+        for (uint32_t k = 0; k < 2; k++)
+            if (experts->pass[g][k].exchange)
+                g_array_unref(experts->pass[g][k].exchange);
+    g_free(experts->pass);
+    g_free(experts->home);
+    g_free(experts->top);
+    g_free(experts);
+}
+
+/* --- to a machine once --- */
+
+/* Of an exchange's copies the part that its ports carry; see above. x: experts of a machine. */
+static double part_once(double experts, double top, double x)
+{
+    double none = 1; /* the chance that a machine has no expert of a token */
+    for (uint32_t i = 0; i < top; i++)
+        none *= fmax(experts - x - i, 0) / (experts - i);
+    return fmin(1, experts * (1 - none) / (top * x));
+}
+
+double task_experts_part(const Lower *lower, const Instr *instr, const SimTeam *team)
+{
+    const TaskExperts *of = lower->experts;
+    const PricePlace *place = &team->place;
+    double once = 1;
+    if (!of || !of->top[instr->tensor] || instr->collective != COLLECTIVE_ALL_TO_ALL ||
+        place->hosts < 2 || !place->own)
+        return 1;
+    for (uint32_t d = 0; d < team->n_sets * team->n; d++) {
+        const Device *device = &lower->sim->view->device[team->device[d]];
+        once = fmin(once, device->kernels ? device->kernels->stack.once : 0);
+    }
+    const double experts = graph_tensor(lower->sim->graph, instr->tensor)->dim[1];
+    const SimPart slots =
+        sim_part(lower->sim->parts, instr->group, instr->tensor, instr->from,
+                 sim_set_place(&lower->sim->parts->layout.group[instr->group], team->axis,
+                               team->first, 0));
+    const double n = team->n, a = place->most,
+                 inner = (n - 1) / (n - a) * place->exchange / place->inner.bandwidth,
+                 part = part_once(experts, of->top[instr->tensor],
+                                  experts * slots.inside / place->hosts);
+    return 1 - once * (1 - fmin(1, fmax(part, inner)));
+}
+
+/* --- beside computation --- */
+
+/* Makes exchanges shorter by what computations of so many seconds hide. */
+static void hide(Lower *lower, GArray *exchange, double seconds)
+{
+    for (uint32_t i = 0; i < exchange->len; i++) {
+        const Exchange *e = &g_array_index(exchange, Exchange, i);
+        const double hidden = fmin(seconds, e->open_s);
+        task_shorten(lower, e->first, e->n, hidden);
+        seconds -= hidden;
+    }
+}
+
+/* The present pass ends: it makes a pair with the one before, or waits for the next one. */
+static void end_pass(Lower *lower, StagePass pass[2])
+{
+    StagePass *now = &pass[0], *before = &pass[1];
+    const bool pair = before->exchange && now->exchange &&
+                      before->backward != now->backward &&
+                      before->microbatch != now->microbatch;
+    if (pair) {
+        hide(lower, now->exchange, before->compute_s);
+        hide(lower, before->exchange, now->compute_s);
+    }
+    if (before->exchange)
+        g_array_unref(before->exchange);
+    if (pair)
+        g_array_unref(now->exchange);
+    *before = pair ? (StagePass){0} : *now;
+    *now = (StagePass){0};
+}
+
+static StagePass *pass_of(Lower *lower, const Instr *instr)
+{
+    StagePass *pass = lower->experts->pass[lower->experts->home[instr->group]];
+    if (pass->exchange && pass->microbatch != instr->microbatch)
+        end_pass(lower, pass);
+    if (!pass->exchange)
+        *pass = (StagePass){.exchange = g_array_new(false, false, sizeof(Exchange)),
+                            .microbatch = instr->microbatch};
+    return pass;
+}
+
+void task_experts_compute(Lower *lower, const Instr *instr, double seconds)
+{
+    if (!lower->experts || instr->microbatch == PROGRAM_WHOLE)
+        return;
+    StagePass *pass = pass_of(lower, instr);
+    pass->compute_s += seconds;
+    pass->backward |= graph_get_op(lower->sim->graph, instr->op)->pass == PASS_BACKWARD;
+}
+
+void task_experts_exchange(Lower *lower, const Instr *instr, uint32_t first, uint32_t n)
+{
+    if (!lower->experts || !lower->experts->top[instr->tensor] ||
+        instr->microbatch == PROGRAM_WHOLE)
+        return;
+    double part = 1, seconds = INFINITY;
+    for (uint32_t t = 0; t < n; t++) {
+        const SimTask *task = &g_array_index(lower->task, SimTask, first + t);
+        const SimTeam *team = &lower->tasks->teams->team[task->team];
+        const Device *device = &lower->sim->view->device[team->device[0]];
+        part = fmin(part, device->kernels ? device->kernels->stack.beside : 0);
+        seconds = fmin(seconds, task->duration_s);
+    }
+    const Exchange exchange = {first, n, part * seconds};
+    if (part > 0)
+        g_array_append_val(pass_of(lower, instr)->exchange, exchange);
+}

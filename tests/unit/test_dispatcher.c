@@ -1,0 +1,108 @@
+/* How tokens reach experts: to each machine once, exchanges are shorter by the closed form of the
+ * machines that a token needs; beside a microbatch in the other direction they are hidden. */
+#include <math.h>
+#include <string.h>
+
+#include "experiments/calibration/trial_plan.h"
+#include "tests/test.h"
+
+/* NVLink so fast that ports alone decide. */
+#define CLUSTER                                                                          \
+    "{name: four, machines: [{device: h100-sxm, gpus: 2, count: 4, nic: ib-ndr, inner: " \
+    "{latency: "                                                                         \
+    "1us, bandwidth: 4000GB/s}}]}"
+
+typedef struct {
+    double seconds, comm_s;
+} Times;
+
+static Times times_of(const char *fidelity, const char *dispatcher, uint32_t top,
+                      const char *further)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *options =
+        g_strdup_printf("micro_batch=1,network=crossbar,runtime=none,dispatcher=%s%s",
+                        dispatcher, further);
+    g_autofree char *model = g_strdup_printf(
+        "mixtral:layers=4,hidden=4096,heads=32,kv_heads=8,ffn=2048,experts=32,top=%u,"
+        "seq=4096,vocab=1024,global_batch=64,precision=bf16",
+        top);
+    Trial trial = {.model = model,
+                   .planner = "manual",
+                   .options = options,
+                   .fidelity = fidelity,
+                   .cluster = cluster_parse("four", CLUSTER, strlen(CLUSTER), &error)};
+    assert_no_error(error);
+    g_auto(TrialPlan) plan = {0};
+    TrialDetail detail;
+    Times times;
+    assert_true(trial_plan_make(&trial, NULL, &plan, &error));
+    assert_no_error(error);
+    assert_true(trial_plan_predict(&plan, NULL, &times.seconds, &detail, &error));
+    times.comm_s = detail.comm_s;
+    cluster_free(trial.cluster);
+    return times;
+}
+
+/* Machines that have an expert of a token: 4 machines of 8 of 32 experts. */
+static double machines(uint32_t top)
+{
+    double none = 1;
+    for (uint32_t i = 0; i < top; i++)
+        none *= (24.0 - i) / (32.0 - i);
+    return 4 * (1 - none);
+}
+
+static void test_once(void **state)
+{
+    static const char *const FIDELITY[] = {"stage", "flow"};
+    static const uint32_t TOP[] = {2, 8};
+    (void)state;
+    for (uint32_t f = 0; f < G_N_ELEMENTS(FIDELITY); f++) {
+        const Times one = times_of(FIDELITY[f], "alltoall", 1, ",ep=8"),
+                    two = times_of(FIDELITY[f], "alltoall", 2, ",ep=8");
+        const double copy_s =
+            two.comm_s - one.comm_s; /* of one more copy of each token */
+        assert_true(copy_s > 0.2 * two.comm_s);
+        for (uint32_t i = 0; i < G_N_ELEMENTS(TOP); i++) {
+            const Times all = times_of(FIDELITY[f], "alltoall", TOP[i], ",ep=8"),
+                        once = times_of(FIDELITY[f], "once", TOP[i], ",ep=8");
+            assert_close((all.comm_s - once.comm_s) / copy_s, TOP[i] - machines(TOP[i]),
+                         0.02);
+        }
+    }
+}
+
+/* Inside a machine each expert has its own copy. */
+static void test_inside(void **state)
+{
+    (void)state;
+    assert_close(times_of("stage", "once", 8, ",ep=2").seconds,
+                 times_of("stage", "alltoall", 8, ",ep=2").seconds, 1e-12);
+}
+
+/* Of two stages' passes in turn, all make pairs but the first and last ones, and those of the last
+ * stage, whose backward follows its own forward. */
+static void test_overlapped(void **state)
+{
+    (void)state;
+    static const char *const FIDELITY[] = {"stage", "flow"};
+    for (uint32_t f = 0; f < G_N_ELEMENTS(FIDELITY); f++) {
+        const Times once = times_of(FIDELITY[f], "once", 8, ",pp=2,ep=4"),
+                    beside = times_of(FIDELITY[f], "overlapped", 8, ",pp=2,ep=4"),
+                    alone = times_of(FIDELITY[f], "overlapped", 8, ",ep=8"),
+                    plain = times_of(FIDELITY[f], "once", 8, ",ep=8");
+        assert_true(beside.seconds < once.seconds && beside.comm_s < 0.9 * once.comm_s);
+        assert_true(beside.comm_s > 0.15 * once.comm_s);
+        /* without stages a microbatch's backward follows its own forward */
+        assert_close(alone.seconds, plain.seconds, 1e-12);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_once),
+                                       cmocka_unit_test(test_inside),
+                                       cmocka_unit_test(test_overlapped)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
