@@ -26,8 +26,8 @@ typedef enum {
 #define FORMAT_TABLE(X)                                                                                                                             \
     X(STORE, "store", PLANNED, NULL, "table, show, league, figure, report, merge", "sweep, reproduce, exec --db", "", "results (SQLite)")           \
     X(NSYS, "nsys", MEASURED, NULL, "import, calibrate", "", "", "report of Nsight Systems (SQLite)")                                               \
-    X(ONNX, "onnx", MODEL, "kilter-onnx", "models, plan, ...", "", "protobuf-c", "graph of ONNX")                                                   \
-    X(CHAKRA, "chakra", EXECUTION, NULL, "run-trace, import", "simulate --chakra", "protobuf-c", "execution trace of Chakra (ASTRA-sim)")            \
+    X(ONNX, "onnx", MODEL, "kilter-onnx", "models, plan, ...", "", "libprotobuf-c-dev protobuf-c-compiler", "graph of ONNX")                                                   \
+    X(CHAKRA, "chakra", EXECUTION, NULL, "run-trace, import", "simulate --chakra", "libprotobuf-c-dev protobuf-c-compiler", "execution trace of Chakra (ASTRA-sim)")            \
     X(NCCL_TOPOLOGY, "nccl-topology", MACHINE, NULL, "cluster import", "", "", "topology file of NCCL or RCCL (XML)")                               \
     X(PLAN, "plan", PLANNED, NULL, "plan, simulate, compare, export, verify, exec, ...", "plan -o", "", "plan (JSON)")                              \
     X(GRAPH, "graph", MODEL, "kilter-graph", "models, plan, ...", "models -o", "", "training program of one device (JSON)")                         \

@@ -358,20 +358,22 @@ Calibration *calibrate(const GArray *measurements, const CalibrateOptions *optio
                        GError **error)
 {
     g_autoptr(Calibration) calibration = g_new0(Calibration, 1);
-    Work work = {.measurements = measurements,
-                 .options = options,
+    Work work = {.options = options,
                  .ranks = 1,
                  .fits = g_array_new(FALSE, FALSE, sizeof(CalibrationFit))};
     calibration->predicted_s = work.predicted_s = g_new(double, measurements->len + 1);
     for (uint32_t i = 0; i < measurements->len; i++)
         work.predicted_s[i] = NAN;
-    bool good = options->base ? calibrate_take_base(&work, error)
-                              : calibrate_make_cluster(&work, error);
-    g_autoptr(Sheets) sheets = good ? sheets_load(error) : NULL;
-    if (sheets) {
-        work.sheets = sheets;
+    g_autoptr(Sheets) sheets = sheets_load(error);
+    g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(Measurement));
+    g_array_append_vals(rows, measurements->data, measurements->len);
+    work.measurements = rows;
+    work.sheets = sheets;
+    bool good = sheets && (options->base ? calibrate_take_base(&work, rows, error)
+                                         : calibrate_make_cluster(&work, error));
+    if (good) {
         calibration->placing = work.placing =
-            place_measurements(measurements, work.cluster, sheets);
+            place_measurements(rows, work.cluster, sheets);
         fit_all(&work);
         good = check_used(&work, error) && calibrate_put_fits(&work, error);
         calibration->agreement = agreement_of_all(&work);
@@ -379,7 +381,7 @@ Calibration *calibrate(const GArray *measurements, const CalibrateOptions *optio
     calibration->cluster = work.cluster;
     calibration->n_fits = work.fits->len;
     calibration->fit = (CalibrationFit *)(void *)g_array_free(work.fits, FALSE);
-    return good && sheets ? g_steal_pointer(&calibration) : NULL;
+    return good ? g_steal_pointer(&calibration) : NULL;
 }
 
 void calibration_free(Calibration *calibration)

@@ -60,11 +60,17 @@ static void put_inner(Cluster *cluster, const CalibrationFit *fit, const char *s
     }
 }
 
-static DeviceType *find_type(Cluster *cluster, const char *name)
+/* The type of that name, or whose data sheet is of the product of that name, as traces call it;
+ * NULL: there is none. */
+static DeviceType *find_type(const Work *work, const char *name)
 {
-    for (uint32_t i = 0; i < cluster->n_types; i++)
-        if (strcmp(cluster->type[i].name, name) == 0)
-            return &cluster->type[i];
+    const DeviceSheet *sheet = sheets_find_any(work->sheets, name);
+    DeviceType *type = work->cluster->type;
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < work->cluster->n_types; i++)
+            if (strcmp(type[i].name, name) == 0 ||
+                (pass > 0 && sheet && device_sheet_is_called(sheet, type[i].name)))
+                return &type[i];
     return NULL;
 }
 
@@ -135,7 +141,7 @@ bool calibrate_make_cluster(Work *work, GError **error)
     return true;
 }
 
-bool calibrate_take_base(Work *work, GError **error)
+bool calibrate_take_base(Work *work, GArray *rows, GError **error)
 {
     const Cluster *base = work->options->base;
     if (base->network)
@@ -150,7 +156,10 @@ bool calibrate_take_base(Work *work, GError **error)
     work->ranks = base->n_machines;
     for (uint32_t i = 0; i < work->measurements->len; i++) {
         const Measurement *m = calibrate_row(work, i);
-        if (m->op < OP_KINDS && !find_type(work->cluster, m->device))
+        const DeviceType *type = m->op < OP_KINDS ? find_type(work, m->device) : NULL;
+        if (type)
+            g_array_index(rows, Measurement, i).device = type->name;
+        else if (m->op < OP_KINDS)
             return kilter_fail(error, KILTER_ERROR_INPUT,
                                "--base: cluster %s has no device type %s, which was "
                                "measured",
@@ -174,7 +183,7 @@ bool calibrate_put_fits(Work *work, GError **error)
     for (uint32_t i = 0; i < work->fits->len; i++) {
         const CalibrationFit *fit = &g_array_index(work->fits, CalibrationFit, i);
         if (fit->device) {
-            DeviceType *type = find_type(cluster, fit->device);
+            DeviceType *type = find_type(work, fit->device);
             put_op(type, fit);
             set_text(&type->source, work->options->source);
         } else if (fit->place == PLACE_INNER && !fit->curve) {

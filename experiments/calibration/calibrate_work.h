@@ -30,8 +30,9 @@ static inline uint32_t calibrate_hosts(const Measurement *m, const Placing *plac
 /* Rounds a fitted number to a few digits, as it is written to files. */
 double calibrate_rounded(double value);
 
-/* The cluster that is fitted: a new one of the measured devices, or a copy of the base. */
+/* The cluster that is fitted: a new one of the measured devices, or a copy of the base, after whose
+ * types the devices of the rows are then named. */
 bool calibrate_make_cluster(Work *work, GError **error);
-bool calibrate_take_base(Work *work, GError **error);
+bool calibrate_take_base(Work *work, GArray *rows, GError **error);
 /* Puts all fits into the cluster. */
 bool calibrate_put_fits(Work *work, GError **error);

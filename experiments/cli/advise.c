@@ -36,7 +36,7 @@ COMMAND_RANGES(AdviseOwn, advise_options, ADVISE_OPTIONS)
 /* clang-format off */
 static const char TEXT[] =
     "{model} on {cluster}\n\n"
-    "  machines                  GPUs   iteration[{?verbose}  compute only  samples/s]   [{?choices.0.tokens_per_s} tokens/s|samples/s]    MFU"
+    "  [=-24:machines]  GPUs   iteration[{?verbose}  compute only  samples/s]   [{?choices.0.tokens_per_s} tokens/s|samples/s]    MFU"
     "     memory[{?verbose}       left   kWh/M][{?priced}      $/M]  planner, limit\n"
     "[*choices:[{?planner}[{?pareto}*| ] {machines:-24} {gpus:5} {iteration_time_s:11time}"
     "[{?verbose} {lower_bound_s:13time} {samples_per_s:10.1f}] [=11:[{tokens_per_s:.0f}|{samples_per_s:.1f}]] [=6:[{mfu:.1%}|-]] {memory_bytes:10bytes}"
@@ -55,6 +55,19 @@ static const char TEXT[] =
     "[No price of {unpriced}: dollars are left out, and choices are compared by their GPUs.\n]"
     "[{figure}\n]";
 /* clang-format on */
+
+/* TEXT with a column as wide as the longest choice of machines. Caller frees. */
+static char *advise_text(const json_t *answer)
+{
+    const json_t *choices = json_object_get(answer, "choices");
+    size_t width = 24;
+    for (size_t i = 0; i < json_array_size(choices); i++)
+        width = MAX(width, json_string_length(json_object_get(json_array_get(choices, i),
+                                                              "machines")));
+    g_autofree char *column = g_strdup_printf("-%zu", width);
+    g_auto(GStrv) parts = g_strsplit(TEXT, "-24", -1);
+    return g_strjoinv(column, parts);
+}
 
 /* Reads --target and --tokens-per-day. */
 static bool advise_read_targets(const AdviseOwn *own, AdviseAsked *asked, GError **error)
@@ -105,7 +118,9 @@ bool cmd_advise(int argc, char **argv, GError **error)
     asked.context = pace_begin("planning", options.quiet);
     json_t *answer = advise(argv[1], setting.cluster, &options.planner, &asked, error);
     pace_end(asked.context);
-    if (answer)
-        command_report(&options, answer, TEXT, NULL);
-    return answer;
+    if (!answer)
+        return false;
+    g_autofree char *text = advise_text(answer);
+    command_report(&options, answer, text, NULL);
+    return true;
 }

@@ -16,7 +16,7 @@
 /* clang-format off */
 #define CALIBRATE_OPTIONS(X)                                                                                          \
     X(FILE, output, "output", 'o',                                                                                    \
-      "Write the cluster (YAML)", "FILE")                                                                             \
+      "Write the cluster (YAML); without it the fit is only printed", "FILE")                                                                             \
     X(TEXT, base, "base", 0,                                                                                          \
       "Put the fitted costs into a copy of this cluster (default: one machine with one device per rank)", "CLUSTER")  \
     X(COUNT, ranks, "ranks", 'n',                                                                                     \
@@ -94,7 +94,7 @@ static json_t *calibrate_report_json(const Calibration *calibration, const GArra
     for (uint32_t i = 0; i < calibration->n_fits; i++)
         json_array_append_new(fits, fit_json(&calibration->fit[i]));
     return json_pack(
-        "{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:s}", "cluster",
+        "{s:s, s:s?, s:i, s:o, s:o, s:o, s:o, s:o, s:s}", "cluster",
         calibration->cluster->name, "output", own->output, "rows",
         (int)calibration->agreement.n, "mape", json_number(calibration->agreement.mape),
         "p95", json_number(calibration->agreement.p95), "worst",
@@ -187,7 +187,7 @@ static bool calibrate_run(const Own *own, int argc, char **argv,
     g_autofree char *source =
         g_strdup_printf("kilter " KILTER_VERSION " calibrate: %u measurements of %.1000s",
                         measurements->len, names);
-    g_autofree char *name = g_path_get_basename(own->output);
+    g_autofree char *name = g_path_get_basename(own->output ? own->output : "calibrated");
     CalibrateOptions options = {.ranks = own->ranks ? (uint32_t)own->ranks
                                                     : most_ranks(measurements),
                                 .name = name,
@@ -201,7 +201,7 @@ static bool calibrate_run(const Own *own, int argc, char **argv,
     g_autoptr(Calibration) calibration = calibrate(measurements, &options, error);
     if (!calibration ||
         (own->plot && !calibrate_draw(calibration, measurements, own->plot, error)) ||
-        !calibrate_write_cluster(calibration, own->output, error))
+        (own->output && !calibrate_write_cluster(calibration, own->output, error)))
         return false;
     command_report(command, calibrate_report_json(calibration, tables, own),
                    MEASURED_REPORT_TEXT, TEXT, NULL);
@@ -215,9 +215,7 @@ bool cmd_calibrate(int argc, char **argv, GError **error)
     g_auto(CommandOptions) options = {0};
     if (!command_parse(entries, &argc, argv, &options, error))
         return false;
-    if (!own.output)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected --output FILE for the cluster");
-    return calibrate_options_in_range(&own, error) && output_check(own.output, error) &&
+    return calibrate_options_in_range(&own, error) &&
+           (!own.output || output_check(own.output, error)) &&
            calibrate_run(&own, argc, argv, &options, error);
 }

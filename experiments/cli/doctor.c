@@ -25,7 +25,10 @@ static void doctor_add(json_t *parts, json_t *missing, const char *name, bool fo
     json_array_append_new(parts,
                           json_pack("{s:s, s:b, s:s, s:s?}", "name", name, "found",
                                     (int)found, "purpose", purpose, "install", package));
-    if (!found && package)
+    bool known = found || !package;
+    for (size_t i = 0; !known && i < json_array_size(missing); i++)
+        known = strcmp(json_string_value(json_array_get(missing, i)), package) == 0;
+    if (!known)
         json_array_append_new(missing, json_string(package));
 }
 

@@ -277,8 +277,8 @@ static json_t *more_json(double factor)
 {
     if (!(factor > 1 + 5e-4))
         return json_string("none");
-    return factor < 1.1 ? json_sprintf("+%.1f %%", 100 * (factor - 1))
-                        : json_sprintf("+%.0f %%", 100 * (factor - 1));
+    return factor < 1.1 ? json_sprintf("+%.1f\302\240%%", 100 * (factor - 1))
+                        : json_sprintf("+%.0f\302\240%%", 100 * (factor - 1));
 }
 
 static json_t *league_json(const Rank *rank, guint n)

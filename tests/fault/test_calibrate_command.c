@@ -102,7 +102,6 @@ static void test_calibrate_refusals(void **state)
     g_autoptr(Sandbox) sandbox = sandbox_new();
     sandbox_write(sandbox, "m.csv", HEADER "cpu,linear,,2,1,9,9,1,1e-3,1e-3,1e-3\n");
     sandbox_write(sandbox, "bad.csv", HEADER "cpu,liner,,2,1,9,9,1,1e-3,1e-3,1e-3\n");
-    program_refuses(sandbox, "calibrate m.csv", 2, "expected --output");
     program_refuses(sandbox, "calibrate none.csv -o c.yaml", 2, "none.csv");
     program_refuses(sandbox, "calibrate bad.csv -o c.yaml", 2, "bad.csv:2: kind");
     program_refuses(sandbox, "calibrate m.csv -o c.yaml", 2, "no all_reduce among 2");
@@ -111,6 +110,33 @@ static void test_calibrate_refusals(void **state)
     program_refuses(sandbox, "calibrate m.csv -o c.yaml --memory much", 2, "--memory");
     program_refuses(sandbox, "calibrate m.csv -o nowhere/c.yaml", 2, "nowhere");
     program_run_good(sandbox, "calibrate m.csv -o c.yaml --ranks 1 -q");
+}
+
+/* Without --output the fit is printed and nothing is written. */
+static void test_fit_alone(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    sandbox_write(sandbox, "m.csv", HEADER "cpu,linear,,1,1,9,9,1,1e-3,1e-3,1e-3\n");
+    g_auto(Ran) ran = program_run_good(sandbox, "calibrate m.csv");
+    assert_non_null(strstr(ran.out, "linear"));
+    g_autoptr(GDir) folder = g_dir_open(sandbox->folder, 0, NULL);
+    assert_string_equal(g_dir_read_name(folder), "m.csv");
+    assert_null(g_dir_read_name(folder));
+}
+
+/* Rows of a trace name the product; they are fitted to the base's device of that data sheet. */
+static void test_product_names(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    sandbox_write(sandbox, "m.csv",
+                  HEADER "NVIDIA H100 80GB HBM3,linear,,1,1,1e12,1e9,1,1e-2,1e-2,1e-2\n");
+    program_run_good(sandbox, "calibrate m.csv --base dgx-h100 -o c.yaml -q");
+    g_autofree char *text = sandbox_read(sandbox, "c.yaml");
+    assert_non_null(strstr(text, "kind: \"linear\""));
+    program_refuses(sandbox, "calibrate m.csv --base dgx-a100 -o c.yaml", 2,
+                    "no device type NVIDIA H100 80GB HBM3");
 }
 
 /* Measurements that do not match the cluster are an error; formerly they left a cluster to which
@@ -268,6 +294,8 @@ int main(void)
         cmocka_unit_test(test_profile_refusals),
         cmocka_unit_test(test_calibrate_refusals),
         cmocka_unit_test(test_no_usable_row),
+        cmocka_unit_test(test_fit_alone),
+        cmocka_unit_test(test_product_names),
         cmocka_unit_test(test_validate_half_rate),
         cmocka_unit_test(test_validate_takes_every_plan),
         cmocka_unit_test(test_validate_csv),
