@@ -100,6 +100,8 @@ trial AS (
         page.source_id IN ('megatron_bridge', 'dgxc_benchmarking', 'nemo_docs', 'nemo_launcher') OR page.model IN ('GPT-32B', 'GPT-7.1B') AS sequence_parallel,
         CASE WHEN page.precision LIKE '%FP8%' AND page.precision NOT LIKE 'fp16%' THEN 'fp8'
              WHEN page.precision IN ('fp16', 'fp16/bf16', 'amp') THEN 'mixed'
+             -- autocast leaves parameters and gradients in float32 (as `peaks` has them)
+             WHEN page.precision = 'bf16 autocast' THEN 'bf16-fsdp'
              ELSE 'bf16' END AS numbers,
         CASE WHEN page.source_id = 'megatron_lm' AND page.tp = '' AND page.other LIKE 'model_parallel=%'
              THEN min(8, CAST(substr(page.other, 16) AS INTEGER)) 
@@ -114,6 +116,7 @@ trial AS (
         CASE WHEN page.source_id = 'fms_fsdp' AND page.other NOT LIKE '%no compile%' THEN 'fsdp-compiled'
              WHEN page.source_id = 'megatron_lm' AND page.gpu LIKE 'A100%' THEN 'megatron-2021'
              WHEN page.other LIKE '%FlagScale%' THEN 'flagscale' WHEN page.model LIKE 'Qwen1.5-MoE%' THEN 'megatron'
+             WHEN page.precision = 'bf16 autocast' THEN 'ddp-autocast'
              WHEN page.other LIKE '%PaddleNLP%' THEN 'paddle'
              WHEN page.model = 'Baichuan2-13B' THEN 'deepspeed'
              WHEN page.other LIKE 'release=25.09%' OR (page.gpu <> 'H100' AND (page.other LIKE 'release=25.%' OR page.other LIKE 'release=26.02%' OR page.other LIKE 'release=26.04%'))
@@ -200,7 +203,7 @@ SELECT
         || CASE WHEN fidelity = 'flow' THEN ',network=crossbar,streams=2' ELSE '' END
         -- these recipes set moe_flex_dispatcher_backend (HybridEP), which sends a token to a machine once
         || CASE WHEN model = 'DeepSeekV3' AND eps > 1 THEN ',dispatcher=once' ELSE '' END AS options, fidelity, software,
-    CASE WHEN mixed THEN '{name: pcie, machines: [{device: rtx-a6000, gpus: 2, nic: pcie4}, {device: h100-nvl, gpus: 1, nic: pcie5}]}'
+    CASE WHEN mixed THEN '{name: pcie, machines: [{device: rtx-a6000, gpus: 2, inner: pcie4, nic: pcie4}, {device: h100-nvl, gpus: 1, nic: pcie5}]}'
          ELSE '{name: ' || port || ' x ' || ports || ', machines: [{device: ' || device || ', gpus: ' || min(n, of_machine) || ', count: '
             || max(1, n / of_machine) || ', ' || within || 'nic: ' || port || ', nics: ' || ports || '}]}' END AS cluster,
     CASE WHEN tokens_per_s_per_gpu = '' AND step_s <> '' THEN CAST(step_s AS REAL)

@@ -154,6 +154,29 @@ static void test_shares(void **state)
     clear(&s);
 }
 
+/* Autocast converts weights, gradients and what norms read and write, beside what DDP does without. */
+static void test_autocast(void **state)
+{
+    (void)state;
+    Setting plain = setting("ddp"), cast = setting("ddp-autocast");
+    double part[OP_MAX_LOOPS];
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
+        part[l] = 1;
+    const OpId slower[] = {first_of(plain.graph, OP_RMS_NORM),
+                           first_of(plain.graph, OP_SWIGLU),
+                           first_of(plain.graph, OP_LINEAR_DW)};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(slower); i++)
+        assert_true(
+            op_kernels_s(cast.priced->device[0].kernels, cast.graph, slower[i], part) >
+            op_kernels_s(plain.priced->device[0].kernels, plain.graph, slower[i], part));
+    const OpId same = first_of(plain.graph, OP_FUSED_ATTENTION);
+    assert_close(op_kernels_s(cast.priced->device[0].kernels, cast.graph, same, part),
+                 op_kernels_s(plain.priced->device[0].kernels, plain.graph, same, part),
+                 1e-12);
+    clear(&plain);
+    clear(&cast);
+}
+
 /* Kept times are those that are computed, with more of them than there are places at first. */
 static void test_many_prices(void **state)
 {
@@ -310,10 +333,10 @@ static void test_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products),        cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_shares),          cmocka_unit_test(test_stack),
-        cmocka_unit_test(test_several_kernels), cmocka_unit_test(test_dispatch),
-        cmocka_unit_test(test_launches),        cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_many_prices)};
+        cmocka_unit_test(test_products), cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_shares),   cmocka_unit_test(test_stack),
+        cmocka_unit_test(test_autocast), cmocka_unit_test(test_several_kernels),
+        cmocka_unit_test(test_dispatch), cmocka_unit_test(test_launches),
+        cmocka_unit_test(test_bound),    cmocka_unit_test(test_many_prices)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
