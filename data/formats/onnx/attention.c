@@ -128,7 +128,7 @@ static TensorId joint(Builder *b, const Projection *role, const OnnxGroup *group
     const Product *product = role[0].product;
     const Tensor x = *graph_tensor(b->graph, product->x);
     const uint32_t dim[] = {3, (uint32_t)role[0].heads, (uint32_t)role[0].size, x.dim[2]};
-    const OpAttr attr = {.causal = group->causal, .rate = group->dropout};
+    const OpAttr attr = {.causal = group->causal};
     TensorId in[3] = {product->x, builder_weight(b, product->weight, 4, dim), GRAPH_NONE};
     if (product->bias != ONNX_NONE)
         in[2] = builder_weight(b, product->bias, 3, dim);
@@ -169,7 +169,7 @@ static TensorId apart(Builder *b, const Projection *role, const OnnxGroup *group
                    kwidth = graph_tensor(b->graph, k->x)->dim[2];
     const bool kbias = k->bias != ONNX_NONE && role[2].product->bias != ONNX_NONE;
     const char *part = role[0].index == role[1].index ? ".kv" : "";
-    const OpAttr attr = {.causal = group->causal, .rate = group->dropout};
+    const OpAttr attr = {.causal = group->causal};
     TensorId in[3] = {
         q->x, builder_weight(b, q->weight, 4, (uint32_t[]){heads, queries, size, width}),
         GRAPH_NONE};

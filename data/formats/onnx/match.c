@@ -370,10 +370,6 @@ static const OnnxNode *find_scores(const Match *m, uint32_t value, OnnxGroup *gr
         return find_scores(m, onnx_in(m->model, node, 0), group, depth - 1);
     for (uint32_t i = 0; i < 2 && onnx_arithmetic(node) == 2; i++)
         if (onnx_scalar(m->model, onnx_in(m->model, node, i), &number)) {
-            if (onnx_op_is(node, "Div"))
-                group->factor /= number;
-            if (onnx_op_is(node, "Mul"))
-                group->factor *= number;
             return find_scores(m, onnx_in(m->model, node, 1 - i), group, depth - 1);
         }
     const bool where = onnx_op_is(node, "Where");
@@ -419,7 +415,7 @@ static void match_attention(const Match *m, const OnnxNode *softmax)
     enum { DEPTH = 7 };
     const uint32_t scores_of = onnx_in(m->model, softmax, 0),
                    made = onnx_out(m->model, softmax, 0);
-    OnnxGroup group = {.kind = ONNX_ATTENTION, .factor = 1, .nodes = 3};
+    OnnxGroup group = {.kind = ONNX_ATTENTION, .nodes = 3};
     const OnnxNode *scores =
         made == ONNX_NONE ? NULL : find_scores(m, scores_of, &group, DEPTH);
     const OnnxNode *product = scores ? find_product(m, made, &group, DEPTH) : NULL;

@@ -197,8 +197,6 @@ typedef struct {
     OnnxFunction function;
     double scale;   /* of a function: the factor */
     bool causal;    /* attention */
-    double dropout; /* attention */
-    double factor;  /* attention: on the scores */
     uint32_t nodes; /* that it stands for */
 } OnnxGroup;
 
