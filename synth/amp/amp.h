@@ -97,6 +97,8 @@ typedef struct {
     uint32_t *type;    /* [device]: of equal type, speed and host, as in AmpModel */
     uint32_t *machine; /* [device] */
     double *memory;    /* [device]: bytes */
+    /* [device]: bytes/s to its host, and its part of those of the host's memory; 0: not known */
+    double *host_link, *host_memory;
     /* [machine * n_machines + machine]: bytes/s; on the diagonal inside the machine */
     double *bandwidth;
     SimAlone *alone;    /* the cluster's links */
@@ -159,6 +161,7 @@ typedef struct {
     const char *recompute;
     /* states that replicas divide, as in a strategy, and among how many of them; 0: all */
     uint32_t zero, zero_ranks;
+    bool offload;   /* optimizer states lie on hosts, as in a strategy */
     uint64_t seed;  /* seed of annealing and of random strategies */
     uint32_t draws; /* number of random strategies that fit; 0: one */
     uint32_t steps; /* simulated annealing: at each temperature; 0: 20 */

@@ -111,12 +111,17 @@ AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error)
     amp->type = g_new(uint32_t, view->n_devices);
     amp->machine = g_new(uint32_t, view->n_devices);
     amp->memory = g_new(double, view->n_devices);
+    amp->host_link = g_new(double, view->n_devices);
+    amp->host_memory = g_new(double, view->n_devices);
     amp->bandwidth = g_new(double, (size_t)n *n);
     for (uint32_t m = 0, d = 0; m < n; m++)
         for (uint32_t g = 0; g < view->cluster->machine[m].gpus; g++, d++) {
             amp->machine[d] = m;
             amp->type[d] = kinds.of[d];
+            const Machine *machine = &view->cluster->machine[m];
             amp->memory[d] = (double)view->device[d].memory_bytes;
+            amp->host_link[d] = machine->host_link;
+            amp->host_memory[d] = machine->host_bandwidth / machine->gpus;
         }
     find_fastest(amp, view);
     amp->alone = sim_alone_new(view, error);
@@ -131,6 +136,8 @@ void synth_amp_cluster_free(AmpCluster *cluster)
     g_free(cluster->type);
     g_free(cluster->machine);
     g_free(cluster->memory);
+    g_free(cluster->host_link);
+    g_free(cluster->host_memory);
     g_free(cluster->bandwidth);
     sim_alone_free(cluster->alone);
     g_free(cluster);

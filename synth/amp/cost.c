@@ -16,20 +16,45 @@ static uint32_t kept_microbatches(const AmpCosting *c, uint32_t p)
     return MIN(c->gas, (ahead + chunks - 1) / chunks);
 }
 
-/* Bytes of a layer at rest: replicas divide the states first, then gradients, then parameters. */
+/* The replicas among which a level of ZeRO divides something. */
+static double ranks_of(const AmpCosting *c, uint32_t level)
+{
+    const AmpOptions *o = c->options;
+    return o->zero < level ? 1 : MIN(o->zero_ranks ? o->zero_ranks : c->s->dp, c->s->dp);
+}
+
+/* Bytes of a layer at rest: replicas divide the states first, then gradients, then parameters.
+ * Offloaded states lie on the host, and gradients that are divided do, too. */
 static double amp_held_bytes(const AmpCosting *c, uint32_t l)
 {
-    const AmpModel *model = c->model;
-    const uint32_t zero = c->options->zero,
-                   ranks = c->options->zero_ranks ? c->options->zero_ranks : c->s->dp;
-    const double held = amp_of_layer(c, model->held, l),
-                 states = amp_of_layer(c, model->states, l),
-                 gradient = amp_of_layer(c, model->gradient, l),
-                 divided = zero > 2   ? held
-                           : zero > 1 ? states + gradient
-                           : zero > 0 ? states
-                                      : 0;
-    return held - divided + divided / MIN(ranks, c->s->dp);
+    enum { STATES = 1, GRADIENTS, PARAMETERS };
+    const AmpOptions *o = c->options;
+    const double states = amp_of_layer(c, c->model->states, l),
+                 gradient = amp_of_layer(c, c->model->gradient, l),
+                 rest = amp_of_layer(c, c->model->held, l) - states - gradient;
+    return (o->offload ? 0 : states / ranks_of(c, STATES)) +
+           (o->offload && o->zero >= GRADIENTS ? 0 : gradient / ranks_of(c, GRADIENTS)) +
+           rest / ranks_of(c, PARAMETERS);
+}
+
+/* Updates on hosts: each device sends gradients and gets parameters back, and the host's memory,
+ * which its devices share, passes by gradients once and by states twice (sim/tasks/offload.c). */
+static void fill_offload(const AmpCosting *c, AmpRows *rows, uint32_t stage)
+{
+    const double ranks = ranks_of(c, 1);
+    double link = INFINITY, memory = INFINITY;
+    for (uint32_t i = 0; i < c->s->dp * c->s->tmp; i++) {
+        const uint32_t device = amp_group_at(c, stage, 0)[i];
+        memory = fmin(memory, c->cluster->host_memory[device]);
+        link = fmin(link, fmin(memory, c->cluster->host_link[device]));
+    }
+    for (uint32_t l = 0; l < c->model->n_layers; l++) {
+        const double states = amp_of_layer(c, c->model->states, l),
+                     gradient = amp_of_layer(c, c->model->gradient, l),
+                     all = amp_of_layer(c, c->model->held, l);
+        rows->offload_s[(size_t)stage * c->model->n_layers + l] =
+            ((all - states) / link + (gradient + 2 * states) / memory) / ranks;
+    }
 }
 
 /* A layer that is computed again has all of its activations for one microbatch; by then those of
@@ -127,6 +152,8 @@ static AmpRows *rows_new(const AmpCosting *c)
         return rows;
     rows->delay = g_new0(const AmpDelay *, s->pp * s->dp);
     rows->last = g_new0(const AmpDelay *, s->pp * s->dp);
+    if (c->options->offload)
+        rows->offload_s = g_new0(double, n);
     rows->again = g_new0(const AmpDelay *, (size_t)rows->n_modes * s->pp * s->dp);
     rows->meet = g_new0(bool, s->pp * s->pp);
     rows->launch_s = g_new0(double, s->pp * s->dp);
@@ -156,6 +183,8 @@ AmpRows *amp_rows_new(const AmpModel *model, const AmpCluster *cluster,
     for (uint32_t stage = 0; stage < strategy->pp * strategy->chunks; stage++) {
         (options->faithful ? amp_fill_faithful : amp_fill_detailed)(&c, rows, stage);
         fill_memory(&c, rows, stage);
+        if (rows->offload_s)
+            fill_offload(&c, rows, stage);
     }
     if (!options->faithful)
         amp_find_meetings(&c, rows);
@@ -172,6 +201,7 @@ void amp_rows_free(AmpRows *rows)
         g_free(row[i]);
     g_free(rows->mode);
     g_free(rows->mode_at);
+    g_free(rows->offload_s);
     g_free(rows->again);
     g_free(rows->delay);
     g_free(rows->last);

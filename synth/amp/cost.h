@@ -21,6 +21,8 @@ typedef struct {
     uint8_t *mode_at;       /* [stage * n_layers + layer]: its mode, from 1; 0: none */
     const AmpDelay **again; /* [(mode * groups + group) * dp + replica]: [layer] */
     double *launch_s;       /* launch time of a transfer */
+    double
+        *offload_s; /* [stage * n_layers + layer]: updates on hosts; NULL: on devices */
     /* [(stage * dp + replica) * n_layers + layer]: seconds of the layer's message to the next
      * stage, and of the message that comes back */
     double *send_s, *return_s;

@@ -18,7 +18,7 @@
 static const char *const ASKED[] = {
     "pp",        "dp",   "tp",         "micro_batch",       "schedule",
     "recompute", "zero", "zero_ranks", "sequence_parallel", "virtual_stages",
-    NULL};
+    "offload",   NULL};
 
 typedef struct {
     const Question *question;
@@ -41,6 +41,7 @@ static AmpOptions search_options(const PlannerOptions *options)
                         .recompute = asked->recompute,
                         .zero = asked->zero,
                         .zero_ranks = asked->zero_ranks,
+                        .offload = asked->offload != NULL,
                         .seed = options->seed,
                         .draws = amp->rank,
                         .steps = amp->steps,
@@ -96,6 +97,7 @@ static Strategy strategy_of(const Trials *t, const AmpStrategy *s)
     strategy.recompute = t->search.recompute;
     strategy.zero = t->question->options->strategy.zero;
     strategy.zero_ranks = t->question->options->strategy.zero_ranks;
+    strategy.offload = t->question->options->strategy.offload;
     if (s->tmp > 1)
         strategy.sequence_parallel = t->question->options->strategy.sequence_parallel;
     strategy.cuts = synth_strategy_list(s->first + 1, s->pp * s->chunks - 1);

@@ -245,6 +245,9 @@ static double update(const Walk *w, uint32_t group, uint32_t r, double reduced_s
                 l == w->first[group] ? MAX(reduced_s, w->reduced[l]) : w->reduced[l];
             clocks.s[CLOCK_DEVICE] = MAX(clocks.s[CLOCK_DEVICE], at);
             clocks = amp_clocks_pass(&clocks, delay_of(w, AMP_UPDATE, group, r, l));
+            if (rows->offload_s)
+                clocks.s[CLOCK_DEVICE] +=
+                    rows->offload_s[(size_t)stage * rows->problem.n_layers + l];
         }
     return made_s(&clocks);
 }

@@ -24,7 +24,7 @@ typedef struct {
     const PortfolioOptions *how;
     const PlannerOptions *options;
     Graph *graph;
-    bool attends; /* the graph has attention */
+    TechniqueNeeds has; /* of what techniques need */
     SimMemoryFloor floor;
     gint64 deadline_us; /* 0: none */
     bool hasty;         /* try_is_hasty() */
@@ -705,7 +705,7 @@ static void list_tries(const PortfolioRun *run, PortfolioChoice *choice)
             for (uint32_t row = 0; attempt.set;) {
                 g_array_append_val(choice->tries, attempt);
                 attempt.set =
-                    technique_next(attempt.planner, run->attends, run->options, &row);
+                    technique_next(attempt.planner, run->has, run->options, &row);
             }
         }
 }
@@ -771,7 +771,8 @@ static bool prepare(PortfolioRun *run, const char *model, const Cluster *cluster
     if (!run->graph)
         return false;
     run->floor = sim_memory_floor(run->graph);
-    run->attends = technique_has_attention(run->graph);
+    run->has.attention = technique_has_attention(run->graph);
+    run->has.hosts = technique_has_hosts(cluster);
     list_choices(portfolio, cluster, run->how);
     for (uint32_t i = 0; i < portfolio->choices->len; i++)
         list_tries(run, g_ptr_array_index(portfolio->choices, i));

@@ -26,6 +26,8 @@ static const struct {
     {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_REFUSED, "zero=2"},
     {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_MISFIT, "zero=3"},
     {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_MISFIT, "zero=3 recompute=full"},
+    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_MISFIT,
+     "zero=2 recompute=full offload=optimizer"},
     {PLANNER_CERTIFIES, 0, TECHNIQUE_NEAR, "bucket=25MiB"},
     {PLANNER_CERTIFIES, PLANNER_TURNS, TECHNIQUE_MISFIT, "recompute=auto"},
     {PLANNER_CERTIFIES | PLANNER_ZERO, 0, TECHNIQUE_MISFIT, "zero=3"},
@@ -61,24 +63,37 @@ bool technique_has_attention(const Graph *graph)
     return has;
 }
 
-static bool technique_is_open(const char *set, bool attends,
+bool technique_has_hosts(const Cluster *cluster)
+{
+    bool all = true;
+    for (uint32_t m = 0; m < cluster->n_machines; m++)
+        all &= cluster->machine[m].host_memory_bytes > 0 &&
+               cluster->machine[m].host_link > 0 &&
+               cluster->machine[m].host_bandwidth > 0;
+    return all;
+}
+
+/* No framework gets a plan with states on hosts. */
+static bool technique_is_open(const char *set, TechniqueNeeds has,
                               const PlannerOptions *options)
 {
     g_auto(GStrv) pair = technique_pairs(set);
-    bool open = !strstr(set, "sequence_parallel") || attends;
+    bool open =
+        (!strstr(set, "sequence_parallel") || has.attention) &&
+        (!strstr(set, "offload") || (has.hosts && !planner_options_target(options)));
     for (uint32_t i = 0; pair[i]; i++)
         open &= !technique_is_asked(options, pair[i]);
     return open;
 }
 
-const char *technique_next(const Planner *planner, bool attends,
+const char *technique_next(const Planner *planner, TechniqueNeeds has,
                            const PlannerOptions *options, uint32_t *row)
 {
     while (*row < G_N_ELEMENTS(SET)) {
         const uint32_t i = (*row)++;
         if (planner_can(planner, SET[i].with) &&
             !(SET[i].without && planner_can(planner, SET[i].without)) &&
-            technique_is_open(SET[i].set, attends, options))
+            technique_is_open(SET[i].set, has, options))
             return SET[i].set;
     }
     return NULL;

@@ -8,11 +8,19 @@
  * is asked for refuses it. There all are tried. */
 typedef enum { TECHNIQUE_NEAR, TECHNIQUE_MISFIT, TECHNIQUE_REFUSED } TechniqueWhen;
 
+/* Whether there is what some techniques need: attention in the graph; hosts whose memory and links
+ * are known in all machines. */
+typedef struct {
+    bool attention, hosts;
+} TechniqueNeeds;
+
 /* The next set of techniques for a planner beside what the options ask for, as words for --set;
- * *row, 0 at first, is where to go on; NULL: there is none. attends: the graph has attention. */
-const char *technique_next(const Planner *planner, bool attends,
+ * *row, 0 at first, is where to go on; NULL: there is none. */
+const char *technique_next(const Planner *planner, TechniqueNeeds has,
                            const PlannerOptions *options, uint32_t *row);
 bool technique_has_attention(const Graph *graph);
+/* Whether all machines say what their hosts have. */
+bool technique_has_hosts(const Cluster *cluster);
 TechniqueWhen technique_when(const char *set);
 
 /* Changes options by a set. */

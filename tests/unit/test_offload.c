@@ -1,5 +1,6 @@
 /* Optimizer states on the host: bytes on both sides and the time of updates, by hand. */
 #include "sim/sim.h"
+#include "synth/auto/technique.h"
 #include "tests/support/made_plan.h"
 
 #define MODEL                                                                            \
@@ -11,16 +12,22 @@
     "host_memory: " memory ", host_link: 1e9 B/s, host_bandwidth: 2e9 B/s}]\n"
 
 /* The plan on a cluster of this text, or the error. */
-static Made planned(const char *text, const char *set, GError **error)
+static Made planned_by(const char *planner, const char *text, const char *set,
+                       GError **error)
 {
     Made made = {.cluster = cluster_parse("c.yaml", text, strlen(text), error)};
     assert_no_error(*error);
     made.view = cluster_view(made.cluster, GRANULARITY_GPU);
     PlannerOptions options;
     if (set_options(&options, set, error))
-        made.plan = planner_plan(planner_find("manual", NULL), MODEL, "c.yaml", made.view,
+        made.plan = planner_plan(planner_find(planner, NULL), MODEL, "c.yaml", made.view,
                                  &options, &made.graph, error);
     return made;
+}
+
+static Made planned(const char *text, const char *set, GError **error)
+{
+    return planned_by("manual", text, set, error);
 }
 
 static double parameters_of(const Graph *graph)
@@ -88,11 +95,67 @@ static void test_refusals(void **state)
     assert_error(error, KILTER_ERROR_INPUT, "expected none or optimizer");
 }
 
+/* Searches count states on hosts, and find plans where nothing else fits. */
+static void test_searches(void **state)
+{
+    (void)state;
+    static const char *const set = "runtime=none pp=1 tp=1 zero=1",
+                             *const there =
+                                 "runtime=none pp=1 tp=1 zero=1 offload=optimizer";
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) part = g_strsplit(HOST("1 GB"), "1 GiB", 2);
+    g_autofree char *text = g_strjoin("400 KiB", part[0], part[1], NULL);
+    g_auto(Made) plain = planned_by("amp", text, set, &error);
+    assert_null(plain.plan);
+    assert_error(error, KILTER_ERROR_INFEASIBLE, "fits the memory");
+    g_clear_error(&error);
+    g_auto(Made) off = planned_by("amp", text, there, &error);
+    assert_no_error(error);
+    assert_true(off.plan->feasible);
+    g_autoptr(SimReport) report =
+        sim_evaluate(off.plan, off.graph, off.view, "stage", &error);
+    assert_no_error(error);
+    assert_true(report->host_bytes > 0);
+}
+
+/* Whether auto tries states on hosts with amp where nothing else fits. */
+static bool is_tried(bool hosts, const PlannerOptions *options)
+{
+    bool tried = false;
+    const char *set;
+    for (uint32_t row = 0;
+         (set = technique_next(planner_find("amp", NULL), (TechniqueNeeds){true, hosts},
+                               options, &row));)
+        tried |=
+            strstr(set, "offload=optimizer") && technique_when(set) == TECHNIQUE_MISFIT;
+    return tried;
+}
+
+static void test_techniques(void **state)
+{
+    (void)state;
+    GError *error = NULL;
+    PlannerOptions options;
+    g_autoptr(Cluster) known =
+        cluster_parse("c.yaml", HOST("1 GB"), strlen(HOST("1 GB")), &error),
+                       unknown = cluster_load("hap-8", &error);
+    assert_no_error(error);
+    assert_true(technique_has_hosts(known));
+    assert_false(technique_has_hosts(unknown));
+    assert_true(set_options(&options, "runtime=none", &error));
+    assert_true(is_tried(true, &options));
+    assert_false(is_tried(false, &options));
+    assert_true(set_options(&options, "recompute=full", &error)); /* the user's choice */
+    assert_false(is_tried(true, &options));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_searches),
+        cmocka_unit_test(test_techniques),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
