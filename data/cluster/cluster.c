@@ -15,16 +15,20 @@
 
 /* --- cluster --- */
 
+void device_type_clear(DeviceType *type)
+{
+    g_free(type->name);
+    g_free(type->source);
+    g_free(type->op);
+    kernel_device_free(type->kernels);
+}
+
 void cluster_free(Cluster *cluster)
 {
     if (!cluster)
         return;
-    for (uint32_t i = 0; i < cluster->n_types; i++) {
-        g_free(cluster->type[i].name);
-        g_free(cluster->type[i].source);
-        g_free(cluster->type[i].op);
-        kernel_device_free(cluster->type[i].kernels);
-    }
+    for (uint32_t i = 0; i < cluster->n_types; i++)
+        device_type_clear(&cluster->type[i]);
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
         g_free(cluster->pieces[kind].piece);
     curves_clear(&cluster->curves);

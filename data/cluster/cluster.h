@@ -129,6 +129,8 @@ double device_type_rate(const DeviceType *type, Numbers numbers);
 const OpCost *device_type_cost(const DeviceType *type, OpKind kind);
 /* Whether some kind of ops does not take FLOPs / rate. */
 bool device_type_is_fitted(const DeviceType *type);
+/* Frees what the type owns. */
+void device_type_clear(DeviceType *type);
 
 /* Neighbouring GPUs of one type, in a machine of unlike GPUs. */
 typedef struct {

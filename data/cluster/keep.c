@@ -62,9 +62,7 @@ static void drop_types(Cluster *cluster)
         for (uint32_t i = 0; i < cluster->n_machines; i++)
             used |= machine_gpus_of(&cluster->machine[i], t) > 0;
         if (!used) {
-            g_free(cluster->type[t].name);
-            g_free(cluster->type[t].source);
-            g_free(cluster->type[t].op);
+            device_type_clear(&cluster->type[t]);
             continue;
         }
         for (uint32_t i = 0; i < cluster->n_machines; i++)

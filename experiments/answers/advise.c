@@ -408,8 +408,7 @@ json_t *advise(const char *model, const Cluster *cluster, const PlannerOptions *
                                   .flow = true,
                                   .spare = spare,
                                   .progress = asked->progress,
-                                  .context = asked->context,
-                                  .say = asked->say};
+                                  .context = asked->context};
     g_autoptr(Portfolio) portfolio = portfolio_new(model, cluster, options, &how, error);
     json_t *answer = portfolio ? advise_json(portfolio, asked, error) : NULL;
     if (answer && options->target)

@@ -22,7 +22,6 @@ typedef struct {
     /* Called before each try, from any thread but never by two at once; may be NULL. */
     void (*progress)(void *context, uint32_t done, uint32_t total, const char *what);
     void *context;
-    void (*say)(const char *words); /* as of PortfolioOptions */
 } AdviseAsked;
 
 /* The answer, with the members of data/schemas/advise.json, and the figure. The cluster is changed

@@ -109,8 +109,7 @@ bool cmd_advise(int argc, char **argv, GError **error)
                          .change = (char *const *const *)how.change,
                          .set = options.set,
                          .seed = options.seed_text,
-                         .progress = pace_step,
-                         .say = command_say};
+                         .progress = pace_step};
     if (!advise_read_targets(&own, &asked, error) ||
         (own.training && !days_read_tokens(own.training, &asked.tokens, error)) ||
         !command_setting(&how, argv[2], &setting, error))

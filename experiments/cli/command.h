@@ -316,9 +316,6 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandSetting, command_setting_clear)
 Configuration *command_configuration(const CommandPlanning *how, char **argv,
                                      const char *fidelity, const PlannerOptions *options,
                                      CommandSetting *setting, GError **error);
-/* Says before a search that it may take long or much, whether or not the command is quiet. */
-void command_say(const char *words);
-void command_say_size(const Configuration *configuration);
 /* Plans and simulates MODEL CLUSTER, or simulates PLAN.json (argc 2), by a fidelity (NULL: the
  * default of the plan's kind). */
 bool command_evaluate(const CommandPlanning *how, int argc, char **argv,

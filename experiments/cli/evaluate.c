@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "experiments/cli/limits.h"
 #include "sim/sim.h"
 
 Configuration *command_configuration(const CommandPlanning *how, char **argv,
@@ -22,19 +21,6 @@ Configuration *command_configuration(const CommandPlanning *how, char **argv,
     return configuration_new(&ask, error);
 }
 
-void command_say(const char *words)
-{
-    limits_note("%s", words);
-}
-
-void command_say_size(const Configuration *configuration)
-{
-    g_autofree char *words =
-        configuration->opened ? question_size_words(configuration->opened) : NULL;
-    if (words)
-        command_say(words);
-}
-
 static bool evaluate_model(const CommandPlanning *how, char **argv, const char *fidelity,
                            const PlannerOptions *options, Evaluation *evaluation,
                            GError **error)
@@ -42,10 +28,7 @@ static bool evaluate_model(const CommandPlanning *how, char **argv, const char *
     g_auto(CommandSetting) setting = {0};
     g_autoptr(Configuration) configuration =
         command_configuration(how, argv, fidelity, options, &setting, error);
-    if (!configuration)
-        return false;
-    command_say_size(configuration);
-    if (!configuration_evaluate(configuration, evaluation, error))
+    if (!configuration || !configuration_evaluate(configuration, evaluation, error))
         return false;
     evaluation->cluster = g_steal_pointer(&setting.cluster);
     return true;

@@ -13,6 +13,7 @@
 #include "experiments/cli/manual.h"
 #include "experiments/cli/screen.h"
 #include "experiments/figures/reproduce.h"
+#include "synth/planners/planner.h"
 
 static const Command commands[] = {
 #define X(name, group, help, ...) {#name, help, cmd_##name, COMMAND_##group},
@@ -102,6 +103,19 @@ static void print_error(const char *message, char **argv)
     fprintf(stderr, "%s\n", text);
 }
 
+/* Says that a search may take long or much, whether or not the command is quiet; of many searches,
+ * those that may take longer than all before. */
+static void hear(double seconds, const char *words)
+{
+    static GMutex lock;
+    static double most_s;
+    g_mutex_lock(&lock);
+    if (seconds > most_s)
+        limits_note("%s", words);
+    most_s = MAX(most_s, seconds);
+    g_mutex_unlock(&lock);
+}
+
 int main(int argc, char **argv)
 {
     /* Looked up before options are taken out of argv. A rank of exec prints plain text, which the
@@ -112,6 +126,7 @@ int main(int argc, char **argv)
         limits_begin(json ? argv[1] : NULL);
     else
         limits_lift();
+    planner_tell(hear);
     /* Only the character type: numbers are written with a point in every locale. */
     setlocale(LC_CTYPE, "");
     g_autoptr(GError) error = NULL;

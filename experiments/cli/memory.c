@@ -112,10 +112,7 @@ static bool most_evaluate_at(const Most *m, const char *model, uint64_t gpus,
                                   .planner = setting.planner,
                                   .options = options};
     g_autoptr(Configuration) configuration = configuration_new(&ask, error);
-    if (!configuration)
-        return false;
-    command_say_size(configuration);
-    if (!configuration_evaluate(configuration, evaluation, error))
+    if (!configuration || !configuration_evaluate(configuration, evaluation, error))
         return false;
     evaluation->cluster = g_steal_pointer(&setting.cluster);
     return true;

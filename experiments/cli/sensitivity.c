@@ -27,8 +27,6 @@ static bool of_model(const CommandPlanning *how, char **argv, const char *fideli
     g_autoptr(Configuration) configuration =
         command_configuration(how, argv, fidelity, &options->planner, &setting, error);
     g_auto(Evaluation) evaluation = {0};
-    if (configuration)
-        command_say_size(configuration);
     return configuration && configuration_evaluate(configuration, &evaluation, error) &&
            sensitivity_report(&evaluation, configuration, options, error);
 }

@@ -35,6 +35,11 @@ typedef enum {
     KILTER_DOES_NOT_FIT /* no plan fits the memory */
 } KilterStatus;
 
+/* Hears, in the thread that called, before a search that it may take more than 20 s or 2 GiB. */
+typedef void (*KilterHear)(double seconds, const char *words);
+/* Who hears; NULL, as at the beginning: nobody. Not during other calls. */
+void kilter_hear(KilterHear hear);
+
 /* The version of the library, as `kilter --version` prints it; static. */
 const char *kilter_version(void);
 

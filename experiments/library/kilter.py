@@ -54,6 +54,19 @@ def _ask(name, request):
     return _call(name, json.dumps(request).encode())
 
 
+_Hear = ctypes.CFUNCTYPE(None, ctypes.c_double, ctypes.c_char_p)
+
+
+def hear(function):
+    """Calls function(seconds, words) before a search that may take long. Until then: prints the words."""
+    global _heard  # ctypes needs it as long as the library does
+    _heard = _Hear(lambda seconds, words: function(seconds, words.decode()))
+    _library.kilter_hear(_heard)
+
+
+hear(lambda seconds, words: print(f"kilter: {words}", file=sys.stderr))
+
+
 def version():
     return _library.kilter_version().decode()
 

@@ -50,6 +50,11 @@ void kilter_free(char *json)
     free(json);
 }
 
+void kilter_hear(KilterHear hear)
+{
+    planner_tell(hear);
+}
+
 /* --- lists --- */
 
 KilterStatus kilter_models(char **json)

@@ -564,7 +564,8 @@ static json_t *drawn_links(const Drawn *d)
     const uint32_t n = d->timeline->n_links;
     g_autofree SimLinkUse *link = g_memdup2(d->timeline->link, n * sizeof *link);
     json_t *list = json_array(), *last = NULL;
-    qsort(link, n, sizeof *link, by_use);
+    if (n > 0) /* else there is no array */
+        qsort(link, n, sizeof *link, by_use);
     for (uint32_t i = 0; i < n && link[i].bytes > 0; i++) {
         const bool same = i > 0 &&
                           fabs(link[i].busy_s - link[i - 1].busy_s) <= 1e-9 * d->end_s &&

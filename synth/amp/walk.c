@@ -162,7 +162,8 @@ static void run_steps(Walk *w)
 
 /* --- after the schedule --- */
 
-/* The all-reduces of a group, as if one after the other up to the last one's end. */
+/* The all-reduces of a group, as if one after the other up to the last one's end; what would have
+ * begun before the iteration belongs to updates. */
 typedef struct {
     double start_s, left_s, end_s;
 } Sync;
@@ -176,6 +177,7 @@ static Sync sync_of(const Walk *w, uint32_t group)
             sync.left_s += w->rows->sync[(size_t)stage * w->n_layers + l];
             sync.end_s = MAX(sync.end_s, w->reduced[l]);
         }
+    sync.left_s = MIN(sync.left_s, sync.end_s);
     sync.start_s = sync.end_s - sync.left_s;
     return sync;
 }

@@ -756,11 +756,11 @@ static void portfolio_say(const PortfolioRun *run)
         n_tries += ((const PortfolioChoice *)g_ptr_array_index(choices, c))->tries->len;
     const double most_s =
         (sim_memory_floor_fits(&run->floor, view) ? op_s : crowded_op_s) * n_tries * ops;
-    if (!run->how->say || most_s <= usual_s)
+    if (most_s <= usual_s)
         return;
     g_autofree char *words = g_strdup_printf(
         "%u tries of planners on %u ops may take %.0f s or more", n_tries, ops, most_s);
-    run->how->say(words);
+    planner_say(most_s, words);
 }
 
 static bool prepare(PortfolioRun *run, const char *model, const Cluster *cluster,

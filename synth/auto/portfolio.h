@@ -64,8 +64,6 @@ typedef struct {
     /* Called before each try, from any thread but never by two at once; may be NULL. */
     void (*progress)(void *context, uint32_t done, uint32_t total, const char *what);
     void *context;
-    /* Called before the first try, with a sentence, if all may take more than 20 s; may be NULL. */
-    void (*say)(const char *words);
 } PortfolioOptions;
 
 /* KILTER_ERROR_INPUT for a model or options that no planner can plan. If no try has a plan, the

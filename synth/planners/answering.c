@@ -151,6 +151,8 @@ Answer *question_answer(const Question *question, const char *cluster,
     answer->unbounded = limits && limits->unbounded;
     answer->beaten = limits ? limits->beaten : NULL;
     answer->plan = blank_plan(question, cluster);
+    if (!limits) /* no part of another search, which has said so */
+        planner_say_size(question->planner, question->graph, question->cluster);
     if (!make_plan(question, answer, error) || !check_target(question, answer, error))
         return NULL;
     answer->stopped = answer_is_late(answer);

@@ -98,7 +98,7 @@ typedef struct {
 static const Size SIZE[] = {
     {hap_make, 14000, 0, 0},     {hidup_make, 14000, 0, 0},
     {amp_make, 0, 1024, 8192},   {amp_make_annealed, 0, 512, 4096},
-    {joint_make, 9000, 4096, 0}, {auto_make, 6000, 1024, 0}};
+    {joint_make, 9000, 4096, 0}};
 
 static Size planner_size(const Planner *of)
 {
@@ -118,19 +118,34 @@ bool planner_takes_size(const Planner *of, const ClusterView *view, GError **err
                        of->name, most, gpus);
 }
 
-char *planner_size_words(const Planner *of, const Graph *graph, const ClusterView *view)
+static PlannerHear planner_hear;
+
+void planner_tell(PlannerHear hear)
+{
+    planner_hear = hear;
+}
+
+void planner_say(double seconds, const char *words)
+{
+    if (planner_hear)
+        planner_hear(seconds, words);
+}
+
+void planner_say_size(const Planner *of, const Graph *graph, const ClusterView *view)
 {
     const double usual_s = 20, usual_bytes = 0x1p31;
     const Size size = planner_size(of);
     const uint32_t ops = graph_n_ops(graph), gpus = cluster_gpus(view->cluster);
     const double excess = fmax(size.ops ? (double)ops / size.ops : 0,
                                size.gpus ? (double)gpus / size.gpus : 0);
+    const double seconds = usual_s * excess * excess;
     if (excess <= 1)
-        return NULL;
+        return;
     g_autofree char *bytes = units_format(usual_bytes * excess, QUANTITY_BYTES);
-    return g_strdup_printf("%s on %u ops and %u GPUs may take %.0f s or more, and %s of "
-                           "memory",
-                           of->name, ops, gpus, usual_s * excess * excess, bytes);
+    g_autofree char *words = g_strdup_printf(
+        "%s on %u ops and %u GPUs may take %.0f s or more, and %s of memory", of->name,
+        ops, gpus, seconds, bytes);
+    planner_say(seconds, words);
 }
 
 const Planner *planner_makers(uint32_t *n)

@@ -81,9 +81,13 @@ struct Planner {
 
 /* Refuses a cluster that is too large for the planner, with KILTER_ERROR_INPUT. */
 bool planner_takes_size(const Planner *of, const ClusterView *view, GError **error);
-/* A sentence about how long the search may take if that is more than 20 s or 2 GiB, else NULL.
- * Caller frees. */
-char *planner_size_words(const Planner *of, const Graph *graph, const ClusterView *view);
+/* Hears before a search that it may take more than 20 s or 2 GiB, in the thread that searches. */
+typedef void (*PlannerHear)(double seconds, const char *words);
+/* Who hears, in this process; NULL, as at the beginning: nobody. Not while anything is planned. */
+void planner_tell(PlannerHear hear);
+void planner_say(double seconds, const char *words);
+/* Says so of one planner's search, if it may. */
+void planner_say_size(const Planner *of, const Graph *graph, const ClusterView *view);
 
 uint32_t planner_count(void);
 const Planner *planner_at(uint32_t index);
@@ -130,8 +134,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Question, question_free)
 
 /* The model with every parameter. */
 const char *question_spec(const Question *question);
-/* planner_size_words of the question. */
-char *question_size_words(const Question *question);
 /* The graph; the caller gets a reference of its own. */
 Graph *question_graph(const Question *question);
 

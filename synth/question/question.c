@@ -334,11 +334,6 @@ void question_free(Question *question)
     g_free(question);
 }
 
-char *question_size_words(const Question *question)
-{
-    return planner_size_words(question->planner, question->graph, question->cluster);
-}
-
 const char *question_spec(const Question *question)
 {
     return question->model;

@@ -121,7 +121,7 @@ static void test_symbols(void **state)
 {
     (void)state;
     static const char RELEASED[] =
-        "kilter_clusters\nkilter_free\nkilter_models\nkilter_plan\nkilter_planners\n"
+        "kilter_clusters\nkilter_free\nkilter_hear\nkilter_models\nkilter_plan\nkilter_planners\n"
         "kilter_simulate\nkilter_verify\nkilter_version";
     Image image = image_load("libkilter.so");
     g_autofree char *defined = image_is_elf(&image) ? image_symbols(&image, true) : NULL;

@@ -114,8 +114,8 @@ static void test_symbols(void **state)
         box, "nm -D --defined-only $(find two -name libkilter.so) | grep ' T ' | "
              "sed 's/.* T //; s/@.*//' | sort | tr '\\n' ' '");
     assert_string_equal(out,
-                        "kilter_clusters kilter_free kilter_models kilter_plan "
-                        "kilter_planners kilter_simulate kilter_verify kilter_version ");
+                        "kilter_clusters kilter_free kilter_hear kilter_models "
+                        "kilter_plan kilter_planners kilter_simulate kilter_verify kilter_version ");
     g_autofree char *name = shell_good(box, "ls -l $(find two -name libkilter.so)");
     assert_non_null(strstr(name, "libkilter.so.0"));
 }
@@ -133,6 +133,14 @@ static void test_python(void **state)
         "assert kilter.simulate(**ask)['iteration_time_s'] > 0\n"
         "assert kilter.plan(**ask)['kilter']['format'] == 'plan'\n"
         "assert kilter.verify(**ask)['right']\n"
+        "heard = []\n"
+        "kilter.hear(lambda seconds, words: heard.append((seconds, words)))\n"
+        "kilter.simulate(**{**ask, 'planner': 'hap'})\n"
+        "try:\n"
+        "    kilter.plan(model='vit:layers=1300', cluster='hap-8', planner='hap', set={'budget_s': '0.01'})\n"
+        "except kilter.Error as error:\n"
+        "    assert error.status == 1\n"
+        "assert len(heard) == 1 and heard[0][0] > 20 and heard[0][1].startswith('hap on '), heard\n"
         "slow = kilter.simulate(**ask, fidelity='flow', set={'bucket': '1MiB'})\n"
         "assert slow['fidelity'] == 'flow'\n"
         "try:\n"

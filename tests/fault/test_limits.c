@@ -204,10 +204,13 @@ static void test_bombs(void **state)
     (void)state;
     static const char *const LARGE[] = {
         "plan vit:layers=2048 hap-8 -q -p hap", "plan vit:layers=2048 hap-8 -q -p hidup",
-        "plan vit:layers=1024 hap-8 -q -p auto", "plan vit:layers=1024 hap-8 -q -p joint",
+        "plan vit:layers=1024 hap-8 -q -p joint",
         "simulate vit:layers=1024 hap-8 -q -p joint"};
     g_autoptr(Sandbox) box = sandbox_new();
     write_large(box, 65535);
+    sandbox_write(box, "long.yaml",
+                  "name: long\ngrid:\n  model: ['vit:layers=2048']\n"
+                  "  cluster: [hap-8]\n  planner: [hap]\n");
     program_refuses(box, "plan vit:layers=2 two.yaml -p amp -q", 2,
                     "amp searches up to 8192 GPUs, the cluster has 65537; use joint");
     program_refuses(box, "plan vit:layers=2 two.yaml -p amp-sa -q", 2,
@@ -229,6 +232,9 @@ static void test_bombs(void **state)
         {"theory vit:layers=4096", "the theory of "},
         {"advise vit:layers=4096 hap-8 -q", " tries of planners on "},
         {"advise llama:layers=16,hidden=2048,heads=16 hap-16 -q", " may take "},
+        {"plan vit:layers=1024 hap-8 -q -p auto", " tries of planners on "},
+        {"exec vit:layers=2048 hap-8 -q -p hap", "hap on "},
+        {"sweep long.yaml -q", "hap on "},
         {"sensitivity vit:layers=2048 hap-8 -q -p hap", " may take "},
         {"memory vit:layers=1 hap-8 --most layers -q -p hap", "--most layers: "}};
     for (guint i = 0; i < G_N_ELEMENTS(OTHER); i++) {
