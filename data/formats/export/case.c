@@ -111,21 +111,24 @@ static void add_rest(GArray *steps, uint32_t first, ExportStep rest)
     g_array_append_val(steps, rest);
 }
 
-GArray *export_steps(const ExportCase *c, uint32_t group)
+GPtrArray *export_steps(const ExportCase *c)
 {
-    GArray *steps = g_array_new(FALSE, FALSE, sizeof(ExportStep));
+    GPtrArray *groups = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
     const uint32_t n = c->layout.n_microbatches;
     const bool splits = schedule_splits(c->layout.schedule);
     /* 1 + place of the first step with this stage, microbatch and direction */
     g_autofree uint32_t *seen = g_new0(uint32_t, (size_t)c->layout.n_stages * n * 2);
+    for (uint32_t p = 0; p < c->layout.pp; p++)
+        g_ptr_array_add(groups, g_array_new(FALSE, FALSE, sizeof(ExportStep)));
     for (uint32_t i = 0; i < c->plan->program->n; i++) {
         const Instr *instr = &c->plan->program->instr[i];
-        if (instr->kind != INSTR_COMPUTE || instr->group != group ||
+        if (instr->kind != INSTR_COMPUTE || instr->group >= c->layout.pp ||
             (instr->microbatch == PROGRAM_WHOLE && n > 1))
             continue;
         const Pass pass = graph_get_op(c->graph, instr->op)->pass;
         if (pass == PASS_UPDATE)
             continue;
+        GArray *steps = g_ptr_array_index(groups, instr->group);
         const ExportStep step = {.stage = stage_of(c, instr),
                                  .microbatch = n > 1 ? instr->microbatch : 0,
                                  .backward = pass == PASS_BACKWARD,
@@ -139,7 +142,7 @@ GArray *export_steps(const ExportCase *c, uint32_t group)
             add_rest(steps, *known - 1, step);
         *known = *known ? *known : steps->len;
     }
-    return steps;
+    return groups;
 }
 
 uint32_t *export_ranks(const ExportCase *c, bool *in_order)

@@ -67,8 +67,8 @@ char *export_layers_text(const ExportCase *c);
 /* The number of layers of a stage, without embedding and head. */
 uint32_t export_inner_layers(const ExportCase *c, uint32_t stage);
 
-/* The steps of a group in the order of the program; free with g_array_unref. */
-GArray *export_steps(const ExportCase *c, uint32_t group);
+/* [group]: a GArray of its steps in the order of the program; free with g_ptr_array_unref. */
+GPtrArray *export_steps(const ExportCase *c);
 
 /* How a tensor in that form is cut over a group's devices, with counts as in Split; NULL if it is
  * whole. */

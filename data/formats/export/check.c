@@ -191,8 +191,9 @@ bool export_need_1f1b(const ExportCase *c, GError **error)
 {
     const StrategyLayout *l = &c->layout;
     const uint32_t stages = l->n_stages / l->pp, n = stages * l->n_microbatches;
+    g_autoptr(GPtrArray) groups = export_steps(c);
     for (uint32_t p = 0; p < l->pp; p++) {
-        g_autoptr(GArray) steps = export_steps(c, p);
+        const GArray *steps = g_ptr_array_index(groups, p);
         const uint32_t after = l->pp - 1 - p;
         const uint32_t ahead = stages > 1 ? 2 * after + (stages - 1) * l->pp : after;
         uint32_t done[2] = {0, 0};

@@ -135,9 +135,8 @@ static json_t *stage_json(const ExportCase *c, uint32_t s)
                      layers, "recompute", modes);
 }
 
-static json_t *steps_json(const ExportCase *c, uint32_t group)
+static json_t *steps_json(const GArray *steps)
 {
-    g_autoptr(GArray) steps = export_steps(c, group);
     json_t *list = json_array();
     for (uint32_t k = 0; k < steps->len; k++) {
         const ExportStep *step = &g_array_index(steps, ExportStep, k);
@@ -154,6 +153,7 @@ static void add_strategy(const ExportCase *c, json_t *root)
     bool in_order;
     g_autofree uint32_t *rank = export_ranks(c, &in_order);
     json_t *stages = json_array(), *groups = json_array();
+    g_autoptr(GPtrArray) all = export_steps(c);
     const uint32_t of_group = export_stage_ranks(c);
     for (uint32_t s = 0; s < c->layout.n_stages; s++)
         json_array_append_new(stages, stage_json(c, s));
@@ -161,7 +161,7 @@ static void add_strategy(const ExportCase *c, json_t *root)
         json_array_append_new(
             groups, json_pack("{s:o, s:o}", "devices",
                               numbers_json(rank + (size_t)p * of_group, of_group),
-                              "steps", steps_json(c, p)));
+                              "steps", steps_json(g_ptr_array_index(all, p))));
     json_object_set_new(root, "strategy", strategy_json(c->strategy));
     json_object_set_new(root, "stages", stages);
     json_object_set_new(root, "groups", groups);

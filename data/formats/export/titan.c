@@ -29,8 +29,9 @@ static char *modules_text(const ExportCase *c)
 static GString *schedule_csv(const ExportCase *c)
 {
     GString *out = g_string_new(NULL);
+    g_autoptr(GPtrArray) groups = export_steps(c);
     for (uint32_t p = 0; p < c->layout.pp; p++) {
-        g_autoptr(GArray) steps = export_steps(c, p);
+        const GArray *steps = g_ptr_array_index(groups, p);
         for (uint32_t k = 0; k < steps->len; k++) {
             const ExportStep *step = &g_array_index(steps, ExportStep, k);
             g_string_append_printf(out, "%s%u%c%u", k ? "," : "", step->stage,
