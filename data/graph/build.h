@@ -23,6 +23,7 @@ struct Graph {
     GArray *op_gradients; /* OpGradient of each op */
     OpClasses *classes;
     GArray *op_class;  /* OpClass * of each op */
+    OpId *alike;       /* [op]: graph_op_alike; NULL before the graph is sealed */
     GHashTable *times; /* op id -> OpTimes; NULL: no op has times */
     TensorId loss;
     Precision precision;

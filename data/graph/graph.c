@@ -49,6 +49,7 @@ void graph_free(Graph *graph)
     g_array_free(graph->op_gradients, TRUE);
     op_classes_free(graph->classes);
     g_array_free(graph->op_class, TRUE);
+    g_free(graph->alike);
     g_clear_pointer(&graph->times, g_hash_table_destroy);
     g_free(graph);
 }
@@ -399,6 +400,12 @@ const OpClass *graph_op_class(const Graph *graph, OpId id)
 uint32_t graph_op_class_index(const Graph *graph, OpId id)
 {
     return graph_op_class(graph, id)->index;
+}
+
+OpId graph_op_alike(const Graph *graph, OpId id)
+{
+    KILTER_ASSERT(graph->sealed && id < graph->ops->len);
+    return graph->alike[id];
 }
 
 void graph_op_space(const Graph *graph, OpId id, OpSpace *space)

@@ -54,6 +54,68 @@ static void walk_units(const Graph *graph)
     }
 }
 
+/* --- ops that take equally long --- */
+
+/* An op as far as its time follows from it, beside its forms. */
+typedef struct {
+    uint64_t class;
+    double rate;
+    uint32_t pass, span, causal, stride, numbers, kept_bytes;
+    uint32_t itself; /* 1 + its number where it has a time of its own */
+    struct {
+        uint32_t dtype, role,
+            final; /* final: it is the whole gradient of what it is of */
+    } operand[OP_MAX_OPERANDS];
+} OpLook;
+
+static OpLook look_at(const Graph *graph, OpId id)
+{
+    const Op *op = graph_get_op(graph, id);
+    OpLook look;
+    TensorId of;
+    memset(&look, 0, sizeof look); /* it is compared including its padding */
+    look.class = graph_op_class_index(graph, id);
+    look.rate = op->attr.rate;
+    look.pass = op->pass;
+    look.span = op->attr.span;
+    look.causal = op->attr.causal;
+    look.stride = op->attr.stride;
+    look.numbers = graph_op_numbers(graph, id);
+    look.kept_bytes = graph_op_kept_bytes(graph, id, &of);
+    look.itself = graph->timed || graph_op_times(graph, id) ? 1 + id : 0;
+    for (uint32_t i = 0; i < op->n_in + op->n_out; i++) {
+        const TensorId t = i < op->n_in ? op->in[i] : op->out[i - op->n_in];
+        const Tensor *tensor = graph_tensor(graph, t);
+        look.operand[i].dtype = tensor->dtype;
+        look.operand[i].role = tensor->role;
+        look.operand[i].final =
+            tensor->role == ROLE_GRADIENT && tensor->of != GRAPH_NONE &&
+                    graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER
+                ? 1 + (graph_gradient(graph, tensor->of) == t)
+                : 0;
+    }
+    return look;
+}
+
+static void find_alike(Graph *graph)
+{
+    g_autoptr(GHashTable) first = g_hash_table_new_full(
+        g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, NULL);
+    graph->alike = g_new(OpId, graph->ops->len + 1);
+    for (OpId id = 0; id < graph->ops->len; id++) {
+        const OpLook look = look_at(graph, id);
+        GBytes *key = g_bytes_new(&look, sizeof look);
+        gpointer known;
+        if (g_hash_table_lookup_extended(first, key, NULL, &known)) {
+            graph->alike[id] = GPOINTER_TO_UINT(known);
+            g_bytes_unref(key);
+        } else {
+            graph->alike[id] = id;
+            g_hash_table_insert(first, key, GUINT_TO_POINTER(id));
+        }
+    }
+}
+
 /* Dims driven by one shardable loop of some op form a class; all of its members are cut into
  * gcd(extents) pieces, or not at all if one of them has to stay whole. */
 void graph_seal(Graph *graph)
@@ -100,5 +162,6 @@ void graph_seal(Graph *graph)
     for (OpId id = 0; id < graph->ops->len; id++)
         cut_op(graph, id);
     KILTER_WALK(walk_units(graph));
+    find_alike(graph);
     graph->sealed = true;
 }

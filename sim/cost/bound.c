@@ -29,19 +29,14 @@ static Least least_of(const Graph *graph, const ClusterView *view, OpId op,
     return least;
 }
 
-/* [op], equal kernels once. Caller frees. */
+/* [op]. Caller frees. */
 static Least *all_least(const Graph *graph, const ClusterView *view, const Device *device)
 {
     const uint32_t n = graph_n_ops(graph);
     Least *least = g_new(Least, n);
-    g_autoptr(GHashTable) first = g_hash_table_new(NULL, NULL); /* traits -> least */
     for (OpId op = 0; op < n; op++) {
-        const gpointer traits =
-            device->kernels ? (gpointer)(uintptr_t)op_kernels_traits(graph, op) : NULL;
-        const Least *same = traits ? g_hash_table_lookup(first, traits) : NULL;
-        least[op] = same ? *same : least_of(graph, view, op, device);
-        if (traits && !same)
-            g_hash_table_insert(first, traits, &least[op]);
+        const OpId first = graph_op_alike(graph, op);
+        least[op] = first < op ? least[first] : least_of(graph, view, op, device);
     }
     return least;
 }

@@ -427,29 +427,6 @@ uint32_t op_kernels(const Graph *graph, OpId id, const double part[OP_MAX_LOOPS]
     return l.n;
 }
 
-uint64_t op_kernels_traits(const Graph *graph, OpId id)
-{
-    static const uint64_t PRIME = 0x100000001b3; /* FNV-1a's */
-    const Op *op = graph_get_op(graph, id);
-    TensorId of;
-    const uint64_t trait[] = {graph_op_class_index(graph, id),
-                              op->pass,
-                              op->attr.rate > 0,
-                              op->attr.span,
-                              op->attr.causal,
-                              op->attr.stride,
-                              graph_op_kept_bytes(graph, id, &of)};
-    uint64_t hash = 0xcbf29ce484222325;
-    for (uint32_t i = 0; i < G_N_ELEMENTS(trait); i++)
-        hash = (hash ^ trait[i]) * PRIME;
-    for (uint32_t i = 0; i < op->n_in + op->n_out; i++)
-        hash =
-            (hash ^ graph_tensor(graph, i < op->n_in ? op->in[i] : op->out[i - op->n_in])
-                        ->dtype) *
-            PRIME;
-    return hash | 1;
-}
-
 static const double MICRO = 1e-6;
 
 double op_kernels_s(const KernelPricing *pricing, const Graph *graph, OpId id,

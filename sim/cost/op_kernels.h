@@ -25,10 +25,6 @@ enum { OP_KERNELS_MAX = 10 };
 uint32_t op_kernels(const Graph *graph, OpId op, const double part[OP_MAX_LOOPS],
                     const Stack *stack, OpKernel kernel[OP_KERNELS_MAX]);
 
-/* A number of what kernels follow from beside the parts: equal for ops of one class, pass and
- * attributes whose operands have the same formats. Not 0. */
-uint64_t op_kernels_traits(const Graph *graph, OpId op);
-
 /* Seconds of these kernels on one GPU of a type with pricing. */
 double op_kernels_s(const KernelPricing *pricing, const Graph *graph, OpId op,
                     const double part[OP_MAX_LOOPS]);

@@ -107,7 +107,7 @@ static bool parts_of(const Graph *graph, OpId id, const Form *batch, double part
 /* --- times of kernels that were priced before --- */
 
 typedef struct {
-    uint64_t traits; /* of the op */
+    OpId op; /* the first one like it */
     const KernelPricing *pricing;
     int32_t loop; /* of a line; -1: a time */
     double of[OP_MAX_LOOPS];
@@ -144,7 +144,7 @@ static uint32_t key_hash(const KernelKey *key)
 {
     static const uint64_t PRIME = 0x9E3779B97F4A7C15;
     uint64_t hash =
-        (key->traits * PRIME ^ (uint64_t)(uintptr_t)key->pricing) + (uint32_t)key->loop;
+        (key->op * PRIME ^ (uint64_t)(uintptr_t)key->pricing) + (uint32_t)key->loop;
     for (uint32_t l = 0; l < OP_MAX_LOOPS; l++) {
         uint64_t bits;
         memcpy(&bits, &key->of[l], sizeof bits);
@@ -169,13 +169,12 @@ static KernelEntry *memo_find(SimMemo *memo, const KernelPricing *pricing,
                               const Graph *graph, OpId op, const double of[OP_MAX_LOOPS],
                               int32_t loop, bool *known)
 {
-    KernelKey key = {
-        .traits = op_kernels_traits(graph, op), .pricing = pricing, .loop = loop};
+    KernelKey key = {.op = graph_op_alike(graph, op), .pricing = pricing, .loop = loop};
     memcpy(key.of, of, sizeof key.of);
     if (memo->replaced >= memo->n && memo->n < MEMO_MOST)
         memo_grow(memo);
     KernelEntry *kept = &memo->entry[key_hash(&key) % memo->n];
-    *known = kept->key.traits == key.traits && kept->key.pricing == key.pricing &&
+    *known = kept->key.op == key.op && kept->key.pricing == key.pricing &&
              kept->key.loop == key.loop && memcmp(kept->key.of, of, sizeof key.of) == 0;
     memo->replaced += !*known && kept->key.pricing;
     kept->key = key;

@@ -264,6 +264,39 @@ static void time_step(Reading *r, uint32_t i, const Instr *instr, const Device *
     }
 }
 
+/* Whether two instructions compute ops that are alike, in the same forms. */
+static bool computes_alike(const Reading *r, const Instr *a, const Instr *b)
+{
+    const Op *x = graph_get_op(r->graph, a->op), *y = graph_get_op(r->graph, b->op);
+    bool alike = r->batch->loop[a->op] == r->batch->loop[b->op] &&
+                 memcmp(a->form, b->form, (x->n_in + x->n_out) * sizeof *a->form) == 0;
+    for (uint32_t i = 0; i < x->n_in; i++)
+        alike &= r->batch->form[x->in[i]] == r->batch->form[y->in[i]];
+    for (uint32_t i = 0; i < x->n_out; i++)
+        alike &= r->batch->form[x->out[i]] == r->batch->form[y->out[i]];
+    return alike;
+}
+
+/* Sets an op's times, which are those of the last op like it where that has the same forms. known:
+ * [op], 1 + the step of the last one like it. */
+static void time_step_once(Reading *r, uint32_t i, const Instr *instr,
+                           const Device **device, uint32_t *known)
+{
+    uint32_t *last = &known[graph_op_alike(r->graph, instr->op)];
+    const uint32_t n = r->found->len;
+    const size_t rows =
+        (size_t)r->model->n_types * r->model->n_degrees * r->model->n_sizes;
+    const Instr *before =
+        *last ? &r->program->instr[g_array_index(r->found, Numbered, *last - 1).instr]
+              : NULL;
+    if (before && computes_alike(r, before, instr))
+        for (size_t k = 0; k < rows; k++)
+            r->steps->time_s[k * n + i] = r->steps->time_s[k * n + *last - 1];
+    else
+        time_step(r, i, instr, device);
+    *last = i + 1;
+}
+
 static void time_steps(Reading *r)
 {
     const AmpModel *model = r->model;
@@ -271,6 +304,7 @@ static void time_steps(Reading *r)
     AmpSteps *steps = r->steps;
     g_auto(DeviceKinds) kinds = amp_kinds(r->view);
     g_autofree const Device **device = g_new(const Device *, model->n_types);
+    g_autofree uint32_t *known = g_new0(uint32_t, graph_n_ops(r->graph));
     steps->time_s =
         g_new0(double, (size_t)n * model->n_types * model->n_degrees * model->n_sizes);
     steps->launch_s = g_new0(double, (size_t)n * model->n_types);
@@ -283,7 +317,7 @@ static void time_steps(Reading *r)
             &r->program->instr[g_array_index(r->found, Numbered, i).instr];
         const bool is_op = instr->kind == INSTR_COMPUTE;
         if (is_op)
-            time_step(r, i, instr, device);
+            time_step_once(r, i, instr, device, known);
         for (uint32_t t = 0; t < model->n_types; t++)
             steps->launch_s[(size_t)t * n + i] =
                 is_op ? cluster_view_launch_s(r->view, device[t],

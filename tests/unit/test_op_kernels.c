@@ -330,6 +330,30 @@ static void test_bound(void **state)
     clear(&s);
 }
 
+/* Ops that are alike take equally long in every form, by kernels and by rates; layers repeat. */
+static void test_alike(void **state)
+{
+    (void)state;
+    Setting s = setting("");
+    const ClusterView *view[] = {s.priced, s.view};
+    uint32_t first = 0;
+    for (OpId id = 0; id < graph_n_ops(s.graph); id++) {
+        const OpId like = graph_op_alike(s.graph, id);
+        Rule own[OP_MAX_RULES], other[OP_MAX_RULES];
+        const uint32_t n = op_rules(s.graph, id, own);
+        assert_int_equal(op_rules(s.graph, like, other), n);
+        first += like == id;
+        for (uint32_t k = 0; like < id && k < n; k++)
+            for (uint32_t v = 0; v < G_N_ELEMENTS(view); v++)
+                assert_true(sim_op_s(NULL, s.graph, view[v], id, &own[k],
+                                     (SimOpShare){NULL, 1, 0.25}, &view[v]->device[0]) ==
+                            sim_op_s(NULL, s.graph, view[v], like, &other[k],
+                                     (SimOpShare){NULL, 1, 0.25}, &view[v]->device[0]));
+    }
+    assert_true(2 * first < graph_n_ops(s.graph));
+    clear(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_shares),   cmocka_unit_test(test_stack),
         cmocka_unit_test(test_autocast), cmocka_unit_test(test_several_kernels),
         cmocka_unit_test(test_dispatch), cmocka_unit_test(test_launches),
-        cmocka_unit_test(test_bound),    cmocka_unit_test(test_many_prices)};
+        cmocka_unit_test(test_bound),    cmocka_unit_test(test_many_prices),
+        cmocka_unit_test(test_alike)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
