@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "data/formats/measured/memory_snapshot.h"
+#include "data/program/period.h"
 #include "sim/tasks/buffers.h"
 
 /* Adds the bytes that are alive at the row's instruction. */
@@ -21,11 +22,10 @@ static void add_buffers(const SimCase *sim, const PlanBuffers *buffers, SimMemor
         row->bytes[c] = (uint64_t)ceil(bytes[c]);
 }
 
-static void fill_row(const SimCase *sim, const PlanBuffers *buffers, SimMemoryRow *row)
+/* Adds what the runtime holds beside the buffers. */
+static void finish_row(const SimCase *sim, SimMemoryRow *row)
 {
     const Device *device = &sim->view->device[row->device];
-    sim_buffers_peak(sim, buffers, row->device, &row->instr);
-    add_buffers(sim, buffers, row);
     double bytes = 0;
     for (uint32_t c = 0; c < MEMORY_RUNTIME; c++)
         bytes += (double)row->bytes[c];
@@ -116,17 +116,80 @@ static bool held_open(const Plan *plan, const Graph *graph, const ClusterView *v
     return true;
 }
 
+/* The rows without the runtime. */
+static GArray *buffer_rows(const Held *held, bool by_group, const uint64_t *memory_bytes)
+{
+    const ClusterView *view = held->sim.view;
+    g_autofree uint16_t *group = first_groups(&held->parts->layout, view->n_devices);
+    GArray *rows = find_rows(view, group, by_group, memory_bytes);
+    for (uint32_t k = 0; k < rows->len; k++) {
+        SimMemoryRow *row = &g_array_index(rows, SimMemoryRow, k);
+        sim_buffers_peak(&held->sim, held->buffers, row->device, &row->instr);
+        add_buffers(&held->sim, held->buffers, row);
+    }
+    return rows;
+}
+
+/* The row of all repetitions from those of n and of one less. Returns whether it has the bytes of
+ * the report, but for rounding. */
+static bool row_of_all(const SimCase *sim, const ProgramPeriod *p, uint32_t n,
+                       const SimMemoryRow *less, const uint64_t *memory_bytes,
+                       SimMemoryRow *row)
+{
+    static const double rounding = 1e-6;
+    const double wanted = (double)(memory_bytes[row->device] +
+                                   sim->view->device[row->device].runtime_bytes);
+    if (row->instr >= p->first + n * p->n)
+        row->instr += (p->repeats - n) * p->n;
+    for (uint32_t c = 0; c < MEMORY_RUNTIME; c++)
+        row->bytes[c] += (p->repeats - n) * (row->bytes[c] - less->bytes[c]);
+    finish_row(sim, row);
+    return fabs((double)row->total_bytes - wanted) <= rounding * wanted;
+}
+
+/* The rows of a long pipeline by a part of its microbatches, if these are enough; else NULL. */
+static GArray *memory_rows_shortly(const Plan *plan, const Graph *graph,
+                                   const ClusterView *view, const char *runtime,
+                                   bool by_group, const uint64_t *memory_bytes)
+{
+    enum { BESIDE = 6, FEWER = 3 }; /* as sim_evaluate_shortly */
+    ProgramPeriod p;
+    if (!program_find_period(plan->program, &p) ||
+        (2 * p.depth + BESIDE) * FEWER > p.repeats)
+        return NULL;
+    const uint32_t n = 2 * p.depth + BESIDE;
+    g_autoptr(Program) more = program_repeat(plan->program, &p, n),
+                       less = program_repeat(plan->program, &p, n - 1);
+    Plan part[2] = {*plan, *plan};
+    part[0].program = more;
+    part[1].program = less;
+    g_auto(Held) held = {0}, before = {0};
+    if (!held_open(&part[0], graph, view, runtime, &held, NULL) ||
+        !held_open(&part[1], graph, view, runtime, &before, NULL))
+        return NULL;
+    g_autoptr(GArray) rows = buffer_rows(&held, by_group, memory_bytes),
+                      fewer = buffer_rows(&before, by_group, memory_bytes);
+    bool same = true;
+    for (uint32_t k = 0; k < rows->len; k++)
+        same &= row_of_all(&held.sim, &p, n, &g_array_index(fewer, SimMemoryRow, k),
+                           memory_bytes, &g_array_index(rows, SimMemoryRow, k));
+    return same ? g_steal_pointer(&rows) : NULL;
+}
+
 static GArray *memory_rows(const Plan *plan, const Graph *graph, const ClusterView *view,
                            const char *runtime, bool by_group,
                            const uint64_t *memory_bytes, GError **error)
 {
+    GArray *rows =
+        memory_rows_shortly(plan, graph, view, runtime, by_group, memory_bytes);
     g_auto(Held) held = {0};
-    if (!held_open(plan, graph, view, runtime, &held, error))
-        return NULL;
-    g_autofree uint16_t *group = first_groups(&held.parts->layout, view->n_devices);
-    GArray *rows = find_rows(view, group, by_group, memory_bytes);
-    for (uint32_t k = 0; k < rows->len; k++)
-        fill_row(&held.sim, held.buffers, &g_array_index(rows, SimMemoryRow, k));
+    if (!rows) {
+        if (!held_open(plan, graph, view, runtime, &held, error))
+            return NULL;
+        rows = buffer_rows(&held, by_group, memory_bytes);
+        for (uint32_t k = 0; k < rows->len; k++)
+            finish_row(&held.sim, &g_array_index(rows, SimMemoryRow, k));
+    }
     if (by_group)
         g_array_sort(rows, memory_row_compare);
     return rows;
