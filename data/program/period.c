@@ -104,3 +104,12 @@ Program *program_repeat(const Program *program, const ProgramPeriod *p, uint32_t
         changed->instr[now + i - end] = period_shifted(program->instr[i], shift);
     return changed;
 }
+
+void program_whole(Program **program)
+{
+    g_autoptr(Program) part = *program;
+    ProgramPeriod period;
+    const bool found = program_find_period(part, &period);
+    g_assert(found);
+    *program = program_repeat(part, &period, program_all_repeats(part, &period));
+}

@@ -26,3 +26,6 @@ static inline uint32_t program_all_repeats(const Program *program,
  * microbatches of the same size: it counts the others in `left_out`. */
 Program *program_repeat(const Program *program, const ProgramPeriod *period,
                         uint32_t repeats);
+
+/* Puts the microbatches back that a program with a repeated middle leaves out. */
+void program_whole(Program **program);

@@ -98,13 +98,19 @@ static void steady_add(SimReport *more, const SimReport *less, double n)
     g_clear_pointer(&more->timeline, sim_timeline_free);
 }
 
-/* Lets the report name instructions of the plan's program instead of one with n repetitions. */
+/* Lets the report name instructions of the plan's program instead of one with n repetitions, which
+ * may be more. */
 static void steady_place(SimReport *report, const Plan *plan, const ProgramPeriod *p,
                          uint32_t n)
 {
-    for (uint32_t j = 0; j < report->n_devices; j++)
-        if (report->memory_instr[j] >= p->first + n * p->n)
-            report->memory_instr[j] += (p->repeats - n) * p->n;
+    const uint32_t last = p->first + MIN(n, p->repeats) * p->n;
+    for (uint32_t j = 0; j < report->n_devices; j++) {
+        uint32_t *instr = &report->memory_instr[j];
+        if (*instr >= p->first + n * p->n)
+            *instr += (p->repeats - n) * p->n;
+        else if (*instr >= last)
+            *instr = last - p->n + (*instr - last) % p->n;
+    }
     for (uint32_t i = 0; i < report->n_stages; i++)
         report->stage[i].n = plan->program->n;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "balance/balance.h"
+#include "data/program/period.h"
 #include "synth/answer/ratios.h"
 #include "synth/hidup/hidup.h"
 
@@ -187,14 +188,33 @@ static bool set_fractional(const Answer *answer, Plan *plan, const Question *que
     return report != NULL;
 }
 
+/* Puts microbatches back that the plan's program leaves out. */
+static void put_microbatches_back(Plan *plan, SimReport *report)
+{
+    const Program *program = plan->program;
+    const uint32_t before = program->n;
+    ProgramPeriod p;
+    if (program->left_out == 0 || !program_find_period(program, &p))
+        return;
+    program_whole(&plan->program);
+    for (uint32_t j = 0; j < report->n_devices; j++)
+        if (report->memory_instr[j] >= p.first + p.repeats * p.n)
+            report->memory_instr[j] += plan->program->n - before;
+    for (uint32_t i = 0; i < report->n_stages; i++)
+        report->stage[i].n = plan->program->n;
+}
+
 bool answer_finish(Answer *answer, const Question *question, GError **error)
 {
     Plan *plan = answer->plan;
     /* Any change of a plan drops its splits. */
     const bool is_done = answer->reported == plan && plan->split &&
                          answer->reported_on == question->cluster;
-    return (is_done || complete_on(answer, plan, question, question->cluster, error)) &&
-           set_fractional(answer, plan, question, error);
+    if ((!is_done && !complete_on(answer, plan, question, question->cluster, error)) ||
+        !set_fractional(answer, plan, question, error))
+        return false;
+    put_microbatches_back(plan, answer->report);
+    return true;
 }
 
 bool plan_is_better(const Plan *a, const Plan *b)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "data/program/period.h"
+
 /* --- writing the program --- */
 
 static void send(Builder *b, uint32_t i, uint32_t microbatch)
@@ -195,8 +197,9 @@ static void emit_late(Builder *b)
 static bool emit_steps(Builder *b, GError **error)
 {
     const SynthPipeline *p = b->pipeline;
-    g_autoptr(GArray) order = synth_schedule_order(p->schedule, p->n_stages, p->n_groups,
-                                                   p->n_microbatches, p->depth, error);
+    g_autoptr(GArray) order =
+        synth_schedule_order(p->schedule, p->n_stages, p->n_groups,
+                             p->n_microbatches - p->left_out, p->depth, error);
     for (uint32_t i = 0; order && i < order->len; i++) {
         const SynthStep step = g_array_index(order, SynthStep, i);
         emit_unit(b,
@@ -304,7 +307,8 @@ bool pipeline_build(Builder *b, uint32_t n_microbatches, bool exchanges, GError 
     b->whole = g_new0(bool, graph_n_tensors(b->graph));
     b->partial = g_new0(uint8_t, n_partial);
     b->program = program_new();
-    b->program->n_microbatches = pipeline->n_microbatches;
+    b->program->n_microbatches = pipeline->n_microbatches - pipeline->left_out;
+    b->program->left_out = pipeline->left_out;
     b->program->successive = pipeline->successive;
     for (uint32_t g = 0; g < pipeline->n_groups; g++)
         program_add_group(b->program, pipeline->group[g].n_replicas,
@@ -334,4 +338,35 @@ Program *synth_pipeline(const Program *inner, const Graph *graph,
         !program_check(b.program, graph, error))
         return NULL;
     return g_steal_pointer(&b.program);
+}
+
+/* Microbatches that may be left out: whole rounds of the schedule. The rest fills the pipeline,
+ * repeats its middle often enough to be found, and empties it. */
+static uint32_t pipeline_spared(const SynthPipeline *p)
+{
+    enum { ROUNDS = 5, ROUNDS_OF_CHUNKS = 12, MORE = 24 };
+    const uint32_t n = p->n_groups;
+    uint32_t least = n * (p->n_stages > n ? ROUNDS_OF_CHUNKS : ROUNDS) + MORE;
+    for (uint32_t g = 0; p->depth && g < n; g++)
+        least = MAX(least, 2 * (p->depth[g].ahead + p->depth[g].lag) + MORE);
+    const bool all_ahead =
+        p->schedule == SCHEDULE_GPIPE || p->schedule == SCHEDULE_BREADTH_FIRST;
+    return !all_ahead && p->n_microbatches / 2 > least
+               ? (p->n_microbatches - least) / n * n
+               : 0;
+}
+
+Program *synth_pipeline_briefly(const Program *inner, const Graph *graph,
+                                const SynthPipeline *pipeline, GError **error)
+{
+    SynthPipeline brief = *pipeline;
+    ProgramPeriod period;
+    brief.left_out = pipeline_spared(pipeline);
+    Program *program = synth_pipeline(inner, graph, &brief, error);
+    if (!program || brief.left_out == 0 ||
+        (program_find_period(program, &period) &&
+         brief.left_out % period.microbatches == 0))
+        return program;
+    program_free(program);
+    return synth_pipeline(inner, graph, pipeline, error);
 }

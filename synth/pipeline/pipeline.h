@@ -115,12 +115,18 @@ typedef struct {
     bool successive; /* the program's (data/program/program.h) */
     /* gradients of weights wait in layers that run again or gather sequences, too */
     bool all_wait;
+    uint32_t left_out; /* of the microbatches, which do not run (data/program/period.h) */
 } SynthPipeline;
 
 /* `inner` has passed program_check as an SPMD program. KILTER_ERROR_INPUT if the batch or the
  * stages do not fit; the result has passed program_check. */
 Program *synth_pipeline(const Program *inner, const Graph *graph,
                         const SynthPipeline *pipeline, GError **error);
+
+/* The same without microbatches that the middle of a long program repeats, as far as
+ * sim_evaluate_shortly wants them: program_whole puts them back. */
+Program *synth_pipeline_briefly(const Program *inner, const Graph *graph,
+                                const SynthPipeline *pipeline, GError **error);
 
 /* Unlike replicas: pipelines that each have the whole model, on devices of their own, with stages,
  * groups, schedule and recomputation of their own, and n_microbatches of the batch, one after the

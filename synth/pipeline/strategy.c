@@ -168,6 +168,18 @@ Program *synth_strategy_program(const Graph *graph, const ClusterView *view,
     return synth_strategy_pipelines(graph, view, &pipelines, error);
 }
 
+Program *synth_strategy_briefly(const Graph *graph, const ClusterView *view,
+                                const StrategyLayout *layout, GError **error)
+{
+    Made made = {0};
+    Program *program =
+        make(graph, view, layout, &made, error)
+            ? synth_pipeline_briefly(made.inner, graph, &made.pipeline, error)
+            : NULL;
+    made_clear(&made);
+    return program;
+}
+
 static uint32_t all_microbatches(const StrategyPipelines *pipelines)
 {
     uint32_t n = 0;

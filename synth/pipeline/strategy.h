@@ -10,6 +10,10 @@
 Program *synth_strategy_program(const Graph *graph, const ClusterView *view,
                                 const StrategyLayout *layout, GError **error);
 
+/* The same as synth_pipeline_briefly has it. */
+Program *synth_strategy_briefly(const Graph *graph, const ClusterView *view,
+                                const StrategyLayout *layout, GError **error);
+
 /* The same of a strategy whose replicas may be pipelines with unlike stages. */
 Program *synth_strategy_pipelines(const Graph *graph, const ClusterView *view,
                                   const StrategyPipelines *pipelines, GError **error);

@@ -6,6 +6,7 @@
 
 #include "data/plan/fidelity.h"
 #include "data/program/period.h"
+#include "synth/pipeline/strategy.h"
 #include "tests/support/made_plan.h"
 
 #define MODEL                                                                            \
@@ -61,6 +62,28 @@ static void assert_equal(const char *set, const SimReport *a, const SimReport *b
     }
 }
 
+/* Memory by category is found by a part of the program, and by all of it where the peaks that are
+ * given are others. */
+static void check_rows(const char *set, const Made *made, const SimReport *report)
+{
+    g_autofree uint64_t *other = g_new(uint64_t, report->n_devices);
+    for (uint32_t j = 0; j < report->n_devices; j++)
+        other[j] = 2 * report->memory_bytes[j];
+    g_autoptr(GArray) part = sim_memory_stages(
+        made->plan, made->graph, made->view, report->runtime, report->memory_bytes, NULL),
+                      all = sim_memory_stages(made->plan, made->graph, made->view,
+                                              report->runtime, other, NULL);
+    assert_int_equal(part->len, all->len);
+    for (uint32_t k = 0; k < all->len; k++) {
+        const SimMemoryRow *a = &g_array_index(part, SimMemoryRow, k),
+                           *b = &g_array_index(all, SimMemoryRow, k);
+        assert_int_equal(a->device, b->device);
+        for (uint32_t c = 0; c < MEMORY_CATEGORIES; c++)
+            assert_near(set, memory_category(c), (double)a->bytes[c], (double)b->bytes[c],
+                        (double)b->total_bytes);
+    }
+}
+
 /* Returns whether the plan was evaluated by a part of its program. */
 static bool check_plan(const char *set, const Made *made)
 {
@@ -72,6 +95,7 @@ static bool check_plan(const char *set, const Made *made)
     g_autoptr(SimReport) part =
         sim_evaluate_shortly(made->plan, made->graph, made->view, stage, &options, NULL);
     assert_equal(set, part, all);
+    check_rows(set, made, part);
     return !part->timeline;
 }
 
@@ -92,10 +116,32 @@ static bool check_period(const Program *program)
     return true;
 }
 
+/* A program that is made with fewer microbatches stands for the whole one. Returns whether it has
+ * fewer. */
+static bool check_brief(const Made *made)
+{
+    const Strategy *strategy = &made->plan->strategy;
+    g_auto(StrategyLayout) layout = {0};
+    if (strategy->pipeline_layers ||
+        !strategy_lay_out(strategy, made->graph, made->view->n_devices, &layout, NULL))
+        return false;
+    Program *brief = synth_strategy_briefly(made->graph, made->view, &layout, NULL);
+    const Program *program = made->plan->program;
+    const bool fewer = brief->left_out > 0;
+    assert_int_equal(program_parts(brief), program->n_microbatches);
+    if (fewer)
+        program_whole(&brief);
+    assert_int_equal(brief->n, program->n);
+    assert_int_equal(brief->left_out, 0);
+    assert_memory_equal(brief->instr, program->instr, brief->n * sizeof *brief->instr);
+    program_free(brief);
+    return fewer;
+}
+
 static void test_parts_are_as_the_whole(void **state)
 {
     (void)state;
-    uint32_t n = 0, n_repeat = 0, n_shortly = 0;
+    uint32_t n = 0, n_repeat = 0, n_shortly = 0, n_brief = 0;
     for (uint32_t c = 0; c < G_N_ELEMENTS(CLUSTER); c++)
         for (uint32_t b = 0; b < G_N_ELEMENTS(BASE); b++)
             for (uint32_t s = 0; s < G_N_ELEMENTS(SCHEDULE); s++) {
@@ -111,13 +157,16 @@ static void test_parts_are_as_the_whole(void **state)
                     continue;
                 n++;
                 n_repeat += check_period(made.plan->program);
+                n_brief += check_brief(&made);
                 const bool shortly = check_plan(set, &made);
                 n_shortly += shortly;
                 if (g_getenv("KILTER_TEST_VERBOSE"))
                     print_message("%s %s: %d\n", CLUSTER[c], set, shortly);
             }
-    print_message("%u plans, %u repeat a middle, %u by a part\n", n, n_repeat, n_shortly);
+    print_message("%u plans, %u repeat a middle, %u by a part, %u made with less\n", n,
+                  n_repeat, n_shortly, n_brief);
     assert_true(n_shortly * 4 >= n);
+    assert_true(n_brief * 8 >= n);
 }
 
 int main(void)
