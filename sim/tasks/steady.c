@@ -161,11 +161,12 @@ SimReport *sim_evaluate_shortly(const Plan *plan, const Graph *graph,
     enum { BESIDE = 6, FEWER = 3 };
     ProgramPeriod period;
     if (g_strcmp0(fidelity, fidelity_name(FIDELITY_STAGE)) != 0 ||
-        plan->strategy.offload || !program_find_period(plan->program, &period))
+        !program_find_period(plan->program, &period))
         return sim_evaluate_with(plan, graph, view, fidelity, options, error);
     const uint32_t n_all = program_all_repeats(plan->program, &period);
     bool again = true;
-    for (uint32_t n = 2 * period.depth + BESIDE; n <= n_all / FEWER; n *= 2) {
+    for (uint32_t n = 2 * period.depth + BESIDE;
+         !plan->strategy.offload && n <= n_all / FEWER; n *= 2) {
         SimReport *report =
             steady_try(plan, &period, n, graph, view, options, &again, error);
         if (!again)
