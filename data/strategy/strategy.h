@@ -62,6 +62,11 @@ typedef struct {
 } ScheduleRow;
 
 const ScheduleRow *schedule_row(Schedule schedule);
+/* Whether the iterations of such a pipeline overlap (Program.successive). */
+static inline bool schedule_is_successive(Schedule schedule, uint32_t n_stages)
+{
+    return n_stages > 1 && schedule_row(schedule)->successive;
+}
 const char *schedule_name(Schedule schedule);
 bool schedule_splits(Schedule schedule);
 /* zb-h1 and zb-h2: after how many further microbatches gradients of weights are computed on the

@@ -199,12 +199,11 @@ static bool make_fused(const Question *question, uint64_t bucket_bytes, Plan *pl
 
 bool baselines_make_ddp(const Question *question, Answer *answer, GError **error)
 {
-    enum { BUCKET_MIB = 25 }; /* PyTorch's default, bucket_cap_mb */
-    return make_fused(question, (uint64_t)BUCKET_MIB << 20, answer->plan, error);
+    return make_fused(question, PLAN_BUCKET_DDP, answer->plan, error);
 }
 
 bool baselines_make_horovod(const Question *question, Answer *answer, GError **error)
 {
-    enum { BUCKET_MIB = 64 }; /* Horovod's default, HOROVOD_FUSION_THRESHOLD */
-    return make_fused(question, (uint64_t)BUCKET_MIB << 20, answer->plan, error);
+    enum { BUCKET = 64 << 20 }; /* Horovod's default, HOROVOD_FUSION_THRESHOLD */
+    return make_fused(question, BUCKET, answer->plan, error);
 }

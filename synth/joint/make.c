@@ -46,7 +46,7 @@ static bool joint_choose_buckets(const JointSearch *j, GError **error)
         return false;
     if (single_s <= plan->iteration_time_s)
         return answer_complete(j->answer, plan, j->question, error);
-    plan->bucket_bytes = JOINT_BUCKET;
+    plan->bucket_bytes = PLAN_BUCKET_DDP;
     return true;
 }
 
@@ -331,7 +331,7 @@ bool joint_make(const Question *question, Answer *answer, GError **error)
                      .target = target,
                      .keeps = keeps};
     if (plan->bucket_bytes == 0)
-        plan->bucket_bytes = JOINT_BUCKET;
+        plan->bucket_bytes = PLAN_BUCKET_DDP;
     if (!search_and_try(&j, error) || !joint_try_pairs(&j, error) ||
         !joint_choose_buckets(&j, error))
         return false;

@@ -41,10 +41,6 @@ enum { JOINT_MODES = G_N_ELEMENTS(JOINT_MODE) };
  * forward that modes run again. */
 enum { JOINT_WEIGHTS = AMP_PASSES, JOINT_AGAIN, JOINT_ROWS = JOINT_AGAIN + JOINT_MODES };
 
-/* The size up to which gradients share an all-reduce in searches, unless another one is asked for:
- * that of PyTorch's DistributedDataParallel. */
-enum { JOINT_BUCKET = 25 << 20 };
-
 /* Whether gradients of weights may wait in a layer that runs something again. */
 static inline bool joint_splits(Recompute mode)
 {
@@ -79,12 +75,6 @@ uint32_t *joint_place(const JointMenu *menu, const JointProblem *problem,
  * [chunks * n_stages + 1]. The layers of a stage are divided into runs of about equal time. Caller
  * frees. */
 uint32_t *joint_runs(const JointProblem *problem, const JointPipeline *pipeline);
-
-/* Whether the pipeline's iterations overlap (Program.successive). */
-static inline bool joint_is_successive(const JointPipeline *pipeline)
-{
-    return pipeline->n_stages > 1 && schedule_row(pipeline->schedule)->successive;
-}
 
 /* [stage]: how far each stage is ahead, and late, with the memory that it has. Caller frees. */
 SynthDepth *joint_depths(const JointProblem *problem, const JointPipeline *pipeline);

@@ -193,7 +193,8 @@ static void write_groups(const Placing *p, Written *w, uint32_t *ways, uint32_t 
                                           .n_groups = n_groups,
                                           .group = w->group,
                                           .schedule = p->pipeline->schedule,
-                                          .successive = joint_is_successive(p->pipeline),
+                                          .successive = schedule_is_successive(
+                                              p->pipeline->schedule, p->pipeline->n_stages),
                                           .depth = w->depth,
                                           .recompute = w->recompute,
                                           .scatters = scatters,

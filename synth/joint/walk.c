@@ -167,9 +167,10 @@ double synth_joint_walk_s(const JointMenu *menu, const JointProblem *p,
     fill_borders(menu, p, pipeline, first, stage);
     for (uint32_t i = 0; i < order->len; i++)
         run_step(&w, &g_array_index(order, SynthStep, i));
+    const bool overlap = schedule_is_successive(pipeline->schedule, pipeline->n_stages);
     double end = 0;
     for (uint32_t i = 0; i < w.n_groups; i++)
-        end = fmax(end, group[i].now_s + group[i].sync_s -
-                            (joint_is_successive(pipeline) ? group[i].first_s : 0));
+        end = fmax(end,
+                   group[i].now_s + group[i].sync_s - (overlap ? group[i].first_s : 0));
     return end;
 }

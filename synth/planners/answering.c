@@ -111,9 +111,6 @@ static void compare_with_any(const Question *question, Answer *answer)
             fmin(free->plan->iteration_time_s, answer->plan->iteration_time_s);
 }
 
-/* Gradients that frameworks send together: bucket_cap_mb of PyTorch's DDP. */
-enum { FRAMEWORKS_BUCKET = 25 << 20 };
-
 /* A plan that only names its question. */
 static Plan *blank_plan(const Question *question, const char *cluster)
 {
@@ -130,7 +127,7 @@ static Plan *blank_plan(const Question *question, const char *cluster)
     plan->target = g_strdup(planner_options_target(question->options));
     if (plan->target && plan->bucket_bytes == 0 &&
         planner_can(question->planner, PLANNER_STRATEGY))
-        plan->bucket_bytes = FRAMEWORKS_BUCKET;
+        plan->bucket_bytes = PLAN_BUCKET_DDP;
     return plan;
 }
 
