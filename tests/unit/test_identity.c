@@ -508,6 +508,7 @@ static const struct {
     {"communication", "0.1", "hidup"},
     {"pin", "head.weight=identity", "hap"},
     {"segments", "layers", "hap"},
+    {"dispatcher", "once", "hap"},
     {"pp", "2", "amp"},
     {"dp", "2", "amp"},
     {"tmp", "2", "amp"},
