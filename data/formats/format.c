@@ -66,6 +66,11 @@ static bool format_sniff_ONNX(const FormatHead *head)
     return head_is_named(head, ".onnx");
 }
 
+static bool format_sniff_TORCH(const FormatHead *head)
+{
+    return head_is_named(head, ".pt2");
+}
+
 static bool format_sniff_CHAKRA(const FormatHead *head)
 {
     return head->file && trace_is(head->file);

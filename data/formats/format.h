@@ -27,6 +27,7 @@ typedef enum {
     X(STORE, "store", PLANNED, NULL, "table, show, league, figure, report, merge", "sweep, reproduce, exec --db", "", "results (SQLite)")           \
     X(NSYS, "nsys", MEASURED, NULL, "import, calibrate", "", "", "report of Nsight Systems (SQLite)")                                               \
     X(ONNX, "onnx", MODEL, "kilter-onnx", "models, plan, ...", "", "libprotobuf-c-dev protobuf-c-compiler", "graph of ONNX")                                                   \
+    X(TORCH, "torch-export", MODEL, NULL, "models, plan, ...", "", "", "program of torch.export (.pt2)")                                            \
     X(CHAKRA, "chakra", EXECUTION, NULL, "run-trace, import", "simulate --chakra", "libprotobuf-c-dev protobuf-c-compiler", "execution trace of Chakra (ASTRA-sim)")            \
     X(NCCL_TOPOLOGY, "nccl-topology", MACHINE, NULL, "cluster import", "", "", "topology file of NCCL or RCCL (XML)")                               \
     X(PLAN, "plan", PLANNED, NULL, "plan, simulate, compare, export, verify, exec, ...", "plan -o", "", "plan (JSON)")                              \

@@ -7,6 +7,7 @@
 #include "data/base/yaml_json.h"
 #include "data/formats/huggingface/config.h"
 #include "data/formats/onnx/model.h"
+#include "data/formats/onnx/torch.h"
 #include "data/models/profile.h"
 
 #include <string.h>
@@ -69,7 +70,8 @@ json_t *model_file_load(const char *path, GError **error)
         return profile_from_table(path, error);
     gsize length;
     json_error_t wrong;
-    if (onnx_is(path))
+    const bool exported = torch_is(path);
+    if (onnx_is(path) && !exported)
         return onnx_load(path, error);
     g_autofree char *id = NULL;
     if (!g_file_test(path, G_FILE_TEST_EXISTS) && hub_id_of(path, &id)) {
@@ -78,7 +80,8 @@ json_t *model_file_load(const char *path, GError **error)
                     path, id);
         return NULL;
     }
-    g_autofree char *text = file_read(path, MOST_BYTES, &length, error);
+    g_autofree char *text = exported ? torch_text(path, MOST_BYTES, &length, error)
+                                     : file_read(path, MOST_BYTES, &length, error);
     if (!text)
         return NULL;
     g_autofree char *plain = plain_numbers(text, length);
@@ -94,10 +97,11 @@ json_t *model_file_load(const char *path, GError **error)
                     is_plan ? "a model, got a plan, which has its model and its cluster "
                               "and is given without them"
                             : "an object");
-        json_decref(root);
-        return NULL;
+        g_clear_pointer(&root, json_decref);
     }
-    return root;
+    json_t *model = root && exported ? torch_model(path, root, error) : json_incref(root);
+    json_decref(root);
+    return model;
 }
 
 char *model_file_name(const char *path)

@@ -1,6 +1,7 @@
-/* Fuzz target: an ONNX file is refused with one line, or makes a graph; the file's description
- * without weights makes the same graph. */
+/* Fuzz target: an ONNX file, or an archive of torch.export, is refused with one line, or makes a
+ * graph; the file's description without weights makes the same graph. */
 #include <glib/gstdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "data/data.h"
@@ -20,7 +21,8 @@ static void check_again(const char *path, const Graph *graph, const char *canoni
 bool fuzz_read(const void *data, size_t size)
 {
     g_autofree char *path =
-        g_strdup_printf("%s/kilter-fuzz-%d.onnx", g_get_tmp_dir(), (int)getpid());
+        g_strdup_printf("%s/kilter-fuzz-%d.%s", g_get_tmp_dir(), (int)getpid(),
+                        size > 1 && memcmp(data, "PK", 2) == 0 ? "pt2" : "onnx");
     g_autofree char *canonical = NULL;
     g_autoptr(GError) error = NULL, other = NULL;
     fuzz_check(g_file_set_contents_full(path, data, (gssize)size,

@@ -2,6 +2,7 @@
 #include "data/formats/onnx/onnx.h"
 
 #include "data/base/error.h"
+#include "data/formats/onnx/torch.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 
 bool onnx_is(const char *path)
 {
-    return g_str_has_suffix(path, ".onnx");
+    return g_str_has_suffix(path, ".onnx") || torch_is(path);
 }
 
 #ifdef KILTER_PROTOBUF_C

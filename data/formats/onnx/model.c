@@ -87,7 +87,7 @@ Graph *onnx_graph(const char *spec, const char *file, const json_t *root,
     TensorId loss;
     g_autofree char *name = g_path_get_basename(file);
     if (onnx_is(name))
-        name[strlen(name) - strlen(".onnx")] = 0;
+        *strrchr(name, '.') = '\0';
     g_autoptr(Graph) graph = graph_new(*name ? name : "onnx");
     g_autoptr(OnnxModel) model = onnx_read(file, root, error);
     if (!model || !resolve(spec, model, list, gpus, &params, error))

@@ -51,7 +51,7 @@ enum {
  * be. */
 GByteArray *onnx_strip(const void *bytes, gsize length);
 
-/* By its name. */
+/* By its name, as is what torch.h reads. */
 bool onnx_is(const char *path);
 
 /* The content of the file. NULL: KILTER_ERROR_INPUT, or KILTER_ERROR_FAILED in a build without
