@@ -14,6 +14,7 @@ template <typename T> static void top_keys(const CudaCall *call)
     const In<T> q = in<T>(call, 0), k = in<T>(call, 1), w = in<T>(call, 2);
     Out<T> chosen = out<T>(call, 0);
     T *room = scratch<T>(call->queue, all * keys);
+    const T equal = sizeof(T) == sizeof(double) ? T(1e-9) : T(1e-5);  // as on the CPU
     each(
         call->queue, all, BODY(uint64_t row) {
             const uint64_t b = row / queries, i = row % queries,
@@ -32,7 +33,9 @@ template <typename T> static void top_keys(const CudaCall *call)
             for (uint64_t t = 0; t < top; t++) {
                 uint64_t best = seen;
                 for (uint64_t j = 0; j < seen; j++)
-                    if (score[j] == score[j] && (best == seen || score[j] > score[best]))
+                    if (score[j] == score[j] &&
+                        (best == seen ||
+                         score[j] > score[best] + equal * fabs(score[best])))
                         best = j;
                 chosen[row * top + t] = best < seen ? T(best) : T(-1);
                 if (best < seen)

@@ -10,6 +10,15 @@
 #include "exec/kernels/kernels.h"
 #include "exec/kernels/vector.h"
 
+/* Scores that differ by less than this share of themselves are equal. Keys of equal tokens have
+ * equal scores, which sums taken in another order return a few roundings apart. */
+#define EQUAL_SCORES 1e-9
+
+static bool is_more(double score, double than)
+{
+    return score > than + EQUAL_SCORES * fabs(than);
+}
+
 /* In: q[b,Q,H,D], k[b,K,D], w[b,Q,H]. Out: chosen[b,Q,T], by falling scores, the first key first
  * where they are equal. */
 void kernel_top_keys(const KernelCall *call)
@@ -32,7 +41,8 @@ void kernel_top_keys(const KernelCall *call)
             for (uint64_t t = 0; t < top; t++) {
                 uint64_t best = seen;
                 for (uint64_t j = 0; j < seen; j++)
-                    if (!isnan(score[j]) && (best == seen || score[j] > score[best]))
+                    if (!isnan(score[j]) &&
+                        (best == seen || is_more(score[j], score[best])))
                         best = j;
                 call->out[0].data[row * top + t] = best < seen ? (double)best : -1;
                 if (best < seen)
