@@ -139,8 +139,7 @@ static bool row_of_all(const SimCase *sim, const ProgramPeriod *p, uint32_t n,
     static const double rounding = 1e-6;
     const double wanted = (double)(memory_bytes[row->device] +
                                    sim->view->device[row->device].runtime_bytes);
-    if (row->instr >= p->first + n * p->n)
-        row->instr += (p->repeats - n) * p->n;
+    row->instr = program_place(p, n, p->repeats, row->instr);
     for (uint32_t c = 0; c < MEMORY_RUNTIME; c++)
         row->bytes[c] += (p->repeats - n) * (row->bytes[c] - less->bytes[c]);
     finish_row(sim, row);
@@ -152,12 +151,12 @@ static GArray *memory_rows_shortly(const Plan *plan, const Graph *graph,
                                    const ClusterView *view, const char *runtime,
                                    bool by_group, const uint64_t *memory_bytes)
 {
-    enum { BESIDE = 6, FEWER = 3 }; /* as sim_evaluate_shortly */
     ProgramPeriod p;
-    if (!program_find_period(plan->program, &p) ||
-        (2 * p.depth + BESIDE) * FEWER > p.repeats)
+    const uint32_t n = program_find_period(plan->program, &p)
+                           ? program_few_repeats(plan->program, &p)
+                           : 0;
+    if (n == 0 || plan->program->left_out > 0)
         return NULL;
-    const uint32_t n = 2 * p.depth + BESIDE;
     g_autoptr(Program) more = program_repeat(plan->program, &p, n),
                        less = program_repeat(plan->program, &p, n - 1);
     Plan part[2] = {*plan, *plan};

@@ -103,14 +103,9 @@ static void steady_add(SimReport *more, const SimReport *less, double n)
 static void steady_place(SimReport *report, const Plan *plan, const ProgramPeriod *p,
                          uint32_t n)
 {
-    const uint32_t last = p->first + MIN(n, p->repeats) * p->n;
-    for (uint32_t j = 0; j < report->n_devices; j++) {
-        uint32_t *instr = &report->memory_instr[j];
-        if (*instr >= p->first + n * p->n)
-            *instr += (p->repeats - n) * p->n;
-        else if (*instr >= last)
-            *instr = last - p->n + (*instr - last) % p->n;
-    }
+    for (uint32_t j = 0; j < report->n_devices; j++)
+        report->memory_instr[j] =
+            program_place(p, n, p->repeats, report->memory_instr[j]);
     for (uint32_t i = 0; i < report->n_stages; i++)
         report->stage[i].n = plan->program->n;
 }
@@ -156,17 +151,15 @@ SimReport *sim_evaluate_shortly(const Plan *plan, const Graph *graph,
                                 const ClusterView *view, const char *fidelity,
                                 const SimOptions *options, GError **error)
 {
-    /* repetitions beside those that a later one waits for, in which memory fills, too; times: the
-     * fewest that are saved */
-    enum { BESIDE = 6, FEWER = 3 };
     ProgramPeriod period;
     if (g_strcmp0(fidelity, fidelity_name(FIDELITY_STAGE)) != 0 ||
         !program_find_period(plan->program, &period))
         return sim_evaluate_with(plan, graph, view, fidelity, options, error);
     const uint32_t n_all = program_all_repeats(plan->program, &period);
     bool again = true;
-    for (uint32_t n = 2 * period.depth + BESIDE;
-         !plan->strategy.offload && n <= n_all / FEWER; n *= 2) {
+    const uint32_t few =
+        plan->strategy.offload ? 0 : program_few_repeats(plan->program, &period);
+    for (uint32_t n = few; n > 0 && n <= n_all / PERIOD_FEWER; n *= 2) {
         SimReport *report =
             steady_try(plan, &period, n, graph, view, options, &again, error);
         if (!again)

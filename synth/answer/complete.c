@@ -192,14 +192,14 @@ static bool set_fractional(const Answer *answer, Plan *plan, const Question *que
 static void put_microbatches_back(Plan *plan, SimReport *report)
 {
     const Program *program = plan->program;
-    const uint32_t before = program->n;
     ProgramPeriod p;
     if (program->left_out == 0 || !program_find_period(program, &p))
         return;
+    const uint32_t all = program_all_repeats(program, &p);
     program_whole(&plan->program);
     for (uint32_t j = 0; j < report->n_devices; j++)
-        if (report->memory_instr[j] >= p.first + p.repeats * p.n)
-            report->memory_instr[j] += plan->program->n - before;
+        report->memory_instr[j] =
+            program_place(&p, p.repeats, all, report->memory_instr[j]);
     for (uint32_t i = 0; i < report->n_stages; i++)
         report->stage[i].n = plan->program->n;
 }

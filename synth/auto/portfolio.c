@@ -746,7 +746,7 @@ static void list_choices(Portfolio *portfolio, const Cluster *cluster,
  * more slowly. */
 static void portfolio_say(const PortfolioRun *run)
 {
-    const double usual_s = 20, op_s = 40e-6, crowded_op_s = 600e-6;
+    const double op_s = 40e-6, crowded_op_s = 600e-6;
     const GPtrArray *choices = run->portfolio->choices;
     const PortfolioChoice *whole = g_ptr_array_index(choices, 0);
     g_autoptr(ClusterView) view = cluster_view(whole->cluster, GRANULARITY_MACHINE);
@@ -756,11 +756,9 @@ static void portfolio_say(const PortfolioRun *run)
         n_tries += ((const PortfolioChoice *)g_ptr_array_index(choices, c))->tries->len;
     const double most_s =
         (sim_memory_floor_fits(&run->floor, view) ? op_s : crowded_op_s) * n_tries * ops;
-    if (most_s <= usual_s)
-        return;
-    g_autofree char *words = g_strdup_printf(
-        "%u tries of planners on %u ops may take %.0f s or more", n_tries, ops, most_s);
-    planner_say(most_s, words);
+    g_autofree char *what =
+        g_strdup_printf("%u tries of planners on %u ops", n_tries, ops);
+    planner_say(what, most_s, 0);
 }
 
 static bool prepare(PortfolioRun *run, const char *model, const Cluster *cluster,

@@ -4,34 +4,41 @@
 #include <math.h>
 #include <string.h>
 
+/* Facts about the question without which a technique brings nothing. */
+enum { NO_NEED = 0, ATTENTION = 1, HOSTS = 2 };
+
 /* Sets for the planners with an ability and without another one. Planners of strategies search
  * degrees, placements and cuts for each of them. */
 static const struct {
-    uint32_t with, without;
+    uint32_t with, without, needs;
     TechniqueWhen when;
     const char *set;
 } SET[] = {
-    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_NEAR, "zero=1"},
-    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_NEAR, "sequence_parallel=on"},
-    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_NEAR, "zero=1 sequence_parallel=on"},
-    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_NEAR, "zero=1 schedule=interleaved"},
-    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_NEAR, "zero=1 recompute=selective"},
-    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_NEAR,
+    {PLANNER_STRATEGY, PLANNER_LAST, NO_NEED, TECHNIQUE_NEAR, "zero=1"},
+    {PLANNER_STRATEGY, PLANNER_LAST, ATTENTION, TECHNIQUE_NEAR, "sequence_parallel=on"},
+    {PLANNER_STRATEGY, PLANNER_LAST, ATTENTION, TECHNIQUE_NEAR,
+     "zero=1 sequence_parallel=on"},
+    {PLANNER_STRATEGY, PLANNER_LAST, NO_NEED, TECHNIQUE_NEAR,
+     "zero=1 schedule=interleaved"},
+    {PLANNER_STRATEGY, PLANNER_LAST, NO_NEED, TECHNIQUE_NEAR,
+     "zero=1 recompute=selective"},
+    {PLANNER_STRATEGY, PLANNER_LAST, ATTENTION, TECHNIQUE_NEAR,
      "zero=1 sequence_parallel=on recompute=selective"},
-    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_NEAR,
+    {PLANNER_STRATEGY, PLANNER_LAST, ATTENTION, TECHNIQUE_NEAR,
      "zero=1 sequence_parallel=on schedule=interleaved"},
-    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_NEAR, "zero=1 recompute=full"},
-    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_MISFIT,
+    {PLANNER_STRATEGY, PLANNER_LAST, NO_NEED, TECHNIQUE_NEAR, "zero=1 recompute=full"},
+    {PLANNER_STRATEGY, PLANNER_LAST, ATTENTION, TECHNIQUE_MISFIT,
      "zero=1 sequence_parallel=on recompute=full"},
-    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_REFUSED, "zero=2"},
-    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_MISFIT, "zero=3"},
-    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_MISFIT, "zero=3 recompute=full"},
-    {PLANNER_STRATEGY, PLANNER_LAST, TECHNIQUE_MISFIT,
+    {PLANNER_STRATEGY, PLANNER_LAST, NO_NEED, TECHNIQUE_REFUSED, "zero=2"},
+    {PLANNER_STRATEGY, PLANNER_LAST, NO_NEED, TECHNIQUE_MISFIT, "zero=3"},
+    {PLANNER_STRATEGY, PLANNER_LAST, NO_NEED, TECHNIQUE_MISFIT, "zero=3 recompute=full"},
+    {PLANNER_STRATEGY, PLANNER_LAST, HOSTS, TECHNIQUE_MISFIT,
      "zero=2 recompute=full offload=optimizer"},
-    {PLANNER_CERTIFIES, 0, TECHNIQUE_NEAR, "bucket=25MiB"},
-    {PLANNER_CERTIFIES, PLANNER_TURNS, TECHNIQUE_MISFIT, "recompute=auto"},
-    {PLANNER_CERTIFIES | PLANNER_ZERO, 0, TECHNIQUE_MISFIT, "zero=3"},
-    {PLANNER_CERTIFIES | PLANNER_ZERO, 0, TECHNIQUE_MISFIT, "zero=3 recompute=auto"},
+    {PLANNER_CERTIFIES, 0, NO_NEED, TECHNIQUE_NEAR, "bucket=25MiB"},
+    {PLANNER_CERTIFIES, PLANNER_TURNS, NO_NEED, TECHNIQUE_MISFIT, "recompute=auto"},
+    {PLANNER_CERTIFIES | PLANNER_ZERO, 0, NO_NEED, TECHNIQUE_MISFIT, "zero=3"},
+    {PLANNER_CERTIFIES | PLANNER_ZERO, 0, NO_NEED, TECHNIQUE_MISFIT,
+     "zero=3 recompute=auto"},
 };
 
 /* Whether the user has set a key of the table. */
@@ -74,13 +81,13 @@ bool technique_has_hosts(const Cluster *cluster)
 }
 
 /* No framework gets a plan with states on hosts. */
-static bool technique_is_open(const char *set, TechniqueNeeds has,
+static bool technique_is_open(uint32_t row, TechniqueNeeds has,
                               const PlannerOptions *options)
 {
-    g_auto(GStrv) pair = technique_pairs(set);
-    bool open =
-        (!strstr(set, "sequence_parallel") || has.attention) &&
-        (!strstr(set, "offload") || (has.hosts && !planner_options_target(options)));
+    g_auto(GStrv) pair = technique_pairs(SET[row].set);
+    const uint32_t given = (has.attention ? ATTENTION : 0) |
+                           (has.hosts && !planner_options_target(options) ? HOSTS : 0);
+    bool open = (SET[row].needs & ~given) == 0;
     for (uint32_t i = 0; pair[i]; i++)
         open &= !technique_is_asked(options, pair[i]);
     return open;
@@ -93,7 +100,7 @@ const char *technique_next(const Planner *planner, TechniqueNeeds has,
         const uint32_t i = (*row)++;
         if (planner_can(planner, SET[i].with) &&
             !(SET[i].without && planner_can(planner, SET[i].without)) &&
-            technique_is_open(SET[i].set, has, options))
+            technique_is_open(i, has, options))
             return SET[i].set;
     }
     return NULL;

@@ -450,7 +450,6 @@ void synth_joint_add_inside(JointMenu *menu, JointProblem *p, JointGroup *group,
     g_autoptr(GHashTable) share = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     double *rows = row + (size_t)2 * (LATE + 1) * n;
     g_autoptr(SimMemo) memo = sim_memo_new();
-    SynthAgain modes[JOINT_MODES];
     Costing c = {.menu = menu,
                  .memo = memo,
                  .problem = p,
@@ -462,7 +461,7 @@ void synth_joint_add_inside(JointMenu *menu, JointProblem *p, JointGroup *group,
                  .part = 1.0 / p->n_microbatches,
                  .seconds = row,
                  .launch_s = row + (size_t)(LATE + 1) * n,
-                 .modes = modes,
+                 .modes = menu->again,
                  .held = rows,
                  .kept = rows + n,
                  .late = rows + (size_t)2 * n,
@@ -471,18 +470,14 @@ void synth_joint_add_inside(JointMenu *menu, JointProblem *p, JointGroup *group,
                  .busy = busy,
                  .layer = layer,
                  .copies = copies};
-    for (uint32_t m = 0; m < JOINT_MODES; m++)
-        modes[m] = synth_again(graph, JOINT_MODE[m]);
     for (uint32_t l = 0; l < n; l++)
         copies[l] = 1;
     find_places(&c, &pipeline);
     find_devices(&c);
     find_ports(&c);
     read_program(&c);
-    for (uint32_t m = 0; m < JOINT_MODES; m++) {
+    for (uint32_t m = 0; m < JOINT_MODES; m++)
         if (joint_may_recompute(menu, JOINT_MODE[m], p->recompute))
             add_entry(&c, group, m);
-        synth_again_clear(&modes[m]);
-    }
     pipeline_builder_clear(&c.places);
 }

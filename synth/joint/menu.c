@@ -39,6 +39,8 @@ JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view, boo
     menu->place = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     menu->kind = g_array_new(FALSE, TRUE, sizeof(JointKind));
     g_array_set_clear_func(menu->kind, clear_kind);
+    for (uint32_t m = 0; m < JOINT_MODES; m++)
+        menu->again[m] = synth_again(graph, JOINT_MODE[m]);
     menu->passes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     menu->inside = g_ptr_array_new_with_free_func(free_inside);
     joint_find_kinds(menu, coarse);
@@ -49,6 +51,8 @@ void synth_joint_menu_free(JointMenu *menu)
 {
     if (!menu)
         return;
+    for (uint32_t m = 0; m < JOINT_MODES; m++)
+        synth_again_clear(&menu->again[m]);
     g_hash_table_unref(menu->passes);
     g_ptr_array_unref(menu->inside);
     g_array_unref(menu->kind);

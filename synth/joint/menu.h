@@ -3,6 +3,7 @@
 
 #include "synth/amp/cost.h"
 #include "synth/joint/joint.h"
+#include "synth/pipeline/pipeline.h"
 
 /* Equal machines; of machines with unlike GPUs, equal runs of neighbouring GPUs of one type. */
 typedef struct {
@@ -13,6 +14,12 @@ typedef struct {
         /* GPUs per unit, which is a piece of a machine or several machines; number of units */
         n_units;
 } JointKind;
+
+/* The modes of recomputation that stages may have, none first: fewer than recomputation's classes,
+ * since each is one more choice for every group of devices. */
+static const Recompute JOINT_MODE[] = {RECOMPUTE_NONE, RECOMPUTE_SELECTIVE,
+                                       RECOMPUTE_FULL};
+enum { JOINT_MODES = G_N_ELEMENTS(JOINT_MODE) };
 
 struct JointMenu {
     const Graph *graph;
@@ -25,17 +32,12 @@ struct JointMenu {
     GArray *place; /* uint32_t */
     bool
         in_order; /* the units of all kinds together have too many combinations for one search */
+    SynthAgain again[JOINT_MODES]; /* what each mode runs again */
     GHashTable *passes;    /* "kind tp samples" -> seconds, prefix sums over the layers */
     GPtrArray *inside;     /* JointInside found so far */
     const JointKeep *keep; /* of the next problem; NULL: any */
     bool promises;         /* problems promise SPMD programs */
 };
-
-/* The modes of recomputation that stages may have, none first: fewer than recomputation's classes,
- * since each is one more choice for every group of devices. */
-static const Recompute JOINT_MODE[] = {RECOMPUTE_NONE, RECOMPUTE_SELECTIVE,
-                                       RECOMPUTE_FULL};
-enum { JOINT_MODES = G_N_ELEMENTS(JOINT_MODE) };
 
 /* The rows of a table of passes: the passes, the part of the backward that waits, and those of the
  * forward that modes run again. */

@@ -95,10 +95,11 @@ typedef struct {
     uint32_t most_gpus; /* beyond, the planner refuses; 0: never */
 } Size;
 
-static const Size SIZE[] = {
-    {hap_make, 14000, 0, 0},     {hidup_make, 14000, 0, 0},
-    {amp_make, 0, 1024, 8192},   {amp_make_annealed, 0, 512, 4096},
-    {joint_make, 9000, 4096, 0}};
+static const Size SIZE[] = {{hap_make, 14000, 0, 0},
+                            {hidup_make, 14000, 0, 0},
+                            {amp_make, 0, 1024, 8192},
+                            {amp_make_annealed, 0, 512, 4096},
+                            {joint_make, 9000, 4096, 0}};
 
 static Size planner_size(const Planner *of)
 {
@@ -125,27 +126,29 @@ void planner_tell(PlannerHear hear)
     planner_hear = hear;
 }
 
-void planner_say(double seconds, const char *words)
+enum { USUAL_S = 20 };
+#define USUAL_BYTES 0x1p31
+
+void planner_say(const char *what, double seconds, double bytes)
 {
-    if (planner_hear)
-        planner_hear(seconds, words);
+    if (!planner_hear || (seconds <= USUAL_S && bytes <= USUAL_BYTES))
+        return;
+    g_autofree char *memory = units_format(bytes, QUANTITY_BYTES);
+    g_autofree char *words = g_strdup_printf(
+        "%s may take %.0f s or more%s%s%s", what, seconds, bytes > 0 ? ", and " : "",
+        bytes > 0 ? memory : "", bytes > 0 ? " of memory" : "");
+    planner_hear(seconds, words);
 }
 
 void planner_say_size(const Planner *of, const Graph *graph, const ClusterView *view)
 {
-    const double usual_s = 20, usual_bytes = 0x1p31;
     const Size size = planner_size(of);
     const uint32_t ops = graph_n_ops(graph), gpus = cluster_gpus(view->cluster);
     const double excess = fmax(size.ops ? (double)ops / size.ops : 0,
                                size.gpus ? (double)gpus / size.gpus : 0);
-    const double seconds = usual_s * excess * excess;
-    if (excess <= 1)
-        return;
-    g_autofree char *bytes = units_format(usual_bytes * excess, QUANTITY_BYTES);
-    g_autofree char *words = g_strdup_printf(
-        "%s on %u ops and %u GPUs may take %.0f s or more, and %s of memory", of->name,
-        ops, gpus, seconds, bytes);
-    planner_say(seconds, words);
+    g_autofree char *what =
+        g_strdup_printf("%s on %u ops and %u GPUs", of->name, ops, gpus);
+    planner_say(what, USUAL_S * excess * excess, USUAL_BYTES * excess);
 }
 
 const Planner *planner_makers(uint32_t *n)

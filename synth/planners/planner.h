@@ -85,7 +85,8 @@ bool planner_takes_size(const Planner *of, const ClusterView *view, GError **err
 typedef void (*PlannerHear)(double seconds, const char *words);
 /* Who hears, in this process; NULL, as at the beginning: nobody. Not while anything is planned. */
 void planner_tell(PlannerHear hear);
-void planner_say(double seconds, const char *words);
+/* Says so of `what`; bytes 0: nothing is said of memory. */
+void planner_say(const char *what, double seconds, double bytes);
 /* Says so of one planner's search, if it may. */
 void planner_say_size(const Planner *of, const Graph *graph, const ClusterView *view);
 
@@ -141,7 +142,7 @@ Graph *question_graph(const Question *question);
 typedef struct {
     double upper_s; /* a plan that takes this long is of no use; 0: any is of use */
     bool unbounded; /* the plan needs no bound, which can take longer than the plan */
-    bool *beaten;   /* NULL, or set if a bound shows that no plan is faster than upper_s */
+    bool *beaten; /* NULL, or set if a bound shows that no plan is faster than upper_s */
 } AnswerLimits;
 
 /* Runs the planner. A plan that does not fit has feasible == false; it is not an error here.
