@@ -1,4 +1,4 @@
-/* Finding a cluster by its name, as a file, or as a network to be built. */
+/* Finding a cluster by its name, as a file, as machines, or as a network to be built. */
 #include "data/cluster/cluster.h"
 
 #include "data/base/error.h"
@@ -23,6 +23,8 @@ Cluster *cluster_load(const char *name, GError **error)
         return cluster_random(name, error);
     if (is_file(name))
         return cluster_read(name, error);
+    if (machines_spec_is(name))
+        return cluster_from_machines(name, error);
     g_autofree char *relative = g_strdup_printf("clusters/%s.yaml", name);
     g_autofree char *path = path_find(relative);
     if (path)
@@ -39,8 +41,9 @@ Cluster *cluster_load(const char *name, GError **error)
     }
     g_autofree char *expected =
         names_meant(name, (const char *const *)known,
-                    "expected the path of a YAML file, a network such as star:hosts=8, "
-                    "or a name that kilter clusters lists");
+                    "expected the path of a YAML file, machines such as "
+                    "4x8xh100-sxm@ib-ndr, a network such as star:hosts=8, or a name "
+                    "that kilter clusters lists");
     kilter_fail(error, KILTER_ERROR_INPUT, "unknown cluster '%s'; %s", name, expected);
     return NULL;
 }

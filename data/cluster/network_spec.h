@@ -25,6 +25,12 @@ char *network_spec_text(const NetworkSpec *spec);
 /* The cluster that a text describes. KILTER_ERROR_INPUT. */
 Cluster *cluster_from_spec(const char *text, GError **error);
 
+/* Whether a cluster's name lists machines, "4x8xh100-sxm@8xib-ndr+2x8xh20": it begins with a number
+ * and 'x'. Groups without a network card have that of the last one that names it. */
+bool machines_spec_is(const char *text);
+/* The cluster of these machines. KILTER_ERROR_INPUT. */
+Cluster *cluster_from_machines(const char *text, GError **error);
+
 /* Whether a cluster's name is that of a random topology: it begins with "random:". */
 bool random_spec_is(const char *text);
 /* The random cluster of "random:seed=N", a function of N. KILTER_ERROR_INPUT. */

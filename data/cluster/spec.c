@@ -1,6 +1,7 @@
 /* Clusters written as one text: equal hosts on a built network, for experiments with
- * networks rather than with models. */
+ * networks rather than with models; and machines of named devices, which are a file of one line. */
 #include <math.h>
+#include <string.h>
 
 #include "data/base/error.h"
 #include "data/cluster/members.h"
@@ -78,4 +79,70 @@ Cluster *cluster_from_spec(const char *text, GError **error)
         return NULL;
     }
     return make(text, &spec);
+}
+
+/* --- machines --- */
+
+bool machines_spec_is(const char *text)
+{
+    return g_regex_match_simple("^[0-9]+x", text, 0, 0);
+}
+
+/* Appends a group, "4x8xh100-sxm@8xib-ndr": machines, if more than one, GPUs of each, their device;
+ * NICs of each, if more than one. `nic`: of groups that name none. */
+static bool add_group(GString *yaml, const char *group, const char *nic, GError **error)
+{
+    g_autoptr(GRegex) form =
+        g_regex_new("^(?:([0-9]+)x)?([0-9]+)x([a-zA-Z][\\w.-]*)(?:@(.+))?$", 0, 0, NULL);
+    g_autoptr(GRegex) link =
+        g_regex_new("^(?:([0-9]+)x)?([a-zA-Z][\\w.-]*)$", 0, 0, NULL);
+    g_autoptr(GMatchInfo) of = NULL, by = NULL;
+    if (!g_regex_match(form, group, 0, &of))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected machines such as 4x8xh100-sxm@ib-ndr (4 machines of "
+                           "8 GPUs each and their network card), got '%.60s'",
+                           group);
+    g_autofree char *count = g_match_info_fetch(of, 1), *gpus = g_match_info_fetch(of, 2),
+                    *device = g_match_info_fetch(of, 3), *own = g_match_info_fetch(of, 4);
+    g_string_append_printf(yaml, "  - {device: %s, gpus: %s, count: %s", device, gpus,
+                           *count ? count : "1");
+    if (own && *own)
+        nic = own;
+    if (nic && !g_regex_match(link, nic, 0, &by))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected a network card such as ib-ndr or 8xib-ndr, got "
+                           "'%.60s'",
+                           nic);
+    if (nic) {
+        g_autofree char *nics = g_match_info_fetch(by, 1),
+                        *name = g_match_info_fetch(by, 2);
+        g_string_append_printf(yaml, ", nic: %s, nics: %s", name, *nics ? nics : "1");
+    }
+    g_string_append(yaml, "}\n");
+    return true;
+}
+
+Cluster *cluster_from_machines(const char *text, GError **error)
+{
+    enum { LONGEST = 1000 };
+    g_auto(GStrv) group = g_strsplit(text, "+", -1);
+    g_autoptr(GString) yaml = g_string_new("machines:\n");
+    const char *nic = NULL;
+    for (uint32_t i = 0; group[i]; i++)
+        nic = strchr(group[i], '@') ? strchr(group[i], '@') + 1 : nic;
+    bool good =
+        strlen(text) <= LONGEST ||
+        kilter_fail(error, KILTER_ERROR_INPUT, "expected at most %d characters", LONGEST);
+    for (uint32_t i = 0; good && group[i]; i++)
+        good = add_group(yaml, group[i], nic, error);
+    if (good && !nic && (group[1] || strstr(yaml->str, "count: 1}") == NULL))
+        good = kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected the network card of several machines as well, as in "
+                           "4x8xh100-sxm@ib-ndr");
+    if (!good) {
+        kilter_prefix(error, "cluster '%.200s': ", text);
+        return NULL;
+    }
+    g_string_append_printf(yaml, "name: '%s'\n", text);
+    return cluster_parse(text, yaml->str, yaml->len, error);
 }

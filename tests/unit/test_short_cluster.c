@@ -502,6 +502,51 @@ static void test_gaps_of_sheets(void **state)
     g_rmdir(folder);
 }
 
+/* Machines in one word are the file that lists them. */
+static void test_machines_in_a_word(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *word, *file;
+    } same[] = {
+        {"4x8xh100-sxm@8xib-ndr+2x8xh20",
+         "machines: [{device: h100-sxm, gpus: 8, count: 4, nic: ib-ndr, nics: 8},\n"
+         "           {device: h20, gpus: 8, count: 2, nic: ib-ndr, nics: 8}]\n"},
+        {"8xh20@eth-100+2x4xv100@ib-edr",
+         "machines: [{device: h20, gpus: 8, nic: eth-100},\n"
+         "           {device: v100, gpus: 4, count: 2, nic: ib-edr}]\n"},
+        {"8xh20", "machines: [{device: h20, gpus: 8}]\n"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(same); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Cluster) word = cluster_load(same[i].word, &error);
+        assert_no_error(error);
+        g_autofree char *text = g_strdup_printf("%sname: '%s'\n", same[i].file, word->name);
+        g_autoptr(Cluster) file = parse(text);
+        g_autofree char *got = cluster_canonical(word), *want = cluster_canonical(file);
+        assert_string_equal(got, want);
+        assert_string_equal(word->name, same[i].word);
+    }
+    static const struct {
+        const char *word, *reason;
+    } wrong[] = {
+        {"4x8x", "expected machines such as"},
+        {"8xh20+", "expected machines such as"},
+        {"4x8xh20", "network card of several machines"},
+        {"8xh20+8xh100-sxm", "network card of several machines"},
+        {"4x8xh20@ib-ndr}", "expected a network card such as"},
+        {"4x8xh20@lace", "machines[0].nic: unknown link 'lace'"},
+        {"0x8xh20@ib-ndr", "machines[0].count: expected a whole number from 1"},
+        {"1x99999999xh20", "machines[0].gpus"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_autoptr(GError) error = NULL;
+        assert_null(cluster_load(wrong[i].word, &error));
+        assert_error(error, KILTER_ERROR_INPUT, wrong[i].word);
+        assert_error(error, KILTER_ERROR_INPUT, wrong[i].reason);
+    }
+}
+
 int main(void)
 {
     g_unsetenv("KILTER_PATH");
@@ -519,6 +564,7 @@ int main(void)
         cmocka_unit_test(test_peaks_are_asked_about),
         cmocka_unit_test(test_own_sheets_only),
         cmocka_unit_test(test_gaps_of_sheets),
+        cmocka_unit_test(test_machines_in_a_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
