@@ -18,11 +18,11 @@ SELECT 'mean', m.mean / amp.mean, printf('averages of %d and %d strategies: %.3f
 FROM method AS m, amp WHERE m.planner = 'megatron'
 UNION ALL
 SELECT 'sa-best', m.best / amp.best, printf('best strategies: %.3f s annealed, %.3f s', m.best, amp.best),
-       'placements of equal machines cost the same, so that annealing loses nothing by them; one step a temperature in place of 20 (column steps) ends there, too; the paper''s found worse ones, whose candidates it does not list'
+       'the search tries as many strategies as AMP does, of a space with more placements; how many the paper''s tried, and how warm, it does not give'
 FROM method AS m, amp WHERE m.planner = 'amp-sa'
 UNION ALL
 SELECT 'sa-mean', m.mean / amp.mean, printf('averages: %.3f s annealed, %.3f s', m.mean, amp.mean),
-       'placements of equal machines cost the same, so that annealing loses nothing by them; one step a temperature in place of 20 (column steps) ends there, too; the paper''s found worse ones, whose candidates it does not list'
+       'the search tries as many strategies as AMP does, of a space with more placements; how many the paper''s tried, and how warm, it does not give'
 FROM method AS m, amp WHERE m.planner = 'amp-sa'
 UNION ALL
 SELECT 'times', sum(abs(m.best / paper.best - 1) + abs(m.mean / paper.mean - 1)) / 6,

@@ -15,19 +15,31 @@
 #include "experiments/scorecard/record.h"
 #include "experiments/scorecard/starts.h"
 
-/* --- scorecards --- */
+/* clang-format off */
+#define REPRODUCE_OPTIONS(X)                                                                \
+    X(COUNT, threads, "jobs", 'j',                                                          \
+      "Threads (default: one per core)", "N", G_MININT, G_MAXINT)                           \
+    X(FILE, database, "db", 0,                                                              \
+      "Database of the results (default DIR/NAME.db)", "FILE")                              \
+    X(FILE, folder, "output", 'o',                                                          \
+      "Folder for pictures and databases (default out)", "DIR")                             \
+    X(TEXT, granularity, "granularity", 0,                                                  \
+      "Instead of the experiment's: machine or gpu", "LEVEL")                               \
+    X(FILE, measured, "measured", 0,                                                        \
+      "For scorecard: folder of the measured data (default $KILTER_MEASURED)", "DIR")       \
+    X(FLAG, sealed, "sealed", 0,                                                            \
+      "For scorecard: test on the sealed trials, which development leaves alone", NULL)     \
+    X(FLAG, unfitted, "unfitted", 0,                                                        \
+      "For scorecard: fit nothing, take the costs from data sheets", NULL)                  \
+    X(FLAG, plain, "plain", 0,                                                              \
+      "For scorecard: fit nothing, predict as kilter simulate does, with the options of --set", NULL) \
+    X(COUNT, starts, "starts", 0,                                                           \
+      "For scorecard: score from N other starting values of the costs, too", "N", 0, 1000)
+/* clang-format on */
+COMMAND_OPTIONS(Own, reproduce_options, REPRODUCE_OPTIONS)
+COMMAND_RANGES(Own, reproduce_options, REPRODUCE_OPTIONS)
 
-typedef struct {
-    const char *sets;     /* some of the data sets' names, with commas; NULL: all */
-    const char *measured; /* folder of the data; NULL: refused */
-    const char *database; /* for the trials' rows (experiments/scorecard/record.h) */
-    const char *line;     /* the command line */
-    uint32_t threads;     /* 0: one per core */
-    uint32_t starts;      /* number of other starting values to score the sets from */
-    bool sealed;          /* the test uses the sealed trials */
-    bool unfitted;        /* costs keep their starting values */
-    bool plain;           /* or those of the clusters' files, as in kilter simulate */
-} ScorecardRun;
+/* --- scorecards --- */
 
 /* More trials would add little, and every step of a fit simulates all of them. */
 enum { MAX_FITTED = 48 };
@@ -196,24 +208,24 @@ static json_t *score_json(const TrialSet *set, const Score *score, bool sealed)
         baselines_json(score));
 }
 
-static bool score_one(TrialSet *set, const ScorecardRun *run,
-                      const CommandOptions *options, Store *store, json_t *list,
-                      GError **error)
+static bool score_one(TrialSet *set, const Own *own, const CommandOptions *options,
+                      Store *store, json_t *list, GError **error)
 {
     const ScoreOptions how = {.max_fitted = MAX_FITTED,
-                              .threads = run->threads,
-                              .sealed = run->sealed,
-                              .unfitted = run->unfitted};
+                              .threads = (uint32_t)MAX(own->threads, 0),
+                              .sealed = own->sealed,
+                              .unfitted = own->unfitted || own->plain};
     g_auto(Score) score = {0};
-    g_autofree StartScore *start = g_new0(StartScore, run->starts + 1);
+    g_autofree StartScore *start = g_new0(StartScore, own->starts + 1);
     if (!score_trials(set, &how, &score, error) ||
         !score_record(set, &score, store, error) ||
-        !starts_score(set, &how, run->starts, options->planner.seed, start, error)) {
+        !starts_score(set, &how, (uint32_t)own->starts, options->planner.seed, start,
+                      error)) {
         g_prefix_error(error, "data set %s: ", set->name);
         return false;
     }
-    json_t *object = score_json(set, &score, run->sealed);
-    json_object_set_new(object, "starts", starts_json(start, run->starts));
+    json_t *object = score_json(set, &score, own->sealed);
+    json_object_set_new(object, "starts", starts_json(start, (uint32_t)own->starts));
     if (options->json)
         json_array_append_new(list, object);
     else
@@ -223,16 +235,16 @@ static bool score_one(TrialSet *set, const ScorecardRun *run,
 }
 
 /* Reads all sets first, so that nothing is written if one cannot be read. */
-static GPtrArray *read_sets(const ScorecardRun *run, const CommandOptions *options,
-                            GError **error)
+static GPtrArray *read_sets(const char *some, const Own *own,
+                            const CommandOptions *options, GError **error)
 {
-    g_auto(GStrv) names = run->sets ? g_strsplit(run->sets, ",", -1) : trials_names();
+    g_auto(GStrv) names = some ? g_strsplit(some, ",", -1) : trials_names();
     g_autoptr(GPtrArray) sets =
         g_ptr_array_new_with_free_func((GDestroyNotify)trials_free);
     for (char **name = names; *name; name++) {
-        TrialSet *set = run->plain
-                            ? trials_read_plain(*name, run->measured, options->set, error)
-                            : trials_read(*name, run->measured, error);
+        TrialSet *set = own->plain
+                            ? trials_read_plain(*name, own->measured, options->set, error)
+                            : trials_read(*name, own->measured, error);
         if (!set) {
             g_prefix_error(error, "data set %s: ", *name);
             return NULL;
@@ -242,73 +254,58 @@ static GPtrArray *read_sets(const ScorecardRun *run, const CommandOptions *optio
     return g_steal_pointer(&sets);
 }
 
-static Store *begin_store(const ScorecardRun *run, GError **error)
+static Store *begin_store(const char *database, const char *line, GError **error)
 {
-    g_autofree char *folder = g_path_get_dirname(run->database);
+    g_autofree char *folder = g_path_get_dirname(database);
     if (g_mkdir_with_parents(folder, 0777) != 0) {
         kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s: %s", folder,
                     g_strerror(errno));
         return NULL;
     }
-    g_autoptr(Store) store = store_open(run->database, error);
-    return store && store_begin_run(store, run->line, command_revision(), error)
+    g_autoptr(Store) store = store_open(database, error);
+    return store && store_begin_run(store, line, command_revision(), error)
                ? g_steal_pointer(&store)
                : NULL;
 }
 
-/* Scores the data sets, stores their trials, prints the table. */
-static bool scorecard_run(const ScorecardRun *run, const CommandOptions *options,
-                          GError **error)
+/* "scorecard", or some of its data sets. */
+static bool is_scorecard(const char *what)
 {
-    if (!run->measured)
+    return strcmp(what, "scorecard") == 0 || g_str_has_prefix(what, "scorecard:");
+}
+
+/* Scores the data sets, stores their trials, prints the table. */
+static bool run_scorecard(const char *what, const char *line, Own *own,
+                          const CommandOptions *options, GError **error)
+{
+    const char *some = strchr(what, ':');
+    if (!own->measured)
+        own->measured = g_strdup(g_getenv("KILTER_MEASURED"));
+    if (!own->database)
+        own->database =
+            g_build_filename(own->folder ? own->folder : "out", "scorecard.db", NULL);
+    if (!own->measured)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "the scorecard needs measured data, which Kilter does not "
                            "have: give its folder by --measured DIR");
-    if (run->plain && run->starts > 0)
+    if (own->plain && own->starts > 0)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "--starts: expected no --plain, whose costs have no start");
-    g_autoptr(GPtrArray) sets = read_sets(run, options, error);
-    g_autoptr(Store) store = sets ? begin_store(run, error) : NULL;
-    json_t *list = json_array();
+    g_autoptr(GPtrArray) sets = read_sets(some ? some + 1 : NULL, own, options, error);
+    g_autoptr(Store) store = sets ? begin_store(own->database, line, error) : NULL;
+    json_auto_t *list = json_array();
     bool good = store != NULL;
     if (good && !options->json && !options->quiet)
         fputs(HEADER, stdout);
     for (uint32_t i = 0; good && i < sets->len; i++)
-        good = score_one(sets->pdata[i], run, options, store, list, error);
-    json_t *object = json_pack("{s:o, s:s, s:s}", "scorecard", list, "database",
-                               run->database, "version", KILTER_VERSION);
+        good = score_one(sets->pdata[i], own, options, store, list, error);
     if (good && options->json)
-        command_print_json(object);
-    else
-        json_decref(object);
+        command_print_json(json_pack("{s:O, s:s, s:s}", "scorecard", list, "database",
+                                     own->database, "version", KILTER_VERSION));
     if (good && !options->json && !options->quiet)
-        printf("trials: %s\n", run->database);
+        printf("trials: %s\n", own->database);
     return good;
 }
-
-/* clang-format off */
-#define REPRODUCE_OPTIONS(X)                                                                \
-    X(COUNT, threads, "jobs", 'j',                                                          \
-      "Threads (default: one per core)", "N", G_MININT, G_MAXINT)                           \
-    X(FILE, database, "db", 0,                                                              \
-      "Database of the results (default DIR/NAME.db)", "FILE")                              \
-    X(FILE, folder, "output", 'o',                                                          \
-      "Folder for pictures and databases (default out)", "DIR")                             \
-    X(TEXT, granularity, "granularity", 0,                                                  \
-      "Instead of the experiment's: machine or gpu", "LEVEL")                               \
-    X(FILE, measured, "measured", 0,                                                        \
-      "For scorecard: folder of the measured data (default $KILTER_MEASURED)", "DIR")       \
-    X(FLAG, sealed, "sealed", 0,                                                            \
-      "For scorecard: test on the sealed trials, which development leaves alone", NULL)     \
-    X(FLAG, unfitted, "unfitted", 0,                                                        \
-      "For scorecard: fit nothing, take the costs from data sheets", NULL)                  \
-    X(FLAG, plain, "plain", 0,                                                              \
-      "For scorecard: fit nothing, predict as kilter simulate does, with the options of --set", NULL) \
-    X(COUNT, starts, "starts", 0,                                                           \
-      "For scorecard: score from N other starting values of the costs, too", "N", 0, 1000)
-/* clang-format on */
-COMMAND_OPTIONS(Own, reproduce_options, REPRODUCE_OPTIONS)
-COMMAND_RANGES(Own, reproduce_options, REPRODUCE_OPTIONS)
 
 /* --- the table of claims --- */
 
@@ -425,6 +422,14 @@ static void reproduce_report(const Experiment *experiment,
            reproduction->svg);
 }
 
+/* The experiment's changes by the command line. */
+static ExperimentChange change_of(const Own *own, const CommandOptions *options)
+{
+    return (ExperimentChange){.granularity = own->granularity,
+                              .seed = options->seed_given ? &options->planner.seed : NULL,
+                              .set = options->set};
+}
+
 static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *own,
                           const CommandOptions *options, json_t *list, GError **error)
 {
@@ -436,9 +441,7 @@ static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *o
             .folder = own->folder ? own->folder : "out",
             .command = line,
             .revision = command_revision(),
-            .change = {.granularity = own->granularity,
-                       .seed = options->seed_given ? &options->planner.seed : NULL,
-                       .set = options->set},
+            .change = change_of(own, options),
             .sweep = {.threads = (uint32_t)own->threads,
                       .watch = terminal_watch,
                       .faults = limits_mark_faults,
@@ -472,10 +475,7 @@ static GPtrArray *reproduce_load_all(const char *what, const Own *own,
         return NULL;
     }
     g_auto(GStrv) names = reproduce_names(what, error);
-    ExperimentChange change = {.granularity = own->granularity,
-                               .seed =
-                                   options->seed_given ? &options->planner.seed : NULL,
-                               .set = options->set};
+    const ExperimentChange change = change_of(own, options);
     g_autoptr(GPtrArray) list =
         g_ptr_array_new_with_free_func((GDestroyNotify)experiment_free);
     for (char **name = names; name && *name; name++) {
@@ -507,34 +507,6 @@ static bool reproduce_list(const CommandOptions *options, GError **error)
     return true;
 }
 
-/* "scorecard", or some of its data sets. */
-static bool is_scorecard(const char *what)
-{
-    return strcmp(what, "scorecard") == 0 || g_str_has_prefix(what, "scorecard:");
-}
-
-static bool run_scorecard(const char *what, const char *line, const Own *own,
-                          const CommandOptions *options, GError **error)
-{
-    const char *sets = strchr(what, ':');
-    g_autofree char *database =
-        own->database
-            ? g_strdup(own->database)
-            : g_build_filename(own->folder ? own->folder : "out", "scorecard.db", NULL);
-    const ScorecardRun run = {
-        .sets = sets ? sets + 1 : NULL,
-        .measured = own->measured ? own->measured : g_getenv("KILTER_MEASURED"),
-        .database = database,
-        .line = line,
-        .threads = (uint32_t)MAX(own->threads, 0),
-        .sealed = own->sealed,
-        .unfitted = own->unfitted || own->plain,
-        .plain = own->plain,
-        .starts = (uint32_t)own->starts,
-    };
-    return scorecard_run(&run, options, error);
-}
-
 bool cmd_reproduce(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
@@ -552,12 +524,9 @@ bool cmd_reproduce(int argc, char **argv, GError **error)
     g_autoptr(GPtrArray) experiments = reproduce_load_all(argv[1], &own, &options, error);
     if (!experiments)
         return false;
-    json_t *list = json_array();
-    bool good = reproduce_all(experiments, line, &own, &options, list, error);
-    json_t *object = json_pack("{s:o}", "reproduced", list);
+    json_auto_t *list = json_array();
+    const bool good = reproduce_all(experiments, line, &own, &options, list, error);
     if (good && options.json)
-        command_print_json(object);
-    else
-        json_decref(object);
+        command_print_json(json_pack("{s:O}", "reproduced", list));
     return good;
 }

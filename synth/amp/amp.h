@@ -164,9 +164,9 @@ typedef struct {
     bool offload;   /* optimizer states lie on hosts, as in a strategy */
     uint64_t seed;  /* seed of annealing and of random strategies */
     uint32_t draws; /* number of random strategies that fit; 0: one */
-    uint32_t steps; /* simulated annealing: at each temperature; 0: 20 */
-    bool
-        in_order; /* random strategies are placed as those of the search, not at random */
+    uint32_t
+        steps; /* simulated annealing: strategies that are tried; 0: one for each choice */
+    bool domino; /* random strategies are domino tilings with equal numbers of layers */
     /* the degrees and micro-batch size that a strategy must have, and the largest tmp; 0: any */
     uint32_t pp, dp, tmp, mbs, most_tmp;
     /* plans that take this long by the fidelity `stage` are of no use: choices of degrees that must

@@ -1,150 +1,57 @@
-/* Placements by simulated annealing (AMP Sec. 4.2): a state is a choice of degrees and microbatch
- * size and the order in which devices are handed out; a step swaps two devices or takes another
- * choice; the energy is the cost with the layers assigned exactly. */
-#include <float.h>
+/* Simulated annealing (AMP Sec. 4.2; its artifact, sa.py at 72eeea45): a state is a choice of
+ * degrees and microbatch size with a placement as a domino tiling; a step takes another degree of
+ * tensor parallelism or of replicas, a placement and a microbatch size; the energy is the cost with
+ * the layers assigned exactly. No state is tried twice. */
 #include <gsl/gsl_rng.h>
-#include <gsl/gsl_siman.h>
 #include <math.h>
-#include <string.h>
 
 #include "synth/amp/search.h"
 
-/* Steps per temperature where the options say none, and the temperatures: they fall from a part of
- * the first energy, which takes all but the worst steps, to one that takes none, each time by a
- * factor. */
-enum { STEPS = 20 };
-static const double FIRST_PART = 0.1, COOLING = 1.05, LAST_PART = 1e-4;
+/* Draws for each state: most that are known, that cover no grid or that do not fit come soon. */
+enum { DRAWS = 100 };
 
-/* The part of the steps that take another choice instead of swapping devices. */
-static const double CHOICE_STEPS = 0.2;
+/* The first temperature is this part of the first energy, which takes all but the worst steps; it
+ * falls to 0 in equal steps. */
+static const double FIRST_PART = 0.1;
 
-typedef struct {
-    const AmpSearch *search;
-    AmpCandidate *best; /* [choice]: its total_s is infinite until a strategy fits */
-} Annealing;
-
-typedef struct {
-    Annealing *annealing;
-    uint32_t choice;
-    uint32_t *order; /* [device] */
-} State;
-
-/* GSL calls the same functions for every state. The energy of a state that does not fit is above
- * all others, but finite: GSL takes differences, and the difference of two such states has to be 0
- * so that the walk goes on among them. */
-static double energy(void *data)
+/* Whether the strategy was not tried yet; it is, from now on. */
+static bool is_new(GHashTable *tried, const AmpStrategy *s)
 {
-    g_assert(data);
-    static const double no_fit_s = DBL_MAX;
-    const State *state = data;
-    const AmpSearch *search = state->annealing->search;
-    const AmpDegrees *c = &g_array_index(search->choices, AmpDegrees, state->choice);
-    AmpStrategy strategy = amp_strategy_of(search, c);
-    AmpCost cost;
-    amp_place_stages(&strategy, state->order);
-    AmpCandidate *best = &state->annealing->best[state->choice];
-    const bool fits = amp_assign_layers(search, &strategy, &cost);
-    if (fits && cost.total_s < best->cost.total_s) {
-        amp_strategy_clear(&best->strategy);
-        *best = (AmpCandidate){.strategy = strategy, .cost = cost};
-    } else
-        amp_strategy_clear(&strategy);
-    return fits ? cost.total_s : no_fit_s;
+    const uint32_t n = s->pp * s->dp * s->tmp;
+    GByteArray *key = g_byte_array_new();
+    g_byte_array_append(key, (const uint8_t *)s->device, n * sizeof *s->device);
+    const uint32_t degrees[] = {s->pp, s->dp, s->mbs};
+    g_byte_array_append(key, (const uint8_t *)degrees, sizeof degrees);
+    return g_hash_table_add(tried, g_byte_array_free_to_bytes(key));
 }
 
-static void step(const gsl_rng *rng, void *data, double size)
+void amp_anneal(const AmpSearch *search, uint32_t n, GArray *candidates)
 {
-    (void)size;
-    State *state = data;
-    const AmpSearch *search = state->annealing->search;
-    const uint32_t n = search->cluster->n_devices;
-    if (gsl_rng_uniform(rng) < CHOICE_STEPS) {
-        state->choice = (uint32_t)gsl_rng_uniform_int(rng, search->choices->len);
-        return;
-    }
-    const uint32_t a = (uint32_t)gsl_rng_uniform_int(rng, n),
-                   b = (uint32_t)gsl_rng_uniform_int(rng, n);
-    const uint32_t device = state->order[a];
-    state->order[a] = state->order[b];
-    state->order[b] = device;
-}
-
-static void copy_state(void *from, void *to)
-{
-    const State *source = from;
-    State *target = to;
-    target->choice = source->choice;
-    memcpy(target->order, source->order,
-           source->annealing->search->cluster->n_devices * sizeof *source->order);
-}
-
-static void *duplicate_state(void *from)
-{
-    const State *source = from;
-    State *copy = g_new(State, 1);
-    *copy = *source;
-    copy->order = g_memdup2(source->order, source->annealing->search->cluster->n_devices *
-                                               sizeof *source->order);
-    return copy;
-}
-
-static void free_state(void *data)
-{
-    State *state = data;
-    g_free(state->order);
-    g_free(state);
-}
-
-/* Needed by GSL's interface, called only when positions are printed. */
-static double distance(void *a, void *b)
-{
-    const State *x = a, *y = b;
-    double different = x->choice != y->choice;
-    for (uint32_t d = 0; d < x->annealing->search->cluster->n_devices; d++)
-        different += x->order[d] != y->order[d];
-    return different;
-}
-
-/* Steps per temperature. */
-static int steps_of(const AmpSearch *search, uint32_t n_choices)
-{
-    const uint32_t steps = search->options->steps > 0 ? search->options->steps : STEPS;
-    g_assert(search->choices->len > 0 && search->choices->len <= n_choices);
-    return (int)(((uint64_t)steps * search->choices->len + n_choices - 1) / n_choices);
-}
-
-void amp_anneal(const AmpSearch *search, uint32_t n_choices, GArray *candidates)
-{
-    const uint32_t n = search->cluster->n_devices;
-    Annealing annealing = {search, g_new0(AmpCandidate, search->choices->len)};
-    for (guint i = 0; i < search->choices->len; i++)
-        annealing.best[i].cost.total_s = INFINITY;
-    g_autofree uint32_t *order = g_new(uint32_t, n);
-    for (uint32_t d = 0; d < n; d++)
-        order[d] = d;
-    State state = {&annealing, 0, order};
-    double first = INFINITY;
-    for (uint32_t i = 0; i < search->choices->len; i++) {
-        State start = {&annealing, i, order};
-        if (energy(&start) < first) {
-            first = energy(&start);
-            state.choice = i;
-        }
-    }
+    g_assert(search->choices->len > 0);
+    g_autoptr(GHashTable) tried = g_hash_table_new_full(
+        g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, NULL);
     gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
     gsl_rng_set(rng, (unsigned long)search->options->seed);
-    const gsl_siman_params_t params = {.n_tries = 1,
-                                       .iters_fixed_T = steps_of(search, n_choices),
-                                       .step_size = 1,
-                                       .k = 1,
-                                       .t_initial = FIRST_PART * first,
-                                       .mu_t = COOLING,
-                                       .t_min = LAST_PART * first};
-    gsl_siman_solve(rng, &state, energy, step, distance, NULL, copy_state,
-                    duplicate_state, free_state, 0, params);
+    AmpDegrees now = {0};
+    double now_s = INFINITY, first_s = 0;
+    for (uint64_t draws = 0; draws < (uint64_t)DRAWS * n && candidates->len < n;
+         draws++) {
+        AmpCandidate next = {0};
+        AmpStrategy *s = &next.strategy;
+        if (!amp_draw_domino(rng, search, isfinite(now_s) ? &now : NULL, s))
+            continue;
+        if (!is_new(tried, s) || !amp_assign_layers(search, s, &next.cost)) {
+            amp_strategy_clear(s);
+            continue;
+        }
+        if (!isfinite(now_s))
+            first_s = next.cost.total_s;
+        const double heat = FIRST_PART * first_s * (1 - (double)candidates->len / n);
+        g_array_append_val(candidates, next);
+        if (gsl_rng_uniform(rng) < exp((now_s - next.cost.total_s) / heat)) {
+            now = (AmpDegrees){s->pp, s->dp, s->tmp, s->mbs};
+            now_s = next.cost.total_s;
+        }
+    }
     gsl_rng_free(rng);
-    for (guint i = 0; i < search->choices->len; i++)
-        if (isfinite(annealing.best[i].cost.total_s))
-            g_array_append_val(candidates, annealing.best[i]);
-    g_free(annealing.best);
 }

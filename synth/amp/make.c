@@ -50,7 +50,7 @@ static AmpOptions search_options(const PlannerOptions *options)
                         .tmp = amp->tmp ? amp->tmp : asked->tp,
                         .mbs = amp->mbs ? amp->mbs : asked->micro_batch,
                         .most_tmp = amp->most_tmp,
-                        .in_order = amp->placement == AMP_PLACEMENT_ORDERED};
+                        .domino = amp->placement == AMP_PLACEMENT_DOMINO};
 }
 
 static GArray *find_candidates(Trials *t, AmpMethod method, GError **error)

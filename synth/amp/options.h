@@ -12,7 +12,7 @@ OPTION_WORDS(AMP_COST_WORDS)
     X(AMP_BALANCE_LAYERS, "layers") X(AMP_BALANCE_PARAMETERS, "parameters")
 OPTION_WORDS(AMP_BALANCE_WORDS)
 #define AMP_PLACEMENT_WORDS(X) \
-    X(AMP_PLACEMENT_RANDOM, "random") X(AMP_PLACEMENT_ORDERED, "ordered")
+    X(AMP_PLACEMENT_RANDOM, "random") X(AMP_PLACEMENT_DOMINO, "domino")
 OPTION_WORDS(AMP_PLACEMENT_WORDS)
 
 #define AMP_OPTION_TABLE(X)                                                                \
@@ -25,10 +25,11 @@ OPTION_WORDS(AMP_PLACEMENT_WORDS)
     X(CHOICE(AMP_BALANCE_WORDS), balance, "balance", "layers",                             \
       "what megatron divides evenly")                                                      \
     X(CHOICE(AMP_PLACEMENT_WORDS), placement, "placement", "random",                       \
-      "how amp-random places its ranks; ordered: as amp does")                             \
+      "how amp-random places its ranks; domino: as amp-sa, with equal numbers of layers") \
     X(DATA, profile, "profile", "",                                                       \
       "file of measured layer times; default: FLOPs over rates")                          \
-    X(COUNT(1, 1000000), steps, "steps", "20", "amp-sa: steps at each temperature")        \
+    X(COUNT(0, 1000000), steps, "steps", "0",                                             \
+      "amp-sa: strategies that it tries; 0: as many as amp")                               \
     X(COUNT(0, 1000000), trials, "trials", "5",                                           \
       "number of candidates, by predicted time, that are simulated")                      \
     X(COUNT(0, 1000000), rank, "rank", "0",                                               \

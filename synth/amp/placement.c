@@ -1,6 +1,30 @@
 /* Placements of a strategy's ranks on devices. */
 #include "synth/amp/search.h"
 
+uint32_t *amp_machine_order(const AmpCluster *cluster, bool backwards)
+{
+    uint32_t *order = g_new(uint32_t, cluster->n_devices);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        const uint32_t machine = backwards ? cluster->n_machines - 1 - i : i;
+        for (uint32_t d = 0; d < cluster->n_devices; d++)
+            if (cluster->machine[d] == machine)
+                order[at++] = d;
+    }
+    return order;
+}
+
+uint32_t amp_smallest_machine(const AmpCluster *cluster)
+{
+    g_autofree uint32_t *count = g_new0(uint32_t, cluster->n_machines);
+    for (uint32_t d = 0; d < cluster->n_devices; d++)
+        count[cluster->machine[d]]++;
+    uint32_t least = UINT32_MAX;
+    for (uint32_t m = 0; m < cluster->n_machines; m++)
+        least = MIN(least, count[m]);
+    return least;
+}
+
 void amp_place_stages(AmpStrategy *strategy, const uint32_t *order)
 {
     g_assert(strategy->pp > 0 && strategy->dp > 0 && strategy->tmp > 0);

@@ -76,19 +76,6 @@ static bool explain_none(const AmpSearch *search, GError **error)
 
 /* --- methods --- */
 
-static uint32_t *machine_order(const AmpCluster *cluster, bool backwards)
-{
-    uint32_t *order = g_new(uint32_t, cluster->n_devices);
-    uint32_t at = 0;
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        const uint32_t machine = backwards ? cluster->n_machines - 1 - i : i;
-        for (uint32_t d = 0; d < cluster->n_devices; d++)
-            if (cluster->machine[d] == machine)
-                order[at++] = d;
-    }
-    return order;
-}
-
 static void take(GArray *candidates, AmpStrategy *strategy, AmpCost cost)
 {
     AmpCandidate candidate = {.strategy = *strategy, .cost = cost};
@@ -123,24 +110,13 @@ static void add_best(const AmpSearch *search, const AmpDegrees *c,
 
 static void search_all(const AmpSearch *search, GArray *candidates)
 {
-    uint32_t *order[2] = {machine_order(search->cluster, false),
-                          machine_order(search->cluster, true)};
+    uint32_t *order[2] = {amp_machine_order(search->cluster, false),
+                          amp_machine_order(search->cluster, true)};
     for (guint i = 0; i < search->choices->len; i++)
         add_best(search, &g_array_index(search->choices, AmpDegrees, i), order,
                  candidates);
     g_free(order[0]);
     g_free(order[1]);
-}
-
-static uint32_t smallest_machine(const AmpCluster *cluster)
-{
-    g_autofree uint32_t *count = g_new0(uint32_t, cluster->n_machines);
-    for (uint32_t d = 0; d < cluster->n_devices; d++)
-        count[cluster->machine[d]]++;
-    uint32_t least = UINT32_MAX;
-    for (uint32_t m = 0; m < cluster->n_machines; m++)
-        least = MIN(least, count[m]);
-    return least;
 }
 
 /* Cuts into equal numbers of layers, or so that the largest number of parameters of a stage is
@@ -167,8 +143,8 @@ static void cut_evenly(const AmpModel *model, bool by_parameters, AmpStrategy *s
 static void search_megatron(const AmpSearch *search, bool by_parameters,
                             GArray *candidates)
 {
-    const uint32_t limit = smallest_machine(search->cluster);
-    g_autofree uint32_t *order = machine_order(search->cluster, false);
+    const uint32_t limit = amp_smallest_machine(search->cluster);
+    g_autofree uint32_t *order = amp_machine_order(search->cluster, false);
     g_autofree uint32_t *least = g_new(uint32_t, search->model->global_batch + 1);
     GArray *fitting = g_array_new(FALSE, FALSE, sizeof(AmpCandidate));
     memset(least, 0xff, (search->model->global_batch + 1) * sizeof *least);
@@ -209,21 +185,32 @@ static void cut_at_random(gsl_rng *rng, uint32_t n_layers, AmpStrategy *strategy
     strategy->first[k] = n_layers;
 }
 
+static AmpStrategy draw_anywhere(gsl_rng *rng, const AmpSearch *search, uint32_t *order)
+{
+    AmpStrategy strategy = amp_strategy_of(
+        search, &g_array_index(search->choices, AmpDegrees,
+                               gsl_rng_uniform_int(rng, search->choices->len)));
+    gsl_ran_shuffle(rng, order, search->cluster->n_devices, sizeof *order);
+    amp_place_stages(&strategy, order);
+    cut_at_random(rng, search->model->n_layers, &strategy);
+    return strategy;
+}
+
 static void search_random(const AmpSearch *search, GArray *candidates)
 {
     enum { TRIES = 1000 }; /* draws that do not fit, before none is taken to fit */
     gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
     gsl_rng_set(rng, (unsigned long)search->options->seed);
-    g_autofree uint32_t *order = machine_order(search->cluster, false);
+    g_autofree uint32_t *order = amp_machine_order(search->cluster, false);
     const uint32_t draws = MAX(search->options->draws, 1);
     for (uint32_t i = 0; i < TRIES * draws && candidates->len < draws; i++) {
-        const AmpDegrees *c = &g_array_index(
-            search->choices, AmpDegrees, gsl_rng_uniform_int(rng, search->choices->len));
-        AmpStrategy strategy = amp_strategy_of(search, c);
-        if (!search->options->in_order)
-            gsl_ran_shuffle(rng, order, search->cluster->n_devices, sizeof *order);
-        amp_place_stages(&strategy, order);
-        cut_at_random(rng, search->model->n_layers, &strategy);
+        AmpStrategy strategy;
+        if (search->options->domino) {
+            if (!amp_draw_domino(rng, search, NULL, &strategy))
+                continue;
+            cut_evenly(search->model, false, &strategy);
+        } else
+            strategy = draw_anywhere(rng, search, order);
         const AmpCost cost = cost_of(search, &strategy);
         if (cost.fits)
             take(candidates, &strategy, cost);
@@ -288,8 +275,10 @@ GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
     g_array_set_clear_func(candidates, clear_candidate);
     add_choices(&search);
     const uint32_t n_choices = choices->len;
+    const uint32_t tried =
+        method == AMP_ANNEAL && options->steps > 0 ? options->steps : n_choices;
     if (n_most)
-        *n_most = method == AMP_RANDOM ? MAX(options->draws, 1) : n_choices;
+        *n_most = method == AMP_RANDOM ? MAX(options->draws, 1) : tried;
     if (choices->len == 0) {
         explain_none(&search, error);
         return NULL;
@@ -308,7 +297,7 @@ GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
         search_all(&search, candidates);
         break;
     case AMP_ANNEAL:
-        amp_anneal(&search, n_choices, candidates);
+        amp_anneal(&search, tried, candidates);
         break;
     case AMP_MEGATRON_LAYERS:
     case AMP_MEGATRON_PARAMETERS:

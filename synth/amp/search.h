@@ -1,6 +1,8 @@
 /* Declarations that the methods of synth_amp_search() share (private to synth). */
 #pragma once
 
+#include <gsl/gsl_rng.h>
+
 #include "synth/amp/cost.h"
 
 typedef struct {
@@ -38,6 +40,10 @@ double *amp_exchanges(const AmpModel *model, uint32_t degree, uint32_t mbs,
 
 /* --- placements: `order` is the devices in the order in which they are handed out --- */
 
+/* All devices, machine by machine. The caller frees it. */
+uint32_t *amp_machine_order(const AmpCluster *cluster, bool backwards);
+/* The devices of the machine that has the fewest. */
+uint32_t amp_smallest_machine(const AmpCluster *cluster);
 /* Hands devices out to the positions of a tensor-parallel group first, then to replicas, then to
  * stages, as Megatron and the paper do. */
 void amp_place_stages(AmpStrategy *strategy, const uint32_t *order);
@@ -46,6 +52,11 @@ void amp_place_replicas(AmpStrategy *strategy, const uint32_t *order);
 
 /* --- the methods; each appends AmpCandidates that fit --- */
 
-/* n_choices: how many choices there were before some were left out. The steps are as many for each
- * of the rest as they are with all of them. */
-void amp_anneal(const AmpSearch *search, uint32_t n_choices, GArray *candidates);
+/* Tries n strategies that fit, or as many as are found soon. */
+void amp_anneal(const AmpSearch *search, uint32_t n, GArray *candidates);
+
+/* A strategy with devices, and cuts still to be set: degrees are drawn, all alike, then a placement
+ * as a domino tiling, then the microbatch size. near: NULL, or degrees of which tmp or dp is kept.
+ * False, and nothing to clear, if no tiling has these degrees. */
+bool amp_draw_domino(gsl_rng *rng, const AmpSearch *search, const AmpDegrees *near,
+                     AmpStrategy *strategy);

@@ -522,7 +522,7 @@ static const struct {
     {"steps", "3", "amp-sa"},
     {"trials", "3", "amp"},
     {"rank", "2", "amp"},
-    {"placement", "ordered", "amp-random"},
+    {"placement", "domino", "amp-random"},
     {"groups", "9", "tag"},
     {"grouping", "metis", "tag"},
     {"evaluations", "9", "tag"},
