@@ -301,6 +301,7 @@ static const PlanMember MEMBERS[] = {
     MAYBE("options", TEXT, options),
     MAYBE("for", TEXT, target),
     MAYBE("any_time_s", SECONDS, any_time_s),
+    MAYBE("any_why", TEXT, any_why),
     MAYBE("exports", TEXT, exports),
     PART("strategy", plan_strategy_json),
     AT("bucket_bytes", INTEGER, bucket_bytes),

@@ -28,6 +28,7 @@ void plan_free(Plan *plan)
     g_free(plan->options);
     g_free(plan->revision);
     g_free(plan->exports);
+    g_free(plan->any_why);
     program_free(plan->program);
     g_free(plan->ratio);
     g_free(plan->segment);

@@ -94,8 +94,9 @@ typedef struct {
     char *target;   /* the framework that it was made for; NULL: any */
     char *options;  /* options that are not at their defaults, "key=value key=value" */
     char *revision; /* commit of the program */
-    char *exports;  /* the targets that take it, "megatron torchtitan" */
+    char *exports;  /* the targets that take it, "megatron torchtitan"; "": none */
     double any_time_s; /* of the plan that any framework may run; 0: not known */
+    char *any_why; /* why `target` does not run that plan; NULL: it does, or is not known */
     /* the strategy that made it; all defaults if the planner has none */
     Strategy strategy;
 

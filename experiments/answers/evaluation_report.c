@@ -152,7 +152,8 @@ json_t *evaluation_json(const Evaluation *evaluation, bool verbose)
     if (plan->target)
         json_object_set_new(
             object, "for",
-            json_pack("{s:s, s:o, s:o}", "target", plan->target, "any_time_s",
+            json_pack("{s:s, s:s*, s:o, s:o}", "target", plan->target, "why", plan->any_why,
+                      "any_time_s",
                       plan->any_time_s > 0 ? json_number(plan->any_time_s) : json_null(),
                       "costs",
                       plan->any_time_s > 0
@@ -275,8 +276,8 @@ const char EVALUATION_TEXT[] =
     "[  lower bound  {lower_bound_s:time}, gap {gap:.2%}\n[               over {bound_over}\n]]"
     "[*bounds:  bound        {bound_s:time}[, gap {gap:.2%}|; this plan is faster, and not one of them]\n               over {over}\n]"
     "[  certificate  {certified}\n]"
-    "[  for          {for.target}[, {for.costs:.2%} slower than without ({for.any_time_s:time})]\n]"
-    "[  export to    {exports}\n]"
+    "[  for          {for.target}[, {for.costs:.2%} slower than without ({for.any_time_s:time})[: {for.why}]]\n]"
+    "[  export to    {exports}\n|{?exports=}  export to    no framework; kilter export says of each why\n]"
     "  planning     search {search_time_s:time}, balance {balance_time_s:time}"
     "[{?certificate_time_s}, bound {certificate_time_s:time}]\n"
     "[{?stopped}               stopped by the budget of seconds: another run may end with another plan\n]"

@@ -131,6 +131,8 @@ static void note_question(const Evaluation *evaluation, const CommandOptions *op
 {
     Plan *plan = evaluation->plan;
     plan->exports = evaluation_exports(evaluation);
+    if (!plan->exports)
+        plan->exports = g_strdup("");
     plan->options = options->set && *options->set ? g_strjoinv(" ", options->set) : NULL;
     plan->revision = *command_revision() ? g_strdup(command_revision()) : NULL;
 }

@@ -180,11 +180,8 @@ static json_t *target_json(const Evaluation *evaluation, const char *target,
         if (strlen(text) < SCRIPT_BYTES)
             plan_set(answer, "script", json_text(text));
     }
-    const char *last = why ? g_strrstr(why->message, ": ") : NULL;
     return json_pack("{s:s, s:b, s:s?}", "to", target, "ok", files != NULL, "why",
-                     last  ? last + 2
-                     : why ? why->message
-                           : NULL);
+                     why ? export_reason(why) : NULL);
 }
 
 /* Whether each framework runs the plan, and the reason if not. */

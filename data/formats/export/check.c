@@ -68,6 +68,10 @@ bool export_need_strategy(const ExportCase *c, GError **error)
                                      "a strategy (planners manual, amp, megatron)",
                                      c->plan->planner);
     }
+    const DeviceGroup *of = c->plan->program->group;
+    for (uint32_t g = 1; g < c->plan->program->n_groups; g++)
+        if (of[g].n_replicas * of[g].n_devices != of[0].n_replicas * of[0].n_devices)
+            return export_refuse(c, 0, error, "stages on unlike numbers of GPUs");
     return export_refuse(c, 0, error,
                          "this plan has no pp/tp/dp strategy; export takes plans of "
                          "manual, amp, megatron and, of equal stages, joint");

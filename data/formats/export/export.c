@@ -1,6 +1,8 @@
 /* The table of exporters. */
 #include "data/formats/export/case.h"
 
+#include <string.h>
+
 #include "data/base/names.h"
 
 static const ExportTarget target_row[] = {
@@ -47,6 +49,12 @@ GArray *plan_export(const Plan *plan, const Graph *graph, const ClusterView *vie
         return files;
     g_array_unref(files);
     return NULL;
+}
+
+const char *export_reason(const GError *refusal)
+{
+    const char *last = g_strrstr(refusal->message, ": ");
+    return last ? last + strlen(": ") : refusal->message;
 }
 
 bool export_check(const char *target, const StrategyLayout *layout, const Graph *graph,

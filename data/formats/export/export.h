@@ -34,6 +34,9 @@ typedef struct {
 GArray *plan_export(const Plan *plan, const Graph *graph, const ClusterView *view,
                     const char *target, const char *base, GError **error);
 
+/* The reason at the end of a refusal by plan_export, without the place in the plan. */
+const char *export_reason(const GError *refusal);
+
 /* Whether the target runs a strategy laid out over the devices of the view: the common part of
  * exporters and of searches for its plans. KILTER_ERROR_INPUT gives the first reason why not.
  * plan_export also refuses what only a plan shows, such as shards that cannot be cut evenly. */
