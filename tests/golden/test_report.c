@@ -301,6 +301,7 @@ static void test_plan(void **state)
     assert_true(json_array_size(json_object_get(root, "limits")) > 0);
     assert_true(json_array_size(json_object_get(root, "exports")) > 3);
     assert_true(json_array_size(json_object_get(root, "memory_series")) > 0);
+    assert_int_equal(json_array_size(json_object_get(root, "links")), 0);
     json_decref(root);
     run(box, "plan gpt2:layers=2,hidden=64,heads=4,ffn=256,seq=32,vocab=64,batch=2 hap-8 "
              "--planner manual --set pp=2 -q -o q.json");

@@ -2,6 +2,8 @@
  * networks can be built, and every planner makes a plan of a finite time on it or says why there is none.
  *
  *     KILTER_ALL=1    all planners on every changed cluster (the test cluster_changes_long) */
+#include <malloc.h>
+
 #include "data/data.h"
 #include "tests/support/rounds.h"
 #include "tests/test.h"
@@ -237,6 +239,29 @@ static void test_only(void **state)
     }
 }
 
+static void without_h100(void)
+{
+    static const char TEXT[] = "machines: [{device: h100-sxm, gpus: 1, nic: eth-10}, "
+                               "{device: t4, gpus: 1, nic: eth-10}]";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_parse("two.yaml", TEXT, strlen(TEXT), &error);
+    assert_no_error(error);
+    assert_true(cluster_change(cluster, CHANGE_ONLY, "t4", &error));
+    assert_int_equal(cluster->n_types, 1);
+}
+
+/* A type that no machine has any more is freed whole, with the kernels of its chip. */
+static void test_freed(void **state)
+{
+    (void)state;
+    enum { TIMES = 100, CACHED = 2048 }; /* malloc keeps some of what was freed */
+    without_h100();
+    const size_t before = mallinfo2().uordblks;
+    for (uint32_t i = 0; i < TIMES; i++)
+        without_h100();
+    assert_at_most(mallinfo2().uordblks, before + CACHED);
+}
+
 /* The same two machines are refused as a file and as a change. */
 static void test_no_network(void **state)
 {
@@ -285,7 +310,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_changes),    cmocka_unit_test(test_unlike),
         cmocka_unit_test(test_only),       cmocka_unit_test(test_no_network),
-        cmocka_unit_test(test_many_types),
+        cmocka_unit_test(test_many_types), cmocka_unit_test(test_freed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -272,7 +272,6 @@ static void test_refusals(void **state)
     assert_error(error, KILTER_ERROR_INPUT, "--granularity gpu");
     cluster_view_free(machines);
 }
-
 /* A board of 4 x 4 is covered by dominoes in 36 ways, all as likely: each is drawn, and each stage's
  * two devices are beside one another, in one machine or at one place of two. */
 static void test_dominoes(void **state)
@@ -307,6 +306,20 @@ static void test_dominoes(void **state)
         assert_true(GPOINTER_TO_UINT(n) > 8 && GPOINTER_TO_UINT(n) < 72);
 }
 
+/* Where tensors are cut along the sequence, sums of gradients that updates complete may take longer than the whole walk; they begin
+ * with it, not before (an assertion of Debug builds). */
+static void test_long_sums(void **state)
+{
+    (void)state;
+    g_auto(AmpSetup) s = amp_setup_new(
+        "gpt2:layers=2,hidden=64,heads=4,seq=32,vocab=128,global_batch=16", "hap-8");
+    GError *error = NULL;
+    synth_amp_model_free(s.model);
+    s.model = synth_amp_model_along_sequence(s.graph, s.view, &error);
+    assert_no_error(error);
+    assert_true(best_s(&s, &(AmpOptions){.schedule = SCHEDULE_1F1B}, AMP_SEARCH) > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_memory_of_megatron),
         cmocka_unit_test(test_methods),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_long_sums),
         cmocka_unit_test(test_most_tmp),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_times_between_sizes),
