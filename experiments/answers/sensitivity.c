@@ -102,7 +102,7 @@ static bool replan(const Survey *s, const Knob *knob, double *time_s, GError **e
                                   .granularity = c->granularity,
                                   .planner = c->planner,
                                   .fidelity = s->evaluation->report->fidelity,
-                                  .options = &c->options};
+                                  .options = c->options};
     g_autoptr(Configuration) changed = configuration_new(&ask, error);
     g_auto(Evaluation) evaluation = {0};
     if (!changed || !configuration_evaluate(changed, &evaluation, error))

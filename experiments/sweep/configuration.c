@@ -7,6 +7,19 @@
 #include "data/plan/fidelity.h"
 #include "data/store/store.h"
 
+/* A configuration that owns its texts, which it takes over, and a copy of the options. */
+static Configuration *configuration_owner(ConfigurationOwn own)
+{
+    Configuration *c = g_new0(Configuration, 1);
+    c->own = g_memdup2(&own, sizeof own);
+    c->model = c->own->model;
+    c->canonical_model = c->own->canonical_model;
+    c->cluster_name = c->own->cluster_name;
+    c->options = &c->own->options;
+    c->seed = own.options.seed;
+    return c;
+}
+
 Configuration *configuration_new(const ConfigurationAsk *ask, GError **error)
 {
     const char *known = ask->fidelity ? fidelity_find(ask->fidelity, error) : NULL;
@@ -17,17 +30,15 @@ Configuration *configuration_new(const ConfigurationAsk *ask, GError **error)
         question_open(ask->planner, ask->model, view, ask->options, error);
     if (!question)
         return NULL;
-    g_autoptr(Configuration) c = g_new0(Configuration, 1);
-    c->model = g_strdup(ask->model);
-    c->canonical_model = g_strdup(question_spec(question));
+    g_autoptr(Configuration) c = configuration_owner(
+        (ConfigurationOwn){g_strdup(ask->model), g_strdup(question_spec(question)),
+                           g_strdup(ask->cluster_name), *ask->options});
     c->opened = g_steal_pointer(&question);
     c->view = g_steal_pointer(&view);
-    c->cluster_name = g_strdup(ask->cluster_name);
     c->cluster = ask->cluster;
     c->granularity = ask->granularity;
     c->planner = ask->planner;
     c->fidelity = known;
-    c->options = *ask->options;
     return g_steal_pointer(&c);
 }
 
@@ -37,14 +48,15 @@ Configuration *configuration_of_subject(const char *model, Subject *subject,
                                         const PlannerOptions *options)
 {
     Configuration *c = g_new0(Configuration, 1);
-    c->model = g_strdup(model);
-    c->canonical_model = g_strdup(subject_model(subject));
+    c->model = model;
+    c->canonical_model = subject_model(subject);
     c->subject = subject;
-    c->cluster_name = g_strdup(cluster_name);
+    c->cluster_name = cluster_name;
     c->cluster = cluster;
     c->granularity = granularity;
     c->planner = planner;
-    c->options = *options;
+    c->options = options;
+    c->seed = options->seed;
     return c;
 }
 
@@ -104,11 +116,10 @@ Configuration *configuration_of_exchange(const char *kind, const char *bytes,
     Exchange exchange;
     if (!parse_exchange(kind, bytes, share, &exchange, error))
         return NULL;
-    g_autoptr(Configuration) c = g_new0(Configuration, 1);
-    c->model = g_strdup_printf("%s:bytes=%.10g,share=%.10g", kind, exchange.bytes,
-                               exchange.share);
-    c->canonical_model = g_strdup(c->model);
-    c->cluster_name = g_strdup(cluster_name);
+    char *model = g_strdup_printf("%s:bytes=%.10g,share=%.10g", kind, exchange.bytes,
+                                  exchange.share);
+    g_autoptr(Configuration) c = configuration_owner(
+        (ConfigurationOwn){model, g_strdup(model), g_strdup(cluster_name), {0}});
     c->cluster = cluster;
     c->granularity = granularity;
     c->exchange = exchange;
@@ -131,10 +142,12 @@ void configuration_free(Configuration *c)
         return;
     question_free(c->opened);
     cluster_view_free(c->view);
-    g_free(c->model);
-    g_free(c->canonical_model);
-    g_free(c->cluster_name);
-    g_free(c->entry);
+    if (c->own) {
+        g_free(c->own->model);
+        g_free(c->own->canonical_model);
+        g_free(c->own->cluster_name);
+        g_free(c->own);
+    }
     g_free(c->axes);
     store_question_clear(&c->question);
     g_free(c->hash);
@@ -193,7 +206,7 @@ static const char *configuration_fidelity(const char *fidelity, const Plan *plan
 static bool is_answer(const Configuration *c, const Plan *plan)
 {
     return strcmp(configuration_fidelity(c->fidelity, plan), plan_fidelity(plan)) == 0 &&
-           !planner_options_of_simulation(&c->options);
+           !planner_options_of_simulation(c->options);
 }
 
 /* Makes the plan, with its graph and report. */
@@ -220,6 +233,8 @@ static bool plan_with(const Question *question, const Configuration *c,
 static bool make_plan(const Configuration *c, Evaluation *evaluation, SimReport **planned,
                       GError **error)
 {
+    PlannerOptions options = *c->options;
+    options.seed = c->seed;
     if (c->opened)
         return plan_with(c->opened, c, evaluation, planned, error);
     g_autoptr(Graph) graph = c->subject ? subject_take(c->subject, error) : NULL;
@@ -227,9 +242,9 @@ static bool make_plan(const Configuration *c, Evaluation *evaluation, SimReport 
         return false;
     g_autoptr(Question) question =
         graph ? question_open_on(c->planner, c->canonical_model, graph, evaluation->view,
-                                 &c->options, error)
-              : question_open(c->planner, c->canonical_model, evaluation->view,
-                              &c->options, error);
+                                 &options, error)
+              : question_open(c->planner, c->canonical_model, evaluation->view, &options,
+                              error);
     return question && plan_with(question, c, evaluation, planned, error);
 }
 
@@ -247,9 +262,9 @@ bool configuration_evaluate(const Configuration *c, Evaluation *evaluation,
     if (c->impossible)
         return kilter_fail(error, KILTER_ERROR_INPUT, "%s", c->impossible);
     *evaluation = (Evaluation){.view = cluster_view(c->cluster, c->granularity),
-                               .sim = c->options.sim,
+                               .sim = c->options->sim,
                                .searched = planner_can(c->planner, PLANNER_SEARCHES)};
-    evaluation->sim.seed = c->options.seed;
+    evaluation->sim.seed = c->seed;
     g_autoptr(SimReport) planned = NULL;
     bool done = make_plan(c, evaluation, &planned, error);
     if (done && is_answer(c, evaluation->plan))

@@ -27,26 +27,36 @@ typedef struct {
     const char *model, *cluster, *planner;
 } ConfigurationRole;
 
+/* What a configuration of no grid owns; those of a grid borrow it from the grid, whose points are
+ * many. */
+typedef struct {
+    char *model, *canonical_model, *cluster_name;
+    PlannerOptions options;
+} ConfigurationOwn;
+
 typedef struct Configuration Configuration;
 struct Configuration {
-    char *model;            /* as asked for */
-    char *canonical_model;  /* with every parameter */
-    char *cluster_name;     /* as asked for */
-    const Cluster *cluster; /* borrowed */
+    ConfigurationOwn *own;       /* NULL: of a grid */
+    const char *model;           /* as asked for */
+    const char *canonical_model; /* with every parameter */
+    const char *cluster_name;    /* as asked for */
+    const Cluster *cluster;      /* borrowed */
     Granularity granularity;
     const Planner *planner; /* NULL: the exchange is priced, no model is planned */
     Exchange exchange;
     /* NULL: the default of the plan's kind (plan_fidelity) */
     const char *fidelity;
-    PlannerOptions options;
+    const PlannerOptions *options; /* all but the seed */
+    uint64_t seed;
     Subject *
         subject; /* borrowed: shares its graph; NULL: the graph is the configuration's own */
     Question *opened;  /* by the check; NULL: each plan opens a new one */
     ClusterView *view; /* its view */
     const char *
         impossible; /* why the configuration is impossible, borrowed; NULL: no reason is known */
-    char *entry, *axes; /* the planner as asked for; the further axes as JSON, or NULL */
-    uint32_t ordinal;   /* in its experiment's grid, from 1 */
+    const char *entry; /* the planner as asked for, borrowed; NULL: of no grid */
+    char *axes;        /* the further axes as JSON, or NULL */
+    uint32_t ordinal;  /* in its experiment's grid, from 1 */
     /* The next point of the grid that asks the same question, which is answered once. */
     const Configuration *twin;
     bool is_twin;           /* an earlier point asks the same */
@@ -68,8 +78,9 @@ typedef struct {
 
 /* KILTER_ERROR_INPUT on an unknown model, a parameter that does not fit, or an unknown fidelity. */
 Configuration *configuration_new(const ConfigurationAsk *ask, GError **error);
-/* A configuration of a sweep: before its turn nothing is built, and only checks that need neither
- * graph nor cluster are made. An error found later becomes its result. */
+/* A configuration of a sweep, which borrows its texts and options: before its turn nothing is built,
+ * and only checks that need neither graph nor cluster are made. An error found later becomes its
+ * result. */
 Configuration *configuration_of_subject(const char *model, Subject *subject,
                                         const char *cluster_name, const Cluster *cluster,
                                         Granularity granularity, const Planner *planner,

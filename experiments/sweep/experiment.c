@@ -116,15 +116,14 @@ static Configuration *configuration_at(Experiment *experiment, const GridPlace *
     const Variant *model = &g_array_index(grid->model, Variant, place->at[GRID_MODEL]);
     const Variant *on = &g_array_index(grid->cluster, Variant, place->at[GRID_CLUSTER]);
     const Variant *by = &g_array_index(grid->planner, Variant, place->at[GRID_PLANNER]);
-    PlannerOptions options = by->options;
-    options.seed = grid->seed[place->at[GRID_SEED]];
     Configuration *c = configuration_of_subject(
         model->text, subject_of(experiment, model->text, on->cluster), on->text,
         on->cluster, grid->granularity[place->at[GRID_GRANULARITY]], by->planner,
-        &options);
+        &by->options);
+    c->seed = grid->seed[place->at[GRID_SEED]];
     c->fidelity = grid->fidelity[place->at[GRID_FIDELITY]];
     c->impossible = on->impossible;
-    c->entry = g_strdup(by->text);
+    c->entry = by->text;
     c->role = (ConfigurationRole){model->role, on->role, by->role};
     c->axes = grid_axes(grid, place);
     return c;

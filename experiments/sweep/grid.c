@@ -62,24 +62,30 @@ static char *place_path(const ExperimentFile *file, const char *text)
     return g_strdup_printf("%.*s%s%s", (int)prefix, text, path, text + prefix + n);
 }
 
+/* Entries of a plain axis with the values of the axes that belong to it. */
+static double entries_of(const ExperimentFile *file, GridAxis plain)
+{
+    double n = experiment_file_list(file, plain)->n;
+    for (uint32_t i = GRID_PLAIN; i < file->n_axes; i++)
+        n *= belongs(file, i, plain) ? experiment_file_list(file, i)->n : 1;
+    return n;
+}
+
 /* Every entry of the plain axis with every value of the axes that belong to it, the last one fastest. */
 static GArray *expand(const ExperimentFile *file, GridAxis plain)
 {
     GArray *variants = g_array_new(FALSE, TRUE, sizeof(Variant));
     g_array_set_clear_func(variants, variant_clear);
-    uint64_t n = experiment_file_list(file, plain)->n;
-    for (uint32_t i = GRID_PLAIN; i < file->n_axes; i++)
-        n *= belongs(file, i, plain) ? experiment_file_list(file, i)->n : 1;
-    for (uint64_t k = 0; k < n && n <= EXPERIMENT_MOST; k++) {
+    const uint32_t n = (uint32_t)entries_of(file, plain);
+    for (uint32_t k = 0; k < n; k++) {
         Variant variant = {0};
-        uint64_t rest = k;
+        uint32_t rest = k;
         for (uint32_t i = file->n_axes; i-- > GRID_PLAIN;) {
             const bool own = belongs(file, i, plain);
-            variant.value[i] =
-                own ? (uint32_t)(rest % experiment_file_list(file, i)->n) : GRID_NONE;
+            variant.value[i] = own ? rest % experiment_file_list(file, i)->n : GRID_NONE;
             rest /= own ? experiment_file_list(file, i)->n : 1;
         }
-        variant.entry = (uint32_t)rest;
+        variant.entry = rest;
         variant.text = place_path(file, experiment_file_list(file, plain)->value[rest]);
         variant.role = g_strdup(file->plain[plain].role[rest]);
         g_array_append_val(variants, variant);
@@ -387,8 +393,12 @@ static bool open_seed(Grid *grid, const uint64_t *changed, GError **error)
     return true;
 }
 
+/* Sizes are bounded before anything is made of them: no grid takes more than 20 s or 2 GiB. */
 static bool check_filled(const ExperimentFile *file, GError **error)
 {
+    static const uint32_t MOST[] = {[GRID_MODEL] = EXPERIMENT_MOST / 5,
+                                    [GRID_CLUSTER] = EXPERIMENT_MOST / 50,
+                                    [GRID_PLANNER] = EXPERIMENT_MOST / 5};
     double n = 1;
     for (uint32_t i = 0; i < file->n_axes; i++) {
         const TextList *list = experiment_file_list(file, i);
@@ -397,6 +407,11 @@ static bool check_filled(const ExperimentFile *file, GError **error)
         if (i <= GRID_PLANNER && list->n == 0)
             return yaml_fail(file->yaml, error, key,
                              "the grid is empty; expected at least one %s", file->key[i]);
+        if (i <= GRID_PLANNER && entries_of(file, (GridAxis)i) > MOST[i])
+            return yaml_fail(
+                file->yaml, error, key,
+                "expected at most %u with the axes that change them, got %.4g", MOST[i],
+                entries_of(file, (GridAxis)i));
     }
     return n <= EXPERIMENT_MOST ||
            yaml_fail(file->yaml, error, "grid",

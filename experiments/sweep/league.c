@@ -80,7 +80,7 @@ typedef struct {
 static double bound_of(const Configuration *c, const Graph *graph)
 {
     const char *own =
-        c->planner ? planner_runtime(c->planner, &c->options, c->cluster) : NULL;
+        c->planner ? planner_runtime(c->planner, c->options, c->cluster) : NULL;
     const bool any = c->planner && !own && cluster_is_bare(c->cluster);
     const char *const only[] = {own, NULL};
     g_auto(GStrv) all = any ? runtime_names() : NULL;
@@ -88,7 +88,7 @@ static double bound_of(const Configuration *c, const Graph *graph)
     double least_s = INFINITY;
     do {
         g_autoptr(ClusterView) view =
-            planner_view(&c->options, *name, c->cluster, granularity_default(c->cluster));
+            planner_view(c->options, *name, c->cluster, granularity_default(c->cluster));
         least_s = fmin(least_s, view ? sim_compute_bound_s(graph, view) : 0);
     } while (*name && *++name);
     return least_s;

@@ -110,15 +110,15 @@ static void add_file(json_t *files, const char *relative)
 static json_t *files_json(const Configuration *c)
 {
     json_t *files = json_object();
-    g_auto(GStrv) list = planner_options_files(&c->options);
+    g_auto(GStrv) list = planner_options_files(c->options);
     for (char **file = list; *file; file++)
         add_file(files, *file);
     bool priced = false;
     for (uint32_t t = 0; t < c->cluster->n_types; t++)
         priced |= c->cluster->type[t].kernels != NULL;
-    if (priced && c->options.sim.costs == SIM_COSTS_KERNELS)
+    if (priced && c->options->sim.costs == SIM_COSTS_KERNELS)
         add_file(files, "kernels.yaml");
-    g_auto(GStrv) held = planner_runtime_files(c->planner, &c->options, c->cluster);
+    g_auto(GStrv) held = planner_runtime_files(c->planner, c->options, c->cluster);
     for (char **file = held; *file; file++)
         add_file(files, *file);
     return files;
@@ -139,7 +139,7 @@ static StorePart *subject_of(const Configuration *c, GError **error)
 
 StorePart *question_of_method(const Configuration *c, GError **error)
 {
-    json_t *options = c->planner ? options_json(&c->options, error) : NULL;
+    json_t *options = c->planner ? options_json(c->options, error) : NULL;
     if (c->planner && !options)
         return NULL;
     json_t *method =
@@ -163,7 +163,7 @@ void result_identify_by(Configuration *c, StorePart *subject, StorePart *cluster
     c->question = (StoreQuestion){.subject = store_part_ref(subject),
                                   .cluster = store_part_ref(cluster),
                                   .method = store_part_ref(method),
-                                  .seed = c->options.seed};
+                                  .seed = c->seed};
     c->hash = store_question_hash(&c->question);
 }
 

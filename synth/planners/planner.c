@@ -87,19 +87,26 @@ static const Planner planner[] = {
      PLANNER_GROUPS | PLANNER_GPUS | PLANNER_TRIED | PLANNER_FIRST, joint_make},
 };
 
-/* The sizes of questions up to which a search takes about 20 s and 2 GiB. */
+/* The sizes of questions up to which a search takes about 20 s and 2 GiB; 0: any. Where nothing fits
+ * a device, a search holds many more states, so that its memory has a number of ops of its own. */
 typedef struct {
     bool (*make)(const Question *question, Answer *answer, GError **error);
-    uint32_t ops,
-        gpus; /* of the model with backward pass and updates; of the cluster; 0: any */
+    uint32_t ops, memory_ops; /* of the model with backward pass and updates */
+    uint32_t gpus;
     uint32_t most_gpus; /* beyond, the planner refuses; 0: never */
 } Size;
 
-static const Size SIZE[] = {{hap_make, 14000, 0, 0},
-                            {hidup_make, 14000, 0, 0},
-                            {amp_make, 0, 1024, 8192},
-                            {amp_make_annealed, 0, 512, 4096},
-                            {joint_make, 9000, 4096, 0}};
+static const Size SIZE[] = {{hap_make, 10000, 6000, 0, 0},
+                            {hidup_make, 10000, 10000, 0, 0},
+                            {amp_make, 0, 0, 1024, 8192},
+                            {amp_make_annealed, 0, 0, 512, 4096},
+                            {joint_make, 9000, 9000, 4096, 0}};
+
+/* How many times a size is over its bound; 0 where there is none. */
+static double size_excess(uint32_t n, uint32_t bound)
+{
+    return bound ? (double)n / bound : 0;
+}
 
 static Size planner_size(const Planner *of)
 {
@@ -144,11 +151,12 @@ void planner_say_size(const Planner *of, const Graph *graph, const ClusterView *
 {
     const Size size = planner_size(of);
     const uint32_t ops = graph_n_ops(graph), gpus = cluster_gpus(view->cluster);
-    const double excess = fmax(size.ops ? (double)ops / size.ops : 0,
-                               size.gpus ? (double)gpus / size.gpus : 0);
+    const double wide = size_excess(gpus, size.gpus),
+                 excess = fmax(size_excess(ops, size.ops), wide);
     g_autofree char *what =
         g_strdup_printf("%s on %u ops and %u GPUs", of->name, ops, gpus);
-    planner_say(what, USUAL_S * excess * excess, USUAL_BYTES * excess);
+    planner_say(what, USUAL_S * excess * excess,
+                USUAL_BYTES * fmax(size_excess(ops, size.memory_ops), wide));
 }
 
 const Planner *planner_makers(uint32_t *n)

@@ -78,11 +78,11 @@ static char *options_set(const PlannerOptions *options)
 
 static char *row_key(const Configuration *c)
 {
-    g_autofree char *options = c->planner ? options_set(&c->options) : g_strdup("");
+    g_autofree char *options = c->planner ? options_set(c->options) : g_strdup("");
     return g_strdup_printf("%s on %s by %s(%s) %s %s seed %" G_GUINT64_FORMAT, c->model,
                            c->cluster_name, c->planner ? c->planner->name : "none",
                            options, granularity_name(c->granularity),
-                           c->fidelity ? c->fidelity : "-", c->options.seed);
+                           c->fidelity ? c->fidelity : "-", c->seed);
 }
 
 static void keep_row(uint32_t n_columns, char **value, char **column, void *data)

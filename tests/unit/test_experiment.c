@@ -37,7 +37,7 @@ static void test_grid_is_the_product(void **state)
     const Configuration *first = experiment_at(experiment, 0);
     assert_string_equal(first->model, SMALL);
     assert_string_equal(first->planner->name, "dp-ev");
-    assert_int_equal(first->options.seed, 3);
+    assert_int_equal(first->seed, 3);
 }
 
 static void test_defaults_and_changes(void **state)
@@ -51,15 +51,15 @@ static void test_defaults_and_changes(void **state)
     assert_int_equal(experiment_count(plain), 1);
     assert_string_equal(experiment_at(plain, 0)->fidelity, "stage");
     assert_int_equal(experiment_at(plain, 0)->granularity, GRANULARITY_MACHINE);
-    assert_int_equal(experiment_at(plain, 0)->options.max_rounds, 3);
+    assert_int_equal(experiment_at(plain, 0)->options->max_rounds, 3);
 
     uint64_t seed = 17;
     char *set[] = {"max_rounds=5", NULL};
     ExperimentChange change = {.granularity = "gpu", .seed = &seed, .set = set};
     g_autoptr(Experiment) changed = load(box, text, &change);
     assert_int_equal(experiment_at(changed, 0)->granularity, GRANULARITY_GPU);
-    assert_int_equal(experiment_at(changed, 0)->options.max_rounds, 5);
-    assert_int_equal(experiment_at(changed, 0)->options.seed, 17);
+    assert_int_equal(experiment_at(changed, 0)->options->max_rounds, 5);
+    assert_int_equal(experiment_at(changed, 0)->seed, 17);
 }
 
 /* An entry's own options come after those of the file. */
@@ -78,8 +78,8 @@ static void test_options_of_a_planner(void **state)
     assert_string_equal(experiment_at(experiment, 0)->hash,
                         experiment_at(experiment, 2)->hash);
     assert_ptr_equal(experiment_at(experiment, 0)->twin, experiment_at(experiment, 2));
-    const PlannerOptions *plain = &experiment_at(experiment, 0)->options;
-    const PlannerOptions *own = &experiment_at(experiment, 1)->options;
+    const PlannerOptions *plain = experiment_at(experiment, 0)->options;
+    const PlannerOptions *own = experiment_at(experiment, 1)->options;
     assert_int_equal(planner_ratios(plain), RATIOS_OWN);
     assert_int_equal(plain->collectives, EXCHANGES_GROUPED);
     assert_int_equal(planner_ratios(own), RATIOS_EVEN);
@@ -122,7 +122,7 @@ static void test_columns(void **state)
     assert_string_equal(c->planner->name, "dp-cp");
     assert_string_equal(c->cluster_name, "hap-8 scale *.rate=0.5");
     assert_close(c->cluster->type[0].rate, same->cluster->type[0].rate / 2, 1e-12);
-    assert_int_equal(c->options.bucket_bytes, 25 << 20);
+    assert_int_equal(c->options->bucket_bytes, 25 << 20);
     GError *error = NULL;
     g_autofree char *path = g_build_filename(box->folder, "r.db", NULL);
     g_autoptr(Store) store = store_open(path, &error);
