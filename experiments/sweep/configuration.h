@@ -27,7 +27,7 @@ typedef struct {
     const char *model, *cluster, *planner;
 } ConfigurationRole;
 
-/* What a configuration of no grid owns; those of a grid borrow it from the grid, whose points are
+/* Texts and options of a configuration of no grid; those of a grid borrow them, as its points are
  * many. */
 typedef struct {
     char *model, *canonical_model, *cluster_name;
